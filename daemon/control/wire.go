@@ -1,0 +1,192 @@
+// Package control is the daemon's local interface: HTTP and JSON over a Unix socket that only its owner may open.
+// It holds the wire types, the handler and the client; what the answers say is the business of the Daemon behind it.
+package control
+
+import "time"
+
+// SchemaVersion is the version of every JSON document of this package. It rises when a member changes its meaning.
+const SchemaVersion = 1
+
+// Status is the answer of GET /v1/status, and of `ccship status --json`.
+type Status struct {
+	SchemaVersion int       `json:"schema_version"`
+	Running       bool      `json:"running"`
+	Version       string    `json:"version,omitempty"`
+	PID           int       `json:"pid,omitempty"`
+	StartedAt     time.Time `json:"started_at,omitzero"`
+	// State is one word for the whole: "watching", "importing", "sending", "retrying", "paused", "full", "no_server".
+	State   string   `json:"state,omitempty"`
+	Servers []Server `json:"servers,omitempty"` // the user's own server first
+	Files   *Files   `json:"files,omitempty"`
+	Outbox  *Outbox  `json:"outbox,omitempty"`
+	Sent    *Sent    `json:"sent,omitempty"`
+	Watch   *Watch   `json:"watch,omitempty"`
+	Process *Process `json:"process,omitempty"`
+	Notices []Notice `json:"notices,omitempty"`
+	TookUS  int64    `json:"took_us,omitempty"` // microseconds the daemon needed to answer
+}
+
+// Files counts transcripts on disk now.
+type Files struct {
+	Tracked   int   `json:"tracked"`
+	Sessions  int   `json:"sessions"` // main transcripts among them
+	Excluded  int   `json:"excluded"` // opted out: not read
+	Bytes     int64 `json:"bytes"`
+	ReadBytes int64 `json:"read_bytes"` // of Bytes, those behind the cursors
+	Lines     int64 `json:"lines"`      // behind the cursors
+	Vanished  int   `json:"vanished"`   // remembered, no longer on disk
+	Rewinds   int64 `json:"rewinds"`    // found since start
+	Malformed int64 `json:"malformed"`  // lines that are no JSON object, since start
+	Oversize  int64 `json:"oversize"`   // lines above the cap, since start
+}
+
+// Outbox counts what is not acknowledged, in flight included.
+type Outbox struct {
+	Batches  int64      `json:"batches"`
+	Entries  int64      `json:"entries"`
+	Bytes    int64      `json:"bytes"`  // uncompressed
+	Stored   int64      `json:"stored"` // compressed, as the cap counts them, dead letters included
+	Cap      int64      `json:"cap"`
+	OldestAt *time.Time `json:"oldest_at,omitempty"`
+	Dead     int64      `json:"dead_letters"`
+	Withheld int64      `json:"withheld"` // entries a plain server did not get
+}
+
+// Sent counts acknowledged entries since the daemon started.
+type Sent struct {
+	Entries  int64      `json:"entries"`
+	Bytes    int64      `json:"bytes"` // uncompressed
+	Requests int64      `json:"requests"`
+	LastAt   *time.Time `json:"last_at,omitempty"`
+}
+
+// Server is one destination.
+type Server struct {
+	URL        string     `json:"url"`
+	State      string     `json:"state"`    // "ok", "unknown", "retrying", "paused"
+	Protocol   string     `json:"protocol"` // "ccship", "plain", "unknown"
+	Detail     string     `json:"detail,omitempty"`
+	Hint       string     `json:"hint,omitempty"`
+	Kind       string     `json:"kind,omitempty"` // of the trouble: "unreachable", "refused_key", "refused", "not_found", "redirect", "protocol"
+	RetryAt    *time.Time `json:"retry_at,omitempty"`
+	LastOKAt   *time.Time `json:"last_ok_at,omitempty"`
+	Batches    int64      `json:"batches"` // waiting for it
+	MaxRequest int64      `json:"max_request_bytes,omitempty"`
+}
+
+// Watch says how changes are noticed.
+type Watch struct {
+	Mode   string   `json:"mode"` // "events" or "poll"
+	Reason string   `json:"reason,omitempty"`
+	Roots  []string `json:"roots"`
+	Unread []string `json:"unread,omitempty"` // folders that could not be listed, with the error
+}
+
+// Process is what the daemon costs.
+type Process struct {
+	RSS        int64   `json:"rss_bytes,omitempty"`
+	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
+	StateFile  int64   `json:"state_file_bytes,omitempty"`
+}
+
+// Notice is something a person should know, with what to do about it.
+type Notice struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+	Hint string `json:"hint,omitempty"`
+}
+
+// SyncRequest is the body of POST /v1/sync.
+type SyncRequest struct {
+	Wait    bool   `json:"wait"`
+	Timeout string `json:"timeout,omitempty"` // a Go duration
+}
+
+// SyncResult says how a sync ended.
+type SyncResult struct {
+	SchemaVersion int    `json:"schema_version"`
+	Done          bool   `json:"done"`
+	Reason        string `json:"reason,omitempty"` // when not done: "timeout", "unreachable", "refused_key"
+	Detail        string `json:"detail,omitempty"`
+	Lines         int64  `json:"lines"`        // on disk at the call
+	Acknowledged  int64  `json:"acknowledged"` // of them
+	Dead          int64  `json:"dead_letters"`
+	Excluded      int64  `json:"excluded"`
+	Withheld      int64  `json:"withheld"`
+	Waiting       int64  `json:"waiting"`
+}
+
+// VerifyRequest is the body of POST /v1/verify.
+type VerifyRequest struct {
+	Session string `json:"session,omitempty"` // only transcripts whose stream name starts with it
+	Timeout string `json:"timeout,omitempty"` // for the sync before it
+}
+
+// VerifyEvent is one line of the answer of POST /v1/verify (application/x-ndjson): progress, then one report.
+type VerifyEvent struct {
+	Progress *VerifyProgress `json:"progress,omitempty"`
+	Report   *VerifyReport   `json:"report,omitempty"`
+	Error    *Error          `json:"error,omitempty"`
+}
+
+// VerifyProgress counts bytes of transcripts compared so far.
+type VerifyProgress struct {
+	Files, FilesTotal int
+	Bytes, BytesTotal int64
+}
+
+// VerifyReport compares the disk with the server.
+type VerifyReport struct {
+	SchemaVersion int              `json:"schema_version"`
+	Equal         bool             `json:"equal"`
+	Proven        bool             `json:"proven"` // false: a plain server, lines are acknowledged, not proven
+	Files         int              `json:"files"`
+	Lines         int64            `json:"lines"`
+	Bytes         int64            `json:"bytes"`
+	Excluded      int64            `json:"excluded"`
+	Dead          int64            `json:"dead_letters"`
+	Withheld      int64            `json:"withheld"`
+	Oversize      int64            `json:"oversize"`
+	Waiting       int64            `json:"waiting"`
+	Vanished      int              `json:"vanished"` // no longer on disk, not compared
+	Differences   []FileDifference `json:"differences,omitempty"`
+	Transcripts   []FileReport     `json:"transcripts,omitempty"`
+}
+
+// FileReport is one transcript's comparison.
+type FileReport struct {
+	SessionID  string `json:"session_id"`
+	Path       string `json:"path"`
+	Server     string `json:"server"`
+	Generation uint32 `json:"generation"`
+	Lines      int64  `json:"lines"`
+	Bytes      int64  `json:"bytes"`
+	SHA256     string `json:"sha256"`
+	Equal      bool   `json:"equal"`
+	Note       string `json:"note,omitempty"` // e.g. "excluded by .codetracker/config.json"
+}
+
+// FileDifference says which lines of a transcript differ.
+type FileDifference struct {
+	SessionID  string  `json:"session_id"`
+	Path       string  `json:"path"`
+	Generation uint32  `json:"generation"`
+	Missing    []Range `json:"missing,omitempty"` // on disk, not on the server
+	Differ     []Range `json:"differ,omitempty"`  // other bytes
+	Extra      []Range `json:"extra,omitempty"`   // on the server, not on disk
+	Detail     string  `json:"detail,omitempty"`
+}
+
+// Range is lines First to Last, both included.
+type Range struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+}
+
+// Error is the body of every answer that is not 2xx, and what --json prints when a verb fails.
+type Error struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Hint      string `json:"hint,omitempty"`
+	Retryable bool   `json:"retryable,omitempty"`
+}

@@ -1,0 +1,3 @@
+module github.com/ccship/ccship
+
+go 1.26

@@ -1,0 +1,3 @@
+// Package transcript knows what a line of a Claude Code transcript is: a record, a blank, something damaged. It is
+// pure: bytes in, facts out; no files, no clock, nothing of ours imported. Bytes are never re-encoded.
+package transcript
