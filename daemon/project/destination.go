@@ -1,0 +1,68 @@
+package project
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Destination says which server gets a project's lines, "" for none, and why that may surprise, "" if it does not.
+// own is the user's server, "" none; trusted are the folders whose projects may name a server of their own, each with
+// everything below it. A project that is not trusted never decides where lines go: its file may have come with a
+// cloned repository.
+func Destination(p Policy, own string, trusted []string) (dest, why string) {
+	switch {
+	case !p.Enabled && p.Dir == "":
+		return "", "opted out"
+	case !p.Enabled:
+		return "", "opted out in " + p.path("config.json")
+	case p.ServerURL == "" || SameServer(p.ServerURL, own):
+		return own, p.Notice
+	case isTrusted(p.Dir, trusted):
+		return p.ServerURL, p.Notice
+	case own == "":
+		return "", fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in trusted_projects; "+
+			"there is no other server", p.Dir, p.ServerURL)
+	}
+	return own, fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in trusted_projects; "+
+		"its lines go to %s", p.Dir, p.ServerURL, own)
+}
+
+// isTrusted compares names as they are written: following links would let a repository lead into a trusted folder.
+func isTrusted(dir string, trusted []string) bool {
+	if dir == "" {
+		return false
+	}
+	for _, t := range trusted {
+		rel, err := filepath.Rel(fold(t), fold(dir))
+		if err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// fold makes paths comparable where case says nothing.
+func fold(path string) string {
+	if runtime.GOOS == "windows" {
+		return strings.ToLower(path)
+	}
+	return path
+}
+
+// SameServer says whether two addresses are one, spelled differently.
+func SameServer(a, b string) bool { return a != "" && serverKey(a) == serverKey(b) }
+
+func serverKey(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port + strings.TrimRight(u.Path, "/")
+}

@@ -1,0 +1,119 @@
+package project
+
+import (
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// DefaultRecheck is how old an answer may be.
+const DefaultRecheck = 3 * time.Second
+
+// maxCached bounds how many working directories are remembered.
+const maxCached = 4096
+
+// Finder answers what working directories say, and remembers it for a few seconds. Safe for concurrent use: a
+// directory on a disk that hangs holds up only those who ask for that directory.
+type Finder struct {
+	Recheck time.Duration // how old an answer may be; set before first use
+
+	mu    sync.Mutex
+	cache map[string]*answer // by working directory; guarded by mu
+}
+
+// answer is what one working directory said last.
+type answer struct {
+	mu     sync.Mutex // held while its files are read
+	at     time.Time
+	policy Policy
+	err    error
+}
+
+// NewFinder returns a Finder with the defaults. It owns nothing that must be closed.
+func NewFinder() *Finder {
+	return &Finder{Recheck: DefaultRecheck, cache: map[string]*answer{}}
+}
+
+// Find says what holds in a working directory: what the nearest .codetracker folder with a config.json or
+// credentials.json says, from cwd itself up to the root of the file system. An opt-out in any folder above holds too:
+// a nested project, which may be somebody's clone, cannot undo it. Nothing found: enabled, with the defaults.
+//
+// A config.json that cannot be read or parsed may be an opt-out, so its project is held back, not sent: the answer
+// is then an error that wraps ErrUnknown, and a Policy that is not Enabled. Asking again finds out whether it was
+// put right. The same holds while the git remote cannot be read for want of descriptors and the like.
+//
+// A cwd that is no absolute path of this system (a transcript from elsewhere) has the defaults.
+func (f *Finder) Find(cwd string) (Policy, error) {
+	if !filepath.IsAbs(cwd) {
+		return Policy{Enabled: true, MaxEntries: DefaultMaxEntries}, nil
+	}
+	a := f.answer(filepath.Clean(cwd))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if age := time.Since(a.at); a.at.IsZero() || age < 0 || age >= f.Recheck {
+		a.policy, a.err = look(filepath.Clean(cwd))
+		a.at = time.Now()
+	}
+	return a.policy, a.err
+}
+
+// answer finds or makes the place for an answer.
+func (f *Finder) answer(cwd string) *answer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.cache[cwd]
+	if a == nil {
+		if len(f.cache) >= maxCached {
+			clear(f.cache) // rare and cheap to fill again
+		}
+		a = &answer{}
+		f.cache[cwd] = a
+	}
+	return a
+}
+
+// look reads what cwd says anew.
+func look(cwd string) (Policy, error) {
+	policy, err := walk(cwd)
+	if err != nil || !policy.Enabled {
+		return policy, err
+	}
+	if policy.Remote, err = findRemote(cwd); err != nil {
+		return Policy{Dir: policy.Dir}, unknown("read git remote of "+cwd, err)
+	}
+	return policy, nil
+}
+
+// walk reads the .codetracker folders from cwd upwards: the nearest decides, any may opt out.
+func walk(cwd string) (Policy, error) {
+	policy := Policy{Enabled: true, MaxEntries: DefaultMaxEntries}
+	decided := false
+	for dir := range upwards(cwd) {
+		p, found, err := readPolicy(dir)
+		if err != nil {
+			return p, err
+		}
+		if found && !p.Enabled {
+			return p, nil
+		}
+		if found && !decided {
+			policy, decided = p, true
+		} else if p.Notice != "" {
+			policy.noticef("%s", p.Notice)
+		}
+	}
+	return policy, nil
+}
+
+// upwards yields dir and all folders above it. It follows names, not links, so it always ends.
+func upwards(dir string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for yield(dir) {
+			above := filepath.Dir(dir)
+			if above == dir {
+				return
+			}
+			dir = above
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package project
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const optOut = `{"conversation_tracking":{"enabled":false}}`
+
+func TestFindUpwards(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, ".codetracker/config.json", `{"server_url":"http://root:1"}`)
+	write(t, root, "near/.codetracker/credentials.json", `{"api_key":"near"}`)
+	write(t, root, "near/sub/.codetracker/cache/last_snapshot.json", `{}`)
+	write(t, root, "off/.codetracker/config.json", optOut)
+	write(t, root, "off/clone/.codetracker/config.json", `{"conversation_tracking":{"enabled":true}}`)
+	write(t, root, "broken/.codetracker/config.json", `{`)
+	write(t, root, "file", "")
+	tests := []struct {
+		cwd, dir string
+		enabled  bool
+		server   string
+	}{
+		{"", "", true, "http://root:1"},
+		{"a/b/c", "", true, "http://root:1"}, // need not exist
+		{"near", "near", true, DefaultServerURL},
+		{"near/sub/x", "near", true, DefaultServerURL}, // a folder with only the cache says nothing
+		{"off/x", "off", false, ""},
+		{"off/clone/x", "off", false, ""}, // a clone cannot undo it
+		{"file/x", "", true, "http://root:1"},
+		{"a/../near/./", "near", true, DefaultServerURL},
+	}
+	for _, tt := range tests {
+		p := find(t, root+"/"+tt.cwd)
+		if p.Dir != filepath.Join(root, tt.dir) || p.Enabled != tt.enabled || p.ServerURL != tt.server {
+			t.Errorf("Find(%s) = %+v, want dir %s, enabled %t, server %q", tt.cwd, p, tt.dir, tt.enabled, tt.server)
+		}
+	}
+	if p, err := NewFinder().Find(filepath.Join(root, "broken", "x", ".codetracker")); err == nil || p.Enabled {
+		t.Errorf("below a broken one: %+v, %v", p, err)
+	}
+}
+
+func TestFindElsewhere(t *testing.T) {
+	for _, cwd := range []string{"", ".", "a/b", "/no/such/dir", "/nul\x00byte", "/" + string(make([]byte, 5000))} {
+		p, err := NewFinder().Find(cwd)
+		if err != nil || p != (Policy{Enabled: true, MaxEntries: 100}) {
+			t.Errorf("Find(%.20q) = %+v, %v", cwd, p, err)
+		}
+	}
+}
+
+func TestFindLinks(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "real/.codetracker/config.json", optOut)
+	link(t, filepath.Join(root, "loop"), filepath.Join(root, "loop"))
+	link(t, filepath.Join(root, "real"), filepath.Join(root, "linked"))
+	link(t, filepath.Join(root, "self", ".codetracker"), filepath.Join(root, "self", ".codetracker"))
+	if p := find(t, filepath.Join(root, "loop", "x")); !p.Enabled {
+		t.Errorf("through a loop: %+v", p)
+	}
+	if p := find(t, filepath.Join(root, "linked", "x")); p.Enabled {
+		t.Errorf("through a link: %+v", p)
+	}
+	if p := find(t, filepath.Join(root, "self")); !p.Enabled {
+		t.Errorf("folder that links to itself: %+v", p)
+	}
+}
+
+func link(t *testing.T, target, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An answer is kept for Recheck, and no longer.
+func TestFindCache(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFinder()
+		enabled := func() bool {
+			p, err := f.Find(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p.Enabled
+		}
+		if !enabled() {
+			t.Fatal("not enabled without files")
+		}
+		path := filepath.Join(dir, ".codetracker", "config.json")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(optOut), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(DefaultRecheck - time.Millisecond)
+		if !enabled() {
+			t.Error("read again too early")
+		}
+		<-time.After(time.Millisecond)
+		if enabled() {
+			t.Error("opt-out not seen")
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(DefaultRecheck)
+		if !enabled() {
+			t.Error("end of the opt-out not seen")
+		}
+	})
+}
+
+func TestFindBounded(t *testing.T) {
+	f := NewFinder()
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			for i := range maxCached {
+				if p, err := f.Find(filepath.Join(dir, fmt.Sprint(w, i))); err != nil || !p.Enabled {
+					t.Errorf("Find = %+v, %v", p, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(f.cache); n > maxCached || n == 0 {
+		t.Errorf("%d remembered, want at most %d", n, maxCached)
+	}
+}

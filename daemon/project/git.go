@@ -1,0 +1,191 @@
+package project
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// findRemote is the normalised address of the git repository that dir lies in, "" when there is no repository or no
+// remote. What cannot be read for good counts as missing; an error means that trying again can help.
+func findRemote(dir string) (string, error) {
+	for top := range upwards(dir) {
+		text, found, err := readGitConfig(top)
+		if err != nil {
+			return "", err
+		}
+		if found {
+			return normalizeRemote(pickRemote(parseGitConfig(text)), top), nil
+		}
+	}
+	return "", nil
+}
+
+// readGitConfig reads the configuration of the repository whose work tree starts at top, if one does.
+func readGitConfig(top string) (text []byte, found bool, err error) {
+	gitDir := filepath.Join(top, ".git")
+	info, err := os.Stat(gitDir)
+	if err == nil && !info.IsDir() {
+		gitDir, err = followGitFile(gitDir)
+	}
+	if err == nil {
+		gitDir, err = commonDir(gitDir)
+	}
+	if err == nil {
+		text, err = readFile(filepath.Join(gitDir, "config"), maxFile)
+	}
+	if err != nil {
+		if absent(err) || permanent(err) {
+			err = nil
+		}
+		return nil, false, err
+	}
+	return text, true, nil
+}
+
+// followGitFile reads the .git file of a linked work tree or a submodule: "gitdir: <path>".
+func followGitFile(path string) (string, error) {
+	text, err := readFile(path, maxFile)
+	if err != nil {
+		return "", err
+	}
+	target, ok := bytes.CutPrefix(text, []byte("gitdir:"))
+	if !ok {
+		return "", fs.ErrNotExist
+	}
+	return below(filepath.Dir(path), target), nil
+}
+
+// commonDir is where a linked work tree's repository keeps what all its work trees share.
+func commonDir(gitDir string) (string, error) {
+	text, err := readFile(filepath.Join(gitDir, "commondir"), maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return gitDir, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return below(gitDir, text), nil
+}
+
+// below resolves a path as git writes it into a file.
+func below(dir string, written []byte) string {
+	path := filepath.FromSlash(string(bytes.TrimSpace(written)))
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// remote is one [remote "name"] section.
+type remote struct{ name, url string }
+
+// pickRemote takes origin, else the first.
+func pickRemote(remotes []remote) string {
+	for _, r := range remotes {
+		if r.name == "origin" {
+			return r.url
+		}
+	}
+	if len(remotes) > 0 {
+		return remotes[0].url
+	}
+	return ""
+}
+
+// parseGitConfig picks the remotes that have a url out of a git configuration file (git-config(1), "Syntax"). Of
+// several urls of one remote, git fetches from the first. Lines it does not understand are passed over.
+func parseGitConfig(text []byte) []remote {
+	var remotes []remote
+	section, name := "", ""
+	for len(text) > 0 {
+		var line string
+		line, text = cutConfigLine(text)
+		line = strings.TrimLeft(line, " \t\r")
+		if strings.HasPrefix(line, "[") {
+			section, name, line = parseSection(line)
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || section != "remote" || !strings.EqualFold(strings.TrimSpace(key), "url") {
+			continue
+		}
+		if url := parseConfigValue(value); url != "" {
+			remotes = append(remotes, remote{name, url})
+		}
+	}
+	return remotes
+}
+
+// cutConfigLine takes a line off text, with those that a backslash at its end continues it with.
+func cutConfigLine(text []byte) (line string, rest []byte) {
+	var b strings.Builder
+	for {
+		part, rest, found := bytes.Cut(text, []byte("\n"))
+		part = bytes.TrimSuffix(part, []byte("\r"))
+		slashes := len(part) - len(bytes.TrimRight(part, `\`))
+		if !found || slashes%2 == 0 {
+			b.Write(part)
+			return b.String(), rest
+		}
+		b.Write(part[:len(part)-1])
+		text = rest
+	}
+}
+
+// parseSection reads [section "subsection"], or the older [section.subsection], and returns what follows it.
+func parseSection(line string) (section, name, rest string) {
+	head := line[1:]
+	quote, end := strings.IndexByte(head, '"'), strings.IndexByte(head, ']')
+	if end < 0 {
+		return "", "", ""
+	}
+	if quote < 0 || end < quote {
+		section, name, _ = strings.Cut(head[:end], ".")
+		return strings.ToLower(strings.TrimSpace(section)), strings.ToLower(name), head[end+1:]
+	}
+	section = strings.ToLower(strings.TrimSpace(head[:quote]))
+	var b strings.Builder
+	for i := quote + 1; i < len(head); i++ {
+		switch c := head[i]; {
+		case c == '\\' && i+1 < len(head):
+			i++
+			b.WriteByte(head[i])
+		case c == '"':
+			_, rest, _ = strings.Cut(head[i:], "]")
+			return section, b.String(), rest
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", "", ""
+}
+
+// parseConfigValue takes quotes, escapes, comments and the space around a value away.
+func parseConfigValue(s string) string {
+	var b strings.Builder
+	quoted, end := false, 0 // end is behind the last byte that is not trailing space
+	s = strings.TrimLeft(s, " \t")
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '"':
+			quoted = !quoted
+			continue
+		case c == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+			end = b.Len()
+			continue
+		case (c == '#' || c == ';') && !quoted:
+			return b.String()[:end]
+		}
+		b.WriteByte(c)
+		if quoted || c != ' ' && c != '\t' {
+			end = b.Len()
+		}
+	}
+	return b.String()[:end]
+}

@@ -1,0 +1,62 @@
+package project
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+const (
+	maxFile     = 1 << 20  // a larger one is no configuration
+	maxSnapshot = 16 << 20 // lists every file of the project, so it may be long
+)
+
+// errNotFile and errTooLarge are permanent: the file is there and is not what it should be.
+var (
+	errNotFile  = errors.New("not a regular file")
+	errTooLarge = errors.New("too large")
+)
+
+// permanent says that reading again will not help by itself.
+func permanent(err error) bool {
+	return errors.Is(err, errNotFile) || errors.Is(err, errTooLarge) || errors.Is(err, fs.ErrPermission)
+}
+
+// readFile reads a small file, without a byte order mark. A pipe or device is refused before it is opened: a cloned
+// repository may hold one, or a link to one, and opening it could block for ever.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: %w", path, errNotFile)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("read %s: %w: more than %d bytes", path, errTooLarge, limit)
+	}
+	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), nil
+}
+
+// changedWithin says whether a file was written in the last d. A date in the future is no recent one.
+func changedWithin(path string, d time.Duration) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return true
+	}
+	age := time.Since(info.ModTime())
+	return age >= 0 && age < d
+}

@@ -1,0 +1,57 @@
+//go:build unix
+
+package project
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A pipe in a cloned repository must not block whoever asks.
+func TestConfigPipe(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".codetracker", "config.json")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := NewFinder().Find(dir); !errors.Is(err, ErrUnknown) || p.Enabled {
+		t.Errorf("Find = %+v, %v; want ErrUnknown", p, err)
+	}
+	link(t, "/dev/zero", filepath.Join(dir, "x", ".codetracker", "config.json"))
+	if p, err := NewFinder().Find(filepath.Join(dir, "x")); !errors.Is(err, ErrUnknown) || p.Enabled {
+		t.Errorf("Find = %+v, %v; want ErrUnknown", p, err)
+	}
+}
+
+// A file that may not be read may opt out.
+func TestConfigForbidden(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, ".codetracker/config.json", `{}`)
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	closed := filepath.Join(dir, "closed")
+	if err := os.Mkdir(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	// The hook cannot enter it either: there is no setting in it. The one above decides.
+	if p, _ := walk(closed); p.Dir != dir {
+		t.Errorf("in a folder that may not be entered: %+v", p)
+	}
+	p, err := NewFinder().Find(dir)
+	if os.Geteuid() == 0 { // may read everything
+		if err != nil || !p.Enabled {
+			t.Errorf("as root: %+v, %v", p, err)
+		}
+		return
+	}
+	if !errors.Is(err, ErrUnknown) || p.Enabled {
+		t.Errorf("Find = %+v, %v; want ErrUnknown", p, err)
+	}
+}

@@ -1,0 +1,36 @@
+package project
+
+import (
+	"encoding/json"
+	"path/filepath"
+)
+
+// LastSent is the number of the last line of a session that the hook sent, as it noted in the project dir's
+// .codetracker/cache/last_snapshot.json; ok is false when there is no such note. The file has two shapes; the older
+// one lists files only. The transcript may have been rewound since: a number at or beyond its end means that nothing
+// can be taken as sent. ccship never writes this file.
+func LastSent(dir, sessionID string) (line int64, ok bool) {
+	if dir == "" || sessionID == "" {
+		return 0, false
+	}
+	text, err := readFile(filepath.Join(dir, folderName, "cache", "last_snapshot.json"), maxSnapshot)
+	if err != nil {
+		return 0, false
+	}
+	// Through a map, for names of files stand beside "transcript" in the older shape and must match exactly.
+	var snapshot map[string]json.RawMessage
+	if json.Unmarshal(text, &snapshot) != nil {
+		return 0, false
+	}
+	var note struct {
+		SessionID string `json:"session_id"`
+		LastSent  *int64 `json:"last_sent_line"`
+	}
+	if json.Unmarshal(snapshot["transcript"], &note) != nil || note.LastSent == nil {
+		return 0, false
+	}
+	if note.SessionID != sessionID || *note.LastSent < 0 {
+		return 0, false
+	}
+	return *note.LastSent, true
+}

@@ -1,0 +1,145 @@
+package transcript
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestAppendEntry(t *testing.T) {
+	tests := []struct{ line, want string }{
+		{`{"a":1}`, `{"line_index":12,"a":1}`},
+		{`{}`, `{"line_index":12}`},
+		{`{  }`, `{"line_index":12  }`},
+		{` { "a" : 1 } ` + "\r", `{"line_index":12, "a" : 1 }`},
+		{`{"line_index":3,"a":1}`, `{"line_index":12,"line_index":3,"a":1}`},
+		{`{"a":"\ud83d","a":2}`, `{"line_index":12,"a":"\ud83d","a":2}`},
+	}
+	for _, tt := range tests {
+		got := AppendEntry([]byte("x"), []byte(tt.line), Scan([]byte(tt.line)), 12)
+		if string(got) != "x"+tt.want {
+			t.Errorf("AppendEntry(%q) = %q, want %q", tt.line, got, tt.want)
+		}
+	}
+}
+
+func TestAppendOpaque(t *testing.T) {
+	got := AppendOpaque(nil, []byte("\x00\xff\r"), 0)
+	if want := `{"line_index":0,"type":"ccship.opaque","encoding":"base64","data":"AP8N"}`; string(got) != want {
+		t.Errorf("AppendOpaque = %s, want %s", got, want)
+	}
+	// An empty line is a line of its own, not one that was not sent.
+	if _, raw, kind, err := RestoreEntry(AppendOpaque(nil, nil, 3)); raw == nil || len(raw) > 0 || kind != OpaqueEntry || err != nil {
+		t.Errorf("empty line came back as %#v, %d, %v", raw, kind, err)
+	}
+}
+
+func TestOversize(t *testing.T) {
+	sum := sha256.Sum256([]byte("long"))
+	entry := AppendOversize(nil, 4, 1<<40, 99<<20, sum)
+	want := `{"line_index":4,"type":"ccship.oversize","offset":1099511627776,"length":103809024,"sha256":"fc66f021c67d064c`
+	if !strings.HasPrefix(string(entry), want) || !json.Valid(entry) {
+		t.Errorf("AppendOversize = %s", entry)
+	}
+	index, raw, kind, err := RestoreEntry(entry)
+	if index != 4 || raw != nil || kind != OversizeEntry || err != nil {
+		t.Errorf("RestoreEntry = %d, %q, %d, %v", index, raw, kind, err)
+	}
+	o, err := ParseOversize(entry)
+	if o != (Oversize{1 << 40, 99 << 20, sum}) || err != nil {
+		t.Errorf("ParseOversize = %v, %v", o, err)
+	}
+	for _, broken := range []string{"", "{}", string(entry[:50]), strings.Replace(string(entry), "1099", "01099", 1)} {
+		if _, err := ParseOversize([]byte(broken)); !errors.Is(err, ErrEntry) {
+			t.Errorf("ParseOversize(%s): %v", broken, err)
+		}
+	}
+}
+
+// What a plain client sends is kept as it came, unless it begins exactly as ours do.
+func TestRestoreEntryOfOthers(t *testing.T) {
+	tests := []struct {
+		entry string
+		index int64
+		raw   string
+	}{
+		{`{"line_index":0,"type":"user"}`, 0, `{"type":"user"}`},
+		{` {"line_index":5,"a":1} `, 5, `{"a":1}`},
+		{`{"line_index": 5, "a": 1}`, 5, `{"line_index": 5, "a": 1}`},
+		{`{"line_index":5 ,"a":1}`, 5, `{"line_index":5 ,"a":1}`},
+		{`{"a":1,"line_index":6}`, 6, `{"a":1,"line_index":6}`},
+		{`{"a":1,"line_index":6,"line_index":7}`, 6, `{"a":1,"line_index":6,"line_index":7}`},
+		{`{"line\u005findex":6}`, 6, `{"line\u005findex":6}`},
+		{`{"line_index":9223372036854775807}`, 1<<63 - 1, `{}`},
+		{`{"line_index":1,"type":"ccship.opaque"}`, 1, `{"type":"ccship.opaque"}`},
+		{`{"type":"ccship.opaque","line_index":1}`, 1, `{"type":"ccship.opaque","line_index":1}`},
+	}
+	for _, tt := range tests {
+		entry := []byte(tt.entry)
+		index, raw, kind, err := RestoreEntry(entry)
+		if index != tt.index || string(raw) != tt.raw || kind != ObjectEntry || err != nil {
+			t.Errorf("RestoreEntry(%s) = %d, %s, %d, %v; want %d, %s", tt.entry, index, raw, kind, err, tt.index, tt.raw)
+		}
+		if string(entry) != tt.entry {
+			t.Errorf("RestoreEntry wrote to its argument: %s", entry)
+		}
+	}
+}
+
+func TestRestoreEntryRefuses(t *testing.T) {
+	opaque := `{"line_index":1,"type":"ccship.opaque","encoding":"base64","data":`
+	sum := strings.Repeat("0", 64)
+	for _, entry := range []string{
+		``, ` `, `null`, `[1]`, `{"a":1}`, `{"line_index":1`, `{"line_index":1}}`, `{"line_index":1}{"line_index":2}`,
+		`{"line_index":-1}`, `{"line_index":"1"}`, `{"line_index":1.0}`, `{"line_index":1e3}`, `{"line_index":null}`,
+		`{"line_index":9223372036854775808}`, `{"line_index":1,}`, "{\"line_index\":1,\"a\":\"\xff\"}",
+		`{"a":{"line_index":1}}`, `{"line_index":-0}`,
+		opaque + `"A"}`, opaque + `"AP8N","x":1}`, opaque + `"AB=="}`, opaque + `"A\nP8N"}`, opaque + `"AP8N" }`,
+		`{"line_index":1,"type":"ccship.oversize","offset":1,"length":2,"sha256":"00"}`,
+		`{"line_index":1,"type":"ccship.oversize","offset":-1,"length":2,"sha256":"` + sum + `"}`,
+		`{"line_index":1,"type":"ccship.oversize","offset":01,"length":2,"sha256":"` + sum + `"}`,
+		`{"line_index":1,"type":"ccship.oversize","offset":1,"length":2,"sha256":"` + sum + `","x":1}`,
+		`{"line_index":1,"type":"ccship.oversize","offset":1}`,
+	} {
+		if _, _, _, err := RestoreEntry([]byte(entry)); !errors.Is(err, ErrEntry) {
+			t.Errorf("RestoreEntry(%q): %v, want ErrEntry", entry, err)
+		}
+	}
+}
+
+// FuzzEntry: whatever a line is, what is sent of it restores it byte for byte, and is JSON.
+func FuzzEntry(f *testing.F) {
+	for _, s := range []string{
+		``, "\r", `{}`, `{  }`, ` {"a":1}` + "\r", `{"line_index":3}`, `{"line_index":3,"type":"ccship.opaque"}`,
+		`{"a":1}{"b":2}`, "\x00\x00", `{"a":"\ud83d"}`, `{ "a" :1,"a":2 }`, `{"a":"b`,
+		`{"type":"ccship.opaque","encoding":"base64","data":"e30="}`,
+		`{"type":"ccship.oversize","offset":1,"length":2,"sha256":"00"}`,
+	} {
+		f.Add([]byte(s), int64(7))
+	}
+	f.Fuzz(func(t *testing.T, line []byte, index int64) {
+		index &= 1<<63 - 1
+		kind := OpaqueEntry
+		var before, entry, after []byte
+		if l := Scan(line); l.Shape == Record {
+			kind = ObjectEntry
+			before, after = line[:l.Start], line[l.End:]
+			entry = AppendEntry(nil, line, l, index)
+		} else {
+			entry = AppendOpaque(nil, line, index)
+		}
+		if !json.Valid(entry) {
+			t.Fatalf("entry of %q is not JSON: %q", line, entry)
+		}
+		gotIndex, raw, gotKind, err := RestoreEntry(entry)
+		if err != nil || gotIndex != index || gotKind != kind {
+			t.Fatalf("RestoreEntry(%q) = %d, %d, %v; want %d, %d", entry, gotIndex, gotKind, err, index, kind)
+		}
+		if got := bytes.Join([][]byte{before, raw, after}, nil); !bytes.Equal(got, line) {
+			t.Fatalf("line %q came back as %q", line, got)
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package transcript
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// FirstCwd is the working directory that the first record with one names. lines is any number of lines; damaged ones
+// are searched too. A folder's name says nothing reliable, this does.
+func FirstCwd(lines []byte) (cwd string, ok bool) {
+	return first(lines, []byte(`"cwd"`), func(l *Line) []byte { return l.Cwd })
+}
+
+// FirstSessionID is the sessionId of the first record with one: for an agent's transcript that does not lie in a
+// session's folder, its parent.
+func FirstSessionID(lines []byte) (id string, ok bool) {
+	return first(lines, []byte(`"sessionId"`), func(l *Line) []byte { return l.SessionID })
+}
+
+// first looks for the first record for which of is not empty. Lines without name, unless they hide it behind escapes,
+// are not looked at.
+func first(lines, name []byte, of func(*Line) []byte) (string, bool) {
+	for line := range bytes.Lines(lines) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if !bytes.Contains(line, name) && !bytes.Contains(line, []byte(`\u00`)) {
+			continue
+		}
+		l := Scan(line)
+		if l.Shape != Malformed {
+			if v := of(&l); len(v) > 0 {
+				return Unquote(v), true
+			}
+			continue
+		}
+		for _, object := range Recover(line) {
+			l := Scan(object)
+			if v := of(&l); len(v) > 0 {
+				return Unquote(v), true
+			}
+		}
+	}
+	return "", false
+}
+
+// StreamName is what a transcript is called on the wire. name is "<session>" for a main transcript,
+// "<session>/agent-<id>" for an agent's below a session's folder, "agent-<id>" for an older one beside the sessions,
+// which goes under its parent if that is known. copies above 1 tell further files of one name apart.
+func StreamName(name, parent string, copies int) string {
+	if parent != "" && strings.HasPrefix(name, "agent-") && !strings.Contains(name, "/") {
+		name = parent + "/" + name
+	}
+	if copies > 1 {
+		name += "~" + strconv.Itoa(copies)
+	}
+	return name
+}
+
+// ParentName is the session that an agent's transcript lies under, "" if its name does not tell.
+func ParentName(name string) string {
+	parent, _, found := strings.Cut(name, "/")
+	if !found {
+		return ""
+	}
+	return parent
+}
+
+// HistoryName is the stream of the prompt history beside a projects folder: it belongs to no session, so it is named
+// after the machine and the folder's path.
+func HistoryName(machine, root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return "history-" + machine + "-" + hex.EncodeToString(sum[:4])
+}

@@ -1,0 +1,86 @@
+package transcript
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFirst(t *testing.T) {
+	const meta = `{"type":"summary","summary":"about \"cwd\""}` + "\n"
+	tests := []struct {
+		name, lines, cwd, session string
+	}{
+		{"first line", `{"cwd":"/a","sessionId":"s1"}` + "\n" + `{"cwd":"/b","sessionId":"s2"}` + "\n", "/a", "s1"},
+		{"later line", meta + "\n\n" + `{"cwd":"/a","sessionId":"s1"}` + "\n", "/a", "s1"},
+		{"each its own", `{"sessionId":"s1"}` + "\n" + `{"cwd":"/a","sessionId":"s2"}`, "/a", "s1"},
+		{"no newline", meta + `{"cwd":"/a"}`, "/a", ""},
+		{"empty and of another kind", `{"cwd":"","sessionId":""}` + "\n" + `{"cwd":5}` + "\n" + `{"cwd":"/a","sessionId":"s"}`, "/a", "s"},
+		{"nested is not the record's", `{"toolUseResult":{"cwd":"/x","sessionId":"x"}}` + "\n", "", ""},
+		{"escaped", `{"cwd":"C:\\src\\\ud55c\ud83d","sessionId":"a\/b"}`, `C:\src\한` + "\uFFFD", "a/b"},
+		{"escaped names", `{"\u0063wd":"/a","session\u0049d":"s"}`, "/a", "s"},
+		{"damaged line", `{"parentUuid":"x{"type":"user","cwd":"/a","sessionId":"s"}` + "\n" + `{"cwd":"/b"}`, "/a", "s"},
+		{"NULs", strings.Repeat("\x00", 99) + `{"cwd":"/a","sessionId":"s"}`, "/a", "s"},
+		{"CRLF", `{"cwd":"/a","sessionId":"s"}` + "\r\n", "/a", "s"},
+		{"nothing", "", "", ""},
+		{"only metadata", meta + meta, "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if cwd, ok := FirstCwd([]byte(tt.lines)); cwd != tt.cwd || ok != (tt.cwd != "") {
+				t.Errorf("FirstCwd = %q, %t; want %q", cwd, ok, tt.cwd)
+			}
+			if id, ok := FirstSessionID([]byte(tt.lines)); id != tt.session || ok != (tt.session != "") {
+				t.Errorf("FirstSessionID = %q, %t; want %q", id, ok, tt.session)
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	tests := []struct {
+		name, parent string
+		copies       int
+		want, under  string
+	}{
+		{"1c0e", "", 1, "1c0e", ""},
+		{"1c0e", "", 2, "1c0e~2", ""},
+		{"1c0e/agent-7", "", 1, "1c0e/agent-7", "1c0e"},
+		{"1c0e/agent-7", "other", 3, "1c0e/agent-7~3", "1c0e"},
+		{"agent-7", "1c0e", 1, "1c0e/agent-7", ""},
+		{"agent-7", "1c0e", 2, "1c0e/agent-7~2", ""},
+		{"agent-7", "", 0, "agent-7", ""},
+	}
+	for _, tt := range tests {
+		if got := StreamName(tt.name, tt.parent, tt.copies); got != tt.want {
+			t.Errorf("StreamName(%q, %q, %d) = %q, want %q", tt.name, tt.parent, tt.copies, got, tt.want)
+		}
+		if got := ParentName(tt.name); got != tt.under {
+			t.Errorf("ParentName(%q) = %q, want %q", tt.name, got, tt.under)
+		}
+	}
+	// sha256 of "/home/kim/.claude/projects"
+	if got, want := HistoryName("m1", "/home/kim/.claude/projects"), "history-m1-c672a285"; got != want {
+		t.Errorf("HistoryName = %q, want %q", got, want)
+	}
+}
+
+func TestUnquote(t *testing.T) {
+	tests := []struct{ raw, want string }{
+		{``, ""},
+		{`plain 한`, "plain 한"},
+		{`\"\\\/\b\f\n\r\t`, "\"\\/\b\f\n\r\t"},
+		{`a\u00e9\u0000b`, "aé\x00b"},
+		{`\ud83d\ude42!`, "🙂!"},
+		{`\uD83D`, "\uFFFD"},
+		{`\ude42\ud83d`, "\uFFFD\uFFFD"},
+		{`\ud83dx\ude42`, "\uFFFDx\uFFFD"},
+		{`\ud83d\u0041`, "\uFFFDA"},
+		{`\ud83d\n`, "\uFFFD\n"},
+		{`\ud83d\ud83d\ude42`, "\uFFFD🙂"},
+	}
+	for _, tt := range tests {
+		if got := Unquote([]byte(tt.raw)); got != tt.want {
+			t.Errorf("Unquote(%s) = %q, want %q", tt.raw, got, tt.want)
+		}
+	}
+}

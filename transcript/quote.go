@@ -1,0 +1,83 @@
+package transcript
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Unquote turns the contents of a JSON string, as Line holds them, into text. A lone surrogate, which UTF-8 cannot
+// say, becomes U+FFFD: good to show and to look up, never to ship.
+func Unquote(raw []byte) string {
+	n := bytes.IndexByte(raw, '\\')
+	if n < 0 {
+		return string(raw)
+	}
+	out := make([]byte, 0, len(raw))
+	for n >= 0 && n+1 < len(raw) {
+		out = append(out, raw[:n]...)
+		raw = raw[n+1:]
+		if raw[0] != 'u' {
+			out = append(out, unescape(raw[0]))
+			raw = raw[1:]
+		} else {
+			r, size := unescapeRune(raw)
+			out = utf8.AppendRune(out, r)
+			raw = raw[size:]
+		}
+		n = bytes.IndexByte(raw, '\\')
+	}
+	return string(append(out, raw...))
+}
+
+func unescape(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c
+}
+
+// unescapeRune reads uXXXX, and the low half that follows a high surrogate. It returns the character and the bytes
+// it took.
+func unescapeRune(raw []byte) (rune, int) {
+	high, ok := hex4(raw)
+	if !ok {
+		return utf8.RuneError, 1
+	}
+	if !utf16.IsSurrogate(high) {
+		return high, 5
+	}
+	if len(raw) > 6 && raw[5] == '\\' {
+		if low, ok := hex4(raw[6:]); ok {
+			if r := utf16.DecodeRune(high, low); r != utf8.RuneError {
+				return r, 11
+			}
+		}
+	}
+	return utf8.RuneError, 5
+}
+
+// hex4 reads the number in uXXXX.
+func hex4(raw []byte) (rune, bool) {
+	if len(raw) < 5 || raw[0] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range raw[1:5] {
+		d := hexDigit(c)
+		if d < 0 {
+			return 0, false
+		}
+		r = r<<4 | d
+	}
+	return r, true
+}

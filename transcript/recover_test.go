@@ -1,0 +1,104 @@
+package transcript
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRecover(t *testing.T) {
+	a := `{"parentUuid":null,"type":"user","message":{"content":[{"type":"text","text":"hi {\"type\":1} 한"}]}}`
+	b := `{"type":"summary","summary":"s"}`
+	c := `{"parentUuid":"x","cwd":"/c"}`
+	nul := strings.Repeat("\x00", 300)
+	tests := []struct {
+		name, line string
+		want       []string
+	}{
+		{"glued", a + b, []string{a, b}},
+		{"three glued, spaced", a + " " + b + "\t" + c + "\r", []string{a, b, c}},
+		{"NULs before", nul + a, []string{a}},
+		{"NULs between", a + nul + b, []string{a, b}},
+		{"NULs inside", a[:40] + nul + a[40:], []string{a}},
+		{"NULs alone", nul, nil},
+		{"byte order mark", "\xef\xbb\xbf" + a, []string{a}},
+		{"cut in a string", `{"parentUuid":null,"text":"ab` + b, []string{b}},
+		{"cut in an escape", `{"parentUuid":null,"text":"ab\` + b, []string{b}},
+		{"cut in a code point", `{"parentUuid":null,"text":"\u00` + b, []string{b}},
+		{"cut in a character", `{"parentUuid":null,"text":"` + "\xed\x95" + b, []string{b}},
+		{"cut in a name", `{"parentUuid":null,"te` + b, []string{b}},
+		{"cut behind a name", `{"parentUuid":null,"text"` + b, []string{b}},
+		{"cut behind a colon", `{"parentUuid":null,"text":` + b, []string{b}},
+		{"cut behind a comma", `{"parentUuid":null,` + b, []string{b}},
+		{"cut in a list", `{"parentUuid":null,"a":[{"type":"text"},` + b, []string{b}},
+		{"cut in a list of a list", `{"parentUuid":null,"a":{"type":"m","b":[{"type":"text","c":` + b, []string{b}},
+		{"cut behind an object in a list", `{"parentUuid":null,"a":[{"type":"text"}` + b, []string{b}},
+		{"cut in a number", `{"parentUuid":null,"text":12` + b, []string{b}},
+		{"cut in a word", `{"parentUuid":null,"text":tr` + b, []string{b}},
+		{"cut before its end", a[:len(a)-1] + b, []string{b}},
+		{"cut twice", a[:50] + c[:9] + b, []string{b}},
+		{"cut, then glued", a[:50] + b + c, []string{b, c}},
+		{"whole, then cut", a + b[:9], []string{a}},
+		{"torn", a[:50], nil},
+		{"rest of a record, then one", a[60:] + b, []string{b}},
+		{"rest of a record", a[60:], nil},
+		{"too many braces", b + "}", []string{b}},
+		{"invalid UTF-8 inside", `{"type":"a","b":"` + "\xff" + `","c":{"type":"text"}}` + c, []string{c}},
+		{"array", `[{"type":"a"},{"type":"b"}]`, nil},
+		{"text", "no record at all", nil},
+		{"nothing", "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Recover([]byte(tt.line))
+			if string(bytes.Join(got, []byte("\n"))) != strings.Join(tt.want, "\n") {
+				t.Errorf("Recover(%.80q) = %q, want %q", tt.line, got, tt.want)
+			}
+		})
+	}
+}
+
+// A record cut anywhere never hides the whole one behind it.
+func TestRecoverEveryCut(t *testing.T) {
+	a := []byte(`{"parentUuid":null,"a":[-1.5e3,{"type":"x\ud83d\"한"},[],{}],"b":true}`)
+	b := []byte(`{"type":"user","cwd":"/b"}`)
+	for i := range a {
+		got := Recover(append(bytes.Clone(a[:i]), b...))
+		if len(got) == 0 || !bytes.Equal(got[len(got)-1], b) {
+			t.Errorf("cut at %d: %q", i, got)
+		}
+	}
+}
+
+// Starts of records that never end must not cost the square of the line.
+func TestRecoverTerminates(t *testing.T) {
+	start := time.Now()
+	Recover(bytes.Repeat([]byte(`{"type":`), 1<<17))
+	Recover(bytes.Repeat([]byte(`{"type":[`), 1<<17))
+	Recover(bytes.Repeat([]byte(`{"type":"a`), 1<<17))
+	Recover(bytes.Repeat([]byte(`{`), 1<<20))
+	Recover([]byte(strings.Repeat(`{"type":`, MaxDepth-1) + `"` + strings.Repeat("x", 32<<20)))
+	if d := time.Since(start); d > time.Minute {
+		t.Errorf("took %v", d)
+	}
+}
+
+func FuzzRecover(f *testing.F) {
+	f.Add([]byte(`{"type":"a"}{"type":"b"}`))
+	f.Add([]byte("{\"parentUuid\":\"x{\"type\":1}\x00"))
+	f.Add([]byte(`{"type":{"type":[{"type":1},{"parentUuid":2}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		for _, object := range Recover(line) {
+			l := Scan(object)
+			if l.Shape != Record && l.Shape != Reserved || l.Start != 0 || l.End != len(object) {
+				t.Fatalf("Recover(%q): %q is no object", line, object)
+			}
+		}
+		if l := Scan(line); l.Shape == Record {
+			if got := Recover(line); len(got) != 1 || !bytes.Equal(got[0], line[l.Start:l.End]) {
+				t.Fatalf("Recover(%q) = %q", line, got)
+			}
+		}
+	})
+}

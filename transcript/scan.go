@@ -1,0 +1,278 @@
+package transcript
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// The skip functions read one piece of JSON at b[i] and return the index behind it, or ^i of the first byte that
+// cannot be (^len(b) when the text ends too early). None of them recurses.
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
+		i++
+	}
+	return i
+}
+
+// skipKey reads a member's name and its colon; the value starts at the index it returns.
+func skipKey(b []byte, i int) int {
+	if i >= len(b) || b[i] != '"' {
+		return ^i
+	}
+	if i = skipString(b, i+1); i < 0 {
+		return i
+	}
+	if i = skipSpace(b, i); i == len(b) || b[i] != ':' {
+		return ^i
+	}
+	return skipSpace(b, i+1)
+}
+
+// nesting is the stack of open objects and arrays, one bit each.
+type nesting struct {
+	depth int
+	word  uint64   // the innermost up to 64; 1 is an object
+	outer []uint64 // the full words around them
+}
+
+func (n *nesting) push(object bool) bool {
+	// The object around the value is the first level.
+	if n.depth == MaxDepth-1 {
+		return false
+	}
+	if n.depth > 0 && n.depth%64 == 0 {
+		n.outer = append(n.outer, n.word)
+	}
+	n.depth++
+	n.word <<= 1
+	if object {
+		n.word |= 1
+	}
+	return true
+}
+
+func (n *nesting) pop() {
+	n.depth--
+	n.word >>= 1
+	if n.depth > 0 && n.depth%64 == 0 {
+		n.word = n.outer[len(n.outer)-1]
+		n.outer = n.outer[:len(n.outer)-1]
+	}
+}
+
+func (n *nesting) inObject() bool { return n.word&1 == 1 }
+
+// skipValue reads one value of a record's member, whatever is in it.
+func skipValue(b []byte, i int) int {
+	var open nesting
+	for {
+		if i >= len(b) {
+			return ^len(b)
+		}
+		switch c := b[i]; c {
+		case '"':
+			i = skipString(b, i+1)
+		case '{', '[':
+			if !open.push(c == '{') {
+				return ^i
+			}
+			i = skipSpace(b, i+1)
+			if i < len(b) && b[i] == c+2 { // '}' and ']' follow their opening ones by two
+				break
+			}
+			if c == '{' {
+				i = skipKey(b, i)
+			}
+			if i < 0 {
+				return i
+			}
+			continue
+		default:
+			i = skipScalar(b, i)
+		}
+		if i < 0 {
+			return i
+		}
+		if i = skipEnds(b, i, &open); i < 0 || open.depth == 0 {
+			return i
+		}
+	}
+}
+
+// skipEnds reads what may follow a value: closing brackets, and the comma (and name) before the next value.
+func skipEnds(b []byte, i int, open *nesting) int {
+	for open.depth > 0 {
+		i = skipSpace(b, i)
+		if i == len(b) {
+			return ^i
+		}
+		object := open.inObject()
+		switch c := b[i]; {
+		case c == ',':
+			i = skipSpace(b, i+1)
+			if object {
+				return skipKey(b, i)
+			}
+			return i
+		case c == '}' && object, c == ']' && !object:
+			open.pop()
+			i++
+		default:
+			return ^i
+		}
+	}
+	return i
+}
+
+// skipScalar reads a number, true, false or null.
+func skipScalar(b []byte, i int) int {
+	switch b[i] {
+	case 't':
+		return skipWord(b, i, "true")
+	case 'f':
+		return skipWord(b, i, "false")
+	case 'n':
+		return skipWord(b, i, "null")
+	}
+	return skipNumber(b, i)
+}
+
+func skipWord(b []byte, i int, word string) int {
+	for k := range len(word) {
+		if i+k == len(b) || b[i+k] != word[k] {
+			return ^(i + k)
+		}
+	}
+	return i + len(word)
+}
+
+func skipNumber(b []byte, i int) int {
+	if b[i] == '-' {
+		i++
+	}
+	if i < len(b) && b[i] == '0' {
+		i++
+	} else if i = skipDigits(b, i); i < 0 {
+		return i
+	}
+	if i < len(b) && b[i] == '.' {
+		if i = skipDigits(b, i+1); i < 0 {
+			return i
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		i = skipDigits(b, i)
+	}
+	return i
+}
+
+// skipDigits reads one digit or more.
+func skipDigits(b []byte, i int) int {
+	start := i
+	for i < len(b) && b[i]-'0' <= 9 {
+		i++
+	}
+	if i == start {
+		return ^i
+	}
+	return i
+}
+
+// special marks, with the high bit of its byte, each of the eight bytes of x that is a control character, a quote, a
+// backslash or not ASCII. The lowest mark is exact; higher ones may be false, for a subtraction borrows upwards.
+func special(x uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	control := x - ones*0x20
+	quote := x ^ ones*'"' - ones
+	slash := x ^ ones*'\\' - ones
+	return (control | quote | slash | x) & highs
+}
+
+// skipString reads the rest of a string, from behind its opening quote to behind its closing one.
+func skipString(b []byte, i int) int {
+	for {
+		for i+8 <= len(b) {
+			m := special(binary.LittleEndian.Uint64(b[i:]))
+			if m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return ^len(b)
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1
+		case c == '\\':
+			if i+1 < len(b) && isEscape(b[i+1]) {
+				i += 2
+				continue
+			}
+			i = skipUnicode(b, i+1)
+		case c < ' ':
+			return ^i
+		case c < utf8.RuneSelf:
+			i++ // fewer than eight bytes are left
+		default:
+			i = skipRunes(b, i)
+		}
+		if i < 0 {
+			return i
+		}
+	}
+}
+
+// isEscape says whether c alone may follow a backslash.
+func isEscape(c byte) bool {
+	const letters = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
+	return uint64(letters)>>(c-64)&1 == 1 || c == '"' || c == '/'
+}
+
+// skipUnicode reads uXXXX. A lone surrogate passes: Claude Code writes them.
+func skipUnicode(b []byte, i int) int {
+	if i == len(b) || b[i] != 'u' {
+		return ^i
+	}
+	for k := i + 1; k <= i+4; k++ {
+		if k == len(b) || hexDigit(b[k]) < 0 {
+			return ^k
+		}
+	}
+	return i + 5
+}
+
+// hexDigit is the value of a hexadecimal digit, -1 if c is none.
+func hexDigit(c byte) rune {
+	switch {
+	case c-'0' <= 9:
+		return rune(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return rune(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// skipRunes reads characters beyond ASCII for as long as they follow each other.
+func skipRunes(b []byte, i int) int {
+	for i < len(b) && b[i] >= utf8.RuneSelf {
+		// Three bytes, the most frequent by far, without the lead bytes that forbid some of the second ones.
+		if c := b[i]; c > 0xe0 && c < 0xf0 && c != 0xed && i+2 < len(b) && b[i+1]&0xc0 == 0x80 && b[i+2]&0xc0 == 0x80 {
+			i += 3
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return ^i
+		}
+		i += n
+	}
+	return i
+}

@@ -1,0 +1,221 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const deep = 1_000_000
+
+func TestScanShape(t *testing.T) {
+	nul := strings.Repeat("\x00", 300)
+	tests := []struct {
+		name, line string
+		want       Shape
+	}{
+		{"record", `{"type":"user","message":{"content":[1,-2.5e+3,true,false,null,"x"]}}`, Record},
+		{"spaced", " {\t\"a\" : [ 1 , { } , [ ] ] } \t", Record},
+		{"CRLF", `{"a":1}` + "\r", Record},
+		{"no members", `{}`, Record},
+		{"lone surrogates", `{"a":"\ud83d","b":"\uDC00x"}`, Record},
+		{"unicode", `{"a":"한국어 é 🙂 ` + "\x7f" + `"}`, Record},
+		{"all escapes", `{"a":"\"\\\/\b\f\n\r\t\u00aF"}`, Record},
+		{"duplicate keys", `{"a":1,"a":2}`, Record},
+		{"own line_index", `{"line_index":7}`, Record},
+		{"deepest", nested(MaxDepth-1, "[", "]"), Record},
+		{"deepest objects", nested(MaxDepth-1, `{"a":`, "}"), Record},
+		{"empty", ``, Blank},
+		{"white space", " \t\r", Blank},
+		{"too deep", nested(MaxDepth, "[", "]"), Malformed},
+		{"far too deep", nested(deep, "[", "]"), Malformed},
+		{"far too deep objects", nested(deep, `{"a":`, "}"), Malformed},
+		{"far too deep, mixed", nested(deep/2, `{"a":[`, "]}"), Malformed},
+		{"glued", `{"a":1}{"b":2}`, Malformed},
+		{"cut and next", `{"a":"xy{"type":"user"}`, Malformed},
+		{"NULs alone", nul, Malformed},
+		{"NULs before", nul + `{"a":1}`, Malformed},
+		{"NULs between members", `{"a":1,` + nul + `"b":2}`, Malformed},
+		{"NULs in a string", `{"a":"` + nul + `"}`, Malformed},
+		{"NULs behind", `{"a":1}` + nul, Malformed},
+		{"torn", `{"a":"b`, Malformed},
+		{"torn escape", `{"a":"b\`, Malformed},
+		{"torn surrogate", `{"a":"\ud8`, Malformed},
+		{"byte order mark", "\xef\xbb\xbf{}", Malformed},
+		{"invalid UTF-8", "{\"a\":\"\xff\"}", Malformed},
+		{"torn UTF-8", "{\"a\":\"\xed\x95\"}", Malformed},
+		{"surrogate in UTF-8", "{\"a\":\"\xed\xa0\x80\"}", Malformed},
+		{"overlong UTF-8", "{\"a\":\"\xc0\xaf\"}", Malformed},
+		{"overlong UTF-8 of three", "{\"a\":\"\xe0\x80\xaf\"}", Malformed},
+		{"tab in a string", "{\"a\":\"\t\"}", Malformed},
+		{"array", `[{"a":1}]`, Malformed},
+		{"string", `"a"`, Malformed},
+		{"number", `1`, Malformed},
+		{"indented, first line", `{`, Malformed},
+		{"text", `hello`, Malformed},
+		{"no-break space", "\u00a0", Malformed},
+		{"as the wire's opaque", `{"type":"ccship.opaque","encoding":"base64","data":"e30="}`, Reserved},
+		{"as the wire's oversize", `{"a":1,"type":"ccship.oversize"}`, Reserved},
+		{"some other of our types", `{"type":"ccship.other"}`, Record},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Scan([]byte(tt.line)).Shape; got != tt.want {
+				t.Errorf("Scan(%.60q).Shape = %d, want %d", tt.line, got, tt.want)
+			}
+		})
+	}
+}
+
+// nested is a record with n levels in its only member.
+func nested(n int, open, shut string) string {
+	middle := ""
+	if strings.HasSuffix(open, ":") {
+		middle = "0"
+	}
+	return `{"x":` + strings.Repeat(open, n) + middle + strings.Repeat(shut, n) + `}`
+}
+
+func TestScanMembers(t *testing.T) {
+	tests := []struct {
+		name, line, typ, cwd, session string
+		hasIndex, empty               bool
+	}{
+		{"usual", `{"parentUuid":null,"cwd":"/a","sessionId":"s","type":"user"}`, "user", "/a", "s", false, false},
+		{"top level only", `{"m":{"type":"x","cwd":"/x","line_index":1},"type":"user"}`, "user", "", "", false, false},
+		{"first of a name", `{"type":"a","type":"b","cwd":"/1","cwd":"/2"}`, "a", "/1", "", false, false},
+		{"first string", `{"type":null,"type":3,"type":"b"}`, "b", "", "", false, false},
+		{"escaped name", `{"\u0063wd":"/a","t\u0079pe":"u"}`, "u", "/a", "", false, false},
+		{"every letter escaped", `{"\u006c\u0069\u006e\u0065\u005f\u0069\u006e\u0064\u0065\u0078":1}`, "", "", "", true, false},
+		{"escaped value stays", `{"cwd":"C:\\src\\x"}`, "", `C:\\src\\x`, "", false, false},
+		{"long names", `{"` + strings.Repeat("type", 30) + `":"a","` + strings.Repeat(`\n`, 80) + `":"b"}`, "", "", "", false, false},
+		{"own line_index", `{"line_index":"x"}`, "", "", "", true, false},
+		{"no members", `{ }`, "", "", "", false, true},
+		{"inner empty", `{"a":{}}`, "", "", "", false, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := Scan([]byte(tt.line))
+			if l.Shape != Record || l.Start != 0 || l.End != len(tt.line) {
+				t.Errorf("Scan(%s): shape %d, [%d:%d]", tt.line, l.Shape, l.Start, l.End)
+			}
+			if string(l.Type) != tt.typ || string(l.Cwd) != tt.cwd || string(l.SessionID) != tt.session {
+				t.Errorf("Scan(%s): type %q, cwd %q, sessionId %q", tt.line, l.Type, l.Cwd, l.SessionID)
+			}
+			if l.HasLineIndex != tt.hasIndex || l.Empty != tt.empty {
+				t.Errorf("Scan(%s): has line_index %t, empty %t", tt.line, l.HasLineIndex, l.Empty)
+			}
+		})
+	}
+}
+
+func TestScanEdges(t *testing.T) {
+	line := []byte("  \t{\"a\":1} \r")
+	l := Scan(line)
+	if got := string(line[l.Start:l.End]); l.Shape != Record || got != `{"a":1}` {
+		t.Errorf("object = %q, shape %d", got, l.Shape)
+	}
+}
+
+// Every cut of a line, and every byte of it replaced, is judged as the oracle does.
+func TestScanEveryByte(t *testing.T) {
+	line := []byte(`{"a":[-0.5e+7,{"b":"\ud83d\n한"},[],{},true,null], "type":"x"}`)
+	for i := range line {
+		check(t, line[:i])
+		for _, c := range []byte("\x00 \"\\{}[],:0-.eEutf\x80\xff/") {
+			damaged := bytes.Clone(line)
+			damaged[i] = c
+			check(t, damaged)
+		}
+	}
+}
+
+// Every byte at every place of a long string, where eight are judged at once.
+func TestScanStrings(t *testing.T) {
+	for at := range 20 {
+		for c := range 256 {
+			line := []byte(`{"a":"` + strings.Repeat("x", 20) + `"}`)
+			line[6+at] = byte(c)
+			check(t, line)
+		}
+	}
+}
+
+func FuzzScan(f *testing.F) {
+	for _, s := range []string{
+		``, ` `, `{}`, `{ }`, `{"a":1}{"b":2}`, `{"type":"user","cwd":"/a\u00e9","sessionId":"x"}` + "\r",
+		`{"line_index":1,"a":[1,2.5e-1,{"b":[]}]}`, `{"a":"\ud83d"}`, `{"\u0074ype":"x"}`, "{\"a\":\"\x00\"}",
+		`{"type":"ccship.opaque"}`, `{"a":[[[[{"b":{}}]]]]}`, "\xef\xbb\xbf{}", `[1]`, `{"cwd":1,"cwd":"/x"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) { check(t, line) })
+}
+
+// check compares Scan with encoding/json.
+func check(t *testing.T, line []byte) {
+	t.Helper()
+	l := Scan(line)
+	trimmed := bytes.Trim(line, " \t\r\n")
+	valid := json.Valid(line) && utf8.Valid(line) && bytes.HasPrefix(trimmed, []byte("{"))
+	valid = valid && bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) <= MaxDepth
+	switch {
+	case len(trimmed) == 0:
+		if l.Shape != Blank {
+			t.Fatalf("Scan(%q).Shape = %d, want Blank", line, l.Shape)
+		}
+		return
+	case !valid:
+		if l.Shape != Malformed {
+			t.Fatalf("Scan(%q).Shape = %d, want Malformed", line, l.Shape)
+		}
+		return
+	case l.Shape != Record && l.Shape != Reserved:
+		t.Fatalf("Scan(%q).Shape = %d, want Record", line, l.Shape)
+	}
+	if !bytes.Equal(line[l.Start:l.End], trimmed) {
+		t.Fatalf("Scan(%q): object %q", line, line[l.Start:l.End])
+	}
+	want := members(t, line)
+	got := map[string]string{}
+	for name, v := range map[string][]byte{"type": l.Type, "cwd": l.Cwd, "sessionId": l.SessionID} {
+		if v != nil {
+			got[name] = Unquote(v)
+		}
+	}
+	for _, name := range []string{"type", "cwd", "sessionId"} {
+		w, in := want[name].(string)
+		if g, has := got[name]; g != w || has != in {
+			t.Fatalf("Scan(%q): %s = %q, %t; want %q, %t", line, name, g, has, w, in)
+		}
+	}
+	if _, in := want["line_index"]; l.HasLineIndex != in || l.Empty != (len(bytes.Trim(trimmed[1:len(trimmed)-1], " \t\r\n")) == 0) {
+		t.Fatalf("Scan(%q): has line_index %t, empty %t", line, l.HasLineIndex, l.Empty)
+	}
+}
+
+// members are the first string of each top-level name, and the first line_index whatever it is.
+func members(t *testing.T, line []byte) map[string]any {
+	out := map[string]any{}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	d.Token()
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := d.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		key := name.(string)
+		_, text := v.(string)
+		if _, in := out[key]; !in && (text || key == "line_index") {
+			out[key] = v
+		}
+	}
+	return out
+}
