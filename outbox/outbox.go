@@ -98,7 +98,7 @@ type DeadLetter struct {
 	Batch  Batch // a batch of this one entry
 	Line   int64
 	Status int    // HTTP status of the refusal
-	Reason string // "rejected" or "too_large"
+	Reason string // "rejected", "too_large", or "damaged": the row cannot be unpacked, Batch is the whole row
 	Answer string // the first bytes of the server's answer
 	At     int64  // Unix seconds
 }

@@ -13,7 +13,10 @@ type Facts struct {
 	Decided   bool          // cwd, project and stream name are fixed
 	Withheld  int64         // entries a plain server did not get; set by Settle, cleared by a step with Reread
 	Plain     bool          // some entries were acknowledged by a server without the extension; as Withheld
-	Excluded  int64         // lines left out by exclude_types in the current generation
+	Excluded  int64         // lines left out by exclude_types since line 0 was read last
+	// SentBefore is the number of first lines that the server already had before the file was first seen: they are
+	// not queued in generation 0.
+	SentBefore int64
 }
 
 // Step is the one durable move of a file: the cursor goes from Prev to Tracked.Cursor, and what was read enters the

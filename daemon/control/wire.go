@@ -131,8 +131,10 @@ type VerifyEvent struct {
 
 // VerifyProgress counts bytes of transcripts compared so far.
 type VerifyProgress struct {
-	Files, FilesTotal int
-	Bytes, BytesTotal int64
+	Files      int   `json:"files"`
+	FilesTotal int   `json:"files_total"`
+	Bytes      int64 `json:"bytes"`
+	BytesTotal int64 `json:"bytes_total"`
 }
 
 // VerifyReport compares the disk with the server.
@@ -143,7 +145,8 @@ type VerifyReport struct {
 	Files         int              `json:"files"`
 	Lines         int64            `json:"lines"`
 	Bytes         int64            `json:"bytes"`
-	Excluded      int64            `json:"excluded"`
+	Excluded      int64            `json:"excluded"`       // lines left out by exclude_types or sent before ccship came
+	ExcludedFiles int              `json:"excluded_files"` // transcripts whose project has opted out
 	Dead          int64            `json:"dead_letters"`
 	Withheld      int64            `json:"withheld"`
 	Oversize      int64            `json:"oversize"`

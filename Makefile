@@ -1,0 +1,38 @@
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  = -s -w -X main.version=$(VERSION)
+GO      ?= go
+
+.PHONY: build run test race lint fuzz bench crash release clean
+
+build: ## bin/ccship and bin/ccship-server
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ccship ./cmd/ccship
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ccship-server ./cmd/ccship-server
+
+run: build ## server, daemon, import, viewer: try it now
+	bin/ccship up
+
+test: ## everything, end to end included
+	$(GO) vet ./...
+	$(GO) test -timeout 20m ./...
+
+race: ## all rooms under the race detector, end to end apart
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /e2e)
+
+lint: ## gofmt, go vet for six systems, staticcheck
+	.ci/lint
+
+fuzz: ## each fuzz target for FUZZTIME (default 60s)
+	.ci/fuzz
+
+bench: ## the rooms' benchmarks, then the table of promises
+	$(GO) test -run '^$$' -bench . -benchmem $$($(GO) list ./... | grep -v /e2e)
+	$(GO) test -run '^$$' -bench Promises -benchtime 1x -timeout 60m ./e2e
+
+crash: ## kill -9, 200 times against each of two servers
+	CCSHIP_CRASH_KILLS=200 $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
+
+release: ## dist/: both programs for six systems, with checksums
+	VERSION='$(VERSION)' .ci/release
+
+clean:
+	rm -rf bin dist

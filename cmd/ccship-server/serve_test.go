@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+// program is the server as a process of its own.
+type program struct {
+	cmd *exec.Cmd
+	url string
+}
+
+// launch starts serve and waits until it listens.
+func launch(t *testing.T, path string, args ...string) *program {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--store", "sqlite:" + path}, args...)
+	cmd := exec.CommandContext(t.Context(), exe, args...)
+	cmd.Env = append(os.Environ(), asServer+"=1")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first, err := bufio.NewReader(stderr).ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(first), "listening on ")
+	if err != nil || !ok {
+		t.Fatalf("it says %q, %v", first, err)
+	}
+	return &program{cmd, url}
+}
+
+func newKeyIn(t *testing.T, path string) string {
+	t.Helper()
+	st, err := store.OpenSQLite(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, hash := server.NewKey()
+	if err := st.AddKey(t.Context(), "test", hash, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// send posts one line; nil when it was acknowledged.
+func (p *program) send(key, session string, line int) error {
+	body := fmt.Sprintf(`{"session_id":%q,"entries":[{"line_index":%d,"n":%d,"pad":%q}]}`, session, line, line, strings.Repeat("x", 3000))
+	req, err := http.NewRequest("POST", p.url+"/api/conversations", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-API-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err == nil && (res.StatusCode != 200 || !bytes.Contains(b, []byte(`"success":true`))) {
+		err = fmt.Errorf("%d %s", res.StatusCode, b)
+	}
+	return err
+}
+
+func (p *program) raw(t *testing.T, key, session string) string {
+	t.Helper()
+	req, err := http.NewRequest("GET", p.url+"/api/sessions/"+session+"/raw", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 200 {
+		t.Fatalf("raw: %d %s %v", res.StatusCode, b, err)
+	}
+	return string(b)
+}
+
+// TestKill kills the server again and again while four clients send: what was acknowledged is there.
+func TestKill(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	key := newKeyIn(t, path)
+	const clients = 4
+	var acknowledged [clients]int
+	for round := range 5 {
+		p := launch(t, path)
+		enough := make(chan struct{}, clients*1000)
+		var wg sync.WaitGroup
+		for c := range clients {
+			wg.Go(func() {
+				for range 500 {
+					if p.send(key, fmt.Sprint("s", c), acknowledged[c]) != nil {
+						return // killed; the line is sent again in the next round
+					}
+					acknowledged[c]++
+					enough <- struct{}{}
+				}
+			})
+		}
+		for range 20 + 13*round {
+			<-enough
+		}
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		_ = p.cmd.Wait() // killed
+	}
+	p := launch(t, path)
+	for c, n := range acknowledged {
+		lines := strings.Split(strings.TrimSuffix(p.raw(t, key, fmt.Sprint("s", c)), "\n"), "\n")
+		if len(lines) < n {
+			t.Errorf("client %d: %d lines of %d acknowledged", c, len(lines), n)
+		}
+		for i, l := range lines {
+			if !strings.HasPrefix(l, fmt.Sprintf(`{"n":%d,`, i)) || len(l) < 3000 {
+				t.Errorf("client %d: line %d is %.40q", c, i, l)
+			}
+		}
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+}
+
+func TestTerminate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGTERM there")
+	}
+	p := launch(t, filepath.Join(t.TempDir(), "server.db"), "--open-viewer")
+	res, err := http.Get(p.url + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 200 {
+		t.Errorf("open viewer: %d", res.StatusCode)
+	}
+	began := time.Now()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("it took %v", d)
+	}
+}
+
+func TestPortTaken(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	var out, words bytes.Buffer
+	code := run(t.Context(), []string{"serve", "--listen", ln.Addr().String(),
+		"--store", "sqlite:" + filepath.Join(t.TempDir(), "server.db")}, &out, &words)
+	if code != exitFailed || !strings.Contains(words.String(), "hint: choose another with --listen") {
+		t.Errorf("exit %d, %s", code, words.String())
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for in, want := range map[string]int64{"1": 1, "10b": 10, "64kB": 64_000, "128MiB": 128 << 20, "2 GiB": 2 << 30, "3gb": 3_000_000_000} {
+		if got, err := parseSize(in); err != nil || got != want {
+			t.Errorf("%q: %d, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{"", "MiB", "0", "-1", "1.5MB", "99999999999GiB", "1TB"} {
+		if n, err := parseSize(in); err == nil {
+			t.Errorf("%q: %d", in, n)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/ccship/ccship/daemon"
+)
+
+// app is one run of the command line. Data goes to stdout, words to stderr.
+type app struct {
+	stdout, stderr io.Writer
+	version        string
+	flags          *pflag.FlagSet // the persistent ones
+	json           bool           // --json of the subcommand that has it
+	started        bool           // a subcommand's code was reached: what fails from there on is no usage error
+}
+
+// execute runs the subcommand that args name and returns the exit code.
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.started {
+		err = usageError(err)
+		for _, arg := range args { // the flag itself may come after the mistake
+			a.json = a.json || arg == "--json"
+		}
+	}
+	return a.report(err)
+}
+
+// root is the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "ccship",
+		Short:         "Deliver every line of every Claude Code conversation to a server you own",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.started = true
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	a.flags = root.PersistentFlags()
+	a.flags.String("config", "", "configuration `file`")
+	for _, name := range []string{"state_dir", "socket", "roots", "server_url", "api_key_file", "log_level"} {
+		if o, ok := daemon.LookupOption(name); ok {
+			a.flags.String(o.Flag(), "", lowerFirst(strings.TrimSuffix(o.Doc, "."))+" (`"+firstWord(o.Type())+"`)")
+		}
+	}
+	root.AddCommand(
+		a.upCommand(), a.runCommand(), a.statusCommand(), a.syncCommand(), a.verifyCommand(), a.pathsCommand(),
+		a.configCommand(), a.versionCommand(), a.guardCommand(),
+	)
+	return root
+}
+
+// config loads the configuration with the flags that were given.
+func (a *app) config() (daemon.Config, error) {
+	given := map[string]string{}
+	a.flags.VisitAll(func(f *pflag.Flag) { // a subcommand parses them: only Changed tells
+		if f.Changed {
+			given[strings.ReplaceAll(f.Name, "-", "_")] = f.Value.String()
+		}
+	})
+	c, err := daemon.LoadConfig(given, nil)
+	c.Version = a.version
+	return c, err
+}
+
+// addJSON gives a command the --json flag.
+func (a *app) addJSON(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
+}
+
+// printJSON writes a document in one line.
+func (a *app) printJSON(document any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(document); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// print writes data for people.
+func (a *app) print(text string) error {
+	if _, err := io.WriteString(a.stdout, text); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// say writes words about what happens. A closed stderr stops nothing.
+func (a *app) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// terminal says whether a person sees what is written to w, and how many columns there are.
+func terminal(w io.Writer) (columns int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns < 20 {
+		columns = 80
+	}
+	return columns, true
+}
+
+// colours says whether to use them on w: only on a terminal that has them, and not against https://no-color.org.
+func colours(w io.Writer) bool {
+	_, ok := terminal(w)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+func firstWord(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	return word
+}

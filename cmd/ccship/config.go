@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// settings is what `config show --json` prints.
+type settings struct {
+	SchemaVersion int            `json:"schema_version"`
+	Config        string         `json:"config"`
+	Values        []daemon.Value `json:"values"`
+}
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show, change and check the configuration",
+		Long:  "Show, change and check the configuration. Flags win over CCSHIP_* variables, those over the file, that over the defaults.\n\n" + optionTable(),
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.configShow(), a.configGet(), a.configSet(), a.configValidate())
+	return cmd
+}
+
+// optionTable is the reference of all keys.
+func optionTable() string {
+	var b strings.Builder
+	for _, o := range daemon.Options() {
+		fmt.Fprintf(&b, "  %-24s %s\n", o.Name, o.Doc)
+		fmt.Fprintf(&b, "  %-24s   %s", "", o.Type())
+		if o.Default != "" {
+			fmt.Fprintf(&b, "; default %s", o.Default)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func (a *app) configShow() *cobra.Command {
+	var origin bool
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print every value in force, as TOML",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(settings{control.SchemaVersion, c.Path, c.Values()})
+			}
+			var b strings.Builder
+			for _, v := range c.Values() {
+				line := v.TOML()
+				if origin {
+					line = pad(line, 44) + " # " + string(v.Origin)
+					if v.Source != "" {
+						line += ": " + v.Source
+					}
+				}
+				b.WriteString(line + "\n")
+			}
+			return a.print(b.String())
+		},
+	}
+	cmd.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) configGet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get KEY",
+		Short: "Print the value of one key; lists one item a line",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			v, err := c.Lookup(args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(settings{control.SchemaVersion, c.Path, []daemon.Value{v}})
+			}
+			return a.print(v.Text() + "\n")
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) configSet() *cobra.Command {
+	return &cobra.Command{
+		Use:   "set KEY VALUE…",
+		Short: "Write one key into the configuration file; several values make a list",
+		Args:  cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := a.configPath()
+			if err != nil {
+				return err
+			}
+			if err := daemon.WriteOption(path, args[0], args[1:], nil); err != nil {
+				return err
+			}
+			a.say("%s is set in %s; a running daemon reads it when it is restarted", args[0], path)
+			if o, ok := daemon.LookupOption(args[0]); ok && os.Getenv(o.Env()) != "" {
+				a.say("%s in the environment wins over it", o.Env())
+			}
+			return nil
+		},
+	}
+}
+
+// configPath is the configuration file's path. A file that was named and is not there yet is no mistake for a command
+// that is about to write it, and what else is wrong in it is found by the writing.
+func (a *app) configPath() (string, error) {
+	named, err := a.flags.GetString("config")
+	if err != nil {
+		return "", fmt.Errorf("read flags: %w", err)
+	}
+	return daemon.ConfigPath(named, nil)
+}
+
+func (a *app) configValidate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate",
+		Short: "Check the configuration, the key file and the roots",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			if err := c.CheckKey(); err != nil {
+				return err
+			}
+			for _, root := range c.Roots {
+				if err := checkRoot(root); err != nil {
+					return err
+				}
+			}
+			return a.print("valid: " + c.Path + "\n")
+		},
+	}
+}

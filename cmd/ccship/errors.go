@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// The exit codes, which scripts rely on.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // failed, or unequal
+	exitUsage       = 2
+	exitNotRunning  = 3
+	exitUnreachable = 4
+	exitRefusedKey  = 5
+)
+
+// silent ends a command whose output has said everything already.
+type silent struct{ code int }
+
+func (s silent) Error() string { return fmt.Sprintf("exit code %d", s.code) }
+
+// usageError is what cobra found wrong with the arguments, in one line and a hint.
+func usageError(err error) error {
+	message, rest, _ := strings.Cut(err.Error(), "\n")
+	hint := "`ccship --help` lists what there is"
+	if _, names, ok := strings.Cut(rest, "Did you mean this?"); ok {
+		hint = "did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
+	}
+	return &control.Error{Code: control.CodeUsage, Message: message, Hint: hint}
+}
+
+// describe is an error as --json prints it.
+func describe(err error) *control.Error {
+	var config *daemon.ConfigError
+	var known *control.Error
+	switch {
+	case errors.As(err, &config):
+		return &control.Error{Code: control.CodeConfig, Message: config.Message, Hint: config.Hint}
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, daemon.ErrAlreadyRunning):
+		return &control.Error{Code: control.CodeInUse, Message: err.Error(), Hint: "see it with `ccship status`"}
+	case errors.Is(err, context.Canceled):
+		return &control.Error{Code: "interrupted", Message: "interrupted"}
+	}
+	return &control.Error{Code: control.CodeFailed, Message: err.Error()}
+}
+
+// exitCode is the exit code of a described error.
+func exitCode(e *control.Error) int {
+	switch e.Code {
+	case control.CodeUsage, control.CodeConfig, control.CodeSocket:
+		return exitUsage
+	case control.CodeNotRunning:
+		return exitNotRunning
+	case control.CodeUnreachable:
+		return exitUnreachable
+	case control.CodeRefusedKey:
+		return exitRefusedKey
+	}
+	return exitFailed
+}
+
+// report tells the user what went wrong, on stderr in one line and a hint, or on stdout as JSON, and returns the exit
+// code.
+func (a *app) report(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var quiet silent
+	if errors.As(err, &quiet) {
+		return quiet.code
+	}
+	e := describe(err)
+	if a.json {
+		if a.printJSON(e) == nil {
+			return exitCode(e)
+		}
+	}
+	printError(a.stderr, e)
+	return exitCode(e)
+}
+
+// printError writes the line and the hint. Whoever closed stderr does not want them.
+func printError(w io.Writer, e *control.Error) {
+	text := "ccship: " + oneLine(e.Message) + "\n"
+	if e.Hint != "" {
+		text += "hint: " + oneLine(e.Hint) + "\n"
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,19 @@
+// Command ccship delivers Claude Code's conversations to a server its user owns: the daemon, and the command line that
+// talks to it. The daemon itself is package daemon; here are only words, flags, exit codes and what is seen on screen.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() { os.Exit(command()) }
+
+// command is main with an exit code.
+func command() int {
+	a := &app{stdout: os.Stdout, stderr: os.Stderr, version: version}
+	return a.execute(context.Background(), os.Args[1:])
+}

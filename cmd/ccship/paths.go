@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// places is what `paths --json` prints.
+type places struct {
+	SchemaVersion int      `json:"schema_version"`
+	Config        string   `json:"config"`
+	APIKeyFile    string   `json:"api_key_file"`
+	StateDir      string   `json:"state_dir"`
+	Socket        string   `json:"socket"`
+	Up            string   `json:"up"`
+	Roots         []string `json:"roots"`
+}
+
+func (a *app) pathsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "paths",
+		Short: "Print every file and folder that is used",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			p := places{
+				SchemaVersion: control.SchemaVersion, Config: c.Path, APIKeyFile: c.APIKeyFile,
+				StateDir: c.StateDir, Socket: c.Socket, Up: upDir(c), Roots: c.Roots,
+			}
+			if a.json {
+				return a.printJSON(p)
+			}
+			return a.print(p.text())
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (p places) text() string {
+	var b strings.Builder
+	row := func(name, path string) { b.WriteString(pad(name, 14) + path + "\n") }
+	row("config", p.Config)
+	row("api_key_file", p.APIKeyFile)
+	row("state_dir", p.StateDir)
+	row("socket", p.Socket)
+	row("up", p.Up)
+	for _, root := range p.Roots {
+		row("root", root)
+	}
+	return b.String()
+}

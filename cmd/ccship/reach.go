@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// upDir is where `ccship up` keeps its own things.
+func upDir(c daemon.Config) string { return filepath.Join(c.StateDir, "up") }
+
+// upSocket is where the daemon of `ccship up` listens.
+func upSocket(c daemon.Config) string {
+	if c.OriginOf("socket") != daemon.FromDefault {
+		return c.Socket
+	}
+	return filepath.Join(upDir(c), "ccship.sock")
+}
+
+// sockets are the places where a daemon may listen. A service and a shell can disagree about XDG_RUNTIME_DIR (cron and
+// su do not set it), so the fallback is tried too; a socket that was named is the only one.
+func sockets(c daemon.Config) []string {
+	if c.OriginOf("socket") != daemon.FromDefault {
+		return []string{c.Socket}
+	}
+	paths := []string{c.Socket}
+	if fallback := filepath.Join(c.StateDir, "ccship.sock"); fallback != c.Socket {
+		paths = append(paths, fallback)
+	}
+	return append(paths, upSocket(c))
+}
+
+// reach finds the daemon that runs, the service before `ccship up`, with its status now. The error of the first place
+// counts: it is where people expect the daemon.
+func reach(ctx context.Context, paths []string) (*control.Client, control.Status, error) {
+	var first error
+	for _, path := range paths {
+		client := control.Dial(path)
+		status, err := client.Status(ctx)
+		if err == nil {
+			return client, status, nil
+		}
+		if first == nil || errors.Is(first, control.ErrNotRunning) && !errors.Is(err, control.ErrNotRunning) && !unusablePath(err) {
+			first = err
+		}
+	}
+	return nil, control.Status{}, first
+}
+
+// unusablePath says that nothing can ever listen at a place, so that the places before it say more.
+func unusablePath(err error) bool {
+	var known *control.Error
+	return errors.As(err, &known) && known.Code == control.CodeSocket
+}
+
+// daemonClient is the client for commands that need a daemon.
+func (a *app) daemonClient(ctx context.Context) (*control.Client, control.Status, error) {
+	c, err := a.config()
+	if err != nil {
+		return nil, control.Status{}, err
+	}
+	return reach(ctx, sockets(c))
+}

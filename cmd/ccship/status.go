@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say what the daemon is doing, on one screen",
+		Long:  "Say what the daemon is doing, on one screen. Exit code 3 when it is not running.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			paths := sockets(c)
+			if watch {
+				return a.watchStatus(cmd.Context(), paths)
+			}
+			_, status, err := reach(cmd.Context(), paths)
+			if err != nil {
+				return a.noStatus(err)
+			}
+			if a.json {
+				return a.printJSON(status)
+			}
+			return a.print(statusView{now: time.Now(), colour: colours(a.stdout)}.render(status))
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it until Ctrl-C")
+	a.addJSON(cmd)
+	return cmd
+}
+
+// noStatus turns "not running" into the document that says so, for --json.
+func (a *app) noStatus(err error) error {
+	if !a.json || !errors.Is(err, control.ErrNotRunning) {
+		return err
+	}
+	if err := a.printJSON(control.Status{SchemaVersion: control.SchemaVersion}); err != nil {
+		return err
+	}
+	return silent{exitNotRunning}
+}

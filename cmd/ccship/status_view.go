@@ -1,0 +1,252 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// statusView draws a status for people, as it looks at one moment.
+type statusView struct {
+	now    time.Time
+	colour bool
+	bar    func(done, total int64) string // draws progress; nil writes it in words
+}
+
+// The colours, by meaning.
+const (
+	good   = "32"
+	busy   = "36"
+	uneasy = "33"
+	bad    = "31"
+	faint  = "2"
+	bold   = "1"
+)
+
+func (v statusView) paint(code, text string) string {
+	if !v.colour || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// render is the whole screen, with a newline at the end.
+func (v statusView) render(s control.Status) string {
+	var b strings.Builder
+	b.WriteString(v.headline(s) + "\n\n")
+	row := func(name, text string) { b.WriteString("  " + v.paint(faint, pad(name, 9)) + text + "\n") }
+	if len(s.Servers) == 0 {
+		row("server", "none set: nothing is sent")
+	}
+	for _, server := range s.Servers {
+		for i, line := range v.server(server) {
+			if i == 0 {
+				row("server", line)
+			} else {
+				row("", line)
+			}
+		}
+	}
+	if f := s.Files; f != nil {
+		row("files", v.files(*f))
+		if s.State == "importing" {
+			row("import", v.progress(f.ReadBytes, f.Bytes))
+		}
+	}
+	if s.Outbox != nil {
+		row("outbox", v.outbox(*s.Outbox))
+	}
+	if s.Sent != nil {
+		row("sent", v.sent(*s.Sent))
+	}
+	if s.Watch != nil {
+		row("watching", v.watch(*s.Watch))
+	}
+	if p := s.Process; p != nil {
+		row("process", fmt.Sprintf("%s memory, %.1f s CPU, state file %s", humanSize(p.RSS), p.CPUSeconds, humanSize(p.StateFile)))
+	}
+	b.WriteString(v.notices(s))
+	return b.String()
+}
+
+// headline is what someone who reads one line only should know.
+func (v statusView) headline(s control.Status) string {
+	symbol, colour, words := "●", good, s.State
+	switch s.State {
+	case "watching":
+		words = "everything is on the server; watching for new lines"
+		if s.Files != nil && s.Files.Tracked == 0 {
+			words = "watching; there are no conversations yet"
+		}
+	case "importing":
+		symbol, colour, words = "◐", busy, "importing conversations"
+	case "sending":
+		symbol, colour, words = "↑", busy, "sending"
+	case "retrying":
+		symbol, colour, words = "!", uneasy, "the server does not take anything now; it is tried again, nothing is lost"
+	case "paused":
+		symbol, colour, words = "✗", bad, "paused: the server refuses; nothing is lost"
+	case "full":
+		symbol, colour, words = "✗", bad, "outbox full: reading has stopped"
+	case "no_server":
+		symbol, colour, words = "○", uneasy, "no server is set: nothing is sent"
+	}
+	line := v.paint(colour, symbol) + " " + v.paint(bold, "ccship") + ": " + words
+	about := []string{}
+	if !s.StartedAt.IsZero() {
+		about = append(about, "up "+humanDuration(v.now.Sub(s.StartedAt)))
+	}
+	if s.PID != 0 {
+		about = append(about, fmt.Sprintf("pid %d", s.PID))
+	}
+	if s.Version != "" {
+		about = append(about, "version "+s.Version)
+	}
+	if len(about) > 0 {
+		line += v.paint(faint, " ("+strings.Join(about, ", ")+")")
+	}
+	return line
+}
+
+// server describes one destination, in one line while it is well.
+func (v statusView) server(s control.Server) []string {
+	state := s.State
+	switch s.State {
+	case "ok":
+		state = v.paint(good, "reachable")
+	case "unknown":
+		state = "not tried yet"
+	case "retrying":
+		state = v.paint(uneasy, trouble(s, "not reachable"))
+	case "paused":
+		state = v.paint(bad, trouble(s, "refuses"))
+	}
+	parts := []string{s.URL, state}
+	if s.RetryAt != nil && s.State != "ok" {
+		parts = append(parts, "next try "+soon(v.now, *s.RetryAt))
+	}
+	if s.Protocol != "" && s.Protocol != "unknown" {
+		parts = append(parts, s.Protocol+" protocol")
+	}
+	if s.LastOKAt != nil {
+		parts = append(parts, "last acknowledged "+ago(v.now, *s.LastOKAt))
+	}
+	lines := []string{strings.Join(parts, ", ")}
+	if s.Detail != "" && s.State != "ok" {
+		lines = append(lines, v.paint(faint, oneLine(s.Detail)))
+	}
+	if s.Hint != "" && s.State != "ok" {
+		lines = append(lines, "hint: "+oneLine(s.Hint))
+	}
+	return lines
+}
+
+// trouble is what is wrong with a server in a word or two.
+func trouble(s control.Server, otherwise string) string {
+	switch s.Kind {
+	case "unreachable":
+		return "not reachable"
+	case "refused_key":
+		return "refuses the key"
+	case "refused":
+		return "refuses requests"
+	case "not_found":
+		return "has no such address"
+	case "redirect":
+		return "sends us elsewhere"
+	case "protocol":
+		return "answers something else"
+	}
+	return otherwise
+}
+
+func soon(now, t time.Time) string {
+	if d := t.Sub(now); d >= time.Second {
+		return "in " + humanDuration(d)
+	}
+	return "now"
+}
+
+func (v statusView) files(f control.Files) string {
+	text := fmt.Sprintf("%s of %s, %s, %s read",
+		counted(int64(f.Tracked), "transcript", "transcripts"), counted(int64(f.Sessions), "session", "sessions"),
+		humanSize(f.Bytes), counted(f.Lines, "line", "lines"))
+	for _, extra := range []struct {
+		n    int64
+		word string
+	}{
+		{int64(f.Excluded), "excluded"}, {int64(f.Vanished), "no longer on disk"}, {f.Rewinds, "rewound"},
+		{f.Malformed, "malformed"}, {f.Oversize, "oversize"},
+	} {
+		if extra.n > 0 {
+			text += ", " + humanCount(extra.n) + " " + extra.word
+		}
+	}
+	return text
+}
+
+func (v statusView) progress(done, total int64) string {
+	if v.bar != nil {
+		return v.bar(done, total)
+	}
+	percent := 100.0
+	if total > 0 {
+		percent = 100 * float64(done) / float64(total)
+	}
+	return fmt.Sprintf("%.0f %%: %s of %s", percent, humanSize(done), humanSize(total))
+}
+
+func (v statusView) outbox(o control.Outbox) string {
+	text := "empty"
+	if o.Batches > 0 || o.Entries > 0 {
+		text = fmt.Sprintf("%s, %s waiting", counted(o.Entries, "entry", "entries"), humanSize(o.Bytes))
+		if o.OldestAt != nil {
+			text += ", the oldest for " + humanDuration(v.now.Sub(*o.OldestAt))
+		}
+		if o.Cap > 0 {
+			text += fmt.Sprintf(" (%.0f %% of %s)", 100*float64(o.Stored)/float64(o.Cap), humanSize(o.Cap))
+		}
+	}
+	if o.Dead > 0 {
+		text += ", " + v.paint(bad, counted(o.Dead, "dead letter", "dead letters"))
+	}
+	if o.Withheld > 0 {
+		text += ", " + humanCount(o.Withheld) + " withheld from a plain server"
+	}
+	return text
+}
+
+func (v statusView) sent(s control.Sent) string {
+	return fmt.Sprintf("%s, %s in %s since start",
+		counted(s.Entries, "entry", "entries"), humanSize(s.Bytes), counted(s.Requests, "request", "requests"))
+}
+
+func (v statusView) watch(w control.Watch) string {
+	text := strings.Join(w.Roots, ", ")
+	switch w.Mode {
+	case "poll":
+		text += " by polling"
+	case "events":
+		text += " by file events"
+	}
+	if w.Reason != "" {
+		text += " (" + oneLine(w.Reason) + ")"
+	}
+	return text
+}
+
+func (v statusView) notices(s control.Status) string {
+	var b strings.Builder
+	for _, n := range s.Notices {
+		b.WriteString("\n" + v.paint(uneasy, "! ") + oneLine(n.Text) + "\n")
+		if n.Hint != "" {
+			b.WriteString("  hint: " + oneLine(n.Hint) + "\n")
+		}
+	}
+	if s.State == "no_server" {
+		b.WriteString("\n  hint: `ccship config set server_url URL`, or try everything on this machine with `ccship up`\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) syncCommand() *cobra.Command {
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "sync",
+		Short: "Look at every transcript now, and with --wait until all of it is delivered",
+		Long: "Look at every transcript now and end every pause. With --wait: exit 0 once every line that was on disk is acknowledged, " +
+			"a dead letter, excluded or withheld; when time is up 4 if the server could not be reached, 5 if it refused the key, else 1.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := positive("timeout", timeout); err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			client, _, err := a.daemonClient(ctx)
+			if err != nil {
+				return err
+			}
+			result, err := client.Sync(ctx, control.SyncRequest{Wait: wait, Timeout: timeout.String()})
+			if err != nil {
+				return err
+			}
+			return a.showSync(result, wait)
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything on disk is delivered")
+	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long to wait")
+	a.addJSON(cmd)
+	return cmd
+}
+
+// positive refuses a time-out that is none.
+func positive(flag string, d time.Duration) error {
+	if d > 0 {
+		return nil
+	}
+	return &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("--%s %s is not positive", flag, d), Hint: "a duration looks like 20s or 2m"}
+}
+
+func (a *app) showSync(r control.SyncResult, wait bool) error {
+	if a.json {
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+		if !wait || r.Done {
+			return nil
+		}
+		return silent{exitCode(unfinished(r))}
+	}
+	if !wait {
+		return a.print("looking at every transcript now\n")
+	}
+	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
+		counted(r.Lines, "line", "lines"), humanCount(r.Acknowledged), counted(r.Dead, "dead letter", "dead letters"),
+		humanCount(r.Excluded), humanCount(r.Withheld), humanCount(r.Waiting))
+	if err := a.print(counts); err != nil {
+		return err
+	}
+	if r.Done {
+		return nil
+	}
+	return unfinished(r)
+}
+
+// unfinished is the error of a sync whose time was up.
+func unfinished(r control.SyncResult) *control.Error {
+	e := &control.Error{Code: r.Reason, Message: "time is up and lines still wait", Hint: "give it longer with --timeout; see `ccship status`", Retryable: true}
+	switch r.Reason {
+	case "timeout":
+		return e
+	case control.CodeUnreachable:
+		e.Message, e.Hint = "the server cannot be reached", "nothing is lost, it is tried again; see `ccship status`"
+	case control.CodeRefusedKey:
+		e.Message, e.Hint = "the server refuses the key", "put a valid key into api_key_file; delivery goes on by itself then"
+	default:
+		e.Message, e.Hint = "not everything is delivered", "`ccship status` says what is wrong"
+	}
+	if r.Detail != "" {
+		e.Message += ": " + r.Detail
+	}
+	return e
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// firstAddress is where the server listens when nothing else was asked for and nobody else does.
+const firstAddress = "127.0.0.1:5000"
+
+// maxLog is the size at which a log begins anew when it is opened.
+const maxLog = 8 << 20
+
+// upHome is the folder of `ccship up`. In it:
+//
+//	server.db    the server's database
+//	api_key      the key the daemon shows
+//	listen       the server's address
+//	state        the daemon's state
+//	ccship.sock  the daemon's control socket
+//	*.log        what both had to say
+type upHome struct{ dir string }
+
+func (h upHome) file(name string) string { return filepath.Join(h.dir, name) }
+
+func (h upHome) store() string { return "sqlite:" + h.file("server.db") }
+
+func (h upHome) make() error {
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	return nil
+}
+
+// address is where the server is to listen: the one asked for, else the one remembered, else a free one, which is
+// remembered, for links into the viewer and the daemon's state hold on to it.
+func (h upHome) address(asked string) (string, error) {
+	remembered, err := os.ReadFile(h.file("listen"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read address: %w", err)
+	}
+	address := strings.TrimSpace(string(remembered))
+	if asked != "" {
+		if err := loopback(asked); err != nil {
+			return "", err
+		}
+		address = asked
+	}
+	switch {
+	case address == "":
+		address = firstAddress
+		if taken(address) != nil {
+			if address, err = freeAddress(); err != nil {
+				return "", err
+			}
+		}
+	case taken(address) != nil:
+		return "", &control.Error{
+			Code: "port_taken", Message: address + " is taken by another program",
+			Hint: "stop that program, or choose another address with `ccship up --listen 127.0.0.1:PORT`",
+		}
+	}
+	if address == strings.TrimSpace(string(remembered)) {
+		return address, nil
+	}
+	return address, writePrivate(h.file("listen"), address+"\n")
+}
+
+// loopback refuses addresses that others can reach: the viewer asks for no key there.
+func loopback(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && port != "" && port != "0" && ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return &control.Error{
+		Code: control.CodeUsage, Message: fmt.Sprintf("--listen %s is no address of this machine alone", address),
+		Hint: "it looks like 127.0.0.1:5000; for others run `ccship-server serve`",
+	}
+}
+
+// taken says why an address cannot be listened on. Someone who listens on all addresses does not keep every system
+// from listening on one of them, so it is dialled first.
+func taken(address string) error {
+	if conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond); err == nil {
+		return errors.Join(errors.New("someone answers"), conn.Close())
+	}
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	return ln.Close()
+}
+
+func freeAddress() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+// ensureKey makes a key in the database unless both are there, and says whether the database is a new one. State of the
+// daemon that belongs to a database which is gone would keep back what the new one never got: it is set aside.
+func (h upHome) ensureKey(ctx context.Context, program string) (fresh bool, err error) {
+	_, dbErr := os.Stat(h.file("server.db"))
+	_, keyErr := os.Stat(h.file("api_key"))
+	if dbErr == nil && keyErr == nil {
+		return false, nil
+	}
+	if fresh = errors.Is(dbErr, fs.ErrNotExist); fresh {
+		aside := h.file("state.before-" + time.Now().UTC().Format("20060102T150405"))
+		if err := os.Rename(h.file("state"), aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("set old state aside: %w", err)
+		}
+	}
+	cmd := exec.CommandContext(ctx, program, "key", "create", "--name", "ccship up", "--store", h.store())
+	out, err := cmd.Output()
+	if err != nil {
+		return false, &control.Error{Code: control.CodeFailed, Message: "make a key: " + lastWords(err), Hint: "`" + program + " key create --help`"}
+	}
+	return fresh, writePrivate(h.file("api_key"), strings.TrimSpace(string(out))+"\n")
+}
+
+// lastWords is what a program said before it failed, or how it failed.
+func lastWords(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if text := strings.TrimSpace(string(exit.Stderr)); text != "" {
+			return text
+		}
+	}
+	return err.Error()
+}
+
+// writePrivate puts a whole file of mode 0600 in place in one step.
+func writePrivate(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	_, err = io.WriteString(f, text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// openLog opens a log to go on with, or to begin anew once it has grown large.
+func openLog(path string) (*os.File, error) {
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return f, nil
+}
+
+func textLog(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+const (
+	healthWait   = 20 * time.Second // for a server to answer after its start
+	farewell     = 5 * time.Second  // for a server to end after it was asked to
+	calm         = time.Minute      // a server that lived so long may be restarted at once again
+	restartsMost = 5                // in a row, each sooner than calm
+)
+
+// serverName is the file name of the server's program.
+func serverName() string {
+	if runtime.GOOS == "windows" {
+		return "ccship-server.exe"
+	}
+	return "ccship-server"
+}
+
+// serverChild keeps ccship-server running as a child.
+type serverChild struct {
+	app     *app
+	program string
+	args    []string
+	url     string
+	logPath string
+	failed  atomic.Pointer[error] // why Run has given up
+}
+
+func newServerChild(a *app, program, address string, home upHome) *serverChild {
+	return &serverChild{
+		app: a, program: program, url: "http://" + address, logPath: home.file("server.log"),
+		args: []string{"serve", "--listen", address, "--store", home.store(), "--open-viewer"},
+	}
+}
+
+// Run starts the server, restarts it when it ends by itself, and stops it when ctx is done. It returns an error once
+// the server has ended five times in a row within a minute of its start.
+func (s *serverChild) Run(ctx context.Context) error {
+	// The system sends the child its signal when the thread that started it ends, not the process: this goroutine
+	// keeps its thread for as long as there can be a child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for quick := 0; ; {
+		began := time.Now()
+		err := s.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > calm {
+			quick = 0
+		}
+		if quick++; quick >= restartsMost {
+			return s.giveUp(err)
+		}
+		s.app.say("ccship: ccship-server ended (%s); starting it again", endOf(err))
+		if pause(ctx, time.Duration(quick)*200*time.Millisecond) != nil {
+			return nil
+		}
+	}
+}
+
+// once runs one server until it ends or, ctx done, is made to.
+func (s *serverChild) once(ctx context.Context) error {
+	log, err := openLog(s.logPath)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, s.program, s.args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.WaitDelay = farewell
+	done, err := tie(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("run ccship-server: %w", err)
+	}
+	return nil
+}
+
+// giveUp makes the error of a server that does not stay up, with the last thing it said.
+func (s *serverChild) giveUp(err error) error {
+	message := "ccship-server does not keep running: " + endOf(err)
+	if line := lastLine(s.logPath); line != "" {
+		message += ": " + line
+	}
+	var failed error = &control.Error{Code: control.CodeFailed, Message: message, Hint: "its log is " + s.logPath}
+	s.failed.Store(&failed)
+	return failed
+}
+
+func endOf(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.String()
+	}
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// waitHealthy returns when the server answers.
+func (s *serverChild) waitHealthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, healthWait, &control.Error{
+		Code: control.CodeFailed, Message: "ccship-server does not answer on " + s.url, Hint: "its log is " + s.logPath,
+	})
+	defer cancel()
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for {
+		if s.healthy(ctx, client) {
+			return nil
+		}
+		if failed := s.failed.Load(); failed != nil {
+			return *failed
+		}
+		if pause(ctx, 20*time.Millisecond) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *serverChild) healthy(ctx context.Context, client *http.Client) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// lastLine is the last line of a log that says anything; "" when there is none.
+func lastLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const enough = 4 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > enough {
+		if _, err := f.Seek(-enough, io.SeekEnd); err != nil {
+			return ""
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, enough))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// lookPath finds the server on PATH. beside is where it was looked for before.
+func lookPath(beside string) (string, error) {
+	path, err := exec.LookPath(serverName())
+	if err != nil {
+		return "", &control.Error{
+			Code: control.CodeFailed, Message: serverName() + " is neither in " + beside + " nor on PATH",
+			Hint: "put it beside ccship; `make build` builds both",
+		}
+	}
+	return path, nil
+}

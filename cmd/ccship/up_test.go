@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// upRun is one `ccship up` under test.
+type upRun struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	lines  chan string // of stdout; closed at its end
+	stderr *bytes.Buffer
+}
+
+// newUpHome is an environment for ccship in a home of its own.
+func newUpHome(t *testing.T) (env []string, home string) {
+	t.Helper()
+	home, err := os.MkdirTemp("", "ccup") // the socket's path has to stay short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "CCSHIP_") && !strings.HasPrefix(v, "XDG_") && !strings.HasPrefix(v, "CLAUDE_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, "HOME="+home, "USERPROFILE="+home), home
+}
+
+// ccship runs a command to its end.
+func ccship(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, words bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "ccship", args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &words
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), words.String()
+}
+
+func startUp(t *testing.T, env []string, args ...string) *upRun {
+	t.Helper()
+	u := &upRun{t: t, lines: make(chan string, 100), stderr: &bytes.Buffer{}}
+	u.cmd = exec.Command("ccship", append([]string{"up"}, args...)...)
+	u.cmd.Env, u.cmd.Stderr = env, u.stderr
+	out, err := u.cmd.StdoutPipe()
+	if err == nil {
+		err = u.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for scan := bufio.NewScanner(out); scan.Scan(); {
+			u.lines <- scan.Text()
+		}
+		close(u.lines)
+	}()
+	t.Cleanup(func() {
+		if u.cmd.ProcessState == nil {
+			_ = u.cmd.Process.Kill()
+			u.end()
+		}
+	})
+	return u
+}
+
+// read waits for a line that begins with prefix.
+func (u *upRun) read(prefix string) string {
+	u.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		select {
+		case line, ok := <-u.lines:
+			if !ok {
+				u.t.Fatalf("ended without %q: code %d, %s", prefix, u.end(), u.stderr)
+			}
+			if strings.HasPrefix(line, prefix) {
+				return line
+			}
+		case <-deadline:
+			u.t.Fatalf("no %q in time", prefix)
+		}
+	}
+}
+
+// end waits for the exit code.
+func (u *upRun) end() int {
+	for range u.lines { // Wait may only be called when stdout has been read
+	}
+	_ = u.cmd.Wait()
+	return u.cmd.ProcessState.ExitCode()
+}
+
+func (u *upRun) interrupt() int {
+	u.t.Helper()
+	if err := u.cmd.Process.Signal(os.Interrupt); err != nil {
+		u.t.Fatal(err)
+	}
+	return u.end()
+}
+
+// await polls until done answers true.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for !done() {
+		select {
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// listening says whether someone answers at the end of a line that ends in a URL.
+func listening(line string) bool {
+	conn, err := net.Dial("tcp", addressIn(line))
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
+func addressIn(line string) string {
+	_, address, _ := strings.Cut(line, "http://")
+	return strings.TrimSuffix(address, "/")
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func TestUp(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no interrupt for another process")
+	}
+	env, home := newUpHome(t)
+	address := freePort(t)
+	u := startUp(t, env, "--listen", address)
+	if line := u.read("no conversations yet in "); addressIn(line) != address {
+		t.Errorf("%q, want the address %s", line, address)
+	}
+	u.read("watching for new lines")
+
+	dir := filepath.Join(home, ".local", "state", "ccship", "up")
+	for _, name := range []string{"api_key", "listen", "ccship.log", "server.log", "ccship.sock"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v, want mode 0600", name, info, err)
+		}
+	}
+	if code, out, words := ccship(t, env, "status", "--json"); code != 0 || !strings.Contains(out, `"running":true`) || !strings.Contains(out, address) {
+		t.Errorf("status finds no `up`: %d %s %s", code, out, words)
+	}
+	if code, _, words := ccship(t, env, "up"); code != 1 || !strings.Contains(words, "ccship: `ccship up` is running already\nhint: ") {
+		t.Errorf("a second one: %d %s", code, words)
+	}
+
+	transcript := filepath.Join(home, ".claude", "projects", "-p", "0b0e5a0c-6d6f-4f6e-8f0c-1a2b3c4d5e6f.jsonl")
+	if err := os.MkdirAll(filepath.Dir(transcript), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(transcript, []byte(`{"type":"user","cwd":"/p"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, words := ccship(t, env, "sync", "--wait"); code != 0 {
+		t.Errorf("sync: %d %s %s", code, out, words)
+	}
+	if code := u.interrupt(); code != 0 {
+		t.Errorf("exit code %d after Ctrl-C: %s", code, u.stderr)
+	}
+	if listening("http://" + address) {
+		t.Error("the server outlives Ctrl-C")
+	}
+	if code, _, _ := ccship(t, env, "status"); code != exitNotRunning {
+		t.Errorf("status after the end: %d", code)
+	}
+
+	again := startUp(t, env)
+	if line := again.read("the 1 session ("); addressIn(line) != address {
+		t.Errorf("%q, want the address %s again", line, address)
+	}
+	if _, out, _ := ccship(t, env, "status", "--json"); !strings.Contains(out, `"sent":{"entries":0,`) {
+		t.Errorf("something was sent again: %s", out)
+	}
+	if code := again.interrupt(); code != 0 {
+		t.Errorf("exit code %d: %s", code, again.stderr)
+	}
+}
+
+// Whoever kills the parent with -9 leaves no server behind.
+func TestUpKilled(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("untested on Windows")
+	}
+	env, _ := newUpHome(t)
+	u := startUp(t, env, "--listen", freePort(t))
+	line := u.read("no conversations yet")
+	u.read("watching")
+	if err := u.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	u.end()
+	await(t, "the server ends with its parent", func() bool { return !listening(line) })
+	again := startUp(t, env)
+	again.read("watching")
+}
+
+// A server that dies is started again; one that does not stay up ends the run with what it said.
+func TestUpServerDies(t *testing.T) {
+	env, _ := newUpHome(t)
+	u := startUp(t, env, "--listen", freePort(t))
+	url := "http://" + addressIn(u.read("no conversations yet"))
+	u.read("watching")
+	if answer, err := http.Get(url + "/die"); err == nil {
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		t.Errorf("the server survived: %s", answer.Status)
+	}
+	await(t, "the server is back", func() bool { return listening(url) })
+
+	broken, _ := newUpHome(t)
+	code, _, words := ccship(t, append(broken, "FAKE_SERVER=broken"), "up", "--listen", freePort(t))
+	if code != 1 || !strings.Contains(words, "ccship: ccship-server does not keep running: exit status 1: ccship-server: the database is broken\nhint: its log is ") {
+		t.Errorf("broken server: %d %s", code, words)
+	}
+}
+
+func TestUpAddress(t *testing.T) {
+	env, home := newUpHome(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	code, _, words := ccship(t, env, "up", "--listen", ln.Addr().String())
+	if code != 1 || !strings.Contains(words, "ccship: "+ln.Addr().String()+" is taken by another program\nhint: ") {
+		t.Errorf("taken: %d %s", code, words)
+	}
+	for _, address := range []string{"0.0.0.0:5000", "example.org:80", "127.0.0.1", "127.0.0.1:0", ":5000"} {
+		if code, _, words := ccship(t, env, "up", "--listen", address); code != exitUsage || !strings.Contains(words, "hint: ") {
+			t.Errorf("--listen %s: %d %s", address, code, words)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(home, ".local", "state", "ccship", "up", "listen")); err == nil {
+		t.Error("an address that cannot be used is remembered")
+	}
+	h := upHome{t.TempDir()}
+	first, err := h.address("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := h.address(""); err != nil || second != first {
+		t.Errorf("address %s, then %s %v", first, second, err)
+	}
+}
+
+// A new database gets every line: state that says they were sent belongs to the one that is gone.
+func TestUpNewDatabase(t *testing.T) {
+	h := upHome{t.TempDir()}
+	program, err := exec.LookPath("ccship-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fresh, err := h.ensureKey(t.Context(), program); !fresh || err != nil {
+		t.Fatalf("first: %v %v", fresh, err)
+	}
+	if err := os.Mkdir(h.file("state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if fresh, err := h.ensureKey(t.Context(), program); fresh || err != nil {
+		t.Errorf("second: %v %v", fresh, err)
+	}
+	if err := os.Remove(h.file("server.db")); err != nil {
+		t.Fatal(err)
+	}
+	if fresh, err := h.ensureKey(t.Context(), program); !fresh || err != nil {
+		t.Errorf("without a database: %v %v", fresh, err)
+	}
+	aside, err := filepath.Glob(h.file("state.before-*"))
+	if _, missing := os.Stat(h.file("state")); err != nil || len(aside) != 1 || missing == nil {
+		t.Errorf("old state: %v %v, %v", aside, err, missing)
+	}
+}
+
+// The guard ends its program when its standard input does.
+func TestGuard(t *testing.T) {
+	env, _ := newUpHome(t)
+	address := freePort(t)
+	program, err := exec.LookPath("ccship-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := exec.Command("ccship", "guard", program, "serve", "--listen", address)
+	guard.Env = env
+	parent, err := guard.StdinPipe()
+	if err == nil {
+		err = guard.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the program runs", func() bool { return listening("http://" + address) })
+	parent.Close()
+	if err := guard.Wait(); err != nil {
+		t.Errorf("guard: %v", err)
+	}
+	if listening("http://" + address) {
+		t.Error("the program outlives its guard")
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "verify [SESSION]",
+		Short: "Prove that the server has every line that is on disk",
+		Long: "Sync, read every transcript again from its first byte, and compare it with what the server has. " +
+			"Lines count from 0. Exit 0 when equal, 1 when not, 4 when the server cannot be reached, 5 when it refuses the key.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := positive("timeout", timeout); err != nil {
+				return err
+			}
+			req := control.VerifyRequest{Timeout: timeout.String()}
+			if len(args) > 0 {
+				req.Session = args[0]
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			client, _, err := a.daemonClient(ctx)
+			if err != nil {
+				return err
+			}
+			bar := newLiveBar(a.stderr, "comparing")
+			report, err := client.Verify(ctx, req, func(p control.VerifyProgress) { bar.set(p.Bytes, p.BytesTotal) })
+			bar.clear()
+			if err != nil {
+				return err
+			}
+			return a.showReport(report, req.Session)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long the sync before it may take")
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) showReport(r control.VerifyReport, session string) error {
+	var err error
+	switch {
+	case a.json:
+		err = a.printJSON(r)
+	case session != "" && r.Files == 0 && r.Vanished == 0 && len(r.Transcripts) == 0:
+		return &control.Error{Code: "not_found", Message: "no transcript of a session that begins with " + session, Hint: "`ccship verify` without a session compares all"}
+	default:
+		err = a.print(reportText(r))
+	}
+	if err == nil && !r.Equal {
+		return silent{exitFailed}
+	}
+	return err
+}

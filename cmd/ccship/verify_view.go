@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// reportText is a verify report for people: the verdict, then every difference, then what was not compared.
+func reportText(r control.VerifyReport) string {
+	var b strings.Builder
+	verdict := "equal"
+	if !r.Equal {
+		verdict = "NOT equal"
+	}
+	proof := "proven by sha256"
+	if !r.Proven {
+		proof = "acknowledged, not proven"
+	}
+	fmt.Fprintf(&b, "%s: %s, %s, %s, %s", verdict, counted(int64(r.Files), "transcript", "transcripts"),
+		counted(r.Lines, "line", "lines"), humanSize(r.Bytes), proof)
+	if servers := serversOf(r); len(servers) > 0 {
+		b.WriteString(" on " + strings.Join(servers, ", "))
+	}
+	b.WriteString("\n")
+	for _, d := range r.Differences {
+		b.WriteString(differenceText(d))
+	}
+	for _, t := range r.Transcripts {
+		if !t.Equal && !differs(r, t) {
+			fmt.Fprintf(&b, "\n%s  %s\n  %s\n", t.SessionID, t.Path, t.Note)
+		}
+	}
+	for _, apart := range []struct {
+		n    int64
+		text string
+	}{
+		{r.Waiting, "not delivered yet"},
+		{r.Dead, "refused by the server (dead letters)"},
+		{r.Withheld, "withheld from a plain server"},
+		{r.Excluded, "excluded"},
+		{r.Oversize, "longer than the cap: length and sha256 only"},
+	} {
+		if apart.n > 0 {
+			fmt.Fprintf(&b, "  apart: %s %s\n", counted(apart.n, "line", "lines"), apart.text)
+		}
+	}
+	if r.Vanished > 0 {
+		fmt.Fprintf(&b, "  apart: %s no longer on disk, not compared\n", counted(int64(r.Vanished), "transcript", "transcripts"))
+	}
+	return b.String()
+}
+
+// serversOf is each server that something was compared with, once.
+func serversOf(r control.VerifyReport) []string {
+	var servers []string
+	for _, t := range r.Transcripts {
+		if t.Server != "" && !slices.Contains(servers, t.Server) {
+			servers = append(servers, t.Server)
+		}
+	}
+	return servers
+}
+
+func differs(r control.VerifyReport, t control.FileReport) bool {
+	return slices.ContainsFunc(r.Differences, func(d control.FileDifference) bool { return d.Path == t.Path })
+}
+
+// differenceText names the lines of one transcript that are not the same on both sides.
+func differenceText(d control.FileDifference) string {
+	text := fmt.Sprintf("\n%s (generation %d)\n  %s\n", d.SessionID, d.Generation, d.Path)
+	for _, kind := range []struct {
+		ranges []control.Range
+		words  string
+	}{
+		{d.Missing, "not on the server"}, {d.Differ, "other bytes on the server"}, {d.Extra, "on the server, not on disk"},
+	} {
+		if len(kind.ranges) > 0 {
+			text += "  " + rangesText(kind.ranges) + ": " + kind.words + "\n"
+		}
+	}
+	if d.Detail != "" {
+		text += "  " + oneLine(d.Detail) + "\n"
+	}
+	return text
+}
+
+// maxRanges is how many ranges are spelt out: more help nobody, and --json has all of them.
+const maxRanges = 20
+
+func rangesText(ranges []control.Range) string {
+	word := "line "
+	if len(ranges) > 1 || ranges[0].First != ranges[0].Last {
+		word = "lines "
+	}
+	var parts []string
+	for i, r := range ranges {
+		if i == maxRanges {
+			parts = append(parts, fmt.Sprintf("and %d more ranges", len(ranges)-i))
+			break
+		}
+		if r.First == r.Last {
+			parts = append(parts, fmt.Sprint(r.First))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d–%d", r.First, r.Last))
+		}
+	}
+	return word + strings.Join(parts, ", ")
+}

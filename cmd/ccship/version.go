@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// build is what `version --json` prints.
+type build struct {
+	SchemaVersion int    `json:"schema_version"`
+	Version       string `json:"version"`
+	Commit        string `json:"commit,omitempty"`
+	Go            string `json:"go"`
+	OS            string `json:"os"`
+	Arch          string `json:"arch"`
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			b := build{
+				SchemaVersion: control.SchemaVersion, Version: a.version, Commit: commit(),
+				Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+			}
+			if a.json {
+				return a.printJSON(b)
+			}
+			text := fmt.Sprintf("ccship %s (%s, %s/%s", b.Version, b.Go, b.OS, b.Arch)
+			if b.Commit != "" {
+				text += ", " + b.Commit
+			}
+			return a.print(text + ")\n")
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+// commit is the revision the binary was built from, when the toolchain knew it.
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return ""
+}

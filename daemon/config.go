@@ -1,0 +1,261 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Config is everything a daemon is told. LoadConfig makes one from flags, environment, file and defaults; all paths
+// in it are absolute. A value: changing a copy changes nothing else.
+type Config struct {
+	ServerURL            string // normalised; "" until a server is set: nothing is queued then
+	APIKeyFile           string
+	Roots                []string // folders of project folders; they need not exist yet
+	StateDir             string
+	Socket               string
+	LogLevel             slog.Level
+	Watch                string // "auto", "events" or "poll"
+	Protocol             string // "auto" or "plain"
+	TrustedProjects      []string
+	ExcludeTypes         []string
+	History              bool
+	MaxEntriesPerRequest int
+	OutboxCap            int64 // bytes
+	HeadRoom             int64 // bytes; 0 chooses by the size of the disk
+	LineCap              int64 // bytes
+	CompactAbove         int64 // bytes
+
+	Path    string       // the configuration file, which need not exist
+	Version string       // of the program, for status and User-Agent; set by the caller, not a key
+	Log     *slog.Logger // set by the caller, not a key; nil is Logger's text on standard error
+
+	origins map[string]provenance
+}
+
+// ConfigError is a mistake in what the daemon was told. Trying again without changing something cannot help; commands
+// end with exit code 2.
+type ConfigError struct {
+	Message string // one line
+	Hint    string // what to type next; may be empty
+
+	cause error // keeps a missing file apart from a bad one
+}
+
+func (e *ConfigError) Error() string { return e.Message }
+
+func (e *ConfigError) Unwrap() error { return e.cause }
+
+// Origin says which kind of source a value came from.
+type Origin string
+
+const (
+	FromDefault     Origin = "default"
+	FromFile        Origin = "file"
+	FromEnvironment Origin = "environment"
+	FromFlag        Origin = "flag"
+)
+
+// provenance is where the value in force was written.
+type provenance struct {
+	origin Origin
+	source string // "/path/config.toml:3", "CCSHIP_ROOTS", "--roots"; "" for a default
+}
+
+// setting is an option's value as it was written, before it is understood.
+type setting struct {
+	texts []string
+	provenance
+}
+
+// Value is one option in force.
+type Value struct {
+	Name   string `json:"name"`
+	Value  any    `json:"value"` // string, bool, number or list of strings
+	Origin Origin `json:"origin"`
+	Source string `json:"source,omitempty"`
+}
+
+// Env looks up an environment variable.
+type Env func(name string) (value string, ok bool)
+
+// get is an environment variable's value, empty when it is not set.
+func (e Env) get(name string) string {
+	v, _ := e(name)
+	return v
+}
+
+// LoadConfig reads the configuration: flags (option name → text; "config" names the file) win over the CCSHIP_*
+// environment, that over the file, that over the defaults. env nil is the environment of the process. A mistake is a
+// *ConfigError. Whether the key file and the server are usable is not looked at: see Config.CheckKey.
+func LoadConfig(flags map[string]string, env Env) (Config, error) {
+	if env == nil {
+		env = os.LookupEnv
+	}
+	p, err := findPlaces(env)
+	if err != nil {
+		return Config{}, err
+	}
+	path, must, err := p.configFile(flags["config"], env)
+	if err != nil {
+		return Config{}, err
+	}
+	c := Config{Path: path, origins: map[string]provenance{}}
+	settings, err := readFile(c.Path, must)
+	if err != nil {
+		return Config{}, err
+	}
+	for _, o := range Options() {
+		if err := c.set(o, strongest(o, flags, env, settings), p); err != nil {
+			return Config{}, err
+		}
+	}
+	c.fillDefaults(p, env)
+	return c, nil
+}
+
+// ConfigPath is the configuration file that LoadConfig would read, whether it is there or not: the one named, else that
+// of CCSHIP_CONFIG, else the default. env nil is the environment of the process.
+func ConfigPath(named string, env Env) (string, error) {
+	if env == nil {
+		env = os.LookupEnv
+	}
+	p, err := findPlaces(env)
+	if err != nil {
+		return "", err
+	}
+	path, _, err := p.configFile(named, env)
+	return path, err
+}
+
+// strongest picks the source of an option that wins. An empty environment variable counts as not set.
+func strongest(o Option, flags map[string]string, env Env, file map[string]setting) setting {
+	if text, ok := flags[o.Name]; ok {
+		return setting{split(o, text), provenance{FromFlag, "--" + o.Flag()}}
+	}
+	if text := env.get(o.Env()); text != "" {
+		return setting{split(o, text), provenance{FromEnvironment, o.Env()}}
+	}
+	if s, ok := file[o.Name]; ok {
+		return s
+	}
+	s := setting{provenance: provenance{origin: FromDefault}}
+	if o.Default != "" && o.Kind != kindPath && !o.List() {
+		s.texts = []string{o.Default}
+	}
+	return s
+}
+
+// fillDefaults sets the paths whose defaults depend on the system or on other options.
+func (c *Config) fillDefaults(p places, env Env) {
+	if c.StateDir == "" {
+		c.StateDir = p.state
+	}
+	if c.APIKeyFile == "" {
+		c.APIKeyFile = filepath.Join(filepath.Dir(c.Path), "api_key")
+	}
+	if c.Socket == "" {
+		c.Socket = filepath.Join(c.StateDir, "ccship.sock")
+		if p.runtime != "" {
+			c.Socket = filepath.Join(p.runtime, "ccship", "ccship.sock")
+		}
+	}
+	if len(c.Roots) > 0 {
+		for i, root := range c.Roots {
+			c.Roots[i] = projectsFolder(root)
+		}
+		return
+	}
+	if dir := env.get("CLAUDE_CONFIG_DIR"); filepath.IsAbs(dir) {
+		c.Roots = append(c.Roots, filepath.Join(dir, "projects"))
+	}
+	home := filepath.Join(p.home, ".claude", "projects")
+	if len(c.Roots) == 0 || c.Roots[0] != home {
+		c.Roots = append(c.Roots, home)
+	}
+}
+
+// projectsFolder is the folder meant by a root: people name Claude's own folder as well as the projects in it.
+func projectsFolder(root string) string {
+	below := filepath.Join(root, "projects")
+	if filepath.Base(root) != "projects" {
+		if info, err := os.Stat(below); err == nil && info.IsDir() {
+			return below
+		}
+	}
+	return root
+}
+
+// OriginOf says which kind of source the value of an option came from.
+func (c Config) OriginOf(name string) Origin {
+	if p, ok := c.origins[name]; ok {
+		return p.origin
+	}
+	return FromDefault
+}
+
+// Values is every option in force, in the order of Options.
+func (c Config) Values() []Value {
+	var values []Value
+	for _, o := range Options() {
+		from := c.origins[o.Name]
+		if from.origin == "" {
+			from.origin = FromDefault
+		}
+		values = append(values, Value{Name: o.Name, Value: c.value(o.Name), Origin: from.origin, Source: from.source})
+	}
+	return values
+}
+
+// Lookup is one option in force. An unknown name is a *ConfigError that names the nearest known one.
+func (c Config) Lookup(name string) (Value, error) {
+	for _, v := range c.Values() {
+		if v.Name == name {
+			return v, nil
+		}
+	}
+	return Value{}, unknownOption(name, "")
+}
+
+// Text is the bare value, a list with one item a line.
+func (v Value) Text() string {
+	switch x := v.Value.(type) {
+	case []string:
+		return strings.Join(x, "\n")
+	case int64:
+		if o, ok := LookupOption(v.Name); ok && o.Kind == kindSize {
+			return formatSize(x)
+		}
+	}
+	return fmt.Sprint(v.Value)
+}
+
+// TOML is the line that sets the value in a configuration file.
+func (v Value) TOML() string {
+	o, _ := LookupOption(v.Name)
+	if list, ok := v.Value.([]string); ok {
+		return v.Name + " = " + tomlList(list)
+	}
+	return v.Name + " = " + tomlValue(o, []string{v.Text()})
+}
+
+// Logger is Log, or one that writes text to standard error from LogLevel on.
+func (c Config) Logger() *slog.Logger {
+	if c.Log != nil {
+		return c.Log
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+}
+
+// CheckKey reads the key file the way the daemon will. A missing file is a mistake only when someone named it.
+func (c Config) CheckKey() error {
+	_, err := ReadAPIKey(c.APIKeyFile)
+	if errors.Is(err, fs.ErrNotExist) && c.OriginOf("api_key_file") == FromDefault {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+func TestWriteOption(t *testing.T) {
+	for _, test := range []struct {
+		name, before, key string
+		texts             []string
+		after             string
+	}{
+		{"new file", "", "server_url", []string{"http://h:1"}, "server_url = \"http://h:1\"\n"},
+		{"append", "# note", "history", []string{"0"}, "# note\nhistory = false\n"},
+		{"keeps the rest", "# top\nlog_level = \"info\" # why\n\n# end\nhistory = true\n", "log_level", []string{"warn"}, "# top\nlog_level = \"warn\"\n\n# end\nhistory = true\n"},
+		{"list over lines", "roots = [ # two\n  \"/a\",\n  \"/b\",\n]\nhistory = true\n", "roots", []string{"/c"}, "roots = [\"/c\"]\nhistory = true\n"},
+		{"list of several", "", "exclude_types", []string{"a", "b \"c\""}, "exclude_types = [\"a\", \"b \\\"c\\\"\"]\n"},
+		{"quoted key", "\"history\" = true\n", "history", []string{"false"}, "history = false\n"},
+		{"number", "", "max_entries_per_request", []string{"50"}, "max_entries_per_request = 50\n"},
+		{"backslashes", "", "socket", []string{`C:\x`}, "socket = 'C:\\x'\n"},
+		{"size", "", "outbox_cap", []string{"1GiB"}, "outbox_cap = \"1GiB\"\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHome(t)
+			path := filepath.Join(h.dir, "new", "config.toml")
+			if test.before != "" {
+				h.write("new/config.toml", test.before, 0o644)
+			}
+			if err := WriteOption(path, test.key, test.texts, h.lookup); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil || string(text) != test.after {
+				t.Errorf("%q %v, want %q", text, err, test.after)
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+				t.Errorf("mode %v %v", info.Mode(), err)
+			}
+		})
+	}
+}
+
+// A mistake leaves the file as it was.
+func TestWriteOptionRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name, before, key string
+		texts             []string
+	}{
+		{"unknown key", "", "server", []string{"x"}},
+		{"bad value", "", "server_url", []string{"x"}},
+		{"several for one", "", "watch", []string{"auto", "poll"}},
+		{"broken file", "history = \n", "watch", []string{"poll"}},
+		{"unknown key in the file", "hist = true\n", "watch", []string{"poll"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHome(t)
+			path := h.write("config.toml", test.before, 0o600)
+			err := WriteOption(path, test.key, test.texts, h.lookup)
+			if _, ok := errors.AsType[*ConfigError](err); !ok {
+				t.Errorf("%v is no ConfigError", err)
+			}
+			if text, err := os.ReadFile(path); err != nil || string(text) != test.before {
+				t.Errorf("file %q %v", text, err)
+			}
+		})
+	}
+}
+
+// People keep their configuration in another place and link to it.
+func TestWriteOptionFollowsLink(t *testing.T) {
+	h := newHome(t)
+	real := h.write("dotfiles/config.toml", "history = true\n", 0o600)
+	link := filepath.Join(h.dir, "config.toml")
+	if err := os.Symlink(real, link); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	if err := WriteOption(link, "history", []string{"false"}, h.lookup); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is gone: %v %v", info.Mode(), err)
+	}
+	if text, err := os.ReadFile(real); err != nil || string(text) != "history = false\n" {
+		t.Errorf("%q %v", text, err)
+	}
+}
+
+// What `config show` prints is a configuration file that means the same.
+func TestShowIsConfig(t *testing.T) {
+	h := newHome(t)
+	h.env["CCSHIP_SERVER_URL"] = "https://h/x"
+	h.env["CCSHIP_EXCLUDE_TYPES"] = "a,b"
+	h.env["CCSHIP_OUTBOX_CAP"] = "1.5GiB"
+	first := h.load(nil)
+	text := ""
+	for _, v := range first.Values() {
+		text += v.TOML() + "\n"
+	}
+	clean := newHome(t)
+	second, err := LoadConfig(map[string]string{"config": clean.write("shown.toml", text, 0o600)}, clean.lookup)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	for i, v := range second.Values() {
+		if v.TOML() != first.Values()[i].TOML() {
+			t.Errorf("%s became %s", first.Values()[i].TOML(), v.TOML())
+		}
+	}
+}
+
+func TestNormalizeURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://localhost:5000":           "http://localhost:5000",
+		"HTTP://LocalHost:80/":            "http://localhost",
+		"https://h.example:443/base//":    "https://h.example/base",
+		"https://h.example:8443/B%20c":    "https://h.example:8443/B%20c",
+		"http://[::1]:5000/":              "http://[::1]:5000",
+		"http://":                         "",
+		"h:5000":                          "",
+		"http://h:0":                      "",
+		"http://h:99999":                  "",
+		"http://u@h":                      "",
+		"http://h?x=1":                    "",
+		"http://h#x":                      "",
+		"http://h h":                      "",
+		"unix:///run/x":                   "",
+		"http://h:5000/api/conversations": "http://h:5000/api/conversations",
+	} {
+		got, err := NormalizeURL(text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q became %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "4096": 4096, "64MiB": 64 << 20, "2 gib": 2 << 30, "1.5KiB": 1536, "10MB": 10e6, "7B": 7, "1TiB": 1 << 40,
+	} {
+		got, err := parseSize(text)
+		if err != nil || got != want {
+			t.Errorf("%q is %d %v, want %d", text, got, err, want)
+		}
+		if back, err := parseSize(formatSize(got)); err != nil || back != got {
+			t.Errorf("%d is written %s", got, formatSize(got))
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1.5", "NaN", "Inf", "1e30TiB", "5 parsecs", "9999999TiB"} {
+		if got, err := parseSize(text); err == nil {
+			t.Errorf("%q is %d, want an error", text, got)
+		}
+	}
+}

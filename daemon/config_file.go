@@ -1,0 +1,231 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// readFile reads the settings of a configuration file. A missing file has none, unless it must be there.
+func readFile(path string, must bool) (map[string]setting, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !must {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &ConfigError{
+			Message: fmt.Sprintf("read configuration: %v", err),
+			Hint:    "name a readable file with --config or CCSHIP_CONFIG",
+		}
+	}
+	return parseFile(path, text)
+}
+
+// parseFile understands TOML as far as it is independent of the options' kinds.
+func parseFile(path string, text []byte) (map[string]setting, error) {
+	tree := map[string]any{}
+	if _, err := toml.Decode(string(text), &tree); err != nil {
+		where := path
+		var syntax toml.ParseError
+		message := err.Error()
+		if errors.As(err, &syntax) {
+			where = fmt.Sprintf("%s:%d", path, syntax.Position.Line)
+			message = syntax.Message
+		}
+		return nil, &ConfigError{Message: where + ": " + message, Hint: "values look like key = \"text\", key = [\"a\", \"b\"] or key = true"}
+	}
+	settings := map[string]setting{}
+	for key, value := range tree {
+		where := fmt.Sprintf("%s:%d", path, lineOf(text, key))
+		o, ok := LookupOption(key)
+		if !ok {
+			return nil, unknownOption(key, where+": ")
+		}
+		texts, err := textsOf(o, value)
+		if err != nil {
+			return nil, &ConfigError{Message: fmt.Sprintf("%s: %v", where, err), Hint: "write " + o.Name + " = " + example(o)}
+		}
+		settings[key] = setting{texts, provenance{FromFile, where}}
+	}
+	return settings, nil
+}
+
+// textsOf is a TOML value as the texts it would have been on the command line.
+func textsOf(o Option, value any) ([]string, error) {
+	switch v := value.(type) {
+	case []any:
+		if !o.List() {
+			break
+		}
+		texts := []string{}
+		for _, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				return nil, fmt.Errorf("%s takes a %s", o.Name, o.Type())
+			}
+			texts = append(texts, s)
+		}
+		return texts, nil
+	case string:
+		if o.List() {
+			return split(o, v), nil
+		}
+		return []string{v}, nil
+	case bool:
+		if o.Kind == kindBool {
+			return []string{strconv.FormatBool(v)}, nil
+		}
+	case int64:
+		if o.Kind == kindSize || o.Kind == kindCount {
+			return []string{strconv.FormatInt(v, 10)}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s takes a %s", o.Name, o.Type())
+}
+
+func example(o Option) string {
+	switch {
+	case o.List():
+		return `["a", "b"]`
+	case o.Kind == kindBool:
+		return "true"
+	case o.Kind == kindCount:
+		return "100"
+	case o.Kind == kindSize:
+		return `"64MiB"`
+	case o.Kind == kindChoice:
+		return quote(o.Choices[0])
+	default:
+		return `"…"`
+	}
+}
+
+// lineOf is the number of the line that sets key, or that opens the table of that name; 1 when it is written too oddly to find.
+func lineOf(text []byte, key string) int {
+	q := regexp.QuoteMeta(key)
+	found := regexp.MustCompile(`(?m)^[ \t]*\[*[ \t]*["']?` + q + `["']?[ \t]*[=.\]]`).FindIndex(text)
+	if found == nil {
+		return 1
+	}
+	return 1 + bytes.Count(text[:found[0]], []byte("\n"))
+}
+
+// WriteOption sets one key in a configuration file and keeps everything else in it, comments included. The file is
+// made when there is none; it is replaced in one step and is 0600 afterwards. Nothing is written when the new file
+// would not be a valid configuration; that error is a *ConfigError.
+func WriteOption(path, name string, texts []string, env Env) error {
+	o, ok := LookupOption(name)
+	if !ok {
+		return unknownOption(name, "")
+	}
+	if !o.List() && len(texts) != 1 {
+		return &ConfigError{Message: name + " takes one value", Hint: "ccship config set " + name + " " + example(o)}
+	}
+	p, err := findPlaces(env)
+	if err != nil {
+		return err
+	}
+	if _, err := understand(o, texts, p); err != nil {
+		return setting{provenance: provenance{FromFlag, name}}.blame(o, err)
+	}
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	if _, err := parseFile(path, old); err != nil {
+		return err
+	}
+	text := replaceKey(string(old), name, name+" = "+tomlValue(o, texts)+"\n")
+	if _, err := parseFile(path, []byte(text)); err != nil {
+		return err
+	}
+	return replaceFile(path, []byte(text))
+}
+
+// replaceKey puts line where key is set now, or at the end: there are no tables that it could fall into.
+func replaceKey(text, key, line string) string {
+	lines := strings.SplitAfter(text, "\n")
+	sets := regexp.MustCompile(`^[ \t]*["']?` + regexp.QuoteMeta(key) + `["']?[ \t]*=`)
+	for i := range lines {
+		if !sets.MatchString(lines[i]) {
+			continue
+		}
+		end := i + 1
+		for ; end < len(lines); end++ { // an array may go on over several lines
+			if _, err := toml.Decode(strings.Join(lines[i:end], ""), &map[string]any{}); err == nil {
+				break
+			}
+		}
+		return strings.Join(lines[:i], "") + line + strings.Join(lines[end:], "")
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + line
+}
+
+// tomlValue writes a value the way its kind is best read.
+func tomlValue(o Option, texts []string) string {
+	switch {
+	case o.List():
+		return tomlList(texts)
+	case o.Kind == kindBool:
+		b, _ := strconv.ParseBool(texts[0]) // understood before
+		return strconv.FormatBool(b)
+	case o.Kind == kindCount:
+		return texts[0]
+	}
+	return tomlString(texts[0])
+}
+
+func tomlList(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		quoted[i] = tomlString(t)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// tomlString quotes a text. A Windows path keeps its backslashes in a literal string.
+func tomlString(s string) string {
+	if strings.Contains(s, `\`) && !strings.ContainsAny(s, "'\n\r") {
+		return "'" + s + "'"
+	}
+	var b bytes.Buffer
+	if err := toml.NewEncoder(&b).Encode(map[string]string{"k": s}); err != nil {
+		return quote(s)
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "k = "), "\n")
+}
+
+// replaceFile writes aside, syncs and renames: a crash leaves the old configuration or the new one.
+func replaceFile(path string, text []byte) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // people keep their configuration elsewhere and link to it
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make configuration folder: %w", err)
+	}
+	f, err := os.CreateTemp(dir, ".config-*.toml") // 0600
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// maxKeyFile is more than any key has; a larger file is something else, named by mistake.
+const maxKeyFile = 16 << 10
+
+// ReadAPIKey reads the key a server is to be shown. The file must be readable by its owner alone (Windows keeps that in
+// access lists, which are not looked at) and hold the key on one line. An error is a *ConfigError, and fs.ErrNotExist
+// when the file is missing.
+func ReadAPIKey(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", &ConfigError{
+			Message: fmt.Sprintf("read API key: %v", err),
+			Hint:    "write the key into that file and `chmod 600` it, or name another one with api_key_file",
+			cause:   err,
+		}
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), cause: err}
+	}
+	if !info.Mode().IsRegular() {
+		return "", &ConfigError{Message: fmt.Sprintf("read API key: %s is not a file", path), Hint: "api_key_file names the file that holds the key"}
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return "", &ConfigError{
+			Message: fmt.Sprintf("API key file %s may be read or changed by others (mode %04o)", path, mode),
+			Hint:    "chmod 600 " + path,
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err != nil {
+		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), cause: err}
+	}
+	key := strings.TrimSpace(string(text))
+	switch {
+	case key == "":
+		return "", &ConfigError{Message: fmt.Sprintf("API key file %s is empty", path), Hint: "write the server's key into it, on one line"}
+	case len(text) > maxKeyFile || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", &ConfigError{Message: fmt.Sprintf("API key file %s holds something else than one key", path), Hint: "write the server's key into it, on one line"}
+	}
+	return key, nil
+}

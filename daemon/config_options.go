@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"strings"
+)
+
+// optionKind says how the text of a value is read.
+type optionKind uint8
+
+const (
+	kindURL    optionKind = iota // http or https, normalised
+	kindPath                     // a file or folder; ~ is expanded
+	kindPaths                    // several of them
+	kindWords                    // several words
+	kindChoice                   // one of Option.Choices
+	kindBool                     // true or false
+	kindSize                     // bytes: 4096, 64MiB, 2GiB
+	kindCount                    // a whole number from 1 up
+)
+
+// Option is one configuration key: a line of the table from which the file, the environment, `config show`, error
+// messages and the documentation are made.
+type Option struct {
+	Name    string // the key in config.toml
+	Kind    optionKind
+	Choices []string // of a choice
+	Default string   // as a person would read it; "" is none
+	Doc     string   // one sentence
+}
+
+// Env is the environment variable that sets the option.
+func (o Option) Env() string { return "CCSHIP_" + strings.ToUpper(o.Name) }
+
+// Flag is the option's name on the command line, without its dashes.
+func (o Option) Flag() string { return strings.ReplaceAll(o.Name, "_", "-") }
+
+// List says whether the option takes several values.
+func (o Option) List() bool { return o.Kind == kindPaths || o.Kind == kindWords }
+
+// Type is the kind of value in a word.
+func (o Option) Type() string {
+	switch o.Kind {
+	case kindURL:
+		return "URL"
+	case kindPath:
+		return "path"
+	case kindPaths:
+		return "list of paths"
+	case kindWords:
+		return "list of words"
+	case kindChoice:
+		return strings.Join(o.Choices, " | ")
+	case kindBool:
+		return "true | false"
+	case kindSize:
+		return "size"
+	default:
+		return "number"
+	}
+}
+
+// Options is every key there is, in the order in which it is shown.
+func Options() []Option {
+	return []Option{
+		{Name: "server_url", Kind: kindURL, Doc: "Server that gets every line; nothing is read for sending until it is set."},
+		{Name: "api_key_file", Kind: kindPath, Default: "api_key beside config.toml", Doc: "File of mode 0600 that holds the server's key."},
+		{Name: "roots", Kind: kindPaths, Default: "$CLAUDE_CONFIG_DIR/projects, ~/.claude/projects", Doc: "Folders that hold Claude Code's projects; they replace the defaults."},
+		{Name: "state_dir", Kind: kindPath, Default: "$XDG_STATE_HOME/ccship", Doc: "Folder of cursors and outbox."},
+		{Name: "socket", Kind: kindPath, Default: "$XDG_RUNTIME_DIR/ccship/ccship.sock", Doc: "Control socket; without a runtime directory it lies in state_dir."},
+		{Name: "log_level", Kind: kindChoice, Choices: []string{"debug", "info", "warn", "error"}, Default: "info", Doc: "Least serious message that is logged."},
+		{Name: "watch", Kind: kindChoice, Choices: []string{"auto", "events", "poll"}, Default: "auto", Doc: "How changes are noticed: events of the file system, or polling (auto on macOS)."},
+		{Name: "protocol", Kind: kindChoice, Choices: []string{"auto", "plain"}, Default: "auto", Doc: "plain never sends the extension object."},
+		{Name: "trusted_projects", Kind: kindPaths, Doc: "Project folders whose own .codetracker server_url is followed."},
+		{Name: "exclude_types", Kind: kindWords, Doc: "Record types that are left out; their lines keep their numbers."},
+		{Name: "history", Kind: kindBool, Default: "true", Doc: "Ship history.jsonl, to servers that speak the extension."},
+		{Name: "max_entries_per_request", Kind: kindCount, Default: "100", Doc: "Most entries in one request."},
+		{Name: "outbox_cap", Kind: kindSize, Default: "2GiB", Doc: "Compressed bytes that may wait; reading stops at it, nothing is dropped."},
+		{Name: "head_room", Kind: kindSize, Default: "0", Doc: "Free disk space at which reading stops; 0 chooses by the size of the disk."},
+		{Name: "line_cap", Kind: kindSize, Default: "64MiB", Doc: "Longest line that is sent; of a longer one the server gets length and sha256."},
+		{Name: "compact_above", Kind: kindSize, Default: "64MiB", Doc: "Size above which a mostly empty state file is compacted."},
+	}
+}
+
+// LookupOption finds an option by its key.
+func LookupOption(name string) (Option, bool) {
+	for _, o := range Options() {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return Option{}, false
+}
+
+// unknownOption is the error for a key nobody knows; where says which file and line, or nothing.
+func unknownOption(name, where string) error {
+	nearest, least := "", 1<<30
+	for _, o := range Options() {
+		if d := editDistance(name, o.Name); d < least {
+			nearest, least = o.Name, d
+		}
+	}
+	return &ConfigError{
+		Message: where + "unknown key " + quote(name) + ", the nearest known one is " + quote(nearest),
+		Hint:    "`ccship config show` lists every key",
+	}
+}
+
+// editDistance is the least number of single-byte insertions, deletions and replacements from a to b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := diagonal
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			diagonal = row[j]
+			row[j] = min(change, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,241 @@
+package daemon
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// home is a user's home folder with an environment that knows nothing else.
+type home struct {
+	t   *testing.T
+	dir string
+	env map[string]string
+}
+
+func newHome(t *testing.T) *home {
+	dir := t.TempDir()
+	return &home{t, dir, map[string]string{homeVariable: dir, "XDG_CONFIG_HOME": filepath.Join(dir, ".config"), "XDG_STATE_HOME": filepath.Join(dir, ".local", "state")}}
+}
+
+func (h *home) lookup(name string) (string, bool) {
+	v, ok := h.env[name]
+	return v, ok
+}
+
+// write puts a file below the home and returns its path.
+func (h *home) write(name, text string, mode os.FileMode) string {
+	h.t.Helper()
+	path := filepath.Join(h.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		h.t.Fatal(err)
+	}
+	return path
+}
+
+func (h *home) load(flags map[string]string) Config {
+	h.t.Helper()
+	c, err := LoadConfig(flags, h.lookup)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+func TestDefaults(t *testing.T) {
+	h := newHome(t)
+	in := func(parts ...string) string { return filepath.Join(append([]string{h.dir}, parts...)...) }
+	want := Config{
+		APIKeyFile: in(".config", "ccship", "api_key"), Roots: []string{in(".claude", "projects")},
+		StateDir: in(".local", "state", "ccship"), Socket: in(".local", "state", "ccship", "ccship.sock"),
+		LogLevel: slog.LevelInfo, Watch: "auto", Protocol: "auto", History: true, MaxEntriesPerRequest: 100,
+		OutboxCap: 2 << 30, LineCap: 64 << 20, CompactAbove: 64 << 20, Path: in(".config", "ccship", "config.toml"),
+	}
+	if diff := cmp.Diff(want, h.load(nil), cmpopts.IgnoreUnexported(Config{})); diff != "" {
+		t.Error(diff)
+	}
+	if runtime.GOOS != "windows" {
+		h.env["XDG_RUNTIME_DIR"] = in("run")
+		if got := h.load(nil).Socket; got != in("run", "ccship", "ccship.sock") {
+			t.Errorf("socket %s with a runtime folder", got)
+		}
+		h.env["XDG_RUNTIME_DIR"] = "relative"
+		if got := h.load(nil).Socket; got != want.Socket {
+			t.Errorf("socket %s with a runtime folder that is to be ignored", got)
+		}
+	}
+}
+
+// Flags win over the environment, that over the file, that over the defaults.
+func TestPrecedence(t *testing.T) {
+	h := newHome(t)
+	file := h.write(".config/ccship/config.toml", "# mine\nlog_level = \"error\"\nserver_url = 'http://file'\nhistory = false\noutbox_cap = 4096\n", 0o600)
+	h.env["CCSHIP_LOG_LEVEL"] = "warn"
+	h.env["CCSHIP_SERVER_URL"] = "http://environment"
+	h.env["CCSHIP_EXCLUDE_TYPES"] = "" // counts as not set
+	c := h.load(map[string]string{"log_level": "debug"})
+	if c.LogLevel != slog.LevelDebug || c.ServerURL != "http://environment" || c.History || c.OutboxCap != 4096 || c.LineCap != 64<<20 {
+		t.Errorf("%+v", c)
+	}
+	want := map[string]Value{
+		"log_level":    {"log_level", "debug", FromFlag, "--log-level"},
+		"server_url":   {"server_url", "http://environment", FromEnvironment, "CCSHIP_SERVER_URL"},
+		"history":      {"history", false, FromFile, file + ":4"},
+		"outbox_cap":   {"outbox_cap", int64(4096), FromFile, file + ":5"},
+		"line_cap":     {"line_cap", int64(64 << 20), FromDefault, ""},
+		"roots":        {"roots", []string{filepath.Join(h.dir, ".claude", "projects")}, FromDefault, ""},
+		"api_key_file": {"api_key_file", filepath.Join(h.dir, ".config", "ccship", "api_key"), FromDefault, ""},
+	}
+	for name, value := range want {
+		got, err := c.Lookup(name)
+		if diff := cmp.Diff(value, got); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}
+
+func TestRoots(t *testing.T) {
+	h := newHome(t)
+	in := func(parts ...string) string { return filepath.Join(append([]string{h.dir}, parts...)...) }
+	for _, dir := range []string{in("work", "projects", "-p"), in("flat", "-p"), in("projects", "projects")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name, roots, claude string
+		want                []string
+	}{
+		{"defaults", "", "", []string{in(".claude", "projects")}},
+		{"another Claude folder", "", in("c"), []string{in("c", "projects"), in(".claude", "projects")}},
+		{"the same Claude folder", "", in(".claude"), []string{in(".claude", "projects")}},
+		{"roots replace both", "~/flat", in("c"), []string{in("flat")}},
+		{"Claude's folder means its projects", "~/work", "", []string{in("work", "projects")}},
+		{"projects means itself", "~/projects", "", []string{in("projects")}},
+		{"several", strings.Join([]string{"~/work", in("flat"), "~/later"}, string(filepath.ListSeparator)), "", []string{in("work", "projects"), in("flat"), in("later")}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h.env["CCSHIP_ROOTS"], h.env["CLAUDE_CONFIG_DIR"] = test.roots, test.claude
+			if diff := cmp.Diff(test.want, h.load(nil).Roots); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for _, test := range []struct {
+		name, file string
+		env        map[string]string
+		want       []string // parts of message or hint
+	}{
+		{"unknown key", "log_level = \"info\"\n\nserver_ulr = \"x\"\n", nil, []string{"config.toml:3", `"server_ulr"`, `"server_url"`}},
+		{"unknown table", "[server]\nurl = \"x\"\n", nil, []string{"config.toml:1", `"server"`}},
+		{"no TOML", "history = true\nlog_level = info\n", nil, []string{"config.toml:2"}},
+		{"wrong type", "history = \"yes\"\n", nil, []string{"config.toml:1", "history", "true"}},
+		{"list for a text", "server_url = [\"a\"]\n", nil, []string{"server_url takes a URL"}},
+		{"number for a text", "socket = 7\n", nil, []string{"socket takes a path"}},
+		{"bad URL", "\nserver_url = \"localhost:5000\"\n", nil, []string{"config.toml:2", "http://"}},
+		{"bad URL in the environment", "", map[string]string{"CCSHIP_SERVER_URL": "ftp://x"}, []string{"CCSHIP_SERVER_URL", "ftp://x"}},
+		{"key in the URL", "", map[string]string{"CCSHIP_SERVER_URL": "http://me:secret@x"}, []string{"api_key_file"}},
+		{"bad size", "outbox_cap = \"many\"\n", nil, []string{"config.toml:1", "outbox_cap", "2GiB"}},
+		{"negative size", "outbox_cap = -1\n", nil, []string{"outbox_cap"}},
+		{"no entries", "max_entries_per_request = 0\n", nil, []string{"from 1 up"}},
+		{"bad choice", "watch = \"inotify\"\n", nil, []string{"auto, events, poll"}},
+		{"bad level", "", map[string]string{"CCSHIP_LOG_LEVEL": "loud"}, []string{"CCSHIP_LOG_LEVEL", "debug, info, warn, error"}},
+		{"another user's home", "", map[string]string{"CCSHIP_STATE_DIR": "~root/x"}, []string{"CCSHIP_STATE_DIR", "in full"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHome(t)
+			h.write(".config/ccship/config.toml", test.file, 0o600)
+			for k, v := range test.env {
+				h.env[k] = v
+			}
+			_, err := LoadConfig(nil, h.lookup)
+			mistake, ok := errors.AsType[*ConfigError](err)
+			if !ok || mistake.Hint == "" {
+				t.Fatalf("%#v is no ConfigError with a hint", err)
+			}
+			text := mistake.Message + " " + mistake.Hint
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q does not say %q", text, want)
+				}
+			}
+			if strings.Contains(text, "secret") {
+				t.Errorf("%q tells the password", text)
+			}
+		})
+	}
+}
+
+func TestConfigFile(t *testing.T) {
+	h := newHome(t)
+	missing := filepath.Join(h.dir, "missing.toml")
+	if _, err := LoadConfig(map[string]string{"config": missing}, h.lookup); err == nil {
+		t.Error("a missing file that a flag names is no mistake")
+	}
+	h.env["CCSHIP_CONFIG"] = missing
+	if c := h.load(nil); c.Path != missing {
+		t.Errorf("path %s", c.Path)
+	}
+	h.env["CCSHIP_CONFIG"] = h.dir
+	if _, err := LoadConfig(nil, h.lookup); err == nil {
+		t.Error("a folder is read as a file")
+	}
+}
+
+func TestReadAPIKey(t *testing.T) {
+	h := newHome(t)
+	for _, test := range []struct {
+		name, text string
+		mode       os.FileMode
+		key, want  string
+	}{
+		{"good", "ccs_abc\n", 0o600, "ccs_abc", ""},
+		{"read-only", "ccs_abc", 0o400, "ccs_abc", ""},
+		{"group may read", "ccs_abc\n", 0o640, "", "chmod 600"},
+		{"others may read", "ccs_abc\n", 0o604, "", "chmod 600"},
+		{"empty", " \n", 0o600, "", "is empty"},
+		{"two lines", "a\nb\n", 0o600, "", "something else"},
+		{"a large file", strings.Repeat("k", maxKeyFile+1), 0o600, "", "something else"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.want == "chmod 600" && runtime.GOOS == "windows" {
+				t.Skip("Windows keeps this in access lists")
+			}
+			key, err := ReadAPIKey(h.write("keys/"+test.name, test.text, test.mode))
+			text := ""
+			if mistake, ok := errors.AsType[*ConfigError](err); ok {
+				text = mistake.Message + " " + mistake.Hint
+			}
+			if key != test.key || !strings.Contains(text, test.want) || (err == nil) != (test.want == "") {
+				t.Errorf("%q %v, want %q and %q", key, err, test.key, test.want)
+			}
+		})
+	}
+	_, err := ReadAPIKey(filepath.Join(h.dir, "none"))
+	if _, ok := errors.AsType[*ConfigError](err); !ok || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	if err := h.load(nil).CheckKey(); err != nil {
+		t.Errorf("missing where nobody named it: %v", err)
+	}
+	h.env["CCSHIP_API_KEY_FILE"] = filepath.Join(h.dir, "none")
+	if err := h.load(nil).CheckKey(); err == nil {
+		t.Error("missing where someone named it: no error")
+	}
+}

@@ -1,0 +1,239 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// set understands an option's text and puts the value in its field.
+func (c *Config) set(o Option, s setting, p places) error {
+	c.origins[o.Name] = s.provenance
+	if len(s.texts) == 0 {
+		return nil
+	}
+	values, err := understand(o, s.texts, p)
+	if err != nil {
+		return s.blame(o, err)
+	}
+	switch field := c.field(o.Name).(type) {
+	case *string:
+		*field = values[0].(string)
+	case *[]string:
+		*field = (*field)[:0]
+		for _, v := range values {
+			*field = append(*field, v.(string))
+		}
+	case *bool:
+		*field = values[0].(bool)
+	case *int64:
+		*field = values[0].(int64)
+	case *int:
+		*field = int(values[0].(int64))
+	case *slog.Level:
+		return field.UnmarshalText([]byte(values[0].(string)))
+	}
+	return nil
+}
+
+// blame makes the error for a value that cannot be understood, with the place where it is written.
+func (s setting) blame(o Option, err error) error {
+	hint := "see `ccship config show --origin`"
+	if known, ok := err.(*ConfigError); ok && known.Hint != "" {
+		hint = known.Hint
+	}
+	where := s.source
+	if s.origin == FromFile {
+		where += ": " + o.Name
+	}
+	return &ConfigError{Message: fmt.Sprintf("%s: %v", where, err), Hint: hint}
+}
+
+// field is a pointer to the field of an option.
+func (c *Config) field(name string) any {
+	return map[string]any{
+		"server_url": &c.ServerURL, "api_key_file": &c.APIKeyFile, "roots": &c.Roots, "state_dir": &c.StateDir,
+		"socket": &c.Socket, "log_level": &c.LogLevel, "watch": &c.Watch, "protocol": &c.Protocol,
+		"trusted_projects": &c.TrustedProjects, "exclude_types": &c.ExcludeTypes, "history": &c.History,
+		"max_entries_per_request": &c.MaxEntriesPerRequest, "outbox_cap": &c.OutboxCap, "head_room": &c.HeadRoom,
+		"line_cap": &c.LineCap, "compact_above": &c.CompactAbove,
+	}[name]
+}
+
+// value is what the field of an option holds, in JSON's terms.
+func (c *Config) value(name string) any {
+	switch field := c.field(name).(type) {
+	case *string:
+		return *field
+	case *[]string:
+		return append([]string{}, *field...)
+	case *bool:
+		return *field
+	case *int64:
+		return *field
+	case *int:
+		return int64(*field)
+	case *slog.Level:
+		return strings.ToLower(field.String())
+	}
+	return nil
+}
+
+// split cuts the text of a flag or a variable into values: paths as in PATH, words at commas.
+func split(o Option, text string) []string {
+	var parts []string
+	switch o.Kind {
+	case kindPaths:
+		parts = filepath.SplitList(text)
+	case kindWords:
+		parts = strings.Split(text, ",")
+	default:
+		return []string{strings.TrimSpace(text)}
+	}
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+}
+
+// understand turns the texts of one option into values of its kind.
+func understand(o Option, texts []string, p places) ([]any, error) {
+	var values []any
+	for _, text := range texts {
+		value, err := parse(o, text, p)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
+func parse(o Option, text string, p places) (any, error) {
+	switch o.Kind {
+	case kindURL:
+		if text == "" {
+			return "", nil
+		}
+		return NormalizeURL(text)
+	case kindPath, kindPaths:
+		if text == "" {
+			return "", nil
+		}
+		return p.absolute(text)
+	case kindChoice:
+		if !slices.Contains(o.Choices, text) {
+			return nil, fmt.Errorf("%s is none of %s", quote(text), strings.Join(o.Choices, ", "))
+		}
+	case kindBool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s is neither true nor false", quote(text))
+		}
+		return b, nil
+	case kindSize:
+		return parseSize(text)
+	case kindCount:
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s is no whole number from 1 up", quote(text))
+		}
+		return n, nil
+	}
+	return text, nil
+}
+
+// NormalizeURL gives a server's URL its one spelling: lower case scheme and host, no default port, no slash at the
+// end. Cursors and outbox rows belong to that spelling. An error is a *ConfigError.
+func NormalizeURL(text string) (string, error) {
+	bad := func(why string) (string, error) {
+		return "", &ConfigError{
+			Message: fmt.Sprintf("bad server URL %s: %s", quote(redact(text)), why),
+			Hint:    "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000",
+		}
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return bad("it cannot be parsed")
+	}
+	port := u.Port()
+	n, portErr := strconv.Atoi(port)
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return bad("it must begin with http:// or https://")
+	case u.Hostname() == "":
+		return bad("it names no host")
+	case u.User != nil:
+		return bad("keys and passwords belong into api_key_file")
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return bad("it must end with the path")
+	case port != "" && (portErr != nil || n < 1 || n > 65535):
+		return bad("its port is out of range")
+	}
+	if u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
+		port = ""
+	}
+	host := strings.ToLower(u.Hostname())
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port != "" {
+		host += ":" + port
+	}
+	return u.Scheme + "://" + host + strings.TrimRight(u.EscapedPath(), "/"), nil
+}
+
+// redact hides what stands before an @, which may be a password, for messages end in logs.
+func redact(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if i := strings.LastIndexByte(rest, '@'); ok && i >= 0 {
+		return scheme + "://…" + rest[i:]
+	}
+	return text
+}
+
+// sizeUnits in the order in which formatSize tries them. Powers of 1000 are only read.
+func sizeUnits() []struct {
+	name  string
+	bytes int64
+} {
+	return []struct {
+		name  string
+		bytes int64
+	}{
+		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1},
+	}
+}
+
+// parseSize reads bytes: "4096", "64MiB", "1.5 GB".
+func parseSize(text string) (int64, error) {
+	number, unit := text, int64(1)
+	for _, u := range sizeUnits() {
+		if len(text) > len(u.name) && strings.EqualFold(text[len(text)-len(u.name):], u.name) {
+			number, unit = strings.TrimSpace(text[:len(text)-len(u.name)]), u.bytes
+			break
+		}
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	if f *= float64(unit); err != nil || f < 0 || f >= math.MaxInt64 || f != math.Trunc(f) {
+		return 0, fmt.Errorf("%s is no size such as 512MiB or 2GiB", quote(text))
+	}
+	return int64(f), nil
+}
+
+func formatSize(n int64) string {
+	for _, u := range sizeUnits()[:4] {
+		if n >= u.bytes && n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func quote(s string) string { return strconv.Quote(s) }

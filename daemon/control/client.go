@@ -1,0 +1,175 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	statusTimeout = 2 * time.Second  // for an answer that takes milliseconds
+	syncGrace     = 10 * time.Second // on top of the time a sync was given
+	defaultSync   = time.Minute      // what a daemon gives a sync without a time-out
+	verifyStall   = 15 * time.Second // several heartbeats
+)
+
+// Client asks a daemon over its socket. Safe for concurrent use; it holds no connection between calls.
+type Client struct {
+	path string
+	http *http.Client
+}
+
+// Dial makes a client for the socket at path; it connects with each call, for at most 200 ms.
+func Dial(path string) *Client {
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			dialer := net.Dialer{Timeout: dialTimeout}
+			conn, err := dialer.DialContext(ctx, "unix", path)
+			if err != nil {
+				return nil, dialError(path, err)
+			}
+			return conn, nil
+		},
+	}
+	return &Client{path: path, http: &http.Client{Transport: transport}}
+}
+
+// Path is the socket's path.
+func (c *Client) Path() string { return c.path }
+
+// dialError says why nobody could be reached.
+func dialError(path string, err error) error {
+	if tooLong := checkPath(path); tooLong != nil {
+		return tooLong
+	}
+	if info, missing := os.Lstat(path); missing == nil && info.Mode().Type()&fs.ModeSocket == 0 && !oddSocket(info) {
+		return unusable(path + " is no socket")
+	}
+	switch {
+	case busy(err):
+		return noAnswer(path)
+	case errors.Is(err, fs.ErrPermission):
+		return unusable(fmt.Sprintf("control socket %s belongs to someone else", path))
+	}
+	return &Error{Code: CodeNotRunning, Message: ErrNotRunning.Error(), Hint: "start it with `ccship run`, or try everything with `ccship up`", Retryable: true}
+}
+
+func noAnswer(path string) *Error {
+	return &Error{
+		Code: CodeNoAnswer, Message: "the daemon on " + path + " accepts but does not answer", Retryable: true,
+		Hint: "it may be stopped or overloaded: look at its process, or restart it",
+	}
+}
+
+// Status asks what the daemon is doing. Errors here and below are *Error: ErrNotRunning when nobody listens,
+// CodeNoAnswer when someone does and says nothing for two seconds.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var status Status
+	err := c.call(ctx, statusTimeout, http.MethodGet, "/v1/status", nil, &status)
+	return status, err
+}
+
+// Sync asks for a look at every file, and with req.Wait for the end of it.
+func (c *Client) Sync(ctx context.Context, req SyncRequest) (SyncResult, error) {
+	limit := defaultSync
+	if d, err := time.ParseDuration(req.Timeout); err == nil {
+		limit = d
+	}
+	var result SyncResult
+	err := c.call(ctx, limit+syncGrace, http.MethodPost, "/v1/sync", req, &result)
+	return result, err
+}
+
+// call makes one request whose whole answer is one document.
+func (c *Client) call(ctx context.Context, limit time.Duration, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	answer, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		return c.explain(ctx, fmt.Errorf("read answer of daemon: %w", err))
+	}
+	return nil
+}
+
+// do sends a request and turns every answer that is not 200 into an error. The caller closes the body.
+func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("write request: %w", err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://ccship"+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("write request: %w", err)
+	}
+	answer, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	refusal := &Error{}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxBody)).Decode(refusal); err != nil || refusal.Message == "" {
+		refusal = &Error{Code: CodeFailed, Message: "the daemon answered " + answer.Status}
+	}
+	return nil, refusal
+}
+
+// explain gives an error of the transport its meaning: ctx is the one with the call's own time limit.
+func (c *Client) explain(ctx context.Context, err error) error {
+	var known *Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return noAnswer(c.path)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return &Error{Code: CodeFailed, Message: fmt.Sprintf("ask daemon: %v", err), Hint: "it may have stopped just now: `ccship status`", Retryable: true}
+}
+
+// Verify compares the disk with the server. progress, which may be nil, is called as reports arrive.
+func (c *Client) Verify(ctx context.Context, req VerifyRequest, progress func(VerifyProgress)) (VerifyReport, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stall := time.AfterFunc(verifyStall, func() { cancel(context.DeadlineExceeded) })
+	defer stall.Stop()
+	answer, err := c.do(ctx, http.MethodPost, "/v1/verify", req)
+	if err != nil {
+		return VerifyReport{}, c.explain(ctx, err)
+	}
+	defer answer.Body.Close()
+	for lines := json.NewDecoder(answer.Body); ; {
+		var event VerifyEvent
+		if err := lines.Decode(&event); err != nil {
+			return VerifyReport{}, c.explain(ctx, fmt.Errorf("read answer of daemon: %w", err))
+		}
+		stall.Reset(verifyStall)
+		switch {
+		case event.Error != nil:
+			return VerifyReport{}, event.Error
+		case event.Report != nil:
+			return *event.Report, nil
+		case event.Progress != nil && progress != nil:
+			progress(*event.Progress)
+		}
+	}
+}

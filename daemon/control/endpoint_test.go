@@ -1,0 +1,235 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fake is a Daemon whose answers a test chooses.
+type fake struct {
+	status  Status
+	sync    func(context.Context, SyncRequest) (SyncResult, error)
+	verify  func(context.Context, VerifyRequest, func(VerifyProgress)) (VerifyReport, error)
+	metrics string
+}
+
+func (f *fake) Status(context.Context) Status { return f.status }
+
+func (f *fake) Sync(ctx context.Context, req SyncRequest) (SyncResult, error) {
+	return f.sync(ctx, req)
+}
+
+func (f *fake) Verify(ctx context.Context, req VerifyRequest, progress func(VerifyProgress)) (VerifyReport, error) {
+	return f.verify(ctx, req, progress)
+}
+
+func (f *fake) Metrics(w io.Writer) { _, _ = io.WriteString(w, f.metrics) }
+
+// socketPath is a path short enough for every system.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ccs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "run", "c.sock")
+}
+
+// serve answers for d until the test ends, and returns the socket.
+func serve(t *testing.T, d Daemon) string {
+	t.Helper()
+	path := socketPath(t)
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("Serve did not end")
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("socket after the end: %v", err)
+		}
+	})
+	return path
+}
+
+// raw makes one request without the client's manners.
+func raw(t *testing.T, path, method, url, body string, header http.Header) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		},
+	}}
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://any.example"+url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func TestRoutes(t *testing.T) {
+	path := serve(t, &fake{
+		status:  Status{SchemaVersion: 1, Running: true},
+		metrics: "ccship_up 1\n",
+		sync: func(context.Context, SyncRequest) (SyncResult, error) {
+			return SyncResult{}, errors.New("disk on fire")
+		},
+		verify: func(context.Context, VerifyRequest, func(VerifyProgress)) (VerifyReport, error) {
+			return VerifyReport{Equal: true}, nil
+		},
+	})
+	page := http.Header{"Origin": {"http://evil.example"}}
+	for _, test := range []struct {
+		name, method, url, body string
+		header                  http.Header
+		code                    int
+		want                    string
+	}{
+		{"status", "GET", "/v1/status", "", nil, 200, `{"schema_version":1,"running":true}`},
+		{"origin", "GET", "/v1/status", "", page, 403, `"code":"forbidden"`},
+		{"referer", "POST", "/v1/sync", "", http.Header{"Referer": {"http://evil.example/x"}}, 403, `"code":"forbidden"`},
+		{"origin at pprof", "GET", "/debug/pprof/heap", "", page, 403, `"code":"forbidden"`},
+		{"unknown", "GET", "/v1/nothing", "", nil, 404, `"code":"not_found"`},
+		{"wrong method", "GET", "/v1/sync", "", nil, 405, `"code":"method"`},
+		{"sync fails", "POST", "/v1/sync", "{}", nil, 500, `{"code":"failed","message":"disk on fire"}`},
+		{"bad JSON", "POST", "/v1/sync", "{", nil, 400, `"code":"usage"`},
+		{"bad time-out", "POST", "/v1/sync", `{"timeout":"soon"}`, nil, 400, `bad timeout`},
+		{"huge body", "POST", "/v1/sync", `{"timeout":"` + strings.Repeat("x", maxBody) + `"}`, nil, 400, `too large`},
+		{"verify without body", "POST", "/v1/verify", "", nil, 200, `"equal":true`},
+		{"metrics", "GET", "/metrics", "", nil, 200, "ccship_up 1\n"},
+		{"pprof index", "GET", "/debug/pprof/", "", nil, 200, "goroutine"},
+		{"pprof profile", "GET", "/debug/pprof/goroutine?debug=1", "", nil, 200, "goroutine profile:"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, text := raw(t, path, test.method, test.url, test.body, test.header)
+			if code != test.code || !strings.Contains(text, test.want) {
+				t.Errorf("answer %d %s, want %d with %s", code, text, test.code, test.want)
+			}
+		})
+	}
+}
+
+func TestClientAndDaemon(t *testing.T) {
+	var asked SyncRequest
+	d := &fake{
+		status: Status{SchemaVersion: 1, Running: true, State: "watching", Files: &Files{Tracked: 3}},
+		sync: func(_ context.Context, req SyncRequest) (SyncResult, error) {
+			asked = req
+			return SyncResult{Done: true, Lines: 7}, nil
+		},
+		verify: func(_ context.Context, _ VerifyRequest, progress func(VerifyProgress)) (VerifyReport, error) {
+			for i := range int64(1000) {
+				progress(VerifyProgress{Files: int(i) / 999, FilesTotal: 1, Bytes: i, BytesTotal: 999})
+			}
+			return VerifyReport{Equal: true, Files: 1}, nil
+		},
+	}
+	c := Dial(serve(t, d))
+	status, err := c.Status(t.Context())
+	if diff := cmp.Diff(d.status, status); diff != "" || err != nil {
+		t.Errorf("Status: %v %s", err, diff)
+	}
+	result, err := c.Sync(t.Context(), SyncRequest{Wait: true, Timeout: "3s"})
+	if err != nil || result.Lines != 7 || result.SchemaVersion != 1 || asked != (SyncRequest{Wait: true, Timeout: "3s"}) {
+		t.Errorf("Sync: %+v %v, asked %+v", result, err, asked)
+	}
+	var seen []VerifyProgress
+	report, err := c.Verify(t.Context(), VerifyRequest{}, func(p VerifyProgress) { seen = append(seen, p) })
+	if err != nil || !report.Equal || report.SchemaVersion != 1 {
+		t.Errorf("Verify: %+v %v", report, err)
+	}
+	if len(seen) == 0 || len(seen) > 500 || seen[len(seen)-1].Bytes != 999 {
+		t.Errorf("%d progress reports, the last %+v", len(seen), seen[len(seen)-1:])
+	}
+}
+
+// An error keeps its code and hint over the socket, from a single answer and from within a stream.
+func TestErrorsCross(t *testing.T) {
+	refused := &Error{Code: CodeRefusedKey, Message: "the server refuses the key", Hint: "put in another", Retryable: true}
+	c := Dial(serve(t, &fake{
+		sync: func(context.Context, SyncRequest) (SyncResult, error) {
+			return SyncResult{}, errors.Join(refused)
+		},
+		verify: func(context.Context, VerifyRequest, func(VerifyProgress)) (VerifyReport, error) {
+			return VerifyReport{}, refused
+		},
+	}))
+	_, syncErr := c.Sync(t.Context(), SyncRequest{})
+	_, verifyErr := c.Verify(t.Context(), VerifyRequest{}, nil)
+	for name, err := range map[string]error{"sync": syncErr, "verify": verifyErr} {
+		got, ok := errors.AsType[*Error](err)
+		if !ok || *got != *refused {
+			t.Errorf("%s: %#v, want %#v", name, err, refused)
+		}
+	}
+}
+
+// A stopping daemon cancels what is under way: nobody waits for a sync that has no end.
+func TestServeEndsRequests(t *testing.T) {
+	begun := make(chan struct{})
+	d := &fake{sync: func(ctx context.Context, _ SyncRequest) (SyncResult, error) {
+		close(begun)
+		<-ctx.Done()
+		return SyncResult{Reason: "timeout"}, nil
+	}}
+	ln, err := Listen(socketPath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()
+	answered := make(chan SyncResult, 1)
+	go func() {
+		r, err := Dial(ln.Addr().String()).Sync(t.Context(), SyncRequest{Wait: true, Timeout: "1h"})
+		if err != nil {
+			t.Errorf("Sync: %v", err)
+		}
+		answered <- r
+	}()
+	<-begun
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if r := <-answered; r.Reason != "timeout" {
+		t.Errorf("Sync: %+v", r)
+	}
+}

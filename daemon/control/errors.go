@@ -1,0 +1,41 @@
+package control
+
+import "errors"
+
+// Codes of an Error that mean something to a program. Others are for people.
+const (
+	CodeNotRunning  = "not_running"
+	CodeNoAnswer    = "no_answer"   // a daemon that accepts and never answers
+	CodeUnreachable = "unreachable" // the server, not the daemon
+	CodeRefusedKey  = "refused_key"
+	CodeUsage       = "usage"
+	CodeConfig      = "config"
+	CodeInUse       = "already_running"
+	CodeSocket      = "socket" // its path cannot be used
+	CodeFailed      = "failed"
+)
+
+var (
+	// ErrNotRunning says that no daemon listens on the socket.
+	ErrNotRunning = errors.New("the daemon is not running")
+	// ErrInUse says that a daemon listens on the socket already.
+	ErrInUse = errors.New("a daemon is running already")
+)
+
+// Error makes what crosses the socket an error on both of its sides: a Daemon that returns an *Error decides code,
+// hint and retryable of the answer, and the Client returns the same again.
+func (e *Error) Error() string { return e.Message }
+
+// Is lets errors.Is tell the two errors with a name apart on either side of the socket.
+func (e *Error) Is(target error) bool {
+	return target == ErrNotRunning && e.Code == CodeNotRunning || target == ErrInUse && e.Code == CodeInUse
+}
+
+// asError is err in the terms of the wire.
+func asError(err error) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &Error{Code: CodeFailed, Message: err.Error()}
+}

@@ -1,0 +1,93 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// dialTimeout is how long anyone waits for a connection; a daemon that lives accepts at once.
+const dialTimeout = 200 * time.Millisecond
+
+// Listen makes the control socket, mode 0600, in a folder that is made 0700 when it is missing. A socket that nobody
+// answers on is replaced; anything else at the path is left alone. Errors are *Error with a hint: ErrInUse when a
+// daemon answers, CodeSocket for a path that cannot be used. Closing the listener removes the socket.
+func Listen(path string) (net.Listener, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, unusable(fmt.Sprintf("make folder of control socket: %v", err))
+	}
+	if err := clearPath(path); err != nil {
+		return nil, err
+	}
+	listen := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(restrict)
+	}}
+	ln, err := listen.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, unusable(fmt.Sprintf("listen on control socket: %v", err))
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(unusable(fmt.Sprintf("restrict control socket: %v", err)), ln.Close())
+	}
+	return ln, nil
+}
+
+// clearPath removes a socket left over by a daemon that was killed, and nothing else.
+func clearPath(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return unusable(fmt.Sprintf("look at control socket: %v", err))
+	}
+	if info.Mode().Type()&fs.ModeSocket == 0 && !oddSocket(info) {
+		return unusable(fmt.Sprintf("%s is there already and is no socket; it was left alone", path))
+	}
+	conn, err := net.DialTimeout("unix", path, dialTimeout)
+	if err == nil {
+		return errors.Join(&Error{
+			Code: CodeInUse, Message: "a daemon is running already (it answers on " + path + ")", Hint: "see it with `ccship status`",
+		}, conn.Close())
+	}
+	if busy(err) {
+		return &Error{
+			Code: CodeInUse, Message: "a daemon is running already, but does not answer on " + path,
+			Hint: "stop that process before another is started",
+		}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return unusable(fmt.Sprintf("control socket %s belongs to someone else", path))
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return unusable(fmt.Sprintf("remove stale control socket: %v", err))
+	}
+	return nil
+}
+
+// busy says whether a failed dial found a listener that is too slow to accept, rather than none.
+func busy(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, syscall.EAGAIN)
+}
+
+func unusable(message string) *Error {
+	return &Error{Code: CodeSocket, Message: message, Hint: "name another path with --socket or CCSHIP_SOCKET"}
+}
+
+// checkPath refuses what the system's socket addresses cannot hold, which bind would call an invalid argument.
+func checkPath(path string) error {
+	if len(path) <= maxPath {
+		return nil
+	}
+	return unusable(fmt.Sprintf("control socket path is too long: %d bytes where this system allows %d: %s", len(path), maxPath, path))
+}

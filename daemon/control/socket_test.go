@@ -1,0 +1,212 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestListenModes(t *testing.T) {
+	path := socketPath(t)
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		info, err := os.Lstat(name)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+}
+
+// A socket whose daemon was killed is replaced; one that answers is not.
+func TestListenOverSocket(t *testing.T) {
+	path := socketPath(t)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	if err := stale.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatalf("no stale socket to begin with: %v", err)
+	}
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatalf("over a stale socket: %v", err)
+	}
+	defer ln.Close()
+	if _, err := Listen(path); !errors.Is(err, ErrInUse) {
+		t.Errorf("over a live socket: %v, want %v", err, ErrInUse)
+	}
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatalf("the live socket was harmed: %v", err)
+	}
+	conn.Close()
+}
+
+// What is no socket is somebody's file: it stays.
+func TestListenOverForeign(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	target := filepath.Join(t.TempDir(), "target")
+	for _, create := range map[string]func() error{
+		"file":   func() error { return os.WriteFile(path, []byte("mine"), 0o600) },
+		"folder": func() error { return os.Mkdir(path, 0o700) },
+		"link":   func() error { return errors.Join(os.WriteFile(target, nil, 0o600), os.Symlink(target, path)) },
+	} {
+		if err := create(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Listen(path)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeSocket || e.Hint == "" {
+			t.Errorf("%v, want a %s error with a hint", err, CodeSocket)
+		}
+		if _, err := Dial(path).Status(t.Context()); err == nil || errors.Is(err, ErrNotRunning) {
+			t.Errorf("client: %v, want that it is no socket", err)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("it was removed: %v", err)
+		}
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPathTooLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("x", maxPath))
+	_, listenErr := Listen(path)
+	_, dialErr := Dial(path).Status(t.Context())
+	for name, err := range map[string]error{"Listen": listenErr, "Dial": dialErr} {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeSocket || !strings.Contains(e.Message, "bytes") {
+			t.Errorf("%s: %v, want a %s error that says how long it may be", name, err, CodeSocket)
+		}
+	}
+}
+
+func TestNotRunning(t *testing.T) {
+	missing := socketPath(t)
+	stale := socketPath(t)
+	ln, err := Listen(stale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{"missing": missing, "stale": stale} {
+		if _, err := Dial(path).Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("%s: %v, want %v", name, err, ErrNotRunning)
+		}
+	}
+}
+
+// A daemon that was stopped still has its socket in the kernel, which goes on connecting callers for it.
+func TestFrozenDaemon(t *testing.T) {
+	path := socketPath(t)
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	begun := time.Now()
+	_, err = Dial(path).Status(t.Context())
+	if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeNoAnswer || e.Hint == "" {
+		t.Errorf("%v, want a %s error with a hint", err, CodeNoAnswer)
+	}
+	if took := time.Since(begun); took > 5*statusTimeout {
+		t.Errorf("gave up after %v", took)
+	}
+}
+
+// The client's patience with a verify is with its silence, not with its length.
+func TestVerifyHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		d := &fake{verify: func(context.Context, VerifyRequest, func(VerifyProgress)) (VerifyReport, error) {
+			<-time.After(time.Hour) // of the bubble's time: the comparison itself
+			return VerifyReport{Equal: true}, nil
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- newPipeEndpoint(d).Serve(ctx, &pipeListener{conn: there, closed: make(chan struct{})})
+		}()
+		report, err := pipeClient(here).Verify(t.Context(), VerifyRequest{}, nil)
+		if err != nil || !report.Equal {
+			t.Errorf("Verify: %+v %v", report, err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
+func TestVerifyStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		go func() { // reads everything and never says a word
+			buffer := make([]byte, 4096)
+			for {
+				if _, err := there.Read(buffer); err != nil {
+					return
+				}
+			}
+		}()
+		begun := time.Now()
+		_, err := pipeClient(here).Verify(t.Context(), VerifyRequest{}, nil)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeNoAnswer || time.Since(begun) != verifyStall {
+			t.Errorf("%v after %v, want a %s error after %v", err, time.Since(begun), CodeNoAnswer, verifyStall)
+		}
+	})
+}
+
+func TestAllowed(t *testing.T) {
+	for uid, want := range map[int]bool{os.Geteuid(): true, 0: true, os.Geteuid() + 4711: false} {
+		if allowed(uid) != want {
+			t.Errorf("allowed(%d) = %v", uid, !want)
+		}
+	}
+}
+
+// The kernel tells who is at the other end.
+func TestPeer(t *testing.T) {
+	ln, err := Listen(socketPath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("unix", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if uid, err := peer(conn.(*net.UnixConn)); err != nil || uid != os.Geteuid() {
+		t.Errorf("peer: %d %v, want %d", uid, err, os.Geteuid())
+	}
+}

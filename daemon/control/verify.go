@@ -1,0 +1,79 @@
+package control
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// verify streams one JSON document a line: progress, or {} when there is none to report for a while, then the report.
+// The empty ones let a client tell a long verify from a daemon that hangs.
+func (s *Endpoint) verify(w http.ResponseWriter, r *http.Request) {
+	var req VerifyRequest
+	if err := readBody(w, r, &req, &req.Timeout); err != nil {
+		s.fail(w, http.StatusBadRequest, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	events := &eventWriter{out: http.NewResponseController(w), encode: json.NewEncoder(w)}
+	events.write(VerifyEvent{})
+	done := make(chan struct{})
+	var beats sync.WaitGroup
+	beats.Go(func() {
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				events.write(VerifyEvent{})
+			}
+		}
+	})
+	report, err := s.daemon.Verify(r.Context(), req, events.progress)
+	close(done)
+	beats.Wait()
+	if err != nil {
+		events.write(VerifyEvent{Error: asError(err)})
+		return
+	}
+	report.SchemaVersion = SchemaVersion
+	events.write(VerifyEvent{Report: &report})
+}
+
+// eventWriter writes events for one answer. Once a write has failed the reader is gone and the rest is dropped: the
+// request's context, which ends with the connection, stops the work.
+type eventWriter struct {
+	mu     sync.Mutex
+	out    *http.ResponseController
+	encode *json.Encoder
+	last   time.Time // of the last progress
+	broken bool
+}
+
+func (e *eventWriter) write(event VerifyEvent) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.broken {
+		return
+	}
+	if e.encode.Encode(event) != nil || e.out.Flush() != nil {
+		e.broken = true
+	}
+}
+
+// progress passes on as many of the daemon's reports as a person can see, and the last one always.
+func (e *eventWriter) progress(p VerifyProgress) {
+	e.mu.Lock()
+	now := time.Now()
+	due := now.Sub(e.last) >= progressRate || p.Files == p.FilesTotal && p.Bytes == p.BytesTotal
+	if due {
+		e.last = now
+	}
+	e.mu.Unlock()
+	if due {
+		e.write(VerifyEvent{Progress: &p})
+	}
+}

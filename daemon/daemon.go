@@ -1,0 +1,254 @@
+// Package daemon puts ccship together: it reads the configuration, opens the state, and runs the tailer, the relay,
+// one drainer per server and the control socket until it is told to stop. All wiring is in Run.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// stopTime is how long a graceful stop may take.
+const stopTime = 5 * time.Second
+
+// Daemon is a running ccship. Its exported methods answer the control socket.
+type Daemon struct {
+	cfg     Config
+	log     *slog.Logger
+	started time.Time
+	origin  outbox.Origin
+	db      *state.DB
+	tailer  *tail.Tailer
+	relay   *relay
+	desk    *desk
+	dests   *destinations
+	client  *http.Client
+}
+
+var _ control.Daemon = (*Daemon)(nil)
+
+// Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
+// ErrAlreadyRunning when another daemon holds the state, a *ConfigError for what the configuration makes impossible,
+// and any other error when a part of the daemon broke: the process is then to end, so that its manager restarts it.
+func Run(ctx context.Context, cfg Config) error {
+	held, err := lock(cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	ln, err := control.Listen(cfg.Socket)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	d, err := open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer d.db.Close()
+	d.log.Info("started", "version", cfg.Version, "state", cfg.StateDir, "server", d.desk.own)
+	err = d.serve(ctx, ln)
+	d.log.Info("stopped", "err", err)
+	return err
+}
+
+// open wires every part. Nothing runs yet.
+func open(ctx context.Context, cfg Config) (*Daemon, error) {
+	d := &Daemon{cfg: cfg, log: logger(cfg), started: time.Now(), client: newHTTPClient()}
+	db, err := state.Open(ctx, state.Options{
+		Path: filepath.Join(cfg.StateDir, "state.db"), Cap: cfg.OutboxCap, HeadRoom: cfg.HeadRoom,
+		CompactAbove: cfg.CompactAbove, Log: d.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.db = db
+	if err := d.wire(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Daemon) wire(ctx context.Context) error {
+	machine, err := machineName(d.cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	d.origin = outbox.Origin{Machine: machine, Host: host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version}
+	own := d.cfg.ServerURL
+	d.dests = newDestinations(d.db, d.log)
+	d.dests.origin, d.dests.own, d.dests.client = d.origin, own, d.client
+	d.dests.ownKey = &keyFile{path: d.cfg.APIKeyFile, optional: d.cfg.OriginOf("api_key_file") == FromDefault}
+	d.dests.plain = d.cfg.Protocol == "plain"
+	d.dests.announced = d.rereadPlain
+	d.desk = &desk{
+		db: d.db, finder: project.NewFinder(), own: own, trusted: d.cfg.TrustedProjects, machine: machine,
+		history: d.cfg.History, max: d.cfg.MaxEntriesPerRequest, speaks: d.dests.speaks, open: d.dests.open,
+		streams: map[string]tail.FileID{}, waiting: map[tail.FileID]time.Time{}, notices: map[string]string{},
+	}
+	if err := d.desk.load(ctx); err != nil {
+		return err
+	}
+	d.relay = newRelay(d.db, d.desk, d.cfg.ExcludeTypes, d.log)
+	d.tailer = tail.New(tail.Config{
+		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
+	}, d.db, d.relay)
+	d.db.Notify = d.dests.wake
+	d.db.RoomChanged = d.tailer.Wake
+	return nil
+}
+
+// serve runs every part until ctx is done or one of them breaks.
+func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	parts := map[string]func(context.Context) error{
+		"tail":    d.tailer.Run,
+		"deliver": d.dests.Run,
+		"state":   d.db.Run,
+		"control": func(ctx context.Context) error { return control.NewServer(d, d.log).Serve(ctx, ln) },
+		"keep":    d.keep,
+	}
+	var wg sync.WaitGroup
+	for name, run := range parts {
+		wg.Go(func() {
+			if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	<-ctx.Done()
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(stopTime):
+		d.log.Warn("a part did not stop in time", "limit", stopTime)
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// rereadPlain has every file delivered again whose lines a server took before it spoke the extension.
+func (d *Daemon) rereadPlain(dest string) {
+	facts, err := d.db.LoadFacts(context.Background())
+	if err != nil {
+		d.log.Error("cannot find the files to deliver again", "err", err)
+		return
+	}
+	var ids []tail.FileID
+	for id, f := range facts {
+		if f.Dest == dest && (f.Plain || f.Withheld > 0) {
+			ids = append(ids, id)
+		}
+	}
+	d.log.Info("server speaks the extension now: files are delivered again", "server", dest, "files", len(ids))
+	d.tailer.Reread(ids...)
+}
+
+// beat is how often the daemon looks whether the world around it changed: the clock, the key file, opt-outs.
+const beat = 2 * time.Second
+
+// keep notices what nobody tells the daemon.
+func (d *Daemon) keep(ctx context.Context) error {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	w := watchman{wall: time.Now().Round(0), mono: time.Now(), key: d.dests.ownKey.stamp()}
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		d.look(&w, n)
+	}
+}
+
+// watchman is what keep saw at its last look.
+type watchman struct {
+	wall, mono time.Time
+	key        string
+	busy       bool // an import or a drain has used memory that can be given back
+}
+
+func (d *Daemon) look(w *watchman, n int) {
+	now := time.Now()
+	const jump = 10 * time.Second
+	if slept := now.Round(0).Sub(w.wall) - now.Sub(w.mono); slept > jump || slept < -jump {
+		d.log.Info("clock jumped: trying again at once", "by", slept.Round(time.Second))
+		d.client.CloseIdleConnections()
+		d.dests.retry(false)
+	}
+	w.wall, w.mono = now.Round(0), now
+	if key := d.dests.ownKey.stamp(); key != w.key {
+		w.key = key
+		d.dests.retry(true)
+	}
+	const every = 5 // beats
+	if n%every == 0 && d.relay.optOutEnded() {
+		d.tailer.Wake()
+	}
+	d.giveBack(w)
+}
+
+// giveBack returns the memory of an import to the system once it is over: a daemon that is idle all day should not
+// keep what it needed for a minute.
+func (d *Daemon) giveBack(w *watchman) {
+	const large = 4 << 20
+	stats, usage := d.tailer.Stats(), d.db.Usage()
+	if stats.UnreadBytes > large || usage.Raw > large {
+		w.busy = true
+		return
+	}
+	if w.busy && stats.UnreadBytes == 0 && usage.Batches == 0 {
+		w.busy = false
+		debug.FreeOSMemory()
+	}
+}
+
+// logger is where the daemon writes: what the caller gave, else text on standard error.
+func logger(cfg Config) *slog.Logger {
+	if cfg.Log != nil {
+		return cfg.Log
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
+}
+
+// tailRoots are the configured projects folders, each with the prompt history that lies beside it.
+func tailRoots(cfg Config) []tail.Root {
+	roots := make([]tail.Root, 0, len(cfg.Roots))
+	for _, dir := range cfg.Roots {
+		r := tail.Root{Dir: dir}
+		if cfg.History && filepath.Base(dir) == "projects" {
+			r.History = filepath.Join(filepath.Dir(dir), "history.jsonl")
+		}
+		roots = append(roots, r)
+	}
+	return roots
+}
+
+// newHTTPClient is shared by all drainers: connections are kept per server, and time-outs are each request's own.
+func newHTTPClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 8
+	t.DisableCompression = true
+	return &http.Client{Transport: t}
+}

@@ -1,0 +1,328 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
+)
+
+// desk decides what is decided once for a file and kept for good: the name of its stream, its working directory and
+// project. And what is asked again at every chunk: whether its project has opted out, and which server gets it.
+type desk struct {
+	db      *state.DB
+	finder  *project.Finder
+	own     string   // normalised URL of the user's server, "" none
+	trusted []string // project folders whose own server is followed
+	machine string
+	history bool // history.jsonl is delivered
+	max     int  // entries a request, unless the project says otherwise
+	speaks  func(dest string) bool
+	open    func(dest string) error // a destination is about to get rows
+
+	mu      sync.Mutex
+	streams map[string]tail.FileID    // every stream name given so far; guarded by mu
+	waiting map[tail.FileID]time.Time // since when a file waits for its working directory; guarded by mu
+	notices map[string]string         // what a person should know of a project, by its folder; guarded by mu
+}
+
+// load learns which stream names are taken.
+func (d *desk) load(ctx context.Context) error {
+	facts, err := d.db.LoadFacts(ctx)
+	if err != nil {
+		return fmt.Errorf("load streams: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, f := range facts {
+		if f.Decided {
+			d.streams[f.Stream.SessionID] = id
+		}
+	}
+	return nil
+}
+
+// anyServer says whether lines could go anywhere at all.
+func (d *desk) anyServer() bool { return d.own != "" || len(d.trusted) > 0 }
+
+// decide answers with the facts of a chunk's file, or with the reason why the chunk is not taken now.
+func (d *desk) decide(ctx context.Context, c *tail.Chunk) (state.Facts, tail.Result, error) {
+	facts, known, err := d.db.Facts(ctx, c.File.ID)
+	if err != nil {
+		return facts, tail.Result{}, fmt.Errorf("read facts: %w", err)
+	}
+	fresh := !known || !facts.Decided
+	if fresh {
+		var wait time.Duration
+		if facts, wait = d.introduce(ctx, c); wait > 0 {
+			return facts, tail.Result{Err: tail.ErrLater, After: wait}, nil
+		}
+	}
+	policy, dest, result := d.route(c, &facts)
+	if result.Err != nil {
+		return facts, result, nil
+	}
+	if fresh {
+		d.name(&facts, c.File)
+		if d.isProjects(policy, dest) {
+			facts.SentBefore = sentBefore(policy, facts.Stream.SessionID, c.File.Path)
+		}
+	}
+	if moved := facts.Dest != "" && facts.Dest != dest; moved || d.heardLate(&facts) {
+		if c.From == c.Prev || c.From.Offset != 0 {
+			return facts, tail.Result{Err: tail.ErrReread}, nil
+		}
+		facts.Withheld, facts.Plain, facts.Excluded, facts.SentBefore = 0, false, 0, 0
+	}
+	facts.Dest = dest
+	facts.Stream.MaxEntries = d.limit(policy)
+	return facts, tail.Result{}, d.open(dest)
+}
+
+// heardLate says that a server which took this file's lines as a plain one speaks the extension by now: it is to get
+// everything again, with all that the plain protocol could not carry.
+func (d *desk) heardLate(f *state.Facts) bool {
+	return (f.Plain || f.Withheld > 0) && d.speaks(f.Dest)
+}
+
+// limit is how many entries a request may have: what the project says, else what the user says.
+func (d *desk) limit(p project.Policy) int {
+	if p.Dir != "" && p.MaxEntries > 0 {
+		return p.MaxEntries
+	}
+	return d.max
+}
+
+// introduce decides what a file is from its first lines, or says how long to wait for more of them.
+func (d *desk) introduce(ctx context.Context, c *tail.Chunk) (state.Facts, time.Duration) {
+	folder := filepath.Base(filepath.Dir(c.File.Path))
+	facts := state.Facts{Decided: true}
+	facts.Stream.Project = folder
+	if c.File.Kind == tail.History {
+		facts.Stream.Extended = true
+		facts.Stream.ProjectHash = project.Hash("", "history.jsonl", project.Policy{})
+		facts.Stream.Project = "history"
+		return facts, 0
+	}
+	head := c.Lines
+	if len(head) == 0 {
+		head = c.Provisional
+	}
+	cwd, ok := transcript.FirstCwd(head)
+	if c.File.Kind == tail.Agent {
+		facts.Stream.Parent = parentOf(c.File.Name, head)
+		if !ok && facts.Stream.Parent != "" {
+			cwd, ok = d.cwdOf(ctx, facts.Stream.Parent)
+		}
+		folder = filepath.Base(projectFolder(c.File))
+		facts.Stream.Project = folder
+		ok = ok && facts.Stream.Parent != ""
+	}
+	if !ok && int64(len(head)) < cwdBytes && c.Oversize == nil {
+		if wait := d.wait(c.File.ID); wait > 0 {
+			return facts, wait
+		}
+	}
+	d.forgetWait(c.File.ID)
+	facts.Stream.Cwd = cwd
+	if cwd != "" {
+		facts.Stream.Project = filepath.Base(cwd)
+	}
+	policy, _ := d.finder.Find(cwd)
+	facts.Stream.ProjectHash = project.Hash(cwd, folder, policy)
+	return facts, 0
+}
+
+// wait says how much longer a file without a working directory is held back.
+func (d *desk) wait(id tail.FileID) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	since, ok := d.waiting[id]
+	if !ok {
+		since = time.Now()
+		d.waiting[id] = since
+	}
+	return cwdWait - time.Since(since)
+}
+
+func (d *desk) forgetWait(id tail.FileID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, id)
+}
+
+// cwdOf is the working directory of a session whose main transcript is known.
+func (d *desk) cwdOf(ctx context.Context, session string) (string, bool) {
+	d.mu.Lock()
+	id, ok := d.streams[session]
+	d.mu.Unlock()
+	if !ok {
+		return "", false
+	}
+	facts, ok, err := d.db.Facts(ctx, id)
+	return facts.Stream.Cwd, err == nil && ok && facts.Stream.Cwd != ""
+}
+
+// name gives a file its stream name. Two files never share one: the second of a kind gets "~2" and so on, for good.
+func (d *desk) name(f *state.Facts, file tail.File) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for n := max(file.Copy, 1); ; n++ {
+		name := transcript.StreamName(file.Name, f.Stream.Parent, n)
+		if file.Kind == tail.History {
+			name = transcript.HistoryName(d.machine, file.Root)
+		}
+		if owner, taken := d.streams[name]; !taken || owner == file.ID {
+			d.streams[name] = file.ID
+			f.Stream.SessionID = name
+			return
+		}
+	}
+}
+
+// route asks the project of a file whether it may be sent, and where to.
+func (d *desk) route(c *tail.Chunk, f *state.Facts) (project.Policy, string, tail.Result) {
+	if c.File.Kind == tail.History {
+		if d.own == "" || !d.history {
+			return project.Policy{}, "", tail.Result{Err: &optedOut{why: "no server for the prompt history"}}
+		}
+		return project.Policy{}, d.own, tail.Result{}
+	}
+	policy, err := d.finder.Find(f.Stream.Cwd)
+	if err != nil {
+		d.notice(f.Stream.Cwd, err.Error())
+		return policy, "", tail.Result{Err: &optedOut{"held back: " + err.Error(), f.Stream.Cwd}}
+	}
+	if !policy.Enabled {
+		return policy, "", tail.Result{Err: &optedOut{"conversation_tracking.enabled is false in " + policy.Dir, f.Stream.Cwd}}
+	}
+	url, why := project.Destination(policy, d.own, d.trusted)
+	if why != "" {
+		d.notice(policy.Dir, why)
+	}
+	if url == "" {
+		return policy, "", tail.Result{Err: tail.ErrLater}
+	}
+	if url != d.own {
+		return policy, projectKey(url, policy.Dir), tail.Result{}
+	}
+	return policy, url, tail.Result{}
+}
+
+// enabled says whether the project of a working directory may be sent.
+func (d *desk) enabled(cwd string) bool {
+	policy, _ := d.finder.Find(cwd)
+	return policy.Enabled
+}
+
+// projectKey is the destination of a project's own server: its URL, and the folder whose credentials open it, since
+// two projects may use one server with two keys.
+func projectKey(url, dir string) string { return url + "#" + dir }
+
+// isProjects says whether a destination is the server that the project itself names: the one an earlier hook sent to.
+func (d *desk) isProjects(p project.Policy, dest string) bool {
+	url, _, own := strings.Cut(dest, "#")
+	return own || p.ServerURL != "" && project.SameServer(p.ServerURL, url)
+}
+
+func (d *desk) notice(where, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	const most = 100
+	if len(d.notices) < most {
+		d.notices[where] = text
+	}
+}
+
+// sentBefore is how many first lines an earlier hook has sent to the project's own server already. A file that has
+// fewer lines than the hook noted was rewound since, and nothing of it counts as sent.
+func sentBefore(p project.Policy, session, path string) int64 {
+	last, ok := project.LastSent(p.Dir, session)
+	if !ok {
+		return 0
+	}
+	if lines, err := countLines(path); err != nil || last >= lines {
+		return 0
+	}
+	return last + 1
+}
+
+// countLines counts the lines of a file, a last one without newline included.
+func countLines(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var n int64
+	buf, last := make([]byte, 256<<10), byte('\n')
+	for {
+		k, err := f.Read(buf)
+		if k > 0 {
+			n += int64(bytes.Count(buf[:k], []byte{'\n'}))
+			last = buf[k-1]
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if last != '\n' {
+		n++
+	}
+	return n, nil
+}
+
+// parentOf is the session an agent's transcript belongs to: the folder it lies in, or for the older flat ones the
+// first sessionId of its records.
+func parentOf(name string, head []byte) string {
+	if session, _, nested := strings.Cut(name, "/"); nested {
+		return session
+	}
+	id, _ := transcript.FirstSessionID(head)
+	return id
+}
+
+// projectFolder is the folder below the root that a file lies in, however deep.
+func projectFolder(f tail.File) string {
+	rel, err := filepath.Rel(f.Root, f.Path)
+	if err != nil {
+		return filepath.Dir(f.Path)
+	}
+	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return filepath.Join(f.Root, first)
+}
+
+// wirePath is the path of a file as the server sees it: below its root, with slashes.
+func wirePath(f tail.File) string {
+	rel, err := filepath.Rel(f.Root, f.Path)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return filepath.Base(f.Path)
+	}
+	return filepath.ToSlash(rel)
+}
+
+var _ tail.Sink = (*relay)(nil)
+var _ outbox.Queue = (*state.DB)(nil)
+
+// told copies what a person should know of projects, in a steady order.
+func (d *desk) told() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Values(d.notices))
+}

@@ -1,0 +1,50 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+)
+
+// keyFile is a file with an API key in it. It is read again whenever it changed, so a new key needs no restart.
+type keyFile struct {
+	path     string
+	optional bool // a missing file is a server without keys
+
+	mu   sync.Mutex
+	key  string    // guarded by mu
+	when time.Time // modification time of what key was read from; guarded by mu
+	size int64     // guarded by mu
+}
+
+// read returns the key in force.
+func (k *keyFile) read() (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if st, err := os.Stat(k.path); err == nil && k.key != "" && st.ModTime().Equal(k.when) && st.Size() == k.size {
+		return k.key, nil
+	}
+	key, err := ReadAPIKey(k.path)
+	if k.optional && errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if st, err := os.Stat(k.path); err == nil {
+		k.key, k.when, k.size = key, st.ModTime(), st.Size()
+	}
+	return key, nil
+}
+
+// stamp changes whenever the file does.
+func (k *keyFile) stamp() string {
+	st, err := os.Stat(k.path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(st.ModTime().UnixNano(), st.Size(), st.Mode())
+}

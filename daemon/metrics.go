@@ -1,0 +1,43 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// Metrics writes the daemon's figures in Prometheus' text format. The list is short and stable; a metrics library
+// would weigh more than the daemon itself.
+func (d *Daemon) Metrics(w io.Writer) {
+	s := d.Status(context.Background())
+	metric := func(name, kind, help string, value any) {
+		fmt.Fprintf(w, "# HELP ccship_%s %s\n# TYPE ccship_%s %s\nccship_%s %v\n", name, help, name, kind, name, value)
+	}
+	metric("files_tracked", "gauge", "Transcripts on disk.", s.Files.Tracked)
+	metric("files_excluded", "gauge", "Transcripts whose project has opted out.", s.Files.Excluded)
+	metric("files_vanished", "gauge", "Remembered transcripts that are no longer on disk.", s.Files.Vanished)
+	metric("disk_bytes", "gauge", "Bytes of transcripts on disk.", s.Files.Bytes)
+	metric("read_bytes", "gauge", "Of those, bytes behind the cursors.", s.Files.ReadBytes)
+	metric("rewinds_total", "counter", "Rewinds found since start.", s.Files.Rewinds)
+	metric("malformed_lines_total", "counter", "Lines read that are no JSON object.", s.Files.Malformed)
+	metric("oversize_lines_total", "counter", "Lines longer than line_cap.", s.Files.Oversize)
+	metric("outbox_batches", "gauge", "Batches not acknowledged.", s.Outbox.Batches)
+	metric("outbox_entries", "gauge", "Entries not acknowledged.", s.Outbox.Entries)
+	metric("outbox_bytes", "gauge", "Their uncompressed bytes.", s.Outbox.Bytes)
+	metric("outbox_stored_bytes", "gauge", "Compressed bytes in outbox and dead letters, as outbox_cap counts them.", s.Outbox.Stored)
+	metric("dead_letters", "gauge", "Entries the server refuses for what they are.", s.Outbox.Dead)
+	metric("withheld_entries", "gauge", "Entries a plain server did not get.", s.Outbox.Withheld)
+	metric("sent_entries_total", "counter", "Entries acknowledged since start.", s.Sent.Entries)
+	metric("sent_bytes_total", "counter", "Their uncompressed bytes.", s.Sent.Bytes)
+	metric("requests_total", "counter", "Requests made since start.", s.Sent.Requests)
+	metric("resident_bytes", "gauge", "Resident memory of the daemon.", s.Process.RSS)
+	metric("cpu_seconds_total", "counter", "CPU time used by the daemon.", s.Process.CPUSeconds)
+	metric("state_file_bytes", "gauge", "Size of the state file.", s.Process.StateFile)
+	for _, srv := range s.Servers {
+		up := 0
+		if srv.State == "ok" {
+			up = 1
+		}
+		fmt.Fprintf(w, "ccship_server_ok{server=%q} %d\n", srv.URL, up)
+	}
+}

@@ -1,0 +1,269 @@
+package daemon
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	sessionA = "0a0a0a0a-0000-4000-8000-000000000001"
+	sessionB = "0b0b0b0b-0000-4000-8000-000000000002"
+)
+
+// record is a line as Claude Code writes it, in short.
+func record(cwd string, n int) string {
+	return fmt.Sprintf(`{"type":"user","cwd":%q,"sessionId":%q,"n":%d}`+"\n", cwd, sessionA, n)
+}
+
+func records(cwd string, from, to int) string {
+	var b strings.Builder
+	for n := from; n < to; n++ {
+		b.WriteString(record(cwd, n))
+	}
+	return b.String()
+}
+
+// TestDelivers follows files of every kind to the streams they are to be.
+func TestDelivers(t *testing.T) {
+	w := newWorld(t)
+	files := map[string]string{ // path → stream
+		"-p/" + sessionA + ".jsonl":                                 sessionA,
+		"-p/" + sessionA + "/subagents/agent-a1.jsonl":              sessionA + "/agent-a1",
+		"-p/" + sessionA + "/subagents/workflows/r1/agent-a2.jsonl": sessionA + "/agent-a2",
+		"-p/agent-old1.jsonl":                                       sessionA + "/agent-old1",
+		"../history.jsonl":                                          "history",
+	}
+	for path := range files {
+		w.write(path, records("/home/kim/shop", 0, 5))
+	}
+	w.start()
+	if r := w.sync(); !r.Done {
+		t.Fatalf("sync: %+v", r)
+	}
+	for path, stream := range files {
+		if stream == "history" {
+			stream = w.historyStream()
+		}
+		want, _ := os.ReadFile(filepath.Join(w.root, path))
+		if got := w.server.newest(stream); got != string(want) {
+			t.Errorf("%s: the server has %d bytes under %q, the file %d", path, len(got), stream, len(want))
+		}
+	}
+	if r := w.verify(); !r.Equal || !r.Proven || r.Files != len(files) {
+		t.Errorf("verify: %+v", r)
+	}
+}
+
+func (w *world) historyStream() string {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	for name := range w.server.streams {
+		if strings.HasPrefix(name, "history-") {
+			return name
+		}
+	}
+	return ""
+}
+
+// TestOneNameTwoFiles keeps two live files with one session id apart, also over a restart.
+func TestOneNameTwoFiles(t *testing.T) {
+	w := newWorld(t)
+	w.write("-new/"+sessionA+".jsonl", records("/home/kim/new", 0, 50))
+	w.write("-old/"+sessionA+".jsonl", records("/home/kim/old", 0, 2))
+	w.start()
+	w.sync()
+	w.stop()
+	w.start()
+	w.write("-new/"+sessionA+".jsonl", records("/home/kim/new", 50, 55))
+	w.write("-old/"+sessionA+".jsonl", records("/home/kim/old", 2, 4))
+	w.sync()
+	if got, want := w.server.newest(sessionA), records("/home/kim/new", 0, 55); got != want {
+		t.Errorf("the larger file's stream has %d bytes, want %d", len(got), len(want))
+	}
+	if got, want := w.server.newest(sessionA+"~2"), records("/home/kim/old", 0, 4); got != want {
+		t.Errorf("the other one's stream has %d bytes, want %d", len(got), len(want))
+	}
+}
+
+// TestOptOut queues nothing of a project that has opted out, and everything once it has not any more.
+func TestOptOut(t *testing.T) {
+	w := newWorld(t)
+	project := t.TempDir()
+	config := filepath.Join(project, ".codetracker", "config.json")
+	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, []byte(`{"conversation_tracking":{"enabled":false}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
+	w.write("-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 5))
+	w.start()
+	if r := w.sync(); !r.Done {
+		t.Errorf("sync with an opted-out project: %+v", r)
+	}
+	if got := w.server.newest(sessionA); got != "" {
+		t.Fatalf("the server has %d bytes of a project that opted out", len(got))
+	}
+	if s := w.status(); s.Files.Excluded != 1 {
+		t.Errorf("status counts %d excluded files, want 1", s.Files.Excluded)
+	}
+	if r := w.verify(); !r.Equal || r.ExcludedFiles != 1 {
+		t.Errorf("verify: %+v", r)
+	}
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the project's lines arrive", func() bool { return w.server.newest(sessionA) == records(project, 0, 5) })
+}
+
+// TestNoCwd holds a file back until a record names its working directory, and not for ever.
+func TestNoCwd(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	head := "{\"type\":\"mode\",\"mode\":\"normal\"}\n"
+	w.write("-late/"+sessionA+".jsonl", head)
+	w.write("-late/"+sessionA+".jsonl", record("/home/kim/late", 1))
+	w.write("-never/"+sessionB+".jsonl", head)
+	w.sync()
+	for session, want := range map[string]string{sessionA: head + record("/home/kim/late", 1), sessionB: head} {
+		w.until("the lines of "+session+" arrive", func() bool { return w.server.newest(session) == want })
+	}
+}
+
+// TestProjectServer follows a project's own server only once the user trusts the project, with the project's key, and
+// leaves out what its earlier hook has sent.
+func TestProjectServer(t *testing.T) {
+	w := newWorld(t)
+	theirs := newMemServer()
+	theirs.announces = false
+	web := httptest.NewServer(theirs)
+	defer web.Close()
+	project := t.TempDir()
+	for name, text := range map[string]string{
+		"config.json":              fmt.Sprintf(`{"server_url":%q}`, web.URL),
+		"credentials.json":         `{"api_key":"theirs","current_project_hash":"h4sh"}`,
+		"cache/last_snapshot.json": fmt.Sprintf(`{"files":{},"transcript":{"session_id":%q,"last_sent_line":2}}`, sessionA),
+	} {
+		path := filepath.Join(project, ".codetracker", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
+	w.start()
+	w.sync()
+	if got, want := w.server.newest(sessionA), records(project, 0, 5); got != want {
+		t.Errorf("not trusted: the user's server has %d bytes, want all %d", len(got), len(want))
+	}
+	if notices := w.status().Notices; len(notices) == 0 {
+		t.Error("not trusted: status says nothing")
+	}
+	w.stop()
+	w.cfg.TrustedProjects = []string{project}
+	w.write("-q/"+sessionB+".jsonl", records(project, 0, 3))
+	w.start()
+	w.sync()
+	theirs.mu.Lock()
+	defer theirs.mu.Unlock()
+	if !slices.Contains(theirs.keys, "theirs") || slices.Contains(theirs.keys, "") {
+		t.Errorf("the project's server was shown the keys %q", theirs.keys)
+	}
+	if theirs.hashes[sessionB] != "h4sh" {
+		t.Errorf("project_hash %q, want the one in the credentials", theirs.hashes[sessionB])
+	}
+	if n := len(theirs.streams[sessionA][0].lines); n != 5 {
+		t.Errorf("a session that moved to the project's server: %d lines, want all 5", n)
+	}
+}
+
+// TestSentBefore leaves out the lines that an earlier hook sent to the project's own server.
+func TestSentBefore(t *testing.T) {
+	w := newWorld(t)
+	w.server.announces = false
+	project := t.TempDir()
+	dir := filepath.Join(project, ".codetracker")
+	if err := os.MkdirAll(filepath.Join(dir, "cache"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	snapshot := fmt.Sprintf(`{"files":{},"transcript":{"session_id":%q,"last_sent_line":2}}`, sessionA)
+	os.WriteFile(filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"server_url":%q}`, w.cfg.ServerURL), 0o600)
+	os.WriteFile(filepath.Join(dir, "cache", "last_snapshot.json"), []byte(snapshot), 0o600)
+	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
+	w.start()
+	w.sync()
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	lines := w.server.streams[sessionA][0].lines
+	if len(lines) != 2 || lines[3] == nil || lines[4] == nil {
+		t.Errorf("the server got %d lines, want lines 3 and 4", len(lines))
+	}
+}
+
+// TestServerLearnsExtension gives a server everything again, the withheld lines too, once it speaks the extension.
+func TestServerLearnsExtension(t *testing.T) {
+	w := newWorld(t)
+	w.server.announces = false
+	text := record("/home/kim/shop", 0) + "not json\n" + record("/home/kim/shop", 1)
+	w.write("-p/"+sessionA+".jsonl", text)
+	w.start()
+	if r := w.sync(); !r.Done || r.Withheld != 1 {
+		t.Errorf("sync with a plain server: %+v", r)
+	}
+	if r := w.verify(); !r.Equal || r.Proven {
+		t.Errorf("verify of a plain server: %+v", r)
+	}
+	w.server.mu.Lock()
+	w.server.announces = true
+	w.server.mu.Unlock()
+	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 2))
+	want := text + record("/home/kim/shop", 2)
+	w.until("the whole file is on the server", func() bool { return w.server.newest(sessionA) == want })
+	if r := w.verify(); !r.Equal || !r.Proven {
+		t.Errorf("verify once it speaks the extension: %+v", r)
+	}
+}
+
+// TestServerChanges reads everything again for another server, and leaves nothing behind for the old one.
+func TestServerChanges(t *testing.T) {
+	w := newWorld(t)
+	text := records("/home/kim/shop", 0, 20)
+	w.write("-p/"+sessionA+".jsonl", text)
+	w.start()
+	w.sync()
+	w.stop()
+	second := newMemServer()
+	web := httptest.NewServer(second)
+	defer web.Close()
+	w.cfg.ServerURL = web.URL
+	w.start()
+	w.until("the second server has the file", func() bool { return second.newest(sessionA) == text })
+	if r := w.verify(); !r.Equal {
+		t.Errorf("verify: %+v", r)
+	}
+}
+
+// TestSecondRunSendsNothing is the promise of every restart.
+func TestSecondRunSendsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 300))
+	w.start()
+	w.sync()
+	if s := w.status(); s.Sent.Entries != 300 || s.Outbox.Entries != 0 {
+		t.Errorf("first run: %d sent, %d waiting", s.Sent.Entries, s.Outbox.Entries)
+	}
+	w.stop()
+	w.start()
+	w.sync()
+	if s := w.status(); s.Sent.Entries != 0 || s.Sent.Requests != 0 {
+		t.Errorf("second run: %d entries in %d requests", s.Sent.Entries, s.Sent.Requests)
+	}
+}

@@ -1,0 +1,206 @@
+package daemon
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+// memServer keeps what it is sent in memory, by stream and generation. It speaks the extension while announces is set.
+type memServer struct {
+	mu        sync.Mutex
+	announces bool
+	status    int // answers every request with it, when not 0
+	streams   map[string]map[uint32]*memGeneration
+	order     []string // session ids in the order of their requests
+	hashes    map[string]string
+	keys      []string // the X-API-Key of each request
+}
+
+type memGeneration struct {
+	start   int64
+	end     int64
+	newline bool
+	lines   map[int64][]byte
+}
+
+func newMemServer() *memServer {
+	return &memServer{announces: true, streams: map[string]map[uint32]*memGeneration{}, hashes: map[string]string{}}
+}
+
+func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.announces {
+		w.Header().Set("Ccship-Protocol", "1")
+		w.Header().Set("Accept-Encoding", "zstd, gzip")
+	}
+	switch {
+	case s.status != 0:
+		w.WriteHeader(s.status)
+	case r.URL.Path == "/api/conversations" && r.Method == http.MethodPost:
+		s.take(w, r)
+	case strings.HasSuffix(r.URL.Path, "/digest"):
+		s.digest(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
+	var body io.Reader = r.Body
+	switch r.Header.Get("Content-Encoding") {
+	case "zstd":
+		d, _ := zstd.NewReader(r.Body)
+		defer d.Close()
+		body = d
+	case "gzip":
+		body, _ = gzip.NewReader(r.Body)
+	}
+	var req struct {
+		ProjectHash string            `json:"project_hash"`
+		SessionID   string            `json:"session_id"`
+		Entries     []json.RawMessage `json:"entries"`
+		Ccship      *struct {
+			Generation uint32               `json:"generation"`
+			RewoundTo  int64                `json:"rewound_to"`
+			To         struct{ Line int64 } `json:"to"`
+			Newline    bool                 `json:"eof_newline"`
+			Edges      [][3]any             `json:"edges"`
+		} `json:"ccship"`
+	}
+	if err := json.NewDecoder(body).Decode(&req); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	s.order = append(s.order, req.SessionID)
+	s.keys = append(s.keys, r.Header.Get("X-API-Key"))
+	s.hashes[req.SessionID] = req.ProjectHash
+	g := s.generation(req.SessionID, 0, 0)
+	if e := req.Ccship; e != nil {
+		g = s.generation(req.SessionID, e.Generation, e.RewoundTo)
+		g.end, g.newline = max(g.end, e.To.Line), e.Newline
+	}
+	for _, entry := range req.Entries {
+		i, raw, kind, err := transcript.RestoreEntry(entry)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if kind != transcript.OversizeEntry {
+			g.lines[i] = bytes.Clone(raw)
+		}
+		g.end = max(g.end, i+1)
+	}
+	if req.Ccship != nil {
+		for _, e := range req.Ccship.Edges {
+			g.frame(int64(e[0].(float64)), e[1].(string), e[2].(string))
+		}
+	}
+	json.NewEncoder(w).Encode(map[string]any{"success": true, "entries_stored": len(req.Entries)})
+}
+
+func (g *memGeneration) frame(line int64, before, after string) {
+	b, _ := base64.StdEncoding.DecodeString(before)
+	a, _ := base64.StdEncoding.DecodeString(after)
+	g.lines[line] = bytes.Join([][]byte{b, g.lines[line], a}, nil)
+}
+
+func (s *memServer) generation(session string, number uint32, start int64) *memGeneration {
+	if s.streams[session] == nil {
+		s.streams[session] = map[uint32]*memGeneration{}
+	}
+	g := s.streams[session][number]
+	if g == nil {
+		g = &memGeneration{start: start, end: start, newline: true, lines: map[int64][]byte{}}
+		s.streams[session][number] = g
+	}
+	return g
+}
+
+// view is the lines of a generation as a reader sees them; nil where there is none.
+func (s *memServer) view(session string, number uint32) (lines [][]byte, newline bool) {
+	top := s.streams[session][number]
+	if top == nil {
+		return nil, true
+	}
+	for i := range top.end {
+		var line []byte
+		for n := int64(number); n >= 0; n-- {
+			if g := s.streams[session][uint32(n)]; g != nil && g.start <= i {
+				line = g.lines[i]
+				break
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines, top.newline
+}
+
+// newest is the bytes of a stream's newest generation.
+func (s *memServer) newest(session string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var number uint32
+	for n := range s.streams[session] {
+		number = max(number, n)
+	}
+	lines, newline := s.view(session, number)
+	text := string(bytes.Join(lines, []byte("\n")))
+	if newline && len(lines) > 0 {
+		text += "\n"
+	}
+	return text
+}
+
+func (s *memServer) digest(w http.ResponseWriter, r *http.Request) {
+	escaped := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/sessions/"), "/digest")
+	session, _ := url.PathUnescape(escaped)
+	if s.streams[session] == nil {
+		http.NotFound(w, r)
+		return
+	}
+	var out digest
+	for number := range s.streams[session] {
+		lines, newline := s.view(session, number)
+		g := generationDigest{Generation: number, EndLine: int64(len(lines)), EOFNewline: newline}
+		sum := sha256.New()
+		for _, l := range lines {
+			if l != nil {
+				g.Lines++
+				g.Bytes += int64(len(l)) + 1
+				sum.Write(append(bytes.Clone(l), '\n'))
+			}
+		}
+		g.SHA256 = hex.EncodeToString(sum.Sum(nil))
+		out.Generations = append(out.Generations, g)
+	}
+	if q := r.URL.Query(); q.Has("from") {
+		number, _ := strconv.Atoi(q.Get("generation"))
+		from, _ := strconv.Atoi(q.Get("from"))
+		to, _ := strconv.Atoi(q.Get("to"))
+		lines, _ := s.view(session, uint32(number))
+		for i := from; i < to; i++ {
+			var hash *string
+			if i < len(lines) && lines[i] != nil {
+				h := lineHash(lines[i])
+				hash = &h
+			}
+			out.LineHashes = append(out.LineHashes, hash)
+		}
+	}
+	json.NewEncoder(w).Encode(out)
+}

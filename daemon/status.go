@@ -1,0 +1,150 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+)
+
+// Status answers from counters in memory: it reads no file but the process's own figures.
+func (d *Daemon) Status(ctx context.Context) control.Status {
+	begun := time.Now()
+	stats, usage := d.tailer.Stats(), d.db.Usage()
+	s := control.Status{
+		SchemaVersion: control.SchemaVersion, Running: true, Version: d.cfg.Version,
+		PID: os.Getpid(), StartedAt: d.started.UTC(),
+		Files: &control.Files{
+			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.relay.excludedFiles()),
+			Bytes: stats.Bytes, ReadBytes: stats.ReadBytes, Lines: stats.Lines, Vanished: stats.Vanished,
+			Rewinds: stats.Rewinds, Malformed: d.relay.counts.malformed.Load(), Oversize: d.relay.counts.oversize.Load(),
+		},
+		Outbox: &control.Outbox{
+			Batches: usage.Batches, Entries: usage.Entries, Bytes: usage.Raw, Stored: usage.Stored,
+			Cap: d.cfg.OutboxCap, OldestAt: timeOrNil(usage.Oldest), Dead: usage.Dead, Withheld: usage.Withheld,
+		},
+		Watch:   &control.Watch{Mode: stats.Watch, Reason: stats.WatchReason, Roots: d.cfg.Roots, Unread: stats.Unlisted},
+		Process: processFigures(),
+	}
+	s.Process.StateFile = d.db.FileSize()
+	s.Servers, s.Sent = d.servers(usage)
+	s.Notices = d.notices(&s)
+	s.State = d.word(&s)
+	s.TookUS = time.Since(begun).Microseconds()
+	return s
+}
+
+// servers describes every destination, the user's own first, and adds up what they took.
+func (d *Daemon) servers(usage state.Usage) ([]control.Server, *control.Sent) {
+	sent := &control.Sent{}
+	var own, others []control.Server
+	for key, dr := range d.dests.drainers() {
+		h := dr.Health()
+		url, _, _ := strings.Cut(key, "#")
+		entry := control.Server{
+			URL: url, State: h.State, Protocol: h.Protocol, Kind: h.Kind, Detail: h.Detail, Hint: h.Hint,
+			RetryAt: timeOrNil(h.RetryAt), LastOKAt: timeOrNil(h.LastOKAt),
+			Batches: usage.ByDest[key].Batches, MaxRequest: h.MaxRequest,
+		}
+		sent.Entries += h.Entries
+		sent.Bytes += h.Bytes
+		sent.Requests += h.Requests
+		if t := entry.LastOKAt; t != nil && (sent.LastAt == nil || t.After(*sent.LastAt)) {
+			sent.LastAt = t
+		}
+		if key == d.dests.own {
+			own = append(own, entry)
+		} else {
+			others = append(others, entry)
+		}
+	}
+	return append(own, others...), sent
+}
+
+// notices are what a person should know now, the gravest first.
+func (d *Daemon) notices(s *control.Status) []control.Notice {
+	var out []control.Notice
+	for _, n := range d.db.Notices() {
+		out = append(out, control.Notice{Kind: n.Kind, Text: n.Text, Hint: n.Hint})
+	}
+	if !d.db.Room(true) {
+		out = append(out, control.Notice{
+			Kind: "full", Text: "the outbox is full: reading has stopped, nothing is lost while the transcripts stay on disk",
+			Hint: "make the server reachable, free disk space, or raise outbox_cap",
+		})
+	}
+	if s.Outbox.Dead > 0 {
+		out = append(out, control.Notice{Kind: "dead_letters", Text: "the server refuses some entries for what they are", Hint: "ccship verify names the lines"})
+	}
+	for _, dir := range s.Watch.Unread {
+		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable for this user"})
+	}
+	for _, text := range d.desk.told() {
+		out = append(out, control.Notice{Kind: "project", Text: text, Hint: "trusted_projects in the configuration names projects whose own server is followed"})
+	}
+	return out
+}
+
+// word is the state of the whole in one word.
+func (d *Daemon) word(s *control.Status) string {
+	failing, paused := false, false
+	for _, srv := range s.Servers {
+		failing = failing || srv.State == "retrying" && srv.Batches > 0
+		paused = paused || srv.State == "paused"
+	}
+	switch {
+	case !d.desk.anyServer():
+		return "no_server"
+	case !d.db.Room(true):
+		return "full"
+	case paused:
+		return "paused"
+	case failing:
+		return "retrying"
+	case d.tailer.Stats().Importing:
+		return "importing"
+	case s.Outbox.Batches > 0:
+		return "sending"
+	}
+	return "watching"
+}
+
+// obstacle says what stands between the outbox and the servers that have rows waiting: "", "unreachable" or
+// "refused_key", with a detail for people.
+func (d *Daemon) obstacle() (kind, detail string) {
+	usage := d.db.Usage()
+	for key, dr := range d.dests.drainers() {
+		h := dr.Health()
+		if usage.ByDest[key].Batches == 0 && h.State == "ok" {
+			continue
+		}
+		switch {
+		case h.Kind == outbox.KindRefusedKey:
+			return reasonRefusedKey, h.Detail
+		case h.State == "retrying" || h.State == "paused":
+			kind, detail = obstacleKind(h), h.Detail
+		}
+	}
+	return kind, detail
+}
+
+// obstacleKind is the trouble in the terms of a sync: a server behind a gateway that says 503 cannot be reached either.
+func obstacleKind(h outbox.Health) string {
+	switch h.Kind {
+	case outbox.KindUnreachable, outbox.KindServerError, outbox.KindProtocol:
+		return reasonUnreachable
+	}
+	return reasonRefused
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

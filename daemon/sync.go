@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/tail"
+)
+
+// Why a sync that waited did not end well.
+const (
+	reasonTimeout     = "timeout"
+	reasonUnreachable = "unreachable"
+	reasonRefusedKey  = "refused_key"
+	reasonRefused     = "refused"
+	reasonNoServer    = "no_server"
+	reasonFull        = "full"
+)
+
+// syncTime is how long a sync waits when it is not told.
+const syncTime = time.Minute
+
+// syncPoll is how often a waiting sync looks whether the outbox has come so far.
+const syncPoll = 10 * time.Millisecond
+
+// Sync looks at every file at once, checks the past of those that changed, and ends back-off and pauses. With Wait it
+// returns when every whole line that was on disk at the call is acknowledged, or is known not to be sent.
+func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
+	limit := syncTime
+	if req.Timeout != "" {
+		t, err := time.ParseDuration(req.Timeout)
+		if err != nil {
+			return control.SyncResult{}, &control.Error{Code: "usage", Message: fmt.Sprintf("%q is no duration", req.Timeout), Hint: "for example 20s or 2m"}
+		}
+		limit = t
+	}
+	d.dests.retry(false)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := d.readAll(ctx)
+	if err == nil && req.Wait {
+		err = d.drained(ctx, d.db.LastSeq())
+	}
+	return d.syncResult(ctx, err), nil
+}
+
+// readAll returns when every whole line on disk is in the outbox, or its file is one that is not read.
+func (d *Daemon) readAll(ctx context.Context) error {
+	for {
+		err := d.tailer.Sync(ctx)
+		waiting, ok := errors.AsType[*tail.WaitingError](err)
+		if !ok {
+			return err
+		}
+		if waiting.Room == 0 && waiting.Later <= len(d.relay.excludedFiles()) {
+			return nil
+		}
+		if !d.desk.anyServer() {
+			return err
+		}
+		if err := pause(ctx, 10*syncPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// drained returns when every row up to seq has left the outbox.
+func (d *Daemon) drained(ctx context.Context, seq uint64) error {
+	for d.db.FirstSeq() <= seq {
+		if err := pause(ctx, syncPoll); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, t time.Duration) error {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// syncResult counts where the lines are.
+func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
+	stats, usage := d.tailer.Stats(), d.db.Usage()
+	r := control.SyncResult{
+		SchemaVersion: control.SchemaVersion, Done: err == nil, Lines: stats.Lines,
+		Dead: usage.Dead, Withheld: usage.Withheld, Waiting: usage.Entries,
+	}
+	r.Excluded = d.excludedLines()
+	r.Acknowledged = max(0, r.Lines-r.Waiting-r.Dead-r.Withheld-r.Excluded)
+	if err == nil {
+		return r
+	}
+	r.Reason, r.Detail = d.obstacle()
+	switch {
+	case r.Reason != "":
+	case !d.desk.anyServer():
+		r.Reason, r.Detail = reasonNoServer, "no server is set"
+	case !d.db.Room(true):
+		r.Reason, r.Detail = reasonFull, "the outbox is full"
+	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+		r.Reason, r.Detail = reasonTimeout, "time is up"
+	default:
+		r.Reason, r.Detail = reasonTimeout, err.Error()
+	}
+	return r
+}
+
+// syncError is what verify answers when the sync before it found no way to the server.
+func syncError(r control.SyncResult) error {
+	hint := "ccship status says what is wrong"
+	if r.Reason == reasonNoServer {
+		hint = "set server_url in the configuration, or try `ccship up`"
+	}
+	return &control.Error{Code: r.Reason, Message: r.Detail, Hint: hint}
+}
+
+// excludedLines counts the lines that exclude_types left out.
+func (d *Daemon) excludedLines() (n int64) {
+	if len(d.cfg.ExcludeTypes) == 0 {
+		return 0
+	}
+	facts, err := d.db.LoadFacts(context.Background())
+	if err != nil {
+		return 0
+	}
+	for _, f := range facts {
+		n += f.Excluded
+	}
+	return n
+}

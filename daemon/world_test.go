@@ -1,0 +1,160 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/state"
+)
+
+// world is a daemon on real files, with a real state and a server in this process.
+type world struct {
+	t      *testing.T
+	cfg    Config
+	server *memServer
+	root   string
+	client *control.Client
+	stop   func()
+}
+
+// newWorld makes a home with a projects folder and a server; start runs the daemon.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ccship") // short: the socket lies in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	w := &world{t: t, server: newMemServer(), root: filepath.Join(dir, "claude", "projects")}
+	if err := os.MkdirAll(w.root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(w.server)
+	t.Cleanup(web.Close)
+	cfg, err := LoadConfig(map[string]string{
+		"config": "", "server_url": web.URL, "state_dir": filepath.Join(dir, "state"),
+		"socket": filepath.Join(dir, "s"), "roots": w.root, "head_room": "1",
+	}, func(name string) (string, bool) {
+		if name == homeVariable {
+			return dir, true
+		}
+		return "", false
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	w.cfg = cfg
+	return w
+}
+
+func (w *world) start() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, w.cfg) }()
+	stopped := false
+	w.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	}
+	w.t.Cleanup(w.stop)
+	w.client = control.Dial(w.cfg.Socket)
+	w.until("the daemon answers", func() bool {
+		_, err := w.client.Status(ctx)
+		return err == nil
+	})
+}
+
+// until waits for something to be so.
+func (w *world) until(what string, so func() bool) {
+	w.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			w.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// write appends text to a file below the projects folder.
+func (w *world) write(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+func (w *world) sync() control.SyncResult {
+	w.t.Helper()
+	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "20s"})
+	if err != nil {
+		w.t.Fatalf("sync: %v", err)
+	}
+	return r
+}
+
+func (w *world) verify() control.VerifyReport {
+	w.t.Helper()
+	r, err := w.client.Verify(context.Background(), control.VerifyRequest{Timeout: "20s"}, nil)
+	if err != nil {
+		w.t.Fatalf("verify: %v", err)
+	}
+	return r
+}
+
+func (w *world) status() control.Status {
+	w.t.Helper()
+	s, err := w.client.Status(context.Background())
+	if err != nil {
+		w.t.Fatalf("status: %v", err)
+	}
+	return s
+}
+
+// stateOf opens the state of a stopped daemon.
+func (w *world) stateOf() *state.DB {
+	w.t.Helper()
+	db, err := state.Open(context.Background(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestOneDaemonPerState(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	if err := Run(context.Background(), w.cfg); !errors.Is(err, ErrAlreadyRunning) {
+		t.Errorf("a second Run: %v, want ErrAlreadyRunning", err)
+	}
+}

@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// BenchmarkPromises measures what the daemon costs and how fast it is, each figure as the median of several runs, and
+// prints them in one table. Sizes can be made smaller for a quick look: CCSHIP_BENCH_RUNS, CCSHIP_BENCH_MB,
+// CCSHIP_BENCH_FILES, CCSHIP_BENCH_IDLE (seconds), CCSHIP_BENCH_APPENDS.
+func BenchmarkPromises(b *testing.B) {
+	table := &sheet{}
+	b.Run("rewind", func(b *testing.B) { benchRewind(b, table) })
+	b.Run("latency-plain", func(b *testing.B) { w, _ := benchWorld(b); benchLatency(b, table, w, "a plain server") })
+	b.Run("latency-ccship-server", func(b *testing.B) { benchLatency(b, table, exactWorld(b), "ccship-server") })
+	b.Run("import", func(b *testing.B) { benchImport(b, table) })
+	b.Run("import-long-line", func(b *testing.B) { benchLongLine(b, table) })
+	b.Run("idle", func(b *testing.B) { benchIdle(b, table) })
+	table.print()
+}
+
+func runs() int { return setting("CCSHIP_BENCH_RUNS", 3) }
+
+// benchRewind is P3: bytes sent again, beyond those that changed, after cuts into a file of 100 MB.
+func benchRewind(b *testing.B, table *sheet) {
+	w, _ := benchWorld(b)
+	c := newConversation(1, w.cwd())
+	path := w.path("-work-shop", c.session+".jsonl")
+	w.add(path, c.megabytes(100<<20))
+	w.start()
+	w.sync()
+	var extra []int64
+	for range runs() {
+		for _, part := range []float64{0.999, 0.9, 0.5} {
+			data, sent := w.read(path), w.sent()
+			n := bytes.Count(data, []byte("\n"))
+			kept := int(float64(n) * part)
+			w.keepLines(path, kept)
+			more := c.mixed(n - kept + 5)
+			w.add(path, more)
+			w.sync()
+			changed := len(more) + (n-kept+5)*len(fmt.Sprintf(`"line_index":%d,`, n)) // an entry is its line and its number
+			extra = append(extra, w.sent()-sent-int64(changed))
+		}
+	}
+	b.ReportMetric(float64(quantile(extra, 1)), "bytes-extra-max")
+	table.add("P3", "bytes sent again beyond what changed, 100 MB file", fmt.Sprintf("%d, at most %d", median(extra), quantile(extra, 1)), "≤ 131072")
+}
+
+// benchLatency is P5: from the append of one line until the server's answer that it has stored it has passed the
+// gate. One line at a time, so the next answer is that line's.
+func benchLatency(b *testing.B, table *sheet, w *world, server string) {
+	c, path := shippedTo(w, 2, 20)
+	stored := make(chan time.Time, 16)
+	w.gate.onAnswer(func() { stored <- time.Now() })
+	var took []float64
+	for range setting("CCSHIP_BENCH_APPENDS", 300) {
+		line := c.line(1500)
+		begin := time.Now()
+		w.add(path, line)
+		select {
+		case at := <-stored:
+			took = append(took, at.Sub(begin).Seconds()*1000)
+		case <-time.After(30 * time.Second):
+			b.Fatal("a line was not delivered within 30 s")
+		}
+		pass(time.Duration(5+len(took)%20) * time.Millisecond) // as if typed: not in step with anything
+	}
+	w.gate.onAnswer(nil)
+	b.ReportMetric(median(took), "ms-p50")
+	b.ReportMetric(quantile(took, 0.99), "ms-p99")
+	table.add("P5", "line appended → stored on "+server, fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", median(took), quantile(took, 0.99)), "p50 ≤ 10, p99 ≤ 50")
+}
+
+// shippedTo is shipped without the comparison, for servers that keep nothing.
+func shippedTo(w *world, seed uint64, n int) (*conversation, string) {
+	c := newConversation(seed, w.cwd())
+	path := w.path("-work-shop", c.session+".jsonl")
+	w.add(path, c.even(n, 1500))
+	w.start()
+	w.sync()
+	return c, path
+}
+
+// benchImport is P6: the first import of a history, beside a loop that only reads, validates and posts.
+func benchImport(b *testing.B, table *sheet) {
+	w, _ := benchWorld(b)
+	size := history(w.home, setting("CCSHIP_BENCH_MB", 300)<<20, 8<<20)
+	var rate, peak, wall, base []float64
+	for range runs() {
+		base = append(base, floorRun(b, w))
+		used, seconds := importRun(b, w)
+		rate = append(rate, float64(size)/1e6/used.cpu)
+		peak = append(peak, float64(used.peak)/(1<<20))
+		wall = append(wall, seconds)
+	}
+	ratio := median(wall) / median(base)
+	b.ReportMetric(median(rate), "MB/cpu-s")
+	b.ReportMetric(ratio, "x-floor")
+	table.add("P6", "first import of "+mega(size)+", MB per CPU-second", fmt.Sprintf("%.0f", median(rate)), "≥ 100")
+	table.add("P6", "  peak memory, lines up to 160 KB", fmt.Sprintf("%.0f MiB", median(peak)), "≤ 100 MiB")
+	table.add("P6", "  time, and beside the floor", fmt.Sprintf("%.2f s, %.2f s: %.2f×", median(wall), median(base), ratio), "≤ 1.5×")
+}
+
+// importRun ships everything with a fresh state.
+func importRun(b *testing.B, w *world) (cost, float64) {
+	must(b, os.RemoveAll(w.state()))
+	begin := time.Now()
+	w.d = w.launch(programs(b).ccship, "run")
+	eventually(b, "the import is acknowledged", 10*time.Minute, func() bool { return w.ccship("sync", "--wait", "--timeout", "300s").code == 0 })
+	seconds := time.Since(begin).Seconds()
+	used, err := measure(w.d.cmd.Process.Pid)
+	must(b, err)
+	w.d.stop()
+	return used, seconds
+}
+
+// floorRun is the seconds the loop without durability needs for the same, as a process of its own.
+func floorRun(b *testing.B, w *world) float64 {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), floorEnv+"="+w.url+" "+w.projects())
+	out, err := cmd.Output()
+	must(b, err)
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+	must(b, err)
+	return seconds
+}
+
+// benchLongLine is P6's second limit: one line of nearly 64 MiB among others.
+func benchLongLine(b *testing.B, table *sheet) {
+	w, _ := benchWorld(b)
+	c := newConversation(3, w.cwd())
+	path := w.path("-work-shop", c.session+".jsonl")
+	w.add(path, c.megabytes(4<<20))
+	w.add(path, c.line(60<<20))
+	w.add(path, c.megabytes(4<<20))
+	used, _ := importRun(b, w)
+	b.ReportMetric(float64(used.peak)/(1<<20), "MiB-peak")
+	table.add("P6", "  peak memory with one line of 60 MiB and more", mega(used.peak), "≤ 400 MiB")
+}
+
+// benchIdle is P7 and P8: the cost of a minute in which nothing happens, with 10 000 files tracked, and how long the
+// daemon takes for status.
+func benchIdle(b *testing.B, table *sheet) {
+	w, _ := benchWorld(b)
+	files, seconds := setting("CCSHIP_BENCH_FILES", 10_000), setting("CCSHIP_BENCH_IDLE", 60)
+	c := newConversation(4, w.cwd())
+	for i := range files {
+		w.add(w.path(fmt.Sprintf("-work-%d", i%100), fmt.Sprintf("00000000-0000-4000-8000-%012d.jsonl", i)), c.even(2, 1200))
+	}
+	w.start()
+	w.sync()
+	if n := w.status().Files.Tracked; n != files {
+		b.Fatalf("%d files are tracked, want %d", n, files)
+	}
+	pass(5 * time.Second)
+	before, err := measure(w.d.cmd.Process.Pid)
+	must(b, err)
+	pass(time.Duration(seconds) * time.Second)
+	after, err := measure(w.d.cmd.Process.Pid)
+	must(b, err)
+	cpu := (after.cpu - before.cpu) / float64(seconds) * 100
+	b.ReportMetric(cpu, "%cpu")
+	table.add("P7", fmt.Sprintf("idle for %d s with %d files: processor", seconds, files), fmt.Sprintf("%.3f %% of a core", cpu), "≤ 0.1 %")
+	table.add("P7", "  written to disk", fmt.Sprintf("%d bytes", after.wrote-before.wrote), "0")
+	table.add("P7", "  resident memory", mega(after.rss), "≤ 30 MiB")
+	table.add("P7", "  open descriptors", strconv.Itoa(after.files), "few")
+	var took []int64
+	for range 50 {
+		took = append(took, w.status().TookUS)
+	}
+	table.add("P8", "status, inside the daemon", fmt.Sprintf("%d µs, at most %d µs", median(took), quantile(took, 1)), "≤ 10000 µs")
+}

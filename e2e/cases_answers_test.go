@@ -1,0 +1,225 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// TestRefusedForAWhile: whatever a server answers to everything for a while, in the end it has every line.
+func TestRefusedForAWhile(t *testing.T) {
+	tests := []struct {
+		name  string
+		fault fault
+		taken bool   // the server took lines before it began to refuse
+		state string // what status calls it meanwhile
+	}{
+		{"400 from the start", refuse(400), false, "paused"},
+		{"422 later", refuse(422), true, "paused"},
+		{"401", refuse(401), true, "paused"},
+		{"403 from the start", refuse(403), false, "paused"},
+		{"404", refuse(404), true, "paused"},
+		{"408", refuse(408), true, "retrying"},
+		{"429", refuse(429, "Retry-After", "1"), true, "retrying"},
+		{"503", refuse(503), true, "retrying"},
+		{"redirect to another host", refuse(302, "Location", "http://192.0.2.1/api/conversations"), true, "paused"},
+		{"success is false", onPost(say(200, "application/json", `{"success":false,"error":"no"}`)), true, "retrying"},
+		{"a web page", onPost(say(200, "text/html", "<html>Sign in to the hotel's network</html>")), true, "retrying"},
+		{"connections cut", unreachable, true, "retrying"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, w *world) {
+				c := newConversation(40, w.cwd())
+				path := w.path("-work-shop", c.session+".jsonl")
+				w.add(path, c.even(20, 1500))
+				if test.taken {
+					w.start()
+					w.sync()
+					w.gate.set(test.fault)
+				} else {
+					w.gate.set(test.fault)
+					w.start()
+				}
+				w.add(path, c.even(20, 1500))
+				w.until("status says "+test.state, func(s status) bool {
+					return s.Outbox.Entries > 0 && len(s.Servers) > 0 && s.Servers[0].State == test.state
+				})
+				w.gate.set(nil)
+				w.sync()
+				w.same(c.session, path)
+				if n := w.status().Outbox.Dead; n != 0 {
+					t.Errorf("%d dead letters of a server that refused everything", n)
+				}
+				w.verified()
+			})
+		})
+	}
+}
+
+// say answers everything alike.
+func say(code int, kind, body string) fault {
+	v := &verdict{status: code, header: map[string]string{"Content-Type": kind}, body: body}
+	return func(*http.Request) *verdict { return v }
+}
+
+// TestTooLargeForAWhile: a proxy in between allows only small bodies.
+func TestTooLargeForAWhile(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		c, path := shipped(w, 41, 5)
+		var refused atomic.Int64
+		w.gate.set(onPost(func(r *http.Request) *verdict {
+			if r.ContentLength <= 9000 {
+				return nil
+			}
+			refused.Add(1)
+			return &verdict{status: 413}
+		}))
+		w.add(path, c.even(120, 4000))
+		w.sync()
+		if refused.Load() == 0 {
+			t.Error("nothing was too large: the case shows nothing")
+		}
+		w.same(c.session, path)
+		if n := w.status().Outbox.Dead; n != 0 {
+			t.Errorf("%d dead letters, though each line alone was small enough", n)
+		}
+		w.gate.set(nil)
+		w.verified()
+	})
+}
+
+// TestPoison: one entry that the server refuses for what it is does not hold up the others.
+func TestPoison(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		c, path := shipped(w, 42, 5)
+		w.gate.set(onPost(func(r *http.Request) *verdict {
+			if bytes.Contains(plainBody(t, r), []byte("POISON")) {
+				return &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}
+			}
+			return nil
+		}))
+		w.d.pause() // so that all lines come in one batch
+		w.add(path, c.even(30, 1500))
+		poison := bytes.Count(w.read(path), []byte("\n"))
+		w.add(path, []byte(`{"type":"user","message":"POISON","cwd":"`+w.cwd()+"\"}\n"))
+		w.add(path, c.even(30, 1500))
+		w.d.resume()
+		w.sync()
+		if n := w.status().Outbox.Dead; n != 1 {
+			t.Errorf("%d dead letters, want the poisoned one", n)
+		}
+		if w.plain != nil {
+			lines := w.plain.lines(c.session)
+			if _, there := lines[int64(poison)]; there || len(lines) != 65 {
+				t.Errorf("the server has %d lines, want 65 and not line %d", len(lines), poison)
+			}
+		}
+	})
+}
+
+// plainBody is a request's body, decompressed.
+func plainBody(t testing.TB, r *http.Request) []byte {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.Header.Get("Content-Encoding") != "zstd" {
+		return body
+	}
+	reader, err := zstd.NewReader(bytes.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer reader.Close()
+	if body, err = io.ReadAll(reader); err != nil {
+		t.Errorf("zstd body: %v", err)
+	}
+	return body
+}
+
+// TestRetryAfter: while it runs nothing is sent, not even by a sync.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	w := plainWorld(t)
+	c, path := shipped(w, 43, 5)
+	var first, next atomic.Int64
+	w.gate.set(onPost(func(*http.Request) *verdict {
+		now := time.Now().UnixNano()
+		if first.CompareAndSwap(0, now) {
+			return &verdict{status: 429, header: map[string]string{"Retry-After": "3"}}
+		}
+		next.CompareAndSwap(0, now)
+		return nil
+	}))
+	w.add(path, c.even(5, 1500))
+	eventually(t, "the server said 429", 30*time.Second, func() bool { return first.Load() != 0 })
+	w.sync()
+	if waited := time.Duration(next.Load() - first.Load()); waited < 2900*time.Millisecond {
+		t.Errorf("the next request came after %s, want the 3 s that the server asked for", waited)
+	}
+	w.same(c.session, path)
+}
+
+// TestAnswersLost: what was stored but not acknowledged is sent again and changes nothing.
+func TestAnswersLost(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		c, path := shipped(w, 44, 5)
+		var n atomic.Int64
+		w.gate.set(onPost(func(*http.Request) *verdict {
+			if n.Add(1)%2 == 1 {
+				return &verdict{lose: true}
+			}
+			return nil
+		}))
+		for range 4 {
+			w.add(path, c.even(10, 1500))
+			w.sync()
+		}
+		w.same(c.session, path)
+		w.verified()
+	})
+}
+
+// TestKilledWhileTheServerIsDown: what was queued before the kill is there after it, and goes out once.
+func TestKilledWhileTheServerIsDown(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.gate.set(refuse(503))
+		streams := map[string]string{}
+		total := 0
+		for i := range 20 {
+			c := newConversation(uint64(500+i), w.cwd())
+			path := w.path(fmt.Sprintf("-work-%d", i%3), c.session+".jsonl")
+			w.add(path, c.even(50, 1500))
+			streams[c.session] = path
+			total += 50
+		}
+		w.start()
+		w.until("it has been refused, with lines queued", func(s status) bool {
+			posts, _, _ := w.gate.counts()
+			return posts > 0 && s.Outbox.Entries >= int64(total)
+		})
+		w.d.kill()
+		w.start()
+		if n := w.status().Outbox.Entries; n != int64(total) {
+			t.Errorf("after the kill %d entries are queued, want %d", n, total)
+		}
+		w.gate.set(nil)
+		w.sync()
+		for stream, path := range streams {
+			w.same(stream, path)
+		}
+		if w.plain != nil {
+			if same, other := w.plain.repeats(); same+other != 0 {
+				t.Errorf("%d lines were sent twice", same+other)
+			}
+		}
+		w.verified()
+	})
+}

@@ -1,0 +1,208 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSyncExitCodes(t *testing.T) {
+	t.Parallel()
+	w := plainWorld(t)
+	if out := w.ccship("sync", "--wait"); out.code != 3 {
+		t.Errorf("without a daemon: exit %d, want 3\n%s", out.code, out.stderr)
+	}
+	c, path := shipped(w, 90, 5)
+	tests := []struct {
+		name  string
+		fault fault
+		code  int
+	}{
+		{"delivered", nil, 0},
+		{"the server hangs", onPost(func(*http.Request) *verdict { return &verdict{hang: true} }), 1},
+		{"the server asks to wait", refuse(429, "Retry-After", "4"), 1},
+		{"the server can't be reached", unreachable, 4},
+		{"the server refuses the key", refuse(401), 5},
+	}
+	for _, test := range tests {
+		w.gate.set(test.fault)
+		w.add(path, c.line(900))
+		begin := time.Now()
+		out := w.ccship("sync", "--wait", "--timeout", "3s")
+		if out.code != test.code {
+			t.Errorf("%s: exit %d, want %d\n%s%s", test.name, out.code, test.code, out.stdout, out.stderr)
+		}
+		if took := time.Since(begin); took > 15*time.Second {
+			t.Errorf("%s: it took %s with a time-out of 3s", test.name, took)
+		}
+		w.gate.set(nil)
+		w.gate.srv.CloseClientConnections() // ends what hangs
+		w.sync()
+	}
+	w.same(c.session, path)
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	w := plainWorld(t)
+	out := w.ccship("status", "--json")
+	var gone map[string]any
+	if err := json.Unmarshal([]byte(out.stdout), &gone); err != nil || out.code != 3 || gone["running"] != false || gone["schema_version"] != 1.0 {
+		t.Errorf("without a daemon: exit %d, %q", out.code, out.stdout)
+	}
+	if out := w.ccship("status"); out.code != 3 || strings.TrimSpace(out.stdout+out.stderr) == "" {
+		t.Errorf("without a daemon: exit %d, %q %q", out.code, out.stdout, out.stderr)
+	}
+	shipped(w, 91, 25)
+	s := w.status()
+	if s.SchemaVersion != 1 || !s.Running || s.Files.Tracked != 1 || s.Outbox.Entries != 0 || s.Sent.Entries != 25 || s.Sent.Bytes == 0 {
+		t.Errorf("status is %+v", s)
+	}
+	if out := w.ccship("status"); out.code != 0 || strings.Contains(out.stdout, "\x1b") {
+		t.Errorf("status: exit %d, %q (no colours without a terminal)", out.code, out.stdout)
+	}
+	if out := w.ccship("run"); out.code != 1 {
+		t.Errorf("a second run: exit %d, want 1\n%s", out.code, out.stderr)
+	}
+	if !w.status().Running {
+		t.Error("the second run ended the first")
+	}
+	w.d.stop()
+	if _, err := os.Stat(w.socket()); !os.IsNotExist(err) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+}
+
+// TestUp is the first thing a person types: server, import, viewer, and everything again without sending a line twice.
+func TestUp(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.env = []string{"CCSHIP_STATE_DIR=", "CCSHIP_SOCKET=", "CCSHIP_API_KEY_FILE="} // up keeps its own
+	c := newConversation(92, h.cwd())
+	h.add(h.path("-work-shop", c.session+".jsonl"), c.even(40, 4000))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address := listener.Addr().String()
+	must(t, listener.Close())
+	up := h.launch(programs(t).ccship, "up", "--listen", address)
+	said := func(words string) func() bool {
+		return func() bool {
+			if up.ended() {
+				t.Fatalf("up ended with %d:\n%s", up.code(), up.log)
+			}
+			return strings.Contains(up.log.String(), words)
+		}
+	}
+	eventually(t, "up says where the viewer is", 60*time.Second, said("http://"+address))
+	eventually(t, "the import is done", 60*time.Second, func() bool { return h.ccship("sync", "--wait").code == 0 })
+	if out := h.ccship("verify"); out.code != 0 {
+		t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if n := h.status().Sent.Entries; n != 40 {
+		t.Errorf("%d entries were sent, want 40", n)
+	}
+	up.stop()
+	conn, err := net.Dial("tcp", address)
+	if err == nil {
+		_ = conn.Close()
+		t.Error("the server still listens after up has ended")
+	}
+	up = h.launch(programs(t).ccship, "up", "--listen", address)
+	eventually(t, "up runs again", 60*time.Second, func() bool { return h.ccship("sync", "--wait").code == 0 })
+	if n := h.status().Sent.Entries; n != 0 {
+		t.Errorf("%d entries were sent again by the second up", n)
+	}
+	up.stop()
+	taken, err := net.Listen("tcp", address)
+	must(t, err)
+	defer taken.Close()
+	if out := h.ccship("up", "--listen", address); out.code != 1 || !strings.Contains(out.stderr, "ccship: ") {
+		t.Errorf("up with its port taken: exit %d, %q", out.code, out.stderr)
+	}
+}
+
+// TestBadInput: one clear line, a hint, the documented exit code, and nothing is lost.
+func TestBadInput(t *testing.T) {
+	tests := []struct {
+		name  string
+		setup func(h *home)
+		code  int    // -1: 1 or 2, for it is both a bad setting and a failure
+		words string // in the line
+	}{
+		{"unknown key", func(h *home) { h.configure("server_ulr = \"http://127.0.0.1:1\"\n") }, 2, "server_url"},
+		{"not TOML", func(h *home) { h.configure("server_url = \n") }, 2, "config.toml"},
+		{"bad URL", func(h *home) { h.url = "ftp://example.org" }, 2, "server_url"},
+		{"no URL at all", func(h *home) { h.url = "://" }, 2, "server_url"},
+		{"key that others can read", func(h *home) { must(h.t, os.Chmod(h.keyFile(), 0o644)) }, 2, "chmod 600"},
+		{"missing key file", func(h *home) { must(h.t, os.Remove(h.keyFile())) }, 2, "key"},
+		{"empty key file", func(h *home) { must(h.t, os.WriteFile(h.keyFile(), nil, 0o600)) }, 2, "key"},
+		{"socket path too long", func(h *home) { h.env = append(h.env, "CCSHIP_SOCKET="+filepath.Join(h.dir, strings.Repeat("x", 120))) }, -1, "bytes"},
+		{"foreign file at the socket path", func(h *home) {
+			must(h.t, os.MkdirAll(filepath.Dir(h.socket()), 0o700))
+			must(h.t, os.WriteFile(h.socket(), []byte("precious"), 0o600))
+		}, -1, "socket"},
+		{"configuration that can't be read", func(h *home) { must(h.t, os.Remove(h.config())); must(h.t, os.Mkdir(h.config(), 0o700)) }, 2, "config"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			h.url = "http://127.0.0.1:9"
+			test.setup(h)
+			p := h.launch(programs(t).ccship, "run")
+			select {
+			case <-p.done:
+			case <-time.After(20 * time.Second):
+				t.Fatal("ccship run goes on")
+			}
+			said := p.log.String()
+			if code := p.code(); code != test.code && (test.code != -1 || (code != 1 && code != 2)) {
+				t.Errorf("exit %d, want %d", code, test.code)
+			}
+			if !strings.Contains(said, "ccship: ") || !strings.Contains(said, "hint: ") || !strings.Contains(strings.ToLower(said), test.words) {
+				t.Errorf("it said %q; want one line, a hint, and %q", said, test.words)
+			}
+			if n := strings.Count(strings.TrimSpace(said), "\n"); n > 1 {
+				t.Errorf("%d lines, want the line and its hint:\n%s", n+1, said)
+			}
+			if data, err := os.ReadFile(h.socket()); test.name == "foreign file at the socket path" && (err != nil || string(data) != "precious") {
+				t.Errorf("the foreign file is gone or changed: %v", err)
+			}
+		})
+	}
+	t.Run("a root that can't be read", func(t *testing.T) {
+		t.Parallel()
+		h := newHome(t)
+		must(t, os.Remove(h.projects()))
+		must(t, os.WriteFile(h.projects(), []byte("a file, no folder"), 0o600))
+		h.daemon()
+		h.until("status names the root", func(s status) bool { return len(s.Watch.Unread) > 0 })
+	})
+	t.Run("the server's port is taken", func(t *testing.T) {
+		t.Parallel()
+		h := newHome(t)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer listener.Close()
+		out := h.runProgram(programs(t).server, "serve", "--listen", listener.Addr().String(), "--store", "sqlite:"+filepath.Join(h.dir, "s.db"))
+		if out.code != 1 || !strings.Contains(out.stderr, listener.Addr().String()) {
+			t.Errorf("exit %d, %q", out.code, out.stderr)
+		}
+	})
+	t.Run("usage", func(t *testing.T) {
+		t.Parallel()
+		h := newHome(t)
+		for _, args := range [][]string{{"no-such-verb"}, {"status", "--no-such-flag"}, {"sync", "--timeout", "soon"}} {
+			if out := h.ccship(args...); out.code != 2 {
+				t.Errorf("%v: exit %d, want 2\n%s", args, out.code, out.stderr)
+			}
+		}
+	})
+}

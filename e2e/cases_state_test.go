@@ -1,0 +1,168 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+)
+
+// incompressible is n bytes of records that no compression makes much smaller.
+func incompressible(cwd string, n int) []byte {
+	rng := rand.New(rand.NewPCG(7, 7))
+	var data []byte
+	for len(data) < n {
+		data = fmt.Appendf(data, `{"type":"user","cwd":%q,"message":{"content":"`, cwd)
+		for range 400 {
+			data = fmt.Appendf(data, "%016x", rng.Uint64())
+		}
+		data = append(data, "\"}}\n"...)
+	}
+	return data
+}
+
+// TestOutboxFull: at the cap reading stops, status says so, and it goes on by itself.
+func TestOutboxFull(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.configure("outbox_cap = \"1MiB\"\n")
+		w.gate.set(refuse(503))
+		streams := map[string]string{}
+		for i := range 8 {
+			c := newConversation(uint64(800+i), w.cwd())
+			path := w.path("-work-shop", c.session+".jsonl")
+			w.add(path, incompressible(w.cwd(), 1<<20))
+			streams[c.session] = path
+		}
+		w.start()
+		s := w.until("status says full", func(s status) bool { return s.State == "full" })
+		if s.Files.ReadBytes >= s.Files.Bytes || s.Outbox.Stored > 3<<20 {
+			t.Errorf("%d of %d bytes were read, %d are stored: reading went on beyond the cap", s.Files.ReadBytes, s.Files.Bytes, s.Outbox.Stored)
+		}
+		w.gate.set(nil)
+		w.sync()
+		for stream, path := range streams {
+			w.same(stream, path)
+		}
+		if s := w.status(); s.State == "full" || s.Outbox.Entries != 0 {
+			t.Errorf("afterwards the state is %q with %d entries waiting", s.State, s.Outbox.Entries)
+		}
+		w.verified()
+	})
+}
+
+// TestSecondRun: stopping and starting sends nothing again, and reads nothing that has not changed.
+func TestSecondRun(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		c, path := shipped(w, 80, 100)
+		w.d.stop()
+		w.start()
+		w.sync()
+		if n := w.status().Sent.Entries; n != 0 {
+			t.Errorf("%d entries were sent again after a restart", n)
+		}
+		w.d.stop()
+		w.add(path, c.even(3, 4000))
+		w.start()
+		w.sync()
+		if n := w.status().Sent.Entries; n != 3 {
+			t.Errorf("%d entries were sent, want the 3 that came meanwhile", n)
+		}
+		w.same(c.session, path)
+		w.verified()
+	})
+}
+
+// TestNoServerYet: without a server nothing is queued; with one everything is sent.
+func TestNoServerYet(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	url := w.url
+	w.url = ""
+	c := newConversation(81, w.cwd())
+	path := w.path("-work-shop", c.session+".jsonl")
+	w.add(path, c.even(20, 1500))
+	w.start()
+	s := w.until("status says that there is no server", func(s status) bool { return s.State == "no_server" })
+	if s.Outbox.Entries != 0 || s.Files.Tracked != 1 {
+		t.Errorf("%d entries are queued without a server, %d files tracked", s.Outbox.Entries, s.Files.Tracked)
+	}
+	w.d.stop()
+	w.url = url
+	w.start()
+	w.sync()
+	w.same(c.session, path)
+	w.verified()
+}
+
+// TestServerChanged: another server gets every line from the first one on.
+func TestServerChanged(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 82, 20)
+	w.d.stop()
+	other := plainWorld(t)
+	other.plain.key = w.key
+	w.url = other.url
+	w.start()
+	w.sync()
+	for _, wrong := range objectsMissing(w.read(path), other.plain.lines(c.session)) {
+		t.Error(wrong)
+	}
+}
+
+// TestHistory goes to servers that speak the extension, and to no other.
+func TestHistory(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		history := fmt.Sprintf(`{"display":"fix it","pastedContents":{},"timestamp":1787216400101,"project":%q,"sessionId":"x"}`+"\n", w.cwd())
+		must(t, os.WriteFile(w.dir+"/.claude/history.jsonl", []byte(history), 0o600))
+		c, path := shipped(w, 83, 10)
+		w.same(c.session, path)
+		w.verified()
+		if w.plain != nil {
+			if names := w.plain.names(); len(names) != 1 {
+				t.Errorf("a plain server got the sessions %v", names)
+			}
+			return
+		}
+		code, body := w.exact.get("/api/sessions")
+		if code != 200 || !contains(`"history-`, string(body)) {
+			t.Errorf("ccship-server has no history: %d %s", code, body)
+		}
+	})
+}
+
+// TestStateOfANewerVersion is refused and left as it is, so that going back to the newer program loses nothing.
+func TestStateOfANewerVersion(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 84, 20)
+	w.d.stop()
+	file := stateFile(w.home)
+	ours := w.read(file)
+	newer := bytes.ReplaceAll(ours, []byte("schema\x00\x00\x00\x01"), []byte("schema\x00\x00\x00\x63"))
+	if bytes.Equal(ours, newer) {
+		t.Fatal("the state file says nothing of its schema's version")
+	}
+	must(t, os.WriteFile(file, newer, 0o600))
+	p := w.launch(programs(t).ccship, "run")
+	if code := p.code(); code != 1 {
+		t.Errorf("exit %d, want 1", code)
+	}
+	if said := p.log.String(); !contains("newer", said) || !contains("hint: ", said) {
+		t.Errorf("it said %q; want a line on the newer version, and a hint", said)
+	}
+	if !bytes.Equal(w.read(file), newer) {
+		t.Error("the newer state file was changed")
+	}
+	must(t, os.WriteFile(file, ours, 0o600))
+	w.add(path, c.even(1, 900))
+	w.start()
+	w.sync()
+	if n := w.status().Sent.Entries; n != 1 {
+		t.Errorf("%d entries were sent, want the new one", n)
+	}
+	w.verified()
+}

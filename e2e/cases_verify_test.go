@@ -1,0 +1,123 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// report is what the tests read of `ccship verify --json`.
+type report struct {
+	SchemaVersion int `json:"schema_version"`
+	Equal, Proven bool
+	Files         int
+	Lines         int64
+	Differences   []struct {
+		SessionID              string `json:"session_id"`
+		Missing, Differ, Extra []struct{ First, Last int64 }
+	}
+}
+
+func (w *world) report() (report, int) {
+	w.t.Helper()
+	out := w.ccship("verify", "--json")
+	var r report
+	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil {
+		w.t.Fatalf("verify --json: %v: exit %d, %q %q", err, out.code, out.stdout, out.stderr)
+	}
+	return r, out.code
+}
+
+func TestVerifyProves(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		c, _ := shipped(w, 70, 30)
+		r, code := w.report()
+		if code != 0 || !r.Equal || r.Files != 1 || r.Lines != 30 || r.Proven != (w.exact != nil) {
+			t.Errorf("exit %d, report %+v", code, r)
+		}
+		if out := w.ccship("verify", c.session[:8]); out.code != 0 {
+			t.Errorf("verify SESSION: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+		}
+		out := w.ccship("verify")
+		if words := "acknowledged, not proven"; strings.Contains(out.stdout+out.stderr, words) != (w.plain != nil) {
+			t.Errorf("%q on a plain server and only there; verify said %q", words, out.stdout+out.stderr)
+		}
+		w.gate.set(unreachable)
+		if out := w.ccship("verify", "--timeout", "2s"); w.exact != nil && out.code != 4 {
+			t.Errorf("verify without a server: exit %d, want 4\n%s%s", out.code, out.stdout, out.stderr)
+		}
+	})
+}
+
+// TestVerifySeesAFlippedBit changes one byte in the server's database, behind everyone's back.
+func TestVerifySeesAFlippedBit(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c := newConversation(71, w.cwd())
+	path := w.path("-work-shop", c.session+".jsonl")
+	w.add(path, c.even(20, 1500))
+	w.add(path, []byte(`{"type":"user","message":"MARKED-FOR-DAMAGE"}`+"\n"))
+	w.add(path, c.even(20, 1500))
+	w.start()
+	w.sync()
+	w.verified()
+	w.exact.proc.stop()
+	data := w.read(w.exact.database())
+	at := bytes.Index(data, []byte("MARKED-FOR-DAMAGE"))
+	if at < 0 || bytes.Count(data, []byte("MARKED-FOR-DAMAGE")) != 1 {
+		t.Fatalf("the line is in the database %d times, want once", bytes.Count(data, []byte("MARKED-FOR-DAMAGE")))
+	}
+	data[at] ^= 0x20
+	must(t, os.WriteFile(w.exact.database(), data, 0o600))
+	w.exact.start()
+	r, code := w.report()
+	if code != 1 || r.Equal || len(r.Differences) != 1 {
+		t.Fatalf("exit %d, report %+v; want exit 1 and one difference", code, r)
+	}
+	d := r.Differences[0]
+	if d.SessionID != c.session || len(d.Differ) != 1 || d.Differ[0].First != 20 || d.Differ[0].Last != 20 || len(d.Missing)+len(d.Extra) != 0 {
+		t.Errorf("difference %+v, want line 20 of %s", d, c.session)
+	}
+	if out := w.ccship("verify"); out.code != 1 || !strings.Contains(out.stdout+out.stderr, "20") {
+		t.Errorf("verify: exit %d, %q; want exit 1 and the line's number", out.code, out.stdout+out.stderr)
+	}
+}
+
+// TestVerifySeesMissingLines: the server lost its database after it had acknowledged everything.
+func TestVerifySeesMissingLines(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	shipped(w, 72, 30)
+	w.exact.proc.stop()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(w.exact.database() + suffix); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	key := w.exact.key
+	fresh := newShipServerKey(w.exact)
+	w.writeKey(fresh)
+	if key == fresh {
+		t.Fatal("two servers made the same key")
+	}
+	r, code := w.report()
+	if code != 1 || r.Equal || len(r.Differences) != 1 {
+		t.Errorf("exit %d, report %+v; want exit 1 and the transcript named", code, r)
+	}
+}
+
+// newShipServerKey makes a key in a fresh database and starts the server on it.
+func newShipServerKey(s *shipServer) string {
+	s.home.t.Helper()
+	out := s.home.runProgram(programs(s.home.t).server, "key", "create", "--name", "again", "--store", s.store())
+	if out.code != 0 {
+		s.home.t.Fatalf("key create: exit %d, %s", out.code, out.stderr)
+	}
+	s.key = strings.TrimSpace(out.stdout)
+	s.start()
+	return s.key
+}

@@ -1,0 +1,184 @@
+//go:build unix
+
+package claude_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// world is a home with ccship in it, and the server it ships to.
+type world struct {
+	*home
+	root   testing.TB // the test that the programs live as long as
+	bin    binaries
+	server *url.URL
+	key    string
+	daemon *process // nil while it does not run
+}
+
+// newWorld starts a server for a home. The daemon does not run yet.
+func newWorld(h *home) *world {
+	h.t.Helper()
+	w := &world{home: h, root: h.t, bin: programs(h.t)}
+	store := "sqlite:" + filepath.Join(h.dir, "server", "server.db")
+	out, err := w.command(context.Background(), w.bin.server, "key", "create", "--name", "claude", "--store", store).Output()
+	if w.key = strings.TrimSpace(string(out)); err != nil || w.key == "" {
+		h.t.Fatalf("key create: %v, stdout %q", err, out)
+	}
+	must(h.t, os.WriteFile(w.keyFile(), append([]byte(w.key), '\n'), 0o600))
+	p := launch(h.t, w.command(context.Background(), w.bin.server, "serve", "--listen", "127.0.0.1:0", "--store", store))
+	listening := regexp.MustCompile(`listening on (http://\S+?)/?\s`)
+	var found []string
+	eventually(h.t, "ccship-server listens", 30*time.Second, func() bool {
+		if p.ended() {
+			h.t.Fatalf("ccship-server ended:\n%s", p.log)
+		}
+		found = listening.FindStringSubmatch(p.log.String())
+		return found != nil
+	})
+	w.server, err = url.Parse(found[1])
+	must(h.t, err)
+	return w
+}
+
+func (w *world) keyFile() string { return filepath.Join(w.dir, "key") }
+
+// command is one of our programs with the home's environment. ccship finds everything else at its usual place.
+func (w *world) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = w.dir
+	cmd.Env = []string{
+		"HOME=" + w.dir, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1", "XDG_RUNTIME_DIR=" + filepath.Join(w.dir, "run"),
+		"CCSHIP_API_KEY_FILE=" + w.keyFile(),
+	}
+	if w.server != nil {
+		cmd.Env = append(cmd.Env, "CCSHIP_SERVER_URL="+w.server.String())
+	}
+	return cmd
+}
+
+// ccship runs one verb to its end and returns what it printed and its exit code.
+func (w *world) ccship(args ...string) (string, int) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := w.command(ctx, w.bin.ccship, args...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.t.Fatalf("ccship %v: %v", args, err)
+	}
+	if cmd.ProcessState.ExitCode() != 0 {
+		out = append(out, stderr.String()...)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// start runs the daemon and returns when it answers.
+func (w *world) start() {
+	w.t.Helper()
+	p := launch(w.root, w.command(context.Background(), w.bin.ccship, "run"))
+	w.daemon = p
+	eventually(w.t, "the daemon answers", 30*time.Second, func() bool {
+		if p.ended() {
+			w.t.Fatalf("ccship run ended:\n%s", p.log)
+		}
+		_, code := w.ccship("status", "--json")
+		return code == 0
+	})
+}
+
+// sync waits until everything on disk is acknowledged.
+func (w *world) sync() {
+	w.t.Helper()
+	if out, code := w.ccship("sync", "--wait", "--timeout", "60s"); code != 0 {
+		w.t.Fatalf("sync --wait: exit %d\n%s", code, out)
+	}
+}
+
+// report is what the tests read of `ccship verify --json`.
+type report struct {
+	Equal, Proven bool
+	Files         int
+	Lines         int64
+	Dead          int64 `json:"dead_letters"`
+	Withheld      int64
+	Excluded      int64
+	Oversize      int64
+	Waiting       int64
+}
+
+// verify demands that ccship itself finds the server equal to the disk.
+func (w *world) verify() report {
+	w.t.Helper()
+	out, code := w.ccship("verify", "--timeout", "60s", "--json")
+	var r report
+	if code != 0 || json.Unmarshal([]byte(out), &r) != nil || !r.Equal || !r.Proven {
+		w.t.Fatalf("verify: exit %d\n%s", code, out)
+	}
+	return r
+}
+
+// get asks the server.
+func (w *world) get(path string) (int, []byte) {
+	w.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, w.server.String()+path, nil)
+	must(w.t, err)
+	r.Header.Set("X-API-Key", w.key)
+	answer, err := http.DefaultClient.Do(r)
+	must(w.t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	must(w.t, err)
+	return answer.StatusCode, body
+}
+
+// streams is the names of all streams the server has.
+func (w *world) streams() []string {
+	w.t.Helper()
+	var names []string
+	for after := ""; ; {
+		code, body := w.get("/api/sessions?limit=100&after=" + url.QueryEscape(after))
+		var page struct {
+			Sessions []struct {
+				SessionID string `json:"session_id"`
+			}
+			Next *string
+		}
+		if code != http.StatusOK || json.Unmarshal(body, &page) != nil {
+			w.t.Fatalf("GET /api/sessions: %d %.500s", code, body)
+		}
+		for _, s := range page.Sessions {
+			names = append(names, s.SessionID)
+		}
+		if page.Next == nil {
+			return names
+		}
+		after = *page.Next
+	}
+}
+
+// generations is how many generations of a stream the server has.
+func (w *world) generations(stream string) int {
+	w.t.Helper()
+	code, body := w.get("/api/sessions/" + url.PathEscape(stream) + "/digest")
+	var d struct{ Generations []struct{ Lines int64 } }
+	if code != http.StatusOK || json.Unmarshal(body, &d) != nil {
+		w.t.Fatalf("digest of %s: %d %.500s", stream, code, body)
+	}
+	return len(d.Generations)
+}

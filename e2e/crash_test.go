@@ -1,0 +1,284 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// killsEnv is how often the daemon is killed against each server; `make crash` sets 200.
+const killsEnv = "CCSHIP_CRASH_KILLS"
+
+// TestCrash kills the real daemon in every phase of its work, against a server that refuses one request in five and
+// loses its answer to another one in five. In the end nothing is missing and nothing is wrong.
+func TestCrash(t *testing.T) {
+	kills := 20
+	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {
+		kills = n
+	}
+	onBoth(t, func(t *testing.T, w *world) {
+		seed := uint64(time.Now().UnixNano())
+		t.Logf("seed %d", seed)
+		a := newArena(w, seed)
+		phases := []struct {
+			name string
+			kill func() bool
+		}{
+			{"import", a.killImport}, {"append", a.killAppend}, {"rewind", a.killRewind},
+			{"acknowledge", a.killAcknowledge}, {"compact", a.killCompact},
+		}
+		hits := make([]int, len(phases))
+		for round := range kills {
+			i := round % len(phases)
+			for try := 0; !phases[i].kill(); try++ {
+				if try == 10 {
+					t.Fatalf("no kill hit the phase %q in %d tries", phases[i].name, try)
+				}
+			}
+			hits[i]++
+		}
+		var told []string
+		for i, phase := range phases {
+			told = append(told, fmt.Sprintf("%s %d", phase.name, hits[i]))
+		}
+		t.Logf("kills per phase: %s; kills that came too late for their phase: %d", strings.Join(told, ", "), a.late)
+		a.settle()
+	})
+}
+
+// arena is a world whose daemon is killed.
+type arena struct {
+	*world
+	rng   *rand.Rand
+	files []crashFile
+	late  int
+}
+
+type crashFile struct {
+	*conversation
+	path string
+}
+
+func newArena(w *world, seed uint64) *arena {
+	w.configure("compact_above = \"256KiB\"\n")
+	a := &arena{world: w, rng: rand.New(rand.NewPCG(seed, seed))}
+	for range 6 {
+		a.grow(40)
+	}
+	a.flaky()
+	return a
+}
+
+// grow adds a transcript of n lines.
+func (a *arena) grow(n int) {
+	c := newConversation(a.rng.Uint64(), a.cwd())
+	path := a.path(fmt.Sprintf("-work-%d", a.rng.IntN(4)), c.session+".jsonl")
+	a.add(path, c.mixed(n))
+	a.files = append(a.files, crashFile{c, path})
+}
+
+func (a *arena) any() crashFile { return a.files[a.rng.IntN(len(a.files))] }
+
+// flaky is the server of the loop: of five requests one is refused, one stored but not answered.
+func (a *arena) flaky() {
+	var mu sync.Mutex
+	rng := rand.New(rand.NewPCG(a.rng.Uint64(), 1))
+	a.gate.set(onPost(func(*http.Request) *verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		switch rng.IntN(5) {
+		case 0:
+			return &verdict{status: 503}
+		case 1:
+			return &verdict{lose: true}
+		}
+		return nil
+	}))
+}
+
+// soon waits up to limit, most often much less.
+func (a *arena) soon(limit time.Duration) { pass(time.Duration(a.rng.Int64N(int64(limit)))) }
+
+// begin starts the daemon without waiting for its answer.
+func (a *arena) begin() { a.d = a.launch(programs(a.t).ccship, "run") }
+
+// hit kills the daemon and says whether that was in time.
+func (a *arena) hit(inTime func() bool) bool {
+	a.d.kill()
+	if inTime() {
+		return true
+	}
+	a.late++
+	return false
+}
+
+func (a *arena) killImport() bool {
+	for range 4 {
+		a.grow(60)
+	}
+	posts, _, _ := a.gate.counts()
+	a.begin()
+	want := posts + a.rng.IntN(8)
+	eventually(a.t, "the import begins", 30*time.Second, func() bool { now, _, _ := a.gate.counts(); return now >= want })
+	a.soon(20 * time.Millisecond)
+	return a.hit(func() bool { return !a.complete(a.files[len(a.files)-4:]) })
+}
+
+// complete says whether the server has these files to their ends.
+func (a *arena) complete(files []crashFile) bool {
+	for _, f := range files {
+		content := a.read(f.path)
+		if a.plain != nil && len(objectsMissing(content, a.plain.lines(f.session))) > 0 {
+			return false
+		}
+		if a.exact != nil && !bytes.Equal(a.exact.raw(f.session, ""), content) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *arena) killAppend() bool {
+	a.d = a.daemon()
+	stop, done := make(chan struct{}), make(chan error, 1)
+	f, g := a.any(), a.any()
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+				if err := appendTo(f.path, f.line(900)); err != nil {
+					done <- err
+					return
+				}
+				if err := appendTo(g.path, g.line(2000)); err != nil {
+					done <- err
+					return
+				}
+				pass(time.Millisecond)
+			}
+		}
+	}()
+	a.soon(300 * time.Millisecond)
+	hit := a.hit(func() bool { return true })
+	close(stop)
+	must(a.t, <-done)
+	return hit
+}
+
+func (a *arena) killRewind() bool {
+	a.d = a.daemon()
+	a.soon(200 * time.Millisecond)
+	for range 3 {
+		f := a.any()
+		n := bytes.Count(a.read(f.path), []byte("\n"))
+		a.keepLines(f.path, n-1-a.rng.IntN(n/2))
+		a.add(f.path, f.even(a.rng.IntN(12), 3000))
+		a.soon(10 * time.Millisecond)
+	}
+	return a.hit(func() bool { return true })
+}
+
+// killAcknowledge kills from within the server, right after it has answered.
+func (a *arena) killAcknowledge() bool {
+	a.grow(150)
+	a.begin()
+	daemon, left := a.d, 1+a.rng.IntN(4)
+	var mu sync.Mutex
+	a.gate.onAnswer(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left == 0 {
+			daemon.signal(os.Kill)
+		}
+	})
+	select {
+	case <-daemon.done:
+	case <-time.After(60 * time.Second):
+		a.t.Fatal("the server was not asked often enough")
+	}
+	a.gate.onAnswer(nil)
+	return true
+}
+
+// killCompact lets a backlog grow and drain, so that the state file is mostly empty, and kills the daemon while the
+// compacted copy lies beside it.
+func (a *arena) killCompact() bool {
+	a.gate.set(refuse(503))
+	a.d = a.daemon()
+	f := a.any()
+	a.add(f.path, incompressible(a.cwd(), 2<<20))
+	a.until("a backlog is queued", func(s status) bool { return s.Outbox.Stored > 768<<10 })
+	a.flaky()
+	a.ccship("sync") // ends the back-off
+	full := a.stateSize()
+	tick := time.NewTicker(500 * time.Microsecond)
+	defer tick.Stop()
+	end := time.After(60 * time.Second)
+	for {
+		select {
+		case <-tick.C:
+		case <-end:
+			a.t.Fatalf("no compaction within 60 s of a drained backlog; the state folder has %v", a.stateNames())
+		}
+		if a.compacting() {
+			a.d.pause()
+			return a.hit(a.compacting)
+		}
+		if a.stateSize() < full/2 {
+			return a.hit(func() bool { return false }) // it was over between two looks
+		}
+	}
+}
+
+// compacting says whether a half-made copy of the state file is there.
+func (a *arena) compacting() bool { return contains("compact", a.stateNames()...) }
+
+// stateSize is how large the state file is.
+func (a *arena) stateSize() int64 {
+	info, err := os.Stat(stateFile(a.home))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 1 << 62 // it is being exchanged
+	}
+	must(a.t, err)
+	return info.Size()
+}
+
+func (a *arena) stateNames() []string {
+	entries, err := os.ReadDir(a.state())
+	must(a.t, err)
+	var names []string
+	for _, entry := range entries {
+		names = append(names, filepath.Base(entry.Name()))
+	}
+	return names
+}
+
+// settle ends the trouble and compares everything.
+func (a *arena) settle() {
+	a.t.Helper()
+	a.gate.set(nil)
+	a.start()
+	a.sync()
+	for _, f := range a.files {
+		a.same(f.session, f.path)
+	}
+	if n := a.status().Outbox.Dead; n != 0 {
+		a.t.Errorf("%d dead letters", n)
+	}
+	a.verified()
+}

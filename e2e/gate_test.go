@@ -1,0 +1,161 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// gate stands in front of a server and can make it fail. Without a fault it passes everything on unchanged.
+type gate struct {
+	srv *httptest.Server
+
+	mu       sync.Mutex // guards what follows
+	backend  http.Handler
+	fault    fault
+	answered func() // called after an answer to a POST is on its way; for killing the daemon there
+	posts    int    // POSTs that came in
+	passed   int    // of them, those the backend answered
+	bytes    int64  // of their bodies, as they came
+}
+
+// fault decides about a request; nil lets it pass. It may be called by several goroutines at once.
+type fault func(r *http.Request) *verdict
+
+// verdict is what happens to a request instead of, or after, its being passed on.
+type verdict struct {
+	status int
+	header map[string]string
+	body   string
+	lose   bool // pass it on, then cut the connection instead of answering
+	cut    bool // cut the connection at once
+	hang   bool // do not answer until the client gives up
+}
+
+func newGate(t testing.TB, backend http.Handler) *gate {
+	t.Helper()
+	g := &gate{backend: backend}
+	g.srv = httptest.NewServer(g)
+	t.Cleanup(func() { g.srv.CloseClientConnections(); g.srv.Close() })
+	return g
+}
+
+// set changes the fault; nil removes it.
+func (g *gate) set(f fault) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fault = f
+}
+
+// counts returns the POSTs that came in, those that were passed on, and the bytes of their bodies.
+func (g *gate) counts() (posts, passed int, bytes int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.posts, g.passed, g.bytes
+}
+
+// onAnswer sets what is called after each answer to a POST.
+func (g *gate) onAnswer(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.answered = f
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone, killed most likely
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	g.mu.Lock()
+	backend, fault, answered := g.backend, g.fault, g.answered
+	if r.Method == http.MethodPost {
+		g.posts++
+		g.bytes += int64(len(body))
+	}
+	g.mu.Unlock()
+	var v *verdict
+	if fault != nil {
+		v = fault(r)
+		r.Body = io.NopCloser(bytes.NewReader(body)) // the fault may have read it
+	}
+	if v == nil || v.lose {
+		recorder := httptest.NewRecorder()
+		backend.ServeHTTP(recorder, r)
+		if r.Method == http.MethodPost {
+			g.mu.Lock()
+			g.passed++
+			g.mu.Unlock()
+		}
+		if v == nil {
+			answer(w, recorder.Code, recorder.Header(), recorder.Body.Bytes())
+		}
+	}
+	if v != nil {
+		v.apply(w, r)
+	}
+	if answered != nil && r.Method == http.MethodPost {
+		answered()
+	}
+}
+
+func answer(w http.ResponseWriter, code int, header http.Header, body []byte) {
+	for name, values := range header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // a client that is gone asks again
+	if f, ok := w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+func (v *verdict) apply(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case v.lose, v.cut:
+		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			_ = conn.Close()
+		}
+	case v.hang:
+		select {
+		case <-r.Context().Done():
+		case <-time.After(5 * time.Minute):
+		}
+	default:
+		header := http.Header{}
+		for name, value := range v.header {
+			header.Set(name, value)
+		}
+		answer(w, v.status, header, []byte(v.body))
+	}
+}
+
+// refuse answers every POST with a status.
+func refuse(status int, header ...string) fault {
+	v := &verdict{status: status, body: `{"error":{"code":"test","message":"refused by the test"}}`}
+	v.header = map[string]string{"Content-Type": "application/json"}
+	for i := 0; i+1 < len(header); i += 2 {
+		v.header[header[i]] = header[i+1]
+	}
+	return onPost(func(*http.Request) *verdict { return v })
+}
+
+// unreachable cuts every connection.
+func unreachable(*http.Request) *verdict { return &verdict{cut: true} }
+
+// onPost restricts a fault to deliveries.
+func onPost(f fault) fault {
+	return func(r *http.Request) *verdict {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/api/conversations") {
+			return nil
+		}
+		return f(r)
+	}
+}

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// house is the plan. A new arrow or door needs a reason in ARCHITECTURE.md.
+func house() plan {
+	return plan{
+		Arrows: map[string][]string{
+			"cmd/ccship":        {"daemon", "daemon/control"},
+			"cmd/ccship-server": {"server", "server/store", "server/web"},
+			"daemon":            {"daemon/control", "daemon/project", "state", "tail", "outbox", "transcript"},
+			"daemon/control":    {},
+			"daemon/project":    {},
+			"state":             {"tail", "outbox", "transcript"},
+			"tail":              {},
+			"outbox":            {},
+			"transcript":        {},
+			"server":            {"transcript"},
+			"server/store":      {"server", "transcript"},
+			"server/web":        {"server", "transcript"},
+			"e2e":               {},
+			"e2e/claude":        {},
+		},
+		Doors: map[string][]string{
+			"github.com/fsnotify/fsnotify":      {"tail"},
+			"github.com/cespare/xxhash/v2":      {"tail"},
+			"go.etcd.io/bbolt":                  {"state"},
+			"github.com/cenkalti/backoff/v4":    {"outbox"},
+			"github.com/kardianos/service":      {"daemon"},
+			"github.com/BurntSushi/toml":        {"daemon"},
+			"github.com/klauspost/compress":     {"outbox", "server"},
+			"modernc.org/sqlite":                {"server/store"},
+			"github.com/jackc/pgx/v5":           {"server/store"},
+			"github.com/pressly/goose/v3":       {"server/store"},
+			"database/sql":                      {"server/store"},
+			"github.com/spf13/cobra":            {"cmd/ccship", "cmd/ccship-server"},
+			"github.com/spf13/pflag":            {"cmd/ccship"},
+			"github.com/schollz/progressbar/v3": {"cmd/ccship"},
+			"golang.org/x/term":                 {"cmd/ccship"},
+			"golang.org/x/sync":                 {"tail", "state", "outbox", "daemon", "server"},
+			"golang.org/x/sys":                  {"tail", "state", "daemon", "daemon/control", "cmd/ccship"},
+			"github.com/rogpeppe/go-internal":   {}, // tests only
+			"github.com/google/go-cmp":          {}, // tests only
+			"pgregory.net/rapid":                {}, // tests only
+		},
+		Apart: map[string][]string{
+			"cmd/ccship": {"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "database/sql"},
+		},
+	}
+}
+
+// TestHouse holds the packages to the plan, on every system ccship is built for.
+func TestHouse(t *testing.T) {
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		t.Run(system, func(t *testing.T) {
+			t.Parallel()
+			for _, breach := range house().breaches(importGraph(t, system)) {
+				t.Error(breach)
+			}
+		})
+	}
+}
+
+// TestHouseSeesBreaches proves that the check can fail: each graph has one forbidden edge.
+func TestHouseSeesBreaches(t *testing.T) {
+	owned := func(path, mod string, imports ...string) node {
+		return node{ImportPath: path, Imports: imports, Module: &struct{ Path string }{mod}}
+	}
+	bolt := owned("go.etcd.io/bbolt", "go.etcd.io/bbolt")
+	sqlite := owned("modernc.org/sqlite/lib", "modernc.org/sqlite")
+	stray := owned("example.org/new/thing", "example.org/new")
+	tests := []struct {
+		name  string
+		graph []node
+		want  []string
+	}{
+		{"as planned", []node{owned(module+"/state", module, module+"/tail", "go.etcd.io/bbolt", "os"), bolt}, nil},
+		{"arrow backwards", []node{owned(module+"/tail", module, module+"/state")}, []string{"tail must not import state"}},
+		{"across the wire", []node{owned(module+"/server", module, module+"/outbox")}, []string{"server must not import outbox"}},
+		{"command line past the daemon", []node{owned(module+"/cmd/ccship", module, module+"/tail")}, []string{"cmd/ccship must not import tail"}},
+		{"wrong door", []node{owned(module+"/daemon", module, "go.etcd.io/bbolt"), bolt}, []string{"daemon must not use go.etcd.io/bbolt"}},
+		{"module without a room", []node{owned(module+"/tail", module, "example.org/new/thing"), stray}, []string{"tail must not use example.org/new"}},
+		{"standard library behind a door", []node{owned(module+"/daemon", module, "database/sql")}, []string{"daemon must not use database/sql"}},
+		{"drawer package", []node{owned(module+"/util", module)}, []string{"util has no place in the plan"}},
+		{"database driver in the daemon's binary", []node{
+			owned(module+"/cmd/ccship", module, module+"/daemon"),
+			owned(module+"/daemon", module, module+"/state"),
+			owned(module+"/state", module, "go.etcd.io/bbolt"),
+			owned("go.etcd.io/bbolt", "go.etcd.io/bbolt", "modernc.org/sqlite/lib"), sqlite,
+		}, []string{"cmd/ccship links modernc.org/sqlite"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := house().breaches(test.graph); !slices.Equal(got, test.want) {
+				t.Errorf("breaches are %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// importGraph is every package that ours need on a system, without tests.
+func importGraph(t *testing.T, system string) []node {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Standard,Module", "./...")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var graph []node
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var n node
+		switch err := decoder.Decode(&n); {
+		case errors.Is(err, io.EOF):
+			return graph
+		case err != nil:
+			t.Fatal(err)
+		}
+		graph = append(graph, n)
+	}
+}

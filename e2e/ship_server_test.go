@@ -1,0 +1,122 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"path/filepath"
+)
+
+// shipServer is a running ccship-server with a database and a key of its own.
+type shipServer struct {
+	home *home
+	proc *process
+	url  *url.URL
+	key  string
+}
+
+var listening = regexp.MustCompile(`listening on (http://\S+?)/?\s`)
+
+func newShipServer(h *home) *shipServer {
+	h.t.Helper()
+	s := &shipServer{home: h}
+	out := h.runProgram(programs(h.t).server, "key", "create", "--name", "e2e", "--store", s.store())
+	s.key = strings.TrimSpace(out.stdout)
+	if out.code != 0 || s.key == "" || strings.ContainsAny(s.key, " \n") {
+		h.t.Fatalf("key create: exit %d, stdout %q, stderr %q", out.code, out.stdout, out.stderr)
+	}
+	s.start()
+	return s
+}
+
+func (s *shipServer) database() string { return filepath.Join(s.home.dir, "server", "server.db") }
+func (s *shipServer) store() string    { return "sqlite:" + s.database() }
+
+// start runs the server on a free port and waits for it.
+func (s *shipServer) start() {
+	s.home.t.Helper()
+	s.proc = s.home.launch(programs(s.home.t).server, "serve", "--listen", "127.0.0.1:0", "--store", s.store())
+	var found []string
+	eventually(s.home.t, "ccship-server listens", 30*time.Second, func() bool {
+		found = listening.FindStringSubmatch(s.proc.log.String())
+		if s.proc.ended() {
+			s.home.t.Fatalf("ccship-server ended with %d:\n%s", s.proc.code(), s.proc.log)
+		}
+		return found != nil
+	})
+	u, err := url.Parse(found[1])
+	must(s.home.t, err)
+	s.url = u
+}
+
+// handler passes requests on to the server, unchanged in both directions.
+func (s *shipServer) handler() http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(s.url) },
+		Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8},
+	}
+	return proxy
+}
+
+// get asks the server itself, past the gate.
+func (s *shipServer) get(path string) (int, []byte) {
+	s.home.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, s.url.String()+path, nil)
+	must(s.home.t, err)
+	r.Header.Set("X-API-Key", s.key)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.home.t.Fatalf("GET %s: %v", path, err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	must(s.home.t, err)
+	return answer.StatusCode, body
+}
+
+// raw is a stream's file as the server has it; nil when it has none. query narrows it to a generation or an epoch.
+func (s *shipServer) raw(stream, query string) []byte {
+	s.home.t.Helper()
+	code, body := s.get("/api/sessions/" + url.PathEscape(stream) + "/raw" + query)
+	if code != http.StatusOK {
+		return nil
+	}
+	return body
+}
+
+// digest is what the server says of a stream.
+type digest struct {
+	SessionID   string `json:"session_id"`
+	Machine     string `json:"machine"`
+	Epoch       string `json:"epoch"`
+	Generations []struct {
+		Generation int64  `json:"generation"`
+		RewoundTo  int64  `json:"rewound_to"`
+		Lines      int64  `json:"lines"`
+		Bytes      int64  `json:"bytes"`
+		SHA256     string `json:"sha256"`
+	} `json:"generations"`
+}
+
+func (s *shipServer) digest(stream string) digest {
+	s.home.t.Helper()
+	code, body := s.get("/api/sessions/" + url.PathEscape(stream) + "/digest")
+	if code != http.StatusOK {
+		s.home.t.Fatalf("digest of %s: %d %s", stream, code, body)
+	}
+	var d digest
+	must(s.home.t, json.Unmarshal(body, &d))
+	return d
+}
+
+// generation is the query for one generation's view.
+func generation(n int) string { return fmt.Sprintf("?generation=%d", n) }

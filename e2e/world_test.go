@@ -1,0 +1,155 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// world is a home and the server its lines go to, behind a gate.
+type world struct {
+	*home
+	gate  *gate
+	plain *plainServer // one of the two is set
+	exact *shipServer
+	d     *process
+}
+
+// onBoth runs a case against a server that knows only the base protocol and against ccship-server.
+func onBoth(t *testing.T, run func(t *testing.T, w *world)) {
+	t.Parallel()
+	t.Run("plain", func(t *testing.T) { t.Parallel(); run(t, plainWorld(t)) })
+	t.Run("ccship-server", func(t *testing.T) { t.Parallel(); run(t, exactWorld(t)) })
+}
+
+func plainWorld(t testing.TB) *world {
+	h := newHome(t)
+	w := &world{home: h, plain: newPlainServer(t, h.key)}
+	w.gate = newGate(t, w.plain)
+	h.url = w.gate.srv.URL
+	return w
+}
+
+func exactWorld(t testing.TB) *world {
+	h := newHome(t)
+	w := &world{home: h, exact: newShipServer(h)}
+	h.writeKey(w.exact.key)
+	w.gate = newGate(t, w.exact.handler())
+	h.url = w.gate.srv.URL
+	return w
+}
+
+// start runs the daemon.
+func (w *world) start() { w.t.Helper(); w.d = w.daemon() }
+
+// sync waits until everything on disk is acknowledged.
+func (w *world) sync() {
+	w.t.Helper()
+	if out := w.ccship("sync", "--wait", "--timeout", "100s"); out.code != 0 {
+		w.t.Fatalf("sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+}
+
+// sent is how many bytes were acknowledged since the daemon started.
+func (w *world) sent() int64 { w.t.Helper(); return w.status().Sent.Bytes }
+
+// within holds what was sent since before to the promise: what changed and 128 KiB.
+func (w *world) within(before int64, changed int) {
+	w.t.Helper()
+	if again := w.sent() - before; again > int64(changed)+128<<10 {
+		w.t.Errorf("%d bytes were sent for a change of %d, more than 128 KiB above it", again, changed)
+	}
+}
+
+// same demands that the server has a stream's file: a plain server each JSON object at its line, ccship-server the
+// file to the last byte.
+func (w *world) same(stream, path string) {
+	w.t.Helper()
+	w.holds(stream, w.read(path))
+}
+
+// holds is same for content that is no longer on disk, or not yet changed there.
+func (w *world) holds(stream string, content []byte) {
+	w.t.Helper()
+	if w.plain != nil {
+		for _, wrong := range objectsMissing(content, w.plain.lines(stream)) {
+			w.t.Errorf("%s: %s", stream, wrong)
+		}
+		return
+	}
+	if got := w.exact.raw(stream, ""); !bytes.Equal(got, content) {
+		w.t.Errorf("%s: %s", stream, firstDifference(got, content))
+	}
+}
+
+// earlier demands that ccship-server still has an older generation of a stream.
+func (w *world) earlier(stream string, gen int, content []byte) {
+	w.t.Helper()
+	if w.exact == nil {
+		return
+	}
+	if got := w.exact.raw(stream, generation(gen)); !bytes.Equal(got, content) {
+		w.t.Errorf("%s, generation %d: %s", stream, gen, firstDifference(got, content))
+	}
+}
+
+// generations is the number of generations ccship-server has of a stream.
+func (w *world) generations(stream string) int { return len(w.exact.digest(stream).Generations) }
+
+// verified demands that `ccship verify` finds nothing wrong.
+func (w *world) verified() {
+	w.t.Helper()
+	if out := w.ccship("verify"); out.code != 0 {
+		w.t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+}
+
+// objectsMissing compares the JSON objects of a file with a plain server's lines; at most five words on it.
+func objectsMissing(content []byte, lines map[int64][]byte) []string {
+	var wrong []string
+	whole := bytes.Split(content, []byte("\n"))
+	for i, line := range whole[:len(whole)-1] { // what follows the last newline is no line yet
+		object := bytes.Trim(line, " \t\r")
+		if !isObject(object) {
+			continue
+		}
+		got, there := lines[int64(i)]
+		switch {
+		case !there:
+			wrong = append(wrong, fmt.Sprintf("line %d is missing", i))
+		case !bytes.Equal(got, object):
+			wrong = append(wrong, fmt.Sprintf("line %d: %s", i, firstDifference(got, object)))
+		}
+	}
+	return slices.Clip(wrong[:min(len(wrong), 5)])
+}
+
+// isObject says whether a line is one JSON object, and so goes to a plain server.
+func isObject(line []byte) bool {
+	return len(line) > 0 && line[0] == '{' && json.Valid(line) && utf8.Valid(line)
+}
+
+// firstDifference describes where two contents part.
+func firstDifference(got, want []byte) string {
+	n := 0
+	for n < min(len(got), len(want)) && got[n] == want[n] {
+		n++
+	}
+	if n == len(got) && n == len(want) {
+		return "equal"
+	}
+	excerpt := func(b []byte) string { return fmt.Sprintf("%.60q", b[min(n, len(b)):]) }
+	line := bytes.Count(want[:min(n, len(want))], []byte("\n"))
+	return fmt.Sprintf("%d bytes, want %d; they part at byte %d (line %d): %s, want %s", len(got), len(want), n, line, excerpt(got), excerpt(want))
+}
+
+// contains says whether any of the texts contains part.
+func contains(part string, texts ...string) bool {
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, part) })
+}

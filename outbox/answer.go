@@ -1,0 +1,209 @@
+package outbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// verdict is what an answer means for the entries it is about.
+type verdict uint8
+
+const (
+	again       verdict = iota // the same request may pass later
+	pause                      // only someone's doing will let it pass
+	taken                      // acknowledged
+	tooLarge                   // less of it may pass
+	rejected                   // something in it is refused for what it is
+	unsupported                // passes without compression
+	broken                     // one of its rows cannot be unpacked
+)
+
+// Kinds of trouble, as Health and the status show them.
+const (
+	KindUnreachable = "unreachable"  // no connection, or no answer in time
+	KindServerError = "server_error" // 408, 425, 429, 5xx
+	KindProtocol    = "protocol"     // a 2xx that is not this protocol's
+	KindRefusedKey  = "refused_key"  // 401, 403, or no key to send
+	KindRefused     = "refused"      // any other 4xx
+	KindNotFound    = "not_found"    // 404, 405, 410
+	KindRedirect    = "redirect"     // to somewhere the key must not go
+)
+
+// announcement is what a server says of itself in the headers of an answer.
+type announcement struct{ extension, zstd, gzip bool }
+
+// reply is an answer, understood. The zero reply is a failure to be tried again.
+type reply struct {
+	verdict    verdict
+	status     int // 0: there was no answer
+	announced  announcement
+	retryAfter time.Duration
+	kind       string
+	summary    string // may be logged: holds nothing that the server said about entries
+	message    string // what the server said about it; shown, not logged
+	hint       string
+	answer     string  // first bytes of the answer, for dead letters
+	damage     *damage // with broken
+}
+
+// detail is summary and message on one line.
+func (r *reply) detail() string {
+	if r.message == "" {
+		return r.summary
+	}
+	return r.summary + ": " + r.message
+}
+
+const (
+	answerKept    = 64 << 10         // bytes of an answer that are looked at
+	answerDrained = 256 << 10        // bytes read beyond, so that the connection can be used again
+	answerShown   = 1 << 10          // bytes kept with a dead letter
+	retryAfterMax = 10 * time.Minute // longer pleas are cut: the daemon's owner waits too
+	messageShown  = 200              // bytes of a server's message in a status line
+)
+
+// understand classifies an answer to a request of n entries. sent says how it was encoded.
+func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
+	r := reply{
+		status:     resp.StatusCode,
+		announced:  announcementOf(resp.Header),
+		retryAfter: retryAfterOf(resp.Header, time.Now()),
+		summary:    "answered " + statusText(resp.StatusCode),
+		answer:     string(text[:min(len(text), answerShown)]),
+	}
+	code := resp.StatusCode
+	switch {
+	case code >= 200 && code < 300:
+		r.success(text, n)
+		return r
+	case code >= 300 && code < 400:
+		r.verdict, r.kind = pause, KindRedirect
+		r.summary += " to " + strconv.Quote(resp.Header.Get("Location"))
+		r.hint = "set server_url to the address the server lives at now"
+		return r
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500, code < 200:
+		r.verdict, r.kind = again, KindServerError
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		r.verdict, r.kind = pause, KindRefusedKey
+		r.hint = "put a key that this server knows into the API key file"
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusGone:
+		r.verdict, r.kind = pause, KindNotFound
+		r.hint = "check server_url: nothing takes conversations there"
+	case code == http.StatusRequestEntityTooLarge:
+		r.verdict, r.kind = tooLarge, KindRefused
+	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
+		r.verdict, r.kind = rejected, KindRefused
+		r.hint = "the server refuses everything it is sent; its log says why"
+	case code == http.StatusUnsupportedMediaType && sent != identity:
+		r.verdict, r.kind = unsupported, KindRefused
+	default:
+		r.verdict, r.kind = pause, KindRefused
+		r.hint = "check server_url and what stands between here and the server"
+	}
+	r.message = messageOf(text)
+	return r
+}
+
+// success decides whether a 2xx is an acknowledgement. A captive portal answers 200 as well.
+func (r *reply) success(text []byte, n int) {
+	var a struct {
+		Success *bool    `json:"success"`
+		Stored  *float64 `json:"entries_stored"`
+	}
+	r.verdict, r.kind = again, KindProtocol
+	switch err := json.Unmarshal(text, &a); {
+	case err != nil || a.Success == nil:
+		r.summary += " with something that is not this protocol's"
+		r.hint = "check server_url: another program may answer there"
+	case !*a.Success:
+		r.summary += " with success:false"
+		r.message = messageOf(text)
+	case r.announced.extension && a.Stored != nil && *a.Stored < float64(n):
+		r.summary += fmt.Sprintf(" but stored %v of %d entries", *a.Stored, n)
+	default:
+		r.verdict, r.kind = taken, ""
+	}
+}
+
+func statusText(code int) string {
+	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
+}
+
+// messageOf finds the words for people in an error body, in the shapes servers use; "" when there are none.
+func messageOf(text []byte) string {
+	var outer struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+	}
+	if json.Unmarshal(text, &outer) != nil {
+		return ""
+	}
+	words := outer.Message
+	var inner struct {
+		Message string `json:"message"`
+	}
+	var plain string
+	switch {
+	case json.Unmarshal(outer.Error, &inner) == nil && inner.Message != "":
+		words = inner.Message
+	case json.Unmarshal(outer.Error, &plain) == nil && plain != "":
+		words = plain
+	}
+	words = strings.Join(strings.Fields(words), " ")
+	if len(words) > messageShown {
+		words = strings.ToValidUTF8(words[:messageShown], "") + "…"
+	}
+	return words
+}
+
+func announcementOf(h http.Header) announcement {
+	if !hasToken(h.Values("Ccship-Protocol"), strconv.Itoa(protocolVersion)) {
+		return announcement{}
+	}
+	codings := h.Values("Accept-Encoding")
+	return announcement{
+		extension: true,
+		zstd:      hasToken(codings, string(zstdCoding)),
+		gzip:      hasToken(codings, string(gzipCoding)),
+	}
+}
+
+// hasToken says whether a comma-separated header names token, with a weight other than 0.
+func hasToken(values []string, token string) bool {
+	for _, v := range values {
+		for t := range strings.SplitSeq(v, ",") {
+			name, weight, _ := strings.Cut(t, ";")
+			if !strings.EqualFold(strings.TrimSpace(name), token) {
+				continue
+			}
+			_, q, weighted := strings.Cut(weight, "=")
+			if f, err := strconv.ParseFloat(strings.TrimSpace(q), 64); !weighted || err != nil || f > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// retryAfterOf reads Retry-After: seconds, or a date that counts from the answer's own Date, for clocks differ.
+func retryAfterOf(h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0
+	}
+	if seconds, err := strconv.ParseInt(v, 10, 64); err == nil {
+		return time.Duration(min(max(seconds, 0), int64(retryAfterMax/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return min(max(at.Sub(now), 0), retryAfterMax)
+}

@@ -1,0 +1,190 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func status(code int, header ...string) *canned {
+	c := &canned{status: code, header: map[string]string{}}
+	for i := 0; i+1 < len(header); i += 2 {
+		c.header[header[i]] = header[i+1]
+	}
+	return c
+}
+
+// TestTrouble: whatever a server answers to everything for a while, it is shown, nothing is lost, and delivery goes
+// on by itself.
+func TestTrouble(t *testing.T) {
+	tests := []struct {
+		name        string
+		answer      *canned
+		state, kind string
+		detail      string
+	}{
+		{"401", &canned{status: 401, body: `{"error":{"code":"unauthorized","message":"unknown key"}}`}, StatePaused, KindRefusedKey, "unknown key"},
+		{"403", status(403), StatePaused, KindRefusedKey, "403 Forbidden"},
+		{"404", status(404), StatePaused, KindNotFound, "404"},
+		{"405", status(405), StatePaused, KindNotFound, "405"},
+		{"402", status(402), StatePaused, KindRefused, "402"},
+		{"415", status(415), StatePaused, KindRefused, "415"},
+		{"400 before anything was taken", status(400), StatePaused, KindRefused, "400"},
+		{"301", status(301, "Location", "http://elsewhere.test/"), StatePaused, KindRedirect, "http://elsewhere.test/"},
+		{"307 to another host", status(307, "Location", "http://elsewhere.test/base/api/conversations"), StatePaused, KindRedirect, "elsewhere"},
+		{"308 without a place", status(308), StatePaused, KindRedirect, "308"},
+		{"408", status(408), StateRetrying, KindServerError, "408"},
+		{"425", status(425), StateRetrying, KindServerError, "425"},
+		{"429", status(429), StateRetrying, KindServerError, "429"},
+		{"500", status(500), StateRetrying, KindServerError, "500"},
+		{"503", status(503), StateRetrying, KindServerError, "503"},
+		{"success:false", &canned{status: 200, body: `{"success":false,"error":"disk full"}`}, StateRetrying, KindProtocol, "disk full"},
+		{"HTML", &canned{status: 200, body: "<html>Log in to the hotel</html>"}, StateRetrying, KindProtocol, "not this protocol's"},
+		{"empty 204", status(204), StateRetrying, KindProtocol, "204"},
+		{"JSON without success", &canned{status: 200, body: `{"ok":true}`}, StateRetrying, KindProtocol, "not this"},
+		{"stored too few", &canned{status: 200, body: `{"success":true,"entries_stored":1}`}, StateRetrying, KindProtocol, "stored 1 of 5"},
+		{"connection cut", &canned{cut: true}, StateRetrying, KindUnreachable, "EOF"},
+		{"answer lost after storing", &canned{cut: true, store: true}, StateRetrying, KindUnreachable, "EOF"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.set(func(*seen) *canned { return test.answer })
+			r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
+			r.start()
+			r.troubled(test.state, test.kind)
+			if h := r.drainer.Health(); !strings.Contains(h.Detail, test.detail) || h.RetryAt.IsZero() {
+				t.Errorf("health %+v does not say %q", h, test.detail)
+			}
+			if n := r.queue.waiting(); n != 1 {
+				t.Errorf("%d rows wait, want all", n)
+			}
+			r.set(nil)
+			r.drainer.Retry(false)
+			r.drained()
+			r.holds("session-1", numbers(0, 5)...)
+			if sum := r.queue.total(); len(sum.Dead) > 0 || sum.Entries != 5 {
+				t.Errorf("settled %+v", sum)
+			}
+			r.until("the trouble is forgotten", func() bool { return r.drainer.Health().State == StateOK })
+		})
+	}
+}
+
+// TestUnreachable: no connection at all, for each of the reasons.
+func TestUnreachable(t *testing.T) {
+	secure := httptest.NewTLSServer(newServer(t))
+	defer secure.Close()
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	lookup := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.DNSError{Err: "no such host", Name: "server.test", IsNotFound: true}
+	}}}
+	tests := []struct {
+		name, base string
+		client     *http.Client
+		detail     string
+		hint       string
+	}{
+		{"certificate", secure.URL, &http.Client{Transport: &http.Transport{}}, "x509", "certificate"},
+		{"name", "http://server.test", lookup, "no such host", ""},
+		{"refused", dead.URL, nil, "refused", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := rigOf(t, newServer(t), test.base, test.client)
+			r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
+			r.start()
+			r.troubled(StateRetrying, KindUnreachable)
+			if h := r.drainer.Health(); !strings.Contains(h.Detail, test.detail) || !strings.Contains(h.Hint, test.hint) {
+				t.Errorf("detail %q, hint %q", h.Detail, h.Hint)
+			}
+		})
+	}
+}
+
+// TestRedirects: the key and the entries follow to the same server only.
+func TestRedirects(t *testing.T) {
+	r := newRig(t)
+	var stolen []string
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		stolen = append(stolen, q.Header.Get("X-API-Key"))
+	}))
+	defer thief.Close()
+	r.set(func(*seen) *canned { return status(308, "Location", thief.URL+"/base/api/conversations") })
+	r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
+	r.start()
+	r.troubled(StatePaused, KindRedirect)
+	if len(stolen) > 0 {
+		t.Errorf("another server got the key %q", stolen)
+	}
+	r.set(func(q *seen) *canned {
+		if q.number%2 == 0 {
+			return status(307, "Location", "/base/api/conversations")
+		}
+		return nil
+	})
+	r.drainer.Retry(false)
+	r.drained()
+	r.holds("session-1", 0, 1, 2)
+}
+
+// TestKeyCannotBeRead pauses without a request, and goes on when the key is there.
+func TestKeyCannotBeRead(t *testing.T) {
+	r := newRig(t)
+	missing := make(chan struct{})
+	r.key = func() (string, error) {
+		select {
+		case <-missing:
+			return "ccs_secret", nil
+		default:
+			return "", errors.New("open key: no such file")
+		}
+	}
+	r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
+	r.start()
+	r.troubled(StatePaused, KindRefusedKey)
+	if n := r.count(); n != 0 {
+		t.Errorf("%d requests without a key", n)
+	}
+	close(missing)
+	r.drainer.Retry(true)
+	r.drained()
+	if got := r.last().header; got.Get("X-API-Key") != "ccs_secret" || got.Get("User-Agent") != "ccship/test" {
+		t.Errorf("headers %v", got)
+	}
+}
+
+// TestOneStreamRefused: a stream whose requests alone fail does not keep the others waiting.
+func TestOneStreamRefused(t *testing.T) {
+	for _, answer := range []*canned{status(500), status(403)} {
+		t.Run(fmt.Sprint(answer.status), func(t *testing.T) {
+			r := newRig(t)
+			r.set(func(q *seen) *canned {
+				if q.session == "session-1" {
+					return answer
+				}
+				return nil
+			})
+			for id := uint64(1); id <= 10; id++ {
+				r.queue.add(conversation(id), rowsOf(0, 20, 5)...)
+			}
+			r.start()
+			r.until("the others are through", func() bool {
+				if r.drainer.Health().State == StatePaused {
+					r.drainer.Retry(false)
+				}
+				return r.queue.waiting() == 4
+			})
+			r.set(nil)
+			r.drainer.Retry(false)
+			r.drained()
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Destination is a server.
+type Destination struct {
+	Key string   // names it in the Queue
+	URL *url.URL // base of its requests, as NormalizeURL returns it
+	// APIKey is asked before each request; an error pauses delivery. An empty key is not sent.
+	APIKey func() (key string, err error)
+	Plain  bool // never send the extension
+}
+
+// Origin is what every request says of this end.
+type Origin struct{ Machine, Host, Epoch, UserAgent string }
+
+// Drainer delivers the rows of one destination. The exported fields are optional and set before Run.
+type Drainer struct {
+	Log      *slog.Logger // nil: silent. A line for each change of state, none for entries or keys
+	Client   *http.Client // nil: an own one. Its CheckRedirect is not used
+	InFlight int          // streams sent at once; 0: 4
+	AckDelay time.Duration
+	AckBytes int64 // acknowledgements wait for company at most AckDelay (0: 100 ms) or so many raw bytes (0: 1 MiB)
+	// OnAnnounced is called, from a goroutine of Run, when the server begins to speak the extension after it took
+	// entries without it. All it took that way is settled by then. It may be called again when late answers come in.
+	OnAnnounced func()
+
+	dest   Destination
+	origin Origin
+	queue  Queue
+	memory Memory
+
+	wake    chan struct{}
+	retry   chan struct{}
+	changed atomic.Bool // with retry: the configuration changed
+
+	mu     sync.Mutex
+	health Health // guarded by mu
+}
+
+// NewDrainer returns a drainer of d's rows in q. It starts nothing.
+func NewDrainer(d Destination, o Origin, q Queue, m Memory) *Drainer {
+	dr := &Drainer{
+		InFlight: 4, AckDelay: 100 * time.Millisecond, AckBytes: 1 << 20,
+		dest: d, origin: o, queue: q, memory: m,
+		wake: make(chan struct{}, 1), retry: make(chan struct{}, 1),
+	}
+	dr.health = Health{State: StateUnknown, Protocol: "unknown"}
+	if d.Plain {
+		dr.health.Protocol = "plain"
+	}
+	return dr
+}
+
+// Wake says that rows arrived. It never blocks.
+func (d *Drainer) Wake() { ring(d.wake) }
+
+// Retry ends back-off and pauses of every kind, but never a running Retry-After. After a change of the configuration
+// or the key, limits learned under the old one are forgotten. It never blocks.
+func (d *Drainer) Retry(configChanged bool) {
+	if configChanged {
+		d.changed.Store(true)
+	}
+	ring(d.retry)
+}
+
+func ring(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
+
+// Run delivers until ctx is done. Then it waits shortly for what is in flight and records what was acknowledged. It
+// returns nil; whatever goes wrong is tried again and shown in Health.
+func (d *Drainer) Run(ctx context.Context) error {
+	d.defaults()
+	learned, err := d.memory.Learned(ctx, d.dest.Key)
+	if err != nil {
+		// Everything in it can be learned again.
+		d.Log.Warn("cannot read what is known of the server", "server", d.dest.URL.String(), "err", err)
+	}
+	return newLoop(d, learned).run(ctx)
+}
+
+func (d *Drainer) defaults() {
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.InFlight <= 0 {
+		d.InFlight = 4
+	}
+	if d.AckDelay <= 0 {
+		d.AckDelay = 100 * time.Millisecond
+	}
+	if d.AckBytes <= 0 {
+		d.AckBytes = 1 << 20
+	}
+	if d.Client == nil {
+		d.Client = newClient(d.InFlight)
+	}
+}

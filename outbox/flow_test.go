@@ -1,0 +1,194 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestOrderAndConcurrency: several streams at once, each in order and one request at a time (the server checks).
+func TestOrderAndConcurrency(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		took(r)
+		var mu sync.Mutex
+		busy, most := 0, 0
+		r.set(func(*seen) *canned {
+			mu.Lock()
+			busy++
+			most = max(most, busy)
+			mu.Unlock()
+			time.Sleep(10 * time.Millisecond)
+			mu.Lock()
+			busy--
+			mu.Unlock()
+			return nil
+		})
+		for id := uint64(1); id <= 9; id++ {
+			r.queue.add(conversation(id), rowsOf(0, 1000, 50)...)
+		}
+		r.start()
+		time.Sleep(time.Minute)
+		for id := 1; id <= 9; id++ {
+			r.holds(fmt.Sprintf("session-%d", id), numbers(0, 1000)...)
+		}
+		if n := r.queue.waiting(); n != 0 || most != 4 {
+			t.Errorf("%d rows wait, %d requests at once", n, most)
+		}
+		if n := r.count(); n != 90 {
+			t.Errorf("%d requests, want 100 entries in each", n)
+		}
+	})
+}
+
+// TestLiveBeforeBacklog: a line written now does not wait behind a backlog, and the backlog goes on beside live ones.
+func TestLiveBeforeBacklog(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		took(r)
+		r.set(func(*seen) *canned { time.Sleep(100 * time.Millisecond); return nil })
+		for id := uint64(1); id <= 30; id++ {
+			r.queue.add(conversation(id), rowsOf(0, 3000, 100)...)
+		}
+		r.start()
+		time.Sleep(5 * time.Second)
+		for line := range 20 {
+			r.add(conversation(99), rowsOf(line, line+1, 1)...)
+			time.Sleep(350 * time.Millisecond)
+			r.holds("session-99", numbers(0, int64(line+1))...)
+		}
+		if n := len(r.lines["session-1"]); n == 0 {
+			t.Error("the oldest stream starves")
+		}
+	})
+}
+
+// TestAcksAreGrouped while there is more to send, and recorded at once when there is not.
+func TestAcksAreGrouped(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		took(r)
+		r.set(func(*seen) *canned { time.Sleep(time.Millisecond); return nil })
+		r.queue.add(conversation(1), rowsOf(0, 20000, 100)...)
+		r.start()
+		time.Sleep(time.Minute)
+		if n := r.queue.commits; r.queue.waiting() != 0 || n > 6 {
+			t.Errorf("%d commits for 200 requests in 200 ms", n)
+		}
+		before := time.Now()
+		r.add(conversation(1), rowsOf(20000, 20001, 1)...)
+		synctest.Wait()
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if r.queue.waiting() != 0 {
+			t.Errorf("a single line is not settled after %s", time.Since(before))
+		}
+	})
+}
+
+// TestSettleFails: acknowledgements that cannot be recorded are recorded later; nothing is sent twice meanwhile.
+func TestSettleFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		took(r)
+		full := errors.New("no space left on device")
+		fail := true
+		r.queue.settle = func() error {
+			if fail {
+				return full
+			}
+			return nil
+		}
+		r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
+		r.start()
+		time.Sleep(time.Hour)
+		if n := r.count(); n != 3 || r.queue.waiting() != 3 {
+			t.Errorf("%d requests, %d rows wait", n, r.queue.waiting())
+		}
+		r.queue.mu.Lock()
+		fail = false
+		r.queue.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if sum := r.queue.total(); sum.Entries != 300 || r.queue.waiting() != 0 {
+			t.Errorf("settled %d entries, %d rows wait", sum.Entries, r.queue.waiting())
+		}
+	})
+}
+
+// TestStop waits for an answer that is nearly there, records it, and does not wait for one that is not.
+func TestStop(t *testing.T) {
+	for _, answer := range []time.Duration{500 * time.Millisecond, time.Hour} {
+		inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+			took(r)
+			hang := make(chan struct{})
+			r.set(func(*seen) *canned {
+				select {
+				case <-time.After(answer):
+				case <-hang:
+				}
+				return nil
+			})
+			r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
+			r.start()
+			synctest.Wait()
+			start := time.Now()
+			r.stop()
+			took, want := time.Since(start), 2
+			if answer > time.Second {
+				want = 3
+			}
+			if took > 1100*time.Millisecond || r.queue.waiting() != want {
+				t.Errorf("stopped in %s, %d rows wait, want %d", took, r.queue.waiting(), want)
+			}
+			close(hang)
+		})
+	}
+}
+
+// TestLimitsOfARequest: entries, generations, and a line without its newline end a request.
+func TestLimitsOfARequest(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	open := rowsOf(250, 251, 1)[0]
+	open.NoNewline = true
+	rows := append(rowsOf(0, 250, 50), open, Batch{Kind: Marker, From: Position{5020, 251}, To: Position{5021, 251}})
+	for _, b := range rowsOf(200, 260, 60) {
+		b.Generation, b.RewoundTo = 1, 200
+		rows = append(rows, b)
+	}
+	s := conversation(1)
+	s.MaxEntries = 200
+	r.queue.add(s, rows...)
+	r.start()
+	r.drained()
+	var got []string
+	for _, q := range r.posts {
+		got = append(got, fmt.Sprint(len(q.lines), q.ccship["generation"], q.ccship["eof_newline"]))
+	}
+	// The first request is bounded by the default, for the stream's own limit is not known before.
+	want := "[100 0 true 151 0 false 0 0 true 60 1 true]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("requests (entries, generation, newline) %v, want %s", got, want)
+	}
+}
+
+// TestHugeLine passes alone, compressed or not.
+func TestHugeLine(t *testing.T) {
+	for _, known := range []Learned{{Took: true}, {Took: true, Extension: true, Zstd: true}, {Took: true, Extension: true, Gzip: true}} {
+		r := newRig(t)
+		r.announce, r.queue.learned = known.Extension, known
+		text := make([]byte, 20<<20)
+		for i := range text {
+			text[i] = 'a' + byte(i*i%23)
+		}
+		rows := append(rowsOf(0, 5, 5), batchOf(Objects, 5, entry(5, string(text))))
+		r.queue.add(conversation(1), append(rows, rowsOf(6, 9, 3)...)...)
+		r.start()
+		r.drained()
+		r.holds("session-1", numbers(0, 9)...)
+		if got := r.lines["session-1"][5]; got != entry(5, string(text)) {
+			t.Errorf("%+v: %d bytes arrived", known, len(got))
+		}
+		r.stop()
+	}
+}

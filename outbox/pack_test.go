@@ -1,0 +1,172 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestSplitEntries(t *testing.T) {
+	tests := []struct {
+		raw  string
+		want []string // nil: an error
+	}{
+		{`{}`, []string{`{}`}},
+		{`{},{}`, []string{`{}`, `{}`}},
+		{`{"a":"},{"},{"b":"\"},{\\"}`, []string{`{"a":"},{"}`, `{"b":"\"},{\\"}`}},
+		{`{"a":[{"b":{}},[]],"c":1},{"d":"\\\\"}`, []string{`{"a":[{"b":{}},[]],"c":1}`, `{"d":"\\\\"}`}},
+		{"{\"a\":\"\xff\\ud83d\"},{ }", []string{"{\"a\":\"\xff\\ud83d\"}", "{ }"}},
+		{``, []string{}},
+		{`{},`, nil}, {`,{}`, nil}, {`{}{}`, nil}, {`{`, nil}, {`{"a`, nil}, {`{"a\"`, nil}, {`[]`, nil}, {`{}, {}`, nil}, {`x`, nil},
+	}
+	for _, test := range tests {
+		got, err := splitEntries([]byte(test.raw))
+		if (err != nil) != (test.want == nil) {
+			t.Errorf("%s: %v", test.raw, err)
+			continue
+		}
+		if err == nil && string(bytes.Join(got, []byte("|"))) != strings.Join(test.want, "|") {
+			t.Errorf("%s: %q, want %q", test.raw, got, test.want)
+		}
+	}
+}
+
+func TestLineIndex(t *testing.T) {
+	for entry, want := range map[string]int64{
+		`{"line_index":0}`: 0, `{"line_index":12,"type":"user"}`: 12, `{"line_index":123456789012345678,"`: 123456789012345678,
+		`{"line_index":}`: -1, `{"line_index":12`: -1, `{"line_index":-1}`: -1, `{"line_index":1.5}`: -1, `{}`: -1, ``: -1,
+		`{"line_index":1234567890123456789}`: -1,
+	} {
+		got, ok := lineIndex([]byte(entry))
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("%s: %d, %t", entry, got, ok)
+		}
+	}
+}
+
+// FuzzSplitEntries: objects joined by commas come apart again, and nothing makes the splitter fall over.
+func FuzzSplitEntries(f *testing.F) {
+	f.Add([]byte(`{"a":"},{"}`), []byte(`{"b":"\"\\"}`))
+	f.Add([]byte(`{"a":[{},"\\\""]}`), []byte(`{}`))
+	f.Add([]byte("{\"\xff\":\"\\ud83d\"}"), []byte(`{"line_index":7}`))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		if entries, err := splitEntries(a); err == nil {
+			if got := bytes.Join(entries, []byte{','}); !bytes.Equal(got, a) {
+				t.Fatalf("%q came apart as %q", a, entries)
+			}
+		}
+		if !object(a) || !object(b) {
+			return
+		}
+		entries, err := splitEntries(bytes.Join([][]byte{a, b, a}, []byte{','}))
+		if err != nil || len(entries) != 3 || !bytes.Equal(entries[0], a) || !bytes.Equal(entries[1], b) {
+			t.Fatalf("%q and %q came apart as %q, %v", a, b, entries, err)
+		}
+	})
+}
+
+func object(b []byte) bool {
+	return len(b) > 1 && b[0] == '{' && b[len(b)-1] == '}' && json.Valid(b)
+}
+
+// TestPack: what is packed comes out again, whole and as a stream, whatever its size.
+func TestPack(t *testing.T) {
+	p, c := NewPacker(), &codecs{}
+	random := rand.New(rand.NewPCG(1, 2))
+	prefix := []byte("kept")
+	for _, n := range []int{1, 100, 10 << 10, packWindow - 1, packWindow, packWindow + 1, wholeRow, wholeRow + 1, 5 << 20} {
+		raw := make([]byte, n)
+		for i := range raw {
+			raw[i] = byte(random.IntN(64)) + ' '
+		}
+		out := p.Pack(bytes.Clone(prefix), raw)
+		b := Batch{Raw: int64(n), Frame: out[len(prefix):], Entries: 1}
+		if !bytes.HasPrefix(out, prefix) {
+			t.Errorf("%d: what was in dst is gone", n)
+		}
+		whole, err := c.unpack(bytes.Clone(prefix), &b)
+		if err != nil || !bytes.Equal(whole, append(bytes.Clone(prefix), raw...)) {
+			t.Errorf("%d: unpacked %d bytes, %v", n, len(whole), err)
+		}
+		var req request
+		stream := newPayload(&req, c, []part{{packed: &b}})
+		got, err := io.ReadAll(stream.open())
+		if err != nil || !bytes.Equal(got, raw) || stream.length != int64(n) {
+			t.Errorf("%d: streamed %d bytes, %v", n, len(got), err)
+		}
+		// A header that lies is noticed before the request is whole.
+		for _, lie := range []int64{-1, 1} {
+			wrong := b
+			wrong.Raw += lie
+			if _, err := io.ReadAll(newPayload(&req, c, []part{{packed: &wrong}}).open()); err == nil || req.damaged.Load() == nil {
+				t.Errorf("%d: length %+d passed", n, lie)
+			}
+		}
+	}
+}
+
+// TestHalve: two halves have the row's entries and edges, each where it belongs.
+func TestHalve(t *testing.T) {
+	c := &codecs{}
+	b := batchOf(Objects, 10, entry(10, "a"), entry(11, "b"), entry(14, "c"), entry(15, "d"), entry(16, "e"))
+	b.Seq, b.NoNewline, b.RewoundTo = 7, true, 3
+	b.Edges = []Edge{{Line: 10}, {Line: 11}, {Line: 14}, {Line: 16}}
+	first, second, err := c.halve(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, half := range []struct {
+		b     Batch
+		want  string
+		edges int
+	}{
+		{first, entry(10, "a") + "," + entry(11, "b"), 2},
+		{second, entry(14, "c") + "," + entry(15, "d") + "," + entry(16, "e"), 2},
+	} {
+		raw, err := c.unpack(nil, &half.b)
+		if err != nil || string(raw) != half.want || len(half.b.Edges) != half.edges || half.b.To != b.To || half.b.Seq != 7 {
+			t.Errorf("half %+v holds %s, %v", half.b, raw, err)
+		}
+	}
+	if first.Entries != 2 || second.Entries != 3 || second.Edges[0].Line != 14 {
+		t.Errorf("%d and %d entries, edges %+v", first.Entries, second.Entries, second.Edges)
+	}
+}
+
+func TestNormalizeURL(t *testing.T) {
+	tests := []struct{ raw, want, wrong string }{
+		{raw: "http://localhost:5000", want: "http://localhost:5000"},
+		{raw: " HTTPS://Example.COM:443/ ", want: "https://example.com"},
+		{raw: "http://example.com:80/ccship/", want: "http://example.com/ccship"},
+		{raw: "https://example.com:80", want: "https://example.com:80"},
+		{raw: "http://example.com/a//b/../c", want: "http://example.com/a/c"},
+		{raw: "http://example.com/x/api/conversations/", want: "http://example.com/x"},
+		{raw: "http://[::1]:5000/", want: "http://[::1]:5000"},
+		{raw: "http://[::1]:80/", want: "http://[::1]"},
+		{raw: "", wrong: "empty"},
+		{raw: "localhost:5000", wrong: "write http://localhost:5000"},
+		{raw: "ftp://example.com", wrong: "only http"},
+		{raw: "http://", wrong: "no host"},
+		{raw: "http://me:secret@example.com", wrong: "API key file"},
+		{raw: "http://example.com/?a=b", wrong: "query"},
+		{raw: "http://example.com:port", wrong: "port"},
+	}
+	for _, test := range tests {
+		u, key, err := NormalizeURL(test.raw)
+		switch {
+		case test.wrong != "":
+			if err == nil || !strings.Contains(err.Error(), test.wrong) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%q: %v, want words about %q", test.raw, err, test.wrong)
+			}
+		case err != nil || key != test.want || u.String() != test.want:
+			t.Errorf("%q: %q, %v, want %q", test.raw, key, err, test.want)
+		default:
+			if _, again, err := NormalizeURL(key); err != nil || again != key {
+				t.Errorf("%q becomes %q, %v when normalised again", key, again, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package outbox
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// mixed is a conversation with everything that a plain server may not get.
+func mixed() []Batch {
+	opaque := batchOf(Opaque, 2, `{"line_index":2,"type":"ccship.opaque","encoding":"base64","data":"AAA="}`)
+	marker := Batch{Kind: Marker, From: Position{100, 5}, To: Position{100, 5}, RewoundTo: 5}
+	return []Batch{rowsOf(0, 2, 2)[0], opaque, rowsOf(3, 5, 2)[0], marker}
+}
+
+func history() Stream {
+	s := conversation(9)
+	s.Extended = true
+	return s
+}
+
+// TestPlainServer gets JSON objects and nothing else; the rest is withheld and counted.
+func TestPlainServer(t *testing.T) {
+	for _, configured := range []bool{false, true} {
+		r := newRig(t)
+		r.announce = configured // to one configured as plain it does not matter what it announces
+		r.drainer.dest.Plain = configured
+		r.queue.add(history(), rowsOf(0, 3, 3)...)
+		r.queue.add(conversation(1), mixed()...)
+		r.start()
+		r.drained()
+		r.holds("session-1", 0, 1, 3, 4)
+		r.holds("session-9")
+		sum := r.queue.total()
+		if sum.Withheld != 4 || sum.Entries != 4 || !sum.Plain {
+			t.Errorf("withheld %d, acknowledged %d, plain %t", sum.Withheld, sum.Entries, sum.Plain)
+		}
+		if h := r.drainer.Health(); h.Protocol != "plain" || h.Withheld != 4 {
+			t.Errorf("health %+v", h)
+		}
+		for _, q := range r.posts {
+			if q.encoding != "" || (q.ccship == nil) != configured {
+				t.Errorf("coding %q, extension %v", q.encoding, q.ccship)
+			}
+		}
+		if l := r.queue.remembered(); !l.Took || l.Extension || l.Plain {
+			t.Errorf("remembered %+v", l)
+		}
+	}
+}
+
+// TestLearnedPlain: a server that refuses the extension object and takes the same without it.
+func TestLearnedPlain(t *testing.T) {
+	r := newRig(t)
+	r.announce = false
+	r.set(func(q *seen) *canned {
+		if q.ccship != nil {
+			return status(422)
+		}
+		return nil
+	})
+	r.queue.add(conversation(1), mixed()...)
+	r.start()
+	r.drained()
+	r.holds("session-1", 0, 1, 3, 4)
+	if l := r.queue.remembered(); !l.Plain || !l.Took {
+		t.Errorf("remembered %+v", l)
+	}
+	r.add(conversation(1), rowsOf(5, 6, 1)...)
+	r.drained()
+	if n := r.count(); n > 3 {
+		t.Errorf("%d requests: what was learned was not used", n)
+	}
+}
+
+// TestExtensionServer gets everything, compressed from the second request on.
+func TestExtensionServer(t *testing.T) {
+	for _, codings := range []string{"zstd, gzip", "gzip", "zstd;q=0, gzip;q=0.5", "br", ""} {
+		t.Run(codings, func(t *testing.T) {
+			r := newRig(t)
+			r.codings = codings
+			r.queue.add(conversation(1), mixed()...)
+			r.queue.add(history(), rowsOf(0, 3, 3)...)
+			r.start()
+			r.drained()
+			if got := r.lines["session-1"]; len(got) != 5 || got[2] == "" {
+				t.Errorf("lines %v", got)
+			}
+			r.holds("session-9", 0, 1, 2)
+			if sum := r.queue.total(); sum.Withheld != 0 || sum.Entries != 8 || sum.Plain {
+				t.Errorf("settled %+v", sum)
+			}
+			want := map[string]string{"zstd, gzip": "zstd", "gzip": "gzip", "zstd;q=0, gzip;q=0.5": "gzip"}[codings]
+			if first, last := r.posts[0], r.last(); first.encoding != "" || last.encoding != want {
+				t.Errorf("codings %q, then %q, want %q", first.encoding, last.encoding, want)
+			}
+			if h := r.drainer.Health(); h.Protocol != "ccship" {
+				t.Errorf("protocol %q", h.Protocol)
+			}
+		})
+	}
+}
+
+// TestCompressionRefused: 415 to a compressed body is answered with an uncompressed one.
+func TestCompressionRefused(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	r.set(func(q *seen) *canned {
+		if q.encoding != "" {
+			return status(415)
+		}
+		return nil
+	})
+	r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
+	r.start()
+	r.drained()
+	r.holds("session-1", numbers(0, 300)...)
+	if n := r.count(); n != 4 {
+		t.Errorf("%d requests, want one compressed and three not", n)
+	}
+}
+
+// TestAnnouncedLater: a server that took entries as a plain one begins to speak the extension. Whoever is told finds
+// all of them recorded.
+func TestAnnouncedLater(t *testing.T) {
+	r := newRig(t)
+	r.announce = false
+	told := make(chan Settlement, 9)
+	r.drainer.OnAnnounced = func() { told <- r.queue.total() }
+	r.queue.add(conversation(1), mixed()...)
+	r.start()
+	r.drained()
+	r.mu.Lock()
+	r.announce = true
+	r.mu.Unlock()
+	r.add(conversation(2), rowsOf(0, 1, 1)...)
+	if sum := receive(t, told); sum.Withheld != 1 || !sum.Plain {
+		t.Errorf("told when %+v was recorded", sum)
+	}
+	if l := r.queue.remembered(); !l.Extension || !l.Zstd {
+		t.Errorf("told when %+v was remembered", l)
+	}
+	if h := r.drainer.Health(); h.Protocol != "ccship" {
+		t.Errorf("protocol %q", h.Protocol)
+	}
+	// And back: what it does not announce it is not sent.
+	r.mu.Lock()
+	r.announce = false
+	r.mu.Unlock()
+	r.add(conversation(3), rowsOf(0, 1, 1)...)
+	r.drained()
+	r.until("it is plain again", func() bool { return r.drainer.Health().Protocol == "plain" && !r.queue.remembered().Extension })
+	if len(told) != 0 {
+		t.Error("told twice")
+	}
+}
+
+// TestAnnouncedWhileInFlight: entries withheld before the announcement, and answered after it, are told of as well.
+func TestAnnouncedWhileInFlight(t *testing.T) {
+	r := newRig(t)
+	r.announce = false
+	r.queue.learned = Learned{Took: true}
+	told := make(chan Settlement, 9)
+	r.drainer.OnAnnounced = func() { told <- r.queue.total() }
+	slow := make(chan struct{})
+	r.set(func(q *seen) *canned {
+		if q.session == "session-1" {
+			<-slow
+		}
+		return nil
+	})
+	r.queue.add(conversation(1), mixed()...)
+	r.start()
+	r.until("it is in flight", func() bool { return r.count() == 1 })
+	r.mu.Lock()
+	r.announce = true
+	r.mu.Unlock()
+	r.add(conversation(2), rowsOf(0, 1, 1)...)
+	if sum := receive(t, told); sum.Withheld != 0 {
+		t.Errorf("withheld %d too early for this test", sum.Withheld)
+	}
+	close(slow)
+	if sum := receive(t, told); sum.Withheld != 1 {
+		t.Errorf("told when %+v was recorded", sum)
+	}
+}
+
+// TestProbe: when only entries wait that a server of unknown abilities may not get, it is asked.
+func TestProbe(t *testing.T) {
+	r := newRig(t)
+	r.announce = false
+	r.queue.add(history(), rowsOf(0, 3, 3)...)
+	r.queue.add(conversation(1), mixed()[1])
+	r.start()
+	r.until("it was asked", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.probes > 0 })
+	if h := r.drainer.Health(); r.count() != 0 || h.Protocol != "unknown" || h.State != StateUnknown || r.queue.waiting() != 2 {
+		t.Errorf("%d requests, health %+v", r.count(), h)
+	}
+	r.mu.Lock()
+	r.announce = true
+	r.mu.Unlock()
+	r.drainer.Retry(false)
+	r.drained()
+	r.holds("session-9", 0, 1, 2)
+	r.holds("session-1", 2)
+}
+
+// TestUnknownSendsObjectsFirst, one request at a time, and what waited afterwards.
+func TestUnknownSendsObjectsFirst(t *testing.T) {
+	r := newRig(t)
+	slow := make(chan struct{})
+	r.set(func(q *seen) *canned {
+		if q.number == 1 {
+			<-slow
+		}
+		return nil
+	})
+	for id := uint64(1); id <= 3; id++ {
+		r.queue.add(conversation(id), mixed()...)
+	}
+	r.start()
+	r.until("one is in flight", func() bool { return r.count() == 1 })
+	if q := r.last(); q.has("ccship.opaque") || q.encoding != "" || len(q.lines) != 4 {
+		t.Errorf("first request has lines %v in %q", q.lines, q.encoding)
+	}
+	if n := r.count(); n != 1 {
+		t.Errorf("%d requests to an unknown server", n)
+	}
+	close(slow)
+	r.drained()
+	for _, s := range []string{"session-1", "session-2", "session-3"} {
+		if len(r.lines[s]) != 5 {
+			t.Errorf("%s has %v", s, r.lines[s])
+		}
+	}
+}
+
+// TestLearnedUnreadable: delivery goes on when the memory does not.
+func TestLearnedUnreadable(t *testing.T) {
+	r := newRig(t)
+	r.drainer.memory = forgetful{r.queue}
+	r.queue.add(conversation(1), mixed()...)
+	r.start()
+	r.drained()
+	if len(r.lines["session-1"]) != 5 {
+		t.Errorf("lines %v", r.lines["session-1"])
+	}
+}
+
+type forgetful struct{ *memQueue }
+
+func (forgetful) Learned(context.Context, string) (Learned, error) {
+	return Learned{}, context.DeadlineExceeded
+}
+
+// TestLogTellsNothing: neither entries nor keys nor what the server said of them reach the log.
+func TestLogTellsNothing(t *testing.T) {
+	r := newRig(t)
+	log, text := testLog()
+	r.drainer.Log = log
+	r.set(func(*seen) *canned { return &canned{status: 403, body: `{"message":"words of line 1 and ccs_secret"}`} })
+	r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
+	r.start()
+	r.troubled(StatePaused, KindRefusedKey)
+	for range 3 {
+		n := r.count()
+		r.drainer.Retry(false)
+		r.until("it was tried again", func() bool { return r.count() > n })
+	}
+	r.set(nil)
+	r.drainer.Retry(false)
+	r.drained()
+	r.stop()
+	got := text()
+	if strings.Contains(got, "words") || strings.Contains(got, "ccs_") {
+		t.Errorf("log:\n%s", got)
+	}
+	if strings.Count(got, "\n") != 2 || !strings.Contains(got, "delivery paused") || !strings.Contains(got, "delivered again after 4 failures, 0s") {
+		t.Errorf("log, want one line for the trouble and one for its end:\n%s", got)
+	}
+}

@@ -1,0 +1,192 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// memQueue is a Queue and a Memory that hold their callers to the contract: rows leave once, and only rows that are
+// there.
+type memQueue struct {
+	t testing.TB
+
+	mu      sync.Mutex // guards what follows
+	streams map[uint64]Stream
+	rows    map[uint64][]Batch // by stream, ascending
+	written []uint64           // streams, the one written last at the end
+	seq     uint64
+	settled []Settlement
+	commits int
+	learned Learned
+	saves   []Learned
+	settle  func() error // asked before each Settle
+}
+
+func newMemQueue(t testing.TB) *memQueue {
+	return &memQueue{t: t, streams: map[uint64]Stream{}, rows: map[uint64][]Batch{}}
+}
+
+// add queues batches of a stream, and gives them their Seq.
+func (q *memQueue) add(s Stream, batches ...Batch) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.streams[s.ID] = s
+	for _, b := range batches {
+		q.seq++
+		b.Seq = q.seq
+		q.rows[s.ID] = append(q.rows[s.ID], b)
+	}
+	q.written = append(slices.DeleteFunc(q.written, func(id uint64) bool { return id == s.ID }), s.ID)
+}
+
+func (q *memQueue) Pick(_ string, oldest bool, skip func(stream, last uint64) bool) (uint64, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	order := slices.Clone(q.written)
+	if oldest {
+		slices.SortStableFunc(order, func(a, b uint64) int {
+			return int(q.first(a)) - int(q.first(b))
+		})
+	} else {
+		slices.Reverse(order)
+	}
+	for _, id := range order {
+		if rows := q.rows[id]; len(rows) > 0 && !skip(id, rows[len(rows)-1].Seq) {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+func (q *memQueue) first(stream uint64) uint64 {
+	if rows := q.rows[stream]; len(rows) > 0 {
+		return rows[0].Seq
+	}
+	return 0
+}
+
+func (q *memQueue) Peek(ctx context.Context, _ string, stream, after uint64, limits Limits) (Parcel, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := Parcel{Stream: q.streams[stream]}
+	entries, raw := 0, int64(0)
+	for _, b := range q.rows[stream] {
+		if b.Seq <= after || limits.OnlyObjects && b.Kind != Objects {
+			continue
+		}
+		if len(p.Batches) > 0 && (entries+b.Entries > limits.Entries || raw+b.Raw > limits.Raw ||
+			b.Generation != p.Batches[0].Generation) {
+			break
+		}
+		b.Frame = bytes.Clone(b.Frame)
+		p.Batches = append(p.Batches, b)
+		entries, raw = entries+b.Entries, raw+b.Raw
+	}
+	return p, ctx.Err()
+}
+
+func (q *memQueue) Settle(_ context.Context, settlements []Settlement) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.settle != nil {
+		if err := q.settle(); err != nil {
+			return err
+		}
+	}
+	q.commits++
+	for _, s := range settlements {
+		for _, seq := range s.Seqs {
+			i := slices.IndexFunc(q.rows[s.Stream], func(b Batch) bool { return b.Seq == seq })
+			if i < 0 {
+				q.t.Errorf("row %d of stream %d settled, but it is not in the queue", seq, s.Stream)
+				continue
+			}
+			q.rows[s.Stream] = slices.Delete(q.rows[s.Stream], i, i+1)
+		}
+		q.settled = append(q.settled, s)
+	}
+	return nil
+}
+
+func (q *memQueue) Learned(context.Context, string) (Learned, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.learned, nil
+}
+
+func (q *memQueue) Learn(_ context.Context, _ string, l Learned) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.learned = l
+	q.saves = append(q.saves, l)
+	return nil
+}
+
+// waiting counts rows.
+func (q *memQueue) waiting() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, rows := range q.rows {
+		n += len(rows)
+	}
+	return n
+}
+
+// total adds up what was settled.
+func (q *memQueue) total() (sum Settlement) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, s := range q.settled {
+		sum.Entries += s.Entries
+		sum.Raw += s.Raw
+		sum.Withheld += s.Withheld
+		sum.Dead = append(sum.Dead, s.Dead...)
+		sum.Plain = sum.Plain || s.Plain
+	}
+	return sum
+}
+
+func (q *memQueue) remembered() Learned {
+	l, _ := q.Learned(context.Background(), "")
+	return l
+}
+
+// conversation is a stream for tests.
+func conversation(id uint64) Stream {
+	return Stream{
+		ID: id, SessionID: fmt.Sprintf("session-%d", id), ProjectHash: "0123abcd",
+		Path: fmt.Sprintf("-work-shop/session-%d.jsonl", id), Cwd: "/work/shop", Project: "-work-shop",
+	}
+}
+
+// entry is one entry of a conversation. Its line has 20 bytes in the file, whatever the entry has.
+func entry(line int, text string) string {
+	return fmt.Sprintf(`{"line_index":%d,"type":"user","text":%q}`, line, text)
+}
+
+// batchOf makes a row of entries.
+func batchOf(kind Kind, from int, entries ...string) Batch {
+	raw := []byte(strings.Join(entries, ","))
+	to := from + len(entries)
+	return Batch{
+		Kind: kind, Entries: len(entries), Raw: int64(len(raw)), Frame: NewPacker().Pack(nil, raw),
+		From: Position{Offset: int64(from) * 20, Line: int64(from)}, To: Position{Offset: int64(to) * 20, Line: int64(to)},
+	}
+}
+
+// rowsOf makes rows of a conversation from line from up to to, each of so many lines.
+func rowsOf(from, to, each int) (rows []Batch) {
+	for ; from < to; from += each {
+		var entries []string
+		for i := from; i < min(from+each, to); i++ {
+			entries = append(entries, entry(i, fmt.Sprintf("words of line %d", i)))
+		}
+		rows = append(rows, batchOf(Objects, from, entries...))
+	}
+	return rows
+}

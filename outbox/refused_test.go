@@ -1,0 +1,255 @@
+package outbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// took prepares a server that has taken entries before, so that it may refuse some.
+func took(r *rig) {
+	r.queue.learned = Learned{Took: true, Extension: true, Zstd: true}
+}
+
+// refusing answers code to every request that holds one of the lines.
+func refusing(code int, lines ...int64) func(*seen) *canned {
+	return func(q *seen) *canned {
+		for _, n := range q.lines {
+			if slices.Contains(lines, n) {
+				return &canned{status: code, body: fmt.Sprintf(`{"error":{"message":"line %d is poison"}}`, n)}
+			}
+		}
+		return nil
+	}
+}
+
+// TestPoison: entries that the server refuses for what they are become dead letters, and nothing else does.
+func TestPoison(t *testing.T) {
+	tests := []struct {
+		name   string
+		rows   []Batch
+		poison []int64
+	}{
+		{"first", rowsOf(0, 40, 10), []int64{0}},
+		{"middle", rowsOf(0, 40, 10), []int64{17}},
+		{"last", rowsOf(0, 40, 10), []int64{39}},
+		{"two in one row", rowsOf(0, 40, 10), []int64{12, 18}},
+		{"two side by side", rowsOf(0, 40, 40), []int64{19, 20}},
+		{"two in two rows", rowsOf(0, 40, 10), []int64{5, 33}},
+		{"a row of one", rowsOf(0, 5, 1), []int64{2}},
+		{"seven in a row", rowsOf(0, 40, 10), numbers(10, 17)},
+	}
+	for _, code := range []int{400, 422} {
+		for _, test := range tests {
+			t.Run(fmt.Sprintf("%d %s", code, test.name), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				took(r)
+				r.set(refusing(code, test.poison...))
+				r.queue.add(conversation(1), test.rows...)
+				r.start()
+				r.drained()
+				last := int64(0)
+				for _, b := range test.rows {
+					last += int64(b.Entries)
+				}
+				r.holds("session-1", numbers(0, last, test.poison...)...)
+				r.buried(test.poison, code, "rejected")
+				if n := r.queue.commits; n > 2 {
+					t.Errorf("%d commits: acknowledgements and dead letters are one", n)
+				}
+			})
+		}
+	}
+}
+
+// buried checks the dead letters.
+func (r *rig) buried(lines []int64, code int, reason string) {
+	r.t.Helper()
+	sum := r.queue.total()
+	var got []int64
+	for _, d := range sum.Dead {
+		got = append(got, d.Line)
+		raw, err := (&codecs{}).unpack(nil, &d.Batch)
+		if n, _ := lineIndex(raw); err != nil || n != d.Line || d.Batch.Entries != 1 {
+			r.t.Errorf("dead letter of line %d holds %.60s, %v", d.Line, raw, err)
+		}
+		if d.Status != code || d.Reason != reason || d.At == 0 {
+			r.t.Errorf("dead letter %d %q at %d", d.Status, d.Reason, d.At)
+		}
+		if reason == "rejected" && !strings.Contains(d.Answer, fmt.Sprintf("line %d is poison", d.Line)) {
+			r.t.Errorf("answer %q", d.Answer)
+		}
+	}
+	if !slices.Equal(got, lines) {
+		r.t.Errorf("dead letters of lines %v, want %v", got, lines)
+	}
+	if h := r.drainer.Health(); h.Dead != int64(len(lines)) || h.Entries != sum.Entries || h.Bytes != sum.Raw {
+		r.t.Errorf("health %+v, settled %d entries", h, sum.Entries)
+	}
+}
+
+// TestEightInARow: a server that refuses that many is wrong itself: nothing becomes a dead letter.
+func TestEightInARow(t *testing.T) {
+	for _, each := range []int{20, 10} {
+		r := newRig(t)
+		took(r)
+		r.set(refusing(422, numbers(0, 40)...))
+		r.queue.add(conversation(1), rowsOf(0, 40, each)...)
+		r.start()
+		r.troubled(StatePaused, KindRefused)
+		if sum := r.queue.total(); len(sum.Dead) > 0 || r.queue.waiting() != 40/each {
+			t.Errorf("dead %d, %d rows wait", len(sum.Dead), r.queue.waiting())
+		}
+		r.drainer.Retry(false)
+		r.until("it was asked again", func() bool { return r.drainer.Health().State == StatePaused })
+		r.set(nil)
+		r.drainer.Retry(false)
+		r.drained()
+		r.holds("session-1", numbers(0, 40)...)
+	}
+}
+
+// TestNotProven: after a change of the configuration the server has to take something before entries are blamed.
+func TestNotProven(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	r.set(refusing(400, 3))
+	r.drainer.Retry(true)
+	r.start()
+	r.until("the change is known", func() bool { return len(r.drainer.retry) == 0 })
+	r.add(conversation(1), rowsOf(0, 10, 10)...)
+	r.troubled(StatePaused, KindRefused)
+	r.add(conversation(2), rowsOf(0, 1, 1)...)
+	r.drainer.Retry(false)
+	r.drained()
+	r.holds("session-1", numbers(0, 10, 3)...)
+}
+
+// TestFlakyBisection: a server that fails now and then does not make a bisection start over for ever.
+func TestFlakyBisection(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	poison := refusing(400, 77)
+	r.set(func(q *seen) *canned {
+		if q.number%2 == 1 {
+			r.drainer.Retry(false) // so that the test need not wait
+			return status(503)
+		}
+		return poison(q)
+	})
+	r.queue.add(conversation(1), rowsOf(0, 100, 100)...)
+	r.start()
+	r.until("the queue is empty", func() bool {
+		r.drainer.Retry(false)
+		return r.queue.waiting() == 0
+	})
+	r.holds("session-1", numbers(0, 100, 77)...)
+	r.buried([]int64{77}, 400, "rejected")
+	if n := r.count(); n > 40 {
+		t.Errorf("%d requests for a bisection of 100", n)
+	}
+}
+
+// TestTooLarge: requests shrink until they pass; the limit is remembered, also over a restart.
+func TestTooLarge(t *testing.T) {
+	for _, each := range []int{5, 100} {
+		r := newRig(t)
+		took(r)
+		const most = 1500
+		ladder := func(q *seen) *canned {
+			if len(q.body) > most {
+				return status(413)
+			}
+			return nil
+		}
+		r.set(ladder)
+		r.queue.add(conversation(1), rowsOf(0, 100, each)...)
+		r.start()
+		r.drained()
+		r.holds("session-1", numbers(0, 100)...)
+		limit := r.drainer.Health().MaxRequest
+		if limit <= 0 || limit > most || len(r.queue.total().Dead) > 0 {
+			t.Errorf("limit %d, %d dead", limit, len(r.queue.total().Dead))
+		}
+		r.stop()
+		if l := r.queue.remembered(); l.MaxRaw != limit || time.Since(time.Unix(l.MaxRawAt, 0)) > time.Minute {
+			t.Errorf("remembered %+v, want limit %d", l, limit)
+		}
+		later := rigOf(t, r.server, r.drainer.dest.URL.Scheme+"://"+r.drainer.dest.URL.Host, r.drainer.Client)
+		later.queue = r.queue
+		later.drainer.queue, later.drainer.memory = r.queue, r.queue
+		later.set(func(q *seen) *canned {
+			if len(q.body) > most {
+				t.Errorf("%d bytes sent, though the limit was known", len(q.body))
+			}
+			return ladder(q)
+		})
+		later.queue.add(conversation(1), rowsOf(100, 200, each)...)
+		later.start()
+		later.drained()
+		later.stop()
+	}
+}
+
+// TestOneEntryTooLarge: it alone becomes a dead letter; its neighbours pass, and requests do not shrink for it.
+func TestOneEntryTooLarge(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	r.set(func(q *seen) *canned {
+		if len(q.body) > 3000 {
+			return status(413)
+		}
+		return nil
+	})
+	big := batchOf(Objects, 5, entry(5, strings.Repeat("x", 5000)))
+	r.queue.add(conversation(1), append(append(rowsOf(0, 5, 5), big), rowsOf(6, 10, 4)...)...)
+	r.start()
+	r.drained()
+	r.holds("session-1", numbers(0, 10, 5)...)
+	r.buried([]int64{5}, 413, "too_large")
+}
+
+// TestLimitForgotten: a change of the configuration ends the learned limit, a mere retry does not.
+func TestLimitForgotten(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	r.queue.learned.MaxRaw, r.queue.learned.MaxRawAt = 700, time.Now().Unix()
+	r.start()
+	r.drainer.Retry(false)
+	r.add(conversation(1), rowsOf(0, 50, 50)...)
+	r.drained()
+	if n := r.count(); n < 4 {
+		t.Errorf("%d requests within a limit of 700 bytes", n)
+	}
+	before := r.count()
+	r.drainer.Retry(true)
+	r.until("the limit is gone", func() bool { return r.drainer.Health().MaxRequest == 0 && r.queue.remembered().MaxRaw == 0 })
+	r.add(conversation(1), rowsOf(50, 100, 50)...)
+	r.drained()
+	if n := r.count() - before; n != 1 {
+		t.Errorf("%d requests without a limit", n)
+	}
+}
+
+// TestDamagedRow: a row that cannot be unpacked becomes a dead letter as a whole, and its neighbours pass.
+func TestDamagedRow(t *testing.T) {
+	for _, codings := range []string{"", "gzip", "zstd"} {
+		r := newRig(t)
+		r.queue.learned = Learned{Took: true, Extension: true, Zstd: codings == "zstd", Gzip: codings == "gzip"}
+		r.codings = codings
+		rows := rowsOf(0, 30, 10)
+		rows[1].Frame[0] ^= 0xff
+		r.broken = status(400)
+		r.queue.add(conversation(1), rows...)
+		r.start()
+		r.drained()
+		r.holds("session-1", numbers(0, 30, numbers(10, 20)...)...)
+		if dead := r.queue.total().Dead; len(dead) != 1 || dead[0].Reason != "damaged" || dead[0].Batch.Entries != 10 {
+			t.Errorf("%s: dead letters %+v", codings, dead)
+		}
+		r.stop()
+	}
+}

@@ -1,0 +1,212 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// protocolVersion is what this end speaks, and what a server must announce.
+const protocolVersion = 1
+
+// encoding is a content coding of a request.
+type encoding string
+
+const (
+	identity   encoding = ""
+	zstdCoding encoding = "zstd"
+	gzipCoding encoding = "gzip"
+)
+
+// extension is the object beside the entries. The order of its members is part of the golden requests.
+type extension struct {
+	Version    int      `json:"v"`
+	Machine    string   `json:"machine"`
+	Host       string   `json:"host"`
+	Epoch      string   `json:"epoch"`
+	Path       string   `json:"path"`
+	Cwd        string   `json:"cwd"`
+	Project    string   `json:"project"`
+	Parent     *string  `json:"parent_session_id"`
+	Generation uint32   `json:"generation"`
+	RewoundTo  int64    `json:"rewound_to"`
+	From       Position `json:"from"`
+	To         Position `json:"to"`
+	EOFNewline bool     `json:"eof_newline"`
+	Edges      [][3]any `json:"edges,omitempty"` // [line_index, base64 before, base64 after]
+}
+
+// request is one POST: batches of one stream and one generation, in order.
+type request struct {
+	stream   *Stream
+	batches  []Batch
+	bare     bool // without the extension
+	encoding encoding
+
+	damaged atomic.Pointer[damage] // set while the body is read
+}
+
+func (r *request) entries() (n int) {
+	for i := range r.batches {
+		n += r.batches[i].Entries
+	}
+	return n
+}
+
+func (r *request) raw() (n int64) {
+	for i := range r.batches {
+		n += r.batches[i].Raw
+	}
+	return n
+}
+
+// head is the body up to the first entry.
+func (r *request) head() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(`{"project_hash":`)
+	if err := writeJSON(&b, r.stream.ProjectHash); err != nil {
+		return nil, err
+	}
+	b.WriteString(`,"session_id":`)
+	if err := writeJSON(&b, r.stream.SessionID); err != nil {
+		return nil, err
+	}
+	b.WriteString(`,"entries":[`)
+	return b.Bytes(), nil
+}
+
+// tail is the body behind the last entry.
+func (r *request) tail(o *Origin) ([]byte, error) {
+	if r.bare {
+		return []byte("]}"), nil
+	}
+	first, last := &r.batches[0], &r.batches[len(r.batches)-1]
+	x := extension{
+		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: o.Epoch,
+		Path: r.stream.Path, Cwd: r.stream.Cwd, Project: r.stream.Project,
+		Generation: first.Generation, RewoundTo: first.RewoundTo,
+		From: first.From, To: last.To, EOFNewline: !last.NoNewline,
+	}
+	if r.stream.Parent != "" {
+		x.Parent = &r.stream.Parent
+	}
+	for i := range r.batches {
+		for _, e := range r.batches[i].Edges {
+			x.Edges = append(x.Edges, [3]any{e.Line, nonNil(e.Before), nonNil(e.After)})
+		}
+	}
+	var b bytes.Buffer
+	b.WriteString(`],"ccship":`)
+	if err := writeJSON(&b, x); err != nil {
+		return nil, err
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// nonNil makes encoding/json write "" where it would write null.
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func writeJSON(b *bytes.Buffer, v any) error {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	b.Truncate(b.Len() - 1) // the encoder's newline
+	return nil
+}
+
+// payload is a body that can be read again, as redirects and broken connections ask for.
+type payload struct {
+	length int64
+	open   func() io.ReadCloser
+}
+
+// payload builds the body. It holds the batches' frames and, for gzip, the whole compressed body; nothing else of
+// the entries' size.
+func (r *request) payload(o *Origin, c *codecs) (payload, error) {
+	head, err := r.head()
+	if err != nil {
+		return payload{}, err
+	}
+	tail, err := r.tail(o)
+	if err != nil {
+		return payload{}, err
+	}
+	if r.encoding == zstdCoding {
+		return newPayload(r, c, r.frames(c, head, tail)), nil
+	}
+	plain := newPayload(r, c, r.parts(head, tail))
+	if r.encoding == identity {
+		return plain, nil
+	}
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return payload{}, fmt.Errorf("open gzip: %w", err)
+	}
+	body := plain.open()
+	defer body.Close()
+	if _, err := io.Copy(w, body); err != nil {
+		return payload{}, fmt.Errorf("compress request: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return payload{}, fmt.Errorf("compress request: %w", err)
+	}
+	return newPayload(r, c, []part{{literal: b.Bytes()}}), nil
+}
+
+// frames is the body as zstd frames: the rows' own, glued by tiny ones, nothing encoded again.
+func (r *request) frames(c *codecs, head, tail []byte) []part {
+	parts := []part{{literal: c.pack(nil, head)}}
+	var comma []byte
+	for i := range r.batches {
+		b := &r.batches[i]
+		if b.Entries == 0 {
+			continue
+		}
+		if comma == nil {
+			comma = c.pack(nil, []byte{','})
+		} else {
+			parts = append(parts, part{literal: comma})
+		}
+		parts = append(parts, part{literal: b.Frame})
+	}
+	return append(parts, part{literal: c.pack(nil, tail)})
+}
+
+// parts is the body as it is without compression.
+func (r *request) parts(head, tail []byte) []part {
+	parts := []part{{literal: head}}
+	for i := range r.batches {
+		b := &r.batches[i]
+		if b.Entries == 0 {
+			continue
+		}
+		if len(parts) > 1 {
+			parts = append(parts, part{literal: []byte{','}})
+		}
+		parts = append(parts, part{packed: b})
+	}
+	return append(parts, part{literal: tail})
+}
+
+func newPayload(r *request, c *codecs, parts []part) payload {
+	var length int64
+	for _, p := range parts {
+		length += p.length()
+	}
+	return payload{length: length, open: func() io.ReadCloser {
+		return &body{parts: parts, codecs: c, damaged: &r.damaged}
+	}}
+}

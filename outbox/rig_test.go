@@ -1,0 +1,186 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+)
+
+var origin = Origin{Machine: "m-1", Host: "desk", Epoch: "e-1", UserAgent: "ccship/test"}
+
+// rig is a drainer between a queue and a server.
+type rig struct {
+	*server
+	queue   *memQueue
+	drainer *Drainer
+	key     func() (string, error)
+	stop    func()
+}
+
+// newRig makes a rig over real HTTP on loopback. Nothing runs before start.
+func newRig(t testing.TB) *rig {
+	s := newServer(t)
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	r := rigOf(t, s, web.URL, web.Client())
+	return r
+}
+
+func rigOf(t testing.TB, s *server, base string, client *http.Client) *rig {
+	u, _, err := NormalizeURL(base + "/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{server: s, queue: newMemQueue(t), key: func() (string, error) { return s.key, nil }, stop: func() {}}
+	r.drainer = NewDrainer(Destination{Key: "dest", URL: u, APIKey: func() (string, error) { return r.key() }}, origin, r.queue, r.queue)
+	r.drainer.Client = client
+	return r
+}
+
+// start runs the drainer until stop, which comes with the end of the test at the latest.
+func (r *rig) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.drainer.Run(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Errorf("Run: %v", err)
+		}
+	})
+	r.t.Cleanup(func() { r.stop() })
+}
+
+// add queues rows and rings.
+func (r *rig) add(s Stream, rows ...Batch) {
+	r.queue.add(s, rows...)
+	r.drainer.Wake()
+}
+
+// until waits for a condition.
+func (r *rig) until(what string, cond func() bool) {
+	r.t.Helper()
+	late := time.After(20 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-late:
+			r.t.Fatalf("never: %s; health %+v, %d rows wait", what, r.drainer.Health(), r.queue.waiting())
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *rig) drained() {
+	r.t.Helper()
+	r.until("the queue is empty", func() bool { return r.queue.waiting() == 0 })
+}
+
+// troubled waits for a state and kind.
+func (r *rig) troubled(state, kind string) {
+	r.t.Helper()
+	r.until(state+" "+kind, func() bool {
+		h := r.drainer.Health()
+		return h.State == state && h.Kind == kind
+	})
+}
+
+// pipes is a network of net.Pipe, for tests in fake time.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	mu    sync.Mutex
+	down  bool
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Close() error   { return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
+
+func (p *pipes) setDown(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	}
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// pipeRig makes a rig inside a synctest bubble. Its end must be called there.
+func pipeRig(t testing.TB) (r *rig, p *pipes, end func()) {
+	s := newServer(t)
+	p = &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	web := &http.Server{Handler: s}
+	transport := &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: 4}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = web.Serve(p) }()
+	r = rigOf(t, s, "http://server.test", &http.Client{Transport: transport})
+	return r, p, func() {
+		r.stop()
+		transport.CloseIdleConnections()
+		close(p.done)
+		_ = web.Close()
+		<-served
+	}
+}
+
+// testLog is a log and what was written to it.
+func testLog() (*slog.Logger, func() string) {
+	var b lockedBuffer
+	return slog.New(slog.NewTextHandler(&b, nil)), b.String
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// receive takes from a channel, but does not wait for ever.
+func receive[T any](t testing.TB, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing came")
+	}
+	return v
+}

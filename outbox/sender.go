@@ -1,0 +1,160 @@
+package outbox
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// sender makes requests of one destination and understands the answers. Safe for concurrent use.
+type sender struct {
+	dest   *Destination
+	origin *Origin
+	client *http.Client
+	codecs *codecs
+	posts  string // URL of the POSTs
+	health string // URL of the probe
+}
+
+func newSender(d *Destination, o *Origin, client *http.Client, c *codecs) *sender {
+	own := *client
+	own.CheckRedirect = sameServer
+	return &sender{
+		dest: d, origin: o, client: &own, codecs: c,
+		posts:  d.URL.JoinPath("api", "conversations").String(),
+		health: d.URL.JoinPath("healthz").String(),
+	}
+}
+
+// newClient is for drainers that were given none.
+func newClient(inFlight int) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: inFlight, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, DisableCompression: true,
+	}}
+}
+
+// sameServer follows only redirects that keep method, body and server: the key goes to nobody else, and net/http
+// strips only the headers it knows. A step up to https is the same server.
+func sameServer(req *http.Request, via []*http.Request) error {
+	from, to := via[0].URL, req.URL
+	kept := req.Response.StatusCode == http.StatusTemporaryRedirect || req.Response.StatusCode == http.StatusPermanentRedirect
+	same := normalHost(from) == normalHost(to) &&
+		(from.Scheme == to.Scheme || from.Scheme == "http" && to.Scheme == "https")
+	if !kept || len(via) > 5 || !same {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// timeout is how long an answer to so many uncompressed bytes may take.
+func timeout(raw int64) time.Duration {
+	return 30*time.Second + time.Duration(raw>>20)*time.Second
+}
+
+// send makes one POST. What it returns says all there is to do about it; it never returns an error.
+func (s *sender) send(ctx context.Context, r *request) reply {
+	key, err := s.dest.APIKey()
+	if err != nil {
+		return reply{
+			verdict: pause, kind: KindRefusedKey, summary: "read API key: " + err.Error(),
+			hint: "put a key that this server knows into the API key file",
+		}
+	}
+	p, err := r.payload(s.origin, s.codecs)
+	if err != nil {
+		return r.unsent(err)
+	}
+	limit := timeout(r.raw())
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	defer cancel()
+	body := p.open()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.posts, body)
+	if err != nil {
+		body.Close()
+		return r.unsent(err)
+	}
+	req.ContentLength = p.length
+	req.GetBody = func() (io.ReadCloser, error) { return p.open(), nil }
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", s.origin.UserAgent)
+	if key != "" {
+		req.Header.Set("X-API-Key", key)
+	}
+	if r.encoding != identity {
+		req.Header.Set("Content-Encoding", string(r.encoding))
+	}
+	// Tells net/http that a connection found closed may be replaced: a repeat changes nothing. Not sent when empty.
+	req.Header["X-Idempotency-Key"] = []string{}
+	resp, text, err := s.do(req)
+	if err != nil {
+		return r.unsent(err)
+	}
+	return understand(resp, text, r.entries(), r.encoding)
+}
+
+// do makes a request and reads the answer, within limits.
+func (s *sender) do(req *http.Request) (*http.Response, []byte, error) {
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, nil, cause(req.Context(), err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, answerKept))
+	if err != nil {
+		return nil, nil, cause(req.Context(), err)
+	}
+	// Best effort: a connection that cannot be drained is closed.
+	_, _ = io.CopyN(io.Discard, resp.Body, answerDrained)
+	return resp, text, nil
+}
+
+// cause finds the words in an error of net/http: without the URL, and with our own reason for giving up.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// unsent is the reply to a request that got no answer.
+func (r *request) unsent(err error) reply {
+	if d := r.damaged.Load(); d != nil {
+		return reply{verdict: broken, damage: d, summary: d.Error()}
+	}
+	out := reply{verdict: again, kind: KindUnreachable, summary: err.Error()}
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		out.hint = "the server's certificate is not trusted here: add its authority to the system's, or check server_url"
+	}
+	return out
+}
+
+// probe asks the server what it speaks, without a key and without entries.
+func (s *sender) probe(ctx context.Context) reply {
+	limit := timeout(0)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.health, nil)
+	if err != nil {
+		return reply{verdict: again, kind: KindUnreachable, summary: err.Error()}
+	}
+	req.Header.Set("User-Agent", s.origin.UserAgent)
+	resp, _, err := s.do(req)
+	if err != nil {
+		return reply{verdict: again, kind: KindUnreachable, summary: err.Error()}
+	}
+	return reply{verdict: taken, status: resp.StatusCode, announced: announcementOf(resp.Header)}
+}

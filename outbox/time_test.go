@@ -1,0 +1,234 @@
+package outbox
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// inBubble runs f with a rig over pipes in fake time.
+func inBubble(t *testing.T, f func(t *testing.T, r *rig, p *pipes)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r, p, end := pipeRig(t)
+		defer end()
+		f(t, r, p)
+	})
+}
+
+// TestOutage: a server that is away for a day. Nothing is lost, everything comes in order, and the attempts are few.
+func TestOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, p *pipes) {
+		log, text := testLog()
+		r.drainer.Log = log
+		p.setDown(true)
+		attempts := 0
+		r.key = func() (string, error) { attempts++; return r.server.key, nil }
+		r.start()
+		const hours, streams = 24, 5
+		start := time.Now()
+		lines := 0
+		for time.Since(start) < hours*time.Hour {
+			time.Sleep(17 * time.Minute)
+			for id := uint64(1); id <= streams; id++ {
+				r.add(conversation(id), rowsOf(lines, lines+3, 2)...)
+			}
+			lines += 3
+		}
+		if h := r.drainer.Health(); h.State != StateRetrying || h.Kind != KindUnreachable || time.Until(h.RetryAt) > time.Minute {
+			t.Errorf("health %+v", h)
+		}
+		// Half of 60 s on average; in the first minutes more often.
+		if mean := time.Since(start) / time.Duration(attempts); mean < 25*time.Second || mean > 35*time.Second {
+			t.Errorf("an attempt every %s", mean)
+		}
+		p.setDown(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := r.queue.waiting(); n != 0 {
+			t.Errorf("%d rows wait a minute after the server came back", n)
+		}
+		for id := 1; id <= streams; id++ {
+			r.holds(fmt.Sprintf("session-%d", id), numbers(0, int64(lines))...)
+		}
+		if got := text(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "delivered again after") {
+			t.Errorf("log, want two lines:\n%s", got)
+		}
+	})
+}
+
+// TestBackOffSpread: full jitter between 0 and an end that doubles from 1 s to 60 s, and it never ends.
+func TestBackOffSpread(t *testing.T) {
+	var most [12]time.Duration
+	for range 300 {
+		b := newBackOff(time.Minute)
+		for i := range most {
+			most[i] = max(most[i], b.NextBackOff())
+		}
+	}
+	want := time.Second
+	for i, got := range most {
+		if got > want+time.Millisecond || got < want*9/10 {
+			t.Errorf("wait %d: at most %s, want nearly %s", i, got, want)
+		}
+		want = min(2*want, time.Minute)
+	}
+}
+
+// TestRetryAfterHolds: nothing is sent before it, whoever asks for it.
+func TestRetryAfterHolds(t *testing.T) {
+	tests := []struct {
+		name   string
+		header []string
+		want   time.Duration
+	}{
+		{"seconds", []string{"Retry-After", "300"}, 5 * time.Minute},
+		{"date by the server's clock", []string{"Retry-After", "Sun, 06 Nov 1994 08:53:37 GMT", "Date", "Sun, 06 Nov 1994 08:49:37 GMT"}, 4 * time.Minute},
+		{"capped", []string{"Retry-After", "86400"}, 10 * time.Minute},
+	}
+	for _, code := range []int{429, 503, 401} {
+		for _, test := range tests {
+			t.Run(fmt.Sprintf("%d %s", code, test.name), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+					r.set(func(*seen) *canned { return status(code, test.header...) })
+					r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
+					r.start()
+					synctest.Wait()
+					r.set(nil)
+					start := time.Now()
+					for time.Since(start) < test.want-2*time.Second {
+						r.drainer.Wake()
+						r.drainer.Retry(true)
+						time.Sleep(time.Second)
+						if n := r.count(); n != 1 {
+							t.Fatalf("%d requests %s after the plea", n, time.Since(start))
+						}
+					}
+					if at := r.drainer.Health().RetryAt; at.Sub(start) != test.want {
+						t.Errorf("retry after %s, want %s", at.Sub(start), test.want)
+					}
+					time.Sleep(3 * time.Second)
+					synctest.Wait()
+					r.holds("session-1", numbers(0, 5)...)
+				})
+			})
+		}
+	}
+}
+
+// TestPauseProbes each minute, not more often, and goes on at once when it is told to.
+func TestPauseProbes(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		r.set(func(*seen) *canned { return status(401) })
+		for id := uint64(1); id <= 6; id++ {
+			r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
+		}
+		r.queue.learned = Learned{Took: true}
+		r.start()
+		synctest.Wait()
+		first := r.count()
+		for range 10 {
+			time.Sleep(time.Minute)
+			r.drainer.Wake() // rows arriving do not end a pause
+		}
+		synctest.Wait()
+		if n := r.count() - first; first > 4 || n != 10 {
+			t.Errorf("%d requests at first, %d in ten minutes", first, n)
+		}
+		r.set(nil)
+		r.drainer.Retry(true)
+		synctest.Wait()
+		if n := r.queue.waiting(); n != 0 {
+			t.Errorf("%d rows wait, though the key changed", n)
+		}
+	})
+}
+
+// TestNoAnswer: a server that says nothing is given up after its time, and asked again.
+func TestNoAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		log, words := testLog()
+		r.drainer.Log = log
+		r.set(func(q *seen) *canned {
+			if q.number == 1 {
+				<-q.gone
+				return &canned{cut: true}
+			}
+			return nil
+		})
+		text := strings.Repeat("x", 3<<20)
+		r.queue.add(conversation(1), batchOf(Objects, 0, entry(0, text)))
+		start := time.Now()
+		r.start()
+		time.Sleep(time.Minute)
+		r.holds("session-1", 0)
+		if got := words(); !strings.Contains(got, "no answer within 33s") {
+			t.Errorf("log:\n%s", got)
+		}
+		if took := r.drainer.Health().LastOKAt.Sub(start); took < 33*time.Second || took > 35*time.Second {
+			t.Errorf("taken after %s", took)
+		}
+	})
+}
+
+// TestOneProbeWhileFailing: however much waits, a failing server gets one request at a time.
+func TestOneProbeWhileFailing(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		r.queue.learned = Learned{Took: true}
+		at := 0
+		r.set(func(*seen) *canned {
+			r.mu.Lock()
+			busy := len(r.busy)
+			r.mu.Unlock()
+			if at++; at > 4 && busy > 1 {
+				t.Errorf("%d requests at once", busy)
+			}
+			time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
+			return status(503)
+		})
+		for id := uint64(1); id <= 20; id++ {
+			r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
+		}
+		r.start()
+		time.Sleep(10 * time.Minute)
+		r.set(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := r.queue.waiting(); n != 0 {
+			t.Errorf("%d rows wait", n)
+		}
+	})
+}
+
+// TestLimitGrows: a learned limit doubles after a day, until it limits nothing.
+func TestLimitGrows(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		took(r)
+		r.queue.learned.MaxRaw, r.queue.learned.MaxRawAt = 1<<20, time.Now().Unix()
+		r.start()
+		for day, want := range []int64{1 << 20, 2 << 20, 0, 0} {
+			r.add(conversation(1), rowsOf(day, day+1, 1)...)
+			time.Sleep(time.Minute)
+			if got := r.queue.remembered().MaxRaw; got != want || r.drainer.Health().MaxRequest != want {
+				t.Errorf("day %d: limit %d, want %d", day, got, want)
+			}
+			time.Sleep(24 * time.Hour)
+		}
+	})
+}
+
+// TestProbeBackOff: a server that stays unknown is asked ever less often, down to once a minute or so.
+func TestProbeBackOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		r.announce = false
+		r.queue.add(history(), rowsOf(0, 3, 3)...)
+		r.start()
+		time.Sleep(time.Hour)
+		if n := r.probes; n < 60 || n > 240 {
+			t.Errorf("%d probes in an hour", n)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// stuckStore stores nothing until it is let go, and says when somebody waits.
+type stuckStore struct {
+	server.Store
+	waiting chan struct{}
+	let     chan struct{}
+}
+
+func (s *stuckStore) Put(ctx context.Context, b *server.Batch) error {
+	s.waiting <- struct{}{}
+	select {
+	case <-s.let:
+		return s.Store.Put(ctx, b)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestGracefulStop stops a server with a request in work: that one is answered, and Run ends without error.
+func TestGracefulStop(t *testing.T) {
+	r := newRig(t)
+	stuck := &stuckStore{r.store, make(chan struct{}), make(chan struct{})}
+	s := server.New(stuck, server.NewKeys(r.store, slog.New(slog.DiscardHandler)))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Run(ctx, ln); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	wg.Go(func() {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+ln.Addr().String()+"/api/conversations",
+			strings.NewReader(bare))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		req.Header.Set("X-API-Key", r.key)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Errorf("request cut off: %v", err)
+			return
+		}
+		defer res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Errorf("status %d", res.StatusCode)
+		}
+	})
+	<-stuck.waiting
+	stop()
+	close(stuck.let)
+	wg.Wait()
+}
+
+// TestCutBody breaks off in the middle of a body: 408, which clients repeat, never 400, which they bury.
+func TestCutBody(t *testing.T) {
+	r := newRig(t)
+	conn, err := net.Dial("tcp", r.http.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /api/conversations HTTP/1.1\r\nHost: x\r\nX-API-Key: "+r.key+
+		"\r\nContent-Length: 1000\r\n\r\n"+bare[:50])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
+// TestPutIsAbandoned: a client that goes while its lines wait for the disk leaves nothing half done.
+func TestPutIsAbandoned(t *testing.T) {
+	r := newRig(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := &server.Batch{Head: server.Head{SessionID: "gone"}, Lines: []server.Line{{Raw: []byte("{}")}}, Received: time.Now()}
+	err := r.store.Put(ctx, b) // either is right; the store must say which
+	a := r.get("/api/sessions/gone")
+	if (err == nil) != (a.status == 200) {
+		t.Errorf("put said %v, then the session is %d", err, a.status)
+	}
+}

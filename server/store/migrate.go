@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// ErrNewer is for a database whose schema is from a newer version of this program.
+var ErrNewer = errors.New("written by a newer ccship-server; upgrade this one")
+
+// migrate brings the schema up to date. Two processes may do so at once (serve and key create on a fresh path): the
+// one that comes second fails on what the first has made, and finds it done when it looks again.
+func migrate(ctx context.Context, db *sql.DB) error {
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	var failed error
+	for range 3 {
+		have, want, err := p.GetVersions(ctx)
+		if err == nil && have > want {
+			return fmt.Errorf("schema %d, this program knows %d: %w", have, want, ErrNewer)
+		}
+		if err == nil && have == want {
+			return nil
+		}
+		if _, failed = p.Up(ctx); failed == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("migrate schema: %w", failed)
+}
+
+// Version is the schema's version.
+func (s *SQLite) Version(ctx context.Context) (int64, error) {
+	conn, err := s.read.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	var v int64
+	err = conn.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return v, nil
+}

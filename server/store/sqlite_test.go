@@ -1,0 +1,156 @@
+package store_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+func openAt(t *testing.T, path string) *store.SQLite {
+	t.Helper()
+	s, err := store.Open(t.Context(), "sqlite:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // closed before by some
+	return s
+}
+
+func TestSQLite(t *testing.T) {
+	paths := map[full]string{}
+	suite{
+		open: func(t *testing.T) full {
+			path := filepath.Join(t.TempDir(), "odd ?name#%41", "server.db")
+			s := openAt(t, path)
+			paths[s] = path
+			if _, err := os.Stat(path); err != nil {
+				t.Errorf("the database is not where it should be: %v", err)
+			}
+			return s
+		},
+		reopen: func(t *testing.T, s full) full {
+			if err := s.(*store.SQLite).Close(); err != nil {
+				t.Fatal(err)
+			}
+			return openAt(t, paths[s])
+		},
+	}.run(t)
+}
+
+func TestModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no modes there")
+	}
+	path := filepath.Join(t.TempDir(), "new", "server.db")
+	s := openAt(t, path)
+	put(t, s, batch("s", object(0, "x")))
+	for p, want := range map[string]os.FileMode{filepath.Dir(path): 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600} {
+		info, err := os.Stat(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", p, got, want)
+		}
+	}
+}
+
+func TestBadURLs(t *testing.T) {
+	for _, url := range []string{"", "sqlite", "sqlite:", "sqlite://", "postgres://x", "/var/lib/x.db"} {
+		if _, err := store.Open(t.Context(), url); !errors.Is(err, store.ErrBadURL) {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+	dir := t.TempDir()
+	if _, err := store.Open(t.Context(), "sqlite:"+dir); err == nil {
+		t.Error("a directory was opened")
+	}
+	junk := filepath.Join(dir, "junk")
+	if err := os.WriteFile(junk, []byte("this is no database, but it is long enough to look at"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), "sqlite:"+junk); err == nil {
+		t.Error("a text file was opened")
+	}
+}
+
+// TestNewerSchema: a database from the future is left alone.
+func TestNewerSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	if err := openAt(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), "sqlite:"+path); !errors.Is(err, store.ErrNewer) {
+		t.Errorf("opened: %v", err)
+	}
+}
+
+// TestOpenAtOnce is serve and key create on a fresh path.
+func TestOpenAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			s, err := store.Open(t.Context(), "sqlite:"+path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestPoisonBatch: one that the schema refuses does not take others of its group with it.
+func TestPoisonBatch(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
+	db, err := sql.Open("sqlite", s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_, err = db.Exec(`CREATE TRIGGER poison BEFORE INSERT ON lines WHEN NEW.raw = x'62' BEGIN SELECT RAISE(FAIL, 'poison'); END`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 30 {
+		wg.Go(func() {
+			session, raw := "good", "g"
+			if i%3 == 0 {
+				session, raw = "bad", "b"
+			}
+			err := s.Put(t.Context(), batch(session, object(int64(i), raw)))
+			if (err != nil) != (raw == "b") {
+				t.Errorf("batch %d (%s): %v", i, session, err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := dump(t, openSession(t, s, "good"), 0); len(got) != 20 {
+		t.Errorf("%d lines of 20", len(got))
+	}
+	if _, err := s.Open(t.Context(), server.Ref{SessionID: "bad"}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a refused batch left its session: %v", err)
+	}
+}

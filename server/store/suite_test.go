@@ -1,0 +1,250 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// full is what every store must do: the server's side and the keys' management.
+type full interface {
+	server.Store
+	AddKey(ctx context.Context, name string, hash [32]byte, at time.Time) error
+	Keys(ctx context.Context) ([]server.Key, error)
+	RevokeKey(ctx context.Context, name string, at time.Time) error
+}
+
+// suite is the contract. open gives an empty store; reopen closes it and opens it again.
+type suite struct {
+	open   func(t *testing.T) full
+	reopen func(t *testing.T, s full) full
+}
+
+func (s suite) run(t *testing.T) {
+	for name, test := range map[string]func(*testing.T){
+		"Lines": s.lines, "Replace": s.replace, "Generation": s.generation, "Snapshot": s.snapshot,
+		"Concurrent": s.concurrent, "Reopen": s.reopens, "Keys": s.keys, "KeepsFacts": s.keepsFacts,
+	} {
+		t.Run(name, test)
+	}
+}
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func batch(session string, lines ...server.Line) *server.Batch {
+	b := &server.Batch{Head: server.Head{SessionID: session, Machine: "m", Epoch: "e", EOFNewline: true}, Lines: lines, Received: start}
+	for _, l := range lines {
+		b.Head.EndLine = max(b.Head.EndLine, l.Index+1)
+	}
+	return b
+}
+
+func object(i int64, raw string) server.Line { return server.Line{Index: i, Raw: []byte(raw)} }
+
+func put(t *testing.T, s full, b *server.Batch) {
+	t.Helper()
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openSession(t *testing.T, s full, session string) server.Snapshot {
+	t.Helper()
+	snap, err := s.Open(t.Context(), server.Ref{SessionID: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := snap.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return snap
+}
+
+// dump is all lines of a generation as "index:kind:raw".
+func dump(t *testing.T, snap server.Snapshot, generation int64) (out []string) {
+	t.Helper()
+	err := snap.Lines(t.Context(), server.Span{Generation: generation, From: 0, To: 1 << 40}, func(l server.Line) error {
+		out = append(out, fmt.Sprintf("%d:%s:%s", l.Index, l.Kind, l.Raw))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (s suite) lines(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("s", object(3, "three\x00\xff\r"), server.Line{Index: 1, Kind: server.Opaque},
+		server.Line{Index: 2, Kind: server.Oversize, Raw: []byte("note")}, object(1<<40-1, "far")))
+	snap := openSession(t, st, "s")
+	want := []string{"1:opaque:", "2:oversize:note", "3:object:three\x00\xff\r", fmt.Sprintf("%d:object:far", 1<<40-1)}
+	if got := dump(t, snap, 0); !slices.Equal(got, want) {
+		t.Errorf("lines %q", got)
+	}
+	if got := dump(t, snap, 1); got != nil {
+		t.Errorf("another generation has %q", got)
+	}
+	for span, want := range map[server.Span][2]int64{{From: 1, To: 4}: {2, 1}, {From: 2, To: 3}: {0, 1}, {From: 4, To: 9}: {0, 0}} {
+		n, oversize, err := snap.Count(t.Context(), span)
+		if err != nil || [2]int64{n, oversize} != want {
+			t.Errorf("count %v: %d, %d, %v", span, n, oversize, err)
+		}
+	}
+	stop := errors.New("stop")
+	err := snap.Lines(t.Context(), server.Span{To: 9}, func(server.Line) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Errorf("yield's error became %v", err)
+	}
+	if _, err := st.Open(t.Context(), server.Ref{SessionID: "other"}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("unknown session: %v", err)
+	}
+}
+
+func (s suite) replace(t *testing.T) {
+	st := s.open(t)
+	for _, raw := range []string{"aa", "aa", "b", "b"} {
+		put(t, st, batch("s", object(0, raw)))
+	}
+	put(t, st, batch("s", object(1, "x"), object(1, "yyy"))) // twice in one request: the later one
+	snap := openSession(t, st, "s")
+	if got := dump(t, snap, 0); !slices.Equal(got, []string{"0:object:b", "1:object:yyy"}) {
+		t.Errorf("lines %q", got)
+	}
+	if got := snap.Session().Bytes; got != 2+4 {
+		t.Errorf("%d bytes counted, want 6", got)
+	}
+}
+
+func (s suite) generation(t *testing.T) {
+	st := s.open(t)
+	step := func(g, rewound, endLine, endOffset int64, newline bool) {
+		b := batch("s")
+		b.Head.Generation, b.Head.RewoundTo = g, rewound
+		b.Head.EndLine, b.Head.EndOffset, b.Head.EOFNewline = endLine, endOffset, newline
+		put(t, st, b)
+	}
+	step(2, 5, 7, 70, true)
+	step(0, 0, 9, 90, false)
+	step(0, 0, 4, 40, true)  // an older request again
+	step(0, 0, 9, 91, true)  // the newline came
+	step(0, 0, 9, 90, false) // an older request again
+	snap := openSession(t, st, "s")
+	var got []string
+	for _, g := range snap.Generations() {
+		got = append(got, fmt.Sprintf("%d from %d to %d at %d %v", g.Number, g.RewoundTo, g.EndLine, g.EndOffset, g.EOFNewline))
+	}
+	if want := []string{"0 from 0 to 9 at 91 true", "2 from 5 to 7 at 70 true"}; !slices.Equal(got, want) {
+		t.Errorf("generations %q", got)
+	}
+	if x := snap.Session(); x.Generation != 2 || x.Lines != 7 || x.Bytes != 70 {
+		t.Errorf("session %+v", x)
+	}
+}
+
+// snapshot: what is stored after Open does not show.
+func (s suite) snapshot(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("s", object(0, "old")))
+	snap := openSession(t, st, "s")
+	put(t, st, batch("s", object(0, "new"), object(1, "more")))
+	if got := dump(t, snap, 0); !slices.Equal(got, []string{"0:object:old"}) {
+		t.Errorf("an open snapshot shows %q", got)
+	}
+	if got := dump(t, openSession(t, st, "s"), 0); len(got) != 2 {
+		t.Errorf("a new snapshot shows %q", got)
+	}
+}
+
+// concurrent: many writers of many streams, all repeating; each ends whole.
+func (s suite) concurrent(t *testing.T) {
+	st := s.open(t)
+	var wg sync.WaitGroup
+	for w := range 16 {
+		wg.Go(func() {
+			for i := range int64(20) {
+				if err := st.Put(t.Context(), batch(fmt.Sprint("s", w%4), object(i, fmt.Sprint("line ", i)))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for w := range 4 {
+		if got := dump(t, openSession(t, st, fmt.Sprint("s", w)), 0); len(got) != 20 {
+			t.Errorf("stream %d has %d lines", w, len(got))
+		}
+	}
+}
+
+func (s suite) reopens(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("s", object(0, "kept")))
+	st = s.reopen(t, st)
+	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, []string{"0:object:kept"}) {
+		t.Errorf("after opening again: %q", got)
+	}
+}
+
+func (s suite) keys(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	_, hash := server.NewKey()
+	_, other := server.NewKey()
+	if err := st.AddKey(ctx, "laptop", hash, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.AddKey(ctx, "laptop", other, start); !errors.Is(err, server.ErrExists) {
+		t.Errorf("a second laptop: %v", err)
+	}
+	k, err := st.FindKey(ctx, hash)
+	if err != nil || k.Name != "laptop" || !k.Created.Equal(start) || !k.Used.IsZero() || !k.Revoked.IsZero() {
+		t.Errorf("%+v, %v", k, err)
+	}
+	if _, err := st.FindKey(ctx, other); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("unknown key: %v", err)
+	}
+	if err := st.TouchKey(ctx, k.ID, start.Add(time.Hour)); err != nil {
+		t.Error(err)
+	}
+	for _, at := range []time.Time{start.Add(2 * time.Hour), start.Add(3 * time.Hour)} {
+		if err := st.RevokeKey(ctx, "laptop", at); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := st.RevokeKey(ctx, "desktop", start); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("revoke unknown: %v", err)
+	}
+	list, err := st.Keys(ctx)
+	if err != nil || len(list) != 1 || !list[0].Used.Equal(start.Add(time.Hour)) || !list[0].Revoked.Equal(start.Add(2*time.Hour)) {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// keepsFacts: what a request leaves empty stays as an earlier one said; what it names is news.
+func (s suite) keepsFacts(t *testing.T) {
+	st := s.open(t)
+	b := batch("s", object(0, "x"))
+	b.Head.Cwd, b.Head.Path, b.Head.Parent, b.Head.ProjectHash, b.Head.Host = "/w", "p/s", "up", "ph", "old"
+	put(t, st, b)
+	b = batch("s", object(1, "x"))
+	b.Head.Host, b.Received = "new", start.Add(time.Minute)
+	put(t, st, b)
+	list, err := st.Sessions(t.Context(), server.Page{Limit: 5})
+	if err != nil || len(list.List) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	x := list.List[0]
+	got := strings.Join([]string{x.Cwd, x.Path, x.Parent, x.ProjectHash, x.Host}, " ")
+	if got != "/w p/s up ph new" || !x.First.Equal(start) || !x.Last.Equal(start.Add(time.Minute)) {
+		t.Errorf("%+v", x)
+	}
+}

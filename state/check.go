@@ -1,0 +1,269 @@
+package state
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+)
+
+// bbolt walks all pages of a file when it opens it, through the memory map and in a goroutine of its own: a damaged
+// page ends the process, and nothing can be done about it from outside. So the pages are walked here first, by plain
+// reads, and only a file that holds together is given to bbolt. What is inside the values has checksums (codec.go).
+
+// The layout of bbolt's pages, version 2 of its format.
+const (
+	pageHeader  = 16 // id u64, flags u16, count u16, overflow u32
+	element     = 16 // branch: pos u32, ksize u32, page u64; leaf: flags u32, pos u32, ksize u32, vsize u32
+	metaSize    = 64
+	bucketSize  = 16 // root page u64, sequence u64; root 0: the page follows inside the value
+	flagBranch  = 0x01
+	flagLeaf    = 0x02
+	flagBucket  = 0x01 // of a leaf element
+	boltMagic   = 0xED0CDAED
+	boltVersion = 2
+	noFreelist  = ^uint64(0)
+	maxDepth    = 64
+)
+
+// checker walks one file.
+type checker struct {
+	f        *os.File
+	pageSize int64
+	pages    uint64   // below this number a page may be used
+	seen     []uint64 // bit set
+	bufs     [][]byte // one page by depth: the keys of a page are needed until all below it is checked
+}
+
+// metaPage is a root of the file.
+type metaPage struct{ pageSize, root, freelist, pages, txid uint64 }
+
+// checkFile reads the structure of a bbolt file; ErrCorrupt says that it does not hold together.
+func checkFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	m, err := newestMeta(f)
+	if err != nil {
+		return err
+	}
+	c := &checker{f: f, pageSize: int64(m.pageSize), pages: m.pages}
+	if info.Size() < 2*c.pageSize || uint64(info.Size()/c.pageSize) < m.pages {
+		return fmt.Errorf("%w: %d pages of %d bytes do not fit its %d bytes", ErrCorrupt, m.pages, m.pageSize, info.Size())
+	}
+	if m.freelist != noFreelist {
+		return fmt.Errorf("%w: it was not written by ccship", ErrCorrupt)
+	}
+	c.seen = make([]uint64, m.pages/64+1)
+	c.seen[0] = 3 // the metas
+	return c.walk(m.root, nil, nil, 0)
+}
+
+// newestMeta answers the root that bbolt will use: the valid one with the highest transaction.
+func newestMeta(f *os.File) (newest metaPage, err error) {
+	found := false
+	// The second one lies a page further; its size is in either.
+	for _, at := range append([]int64{0}, pageSizes()...) {
+		var b [pageHeader + metaSize]byte
+		if _, err := f.ReadAt(b[:], at); err != nil {
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			return metaPage{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		m, ok := parseMeta(b[pageHeader:])
+		if !ok || at != 0 && at != int64(m.pageSize) {
+			continue
+		}
+		if !found || m.txid > newest.txid {
+			newest, found = m, true
+		}
+	}
+	if !found {
+		return metaPage{}, fmt.Errorf("%w: no root is whole", ErrCorrupt)
+	}
+	return newest, nil
+}
+
+func pageSizes() (sizes []int64) {
+	for s := int64(1 << 10); s <= 64<<10; s *= 2 {
+		sizes = append(sizes, s)
+	}
+	return sizes
+}
+
+func parseMeta(b []byte) (m metaPage, ok bool) {
+	n := binary.NativeEndian
+	h := fnv.New64a()
+	h.Write(b[:metaSize-8])
+	if n.Uint32(b) != boltMagic || n.Uint32(b[4:]) != boltVersion || n.Uint64(b[metaSize-8:]) != h.Sum64() {
+		return m, false
+	}
+	m = metaPage{pageSize: uint64(n.Uint32(b[8:])), root: n.Uint64(b[16:]), freelist: n.Uint64(b[32:]), pages: n.Uint64(b[40:]), txid: n.Uint64(b[48:])}
+	return m, m.pageSize >= 1<<10 && m.pageSize <= 64<<10 && m.pageSize&(m.pageSize-1) == 0 && m.pages < 1<<40
+}
+
+// walk checks a page and all below it. Their keys lie in [low, high); nil does not bound.
+func (c *checker) walk(id uint64, low, high []byte, depth int) error {
+	if depth > maxDepth {
+		return c.bad(id, "the tree is too deep")
+	}
+	if id < 2 || id >= c.pages {
+		return c.bad(id, "it lies outside the file")
+	}
+	for len(c.bufs) <= depth {
+		c.bufs = append(c.bufs, make([]byte, c.pageSize))
+	}
+	page, at := c.bufs[depth], int64(id)*c.pageSize
+	if _, err := c.f.ReadAt(page, at); err != nil {
+		return fmt.Errorf("%w: read page %d: %w", ErrCorrupt, id, err)
+	}
+	n := binary.NativeEndian
+	if n.Uint64(page) != id {
+		return c.bad(id, "it has another number")
+	}
+	overflow := uint64(n.Uint32(page[12:]))
+	if overflow >= c.pages-id {
+		return c.bad(id, "it ends outside the file")
+	}
+	for i := id; i <= id+overflow; i++ {
+		if c.seen[i/64]&(1<<(i%64)) != 0 {
+			return c.bad(i, "it is used twice")
+		}
+		c.seen[i/64] |= 1 << (i % 64)
+	}
+	p := node{id: id, at: at, size: int64(overflow+1) * c.pageSize, front: page, depth: depth}
+	return c.walkNode(p, low, high)
+}
+
+// node is a page of the tree, or a bucket's page inside a value.
+type node struct {
+	id    uint64
+	at    int64 // in the file
+	size  int64
+	front []byte // its first bytes
+	depth int
+}
+
+func (p *node) flags() uint16 { return binary.NativeEndian.Uint16(p.front[8:]) }
+func (p *node) count() int    { return int(binary.NativeEndian.Uint16(p.front[10:])) }
+
+// walkNode checks the elements of a page.
+func (c *checker) walkNode(p node, low, high []byte) error {
+	if f := p.flags(); f != flagBranch && f != flagLeaf {
+		return c.bad(p.id, "its kind is unknown")
+	}
+	if pageHeader+int64(p.count())*element > p.size {
+		return c.bad(p.id, "it has too many elements")
+	}
+	if p.flags() == flagBranch && p.count() == 0 {
+		return c.bad(p.id, "it branches to nothing")
+	}
+	table, err := c.read(p, pageHeader, int64(p.count())*element)
+	if err != nil {
+		return err
+	}
+	keys, err := c.keys(p, table)
+	if err != nil {
+		return err
+	}
+	for i, k := range keys {
+		if i > 0 && bytes.Compare(keys[i-1], k) >= 0 || low != nil && bytes.Compare(k, low) < 0 || high != nil && bytes.Compare(k, high) >= 0 {
+			return c.bad(p.id, "its keys are out of order")
+		}
+		e := table[i*element:]
+		if p.flags() == flagLeaf {
+			if err := c.walkBucket(p, e, int64(i)*element); err != nil {
+				return err
+			}
+			continue
+		}
+		end := high
+		if i+1 < len(keys) {
+			end = keys[i+1]
+		}
+		if err := c.walk(binary.NativeEndian.Uint64(e[8:]), k, end, p.depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keys reads the keys of all elements, and checks that keys and values lie inside the page.
+func (c *checker) keys(p node, table []byte) (keys [][]byte, err error) {
+	keys = make([][]byte, p.count())
+	for i := range keys {
+		pos, ksize, vsize := elementSizes(p.flags(), table[i*element:])
+		start := pageHeader + int64(i)*element + pos
+		if start < pageHeader+int64(len(table)) || start+ksize+vsize > p.size || ksize > 1<<10 {
+			return nil, c.bad(p.id, "an element lies outside it")
+		}
+		if keys[i], err = c.read(p, start, ksize); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+func elementSizes(flags uint16, e []byte) (pos, ksize, vsize int64) {
+	n := binary.NativeEndian
+	if flags == flagBranch {
+		return int64(n.Uint32(e)), int64(n.Uint32(e[4:])), 0
+	}
+	return int64(n.Uint32(e[4:])), int64(n.Uint32(e[8:])), int64(n.Uint32(e[12:]))
+}
+
+// walkBucket goes on into an element of a leaf, which begins at a place in its table, if it is a bucket.
+func (c *checker) walkBucket(p node, e []byte, place int64) error {
+	n := binary.NativeEndian
+	if flags := n.Uint32(e); flags != flagBucket {
+		if flags != 0 {
+			return c.bad(p.id, "the kind of an element is unknown")
+		}
+		return nil
+	}
+	pos, ksize, vsize := elementSizes(flagLeaf, e)
+	value, err := c.read(p, pageHeader+place+pos+ksize, vsize)
+	if err != nil {
+		return err
+	}
+	if vsize < bucketSize {
+		return c.bad(p.id, "a bucket is too small")
+	}
+	if root := n.Uint64(value); root != 0 {
+		return c.walk(root, nil, nil, p.depth+1)
+	}
+	if vsize < bucketSize+pageHeader {
+		return c.bad(p.id, "a bucket is too small")
+	}
+	inner := node{id: p.id, size: vsize - bucketSize, front: value[bucketSize:], depth: p.depth + 1}
+	if inner.flags() != flagLeaf || inner.depth > maxDepth {
+		return c.bad(p.id, "a bucket inside it is no leaf")
+	}
+	return c.walkNode(inner, nil, nil)
+}
+
+// read answers bytes of a page: those in front as they are, others as a copy.
+func (c *checker) read(p node, at, size int64) ([]byte, error) {
+	if at+size <= int64(len(p.front)) {
+		return p.front[at : at+size], nil
+	}
+	b := make([]byte, size)
+	if _, err := c.f.ReadAt(b, p.at+at); err != nil {
+		return nil, fmt.Errorf("%w: read page %d: %w", ErrCorrupt, p.id, err)
+	}
+	return b, nil
+}
+
+func (c *checker) bad(page uint64, what string) error {
+	return fmt.Errorf("%w: page %d: %s", ErrCorrupt, page, what)
+}

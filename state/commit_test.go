@@ -1,0 +1,187 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/tail"
+)
+
+func TestStepSurvivesReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := open(t, Options{Path: path})
+	s := advance(1, 0, 3, 100)
+	s.Tracked.File.Kind, s.Tracked.File.Copy = tail.Agent, 2
+	s.Tracked.Provisional = tail.Provisional{Length: 5, Hash: 1 << 63}
+	s.Tracked.Verified = tail.Stat{Device: 1 << 63, Inode: 2, Size: 3, ModTime: -4, ChangeTime: 5}
+	s.Tracked.Gone, s.Tracked.Listings = 6, 7
+	s.Tracked.Cursor = tail.Cursor{Offset: 30, Line: 3, Generation: 1<<32 - 1, Anchor: 1<<64 - 1, Mark: 30, Segment: 9}
+	s.Facts.Stream.Parent, s.Facts.Stream.MaxEntries, s.Facts.Stream.Extended = "main", 5, true
+	s.Facts.RewoundTo, s.Facts.Excluded = 2, 4
+	s.Batches[0].Edges = []outbox.Edge{{Line: 1, Before: []byte("  "), After: nil}, {Line: 2, After: []byte("\r")}}
+	s.Batches[0].NoNewline, s.Batches[0].Kind, s.Batches[0].RewoundTo = true, outbox.Opaque, 2
+	commit(t, db, s)
+	epoch := db.Epoch()
+	closeNow(t, db)
+
+	db = open(t, Options{Path: path})
+	if db.Epoch() != epoch || len(epoch) != 32 {
+		t.Errorf("epoch %q, was %q", db.Epoch(), epoch)
+	}
+	got, err := db.Reload(t.Context(), 1)
+	if err != nil || got != s.Tracked {
+		t.Errorf("reload: %v %s", err, cmp.Diff(s.Tracked, got))
+	}
+	all, err := db.Load(t.Context())
+	if err != nil || len(all) != 1 || all[0] != s.Tracked {
+		t.Errorf("load: %v %v", all, err)
+	}
+	facts, err := db.LoadFacts(t.Context())
+	if err != nil || facts[1] != s.Facts {
+		t.Errorf("facts: %v %s", err, cmp.Diff(s.Facts, facts[1]))
+	}
+	if f, ok, err := db.Facts(t.Context(), 1); f != s.Facts || !ok || err != nil {
+		t.Errorf("facts of one: %v %v %v", f, ok, err)
+	}
+	if diff := cmp.Diff(outbox.Parcel{Stream: s.Facts.Stream, Batches: s.Batches}, peek(t, db, 1, 0, outbox.Limits{})); diff != "" {
+		t.Error(diff)
+	}
+	if marks, err := db.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, s.Marks) {
+		t.Errorf("marks %v %v", marks, err)
+	}
+}
+
+func TestStaleStepIsLeftOut(t *testing.T) {
+	db := open(t, Options{})
+	commit(t, db, advance(1, 0, 3, 10))
+	before := dump(t, db)
+	errs, err := db.Commit(t.Context(), []Step{advance(1, 0, 5, 10), advance(2, 4, 5, 10)})
+	if err != nil || !errors.Is(errs[0], tail.ErrStale) || !errors.Is(errs[1], tail.ErrStale) {
+		t.Fatalf("%v %v", errs, err)
+	}
+	if diff := cmp.Diff(before, dump(t, db)); diff != "" {
+		t.Errorf("stale steps wrote:\n%s", diff)
+	}
+	errs, err = db.Commit(t.Context(), []Step{advance(1, 0, 5, 10), advance(1, 3, 4, 10), advance(1, 4, 6, 10), advance(2, 0, 1, 10)})
+	if err != nil || !errors.Is(errs[0], tail.ErrStale) || errs[1] != nil || errs[2] != nil || errs[3] != nil {
+		t.Fatalf("%v %v", errs, err)
+	}
+	if got, _ := db.Reload(t.Context(), 1); got.Cursor != cursorAt(6, 0) {
+		t.Errorf("cursor %+v", got.Cursor)
+	}
+	if _, err := db.Reload(t.Context(), 9); !errors.Is(err, ErrUnknownFile) {
+		t.Errorf("unknown file: %v", err)
+	}
+}
+
+func TestRewindCutsMarks(t *testing.T) {
+	db := open(t, Options{})
+	commit(t, db, advance(1, 0, 3, 10), advance(1, 3, 6, 10), advance(1, 6, 9, 10), advance(2, 0, 9, 10))
+	s := Step{Prev: cursorAt(9, 0), From: cursorAt(3, 1), Tracked: tracked(1, cursorAt(4, 1)), Facts: factsFor(1, server),
+		Marks: []tail.Mark{{Offset: 40, Line: 4, Hash: 99}}}
+	commit(t, db, s)
+	marks, err := db.Marks(t.Context(), 1)
+	want := []tail.Mark{{Offset: 30, Line: 3, Hash: 3}, {Offset: 40, Line: 4, Hash: 99}}
+	if err != nil || !cmp.Equal(marks, want) {
+		t.Errorf("marks %v %v", marks, err)
+	}
+	if marks, _ := db.Marks(t.Context(), 2); len(marks) != 1 {
+		t.Errorf("another file's marks: %v", marks)
+	}
+}
+
+// A settlement counts at the file while the relay holds older facts; a start from line 0 begins the count anew.
+func TestStepKeepsWhatSettlementsCounted(t *testing.T) {
+	db := open(t, Options{})
+	seqs := commit(t, db, advance(1, 0, 3, 10))
+	s := outbox.Settlement{Dest: server, Stream: 1, Seqs: seqs, Withheld: 3, Plain: true}
+	for range 2 { // the second time counts nothing
+		if err := db.Settle(t.Context(), []outbox.Settlement{s}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(t, db, advance(1, 3, 4, 10))
+	if f, _, _ := db.Facts(t.Context(), 1); f.Withheld != 3 || !f.Plain || db.Usage().Withheld != 3 {
+		t.Errorf("after a step: %+v, %d in all", f, db.Usage().Withheld)
+	}
+	commit(t, db, Step{Prev: cursorAt(4, 0), From: tail.Cursor{Generation: 1}, Tracked: tracked(1, tail.Cursor{Generation: 1}), Facts: factsFor(1, server)})
+	if f, _, _ := db.Facts(t.Context(), 1); f.Withheld != 0 || f.Plain || db.Usage().Withheld != 0 {
+		t.Errorf("after a start from line 0: %+v, %d in all", f, db.Usage().Withheld)
+	}
+}
+
+func TestUpdateNeverMovesACursor(t *testing.T) {
+	db := open(t, Options{})
+	commit(t, db, advance(1, 0, 3, 10))
+	moved := tracked(1, cursorAt(99, 0))
+	moved.File.Path, moved.Gone, moved.Provisional.Length = "/r/q/s1.jsonl", 77, 4
+	fresh, strange := tracked(2, tail.Cursor{}), tracked(3, cursorAt(1, 0))
+	if err := db.Update(t.Context(), []tail.Tracked{moved, fresh, strange}); err != nil {
+		t.Fatal(err)
+	}
+	want := moved
+	want.Cursor, want.Provisional = cursorAt(3, 0), tail.Provisional{}
+	if got, _ := db.Reload(t.Context(), 1); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+	if f, _, _ := db.Facts(t.Context(), 1); f != factsFor(1, server) {
+		t.Errorf("facts changed: %+v", f)
+	}
+	if got, err := db.Reload(t.Context(), 2); err != nil || got != fresh {
+		t.Errorf("new file: %+v %v", got, err)
+	}
+	if _, err := db.Reload(t.Context(), 3); !errors.Is(err, ErrUnknownFile) {
+		t.Errorf("a cursor without a step was taken: %v", err)
+	}
+	commit(t, db, advance(2, 0, 1, 10))
+}
+
+func TestForgetKeepsWhatWaits(t *testing.T) {
+	db := open(t, Options{})
+	seqs := commit(t, db, advance(1, 0, 3, 10), advance(2, 0, 3, 10), advance(3, 0, 3, 10))
+	dead := outbox.DeadLetter{Batch: batch(0, 1, 0, 10), Line: 0, Status: 400}
+	dead.Batch.Seq = seqs[1]
+	if err := db.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: seqs[1:2], Dead: []outbox.DeadLetter{dead}}}); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, db, 3, seqs[2])
+	if err := db.Forget(t.Context(), []tail.FileID{1, 2, 3, 4}); err != nil {
+		t.Fatal(err)
+	}
+	for id, known := range map[tail.FileID]bool{1: true, 2: true, 3: false} {
+		_, err := db.Reload(t.Context(), id)
+		marks, _ := db.Marks(t.Context(), id)
+		if (err == nil) != known || (len(marks) > 0) != known {
+			t.Errorf("file %d: %v, %d marks", id, err, len(marks))
+		}
+	}
+	settle(t, db, 1, seqs[0])
+	if n, err := db.DropDead(t.Context(), []DeadKey{{Seq: seqs[1], Line: 0}}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if err := db.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := db.Load(context.Background()); len(all) != 0 {
+		t.Errorf("left: %v", all)
+	}
+}
+
+func TestNothingIsQueuedWithoutDestination(t *testing.T) {
+	db := open(t, Options{})
+	s := advance(1, 0, 3, 10)
+	s.Facts.Dest = ""
+	if _, err := db.Commit(t.Context(), []Step{s}); err == nil {
+		t.Error("lines without a destination were taken")
+	}
+	s.Batches = nil
+	commit(t, db, s)
+	if f, ok, _ := db.Facts(t.Context(), 1); !ok || f.Dest != "" {
+		t.Errorf("facts %+v", f)
+	}
+}

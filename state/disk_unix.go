@@ -1,0 +1,35 @@
+//go:build unix
+
+package state
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mmapSize is how much of the file is mapped from the start: address space only.
+const mmapSize = initialMmap
+
+// freeDisk answers the bytes that may still be written to the disk of a folder, and the size of the disk.
+func freeDisk(dir string) (free, total uint64, err error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, 0, fmt.Errorf("ask for free disk space: %w", err)
+	}
+	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
+}
+
+// syncDir makes the names in a folder last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	if err := d.Sync(); err != nil {
+		_ = d.Close()
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	return d.Close()
+}

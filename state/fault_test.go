@@ -1,0 +1,185 @@
+package state
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/tail"
+)
+
+// Every named step of every write is made to fail, on its first and its second call: nothing may have happened, on
+// disk or in memory, and the same write must pass afterwards.
+func TestEveryStepFailsWhole(t *testing.T) {
+	ctx := t.Context()
+	var seqs []uint64
+	rewind := Step{Prev: cursorAt(6, 0), From: cursorAt(3, 1), Tracked: tracked(1, cursorAt(5, 1)), Facts: factsFor(1, server),
+		Marks:   []tail.Mark{{Offset: 40, Line: 4, Hash: 4}, {Offset: 50, Line: 5, Hash: 5}},
+		Batches: []outbox.Batch{batch(3, 4, 1, 9000), batch(4, 5, 1, 10)}}
+	elsewhere := advance(4, 0, 2, 10)
+	elsewhere.Facts.Dest = "https://two.example/"
+	letter := outbox.DeadLetter{Batch: batch(0, 1, 0, 10), Status: 400}
+	tests := []struct {
+		name  string
+		steps []string
+		do    func(db *DB) error
+	}{
+		{"commit", []string{"check", "cut marks", "put marks", "put file", "put batch", "put destination", "commit"}, func(db *DB) error {
+			_, err := db.Commit(ctx, []Step{rewind, advance(3, 0, 2, 10), elsewhere})
+			return err
+		}},
+		{"settle", []string{"delete row", "put dead", "put facts", "commit"}, func(db *DB) error {
+			l := letter
+			l.Batch.Seq = seqs[0]
+			return db.Settle(ctx, []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[:2], Withheld: 3, Plain: true, Dead: []outbox.DeadLetter{l}},
+				{Dest: server, Stream: 2, Seqs: seqs[2:3]}})
+		}},
+		{"retry dead", []string{"put batch", "delete dead", "commit"}, func(db *DB) error {
+			_, err := db.RetryDead(ctx, []DeadKey{{Seq: seqs[3], Line: 0}})
+			return err
+		}},
+		{"update", []string{"put file", "commit"}, func(db *DB) error {
+			f := tracked(1, cursorAt(6, 0))
+			f.Gone = 1
+			return db.Update(ctx, []tail.Tracked{tracked(8, tail.Cursor{}), f})
+		}},
+		{"facts", []string{"put file", "commit"}, func(db *DB) error {
+			f := factsFor(1, server)
+			f.Excluded = 8
+			return db.SetFacts(ctx, map[tail.FileID]Facts{1: f})
+		}},
+		{"forget", []string{"forget file", "commit"}, func(db *DB) error { return db.Forget(ctx, []tail.FileID{5}) }},
+		{"learn", []string{"put learned", "put destination", "commit"}, func(db *DB) error {
+			return db.Learn(ctx, "https://three.example/", outbox.Learned{Took: true})
+		}},
+	}
+	for _, tt := range tests {
+		for _, step := range tt.steps {
+			t.Run(tt.name+"/"+step, func(t *testing.T) {
+				f := &fault{}
+				db := open(t, Options{Fault: f.at})
+				seqs = prepare(t, db)
+				f.failEach(t, step, func() error { return tt.do(db) }, func() any { return []any{dump(t, db), describe(&db.index)} })
+			})
+		}
+	}
+}
+
+// prepare fills a state: rows of 1 and 2, a dead letter of 1, and file 5 without rows.
+func prepare(t *testing.T, db *DB) []uint64 {
+	t.Helper()
+	seqs := commit(t, db, advance(1, 0, 3, 5000), advance(1, 3, 6, 10), advance(2, 0, 2, 10), advance(1, 6, 7, 10), advance(5, 0, 3, 1))
+	dead := outbox.DeadLetter{Batch: batch(6, 7, 0, 10)}
+	dead.Batch.Seq = seqs[3]
+	err := db.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[3:4], Dead: []outbox.DeadLetter{dead}}, {Dest: server, Stream: 5, Seqs: seqs[4:]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, db, Step{Prev: cursorAt(7, 0), From: cursorAt(7, 0), Tracked: tracked(1, cursorAt(6, 0)), Facts: factsFor(1, server)})
+	return seqs
+}
+
+// fault makes one call of one step fail.
+type fault struct {
+	step   string
+	call   int // the one to fail; 0: none
+	called int
+}
+
+var errInjected = errors.New("injected")
+
+func (f *fault) at(step string) error {
+	if step != f.step {
+		return nil
+	}
+	f.called++
+	if f.called == f.call {
+		return errInjected
+	}
+	return nil
+}
+
+// failEach runs do with each call of the step failing in turn, until it passes.
+func (f *fault) failEach(t *testing.T, step string, do func() error, look func() any) {
+	t.Helper()
+	before := look()
+	for f.step, f.call = step, 1; ; f.call++ {
+		f.called = 0
+		err := do()
+		if err == nil {
+			if f.call == 1 {
+				t.Fatalf("step %q was never reached", step)
+			}
+			if cmp.Equal(before, look()) {
+				t.Error("nothing was written in the end")
+			}
+			return
+		}
+		if !errors.Is(err, errInjected) {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, look()); diff != "" {
+			t.Fatalf("call %d of %q failed, and yet:\n%s", f.call, step, diff)
+		}
+	}
+}
+
+// A file that may grow no further stands for a full disk: the commit fails whole, deleting still works, and with
+// space back the next commit does.
+func TestFullDisk(t *testing.T) {
+	db := open(t, Options{maxSize: 4 << 20})
+	var seqs []uint64
+	line := int64(0)
+	var err error
+	for ; err == nil; line++ {
+		s := advance(1, line, line+1, 100_000)
+		if _, err = db.Commit(t.Context(), []Step{s}); err == nil {
+			seqs = append(seqs, s.Batches[0].Seq)
+		}
+		if line > 100 {
+			t.Fatal("the file never got full")
+		}
+	}
+	line--
+	t.Logf("after %d rows: %v", len(seqs), err)
+	checkIndex(t, db)
+	if got, _ := db.Reload(t.Context(), 1); got.Cursor != cursorAt(line, 0) || int64(len(seqs)) != line {
+		t.Errorf("cursor %+v after %d rows", got.Cursor, len(seqs))
+	}
+	if _, err := db.Commit(t.Context(), []Step{advance(1, line, line+1, 1_000_000)}); err == nil {
+		t.Error("a row larger than what is left was taken")
+	}
+	settle(t, db, 1, seqs[:len(seqs)/2]...)
+	commit(t, db, advance(2, 0, 1, 1)) // what was freed can be used from the next transaction on
+	commit(t, db, advance(1, line, line+1, 100_000))
+}
+
+// After a commit that failed half-way the disk may or may not have it. Memory follows the disk.
+func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
+	db := open(t, Options{})
+	commit(t, db, advance(1, 0, 3, 10))
+	b, release, err := db.acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	// The root is written and then its fsync fails: as if another had committed behind the index's back.
+	db.group.write.Lock()
+	other := &DB{opt: db.opt, bolt: b, index: newIndex()}
+	other.bell = make(chan struct{}, 1)
+	if err := other.reindex(b); err != nil {
+		t.Fatal(err)
+	}
+	db.group.write.Unlock()
+	commit(t, other, advance(1, 3, 4, 10))
+	db.group.write.Lock()
+	db.index.stale = true
+	db.group.write.Unlock()
+	errs, err := db.Commit(t.Context(), []Step{advance(1, 3, 4, 10)})
+	if err != nil || !errors.Is(errs[0], tail.ErrStale) {
+		t.Errorf("%v %v", errs, err)
+	}
+	checkIndex(t, db)
+}

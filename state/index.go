@@ -1,0 +1,230 @@
+package state
+
+import (
+	"container/heap"
+	"container/list"
+	"slices"
+	"sync"
+	"time"
+)
+
+// index is what is kept in memory of the outbox: sums per destination and stream, no rows. It is read from the file
+// at Open and follows every commit.
+type index struct {
+	stale bool // guarded by committer.write; a commit failed half-way: to be read anew before the next one
+
+	mu       sync.Mutex // guards all below; a leaf: nothing else is locked or called under it, Pick's skip excepted
+	names    map[string]uint32
+	urls     map[uint32]string
+	queues   map[uint32]*destQueue
+	files    map[uint32]int64 // per destination
+	total    sums
+	dead     int64
+	deadSize int64
+	withheld int64
+	settled  time.Time // when rows last left the outbox
+}
+
+// sums are counts of rows.
+type sums struct{ rows, entries, raw, stored int64 }
+
+func (s *sums) add(m *rowMeta, sign int64) {
+	s.rows += sign
+	s.entries += sign * m.entries
+	s.raw += sign * m.raw
+	s.stored += sign * m.stored
+}
+
+// destQueue is the streams of one destination that have rows, in both orders that Pick serves.
+type destQueue struct {
+	sums
+	streams map[uint64]*waiting
+	newest  *list.List // of *waiting; the one written last is in front
+	oldest  headHeap   // the one that waits longest is on top
+}
+
+// waiting is one stream's rows for one destination.
+type waiting struct {
+	sums
+	stream      uint64
+	first, last uint64 // seq
+	firstAt     int64  // Unix seconds when the first was queued
+	element     *list.Element
+	place       int // in oldest
+}
+
+// streamKey names a stream of a destination.
+type streamKey struct {
+	dest   uint32
+	stream uint64
+}
+
+// ends are the first and the last row of a stream; zero: there is none.
+type ends struct {
+	first, last uint64
+	firstAt     int64
+}
+
+// delta is what one transaction changes.
+type delta struct {
+	added, removed []rowMeta
+	ends           map[streamKey]ends // of the streams in removed, after it
+	names          map[string]uint32  // new destinations
+	files          map[uint32]int64
+	dead           int64
+	deadBytes      int64
+	withheld       int64
+	settled        bool
+}
+
+func (d *delta) countFile(dest uint32, n int64) {
+	if d.files == nil {
+		d.files = map[uint32]int64{}
+	}
+	d.files[dest] += n
+}
+
+func (d *delta) remove(m rowMeta) {
+	d.removed = append(d.removed, m)
+	if d.ends == nil {
+		d.ends = map[streamKey]ends{}
+	}
+	d.ends[streamKey{m.dest, m.stream}] = ends{}
+}
+
+func newIndex() index {
+	return index{names: map[string]uint32{}, urls: map[uint32]string{}, queues: map[uint32]*destQueue{}, files: map[uint32]int64{}}
+}
+
+// apply makes a durable transaction's changes visible.
+func (x *index) apply(d *delta) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for url, id := range d.names {
+		x.names[url], x.urls[id] = id, url
+	}
+	for dest, n := range d.files {
+		x.files[dest] += n
+	}
+	for i := range d.added {
+		x.add(&d.added[i])
+	}
+	for i := range d.removed {
+		x.remove(&d.removed[i])
+	}
+	for k, e := range d.ends {
+		x.setEnds(k, e)
+	}
+	x.dead += d.dead
+	x.deadSize += d.deadBytes
+	x.withheld += d.withheld
+	if d.settled {
+		x.settled = time.Now()
+	}
+}
+
+// add counts a row with a seq above all others of its stream.
+func (x *index) add(m *rowMeta) {
+	q := x.queues[m.dest]
+	if q == nil {
+		q = &destQueue{streams: map[uint64]*waiting{}, newest: list.New()}
+		x.queues[m.dest] = q
+	}
+	w := q.streams[m.stream]
+	if w == nil {
+		w = &waiting{stream: m.stream, first: m.seq, firstAt: m.at}
+		q.streams[m.stream] = w
+		w.element = q.newest.PushFront(w)
+		heap.Push(&q.oldest, w)
+	}
+	w.last = m.seq
+	q.newest.MoveToFront(w.element)
+	w.add(m, 1)
+	q.add(m, 1)
+	x.total.add(m, 1)
+}
+
+func (x *index) remove(m *rowMeta) {
+	q := x.queues[m.dest]
+	w := q.streams[m.stream]
+	w.sums.add(m, -1)
+	q.sums.add(m, -1)
+	x.total.add(m, -1)
+	if w.rows == 0 {
+		delete(q.streams, m.stream)
+		q.newest.Remove(w.element)
+		heap.Remove(&q.oldest, w.place)
+	}
+}
+
+func (x *index) setEnds(k streamKey, e ends) {
+	q := x.queues[k.dest]
+	w := q.streams[k.stream]
+	if w == nil || e.first == 0 {
+		return
+	}
+	w.first, w.firstAt, w.last = e.first, e.firstAt, e.last
+	heap.Fix(&q.oldest, w.place)
+}
+
+// lastSeq answers the seq of a stream's last row.
+func (x *index) lastSeq(k streamKey) uint64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if q := x.queues[k.dest]; q != nil && q.streams[k.stream] != nil {
+		return q.streams[k.stream].last
+	}
+	return 0
+}
+
+func (x *index) destID(url string) (uint32, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	id, ok := x.names[url]
+	return id, ok
+}
+
+func (x *index) destURL(id uint32) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.urls[id]
+}
+
+// arrived names the destinations that got rows.
+func (d *delta) arrived(x *index) []string {
+	var ids []uint32
+	for i := range d.added {
+		if dest := d.added[i].dest; !slices.Contains(ids, dest) {
+			ids = append(ids, dest)
+		}
+	}
+	urls := make([]string, len(ids))
+	for i, id := range ids {
+		urls[i] = x.destURL(id)
+	}
+	return urls
+}
+
+// headHeap is a heap of streams by their first seq.
+type headHeap []*waiting
+
+func (h headHeap) Len() int           { return len(h) }
+func (h headHeap) Less(i, j int) bool { return h[i].first < h[j].first }
+func (h headHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+func (h *headHeap) Push(v any) {
+	w := v.(*waiting)
+	w.place = len(*h)
+	*h = append(*h, w)
+}
+
+func (h *headHeap) Pop() any {
+	old := *h
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return w
+}

@@ -1,0 +1,46 @@
+//go:build unix
+
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileLock is a lock on a file beside the state. bbolt locks the state file itself, but that one is exchanged when
+// it is compacted or set aside.
+type fileLock struct{ f *os.File }
+
+// lockFile takes the lock, and waits for another process that has it until ctx ends: ErrLocked.
+func lockFile(ctx context.Context, path string) (*fileLock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return &fileLock{f}, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			_ = f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, fmt.Errorf("%w (%s)", ErrLocked, path)
+		case <-tick.C:
+		}
+	}
+}
+
+// release gives the lock up. The file stays: removing it would let two processes lock two files of one name.
+func (l *fileLock) release() error { return l.f.Close() }

@@ -1,0 +1,146 @@
+package state
+
+import (
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	diskEvery  = time.Second      // the disk is asked at most so often
+	settledLag = 10 * time.Second // rows that left so recently show that the server keeps up
+)
+
+// room remembers the last answers, so that one that was no turns to yes only when there is something to spare.
+type room struct {
+	mu      sync.Mutex // a leaf, but for index.mu
+	asked   time.Time  // when the disk was
+	free    uint64
+	head    uint64 // bytes that must stay free
+	unknown bool   // the disk did not answer: it does not stand in the way
+
+	low   bool    // less free than head, and not yet well above it
+	full  [2]bool // by class: the cap is reached, and not yet well below it
+	ahead bool    // enough read ahead, for an import
+	shut  [2]bool // by class: the last answer was no
+}
+
+// classes of files; import gets less room.
+const (
+	classImport = iota
+	classLive
+)
+
+// Room says whether more may be put in: false when the rows in outbox and dead letters reach the cap (an import
+// stops at 90 %) or the disk has less than the head-room. An import also waits while more than ReadAhead is queued
+// and the server is taking it. RoomChanged is called when a no has become a yes.
+func (db *DB) Room(live bool) bool {
+	class := classImport
+	if live {
+		class = classLive
+	}
+	stored, queued, settled := db.index.stored()
+	r := &db.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	db.look(stored, queued, settled)
+	r.shut[class] = !r.open(class)
+	if r.shut[class] {
+		db.ring() // so that Run looks again in a second
+	}
+	return !r.shut[class]
+}
+
+// roomCheck looks again, and tells RoomChanged when a class that was refused has room.
+func (db *DB) roomCheck() {
+	stored, queued, settled := db.index.stored()
+	r := &db.room
+	r.mu.Lock()
+	changed := false
+	if r.shut[classImport] || r.shut[classLive] {
+		db.look(stored, queued, settled)
+		for class, shut := range r.shut {
+			if shut && r.open(class) {
+				r.shut[class] = false
+				changed = true
+			}
+		}
+	}
+	r.mu.Unlock()
+	if changed && db.RoomChanged != nil {
+		db.RoomChanged()
+	}
+}
+
+// roomBlocked says whether someone was refused and waits.
+func (db *DB) roomBlocked() bool {
+	db.room.mu.Lock()
+	defer db.room.mu.Unlock()
+	return db.room.shut[classImport] || db.room.shut[classLive]
+}
+
+// roomFull says what stands in the way of live files, or of an import that can't be the server keeping up.
+func (db *DB) roomFull() string {
+	stored, queued, settled := db.index.stored()
+	r := &db.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	db.look(stored, queued, settled)
+	switch {
+	case r.low:
+		return "disk"
+	case r.full[classImport] || r.full[classLive]:
+		return "cap"
+	}
+	return ""
+}
+
+func (r *room) open(class int) bool {
+	return !r.low && !r.full[class] && (class == classLive || !r.ahead)
+}
+
+// look brings the latches up to date. The caller holds room.mu.
+func (db *DB) look(stored, queued int64, settled time.Time) {
+	r, now := &db.room, time.Now()
+	limits := [2]int64{classImport: db.opt.Cap - db.opt.Cap/10, classLive: db.opt.Cap}
+	for class, limit := range limits {
+		r.full[class] = latch(r.full[class], stored >= limit, stored >= limit-limit/20)
+	}
+	r.ahead = latch(r.ahead, queued > db.opt.ReadAhead, queued > db.opt.ReadAhead/4*3) && now.Sub(settled) < settledLag
+	if now.Sub(r.asked) >= diskEvery || r.asked.IsZero() {
+		r.asked = now
+		db.askDisk()
+	}
+	r.low = !r.unknown && latch(r.low, r.free < r.head, r.free < r.head+r.head/20)
+}
+
+// latch is on at reached, and stays on while near.
+func latch(on, reached, near bool) bool { return reached || on && near }
+
+// askDisk asks for the free bytes. The caller holds room.mu.
+func (db *DB) askDisk() {
+	r := &db.room
+	free, total, err := db.opt.FreeDisk(filepath.Dir(db.opt.Path))
+	if unknown := err != nil; unknown != r.unknown {
+		r.unknown = unknown
+		if unknown {
+			db.log.Warn("free disk space is not known", "path", db.opt.Path, "error", err)
+		}
+	}
+	r.free, r.head = free, headRoom(db.opt.HeadRoom, total)
+}
+
+// headRoom answers the bytes to keep free on a disk.
+func headRoom(configured int64, total uint64) uint64 {
+	if configured > 0 {
+		return uint64(configured)
+	}
+	return max(1<<30, total/50)
+}
+
+// stored answers the bytes that the cap counts, those of the outbox alone, and when rows last left it.
+func (x *index) stored() (all, queued int64, settled time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.total.stored + x.deadSize, x.total.stored, x.settled
+}

@@ -1,0 +1,176 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// rooms asks for both classes.
+func rooms(db *DB) [2]bool { return [2]bool{db.Room(false), db.Room(true)} }
+
+func TestRoomUnderTheCap(t *testing.T) {
+	db := open(t, Options{Cap: 100_000, ReadAhead: 1 << 30})
+	changed := 0
+	db.RoomChanged = func() { changed++ }
+	wants := func(when string, imports, live bool, full string) {
+		t.Helper()
+		if got := rooms(db); got != [2]bool{imports, live} || db.Usage().Full != full {
+			t.Errorf("%s: import %v live %v %q", when, got[0], got[1], db.Usage().Full)
+		}
+	}
+	var seqs []uint64
+	put := func(n int64) {
+		from := int64(len(seqs))
+		for i := range n {
+			seqs = append(seqs, commit(t, db, advance(1, from+i, from+i+1, 900))...)
+		}
+	}
+	take := func(n int) {
+		settle(t, db, 1, seqs[:n]...)
+		seqs = append(seqs[n:], seqs[:n]...) // keeps the length, which is the line
+	}
+	wants("empty", true, true, "")
+	put(96)
+	wants("over 90 %", false, true, "cap")
+	put(10)
+	wants("over the cap", false, false, "cap")
+	take(5) // under the cap, but not by enough
+	wants("just under the cap", false, false, "cap")
+	if changed != 0 {
+		t.Errorf("told %d times too early", changed)
+	}
+	take(4)
+	if changed != 1 {
+		t.Errorf("live room came back, told %d times", changed)
+	}
+	wants("under the cap", false, true, "cap")
+	take(12)
+	if changed != 2 {
+		t.Errorf("import room came back, told %d times", changed)
+	}
+	wants("at 80 %", true, true, "")
+}
+
+func TestRoomOnTheDisk(t *testing.T) {
+	path := t.TempDir() + "/state.db"
+	synctest.Test(t, func(t *testing.T) {
+		free, asked := uint64(2000), 0
+		var broken error
+		db := open(t, Options{Path: path, HeadRoom: 1000, FreeDisk: func(string) (uint64, uint64, error) { asked++; return free, 1 << 30, broken }})
+		changed := make(chan struct{}, 10)
+		db.RoomChanged = func() { changed <- struct{}{} }
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- db.Run(ctx) }()
+		for range 100 {
+			db.Room(true)
+		}
+		if asked != 1 || rooms(db) != [2]bool{true, true} {
+			t.Errorf("asked %d times at once", asked)
+		}
+		free = 999
+		<-time.After(2 * time.Second)
+		if rooms(db) != [2]bool{false, false} || db.Usage().Full != "disk" {
+			t.Error("there is room on a full disk")
+		}
+		free = 1001 // not enough to spare
+		<-time.After(3 * time.Second)
+		if rooms(db) != [2]bool{false, false} || len(changed) != 0 {
+			t.Error("room came back too early")
+		}
+		free = 1100
+		<-changed // Run sees it by itself
+		if rooms(db) != [2]bool{true, true} {
+			t.Error("no room, though told so")
+		}
+		free, broken = 0, errors.New("no answer")
+		<-time.After(2 * time.Second)
+		if rooms(db) != [2]bool{true, true} {
+			t.Error("a disk that does not answer stands in the way")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While the server keeps up an import does not read far ahead; when it does not, it does.
+func TestRoomReadAhead(t *testing.T) {
+	path := t.TempDir() + "/state.db"
+	synctest.Test(t, func(t *testing.T) {
+		db := open(t, Options{Path: path, ReadAhead: 10_000})
+		changed := make(chan struct{}, 10)
+		db.RoomChanged = func() { changed <- struct{}{} }
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- db.Run(ctx) }()
+		var seqs []uint64
+		for i := range int64(15) {
+			seqs = append(seqs, commit(t, db, advance(1, i, i+1, 900))...)
+		}
+		if rooms(db) != [2]bool{true, true} {
+			t.Error("nothing was settled: an import may fill the outbox")
+		}
+		settle(t, db, 1, seqs[0])
+		if rooms(db) != [2]bool{false, true} {
+			t.Error("the server keeps up: an import must wait, live files not")
+		}
+		settle(t, db, 1, seqs[1:6]...)
+		if rooms(db) != [2]bool{false, true} {
+			t.Error("room came back too early")
+		}
+		settle(t, db, 1, seqs[6:9]...)
+		<-changed
+		for i := range int64(10) {
+			commit(t, db, advance(2, i, i+1, 900))
+		}
+		if rooms(db) != [2]bool{false, true} || db.Usage().Full != "" {
+			t.Error("the outbox is long again")
+		}
+		began := time.Now()
+		<-changed
+		if d := time.Since(began); d < settledLag-2*time.Second || d > settledLag+2*time.Second {
+			t.Errorf("the server stopped taking, and the import went on after %v", d)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// With nothing to do, Run has no timer: the fake clock can't move but by ours.
+func TestRunSleepsWhenIdle(t *testing.T) {
+	path := t.TempDir() + "/state.db"
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		db := open(t, Options{Path: path, CompactAbove: 1, FreeDisk: func(string) (uint64, uint64, error) { asked++; return 0, 0, nil }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- db.Run(ctx) }()
+		commit(t, db, advance(1, 0, 1, 1))
+		<-time.After(10 * time.Second)
+		was := asked
+		<-time.After(time.Hour)
+		if asked != was {
+			t.Errorf("looked %d times in an idle hour", asked-was)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+func TestHeadRoomDefault(t *testing.T) {
+	for total, want := range map[uint64]uint64{0: 1 << 30, 10 << 30: 1 << 30, 100 << 30: 2 << 30} {
+		if got := headRoom(0, total); got != want {
+			t.Errorf("disk of %d: %d", total, got)
+		}
+	}
+	if free, total, err := freeDisk(t.TempDir()); err != nil || free == 0 || total < free {
+		t.Errorf("this disk: %d of %d, %v", free, total, err)
+	}
+}

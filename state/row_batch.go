@@ -1,0 +1,138 @@
+package state
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ccship/ccship/outbox"
+)
+
+// A row of the outbox: version byte, u32 length of the header, u32 CRC-32C of key and header, the header, the frame. The
+// header has a checksum of its own, and holds that of the frame, so that Open can trust the numbers without reading
+// gigabytes of frames.
+const (
+	batchRowVersion = 1
+	batchRowPrefix  = 1 + 4 + 4
+)
+
+// rowMeta is what is counted of a row in the outbox.
+type rowMeta struct {
+	dest        uint32
+	stream, seq uint64
+	at          int64 // Unix seconds when it was queued
+	entries     int64
+	raw         int64
+	stored      int64 // bytes of key and value
+}
+
+// encodeBatchRow copies the frame, the one copy that the store needs of it.
+func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
+	size := 128
+	for _, e := range b.Edges {
+		size += 24 + len(e.Before) + len(e.After)
+	}
+	v := make([]byte, batchRowPrefix, batchRowPrefix+size+len(b.Frame))
+	v[0] = batchRowVersion
+	v = appendInt(v, at)
+	v = append(v, byte(b.Kind))
+	v = appendInt(v, int64(b.Generation))
+	for _, n := range []int64{b.RewoundTo, b.From.Offset, b.From.Line, b.To.Offset, b.To.Line, int64(b.Entries), b.Raw} {
+		v = appendInt(v, n)
+	}
+	v = appendFlags(v, b.NoNewline)
+	v = binary.BigEndian.AppendUint32(v, checksum(nil, b.Frame))
+	v = appendInt(v, int64(len(b.Frame)))
+	v = appendInt(v, int64(len(b.Edges)))
+	for _, e := range b.Edges {
+		v = appendInt(v, e.Line)
+		v = appendBytes(v, e.Before)
+		v = appendBytes(v, e.After)
+	}
+	binary.BigEndian.PutUint32(v[1:], uint32(len(v)-batchRowPrefix))
+	binary.BigEndian.PutUint32(v[5:], checksum(key, v[batchRowPrefix:]))
+	return append(v, b.Frame...)
+}
+
+// splitBatchRow answers a row's checked header and its unchecked frame, both inside v.
+func splitBatchRow(key, v []byte) (header, frame []byte, err error) {
+	if len(v) < batchRowPrefix || v[0] != batchRowVersion {
+		return nil, nil, fmt.Errorf("%w: outbox row without a header", ErrCorrupt)
+	}
+	n := binary.BigEndian.Uint32(v[1:])
+	if uint64(n) > uint64(len(v)-batchRowPrefix) {
+		return nil, nil, fmt.Errorf("%w: outbox row is cut short", ErrCorrupt)
+	}
+	header, frame = v[batchRowPrefix:batchRowPrefix+int(n)], v[batchRowPrefix+int(n):]
+	if checksum(key, header) != binary.BigEndian.Uint32(v[5:]) {
+		return nil, nil, fmt.Errorf("%w: checksum of an outbox row's header differs", ErrCorrupt)
+	}
+	return header, frame, nil
+}
+
+// decodeBatchRow reads a row. Edges and Frame point into v, and the frame is not checked yet: see detach.
+func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err error) {
+	header, frame, err := splitBatchRow(key, v)
+	if err != nil {
+		return outbox.Batch{}, 0, 0, err
+	}
+	d := decoder{b: header}
+	at = d.int()
+	b.Kind = outbox.Kind(d.byte())
+	b.Generation = uint32(d.int())
+	b.RewoundTo = d.int()
+	b.From = outbox.Position{Offset: d.int(), Line: d.int()}
+	b.To = outbox.Position{Offset: d.int(), Line: d.int()}
+	b.Entries = int(d.int())
+	b.Raw = d.int()
+	b.NoNewline = d.byte()&1 != 0
+	if s := d.take(4); s != nil {
+		sum = binary.BigEndian.Uint32(s)
+	}
+	if n := d.int(); n != int64(len(frame)) {
+		d.fail()
+	}
+	edges := d.int()
+	for ; edges > 0 && d.err == nil; edges-- {
+		b.Edges = append(b.Edges, outbox.Edge{Line: d.int(), Before: d.bytes(), After: d.bytes()})
+	}
+	b.Frame = frame
+	if err := d.end(); err != nil {
+		return outbox.Batch{}, 0, 0, fmt.Errorf("read outbox row: %w", err)
+	}
+	return b, at, sum, nil
+}
+
+// detach makes a decoded batch the caller's own, and checks its frame on the way.
+func detach(b *outbox.Batch, sum uint32) error {
+	b.Frame = clone(b.Frame)
+	if checksum(nil, b.Frame) != sum {
+		return fmt.Errorf("%w: checksum of outbox row %d differs", ErrCorrupt, b.Seq)
+	}
+	for i := range b.Edges {
+		b.Edges[i].Before, b.Edges[i].After = clone(b.Edges[i].Before), clone(b.Edges[i].After)
+	}
+	return nil
+}
+
+// clone copies; nothing becomes nil, as it was when it was queued.
+func clone(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	c := make([]byte, len(b))
+	copy(c, b)
+	return c
+}
+
+// readRowMeta counts a row of the outbox.
+func readRowMeta(k, v []byte) (rowMeta, error) {
+	dest, stream, seq, err := splitRowKey(k)
+	if err != nil {
+		return rowMeta{}, err
+	}
+	b, at, _, err := decodeBatchRow(k, v)
+	if err != nil {
+		return rowMeta{}, err
+	}
+	return rowMeta{dest: dest, stream: stream, seq: seq, at: at, entries: int64(b.Entries), raw: b.Raw, stored: int64(len(k) + len(v))}, nil
+}

@@ -1,0 +1,88 @@
+package state
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ccship/ccship/outbox"
+)
+
+const (
+	deadRowVersion = 1
+	destRowVersion = 1
+)
+
+// deadRow is a row of the bucket dead. It carries its stream's facts, for people who look at it.
+type deadRow struct {
+	dest   uint32
+	stream outbox.Stream
+	letter outbox.DeadLetter
+}
+
+func (r *deadRow) encode() []byte {
+	l := &r.letter
+	b := newSealed(deadRowVersion, 512+len(l.Batch.Frame))
+	b = appendInt(b, int64(r.dest))
+	b = appendFixed(b, r.stream.ID)
+	b = appendStream(b, r.stream)
+	b = appendInt(b, l.Line)
+	b = appendInt(b, int64(l.Status))
+	b = appendString(b, l.Reason)
+	b = appendString(b, l.Answer)
+	b = appendInt(b, l.At)
+	key := DeadKey{Seq: l.Batch.Seq, Line: l.Line}.bytes()
+	return seal(key, appendBytes(b, encodeBatchRow(nil, &l.Batch, l.At)))
+}
+
+// decodeDeadRow reads a row; the letter's batch points into v.
+func decodeDeadRow(k, v []byte) (deadRow, error) {
+	v, err := unseal(k, v, deadRowVersion)
+	if err != nil {
+		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
+	}
+	d := decoder{b: v}
+	r := deadRow{dest: uint32(d.int())}
+	id := d.fixed()
+	r.stream = d.stream()
+	r.stream.ID = id
+	r.letter = outbox.DeadLetter{Line: d.int(), Status: int(d.int()), Reason: d.string(), Answer: d.string(), At: d.int()}
+	row := d.bytes()
+	if err := d.end(); err != nil {
+		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
+	}
+	if r.letter.Batch, _, _, err = decodeBatchRow(nil, row); err != nil {
+		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
+	}
+	key, err := splitDeadKey(k)
+	r.letter.Batch.Seq = key.Seq
+	return r, err
+}
+
+// destRow is a row of the bucket dests.
+type destRow struct {
+	URL     string         `json:"url"`
+	Learned outbox.Learned `json:"learned"`
+}
+
+func (r *destRow) encode(id uint32) ([]byte, error) {
+	j, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode destination: %w", err)
+	}
+	return seal(destKey(id), append(newSealed(destRowVersion, len(j)), j...)), nil
+}
+
+func decodeDestRow(k, v []byte) (id uint32, r destRow, err error) {
+	if len(k) != 4 {
+		return 0, r, fmt.Errorf("%w: destination key of %d bytes", ErrCorrupt, len(k))
+	}
+	j, err := unseal(k, v, destRowVersion)
+	if err != nil {
+		return 0, r, fmt.Errorf("read destination: %w", err)
+	}
+	if err := json.Unmarshal(j, &r); err != nil {
+		return 0, r, fmt.Errorf("%w: destination: %w", ErrCorrupt, err)
+	}
+	return binary.BigEndian.Uint32(k), r, nil
+}

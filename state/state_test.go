@@ -1,0 +1,194 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/tail"
+)
+
+const server = "https://one.example/"
+
+// plenty is a disk that is never full.
+func plenty(string) (free, total uint64, err error) { return 1 << 40, 1 << 41, nil }
+
+// open opens the state at path, closes it at the end, and checks then that memory and file agree.
+func open(t testing.TB, opt Options) *DB {
+	t.Helper()
+	if opt.Path == "" {
+		opt.Path = filepath.Join(t.TempDir(), "state", "state.db")
+	}
+	if opt.FreeDisk == nil {
+		opt.FreeDisk = plenty
+	}
+	db, err := Open(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		checkIndex(t, db)
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func closeNow(t testing.TB, db *DB) {
+	t.Helper()
+	checkIndex(t, db)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cursorAt is a cursor after so many lines of ten bytes.
+func cursorAt(line int64, generation uint32) tail.Cursor {
+	return tail.Cursor{Offset: 10 * line, Line: line, Generation: generation, Anchor: uint64(line) * 7, Segment: uint64(line)}
+}
+
+func tracked(id tail.FileID, c tail.Cursor) tail.Tracked {
+	name := fmt.Sprintf("s%d", id)
+	return tail.Tracked{Cursor: c, File: tail.File{ID: id, Path: "/r/p/" + name + ".jsonl", Root: "/r", Name: name, Copy: 1, Stat: tail.Stat{Device: 1, Inode: uint64(id), Size: c.Offset}}}
+}
+
+func factsFor(id tail.FileID, dest string) Facts {
+	return Facts{Dest: dest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: fmt.Sprintf("s%d", id), ProjectHash: "ph", Path: "p/s.jsonl", Cwd: "/home/me", Project: "p"}}
+}
+
+// batch holds the lines from first up to last as one row with a frame of so many bytes.
+func batch(first, last int64, generation uint32, size int) outbox.Batch {
+	frame := make([]byte, size)
+	for i := range frame {
+		frame[i] = byte(rand.IntN(256))
+	}
+	return outbox.Batch{Generation: generation, From: outbox.Position{Offset: 10 * first, Line: first}, To: outbox.Position{Offset: 10 * last, Line: last},
+		Entries: int(last - first), Raw: 10 * (last - first), Frame: frame}
+}
+
+// advance is the step of a file from one line to another, in one batch.
+func advance(id tail.FileID, from, to int64, size int) Step {
+	prev := tail.Cursor{}
+	if from > 0 {
+		prev = cursorAt(from, 0)
+	}
+	return Step{Prev: prev, From: prev, Tracked: tracked(id, cursorAt(to, 0)), Facts: factsFor(id, server),
+		Marks: []tail.Mark{{Offset: 10 * to, Line: to, Hash: uint64(to)}}, Batches: []outbox.Batch{batch(from, to, 0, size)}}
+}
+
+// commit makes steps durable; none may be left out. It answers the seqs given.
+func commit(t testing.TB, db *DB, steps ...Step) (seqs []uint64) {
+	t.Helper()
+	errs, err := db.Commit(context.Background(), steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range errs {
+		if e != nil {
+			t.Fatalf("step %d: %v", i, e)
+		}
+		for _, b := range steps[i].Batches {
+			seqs = append(seqs, b.Seq)
+		}
+	}
+	return seqs
+}
+
+func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
+	t.Helper()
+	if err := db.Settle(context.Background(), []outbox.Settlement{{Dest: server, Stream: stream, Seqs: seqs}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.Parcel {
+	t.Helper()
+	p, err := db.Peek(context.Background(), server, stream, after, max)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// dump is the whole content of the file.
+func dump(t testing.TB, db *DB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := db.view(context.Background(), func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			all[string(name)] = fmt.Sprint(b.Sequence())
+			return b.ForEach(func(k, v []byte) error {
+				all[string(name)+"/"+string(k)] = string(v)
+				return nil
+			})
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// checkIndex compares what is in memory with what the file says.
+func checkIndex(t testing.TB, db *DB) {
+	t.Helper()
+	b, release, err := db.acquire()
+	if err == ErrClosed {
+		return
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer release()
+	fresh := &DB{index: newIndex()}
+	if err := fresh.reindex(b); err != nil {
+		t.Error(err)
+		return
+	}
+	if diff := cmp.Diff(describe(&fresh.index), describe(&db.index)); diff != "" {
+		t.Errorf("memory differs from the file (-file +memory):\n%s", diff)
+	}
+}
+
+// describe is an index in words.
+func describe(x *index) (lines []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	lines = append(lines, fmt.Sprintf("total %+v dead %d %d withheld %d", x.total, x.dead, x.deadSize, x.withheld))
+	for id, q := range x.queues {
+		if q.rows == 0 {
+			continue
+		}
+		text := fmt.Sprintf("dest %s %+v", x.urls[id], q.sums)
+		for _, id := range slices.Sorted(maps.Keys(q.streams)) {
+			w := q.streams[id]
+			text += fmt.Sprintf(" [%d %+v %d-%d at %d]", w.stream, w.sums, w.first, w.last, w.firstAt)
+		}
+		if q.newest.Len() != len(q.streams) || len(q.oldest) != len(q.streams) {
+			text += " orders differ"
+		}
+		for i := range q.oldest {
+			if q.oldest[i].place != i || i > 0 && q.oldest.Less(i, (i-1)/2) {
+				text += " heap broken"
+			}
+		}
+		lines = append(lines, text)
+	}
+	for id, n := range x.files {
+		if n != 0 {
+			lines = append(lines, fmt.Sprintf("files %s %d", x.urls[id], n))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}

@@ -1,0 +1,125 @@
+package state
+
+import (
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/tail"
+)
+
+// Usage counts what is in the outbox and among the dead letters, without a look at the disk.
+type Usage struct {
+	Waiting
+	Stored   int64              // bytes of outbox and dead letters, as the cap counts them
+	Cap      int64              // bytes
+	Dead     int64              // dead letters
+	Withheld int64              // entries that plain servers did not get
+	ByDest   map[string]Waiting // by normalised URL; those with rows waiting
+	// Full says why there is no room for anything more: "cap" or "disk"; "" while there is.
+	Full string
+}
+
+// Waiting counts rows of the outbox.
+type Waiting struct {
+	Batches int64
+	Entries int64
+	Raw     int64     // bytes of the entries, uncompressed
+	Bytes   int64     // bytes as stored
+	Oldest  time.Time // when the first of them was queued; zero when there is none
+}
+
+// Usage is cheap enough for every status.
+func (db *DB) Usage() Usage {
+	u := Usage{Cap: db.opt.Cap, ByDest: map[string]Waiting{}, Full: db.roomFull()}
+	x := &db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	u.Waiting = x.total.waiting(0)
+	u.Stored = x.total.stored + x.deadSize
+	u.Dead, u.Withheld = x.dead, x.withheld
+	for id, q := range x.queues {
+		if q.rows == 0 {
+			continue
+		}
+		w := q.waiting(q.oldest[0].firstAt)
+		u.ByDest[x.urls[id]] = w
+		if u.Oldest.IsZero() || w.Oldest.Before(u.Oldest) {
+			u.Oldest = w.Oldest
+		}
+	}
+	return u
+}
+
+func (s *sums) waiting(oldest int64) Waiting {
+	w := Waiting{Batches: s.rows, Entries: s.entries, Raw: s.raw, Bytes: s.stored}
+	if oldest != 0 {
+		w.Oldest = time.Unix(oldest, 0)
+	}
+	return w
+}
+
+// FirstSeq is the lowest seq in the outbox; above every seq there ever was when the outbox is empty.
+func (db *DB) FirstSeq() uint64 {
+	x := &db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	first := uint64(math.MaxUint64)
+	for _, q := range x.queues {
+		if len(q.oldest) > 0 {
+			first = min(first, q.oldest[0].first)
+		}
+	}
+	return first
+}
+
+// LastSeq is the highest seq in the outbox, 0 when it is empty.
+func (db *DB) LastSeq() (last uint64) {
+	x := &db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if e := q.newest.Front(); e != nil {
+			last = max(last, e.Value.(*waiting).last)
+		}
+	}
+	return last
+}
+
+// FileSize is the size of the state file in bytes, 0 when it cannot be asked.
+func (db *DB) FileSize() int64 {
+	info, err := os.Stat(db.opt.Path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// Destinations names, in order, those with rows waiting or with files.
+func (db *DB) Destinations() []string {
+	x := &db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var urls []string
+	for id, url := range x.urls {
+		if q := x.queues[id]; x.files[id] > 0 || q != nil && q.rows > 0 {
+			urls = append(urls, url)
+		}
+	}
+	slices.Sort(urls)
+	return urls
+}
+
+// Pending counts a file's entries in the outbox, for all destinations.
+func (db *DB) Pending(id tail.FileID) (entries int64) {
+	x := &db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.queues {
+		if w := q.streams[uint64(id)]; w != nil {
+			entries += w.entries
+		}
+	}
+	return entries
+}

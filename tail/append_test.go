@@ -1,0 +1,171 @@
+package tail
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestAppend(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	for range 5 {
+		w.add("p/a.jsonl", lines("b", 2, 100))
+		w.main("p/a.jsonl")
+	}
+	k := w.main("p/a.jsonl")
+	if k.sent != int64(len(w.read("p/a.jsonl"))) || k.Cursor.Generation != 0 || k.Cursor.Line != 13 {
+		t.Errorf("sent %d bytes, cursor %+v", k.sent, k.Cursor)
+	}
+}
+
+func TestLineCutAnywhere(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Quiet = patience // the halves are not to be offered on their own
+	line := `{"text":"aé\ud83d€` + "\x00\x00" + `"}` + "\r\n"
+	w.write("p/a.jsonl", "{}\n")
+	w.start()
+	w.main("p/a.jsonl")
+	for cut := 1; cut < len(line); cut++ {
+		w.add("p/a.jsonl", line[:cut])
+		w.sync()
+		if k := w.mem.named("a")[0]; int(k.Cursor.Offset) != len(w.read("p/a.jsonl"))-cut {
+			t.Fatalf("cut at %d: cursor at %d", cut, k.Cursor.Offset)
+		}
+		w.add("p/a.jsonl", line[cut:])
+		w.main("p/a.jsonl")
+	}
+	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) || int(k.Cursor.Line) != len(line) {
+		t.Errorf("sent %d of %d bytes, %d lines", k.sent, len(k.content), k.Cursor.Line)
+	}
+}
+
+func TestOddLines(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", strings.Join([]string{
+		"", "\x00\x00\x00", `{"a":1}{"b":2}`, "  {}  ", "not json", "\r", `{"lone":"\ud83d"}`, "",
+	}, "\n"))
+	w.start()
+	if k := w.main("p/a.jsonl"); k.Cursor.Line != 7 {
+		t.Errorf("%d lines", k.Cursor.Line)
+	}
+}
+
+func TestWhatIsATranscript(t *testing.T) {
+	w := newWorld(t)
+	const body = "{}\n"
+	want := map[string]string{
+		"p/0a1b.jsonl":                               "0a1b",
+		"p/agent-old.jsonl":                          "agent-old",
+		"p/s1/subagents/agent-1.jsonl":               "s1/agent-1",
+		"p/s1/subagents/workflows/r1/agent-2.jsonl":  "s1/agent-2",
+		"p/s1/subagents/a/b/c/agent-aside_q-3.jsonl": "s1/agent-aside_q-3",
+		"p2/pretty.jsonl":                            "pretty",
+	}
+	for rel := range want {
+		w.write(rel, body)
+	}
+	for _, rel := range []string{
+		"top.jsonl", "p/a.jsonl.compact.tmp.00ff", "p/x.compact.tmp.00ff.jsonl", "p/.hidden.jsonl", "p/a.json", "p/memory/m.jsonl",
+		"p/s1/journal.jsonl", "p/s1/subagents/workflows/r1/journal.jsonl", "p/s1/subagents/agent-1.meta.json",
+		"p/s1/tool-results/x.txt", "p/s1/tool-results/agent-9.jsonl", "p/s2/subagents/other.jsonl",
+	} {
+		w.write(rel, body)
+	}
+	w.write("p/empty.jsonl", "")
+	w.mkdir("p/dir.jsonl")
+	w.write("outside/x.jsonl", body)
+	w.must(os.Rename(w.path("outside"), w.root+"-outside"))
+	w.must(os.Symlink(w.root+"-outside", w.path("linked")))
+	w.must(os.Symlink(w.root+"-outside/x.jsonl", w.path("p/linked.jsonl")))
+	w.start()
+	for rel, name := range want {
+		w.arrived(rel, name, 1)
+	}
+	w.sync()
+	if all := w.tail.Files(); len(all) != len(want) {
+		t.Errorf("%d files are followed, not %d: %+v", len(all), len(want), all)
+	}
+	w.add("p/empty.jsonl", body) // no session before, one now
+	w.main("p/empty.jsonl")
+	for _, f := range w.tail.Files() {
+		if kind := f.File.Kind; (kind == Agent) != strings.Contains(f.File.Name, "agent-") {
+			t.Errorf("%s is of kind %d", f.File.Path, kind)
+		}
+	}
+}
+
+func TestRootItselfMayBeALinkAndAppearLate(t *testing.T) {
+	w := newWorld(t)
+	w.must(os.Remove(w.root))
+	w.start()
+	w.until("the missing root is said", func() bool { return len(w.tail.Stats().Unlisted) == 1 })
+	w.must(os.MkdirAll(w.root+"-real/p", 0o700))
+	w.must(os.Symlink(w.root+"-real", w.root))
+	w.write("p/a.jsonl", "{}\n")
+	w.main("p/a.jsonl")
+	if n := len(w.tail.Stats().Unlisted); n != 0 {
+		t.Errorf("%d folders unlisted", n)
+	}
+}
+
+func TestTwoRootsOfOneFolder(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", "{}\n")
+	w.must(os.Symlink(w.root, w.root+"-alias"))
+	w.cfg.Roots = append(w.cfg.Roots, Root{Dir: w.root + "-alias"}, Root{Dir: w.root + "/"})
+	w.start()
+	w.main("p/a.jsonl")
+	w.sync()
+	if all := w.tail.Files(); len(all) != 1 {
+		t.Errorf("followed as %+v", all)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Roots[0].History = w.path("../history.jsonl")
+	w.start()
+	w.write("../history.jsonl", lines("h", 3, 60))
+	w.arrived("../history.jsonl", "history", 1)
+	w.add("../history.jsonl", lines("i", 3, 60))
+	w.arrived("../history.jsonl", "history", 1)
+	w.replace("../history.jsonl", lines("h", 1, 60)) // a purge
+	if k := w.arrived("../history.jsonl", "history", 1); k.Cursor.Generation == 0 || k.File.Kind != History || k.File.Root != w.root {
+		t.Errorf("after a purge: %+v", k.Tracked)
+	}
+	if s := w.tail.Stats(); s.Tracked != 1 || s.Mains != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestRestartReadsOn(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 1000, 300))
+	w.write("p/b.jsonl", lines("b", 10, 300))
+	w.age("p/b.jsonl", 3*settled)
+	w.start()
+	w.main("p/a.jsonl")
+	w.main("p/b.jsonl")
+	w.stop()
+	w.add("p/a.jsonl", lines("c", 10, 300))
+	opened := map[string]int{}
+	w.prep = func(t *Tailer) {
+		t.faults.open = func(path string) error { // under the memory's lock: workers are several
+			w.mem.do(func() { opened[path]++ })
+			return nil
+		}
+	}
+	w.start()
+	k := w.main("p/a.jsonl")
+	if size := int64(len(w.read("p/a.jsonl"))); k.sent != size {
+		t.Errorf("sent %d of %d bytes", k.sent, size)
+	}
+	w.mem.do(func() {
+		if opened[w.path("p/a.jsonl")] == 0 {
+			t.Error("the changed file was not opened")
+		}
+	})
+}

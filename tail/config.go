@@ -1,0 +1,83 @@
+package tail
+
+import (
+	"log/slog"
+	"runtime"
+	"time"
+)
+
+// Config is what a Tailer is to follow and how. The zero value of every field but Roots is its default.
+type Config struct {
+	Roots []Root
+	// Watch is "auto" (events, but polling on darwin, where watching costs a descriptor a file), "events" or "poll".
+	Watch string
+	// Cap is the longest line delivered, in bytes without its newline; default 64 MiB. Longer ones become Oversize.
+	Cap int64
+	// Quiet is how long a last line without newline must be unchanged before it is delivered provisionally; default 2 s.
+	Quiet time.Duration
+	// ScanActive is how often folders that changed in the last two minutes are listed; default 2 s.
+	ScanActive time.Duration
+	// ScanAll is how often everything is listed; default 60 s.
+	ScanAll time.Duration
+	// PollInterval takes ScanActive's place while there are no events; default 1 s.
+	PollInterval time.Duration
+	// ScrubAfter is how long a changed file must be quiet before all of its marks are checked again; default 30 s.
+	ScrubAfter time.Duration
+	// TurnBytes is how much of one file is read before others have their turn; default 1 MiB.
+	TurnBytes int64
+	// Workers is how many goroutines may read what was there before the start; one more serves what is written now.
+	// Default max(2, GOMAXPROCS).
+	Workers int
+	Log     *slog.Logger
+}
+
+// Root is a projects folder. It may not exist yet, and may be a symbolic link; links inside it are not followed.
+type Root struct {
+	Dir string
+	// History is the path of a history.jsonl to follow as a transcript of its own; "" none.
+	History string
+}
+
+const (
+	// activeFor is how long a folder counts as active after a change in it, and a file as live after one of its own.
+	activeFor = 2 * time.Minute
+	// settled is how old a change time must be before an unchanged one proves unchanged bytes: the coarsest clock of
+	// a file system ticks every two seconds.
+	settled = 2 * time.Second
+	// goneFor and goneListings together end the memory of a vanished file.
+	goneFor      = 45 * 24 * time.Hour
+	goneListings = 1000
+	// roomEvery is how often the sink is asked for room again when it had none.
+	roomEvery = time.Second
+)
+
+func (c Config) withDefaults() Config {
+	orDuration := func(d *time.Duration, def time.Duration) {
+		if *d <= 0 {
+			*d = def
+		}
+	}
+	orDuration(&c.Quiet, 2*time.Second)
+	orDuration(&c.ScanActive, 2*time.Second)
+	orDuration(&c.ScanAll, time.Minute)
+	orDuration(&c.PollInterval, time.Second)
+	orDuration(&c.ScrubAfter, 30*time.Second)
+	if c.Cap <= 0 {
+		c.Cap = 64 << 20
+	}
+	if c.TurnBytes <= 0 {
+		c.TurnBytes = 1 << 20
+	}
+	if c.Workers <= 0 {
+		c.Workers = max(2, runtime.GOMAXPROCS(0))
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// wantsEvents says whether the system is to be asked for change events at all.
+func (c Config) wantsEvents() bool {
+	return c.Watch == "events" || c.Watch != "poll" && runtime.GOOS != "darwin"
+}

@@ -1,0 +1,73 @@
+package tail
+
+import "context"
+
+// manyHints is from how many changed names in a folder on it is cheaper to list it.
+const manyHints = 32
+
+// hint notes that something happened at a path. The caller holds mu.
+func (t *Tailer) hint(path string) {
+	t.asks.hints[path] = struct{}{}
+	t.ring()
+}
+
+// scanHints looks at paths where something happened.
+func (t *Tailer) scanHints(ctx context.Context, hints map[string]struct{}) {
+	byFolder := map[*folder][]string{}
+	t.mu.Lock()
+	for path := range hints {
+		dir, name := splitPath(path)
+		if d := t.table.folders[dir]; d != nil && !d.root.alias {
+			byFolder[d] = append(byFolder[d], name)
+		}
+	}
+	t.mu.Unlock()
+	if len(byFolder) == 0 {
+		return
+	}
+	p := t.newPass(false)
+	for d, names := range byFolder {
+		if len(names) > manyHints {
+			p.list(ctx, d, false)
+			continue
+		}
+		for _, name := range names {
+			p.lookAt(ctx, d, name)
+		}
+	}
+	p.finish(ctx)
+}
+
+// lookAt does for one name what list does for all of a folder.
+func (p *pass) lookAt(ctx context.Context, d *folder, name string) {
+	path := joinPath(d.path, name)
+	st, kind, err := lstatEntry(path)
+	t := p.t
+	t.mu.Lock()
+	f, s := d.files[name], d.subs[name]
+	switch {
+	case err != nil && notExist(err) || err == nil && kind == other:
+		p.absent(f, s)
+		s = nil
+	case err != nil:
+		s = nil
+	default:
+		if f != nil && kind != regular || s != nil && kind != directory {
+			p.absent(f, s)
+		}
+		s, _ = p.entry(d, &entry{name: name, stat: st, kind: kind})
+	}
+	t.mu.Unlock()
+	if s != nil {
+		p.list(ctx, s, true)
+	}
+}
+
+func (p *pass) absent(f *file, s *folder) {
+	if f != nil {
+		p.missing = append(p.missing, f)
+	}
+	if s != nil {
+		p.lost = append(p.lost, s)
+	}
+}

@@ -1,0 +1,112 @@
+package tail
+
+import (
+	"bytes"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// markGap is how many bytes lie between two Marks at the least, and how long a line is that gets Marks of its own.
+const markGap = 64 << 10
+
+// sum is the hash of everything in this package. No bytes have the hash 0, so that the zero Cursor is the start of
+// every file.
+func sum(b []byte) uint64 {
+	if len(b) == 0 {
+		return 0
+	}
+	return xxhash.Sum64(b)
+}
+
+// walker walks over whole lines from a cursor on, counts them and places Marks on its way.
+type walker struct {
+	from   int64 // where it started: no Mark is placed here again
+	offset int64
+	line   int64
+	mark   int64         // offset of the last Mark
+	open   xxhash.Digest // of the bytes since mark
+	marks  []Mark
+}
+
+// start sets the walker at c. segment is the bytes from c.Mark to c.Offset.
+func (w *walker) start(c Cursor, segment []byte) {
+	w.from, w.offset, w.line, w.mark = c.Offset, c.Offset, c.Line, c.Mark
+	w.marks = nil
+	w.open.Reset()
+	w.open.Write(segment)
+}
+
+// add walks over lines, each with its newline.
+func (w *walker) add(lines []byte) {
+	hashed := 0
+	for pos := 0; pos < len(lines); {
+		n := bytes.IndexByte(lines[pos:], '\n') + 1
+		if n == 0 {
+			n = len(lines) - pos // only a caller's mistake gets here; the offset stays right
+		}
+		if n >= markGap && w.offset > w.mark && w.offset > w.from {
+			w.open.Write(lines[hashed:pos])
+			hashed = pos
+			w.place()
+		}
+		pos += n
+		w.offset += int64(n)
+		w.line++
+		if w.offset-w.mark >= markGap {
+			w.open.Write(lines[hashed:pos])
+			hashed = pos
+			w.place()
+		}
+	}
+	w.open.Write(lines[hashed:])
+}
+
+// place puts a Mark where the walker stands.
+func (w *walker) place() {
+	w.marks = append(w.marks, Mark{Offset: w.offset, Line: w.line, Hash: w.open.Sum64()})
+	w.mark = w.offset
+	w.open.Reset()
+}
+
+// cursor is where the walker stands; the Anchor is the caller's to fill in.
+func (w *walker) cursor(generation uint32) Cursor {
+	c := Cursor{Offset: w.offset, Line: w.line, Generation: generation, Mark: w.mark}
+	if w.offset > w.mark {
+		c.Segment = w.open.Sum64()
+	}
+	return c
+}
+
+// firstOver is where the first line longer than limit begins, or -1.
+func firstOver(lines []byte, limit int64) int {
+	if int64(len(lines)) <= limit {
+		return -1
+	}
+	for pos := 0; pos < len(lines); {
+		n := bytes.IndexByte(lines[pos:], '\n')
+		if n < 0 {
+			n = len(lines) - pos
+		}
+		if int64(n) > limit {
+			return pos
+		}
+		pos += n + 1
+	}
+	return -1
+}
+
+// anchorOf is the Anchor of a cursor before which lie the bytes of before and then of lines.
+func anchorOf(before, lines []byte) uint64 {
+	if len(lines) >= AnchorSize {
+		return sum(lines[len(lines)-AnchorSize:])
+	}
+	before = before[max(0, len(before)-(AnchorSize-len(lines))):]
+	if len(before)+len(lines) == 0 {
+		return 0
+	}
+	var d xxhash.Digest
+	d.Reset()
+	d.Write(before)
+	d.Write(lines)
+	return d.Sum64()
+}

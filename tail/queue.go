@@ -1,0 +1,326 @@
+package tail
+
+import (
+	"container/heap"
+	"context"
+	"time"
+)
+
+// workState is where a file is on its way through the workers.
+type workState uint8
+
+const (
+	idle workState = iota
+	queued
+	working
+)
+
+// class is how urgent a file is.
+type class uint8
+
+const (
+	live     class = iota // written just now
+	backlog               // written just now, but longer than a turn: has had its first turn
+	imported              // what was there before
+)
+
+// queue is the files that wait for a worker. Level-triggered: a file is in it once, however often it changed.
+type queue struct {
+	live, backlog fifo
+	imports       newestFirst
+	limit         int // workers that may do anything but live files' first turns
+	bulk          int // those that do
+	importing     int // files in imports or being imported
+	noRoom        [2]bool
+	noRoomAt      time.Duration
+	due           agenda
+}
+
+// job is what a worker does in one round: one sink call for all of its files.
+type job struct {
+	files []*file
+	class class
+}
+
+// full says whether the sink had no room for files of the class when it was asked last.
+func (q *queue) full(c class) bool { return q.noRoom[0] || c == imported && q.noRoom[1] }
+
+const roundFiles = 256
+
+// changed says that a file was seen to change just now.
+func (t *Tailer) changed(f *file) {
+	now := t.now()
+	f.changed = now
+	f.tried = false
+	t.table.touch(f.folder, now)
+	t.stir(f, now)
+	t.enqueue(f)
+}
+
+// stir makes the folders of a session active when its main transcript is: agents may begin to write there.
+func (t *Tailer) stir(f *file, now time.Duration) {
+	if f.File.Kind != Main || f.folder == nil {
+		return
+	}
+	d := f.folder.subs[f.File.Name]
+	if d == nil || d.begun || now-d.touched < activeFor/2 {
+		return
+	}
+	d.begun = true
+	t.touchBelow(d, now)
+	t.scan.begin = append(t.scan.begin, d)
+	t.ring()
+}
+
+func (t *Tailer) touchBelow(d *folder, now time.Duration) {
+	t.table.touch(d, now)
+	for _, s := range d.subs {
+		t.touchBelow(s, now)
+	}
+}
+
+// enqueue has a file looked at as soon as a worker is free. The caller holds mu.
+func (t *Tailer) enqueue(f *file) {
+	if f.waiting {
+		t.count(f, -1)
+		f.waiting = false
+		t.count(f, 1)
+	}
+	f.lookAt = 0
+	if f.folder == nil || f.held {
+		return
+	}
+	if f.state == working {
+		f.again = true
+		return
+	}
+	c := imported
+	if t.now()-f.changed < activeFor {
+		c = live
+	}
+	t.push(f, c)
+}
+
+func (t *Tailer) push(f *file, c class) {
+	q := &t.queue
+	if f.state == queued {
+		if c >= f.class {
+			return
+		}
+		if f.class == imported {
+			q.importing--
+		}
+	}
+	f.state, f.class = queued, c
+	switch c {
+	case live:
+		q.live.push(f)
+	case backlog:
+		q.backlog.push(f)
+	case imported:
+		q.importing++
+		heap.Push(&q.imports, f)
+	}
+	t.cond.Signal()
+}
+
+// next waits for something to do, and for room for it. ok is false when ctx is done.
+func (t *Tailer) next(ctx context.Context) (j job, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for ctx.Err() == nil {
+		j := t.pick()
+		if len(j.files) == 0 {
+			t.cond.Wait()
+			continue
+		}
+		if j.class != live {
+			t.queue.bulk++
+		}
+		t.mu.Unlock()
+		room := t.sink.Room(j.class != imported)
+		t.mu.Lock()
+		if room {
+			return j, true
+		}
+		t.putBack(j)
+	}
+	return job{}, false
+}
+
+// pick takes files out of the queue: the most urgent class, and of it either one that is large or many small ones.
+func (t *Tailer) pick() job {
+	q := &t.queue
+	if !q.full(live) {
+		if files := t.gather(func() *file { return q.live.pop(live) }, q.live.peek); len(files) > 0 {
+			return job{files, live}
+		}
+	}
+	if q.bulk >= q.limit {
+		return job{}
+	}
+	if !q.full(live) {
+		if files := t.gather(func() *file { return q.backlog.pop(backlog) }, q.backlog.peek); len(files) > 0 {
+			return job{files, backlog}
+		}
+	}
+	if !q.full(imported) {
+		return job{t.gather(q.imports.pop, q.imports.peek), imported}
+	}
+	return job{}
+}
+
+// gather takes files until a turn's bytes are together.
+func (t *Tailer) gather(pop, peek func() *file) []*file {
+	var files []*file
+	var bytes int64
+	for len(files) < roundFiles {
+		f := peek()
+		if f == nil {
+			break
+		}
+		n := f.pending()
+		if len(files) > 0 && (f.solo || bytes+n > t.cfg.TurnBytes) {
+			break
+		}
+		if f = pop(); f == nil {
+			continue
+		}
+		f.state = working
+		if f.folder == nil {
+			t.done(f)
+			continue
+		}
+		files = append(files, f)
+		if bytes += n; f.solo || bytes >= t.cfg.TurnBytes {
+			break
+		}
+	}
+	return files
+}
+
+// pending is how many bytes a look at the file would read, as far as is known.
+func (f *file) pending() int64 { return max(0, f.seen.Size-f.Cursor.Offset) }
+
+// done takes a file out of work.
+func (t *Tailer) done(f *file) {
+	f.state = idle
+	if f.class == imported {
+		t.queue.importing--
+	}
+}
+
+// putBack returns a job for which there was no room. The files wait until room comes back.
+func (t *Tailer) putBack(j job) {
+	q := &t.queue
+	if j.class == imported {
+		q.noRoom[1] = true
+	} else {
+		q.noRoom[0] = true
+	}
+	q.noRoomAt = t.now()
+	t.release(j)
+	for _, f := range j.files {
+		t.done(f)
+		t.push(f, j.class)
+	}
+	t.ringSyncs()
+	t.ring()
+}
+
+// release gives back a worker's place. Another worker may have been waiting for it.
+func (t *Tailer) release(j job) {
+	if j.class != live {
+		t.queue.bulk--
+		t.cond.Signal()
+	}
+}
+
+// starved says whether files wait for room.
+func (q *queue) starved(t *Tailer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return q.noRoom[0] || q.noRoom[1]
+}
+
+// roomAgain lets the sink be asked for room again once in a while, for an owner that forgets to call Wake.
+func (t *Tailer) roomAgain(now time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now-t.queue.noRoomAt >= roomEvery {
+		t.queue.noRoom = [2]bool{}
+		t.cond.Broadcast()
+	}
+}
+
+// wakeWaiting looks again at all files that were answered ErrLater, and asks for room again.
+func (t *Tailer) wakeWaiting() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue.noRoom = [2]bool{}
+	for _, f := range t.table.byID {
+		if f.waiting {
+			t.enqueue(f)
+		}
+	}
+	t.cond.Broadcast()
+}
+
+// fifo is a queue of files. An entry counts only if its file is queued in the class.
+type fifo struct {
+	files []*file
+	head  int
+}
+
+func (q *fifo) push(f *file) { q.files = append(q.files, f) }
+
+func (q *fifo) peek() *file {
+	if q.head == len(q.files) {
+		q.files, q.head = q.files[:0], 0
+		return nil
+	}
+	return q.files[q.head]
+}
+
+func (q *fifo) pop(c class) *file {
+	f := q.files[q.head]
+	q.files[q.head] = nil
+	if q.head++; q.head > 1024 && q.head*2 > len(q.files) {
+		q.files, q.head = append([]*file(nil), q.files[q.head:]...), 0
+	}
+	if f.state != queued || f.class != c {
+		return nil
+	}
+	return f
+}
+
+// newestFirst is a heap of files, the one written last on top.
+type newestFirst []*file
+
+func (h newestFirst) Len() int           { return len(h) }
+func (h newestFirst) Less(i, j int) bool { return h[i].seen.ModTime > h[j].seen.ModTime }
+func (h newestFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *newestFirst) Push(x any)        { *h = append(*h, x.(*file)) }
+func (h *newestFirst) Pop() any {
+	last := len(*h) - 1
+	f := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return f
+}
+
+func (h *newestFirst) peek() *file {
+	if len(*h) == 0 {
+		*h = nil
+		return nil
+	}
+	return (*h)[0]
+}
+
+func (h *newestFirst) pop() *file {
+	f := heap.Pop(h).(*file)
+	if f.state != queued || f.class != imported {
+		return nil
+	}
+	return f
+}

@@ -1,0 +1,176 @@
+package tail
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rewinds are ways to change what was read already. Each is tried while the tailer runs, and while it does not.
+var rewinds = []struct {
+	name    string
+	before  string
+	change  func(w *world)
+	changed int64 // bytes that may be sent again, but for what the distance of marks costs
+	same    bool  // nothing of the past changed: no new generation
+}{
+	{name: "shrink by 10 of 150 lines, then 5 more", before: lines("a", 150, 900), changed: 5 * 900, change: func(w *world) {
+		w.must(os.Truncate(w.path("p/a.jsonl"), int64(len(lines("a", 140, 900)))))
+		w.add("p/a.jsonl", lines("b", 5, 900))
+	}},
+	{name: "pure shrink", before: lines("a", 2000, 500), change: func(w *world) {
+		w.must(os.Truncate(w.path("p/a.jsonl"), int64(len(lines("a", 1900, 500)))))
+	}},
+	{name: "renamed over, same head, shorter", before: lines("a", 500, 700), changed: 20 * 700, change: func(w *world) {
+		w.replace("p/a.jsonl", lines("a", 300, 700)+lines("b", 20, 700))
+	}},
+	{name: "renamed over, a suffix", before: lines("a", 500, 700), changed: 400 * 700, change: func(w *world) {
+		w.replace("p/a.jsonl", lines("a", 500, 700)[len(lines("a", 100, 700)):])
+	}},
+	{name: "renamed over, equal", before: lines("a", 500, 700), same: true, change: func(w *world) {
+		w.replace("p/a.jsonl", lines("a", 500, 700))
+	}},
+	{name: "renamed over, equal and grown", before: lines("a", 500, 700), same: true, changed: 700, change: func(w *world) {
+		w.replace("p/a.jsonl", lines("a", 500, 700)+lines("b", 1, 700))
+	}},
+	{name: "cut and grown past the old end", before: lines("a", 3000, 400), changed: 200 * 400, change: func(w *world) {
+		w.write("p/a.jsonl", lines("a", 2900, 400)+lines("b", 200, 400))
+	}},
+	{name: "last line rewritten, smaller", before: lines("a", 50, 500), changed: 400, change: func(w *world) {
+		w.write("p/a.jsonl", lines("a", 49, 500)+lines("b", 1, 400))
+	}},
+	{name: "last line rewritten, equal size", before: lines("a", 50, 500), changed: 500, change: func(w *world) {
+		w.write("p/a.jsonl", lines("a", 49, 500)+lines("b", 1, 500))
+	}},
+	{name: "last line rewritten, larger", before: lines("a", 50, 500), changed: 600, change: func(w *world) {
+		w.write("p/a.jsonl", lines("a", 49, 500)+lines("b", 1, 600))
+	}},
+	{name: "emptied", before: lines("a", 50, 500), change: func(w *world) { w.write("p/a.jsonl", "") }},
+	{name: "emptied and written anew", before: lines("a", 50, 500), changed: 70 * 500, change: func(w *world) {
+		w.write("p/a.jsonl", lines("b", 70, 500))
+	}},
+	{name: "long lines", before: strings.Repeat(lines("a", 1, 200<<10)+lines("s", 3, 100), 8), changed: 300 << 10, change: func(w *world) {
+		w.write("p/a.jsonl", strings.Repeat(lines("a", 1, 200<<10)+lines("s", 3, 100), 7)+lines("c", 1, 300<<10))
+	}},
+	{name: "deleted and made again", before: lines("a", 50, 500), changed: 70 * 500, change: func(w *world) {
+		w.must(os.Remove(w.path("p/a.jsonl")))
+		w.write("p/a.jsonl", lines("b", 70, 500))
+	}},
+	{name: "older state restored without newline, then appended to", before: lines("a", 50, 500), changed: 600, change: func(w *world) {
+		w.write("p/a.jsonl", strings.TrimSuffix(lines("a", 45, 500), "\n")+lines("b", 1, 100))
+	}},
+}
+
+func TestRewind(t *testing.T) {
+	for _, r := range rewinds {
+		for _, while := range []string{"running", "stopped"} {
+			t.Run(r.name+"/"+while, func(t *testing.T) {
+				w := newWorld(t)
+				w.write("p/a.jsonl", r.before)
+				w.start()
+				sent := w.main("p/a.jsonl").sent
+				if while == "stopped" {
+					w.stop()
+				}
+				r.change(w)
+				if while == "stopped" {
+					w.start()
+				}
+				w.sync()
+				k := w.main("p/a.jsonl")
+				// A change in several writes may be seen in its middle, and is then two.
+				if got, limit := k.sent-sent, r.changed+2*markGap; got > limit && while == "stopped" {
+					t.Errorf("%d bytes sent again, not %d at the most", got, limit)
+				}
+				if (k.Cursor.Generation == 0) != r.same {
+					t.Errorf("generation %d", k.Cursor.Generation)
+				}
+				if while == "stopped" && k.Cursor.Generation > 1 {
+					t.Errorf("generation %d after one change", k.Cursor.Generation)
+				}
+			})
+		}
+	}
+}
+
+func TestRewindOfALargeFileSendsLittle(t *testing.T) {
+	w := newWorld(t)
+	const size = 12 << 20
+	body := lines("a", size/1000, 1000)
+	w.write("p/a.jsonl", body)
+	w.start()
+	sent := w.main("p/a.jsonl").sent
+	w.stop()
+	at := int64(len(body) - 5*1000 - 20)
+	f, err := os.OpenFile(w.path("p/a.jsonl"), os.O_WRONLY, 0)
+	w.must(err)
+	_, err = f.WriteAt([]byte("YY"), at)
+	w.must(err)
+	w.must(f.Close())
+	w.start()
+	w.sync()
+	k := w.main("p/a.jsonl")
+	if got, limit := k.sent-sent, int64(len(body))-at+2*markGap; got > limit || k.Cursor.Generation != 1 {
+		t.Errorf("%d bytes sent again in generation %d, limit %d", got, k.Cursor.Generation, limit)
+	}
+}
+
+// edit changes one byte far behind the cursor and sets size and mtime back to what they were.
+func edit(w *world, rel string, at int64) {
+	w.t.Helper()
+	st, err := os.Stat(w.path(rel))
+	w.must(err)
+	f, err := os.OpenFile(w.path(rel), os.O_WRONLY, 0)
+	w.must(err)
+	_, err = f.WriteAt([]byte{'Z'}, at)
+	w.must(err)
+	w.must(f.Close())
+	w.must(os.Chtimes(w.path(rel), st.ModTime(), st.ModTime()))
+}
+
+func TestEditFarBehindTheAnchor(t *testing.T) {
+	for name, size := range map[string]int{"small": 300, "beyond what is checked at once": heavyPast/1000 + 500} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("p/a.jsonl", lines("a", size, 1000))
+			w.start()
+			w.main("p/a.jsonl")
+			edit(w, "p/a.jsonl", 150)
+			if k := w.main("p/a.jsonl"); k.Cursor.Generation != 1 {
+				t.Errorf("generation %d", k.Cursor.Generation)
+			}
+		})
+	}
+}
+
+func TestEditTogetherWithAnAppend(t *testing.T) {
+	for _, way := range []string{"scrub", "sync", "restart"} {
+		t.Run(way, func(t *testing.T) {
+			w := newWorld(t)
+			if way != "scrub" {
+				w.cfg.ScrubAfter = time.Hour
+			}
+			w.write("p/a.jsonl", lines("a", 300, 1000))
+			w.start()
+			w.main("p/a.jsonl")
+			w.stop()
+			edit(w, "p/a.jsonl", 150)
+			w.add("p/a.jsonl", lines("b", 1, 1000))
+			w.start()
+			switch way {
+			case "sync":
+				w.sync()
+				if k := w.mem.named("a")[0]; k.Cursor.Generation != 1 {
+					t.Errorf("generation %d", k.Cursor.Generation)
+				}
+			case "restart":
+				w.until("the new line arrives", func() bool { return w.mem.named("a")[0].Cursor.Line > 300 })
+				w.stop()
+				w.cfg.ScrubAfter = time.Millisecond
+				w.start()
+			}
+			w.main("p/a.jsonl")
+		})
+	}
+}

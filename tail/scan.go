@@ -1,0 +1,340 @@
+package tail
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// scanner is what the main loop keeps between two listings. Owned by it, except begin.
+type scanner struct {
+	clock      clock
+	lastAll    time.Duration // when the last listing of everything ended
+	lastActive time.Duration
+	cost       time.Duration // of the last listing of everything
+	pass       uint32
+	entries    []entry
+	begin      []*folder // folders of sessions that are active again; guarded by Tailer.mu
+	watcher    *fsnotify.Watcher
+	watches    int
+	noWatches  bool // the system gave no more watches in this pass
+	group      *sync.WaitGroup
+}
+
+// pass is one listing of some folders or of all, and what it found.
+type pass struct {
+	t       *Tailer
+	no      uint32
+	full    bool
+	found   []finding
+	swapped []finding
+	missing []*file
+	lost    []*folder
+}
+
+// finding is a name in a folder that has to be made sense of when the listing is over.
+type finding struct {
+	d      *folder
+	name   string
+	kind   Kind
+	called string
+	stat   Stat
+	f      *file // for another file at the path of this one
+}
+
+func (t *Tailer) newPass(full bool) *pass {
+	t.scan.pass++
+	return &pass{t: t, no: t.scan.pass, full: full}
+}
+
+// scanAll lists every folder of every root.
+func (t *Tailer) scanAll(ctx context.Context, reason string) {
+	t.mu.Lock()
+	waiters := t.asks.scanned
+	t.asks.scanned = nil
+	t.asks.full = false
+	t.mu.Unlock()
+	begun := time.Now()
+	t.rewatch()
+	p := t.newPass(true)
+	t.findAliases()
+	for _, r := range t.table.roots {
+		if !r.alias {
+			p.list(ctx, r.folder, true)
+		}
+		if r.history != nil {
+			p.list(ctx, r.history, true)
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	p.finish(ctx)
+	t.scan.cost, t.scan.lastAll = time.Since(begun), t.now()
+	t.watchRestored()
+	t.mu.Lock()
+	t.stats.lastScan, t.stats.scanned = t.wall(), true
+	t.mu.Unlock()
+	if reason != "" {
+		t.log.Debug("listed everything", "reason", reason, "took", t.scan.cost)
+	}
+	for _, w := range waiters {
+		close(w)
+	}
+}
+
+// allInterval is how long to wait between two listings of everything. Without events that is as short as a two
+// thousandth of the time allows, and with them as long as configured.
+func (t *Tailer) allInterval() time.Duration {
+	if !t.polling() {
+		return t.cfg.ScanAll
+	}
+	const share = 2000
+	return min(max(share*t.scan.cost, 5*t.cfg.PollInterval), t.cfg.ScanAll)
+}
+
+// scanActive lists the folders that changed lately, and tries again those that could not be listed.
+func (t *Tailer) scanActive(ctx context.Context) {
+	now := t.now()
+	var folders []*folder
+	t.mu.Lock()
+	for d := range t.table.active {
+		if now-d.touched < activeFor || t.table.unlisted[d.path] != nil {
+			folders = append(folders, d)
+		} else {
+			delete(t.table.active, d)
+		}
+	}
+	polling := t.watch.mode == "poll"
+	for _, d := range t.table.folders {
+		if polling && (d.level == projectLevel || d.level == rootLevel) {
+			folders = append(folders, d)
+		}
+	}
+	t.mu.Unlock()
+	for _, r := range t.table.roots {
+		if r.history != nil {
+			folders = append(folders, r.history)
+		}
+	}
+	if len(folders) == 0 {
+		return
+	}
+	p := t.newPass(false)
+	for _, d := range folders {
+		if d.pass != p.no && !d.root.alias && (t.isActive(d, now) || d.moved()) {
+			p.list(ctx, d, false)
+		}
+	}
+	p.finish(ctx)
+}
+
+func (t *Tailer) isActive(d *folder, now time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return now-d.touched < activeFor || t.table.unlisted[d.path] != nil || d.level == historyLevel
+}
+
+// moved says whether names came or went in a folder since it was listed.
+func (d *folder) moved() bool {
+	st, _, err := lstatEntry(d.path)
+	return err == nil && st != d.self && !(d.level == rootLevel && st.Inode != d.self.Inode)
+}
+
+// scanFolders lists folders with all below them.
+func (t *Tailer) scanFolders(ctx context.Context, folders []*folder) {
+	if len(folders) == 0 {
+		return
+	}
+	t.mu.Lock()
+	for _, d := range folders {
+		d.begun = false
+	}
+	t.mu.Unlock()
+	p := t.newPass(false)
+	for _, d := range folders {
+		p.list(ctx, d, true)
+	}
+	p.finish(ctx)
+}
+
+// findAliases finds roots that are the same folder as an earlier one: listing them twice would deliver twice.
+func (t *Tailer) findAliases() {
+	var infos []os.FileInfo
+	for _, r := range t.table.roots {
+		info, err := os.Stat(r.Dir)
+		if r.alias = false; err != nil {
+			continue
+		}
+		r.alias = slices.ContainsFunc(infos, func(o os.FileInfo) bool { return os.SameFile(info, o) })
+		infos = append(infos, info)
+	}
+}
+
+// list lists one folder; with deep all below it too, else only what is new below it.
+func (p *pass) list(ctx context.Context, d *folder, deep bool) {
+	t := p.t
+	if ctx.Err() != nil {
+		return
+	}
+	t.watchFolder(d)
+	entries, self, err := t.list(t.scan.entries[:0], d)
+	if d.watched && (err != nil || d.self.known() && !self.sameFile(d.self)) {
+		// Another folder has come to this path, or none is there: the watch is on the one that went.
+		t.unwatch(d)
+		t.watchFolder(d)
+		entries, self, err = t.list(entries[:0], d)
+	}
+	t.scan.entries = entries[:0]
+	t.mu.Lock()
+	d.pass = p.no
+	if err != nil {
+		p.failed(d, err)
+		t.mu.Unlock()
+		return
+	}
+	d.self = self
+	if _, ok := t.table.unlisted[d.path]; ok {
+		t.log.Info("folder can be listed again", "path", d.path)
+		delete(t.table.unlisted, d.path)
+	}
+	if d.level == rootLevel {
+		d.root.listed = true
+	}
+	subs := p.compare(d, entries, deep)
+	t.mu.Unlock()
+	clear(entries)
+	for _, s := range subs {
+		p.list(ctx, s, true)
+	}
+}
+
+// failed notes that a folder could not be listed: what is in it is neither gone nor moved.
+func (p *pass) failed(d *folder, err error) {
+	tb := &p.t.table
+	if notExist(err) && d.level != rootLevel && d.level != historyLevel {
+		p.t.hint(d.path) // gone, or no folder any more: to be seen from its parent
+		return
+	}
+	if tb.unlisted[d.path] == nil && !(notExist(err) && p.no == 1) {
+		p.t.log.Warn("cannot list folder", "path", d.path, "err", err)
+	}
+	tb.unlisted[d.path] = err
+	tb.active[d] = struct{}{}
+	if d.level == rootLevel {
+		d.root.listed = false
+	}
+}
+
+// compare compares a listing with what is known of the folder. It answers which folders below are to be listed now.
+func (p *pass) compare(d *folder, entries []entry, deep bool) []*folder {
+	var subs []*folder
+	files, folders := 0, 0
+	for i := range entries {
+		e := &entries[i]
+		switch s, fresh := p.entry(d, e); {
+		case s != nil:
+			folders++
+			if s.unchanged(e) && deep && !fresh {
+				s.pass = p.no
+				for _, below := range s.subs {
+					subs = append(subs, below)
+				}
+			} else if deep || fresh {
+				subs = append(subs, s)
+			}
+			s.pass = p.no
+		case e.kind == regular && d.files[e.name] != nil:
+			files++
+		}
+	}
+	if files < len(d.files) {
+		for _, f := range d.files {
+			if f.pass != p.no {
+				p.missing = append(p.missing, f)
+			}
+		}
+	}
+	if folders < len(d.subs) {
+		for _, s := range d.subs {
+			if s.pass != p.no {
+				p.lost = append(p.lost, s)
+			}
+		}
+	}
+	return subs
+}
+
+// unchanged says that a session folder need not be listed: the one name in it that matters is as it was.
+func (d *folder) unchanged(e *entry) bool {
+	return d.level == sessionLevel && d.self == e.stat && e.stat.known() && d.pass != 0 &&
+		time.Since(time.Unix(0, e.stat.ChangeTime)) > 2*settled
+}
+
+// entry makes sense of one name in a folder. It answers the folder it stands for, and whether that is new.
+func (p *pass) entry(d *folder, e *entry) (s *folder, fresh bool) {
+	switch e.kind {
+	case regular:
+		if f := d.files[e.name]; f != nil {
+			f.pass = p.no
+			p.note(f, d, e)
+		} else if kind, called, ok := d.transcript(e.name); ok && e.stat.Size > 0 {
+			p.found = append(p.found, finding{d: d, name: e.name, kind: kind, called: called, stat: e.stat})
+		}
+	case directory:
+		l, ok := d.below(e.name)
+		if !ok {
+			return nil, false
+		}
+		if s = d.subs[e.name]; s == nil {
+			return p.enter(d, l, e), true
+		}
+	}
+	return s, false
+}
+
+// enter begins to follow a folder.
+func (p *pass) enter(d *folder, l level, e *entry) *folder {
+	s := &folder{
+		path: joinPath(d.path, e.name), root: d.root, parent: d, level: l, depth: d.depth + 1,
+		session: d.session, touched: p.t.since(e.stat.ModTime),
+	}
+	if l == sessionLevel {
+		s.session = e.name
+	}
+	if d.subs == nil {
+		d.subs = map[string]*folder{}
+	}
+	d.subs[e.name] = s
+	p.t.table.folders[s.path] = s
+	if p.t.now()-s.touched < activeFor {
+		p.t.table.active[s] = struct{}{}
+	}
+	return s
+}
+
+// since is when, in the Tailer's time, something happened that the file system dates at ns.
+func (t *Tailer) since(ns int64) time.Duration {
+	return t.now() - max(0, t.wall().Sub(time.Unix(0, ns)))
+}
+
+// note compares the stat of a file with the one before.
+func (p *pass) note(f *file, d *folder, e *entry) {
+	if f.seen == e.stat && !f.held {
+		return
+	}
+	if !f.seen.sameFile(e.stat) {
+		f.held = true
+		p.swapped = append(p.swapped, finding{d: d, name: e.name, kind: f.File.Kind, called: f.File.Name, stat: e.stat, f: f})
+		return
+	}
+	t := p.t
+	t.count(f, -1)
+	f.seen, f.held = e.stat, false
+	t.count(f, 1)
+	t.changed(f)
+}

@@ -1,0 +1,92 @@
+package tail
+
+import "time"
+
+// Stats is how far the reading has come. Files count while they are on disk; bytes are uncompressed.
+type Stats struct {
+	Tracked      int   // transcripts on disk
+	Mains        int   // main transcripts among them
+	Bytes        int64 // of them all
+	ReadBytes    int64 // of Bytes, those behind the cursors
+	Lines        int64 // behind the cursors
+	UnreadFiles  int   // that have more than was read, an unfinished last line aside
+	UnreadBytes  int64
+	WaitingFiles int // that the sink does not take now (ErrLater until a change or Wake); not among UnreadFiles
+	WaitingBytes int64
+	Vanished     int   // remembered, no longer on disk
+	Rewinds      int64 // found since the start
+	Oversize     int64 // lines above the cap since the start
+	Watch        string
+	WatchReason  string // why there are no events; "" while there are
+	// Unlisted is the folders that cannot be listed, each with its error.
+	Unlisted  []string
+	Importing bool // what was there before the start is not all read yet
+	LastScan  time.Time
+}
+
+// counters are the Stats that are kept up to date, so that asking for them costs nothing.
+type counters struct {
+	tracked, mains, vanished  int
+	bytes, read, lines        int64
+	unreadFiles, waitingFiles int
+	unreadBytes, waitingBytes int64
+	rewinds, oversize         int64
+	lastScan                  time.Time
+	scanned                   bool // everything was listed once
+}
+
+// count adds (sign 1) or takes away (-1) what a file on disk contributes to the counters. Whoever changes a field it
+// reads takes the file away before and adds it after. The caller holds mu.
+func (t *Tailer) count(f *file, sign int) {
+	if f.folder == nil {
+		return
+	}
+	n, s := &t.stats, int64(sign)
+	n.tracked += sign
+	if f.File.Kind == Main {
+		n.mains += sign
+	}
+	n.bytes += s * f.seen.Size
+	n.read += s * f.Cursor.Offset
+	n.lines += s * f.Cursor.Line
+	rest := f.seen.Size - f.Cursor.Offset - f.partial
+	switch {
+	case rest <= 0:
+	case f.waiting:
+		n.waitingFiles += sign
+		n.waitingBytes += s * rest
+	default:
+		n.unreadFiles += sign
+		n.unreadBytes += s * rest
+	}
+}
+
+// Stats answers from counters: it reads nothing.
+func (t *Tailer) Stats() Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := &t.stats
+	s := Stats{
+		Tracked: n.tracked, Mains: n.mains, Bytes: n.bytes, ReadBytes: n.read, Lines: n.lines,
+		UnreadFiles: n.unreadFiles, UnreadBytes: n.unreadBytes,
+		WaitingFiles: n.waitingFiles, WaitingBytes: n.waitingBytes,
+		Vanished: n.vanished, Rewinds: n.rewinds, Oversize: n.oversize,
+		Watch: t.watch.mode, WatchReason: t.watch.reason,
+		Importing: !n.scanned || t.queue.importing > 0, LastScan: n.lastScan,
+	}
+	for path, err := range t.table.unlisted {
+		s.Unlisted = append(s.Unlisted, path+": "+reasonOf(err))
+	}
+	return s
+}
+
+// Files answers a copy of everything remembered, vanished files included (their Gone is not 0).
+func (t *Tailer) Files() []Tracked {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]Tracked, 0, len(t.table.byID))
+	for _, f := range t.table.byID {
+		all = append(all, f.Tracked)
+	}
+	return all
+}

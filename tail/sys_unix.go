@@ -1,0 +1,134 @@
+//go:build unix
+
+package tail
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// handle is an open transcript. No descriptor is kept between two looks.
+type handle struct{ fd int }
+
+// openHandle opens a transcript for reading. A symbolic link in its place is an error; a pipe does not block.
+func openHandle(path string) (*handle, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err == nil {
+			return &handle{fd}, nil
+		}
+		if err != unix.EINTR {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
+func (h *handle) Close() error { return unix.Close(h.fd) }
+
+// ReadAt reads like io.ReaderAt.
+func (h *handle) ReadAt(p []byte, off int64) (int, error) {
+	n := 0
+	for n < len(p) {
+		k, err := unix.Pread(h.fd, p[n:], off+int64(n))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return n, fmt.Errorf("read: %w", err)
+		}
+		if k == 0 {
+			return n, io.EOF
+		}
+		n += k
+	}
+	return n, nil
+}
+
+// stat says what the system says of the open file, and whether it is a regular one.
+func (h *handle) stat() (Stat, bool, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(h.fd, &st); err != nil {
+		return Stat{}, false, fmt.Errorf("stat: %w", err)
+	}
+	return statOf(&st), typeOf(&st) == regular, nil
+}
+
+func statOf(st *unix.Stat_t) Stat {
+	return Stat{
+		Device: uint64(st.Dev), Inode: uint64(st.Ino), Size: st.Size,
+		ModTime: unix.TimespecToNsec(st.Mtim), ChangeTime: unix.TimespecToNsec(st.Ctim),
+	}
+}
+
+func typeOf(st *unix.Stat_t) entryType {
+	switch uint32(st.Mode) & unix.S_IFMT {
+	case unix.S_IFREG:
+		return regular
+	case unix.S_IFDIR:
+		return directory
+	}
+	return other
+}
+
+// lstatEntry says what lies at a path, without following a link there.
+func lstatEntry(path string) (Stat, entryType, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return Stat{}, other, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return statOf(&st), typeOf(&st), nil
+}
+
+// listFolder appends what lies in a folder and is wanted, and says which folder that is. It follows a link in the
+// folder's own place only when told to. Names are looked up relative to the open folder, which is half the price of
+// whole paths and cannot mix two folders that took turns at one path.
+func listFolder(into []entry, path string, follow bool, wants func(string) bool) ([]entry, Stat, error) {
+	flags := os.O_RDONLY | unix.O_DIRECTORY
+	if !follow {
+		flags |= unix.O_NOFOLLOW
+	}
+	dir, err := os.OpenFile(path, flags, 0)
+	if err != nil {
+		return into, Stat{}, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return into, Stat{}, fmt.Errorf("list %s: %w", path, err)
+	}
+	var st unix.Stat_t
+	fd := int(dir.Fd())
+	if err := unix.Fstat(fd, &st); err != nil {
+		return into, Stat{}, fmt.Errorf("stat %s: %w", path, err)
+	}
+	self := statOf(&st)
+	for _, name := range names {
+		if !wants(name) {
+			continue
+		}
+		err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return into, self, fmt.Errorf("lstat %s in %s: %w", name, path, err)
+		default:
+			into = append(into, entry{name: name, stat: statOf(&st), kind: typeOf(&st)})
+		}
+	}
+	return into, self, nil
+}
+
+// outOfWatches says that the system has no more watches or descriptors to give.
+func outOfWatches(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+}
+
+// notFolder says that what was to be listed is no folder, or a link that is not followed.
+func notFolder(err error) bool {
+	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK)
+}

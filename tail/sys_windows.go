@@ -1,0 +1,108 @@
+package tail
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/windows"
+)
+
+// handle is an open transcript. No descriptor is kept between two looks.
+type handle struct{ *os.File }
+
+// openHandle opens a transcript for reading and lets its owner write, rename and delete it meanwhile.
+func openHandle(path string) (*handle, error) {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	const share = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+	fd, err := windows.CreateFile(name, windows.GENERIC_READ, share, nil, windows.OPEN_EXISTING,
+		windows.FILE_ATTRIBUTE_NORMAL|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &handle{os.NewFile(uintptr(fd), path)}, nil
+}
+
+func (h *handle) stat() (Stat, bool, error) {
+	info, err := h.Stat()
+	if err != nil {
+		return Stat{}, false, fmt.Errorf("stat: %w", err)
+	}
+	return statOf(info), info.Mode().IsRegular(), nil
+}
+
+// statOf has no device, inode and change time: a listing does not give them here, and a move is recognised by name.
+func statOf(info fs.FileInfo) Stat {
+	m := info.ModTime().UnixNano()
+	return Stat{Size: info.Size(), ModTime: m, ChangeTime: m}
+}
+
+func typeOf(info fs.FileInfo) entryType {
+	switch {
+	case info.Mode().IsRegular():
+		return regular
+	case info.IsDir():
+		return directory
+	}
+	return other
+}
+
+// lstatEntry says what lies at a path, without following a link there.
+func lstatEntry(path string) (Stat, entryType, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return Stat{}, other, err
+	}
+	return statOf(info), typeOf(info), nil
+}
+
+// listFolder appends what lies in a folder and is wanted. It follows a link in the folder's own place only when told to.
+func listFolder(into []entry, path string, follow bool, wants func(string) bool) ([]entry, Stat, error) {
+	info, err := os.Lstat(path)
+	if err == nil && follow {
+		info, err = os.Stat(path)
+	}
+	if err != nil {
+		return into, Stat{}, err
+	}
+	if !info.IsDir() {
+		return into, Stat{}, &fs.PathError{Op: "list", Path: path, Err: windows.ERROR_DIRECTORY}
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return into, Stat{}, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return into, Stat{}, fmt.Errorf("list %s: %w", path, err)
+	}
+	for _, name := range names {
+		if !wants(name) {
+			continue
+		}
+		// What the folder says of a file that is being written is late here; asking for the file itself is not.
+		st, kind, err := lstatEntry(filepath.Join(path, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return into, statOf(info), fmt.Errorf("lstat %s in %s: %w", name, path, err)
+		default:
+			into = append(into, entry{name: name, stat: st, kind: kind})
+		}
+	}
+	return into, statOf(info), nil
+}
+
+// outOfWatches says that the system has no more watches or descriptors to give.
+func outOfWatches(err error) bool {
+	return errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) || errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES)
+}
+
+// notFolder says that what was to be listed is no folder.
+func notFolder(err error) bool { return errors.Is(err, windows.ERROR_DIRECTORY) }

@@ -1,0 +1,78 @@
+package tail
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// entryType is what a name in a folder stands for.
+type entryType uint8
+
+const (
+	other entryType = iota // links, pipes, devices: never followed, never read
+	regular
+	directory
+)
+
+// entry is one name of a listing.
+type entry struct {
+	name string
+	stat Stat
+	kind entryType
+}
+
+// faults lets tests make the file system fail. A nil func never fails.
+type faults struct {
+	list  func(path string) error
+	open  func(path string) error
+	watch func(path string) error
+	event func(path string) error // an error takes the event's place
+}
+
+func (f *faults) on(hook func(string) error, path string) error {
+	if hook == nil {
+		return nil
+	}
+	return hook(path)
+}
+
+func (t *Tailer) list(into []entry, d *folder) ([]entry, Stat, error) {
+	if err := t.faults.on(t.faults.list, d.path); err != nil {
+		return into, Stat{}, err
+	}
+	if d.level == historyLevel {
+		return listOne(into, d.path, d.history)
+	}
+	return listFolder(into, d.path, d.level == rootLevel, d.wants)
+}
+
+// listOne is a listing of which only one name is wanted.
+func listOne(into []entry, dir, name string) ([]entry, Stat, error) {
+	st, kind, err := lstatEntry(joinPath(dir, name))
+	if err == nil {
+		return append(into, entry{name: name, stat: st, kind: kind}), Stat{}, nil
+	}
+	if !notExist(err) {
+		return into, Stat{}, err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return into, Stat{}, err
+	}
+	return into, Stat{}, nil
+}
+
+func (t *Tailer) open(path string) (*handle, error) {
+	if err := t.faults.on(t.faults.open, path); err != nil {
+		return nil, err
+	}
+	return openHandle(path)
+}
+
+// sameFile says whether two stats are of one file as far as the system can tell; it cannot where there are no inodes.
+func (s Stat) sameFile(o Stat) bool { return s.Device == o.Device && s.Inode == o.Inode }
+
+// known says whether the system gave the file an identity.
+func (s Stat) known() bool { return s.Inode != 0 || s.Device != 0 }
+
+func notExist(err error) bool { return errors.Is(err, fs.ErrNotExist) || notFolder(err) }

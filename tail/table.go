@@ -1,0 +1,222 @@
+package tail
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// file is a transcript that is remembered, whether it is on disk now or not. All of it is guarded by Tailer.mu.
+type file struct {
+	Tracked         // File.Stat is the stat of the last look
+	seen    Stat    // the stat of the last listing; its device and inode are the file the cursor belongs to
+	folder  *folder // where it is; nil while it is not on disk
+	next    *file   // the next file of the same key
+	long    *longLine
+	changed time.Duration // when it was last seen to change
+	lookAt  time.Duration // when to look at it again; 0: only when it changes
+	scrubAt time.Duration // when to check all of its past; 0: no need
+	partial int64         // bytes after the last newline, at the last look
+	pass    uint32        // the pass that saw it last
+	fails   uint8         // looks in a row that could not read it
+	state   workState
+	class   class
+	again   bool // changed while in work
+	stored  bool // the sink knows it
+	waiting bool // answered ErrLater, until it changes or the owner wakes us
+	held    bool // another file is at its path: not to be read before everything was listed
+	reread  bool // from line 0 in a new generation
+	deep    bool // check its whole past at the next look
+	solo    bool // its next look takes long
+	sure    bool // everything before the cursor holds when the stat is File.Stat
+	tried   bool // its last line is no JSON object yet
+	missed  bool // Listings has grown since it was stored
+	inLook  bool // an appointment in queue.due exists
+	inScrub bool // an appointment in scrub.due exists
+}
+
+// folder is a folder below a root that holds transcripts, or may.
+type folder struct {
+	path    string
+	root    *rootState
+	parent  *folder
+	files   map[string]*file // on disk now, by base name
+	subs    map[string]*folder
+	session string // for agents: the session above
+	history string // for the folder of a prompt history: its base name
+	self    Stat   // which folder was listed here last
+	touched time.Duration
+	pass    uint32
+	level   level
+	depth   uint8
+	watched bool
+	begun   bool // is to be listed and watched, for its session is active again
+}
+
+// rootState is a configured root.
+type rootState struct {
+	Root
+	folder  *folder
+	history *folder // nil when there is none
+	listed  bool    // the last listing of the root itself went well
+	alias   bool    // the same folder as an earlier root: not listed twice
+}
+
+// table is every file and folder that is known.
+type table struct {
+	roots    []*rootState
+	byID     map[FileID]*file
+	byKey    map[string]*file // the first of a chain of one key
+	folders  map[string]*folder
+	active   map[*folder]struct{} // changed lately, or to be tried again
+	unlisted map[string]error
+	unseen   map[*file]struct{} // loaded, and not found on disk since
+	gone     map[*file]struct{}
+	unsaved  map[*file]struct{} // moved or vanished, and not stored yet
+	loaded   bool
+}
+
+func newTable(roots []Root) table {
+	tb := table{
+		byID: map[FileID]*file{}, byKey: map[string]*file{}, folders: map[string]*folder{},
+		active: map[*folder]struct{}{}, unlisted: map[string]error{}, unseen: map[*file]struct{}{},
+		gone: map[*file]struct{}{}, unsaved: map[*file]struct{}{},
+	}
+	for _, r := range roots {
+		tb.addRoot(r)
+	}
+	return tb
+}
+
+func (tb *table) addRoot(r Root) {
+	r.Dir = cleanPath(r.Dir)
+	for _, have := range tb.roots {
+		if have.Dir == r.Dir {
+			return
+		}
+	}
+	rs := &rootState{Root: r}
+	rs.folder = &folder{path: r.Dir, root: rs, level: rootLevel}
+	tb.folders[r.Dir] = rs.folder
+	if r.History != "" {
+		dir, base := splitPath(cleanPath(r.History))
+		if tb.folders[dir] == nil {
+			rs.history = &folder{path: dir, root: rs, level: historyLevel, history: base}
+			tb.folders[dir] = rs.history
+		}
+	}
+	tb.roots = append(tb.roots, rs)
+}
+
+// load takes a file from an earlier run. It counts as not on disk until a listing finds it.
+func (tb *table) load(tr *Tracked, n *counters) {
+	if tb.byID[tr.File.ID] != nil {
+		return
+	}
+	f := &file{Tracked: *tr, seen: tr.File.Stat, stored: true}
+	f.File.shareName()
+	tb.add(f)
+	if f.Gone != 0 {
+		tb.gone[f] = struct{}{}
+		n.vanished++
+	} else {
+		tb.unseen[f] = struct{}{}
+	}
+}
+
+func (tb *table) add(f *file) {
+	tb.byID[f.File.ID] = f
+	key := f.File.key()
+	f.next = tb.byKey[key]
+	tb.byKey[key] = f
+}
+
+// drop forgets a file.
+func (tb *table) drop(f *file) {
+	delete(tb.byID, f.File.ID)
+	delete(tb.gone, f)
+	delete(tb.unseen, f)
+	delete(tb.unsaved, f)
+	key := f.File.key()
+	if tb.byKey[key] == f {
+		if tb.byKey[key] = f.next; f.next == nil {
+			delete(tb.byKey, key)
+		}
+		return
+	}
+	for p := tb.byKey[key]; p != nil; p = p.next {
+		if p.next == f {
+			p.next = f.next
+			return
+		}
+	}
+}
+
+// freeCopy is the lowest Copy that no remembered file of the key has.
+func (tb *table) freeCopy(key string) int {
+	for n := 1; ; n++ {
+		taken := false
+		for f := tb.byKey[key]; f != nil; f = f.next {
+			taken = taken || f.File.Copy == n
+		}
+		if !taken {
+			return n
+		}
+	}
+}
+
+// freeID makes an id for a new file.
+func (tb *table) freeID() FileID {
+	for {
+		if id := FileID(rand.Uint64()); id != 0 && tb.byID[id] == nil {
+			return id
+		}
+	}
+}
+
+// configured says whether the file's root is one that is followed, and whether its last listing went well.
+func (tb *table) configured(root string) (is, listed bool) {
+	for _, r := range tb.roots {
+		if r.Dir == root {
+			return true, r.listed
+		}
+	}
+	return false, false
+}
+
+// attach says that the file is in the folder under this name.
+func (tb *table) attach(f *file, d *folder, name string, n *counters) {
+	if d.files == nil {
+		d.files = map[string]*file{}
+	}
+	d.files[name] = f
+	f.folder = d
+	delete(tb.unseen, f)
+	if _, ok := tb.gone[f]; ok {
+		delete(tb.gone, f)
+		n.vanished--
+	}
+	if f.Gone != 0 || f.Listings != 0 {
+		f.Gone, f.Listings = 0, 0
+		tb.unsaved[f] = struct{}{}
+	}
+}
+
+// detach says that the file is not where it was.
+func (tb *table) detach(f *file) {
+	if f.folder == nil {
+		return
+	}
+	if _, base := splitPath(f.File.Path); f.folder.files[base] == f {
+		delete(f.folder.files, base)
+	}
+	f.folder = nil
+}
+
+// touch says that something in the folder changed at a time.
+func (tb *table) touch(d *folder, at time.Duration) {
+	if d == nil {
+		return
+	}
+	d.touched = max(d.touched, at)
+	tb.active[d] = struct{}{}
+}

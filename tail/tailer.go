@@ -1,0 +1,305 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Tailer follows transcripts. Its methods may be called by several goroutines at once, also before and after Run.
+type Tailer struct {
+	cfg     Config
+	log     *slog.Logger
+	cursors Cursors
+	sink    Sink
+	started time.Time
+	faults  faults
+	wall    func() time.Time // the clock on the wall, without its monotonic part
+	arenas  sync.Pool        // *arena
+
+	ended    chan struct{} // closed when Run returns
+	knock    chan struct{} // wakes the main loop; the truth is in asks
+	woken    atomic.Bool
+	setbacks atomic.Int32 // Deliver failures in a row
+
+	scan scanner // owned by the goroutine of Run
+
+	mu    sync.Mutex
+	cond  sync.Cond // work may have come, or the end
+	table table     // guarded by mu, as all below
+	queue queue
+	asks  asks
+	watch watchState
+	stats counters
+	syncs map[*syncing]struct{}
+	scrub scrubs
+}
+
+// asks is what the main loop is wanted for.
+type asks struct {
+	full    bool // list everything
+	reason  string
+	hints   map[string]struct{} // paths at which something happened
+	scanned []chan struct{}     // closed after the next full listing that began after they were put here
+	reread  []FileID            // files that were not known yet when they were to be delivered again
+}
+
+// New makes a Tailer. Nothing is read and nothing runs before Run.
+func New(cfg Config, cursors Cursors, sink Sink) *Tailer {
+	cfg = cfg.withDefaults()
+	t := &Tailer{
+		cfg: cfg, log: cfg.Log, cursors: cursors, sink: sink,
+		started: time.Now(),
+		wall:    func() time.Time { return time.Now().Round(0) },
+		knock:   make(chan struct{}, 1),
+		ended:   make(chan struct{}),
+		syncs:   map[*syncing]struct{}{},
+	}
+	t.arenas.New = func() any { return newArena(cfg.TurnBytes) }
+	t.cond.L = &t.mu
+	t.asks.hints = map[string]struct{}{}
+	t.table = newTable(cfg.Roots)
+	t.queue.limit = cfg.Workers
+	t.scrub.bell = make(chan struct{}, 1)
+	t.watch.mode = "poll"
+	return t
+}
+
+// now is the time since the Tailer was made, never 0.
+func (t *Tailer) now() time.Duration { return time.Since(t.started) + 1 }
+
+// Run follows the transcripts until ctx is done, and returns nil after all it started has ended. It may be called once. An error says that
+// what is remembered could not be loaded.
+func (t *Tailer) Run(ctx context.Context) error {
+	defer close(t.ended)
+	known, err := t.cursors.Load(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("load cursors: %w", err)
+	}
+	t.remember(known)
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer wg.Wait()
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.cond.Broadcast()
+	})()
+	for range t.cfg.Workers + 1 {
+		wg.Go(func() { t.work(ctx) })
+	}
+	wg.Go(func() { t.scrubbing(ctx) })
+	t.startWatching(&wg)
+	defer t.stopWatching()
+	t.loop(ctx)
+	cancel()
+	t.keepListings()
+	return nil
+}
+
+// remember takes what earlier runs knew.
+func (t *Tailer) remember(known []Tracked) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range known {
+		t.table.load(&known[i], &t.stats)
+	}
+	t.table.loaded = true
+	t.rereadLocked(t.asks.reread)
+	t.asks.reread = nil
+}
+
+// loop lists folders when it is time or when it is asked to, and hands due files to the workers.
+func (t *Tailer) loop(ctx context.Context) {
+	tick := time.NewTicker(min(t.cfg.ScanActive, t.cfg.PollInterval))
+	defer tick.Stop()
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	t.scan.clock = clock{wall: t.wall(), mono: t.now()}
+	t.scanAll(ctx, "start")
+	for ctx.Err() == nil {
+		due.Reset(t.serveDue())
+		select {
+		case <-ctx.Done():
+		case <-due.C:
+		case <-tick.C:
+			t.tick(ctx)
+		case <-t.knock:
+			t.answer(ctx)
+		}
+	}
+}
+
+// tick does what is done now and then whether anything happened or not.
+func (t *Tailer) tick(ctx context.Context) {
+	if jump := t.scan.clock.jump(t.wall(), t.now()); jump != 0 {
+		t.log.Info("clock jumped: listing everything", "by", jump)
+		t.askFull("clock jumped")
+	}
+	now := t.now()
+	if now-t.scan.lastAll >= t.allInterval() {
+		t.askFull("")
+	}
+	t.answer(ctx)
+	interval := t.cfg.ScanActive
+	if t.polling() {
+		interval = t.cfg.PollInterval
+	}
+	if now-t.scan.lastActive >= interval {
+		t.scan.lastActive = now
+		t.scanActive(ctx)
+	}
+	if t.queue.starved(t) {
+		t.roomAgain(now)
+	}
+	t.flush(ctx)
+}
+
+// answer does what the loop was asked for since it last did.
+func (t *Tailer) answer(ctx context.Context) {
+	if t.woken.Swap(false) {
+		t.wakeWaiting()
+	}
+	t.mu.Lock()
+	hints, full, reason, begin := t.asks.hints, t.asks.full, t.asks.reason, t.scan.begin
+	t.asks.full, t.asks.reason, t.scan.begin = false, "", nil
+	if len(hints) > 0 {
+		t.asks.hints = map[string]struct{}{}
+	}
+	t.mu.Unlock()
+	t.scanFolders(ctx, begin)
+	switch {
+	case full:
+		t.scanAll(ctx, reason)
+	case len(hints) > 0:
+		t.scanHints(ctx, hints)
+	}
+}
+
+// ring wakes the main loop.
+func (t *Tailer) ring() {
+	select {
+	case t.knock <- struct{}{}:
+	default:
+	}
+}
+
+// askFull asks for a listing of everything as soon as possible.
+func (t *Tailer) askFull(reason string) {
+	t.mu.Lock()
+	t.askFullLocked(reason)
+	t.mu.Unlock()
+}
+
+func (t *Tailer) askFullLocked(reason string) {
+	t.asks.full = true
+	if reason != "" {
+		t.asks.reason = reason
+	}
+	t.ring()
+}
+
+// Wake says that the sink may have room again, or may take files it answered ErrLater. It never blocks.
+func (t *Tailer) Wake() {
+	t.woken.Store(true)
+	t.ring()
+}
+
+// Reread has files delivered from line 0 in a new generation. Ids that are not known are passed over.
+func (t *Tailer) Reread(ids ...FileID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.table.loaded {
+		t.asks.reread = append(t.asks.reread, ids...)
+		return
+	}
+	t.rereadLocked(ids)
+}
+
+func (t *Tailer) rereadLocked(ids []FileID) {
+	for _, id := range ids {
+		if f := t.table.byID[id]; f != nil {
+			f.reread = true
+			if f.folder != nil {
+				t.enqueue(f)
+			}
+		}
+	}
+}
+
+// retry is how long to wait after n failures in a row: 100 ms, doubling up to 5 s.
+func retry(n int32) time.Duration {
+	return min(100*time.Millisecond<<min(max(n-1, 0), 6), 5*time.Second)
+}
+
+// clock notices that the clock on the wall and the monotonic one went apart: the machine slept, or somebody set the
+// time. Timers stand still while a machine sleeps, so whatever was due is overdue by then.
+type clock struct {
+	wall time.Time
+	mono time.Duration
+}
+
+// jumpLimit is how far the clocks may drift apart between two ticks.
+const jumpLimit = 5 * time.Second
+
+// jump answers by how much the wall clock jumped since the last call, 0 when it did not.
+func (c *clock) jump(wall time.Time, mono time.Duration) time.Duration {
+	d := wall.Sub(c.wall) - (mono - c.mono)
+	c.wall, c.mono = wall, mono
+	if d > jumpLimit || d < -jumpLimit {
+		return d
+	}
+	return 0
+}
+
+// flush hands moves and vanishings to the cursors' keeper. What fails is tried again at the next tick.
+func (t *Tailer) flush(ctx context.Context) {
+	t.mu.Lock()
+	var files []Tracked
+	for f := range t.table.unsaved {
+		if f.stored {
+			files = append(files, f.Tracked)
+		}
+		delete(t.table.unsaved, f)
+	}
+	t.mu.Unlock()
+	if len(files) == 0 {
+		return
+	}
+	err := t.cursors.Update(ctx, files)
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.log.Warn("cannot store moves yet", "err", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range files {
+		if f := t.table.byID[files[i].File.ID]; f != nil {
+			t.table.unsaved[f] = struct{}{}
+		}
+	}
+}
+
+// keepListings stores at the end how often vanished files were missed, which is not worth a write each time.
+func (t *Tailer) keepListings() {
+	t.mu.Lock()
+	for f := range t.table.gone {
+		if f.missed {
+			t.table.unsaved[f] = struct{}{}
+		}
+	}
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	t.flush(ctx)
+}
