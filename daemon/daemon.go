@@ -102,13 +102,15 @@ func (d *Daemon) wire(ctx context.Context) error {
 		history: d.cfg.History, max: d.cfg.MaxEntriesPerRequest, speaks: d.dests.speaks, open: d.dests.open,
 		streams: map[string]tail.FileID{}, waiting: map[tail.FileID]time.Time{}, notices: map[string]string{},
 	}
-	if err := d.desk.load(ctx); err != nil {
+	again, err := d.desk.load(ctx)
+	if err != nil {
 		return err
 	}
 	d.relay = newRelay(d.db, d.desk, d.cfg.ExcludeTypes, d.log)
 	d.tailer = tail.New(tail.Config{
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
+	d.tailer.Reread(again...)
 	d.db.Notify = d.dests.wake
 	d.db.RoomChanged = d.tailer.Wake
 	return nil
@@ -172,13 +174,13 @@ func (d *Daemon) keep(ctx context.Context) error {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	w := watchman{wall: time.Now().Round(0), mono: time.Now(), key: d.dests.ownKey.stamp()}
-	for n := 0; ; n++ {
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		d.look(&w, n)
+		d.look(&w)
 	}
 }
 
@@ -189,7 +191,7 @@ type watchman struct {
 	busy       bool // an import or a drain has used memory that can be given back
 }
 
-func (d *Daemon) look(w *watchman, n int) {
+func (d *Daemon) look(w *watchman) {
 	now := time.Now()
 	const jump = 10 * time.Second
 	if slept := now.Round(0).Sub(w.wall) - now.Sub(w.mono); slept > jump || slept < -jump {
@@ -202,8 +204,7 @@ func (d *Daemon) look(w *watchman, n int) {
 		w.key = key
 		d.dests.retry(true)
 	}
-	const every = 5 // beats
-	if n%every == 0 && d.relay.optOutEnded() {
+	if d.relay.optOutEnded() {
 		d.tailer.Wake()
 	}
 	d.giveBack(w)

@@ -39,20 +39,37 @@ type desk struct {
 	notices map[string]string         // what a person should know of a project, by its folder; guarded by mu
 }
 
-// load learns which stream names are taken.
-func (d *desk) load(ctx context.Context) error {
+// load learns which stream names are taken, and which files are to be delivered again from line 0: those whose lines
+// went to another server than they would now, or to one that took them before it spoke the extension. A quiet file is
+// not looked at by itself, so this must be found here.
+func (d *desk) load(ctx context.Context) (again []tail.FileID, err error) {
 	facts, err := d.db.LoadFacts(ctx)
 	if err != nil {
-		return fmt.Errorf("load streams: %w", err)
+		return nil, fmt.Errorf("load streams: %w", err)
+	}
+	speaks := map[string]bool{}
+	for _, dest := range d.db.Destinations() {
+		learned, err := d.db.Learned(ctx, dest)
+		if err != nil {
+			return nil, fmt.Errorf("load what is known of %s: %w", dest, err)
+		}
+		speaks[dest] = learned.Extension
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	for id, f := range facts {
 		if f.Decided {
 			d.streams[f.Stream.SessionID] = id
 		}
 	}
-	return nil
+	d.mu.Unlock()
+	for id, f := range facts {
+		_, dest, result := d.route(&f)
+		elsewhere := result.Err == nil && f.Dest != "" && dest != f.Dest
+		if elsewhere || speaks[f.Dest] && (f.Plain || f.Withheld > 0) {
+			again = append(again, id)
+		}
+	}
+	return again, nil
 }
 
 // anyServer says whether lines could go anywhere at all.
@@ -71,7 +88,7 @@ func (d *desk) decide(ctx context.Context, c *tail.Chunk) (state.Facts, tail.Res
 			return facts, tail.Result{Err: tail.ErrLater, After: wait}, nil
 		}
 	}
-	policy, dest, result := d.route(c, &facts)
+	policy, dest, result := d.route(&facts)
 	if result.Err != nil {
 		return facts, result, nil
 	}
@@ -194,8 +211,8 @@ func (d *desk) name(f *state.Facts, file tail.File) {
 }
 
 // route asks the project of a file whether it may be sent, and where to.
-func (d *desk) route(c *tail.Chunk, f *state.Facts) (project.Policy, string, tail.Result) {
-	if c.File.Kind == tail.History {
+func (d *desk) route(f *state.Facts) (project.Policy, string, tail.Result) {
+	if f.Stream.Extended {
 		if d.own == "" || !d.history {
 			return project.Policy{}, "", tail.Result{Err: &optedOut{why: "no server for the prompt history"}}
 		}

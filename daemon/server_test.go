@@ -90,7 +90,7 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 	s.keys = append(s.keys, r.Header.Get("X-API-Key"))
 	s.hashes[req.SessionID] = req.ProjectHash
 	g := s.generation(req.SessionID, 0, 0)
-	if e := req.Ccship; e != nil {
+	if e := req.Ccship; e != nil && s.announces {
 		g = s.generation(req.SessionID, e.Generation, e.RewoundTo)
 		g.end, g.newline = max(g.end, e.To.Line), e.Newline
 	}
@@ -105,7 +105,7 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 		}
 		g.end = max(g.end, i+1)
 	}
-	if req.Ccship != nil {
+	if req.Ccship != nil && s.announces {
 		for _, e := range req.Ccship.Edges {
 			g.frame(int64(e[0].(float64)), e[1].(string), e[2].(string))
 		}

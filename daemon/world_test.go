@@ -3,7 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
-	"io"
+
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	cfg.Log = slog.New(slog.DiscardHandler)
 	w.cfg = cfg
 	return w
 }

@@ -125,15 +125,15 @@ func (a *arena) hit(inTime func() bool) bool {
 }
 
 func (a *arena) killImport() bool {
-	for range 4 {
-		a.grow(60)
+	for range 3 {
+		a.grow(250) // three requests at least
 	}
 	posts, _, _ := a.gate.counts()
 	a.begin()
-	want := posts + a.rng.IntN(8)
+	want := posts + a.rng.IntN(7)
 	eventually(a.t, "the import begins", 30*time.Second, func() bool { now, _, _ := a.gate.counts(); return now >= want })
 	a.soon(20 * time.Millisecond)
-	return a.hit(func() bool { return !a.complete(a.files[len(a.files)-4:]) })
+	return a.hit(func() bool { return !a.complete(a.files[len(a.files)-3:]) })
 }
 
 // complete says whether the server has these files to their ends.

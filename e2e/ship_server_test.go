@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -63,6 +64,7 @@ func (s *shipServer) handler() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(s.url) },
 		Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8},
+		ErrorLog:  log.New(io.Discard, "", 0), // a killed client is no news
 	}
 	return proxy
 }

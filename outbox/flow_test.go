@@ -20,7 +20,7 @@ func TestOrderAndConcurrency(t *testing.T) {
 			busy++
 			most = max(most, busy)
 			mu.Unlock()
-			time.Sleep(10 * time.Millisecond)
+			pass(10 * time.Millisecond)
 			mu.Lock()
 			busy--
 			mu.Unlock()
@@ -30,7 +30,7 @@ func TestOrderAndConcurrency(t *testing.T) {
 			r.queue.add(conversation(id), rowsOf(0, 1000, 50)...)
 		}
 		r.start()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		for id := 1; id <= 9; id++ {
 			r.holds(fmt.Sprintf("session-%d", id), numbers(0, 1000)...)
 		}
@@ -47,15 +47,15 @@ func TestOrderAndConcurrency(t *testing.T) {
 func TestLiveBeforeBacklog(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		took(r)
-		r.set(func(*seen) *canned { time.Sleep(100 * time.Millisecond); return nil })
+		r.set(func(*seen) *canned { pass(100 * time.Millisecond); return nil })
 		for id := uint64(1); id <= 30; id++ {
 			r.queue.add(conversation(id), rowsOf(0, 3000, 100)...)
 		}
 		r.start()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		for line := range 20 {
 			r.add(conversation(99), rowsOf(line, line+1, 1)...)
-			time.Sleep(350 * time.Millisecond)
+			pass(350 * time.Millisecond)
 			r.holds("session-99", numbers(0, int64(line+1))...)
 		}
 		if n := len(r.lines["session-1"]); n == 0 {
@@ -68,17 +68,17 @@ func TestLiveBeforeBacklog(t *testing.T) {
 func TestAcksAreGrouped(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		took(r)
-		r.set(func(*seen) *canned { time.Sleep(time.Millisecond); return nil })
+		r.set(func(*seen) *canned { pass(time.Millisecond); return nil })
 		r.queue.add(conversation(1), rowsOf(0, 20000, 100)...)
 		r.start()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if n := r.queue.commits; r.queue.waiting() != 0 || n > 6 {
 			t.Errorf("%d commits for 200 requests in 200 ms", n)
 		}
 		before := time.Now()
 		r.add(conversation(1), rowsOf(20000, 20001, 1)...)
 		synctest.Wait()
-		time.Sleep(2 * time.Millisecond)
+		pass(2 * time.Millisecond)
 		synctest.Wait()
 		if r.queue.waiting() != 0 {
 			t.Errorf("a single line is not settled after %s", time.Since(before))
@@ -100,14 +100,14 @@ func TestSettleFails(t *testing.T) {
 		}
 		r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
 		r.start()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if n := r.count(); n != 3 || r.queue.waiting() != 3 {
 			t.Errorf("%d requests, %d rows wait", n, r.queue.waiting())
 		}
 		r.queue.mu.Lock()
 		fail = false
 		r.queue.mu.Unlock()
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		synctest.Wait()
 		if sum := r.queue.total(); sum.Entries != 300 || r.queue.waiting() != 0 {
 			t.Errorf("settled %d entries, %d rows wait", sum.Entries, r.queue.waiting())

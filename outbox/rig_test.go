@@ -184,3 +184,6 @@ func receive[T any](t testing.TB, c <-chan T) (v T) {
 	}
 	return v
 }
+
+// pass lets fake time pass. Only for tests in a bubble.
+func pass(d time.Duration) { <-time.After(d) }

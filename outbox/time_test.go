@@ -32,7 +32,7 @@ func TestOutage(t *testing.T) {
 		start := time.Now()
 		lines := 0
 		for time.Since(start) < hours*time.Hour {
-			time.Sleep(17 * time.Minute)
+			pass(17 * time.Minute)
 			for id := uint64(1); id <= streams; id++ {
 				r.add(conversation(id), rowsOf(lines, lines+3, 2)...)
 			}
@@ -46,7 +46,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("an attempt every %s", mean)
 		}
 		p.setDown(false)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		synctest.Wait()
 		if n := r.queue.waiting(); n != 0 {
 			t.Errorf("%d rows wait a minute after the server came back", n)
@@ -102,7 +102,7 @@ func TestRetryAfterHolds(t *testing.T) {
 					for time.Since(start) < test.want-2*time.Second {
 						r.drainer.Wake()
 						r.drainer.Retry(true)
-						time.Sleep(time.Second)
+						pass(time.Second)
 						if n := r.count(); n != 1 {
 							t.Fatalf("%d requests %s after the plea", n, time.Since(start))
 						}
@@ -110,7 +110,7 @@ func TestRetryAfterHolds(t *testing.T) {
 					if at := r.drainer.Health().RetryAt; at.Sub(start) != test.want {
 						t.Errorf("retry after %s, want %s", at.Sub(start), test.want)
 					}
-					time.Sleep(3 * time.Second)
+					pass(3 * time.Second)
 					synctest.Wait()
 					r.holds("session-1", numbers(0, 5)...)
 				})
@@ -131,7 +131,7 @@ func TestPauseProbes(t *testing.T) {
 		synctest.Wait()
 		first := r.count()
 		for range 10 {
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			r.drainer.Wake() // rows arriving do not end a pause
 		}
 		synctest.Wait()
@@ -163,7 +163,7 @@ func TestNoAnswer(t *testing.T) {
 		r.queue.add(conversation(1), batchOf(Objects, 0, entry(0, text)))
 		start := time.Now()
 		r.start()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		r.holds("session-1", 0)
 		if got := words(); !strings.Contains(got, "no answer within 33s") {
 			t.Errorf("log:\n%s", got)
@@ -186,16 +186,16 @@ func TestOneProbeWhileFailing(t *testing.T) {
 			if at++; at > 4 && busy > 1 {
 				t.Errorf("%d requests at once", busy)
 			}
-			time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
+			pass(time.Duration(rand.IntN(1000)) * time.Millisecond)
 			return status(503)
 		})
 		for id := uint64(1); id <= 20; id++ {
 			r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
 		}
 		r.start()
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		r.set(nil)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		synctest.Wait()
 		if n := r.queue.waiting(); n != 0 {
 			t.Errorf("%d rows wait", n)
@@ -211,11 +211,11 @@ func TestLimitGrows(t *testing.T) {
 		r.start()
 		for day, want := range []int64{1 << 20, 2 << 20, 0, 0} {
 			r.add(conversation(1), rowsOf(day, day+1, 1)...)
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			if got := r.queue.remembered().MaxRaw; got != want || r.drainer.Health().MaxRequest != want {
 				t.Errorf("day %d: limit %d, want %d", day, got, want)
 			}
-			time.Sleep(24 * time.Hour)
+			pass(24 * time.Hour)
 		}
 	})
 }
@@ -226,7 +226,7 @@ func TestProbeBackOff(t *testing.T) {
 		r.announce = false
 		r.queue.add(history(), rowsOf(0, 3, 3)...)
 		r.start()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if n := r.probes; n < 60 || n > 240 {
 			t.Errorf("%d probes in an hour", n)
 		}

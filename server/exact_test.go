@@ -4,9 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -112,44 +109,5 @@ func TestPartialFile(t *testing.T) {
 		if got != want {
 			t.Errorf("line %d: hash %q, want %q", i, got, want)
 		}
-	}
-}
-
-// TestGoldenRequests takes what the client's end of the wire is pinned to.
-func TestGoldenRequests(t *testing.T) {
-	names, err := filepath.Glob("../e2e/testdata/wire/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			body, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var req struct {
-				SessionID string `json:"session_id"`
-				Entries   []any
-				Ccship    *struct {
-					Machine    string
-					Generation int64
-				}
-			}
-			if err := json.Unmarshal(body, &req); err != nil {
-				t.Fatal(err)
-			}
-			r := newRig(t)
-			r.post(string(body))
-			d := r.digest(req.SessionID, "")
-			if req.Ccship != nil && (d.Machine != req.Ccship.Machine || d.Generations[0].Generation != req.Ccship.Generation) {
-				t.Errorf("stored as %+v", d)
-			}
-			if n := r.count("lines"); n != len(req.Entries) {
-				t.Errorf("%d lines stored of %d entries", n, len(req.Entries))
-			}
-			if a := r.get("/api/sessions/" + url.PathEscape(req.SessionID) + "/raw?partial=1"); a.status != 200 {
-				t.Errorf("raw: %d %s", a.status, a.body)
-			}
-		})
 	}
 }

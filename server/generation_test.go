@@ -31,79 +31,96 @@ func sha(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestGenerations(t *testing.T) {
-	a, b, c := func(x, y int) []string { return objects("a", x, y) }, func(x, y int) []string { return objects("b", x, y) },
-		func(x, y int) []string { return objects("c", x, y) }
-	type want struct {
-		gen  int64
-		file string // "" with missing > 0: not to be had whole
-		miss int64
-	}
-	for name, tc := range map[string]struct {
-		pieces []piece
-		want   []want
-	}{
-		"grows": {[]piece{{lines: a(0, 3)}, {first: 3, lines: a(3, 5)}}, []want{{0, file(a(0, 5)), 0}}},
+// generationCase is what arrives, and what must be there then.
+type generationCase struct {
+	pieces []piece
+	want   []wantView
+}
+
+type wantView struct {
+	gen  int64
+	file string // "" with missing > 0: not to be had whole
+	miss int64
+}
+
+func a(from, to int) []string { return objects("a", from, to) }
+func b(from, to int) []string { return objects("b", from, to) }
+func c(from, to int) []string { return objects("c", from, to) }
+
+func inOrder() map[string]generationCase {
+	return map[string]generationCase{
+		"grows": {[]piece{{lines: a(0, 3)}, {first: 3, lines: a(3, 5)}}, []wantView{{0, file(a(0, 5)), 0}}},
 		"shrinks and goes on": {
 			[]piece{{lines: a(0, 10)}, {gen: 1, rewound: 6, first: 6, lines: b(6, 8)}},
-			[]want{{0, file(a(0, 10)), 0}, {1, file(a(0, 6), b(6, 8)), 0}},
+			[]wantView{{0, file(a(0, 10)), 0}, {1, file(a(0, 6), b(6, 8)), 0}},
 		},
 		"regrows past the old end": {
 			[]piece{{lines: a(0, 4)}, {gen: 1, rewound: 2, first: 2, lines: b(2, 9)}},
-			[]want{{0, file(a(0, 4)), 0}, {1, file(a(0, 2), b(2, 9)), 0}},
+			[]wantView{{0, file(a(0, 4)), 0}, {1, file(a(0, 2), b(2, 9)), 0}},
 		},
 		"pure shrink": {
 			[]piece{{lines: a(0, 4)}, {gen: 1, rewound: 1, first: 1}},
-			[]want{{0, file(a(0, 4)), 0}, {1, file(a(0, 1)), 0}},
+			[]wantView{{0, file(a(0, 4)), 0}, {1, file(a(0, 1)), 0}},
 		},
 		"to nothing": {
 			[]piece{{lines: a(0, 4)}, {gen: 1}},
-			[]want{{0, file(a(0, 4)), 0}, {1, "", 0}},
+			[]wantView{{0, file(a(0, 4)), 0}, {1, "", 0}},
 		},
 		"three deep": {
 			[]piece{{lines: a(0, 6)}, {gen: 1, rewound: 4, first: 4, lines: b(4, 8)}, {gen: 2, rewound: 2, first: 2, lines: c(2, 3)}},
-			[]want{{0, file(a(0, 6)), 0}, {1, file(a(0, 4), b(4, 8)), 0}, {2, file(a(0, 2), c(2, 3)), 0}},
+			[]wantView{{0, file(a(0, 6)), 0}, {1, file(a(0, 4), b(4, 8)), 0}, {2, file(a(0, 2), c(2, 3)), 0}},
 		},
 		"rewinds in ascending places": {
 			[]piece{{lines: a(0, 6)}, {gen: 1, rewound: 2, first: 2, lines: b(2, 8)}, {gen: 2, rewound: 5, first: 5, lines: c(5, 6)}},
-			[]want{{1, file(a(0, 2), b(2, 8)), 0}, {2, file(a(0, 2), b(2, 5), c(5, 6)), 0}},
+			[]wantView{{1, file(a(0, 2), b(2, 8)), 0}, {2, file(a(0, 2), b(2, 5), c(5, 6)), 0}},
 		},
+	}
+}
+
+func withGaps() map[string]generationCase {
+	return map[string]generationCase{
 		"a gap is not filled from an older one": {
 			[]piece{{lines: a(0, 6)}, {gen: 1, rewound: 2, first: 4, lines: b(4, 6)}},
-			[]want{{0, file(a(0, 6)), 0}, {1, "", 2}},
+			[]wantView{{0, file(a(0, 6)), 0}, {1, "", 2}},
 		},
 		"newer first": {
 			[]piece{{gen: 2, rewound: 2, first: 2, lines: c(2, 4)}, {gen: 1, rewound: 1, first: 1, lines: b(1, 3)}, {lines: a(0, 2)}},
-			[]want{{0, file(a(0, 2)), 0}, {1, file(a(0, 1), b(1, 3)), 0}, {2, file(a(0, 1), b(1, 2), c(2, 4)), 0}},
+			[]wantView{{0, file(a(0, 2)), 0}, {1, file(a(0, 1), b(1, 3)), 0}, {2, file(a(0, 1), b(1, 2), c(2, 4)), 0}},
 		},
 		"the first not there": {
 			[]piece{{gen: 1, rewound: 2, first: 2, lines: b(2, 3)}},
-			[]want{{1, "", 2}},
+			[]wantView{{1, "", 2}},
 		},
 		"no newline yet": {
 			[]piece{{lines: a(0, 2)}, {first: 2, lines: a(2, 3), noNewline: true}},
-			[]want{{0, strings.TrimSuffix(file(a(0, 3)), "\n"), 0}},
+			[]wantView{{0, strings.TrimSuffix(file(a(0, 3)), "\n"), 0}},
 		},
 		"newline later, then repeated without": {
 			[]piece{{lines: a(0, 3), noNewline: true}, {first: 2, end: 3}, {lines: a(0, 3), noNewline: true}},
-			[]want{{0, file(a(0, 3)), 0}},
+			[]wantView{{0, file(a(0, 3)), 0}},
 		},
 		"lines left out at the end": {
 			[]piece{{lines: a(0, 3), end: 5}},
-			[]want{{0, "", 2}},
+			[]wantView{{0, "", 2}},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
-			for range 2 { // everything again changes nothing
-				for _, p := range tc.pieces {
-					r.post(p.body("s"))
+	}
+}
+
+func TestGenerations(t *testing.T) {
+	for _, table := range []map[string]generationCase{inOrder(), withGaps()} {
+		for name, tc := range table {
+			t.Run(name, func(t *testing.T) {
+				r := newRig(t)
+				for range 2 { // everything again changes nothing
+					for _, p := range tc.pieces {
+						r.post(p.body("s"))
+					}
 				}
-			}
-			for _, w := range tc.want {
-				checkView(t, r, w.gen, w.file, w.miss)
-			}
-		})
+				for _, w := range tc.want {
+					checkView(t, r, w.gen, w.file, w.miss)
+				}
+			})
+		}
 	}
 }
 

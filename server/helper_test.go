@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +101,22 @@ func (r *rig) post(body string) {
 	if a.status != http.StatusOK {
 		r.t.Fatalf("post %.200s: %d %s", body, a.status, a.body)
 	}
+}
+
+// try sends a request body from any goroutine.
+func (r *rig) try(body string) (status int, err error) {
+	req, err := http.NewRequestWithContext(r.t.Context(), "POST", r.http.URL+"/api/conversations", strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("X-API-Key", r.key)
+	res, err := r.http.Client().Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, err
 }
 
 // raw is the file that a session's ?query answers.

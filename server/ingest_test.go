@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -72,21 +72,21 @@ func TestAnnouncedEverywhere(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	r := newRig(t, func(s *server.Server) { s.MaxBody = 64 << 10 })
-	type header = map[string]string
-	bomb := bytes.Repeat([]byte{' '}, 8<<20)
+// refused is a request and the answer it gets.
+type refused struct {
+	header map[string]string
+	body   string
+	status int
+	code   string
+}
+
+func refusedBodies() map[string]refused {
 	ext := func(members string) string {
 		return `{"session_id":"s","entries":[],"ccship":{"v":1,"machine":"m","epoch":"e"` + members + `}}`
 	}
-	for name, c := range map[string]struct {
-		header header
-		body   string
-		status int
-		code   string
-	}{
-		"no key":             {header{"X-API-Key": ""}, bare, 401, "unauthorized"},
-		"wrong key":          {header{"X-API-Key": "ccs_00"}, bare, 401, "unauthorized"},
+	return map[string]refused{
+		"no key":             {map[string]string{"X-API-Key": ""}, bare, 401, "unauthorized"},
+		"wrong key":          {map[string]string{"X-API-Key": "ccs_00"}, bare, 401, "unauthorized"},
 		"not JSON":           {nil, "hello", 400, "bad_json"},
 		"empty":              {nil, "", 400, "bad_json"},
 		"array":              {nil, "[]", 400, "bad_json"},
@@ -113,15 +113,28 @@ func TestRefusals(t *testing.T) {
 		"no machine":         {nil, `{"session_id":"s","entries":[],"ccship":{"v":1,"epoch":"e"}}`, 400, "bad_extension"},
 		"negative gen":       {nil, ext(`,"generation":-1`), 400, "bad_extension"},
 		"bad edge":           {nil, ext(`,"edges":[[1,""]]`), 400, "bad_extension"},
-		"brotli":             {header{"Content-Encoding": "br"}, bare, 415, "unsupported_encoding"},
-		"two codings":        {header{"Content-Encoding": "gzip, zstd"}, bare, 415, "unsupported_encoding"},
-		"not zstd":           {header{"Content-Encoding": "zstd"}, bare, 400, "bad_encoding"},
-		"not gzip":           {header{"Content-Encoding": "gzip"}, bare, 400, "bad_encoding"},
-		"cut zstd":           {header{"Content-Encoding": "zstd"}, string(zstdOf(t, []byte(bare))[:40]), 400, "bad_encoding"},
-		"large":              {nil, string(bomb[:70<<10]), 413, "too_large"},
-		"zstd bomb":          {header{"Content-Encoding": "zstd"}, string(zstdOf(t, bomb)), 413, "too_large"},
-		"gzip bomb":          {header{"Content-Encoding": "gzip"}, string(gzipOf(t, bomb)), 413, "too_large"},
-	} {
+	}
+}
+
+func refusedEncodings(t *testing.T) map[string]refused {
+	bomb := bytes.Repeat([]byte{' '}, 8<<20)
+	return map[string]refused{
+		"brotli":      {map[string]string{"Content-Encoding": "br"}, bare, 415, "unsupported_encoding"},
+		"two codings": {map[string]string{"Content-Encoding": "gzip, zstd"}, bare, 415, "unsupported_encoding"},
+		"not zstd":    {map[string]string{"Content-Encoding": "zstd"}, bare, 400, "bad_encoding"},
+		"not gzip":    {map[string]string{"Content-Encoding": "gzip"}, bare, 400, "bad_encoding"},
+		"cut zstd":    {map[string]string{"Content-Encoding": "zstd"}, string(zstdOf(t, []byte(bare))[:40]), 400, "bad_encoding"},
+		"large":       {nil, string(bomb[:70<<10]), 413, "too_large"},
+		"zstd bomb":   {map[string]string{"Content-Encoding": "zstd"}, string(zstdOf(t, bomb)), 413, "too_large"},
+		"gzip bomb":   {map[string]string{"Content-Encoding": "gzip"}, string(gzipOf(t, bomb)), 413, "too_large"},
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRig(t, func(s *server.Server) { s.MaxBody = 64 << 10 })
+	cases := refusedBodies()
+	maps.Copy(cases, refusedEncodings(t))
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			a := r.do("POST", "/api/conversations", c.header, strings.NewReader(c.body))
 			var e struct {
@@ -192,21 +205,8 @@ func TestConcurrentRepeats(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			for _, b := range bodies {
-				req, err := http.NewRequestWithContext(t.Context(), "POST", r.http.URL+"/api/conversations", strings.NewReader(b))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				req.Header.Set("X-API-Key", r.key)
-				res, err := r.http.Client().Do(req)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_, _ = io.Copy(io.Discard, res.Body)
-				res.Body.Close()
-				if res.StatusCode != 200 {
-					t.Errorf("status %d", res.StatusCode)
+				if status, err := r.try(b); err != nil || status != 200 {
+					t.Errorf("status %d, %v", status, err)
 				}
 			}
 		})

@@ -3,12 +3,14 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,5 +110,42 @@ func TestPutIsAbandoned(t *testing.T) {
 	a := r.get("/api/sessions/gone")
 	if (err == nil) != (a.status == 200) {
 		t.Errorf("put said %v, then the session is %d", err, a.status)
+	}
+}
+
+// countingStore notes how many batches are in work at once.
+type countingStore struct {
+	server.Store
+	now, most atomic.Int64
+}
+
+func (s *countingStore) Put(ctx context.Context, b *server.Batch) error {
+	n := s.now.Add(1)
+	defer s.now.Add(-1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	return s.Store.Put(ctx, b)
+}
+
+func TestMaxRequests(t *testing.T) {
+	r := newRig(t)
+	counting := &countingStore{Store: r.store}
+	s := server.New(counting, server.NewKeys(r.store, slog.New(slog.DiscardHandler)))
+	s.MaxRequests = 2
+	r.http.Config.Handler = s.Handler()
+	var wg sync.WaitGroup
+	for c := range 12 {
+		wg.Go(func() {
+			for i := range 10 {
+				a, err := r.try(piece{first: int64(i), lines: objects("a", i, i+1)}.body(fmt.Sprint("s", c)))
+				if err != nil || a != 200 {
+					t.Errorf("status %d, %v", a, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := counting.most.Load(); n != 2 {
+		t.Errorf("%d at once, want 2", n)
 	}
 }

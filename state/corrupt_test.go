@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -204,6 +205,56 @@ func TestDamageFoundInUse(t *testing.T) {
 	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != keepCorrupt {
 		t.Errorf("set aside: %v", aside)
 	}
+}
+
+// Each rule of the check is broken in turn, where bbolt itself might not mind.
+func TestCheckRefuses(t *testing.T) {
+	path := filled(t)
+	whole := usedBytes(t, path)
+	n := binary.NativeEndian
+	branch := 0 // a page that points to others
+	for at := 2 * 4096; at < len(whole) && branch == 0; at += 4096 {
+		if p := whole[at:]; n.Uint64(p) == uint64(at/4096) && n.Uint16(p[8:]) == flagBranch && n.Uint16(p[10:]) > 2 && checkReaches(t, whole, at) {
+			branch = at
+		}
+	}
+	if branch == 0 {
+		t.Fatal("no branch page in the sample")
+	}
+	for what, damage := range map[string]func(p []byte){
+		"it is used twice":           func(p []byte) { copy(p[32+8:32+16], p[16+8:16+16]) },
+		"it ends outside the file":   func(p []byte) { n.PutUint32(p[12:], 1<<31) },
+		"it lies outside the file":   func(p []byte) { n.PutUint64(p[16+8:], 1<<40) },
+		"it has another number":      func(p []byte) { n.PutUint64(p, 1) },
+		"its kind is unknown":        func(p []byte) { n.PutUint16(p[8:], 3) },
+		"it has too many elements":   func(p []byte) { n.PutUint16(p[10:], 1<<15) },
+		"it branches to nothing":     func(p []byte) { n.PutUint16(p[10:], 0) },
+		"an element lies outside it": func(p []byte) { n.PutUint32(p[16+4:], 900); n.PutUint32(p[16:], 4000) },
+		"its keys are out of order":  func(p []byte) { p[16+n.Uint32(p[16:])] = 0xff },
+	} {
+		b := append([]byte(nil), whole...)
+		damage(b[branch : branch+4096])
+		if err := checkBytes(t, b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// checkReaches says whether a page is in use: damage to it is seen.
+func checkReaches(t *testing.T, whole []byte, at int) bool {
+	t.Helper()
+	b := append([]byte(nil), whole...)
+	b[at] ^= 1
+	return checkBytes(t, b) != nil
+}
+
+func checkBytes(t *testing.T, b []byte) error {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "damaged.db")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return checkFile(path)
 }
 
 // The check of the pages knows bbolt's format: what bbolt writes must pass, whatever its shape.

@@ -88,7 +88,7 @@ type DB struct {
 	damage sync.Once
 
 	activity atomic.Int64 // what happened so far, counted by ring
-	touched  atomic.Int64 // bytes read through the map since pages were given back
+	touched  atomic.Int64 // bytes of rows touched since pages were given back
 }
 
 var (

@@ -84,6 +84,17 @@ func (d *delta) countFile(dest uint32, n int64) {
 	d.files[dest] += n
 }
 
+// bytes answers the size of all rows that came or went.
+func (d *delta) bytes() (n int64) {
+	for i := range d.added {
+		n += d.added[i].stored
+	}
+	for i := range d.removed {
+		n += d.removed[i].stored
+	}
+	return n
+}
+
 func (d *delta) remove(m rowMeta) {
 	d.removed = append(d.removed, m)
 	if d.ends == nil {

@@ -2,8 +2,18 @@ package state
 
 import "go.etcd.io/bbolt"
 
-// giveBackEvery is how many bytes of rows are read before the pages they were read from are given back.
-const giveBackEvery = 32 << 20
+// giveBackEvery is how many bytes of rows are touched before the pages of the map are given back. Commits touch the
+// map too: the rows beside those that come or go are copied with their page.
+const giveBackEvery = 16 << 20
+
+// touch counts bytes, and says when it is time.
+func (db *DB) touch(n int64) bool {
+	if n == 0 || db.touched.Add(n) < giveBackEvery {
+		return false
+	}
+	db.touched.Store(0)
+	return true
+}
 
 // givePagesBack gives all touched pages of the map back; reads and commits that go on fetch theirs again.
 func (db *DB) givePagesBack() {

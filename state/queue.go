@@ -111,7 +111,7 @@ func (db *DB) peek(tx *bbolt.Tx, key []byte, max outbox.Limits) (outbox.Parcel, 
 		k, v = c.Next()
 	}
 	var entries int
-	var raw int64
+	var raw, size int64
 	for ; bytes.HasPrefix(k, prefix); k, v = c.Next() {
 		b, _, sum, err := decodeBatchRow(k, v)
 		if err != nil {
@@ -127,12 +127,11 @@ func (db *DB) peek(tx *bbolt.Tx, key []byte, max outbox.Limits) (outbox.Parcel, 
 		if err := detach(&b, sum); err != nil {
 			return p, err
 		}
-		db.touched.Add(int64(len(v)))
+		size += int64(len(v))
 		p.Batches = append(p.Batches, b)
 		entries, raw = entries+b.Entries, raw+b.Raw
 	}
-	if db.touched.Load() > giveBackEvery {
-		db.touched.Store(0)
+	if db.touch(size) {
 		giveBack(tx)
 	}
 	return p, nil

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,9 +58,15 @@ func TestRoomUnderTheCap(t *testing.T) {
 func TestRoomOnTheDisk(t *testing.T) {
 	path := t.TempDir() + "/state.db"
 	synctest.Test(t, func(t *testing.T) {
-		free, asked := uint64(2000), 0
-		var broken error
-		db := open(t, Options{Path: path, HeadRoom: 1000, FreeDisk: func(string) (uint64, uint64, error) { asked++; return free, 1 << 30, broken }})
+		var free, asked atomic.Int64 // free -1: no answer
+		free.Store(2000)
+		db := open(t, Options{Path: path, HeadRoom: 1000, FreeDisk: func(string) (uint64, uint64, error) {
+			asked.Add(1)
+			if free.Load() < 0 {
+				return 0, 0, errors.New("no answer")
+			}
+			return uint64(free.Load()), 1 << 30, nil
+		}})
 		changed := make(chan struct{}, 10)
 		db.RoomChanged = func() { changed <- struct{}{} }
 		ctx, cancel := context.WithCancel(t.Context())
@@ -68,25 +75,25 @@ func TestRoomOnTheDisk(t *testing.T) {
 		for range 100 {
 			db.Room(true)
 		}
-		if asked != 1 || rooms(db) != [2]bool{true, true} {
-			t.Errorf("asked %d times at once", asked)
+		if asked.Load() != 1 || rooms(db) != [2]bool{true, true} {
+			t.Errorf("asked %d times at once", asked.Load())
 		}
-		free = 999
+		free.Store(999)
 		<-time.After(2 * time.Second)
 		if rooms(db) != [2]bool{false, false} || db.Usage().Full != "disk" {
 			t.Error("there is room on a full disk")
 		}
-		free = 1001 // not enough to spare
+		free.Store(1001) // not enough to spare
 		<-time.After(3 * time.Second)
 		if rooms(db) != [2]bool{false, false} || len(changed) != 0 {
 			t.Error("room came back too early")
 		}
-		free = 1100
+		free.Store(1100)
 		<-changed // Run sees it by itself
 		if rooms(db) != [2]bool{true, true} {
 			t.Error("no room, though told so")
 		}
-		free, broken = 0, errors.New("no answer")
+		free.Store(-1)
 		<-time.After(2 * time.Second)
 		if rooms(db) != [2]bool{true, true} {
 			t.Error("a disk that does not answer stands in the way")
@@ -147,17 +154,17 @@ func TestRoomReadAhead(t *testing.T) {
 func TestRunSleepsWhenIdle(t *testing.T) {
 	path := t.TempDir() + "/state.db"
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		db := open(t, Options{Path: path, CompactAbove: 1, FreeDisk: func(string) (uint64, uint64, error) { asked++; return 0, 0, nil }})
+		var asked atomic.Int64 // a compaction is due, and each look asks whether the disk has place for it
+		db, _ := drained(t, Options{Path: path, CompactAbove: 1, FreeDisk: func(string) (uint64, uint64, error) { asked.Add(1); return 0, 0, nil }})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- db.Run(ctx) }()
-		commit(t, db, advance(1, 0, 1, 1))
+		commit(t, db, advance(4, 0, 1, 1))
 		<-time.After(10 * time.Second)
-		was := asked
+		was := asked.Load()
 		<-time.After(time.Hour)
-		if asked != was {
-			t.Errorf("looked %d times in an idle hour", asked-was)
+		if now := asked.Load(); now != was || was == 0 {
+			t.Errorf("looked %d times, and %d times in an idle hour", was, now-was)
 		}
 		cancel()
 		<-ended

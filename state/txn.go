@@ -59,6 +59,9 @@ func (db *DB) runGroup(group []*request) error {
 	}
 	db.index.apply(&d)
 	db.ring()
+	if db.touch(d.bytes()) {
+		db.givePagesBack()
+	}
 	if db.Notify != nil {
 		for _, dest := range d.arrived(&db.index) {
 			db.Notify(dest)

@@ -148,7 +148,9 @@ func checkHashes(k *kept, c *Chunk) error {
 		last = m.Offset
 	}
 	to := c.To
-	if to.Mark != last || to.Segment != sum(all[last:]) || to.Anchor != sum(all[max(0, len(all)-AnchorSize):]) {
+	dotted := len(k.oversize) > 0 && k.oversize[len(k.oversize)-1].Offset+k.oversize[len(k.oversize)-1].Length > to.Offset-AnchorSize
+	anchored := dotted || to.Anchor == sum(all[max(0, len(all)-AnchorSize):])
+	if to.Mark != last || to.Segment != sum(all[last:]) || !anchored {
 		return fmt.Errorf("cursor %+v is wrong, last mark %d", to, last)
 	}
 	return nil
@@ -158,6 +160,7 @@ func (k *kept) apply(c *Chunk) {
 	k.content = append(k.content[:c.From.Offset:c.From.Offset], c.Lines...)
 	k.marks = slices.DeleteFunc(k.marks, func(m Mark) bool { return m.Offset > c.From.Offset })
 	k.marks = append(k.marks, c.Marks...)
+	k.oversize = slices.DeleteFunc(k.oversize, func(o Oversize) bool { return o.Offset >= c.From.Offset })
 	if o := c.Oversize; o != nil {
 		k.content = append(k.content, bytes.Repeat([]byte{'.'}, int(o.Length))...)
 		k.content = append(k.content, '\n')

@@ -52,6 +52,9 @@ func (p *pass) place(c *finding) {
 	}
 	as := File{Kind: c.kind, Path: joinPath(c.d.path, c.name), Root: c.d.root.Dir, Name: c.called}
 	f := p.claim(&as, c.stat)
+	if c.stat.Size == 0 && (f == nil || f.Gone != 0 || f.File.Path != as.Path) {
+		return // no session yet; but a file of an earlier run that was emptied is one
+	}
 	if f == nil {
 		as.ID, as.Copy = t.table.freeID(), 1
 		if as.Kind != History {

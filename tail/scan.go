@@ -282,7 +282,7 @@ func (p *pass) entry(d *folder, e *entry) (s *folder, fresh bool) {
 		if f := d.files[e.name]; f != nil {
 			f.pass = p.no
 			p.note(f, d, e)
-		} else if kind, called, ok := d.transcript(e.name); ok && e.stat.Size > 0 {
+		} else if kind, called, ok := d.transcript(e.name); ok {
 			p.found = append(p.found, finding{d: d, name: e.name, kind: kind, called: called, stat: e.stat})
 		}
 	case directory:

@@ -54,9 +54,9 @@ func (b *liveBar) set(done, total int64) {
 	}
 	total = max(total, 1)
 	done = min(max(done, 0), total)
-	b.bar.Describe(fmt.Sprintf("%s %s of %s", b.doing, humanSize(done), humanSize(total)))
 	b.bar.ChangeMax64(total + 1)
 	_ = b.bar.Set64(done) // what a terminal does not take is not shown
+	b.bar.Describe(fmt.Sprintf("%s %s of %s", b.doing, humanSize(done), humanSize(total)))
 }
 
 // clear takes the bar off the screen.

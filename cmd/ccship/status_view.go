@@ -32,6 +32,9 @@ func (v statusView) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
+// muchWaiting is how many bytes wait before sending is shown as progress: less is gone before anyone has looked.
+const muchWaiting = 1 << 20
+
 // render is the whole screen, with a newline at the end.
 func (v statusView) render(s control.Status) string {
 	var b strings.Builder
@@ -49,11 +52,11 @@ func (v statusView) render(s control.Status) string {
 			}
 		}
 	}
-	if f := s.Files; f != nil {
-		row("files", v.files(*f))
-		if s.State == "importing" {
-			row("import", v.progress(f.ReadBytes, f.Bytes))
-		}
+	if s.Files != nil {
+		row("files", v.files(*s.Files))
+	}
+	if s.Files != nil && s.Outbox != nil && (s.State == "importing" || s.State == "sending" && s.Outbox.Bytes > muchWaiting) {
+		row("import", v.progress(max(0, s.Files.ReadBytes-s.Outbox.Bytes), s.Files.Bytes))
 	}
 	if s.Outbox != nil {
 		row("outbox", v.outbox(*s.Outbox))

@@ -76,7 +76,9 @@ func (w *world) settled() {
 	if diff := changes(before, inventory(w.t, own...)); diff != nil {
 		w.t.Errorf("with no Claude Code running, below its folder is\n%s", strings.Join(diff, "\n"))
 	}
-	w.t.Logf("%d files, %d lines on the server, nothing missing", files, lines)
+	if !w.t.Failed() {
+		w.t.Logf("%d files, %d lines on the server, nothing missing", files, lines)
+	}
 }
 
 // equal demands that the server has each transcript to the last byte, and no other stream. It returns how many

@@ -1,8 +1,13 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
+	"runtime"
 	"testing"
+
+	"github.com/ccship/ccship/server"
 )
 
 // TestDurability pins what COMMIT promises; no test can pull the plug.
@@ -21,4 +26,50 @@ func TestDurability(t *testing.T) {
 	if _, err := s.read.ExecContext(t.Context(), `DELETE FROM keys`); err == nil {
 		t.Error("a reading connection can write")
 	}
+}
+
+// TestPutGivenUp: a batch nobody has taken is taken back; one that is being written is waited for, for its bytes are
+// in use.
+func TestPutGivenUp(t *testing.T) {
+	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := make(chan error)
+	put := func(session string) {
+		go func() {
+			answers <- s.Put(ctx, &server.Batch{Head: server.Head{SessionID: session}, Lines: []server.Line{{Raw: []byte("x")}}})
+		}()
+	}
+	taken := func() []*job {
+		for {
+			if g := s.take(); len(g) > 0 {
+				return g
+			}
+			runtime.Gosched()
+		}
+	}
+	s.lead <- struct{}{} // somebody else writes
+	put("written")
+	group := taken()
+	cancel()
+	select {
+	case err := <-answers:
+		t.Fatalf("Put left a batch that is being written: %v", err)
+	default:
+	}
+	group[0].done <- nil
+	if err := <-answers; err != nil {
+		t.Errorf("written, but Put says %v", err)
+	}
+	put("withdrawn") // the context is over already
+	if err := <-answers; !errors.Is(err, context.Canceled) {
+		t.Errorf("Put says %v", err)
+	}
+	if g := s.take(); len(g) > 0 {
+		t.Error("a batch that was given up is still there")
+	}
+	<-s.lead
 }

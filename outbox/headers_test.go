@@ -1,0 +1,65 @@
+package outbox
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRetryAfterOf(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	tests := []struct {
+		after, date string
+		want        time.Duration
+	}{
+		{"", "", 0}, {"7", "", 7 * time.Second}, {" 7 ", "", 7 * time.Second}, {"-7", "", 0}, {"soon", "", 0},
+		{"599", "", 599 * time.Second}, {"601", "", 10 * time.Minute}, {"9223372036854775807", "", 10 * time.Minute},
+		{date(time.Minute), "", time.Minute}, {date(-time.Minute), "", 0}, {date(time.Hour), "", 10 * time.Minute},
+		{date(time.Hour), date(time.Hour - time.Minute), time.Minute}, // a server an hour ahead
+		{date(-time.Hour), date(-time.Hour - time.Minute), time.Minute},
+		{date(time.Minute), "yesterday", time.Minute},
+	}
+	for _, test := range tests {
+		h := http.Header{"Retry-After": {test.after}, "Date": {test.date}}
+		if got := retryAfterOf(h, now); got != test.want {
+			t.Errorf("Retry-After %q, Date %q: %s, want %s", test.after, test.date, got, test.want)
+		}
+	}
+}
+
+func TestMessageOf(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{`{"error":{"code":"x","message":"two\nlines"}}`, "two lines"},
+		{`{"error":"plain words"}`, "plain words"},
+		{`{"message":"outer"}`, "outer"},
+		{`{"error":{"code":"x"},"message":"outer"}`, "outer"},
+		{`{"error":7}`, ""}, {`<html>`, ""}, {``, ""}, {`[1]`, ""},
+		{`{"message":"` + strings.Repeat("ö", 500) + `"}`, strings.Repeat("ö", 100) + "…"},
+	}
+	for _, test := range tests {
+		if got := messageOf([]byte(test.text)); got != test.want {
+			t.Errorf("%.40s: %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
+func TestAnnouncementOf(t *testing.T) {
+	tests := []struct {
+		protocol, codings string
+		want              announcement
+	}{
+		{"1", "zstd, gzip", announcement{true, true, true}},
+		{"2, 1", "GZIP;q=0.5,zstd;q=0", announcement{true, false, true}},
+		{"1", "", announcement{extension: true}},
+		{"2", "zstd", announcement{}},
+		{"", "gzip", announcement{}}, // any server may say that of itself
+	}
+	for _, test := range tests {
+		h := http.Header{"Ccship-Protocol": {test.protocol}, "Accept-Encoding": {test.codings}}
+		if got := announcementOf(h); got != test.want {
+			t.Errorf("%q, %q: %+v, want %+v", test.protocol, test.codings, got, test.want)
+		}
+	}
+}

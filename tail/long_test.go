@@ -1,0 +1,130 @@
+package tail
+
+import (
+	"bytes"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLongLines(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 2, 100)+lines("20 MB", 1, 20<<20)+lines("b", 2, 100)+lines("8 MB", 1, 8<<20)+lines("c", 1, 10))
+	w.write("p/b.jsonl", lines("only", 1, 3<<20))
+	w.start()
+	if k := w.main("p/a.jsonl"); k.Cursor.Line != 7 || k.sent != int64(len(k.content)) {
+		t.Errorf("%+v", k.Cursor)
+	}
+	w.main("p/b.jsonl")
+}
+
+func TestLongLineInPieces(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", "{}\n")
+	w.start()
+	w.main("p/a.jsonl")
+	line := lines("long", 1, 6<<20)
+	const piece = 64 << 10
+	for at := 0; at < len(line); at += piece {
+		w.add("p/a.jsonl", line[at:min(at+piece, len(line))])
+		if at%(16*piece) == 0 {
+			w.sync()
+		}
+		w.tail.mu.Lock()
+		for _, f := range w.tail.table.byID {
+			if f.long != nil && f.long.scanned < int64(at-32*piece) {
+				t.Errorf("at %d only %d is remembered as searched", at, f.long.scanned)
+			}
+		}
+		w.tail.mu.Unlock()
+	}
+	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) || k.chunks != 2 {
+		t.Errorf("sent %d bytes in %d chunks", k.sent, k.chunks)
+	}
+}
+
+func TestLongLineChangesBeforeItsEnd(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Quiet = time.Hour
+	w.write("p/a.jsonl", "{}\n"+strings.Repeat("x", 300<<10))
+	w.start()
+	w.sync()
+	w.write("p/a.jsonl", "{}\n"+strings.Repeat("y\n", 100<<10)+strings.Repeat("z", 200<<10)+"\n")
+	if k := w.main("p/a.jsonl"); k.Cursor.Generation > 1 {
+		t.Errorf("%+v", k.Cursor)
+	}
+}
+
+func TestOversize(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Cap, w.cfg.TurnBytes = 100<<10, 64<<10
+	just, over := lines("just", 1, 100<<10+1), lines("over", 1, 500<<10)
+	body := lines("a", 3, 100) + over + lines("b", 300, 1000) + just + over + just + lines("c", 1, 50)
+	w.write("p/a.jsonl", body)
+	w.write("p/b.jsonl", over+"{}\n")
+	w.start()
+	check := func(rel, name string, n int) kept {
+		t.Helper()
+		want := dots(w.read(rel), 100<<10)
+		w.until(rel+" arrives", func() bool {
+			k := w.mem.named(name)
+			return len(k) == 1 && bytes.Equal(k[0].content, want)
+		})
+		k := w.mem.named(name)[0]
+		if len(k.oversize) != n {
+			t.Errorf("%d oversize notes", len(k.oversize))
+		}
+		for _, o := range k.oversize {
+			if o.SHA256 != sha(w.read(rel)[o.Offset:o.Offset+o.Length]) || w.read(rel)[o.Offset+o.Length] != '\n' {
+				t.Errorf("wrong note %+v", o)
+			}
+		}
+		return k
+	}
+	check("p/a.jsonl", "a", 2)
+	check("p/b.jsonl", "b", 1)
+	piece := strings.Repeat("p", 50<<10)
+	for range 8 { // one that grows beyond the cap in pieces
+		w.add("p/b.jsonl", piece)
+		w.sync()
+	}
+	w.add("p/b.jsonl", "\n"+lines("d", 3, 100))
+	k := check("p/b.jsonl", "b", 2)
+	if k.Cursor.Generation != 0 || w.tail.Stats().Oversize != 4 {
+		t.Errorf("generation %d, %d oversize", k.Cursor.Generation, w.tail.Stats().Oversize)
+	}
+	w.stop()
+	w.start() // the marks beside such lines hold
+	w.add("p/b.jsonl", "{}\n")
+	if k := check("p/b.jsonl", "b", 2); k.Cursor.Generation != 0 {
+		t.Errorf("generation %d after a restart", k.Cursor.Generation)
+	}
+	w.write("p/b.jsonl", over+"{}\n"+strings.Repeat("q", 400<<10)+"\n{}\n") // within the second one
+	check("p/b.jsonl", "b", 2)
+}
+
+// TestMemoryOfAnImport is not parallel: it measures the whole process.
+func TestMemoryOfAnImport(t *testing.T) {
+	w := &world{t: t, root: t.TempDir() + "/projects", mem: newMemory(t), stop: func() {}}
+	w.cfg = Config{Roots: []Root{{Dir: w.root}}, Watch: "poll"}
+	w.mkdir("p")
+	for i := range 8 {
+		w.write("p/"+string(rune('a'+i))+".jsonl", lines("m", 12_000, 1000))
+	}
+	sink := &discard{bell: make(chan struct{}, 1)}
+	var before, during runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var most uint64
+	sink.each = func(n int64) {
+		if n%8 == 0 {
+			runtime.ReadMemStats(&during)
+			most = max(most, during.HeapInuse)
+		}
+	}
+	runDiscard(t, w.cfg, sink, 8*12_000*1000)
+	if got := int64(most - before.HeapInuse); got > 24<<20 {
+		t.Errorf("an import of 96 MB held %d KiB", got>>10)
+	}
+}

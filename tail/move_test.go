@@ -1,0 +1,237 @@
+package tail
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMoveToAnotherFolder(t *testing.T) {
+	for _, while := range []string{"running", "stopped"} {
+		t.Run(while, func(t *testing.T) {
+			w := newWorld(t)
+			body := lines("a", 300, 1000)
+			w.write("p/a.jsonl", body+"half a li")
+			w.write("p/b.jsonl", "{}\n")
+			w.start()
+			w.main("p/a.jsonl")
+			if while == "stopped" {
+				w.stop()
+			}
+			w.rename("p/a.jsonl", "new/a.jsonl")
+			w.add("new/a.jsonl", "ne\n"+lines("b", 3, 100))
+			if while == "stopped" {
+				w.start()
+			}
+			k := w.main("new/a.jsonl")
+			w.sync()
+			if len(w.mem.named("a")) != 1 || k.Cursor.Generation != 0 || k.sent != int64(len(w.read("new/a.jsonl"))) {
+				t.Errorf("after the move: sent %d of %d, %+v", k.sent, len(w.read("new/a.jsonl")), k.Cursor)
+			}
+			if s := w.tail.Stats(); s.Tracked != 2 || s.Vanished != 0 {
+				t.Errorf("stats %+v", s)
+			}
+		})
+	}
+}
+
+func TestMoveOfASession(t *testing.T) {
+	w := newWorld(t)
+	rel := []string{"s1.jsonl", "s1/subagents/agent-1.jsonl", "s1/subagents/workflows/r/agent-2.jsonl"}
+	names := []string{"s1", "s1/agent-1", "s1/agent-2"}
+	for _, r := range rel {
+		w.write("p/"+r, lines(r, 10, 200))
+	}
+	w.start()
+	for i, r := range rel {
+		w.arrived("p/"+r, names[i], 1)
+	}
+	w.must(os.Mkdir(w.path("q"), 0o700))
+	w.must(os.Rename(w.path("p/s1"), w.path("q/s1")))
+	w.must(os.Rename(w.path("p/s1.jsonl"), w.path("q/s1.jsonl")))
+	for i, r := range rel {
+		w.add("q/"+r, lines("more", 2, 200))
+		if k := w.arrived("q/"+r, names[i], 1); k.sent != int64(len(w.read("q/"+r))) || k.Cursor.Generation != 0 {
+			t.Errorf("%s: sent %d, %+v", r, k.sent, k.Cursor)
+		}
+	}
+	w.must(os.Rename(w.path("q"), w.path("r"))) // and now the whole project
+	for i, r := range rel {
+		w.add("r/"+r, lines("again", 2, 200))
+		if k := w.arrived("r/"+r, names[i], 1); k.sent != int64(len(w.read("r/"+r))) {
+			t.Errorf("%s: sent %d", r, k.sent)
+		}
+	}
+	w.sync()
+	if s := w.tail.Stats(); s.Tracked != 3 || s.Vanished != 0 || s.Mains != 1 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestStubAtTheOldPath(t *testing.T) {
+	for _, while := range []string{"running", "stopped"} {
+		t.Run(while, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("p/a.jsonl", lines("a", 100, 500))
+			w.start()
+			w.main("p/a.jsonl")
+			if while == "stopped" {
+				w.stop()
+			}
+			w.rename("p/a.jsonl", "z/a.jsonl")
+			w.write("p/a.jsonl", lines("stub", 2, 80))
+			if while == "stopped" {
+				w.start()
+			}
+			w.add("z/a.jsonl", lines("b", 2, 500))
+			k := w.arrived("z/a.jsonl", "a", 1)
+			stub := w.arrived("p/a.jsonl", "a", 2)
+			w.sync()
+			if k.Cursor.Generation != 0 || k.sent != int64(len(k.content)) || stub.Cursor.Generation != 0 {
+				t.Errorf("moved %+v, sent %d; stub %+v", k.Cursor, k.sent, stub.Cursor)
+			}
+		})
+	}
+}
+
+func TestTwoFilesOfOneName(t *testing.T) {
+	w := newWorld(t)
+	w.write("a/x.jsonl", lines("small", 2, 100))
+	w.write("b/x.jsonl", lines("large", 9, 100))
+	w.write("c/agent-1.jsonl", lines("one", 3, 100))
+	w.write("d/agent-1.jsonl", lines("two", 2, 100))
+	w.start()
+	w.arrived("b/x.jsonl", "x", 1)
+	w.arrived("a/x.jsonl", "x", 2)
+	w.arrived("c/agent-1.jsonl", "agent-1", 1)
+	w.arrived("d/agent-1.jsonl", "agent-1", 2)
+	w.add("a/x.jsonl", lines("small2", 30, 100)) // larger now, but numbers stay
+	w.arrived("a/x.jsonl", "x", 2)
+	w.stop()
+	w.start()
+	w.add("b/x.jsonl", lines("large2", 1, 100))
+	w.arrived("b/x.jsonl", "x", 1)
+	if k := w.arrived("a/x.jsonl", "x", 2); k.sent != int64(len(k.content)) {
+		t.Errorf("sent %d", k.sent)
+	}
+}
+
+func TestHardLinkIsAFileOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	w.mkdir("q")
+	w.must(os.Link(w.path("p/a.jsonl"), w.path("q/a.jsonl")))
+	w.arrived("q/a.jsonl", "a", 2)
+	w.add("q/a.jsonl", lines("b", 3, 100))
+	w.arrived("q/a.jsonl", "a", 2)
+	w.main("p/a.jsonl")
+}
+
+func TestForkIsAFileOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 30, 1000))
+	w.start()
+	w.main("p/a.jsonl")
+	w.write("p/b.jsonl", lines("a", 30, 1000)+lines("b", 20, 1000))
+	if k := w.main("p/b.jsonl"); k.sent != int64(len(k.content)) {
+		t.Errorf("sent %d of %d", k.sent, len(k.content))
+	}
+}
+
+func TestCopiedElsewhereAndDeleted(t *testing.T) {
+	w := newWorld(t)
+	body := lines("a", 300, 1000)
+	w.write("p/a.jsonl", body)
+	w.start()
+	w.main("p/a.jsonl")
+	w.must(os.Remove(w.path("p/a.jsonl")))
+	w.until("it is missed", func() bool { return w.tail.Stats().Vanished == 1 })
+	w.must(os.MkdirAll(w.path("q"), 0o700))
+	w.write("q/a.jsonl", body[:200_000]+lines("c", 2, 1000)) // mostly the same, at a new place and inode
+	k := w.main("q/a.jsonl")
+	if k.Cursor.Generation == 0 || len(w.mem.named("a")) != 1 {
+		t.Errorf("%+v", k.Tracked)
+	}
+	if s := w.tail.Stats(); s.Tracked != 1 || s.Vanished != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestDeletedAndBack(t *testing.T) {
+	w := newWorld(t)
+	body := lines("a", 100, 1000)
+	w.write("p/a.jsonl", body)
+	w.write("p/b.jsonl", body)
+	w.start()
+	w.main("p/a.jsonl")
+	w.main("p/b.jsonl")
+	w.must(os.Remove(w.path("p/a.jsonl")))
+	w.until("its vanishing is stored", func() bool { return w.mem.named("a")[0].Gone != 0 })
+	w.stop()
+	w.start()
+	w.sync()
+	if s := w.tail.Stats(); s.Tracked != 1 || s.Vanished != 1 {
+		t.Errorf("stats %+v", s)
+	}
+	w.write("p/a.jsonl", body) // restored from a backup
+	w.until("its return is stored", func() bool { return w.mem.named("a")[0].Gone == 0 })
+	w.sync()
+	if k := w.main("p/a.jsonl"); k.Cursor.Generation != 0 || k.sent != int64(len(body)) {
+		t.Errorf("sent %d, %+v", k.sent, k.Tracked)
+	}
+}
+
+func TestInodeReusedByAnotherSession(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 30, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	w.stop()
+	w.rename("p/a.jsonl", "p/b.jsonl") // the same inode under another name
+	w.write("p/b.jsonl", lines("b", 40, 100))
+	w.start()
+	k := w.main("p/b.jsonl")
+	w.sync()
+	if k.Cursor.Generation != 0 || k.sent != int64(len(k.content)) || w.mem.named("a")[0].Gone == 0 {
+		t.Errorf("b: %+v; a: gone %d", k.Tracked, w.mem.named("a")[0].Gone)
+	}
+}
+
+func TestRootsChanged(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 30, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	w.stop()
+	w.must(os.Symlink(w.root, w.root+"-too"))
+	w.cfg.Roots = []Root{{Dir: w.root + "-too"}}
+	w.root += "-too"
+	w.start()
+	w.add("p/a.jsonl", lines("b", 3, 100))
+	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) || k.File.Root != w.root {
+		t.Errorf("sent %d, %+v", k.sent, k.File)
+	}
+}
+
+func TestForgottenInTheEnd(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", "{}\n")
+	w.write("p/b.jsonl", "{}\n")
+	w.start()
+	old, young := w.main("p/a.jsonl"), w.main("p/b.jsonl")
+	w.stop()
+	w.must(os.Remove(w.path("p/a.jsonl")))
+	w.must(os.Remove(w.path("p/b.jsonl")))
+	w.mem.do(func() {
+		w.mem.files[old.File.ID].Gone, w.mem.files[old.File.ID].Listings = 1, goneListings-1
+		w.mem.files[young.File.ID].Gone, w.mem.files[young.File.ID].Listings = 1, 5
+	})
+	w.start()
+	w.until("the one missed long enough is forgotten", func() bool { return len(w.mem.named("a")) == 0 })
+	w.stop()
+	k := w.mem.named("b")
+	if len(k) != 1 || k[0].Listings <= 5 {
+		t.Errorf("missed too few times, but %+v", k)
+	}
+}

@@ -1,0 +1,262 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLater(t *testing.T) {
+	w := newWorld(t)
+	later := true
+	w.mem.answer = func(c *Chunk) Result {
+		if later && c.File.Name == "a" {
+			return Result{Err: ErrLater}
+		}
+		return Result{}
+	}
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.write("p/b.jsonl", lines("b", 3, 100))
+	w.start()
+	w.main("p/b.jsonl")
+	for range 2 {
+		err := w.tail.Sync(t.Context())
+		if e, ok := errors.AsType[*WaitingError](err); !ok || *e != (WaitingError{Later: 1}) {
+			t.Errorf("sync: %v", err)
+		}
+		w.add("p/a.jsonl", lines("c", 1, 100)) // is offered again, and refused again
+	}
+	if s := w.tail.Stats(); s.WaitingFiles != 1 || s.WaitingBytes == 0 || s.UnreadFiles != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	w.mem.do(func() { later = false })
+	w.tail.Wake()
+	w.main("p/a.jsonl")
+	w.sync()
+	if s := w.tail.Stats(); s.WaitingFiles != 0 || s.WaitingBytes != 0 || s.UnreadBytes != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestLaterComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.slow()
+	n := 0
+	w.mem.answer = func(*Chunk) Result {
+		if n++; n < 4 {
+			return Result{Err: ErrLater, After: 10 * time.Millisecond}
+		}
+		return Result{}
+	}
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	w.main("p/a.jsonl")
+}
+
+func TestReread(t *testing.T) {
+	w := newWorld(t)
+	asked := false
+	w.mem.answer = func(c *Chunk) Result {
+		if c.From.Line > 0 && !asked {
+			asked = true
+			return Result{Err: ErrReread}
+		}
+		return Result{}
+	}
+	w.write("p/a.jsonl", lines("a", 300, 1000))
+	w.start()
+	w.main("p/a.jsonl")
+	w.add("p/a.jsonl", lines("b", 1, 1000))
+	k := w.main("p/a.jsonl")
+	if k.Cursor.Generation != 1 || k.sent != int64(len(k.content))+int64(len(lines("a", 300, 1000))) {
+		t.Errorf("the sink asked: sent %d, %+v", k.sent, k.Cursor)
+	}
+	w.tail.Reread(k.File.ID, 12345)
+	w.until("it comes again", func() bool { return w.mem.named("a")[0].Cursor.Generation == 2 })
+	w.main("p/a.jsonl")
+	w.stop()
+	w.prep = func(t *Tailer) { t.Reread(k.File.ID) } // before anything is loaded
+	w.start()
+	w.until("it comes again", func() bool { return w.mem.named("a")[0].Cursor.Generation == 3 })
+	w.main("p/a.jsonl")
+}
+
+func TestStale(t *testing.T) {
+	w := newWorld(t)
+	body := lines("a", 3, 100)
+	w.write("p/a.jsonl", body)
+	w.start()
+	k := w.main("p/a.jsonl")
+	w.mem.do(func() { // somebody set it back to the start
+		f := w.mem.files[k.File.ID]
+		f.Cursor, f.content, f.marks = Cursor{Generation: 7}, nil, nil
+	})
+	w.add("p/a.jsonl", lines("b", 1, 100))
+	if k := w.main("p/a.jsonl"); k.Cursor.Generation != 7 {
+		t.Errorf("%+v", k.Cursor)
+	}
+}
+
+func TestDeliverFails(t *testing.T) {
+	w := newWorld(t)
+	w.mem.fail = func(n int) error {
+		if n < 4 {
+			return errors.New("disk full")
+		}
+		return nil
+	}
+	for i := range 20 {
+		w.write(fmt.Sprintf("p/s%d.jsonl", i), lines("a", 3, 100))
+	}
+	w.start()
+	for i := range 20 {
+		w.main(fmt.Sprintf("p/s%d.jsonl", i))
+	}
+	w.sync()
+	w.mem.do(func() {
+		if w.mem.calls > 50 {
+			t.Errorf("%d calls", w.mem.calls)
+		}
+	})
+	if retry(1) != 100*time.Millisecond || retry(3) != 400*time.Millisecond || retry(100) != 5*time.Second {
+		t.Error("wrong delays")
+	}
+}
+
+func TestRoom(t *testing.T) {
+	w := newWorld(t)
+	w.mem.noRoom[1] = true // an import may not go on
+	w.write("p/old.jsonl", lines("old", 3, 100))
+	w.age("p/old.jsonl", time.Hour)
+	w.write("p/new.jsonl", lines("new", 3, 100))
+	w.start()
+	w.main("p/new.jsonl")
+	err := w.tail.Sync(t.Context())
+	if e, ok := errors.AsType[*WaitingError](err); !ok || *e != (WaitingError{Room: 1}) {
+		t.Errorf("sync: %v", err)
+	}
+	if s := w.tail.Stats(); !s.Importing || s.UnreadFiles != 1 {
+		t.Errorf("stats %+v", s)
+	}
+	w.mem.do(func() { w.mem.noRoom[0] = true })
+	w.add("p/new.jsonl", lines("more", 3, 100))
+	err = w.tail.Sync(t.Context())
+	if e, ok := errors.AsType[*WaitingError](err); !ok || *e != (WaitingError{Room: 2}) {
+		t.Errorf("sync: %v", err)
+	}
+	w.mem.do(func() { w.mem.noRoom = [2]bool{} })
+	w.tail.Wake()
+	w.main("p/old.jsonl")
+	w.main("p/new.jsonl")
+	w.sync()
+	if w.tail.Stats().Importing {
+		t.Error("still importing")
+	}
+}
+
+func TestRoomIsAskedForAgain(t *testing.T) {
+	w := newWorld(t)
+	w.mem.noRoom[0] = true
+	w.write("p/a.jsonl", "{}\n")
+	w.start()
+	w.until("it waits", func() bool { return w.tail.queue.starved(w.tail) })
+	w.mem.do(func() { w.mem.noRoom[0] = false }) // and nobody wakes it
+	w.main("p/a.jsonl")
+}
+
+func TestImportNewestFirstAndBehindTheLive(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Workers, w.cfg.TurnBytes = 1, 64<<10
+	for i := range 6 {
+		rel := fmt.Sprintf("p/old%d.jsonl", i)
+		w.write(rel, lines("old", 50, 1000))
+		w.age(rel, time.Duration(10+i)*time.Hour)
+	}
+	w.write("p/big.jsonl", lines("big", 2000, 1000))
+	w.age("p/big.jsonl", 5*time.Hour)
+	held, release := make(chan struct{}), make(chan struct{})
+	first := true
+	w.mem.note = func(chunks []Chunk) {
+		if w.mem.do(func() { first = first && chunks[0].File.Name == "big" }); first && chunks[0].From.Offset == 0 {
+			close(held)
+			<-release
+		}
+	}
+	w.start()
+	<-held
+	w.write("p/live.jsonl", lines("live", 3, 100)) // while the import is stuck in its only worker
+	if k := w.main("p/live.jsonl"); !k.live {
+		t.Error("not said to be live")
+	}
+	close(release)
+	w.main("p/big.jsonl")
+	for i := range 6 {
+		if k := w.main(fmt.Sprintf("p/old%d.jsonl", i)); k.live {
+			t.Errorf("old%d is said to be live", i)
+		}
+	}
+	w.mem.do(func() {
+		var old []string
+		for _, name := range w.mem.order {
+			if strings.HasPrefix(name, "old") {
+				old = append(old, name)
+			}
+		}
+		if got := strings.Join(old, " "); got != "old0 old1 old2 old3 old4 old5" {
+			t.Errorf("order %s", got)
+		}
+	})
+}
+
+func TestBurstIsOneRound(t *testing.T) {
+	w := newWorld(t)
+	for i := range 500 {
+		rel := fmt.Sprintf("p/s%d.jsonl", i)
+		w.write(rel, lines("a", 2, 100))
+		w.age(rel, time.Hour)
+	}
+	w.start()
+	for i := range 500 {
+		w.main(fmt.Sprintf("p/s%d.jsonl", i))
+	}
+	w.mem.do(func() {
+		if w.mem.calls > 10 {
+			t.Errorf("%d calls for 500 small files", w.mem.calls)
+		}
+	})
+}
+
+func TestUpdateIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	n := 0
+	w.mem.update = func(context.Context, []Tracked) error {
+		if n++; n < 3 {
+			return errors.New("disk full")
+		}
+		return nil
+	}
+	w.write("p/a.jsonl", "{}\n")
+	w.start()
+	w.main("p/a.jsonl")
+	w.must(os.Remove(w.path("p/a.jsonl")))
+	w.until("the vanishing is stored", func() bool { return w.mem.named("a")[0].Gone != 0 })
+}
+
+func TestSyncEndsWithRun(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.sync()
+	w.stop()
+	if err := w.tail.Sync(t.Context()); !errors.Is(err, ErrStopped) {
+		t.Errorf("sync: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := New(w.cfg, w.mem, w.mem).Sync(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("sync: %v", err)
+	}
+}

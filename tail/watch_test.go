@@ -1,0 +1,273 @@
+package tail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// slow makes listings so rare that only events, or what is tested, can have found anything.
+func (w *world) slow() {
+	w.cfg.ScanActive, w.cfg.ScanAll, w.cfg.PollInterval = time.Hour, time.Hour, time.Hour
+}
+
+func TestEventsAlone(t *testing.T) {
+	w := newWorld(t)
+	w.slow()
+	w.write("p/old.jsonl", "{}\n")
+	w.start()
+	w.main("p/old.jsonl")
+	w.write("p/a.jsonl", "{}\n")
+	w.main("p/a.jsonl")
+	w.add("p/a.jsonl", "{}\n")
+	w.main("p/a.jsonl")
+	w.write("new/b.jsonl", "{}\n")
+	w.main("new/b.jsonl")
+	w.write("new/b/subagents/workflows/r/agent-1.jsonl", "{}\n")
+	w.arrived("new/b/subagents/workflows/r/agent-1.jsonl", "b/agent-1", 1)
+	w.add("new/b/subagents/workflows/r/agent-1.jsonl", "{}\n")
+	w.arrived("new/b/subagents/workflows/r/agent-1.jsonl", "b/agent-1", 1)
+	w.rename("new/b.jsonl", "p/b.jsonl")
+	w.main("p/b.jsonl")
+	w.must(os.Remove(w.path("p/old.jsonl")))
+	w.until("the removal is seen", func() bool { return w.tail.Stats().Vanished == 1 })
+	if s := w.tail.Stats(); s.Watch != "events" || s.WatchReason != "" {
+		t.Errorf("watch %q, %q", s.Watch, s.WatchReason)
+	}
+}
+
+func TestResumedSessionIsWatchedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.slow()
+	w.write("p/s.jsonl", "{}\n")
+	w.write("p/s/subagents/agent-1.jsonl", "{}\n")
+	for _, rel := range []string{"p/s.jsonl", "p/s/subagents/agent-1.jsonl", "p/s/subagents", "p/s"} {
+		w.age(rel, 24*time.Hour)
+	}
+	w.start()
+	w.arrived("p/s/subagents/agent-1.jsonl", "s/agent-1", 1)
+	w.add("p/s.jsonl", "{}\n")
+	w.main("p/s.jsonl")
+	w.until("its folders are watched", func() bool {
+		w.tail.mu.Lock()
+		defer w.tail.mu.Unlock()
+		d := w.tail.table.folders[w.path("p/s/subagents")]
+		return d != nil && !d.begun && w.tail.now()-d.touched < time.Minute
+	})
+	w.sync() // the main loop is through with them
+	w.add("p/s/subagents/agent-2.jsonl", "{}\n")
+	w.arrived("p/s/subagents/agent-2.jsonl", "s/agent-2", 1)
+}
+
+func TestPollingAlone(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Watch, w.cfg.ScanAll, w.cfg.ScanActive = "poll", time.Hour, time.Hour
+	w.write("p/old.jsonl", "{}\n")
+	w.age("p/old.jsonl", time.Hour)
+	w.start()
+	w.main("p/old.jsonl")
+	w.write("p/a.jsonl", "{}\n")
+	w.main("p/a.jsonl")
+	w.write("new/b.jsonl", "{}\n")
+	w.write("new/b/subagents/agent-1.jsonl", "{}\n")
+	w.arrived("new/b/subagents/agent-1.jsonl", "b/agent-1", 1)
+	w.add("p/old.jsonl", "{}\n")
+	w.main("p/old.jsonl")
+	w.rename("new/b.jsonl", "p/b.jsonl")
+	w.main("p/b.jsonl")
+	if s := w.tail.Stats(); s.Watch != "poll" || s.WatchReason == "" {
+		t.Errorf("watch %q, %q", s.Watch, s.WatchReason)
+	}
+}
+
+func TestOverflow(t *testing.T) {
+	w := newWorld(t)
+	w.slow()
+	var events atomic.Int64
+	w.prep = func(t *Tailer) {
+		t.faults.event = func(string) error {
+			if n := events.Add(1); n > 50 && n%100 != 0 {
+				return fsnotify.ErrEventOverflow // and the event is lost
+			}
+			return nil
+		}
+	}
+	w.start()
+	w.sync()
+	const n = 2000
+	for i := range n {
+		w.write(fmt.Sprintf("p%d/s%d.jsonl", i%7, i), lines("n", 2, 200))
+	}
+	w.until("all files arrive", func() bool { return w.tail.Stats().Tracked == n && w.tail.Stats().UnreadFiles == 0 })
+	for i := range n {
+		w.main(fmt.Sprintf("p%d/s%d.jsonl", i%7, i))
+	}
+	w.mem.do(func() {
+		if w.mem.calls > n/2 {
+			t.Errorf("%d calls for %d files", w.mem.calls, n)
+		}
+	})
+}
+
+func TestFoldersThatCannotBeListed(t *testing.T) {
+	for name, broken := range map[string]string{"project": "p", "root": ""} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var failing atomic.Bool
+			w.prep = func(t *Tailer) {
+				t.faults.list = func(path string) error {
+					if failing.Load() && path == w.path(broken) {
+						return &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
+					}
+					return nil
+				}
+			}
+			w.write("p/a.jsonl", lines("a", 3, 100))
+			w.start()
+			w.main("p/a.jsonl")
+			failing.Store(true)
+			w.until("it is said", func() bool { return len(w.tail.Stats().Unlisted) == 1 })
+			// One of the same name elsewhere is not the missing file moved: nothing is missing.
+			w.write("q/a.jsonl", lines("a", 4, 100))
+			w.sync()
+			if s := w.tail.Stats(); s.Vanished != 0 || !strings.Contains(s.Unlisted[0], w.path(broken)) {
+				t.Errorf("stats %+v", s)
+			}
+			failing.Store(false)
+			w.add("p/a.jsonl", lines("b", 3, 100))
+			w.arrived("q/a.jsonl", "a", 2)
+			if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) {
+				t.Errorf("sent %d", k.sent)
+			}
+			w.until("it is listed again", func() bool { return len(w.tail.Stats().Unlisted) == 0 })
+		})
+	}
+}
+
+func TestRootGoesAndComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	w.must(os.Rename(w.root, w.root+"-unmounted"))
+	w.until("it is said", func() bool { return len(w.tail.Stats().Unlisted) == 1 })
+	w.sync()
+	if s := w.tail.Stats(); s.Vanished != 0 || s.Tracked != 1 {
+		t.Errorf("stats %+v", s)
+	}
+	w.must(os.Rename(w.root+"-unmounted", w.root))
+	w.add("p/a.jsonl", lines("b", 3, 100))
+	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) {
+		t.Errorf("sent %d", k.sent)
+	}
+}
+
+func TestOutOfWatches(t *testing.T) {
+	for _, at := range []string{"", "p"} {
+		t.Run("at "+at, func(t *testing.T) {
+			w := newWorld(t)
+			var failing atomic.Bool
+			failing.Store(true)
+			path := at
+			if at != "" {
+				path = w.path(at)
+			}
+			w.prep = func(t *Tailer) {
+				t.faults.watch = func(p string) error {
+					if failing.Load() && p == path {
+						return syscall.ENOSPC
+					}
+					return nil
+				}
+			}
+			w.write("p/a.jsonl", "{}\n")
+			w.start()
+			w.main("p/a.jsonl")
+			w.until("it polls, and says why", func() bool {
+				s := w.tail.Stats()
+				return s.Watch == "poll" && strings.Contains(s.WatchReason, syscall.ENOSPC.Error())
+			})
+			w.add("p/a.jsonl", "{}\n")
+			w.main("p/a.jsonl")
+			failing.Store(false)
+			w.until("events come again", func() bool { return w.tail.Stats().Watch == "events" })
+			w.add("p/a.jsonl", "{}\n")
+			w.main("p/a.jsonl")
+		})
+	}
+}
+
+func TestFilesThatCannotBeOpened(t *testing.T) {
+	w := newWorld(t)
+	var failing atomic.Bool
+	failing.Store(true)
+	w.prep = func(t *Tailer) {
+		t.faults.open = func(path string) error {
+			if failing.Load() && strings.HasSuffix(path, "a.jsonl") {
+				return &os.PathError{Op: "open", Path: path, Err: syscall.EACCES}
+			}
+			return nil
+		}
+	}
+	w.write("p/a.jsonl", "{}\n")
+	w.write("p/b.jsonl", "{}\n")
+	w.start()
+	w.main("p/b.jsonl")
+	err := w.tail.Sync(t.Context())
+	if e, ok := errors.AsType[*WaitingError](err); !ok || e.Unread != 1 || e.Later != 1 || e.Room != 0 {
+		t.Errorf("sync: %v", err)
+	}
+	failing.Store(false)
+	w.main("p/a.jsonl")
+	w.sync()
+}
+
+func TestWallClockJump(t *testing.T) {
+	w := newWorld(t)
+	w.slow()
+	w.cfg.ScanActive = 10 * time.Millisecond
+	var ahead atomic.Int64
+	w.prep = func(t *Tailer) {
+		t.wall = func() time.Time { return time.Now().Round(0).Add(time.Duration(ahead.Load())) }
+		t.faults.event = func(string) error { return nil }
+	}
+	w.cfg.Watch = "poll"
+	w.write("p/s.jsonl", "{}\n")
+	w.write("p/s/subagents/agent-1.jsonl", "{}\n")
+	for _, rel := range []string{"p/s.jsonl", "p/s/subagents/agent-1.jsonl", "p/s/subagents", "p/s", "p"} {
+		w.age(rel, 24*time.Hour)
+	}
+	w.start()
+	w.arrived("p/s/subagents/agent-1.jsonl", "s/agent-1", 1)
+	w.sync()
+	last := w.tail.Stats().LastScan
+	w.add("p/s/subagents/agent-1.jsonl", "{}\n") // nothing looks there for an hour
+	ahead.Store(int64(8 * time.Hour))            // but the machine has slept
+	w.arrived("p/s/subagents/agent-1.jsonl", "s/agent-1", 1)
+	if now := w.tail.Stats().LastScan; now.Sub(last) < 7*time.Hour {
+		t.Errorf("last listing at %v, then %v", last, now)
+	}
+}
+
+func TestClock(t *testing.T) {
+	start := time.Date(2026, 8, 20, 9, 0, 0, 0, time.UTC)
+	for _, tt := range []struct{ wall, mono, want time.Duration }{
+		{time.Second, time.Second, 0},
+		{0, 4 * time.Second, 0},
+		{time.Hour, time.Second, time.Hour - time.Second},
+		{-time.Hour, time.Second, -time.Hour - time.Second},
+		{time.Hour, time.Hour, 0},
+	} {
+		c := clock{wall: start, mono: 5}
+		if got := c.jump(start.Add(tt.wall), 5+tt.mono); got != tt.want {
+			t.Errorf("wall %v, monotonic %v: jump %v, want %v", tt.wall, tt.mono, got, tt.want)
+		}
+	}
+}
