@@ -195,7 +195,7 @@ func (a *arena) killRewind() bool {
 
 // killAcknowledge kills from within the server, right after it has answered.
 func (a *arena) killAcknowledge() bool {
-	a.grow(150)
+	a.grow(450) // five requests at least
 	a.begin()
 	daemon, left := a.d, 1+a.rng.IntN(4)
 	var mu sync.Mutex

@@ -19,15 +19,16 @@ func status(code int, header ...string) *canned {
 	return c
 }
 
-// TestTrouble: whatever a server answers to everything for a while, it is shown, nothing is lost, and delivery goes
-// on by itself.
-func TestTrouble(t *testing.T) {
-	tests := []struct {
-		name        string
-		answer      *canned
-		state, kind string
-		detail      string
-	}{
+// trouble is an answer that acknowledges nothing, and how it is shown.
+type trouble struct {
+	name        string
+	answer      *canned
+	state, kind string
+	detail      string
+}
+
+func troubles() []trouble {
+	return []trouble{
 		{"401", &canned{status: 401, body: `{"error":{"code":"unauthorized","message":"unknown key"}}`}, StatePaused, KindRefusedKey, "unknown key"},
 		{"403", status(403), StatePaused, KindRefusedKey, "403 Forbidden"},
 		{"404", status(404), StatePaused, KindNotFound, "404"},
@@ -51,7 +52,12 @@ func TestTrouble(t *testing.T) {
 		{"connection cut", &canned{cut: true}, StateRetrying, KindUnreachable, "EOF"},
 		{"answer lost after storing", &canned{cut: true, store: true}, StateRetrying, KindUnreachable, "EOF"},
 	}
-	for _, test := range tests {
+}
+
+// TestTrouble: whatever a server answers to everything for a while, it is shown, nothing is lost, and delivery goes
+// on by itself.
+func TestTrouble(t *testing.T) {
+	for _, test := range troubles() {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)

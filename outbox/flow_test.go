@@ -58,7 +58,7 @@ func TestLiveBeforeBacklog(t *testing.T) {
 			pass(350 * time.Millisecond)
 			r.holds("session-99", numbers(0, int64(line+1))...)
 		}
-		if n := len(r.lines["session-1"]); n == 0 {
+		if n := len(r.stored("session-1")); n == 0 {
 			t.Error("the oldest stream starves")
 		}
 	})
@@ -72,7 +72,7 @@ func TestAcksAreGrouped(t *testing.T) {
 		r.queue.add(conversation(1), rowsOf(0, 20000, 100)...)
 		r.start()
 		pass(time.Minute)
-		if n := r.queue.commits; r.queue.waiting() != 0 || n > 6 {
+		if n := r.queue.committed(); r.queue.waiting() != 0 || n > 6 {
 			t.Errorf("%d commits for 200 requests in 200 ms", n)
 		}
 		before := time.Now()
@@ -162,7 +162,7 @@ func TestLimitsOfARequest(t *testing.T) {
 	r.start()
 	r.drained()
 	var got []string
-	for _, q := range r.posts {
+	for _, q := range r.all() {
 		got = append(got, fmt.Sprint(len(q.lines), q.ccship["generation"], q.ccship["eof_newline"]))
 	}
 	// The first request is bounded by the default, for the stream's own limit is not known before.
@@ -186,7 +186,7 @@ func TestHugeLine(t *testing.T) {
 		r.start()
 		r.drained()
 		r.holds("session-1", numbers(0, 9)...)
-		if got := r.lines["session-1"][5]; got != entry(5, string(text)) {
+		if got := r.stored("session-1")[5]; got != entry(5, string(text)) {
 			t.Errorf("%+v: %d bytes arrived", known, len(got))
 		}
 		r.stop()

@@ -10,8 +10,15 @@ import (
 
 var update = flag.Bool("update", false, "write the golden requests anew")
 
-// TestGoldenRequests pins the bytes of requests. The server reads the same files from its side.
-func TestGoldenRequests(t *testing.T) {
+// golden is a request that both ends of the wire are pinned to.
+type golden struct {
+	name    string
+	stream  Stream
+	batches []Batch
+	bare    bool
+}
+
+func goldens() []golden {
 	agent := conversation(2)
 	agent.SessionID, agent.Path = "1c0e5a52-0000-4000-8000-000000000001/agent-a0b1", "-work-shop/1c0e5a52-0000-4000-8000-000000000001/subagents/agent-a0b1.jsonl"
 	agent.Parent = "1c0e5a52-0000-4000-8000-000000000001"
@@ -26,12 +33,7 @@ func TestGoldenRequests(t *testing.T) {
 	more.Edges = []Edge{{Line: 2, Before: []byte("\t"), After: []byte(" \r")}}
 	opaque := batchOf(Opaque, 1, `{"line_index":1,"type":"ccship.opaque","encoding":"base64","data":"AAAA"}`,
 		`{"line_index":2,"type":"ccship.oversize","offset":40,"length":70000000,"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`)
-	tests := []struct {
-		name    string
-		stream  Stream
-		batches []Batch
-		bare    bool
-	}{
+	return []golden{
 		{"plain", conversation(1), rowsOf(0, 3, 2), true},
 		{"extension", agent, rowsOf(0, 3, 2), false},
 		{"marker", conversation(1), []Batch{marker}, false},
@@ -39,7 +41,11 @@ func TestGoldenRequests(t *testing.T) {
 		{"edges", odd, []Batch{edged, more}, false},
 		{"opaque", conversation(1), append(rowsOf(0, 1, 1), opaque), false},
 	}
-	for _, test := range tests {
+}
+
+// TestGoldenRequests pins the bytes of requests. The server reads the same files from its side.
+func TestGoldenRequests(t *testing.T) {
+	for _, test := range goldens() {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t)
 			took(r)

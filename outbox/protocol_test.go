@@ -35,17 +35,19 @@ func TestPlainServer(t *testing.T) {
 		if sum.Withheld != 4 || sum.Entries != 4 || !sum.Plain {
 			t.Errorf("withheld %d, acknowledged %d, plain %t", sum.Withheld, sum.Entries, sum.Plain)
 		}
-		if h := r.drainer.Health(); h.Protocol != "plain" || h.Withheld != 4 {
-			t.Errorf("health %+v", h)
-		}
-		for _, q := range r.posts {
+		r.until("it is counted", func() bool {
+			h := r.drainer.Health()
+			return h.Protocol == "plain" && h.Withheld == 4
+		})
+		for _, q := range r.all() {
 			if q.encoding != "" || (q.ccship == nil) != configured {
 				t.Errorf("coding %q, extension %v", q.encoding, q.ccship)
 			}
 		}
-		if l := r.queue.remembered(); !l.Took || l.Extension || l.Plain {
-			t.Errorf("remembered %+v", l)
-		}
+		r.until("it is remembered", func() bool {
+			l := r.queue.remembered()
+			return l.Took && !l.Extension && !l.Plain
+		})
 	}
 }
 
@@ -63,9 +65,7 @@ func TestLearnedPlain(t *testing.T) {
 	r.start()
 	r.drained()
 	r.holds("session-1", 0, 1, 3, 4)
-	if l := r.queue.remembered(); !l.Plain || !l.Took {
-		t.Errorf("remembered %+v", l)
-	}
+	r.until("it is remembered", func() bool { l := r.queue.remembered(); return l.Plain && l.Took })
 	r.add(conversation(1), rowsOf(5, 6, 1)...)
 	r.drained()
 	if n := r.count(); n > 3 {
@@ -83,7 +83,7 @@ func TestExtensionServer(t *testing.T) {
 			r.queue.add(history(), rowsOf(0, 3, 3)...)
 			r.start()
 			r.drained()
-			if got := r.lines["session-1"]; len(got) != 5 || got[2] == "" {
+			if got := r.stored("session-1"); len(got) != 5 || got[2] == "" {
 				t.Errorf("lines %v", got)
 			}
 			r.holds("session-9", 0, 1, 2)
@@ -91,7 +91,7 @@ func TestExtensionServer(t *testing.T) {
 				t.Errorf("settled %+v", sum)
 			}
 			want := map[string]string{"zstd, gzip": "zstd", "gzip": "gzip", "zstd;q=0, gzip;q=0.5": "gzip"}[codings]
-			if first, last := r.posts[0], r.last(); first.encoding != "" || last.encoding != want {
+			if first, last := r.all()[0], r.last(); first.encoding != "" || last.encoding != want {
 				t.Errorf("codings %q, then %q, want %q", first.encoding, last.encoding, want)
 			}
 			if h := r.drainer.Health(); h.Protocol != "ccship" {
@@ -192,7 +192,7 @@ func TestProbe(t *testing.T) {
 	r.queue.add(history(), rowsOf(0, 3, 3)...)
 	r.queue.add(conversation(1), mixed()[1])
 	r.start()
-	r.until("it was asked", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.probes > 0 })
+	r.until("it was asked", func() bool { return r.probed() > 0 })
 	if h := r.drainer.Health(); r.count() != 0 || h.Protocol != "unknown" || h.State != StateUnknown || r.queue.waiting() != 2 {
 		t.Errorf("%d requests, health %+v", r.count(), h)
 	}
@@ -229,8 +229,8 @@ func TestUnknownSendsObjectsFirst(t *testing.T) {
 	close(slow)
 	r.drained()
 	for _, s := range []string{"session-1", "session-2", "session-3"} {
-		if len(r.lines[s]) != 5 {
-			t.Errorf("%s has %v", s, r.lines[s])
+		if len(r.stored(s)) != 5 {
+			t.Errorf("%s has %v", s, r.stored(s))
 		}
 	}
 }
@@ -242,8 +242,8 @@ func TestLearnedUnreadable(t *testing.T) {
 	r.queue.add(conversation(1), mixed()...)
 	r.start()
 	r.drained()
-	if len(r.lines["session-1"]) != 5 {
-		t.Errorf("lines %v", r.lines["session-1"])
+	if len(r.stored("session-1")) != 5 {
+		t.Errorf("lines %v", r.stored("session-1"))
 	}
 }
 

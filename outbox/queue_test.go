@@ -190,3 +190,10 @@ func rowsOf(from, to, each int) (rows []Batch) {
 	}
 	return rows
 }
+
+// committed counts transactions.
+func (q *memQueue) committed() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.commits
+}

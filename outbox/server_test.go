@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -245,4 +246,25 @@ func numbers(from, to int64, not ...int64) (out []int64) {
 		}
 	}
 	return out
+}
+
+// probed returns how often it was asked what it speaks.
+func (s *server) probed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.probes
+}
+
+// all returns the POSTs so far.
+func (s *server) all() []*seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.posts)
+}
+
+// stored returns what a session has.
+func (s *server) stored(session string) map[int64]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.lines[session])
 }

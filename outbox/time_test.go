@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +26,8 @@ func TestOutage(t *testing.T) {
 		log, text := testLog()
 		r.drainer.Log = log
 		p.setDown(true)
-		attempts := 0
-		r.key = func() (string, error) { attempts++; return r.server.key, nil }
+		var attempts atomic.Int64
+		r.key = func() (string, error) { attempts.Add(1); return r.server.key, nil }
 		r.start()
 		const hours, streams = 24, 5
 		start := time.Now()
@@ -42,7 +43,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("health %+v", h)
 		}
 		// Half of 60 s on average; in the first minutes more often.
-		if mean := time.Since(start) / time.Duration(attempts); mean < 25*time.Second || mean > 35*time.Second {
+		if mean := time.Since(start) / time.Duration(attempts.Load()); mean < 25*time.Second || mean > 35*time.Second {
 			t.Errorf("an attempt every %s", mean)
 		}
 		p.setDown(false)
@@ -178,12 +179,11 @@ func TestNoAnswer(t *testing.T) {
 func TestOneProbeWhileFailing(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		r.queue.learned = Learned{Took: true}
-		at := 0
-		r.set(func(*seen) *canned {
+		r.set(func(q *seen) *canned {
 			r.mu.Lock()
 			busy := len(r.busy)
 			r.mu.Unlock()
-			if at++; at > 4 && busy > 1 {
+			if q.number > 4 && busy > 1 {
 				t.Errorf("%d requests at once", busy)
 			}
 			pass(time.Duration(rand.IntN(1000)) * time.Millisecond)
@@ -227,7 +227,7 @@ func TestProbeBackOff(t *testing.T) {
 		r.queue.add(history(), rowsOf(0, 3, 3)...)
 		r.start()
 		pass(time.Hour)
-		if n := r.probes; n < 60 || n > 240 {
+		if n := r.probed(); n < 60 || n > 240 {
 			t.Errorf("%d probes in an hour", n)
 		}
 	})

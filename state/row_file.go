@@ -37,6 +37,7 @@ func (r *fileRow) encode() []byte {
 	b = appendInt(b, f.Withheld)
 	b = appendInt(b, f.Excluded)
 	b = appendInt(b, f.SentBefore)
+	b = appendInt(b, f.SentBefore)
 	b = appendFlags(b, f.Decided, f.Plain)
 	return seal(fileKey(t.File.ID), b)
 }
@@ -69,6 +70,7 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	f.RewoundTo = d.int()
 	f.Withheld = d.int()
 	f.Excluded = d.int()
+	f.SentBefore = d.int()
 	f.SentBefore = d.int()
 	flags := d.byte()
 	f.Decided, f.Plain = flags&1 != 0, flags&2 != 0

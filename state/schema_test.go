@@ -26,7 +26,7 @@ func sampleStep() Step {
 			File:     tail.File{ID: 5, Kind: tail.Agent, Path: "/r/p/a.jsonl", Root: "/r", Name: "a", Copy: 2, Stat: tail.Stat{Device: 1, Inode: 2, Size: 300, ModTime: 3, ChangeTime: 4}},
 			Verified: tail.Stat{Device: 1, Inode: 2, Size: 299, ModTime: 3, ChangeTime: 4}},
 		Facts: Facts{Stream: outbox.Stream{ID: 5, SessionID: "m/a", ProjectHash: "h", Path: "p/a.jsonl", Cwd: "/c", Project: "c", Parent: "m", MaxEntries: 6, Extended: true},
-			Dest: server, RewoundTo: 1, Decided: true, Excluded: 8},
+			Dest: server, RewoundTo: 1, Decided: true, Excluded: 8, SentBefore: 9},
 		Marks: []tail.Mark{{Offset: 200, Line: 2, Hash: 16}},
 		Batches: []outbox.Batch{{Kind: outbox.Opaque, Generation: 2, RewoundTo: 1, From: outbox.Position{Offset: 100, Line: 1}, To: outbox.Position{Offset: 300, Line: 3},
 			NoNewline: true, Edges: []outbox.Edge{{Line: 1, Before: []byte(" "), After: []byte("\r")}}, Entries: 2, Raw: 190, Frame: []byte("frame")}},
@@ -36,7 +36,7 @@ func sampleStep() Step {
 // The rows of version 1, byte for byte: as a state of that version has them, whatever today's code writes.
 const (
 	v1Dest = "01f29acf097b2275726c223a2268747470733a2f2f6f6e652e6578616d706c652f222c226c6561726e6564223a7b22546f6f6b223a747275652c22457874656e73696f6e223a66616c73652c22506c61696e223a66616c73652c225a737464223a66616c73652c22477a6970223a66616c73652c224d6178526177223a302c224d61785261774174223a307d7d"
-	v1File = "011863b100010c2f722f702f612e6a736f6e6c022f7201610400000000000000010000000000000002d8040608d8040604000000000000000b9003000000000000000c0e000000000000000d00000000000000010000000000000002d60406081c1e036d2f61016809702f612e6a736f6e6c022f630163016d0c01020200100001"
+	v1File = "0194e1c57c010c2f722f702f612e6a736f6e6c022f7201610400000000000000010000000000000002d8040608d8040604000000000000000b9003000000000000000c0e000000000000000d00000000000000010000000000000002d60406081c1e036d2f61016809702f612e6a736f6e6c022f630163016d0c0102020010121201"
 	v1Row  = "010000001ae199882ed00f010402c80102d8040604fc0201449b602c0a02020120010d6672616d65"
 )
 

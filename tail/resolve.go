@@ -3,6 +3,7 @@ package tail
 import (
 	"cmp"
 	"context"
+	"os"
 	"slices"
 	"time"
 )
@@ -179,10 +180,22 @@ func (p *pass) swap(s finding) {
 	}
 }
 
+// rootThere says whether a root exists. Without it, nothing that was below it is known to be gone: it may be on a
+// disk that is not mounted.
+func (p *pass) rootThere(r *rootState) bool {
+	if _, err := os.Stat(r.Dir); err != nil {
+		p.t.table.unlisted[r.Dir] = err
+		p.t.table.active[r.folder] = struct{}{}
+		r.listed = false
+		return false
+	}
+	return true
+}
+
 // miss notes that a file was not in a listing of its folder, unless it has come back meanwhile.
 func (p *pass) miss(f *file) {
 	t := p.t
-	if f.folder == nil || f.pass == p.no {
+	if f.folder == nil || f.pass == p.no || !p.rootThere(f.folder.root) {
 		return
 	}
 	if _, kind, err := lstatEntry(f.File.Path); err == nil && kind == regular || err != nil && !notExist(err) {
@@ -229,6 +242,9 @@ func (p *pass) missUnseen() {
 // leave stops following a folder that is gone, after the files in it have been missed.
 func (p *pass) leave(d *folder) {
 	t := p.t
+	if !p.rootThere(d.root) {
+		return
+	}
 	if _, kind, err := lstatEntry(d.path); err == nil && kind == directory || err != nil && !notExist(err) {
 		return
 	}

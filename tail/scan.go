@@ -324,7 +324,7 @@ func (t *Tailer) since(ns int64) time.Duration {
 
 // note compares the stat of a file with the one before.
 func (p *pass) note(f *file, d *folder, e *entry) {
-	if f.seen == e.stat && !f.held {
+	if f.seen == e.stat && !f.held && (f.fails == 0 || f.lookAt != 0 || f.state != idle) {
 		return
 	}
 	if !f.seen.sameFile(e.stat) {

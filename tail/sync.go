@@ -84,10 +84,11 @@ func (f *file) unsettled() bool {
 
 // satisfy takes the file off the lists of all Syncs that waited for this look. The caller holds mu.
 func (t *Tailer) satisfy(f *file, l *look, err error, r Result) {
-	if len(t.syncs) == 0 || err != nil || r.Err != nil || l.swapped || l.heavy {
+	gone := err != nil && notExist(err) // no line of it is on disk
+	if len(t.syncs) == 0 || err != nil && !gone || r.Err != nil || l.swapped || l.heavy {
 		return
 	}
-	if f.again || f.deep || f.reread || f.held {
+	if !gone && (f.deep || f.reread || f.held) || f.again {
 		return
 	}
 	for s := range t.syncs {

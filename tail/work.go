@@ -210,6 +210,7 @@ func (t *Tailer) unread(f *file, l *look, err error) {
 	f.long = nil
 	f.deep = f.deep || l.deep
 	if notExist(err) {
+		f.fails = max(f.fails, 1) // should it be there after all, it is looked at when that is seen
 		t.hint(f.File.Path)
 		return
 	}

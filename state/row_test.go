@@ -1,0 +1,79 @@
+package state
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/outbox"
+)
+
+// fill sets every field below v to something that is not zero, and no two alike.
+func fill(t *testing.T, v reflect.Value, n *int64) {
+	t.Helper()
+	*n++
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), n)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(t, v.Index(i), n)
+		}
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString(string(rune('a' + *n)))
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(*n))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(*n)
+	default:
+		t.Fatalf("a field of kind %v", v.Kind())
+	}
+}
+
+// A field that is added to what the rooms remember must reach the file, or it is lost at the next start.
+func TestEveryFieldIsKept(t *testing.T) {
+	var n int64
+	var s Step
+	fill(t, reflect.ValueOf(&s.Tracked).Elem(), &n)
+	fill(t, reflect.ValueOf(&s.Facts).Elem(), &n)
+	id := s.Tracked.File.ID
+	s.Facts.Stream.ID, s.Facts.Dest = uint64(id), ""
+	row := fileRow{tracked: s.Tracked, facts: s.Facts, dest: 7}
+	got, err := decodeFileRow(id, row.encode(), nil)
+	if err != nil || got != row {
+		t.Errorf("file: %v\n%s", err, cmp.Diff(row, got, cmp.AllowUnexported(fileRow{})))
+	}
+
+	var b outbox.Batch
+	fill(t, reflect.ValueOf(&b).Elem(), &n)
+	b.Seq = 0 // in the key
+	back, at, _, err := decodeBatchRow([]byte("key"), encodeBatchRow([]byte("key"), &b, 5))
+	if diff := cmp.Diff(b, back); err != nil || at != 5 || diff != "" {
+		t.Errorf("batch: %v at %d\n%s", err, at, diff)
+	}
+
+	dead := deadRow{dest: 3}
+	fill(t, reflect.ValueOf(&dead.stream).Elem(), &n)
+	fill(t, reflect.ValueOf(&dead.letter).Elem(), &n)
+	key := DeadKey{Seq: dead.letter.Batch.Seq, Line: dead.letter.Line}.bytes()
+	again, err := decodeDeadRow(key, dead.encode())
+	if diff := cmp.Diff(dead, again, cmp.AllowUnexported(deadRow{})); err != nil || diff != "" {
+		t.Errorf("dead letter: %v\n%s", err, diff)
+	}
+
+	var dest destRow
+	fill(t, reflect.ValueOf(&dest).Elem(), &n)
+	v, err := dest.encode(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, d, err := decodeDestRow(destKey(4), v); err != nil || d != dest {
+		t.Errorf("destination: %v %+v", err, d)
+	}
+}

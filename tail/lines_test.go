@@ -1,0 +1,174 @@
+package tail
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// walkAll walks over text in pieces that end where cuts say, at line ends.
+func walkAll(text []byte, piece int) (Cursor, []Mark) {
+	var c Cursor
+	var marks []Mark
+	for c.Offset < int64(len(text)) {
+		end := c.Offset
+		for end < int64(len(text)) && end-c.Offset < int64(piece) {
+			end += int64(bytes.IndexByte(text[end:], '\n') + 1)
+		}
+		var w walker
+		w.start(c, text[c.Mark:c.Offset])
+		w.add(text[c.Offset:end])
+		before := text[max(0, c.Offset-AnchorSize):c.Offset]
+		to := w.cursor(c.Generation)
+		to.Anchor = anchorOf(before, text[c.Offset:end])
+		c, marks = to, append(marks, w.marks...)
+	}
+	return c, marks
+}
+
+// checkWalk holds a walk to what is promised of its marks and its cursor.
+func checkWalk(t *testing.T, text []byte, c Cursor, marks []Mark) {
+	t.Helper()
+	last := int64(0)
+	for _, m := range marks {
+		part := text[last:m.Offset]
+		if m.Offset <= last || text[m.Offset-1] != '\n' || m.Hash != sum(part) || m.Line != int64(bytes.Count(text[:m.Offset], []byte{'\n'})) {
+			t.Fatalf("mark %+v after %d", m, last)
+		}
+		if longest := longestLine(part); len(part) > 2*markGap && len(part)-longest > markGap {
+			t.Fatalf("%d bytes without a mark, the longest line has %d", len(part), longest)
+		}
+		last = m.Offset
+	}
+	want := Cursor{
+		Offset: int64(len(text)), Line: int64(bytes.Count(text, []byte{'\n'})), Mark: last,
+		Anchor: sum(text[max(0, len(text)-AnchorSize):]), Segment: sum(text[last:]),
+	}
+	if c != want || len(text)-int(last) >= markGap {
+		t.Fatalf("cursor %+v, want %+v", c, want)
+	}
+}
+
+func longestLine(b []byte) (n int) {
+	for line := range bytes.Lines(b) {
+		n = max(n, len(line))
+	}
+	return n
+}
+
+func TestWalk(t *testing.T) {
+	texts := map[string]string{
+		"nothing": "", "blank": "\n\n\n", "short": lines("s", 2000, 150), "one long": lines("l", 1, 1<<20),
+		"mixed":            strings.Repeat(lines("s", 90, 700)+lines("l", 2, 70<<10)+lines("s", 3, 20), 5),
+		"just the gap":     strings.Repeat(strings.Repeat("x", markGap-1)+"\n", 4),
+		"just below":       strings.Repeat(strings.Repeat("x", markGap-2)+"\n", 4),
+		"long, then short": lines("l", 1, 300<<10) + lines("s", 1, 10),
+	}
+	for name, text := range texts {
+		for _, piece := range []int{1, 1000, 100 << 10, 10 << 20} {
+			c, marks := walkAll([]byte(text), piece)
+			t.Run(name, func(t *testing.T) { checkWalk(t, []byte(text), c, marks) })
+		}
+	}
+}
+
+func TestFirstOver(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		limit int64
+		want  int
+	}{
+		{"", 3, -1}, {"abc\n", 3, -1}, {"abcd\n", 3, 0}, {"a\nabcd\nb\n", 3, 2}, {"a\nabc\nabc\n", 3, -1}, {"a\nabcd", 3, 2}, {"abc", 3, -1},
+	} {
+		if got := firstOver([]byte(tt.text), tt.limit); got != tt.want {
+			t.Errorf("firstOver(%q, %d) = %d, want %d", tt.text, tt.limit, got, tt.want)
+		}
+	}
+}
+
+func TestHolds(t *testing.T) {
+	text := []byte(strings.Repeat(lines("s", 90, 700)+lines("l", 1, 200<<10), 3))
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	c, marks := walkAll(text, 1<<20)
+	for _, at := range []int{-1, 0, 5000, len(text) / 2, len(text) - 1} {
+		changed := bytes.Clone(text)
+		if at >= 0 {
+			changed[at] ^= 1
+		}
+		if err := os.WriteFile(path, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := Holds(path, marks, c); ok != (at < 0) || err != nil {
+			t.Errorf("byte %d changed: %v, %v", at, ok, err)
+		}
+		last, all, err := unchanged(context.Background(), proof{r: bytes.NewReader(changed), marks: marks, cursor: c, scratch: make([]byte, 1000)})
+		if err != nil || all != (at < 0) || at >= 0 && int(last.Offset) > at {
+			t.Errorf("byte %d changed: unchanged up to %d, all %v, %v", at, last.Offset, all, err)
+		}
+	}
+	if err := os.WriteFile(path, text[:len(text)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := Holds(path, marks, c); ok || err != nil {
+		t.Errorf("shorter: %v, %v", ok, err)
+	}
+	if ok, err := Holds(path, marks[1:], c); ok || err != nil {
+		t.Errorf("a mark is missing: %v, %v", ok, err)
+	}
+	if _, err := Holds(path+"x", marks, c); err == nil {
+		t.Error("no error for no file")
+	}
+}
+
+// FuzzSplit reads a file that grows by any bytes in any pieces, and wants every whole line once, in order, with right
+// hashes, under a cap so low that the longest are oversize.
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte("{}\n{\"a\":1}\n\n\r\nxx"), uint8(3), uint8(7))
+	f.Add([]byte("\n\n\x00\n}{\xff\xfe\n"), uint8(1), uint8(1))
+	f.Add([]byte(strings.Repeat("long", 40)+"\n{}\n"), uint8(50), uint8(16))
+	f.Add([]byte("no end at all"), uint8(5), uint8(200))
+	f.Fuzz(func(t *testing.T, text []byte, piece, limit uint8) {
+		mem := newMemory(t)
+		tl := New(Config{Cap: int64(limit) + 1, TurnBytes: 8, Quiet: 1}, mem, mem)
+		path := filepath.Join(t.TempDir(), "a.jsonl")
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		tr := Tracked{File: File{ID: 1, Path: path, Name: "a", Copy: 1}}
+		var long *longLine
+		for at, more := 0, false; at < len(text) || more; {
+			if !more {
+				end := min(at+int(piece)+1, len(text))
+				if _, err := file.Write(text[at:end]); err != nil {
+					t.Fatal(err)
+				}
+				at = end
+			}
+			st, _, _ := lstatEntry(path)
+			l := look{t: tl, was: tr, expect: st, turn: 8, solo: true, still: -1 << 62, long: long}
+			if err := l.run(t.Context(), newArena(8)); err != nil {
+				t.Fatal(err)
+			}
+			more, long, tr.File.Stat = l.more, l.long, l.st
+			if l.chunk != nil {
+				if r := mem.take(l.chunk); r.Err != nil {
+					t.Fatal(r.Err)
+				}
+				tr = l.chunk.Tracked
+			}
+		}
+		k := mem.files[1]
+		whole := text[:lastLine(text)]
+		if k == nil {
+			k = &kept{}
+		}
+		if !bytes.Equal(k.content, dots(whole, int(limit)+1)) || k.Cursor.Generation > 0 && k.provisions == 0 {
+			t.Errorf("read %q of %q, %+v", k.content, text, k.Cursor)
+		}
+	})
+}
