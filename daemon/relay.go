@@ -49,12 +49,10 @@ func (r *relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 	results := make([]tail.Result, len(chunks))
 	steps := make([]state.Step, 0, len(chunks))
 	at := make([]int, 0, len(chunks)) // steps[i] is of chunks[at[i]]
-	used := make([]*rows, 0, len(chunks))
+	w := r.rows.Get().(*rows)
 	defer func() {
-		for _, w := range used {
-			w.release()
-			r.rows.Put(w)
-		}
+		w.release()
+		r.rows.Put(w)
 	}()
 	var sum tally
 	for i := range chunks {
@@ -67,8 +65,6 @@ func (r *relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 			results[i] = plain(result)
 			continue
 		}
-		w := r.rows.Get().(*rows)
-		used = append(used, w)
 		steps = append(steps, r.step(&chunks[i], facts, w))
 		at = append(at, i)
 		sum.malformed += w.tally.malformed

@@ -13,14 +13,14 @@ import (
 // is well below the 4 MiB of a request; compression gains little above it.
 const rowBytes = 512 << 10
 
-// rows turns the lines of a chunk into outbox batches: consecutive entries of one kind, spliced and compressed.
-// One rows serves one chunk at a time; what it returns is valid until the next reset.
+// rows turns the lines of chunks into outbox batches: consecutive entries of one kind, spliced and compressed. One
+// rows serves one goroutine and chunk after chunk; the batches it returns are valid until release.
 type rows struct {
 	packer   *outbox.Packer
 	raw      []byte // entries of the open batch, joined by commas
 	frames   []byte // compressed frames of the closed ones; they point into it
 	open     outbox.Batch
-	batches  []outbox.Batch
+	batches  []outbox.Batch  // of this chunk
 	exclude  map[string]bool // record types left out
 	max      int             // entries a batch
 	from     outbox.Position // where the open batch starts
@@ -62,7 +62,7 @@ func (r *rows) build(c *tail.Chunk, facts *state.Facts) []outbox.Batch {
 
 func (r *rows) reset(c *tail.Chunk, facts *state.Facts) {
 	r.facts, r.gen = facts, c.To.Generation
-	r.raw, r.frames, r.batches = r.raw[:0], r.frames[:0], r.batches[:0]
+	r.raw, r.batches = r.raw[:0], nil
 	r.at = outbox.Position{Offset: c.From.Offset, Line: c.From.Line}
 	r.from, r.open, r.tally = r.at, outbox.Batch{}, tally{}
 	r.max = facts.Stream.MaxEntries
@@ -178,15 +178,14 @@ func (r *rows) mark() {
 	})
 }
 
-// release drops buffers that one huge line made large.
+// release ends the life of all batches returned so far, and drops buffers that one huge line made large.
 func (r *rows) release() {
 	const keep = 4 << 20
 	if cap(r.raw) > keep {
 		r.raw = nil
 	}
-	if cap(r.frames) > keep {
+	if r.frames = r.frames[:0]; cap(r.frames) > keep {
 		r.frames = nil
 	}
-	clear(r.batches)
-	r.facts = nil
+	r.batches, r.facts = nil, nil
 }

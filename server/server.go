@@ -63,7 +63,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /api/sessions/{id}/raw", s.guard(s.raw))
 	mux.HandleFunc("GET /api/sessions/{id}/digest", s.guard(s.digest))
 	mux.HandleFunc("/api/", s.guard(func(http.ResponseWriter, *http.Request) error {
-		return &refusal{http.StatusNotFound, "not_found", "no such call; see the server's OpenAPI document"}
+		return &refusal{http.StatusNotFound, "not_found", "no such call; the calls there are begin with /api/conversations and /api/sessions"}
 	}))
 	if s.Viewer != nil {
 		mux.Handle("/", s.Viewer)
