@@ -21,6 +21,7 @@ type gate struct {
 	openAt   time.Time // while closed: when the next request may go
 	floor    time.Time // the server's Retry-After; nothing goes before it
 	round    uint64    // failures so far; a request started before the last of them says nothing new
+	woken    uint64    // round of the last wake; what failed of requests begun before it may pass now
 	failures int       // in a row
 	since    time.Time // when the first of them was
 	trouble  reply     // the last of them
@@ -66,7 +67,10 @@ func (g *gate) fail(now time.Time, r reply, round uint64, quick bool) {
 	g.round++
 	g.failures++
 	wait := max(g.waits.NextBackOff(), shortestWait)
-	if r.verdict == pause && !quick {
+	switch {
+	case round < g.woken:
+		wait = 0 // it went with the old key, or into a network that is another now
+	case r.verdict == pause && !quick:
 		wait = pauseBetween
 	}
 	g.openAt = now.Add(wait)
@@ -92,6 +96,8 @@ func (g *gate) pass(now time.Time) (recovered string) {
 // wake ends waits and pauses, but not the server's Retry-After.
 func (g *gate) wake(now time.Time) {
 	g.waits.Reset()
+	g.round++
+	g.woken = g.round
 	g.openAt = now
 	if g.floor.After(now) {
 		g.openAt = g.floor

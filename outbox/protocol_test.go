@@ -263,9 +263,9 @@ func TestLogTellsNothing(t *testing.T) {
 	r.start()
 	r.troubled(StatePaused, KindRefusedKey)
 	for range 3 {
-		n := r.count()
+		before := r.drainer.Health().RetryAt
 		r.drainer.Retry(false)
-		r.until("it was tried again", func() bool { return r.count() > n })
+		r.until("it was refused again", func() bool { return r.drainer.Health().RetryAt.Sub(before) > 0 && len(r.drainer.retry) == 0 })
 	}
 	r.set(nil)
 	r.drainer.Retry(false)

@@ -40,6 +40,7 @@ func TestPoison(t *testing.T) {
 		{"two in two rows", rowsOf(0, 40, 10), []int64{5, 33}},
 		{"a row of one", rowsOf(0, 5, 1), []int64{2}},
 		{"seven in a row", rowsOf(0, 40, 10), numbers(10, 17)},
+		{"ten with others between", rowsOf(0, 40, 10), []int64{0, 4, 8, 12, 16, 20, 24, 28, 32, 36}},
 	}
 	for _, code := range []int{400, 422} {
 		for _, test := range tests {
@@ -110,6 +111,24 @@ func TestEightInARow(t *testing.T) {
 		r.drainer.Retry(false)
 		r.drained()
 		r.holds("session-1", numbers(0, 40)...)
+	}
+}
+
+// TestEightOneByOne: the count goes on from request to request. The eighth stays in the queue.
+func TestEightOneByOne(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	r.set(refusing(400, numbers(0, 8)...))
+	r.start()
+	for line := range 7 {
+		r.add(conversation(1), rowsOf(line, line+1, 1)...)
+		r.drained()
+	}
+	r.add(conversation(1), rowsOf(7, 8, 1)...)
+	r.troubled(StatePaused, KindRefused)
+	r.buried(numbers(0, 7), 400, "rejected")
+	if n := r.queue.waiting(); n != 1 {
+		t.Errorf("%d rows wait", n)
 	}
 }
 

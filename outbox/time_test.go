@@ -120,6 +120,34 @@ func TestRetryAfterHolds(t *testing.T) {
 	}
 }
 
+// TestRetryAfterOutlastsSuccess: another stream's answer, asked for before the plea, does not end it.
+func TestRetryAfterOutlastsSuccess(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		took(r)
+		r.set(func(q *seen) *canned {
+			switch q.number {
+			case 1:
+				return status(429, "Retry-After", "60")
+			case 2:
+				pass(time.Second)
+			}
+			return nil
+		})
+		r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
+		r.queue.add(conversation(2), rowsOf(0, 200, 100)...)
+		r.start()
+		pass(58 * time.Second)
+		if n := r.count(); n != 2 {
+			t.Errorf("%d requests before the minute was over", n)
+		}
+		pass(3 * time.Second)
+		synctest.Wait()
+		if n := r.queue.waiting(); n != 0 {
+			t.Errorf("%d rows wait", n)
+		}
+	})
+}
+
 // TestPauseProbes each minute, not more often, and goes on at once when it is told to.
 func TestPauseProbes(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
@@ -146,6 +174,39 @@ func TestPauseProbes(t *testing.T) {
 			t.Errorf("%d rows wait, though the key changed", n)
 		}
 	})
+}
+
+// TestRetryWhileInFlight: the refusal of a request that went with the old key does not pause the new one.
+func TestRetryWhileInFlight(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+			took(r)
+			const old = "ccs_old"
+			var key atomic.Value
+			key.Store(old)
+			r.key = func() (string, error) { return key.Load().(string), nil }
+			r.set(func(q *seen) *canned {
+				pass(time.Second)
+				if q.header.Get("X-API-Key") == old {
+					return status(401)
+				}
+				return nil
+			})
+			r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
+			r.start()
+			pass(500 * time.Millisecond)
+			if paused {
+				pass(time.Minute + time.Second) // the first probe is in flight
+			}
+			key.Store("ccs_new")
+			r.drainer.Retry(true)
+			pass(2 * time.Second)
+			synctest.Wait()
+			if n := r.queue.waiting(); n != 0 {
+				t.Errorf("paused before: %t: %d rows wait, though the key is good now", paused, n)
+			}
+		})
+	}
 }
 
 // TestNoAnswer: a server that says nothing is given up after its time, and asked again.
