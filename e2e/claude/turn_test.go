@@ -18,7 +18,9 @@ import (
 //
 // "process" is a whole `claude -p`, start to end; "turn" is a prompt to a Claude Code that runs already, from the
 // prompt's being written to the result's being read, where less noise covers a difference. Nothing is asserted: the
-// table says what was seen and how much of it the noise explains. The server runs on this machine throughout.
+// table says what was seen and how much of it the noise explains. With six tables, one says "beyond the noise" by
+// chance alone in about every fourth run: measure that one again, with more pairs. The server runs on this machine
+// throughout.
 func BenchmarkClaudeTurn(b *testing.B) {
 	wanted(b)
 	for _, version := range versions {
@@ -30,7 +32,7 @@ func BenchmarkClaudeTurn(b *testing.B) {
 	}
 }
 
-// prompts is what every turn says: a tool is called, so that a turn has a few lines to write.
+// turnPrompt is what every turn says: a tool is called, so that a turn has a few lines to write.
 const turnPrompt = `@Read {"file_path":"nothing.txt"}`
 
 func benchmarkProcess(b *testing.B, program string) {
@@ -54,15 +56,22 @@ func benchmarkTurn(b *testing.B, program string) {
 	w.daemon.stop()
 }
 
-// pairs times turn with ccship and without, once each an iteration, and reports what it found.
+// rest is how long everything is left alone before a turn, so that what came before it is no part of it.
+const rest = 250 * time.Millisecond
+
+// pairs times turn with ccship and without, once each an iteration, and reports what it found. Before each turn the
+// same is done, a start of ccship included: else the turns that follow on a start would pay for it.
 func pairs(b *testing.B, w *world, turn func()) {
 	var p paired
 	for b.Loop() {
-		for _, with := range []bool{len(p.with)%2 == 1, len(p.with)%2 == 0} {
-			if with {
-				w.start()
-				w.sync() // it has nothing left to do but this turn
+		first := len(p.with)%2 == 1
+		for _, with := range []bool{first, !first} {
+			w.start()
+			w.sync() // it has nothing left to do but the turn to come
+			if !with {
+				w.daemon.stop()
 			}
+			<-time.After(rest)
 			start := time.Now()
 			turn()
 			took := time.Since(start)
