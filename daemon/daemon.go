@@ -73,6 +73,9 @@ func open(ctx context.Context, cfg Config) (*Daemon, error) {
 		Path: filepath.Join(cfg.StateDir, "state.db"), Cap: cfg.OutboxCap, HeadRoom: cfg.HeadRoom,
 		CompactAbove: cfg.CompactAbove, Log: d.log,
 	})
+	if errors.Is(err, state.ErrNewer) {
+		return nil, &control.Error{Code: control.CodeFailed, Message: err.Error(), Hint: "run the newer ccship, or name another folder with --state-dir"}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +191,7 @@ func (d *Daemon) keep(ctx context.Context) error {
 type watchman struct {
 	wall, mono time.Time
 	key        string
-	busy       bool // an import or a drain has used memory that can be given back
+	moved      int64 // bytes read and sent when memory was given back last
 }
 
 func (d *Daemon) look(w *watchman) {
@@ -213,14 +216,14 @@ func (d *Daemon) look(w *watchman) {
 // giveBack returns the memory of an import to the system once it is over: a daemon that is idle all day should not
 // keep what it needed for a minute.
 func (d *Daemon) giveBack(w *watchman) {
-	const large = 4 << 20
 	stats, usage := d.tailer.Stats(), d.db.Usage()
-	if stats.UnreadBytes > large || usage.Raw > large {
-		w.busy = true
+	if stats.UnreadBytes > 0 || usage.Batches > 0 {
 		return
 	}
-	if w.busy && stats.UnreadBytes == 0 && usage.Batches == 0 {
-		w.busy = false
+	const large = 4 << 20
+	_, sent := d.servers(usage)
+	if moved := stats.ReadBytes + sent.Bytes; moved > w.moved+large {
+		w.moved = moved
 		debug.FreeOSMemory()
 	}
 }

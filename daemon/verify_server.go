@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/ccship/ccship/daemon/control"
 )
 
 // errNoStream is the server saying that it has nothing under a name.
@@ -75,13 +77,13 @@ func (r *reader) digest(ctx context.Context, session string, generation uint32, 
 	req.Header.Set("User-Agent", r.agent)
 	res, err := r.client.Do(req)
 	if err != nil {
-		return nil, &serverError{kind: "unreachable", text: err.Error()}
+		return nil, unreachable(err)
 	}
 	defer res.Body.Close()
 	const most = 16 << 20
 	body, err := io.ReadAll(io.LimitReader(res.Body, most))
 	if err != nil {
-		return nil, &serverError{kind: "unreachable", text: err.Error()}
+		return nil, unreachable(err)
 	}
 	return parseDigest(res.StatusCode, body)
 }
@@ -92,9 +94,13 @@ func parseDigest(status int, body []byte) (*digest, error) {
 	case http.StatusNotFound:
 		return nil, errNoStream
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, &serverError{kind: "refused_key", text: fmt.Sprintf("the server refused the key (%d)", status)}
+		return nil, &control.Error{Code: control.CodeRefusedKey, Message: fmt.Sprintf("the server refused the key (%d)", status), Hint: "put a key that this server knows into the API key file"}
 	default:
-		return nil, fmt.Errorf("ask for digest: the server answered %d", status)
+		err := fmt.Errorf("ask for digest: the server answered %d", status)
+		if status >= http.StatusInternalServerError {
+			return nil, unreachable(err)
+		}
+		return nil, err
 	}
 	var d digest
 	if err := json.Unmarshal(body, &d); err != nil {
@@ -103,7 +109,9 @@ func parseDigest(status int, body []byte) (*digest, error) {
 	return &d, nil
 }
 
-// serverError is a server that cannot be asked.
-type serverError struct{ kind, text string }
-
-func (e *serverError) Error() string { return e.text }
+// unreachable is what verify answers when the server cannot be asked.
+func unreachable(err error) error {
+	return &control.Error{
+		Code: control.CodeUnreachable, Message: "the server cannot be reached: " + err.Error(), Hint: "`ccship status` says what is wrong",
+	}
+}

@@ -223,9 +223,9 @@ func (a *arena) killCompact() bool {
 	f := a.any()
 	a.add(f.path, incompressible(a.cwd(), 2<<20))
 	a.until("a backlog is queued", func(s status) bool { return s.Outbox.Stored > 768<<10 })
+	full := a.stateSize()
 	a.flaky()
 	a.ccship("sync") // ends the back-off
-	full := a.stateSize()
 	tick := time.NewTicker(500 * time.Microsecond)
 	defer tick.Stop()
 	end := time.After(60 * time.Second)

@@ -25,7 +25,8 @@ const (
 // Kinds of trouble, as Health and the status show them.
 const (
 	KindUnreachable = "unreachable"  // no connection, or no answer in time
-	KindServerError = "server_error" // 408, 425, 429, 5xx
+	KindServerError = "server_error" // 5xx
+	KindBusy        = "busy"         // 408, 425, 429: the server is there and says later
 	KindProtocol    = "protocol"     // a 2xx that is not this protocol's
 	KindRefusedKey  = "refused_key"  // 401, 403, or no key to send
 	KindRefused     = "refused"      // any other 4xx
@@ -85,7 +86,9 @@ func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
 		r.summary += " to " + strconv.Quote(resp.Header.Get("Location"))
 		r.hint = "set server_url to the address the server lives at now"
 		return r
-	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500, code < 200:
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
+		r.verdict, r.kind = again, KindBusy
+	case code >= 500, code < 200:
 		r.verdict, r.kind = again, KindServerError
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		r.verdict, r.kind = pause, KindRefusedKey

@@ -67,7 +67,7 @@ type Server struct {
 	Protocol   string     `json:"protocol"` // "ccship", "plain", "unknown"
 	Detail     string     `json:"detail,omitempty"`
 	Hint       string     `json:"hint,omitempty"`
-	Kind       string     `json:"kind,omitempty"` // of the trouble: "unreachable", "refused_key", "refused", "not_found", "redirect", "protocol"
+	Kind       string     `json:"kind,omitempty"` // of the trouble: "unreachable", "server_error", "busy", "refused_key", "refused", "not_found", "redirect", "protocol"
 	RetryAt    *time.Time `json:"retry_at,omitempty"`
 	LastOKAt   *time.Time `json:"last_ok_at,omitempty"`
 	Batches    int64      `json:"batches"` // waiting for it
