@@ -2,7 +2,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 GO      ?= go
 
-.PHONY: build run test race lint fuzz bench crash release clean
+.PHONY: build run test race lint fuzz bench crash e2e-claude release clean
 
 build: ## bin/ccship and bin/ccship-server
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ccship ./cmd/ccship
@@ -27,9 +27,13 @@ fuzz: ## each fuzz target for FUZZTIME (default 60s)
 bench: ## the rooms' benchmarks, then the table of promises
 	$(GO) test -run '^$$' -bench . -benchmem $$($(GO) list ./... | grep -v /e2e)
 	$(GO) test -run '^$$' -bench Promises -benchtime 1x -timeout 60m ./e2e
+	CCSHIP_E2E_CLAUDE=1 $(GO) test -run '^$$' -bench ClaudeTurn -benchtime 20x -timeout 60m ./e2e/claude
 
 crash: ## kill -9, 200 times against each of two servers
 	CCSHIP_CRASH_KILLS=200 $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
+
+e2e-claude: ## the real Claude Code (from npm, or CCSHIP_CLAUDE_DIR) against a stub, while ccship ships
+	CCSHIP_E2E_CLAUDE=1 $(GO) test -run TestRealClaude -v -count 1 -timeout 30m ./e2e/claude
 
 release: ## dist/: both programs for six systems, with checksums
 	VERSION='$(VERSION)' .ci/release

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/state"
 )
 
 // world is a daemon on real files, with a real state and a server in this process.
@@ -138,17 +137,6 @@ func (w *world) status() control.Status {
 		w.t.Fatalf("status: %v", err)
 	}
 	return s
-}
-
-// stateOf opens the state of a stopped daemon.
-func (w *world) stateOf() *state.DB {
-	w.t.Helper()
-	db, err := state.Open(context.Background(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { db.Close() })
-	return db
 }
 
 func TestOneDaemonPerState(t *testing.T) {

@@ -33,22 +33,20 @@ func (s *scan) take(c byte) bool {
 
 // value cuts out the value that starts here, nil when none ends.
 func (s *scan) value() []byte {
+	c := s.space()
 	start := s.i
-	switch s.space() {
+	switch c {
 	case 0:
 		return nil
 	case '"':
-		start = s.i
 		if !s.str() {
 			return nil
 		}
 	case '{', '[':
-		start = s.i
 		if !s.brackets() {
 			return nil
 		}
 	default:
-		start = s.i
 		n := bytes.IndexAny(s.b[s.i:], ",]}")
 		if n <= 0 {
 			return nil

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 const (
@@ -129,9 +130,9 @@ func openBolt(path string, maxSize int) (b *bbolt.DB, err error) {
 		Timeout: lockWait, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true, InitialMmapSize: mmapSize, MaxSize: maxSize,
 	})
 	switch {
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, ErrLocked
-	case errors.Is(err, bbolt.ErrInvalid), errors.Is(err, bbolt.ErrChecksum), errors.Is(err, bbolt.ErrVersionMismatch):
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return b, err

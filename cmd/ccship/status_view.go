@@ -151,6 +151,10 @@ func trouble(s control.Server, otherwise string) string {
 	switch s.Kind {
 	case "unreachable":
 		return "not reachable"
+	case "server_error":
+		return "has trouble of its own"
+	case "busy":
+		return "asks to wait"
 	case "refused_key":
 		return "refuses the key"
 	case "refused":
