@@ -29,8 +29,8 @@ func walkAll(text []byte, piece int) (Cursor, []Mark) {
 	return c, marks
 }
 
-// checkWalk holds a walk to what is promised of its marks and its cursor.
-func checkWalk(t *testing.T, text []byte, c Cursor, marks []Mark) {
+// checkWalk holds a walk to what is promised of its marks and its cursor. whole: it was made in one piece.
+func checkWalk(t *testing.T, text []byte, c Cursor, marks []Mark, whole bool) {
 	t.Helper()
 	last := int64(0)
 	for _, m := range marks {
@@ -40,6 +40,9 @@ func checkWalk(t *testing.T, text []byte, c Cursor, marks []Mark) {
 		}
 		if longest := longestLine(part); len(part) > 2*markGap && len(part)-longest > markGap {
 			t.Fatalf("%d bytes without a mark, the longest line has %d", len(part), longest)
+		}
+		if longest := longestLine(part); longest >= markGap && longest < len(part) && whole {
+			t.Fatalf("a line of %d bytes shares its mark with %d others", longest, len(part)-longest)
 		}
 		last = m.Offset
 	}
@@ -70,7 +73,7 @@ func TestWalk(t *testing.T) {
 	for name, text := range texts {
 		for _, piece := range []int{1, 1000, 100 << 10, 10 << 20} {
 			c, marks := walkAll([]byte(text), piece)
-			t.Run(name, func(t *testing.T) { checkWalk(t, []byte(text), c, marks) })
+			t.Run(name, func(t *testing.T) { checkWalk(t, []byte(text), c, marks, piece > len(text)) })
 		}
 	}
 }

@@ -2,6 +2,7 @@ package tail
 
 import (
 	"bytes"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -45,14 +46,24 @@ func TestLongLineInPieces(t *testing.T) {
 }
 
 func TestLongLineChangesBeforeItsEnd(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.Quiet = time.Hour
-	w.write("p/a.jsonl", "{}\n"+strings.Repeat("x", 300<<10))
-	w.start()
-	w.sync()
-	w.write("p/a.jsonl", "{}\n"+strings.Repeat("y\n", 100<<10)+strings.Repeat("z", 200<<10)+"\n")
-	if k := w.main("p/a.jsonl"); k.Cursor.Generation > 1 {
-		t.Errorf("%+v", k.Cursor)
+	for name, limit := range map[string]int64{"within the cap": 0, "beyond the cap": 100 << 10} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Quiet, w.cfg.Cap = time.Hour, limit
+			w.write("p/a.jsonl", "{}\n"+strings.Repeat("x", 300<<10))
+			w.start()
+			w.sync()
+			w.add("p/a.jsonl", "x") // looked at with nothing before it, and remembered
+			w.sync()
+			f, err := os.OpenFile(w.path("p/a.jsonl"), os.O_WRONLY, 0)
+			w.must(err)
+			_, err = f.WriteString("{}\n" + strings.Repeat("y\n", 150<<10) + strings.Repeat("z", 50<<10) + "\n")
+			w.must(err)
+			w.must(f.Close())
+			if k := w.main("p/a.jsonl"); len(k.oversize) != 0 || k.Cursor.Generation != 0 {
+				t.Errorf("%+v, oversize %+v", k.Cursor, k.oversize)
+			}
+		})
 	}
 }
 

@@ -84,10 +84,10 @@ func (l *look) once(ctx context.Context, a *arena) error {
 	if err != nil || l.heavy {
 		return err
 	}
-	if err := l.steady(h, lines, a); err != nil {
+	if err := l.t.faults.on(l.t.faults.read, l.was.File.Path); err != nil {
 		return err
 	}
-	return nil
+	return l.steady(h, lines, a)
 }
 
 // stand finds where to read on: at the cursor when its past holds, else where the unchanged part ends.

@@ -235,3 +235,57 @@ func TestForgottenInTheEnd(t *testing.T) {
 		t.Errorf("missed too few times, but %+v", k)
 	}
 }
+
+// TestStubSeenFirst lets the stub be seen before the moved file is: until everything was listed, it must not be taken
+// for the file cut short.
+func TestStubSeenFirst(t *testing.T) {
+	for _, by := range []string{"main loop", "worker"} {
+		t.Run(by, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("p/a.jsonl", lines("a", 100, 500))
+			w.start()
+			k := w.main("p/a.jsonl")
+			tl := w.still()
+			w.rename("p/a.jsonl", "z/a.jsonl")
+			w.write("p/a.jsonl", lines("stub", 2, 80))
+			f := tl.table.byID[k.File.ID]
+			if by == "worker" {
+				tl.changed(f)
+				tl.round(t.Context(), tl.pick())
+				if len(tl.asks.hints) != 1 {
+					t.Errorf("hints %v", tl.asks.hints)
+				}
+			} else {
+				tl.scanHints(t.Context(), map[string]struct{}{w.path("p/a.jsonl"): {}})
+				if !tl.asks.full {
+					t.Error("no listing of everything was asked for")
+				}
+			}
+			if !f.held || f.state != idle || f.Cursor != k.Cursor {
+				t.Errorf("the stub is read: held %v, state %d, %+v", f.held, f.state, f.Cursor)
+			}
+			tl.scanAll(t.Context(), "test")
+			if f.held || f.File.Path != w.path("z/a.jsonl") || len(tl.table.byID) != 2 {
+				t.Errorf("after a listing: held %v, %+v, %d files", f.held, f.File, len(tl.table.byID))
+			}
+		})
+	}
+}
+
+func TestRootGoneIsNoMove(t *testing.T) {
+	w := newWorld(t)
+	body := lines("a", 30, 100)
+	w.write("p/a.jsonl", body)
+	w.cfg.Roots = append(w.cfg.Roots, Root{Dir: w.root + "2"})
+	w.start()
+	w.main("p/a.jsonl")
+	w.must(os.Rename(w.root, w.root+"-unmounted"))
+	w.until("it is said", func() bool { return len(w.tail.Stats().Unlisted) == 2 })
+	w.write("../projects2/q/a.jsonl", body)
+	w.arrived("../projects2/q/a.jsonl", "a", 2)
+	w.must(os.Rename(w.root+"-unmounted", w.root))
+	w.add("p/a.jsonl", "{}\n")
+	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) {
+		t.Errorf("sent %d", k.sent)
+	}
+}

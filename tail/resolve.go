@@ -74,7 +74,7 @@ func (p *pass) place(c *finding) {
 		t.table.unsaved[f] = struct{}{}
 	}
 	f.pass = p.no
-	t.table.attach(f, c.d, c.name, &t.stats)
+	t.table.attach(f, c.d, &t.stats)
 	t.count(f, 1)
 	p.arrive(f, c)
 }

@@ -3,6 +3,7 @@ package tail
 import (
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -171,6 +172,40 @@ func TestEditTogetherWithAnAppend(t *testing.T) {
 				w.start()
 			}
 			w.main("p/a.jsonl")
+		})
+	}
+}
+
+// TestChangedWhileRead changes the file between the reading of its lines and their proof.
+func TestChangedWhileRead(t *testing.T) {
+	const n = 200
+	old := lines("a", n, 300)
+	changes := map[string]func(w *world){
+		"other lines of the same size": func(w *world) { w.write("p/a.jsonl", lines("b", n, 300)) },
+		"shorter":                      func(w *world) { w.write("p/a.jsonl", lines("b", n/2, 300)) },
+		"longer":                       func(w *world) { w.write("p/a.jsonl", lines("b", 2*n, 300)) },
+		"end rewritten":                func(w *world) { w.write("p/a.jsonl", lines("a", n-1, 300)+lines("b", 5, 300)) },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			changed := make(chan struct{})
+			var once sync.Once
+			w.prep = func(t *Tailer) {
+				t.faults.read = func(string) error {
+					once.Do(func() {
+						change(w)
+						close(changed)
+					})
+					return nil
+				}
+			}
+			w.write("p/a.jsonl", old)
+			w.start()
+			<-changed
+			if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) || k.Cursor.Generation != 0 {
+				t.Errorf("sent %d of %d bytes, %+v", k.sent, len(k.content), k.Cursor)
+			}
 		})
 	}
 }

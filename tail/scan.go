@@ -16,7 +16,9 @@ type scanner struct {
 	lastAll    time.Duration // when the last listing of everything ended
 	lastActive time.Duration
 	cost       time.Duration // of the last listing of everything
+	activeCost time.Duration // of the last listing of the active folders
 	pass       uint32
+	quicks     int // quick listings of everything since the last thorough one
 	entries    []entry
 	begin      []*folder // folders of sessions that are active again; guarded by Tailer.mu
 	watcher    *fsnotify.Watcher
@@ -30,6 +32,7 @@ type pass struct {
 	t       *Tailer
 	no      uint32
 	full    bool
+	quick   bool // folders that look as they did are taken to hold the names they held
 	found   []finding
 	swapped []finding
 	missing []*file
@@ -61,6 +64,10 @@ func (t *Tailer) scanAll(ctx context.Context, reason string) {
 	begun := time.Now()
 	t.rewatch()
 	p := t.newPass(true)
+	p.quick = reason == "" && t.scan.quicks < quickRun
+	if t.scan.quicks++; !p.quick {
+		t.scan.quicks = 0
+	}
 	t.findAliases()
 	for _, r := range t.table.roots {
 		if !r.alias {
@@ -75,6 +82,7 @@ func (t *Tailer) scanAll(ctx context.Context, reason string) {
 	}
 	p.finish(ctx)
 	t.scan.cost, t.scan.lastAll = time.Since(begun), t.now()
+	t.scan.lastActive = t.scan.lastAll // all is more than active
 	t.watchRestored()
 	t.mu.Lock()
 	t.stats.lastScan, t.stats.scanned = t.wall(), true
@@ -85,64 +93,6 @@ func (t *Tailer) scanAll(ctx context.Context, reason string) {
 	for _, w := range waiters {
 		close(w)
 	}
-}
-
-// allInterval is how long to wait between two listings of everything. Without events that is as short as a two
-// thousandth of the time allows, and with them as long as configured.
-func (t *Tailer) allInterval() time.Duration {
-	if !t.polling() {
-		return t.cfg.ScanAll
-	}
-	const share = 2000
-	return min(max(share*t.scan.cost, 5*t.cfg.PollInterval), t.cfg.ScanAll)
-}
-
-// scanActive lists the folders that changed lately, and tries again those that could not be listed.
-func (t *Tailer) scanActive(ctx context.Context) {
-	now := t.now()
-	var folders []*folder
-	t.mu.Lock()
-	for d := range t.table.active {
-		if now-d.touched < activeFor || t.table.unlisted[d.path] != nil {
-			folders = append(folders, d)
-		} else {
-			delete(t.table.active, d)
-		}
-	}
-	polling := t.watch.mode == "poll"
-	for _, d := range t.table.folders {
-		if polling && (d.level == projectLevel || d.level == rootLevel) {
-			folders = append(folders, d)
-		}
-	}
-	t.mu.Unlock()
-	for _, r := range t.table.roots {
-		if r.history != nil {
-			folders = append(folders, r.history)
-		}
-	}
-	if len(folders) == 0 {
-		return
-	}
-	p := t.newPass(false)
-	for _, d := range folders {
-		if d.pass != p.no && !d.root.alias && (t.isActive(d, now) || d.moved()) {
-			p.list(ctx, d, false)
-		}
-	}
-	p.finish(ctx)
-}
-
-func (t *Tailer) isActive(d *folder, now time.Duration) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return now-d.touched < activeFor || t.table.unlisted[d.path] != nil || d.level == historyLevel
-}
-
-// moved says whether names came or went in a folder since it was listed.
-func (d *folder) moved() bool {
-	st, _, err := lstatEntry(d.path)
-	return err == nil && st != d.self && !(d.level == rootLevel && st.Inode != d.self.Inode)
 }
 
 // scanFolders lists folders with all below them.
@@ -182,7 +132,7 @@ func (p *pass) list(ctx context.Context, d *folder, deep bool) {
 		return
 	}
 	t.watchFolder(d)
-	entries, self, err := t.list(t.scan.entries[:0], d)
+	entries, self, err := p.entries(t.scan.entries[:0], d)
 	if d.watched && (err != nil || d.self.known() && !self.sameFile(d.self)) {
 		// Another folder has come to this path, or none is there: the watch is on the one that went.
 		t.unwatch(d)
@@ -197,6 +147,7 @@ func (p *pass) list(ctx context.Context, d *folder, deep bool) {
 		t.mu.Unlock()
 		return
 	}
+	d.settled = d.self == self && d.settled || self.known() && time.Since(time.Unix(0, self.ChangeTime)) > settled
 	d.self = self
 	if _, ok := t.table.unlisted[d.path]; ok {
 		t.log.Info("folder can be listed again", "path", d.path)
@@ -239,15 +190,9 @@ func (p *pass) compare(d *folder, entries []entry, deep bool) []*folder {
 		switch s, fresh := p.entry(d, e); {
 		case s != nil:
 			folders++
-			if s.unchanged(e) && deep && !fresh {
-				s.pass = p.no
-				for _, below := range s.subs {
-					subs = append(subs, below)
-				}
-			} else if deep || fresh {
+			if s.pass = p.no; deep || fresh {
 				subs = append(subs, s)
 			}
-			s.pass = p.no
 		case e.kind == regular && d.files[e.name] != nil:
 			files++
 		}
@@ -269,10 +214,31 @@ func (p *pass) compare(d *folder, entries []entry, deep bool) []*folder {
 	return subs
 }
 
-// unchanged says that a session folder need not be listed: the one name in it that matters is as it was.
-func (d *folder) unchanged(e *entry) bool {
-	return d.level == sessionLevel && d.self == e.stat && e.stat.known() && d.pass != 0 &&
-		time.Since(time.Unix(0, e.stat.ChangeTime)) > 2*settled
+// quickRun is how many quick listings of everything there are to a thorough one: file systems that do not date their
+// folders well are found out then.
+const quickRun = 9
+
+// entries lists a folder, or in a quick pass, when the folder's own stat is as it was, only asks for the files it had.
+func (p *pass) entries(into []entry, d *folder) ([]entry, Stat, error) {
+	if p.quick && d.settled && p.t.faults.list == nil {
+		if self, kind, err := lstatEntry(d.path); err == nil && kind == directory && self == d.self {
+			return knownEntries(into, d), self, nil
+		}
+	}
+	return p.t.list(into, d)
+}
+
+// knownEntries is a listing of the names a folder is known to hold.
+func knownEntries(into []entry, d *folder) []entry {
+	for name, f := range d.files {
+		if st, kind, err := lstatEntry(f.File.Path); err == nil {
+			into = append(into, entry{name: name, stat: st, kind: kind})
+		}
+	}
+	for name := range d.subs {
+		into = append(into, entry{name: name, kind: directory})
+	}
+	return into
 }
 
 // entry makes sense of one name in a folder. It answers the folder it stands for, and whether that is new.
@@ -283,6 +249,7 @@ func (p *pass) entry(d *folder, e *entry) (s *folder, fresh bool) {
 			f.pass = p.no
 			p.note(f, d, e)
 		} else if kind, called, ok := d.transcript(e.name); ok {
+			d.settled = d.settled && e.stat.Size > 0 // one that is empty may become a session without the folder's knowing
 			p.found = append(p.found, finding{d: d, name: e.name, kind: kind, called: called, stat: e.stat})
 		}
 	case directory:
@@ -309,7 +276,8 @@ func (p *pass) enter(d *folder, l level, e *entry) *folder {
 	if d.subs == nil {
 		d.subs = map[string]*folder{}
 	}
-	d.subs[e.name] = s
+	_, name := splitPath(s.path)
+	d.subs[name] = s
 	p.t.table.folders[s.path] = s
 	if p.t.now()-s.touched < activeFor {
 		p.t.table.active[s] = struct{}{}
@@ -333,8 +301,22 @@ func (p *pass) note(f *file, d *folder, e *entry) {
 		return
 	}
 	t := p.t
+	if p.full && d.watched && !d.blind && t.missed(d, e.stat) {
+		t.log.Info("a change came without an event: folder is listed as well from now on", "path", d.path)
+		d.blind = true
+	}
 	t.count(f, -1)
 	f.seen, f.held = e.stat, false
 	t.count(f, 1)
 	t.changed(f)
+}
+
+// eventDelay is how late an event may be before its change counts as one that came without.
+const eventDelay = 2 * time.Second
+
+// missed says that a file in a watched folder was changed after the watch began, and so long ago that an event would
+// have told of it: this file system, or the other machine that writes to it, sends none.
+func (t *Tailer) missed(d *folder, st Stat) bool {
+	at := t.since(st.ModTime)
+	return at > d.watchedAt+eventDelay && t.now()-at > eventDelay
 }

@@ -97,16 +97,17 @@ func listFolder(into []entry, path string, follow bool, wants func(string) bool)
 		return into, Stat{}, err
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return into, Stat{}, fmt.Errorf("list %s: %w", path, err)
-	}
 	var st unix.Stat_t
 	fd := int(dir.Fd())
+	// Before the names: one that comes after them is then also after this stat, and shows in the next.
 	if err := unix.Fstat(fd, &st); err != nil {
 		return into, Stat{}, fmt.Errorf("stat %s: %w", path, err)
 	}
 	self := statOf(&st)
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return into, self, fmt.Errorf("list %s: %w", path, err)
+	}
 	for _, name := range names {
 		if !wants(name) {
 			continue

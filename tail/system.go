@@ -26,6 +26,7 @@ type entry struct {
 type faults struct {
 	list  func(path string) error
 	open  func(path string) error
+	read  func(path string) error // after the reading, before it is proven
 	watch func(path string) error
 	event func(path string) error // an error takes the event's place
 }

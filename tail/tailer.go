@@ -149,11 +149,7 @@ func (t *Tailer) tick(ctx context.Context) {
 		t.askFull("")
 	}
 	t.answer(ctx)
-	interval := t.cfg.ScanActive
-	if t.polling() {
-		interval = t.cfg.PollInterval
-	}
-	if now-t.scan.lastActive >= interval {
+	if now-t.scan.lastActive >= t.activeInterval() {
 		t.scan.lastActive = now
 		t.scanActive(ctx)
 	}

@@ -1,0 +1,87 @@
+package tail
+
+import (
+	"context"
+	"time"
+)
+
+// allInterval is how long to wait between two listings of everything. Without events that is as short as its share
+// of the time allows, and with them as long as configured.
+func (t *Tailer) allInterval() time.Duration {
+	if !t.polling() {
+		return t.cfg.ScanAll
+	}
+	return min(max(idleShare*t.scan.cost, 5*t.cfg.PollInterval), t.cfg.ScanAll)
+}
+
+// idleShare is the part of the time that listings may take that no change asked for: one two-thousandth.
+const idleShare = 2000
+
+// activeInterval is how long to wait between two listings of the active folders. With events they are a safety net
+// only, and get their share of the time and no more: after an import of ten thousand young files all are active.
+func (t *Tailer) activeInterval() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.watch.mode == "poll" {
+		const share = 500
+		return max(t.cfg.PollInterval, share*t.scan.activeCost)
+	}
+	part := float64(len(t.table.active)) / float64(max(1, len(t.table.folders)))
+	guess := time.Duration(part * float64(t.scan.cost))
+	return max(t.cfg.ScanActive, min(idleShare*max(guess, t.scan.activeCost), t.cfg.ScanAll))
+}
+
+// scanActive lists the folders that changed lately and are not watched, or whose watch has been seen to miss a change,
+// and tries again those that could not be listed. A watched folder has its events; listing it as well would cost more
+// than everything else an idle daemon does.
+func (t *Tailer) scanActive(ctx context.Context) {
+	now := t.now()
+	defer func() { t.scan.activeCost = t.now() - now }()
+	var folders []*folder
+	t.mu.Lock()
+	for d := range t.table.active {
+		if now-d.touched < activeFor || t.table.unlisted[d.path] != nil {
+			folders = append(folders, d)
+		} else {
+			delete(t.table.active, d)
+		}
+	}
+	polling := t.watch.mode == "poll"
+	for _, d := range t.table.folders {
+		if polling && (d.level == projectLevel || d.level == rootLevel) {
+			folders = append(folders, d)
+		}
+	}
+	t.mu.Unlock()
+	for _, r := range t.table.roots {
+		if r.history != nil {
+			folders = append(folders, r.history)
+		}
+	}
+	if len(folders) == 0 {
+		return
+	}
+	p := t.newPass(false)
+	for _, d := range folders {
+		if d.pass != p.no && !d.root.alias && (t.isActive(d, now) || !d.watched && d.moved()) {
+			p.list(ctx, d, false)
+		}
+	}
+	p.finish(ctx)
+}
+
+func (t *Tailer) isActive(d *folder, now time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.table.unlisted[d.path] != nil {
+		return true
+	}
+	trusted := d.watched && !d.blind && t.watch.mode != "poll"
+	return !trusted && (now-d.touched < activeFor || d.level == historyLevel)
+}
+
+// moved says whether names came or went in a folder since it was listed.
+func (d *folder) moved() bool {
+	st, _, err := lstatEntry(d.path)
+	return err == nil && st != d.self && !(d.level == rootLevel && st.Inode != d.self.Inode)
+}

@@ -1,0 +1,103 @@
+package tail
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// still makes a tailer that does not run over what was delivered before: the test is its main loop.
+func (w *world) still() *Tailer {
+	w.t.Helper()
+	w.stop()
+	w.cfg.Watch = "poll"
+	tl := New(w.cfg, w.mem, w.mem)
+	known, err := w.mem.Load(w.t.Context())
+	w.must(err)
+	tl.remember(known)
+	tl.scanAll(w.t.Context(), "test")
+	return tl
+}
+
+func TestHintBelowARootThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	k := w.main("p/a.jsonl")
+	tl := w.still()
+	w.must(os.Rename(w.root, w.root+"-unmounted"))
+	for _, path := range []string{w.path("p/a.jsonl"), w.path("p")} {
+		tl.scanHints(t.Context(), map[string]struct{}{path: {}})
+	}
+	if f := tl.table.byID[k.File.ID]; f.folder == nil || f.Gone != 0 || len(tl.Stats().Unlisted) != 1 {
+		t.Errorf("the file counts as gone: %+v, unlisted %v", f.Tracked, tl.Stats().Unlisted)
+	}
+}
+
+func TestQuickListing(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.write("p/s/subagents/agent-1.jsonl", lines("a", 3, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	tl := w.still()
+	for _, d := range tl.table.folders {
+		d.settled = true
+	}
+	scan := func(want int) {
+		t.Helper()
+		if tl.scanAll(t.Context(), ""); tl.Stats().Tracked != want {
+			t.Errorf("%d files, not %d", tl.Stats().Tracked, want)
+		}
+	}
+	scan(2)
+	w.write("p/s/subagents/agent-2.jsonl", "{}\n")
+	scan(3)
+	w.must(os.Remove(w.path("p/s/subagents/agent-1.jsonl")))
+	scan(2)
+	w.write("p/empty.jsonl", "")
+	scan(2)
+	w.add("p/empty.jsonl", "{}\n") // its folder looks as it did
+	scan(3)
+	w.write("q/b.jsonl", "{}\n")
+	scan(4)
+	w.add("p/a.jsonl", "{}\n")
+	scan(4)
+	if s := tl.Stats(); s.Bytes != 300+3+3+3+3 {
+		t.Errorf("%d bytes", s.Bytes)
+	}
+}
+
+func TestFolderWithoutEvents(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	tl := w.still()
+	tl.setWatch("events", "")
+	d := tl.table.folders[w.path("p")]
+	d.watched, d.watchedAt = true, -time.Hour
+	if tl.isActive(d, tl.now()) {
+		t.Error("a watched folder is listed as well")
+	}
+	w.add("p/a.jsonl", "{}\n")
+	w.age("p/a.jsonl", time.Minute) // long enough for an event to have come
+	tl.scanAll(t.Context(), "")
+	if !d.blind || !tl.isActive(d, tl.now()) {
+		t.Errorf("blind %v: a folder that sends no events is trusted", d.blind)
+	}
+}
+
+func TestEmptyTranscriptKeepsItsFolderFromQuickListings(t *testing.T) {
+	w := newWorld(t)
+	p := w.still().newPass(false)
+	d := &folder{path: w.path("p"), level: projectLevel, settled: true}
+	p.entry(d, &entry{name: "full.jsonl", kind: regular, stat: Stat{Size: 1}})
+	if !d.settled {
+		t.Error("not settled with a file that is followed")
+	}
+	p.entry(d, &entry{name: "empty.jsonl", kind: regular})
+	if d.settled {
+		t.Error("settled with a file that may become a session without the folder's knowing")
+	}
+}
