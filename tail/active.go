@@ -31,9 +31,7 @@ func (t *Tailer) activeInterval() time.Duration {
 	return max(t.cfg.ScanActive, min(idleShare*max(guess, t.scan.activeCost), t.cfg.ScanAll))
 }
 
-// scanActive lists the folders that changed lately and are not watched, or whose watch has been seen to miss a change,
-// and tries again those that could not be listed. A watched folder has its events; listing it as well would cost more
-// than everything else an idle daemon does.
+// scanActive lists the folders that changed lately, and tries again those that could not be listed.
 func (t *Tailer) scanActive(ctx context.Context) {
 	now := t.now()
 	defer func() { t.scan.activeCost = t.now() - now }()
@@ -63,7 +61,7 @@ func (t *Tailer) scanActive(ctx context.Context) {
 	}
 	p := t.newPass(false)
 	for _, d := range folders {
-		if d.pass != p.no && !d.root.alias && (t.isActive(d, now) || !d.watched && d.moved()) {
+		if d.pass != p.no && !d.root.alias && (t.isActive(d, now) || d.moved()) {
 			p.list(ctx, d, false)
 		}
 	}
@@ -73,11 +71,7 @@ func (t *Tailer) scanActive(ctx context.Context) {
 func (t *Tailer) isActive(d *folder, now time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.table.unlisted[d.path] != nil {
-		return true
-	}
-	trusted := d.watched && !d.blind && t.watch.mode != "poll"
-	return !trusted && (now-d.touched < activeFor || d.level == historyLevel)
+	return now-d.touched < activeFor || t.table.unlisted[d.path] != nil || d.level == historyLevel
 }
 
 // moved says whether names came or went in a folder since it was listed.

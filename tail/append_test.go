@@ -145,7 +145,7 @@ func TestRestartReadsOn(t *testing.T) {
 	w := newWorld(t)
 	w.write("p/a.jsonl", lines("a", 1000, 300))
 	w.write("p/b.jsonl", lines("b", 10, 300))
-	w.age("p/b.jsonl", 3*settled)
+	w.age("p/b.jsonl", 3*coarseTick)
 	w.start()
 	w.main("p/a.jsonl")
 	w.main("p/b.jsonl")

@@ -41,9 +41,6 @@ type Root struct {
 const (
 	// activeFor is how long a folder counts as active after a change in it, and a file as live after one of its own.
 	activeFor = 2 * time.Minute
-	// settled is how old a change time must be before an unchanged one proves unchanged bytes: the coarsest clock of
-	// a file system ticks every two seconds.
-	settled = 2 * time.Second
 	// goneFor and goneListings together end the memory of a vanished file.
 	goneFor      = 45 * 24 * time.Hour
 	goneListings = 1000

@@ -3,7 +3,6 @@ package tail
 import (
 	"os"
 	"testing"
-	"time"
 )
 
 // still makes a tailer that does not run over what was delivered before: the test is its main loop.
@@ -65,26 +64,6 @@ func TestQuickListing(t *testing.T) {
 	scan(4)
 	if s := tl.Stats(); s.Bytes != 300+3+3+3+3 {
 		t.Errorf("%d bytes", s.Bytes)
-	}
-}
-
-func TestFolderWithoutEvents(t *testing.T) {
-	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
-	tl := w.still()
-	tl.setWatch("events", "")
-	d := tl.table.folders[w.path("p")]
-	d.watched, d.watchedAt = true, -time.Hour
-	if tl.isActive(d, tl.now()) {
-		t.Error("a watched folder is listed as well")
-	}
-	w.add("p/a.jsonl", "{}\n")
-	w.age("p/a.jsonl", time.Minute) // long enough for an event to have come
-	tl.scanAll(t.Context(), "")
-	if !d.blind || !tl.isActive(d, tl.now()) {
-		t.Errorf("blind %v: a folder that sends no events is trusted", d.blind)
 	}
 }
 

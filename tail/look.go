@@ -158,6 +158,9 @@ func (l *look) prove(ctx context.Context, h *handle, a *arena) error {
 // read reads whole lines from the base on, as many as this turn allows, and makes the chunk.
 func (l *look) read(ctx context.Context, h *handle, a *arena) ([]byte, error) {
 	left := l.st.Size - l.base.Offset
+	if left < 0 {
+		return nil, errChanged // it was cut when the look began, and is whole again
+	}
 	n := min(left, l.turn)
 	if l.long != nil && !l.long.fits(l.base, l.st, h, a) {
 		l.long = nil
@@ -274,7 +277,7 @@ func still(h *handle, want []byte, off int64, a *arena) bool {
 // settle fills in what to remember.
 func (l *look) settle() error {
 	// A young change time proves nothing: another write within the same tick of the clock would leave it as it is.
-	if time.Since(time.Unix(0, l.st.ChangeTime)) < settled {
+	if l.st.age() < l.st.settled() {
 		l.whole = false
 	}
 	if l.chunk == nil {

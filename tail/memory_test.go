@@ -26,6 +26,7 @@ type memory struct {
 	fail   func(n int) error                            // of the n-th call, from 1
 	note   func(chunks []Chunk)                         // before anything happens, without the lock
 	update func(ctx context.Context, f []Tracked) error // in place of storing
+	asked  func()                                       // before marks are answered, without the lock
 	bell   chan struct{}
 }
 
@@ -205,6 +206,9 @@ func (m *memory) Reload(_ context.Context, id FileID) (Tracked, error) {
 }
 
 func (m *memory) Marks(_ context.Context, id FileID) ([]Mark, error) {
+	if m.asked != nil {
+		m.asked()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k := m.files[id]; k != nil {

@@ -209,3 +209,29 @@ func TestChangedWhileRead(t *testing.T) {
 		})
 	}
 }
+
+// TestWholeAgainWhileProved cuts a file and makes it whole again between the first look at its size and the proof of
+// its past: nothing has changed, and nothing may be sent.
+func TestWholeAgainWhileProved(t *testing.T) {
+	w := newWorld(t)
+	old := lines("a", 300, 1000)
+	w.write("p/a.jsonl", old)
+	w.start()
+	w.main("p/a.jsonl")
+	w.stop()
+	w.write("p/a.jsonl", old[:len(old)/2])
+	proved := make(chan struct{})
+	var once sync.Once
+	w.mem.asked = func() {
+		once.Do(func() {
+			w.write("p/a.jsonl", old)
+			close(proved)
+		})
+	}
+	w.start()
+	<-proved
+	w.sync()
+	if k := w.main("p/a.jsonl"); k.sent != int64(len(old)) || k.Cursor.Generation != 0 {
+		t.Errorf("sent %d of %d bytes, %+v", k.sent, len(old), k.Cursor)
+	}
+}

@@ -147,7 +147,7 @@ func (p *pass) list(ctx context.Context, d *folder, deep bool) {
 		t.mu.Unlock()
 		return
 	}
-	d.settled = d.self == self && d.settled || self.known() && time.Since(time.Unix(0, self.ChangeTime)) > settled
+	d.settled = d.self == self && d.settled || self.known() && self.age() > self.settled()
 	d.self = self
 	if _, ok := t.table.unlisted[d.path]; ok {
 		t.log.Info("folder can be listed again", "path", d.path)
@@ -301,22 +301,8 @@ func (p *pass) note(f *file, d *folder, e *entry) {
 		return
 	}
 	t := p.t
-	if p.full && d.watched && !d.blind && t.missed(d, e.stat) {
-		t.log.Info("a change came without an event: folder is listed as well from now on", "path", d.path)
-		d.blind = true
-	}
 	t.count(f, -1)
 	f.seen, f.held = e.stat, false
 	t.count(f, 1)
 	t.changed(f)
-}
-
-// eventDelay is how late an event may be before its change counts as one that came without.
-const eventDelay = 2 * time.Second
-
-// missed says that a file in a watched folder was changed after the watch began, and so long ago that an event would
-// have told of it: this file system, or the other machine that writes to it, sends none.
-func (t *Tailer) missed(d *folder, st Stat) bool {
-	at := t.since(st.ModTime)
-	return at > d.watchedAt+eventDelay && t.now()-at > eventDelay
 }

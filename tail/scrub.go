@@ -80,8 +80,8 @@ func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *pacer) {
 		t.log.Info("past of transcript changed", "path", f.File.Path)
 		f.deep = true
 		t.enqueue(f)
-	case time.Since(time.Unix(0, seen.ChangeTime)) < settled+time.Second:
-		t.setScrub(f, t.now()+max(t.cfg.ScrubAfter, settled+time.Second)) // too young to prove anything for good
+	case seen.age() < seen.settled():
+		t.setScrub(f, t.now()+max(t.cfg.ScrubAfter, seen.settled())) // too young to prove anything for good
 	default:
 		f.Verified = seen
 		f.sure = f.sure || f.File.Stat == seen

@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ownChangeTime says whether Stat.ChangeTime is a time of its own, which no program can set.
+const ownChangeTime = true
+
 // handle is an open transcript. No descriptor is kept between two looks.
 type handle struct{ fd int }
 

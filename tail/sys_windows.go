@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// ownChangeTime says whether Stat.ChangeTime is a time of its own, which no program can set.
+const ownChangeTime = false
+
 // handle is an open transcript. No descriptor is kept between two looks.
 type handle struct{ *os.File }
 

@@ -36,23 +36,21 @@ type file struct {
 
 // folder is a folder below a root that holds transcripts, or may.
 type folder struct {
-	path      string
-	root      *rootState
-	parent    *folder
-	files     map[string]*file // on disk now, by base name
-	subs      map[string]*folder
-	session   string // for agents: the session above
-	history   string // for the folder of a prompt history: its base name
-	self      Stat   // which folder was listed here last
-	touched   time.Duration
-	watchedAt time.Duration // when its watch began
-	pass      uint32
-	level     level
-	depth     uint8
-	watched   bool // owned by the main loop, as pass, self and settled
-	blind     bool // changes came without events although it is watched; also the main loop's
-	settled   bool // names came or went last so long ago that self proves they did not since
-	begun     bool // is to be listed and watched, for its session is active again
+	path    string
+	root    *rootState
+	parent  *folder
+	files   map[string]*file // on disk now, by base name
+	subs    map[string]*folder
+	session string // for agents: the session above
+	history string // for the folder of a prompt history: its base name
+	self    Stat   // which folder was listed here last
+	touched time.Duration
+	pass    uint32
+	level   level
+	depth   uint8
+	watched bool // owned by the main loop, as pass, self and settled
+	settled bool // names came or went last so long ago that self proves they did not since
+	begun   bool // is to be listed and watched, for its session is active again
 }
 
 // rootState is a configured root.

@@ -114,7 +114,7 @@ func (t *Tailer) watchFolder(d *folder) {
 			err = w.Add(d.path)
 		}
 		if err == nil {
-			d.watched, d.watchedAt = true, t.now()
+			d.watched = true
 			t.scan.watches++
 		} else if outOfWatches(err) {
 			t.degrade(err)

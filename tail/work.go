@@ -182,15 +182,10 @@ func (t *Tailer) remembered(l *look, err error, r Result) bool {
 	if l.reread {
 		f.reread = false
 	}
-	t.grow(f, l.st)
-	return true
-}
-
-// grow takes a stat that is newer than the last listing's.
-func (t *Tailer) grow(f *file, st Stat) {
-	if f.seen.sameFile(st) {
-		f.seen = st
+	if !f.again && f.seen.sameFile(l.st) {
+		f.seen = l.st // newer than the last listing's, for none has seen a change since the look began
 	}
+	return true
 }
 
 // tally counts what was delivered.
