@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -248,7 +249,12 @@ func (c Config) Logger() *slog.Logger {
 	if c.Log != nil {
 		return c.Log
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	return c.TextLog(os.Stderr)
+}
+
+// TextLog writes text to w from LogLevel on. A daemon that is to use it gets it as Log.
+func (c Config) TextLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: c.LogLevel}))
 }
 
 // CheckKey reads the key file the way the daemon will. A missing file is a mistake only when someone named it.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +22,9 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
+
+// idleConns is how many idle connections are kept to each server: one for each of its requests at once, and verify's.
+const idleConns = 8
 
 // stopTime is how long a graceful stop may take.
 const stopTime = 5 * time.Second
@@ -37,6 +41,9 @@ type Daemon struct {
 	desk    *desk
 	dests   *destinations
 	client  *http.Client
+
+	mu        sync.Mutex
+	announced map[string]bool // servers that took lines as plain ones and speak the extension now; guarded by mu
 }
 
 var _ control.Daemon = (*Daemon)(nil)
@@ -68,7 +75,7 @@ func Run(ctx context.Context, cfg Config) error {
 
 // open wires every part. Nothing runs yet.
 func open(ctx context.Context, cfg Config) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: logger(cfg), started: time.Now(), client: newHTTPClient()}
+	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns)}
 	db, err := state.Open(ctx, state.Options{
 		Path: filepath.Join(cfg.StateDir, "state.db"), Cap: cfg.OutboxCap, HeadRoom: cfg.HeadRoom,
 		CompactAbove: cfg.CompactAbove, Log: d.log,
@@ -99,11 +106,12 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.dests.origin, d.dests.own, d.dests.client = d.origin, own, d.client
 	d.dests.ownKey = &keyFile{path: d.cfg.APIKeyFile, optional: d.cfg.OriginOf("api_key_file") == FromDefault}
 	d.dests.plain = d.cfg.Protocol == "plain"
-	d.dests.announced = d.rereadPlain
+	d.dests.announced = d.heard
+	d.announced = map[string]bool{}
 	d.desk = &desk{
 		db: d.db, finder: project.NewFinder(), own: own, trusted: d.cfg.TrustedProjects, machine: machine,
 		history: d.cfg.History, max: d.cfg.MaxEntriesPerRequest, speaks: d.dests.speaks, open: d.dests.open,
-		streams: map[string]tail.FileID{}, waiting: map[tail.FileID]time.Time{}, notices: map[string]string{},
+		streams: map[string]tail.FileID{}, waiting: map[tail.FileID]time.Time{}, notices: map[string]notice{},
 	}
 	again, err := d.desk.load(ctx)
 	if err != nil {
@@ -152,20 +160,35 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// rereadPlain has every file delivered again whose lines a server took before it spoke the extension.
-func (d *Daemon) rereadPlain(dest string) {
-	facts, err := d.db.LoadFacts(context.Background())
+// heard notes that a server which took lines as a plain one speaks the extension now, and acts on it.
+func (d *Daemon) heard(dest string) {
+	d.mu.Lock()
+	d.announced[dest] = true
+	d.mu.Unlock()
+	d.rereadPlain(context.Background())
+}
+
+// rereadPlain has every file delivered again whose lines a server took before it spoke the extension. What fails is
+// tried again at the next beat.
+func (d *Daemon) rereadPlain(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.announced) == 0 {
+		return
+	}
+	facts, err := d.db.LoadFacts(ctx)
 	if err != nil {
-		d.log.Error("cannot find the files to deliver again", "err", err)
+		d.log.Warn("cannot find the files to deliver again, trying later", "err", err)
 		return
 	}
 	var ids []tail.FileID
 	for id, f := range facts {
-		if f.Dest == dest && (f.Plain || f.Withheld > 0) {
+		if d.announced[f.Dest] && (f.Plain || f.Withheld > 0) {
 			ids = append(ids, id)
 		}
 	}
-	d.log.Info("server speaks the extension now: files are delivered again", "server", dest, "files", len(ids))
+	d.log.Info("server speaks the extension now: files are delivered again", "files", len(ids))
+	clear(d.announced)
 	d.tailer.Reread(ids...)
 }
 
@@ -176,25 +199,25 @@ const beat = 2 * time.Second
 func (d *Daemon) keep(ctx context.Context) error {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
-	w := watchman{wall: time.Now().Round(0), mono: time.Now(), key: d.dests.ownKey.stamp()}
+	w := watchman{wall: time.Now().Round(0), mono: time.Now(), keys: d.dests.keyStamps(), moved: math.MinInt64}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		d.look(&w)
+		d.look(ctx, &w)
 	}
 }
 
 // watchman is what keep saw at its last look.
 type watchman struct {
 	wall, mono time.Time
-	key        string
-	moved      int64 // bytes read and sent when memory was given back last
+	keys       string
+	moved      int64 // bytes read and sent when memory was given back last; the least there is before the first time
 }
 
-func (d *Daemon) look(w *watchman) {
+func (d *Daemon) look(ctx context.Context, w *watchman) {
 	now := time.Now()
 	const jump = 10 * time.Second
 	if slept := now.Round(0).Sub(w.wall) - now.Sub(w.mono); slept > jump || slept < -jump {
@@ -203,10 +226,11 @@ func (d *Daemon) look(w *watchman) {
 		d.dests.retry(false)
 	}
 	w.wall, w.mono = now.Round(0), now
-	if key := d.dests.ownKey.stamp(); key != w.key {
-		w.key = key
+	if keys := d.dests.keyStamps(); keys != w.keys {
+		w.keys = keys
 		d.dests.retry(true)
 	}
+	d.rereadPlain(ctx)
 	if d.relay.optOutEnded() {
 		d.tailer.Wake()
 	}
@@ -222,18 +246,10 @@ func (d *Daemon) giveBack(w *watchman) {
 	}
 	const large = 4 << 20
 	_, sent := d.servers(usage)
-	if moved := stats.ReadBytes + sent.Bytes; moved > w.moved+large {
+	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large {
 		w.moved = moved
 		debug.FreeOSMemory()
 	}
-}
-
-// logger is where the daemon writes: what the caller gave, else text on standard error.
-func logger(cfg Config) *slog.Logger {
-	if cfg.Log != nil {
-		return cfg.Log
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
 }
 
 // tailRoots are the configured projects folders, each with the prompt history that lies beside it.
@@ -247,12 +263,4 @@ func tailRoots(cfg Config) []tail.Root {
 		roots = append(roots, r)
 	}
 	return roots
-}
-
-// newHTTPClient is shared by all drainers: connections are kept per server, and time-outs are each request's own.
-func newHTTPClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 8
-	t.DisableCompression = true
-	return &http.Client{Transport: t}
 }

@@ -36,7 +36,7 @@ type desk struct {
 	mu      sync.Mutex
 	streams map[string]tail.FileID    // every stream name given so far; guarded by mu
 	waiting map[tail.FileID]time.Time // since when a file waits for its working directory; guarded by mu
-	notices map[string]string         // what a person should know of a project, by its folder; guarded by mu
+	notices map[string]notice         // what a person should know of a project, by a working directory in it; guarded by mu
 }
 
 // load learns which stream names are taken, and which files are to be delivered again from line 0: those whose lines
@@ -106,7 +106,11 @@ func (d *desk) decide(ctx context.Context, c *tail.Chunk) (state.Facts, tail.Res
 	}
 	facts.Dest = dest
 	facts.Stream.MaxEntries = d.limit(policy)
-	return facts, tail.Result{}, d.open(dest)
+	if err := d.open(dest); err != nil {
+		d.notice(facts.Stream.Cwd, notice{err.Error(), "mend server_url"})
+		return facts, tail.Result{Err: tail.ErrLater}, nil // a file's own trouble, not that of the others in its round
+	}
+	return facts, tail.Result{}, nil
 }
 
 // heardLate says that a server which took this file's lines as a plain one speaks the extension by now: it is to get
@@ -220,23 +224,29 @@ func (d *desk) route(f *state.Facts) (project.Policy, string, tail.Result) {
 	}
 	policy, err := d.finder.Find(f.Stream.Cwd)
 	if err != nil {
-		d.notice(f.Stream.Cwd, err.Error())
+		d.notice(f.Stream.Cwd, notice{err.Error(), "until that file can be read nothing of the project is sent"})
 		return policy, "", tail.Result{Err: &optedOut{"held back: " + err.Error(), f.Stream.Cwd}}
 	}
 	if !policy.Enabled {
 		return policy, "", tail.Result{Err: &optedOut{"conversation_tracking.enabled is false in " + policy.Dir, f.Stream.Cwd}}
 	}
 	url, why := project.Destination(policy, d.own, d.trusted)
-	if why != "" {
-		d.notice(policy.Dir, why)
-	}
+	d.notice(f.Stream.Cwd, notice{why, "trusted_projects names the folders whose own server is followed"})
 	if url == "" {
 		return policy, "", tail.Result{Err: tail.ErrLater}
 	}
-	if url != d.own {
-		return policy, projectKey(url, policy.Dir), tail.Result{}
+	if url == d.own {
+		return policy, url, tail.Result{}
 	}
-	return policy, url, tail.Result{}
+	_, key, err := outbox.NormalizeURL(url)
+	if err != nil {
+		d.notice(f.Stream.Cwd, notice{"the server_url of " + policy.Dir + " is not used: " + err.Error(), "mend .codetracker/config.json"})
+		if d.own == "" {
+			return policy, "", tail.Result{Err: tail.ErrLater}
+		}
+		return policy, d.own, tail.Result{}
+	}
+	return policy, projectKey(key, policy.Dir), tail.Result{}
 }
 
 // enabled says whether the project of a working directory may be sent.
@@ -255,12 +265,18 @@ func (d *desk) isProjects(p project.Policy, dest string) bool {
 	return own || p.ServerURL != "" && project.SameServer(p.ServerURL, url)
 }
 
-func (d *desk) notice(where, text string) {
+// notice is something about a project that a person should know, and what to do about it.
+type notice struct{ text, hint string }
+
+// notice keeps what is to be said of a working directory's project; an empty text takes it back.
+func (d *desk) notice(cwd string, n notice) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	const most = 100
-	if len(d.notices) < most {
-		d.notices[where] = text
+	if n.text == "" {
+		delete(d.notices, cwd)
+	} else if _, known := d.notices[cwd]; known || len(d.notices) < most {
+		d.notices[cwd] = n
 	}
 }
 
@@ -337,9 +353,17 @@ func wirePath(f tail.File) string {
 var _ tail.Sink = (*relay)(nil)
 var _ outbox.Queue = (*state.DB)(nil)
 
-// told copies what a person should know of projects, in a steady order.
-func (d *desk) told() []string {
+// told is what a person should know of projects, each thing once, in a steady order.
+func (d *desk) told() []notice {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Sorted(maps.Values(d.notices))
+	byText := map[string]notice{}
+	for _, n := range d.notices {
+		byText[n.text] = n
+	}
+	var out []notice
+	for _, text := range slices.Sorted(maps.Keys(byText)) {
+		out = append(out, byText[text])
+	}
+	return out
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -111,6 +113,19 @@ func (d *destinations) wake(dest string) {
 	if dr := d.get(dest); dr != nil {
 		dr.Wake()
 	}
+}
+
+// keyStamps changes whenever a file with a key in it does: the user's own, or a project's.
+func (d *destinations) keyStamps() string {
+	stamps := []string{d.ownKey.stamp()}
+	for dest := range d.drainers() {
+		if _, dir, projects := strings.Cut(dest, "#"); projects {
+			file := keyFile{path: filepath.Join(dir, ".codetracker", "credentials.json")}
+			stamps = append(stamps, dest+" "+file.stamp())
+		}
+	}
+	slices.Sort(stamps)
+	return strings.Join(stamps, "\n")
 }
 
 // retry ends back-off and pauses everywhere.

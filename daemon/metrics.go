@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/ccship/ccship/daemon/control"
 )
 
 // Metrics writes the daemon's figures in Prometheus' text format. The list is short and stable; a metrics library
@@ -29,15 +31,25 @@ func (d *Daemon) Metrics(w io.Writer) {
 	metric("withheld_entries", "gauge", "Entries a plain server did not get.", s.Outbox.Withheld)
 	metric("sent_entries_total", "counter", "Entries acknowledged since start.", s.Sent.Entries)
 	metric("sent_bytes_total", "counter", "Their uncompressed bytes.", s.Sent.Bytes)
-	metric("requests_total", "counter", "Requests made since start.", s.Sent.Requests)
+	metric("requests_total", "counter", "Requests acknowledged since start.", s.Sent.Requests)
 	metric("resident_bytes", "gauge", "Resident memory of the daemon.", s.Process.RSS)
 	metric("cpu_seconds_total", "counter", "CPU time used by the daemon.", s.Process.CPUSeconds)
 	metric("state_file_bytes", "gauge", "Size of the state file.", s.Process.StateFile)
-	for _, srv := range s.Servers {
-		up := 0
-		if srv.State == "ok" {
-			up = 1
-		}
-		fmt.Fprintf(w, "ccship_server_ok{server=%q} %d\n", srv.URL, up)
+	fmt.Fprint(w, "# HELP ccship_server_ok Whether a server takes what it is sent.\n# TYPE ccship_server_ok gauge\n")
+	for url, ok := range serversOK(s.Servers) {
+		fmt.Fprintf(w, "ccship_server_ok{server=%q} %d\n", url, ok)
 	}
+}
+
+// serversOK is 1 for every address that takes what it is sent, whichever key opens it, else 0.
+func serversOK(servers []control.Server) map[string]int {
+	ok := map[string]int{}
+	for _, srv := range servers {
+		if before, seen := ok[srv.URL]; srv.State == "ok" && (!seen || before == 1) {
+			ok[srv.URL] = 1
+		} else {
+			ok[srv.URL] = 0
+		}
+	}
+	return ok
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
 )
 
-// Status answers from counters in memory: it reads no file but the process's own figures.
+// Status answers from counters in memory; of files it only asks the state's size and the process's own figures.
 func (d *Daemon) Status(ctx context.Context) control.Status {
 	begun := time.Now()
 	stats, usage := d.tailer.Stats(), d.db.Usage()
@@ -19,7 +20,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		SchemaVersion: control.SchemaVersion, Running: true, Version: d.cfg.Version,
 		PID: os.Getpid(), StartedAt: d.started.UTC(),
 		Files: &control.Files{
-			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.relay.excludedFiles()),
+			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.excludedFiles()),
 			Bytes: stats.Bytes, ReadBytes: stats.ReadBytes, Lines: stats.Lines, Vanished: stats.Vanished,
 			Rewinds: stats.Rewinds, Malformed: d.relay.counts.malformed.Load(), Oversize: d.relay.counts.oversize.Load(),
 		},
@@ -71,11 +72,8 @@ func (d *Daemon) notices(s *control.Status) []control.Notice {
 	for _, n := range d.db.Notices() {
 		out = append(out, control.Notice{Kind: n.Kind, Text: n.Text, Hint: n.Hint})
 	}
-	if !d.db.Room(true) {
-		out = append(out, control.Notice{
-			Kind: "full", Text: "the outbox is full: reading has stopped, nothing is lost while the transcripts stay on disk",
-			Hint: "make the server reachable, free disk space, or raise outbox_cap",
-		})
+	if n, full := fullNotice(d.db.Usage().Full); full {
+		out = append(out, n)
 	}
 	if s.Outbox.Dead > 0 {
 		out = append(out, control.Notice{Kind: "dead_letters", Text: "the server refuses some entries for what they are", Hint: "ccship verify names the lines"})
@@ -83,8 +81,34 @@ func (d *Daemon) notices(s *control.Status) []control.Notice {
 	for _, dir := range s.Watch.Unread {
 		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable for this user"})
 	}
-	for _, text := range d.desk.told() {
-		out = append(out, control.Notice{Kind: "project", Text: text, Hint: "trusted_projects in the configuration names projects whose own server is followed"})
+	for _, file := range d.tailer.Stats().Unreadable {
+		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable for this user"})
+	}
+	for _, n := range d.desk.told() {
+		out = append(out, control.Notice{Kind: "project", Text: n.text, Hint: n.hint})
+	}
+	return out
+}
+
+// fullNotice says what stands in the way of reading on: the state's Usage.Full.
+func fullNotice(what string) (control.Notice, bool) {
+	const safe = ": reading has stopped, nothing is lost while the transcripts stay on disk"
+	switch what {
+	case "cap":
+		return control.Notice{Kind: "full", Text: "the outbox is full" + safe, Hint: "make the server reachable, or raise outbox_cap"}, true
+	case "disk":
+		return control.Notice{Kind: "full", Text: "the disk is nearly full" + safe, Hint: "free disk space, or lower head_room"}, true
+	}
+	return control.Notice{}, false
+}
+
+// excludedFiles are the transcripts on disk whose project has opted out, with the reasons.
+func (d *Daemon) excludedFiles() map[tail.FileID]string {
+	out := d.relay.excludedFiles()
+	for id := range out {
+		if t, ok := d.tailer.File(id); !ok || t.Gone != 0 {
+			delete(out, id)
+		}
 	}
 	return out
 }
@@ -99,7 +123,7 @@ func (d *Daemon) word(s *control.Status) string {
 	switch {
 	case !d.desk.anyServer():
 		return "no_server"
-	case !d.db.Room(true):
+	case d.db.Usage().Full != "":
 		return "full"
 	case paused:
 		return "paused"
@@ -107,14 +131,16 @@ func (d *Daemon) word(s *control.Status) string {
 		return "retrying"
 	case d.tailer.Stats().Importing:
 		return "importing"
+	case d.tailer.Stats().UnreadFiles > 0:
+		return "reading"
 	case s.Outbox.Batches > 0:
 		return "sending"
 	}
 	return "watching"
 }
 
-// obstacle says what stands between the outbox and the servers that have rows waiting: "", "unreachable" or
-// "refused_key", with a detail for people.
+// obstacle says what stands between the outbox and its servers: "", "unreachable", "refused_key" or "refused", with a
+// detail for people. A server that is well and has nothing waiting is none.
 func (d *Daemon) obstacle() (kind, detail string) {
 	usage := d.db.Usage()
 	for key, dr := range d.dests.drainers() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -55,7 +56,7 @@ func (d *Daemon) readAll(ctx context.Context) error {
 		if !ok {
 			return err
 		}
-		if waiting.Room == 0 && waiting.Later <= len(d.relay.excludedFiles()) {
+		if waiting.Room+waiting.Unread == 0 && d.allExcluded(waiting.Files) {
 			return nil
 		}
 		if !d.desk.anyServer() {
@@ -65,6 +66,12 @@ func (d *Daemon) readAll(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// allExcluded says whether all of some files are opted out.
+func (d *Daemon) allExcluded(ids []tail.FileID) bool {
+	excluded := d.excludedFiles()
+	return !slices.ContainsFunc(ids, func(id tail.FileID) bool { _, ok := excluded[id]; return !ok })
 }
 
 // drained returns when every row up to seq has left the outbox.
@@ -95,7 +102,7 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 		SchemaVersion: control.SchemaVersion, Done: err == nil, Lines: stats.Lines,
 		Dead: usage.Dead, Withheld: usage.Withheld, Waiting: usage.Entries,
 	}
-	r.Excluded = d.excludedLines()
+	r.Excluded = d.excludedLines(ctx)
 	r.Acknowledged = max(0, r.Lines-r.Waiting-r.Dead-r.Withheld-r.Excluded)
 	if err == nil {
 		return r
@@ -105,7 +112,7 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	case r.Reason != "":
 	case !d.desk.anyServer():
 		r.Reason, r.Detail = reasonNoServer, "no server is set"
-	case !d.db.Room(true):
+	case usage.Full != "":
 		r.Reason, r.Detail = reasonFull, "the outbox is full"
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		r.Reason, r.Detail = reasonTimeout, "time is up"
@@ -125,12 +132,13 @@ func syncError(r control.SyncResult) error {
 }
 
 // excludedLines counts the lines that exclude_types left out.
-func (d *Daemon) excludedLines() (n int64) {
+func (d *Daemon) excludedLines(ctx context.Context) (n int64) {
 	if len(d.cfg.ExcludeTypes) == 0 {
 		return 0
 	}
-	facts, err := d.db.LoadFacts(context.Background())
+	facts, err := d.db.LoadFacts(context.WithoutCancel(ctx))
 	if err != nil {
+		d.log.Warn("cannot count the lines left out", "err", err)
 		return 0
 	}
 	for _, f := range facts {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/url"
+	"runtime/debug"
 	"sort"
 	"strings"
 	"sync"
@@ -27,6 +28,10 @@ type verifier struct {
 	report   control.VerifyReport   // guarded by mu
 	at       control.VerifyProgress // guarded by mu
 	progress func(control.VerifyProgress)
+
+	// whole has every file compared to its end on disk: the sync before did not finish, so what lies behind the
+	// cursors counts as missing.
+	whole bool
 }
 
 // Verify syncs, then reads every transcript from byte 0 and compares it with what the server says it has.
@@ -42,7 +47,10 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 	if err != nil {
 		return control.VerifyReport{}, err
 	}
-	v.report.Waiting = synced.Waiting
+	v.report.Waiting, v.report.Withheld = synced.Waiting, synced.Withheld
+	if !synced.Done {
+		v.report.Incomplete, v.whole = synced.Detail, true
+	}
 	facts, err := d.db.LoadFacts(ctx)
 	if err != nil {
 		return control.VerifyReport{}, err
@@ -52,13 +60,14 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 		return control.VerifyReport{}, err
 	}
 	v.finish()
+	debug.FreeOSMemory() // every file went through the heap
 	return v.report, nil
 }
 
 func (d *Daemon) newVerifier(ctx context.Context, progress func(control.VerifyProgress)) (*verifier, error) {
 	v := &verifier{
 		d: d, exclude: map[string]bool{}, dead: map[uint64]map[int64]bool{},
-		optedOut: d.relay.excludedFiles(), progress: progress,
+		optedOut: d.excludedFiles(), progress: progress,
 		report: control.VerifyReport{SchemaVersion: control.SchemaVersion, Proven: true},
 	}
 	for _, t := range d.cfg.ExcludeTypes {
@@ -164,16 +173,18 @@ func (v *verifier) compareOnce(ctx context.Context, t *tail.Tracked, f *state.Fa
 	}
 	if !f.Decided {
 		row.Note = "not delivered yet"
-		row.Equal = v.d.desk.anyServer() && t.Cursor.Offset == 0 && t.File.Stat.Size == 0
-		v.add(row, nil, nil)
+		v.add(row, nil, difference(row, row.Note))
 		return nil
 	}
 	p, err := v.prove(ctx, *t, f.SentBefore)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		v.vanished()
 		return nil
-	}
-	if err != nil {
+	case err != nil && ctx.Err() == nil: // the others can still be compared
+		v.add(row, nil, difference(row, err.Error()))
+		return nil
+	case err != nil:
 		return err
 	}
 	row.Lines, row.Bytes, row.SHA256 = p.lines, p.bytes, hex.EncodeToString(p.sum.Sum(nil))
@@ -218,7 +229,7 @@ func (v *verifier) compareExtended(ctx context.Context, row control.FileReport, 
 	if err != nil {
 		return err
 	}
-	if fresh, ok := v.now(t.File.ID); ok && fresh.Cursor.Generation != t.Cursor.Generation {
+	if fresh, ok := v.d.tailer.File(t.File.ID); ok && fresh.Cursor.Generation != t.Cursor.Generation {
 		*t = fresh
 		return errMoved
 	}
@@ -251,7 +262,7 @@ func (v *verifier) judge(row control.FileReport, g generationDigest, lines *line
 	diff := difference(row, "")
 	diff.Missing, diff.Differ = lines.missing, lines.differ
 	end, grown := p.end, false
-	if fresh, ok := v.now(t.File.ID); ok && fresh.Cursor.Offset > t.Cursor.Offset {
+	if fresh, ok := v.d.tailer.File(t.File.ID); ok && fresh.Cursor.Offset > t.Cursor.Offset {
 		end, grown = fresh.Cursor.Line, true
 	}
 	if g.EndLine > end {

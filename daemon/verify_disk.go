@@ -23,14 +23,19 @@ type diskLine struct {
 }
 
 // eachLine reads a file from byte 0 up to its cursor, and the last line that was delivered without its newline, and
-// calls f for every line in order.
-func eachLine(ctx context.Context, t tail.Tracked, limit int64, f func(diskLine) error) error {
+// calls f for every line in order. When the sync did not finish it reads to the last newline on disk.
+func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(diskLine) error) error {
 	file, err := os.Open(t.File.Path)
 	if err != nil {
 		return fmt.Errorf("open transcript: %w", err)
 	}
 	defer file.Close()
-	end := t.Cursor.Offset + t.Provisional.Length
+	limit, end := v.d.cfg.LineCap, t.Cursor.Offset+t.Provisional.Length
+	if v.whole {
+		if end, err = wholeLines(file, end); err != nil {
+			return fmt.Errorf("read transcript: %w", err)
+		}
+	}
 	r := bufio.NewReaderSize(io.LimitReader(file, end), 256<<10)
 	var long []byte
 	for index := int64(0); ; index++ {
@@ -48,6 +53,26 @@ func eachLine(ctx context.Context, t tail.Tracked, limit int64, f func(diskLine)
 			return err
 		}
 	}
+}
+
+// wholeLines is the offset behind the last newline of a file, least when there is none behind that.
+func wholeLines(file *os.File, least int64) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	buf := make([]byte, 64<<10)
+	for end := info.Size(); end > least; {
+		part := buf[:min(int64(len(buf)), end-least)]
+		end -= int64(len(part))
+		if _, err := file.ReadAt(part, end); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			return end + int64(i) + 1, nil
+		}
+	}
+	return least, nil
 }
 
 // readLine returns the next line without its newline. A line longer than limit is passed over and flagged. long is
@@ -93,7 +118,7 @@ type proof struct {
 // prove reads a transcript through today's rules and sums up what the server should have.
 func (v *verifier) prove(ctx context.Context, t tail.Tracked, sentBefore int64) (*proof, error) {
 	p := &proof{sum: sha256.New()}
-	err := eachLine(ctx, t, v.d.cfg.LineCap, func(l diskLine) error {
+	err := v.eachLine(ctx, t, func(l diskLine) error {
 		v.advance(int64(len(l.raw)) + 1)
 		p.end++
 		switch {

@@ -46,7 +46,7 @@ type lineDiff struct{ missing, differ []control.Range }
 func (v *verifier) compareLines(ctx context.Context, has *pages, p *proof, t tail.Tracked, f *state.Facts) (*lineDiff, error) {
 	diff := &lineDiff{}
 	dead := v.dead[f.Stream.ID]
-	err := eachLine(ctx, t, v.d.cfg.LineCap, func(l diskLine) error {
+	err := v.eachLine(ctx, t, func(l diskLine) error {
 		hash, err := has.at(ctx, l.index, p.end)
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"sort"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/tail"
 )
 
 // add puts one compared transcript into the report. p is nil when nothing was read, diff when nothing differs.
@@ -65,19 +64,9 @@ func (v *verifier) finish() {
 	r := &v.report
 	sort.Slice(r.Transcripts, func(i, j int) bool { return r.Transcripts[i].Path < r.Transcripts[j].Path })
 	sort.Slice(r.Differences, func(i, j int) bool { return r.Differences[i].Path < r.Differences[j].Path })
-	r.Equal = len(r.Differences) == 0
+	r.Equal = len(r.Differences) == 0 && r.Incomplete == ""
 	if v.progress != nil {
 		v.at.Files, v.at.Bytes = v.at.FilesTotal, v.at.BytesTotal
 		v.progress(v.at)
 	}
-}
-
-// now is what the tailer knows of a file at this moment.
-func (v *verifier) now(id tail.FileID) (tail.Tracked, bool) {
-	for _, t := range v.d.tailer.Files() {
-		if t.File.ID == id {
-			return t, true
-		}
-	}
-	return tail.Tracked{}, false
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -150,50 +151,103 @@ func (a *arena) complete(files []crashFile) bool {
 	return true
 }
 
+// killAppend kills while two transcripts grow. In time: lines that were on disk before the kill did not arrive.
 func (a *arena) killAppend() bool {
 	a.d = a.daemon()
 	stop, done := make(chan struct{}), make(chan error, 1)
 	f, g := a.any(), a.any()
-	go func() {
-		for {
-			select {
-			case <-stop:
-				done <- nil
-				return
-			default:
-				if err := appendTo(f.path, f.line(900)); err != nil {
-					done <- err
-					return
-				}
-				if err := appendTo(g.path, g.line(2000)); err != nil {
-					done <- err
-					return
-				}
-				pass(time.Millisecond)
-			}
-		}
-	}()
+	before := []sight{a.look(f), a.look(g)}
+	go func() { done <- appendBoth(f, g, stop) }()
 	a.soon(300 * time.Millisecond)
-	hit := a.hit(func() bool { return true })
+	now := []sight{a.look(f), a.look(g)}
+	hit := a.hit(func() bool {
+		return slices.ContainsFunc(now, func(s sight) bool {
+			i := slices.IndexFunc(before, func(b sight) bool { return b.path == s.path })
+			return a.lacks(s, len(before[i].lines))
+		})
+	})
 	close(stop)
 	must(a.t, <-done)
 	return hit
 }
 
+// appendBoth lets two transcripts grow, line by line, until stop.
+func appendBoth(f, g crashFile, stop <-chan struct{}) error {
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+			if err := appendTo(f.path, f.line(900)); err != nil {
+				return err
+			}
+			if err := appendTo(g.path, g.line(2000)); err != nil {
+				return err
+			}
+			pass(time.Millisecond)
+		}
+	}
+}
+
+// killRewind kills after three rewinds. In time: what was written behind one of them did not arrive.
 func (a *arena) killRewind() bool {
 	a.d = a.daemon()
 	a.soon(200 * time.Millisecond)
+	kept := map[string]int{} // lines that no rewind took
+	var last []sight
 	for range 3 {
 		f := a.any()
 		n := bytes.Count(a.read(f.path), []byte("\n"))
-		a.keepLines(f.path, n-1-a.rng.IntN(n/2))
+		keep := n - 1 - a.rng.IntN(n/2)
+		a.keepLines(f.path, keep)
 		a.add(f.path, f.even(a.rng.IntN(12), 3000))
+		if k, again := kept[f.path]; again {
+			keep = min(k, keep)
+		}
+		kept[f.path] = keep
+		last = slices.DeleteFunc(last, func(s sight) bool { return s.path == f.path })
+		last = append(last, a.look(f))
 		a.soon(10 * time.Millisecond)
 	}
-	return a.hit(func() bool { return true })
+	return a.hit(func() bool {
+		return slices.ContainsFunc(last, func(s sight) bool { return a.lacks(s, kept[s.path]) })
+	})
 }
 
-// killAcknowledge kills from within the server, right after it has answered.
+// sight is what a transcript held at one moment.
+type sight struct {
+	crashFile
+	lines [][]byte // whole ones
+}
+
+func (a *arena) look(f crashFile) sight {
+	a.t.Helper()
+	lines := bytes.Split(a.read(f.path), []byte("\n"))
+	return sight{f, lines[:len(lines)-1]}
+}
+
+// lacks says whether the server has other bytes, or none, for a line that was seen, at from or behind it.
+func (a *arena) lacks(s sight, from int) bool {
+	a.t.Helper()
+	if a.plain != nil {
+		has := a.plain.lines(s.session)
+		for i := from; i < len(s.lines); i++ {
+			if !bytes.Equal(has[int64(i)], s.lines[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	has := bytes.Split(a.exact.raw(s.session, ""), []byte("\n"))
+	for i := from; i < len(s.lines); i++ {
+		if i >= len(has)-1 || !bytes.Equal(has[i], s.lines[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// killAcknowledge kills from within the server, right after it has acknowledged a request.
 func (a *arena) killAcknowledge() bool {
 	a.grow(450) // five requests at least
 	a.begin()

@@ -20,7 +20,7 @@ type gate struct {
 	mu       sync.Mutex // guards what follows
 	backend  http.Handler
 	fault    fault
-	answered func() // called after an answer to a POST is on its way; for killing the daemon there
+	answered func() // called when the backend's answer to a POST is on its way; for killing the daemon there
 	posts    int    // POSTs that came in
 	passed   int    // of them, those the backend answered
 	bytes    int64  // of their bodies, as they came
@@ -61,7 +61,7 @@ func (g *gate) counts() (posts, passed int, bytes int64) {
 	return g.posts, g.passed, g.bytes
 }
 
-// onAnswer sets what is called after each answer to a POST.
+// onAnswer sets what is called after each answer of the backend to a POST.
 func (g *gate) onAnswer(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,7 +101,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v != nil {
 		v.apply(w, r)
 	}
-	if answered != nil && r.Method == http.MethodPost {
+	if answered != nil && v == nil && r.Method == http.MethodPost {
 		answered()
 	}
 }

@@ -36,7 +36,6 @@ func house() plan {
 			"github.com/cespare/xxhash/v2":      {"tail"},
 			"go.etcd.io/bbolt":                  {"state"},
 			"github.com/cenkalti/backoff/v4":    {"outbox"},
-			"github.com/kardianos/service":      {"daemon"},
 			"github.com/BurntSushi/toml":        {"daemon"},
 			"github.com/klauspost/compress":     {"outbox", "server"},
 			"modernc.org/sqlite":                {"server/store"},

@@ -2,6 +2,9 @@ package outbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -17,6 +20,13 @@ type Destination struct {
 	// APIKey is asked before each request; an error pauses delivery. An empty key is not sent.
 	APIKey func() (key string, err error)
 	Plain  bool // never send the extension
+}
+
+// fingerprint changes with whatever may make the server answer otherwise: its address, the key, the protocol.
+func (d *Destination) fingerprint() uint64 {
+	key, err := d.APIKey()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%v\n%v", d.URL, key, err, d.Plain))
+	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // Origin is what every request says of this end.
@@ -105,6 +115,6 @@ func (d *Drainer) defaults() {
 		d.AckBytes = 1 << 20
 	}
 	if d.Client == nil {
-		d.Client = newClient(d.InFlight)
+		d.Client = NewClient(d.InFlight)
 	}
 }

@@ -173,6 +173,10 @@ func (l *loop) took(now time.Time, r result) {
 	}
 	l.hear(r.reply.announced, entries, false)
 	if entries > 0 {
+		if !k.proven {
+			k.Config = l.d.dest.fingerprint()
+			l.acks.learn = true
+		}
 		k.proven, k.refusedInRow = true, 0
 	}
 	l.successes++

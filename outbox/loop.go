@@ -45,7 +45,7 @@ func newLoop(d *Drainer, learned Learned) *loop {
 		d: d, server: d.dest.URL.String(), codecs: c,
 		sender: newSender(&d.dest, &d.origin, d.Client, c),
 		gate:   newGate(), lanes: lanes{}, acks: acks{waits: newBackOff(time.Minute)},
-		known:      knowledge{Learned: learned, plain: d.dest.Plain, proven: learned.Took},
+		known:      knowledge{Learned: learned, plain: d.dest.Plain, proven: learned.Took && learned.Config == d.dest.fingerprint()},
 		probeWaits: newBackOff(time.Minute),
 		health:     d.Health(),
 		results:    make(chan result), flushes: make(chan flushed),

@@ -105,10 +105,11 @@ type DeadLetter struct {
 
 // Learned is what is remembered of a destination between runs.
 type Learned struct {
-	Took      bool // has answered 2xx to entries at least once
-	Extension bool // announced the extension in its last 2xx answer
-	Plain     bool // a request without the extension object passed where one with it was refused
-	Zstd      bool // announced Accept-Encoding
+	Took      bool   // has answered 2xx to entries at least once
+	Config    uint64 // fingerprint of the address and key with which it last did
+	Extension bool   // announced the extension in its last 2xx answer
+	Plain     bool   // a request without the extension object passed where one with it was refused
+	Zstd      bool   // announced Accept-Encoding
 	Gzip      bool
 	MaxRaw    int64 // learned from 413; 0: none
 	MaxRawAt  int64 // Unix seconds when MaxRaw was learned

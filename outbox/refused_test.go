@@ -10,7 +10,22 @@ import (
 
 // took prepares a server that has taken entries before, so that it may refuse some.
 func took(r *rig) {
-	r.queue.learned = Learned{Took: true, Extension: true, Zstd: true}
+	r.queue.learned = Learned{Took: true, Config: r.drainer.dest.fingerprint(), Extension: true, Zstd: true}
+}
+
+// TestOtherKeySinceRestart buries nothing at a server that took entries once, but with another key: it may refuse
+// everything now.
+func TestOtherKeySinceRestart(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	r.queue.learned.Config++
+	r.server.set(refusing(400, 1))
+	r.add(Stream{ID: 1, SessionID: "one"}, rowsOf(0, 3, 3)...)
+	r.start()
+	r.until("delivery pauses", func() bool { return r.drainer.Health().State == StatePaused })
+	if n := r.drainer.Health().Dead; n != 0 {
+		t.Errorf("%d entries buried", n)
+	}
 }
 
 // refusing answers code to every request that holds one of the lines.
@@ -258,7 +273,7 @@ func TestLimitForgotten(t *testing.T) {
 func TestDamagedRow(t *testing.T) {
 	for _, codings := range []string{"", "gzip", "zstd"} {
 		r := newRig(t)
-		r.queue.learned = Learned{Took: true, Extension: true, Zstd: codings == "zstd", Gzip: codings == "gzip"}
+		r.queue.learned = Learned{Took: true, Config: r.drainer.dest.fingerprint(), Extension: true, Zstd: codings == "zstd", Gzip: codings == "gzip"}
 		r.codings = codings
 		rows := rowsOf(0, 30, 10)
 		rows[1].Frame[0] ^= 0xff

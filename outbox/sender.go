@@ -24,7 +24,7 @@ type sender struct {
 
 func newSender(d *Destination, o *Origin, client *http.Client, c *codecs) *sender {
 	own := *client
-	own.CheckRedirect = sameServer
+	own.CheckRedirect = SameServer
 	return &sender{
 		dest: d, origin: o, client: &own, codecs: c,
 		posts:  d.URL.JoinPath("api", "conversations").String(),
@@ -32,19 +32,21 @@ func newSender(d *Destination, o *Origin, client *http.Client, c *codecs) *sende
 	}
 }
 
-// newClient is for drainers that were given none.
-func newClient(inFlight int) *http.Client {
+// NewClient is an HTTP client for drainers and for whoever asks the same servers: it keeps up to idle connections to
+// each, follows redirects by SameServer, and leaves time-outs to the requests.
+func NewClient(idle int) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{CheckRedirect: SameServer, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
-		MaxIdleConnsPerHost: inFlight, IdleConnTimeout: 90 * time.Second,
+		MaxIdleConnsPerHost: idle, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, DisableCompression: true,
 	}}
 }
 
-// sameServer follows only redirects that keep method, body and server: the key goes to nobody else, and net/http
-// strips only the headers it knows. A step up to https is the same server.
-func sameServer(req *http.Request, via []*http.Request) error {
+// SameServer is the redirect policy of every client that shows a key (http.Client.CheckRedirect): it follows only
+// redirects that keep method, body and server, for net/http strips only the headers it knows. A step up to https is
+// the same server.
+func SameServer(req *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, req.URL
 	kept := req.Response.StatusCode == http.StatusTemporaryRedirect || req.Response.StatusCode == http.StatusPermanentRedirect
 	same := normalHost(from) == normalHost(to) &&

@@ -21,7 +21,7 @@ type digestAnswer struct {
 	SessionID   string             `json:"session_id"`
 	Machine     string             `json:"machine"`
 	Epoch       string             `json:"epoch"`
-	Generations []generationDigest `json:"generations"`
+	Generations []generationDigest `json:"generations,omitzero"` // left out when single lines are asked for
 	// LineHashes is sha256 over each line and its newline, null where nothing is stored.
 	LineHashes []*string `json:"line_hashes,omitzero"`
 }
@@ -47,39 +47,35 @@ type oversizeLine struct {
 	SHA256 string `json:"sha256"`
 }
 
-// digest is GET /api/sessions/{id}/digest?generation&from&to&machine&epoch: of all generations, or of the named one
-// and then, with from and to, each of those lines. Everything is computed from the stored bytes, now.
+// digest is GET /api/sessions/{id}/digest?generation&from&to&machine&epoch: of all generations, or of the named one;
+// with from or to the hashes of those lines instead, so that a page costs its own lines and not the whole stream.
+// Everything is computed from the stored bytes, now.
 func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	return s.open(r, func(ctx context.Context, snap Snapshot) error {
-		all, err := digestAll(ctx, snap)
+		x := snap.Session()
+		a := digestAnswer{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}
+		v, err := pickView(q, snap)
 		if err != nil {
 			return err
 		}
-		x := snap.Session()
-		a := digestAnswer{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch, Generations: all}
-		if q.Has("generation") || q.Has("from") || q.Has("to") {
-			v, err := pickView(q, snap)
-			if err != nil {
-				return err
-			}
-			a.Generations = slices.DeleteFunc(all, func(g generationDigest) bool {
+		if q.Has("from") || q.Has("to") {
+			a.LineHashes, err = lineHashes(ctx, snap, v, q)
+		} else if a.Generations, err = digestAll(ctx, snap); q.Has("generation") {
+			a.Generations = slices.DeleteFunc(a.Generations, func(g generationDigest) bool {
 				return g.Generation != v.Generation.Number
 			})
-			if a.LineHashes, err = lineHashes(ctx, snap, v, q); err != nil {
-				return err
-			}
+		}
+		if err != nil {
+			return err
 		}
 		s.answer(w, http.StatusOK, a)
 		return nil
 	})
 }
 
-// lineHashes hashes the lines that the query asks for; nil when it asks for none.
+// lineHashes hashes the lines that the query asks for.
 func lineHashes(ctx context.Context, snap Snapshot, v View, q url.Values) ([]*string, error) {
-	if !q.Has("from") && !q.Has("to") {
-		return nil, nil
-	}
 	from, err := number(q, "from", 0)
 	if err != nil {
 		return nil, err

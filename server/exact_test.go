@@ -93,14 +93,14 @@ func TestPartialFile(t *testing.T) {
 	if got, want := r.raw("s", "?partial=1"), "{\"a\":1}\n\n\n{\"b\":2}\n\n"; got != want {
 		t.Errorf("partial %q, want %q", got, want)
 	}
-	d := r.digest("s", "?generation=0&from=0&to=6")
-	g := d.Generations[0]
+	g := r.digest("s", "").Generations[0]
 	if g.Lines != 2 || g.Missing != 3 || g.EndLine != 5 || g.SHA256 != sha("{\"a\":1}\n{\"b\":2}\n") {
 		t.Errorf("%+v", g)
 	}
 	if len(g.Oversize) != 1 || g.Oversize[0].Line != 1 || g.Oversize[0].Offset != 8 || g.Oversize[0].Length != 99 {
 		t.Errorf("oversize %+v", g.Oversize)
 	}
+	d := r.digest("s", "?generation=0&from=0&to=6")
 	for i, want := range []string{sha("{\"a\":1}\n"), "", "", sha("{\"b\":2}\n"), "", ""} {
 		got := ""
 		if d.LineHashes[i] != nil {

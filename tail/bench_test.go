@@ -15,7 +15,6 @@ type discard struct {
 	mu    sync.Mutex
 	bytes int64
 	calls int64
-	files map[FileID]Tracked
 	each  func(calls int64)
 	bell  chan struct{}
 }

@@ -19,9 +19,11 @@ type Stats struct {
 	Watch        string
 	WatchReason  string // why there are no events; "" while there are
 	// Unlisted is the folders that cannot be listed, each with its error.
-	Unlisted  []string
-	Importing bool // what was there before the start is not all read yet
-	LastScan  time.Time
+	Unlisted []string
+	// Unreadable is the transcripts that cannot be opened or read, each with its error.
+	Unreadable []string
+	Importing  bool // what was there before the start is not all read yet
+	LastScan   time.Time
 }
 
 // counters are the Stats that are kept up to date, so that asking for them costs nothing.
@@ -77,7 +79,23 @@ func (t *Tailer) Stats() Stats {
 	for path, err := range t.table.unlisted {
 		s.Unlisted = append(s.Unlisted, path+": "+reasonOf(err))
 	}
+	for f, err := range t.table.unread {
+		if f.folder != nil {
+			s.Unreadable = append(s.Unreadable, f.File.Path+": "+reasonOf(err))
+		}
+	}
 	return s
+}
+
+// File answers a copy of what is remembered of one file.
+func (t *Tailer) File(id FileID) (Tracked, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.table.byID[id]
+	if f == nil {
+		return Tracked{}, false
+	}
+	return f.Tracked, true
 }
 
 // Files answers a copy of everything remembered, vanished files included (their Gone is not 0).

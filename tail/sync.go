@@ -8,9 +8,10 @@ import (
 
 // WaitingError is what Sync answers when all that can be delivered now was, and some files still wait.
 type WaitingError struct {
-	Later  int // files the sink does not take now (ErrLater with no After), and those of Unread
-	Room   int // files that are not read because the sink has no room
-	Unread int // files that cannot be opened or read
+	Later  int      // files the sink does not take now (ErrLater with no After), and those of Unread
+	Room   int      // files that are not read because the sink has no room
+	Unread int      // files that cannot be opened or read
+	Files  []FileID // those that are not taken now, unreadable ones aside
 }
 
 func (e *WaitingError) Error() string {
@@ -115,6 +116,7 @@ func (t *Tailer) synced(s *syncing) (bool, error) {
 		switch {
 		case f.waiting:
 			e.Later++
+			e.Files = append(e.Files, f.File.ID)
 		case f.fails >= 2 && f.state == idle:
 			e.Later++
 			e.Unread++
@@ -124,7 +126,7 @@ func (t *Tailer) synced(s *syncing) (bool, error) {
 			return false, nil
 		}
 	}
-	if e != (WaitingError{}) {
+	if e.Later+e.Room > 0 {
 		return true, &e
 	}
 	return true, nil

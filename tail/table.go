@@ -73,6 +73,7 @@ type table struct {
 	unseen   map[*file]struct{} // loaded, and not found on disk since
 	gone     map[*file]struct{}
 	unsaved  map[*file]struct{} // moved or vanished, and not stored yet
+	unread   map[*file]error    // cannot be opened or read, and not for the first time
 	loaded   bool
 }
 
@@ -80,7 +81,7 @@ func newTable(roots []Root) table {
 	tb := table{
 		byID: map[FileID]*file{}, byKey: map[string]*file{}, folders: map[string]*folder{},
 		active: map[*folder]struct{}{}, unlisted: map[string]error{}, unseen: map[*file]struct{}{},
-		gone: map[*file]struct{}{}, unsaved: map[*file]struct{}{},
+		gone: map[*file]struct{}{}, unsaved: map[*file]struct{}{}, unread: map[*file]error{},
 	}
 	for _, r := range roots {
 		tb.addRoot(r)
@@ -137,6 +138,7 @@ func (tb *table) drop(f *file) {
 	delete(tb.gone, f)
 	delete(tb.unseen, f)
 	delete(tb.unsaved, f)
+	delete(tb.unread, f)
 	key := f.File.key()
 	if tb.byKey[key] == f {
 		if tb.byKey[key] = f.next; f.next == nil {

@@ -162,6 +162,7 @@ func (t *Tailer) remembered(l *look, err error, r Result) bool {
 	case r.Err != nil:
 		return t.refused(f, l, r)
 	}
+	delete(t.table.unread, f)
 	f.fails, f.long, f.partial, f.sure = 0, l.long, l.partial, l.whole
 	f.tried = l.tried && l.chunk == nil
 	if f.File.Stat != l.st {
@@ -213,6 +214,7 @@ func (t *Tailer) unread(f *file, l *look, err error) {
 		f.fails--
 	}
 	if f.fails == 3 && !errors.Is(err, context.Canceled) {
+		t.table.unread[f] = err
 		t.log.Warn("cannot read transcript, trying again", "path", f.File.Path, "err", err)
 	}
 	t.setLook(f, t.now()+retry(int32(f.fails)))

@@ -18,7 +18,7 @@ import (
 // app is one run of the command line. Data goes to stdout, words to stderr.
 type app struct {
 	stdout, stderr io.Writer
-	version        string
+	build          build          // of the running program
 	flags          *pflag.FlagSet // the persistent ones
 	json           bool           // --json of the subcommand that has it
 	started        bool           // a subcommand's code was reached: what fails from there on is no usage error
@@ -75,7 +75,7 @@ func (a *app) config() (daemon.Config, error) {
 		}
 	})
 	c, err := daemon.LoadConfig(given, nil)
-	c.Version = a.version
+	c.Version = a.build.Version
 	return c, err
 }
 

@@ -36,21 +36,27 @@ func usageError(err error) error {
 	return &control.Error{Code: control.CodeUsage, Message: message, Hint: hint}
 }
 
-// describe is an error as --json prints it.
+// describe is an error as --json prints it. It has a hint, always.
 func describe(err error) *control.Error {
 	var config *daemon.ConfigError
 	var known *control.Error
+	e := control.Error{Code: control.CodeFailed, Message: err.Error()}
 	switch {
 	case errors.As(err, &config):
-		return &control.Error{Code: control.CodeConfig, Message: config.Message, Hint: config.Hint}
+		e.Code, e.Message, e.Hint = control.CodeConfig, config.Message, config.Hint
 	case errors.As(err, &known):
-		return known
+		e = *known
 	case errors.Is(err, daemon.ErrAlreadyRunning):
-		return &control.Error{Code: control.CodeInUse, Message: err.Error(), Hint: "see it with `ccship status`"}
+		e.Code = control.CodeInUse
 	case errors.Is(err, context.Canceled):
-		return &control.Error{Code: "interrupted", Message: "interrupted"}
+		e.Code, e.Message = "interrupted", "interrupted"
+	default:
+		e.Hint = systemHint(err)
 	}
-	return &control.Error{Code: control.CodeFailed, Message: err.Error()}
+	if e.Hint == "" {
+		e.Hint = hintFor(e.Code)
+	}
+	return &e
 }
 
 // exitCode is the exit code of a described error.

@@ -14,6 +14,6 @@ func main() { os.Exit(command()) }
 
 // command is main with an exit code.
 func command() int {
-	a := &app{stdout: os.Stdout, stderr: os.Stderr, version: version}
+	a := &app{stdout: os.Stdout, stderr: os.Stderr, build: thisBuild()}
 	return a.execute(context.Background(), os.Args[1:])
 }

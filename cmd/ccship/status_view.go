@@ -85,6 +85,8 @@ func (v statusView) headline(s control.Status) string {
 		}
 	case "importing":
 		symbol, colour, words = "◐", busy, "importing conversations"
+	case "reading":
+		symbol, colour, words = "◐", busy, "reading new lines"
 	case "sending":
 		symbol, colour, words = "↑", busy, "sending"
 	case "retrying":
@@ -140,10 +142,24 @@ func (v statusView) server(s control.Server) []string {
 	if s.Detail != "" && s.State != "ok" {
 		lines = append(lines, v.paint(faint, oneLine(s.Detail)))
 	}
-	if s.Hint != "" && s.State != "ok" {
-		lines = append(lines, "hint: "+oneLine(s.Hint))
+	if hint := serverHint(s); hint != "" {
+		lines = append(lines, "hint: "+oneLine(hint))
 	}
 	return lines
+}
+
+// serverHint is what to do about a server that is not well: what the daemon says, else what its kind of trouble asks for.
+func serverHint(s control.Server) string {
+	switch {
+	case s.State != "retrying" && s.State != "paused":
+		return ""
+	case s.Hint != "":
+		return s.Hint
+	}
+	if hint := troubleHint(s.Kind); hint != "" {
+		return hint
+	}
+	return "nothing is lost, it is tried again; the daemon's log says more"
 }
 
 // trouble is what is wrong with a server in a word or two.

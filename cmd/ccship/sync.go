@@ -74,18 +74,21 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 	return unfinished(r)
 }
 
-// unfinished is the error of a sync whose time was up.
+// unfinished is the error of a sync that ended before everything was delivered.
 func unfinished(r control.SyncResult) *control.Error {
-	e := &control.Error{Code: r.Reason, Message: "time is up and lines still wait", Hint: "give it longer with --timeout; see `ccship status`", Retryable: true}
+	e := &control.Error{Code: r.Reason, Hint: hintFor(r.Reason), Retryable: true}
 	switch r.Reason {
 	case "timeout":
+		e.Message = "time is up and lines still wait"
 		return e
 	case control.CodeUnreachable:
-		e.Message, e.Hint = "the server cannot be reached", "nothing is lost, it is tried again; see `ccship status`"
+		e.Message = "the server cannot be reached"
 	case control.CodeRefusedKey:
-		e.Message, e.Hint = "the server refuses the key", "put a valid key into api_key_file; delivery goes on by itself then"
+		e.Message = "the server refuses the key"
+	case "refused":
+		e.Message = "the server refuses what it is sent"
 	default:
-		e.Message, e.Hint = "not everything is delivered", "`ccship status` says what is wrong"
+		e.Message = "not everything is delivered"
 	}
 	if r.Detail != "" {
 		e.Message += ": " + r.Detail

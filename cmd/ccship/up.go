@@ -110,7 +110,7 @@ func (a *app) newUp(ctx context.Context, c daemon.Config, listen string) (*up, e
 	}
 	c.Socket = upSocket(c)
 	c.StateDir, c.ServerURL, c.APIKeyFile = home.file("state"), "http://"+address, home.file("api_key")
-	c.Log = textLog(log, c.LogLevel)
+	c.Log = c.TextLog(log)
 	return &up{app: a, config: c, log: log, server: newServerChild(a, program, address, home)}, nil
 }
 

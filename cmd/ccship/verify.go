@@ -45,13 +45,16 @@ func (a *app) verifyCommand() *cobra.Command {
 }
 
 func (a *app) showReport(r control.VerifyReport, session string) error {
+	if session != "" && r.Files == 0 && r.Vanished == 0 && len(r.Transcripts) == 0 {
+		return &control.Error{
+			Code: "no_session", Message: "no transcript of a session that begins with " + session,
+			Hint: "`ccship verify` without a session compares all and, with --json, names them",
+		}
+	}
 	var err error
-	switch {
-	case a.json:
+	if a.json {
 		err = a.printJSON(r)
-	case session != "" && r.Files == 0 && r.Vanished == 0 && len(r.Transcripts) == 0:
-		return &control.Error{Code: "not_found", Message: "no transcript of a session that begins with " + session, Hint: "`ccship verify` without a session compares all"}
-	default:
+	} else {
 		err = a.print(reportText(r))
 	}
 	if err == nil && !r.Equal {

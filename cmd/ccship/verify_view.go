@@ -25,14 +25,27 @@ func reportText(r control.VerifyReport) string {
 		b.WriteString(" on " + strings.Join(servers, ", "))
 	}
 	b.WriteString("\n")
+	if r.Incomplete != "" {
+		b.WriteString("not everything was delivered in time: " + oneLine(r.Incomplete) + "\n")
+	}
 	for _, d := range r.Differences {
 		b.WriteString(differenceText(d))
 	}
 	for _, t := range r.Transcripts {
-		if !t.Equal && !differs(r, t) {
+		if !t.Equal && !differs(r, t) && !strings.HasPrefix(t.Note, heldBack) {
 			fmt.Fprintf(&b, "\n%s  %s\n  %s\n", t.SessionID, t.Path, t.Note)
 		}
 	}
+	return b.String() + apartText(r)
+}
+
+// heldBack is how the note of a transcript begins that is not sent until it can be told whether its project has opted
+// out: someone has to mend something, so it is named.
+const heldBack = "held back"
+
+// apartText counts what was not compared, or not whole.
+func apartText(r control.VerifyReport) string {
+	var b strings.Builder
 	for _, apart := range []struct {
 		n    int64
 		text string
@@ -45,6 +58,14 @@ func reportText(r control.VerifyReport) string {
 	} {
 		if apart.n > 0 {
 			fmt.Fprintf(&b, "  apart: %s %s\n", counted(apart.n, "line", "lines"), apart.text)
+		}
+	}
+	if r.ExcludedFiles > 0 {
+		fmt.Fprintf(&b, "  apart: %s left out, not compared\n", counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
+	}
+	for _, t := range r.Transcripts {
+		if why, held := strings.CutPrefix(t.Note, heldBack); held && !differs(r, t) {
+			fmt.Fprintf(&b, "    held back: %s  %s%s\n", t.SessionID, t.Path, oneLine(why))
 		}
 	}
 	if r.Vanished > 0 {

@@ -26,10 +26,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			b := build{
-				SchemaVersion: control.SchemaVersion, Version: a.version, Commit: commit(),
-				Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-			}
+			b := a.build
 			if a.json {
 				return a.printJSON(b)
 			}
@@ -42,6 +39,14 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 	a.addJSON(cmd)
 	return cmd
+}
+
+// thisBuild is what is known of the running program.
+func thisBuild() build {
+	return build{
+		SchemaVersion: control.SchemaVersion, Version: version, Commit: commit(),
+		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+	}
 }
 
 // commit is the revision the binary was built from, when the toolchain knew it.

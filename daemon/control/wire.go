@@ -14,7 +14,8 @@ type Status struct {
 	Version       string    `json:"version,omitempty"`
 	PID           int       `json:"pid,omitempty"`
 	StartedAt     time.Time `json:"started_at,omitzero"`
-	// State is one word for the whole: "watching", "importing", "sending", "retrying", "paused", "full", "no_server".
+	// State is one word for the whole: "watching", "importing", "reading", "sending", "retrying", "paused", "full",
+	// "no_server".
 	State   string   `json:"state,omitempty"`
 	Servers []Server `json:"servers,omitempty"` // the user's own server first
 	Files   *Files   `json:"files,omitempty"`
@@ -104,11 +105,12 @@ type SyncRequest struct {
 
 // SyncResult says how a sync ended.
 type SyncResult struct {
-	SchemaVersion int    `json:"schema_version"`
-	Done          bool   `json:"done"`
-	Reason        string `json:"reason,omitempty"` // when not done: "timeout", "unreachable", "refused_key"
+	SchemaVersion int  `json:"schema_version"`
+	Done          bool `json:"done"`
+	// Reason is set when not done: "timeout", "unreachable", "refused_key", "refused", "no_server", "full".
+	Reason        string `json:"reason,omitempty"`
 	Detail        string `json:"detail,omitempty"`
-	Lines         int64  `json:"lines"`        // on disk at the call
+	Lines         int64  `json:"lines"`        // lines known of transcripts on disk when it ended
 	Acknowledged  int64  `json:"acknowledged"` // of them
 	Dead          int64  `json:"dead_letters"`
 	Excluded      int64  `json:"excluded"`
@@ -139,8 +141,10 @@ type VerifyProgress struct {
 
 // VerifyReport compares the disk with the server.
 type VerifyReport struct {
-	SchemaVersion int              `json:"schema_version"`
-	Equal         bool             `json:"equal"`
+	SchemaVersion int  `json:"schema_version"`
+	Equal         bool `json:"equal"`
+	// Incomplete says why the sync before it did not finish; then the report is not equal.
+	Incomplete    string           `json:"incomplete,omitempty"`
 	Proven        bool             `json:"proven"` // false: a plain server, lines are acknowledged, not proven
 	Files         int              `json:"files"`
 	Lines         int64            `json:"lines"`

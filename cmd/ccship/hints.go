@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// hintFor is what to do about an error of which nothing more is known than its code.
+func hintFor(code string) string {
+	switch code {
+	case control.CodeNotRunning:
+		return "start it with `ccship run`, or try everything with `ccship up`"
+	case control.CodeNoAnswer:
+		return "it may be stopped or overloaded: look at its process, or restart it"
+	case control.CodeUsage:
+		return "`ccship --help` lists what there is"
+	case control.CodeConfig:
+		return "`ccship config --help` lists every key, `ccship config show --origin` what is in force"
+	case control.CodeInUse:
+		return "see it with `ccship status`"
+	case control.CodeSocket:
+		return "name another place with --socket; `ccship paths` says which is used"
+	case "no_server":
+		return "`ccship config set server_url URL`, or try everything on this machine with `ccship up`"
+	case "full":
+		return "make the server reachable or free disk space; reading goes on by itself then"
+	case "timeout":
+		return "give it longer with --timeout; see `ccship status`"
+	case "interrupted":
+		return "a daemon goes on without it; run the command again to see how it ends"
+	}
+	if hint := troubleHint(code); hint != "" {
+		return hint
+	}
+	return "`ccship status` says what the daemon does, its log says more"
+}
+
+// troubleHint is what to do about a kind of trouble with a server; "" when the kind is unknown.
+func troubleHint(kind string) string {
+	switch kind {
+	case control.CodeUnreachable:
+		return "is the server running, and server_url its address? nothing is lost, it is tried again"
+	case "server_error":
+		return "look at the server's log; nothing is lost, it is tried again"
+	case "busy":
+		return "wait: it is tried again when the server asked for it"
+	case control.CodeRefusedKey:
+		return "put a key that the server knows into the API key file; delivery goes on by itself then"
+	case "refused":
+		return "the server's log says why; is server_url the address of a server for conversations?"
+	case "not_found":
+		return "check server_url: nothing takes conversations there"
+	case "redirect":
+		return "set server_url to the address the server lives at now"
+	case "protocol":
+		return "check server_url: another program may answer there"
+	}
+	return ""
+}
+
+// systemHint is what to do about an error of the system; "" when only its text helps.
+func systemHint(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "make it readable and writable for this user; `ccship paths` lists what is used"
+	case errors.Is(err, syscall.ENOSPC):
+		return "free disk space, then run the command again"
+	case errors.Is(err, syscall.EROFS):
+		return "name a folder that can be written with --state-dir; `ccship paths` lists what is used"
+	case errors.Is(err, fs.ErrNotExist):
+		return "`ccship paths` lists every file and folder that is used"
+	}
+	return ""
+}
