@@ -23,7 +23,8 @@ import (
 type memServer struct {
 	mu        sync.Mutex
 	announces bool
-	status    int // answers every request with it, when not 0
+	status    int  // answers every request with it, when not 0
+	busy      bool // takes nothing now, but can be asked
 	streams   map[string]map[uint32]*memGeneration
 	order     []string // session ids in the order of their requests
 	hashes    map[string]string
@@ -51,6 +52,8 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.status != 0:
 		w.WriteHeader(s.status)
+	case r.URL.Path == "/api/conversations" && s.busy:
+		w.WriteHeader(http.StatusTooManyRequests)
 	case r.URL.Path == "/api/conversations" && r.Method == http.MethodPost:
 		s.take(w, r)
 	case strings.HasSuffix(r.URL.Path, "/digest"):

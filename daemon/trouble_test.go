@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// tracked writes a file below a project's .codetracker folder.
+func tracked(t *testing.T, project, name, text string) string {
+	t.Helper()
+	path := filepath.Join(project, ".codetracker", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestVerifyUnfinished is never equal when the sync before it ran out of time, and names what is missing.
+func TestVerifyUnfinished(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.start()
+	w.sync()
+	w.server.mu.Lock()
+	w.server.busy = true
+	w.server.mu.Unlock()
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 105))
+	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Equal || r.Incomplete == "" || len(r.Differences) != 1 {
+		t.Fatalf("verify with 100 lines behind: %+v", r)
+	}
+	if diff := cmp.Diff([]control.Range{{First: 5, Last: 104}}, r.Differences[0].Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
+// TestBadProjectServer keeps one project's unusable server from holding up the others.
+func TestBadProjectServer(t *testing.T) {
+	w := newWorld(t)
+	project := t.TempDir()
+	config := tracked(t, project, "config.json", `{"server_url":"http://127.0.0.1:1/?tenant=1"}`)
+	w.cfg.TrustedProjects = []string{project}
+	w.write("-bad/"+sessionA+".jsonl", records(project, 0, 3))
+	w.write("-good/"+sessionB+".jsonl", records("/home/kim/shop", 0, 8))
+	w.start()
+	if r := w.sync(); !r.Done {
+		t.Errorf("sync: %+v", r)
+	}
+	if got, want := w.server.newest(sessionB), records("/home/kim/shop", 0, 8); got != want {
+		t.Errorf("the other project's lines: %d bytes, want %d", len(got), len(want))
+	}
+	if !w.told("server_url") {
+		t.Errorf("status does not tell: %+v", w.status().Notices)
+	}
+	if err := os.WriteFile(config, []byte(`{}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the notice is taken back", func() bool {
+		w.write("-bad/"+sessionA+".jsonl", records(project, 9, 10))
+		return !w.told("server_url")
+	})
+}
+
+func (w *world) told(word string) bool {
+	for _, n := range w.status().Notices {
+		if strings.Contains(n.Text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestKeyFollowsNoRedirect shows the key to nobody but the server it is for, verify included.
+func TestKeyFollowsNoRedirect(t *testing.T) {
+	var shown atomic.Int64
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-API-Key") != "" {
+			shown.Add(1)
+		}
+	}))
+	defer thief.Close()
+	w := newWorld(t)
+	var astray atomic.Bool
+	web := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if astray.Load() && strings.HasSuffix(r.URL.Path, "/digest") {
+			http.Redirect(rw, r, thief.URL, http.StatusTemporaryRedirect)
+			return
+		}
+		w.server.ServeHTTP(rw, r)
+	}))
+	defer web.Close()
+	w.cfg.ServerURL, w.cfg.APIKeyFile = web.URL, filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(w.cfg.APIKeyFile, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	w.start()
+	w.sync()
+	astray.Store(true)
+	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "20s"}, nil)
+	if err == nil && r.Equal {
+		t.Errorf("verify by way of a redirect: %+v", r)
+	}
+	if shown.Load() > 0 {
+		t.Error("the key was shown to another server")
+	}
+}
+
+// TestDeletedOptOut does not let an opted-out file that is gone stand for one that cannot be delivered.
+func TestDeletedOptOut(t *testing.T) {
+	w := newWorld(t)
+	project := t.TempDir()
+	tracked(t, project, "config.json", `{"conversation_tracking":{"enabled":false}}`)
+	path := w.write("-p/"+sessionA+".jsonl", records(project, 0, 3))
+	w.start()
+	w.sync()
+	if n := w.status().Files.Excluded; n != 1 {
+		t.Errorf("%d files excluded, want 1", n)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	if n := w.status().Files.Excluded; n != 0 {
+		t.Errorf("%d files excluded after the only one was deleted", n)
+	}
+}
+
+// TestMetrics holds the text format to one HELP and TYPE a name.
+func TestMetrics(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	w.start()
+	w.sync()
+	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", w.cfg.Socket)
+	}}}
+	res, err := socket.Get("http://ccship/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(body)
+	for _, want := range []string{"ccship_sent_entries_total 3", fmt.Sprintf("ccship_server_ok{server=%q} 1", w.cfg.ServerURL)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
