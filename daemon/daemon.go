@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -41,6 +42,8 @@ type Daemon struct {
 	desk    *desk
 	dests   *destinations
 	client  *http.Client
+
+	stirred atomic.Bool // a verify has used memory that can be given back
 
 	mu        sync.Mutex
 	announced map[string]bool // servers that took lines as plain ones and speak the extension now; guarded by mu
@@ -246,7 +249,7 @@ func (d *Daemon) giveBack(w *watchman) {
 	}
 	const large = 4 << 20
 	_, sent := d.servers(usage)
-	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large {
+	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) {
 		w.moved = moved
 		debug.FreeOSMemory()
 	}

@@ -42,7 +42,7 @@ func hintFor(code string) string {
 func troubleHint(kind string) string {
 	switch kind {
 	case control.CodeUnreachable:
-		return "is the server running, and server_url its address? nothing is lost, it is tried again"
+		return "check that the server runs and that server_url is its address; nothing is lost, it is tried again"
 	case "server_error":
 		return "look at the server's log; nothing is lost, it is tried again"
 	case "busy":
@@ -50,7 +50,7 @@ func troubleHint(kind string) string {
 	case control.CodeRefusedKey:
 		return "put a key that the server knows into the API key file; delivery goes on by itself then"
 	case "refused":
-		return "the server's log says why; is server_url the address of a server for conversations?"
+		return "look at the server's log, and check that server_url names a server for conversations"
 	case "not_found":
 		return "check server_url: nothing takes conversations there"
 	case "redirect":

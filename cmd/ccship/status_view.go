@@ -151,9 +151,9 @@ func (v statusView) server(s control.Server) []string {
 // serverHint is what to do about a server that is not well: what the daemon says, else what its kind of trouble asks for.
 func serverHint(s control.Server) string {
 	switch {
-	case s.State != "retrying" && s.State != "paused":
+	case s.State == "ok":
 		return ""
-	case s.Hint != "":
+	case s.Hint != "" || s.State == "unknown":
 		return s.Hint
 	}
 	if hint := troubleHint(s.Kind); hint != "" {

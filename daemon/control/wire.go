@@ -108,14 +108,14 @@ type SyncResult struct {
 	SchemaVersion int  `json:"schema_version"`
 	Done          bool `json:"done"`
 	// Reason is set when not done: "timeout", "unreachable", "refused_key", "refused", "no_server", "full".
-	Reason        string `json:"reason,omitempty"`
-	Detail        string `json:"detail,omitempty"`
-	Lines         int64  `json:"lines"`        // lines known of transcripts on disk when it ended
-	Acknowledged  int64  `json:"acknowledged"` // of them
-	Dead          int64  `json:"dead_letters"`
-	Excluded      int64  `json:"excluded"`
-	Withheld      int64  `json:"withheld"`
-	Waiting       int64  `json:"waiting"`
+	Reason       string `json:"reason,omitempty"`
+	Detail       string `json:"detail,omitempty"`
+	Lines        int64  `json:"lines"`        // lines known of transcripts on disk when it ended
+	Acknowledged int64  `json:"acknowledged"` // of them
+	Dead         int64  `json:"dead_letters"`
+	Excluded     int64  `json:"excluded"`
+	Withheld     int64  `json:"withheld"`
+	Waiting      int64  `json:"waiting"`
 }
 
 // VerifyRequest is the body of POST /v1/verify.

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// scripted is a Daemon that says what it was given.
+type scripted struct {
+	status control.Status
+	sync   control.SyncResult
+	report control.VerifyReport
+	err    error // of sync and verify
+}
+
+func (s scripted) Status(context.Context) control.Status { return s.status }
+
+func (s scripted) Sync(context.Context, control.SyncRequest) (control.SyncResult, error) {
+	return s.sync, s.err
+}
+
+func (s scripted) Verify(context.Context, control.VerifyRequest, func(control.VerifyProgress)) (control.VerifyReport, error) {
+	return s.report, s.err
+}
+
+func (scripted) Metrics(io.Writer) {}
+
+// jsonHome is an environment of this process that holds nothing of the machine's.
+func jsonHome(t *testing.T) {
+	t.Helper()
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "CCSHIP_") && name != "CCSHIP_UPDATE_GOLDEN" {
+			t.Setenv(name, "")
+		}
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("HOME", "/nonexistent/me")
+	t.Setenv("USERPROFILE", `C:\nonexistent\me`)
+}
+
+// socketPath is a place for a socket, short enough for every system.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ccjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "c.sock")
+}
+
+// listen has a daemon answer on a socket until the test ends.
+func listen(t *testing.T, d control.Daemon) (socket string) {
+	t.Helper()
+	socket = socketPath(t)
+	ln, err := control.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- control.NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return socket
+}
+
+// inProcess runs a command in this process.
+func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, words bytes.Buffer
+	a := &app{stdout: &out, stderr: &words, build: build{
+		SchemaVersion: control.SchemaVersion, Version: "1.2.3", Commit: "0123456789ab", Go: "go1.26", OS: "linux", Arch: "amd64",
+	}}
+	code = a.execute(t.Context(), args)
+	return code, out.String(), words.String()
+}
+
+// fullStatus has every member set.
+func fullStatus() control.Status {
+	s := statuses()["trouble"]
+	s.Servers[0].LastOKAt, s.Servers[0].Batches, s.Servers[0].MaxRequest = before(time.Hour), 1, 4<<20
+	s.Files.Malformed = 4
+	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, before(time.Minute)
+	s.Watch.Unread = []string{"/b/p: permission denied"}
+	return s
+}
+
+// fullReport has every member set, as a verify that found everything there can be.
+func fullReport() control.VerifyReport {
+	return control.VerifyReport{
+		SchemaVersion: 1, Incomplete: "time is up", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
+		Dead: 1, Withheld: 4, Oversize: 1, Waiting: 5, Vanished: 1,
+		Differences: []control.FileDifference{{
+			SessionID: "a", Path: "/p/a.jsonl", Generation: 2, Missing: []control.Range{{First: 3, Last: 5}, {First: 9, Last: 9}},
+			Differ: []control.Range{{First: 1, Last: 1}}, Extra: []control.Range{{First: 12, Last: 13}}, Detail: "the file is not what was acknowledged",
+		}},
+		Transcripts: []control.FileReport{
+			{SessionID: "a", Path: "/p/a.jsonl", Server: "http://127.0.0.1:5000", Generation: 2, Lines: 10, Bytes: 1234, SHA256: strings.Repeat("0a", 32), Note: "acknowledged, not proven"},
+			{SessionID: "b", Path: "/q/b.jsonl", Server: "http://127.0.0.1:5000", Lines: 1, Bytes: 2, SHA256: strings.Repeat("0b", 32), Equal: true},
+			{SessionID: "c", Path: "/r/c.jsonl", Equal: true, Note: "its project has opted out"},
+			{SessionID: "d", Path: "/s/d.jsonl", Equal: true, Note: "held back: read /s/config.json: unexpected\nend"},
+		},
+	}
+}
+
+func equalReport() control.VerifyReport {
+	return control.VerifyReport{
+		SchemaVersion: 1, Equal: true, Proven: true, Files: 1, Lines: 1, Bytes: 2,
+		Transcripts: []control.FileReport{{SessionID: "b", Path: "/q/b.jsonl", Server: "http://127.0.0.1:5000", Lines: 1, Bytes: 2, SHA256: strings.Repeat("0b", 32), Equal: true}},
+	}
+}
+
+// unset names the members of a document that no golden file would show; booleans are shown either way.
+func unset(v reflect.Value, name string) []string {
+	switch v.Kind() {
+	case reflect.Bool:
+		return nil
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return unset(v.Elem(), name)
+		}
+	case reflect.Slice:
+		if v.Len() > 0 {
+			return unset(v.Index(0), name+"[0]")
+		}
+	case reflect.Struct:
+		if v.Type() != reflect.TypeFor[time.Time]() {
+			var names []string
+			for i := range v.NumField() {
+				names = append(names, unset(v.Field(i), name+"."+v.Type().Field(i).Name)...)
+			}
+			return names
+		}
+	}
+	if v.IsZero() {
+		return []string{name}
+	}
+	return nil
+}
+
+func TestJSONWhole(t *testing.T) {
+	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6}
+	for _, document := range []any{fullStatus(), sync, fullReport()} {
+		if names := unset(reflect.ValueOf(document), reflect.TypeOf(document).Name()); len(names) > 0 {
+			t.Errorf("the golden document leaves out %v", names)
+		}
+	}
+}
+
+// Every document that --json prints, byte for byte: programs read them.
+func TestJSON(t *testing.T) {
+	jsonHome(t)
+	refused := &control.Error{Code: control.CodeRefusedKey, Message: "401 Unauthorized", Retryable: true}
+	for _, c := range []struct {
+		name string
+		says control.Daemon // nil: none runs
+		args []string
+		code int
+	}{
+		{"status", scripted{status: fullStatus()}, []string{"status"}, exitOK},
+		{"status_not_running", nil, []string{"status"}, exitNotRunning},
+		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, exitOK},
+		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6}}, []string{"sync", "--wait"}, exitFailed},
+		{"verify_equal", scripted{report: equalReport()}, []string{"verify"}, exitOK},
+		{"verify_unequal", scripted{report: fullReport()}, []string{"verify", "a"}, exitFailed},
+		{"error_not_running", nil, []string{"verify"}, exitNotRunning},
+		{"error_no_session", scripted{report: control.VerifyReport{Equal: true, Proven: true, Dead: 3}}, []string{"verify", "nosuch"}, exitFailed},
+		{"error_refused_key", scripted{err: refused}, []string{"verify"}, exitRefusedKey},
+		{"error_usage", nil, []string{"status", "extra"}, exitUsage},
+		{"version", nil, []string{"version"}, exitOK},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			socket := socketPath(t)
+			if c.says != nil {
+				socket = listen(t, c.says)
+			}
+			code, out, words := inProcess(t, append(c.args, "--json", "--socket", socket)...)
+			if code != c.code || words != "" {
+				t.Errorf("exit code %d, want %d; stderr %q", code, c.code, words)
+			}
+			golden(t, filepath.Join("json", c.name+".json"), out)
+		})
+	}
+}
+
+// The documents about paths and configuration, with values of every origin.
+func TestJSONConfig(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("paths differ")
+	}
+	jsonHome(t)
+	for _, name := range []string{"paths", "config show"} {
+		code, out, words := inProcess(t, append(strings.Fields(name), "--json")...)
+		if code != exitOK || words != "" {
+			t.Errorf("%s: %d %s", name, code, words)
+		}
+		golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+".json"), out)
+	}
+	file := filepath.Join(t.TempDir(), "config.toml")
+	text := "server_url = \"https://ccship.example.org/a&b\"\nroots = [\"/a\", \"/b\"]\noutbox_cap = \"1GiB\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CCSHIP_EXCLUDE_TYPES", "progress,summary")
+	for _, name := range []string{"paths", "config show"} {
+		code, out, words := inProcess(t, append(strings.Fields(name), "--json", "--config", file, "--state-dir", "/var/lib/ccship")...)
+		if code != exitOK || words != "" {
+			t.Errorf("%s: %d %s %s", name, code, out, words)
+		}
+		out = strings.ReplaceAll(out, filepath.Dir(file), "/etc/ccship") // where the file lies changes with each run
+		golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+"_given.json"), out)
+	}
+	code, out, _ := inProcess(t, "config", "show", "--json", "--log-level", "loud")
+	if code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	golden(t, filepath.Join("json", "error_config.json"), out)
+}
+
+// A mistake in the configuration without a hint of its own gets one.
+func TestJSONConfigHint(t *testing.T) {
+	if e := describe(&daemon.ConfigError{Message: "no"}); e.Code != control.CodeConfig || e.Hint == "" {
+		t.Errorf("%+v", e)
+	}
+}
