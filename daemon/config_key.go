@@ -26,7 +26,7 @@ func ReadAPIKey(path string) (string, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), cause: err}
+		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
 	}
 	if !info.Mode().IsRegular() {
 		return "", &ConfigError{Message: fmt.Sprintf("read API key: %s is not a file", path), Hint: "api_key_file names the file that holds the key"}
@@ -39,7 +39,7 @@ func ReadAPIKey(path string) (string, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
-		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), cause: err}
+		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
 	}
 	key := strings.TrimSpace(string(text))
 	switch {

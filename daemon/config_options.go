@@ -101,7 +101,7 @@ func unknownOption(name, where string) error {
 	}
 	return &ConfigError{
 		Message: where + "unknown key " + quote(name) + ", the nearest known one is " + quote(nearest),
-		Hint:    "`ccship config show` lists every key",
+		Hint:    "`ccship config --help` lists every key",
 	}
 }
 

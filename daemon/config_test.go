@@ -155,7 +155,7 @@ func TestMistakes(t *testing.T) {
 		{"negative size", "outbox_cap = -1\n", nil, []string{"outbox_cap"}},
 		{"no entries", "max_entries_per_request = 0\n", nil, []string{"from 1 up"}},
 		{"bad choice", "watch = \"inotify\"\n", nil, []string{"auto, events, poll"}},
-		{"bad level", "", map[string]string{"CCSHIP_LOG_LEVEL": "loud"}, []string{"CCSHIP_LOG_LEVEL", "debug, info, warn, error"}},
+		{"bad level", "", map[string]string{"CCSHIP_LOG_LEVEL": "loud"}, []string{"CCSHIP_LOG_LEVEL", "debug, info, warn, error", "log_level takes: debug | "}},
 		{"another user's home", "", map[string]string{"CCSHIP_STATE_DIR": "~root/x"}, []string{"CCSHIP_STATE_DIR", "in full"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

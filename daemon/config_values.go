@@ -43,7 +43,7 @@ func (c *Config) set(o Option, s setting, p places) error {
 
 // blame makes the error for a value that cannot be understood, with the place where it is written.
 func (s setting) blame(o Option, err error) error {
-	hint := "see `ccship config show --origin`"
+	hint := o.Name + " takes: " + o.Type() + "; `ccship config --help` describes every key"
 	if known, ok := err.(*ConfigError); ok && known.Hint != "" {
 		hint = known.Hint
 	}

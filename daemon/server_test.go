@@ -179,7 +179,7 @@ func (s *memServer) digest(w http.ResponseWriter, r *http.Request) {
 	var out digest
 	for number := range s.streams[session] {
 		lines, newline := s.view(session, number)
-		g := generationDigest{Generation: number, EndLine: int64(len(lines)), EOFNewline: newline}
+		g := generationDigest{Generation: number, RewoundTo: s.streams[session][number].start, EndLine: int64(len(lines)), EOFNewline: newline}
 		sum := sha256.New()
 		for _, l := range lines {
 			if l != nil {

@@ -28,7 +28,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 			Batches: usage.Batches, Entries: usage.Entries, Bytes: usage.Raw, Stored: usage.Stored,
 			Cap: d.cfg.OutboxCap, OldestAt: timeOrNil(usage.Oldest), Dead: usage.Dead, Withheld: usage.Withheld,
 		},
-		Watch:   &control.Watch{Mode: stats.Watch, Reason: stats.WatchReason, Roots: d.cfg.Roots, Unread: stats.Unlisted},
+		Watch:   &control.Watch{Mode: stats.Watch, Reason: stats.WatchReason, Roots: d.cfg.Roots, Unread: d.unlisted()},
 		Process: processFigures(),
 	}
 	s.Process.StateFile = d.db.FileSize()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ const (
 	reasonRefused     = "refused"
 	reasonNoServer    = "no_server"
 	reasonFull        = "full"
+	reasonUnreadable  = "unreadable"
 )
 
 // syncTime is how long a sync waits when it is not told.
@@ -68,6 +70,33 @@ func (d *Daemon) readAll(ctx context.Context) error {
 	}
 }
 
+// unlisted are the folders that cannot be listed, with the reasons, but for roots that never were: before its first
+// session Claude Code has not made them.
+func (d *Daemon) unlisted() []string {
+	var out []string
+	for path, err := range d.tailer.Unlisted() {
+		if errors.Is(err, fs.ErrNotExist) && !d.knowsBelow(path) {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s: %v", path, reasonOf(err)))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// knowsBelow says whether a file is remembered that lay in a folder.
+func (d *Daemon) knowsBelow(dir string) bool {
+	return slices.ContainsFunc(d.tailer.Files(), func(t tail.Tracked) bool { return t.Gone == 0 && t.File.Root == dir })
+}
+
+// reasonOf is what the system said, without the path.
+func reasonOf(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
 // allExcluded says whether all of some files are opted out.
 func (d *Daemon) allExcluded(ids []tail.FileID) bool {
 	excluded := d.excludedFiles()
@@ -104,6 +133,11 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	}
 	r.Excluded = d.excludedLines(ctx)
 	r.Acknowledged = max(0, r.Lines-r.Waiting-r.Dead-r.Withheld-r.Excluded)
+	if unlisted := d.unlisted(); err == nil && len(unlisted) > 0 {
+		// What is in there is not known: it may not be called delivered.
+		r.Done, r.Reason, r.Detail = false, reasonUnreadable, "cannot list "+unlisted[0]
+		return r
+	}
 	if err == nil {
 		return r
 	}
@@ -113,7 +147,7 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	case !d.desk.anyServer():
 		r.Reason, r.Detail = reasonNoServer, "no server is set"
 	case usage.Full != "":
-		r.Reason, r.Detail = reasonFull, "the outbox is full"
+		r.Reason, r.Detail = reasonFull, "reading has stopped: "+map[string]string{"cap": "the outbox is full", "disk": "the disk has less free than head_room"}[usage.Full]
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		r.Reason, r.Detail = reasonTimeout, "time is up"
 	default:

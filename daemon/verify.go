@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/url"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ import (
 type verifier struct {
 	d        *Daemon
 	exclude  map[string]bool
-	dead     map[uint64]map[int64]bool // lines of a stream the server refuses
+	dead     map[uint64]map[int64]uint32 // lines of a stream the server refuses, and in which generation it did
 	optedOut map[tail.FileID]string
 
 	mu       sync.Mutex
@@ -39,7 +40,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 	if err != nil {
 		return control.VerifyReport{}, err
 	}
-	if !synced.Done && synced.Reason != reasonTimeout && synced.Reason != reasonRefused {
+	if !synced.Done && !slices.Contains([]string{reasonTimeout, reasonRefused, reasonUnreadable, reasonFull}, synced.Reason) {
 		return control.VerifyReport{}, syncError(synced)
 	}
 	v, err := d.newVerifier(ctx, progress)
@@ -47,7 +48,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 		return control.VerifyReport{}, err
 	}
 	v.report.Waiting, v.report.Withheld = synced.Waiting, synced.Withheld
-	if !synced.Done {
+	if !synced.Done { // what cannot be listed cannot be compared either
 		v.report.Incomplete, v.whole = synced.Detail, true
 	}
 	facts, err := d.db.LoadFacts(ctx)
@@ -65,7 +66,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 
 func (d *Daemon) newVerifier(ctx context.Context, progress func(control.VerifyProgress)) (*verifier, error) {
 	v := &verifier{
-		d: d, exclude: map[string]bool{}, dead: map[uint64]map[int64]bool{},
+		d: d, exclude: map[string]bool{}, dead: map[uint64]map[int64]uint32{},
 		optedOut: d.excludedFiles(), progress: progress,
 		report: control.VerifyReport{SchemaVersion: control.SchemaVersion, Proven: true},
 	}
@@ -77,12 +78,15 @@ func (d *Daemon) newVerifier(ctx context.Context, progress func(control.VerifyPr
 		return nil, err
 	}
 	for _, l := range letters {
+		if l.Reason == "damaged" {
+			continue // the server never refused those: they count as missing
+		}
 		lines := v.dead[l.Stream.ID]
 		if lines == nil {
-			lines = map[int64]bool{}
+			lines = map[int64]uint32{}
 			v.dead[l.Stream.ID] = lines
 		}
-		lines[l.Line] = true
+		lines[l.Line] = max(lines[l.Line], l.Batch.Generation)
 		v.report.Dead++
 	}
 	return v, nil
@@ -152,8 +156,8 @@ func (v *verifier) compare(ctx context.Context, t tail.Tracked, f state.Facts) e
 	return nil
 }
 
-// errMoved says that a transcript was rewound while it was compared.
-var errMoved = errors.New("transcript rewound while comparing")
+// errMoved says that a transcript was rewound, or its last line delivered without newline, while it was compared.
+var errMoved = errors.New("transcript changed while comparing")
 
 func (v *verifier) row(t *tail.Tracked, f *state.Facts) control.FileReport {
 	row := control.FileReport{
@@ -228,7 +232,7 @@ func (v *verifier) compareExtended(ctx context.Context, row control.FileReport, 
 	if err != nil {
 		return err
 	}
-	if fresh, ok := v.d.tailer.File(t.File.ID); ok && fresh.Cursor.Generation != t.Cursor.Generation {
+	if fresh, ok := v.d.tailer.File(t.File.ID); ok && (fresh.Cursor.Generation != t.Cursor.Generation || fresh.Provisional != t.Provisional) {
 		*t = fresh
 		return errMoved
 	}
@@ -248,6 +252,7 @@ func (v *verifier) compareExtended(ctx context.Context, row control.FileReport, 
 		v.add(row, p, diff)
 		return nil
 	}
+	p.refused = stillRefused(v.dead[f.Stream.ID], has.Generations, t.Cursor.Generation)
 	lines, err := v.compareLines(ctx, &pages{reader: r, session: row.SessionID, generation: row.Generation}, p, *t, f)
 	if err != nil {
 		return err

@@ -113,6 +113,7 @@ type proof struct {
 	excluded, oversize int64 // that should not
 	end                int64 // all of them
 	sum                hash.Hash
+	refused            map[int64]bool // lines the server refuses; set when lines are compared
 }
 
 // prove reads a transcript through today's rules and sums up what the server should have.

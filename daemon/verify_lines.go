@@ -45,13 +45,12 @@ type lineDiff struct{ missing, differ []control.Range }
 // server, or too long, may be missing, but not different.
 func (v *verifier) compareLines(ctx context.Context, has *pages, p *proof, t tail.Tracked, f *state.Facts) (*lineDiff, error) {
 	diff := &lineDiff{}
-	dead := v.dead[f.Stream.ID]
 	err := v.eachLine(ctx, t, func(l diskLine) error {
 		hash, err := has.at(ctx, l.index, p.end)
 		if err != nil {
 			return err
 		}
-		excused := l.oversize || dead[l.index] || v.excludes(l, t, f.SentBefore)
+		excused := l.oversize || p.refused[l.index] || v.excludes(l, t, f.SentBefore)
 		diff.check(l, hash, excused)
 		return nil
 	})
@@ -83,4 +82,19 @@ func widen(ranges []control.Range, line int64) []control.Range {
 		return ranges
 	}
 	return append(ranges, control.Range{First: line, Last: line})
+}
+
+// stillRefused are the lines of a generation that the server refused and that no later rewind has replaced: the server
+// need not have those. One that was rewound since is another line, which the server may have taken.
+func stillRefused(dead map[int64]uint32, generations []generationDigest, now uint32) map[int64]bool {
+	refused := map[int64]bool{}
+	for line, in := range dead {
+		refused[line] = true
+		for _, g := range generations {
+			if g.Generation > in && g.Generation <= now && g.RewoundTo <= line {
+				delete(refused, line)
+			}
+		}
+	}
+	return refused
 }

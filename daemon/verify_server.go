@@ -25,6 +25,7 @@ type digest struct {
 
 type generationDigest struct {
 	Generation uint32 `json:"generation"`
+	RewoundTo  int64  `json:"rewound_to"`
 	Lines      int64  `json:"lines"`
 	EndLine    int64  `json:"end_line"`
 	Bytes      int64  `json:"bytes"`

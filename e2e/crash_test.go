@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -277,7 +275,7 @@ func (a *arena) killCompact() bool {
 	f := a.any()
 	a.add(f.path, incompressible(a.cwd(), 2<<20))
 	a.until("a backlog is queued", func(s status) bool { return s.Outbox.Stored > 768<<10 })
-	full := a.stateSize()
+	was := a.stateFile()
 	a.flaky()
 	a.ccship("sync") // ends the back-off
 	tick := time.NewTicker(500 * time.Microsecond)
@@ -293,7 +291,7 @@ func (a *arena) killCompact() bool {
 			a.d.pause()
 			return a.hit(a.compacting)
 		}
-		if a.stateSize() < full/2 {
+		if !os.SameFile(was, a.stateFile()) {
 			return a.hit(func() bool { return false }) // it was over between two looks
 		}
 	}
@@ -302,14 +300,11 @@ func (a *arena) killCompact() bool {
 // compacting says whether a half-made copy of the state file is there.
 func (a *arena) compacting() bool { return contains("compact", a.stateNames()...) }
 
-// stateSize is how large the state file is.
-func (a *arena) stateSize() int64 {
+// stateFile is which file the state is in: a compaction puts another one in its place.
+func (a *arena) stateFile() os.FileInfo {
 	info, err := os.Stat(stateFile(a.home))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 1 << 62 // it is being exchanged
-	}
 	must(a.t, err)
-	return info.Size()
+	return info
 }
 
 func (a *arena) stateNames() []string {

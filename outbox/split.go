@@ -74,7 +74,8 @@ func stringLength(raw []byte) int {
 	return 0
 }
 
-// lineIndex reads N from an entry that starts with {"line_index":N.
+// lineIndex reads N from an entry that starts with {"line_index":N. White space may follow: an object without members
+// keeps what is between its braces.
 func lineIndex(entry []byte) (line int64, ok bool) {
 	digits, ok := bytes.CutPrefix(entry, []byte(`{"line_index":`))
 	if !ok {
@@ -86,5 +87,5 @@ func lineIndex(entry []byte) (line int64, ok bool) {
 		line = line*10 + int64(digits[n]-'0')
 		n++
 	}
-	return line, n > 0 && n < len(digits) && (digits[n] == ',' || digits[n] == '}')
+	return line, n > 0 && n < len(digits) && bytes.IndexByte([]byte(",} \t\r"), digits[n]) >= 0
 }

@@ -101,12 +101,12 @@ func TestRootItselfMayBeALinkAndAppearLate(t *testing.T) {
 	w := newWorld(t)
 	w.must(os.Remove(w.root))
 	w.start()
-	w.until("the missing root is said", func() bool { return len(w.tail.Stats().Unlisted) == 1 })
+	w.until("the missing root is said", func() bool { return len(w.tail.Unlisted()) == 1 })
 	w.must(os.MkdirAll(w.root+"-real/p", 0o700))
 	w.must(os.Symlink(w.root+"-real", w.root))
 	w.write("p/a.jsonl", "{}\n")
 	w.main("p/a.jsonl")
-	if n := len(w.tail.Stats().Unlisted); n != 0 {
+	if n := len(w.tail.Unlisted()); n != 0 {
 		t.Errorf("%d folders unlisted", n)
 	}
 }

@@ -280,7 +280,7 @@ func TestRootGoneIsNoMove(t *testing.T) {
 	w.start()
 	w.main("p/a.jsonl")
 	w.must(os.Rename(w.root, w.root+"-unmounted"))
-	w.until("it is said", func() bool { return len(w.tail.Stats().Unlisted) == 2 })
+	w.until("it is said", func() bool { return len(w.tail.Unlisted()) == 2 })
 	w.write("../projects2/q/a.jsonl", body)
 	w.arrived("../projects2/q/a.jsonl", "a", 2)
 	w.must(os.Rename(w.root+"-unmounted", w.root))

@@ -1,6 +1,9 @@
 package tail
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Stats is how far the reading has come. Files count while they are on disk; bytes are uncompressed.
 type Stats struct {
@@ -18,8 +21,6 @@ type Stats struct {
 	Oversize     int64 // lines above the cap since the start
 	Watch        string
 	WatchReason  string // why there are no events; "" while there are
-	// Unlisted is the folders that cannot be listed, each with its error.
-	Unlisted []string
 	// Unreadable is the transcripts that cannot be opened or read, each with its error.
 	Unreadable []string
 	Importing  bool // what was there before the start is not all read yet
@@ -76,15 +77,19 @@ func (t *Tailer) Stats() Stats {
 		Watch: t.watch.mode, WatchReason: t.watch.reason,
 		Importing: !n.scanned || t.queue.importing > 0, LastScan: n.lastScan,
 	}
-	for path, err := range t.table.unlisted {
-		s.Unlisted = append(s.Unlisted, path+": "+reasonOf(err))
-	}
 	for f, err := range t.table.unread {
 		if f.folder != nil {
 			s.Unreadable = append(s.Unreadable, f.File.Path+": "+reasonOf(err))
 		}
 	}
 	return s
+}
+
+// Unlisted is the folders that cannot be listed, and why: what is in them is neither gone nor read.
+func (t *Tailer) Unlisted() map[string]error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.table.unlisted)
 }
 
 // File answers a copy of what is remembered of one file.

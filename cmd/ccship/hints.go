@@ -18,7 +18,7 @@ func hintFor(code string) string {
 	case control.CodeUsage:
 		return "`ccship --help` lists what there is"
 	case control.CodeConfig:
-		return "`ccship config --help` lists every key, `ccship config show --origin` what is in force"
+		return "`ccship config --help` lists every key, `ccship config validate` checks what is set"
 	case control.CodeInUse:
 		return "see it with `ccship status`"
 	case control.CodeSocket:

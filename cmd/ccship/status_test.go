@@ -17,7 +17,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "golden", name)
 	if os.Getenv("CCSHIP_UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,6 +58,10 @@ func statuses() map[string]control.Status {
 	importing.Files = &control.Files{Tracked: 1, Sessions: 1, Bytes: 61_200_000, ReadBytes: 30_100_000, Lines: 20000, Malformed: 2}
 	importing.Outbox = &control.Outbox{Batches: 9, Entries: 1, Bytes: 1_250_000, Stored: 200 << 20, Cap: 2 << 30, OldestAt: before(90 * time.Second)}
 
+	reading := well()
+	reading.State = "reading"
+	reading.Files.ReadBytes -= 4096
+
 	trouble := well()
 	trouble.State = "paused"
 	trouble.Servers = []control.Server{
@@ -70,7 +74,7 @@ func statuses() map[string]control.Status {
 	trouble.Notices = []control.Notice{{Kind: "dead_letters", Text: "the server refuses some entries", Hint: "ccship verify names the lines"}, {Kind: "state", Text: "state was set aside"}}
 
 	return map[string]control.Status{
-		"watching": well(), "importing": importing, "trouble": trouble,
+		"watching": well(), "importing": importing, "reading": reading, "trouble": trouble,
 		"no_server": {SchemaVersion: 1, Running: true, State: "no_server", Files: &control.Files{}, Outbox: &control.Outbox{}},
 		"empty":     {SchemaVersion: 1, Running: true, State: "watching", Files: &control.Files{}, Servers: []control.Server{{URL: "http://h", State: "unknown", Protocol: "unknown"}}},
 	}
