@@ -23,8 +23,9 @@ import (
 type memServer struct {
 	mu        sync.Mutex
 	announces bool
-	status    int  // answers every request with it, when not 0
-	busy      bool // takes nothing now, but can be asked
+	status    int    // answers every request with it, when not 0
+	busy      bool   // takes nothing now, but can be asked
+	asked     func() // before a digest is answered, without the lock
 	streams   map[string]map[uint32]*memGeneration
 	order     []string // session ids in the order of their requests
 	hashes    map[string]string
@@ -43,6 +44,9 @@ func newMemServer() *memServer {
 }
 
 func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.asked != nil && strings.HasSuffix(r.URL.Path, "/digest") {
+		s.asked()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.announces {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,3 +111,56 @@ func TestVerifyUnreachable(t *testing.T) {
 }
 
 func asControlError(err error, target **control.Error) bool { return errors.As(err, target) }
+
+// TestStillRefused forgets a refusal once the line was rewound: what is there now is another line.
+func TestStillRefused(t *testing.T) {
+	dead := map[int64]uint32{2: 0, 5: 1}
+	generations := []generationDigest{{Generation: 0}, {Generation: 1, RewoundTo: 4}, {Generation: 2, RewoundTo: 5}}
+	for now, want := range []map[int64]bool{{2: true, 5: true}, {2: true, 5: true}, {2: true}} {
+		if diff := cmp.Diff(want, stillRefused(dead, generations, uint32(now))); diff != "" {
+			t.Errorf("generation %d (-want +got):\n%s", now, diff)
+		}
+	}
+}
+
+// TestVerifyLastLineMeanwhile delivers a last line without newline while the server is asked: it is on both sides.
+func TestVerifyLastLineMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	last := `{"type":"user","n":3}`
+	w.server.asked = sync.OnceFunc(func() {
+		w.write("-p/"+sessionA+".jsonl", last)
+		w.until("the last line arrives", func() bool { return strings.HasSuffix(w.server.newest(sessionA), last) })
+	})
+	w.start()
+	w.sync()
+	if r := w.verify(); !r.Equal {
+		t.Errorf("verify: %+v", r)
+	}
+}
+
+// TestRootAway calls nothing delivered or equal while a folder that held transcripts cannot be listed.
+func TestRootAway(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	w.start()
+	w.sync()
+	if err := os.Rename(w.root, w.root+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.sync(); r.Done || r.Reason != reasonUnreadable {
+		t.Errorf("sync without the root: %+v", r)
+	}
+	if r := w.verify(); r.Equal || r.Incomplete == "" {
+		t.Errorf("verify without the root: %+v", r)
+	}
+	if err := os.Rename(w.root+".away", w.root); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.sync(); !r.Done {
+		t.Errorf("sync with the root back: %+v", r)
+	}
+	if r := w.verify(); !r.Equal {
+		t.Errorf("verify with the root back: %+v", r)
+	}
+}

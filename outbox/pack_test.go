@@ -170,3 +170,26 @@ func TestNormalizeURL(t *testing.T) {
 		}
 	}
 }
+
+// TestLineIndexOfEmptyObjects reads the number of every entry that can be queued: one without members keeps the white space between
+// its braces.
+func TestLineIndexOfEmptyObjects(t *testing.T) {
+	for entry, want := range map[string]int64{
+		`{"line_index":0}`: 0, `{"line_index":7,"a":1}`: 7, `{"line_index":11 }`: 11, "{\"line_index\":12\t}": 12, "{\"line_index\":13\r}": 13,
+		`{"line_index":1x}`: -1, `{"line_index":}`: -1, `{"a":1}`: -1, `{"line_index":5`: -1,
+	} {
+		if n, ok := lineIndex([]byte(entry)); ok != (want >= 0) || ok && n != want {
+			t.Errorf("%s: %d %v, want %d", entry, n, ok, want)
+		}
+	}
+}
+
+// TestHalveAtAnEmptyObject cuts a row in the middle, where an object without members stands.
+func TestHalveAtAnEmptyObject(t *testing.T) {
+	raw := []byte(`{"line_index":0,"a":1},{"line_index":1 },{"line_index":2,"a":1}`)
+	b := Batch{Entries: 3, Raw: int64(len(raw)), Frame: NewPacker().Pack(nil, raw)}
+	first, second, err := new(codecs).halve(&b)
+	if err != nil || first.Entries != 1 || second.Entries != 2 {
+		t.Errorf("halves of %d and %d entries, %v", first.Entries, second.Entries, err)
+	}
+}

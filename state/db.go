@@ -88,6 +88,7 @@ type DB struct {
 	damage sync.Once
 
 	activity atomic.Int64 // what happened so far, counted by ring
+	empty    atomic.Int64 // bytes of the file's empty pages, after the last commit
 	touched  atomic.Int64 // bytes of rows touched since pages were given back
 }
 

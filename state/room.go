@@ -127,8 +127,15 @@ func (db *DB) askDisk() {
 			db.log.Warn("free disk space is not known", "path", db.opt.Path, "error", err)
 		}
 	}
-	r.free, r.head = free, headRoom(db.opt.HeadRoom, total)
+	r.free, r.head = free+uint64(db.spare()), headRoom(db.opt.HeadRoom, total)
 }
+
+// slack is how many bytes of empty pages do not count as room: every commit needs some.
+const slack = 1 << 20
+
+// spare is how many bytes may be written without the file growing. A file that filled the disk and was drained has
+// its room inside.
+func (db *DB) spare() int64 { return max(0, db.empty.Load()-slack) }
 
 // headRoom answers the bytes to keep free on a disk.
 func headRoom(configured int64, total uint64) uint64 {

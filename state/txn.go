@@ -103,6 +103,10 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 			return err
 		})
 	})
+	if err == nil {
+		s := b.Stats()
+		db.empty.Store(int64(s.FreePageN+s.PendingPageN) * int64(b.Info().PageSize))
+	}
 	if err != nil && done {
 		db.index.stale = true
 		if e := db.reindex(b); e != nil {
