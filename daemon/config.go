@@ -27,7 +27,7 @@ type Config struct {
 	History              bool
 	MaxEntriesPerRequest int
 	OutboxCap            int64 // bytes
-	HeadRoom             int64 // bytes; 0 chooses by the size of the disk
+	HeadRoom             int64 // bytes; 0 is 256 MiB, on small disks 2 %
 	LineCap              int64 // bytes
 	CompactAbove         int64 // bytes
 

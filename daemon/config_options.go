@@ -75,7 +75,7 @@ func Options() []Option {
 		{Name: "history", Kind: kindBool, Default: "true", Doc: "Ship history.jsonl, to servers that speak the extension."},
 		{Name: "max_entries_per_request", Kind: kindCount, Default: "100", Doc: "Most entries in one request."},
 		{Name: "outbox_cap", Kind: kindSize, Default: "2GiB", Doc: "Compressed bytes that may wait; reading stops at it, nothing is dropped."},
-		{Name: "head_room", Kind: kindSize, Default: "0", Doc: "Free disk space at which reading stops; 0 chooses by the size of the disk."},
+		{Name: "head_room", Kind: kindSize, Default: "0", Doc: "Free disk space at which reading stops; 0 is 256 MiB, on small disks 2 %."},
 		{Name: "line_cap", Kind: kindSize, Default: "64MiB", Doc: "Longest line that is sent; of a longer one the server gets length and sha256."},
 		{Name: "compact_above", Kind: kindSize, Default: "64MiB", Doc: "Size above which a mostly empty state file is compacted."},
 	}

@@ -41,7 +41,7 @@ type Options struct {
 	// Cap bounds the bytes of the rows in outbox and dead letters, as they are stored; default 2 GiB. Its last 10 %
 	// are kept for live files.
 	Cap int64
-	// HeadRoom is how many bytes of the disk stay free; default the larger of 1 GiB and 2 % of the disk.
+	// HeadRoom is how many bytes of the disk stay free; default 256 MiB, on small disks 2 % of it.
 	HeadRoom int64
 	// ReadAhead bounds the outbox during an import while the server keeps up; default 64 MiB. Reading further ahead
 	// would only grow the file.

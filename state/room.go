@@ -137,12 +137,13 @@ const slack = 1 << 20
 // its room inside.
 func (db *DB) spare() int64 { return max(0, db.empty.Load()-slack) }
 
-// headRoom answers the bytes to keep free on a disk.
+// headRoom answers the bytes to keep free on a disk. Little, when not told otherwise: the disks of laptops are nearly
+// full for months, and a daemon that then stops to deliver would lose what it is there to keep.
 func headRoom(configured int64, total uint64) uint64 {
 	if configured > 0 {
 		return uint64(configured)
 	}
-	return max(1<<30, total/50)
+	return min(256<<20, total/50)
 }
 
 // stored answers the bytes that the cap counts, those of the outbox alone, and when rows last left it.

@@ -172,7 +172,7 @@ func TestRunSleepsWhenIdle(t *testing.T) {
 }
 
 func TestHeadRoomDefault(t *testing.T) {
-	for total, want := range map[uint64]uint64{0: 1 << 30, 10 << 30: 1 << 30, 100 << 30: 2 << 30} {
+	for total, want := range map[uint64]uint64{0: 0, 100 << 20: 2 << 20, 500 << 30: 256 << 20} {
 		if got := headRoom(0, total); got != want {
 			t.Errorf("disk of %d: %d", total, got)
 		}
