@@ -33,8 +33,8 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 	}
 	s.Process.StateFile = d.db.FileSize()
 	s.Servers, s.Sent = d.servers(usage)
-	s.Notices = d.notices(&s)
-	s.State = d.word(&s)
+	s.Notices = d.notices(&s, stats, usage)
+	s.State = d.word(&s, stats, usage)
 	s.TookUS = time.Since(begun).Microseconds()
 	return s
 }
@@ -67,12 +67,12 @@ func (d *Daemon) servers(usage state.Usage) ([]control.Server, *control.Sent) {
 }
 
 // notices are what a person should know now, the gravest first.
-func (d *Daemon) notices(s *control.Status) []control.Notice {
+func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage) []control.Notice {
 	var out []control.Notice
 	for _, n := range d.db.Notices() {
 		out = append(out, control.Notice{Kind: n.Kind, Text: n.Text, Hint: n.Hint})
 	}
-	if n, full := fullNotice(d.db.Usage().Full); full {
+	if n, full := fullNotice(usage.Full); full {
 		out = append(out, n)
 	}
 	if s.Outbox.Dead > 0 {
@@ -81,7 +81,7 @@ func (d *Daemon) notices(s *control.Status) []control.Notice {
 	for _, dir := range s.Watch.Unread {
 		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable for this user"})
 	}
-	for _, file := range d.tailer.Stats().Unreadable {
+	for _, file := range stats.Unreadable {
 		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable for this user"})
 	}
 	for _, n := range d.desk.told() {
@@ -114,7 +114,7 @@ func (d *Daemon) excludedFiles() map[tail.FileID]string {
 }
 
 // word is the state of the whole in one word.
-func (d *Daemon) word(s *control.Status) string {
+func (d *Daemon) word(s *control.Status, stats tail.Stats, usage state.Usage) string {
 	failing, paused := false, false
 	for _, srv := range s.Servers {
 		failing = failing || srv.State == "retrying" && srv.Batches > 0
@@ -123,15 +123,15 @@ func (d *Daemon) word(s *control.Status) string {
 	switch {
 	case !d.desk.anyServer():
 		return "no_server"
-	case d.db.Usage().Full != "":
+	case usage.Full != "":
 		return "full"
 	case paused:
 		return "paused"
 	case failing:
 		return "retrying"
-	case d.tailer.Stats().Importing:
+	case stats.Importing:
 		return "importing"
-	case d.tailer.Stats().UnreadFiles > 0:
+	case stats.UnreadFiles > 0:
 		return "reading"
 	case s.Outbox.Batches > 0:
 		return "sending"
