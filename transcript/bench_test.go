@@ -36,7 +36,7 @@ func BenchmarkScan(b *testing.B) {
 			b.SetBytes(int64(len(line)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if Scan(line).Shape != Record {
+				if Scan(line).Shape != Object {
 					b.Fatal("not a record")
 				}
 			}

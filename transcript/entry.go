@@ -32,7 +32,7 @@ const (
 // again cannot help.
 var ErrEntry = errors.New("not an entry")
 
-// AppendEntry appends the entry of a Record to dst: its own bytes between the braces, behind the line_index. l is
+// AppendEntry appends the entry of an Object to dst: its own bytes between the braces, behind the line_index. l is
 // what Scan said of line; the line's edges are not in the entry.
 func AppendEntry(dst, line []byte, l Line, index int64) []byte {
 	dst = append(dst, indexPart...)
@@ -74,7 +74,7 @@ func AppendOversize(dst []byte, index, offset, length int64, sha [32]byte) []byt
 // which is never written to. The error wraps ErrEntry.
 func RestoreEntry(entry []byte) (index int64, raw []byte, kind EntryKind, err error) {
 	l := Scan(entry)
-	if l.Shape != Record && l.Shape != Reserved {
+	if l.Shape != Object && l.Shape != Reserved {
 		return 0, nil, 0, fmt.Errorf("%w: no JSON object", ErrEntry)
 	}
 	if !l.HasLineIndex {

@@ -124,7 +124,7 @@ func FuzzEntry(f *testing.F) {
 		index &= 1<<63 - 1
 		kind := OpaqueEntry
 		var before, entry, after []byte
-		if l := Scan(line); l.Shape == Record {
+		if l := Scan(line); l.Shape == Object {
 			kind = ObjectEntry
 			before, after = line[:l.Start], line[l.End:]
 			entry = AppendEntry(nil, line, l, index)

@@ -6,8 +6,8 @@ import "bytes"
 type Shape uint8
 
 const (
-	// Record is exactly one JSON object, white space around it allowed.
-	Record Shape = iota
+	// Object is exactly one JSON object, white space around it allowed.
+	Object Shape = iota
 	// Blank is nothing but white space, or nothing.
 	Blank
 	// Malformed is everything else: cut, glued or NUL-damaged records, invalid UTF-8, a byte order mark, an array,
@@ -18,7 +18,7 @@ const (
 	Reserved
 )
 
-// MaxDepth is how deep the objects and arrays of a Record may be nested, the record itself counted. Decoders stop at
+// MaxDepth is how deep the objects and arrays of an Object may be nested, the record itself counted. Decoders stop at
 // 10 000 (encoding/json), and a record travels inside two more levels: without the difference one such line would
 // have its whole request refused.
 const MaxDepth = 9990
@@ -40,7 +40,14 @@ type Line struct {
 	HasLineIndex         bool   // has a top-level member "line_index" of its own
 	Empty                bool   // an object without members
 	lineIndex            []byte // the value of the first "line_index", as written
+	far                  [4]span
 }
+
+// span is where one of the first long values of a record begins and ends, so that Parse need not look for it again.
+type span struct{ start, end int }
+
+// farAway is from what length on a value's end is worth remembering.
+const farAway = 256
 
 // Scan reads one line, without its newline. It accepts what RFC 8259 accepts, in valid UTF-8, and picks the members
 // that delivery needs on the way. It does not allocate unless the line is nested more than 64 deep.
@@ -80,6 +87,9 @@ func (l *Line) object(b []byte, i int) int {
 		if end < 0 {
 			return end
 		}
+		if end-value > farAway {
+			l.remember(value, end)
+		}
 		l.pick(keyAt(b, key), b[value:end])
 		i = skipSpace(b, end)
 		if i == len(b) {
@@ -108,6 +118,15 @@ func (l *Line) pick(key, value []byte) {
 	case "line_index":
 		if !l.HasLineIndex {
 			l.HasLineIndex, l.lineIndex = true, value
+		}
+	}
+}
+
+func (l *Line) remember(start, end int) {
+	for i := range l.far {
+		if l.far[i].end == 0 {
+			l.far[i] = span{start, end}
+			return
 		}
 	}
 }

@@ -91,11 +91,11 @@ func FuzzRecover(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		for _, object := range Recover(line) {
 			l := Scan(object)
-			if l.Shape != Record && l.Shape != Reserved || l.Start != 0 || l.End != len(object) {
+			if l.Shape != Object && l.Shape != Reserved || l.Start != 0 || l.End != len(object) {
 				t.Fatalf("Recover(%q): %q is no object", line, object)
 			}
 		}
-		if l := Scan(line); l.Shape == Record {
+		if l := Scan(line); l.Shape == Object {
 			if got := Recover(line); len(got) != 1 || !bytes.Equal(got[0], line[l.Start:l.End]) {
 				t.Fatalf("Recover(%q) = %q", line, got)
 			}

@@ -16,17 +16,17 @@ func TestScanShape(t *testing.T) {
 		name, line string
 		want       Shape
 	}{
-		{"record", `{"type":"user","message":{"content":[1,-2.5e+3,true,false,null,"x"]}}`, Record},
-		{"spaced", " {\t\"a\" : [ 1 , { } , [ ] ] } \t", Record},
-		{"CRLF", `{"a":1}` + "\r", Record},
-		{"no members", `{}`, Record},
-		{"lone surrogates", `{"a":"\ud83d","b":"\uDC00x"}`, Record},
-		{"unicode", `{"a":"한국어 é 🙂 ` + "\x7f" + `"}`, Record},
-		{"all escapes", `{"a":"\"\\\/\b\f\n\r\t\u00aF"}`, Record},
-		{"duplicate keys", `{"a":1,"a":2}`, Record},
-		{"own line_index", `{"line_index":7}`, Record},
-		{"deepest", nested(MaxDepth-1, "[", "]"), Record},
-		{"deepest objects", nested(MaxDepth-1, `{"a":`, "}"), Record},
+		{"record", `{"type":"user","message":{"content":[1,-2.5e+3,true,false,null,"x"]}}`, Object},
+		{"spaced", " {\t\"a\" : [ 1 , { } , [ ] ] } \t", Object},
+		{"CRLF", `{"a":1}` + "\r", Object},
+		{"no members", `{}`, Object},
+		{"lone surrogates", `{"a":"\ud83d","b":"\uDC00x"}`, Object},
+		{"unicode", `{"a":"한국어 é 🙂 ` + "\x7f" + `"}`, Object},
+		{"all escapes", `{"a":"\"\\\/\b\f\n\r\t\u00aF"}`, Object},
+		{"duplicate keys", `{"a":1,"a":2}`, Object},
+		{"own line_index", `{"line_index":7}`, Object},
+		{"deepest", nested(MaxDepth-1, "[", "]"), Object},
+		{"deepest objects", nested(MaxDepth-1, `{"a":`, "}"), Object},
 		{"empty", ``, Blank},
 		{"white space", " \t\r", Blank},
 		{"too deep", nested(MaxDepth, "[", "]"), Malformed},
@@ -58,7 +58,7 @@ func TestScanShape(t *testing.T) {
 		{"no-break space", "\u00a0", Malformed},
 		{"as the wire's opaque", `{"type":"ccship.opaque","encoding":"base64","data":"e30="}`, Reserved},
 		{"as the wire's oversize", `{"a":1,"type":"ccship.oversize"}`, Reserved},
-		{"some other of our types", `{"type":"ccship.other"}`, Record},
+		{"some other of our types", `{"type":"ccship.other"}`, Object},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestScanMembers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := Scan([]byte(tt.line))
-			if l.Shape != Record || l.Start != 0 || l.End != len(tt.line) {
+			if l.Shape != Object || l.Start != 0 || l.End != len(tt.line) {
 				t.Errorf("Scan(%s): shape %d, [%d:%d]", tt.line, l.Shape, l.Start, l.End)
 			}
 			if string(l.Type) != tt.typ || string(l.Cwd) != tt.cwd || string(l.SessionID) != tt.session {
@@ -114,7 +114,7 @@ func TestScanMembers(t *testing.T) {
 func TestScanEdges(t *testing.T) {
 	line := []byte("  \t{\"a\":1} \r")
 	l := Scan(line)
-	if got := string(line[l.Start:l.End]); l.Shape != Record || got != `{"a":1}` {
+	if got := string(line[l.Start:l.End]); l.Shape != Object || got != `{"a":1}` {
 		t.Errorf("object = %q, shape %d", got, l.Shape)
 	}
 }
@@ -172,8 +172,8 @@ func check(t *testing.T, line []byte) {
 			t.Fatalf("Scan(%q).Shape = %d, want Malformed", line, l.Shape)
 		}
 		return
-	case l.Shape != Record && l.Shape != Reserved:
-		t.Fatalf("Scan(%q).Shape = %d, want Record", line, l.Shape)
+	case l.Shape != Object && l.Shape != Reserved:
+		t.Fatalf("Scan(%q).Shape = %d, want Object", line, l.Shape)
 	}
 	if !bytes.Equal(line[l.Start:l.End], trimmed) {
 		t.Fatalf("Scan(%q): object %q", line, line[l.Start:l.End])

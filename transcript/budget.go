@@ -1,0 +1,95 @@
+package transcript
+
+// BudgetSource says which step of the ladder answered.
+type BudgetSource uint8
+
+const (
+	UnknownBudget     BudgetSource = iota
+	StatusLineBudget               // the status line told the window
+	ConfiguredBudget               // the user did
+	ModelBudget                    // the model's native window
+	SeenBudget                     // more than 200 000 tokens were in use
+	BoundaryBudget                 // an automatic compaction of this session
+	LearnedBudget                  // automatic compactions of other sessions with this model
+	DerivedBudget                  // the limit follows from the window
+	DefaultBudget                  // nothing is known: 200 000
+	NoCompactionLimit              // automatic compaction is off: the limit is the window
+)
+
+// BudgetOptions is what is known beside the transcript. The zero value is nothing.
+type BudgetOptions struct {
+	StatusLine int64   // context_window_size
+	Window     int64   // configured
+	Limit      int64   // configured
+	Learned    Learned // may be nil; only read
+	NoCompact  bool    // automatic compaction is switched off
+}
+
+// Budget is how many tokens a conversation can hold. Window is not in the transcript: it is inferred.
+type Budget struct {
+	Window, Limit       int64 // Limit is where compaction really happens
+	WindowFrom, LimitBy BudgetSource
+}
+
+// Learned holds, by model, where automatic compactions happened: the least tokens that were in use.
+type Learned map[string]int64
+
+const (
+	smallWindow = 200_000
+	largeWindow = 1_000_000
+	// reserve is what Claude Code keeps free before it compacts: room for an answer, and 13 000.
+	reserve = 20_000 + 13_000
+)
+
+// BudgetFor climbs the ladder for a model. most is the most tokens that were in use, boundary the
+// least at an automatic compaction; 0 if none was seen. A step that is contradicted by what was seen is passed over.
+func BudgetFor(model string, most, boundary int64, o BudgetOptions) Budget {
+	var b Budget
+	b.Window, b.WindowFrom = window(model, most, boundary, o)
+	b.Limit, b.LimitBy = limit(b.Window, model, most, boundary, o)
+	return b
+}
+
+func window(model string, most, boundary int64, o BudgetOptions) (int64, BudgetSource) {
+	native := NativeWindow(model)
+	switch {
+	case o.StatusLine > 0:
+		return o.StatusLine, StatusLineBudget
+	case o.Window > 0:
+		return o.Window, ConfiguredBudget
+	case native > 0 && native >= most:
+		return native, ModelBudget
+	case most > smallWindow:
+		return largeWindow, SeenBudget
+	case boundary > smallWindow-reserve-smallWindow/10:
+		return smallWindow, BoundaryBudget
+	}
+	return smallWindow, DefaultBudget
+}
+
+func limit(window int64, model string, most, boundary int64, o BudgetOptions) (int64, BudgetSource) {
+	// A limit that was passed by far is not the limit any more; one tool result passes it by a little.
+	holds := func(limit int64) bool { return limit > 0 && limit <= window && most <= limit+limit/10 }
+	switch {
+	case o.Limit > 0:
+		return min(o.Limit, window), ConfiguredBudget
+	case o.NoCompact:
+		return window, NoCompactionLimit
+	case holds(boundary):
+		return boundary, BoundaryBudget
+	case holds(o.Learned[model]):
+		return o.Learned[model], LearnedBudget
+	}
+	return max(window-reserve, window/2), DerivedBudget
+}
+
+// Learn notes an automatic compaction of a session with this model. Manual ones, and those that say no number, teach
+// nothing.
+func (l Learned) Learn(model string, c Compact) {
+	if model == "" || c.Micro || c.Trigger != "auto" || c.Pre < 1000 {
+		return
+	}
+	if known, ok := l[model]; !ok || c.Pre < known {
+		l[model] = c.Pre
+	}
+}

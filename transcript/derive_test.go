@@ -1,0 +1,271 @@
+package transcript_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	. "github.com/ccship/ccship/transcript"
+)
+
+const (
+	session1 = "10000000-0000-4000-8000-000000000001"
+	env      = `"userType":"external","entrypoint":"cli","cwd":"/home/kim/shop","sessionId":"%s","version":"%s","gitBranch":"main"`
+)
+
+var (
+	uuidMark = regexp.MustCompile(`«(\d\d)»`)
+	timeMark = regexp.MustCompile(`«(\d\d):(\d\d)»`)
+)
+
+// fixture is a conversation of testdata/derive with its marks put in: «01» is a uuid, «00:05» a time, «ENV» what
+// records of one session have in common.
+func fixture(t testing.TB, file string) [][]byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	text = timeMark.ReplaceAllString(text, "2026-08-20T09:$1:$2.000Z")
+	text = uuidMark.ReplaceAllString(text, "00000000-0000-4000-8000-0000000000$1")
+	other, third := strings.Replace(session1, "1", "2", 1), strings.Replace(session1, "1", "3", 1)
+	text = strings.NewReplacer(
+		"«S»", session1, "«S2»", other, "«S3»", third,
+		"«ENV»", fmt.Sprintf(env, session1, "2.1.235"), "«ENV2»", fmt.Sprintf(env, other, "2.1.235"),
+		"«ENV3»", fmt.Sprintf(env, third, "2.1.235"), "«OLDENV»", fmt.Sprintf(env, session1, "2.1.30"),
+	).Replace(text)
+	return bytes.Split(bytes.TrimSuffix([]byte(text), []byte("\n")), []byte("\n"))
+}
+
+// records are those on a line: one, those that can be recovered, or none.
+func records(line []byte) []Record {
+	switch l := Scan(line); l.Shape {
+	case Object:
+		return []Record{ParseScanned(line, l)}
+	case Malformed:
+		var out []Record
+		for _, object := range Recover(line) {
+			out = append(out, Parse(object))
+		}
+		return out
+	}
+	return nil
+}
+
+func fixtures(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/derive/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	return files
+}
+
+// TestDerive compares what conversations of every shape mean with golden files: events, messages, summary.
+func TestDerive(t *testing.T) {
+	for _, file := range fixtures(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {
+			var s Session
+			var log MessageLog
+			var out strings.Builder
+			for i, line := range fixture(t, file) {
+				for _, r := range records(line) {
+					for _, e := range s.Add(int64(i), r) {
+						log.Add(e)
+						out.WriteString(eventLine(e))
+					}
+				}
+			}
+			out.WriteString("\nmessages\n")
+			for _, m := range log.Messages(0, 0) {
+				out.WriteString(messageLine(m))
+			}
+			out.WriteString("\nsummary\n" + tersely(s.Summary()))
+			golden(t, strings.TrimSuffix(file, ".jsonl")+".golden", out.String())
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if os.Getenv("CCSHIP_UPDATE_GOLDEN") == "1" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+var eventNames = []string{
+	"", "prompt", "task", "command", "answer", "tool-start", "tool-complete", "interrupt", "error", "turn", "compaction",
+	"title", "usage", "rewind", "rewind-undone", "context", "agent",
+}
+
+// eventLine is an event without what is its kind's zero.
+func eventLine(e Event) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%3d %-13s", e.Line, eventNames[e.Kind])
+	if len(e.UUID) > 2 {
+		fmt.Fprintf(&b, " «%s»", e.UUID[len(e.UUID)-2:])
+	}
+	for _, f := range []struct{ name, value string }{
+		{"", shorten(e.Text)}, {"message", e.MessageID}, {"tool", e.ToolID}, {"", e.ToolName}, {"", shorten(e.Input)}, {"path", e.Path},
+	} {
+		if f.value != "" {
+			fmt.Fprintf(&b, " %s", strings.TrimPrefix(f.name+"="+fmt.Sprintf("%q", f.value), "="))
+		}
+	}
+	if e.Kind == ToolCompleteEvent {
+		fmt.Fprintf(&b, " success=%v", e.Success)
+	}
+	if e.Queued {
+		b.WriteString(" queued")
+	}
+	if e.Synthetic {
+		b.WriteString(" synthetic")
+	}
+	if e.TitleKind != NoTitle {
+		fmt.Fprintf(&b, " kind=%d", e.TitleKind)
+	}
+	for _, v := range []any{e.Turn, e.Compact, e.Usage, e.Rewind, e.Context, e.Agent} {
+		if !reflect.ValueOf(v).IsNil() {
+			b.WriteString(" " + strings.ReplaceAll(strings.TrimSpace(tersely(reflect.ValueOf(v).Elem().Interface())), "\n", " "))
+		}
+	}
+	return b.String() + "\n"
+}
+
+func shorten(s string) string {
+	if len(s) > 120 {
+		return s[:60] + "……" + s[len(s)-40:]
+	}
+	return s
+}
+
+func messageLine(m LogMessage) string {
+	if len(m.UUID) > 2 {
+		m.UUID = "«" + m.UUID[len(m.UUID)-2:] + "»"
+	}
+	return strings.ReplaceAll(strings.TrimSpace(tersely(m)), "\n", " ") + "\n"
+}
+
+// tersely is a struct as lines of name=value, without what is zero.
+func tersely(v any) string {
+	var b strings.Builder
+	value := reflect.ValueOf(v)
+	for i := range value.NumField() {
+		f := value.Field(i)
+		if f.IsZero() {
+			continue
+		}
+		name := value.Type().Field(i).Name
+		switch x := f.Interface().(type) {
+		case json.RawMessage:
+			fmt.Fprintf(&b, "%s=%s\n", name, shorten(string(x)))
+		case Usage, Context, Budget, Labels:
+			fmt.Fprintf(&b, "%s={%s}\n", name, strings.ReplaceAll(strings.TrimSpace(tersely(x)), "\n", " "))
+		case fmt.Stringer:
+			fmt.Fprintf(&b, "%s=%s\n", name, x)
+		default:
+			fmt.Fprintf(&b, "%s=%s\n", name, shorten(fmt.Sprintf("%+v", x)))
+		}
+	}
+	return b.String()
+}
+
+// TestDeriveInPieces interrupts the fold behind every line: a state that was encoded and decoded must go on as if
+// nothing had happened.
+func TestDeriveInPieces(t *testing.T) {
+	for _, file := range fixtures(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			var whole, pieces Session
+			var wholeLog, piecesLog MessageLog
+			for i, line := range fixture(t, file) {
+				for _, r := range records(line) {
+					want := append([]Event(nil), whole.Add(int64(i), r)...)
+					got := pieces.Add(int64(i), r)
+					if diff := cmp.Diff(want, append([]Event(nil), got...)); diff != "" {
+						t.Fatalf("line %d (-whole +in pieces):\n%s", i, diff)
+					}
+					for _, e := range want {
+						wholeLog.Add(e)
+						piecesLog.Add(e)
+					}
+				}
+				pieces = *restore(t, &pieces)
+				state, _ := piecesLog.MarshalBinary()
+				var log MessageLog
+				if err := log.UnmarshalBinary(state); err != nil {
+					t.Fatal(err)
+				}
+				piecesLog = log
+			}
+			if diff := cmp.Diff(whole.Summary(), pieces.Summary()); diff != "" {
+				t.Errorf("summary (-whole +in pieces):\n%s", diff)
+			}
+			if diff := cmp.Diff(wholeLog.Messages(0, 0), piecesLog.Messages(0, 0)); diff != "" {
+				t.Errorf("messages (-whole +in pieces):\n%s", diff)
+			}
+		})
+	}
+}
+
+func restore(t testing.TB, s *Session) *Session {
+	t.Helper()
+	state, err := s.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out Session
+	if err := out.UnmarshalBinary(state); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := out.MarshalBinary()
+	if !bytes.Equal(state, again) {
+		t.Fatal("a decoded state encodes to other bytes")
+	}
+	return &out
+}
+
+// TestTreeAgrees compares the rewinds of the whole tree with those of the bounded fold.
+func TestTreeAgrees(t *testing.T) {
+	for _, file := range fixtures(t) {
+		var s Session
+		var tree Tree
+		undone := map[int64]bool{}
+		var fromSession []Rewind
+		for i, line := range fixture(t, file) {
+			for _, r := range records(line) {
+				for _, e := range s.Add(int64(i), r) {
+					switch e.Kind {
+					case RewindEvent:
+						fromSession = append(fromSession, *e.Rewind)
+					case RewindUndoneEvent:
+						undone[e.Rewind.Number] = true
+					}
+				}
+				tree.Add(int64(i), &r)
+			}
+		}
+		fromSession = slices.DeleteFunc(fromSession, func(r Rewind) bool { return undone[r.Number] })
+		if diff := cmp.Diff(fromSession, tree.Rewinds()); diff != "" {
+			t.Errorf("%s (-session +tree):\n%s", file, diff)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package transcript
+
+import "strings"
+
+// NativeWindow is how many tokens a model can hold by itself, 0 if the model is not known. Where a larger window has
+// to be asked for, which no transcript tells, it is the smaller one. Source: Anthropic's model overview.
+func NativeWindow(model string) int64 {
+	base, asked := strings.CutSuffix(model, "[1m]")
+	family, version := modelFamily(base)
+	elsewhere := strings.Contains(model, "anthropic.") || strings.Contains(model, "@") // Bedrock; Vertex
+	switch {
+	case family == "":
+		return 0
+	case asked, family == "fable", family == "sonnet" && version >= 500:
+		return largeWindow
+	case family == "opus" && version == 407, family == "opus" && version > 407 && !elsewhere:
+		return largeWindow
+	}
+	return smallWindow
+}
+
+// modelFamily takes a model's name apart: claude-opus-4-7-20260101 is "opus" and 407, claude-3-5-sonnet-20241022
+// "sonnet" and 305.
+func modelFamily(model string) (family string, version int) {
+	parts := strings.FieldsFunc(model, func(r rune) bool { return !isWord(r) })
+	for i, part := range parts {
+		switch part {
+		case "opus", "sonnet", "haiku", "fable":
+			after := i + 1
+			for after < len(parts) && after < i+3 && isVersion(parts[after]) {
+				after++
+			}
+			if after > i+1 {
+				return part, modelVersion(parts[i+1 : after])
+			}
+			before := i
+			for before > 0 && before > i-2 && isVersion(parts[before-1]) {
+				before--
+			}
+			return part, modelVersion(parts[before:i])
+		}
+	}
+	return "", 0
+}
+
+func isWord(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
+
+// isVersion tells a part of a version from a date and from words.
+func isVersion(part string) bool {
+	return len(part) <= 2 && strings.Trim(part, "0123456789") == ""
+}
+
+// modelVersion is 100 times the first part and once the second.
+func modelVersion(parts []string) int {
+	v := 0
+	for i, part := range parts {
+		n := int(whole([]byte(part)))
+		if i == 0 {
+			n *= 100
+		}
+		v += n
+	}
+	return v
+}

@@ -1,0 +1,299 @@
+package transcript_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	. "github.com/ccship/ccship/transcript"
+)
+
+func TestParse(t *testing.T) {
+	at := time.Date(2026, 8, 20, 9, 0, 0, 101e6, time.UTC)
+	for _, tt := range []struct {
+		name, line string
+		want       Record
+	}{
+		{"envelope", `{"parentUuid":"p","logicalParentUuid":"l","isSidechain":true,"promptId":"i","agentId":"a","type":"user","uuid":"u","timestamp":"2026-08-20T09:00:00.101Z","permissionMode":"plan","origin":{"kind":"human"},"promptSource":"typed","sourceToolAssistantUUID":"s","userType":"external","entrypoint":"cli","cwd":"C:\\src\\x","sessionId":"S","version":"2.1.235","gitBranch":"main","teamName":"t","requestId":"r","isMeta":true,"isCompactSummary":true,"isVisibleInTranscriptOnly":true,"planContent":"#"}`,
+			Record{Type: "user", UUID: "u", ParentUUID: "p", LogicalParentUUID: "l", SessionID: "S", AgentID: "a", RequestID: "r", PromptID: "i", Time: at, Cwd: `C:\src\x`, Branch: "main", Version: "2.1.235", Entrypoint: "cli", Origin: "human", PromptSource: "typed", PermissionMode: "plan", TeamName: "t", Meta: true, Sidechain: true, CompactSummary: true, VisibleOnly: true, FromPlan: true, SourceID: "s"}},
+		{"time in another zone", `{"timestamp":"2026-08-20T11:00:00.101+02:00"}`, Record{Time: at}},
+		{"time in milliseconds", `{"timestamp":1787216400101}`, Record{Time: at}},
+		{"last day of a month", `{"timestamp":"2026-02-28T23:59:59.999Z"}`, Record{Time: time.Date(2026, 2, 28, 23, 59, 59, 999e6, time.UTC)}},
+		{"no such day", `{"timestamp":"2026-02-30T00:00:00.000Z"}`, Record{}},
+		{"no such hour", `{"timestamp":"2026-02-10T24:00:00.000Z"}`, Record{}},
+		{"spaced", " {\t\"type\" : \"mode\" , \"uuid\" :\"u\" } ", Record{Type: "mode", UUID: "u"}},
+		{"wrong kinds", `{"type":["user"],"uuid":7,"timestamp":true,"message":"text","isMeta":"true","cwd":null,"origin":"human","error":1}`, Record{}},
+		{"short, with escapes", `{"cwd":"a\"b\\","uuid":"\\\"","version":"\\\\"}`, Record{Cwd: `a"b\`, UUID: `\"`, Version: `\\`}},
+		{"long, with escapes", `{"cwd":"` + strings.Repeat("x", 60) + `\"y\\","uuid":"u"}`, Record{Cwd: strings.Repeat("x", 60) + `"y\`, UUID: "u"}},
+		{"no object", `["type"]`, Record{}},
+		{"nothing", ``, Record{}},
+		{"last of two", `{"type":"mode","type":"tag"}`, Record{Type: "tag", Labels: &Labels{}}},
+		{"escaped name", `{"\u0074ype":"mode"}`, Record{Type: "mode"}},
+		{"message of another type", `{"type":"api-request-blob","message":{"role":"user","content":"x"}}`, Record{Type: "api-request-blob"}},
+		{"lineage", `{"type":"user","sessionId":"S","forkedFrom":{"sessionId":"F","messageUuid":"m"}}`, Record{Type: "user", SessionID: "S", Lineage: &Lineage{ForkedFrom: "F", ForkedMessageUUID: "m"}}},
+		{"own request", `{"type":"mode","sessionId":"S","requestSessionId":"S"}`, Record{Type: "mode", SessionID: "S"}},
+		{"relocated", `{"type":"relocated","relocatedCwd":"/w"}`, Record{Type: "relocated", Lineage: &Lineage{RelocatedTo: "/w"}}},
+		{"boundary", `{"type":"system","subtype":"compact_boundary","content":"c","compactMetadata":{"trigger":"auto","preTokens":167412,"postTokens":-1}}`, Record{Type: "system", Subtype: "compact_boundary", Text: "c", Compact: &Compact{Trigger: "auto", Pre: 167412}}},
+		{"turn duration", `{"type":"system","subtype":"turn_duration","durationMs":8100.7}`, Record{Type: "system", Subtype: "turn_duration", Duration: 8100 * time.Millisecond}},
+		{"endless turn", `{"type":"system","subtype":"turn_duration","durationMs":1e300}`, Record{Type: "system", Subtype: "turn_duration"}},
+		{"retry", `{"type":"system","subtype":"api_error","error":{"status":529,"error":{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}}}`, Record{Type: "system", Subtype: "api_error", Error: "Overloaded"}},
+		{"connection", `{"type":"system","subtype":"api_error","error":{"cause":{"code":"ECONNRESET"}}}`, Record{Type: "system", Subtype: "api_error", Error: "ECONNRESET"}},
+		{"away", `{"type":"system","subtype":"away_summary","summary":"Tests were fixed."}`, Record{Type: "system", Subtype: "away_summary", Text: "Tests were fixed."}},
+		{"queue", `{"type":"queue-operation","operation":"enqueue","content":"x"}`, Record{Type: "queue-operation", Subtype: "enqueue", Text: "x"}},
+		{"pull request", `{"type":"pr-link","prNumber":42,"prUrl":"u"}`, Record{Type: "pr-link", Labels: &Labels{PRURL: "u", PRNumber: 42}}},
+	} {
+		if diff := cmp.Diff(tt.want, Parse([]byte(tt.line)), cmpopts.IgnoreUnexported(Message{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+		if l := Scan([]byte(tt.line)); l.Shape == Object {
+			if diff := cmp.Diff(Parse([]byte(tt.line)), ParseScanned([]byte(tt.line), l), cmpopts.IgnoreUnexported(Message{})); diff != "" {
+				t.Errorf("%s (-parsed +scanned):\n%s", tt.name, diff)
+			}
+		}
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	line := []byte(`{"type":"assistant","toolUseResult":{"a":"` + long + `"},"message":{"id":"m","role":"assistant","model":"<synthetic>","stop_reason":"end_turn","content":[` +
+		`{"type":"thinking","thinking":"hm","signature":"s"},{"type":"redacted_thinking","data":"x"},{"type":"text","text":"a\nb` + long + `"},` +
+		`{"type":"server_tool_use","id":"t1","name":"web_search","input":{"query":"q"}},` +
+		`{"type":"web_search_tool_result","tool_use_id":"t1","content":[{"type":"web_search_result","url":"u"}]},` +
+		`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"o"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]},` +
+		`{"type":"tool_result","tool_use_id":"t3","content":"plain"},{"type":"document","source":{"type":"url","url":"https://example.invalid/a.pdf"}},"bare",{"type":"new_kind"},7]},"uuid":"u"}`)
+	for _, r := range []Record{Parse(line), ParseScanned(line, Scan(line))} {
+		if r.UUID != "u" || len(r.ToolResult) != 1008 || !r.Message.Synthetic() || r.Message.StopReason != "end_turn" {
+			t.Fatalf("parsed %+v", r)
+		}
+		got := r.Message.Blocks()
+		want := []Block{
+			{Kind: ThinkingBlock, Type: "thinking", Text: "hm"},
+			{Kind: RedactedThinkingBlock, Type: "redacted_thinking"},
+			{Kind: TextBlock, Type: "text", Text: "a\nb" + long},
+			{Kind: ToolUseBlock, Type: "server_tool_use", ToolID: "t1", ToolName: "web_search", Input: json.RawMessage(`{"query":"q"}`)},
+			{Kind: ToolResultBlock, Type: "web_search_tool_result", ToolID: "t1", Content: []Block{{Type: "web_search_result"}}},
+			{Kind: ToolResultBlock, Type: "tool_result", ToolID: "t2", Error: true, Content: []Block{
+				{Kind: TextBlock, Type: "text", Text: "o"}, {Kind: ImageBlock, Type: "image", MediaType: "image/png", Data: []byte("iVBO")},
+			}},
+			{Kind: ToolResultBlock, Type: "tool_result", ToolID: "t3", Content: []Block{{Kind: TextBlock, Type: "text", Text: "plain"}}},
+			{Kind: DocumentBlock, Type: "document", URL: "https://example.invalid/a.pdf"},
+			{Kind: TextBlock, Type: "text", Text: "bare"},
+			{Type: "new_kind"},
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Block{}, "Raw")); diff != "" {
+			t.Fatalf("blocks (-want +got):\n%s", diff)
+		}
+		if got[5].Output() != "o" || got[6].Output() != "plain" || r.Message.Text() != "a\nb"+long+"\nbare" {
+			t.Errorf("texts are %q, %q, %.20q", got[5].Output(), got[6].Output(), r.Message.Text())
+		}
+	}
+}
+
+// TestPreview shows lines of each kind as a list does.
+func TestPreview(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"type":"user","message":{"content":"  two\n lines\u0007 "}}`:                                               "two lines",
+		`{"type":"user","message":{"content":[{"type":"image"}]}}`:                                                   "[image]",
+		`{"type":"user","message":{"content":"<command-name>/status</command-name><command-args>x</command-args>"}}`: "/status x",
+		`{"type":"user","message":{"content":[{"type":"tool_result","content":"out"}]}}`:                             "out",
+		`{"type":"user","isMeta":true,"message":{"content":"made"}}`:                                                 "made",
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Read","input":{"file_path":"/a"}}]}}`:  "Read /a",
+		`{"type":"assistant","message":{"content":[{"type":"thinking","thinking":""}]}}`:                             "[thinking]",
+		`{"type":"assistant","message":{"content":null}}`:                                                            "",
+		`{"type":"system","subtype":"compact_boundary"}`:                                                             "Conversation compacted",
+		`{"type":"ai-title","aiTitle":"A title"}`:                                                                    "A title",
+		`{"type":"attachment","attachment":{"type":"skill_listing"}}`:                                                "attachment skill_listing",
+		`{"type":"x-new"}`: "x-new",
+	} {
+		if got := Parse([]byte(line)).Preview(); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	long := Parse([]byte(`{"type":"user","message":{"content":"` + strings.Repeat("가 ", 300) + `"}}`)).Preview()
+	if n := len([]rune(long)); n > 200 || !strings.HasSuffix(long, "…") {
+		t.Errorf("a long preview has %d characters: %q", n, long)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	const k = 1000
+	learned := Learned{}
+	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 160 * k})
+	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 155 * k})
+	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 158 * k})
+	learned.Learn("claude-opus-4-5", Compact{Trigger: "manual", Pre: 20 * k})
+	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 20 * k, Micro: true})
+	learned.Learn("", Compact{Trigger: "auto", Pre: 20 * k})
+	if diff := cmp.Diff(Learned{"claude-opus-4-5": 155 * k}, learned); diff != "" {
+		t.Errorf("learned (-want +got):\n%s", diff)
+	}
+	for _, tt := range []struct {
+		name           string
+		model          string
+		most, boundary int64
+		options        BudgetOptions
+		want           Budget
+	}{
+		{"nothing known", "", 0, 0, BudgetOptions{}, Budget{200 * k, 167 * k, DefaultBudget, DerivedBudget}},
+		{"native", "claude-sonnet-5", 0, 0, BudgetOptions{}, Budget{1000 * k, 967 * k, ModelBudget, DerivedBudget}},
+		{"native, elsewhere", "us.anthropic.claude-opus-4-8-v1:0", 0, 0, BudgetOptions{}, Budget{200 * k, 167 * k, ModelBudget, DerivedBudget}},
+		{"more than native", "claude-opus-4-6", 230 * k, 0, BudgetOptions{}, Budget{1000 * k, 967 * k, SeenBudget, DerivedBudget}},
+		{"boundary", "gateway-model", 174 * k, 167_412, BudgetOptions{}, Budget{200 * k, 167_412, BoundaryBudget, BoundaryBudget}},
+		{"boundary of a large window", "gateway-model", 967 * k, 967 * k, BudgetOptions{}, Budget{1000 * k, 967 * k, SeenBudget, BoundaryBudget}},
+		{"boundary long passed", "claude-sonnet-5", 400 * k, 167 * k, BudgetOptions{}, Budget{1000 * k, 967 * k, ModelBudget, DerivedBudget}},
+		{"learned", "claude-opus-4-5", 150 * k, 0, BudgetOptions{Learned: learned}, Budget{200 * k, 155 * k, ModelBudget, LearnedBudget}},
+		{"learned, and passed", "claude-opus-4-5", 190 * k, 0, BudgetOptions{Learned: learned}, Budget{200 * k, 167 * k, ModelBudget, DerivedBudget}},
+		{"status line", "claude-sonnet-5", 0, 0, BudgetOptions{StatusLine: 200 * k, Window: 7}, Budget{200 * k, 167 * k, StatusLineBudget, DerivedBudget}},
+		{"configured", "claude-sonnet-5", 0, 160 * k, BudgetOptions{Window: 500 * k, Limit: 400 * k}, Budget{500 * k, 400 * k, ConfiguredBudget, ConfiguredBudget}},
+		{"limit beyond the window", "claude-haiku-4-5", 0, 0, BudgetOptions{Limit: 400 * k}, Budget{200 * k, 200 * k, ModelBudget, ConfiguredBudget}},
+		{"no compaction", "claude-haiku-4-5", 0, 160 * k, BudgetOptions{NoCompact: true}, Budget{200 * k, 200 * k, ModelBudget, NoCompactionLimit}},
+		{"small window", "m", 0, 0, BudgetOptions{Window: 40 * k}, Budget{40 * k, 20 * k, ConfiguredBudget, DerivedBudget}},
+	} {
+		if diff := cmp.Diff(tt.want, BudgetFor(tt.model, tt.most, tt.boundary, tt.options)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestNativeWindow(t *testing.T) {
+	for model, want := range map[string]int64{
+		"claude-fable-5": 1e6, "claude-sonnet-5": 1e6, "claude-sonnet-5-20260301": 1e6, "claude-opus-5": 1e6,
+		"claude-opus-4-7": 1e6, "claude-opus-4-8-20260501": 1e6, "claude-opus-4-8@20260501": 2e5, "anthropic.claude-opus-5-v1:0": 2e5,
+		"claude-opus-4-6": 2e5, "claude-opus-4-6[1m]": 1e6, "claude-opus-4-20250514": 2e5, "claude-opus-4-1-20250805": 2e5,
+		"claude-sonnet-4-6": 2e5, "claude-sonnet-4-5-20250929": 2e5, "claude-3-5-sonnet-20241022": 2e5, "claude-3-opus-20240229": 2e5,
+		"claude-haiku-4-5-20251001": 2e5, "": 0, "<synthetic>": 0, "gpt-oss:20b": 0,
+	} {
+		if got := NativeWindow(model); got != want {
+			t.Errorf("%s: %d, want %d", model, got, want)
+		}
+	}
+}
+
+// TestUsageSupersedes counts one answer once, in whatever order its copies come.
+func TestUsageSupersedes(t *testing.T) {
+	main := UsageSample{MessageID: "m", RequestID: "r", Usage: Usage{Output: 5}, Line: 1}
+	final := UsageSample{MessageID: "m", RequestID: "r", Usage: Usage{Output: 640}, Line: 2}
+	aside := UsageSample{MessageID: "m", RequestID: "other", Usage: Usage{Output: 900}, Line: 9, Sidechain: true}
+	for _, order := range [][]UsageSample{{main, final, aside}, {aside, final, main}, {final, aside, main}} {
+		var kept UsageSample
+		for i, u := range order {
+			if u.Key() != "m" {
+				t.Fatalf("the key is %q", u.Key())
+			}
+			if i == 0 || u.Supersedes(kept) {
+				kept = u
+			}
+		}
+		if kept != final {
+			t.Errorf("%+v is kept", kept)
+		}
+	}
+	if final.Supersedes(final) {
+		t.Error("a sample supersedes itself")
+	}
+	if (UsageSample{RequestID: "r"}).Key() != "r" || (UsageSample{UUID: "u"}).Key() != "u" {
+		t.Error("without a message id the request or the line tells answers apart")
+	}
+}
+
+func TestParseAgentMeta(t *testing.T) {
+	got := ParseAgentMeta([]byte("{\"agentType\":\"Explore\",\n\"description\":\"Find\",\"toolUseId\":\"toolu_1\",\"spawnDepth\":2,\"model\":null}\n"))
+	if diff := cmp.Diff(AgentMeta{AgentType: "Explore", Description: "Find", ToolUseID: "toolu_1", SpawnDepth: 2}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := ParseAgentMeta([]byte("[")); got != (AgentMeta{}) {
+		t.Errorf("nonsense is %+v", got)
+	}
+}
+
+func fuzzSeeds(f *testing.F) {
+	for _, file := range fixtures(f) {
+		lines := fixture(f, file)
+		f.Add(bytes.Join(lines, []byte("\n")))
+	}
+	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"tool_result","content":[{}]}]}]`))
+	f.Add([]byte("{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_tokens\":99999999999999999999,\"output_tokens\":-1e9}}}\n{\"\\u"))
+}
+
+// FuzzParse reads anything, and what it says of a real record must agree with encoding/json.
+func FuzzParse(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, line []byte) {
+		before := bytes.Clone(line)
+		r := Parse(line)
+		r.Prompt()
+		r.Command()
+		r.Interrupted()
+		if n := len([]rune(r.Preview())); n > 200 {
+			t.Errorf("a preview of %d characters", n)
+		}
+		if r.Message != nil {
+			for _, b := range r.Message.Blocks() {
+				b.Output()
+				ToolSummary(b.ToolName, b.Input, 10)
+				ToolPath(b.ToolName, b.Input)
+				if in := ToolInput(b.ToolName, b.Input, 10); Scan(line).Shape == Object && !json.Valid(in) {
+					t.Errorf("input is not valid: %s", in)
+				}
+			}
+		}
+		if !bytes.Equal(before, line) {
+			t.Error("the line was changed")
+		}
+		l := Scan(line)
+		if l.Shape != Object {
+			return
+		}
+		if diff := cmp.Diff(r, ParseScanned(line, l), cmpopts.IgnoreUnexported(Message{})); diff != "" {
+			t.Errorf("(-parsed +scanned):\n%s", diff)
+		}
+		var o map[string]json.RawMessage
+		if err := json.Unmarshal(line, &o); err != nil {
+			t.Fatal(err)
+		}
+		var want string
+		if json.Unmarshal(o["uuid"], &want) == nil && want != r.UUID {
+			t.Errorf("uuid is %q, want %q", r.UUID, want)
+		}
+	})
+}
+
+// FuzzSession folds anything: it never panics, stays bounded, and its state goes on as it does.
+func FuzzSession(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s Session
+		var log MessageLog
+		var tree Tree
+		for i, line := range bytes.Split(data, []byte("\n")) {
+			r := Parse(line)
+			copied := restore(t, &s)
+			events := s.Add(int64(i), r)
+			if diff := cmp.Diff(append([]Event(nil), events...), append([]Event(nil), copied.Add(int64(i), r)...)); diff != "" {
+				t.Fatalf("line %d (-session +restored):\n%s", i, diff)
+			}
+			for _, e := range events {
+				log.Add(e)
+			}
+			tree.Add(int64(i), &r)
+		}
+		s.Summary()
+		tree.ActiveBranch()
+		if log.Len() > LogSize {
+			t.Errorf("%d messages", log.Len())
+		}
+		state, _ := log.MarshalBinary()
+		var again MessageLog
+		if err := again.UnmarshalBinary(state); err != nil {
+			t.Fatal(err)
+		}
+		var broken Session
+		_ = broken.UnmarshalBinary(data)
+		_ = broken.Add(0, Parse(data))
+	})
+}

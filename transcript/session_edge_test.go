@@ -1,0 +1,217 @@
+package transcript_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	. "github.com/ccship/ccship/transcript"
+)
+
+// fold adds records, one on a line, that are written short: "type uuid parent text", "-" for no parent.
+func fold(t *testing.T, s *Session, records ...string) (events []Event) {
+	t.Helper()
+	for i, short := range records {
+		f := strings.SplitN(short+"   ", " ", 4)
+		typ, subtype, _ := strings.Cut(f[0], "/")
+		line := fmt.Sprintf(`{"type":%q,"subtype":%q,"uuid":%q,"parentUuid":%q,"sessionId":"S","message":{"id":%q,"content":%q}}`,
+			typ, subtype, f[1], strings.Trim(f[2], "-"), f[1], strings.TrimSpace(f[3]))
+		events = append(events, s.Add(int64(i), Parse([]byte(line)))...)
+	}
+	return events
+}
+
+// TestRewindShapes looks for rewinds in trees that are easy to misread.
+func TestRewindShapes(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		records []string
+		want    []int64 // the lines gone back to
+	}{
+		{"late attachment on an older message", []string{
+			"user 1 - one", "assistant 2 1 a", "user 3 2 two", "assistant 4 3 b", "attachment 5 1", "user 6 2 two again",
+		}, []int64{1}},
+		{"a copy with another parent", []string{
+			"user 1 - one", "assistant 2 1 a", "system/compact_boundary 3 -", "assistant 2 3 a", "assistant 4 3 b", "user 5 2 two",
+		}, []int64{2}},
+		{"from one given up branch to the other", []string{
+			"user 1 - one", "assistant 2 1 a", "user 3 2 two", "user 4 2 three", "user 5 2 four", "assistant 6 5 b",
+		}, []int64{1, 1}},
+		{"only tools", []string{"user 1 - one", "assistant 2 1", "assistant 3 2", "user 4 2 two"}, nil},
+		{"meta prompt", []string{"user 1 - one", "assistant 2 1 a", "system 3 2", "system 4 2", "user 5 4 two"}, nil},
+		{"no message in common", []string{"user 1 - one", "assistant 2 1 a", "user 3 - two"}, []int64{-1}},
+		{"loop", []string{"user 1 2 one", "assistant 2 1 a", "user 3 3 two"}, []int64{-1}},
+	} {
+		var s Session
+		var got []int64
+		for _, e := range fold(t, &s, tt.records...) {
+			if e.Kind == RewindEvent {
+				got = append(got, e.Rewind.ToLine)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestRewindOverThinnedTree goes back over messages that the tree has dropped: that something was said must be left.
+func TestRewindOverThinnedTree(t *testing.T) {
+	var s Session
+	records := []string{"user p0 - zero", "assistant a0 p0 a", "user p1 a0 one", "assistant a1 p1 b"}
+	parent := "a1"
+	for i := range 6000 {
+		next := fmt.Sprint("x", i)
+		records = append(records, "progress "+next+" "+parent)
+		parent = next
+	}
+	var found *Rewind
+	for _, e := range fold(t, &s, append(records, "user p2 a0 one, edited")...) {
+		if e.Kind == RewindEvent {
+			found = e.Rewind
+		}
+	}
+	if found == nil || found.ToLine != 1 {
+		t.Errorf("the rewind is %+v", found)
+	}
+}
+
+// TestAnswersOnce repeats message ids at a distance, over restarts: each counts once, with its largest output.
+func TestAnswersOnce(t *testing.T) {
+	var s Session
+	n := 0
+	add := func(id, output int) {
+		n++
+		s.Add(int64(n), Parse([]byte(fmt.Sprintf(
+			`{"type":"assistant","uuid":"u%d","message":{"id":"m%d","model":"m","usage":{"input_tokens":1,"output_tokens":%d},"content":[]}}`, n, id, output))))
+	}
+	for i := range 500 {
+		add(i, 1)
+		if i >= 100 {
+			add(i-100, 640)
+			add(i-100, 5)
+		}
+		if i%70 == 0 {
+			s = *restore(t, &s)
+		}
+	}
+	sum := s.Summary()
+	if want := int64(400*640 + 100); sum.Usage.Output != want || sum.Answers != 500 || sum.Usage.Input != 500 {
+		t.Errorf("%d answers with %+v, want 500 with output %d", sum.Answers, sum.Usage, want)
+	}
+}
+
+// TestCacheWrites tells writes apart, and takes the flat number where it says more.
+func TestCacheWrites(t *testing.T) {
+	for usage, want := range map[string]Usage{
+		`{"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":30,"ephemeral_1h_input_tokens":70}}`: {CacheWrite5m: 30, CacheWrite1h: 70},
+		`{"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_1h_input_tokens":70}}`:                                {CacheWrite5m: 30, CacheWrite1h: 70},
+		`{"cache_creation_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":30}}`:                                  {CacheWrite5m: 30},
+		`{"cache_creation_input_tokens":100}`:                      {CacheWrite5m: 100},
+		`{"input_tokens":-5,"output_tokens":99999999999999999999}`: {},
+	} {
+		r := Parse([]byte(`{"type":"assistant","message":{"usage":` + usage + `}}`))
+		if r.Message.Usage == nil || *r.Message.Usage != want {
+			t.Errorf("%s is %+v, want %+v", usage, r.Message.Usage, want)
+		}
+	}
+}
+
+// queueLine is a queue operation at a second.
+func queueLine(operation, content string, second int) string {
+	return fmt.Sprintf(`{"type":"queue-operation","operation":%q,"timestamp":"2026-08-20T09:00:%02d.000Z","content":%q}`, operation, second, content)
+}
+
+func promptLine(uuid, version, text string) string {
+	return fmt.Sprintf(`{"type":"user","uuid":%q,"version":%q,"message":{"content":%q}}`, uuid, version, text)
+}
+
+// TestQueueCounts counts prompts that came from the queue, and those that did not.
+func TestQueueCounts(t *testing.T) {
+	attachment := `{"type":"attachment","uuid":"a1","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"go on"}}`
+	ended := func(uuid string) string {
+		return fmt.Sprintf(`{"type":"system","subtype":"turn_duration","uuid":%q,"durationMs":5}`, uuid)
+	}
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  int64
+	}{
+		{"removed, old version", []string{promptLine("1", "2.1.42", "x"), queueLine("enqueue", "q", 1), queueLine("remove", "", 2)}, 2},
+		{"removed, new version", []string{promptLine("1", "2.1.97", "x"), queueLine("enqueue", "q", 1), queueLine("remove", "", 2)}, 1},
+		{"removed, unknown version", []string{promptLine("1", "", "x"), queueLine("enqueue", "q", 1), queueLine("remove", "", 2)}, 1},
+		{"removed, major version", []string{promptLine("1", "2.0.76", "x"), queueLine("enqueue", "q", 1), queueLine("remove", "", 2)}, 2},
+		{"copied operations", []string{
+			promptLine("1", "2.1.42", "x"), queueLine("enqueue", "q", 1), queueLine("remove", "", 2), ended("2"),
+			queueLine("enqueue", "q", 1), queueLine("remove", "", 1), ended("3"),
+		}, 2},
+		{"named removal", []string{
+			promptLine("1", "2.1.42", "x"), queueLine("enqueue", "a", 1), queueLine("enqueue", "b", 1), queueLine("remove", "b", 2),
+			queueLine("remove", "c", 2), ended("2"), promptLine("3", "2.1.42", "a"),
+		}, 3},
+		{"the same words in the next turn", []string{promptLine("1", "2.1.235", "x"), attachment, ended("2"), promptLine("3", "2.1.235", "go on")}, 3},
+		{"the same words in this turn", []string{promptLine("1", "2.1.235", "x"), attachment, promptLine("3", "2.1.235", "go on")}, 2},
+	} {
+		var s Session
+		for i, line := range tt.lines {
+			s.Add(int64(i), Parse([]byte(line)))
+			s = *restore(t, &s)
+		}
+		if got := s.Summary().Prompts; got != tt.want {
+			t.Errorf("%s: %d prompts, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestLogForgetsHidden goes back again and again: what is hidden is bounded too, or the log could not be read back.
+func TestLogForgetsHidden(t *testing.T) {
+	var log MessageLog
+	for round := range int64(5) {
+		for i := range int64(LogSize) {
+			log.Add(Event{Kind: PromptEvent, Line: round*1000 + i, Text: "x"})
+		}
+		log.Add(Event{Kind: RewindEvent, Rewind: &Rewind{Number: round + 1, ToLine: -1}})
+	}
+	state, _ := log.MarshalBinary()
+	var again MessageLog
+	if err := again.UnmarshalBinary(state); err != nil || again.Len() != 0 {
+		t.Errorf("read back: %v, %d messages", err, again.Len())
+	}
+	again.Add(Event{Kind: RewindUndoneEvent, Rewind: &Rewind{Number: 5}})
+	if again.Len() != LogSize {
+		t.Errorf("%d messages are back", again.Len())
+	}
+}
+
+// TestRepeatedCalls meets one call in two answers, as a broken stream leaves it, and pictures beside a result.
+func TestRepeatedCalls(t *testing.T) {
+	var s Session
+	for i, line := range []string{
+		`{"type":"assistant","uuid":"1","message":{"id":"a","content":[{"type":"tool_use","id":"t","name":"Read","input":{}}]}}`,
+		`{"type":"assistant","uuid":"2","message":{"id":"b","content":[{"type":"tool_use","id":"t","name":"Read","input":{}}]}}`,
+		`{"type":"user","uuid":"3","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"},{"type":"image"}]}}`,
+	} {
+		s.Add(int64(i), Parse([]byte(line)))
+	}
+	if sum := s.Summary(); sum.Tools != 1 || sum.Prompts != 0 || sum.OpenTools != 0 {
+		t.Errorf("%d calls, %d open, %d prompts", sum.Tools, sum.OpenTools, sum.Prompts)
+	}
+}
+
+// TestNewestAnswerGoesOn takes a better figure of the newest answer after a restart, and none of an older one.
+func TestNewestAnswerGoesOn(t *testing.T) {
+	var s Session
+	for i, u := range []struct {
+		id            string
+		context, want int64
+	}{{"a", 10, 10}, {"b", 20, 20}, {"b", 2000, 2000}, {"a", 30, 2000}, {"b", 2100, 2100}} {
+		s = *restore(t, &s)
+		s.Add(int64(i), Parse([]byte(fmt.Sprintf(
+			`{"type":"assistant","uuid":"u%d","message":{"id":%q,"model":"m","usage":{"input_tokens":%d},"content":[]}}`, i, u.id, u.context))))
+		if got := s.Summary().Context.Tokens; got != u.want {
+			t.Errorf("line %d: %d tokens in use, want %d", i, got, u.want)
+		}
+	}
+}

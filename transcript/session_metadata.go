@@ -1,0 +1,167 @@
+package transcript
+
+import "slices"
+
+// metadata takes records without a uuid: titles, labels, the queue. They are repeated all the time.
+func (s *Session) metadata(line int64, r *Record) {
+	if s.sum.SessionID == "" && r.Type != "file-history-snapshot" {
+		s.sum.SessionID = clone(r.SessionID)
+	}
+	s.lineage(r.Lineage)
+	switch {
+	case r.Type == "queue-operation":
+		s.queueOperation(line, r)
+	case r.TitleKind == SummaryTitle:
+		s.summaryTitle(line, r)
+	case r.TitleKind != NoTitle:
+		s.title(line, r, r.TitleKind, r.Title)
+	case r.Labels != nil:
+		s.labels(r.Labels)
+	case r.Type == "permission-mode" && r.PermissionMode != "":
+		s.sum.PermissionMode = clone(r.PermissionMode)
+	}
+}
+
+func (s *Session) labels(l *Labels) {
+	to := &s.sum.Labels
+	to.Tag, to.AgentName, to.PRURL = clone(either(l.Tag, to.Tag)), clone(either(l.AgentName, to.AgentName)), clone(either(l.PRURL, to.PRURL))
+	if l.PRNumber != 0 {
+		to.PRNumber = l.PRNumber
+	}
+}
+
+// title takes a title, and tells when it is the session's.
+func (s *Session) title(line int64, r *Record, kind TitleKind, title string) {
+	before, _ := s.titled()
+	s.titles[kind] = oneLine(title, maxPrompt)
+	if now, by := s.titled(); now != before {
+		e := s.event(TitleEvent, line, r)
+		e.Text, e.TitleKind = now, by
+	}
+}
+
+func (s *Session) titled() (string, TitleKind) {
+	for kind := CustomTitle; kind > NoTitle; kind-- {
+		if s.titles[kind] != "" {
+			return s.titles[kind], kind
+		}
+	}
+	return "", NoTitle
+}
+
+// summaryTitle takes the title of the session that a leaf is in, which may be another one.
+func (s *Session) summaryTitle(line int64, r *Record) {
+	id := hash(r.LeafUUID)
+	if s.branches.find(id) != nil {
+		s.title(line, r, SummaryTitle, r.Title)
+		return
+	}
+	if len(s.summaries) == maxSummaries {
+		s.summaries = slices.Delete(s.summaries, 0, 1)
+	}
+	s.summaries = append(s.summaries, looseSummary{id, oneLine(r.Title, maxPrompt)})
+}
+
+// looseSummaries looks whether the record is the leaf that a summary named.
+func (s *Session) looseSummaries(g *growth, r *Record) {
+	for i, l := range s.summaries {
+		if l.leaf == g.id {
+			s.summaries = slices.Delete(s.summaries, i, i+1)
+			s.title(g.line, r, SummaryTitle, l.title)
+			return
+		}
+	}
+}
+
+// queueOperation follows the prompts typed while the model was working.
+func (s *Session) queueOperation(line int64, r *Record) {
+	if r.Time.Before(s.queueTime) {
+		return // copied
+	}
+	s.queueTime = r.Time
+	switch r.Subtype {
+	case "enqueue":
+		if len(s.queue) == maxQueue {
+			s.queue = slices.Delete(s.queue, 0, 1)
+		}
+		s.queue = append(s.queue, queued{Cut(r.Text, maxQueueText), line, r.Time})
+	case "dequeue":
+		// A user record follows.
+		if len(s.queue) > 0 {
+			s.queue = slices.Delete(s.queue, 0, 1)
+		}
+	case "remove":
+		s.remove(r.Text)
+	case "popAll":
+		s.queue = s.queue[:0] // back in the input box
+	}
+}
+
+// remove takes a prompt out of the queue: it was given to the model in the middle of a turn. Since 2.1.97 a record
+// says so; before, often nothing else does.
+func (s *Session) remove(text string) {
+	if len(s.queue) == 0 {
+		return
+	}
+	i := 0
+	if text != "" {
+		cut := Cut(text, maxQueueText)
+		if i = slices.IndexFunc(s.queue, func(q queued) bool { return q.text == cut }); i < 0 {
+			return
+		}
+	}
+	q := s.queue[i]
+	s.queue = slices.Delete(s.queue, i, i+1)
+	if q.text == "" || marked(q.text) || !older(s.sum.Version, 2, 1, 97) {
+		return
+	}
+	if len(s.removed) == maxQueue {
+		s.flushRemoved()
+	}
+	s.removed = append(s.removed, q)
+}
+
+// takeRemoved forgets a prompt that has its own record now.
+func (s *Session) takeRemoved(id uint64) bool {
+	n := len(s.removed)
+	s.removed = slices.DeleteFunc(s.removed, func(q queued) bool { return hash(q.text) == id })
+	return len(s.removed) < n
+}
+
+// flushRemoved counts the prompts that have turned up nowhere else.
+func (s *Session) flushRemoved() {
+	removed := s.removed
+	s.removed = s.removed[:0]
+	for _, q := range removed {
+		s.sum.Prompts++
+		s.sum.LastPrompt = oneLine(q.text, maxPrompt)
+		s.hear(hash(q.text))
+		s.events = append(s.events, Event{
+			Kind: PromptEvent, Line: q.line, SessionID: s.sum.SessionID, Time: q.time, Text: q.text, Queued: true,
+		})
+	}
+}
+
+// older says whether a version is below another; an unknown one is not.
+func older(version string, than ...int64) bool {
+	var n [3]int64
+	if !versionNumbers(version, &n) {
+		return false
+	}
+	return slices.Compare(n[:], than) < 0
+}
+
+func versionNumbers(version string, n *[3]int64) bool {
+	part := 0
+	for i := 0; i < len(version); i++ {
+		switch c := version[i]; {
+		case c-'0' <= 9 && n[part] < 1<<40:
+			n[part] = n[part]*10 + int64(c-'0')
+		case c == '.' && part < 2:
+			part++
+		default:
+			return part == 2
+		}
+	}
+	return part == 2
+}

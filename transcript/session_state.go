@@ -1,0 +1,130 @@
+package transcript
+
+// sessionVersion rises when the layout changes, or what is derived: then all states are derived again.
+const sessionVersion = 1
+
+// SessionVersion is the version of a Session's encoded state: states of another one can't be read.
+const SessionVersion = sessionVersion
+
+// MarshalBinary encodes the state, so that another Session can go on where this one is. The error is always nil.
+func (s *Session) MarshalBinary() ([]byte, error) { return encode(sessionVersion, s.layout), nil }
+
+// UnmarshalBinary replaces the state, all but Budget. The error wraps ErrState; the session is empty then.
+func (s *Session) UnmarshalBinary(data []byte) error {
+	fresh := Session{Budget: s.Budget}
+	fresh.bounds()
+	if err := decode("session", data, sessionVersion, fresh.layout); err != nil {
+		*s = Session{Budget: s.Budget}
+		return err
+	}
+	*s = fresh
+	return nil
+}
+
+func (s *Session) layout(c *codec) {
+	s.sum.layout(c)
+	for i := range s.titles {
+		c.text(&s.titles[i])
+	}
+	list(c, &s.summaries, maxSummaries, func(l *looseSummary) { c.fixed(&l.leaf); c.text(&l.title) })
+	c.bools(&s.own.known, &s.own.agent)
+	s.branches.layout(c)
+	s.answers.layout(c, func(v *counted) { v.usage.layout(c); c.bools(&v.main) })
+	s.calls.layout(c, func(v *call) { c.bools(&v.started, &v.done, &v.agent) })
+	list(c, &s.models, maxModels, func(m *modelState) { c.text(&m.name); c.ints(&m.most, &m.boundary) })
+	c.text(&s.model)
+	c.fixed(&s.newest)
+	prompt := func(q *queued) { c.text(&q.text); c.int(&q.line); c.time(&q.time) }
+	list(c, &s.queue, maxQueue, prompt)
+	list(c, &s.removed, maxQueue, prompt)
+	list(c, &s.heard, maxQueue, c.fixed)
+	c.time(&s.queueTime)
+	t := &s.turn
+	c.ints(&t.Number, (*int64)(&t.Duration))
+	t.Usage.layout(c)
+	c.bools(&t.Interrupted, &t.open, &t.touched, &t.told)
+	c.time(&t.from, &t.to)
+	c.int(&t.line)
+	c.text(&t.uuid)
+}
+
+func (u *Usage) layout(c *codec) {
+	c.ints(&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite5m, &u.CacheWrite1h, &u.WebSearches, &u.WebFetches)
+}
+
+func (s *Summary) layout(c *codec) {
+	c.text(&s.SessionID, &s.AgentID, &s.FirstPrompt, &s.LastPrompt, &s.Branch, &s.Cwd, &s.FirstCwd, &s.Version,
+		&s.Entrypoint, &s.PermissionMode, &s.ForkedFrom, &s.ContinuedIn, &s.Leaf,
+		&s.Labels.Tag, &s.Labels.AgentName, &s.Labels.PRURL)
+	c.time(&s.Started, &s.Ended)
+	c.ints(&s.Prompts, &s.Answers, &s.Tools, &s.ToolErrors, &s.APIErrors, &s.Compactions, &s.Rewinds, &s.Turns,
+		&s.Labels.PRNumber, &s.Context.Tokens, &s.Context.Epoch)
+	s.Usage.layout(c)
+	c.bools(&s.Context.Known)
+	c.text(&s.Context.Model)
+	c.byte((*uint8)(&s.Context.Cause))
+	list(c, &s.Agents, maxAgents, func(a *Agent) {
+		c.text(&a.ID, &a.ToolID, &a.Type, &a.Description)
+		c.bools(&a.Background, &a.Done)
+	})
+	list(c, &s.ActiveFiles, maxFiles, func(f *string) { c.text(f) })
+}
+
+func (b *branches) layout(c *codec) {
+	before := node{}
+	list(c, &b.nodes, b.bound, func(n *node) { b.layoutNode(c, n, &before) })
+	list(c, &b.leaves, maxLeaves, func(l *leaf) { c.text(&l.session, &l.uuid); c.fixed(&l.id); c.int(&l.line) })
+	list(c, &b.waiting, maxWaiting, func(f *fork) {
+		layoutRewind(c, &f.at)
+		c.fixed(&f.leaf)
+		c.fixed(&f.prompt.id)
+		c.fixed(&f.prompt.parent)
+		c.int(&f.prompt.line)
+		c.small(&f.prompt.time)
+		c.small(&f.prompt.said)
+		c.byte(&f.prompt.flags)
+	})
+	list(c, &b.rewinds, maxKept, func(r *Rewind) { layoutRewind(c, r) })
+	c.int(&b.number)
+	c.small(&b.horizon)
+}
+
+// layoutNode writes what differs from the node before: most records are children of the one before, seconds later.
+func (b *branches) layoutNode(c *codec, n, before *node) {
+	const child, more = 1, 2
+	c.fixed(&n.id)
+	var kind uint64
+	if n.parent == before.id {
+		kind |= child
+	}
+	if n.cut|n.said != 0 {
+		kind |= more
+	}
+	kind |= uint64(n.flags) << 2
+	c.uint(&kind)
+	n.flags = uint8(kind >> 2)
+	if kind&child == 0 {
+		c.fixed(&n.parent)
+	} else {
+		n.parent = before.id
+	}
+	if kind&more != 0 {
+		c.small(&n.cut)
+		c.small(&n.said)
+	}
+	line, context, at := n.line-before.line, int64(n.context)-int64(before.context), int64(n.time)-int64(before.time)
+	c.ints(&line, &context, &at)
+	n.line, n.context, n.time = before.line+line, uint32(int64(before.context)+context), uint32(int64(before.time)+at)
+	*before = *n
+	if c.reading {
+		if b.at == nil {
+			b.at = map[uint64]int32{}
+		}
+		b.at[n.id] = int32(len(b.at))
+	}
+}
+
+func layoutRewind(c *codec, r *Rewind) {
+	c.ints(&r.Number, &r.FromLine, &r.ToLine, &r.Line)
+	c.text(&r.From, &r.To)
+}

@@ -1,0 +1,209 @@
+package transcript
+
+import (
+	"strings"
+)
+
+// user takes a user record: a prompt, a command, results of tools, an interruption.
+func (s *Session) user(line int64, r *Record, g *growth) {
+	if r.Message == nil {
+		return
+	}
+	for i := range r.Message.pieces {
+		p := &r.Message.pieces[i]
+		if p.kind == ToolResultBlock {
+			s.result(line, r, p)
+		}
+	}
+	switch {
+	case g.flags&isPrompt != 0:
+		s.prompt(line, r, g.text, r.PromptSource == "queued")
+	case r.interrupted():
+		s.interrupt(line, r)
+	case r.Origin == "task-notification" || r.PromptSource == "system":
+		s.notification(line, r)
+	case s.own.agent && !r.Meta && r.ParentUUID == "" && s.sum.FirstPrompt == "":
+		text := r.Message.Text()
+		s.sum.FirstPrompt = oneLine(text, maxPrompt)
+		s.title(line, r, PromptTitle, s.sum.FirstPrompt)
+		s.event(TaskEvent, line, r).Text = Cut(text, MaxText)
+		s.openTurn(line, r)
+	case !r.Meta:
+		s.command(line, r)
+	}
+}
+
+// prompt takes what a human typed. One that came from the queue is recorded up to three times.
+func (s *Session) prompt(line int64, r *Record, text string, fromQueue bool) {
+	id := hash(Cut(text, maxQueueText))
+	if s.takeRemoved(id) {
+		fromQueue = true
+	}
+	twice := false
+	for _, h := range s.heard {
+		twice = twice || h == id
+	}
+	if twice {
+		return
+	}
+	middle := fromQueue || r.SourceID != ""
+	if middle && s.turn.open {
+		s.flushRemoved()
+	} else {
+		s.nextTurn(line, r)
+	}
+	if fromQueue {
+		s.hear(id)
+	}
+	s.sum.Prompts++
+	e := s.event(PromptEvent, line, r)
+	e.Text, e.Queued = Cut(text, MaxText), middle
+	short := oneLine(text, maxPrompt)
+	if short == "" {
+		short = pictureOnly
+	}
+	s.sum.LastPrompt = short
+	if s.sum.FirstPrompt == "" {
+		s.sum.FirstPrompt = short
+		s.title(line, r, PromptTitle, short)
+	}
+}
+
+func (s *Session) hear(id uint64) {
+	if len(s.heard) == maxQueue {
+		s.heard = append(s.heard[:0], s.heard[1:]...)
+	}
+	s.heard = append(s.heard, id)
+}
+
+func (s *Session) command(line int64, r *Record) {
+	name, args, ok := r.Command()
+	if !ok {
+		return
+	}
+	s.event(CommandEvent, line, r).Text = Cut(strings.TrimSpace("/"+name+" "+args), MaxInput)
+}
+
+// assistant takes one piece, or more, of an answer.
+func (s *Session) assistant(line int64, r *Record) {
+	m := r.Message
+	if m == nil {
+		return
+	}
+	if r.APIError {
+		s.sum.APIErrors++
+		e := s.event(ErrorEvent, line, r)
+		if e.Text = Cut(m.Text(), MaxText); e.Text == "" {
+			e.Text = r.Error
+		}
+		s.endTurn(line, r)
+		return
+	}
+	u := r.usage()
+	if u != nil {
+		s.answered(line, r, *u)
+	}
+	if !s.turn.open && !m.Synthetic() {
+		s.openTurn(line, r)
+	}
+	said := false
+	for i := range m.pieces {
+		p := &m.pieces[i]
+		switch p.kind {
+		case TextBlock:
+			e := s.event(AnswerEvent, line, r)
+			e.Text, e.MessageID, e.Synthetic = cutRaw(p.text, MaxText), m.ID, m.Synthetic()
+			said = true
+		case ToolUseBlock:
+			s.start(line, r, p)
+		case ToolResultBlock:
+			s.result(line, r, p) // of a tool that the server ran
+		}
+	}
+	if said && m.StopReason == "end_turn" {
+		s.endTurn(line, r)
+	}
+}
+
+func (s *Session) system(line int64, r *Record) {
+	switch r.Subtype {
+	case "compact_boundary":
+		s.compacted(line, r)
+	case "microcompact_boundary":
+		if r.Compact.Post > 0 {
+			s.setContext(line, r, r.Compact.Post, CompactionCause)
+		}
+	case "turn_duration":
+		if r.Duration > 0 {
+			s.turn.Duration, s.turn.told = r.Duration, true
+		}
+		s.endTurn(line, r)
+	case "stop_hook_summary":
+		if s.turn.open {
+			s.endTurn(line, r)
+		}
+	case "local_command":
+		s.command(line, r)
+	}
+}
+
+func (s *Session) interrupt(line int64, r *Record) {
+	s.event(InterruptEvent, line, r)
+	s.turn.Interrupted = true
+	s.endTurn(line, r)
+}
+
+// nextTurn begins a turn with a prompt.
+func (s *Session) nextTurn(line int64, r *Record) {
+	s.closeTurn()
+	s.flushRemoved()
+	s.heard = s.heard[:0]
+	s.turn = turnState{Turn: Turn{Number: s.turn.Number + 1}, open: true, touched: true, from: r.Time}
+	s.turn.at(line, r)
+	s.sum.Turns++
+}
+
+// openTurn notes that the model works, without a prompt that would have begun a turn.
+func (s *Session) openTurn(line int64, r *Record) {
+	if !s.turn.touched {
+		s.turn.from = r.Time
+	}
+	s.turn.open, s.turn.touched = true, true
+	s.turn.at(line, r)
+}
+
+// at notes the newest record of a turn that goes on.
+func (t *turnState) at(line int64, r *Record) {
+	if !t.open {
+		return
+	}
+	t.line, t.uuid = line, r.UUID
+	if r.Time.After(t.to) {
+		t.to = r.Time
+	}
+}
+
+// closeTurn ends a turn that nothing has ended: the next one begins.
+func (s *Session) closeTurn() {
+	if s.turn.open {
+		s.endTurn(s.turn.line, &Record{UUID: s.turn.uuid, SessionID: s.sum.SessionID, Time: s.turn.to})
+	}
+}
+
+// endTurn tells that the model is done. It may turn out that it was not, and be told again.
+func (s *Session) endTurn(line int64, r *Record) {
+	s.heard = s.heard[:0]
+	s.flushRemoved()
+	if !s.turn.touched {
+		return
+	}
+	s.turn.open = false
+	for i := range s.calls.items {
+		s.calls.items[i].value.done = true
+	}
+	t := s.turn.Turn
+	if !s.turn.told && !s.turn.from.IsZero() && s.turn.to.After(s.turn.from) {
+		t.Duration = s.turn.to.Sub(s.turn.from)
+	}
+	s.event(TurnEvent, line, r).Turn = &t
+}

@@ -1,0 +1,332 @@
+package transcript_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	. "github.com/ccship/ccship/transcript"
+)
+
+// chain makes lines of a conversation without end: a prompt, an answer with a call, its result, an answer, for ever.
+type chain struct {
+	n      int
+	parent string
+}
+
+func (c *chain) line(typ, message string) []byte {
+	c.n++
+	uuid := fmt.Sprintf("%08d-0000-4000-8000-000000000000", c.n)
+	parent := "null"
+	if c.parent != "" {
+		parent = `"` + c.parent + `"`
+	}
+	c.parent = uuid
+	at := time.Date(2026, 8, 20, 9, 0, c.n, 0, time.UTC).Format(time.RFC3339Nano)
+	return []byte(fmt.Sprintf(`{"parentUuid":%s,"isSidechain":false,"type":%q,"message":%s,"uuid":%q,"timestamp":%q,%s}`,
+		parent, typ, message, uuid, at, fmt.Sprintf(env, session1, "2.1.235")))
+}
+
+// next is a prompt, a call, its result or an answer, in turns.
+func (c *chain) next() []byte {
+	usage := `"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":1000}`
+	switch c.n % 4 {
+	case 0:
+		return c.line("user", fmt.Sprintf(`{"role":"user","content":"prompt %d"}`, c.n))
+	case 1:
+		return c.line("assistant", fmt.Sprintf(`{"id":"msg_%d","model":"claude-sonnet-5",%s,"content":[{"type":"tool_use","id":"toolu_%d","name":"Read","input":{"file_path":"/f%d"}}]}`, c.n, usage, c.n, c.n))
+	case 2:
+		return c.line("user", fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":"ok"}]}`, c.n-1))
+	}
+	return c.line("assistant", fmt.Sprintf(`{"id":"msg_%d","model":"claude-sonnet-5",%s,"content":[{"type":"text","text":"answer"}]}`, c.n, usage))
+}
+
+// TestSessionIsBounded folds 100 000 records: counts are exact, the state stays small, and what is kept is enough.
+func TestSessionIsBounded(t *testing.T) {
+	const lines = 40_000
+	var c chain
+	var s Session
+	var log MessageLog
+	largest := 0
+	for i := range lines {
+		for _, e := range s.Add(int64(i), Parse(c.next())) {
+			if e.Kind == RewindEvent {
+				t.Fatalf("line %d: a rewind", i)
+			}
+			log.Add(e)
+		}
+		if i%5000 == 0 {
+			state, _ := s.MarshalBinary()
+			largest = max(largest, len(state))
+		}
+	}
+	if largest > 64<<10 {
+		t.Errorf("the state grew to %d bytes", largest)
+	}
+	sum := s.Summary()
+	got := []int64{sum.Prompts, sum.Answers, sum.Tools, sum.Turns, sum.Usage.Output}
+	if diff := cmp.Diff([]int64{lines / 4, lines / 2, lines / 4, lines / 4, lines}, got); diff != "" {
+		t.Errorf("prompts, answers, tools, turns, output (-want +got):\n%s", diff)
+	}
+	if log.Len() != LogSize {
+		t.Errorf("the log has %d messages", log.Len())
+	}
+	restored := restore(t, &s)
+	if diff := cmp.Diff(sum, restored.Summary()); diff != "" {
+		t.Errorf("summary after restore (-want +got):\n%s", diff)
+	}
+}
+
+// TestSessionKnowsOldCopies re-appends a history much longer than what the tree keeps, as a compaction does.
+func TestSessionKnowsOldCopies(t *testing.T) {
+	var c chain
+	var s Session
+	var lines [][]byte
+	for range 12_000 {
+		lines = append(lines, c.next())
+	}
+	for i, line := range lines {
+		s.Add(int64(i), Parse(line))
+	}
+	want := s.Summary()
+	s = *restore(t, &s)
+	for i, line := range lines {
+		if events := s.Add(int64(len(lines)+i), Parse(line)); len(events) > 0 {
+			t.Fatalf("the copy of line %d brought %+v", i, events[0])
+		}
+	}
+	if diff := cmp.Diff(want, s.Summary()); diff != "" {
+		t.Errorf("summary after copies (-want +got):\n%s", diff)
+	}
+	if events := s.Add(24_000, Parse(c.next())); len(events) == 0 {
+		t.Error("what came after the copies brought nothing")
+	}
+}
+
+// TestRewindFarBack goes back behind what the tree has thinned out: prompts and what they hang off are kept.
+func TestRewindFarBack(t *testing.T) {
+	var c chain
+	var s Session
+	var target string
+	for i := range 3000 {
+		s.Add(int64(i), Parse(c.next()))
+		if i == 399 {
+			target = c.parent
+		}
+	}
+	c.parent = target
+	for c.n%4 != 0 {
+		c.n++
+	}
+	var found *Rewind
+	for _, e := range s.Add(3000, Parse(c.next())) {
+		if e.Kind == RewindEvent {
+			found = e.Rewind
+		}
+	}
+	if found == nil || found.ToLine != 399 || found.FromLine != 2999 || found.To != target {
+		t.Errorf("the rewind is %+v", found)
+	}
+}
+
+// TestTreeDeepChain walks a chain of 100 000 records from its end, with a loop at its root.
+func TestTreeDeepChain(t *testing.T) {
+	var c chain
+	var tree Tree
+	c.parent = fmt.Sprintf("%08d-0000-4000-8000-000000000000", 3) // the third record is the first one's parent
+	var second string
+	for i := range 100_000 {
+		r := Parse(c.next())
+		if rewind, _ := tree.Add(int64(i), &r); rewind != nil {
+			t.Fatalf("line %d: %+v", i, *rewind)
+		}
+		if i == 3 {
+			second = c.parent
+		}
+	}
+	c.parent = second
+	r := Parse(c.next())
+	rewind, _ := tree.Add(100_000, &r)
+	if rewind == nil || rewind.ToLine != 3 || tree.Abandoned(99_999) != 1 || tree.Abandoned(3) != 0 {
+		t.Fatalf("the rewind is %+v, line 99999 is abandoned by %d", rewind, tree.Abandoned(99_999))
+	}
+	if got := tree.ActiveBranch(); len(got) != 5 || got[4] != 100_000 {
+		t.Errorf("the branch has %d lines", len(got))
+	}
+}
+
+// TestRewindWaitsForParent meets a prompt before the message that it hangs off.
+func TestRewindWaitsForParent(t *testing.T) {
+	line := func(uuid, parent, typ, content string) Record {
+		return Parse([]byte(fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"message":{"id":%q,"content":%q}}`, typ, uuid, parent, uuid, content)))
+	}
+	var s Session
+	s.Add(0, line("a", "", "user", "one"))
+	s.Add(1, line("b", "a", "assistant", "answer"))
+	for _, e := range s.Add(2, line("d", "c", "user", "two, edited")) {
+		if e.Kind == RewindEvent {
+			t.Fatal("decided without the parent")
+		}
+	}
+	s = *restore(t, &s)
+	var found *Rewind
+	for _, e := range s.Add(3, Parse([]byte(`{"type":"system","uuid":"c","parentUuid":"a"}`))) {
+		if e.Kind == RewindEvent {
+			found = e.Rewind
+		}
+	}
+	if found == nil || found.Line != 2 || found.ToLine != 0 || found.To != "c" {
+		t.Errorf("the parent brought %+v", found)
+	}
+}
+
+// TestStateIsChecked feeds a Session and a MessageLog states that are none.
+func TestStateIsChecked(t *testing.T) {
+	var c chain
+	var s Session
+	var log MessageLog
+	for i := range 40 {
+		for _, e := range s.Add(int64(i), Parse(c.next())) {
+			log.Add(e)
+		}
+	}
+	state, _ := s.MarshalBinary()
+	messages, _ := log.MarshalBinary()
+	for cut := range state {
+		var broken Session
+		if err := broken.UnmarshalBinary(state[:cut]); !errors.Is(err, ErrState) {
+			t.Fatalf("a state cut at %d: %v", cut, err)
+		}
+	}
+	for cut := range messages {
+		var broken MessageLog
+		if err := broken.UnmarshalBinary(messages[:cut]); !errors.Is(err, ErrState) || broken.Len() != 0 {
+			t.Fatalf("a log cut at %d: %v, %d messages", cut, err, broken.Len())
+		}
+	}
+	for _, bad := range [][]byte{nil, {99}, append(append([]byte{}, state...), 0)} {
+		fresh := Session{Budget: BudgetOptions{Window: 7}}
+		if err := fresh.UnmarshalBinary(bad); !errors.Is(err, ErrState) || fresh.Budget.Window != 7 {
+			t.Errorf("%.8q: %v, budget %+v", bad, err, fresh.Budget)
+		}
+	}
+}
+
+// TestMessageLog pages through the log, and goes back in it.
+func TestMessageLog(t *testing.T) {
+	var log MessageLog
+	for i := range 250 {
+		log.Add(Event{Kind: PromptEvent, Line: int64(i), Text: fmt.Sprint(i)})
+	}
+	texts := func(limit, offset int) (out []string) {
+		for _, m := range log.Messages(limit, offset) {
+			out = append(out, m.Content)
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		limit, offset int
+		want          []string
+	}{
+		{2, 0, []string{"248", "249"}}, {2, 3, []string{"245", "246"}}, {2, 199, []string{"50"}}, {2, 200, nil}, {2, 1 << 30, nil},
+	} {
+		if diff := cmp.Diff(tt.want, texts(tt.limit, tt.offset)); diff != "" {
+			t.Errorf("limit %d, offset %d (-want +got):\n%s", tt.limit, tt.offset, diff)
+		}
+	}
+	if log.Len() != LogSize || len(texts(0, 0)) != LogSize {
+		t.Errorf("%d messages", log.Len())
+	}
+	log.Add(Event{Kind: RewindEvent, Line: 250, Rewind: &Rewind{Number: 1, ToLine: 200}})
+	if got := texts(1, 0); log.Len() != 151 || got[0] != "200" {
+		t.Errorf("after the rewind: %d messages, the last is %q", log.Len(), got)
+	}
+	log.Add(Event{Kind: PromptEvent, Line: 250, Text: "again"})
+	log.Add(Event{Kind: RewindUndoneEvent, Line: 251, Rewind: &Rewind{Number: 1}})
+	if diff := cmp.Diff([]string{"249", "again"}, texts(2, 0)); diff != "" || log.Len() != LogSize {
+		t.Errorf("after the rewind was undone: %d messages (-want +got):\n%s", log.Len(), diff)
+	}
+	log.Clear()
+	if log.Len() != 0 {
+		t.Errorf("%d messages after Clear", log.Len())
+	}
+}
+
+// TestToolLimits cuts inputs at 300 and outputs at 500 characters, on whole characters, and says how many there were.
+func TestToolLimits(t *testing.T) {
+	korean := strings.Repeat("가", 600)
+	escaped := strings.Repeat(`\n\u00e9\ud83d\ude00`, 200) // 600 characters
+	outputs, told := 0, 0
+	var s Session
+	s.Add(0, Parse([]byte(`{"type":"assistant","uuid":"a","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"x","input":{"a":"`+korean+`","n":[1]}}]}}`)))
+	for content, want := range map[string]string{
+		`"` + korean + `"`:                            strings.Repeat("가", 500) + "... (600 chars total)",
+		`"` + escaped + `"`:                           strings.Repeat("\né😀", 166) + "\né... (600 chars total)",
+		`[{"type":"text","text":"` + korean + `"}]`:   strings.Repeat("가", 500) + "... (600 chars total)",
+		`"` + strings.Repeat("x", 500) + `"`:          strings.Repeat("x", 500),
+		`"` + strings.Repeat(`\"`, 500) + `"`:         strings.Repeat(`"`, 500),
+		`[{"type":"image"},{"type":"text","text":1}]`: "[image]\n",
+	} {
+		outputs++
+		r := Parse([]byte(`{"type":"user","uuid":"` + fmt.Sprint(outputs) + `","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":` + content + `}]}}`))
+		for _, e := range s.Add(1, r) {
+			if e.Kind != ToolCompleteEvent {
+				continue
+			}
+			if told++; e.Text != want {
+				t.Errorf("output of %.30s is %q", content, e.Text)
+			}
+		}
+	}
+	if told != outputs {
+		t.Errorf("%d of %d outputs were told", told, outputs)
+	}
+	input := ToolInput("x", []byte(`{"a":"`+korean+`","n":[1]}`), 0)
+	want := `{"a":"` + strings.Repeat("가", 300) + `... (600 chars total)","n":[1]}`
+	if string(input) != want || !json.Valid(input) {
+		t.Errorf("input is %s", input)
+	}
+}
+
+func TestToolSummary(t *testing.T) {
+	for _, tt := range []struct{ name, input, want, object string }{
+		{"Read", `{"file_path":"/a b.go","offset":3}`, "/a b.go", `{"file_path":"/a b.go"}`},
+		{"Edit", `{"replace_all":false,"file_path":"/a","old_string":"{\"file_path\":\"no\"}"}`, "/a", `{"file_path":"/a"}`},
+		{"NotebookEdit", `{"notebook_path":"/n.ipynb","new_source":"x"}`, "/n.ipynb", `{"notebook_path":"/n.ipynb"}`},
+		{"Bash", `{"command":"\n go test ./... \necho","description":"Test"}`, "Test: go test ./...", `{"description":"Test","command":"go test ./..."}`},
+		{"Grep", `{"pattern":"a\\.b","path":"src","-n":true}`, `a\.b in src`, `{"pattern":"a\\.b","path":"src"}`},
+		{"Glob", `{"pattern":"**/*.go"}`, "**/*.go", `{"pattern":"**/*.go"}`},
+		{"TodoWrite", `{"todos":[{"content":"x"}],"b":null}`, `[{"content":"x"}], null`, `{"todos":[{"content":"x"}],"b":null}`},
+		{"Read", `{}`, "", `{}`},
+		{"Read", `null`, "", `{}`},
+		{"Read", ``, "", `{}`},
+		{"Read", `{"file_path":7}`, "7", `{"file_path":7}`},
+	} {
+		if got := ToolSummary(tt.name, []byte(tt.input), 0); got != tt.want {
+			t.Errorf("%s %s: summary is %q, want %q", tt.name, tt.input, got, tt.want)
+		}
+		if got := string(ToolInput(tt.name, []byte(tt.input), 0)); got != tt.object {
+			t.Errorf("%s %s: input is %s, want %s", tt.name, tt.input, got, tt.object)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 5, ""}, {"abcde", 5, "abcde"}, {"abcdef", 5, "abcde... (6 chars total)"}, {"가나다라마", 5, "가나다라마"},
+		{"가나다라마바", 5, "가나다라마... (6 chars total)"}, {"abc", 0, "abc"}, {"abc", -1, "abc"},
+	} {
+		if got := Cut(tt.text, tt.limit); got != tt.want {
+			t.Errorf("Cut(%q, %d) is %q, want %q", tt.text, tt.limit, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package transcript
+
+import (
+	"slices"
+	"strings"
+)
+
+// start takes a tool call.
+func (s *Session) start(line int64, r *Record, p *piece) {
+	id, name := Unquote(p.id), Unquote(p.name)
+	c, known := s.calls.get(hash(id))
+	if known && c.started {
+		return
+	}
+	s.sum.Tools++
+	c.started = true
+	c.agent = name == "Task" || name == "Agent"
+	s.calls.set(hash(id), c)
+	path := ToolPath(name, p.input)
+	if path != "" {
+		s.active(path)
+	}
+	e := s.event(ToolStartEvent, line, r)
+	e.ToolID, e.ToolName, e.MessageID = id, name, r.Message.ID
+	e.Input, e.Path = string(ToolInput(name, p.input, MaxInput)), path
+	if c.agent {
+		s.agent(line, r, Agent{
+			ToolID: clone(id), Type: clone(text(field(p.input, "subagent_type"))), Description: clone(text(field(p.input, "description"))),
+		})
+	}
+}
+
+// active moves a file to the end of those that are worked on.
+func (s *Session) active(path string) {
+	path = clone(path)
+	files := slices.DeleteFunc(s.sum.ActiveFiles, func(f string) bool { return f == path })
+	if len(files) == maxFiles {
+		files = files[1:]
+	}
+	s.sum.ActiveFiles = append(files, path)
+}
+
+// result takes the answer to a tool call.
+func (s *Session) result(line int64, r *Record, p *piece) {
+	id := Unquote(p.id)
+	c, known := s.calls.get(hash(id))
+	if known && c.done && !c.started {
+		return // a second one
+	}
+	if p.failed {
+		s.sum.ToolErrors++
+	}
+	agent := c.agent || !known
+	c.done = true
+	s.calls.set(hash(id), c)
+	e := s.event(ToolCompleteEvent, line, r)
+	e.ToolID, e.Success, e.Text = id, !p.failed, p.output(MaxOutput)
+	if agent && len(r.ToolResult) > 0 && r.ToolResult[0] == '{' {
+		if agentID := text(field(r.ToolResult, "agentId")); agentID != "" {
+			status := text(field(r.ToolResult, "status"))
+			s.agent(line, r, Agent{
+				ID: clone(agentID), ToolID: clone(id), Type: clone(text(field(r.ToolResult, "agentType"))),
+				Background: truth(field(r.ToolResult, "isAsync")) || status == "async_launched",
+				Done:       status == "completed",
+			})
+		}
+	}
+}
+
+// notification takes the program's note that work in the background is over.
+func (s *Session) notification(line int64, r *Record) {
+	text := r.Message.Text()
+	id := tag(text, "tool-use-id")
+	if id == "" || tag(text, "status") == "running" {
+		return
+	}
+	for _, a := range s.sum.Agents {
+		if a.ToolID == id && !a.Done {
+			s.agent(line, r, Agent{ToolID: id, Done: true})
+		}
+	}
+}
+
+// agent takes what is known of an agent, and tells all of it.
+func (s *Session) agent(line int64, r *Record, news Agent) {
+	i := slices.IndexFunc(s.sum.Agents, func(a Agent) bool { return a.ToolID == news.ToolID })
+	if i < 0 {
+		if len(s.sum.Agents) == maxAgents {
+			s.sum.Agents = slices.Delete(s.sum.Agents, 0, 1)
+		}
+		s.sum.Agents = append(s.sum.Agents, news)
+		i = len(s.sum.Agents) - 1
+	}
+	a := &s.sum.Agents[i]
+	a.ID, a.Type, a.Description = either(news.ID, a.ID), either(a.Type, news.Type), either(a.Description, news.Description)
+	a.Background, a.Done = a.Background || news.Background, a.Done || news.Done
+	told := *a
+	s.event(AgentEvent, line, r).Agent = &told
+}
+
+// AgentMeta is what an agent's sidecar (agent-<id>.meta.json) says.
+type AgentMeta struct {
+	AgentType, Description, ToolUseID, Model, WorktreePath string
+	SpawnDepth                                             int64
+}
+
+// ParseAgentMeta reads a sidecar; what it does not say stays empty.
+func ParseAgentMeta(data []byte) AgentMeta {
+	object := []byte(strings.TrimSpace(string(data)))
+	return AgentMeta{
+		AgentType: text(field(object, "agentType")), Description: text(field(object, "description")),
+		ToolUseID: text(field(object, "toolUseId")), Model: text(field(object, "model")),
+		WorktreePath: text(field(object, "worktreePath")), SpawnDepth: whole(field(object, "spawnDepth")),
+	}
+}

@@ -1,0 +1,153 @@
+package transcript
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrState is wrapped by every error of UnmarshalBinary: the bytes are not a state of this version. Derive again from
+// the first line.
+var ErrState = errors.New("not a state of this version")
+
+// codec reads or writes a state: one description of its layout serves both ways.
+type codec struct {
+	b       []byte
+	reading bool
+	bad     bool
+}
+
+func (c *codec) fail() { c.bad, c.b = true, nil }
+
+func (c *codec) uint(v *uint64) {
+	if !c.reading {
+		c.b = binary.AppendUvarint(c.b, *v)
+		return
+	}
+	n, size := binary.Uvarint(c.b)
+	if size <= 0 {
+		c.fail()
+		return
+	}
+	*v, c.b = n, c.b[size:]
+}
+
+func (c *codec) int(v *int64) {
+	n := uint64(*v)<<1 ^ uint64(*v>>63)
+	c.uint(&n)
+	*v = int64(n>>1) ^ -int64(n&1)
+}
+
+func (c *codec) ints(v ...*int64) {
+	for _, n := range v {
+		c.int(n)
+	}
+}
+
+func (c *codec) small(v *uint32) {
+	n := uint64(*v)
+	c.uint(&n)
+	*v = uint32(n)
+}
+
+func (c *codec) byte(v *uint8) {
+	n := uint64(*v)
+	c.uint(&n)
+	*v = uint8(n)
+}
+
+func (c *codec) bools(v ...*bool) {
+	for _, b := range v {
+		var n uint64
+		if *b {
+			n = 1
+		}
+		c.uint(&n)
+		*b = n == 1
+	}
+}
+
+// fixed is a hash: eight bytes.
+func (c *codec) fixed(v *uint64) {
+	if !c.reading {
+		c.b = binary.LittleEndian.AppendUint64(c.b, *v)
+		return
+	}
+	if len(c.b) < 8 {
+		c.fail()
+		return
+	}
+	*v, c.b = binary.LittleEndian.Uint64(c.b), c.b[8:]
+}
+
+func (c *codec) text(v ...*string) {
+	for _, s := range v {
+		n := uint64(len(*s))
+		c.uint(&n)
+		switch {
+		case !c.reading:
+			c.b = append(c.b, *s...)
+		case n > uint64(len(c.b)):
+			c.fail()
+		default:
+			*s, c.b = string(c.b[:n]), c.b[n:]
+		}
+	}
+}
+
+func (c *codec) time(v ...*time.Time) {
+	for _, t := range v {
+		var n int64
+		if !t.IsZero() {
+			n = t.UnixMicro()
+		}
+		c.int(&n)
+		if c.reading {
+			*t = time.Time{}
+			if n != 0 {
+				*t = time.UnixMicro(n).UTC()
+			}
+		}
+	}
+}
+
+// list is the length of a list; at most bound, each element at least a byte.
+func list[T any](c *codec, v *[]T, bound int, each func(*T)) {
+	n := uint64(len(*v))
+	c.uint(&n)
+	if c.reading {
+		if n > uint64(bound) || n > uint64(len(c.b)) {
+			c.fail()
+			return
+		}
+		if *v = nil; n > 0 {
+			*v = make([]T, n)
+		}
+	}
+	for i := range *v {
+		each(&(*v)[i])
+	}
+}
+
+// decode reads all of data, or fails.
+func decode(what string, data []byte, version uint64, layout func(*codec)) error {
+	c := codec{b: data, reading: true}
+	v := version
+	c.uint(&v)
+	if c.bad || v != version {
+		return fmt.Errorf("read %s: %w", what, ErrState)
+	}
+	layout(&c)
+	if c.bad || len(c.b) > 0 {
+		return fmt.Errorf("read %s: %w", what, ErrState)
+	}
+	return nil
+}
+
+func encode(version uint64, layout func(*codec)) []byte {
+	c := codec{b: make([]byte, 0, 1024)}
+	c.uint(&version)
+	layout(&c)
+	return c.b
+}

@@ -1,0 +1,74 @@
+package transcript
+
+import (
+	"slices"
+	"time"
+)
+
+// Summary is a session at a glance.
+type Summary struct {
+	SessionID string // of the records; the file's name is the better one
+	AgentID   string // "" for a main transcript
+	Title     string
+	TitleKind TitleKind
+	// FirstPrompt and LastPrompt are one line each, up to 300 characters. FirstPrompt of an agent is its task.
+	FirstPrompt, LastPrompt string
+	Model                   string   // of the newest answer
+	Models                  []string // by first use, at most 16
+	Branch, Cwd             string   // newest
+	FirstCwd                string
+	Version, Entrypoint     string
+	PermissionMode          string
+	Started, Ended          time.Time // earliest and latest time of a record; zero when none has one
+
+	Prompts     int64 // by a human, those of abandoned branches too
+	Answers     int64 // by a model, each once
+	Messages    int64 // Prompts + Answers
+	Tools       int64 // calls, each once
+	ToolErrors  int64
+	APIErrors   int64
+	Compactions int64
+	Rewinds     int64 // that were not undone
+	Turns       int64
+	Usage       Usage // of Answers and inline sidechains, each answer once
+
+	Context     Context
+	Budget      Budget
+	ForkedFrom  string // session
+	ContinuedIn string
+	Labels      Labels
+	Agents      []Agent  // newest last, at most 64
+	ActiveFiles []string // that tools worked on, newest last, at most 20
+	Leaf        string   // uuid of the live end of the conversation
+	Working     bool     // a turn is open
+	OpenTools   int      // calls of this turn without a result
+}
+
+// Summary is what the records added so far mean together. It is the caller's.
+func (s *Session) Summary() Summary {
+	sum := s.sum
+	sum.Title, sum.TitleKind = s.titled()
+	sum.Model = s.model
+	sum.Models = make([]string, 0, len(s.models))
+	for _, m := range s.models {
+		sum.Models = append(sum.Models, m.name)
+	}
+	sum.Prompts += int64(len(s.removed))
+	sum.Messages = sum.Prompts + sum.Answers
+	sum.Agents, sum.ActiveFiles = slices.Clone(sum.Agents), slices.Clone(sum.ActiveFiles)
+	sum.Working = s.turn.open
+	for _, c := range s.calls.items {
+		if c.value.started && !c.value.done {
+			sum.OpenTools++
+		}
+	}
+	for _, m := range s.models {
+		if m.name == s.model {
+			sum.Budget = BudgetFor(m.name, m.most, m.boundary, s.Budget)
+		}
+	}
+	if s.model == "" {
+		sum.Budget = BudgetFor("", 0, 0, s.Budget)
+	}
+	return sum
+}

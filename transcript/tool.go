@@ -1,0 +1,130 @@
+package transcript
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// toolMembers are the members of a tool's input that its summary keeps; nil for tools that are summed up by all.
+func toolMembers(name string) []string {
+	switch name {
+	case "Read", "Edit", "MultiEdit", "Write":
+		return []string{"file_path"}
+	case "NotebookEdit", "NotebookRead":
+		return []string{"notebook_path"}
+	case "Bash":
+		return []string{"description", "command"}
+	case "Glob", "Grep":
+		return []string{"pattern", "path"}
+	}
+	return nil
+}
+
+// The summary of a tool that is not known keeps this many members, and this many bytes of them.
+const (
+	maxMembers = 24
+	maxSummary = 8 << 10
+)
+
+// kept goes over the members of an input that its summary keeps.
+func kept(name string, input []byte, visit func(key, value []byte)) {
+	if len(input) == 0 || input[0] != '{' {
+		return
+	}
+	if wanted := toolMembers(name); wanted != nil {
+		for _, key := range wanted {
+			if value := field(input, key); value != nil {
+				visit([]byte(key), value)
+			}
+		}
+		return
+	}
+	size := 0
+	w := within(input)
+	for n := 0; n < maxMembers && size < maxSummary; n++ {
+		key, value, ok := w.member()
+		if !ok {
+			return
+		}
+		visit(key, value)
+		size += len(key) + min(len(value), MaxInput)
+	}
+}
+
+// ToolSummary is a tool call's input in one line: the path of Read, Edit, Write, NotebookEdit; description and first
+// line of Bash; pattern and path of Glob and Grep; else its values. Each is cut at limit characters (0: MaxInput).
+func ToolSummary(name string, input []byte, limit int) string {
+	var parts []string
+	kept(name, input, func(key, value []byte) {
+		if s := oneLine(shown(name, key, value, limit), limitOr(limit)+32); s != "" {
+			parts = append(parts, s)
+		}
+	})
+	separator := ", "
+	switch name {
+	case "Bash":
+		separator = ": "
+	case "Glob", "Grep":
+		separator = " in "
+	}
+	return strings.Join(parts, separator)
+}
+
+// ToolInput is what ToolSummary keeps as a JSON object with the members' own names.
+func ToolInput(name string, input []byte, limit int) []byte {
+	out := []byte{'{'}
+	kept(name, input, func(key, value []byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, '"')
+		out = append(out, key...)
+		out = append(out, '"', ':')
+		if len(value) <= limitOr(limit) && !(name == "Bash" && string(key) == "command") {
+			out = append(out, value...)
+			return
+		}
+		out = appendQuoted(out, shown(name, key, value, limit))
+	})
+	return append(out, '}')
+}
+
+// shown is the text of one value.
+func shown(name string, key, value []byte, limit int) string {
+	limit = limitOr(limit)
+	c := contents(value)
+	if c == nil {
+		return Cut(string(value), limit)
+	}
+	if name == "Bash" && string(key) == "command" {
+		line, _, _ := strings.Cut(strings.TrimLeft(cutRaw(c, maxSummary), "\r\n\t "), "\n")
+		return Cut(strings.TrimRight(line, "\r\t "), limit)
+	}
+	return cutRaw(c, limit)
+}
+
+func limitOr(limit int) int {
+	if limit <= 0 {
+		return MaxInput
+	}
+	return limit
+}
+
+func appendQuoted(dst []byte, s string) []byte {
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		return append(dst, `""`...)
+	}
+	return append(dst, quoted...)
+}
+
+// ToolPath is the file a tool call works on, as it names it; "" when it is none.
+func ToolPath(name string, input []byte) string {
+	switch name {
+	case "Read", "Edit", "MultiEdit", "Write":
+		return text(field(input, "file_path"))
+	case "NotebookEdit", "NotebookRead":
+		return text(field(input, "notebook_path"))
+	}
+	return ""
+}

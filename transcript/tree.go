@@ -1,0 +1,114 @@
+package transcript
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Tree is the message tree of one transcript, for readers that want to know which lines are part of the conversation
+// as it stands. The zero value is empty. It keeps about 120 bytes for each record.
+type Tree struct {
+	branches branches
+	own      ownership
+}
+
+// Add takes the record on a line, in file order. rewind is set when it shows that the user went back, undone when it
+// shows that an earlier Rewind was none.
+func (t *Tree) Add(line int64, r *Record) (rewind, undone *Rewind) {
+	if !t.own.chain(r) {
+		return nil, nil
+	}
+	g := grow(line, r)
+	if t.branches.known(&g) {
+		return nil, nil
+	}
+	return t.branches.add(g)
+}
+
+// Abandoned is the number of the Rewind that took the line's record out of the conversation, 0 when it is part of it,
+// or not of the tree at all.
+func (t *Tree) Abandoned(line int64) int64 {
+	i, _ := slices.BinarySearchFunc(t.branches.nodes, line, func(n node, line int64) int { return cmp.Compare(n.line, line) })
+	for ; i < len(t.branches.nodes) && t.branches.nodes[i].line == line; i++ {
+		if cut := t.branches.nodes[i].cut; cut != 0 {
+			return int64(cut)
+		}
+	}
+	return 0
+}
+
+// ActiveBranch is the lines of the tree's records that are part of the conversation, ascending: those of parallel
+// tool calls too, which a walk over parents alone would leave out.
+func (t *Tree) ActiveBranch() []int64 {
+	var lines []int64
+	for _, n := range t.branches.nodes {
+		if n.cut == 0 && (len(lines) == 0 || lines[len(lines)-1] != n.line) {
+			lines = append(lines, n.line)
+		}
+	}
+	return lines
+}
+
+// Rewinds are those that were not undone, oldest first.
+func (t *Tree) Rewinds() []Rewind { return slices.Clone(t.branches.rewinds) }
+
+// ownership tells a transcript's own records from sidechains that older versions wrote between them. In an agent's
+// transcript the sidechain is the transcript.
+type ownership struct {
+	known, agent bool
+}
+
+// own says whether a user, assistant, system or attachment record is part of this transcript's conversation.
+func (o *ownership) own(r *Record) bool {
+	if !o.known && r.UUID != "" {
+		o.known, o.agent = true, r.Sidechain && r.AgentID != ""
+	}
+	return r.Sidechain == o.agent
+}
+
+// chain says whether the record is part of the transcript's message tree.
+func (o *ownership) chain(r *Record) bool {
+	if r.UUID == "" || !o.own(r) {
+		return false
+	}
+	switch r.Type {
+	case "user", "assistant", "system", "attachment", "progress":
+		return true
+	}
+	return false
+}
+
+// grow says what the tree needs to know of a record.
+func grow(line int64, r *Record) growth {
+	g := growth{uuid: r.UUID, parentUUID: r.ParentUUID, session: r.SessionID, talk: r.Message != nil}
+	g.node = node{id: hash(r.UUID), parent: hash(r.ParentUUID), line: line}
+	if s := r.Time.Unix(); s > 0 && s < 1<<32 {
+		g.time = uint32(s)
+	}
+	switch {
+	case r.Compact != nil && !r.Compact.Micro:
+		g.flags = isBoundary
+		g.context = uint32(min(r.Compact.Post, 1<<31))
+	case r.Type == "assistant" && r.Message != nil && !r.Message.Synthetic() && !r.APIError && r.Message.speaks():
+		g.flags = isAnswer
+	case r.Type == "user" || r.Type == "attachment":
+		if text, ok := r.prompt(); ok {
+			g.flags, g.said, g.text = isPrompt, uint32(hash(text)), text
+			if r.Type == "attachment" || r.PromptSource == "queued" {
+				g.flags |= isQueued
+			}
+		}
+	}
+	return g
+}
+
+// speaks says whether the message has text.
+func (m *Message) speaks() bool {
+	for i := range m.pieces {
+		p := &m.pieces[i]
+		if p.kind == TextBlock && len(p.text) > 0 {
+			return true
+		}
+	}
+	return false
+}
