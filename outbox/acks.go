@@ -71,6 +71,7 @@ func (d *Drainer) flush(ctx context.Context, settlements []Settlement, learned *
 			f.err = fmt.Errorf("record acknowledgements: %w", err)
 			return f
 		}
+		d.tellForgotten(settlements)
 	}
 	f.settled = true
 	if learned != nil {
@@ -85,4 +86,15 @@ func (d *Drainer) flush(ctx context.Context, settlements []Settlement, learned *
 	}
 	f.told = true
 	return f
+}
+
+func (d *Drainer) tellForgotten(settlements []Settlement) {
+	if d.OnForgotten == nil {
+		return
+	}
+	for i := range settlements {
+		if settlements[i].Forgotten {
+			d.OnForgotten(settlements[i].Stream)
+		}
+	}
 }

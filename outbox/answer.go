@@ -48,6 +48,7 @@ type reply struct {
 	message    string // what the server said about it; shown, not logged
 	hint       string
 	answer     string  // first bytes of the answer, for dead letters
+	forgotten  bool    // with taken: the stream was forgotten, nothing of it is stored
 	damage     *damage // with broken
 }
 
@@ -116,6 +117,7 @@ func (r *reply) success(text []byte, n int) {
 	var a struct {
 		Success *bool    `json:"success"`
 		Stored  *float64 `json:"entries_stored"`
+		Forgot  bool     `json:"forgotten"`
 	}
 	r.verdict, r.kind = again, KindProtocol
 	switch err := json.Unmarshal(text, &a); {
@@ -125,6 +127,8 @@ func (r *reply) success(text []byte, n int) {
 	case !*a.Success:
 		r.summary += " with success:false"
 		r.message = messageOf(text)
+	case r.announced.extension && a.Forgot:
+		r.verdict, r.kind, r.forgotten = taken, "", true
 	case r.announced.extension && a.Stored != nil && *a.Stored < float64(n):
 		r.summary += fmt.Sprintf(" but stored %v of %d entries", *a.Stored, n)
 	default:
@@ -162,6 +166,9 @@ func messageOf(text []byte) string {
 	}
 	return words
 }
+
+// Announced says whether a server's answer announces the extension that this package speaks.
+func Announced(h http.Header) bool { return announcementOf(h).extension }
 
 func announcementOf(h http.Header) announcement {
 	if !hasToken(h.Values("Ccship-Protocol"), strconv.Itoa(protocolVersion)) {

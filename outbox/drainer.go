@@ -25,8 +25,17 @@ type Destination struct {
 // fingerprint changes with whatever may make the server answer otherwise: its address, the key, the protocol.
 func (d *Destination) fingerprint() uint64 {
 	key, err := d.APIKey()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%v\n%v", d.URL, key, err, d.Plain))
+	return fingerprint(d.URL, key, err, d.Plain)
+}
+
+func fingerprint(url *url.URL, key string, err error, plain bool) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%v\n%v", url, key, err, plain))
 	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// Knows says whether the server at url took entries with this very key when it took some last.
+func (l Learned) Knows(url *url.URL, key string, plain bool) bool {
+	return l.Took && l.Config == fingerprint(url, key, nil, plain)
 }
 
 // Origin is what every request says of this end.
@@ -42,6 +51,9 @@ type Drainer struct {
 	// OnAnnounced is called, from a goroutine of Run, when the server begins to speak the extension after it took
 	// entries without it. All it took that way is settled by then. It may be called again when late answers come in.
 	OnAnnounced func()
+	// OnForgotten is called, from a goroutine of Run, when the server says that it keeps nothing of a stream any more,
+	// for someone forgot it there. What was sent is settled by then.
+	OnForgotten func(stream uint64)
 
 	dest   Destination
 	origin Origin
@@ -51,6 +63,7 @@ type Drainer struct {
 	wake    chan struct{}
 	retry   chan struct{}
 	changed atomic.Bool // with retry: the configuration changed
+	held    atomic.Bool // nothing is to be sent
 
 	mu     sync.Mutex
 	health Health // guarded by mu
@@ -80,6 +93,13 @@ func (d *Drainer) Retry(configChanged bool) {
 		d.changed.Store(true)
 	}
 	ring(d.retry)
+}
+
+// Hold keeps everything here, or with false lets it go again. What is in flight is finished. It never blocks.
+func (d *Drainer) Hold(held bool) {
+	if d.held.Swap(held) != held {
+		ring(d.wake)
+	}
 }
 
 func ring(bell chan struct{}) {

@@ -167,6 +167,7 @@ func (l *loop) judge(now time.Time, r result) bool {
 func (l *loop) took(now time.Time, r result) {
 	w, k := r.work, &l.known
 	entries, _ := w.acknowledge(r.request.bare || !r.reply.announced.extension)
+	w.settlement.Forgotten = w.settlement.Forgotten || r.reply.forgotten
 	if w.bare && !k.Plain {
 		k.Plain, w.bare = true, false
 		l.acks.learn = true

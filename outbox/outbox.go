@@ -90,7 +90,9 @@ type Settlement struct {
 	Raw      int64    // their bytes
 	Withheld int64    // entries among them that were not sent, for the server does not speak the extension
 	Plain    bool     // the server that took them did not announce the extension
-	Dead     []DeadLetter
+	// Forgotten says that the server keeps nothing of the stream any more; what was sent counts as acknowledged.
+	Forgotten bool
+	Dead      []DeadLetter
 }
 
 // DeadLetter is one entry that the server refuses for what it is.

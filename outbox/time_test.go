@@ -293,3 +293,59 @@ func TestProbeBackOff(t *testing.T) {
 		}
 	})
 }
+
+// TestHold: nothing leaves while it is held, neither rows nor questions, whatever rings; then everything does.
+func TestHold(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+			rows := rowsOf(0, 300, 100)
+			if known {
+				took(r)
+			} else {
+				rows = []Batch{batchOf(Opaque, 0, entry(0, "odd"))} // waits for the server to be asked what it speaks
+			}
+			r.drainer.Hold(true)
+			r.queue.add(conversation(1), rows...)
+			r.start()
+			for range 10 {
+				pass(time.Hour)
+				r.drainer.Wake()
+				r.drainer.Retry(true)
+				r.drainer.Hold(true)
+			}
+			synctest.Wait()
+			if n, probes := r.count(), r.probed(); n+probes != 0 {
+				t.Errorf("%d requests, %d questions while held", n, probes)
+			}
+			r.drainer.Hold(false)
+			synctest.Wait()
+			if !known {
+				if r.probed() == 0 {
+					t.Error("nothing is asked after the hold")
+				}
+				return
+			}
+			pass(time.Second)
+			r.holds("session-1", numbers(0, 300)...)
+			if n := r.queue.waiting(); n != 0 {
+				t.Errorf("%d rows wait after the hold", n)
+			}
+		})
+	}
+}
+
+// TestHoldFinishes: what is in flight when the hold begins is acknowledged, and nothing follows it.
+func TestHoldFinishes(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+		took(r)
+		r.set(func(*seen) *canned { pass(time.Second); return nil })
+		r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
+		r.start()
+		synctest.Wait()
+		r.drainer.Hold(true)
+		pass(time.Minute)
+		if n := r.queue.waiting(); n != 2 || r.count() != 1 {
+			t.Errorf("%d rows wait, %d requests; want the first alone to be done", n, r.count())
+		}
+	})
+}

@@ -31,7 +31,7 @@ const (
 
 // checker walks one file.
 type checker struct {
-	f        *os.File
+	f        io.ReaderAt
 	pageSize int64
 	pages    uint64   // below this number a page may be used
 	seen     []uint64 // bit set
@@ -48,28 +48,34 @@ func checkFile(path string) error {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
+	_, err = checkPages(f, f.Stat)
+	return err
+}
+
+// checkPages is checkFile for an open file; stat is asked for its size. It answers the transaction that it looked at.
+func checkPages(f io.ReaderAt, stat func() (os.FileInfo, error)) (txid uint64, err error) {
 	m, err := newestMeta(f)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	info, err := stat() // behind the root, for a file in use grows before its root says so
+	if err != nil {
+		return 0, err
 	}
 	c := &checker{f: f, pageSize: int64(m.pageSize), pages: m.pages}
 	if info.Size() < 2*c.pageSize || uint64(info.Size()/c.pageSize) < m.pages {
-		return fmt.Errorf("%w: %d pages of %d bytes do not fit its %d bytes", ErrCorrupt, m.pages, m.pageSize, info.Size())
+		return m.txid, fmt.Errorf("%w: %d pages of %d bytes do not fit its %d bytes", ErrCorrupt, m.pages, m.pageSize, info.Size())
 	}
 	if m.freelist != noFreelist {
-		return fmt.Errorf("%w: it was not written by ccship", ErrCorrupt)
+		return m.txid, fmt.Errorf("%w: it was not written by ccship", ErrCorrupt)
 	}
 	c.seen = make([]uint64, m.pages/64+1)
 	c.seen[0] = 3 // the metas
-	return c.walk(m.root, nil, nil, 0)
+	return m.txid, c.walk(m.root, nil, nil, 0)
 }
 
 // newestMeta answers the root that bbolt will use: the valid one with the highest transaction.
-func newestMeta(f *os.File) (newest metaPage, err error) {
+func newestMeta(f io.ReaderAt) (newest metaPage, err error) {
 	found := false
 	// The second one lies a page further; its size is in either.
 	for _, at := range append([]int64{0}, pageSizes()...) {

@@ -56,6 +56,9 @@ func (t *txn) step(s *Step) error {
 	if old.tracked.Cursor != s.Prev {
 		return tail.ErrStale
 	}
+	if err := t.putPast(s, &old); err != nil {
+		return err
+	}
 	if err := t.moveMarks(s); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (db *DB) liveSize() (size, live int64, err error) {
 // compactionDue says whether the file is large and mostly empty, and the disk has place for a second one.
 func (db *DB) compactionDue() bool {
 	size, live, err := db.liveSize()
-	if err != nil || size <= db.opt.CompactAbove {
+	if err != nil || size <= db.limits().CompactAbove {
 		return false
 	}
 	if live >= size/4 && (live >= size/2 || db.Usage().Batches > 0) {

@@ -100,24 +100,29 @@ func (db *DB) readFile(ctx context.Context, id tail.FileID) (r fileRow, found bo
 func (db *DB) Marks(ctx context.Context, id tail.FileID) ([]tail.Mark, error) {
 	var marks []tail.Mark
 	err := db.view(ctx, func(tx *bbolt.Tx) error {
-		prefix := fileKey(id)
-		c := tx.Bucket([]byte(bucketPrefixes)).Cursor()
-		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
-			if len(k) != 16 || len(v) != 16 {
-				return fmt.Errorf("%w: mark of %d and %d bytes", ErrCorrupt, len(k), len(v))
-			}
-			marks = append(marks, tail.Mark{
-				Offset: int64(binary.BigEndian.Uint64(k[8:])),
-				Line:   int64(binary.BigEndian.Uint64(v)),
-				Hash:   binary.BigEndian.Uint64(v[8:]),
-			})
-		}
-		return nil
+		return eachMark(tx.Bucket([]byte(bucketPrefixes)), id, 0, func(m tail.Mark) { marks = append(marks, m) })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read marks: %w", err)
 	}
 	return marks, nil
+}
+
+// eachMark calls fn for the marks of a file from an offset on.
+func eachMark(prefixes *bbolt.Bucket, id tail.FileID, from int64, fn func(tail.Mark)) error {
+	prefix := fileKey(id)
+	c := prefixes.Cursor()
+	for k, v := c.Seek(markKey(id, from)); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		if len(k) != 16 || len(v) != 16 {
+			return fmt.Errorf("%w: mark of %d and %d bytes", ErrCorrupt, len(k), len(v))
+		}
+		fn(tail.Mark{
+			Offset: int64(binary.BigEndian.Uint64(k[8:])),
+			Line:   int64(binary.BigEndian.Uint64(v)),
+			Hash:   binary.BigEndian.Uint64(v[8:]),
+		})
+	}
+	return nil
 }
 
 // Update implements tail.Cursors: all but the cursor and what hangs on it is taken. A file that is not known yet is
@@ -185,6 +190,9 @@ func (t *txn) forget(id tail.FileID) error {
 		return err
 	}
 	if err := t.cutMarks(id, -1); err != nil {
+		return err
+	}
+	if err := t.trimPasts(id, 0); err != nil {
 		return err
 	}
 	if err := t.files.Delete(fileKey(id)); err != nil {

@@ -48,7 +48,9 @@ type Options struct {
 	ReadAhead int64
 	// CompactAbove is the file size in bytes above which a mostly empty file is compacted; default 64 MiB.
 	CompactAbove int64
-	Log          *slog.Logger // nil: discard
+	// NoWait answers ErrLocked at once when another process has the file open.
+	NoWait bool
+	Log    *slog.Logger // nil: discard
 	// Fault is asked before every named step of a write; an error makes that step fail. For tests; nil: none fails.
 	Fault func(step string) error
 	// FreeDisk answers the free and total bytes of the disk that dir is on. nil: the OS is asked.

@@ -26,7 +26,7 @@ func TestEveryStepFailsWhole(t *testing.T) {
 		steps []string
 		do    func(db *DB) error
 	}{
-		{"commit", []string{"check", "cut marks", "put marks", "put file", "put batch", "put destination", "commit"}, func(db *DB) error {
+		{"commit", []string{"check", "put past", "cut marks", "put marks", "put file", "put batch", "put destination", "commit"}, func(db *DB) error {
 			_, err := db.Commit(ctx, []Step{rewind, advance(3, 0, 2, 10), elsewhere})
 			return err
 		}},
@@ -38,6 +38,10 @@ func TestEveryStepFailsWhole(t *testing.T) {
 		}},
 		{"retry dead", []string{"put batch", "delete dead", "commit"}, func(db *DB) error {
 			_, err := db.RetryDead(ctx, []DeadKey{{Seq: seqs[3], Line: 0}})
+			return err
+		}},
+		{"drop", []string{"delete row", "delete dead", "commit"}, func(db *DB) error {
+			_, err := db.Drop(ctx, []tail.FileID{1, 2})
 			return err
 		}},
 		{"update", []string{"put file", "commit"}, func(db *DB) error {

@@ -30,7 +30,7 @@ const (
 )
 
 // Open opens the state at opt.Path, and makes it when there is none. It waits at most three seconds for another
-// process that has it open (ErrLocked). A damaged file is set aside as <path>.corrupt-<time>, and the state begins
+// process that has it open (ErrLocked), unless told not to. A damaged file is set aside as <path>.corrupt-<time>, and the state begins
 // anew, in a new epoch; Notices says so. A file of a newer ccship is not touched (ErrNewer). Nothing runs until Run.
 func Open(ctx context.Context, opt Options) (*DB, error) {
 	opt = opt.withDefaults()
@@ -40,13 +40,18 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(opt.Path), 0o700); err != nil {
 		return nil, fmt.Errorf("open state: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	wait := lockWait
+	if opt.NoWait {
+		wait = 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	lock, err := lockFile(ctx, opt.Path+suffixLock)
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", opt.Path, err)
 	}
 	db := &DB{opt: opt, log: opt.Log, lock: lock, index: newIndex(), bell: make(chan struct{}, 1), broken: make(chan struct{})}
+	db.room.limits = Limits{opt.Cap, opt.HeadRoom, opt.CompactAbove}
 	if err := db.openOrBeginAnew(); err != nil {
 		if db.bolt != nil {
 			_ = db.bolt.Close()

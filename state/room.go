@@ -14,7 +14,8 @@ const (
 // room remembers the last answers, so that one that was no turns to yes only when there is something to spare.
 type room struct {
 	mu      sync.Mutex // a leaf, but for index.mu
-	asked   time.Time  // when the disk was
+	limits  Limits
+	asked   time.Time // when the disk was
 	free    uint64
 	head    uint64 // bytes that must stay free
 	unknown bool   // the disk did not answer: it does not stand in the way
@@ -23,6 +24,26 @@ type room struct {
 	full  [2]bool // by class: the cap is reached, and not yet well below it
 	ahead bool    // enough read ahead, for an import
 	shut  [2]bool // by class: the last answer was no
+}
+
+// Limits are the Options that may change while the state is open; see there.
+type Limits struct{ Cap, HeadRoom, CompactAbove int64 }
+
+// SetLimits takes the place of what Open was told; 0 is the default.
+func (db *DB) SetLimits(l Limits) {
+	o := Options{Cap: l.Cap, CompactAbove: l.CompactAbove}.withDefaults()
+	l.Cap, l.CompactAbove = o.Cap, o.CompactAbove
+	db.room.mu.Lock()
+	db.room.limits, db.room.asked = l, time.Time{} // so that the disk is asked anew
+	db.room.mu.Unlock()
+	db.roomCheck()
+	db.ring()
+}
+
+func (db *DB) limits() Limits {
+	db.room.mu.Lock()
+	defer db.room.mu.Unlock()
+	return db.room.limits
 }
 
 // classes of files; import gets less room.
@@ -102,7 +123,7 @@ func (r *room) open(class int) bool {
 // look brings the latches up to date. The caller holds room.mu.
 func (db *DB) look(stored, queued int64, settled time.Time) {
 	r, now := &db.room, time.Now()
-	limits := [2]int64{classImport: db.opt.Cap - db.opt.Cap/10, classLive: db.opt.Cap}
+	limits := [2]int64{classImport: r.limits.Cap - r.limits.Cap/10, classLive: r.limits.Cap}
 	for class, limit := range limits {
 		r.full[class] = latch(r.full[class], stored >= limit, stored >= limit-limit/20)
 	}
@@ -127,7 +148,7 @@ func (db *DB) askDisk() {
 			db.log.Warn("free disk space is not known", "path", db.opt.Path, "error", err)
 		}
 	}
-	r.free, r.head = free+uint64(db.spare()), headRoom(db.opt.HeadRoom, total)
+	r.free, r.head = free+uint64(db.spare()), headRoom(r.limits.HeadRoom, total)
 }
 
 // slack is how many bytes of empty pages do not count as room: every commit needs some.

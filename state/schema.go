@@ -14,6 +14,8 @@ import (
 //
 //	meta      "schema" → u32                                    version of this drawing
 //	          "epoch"  → sealed 32 hex digits                   random name of the file
+//	          "kept/…" → sealed bytes                           what the owner keeps: Remember
+//	          "past/" u64 file | u32 generation → sealed Past   generations that a rewind ended, with the marks it cut
 //	dests     u32 destination → sealed JSON {url, learned}      ids from the bucket's sequence, never reused
 //	files     u64 file → sealed {Tracked, Facts}                fileRow
 //	prefixes  u64 file | u64 offset → u64 line, u64 hash        tail.Mark; never beyond the file's cursor

@@ -32,7 +32,7 @@ type Waiting struct {
 
 // Usage is cheap enough for every status.
 func (db *DB) Usage() Usage {
-	u := Usage{Cap: db.opt.Cap, ByDest: map[string]Waiting{}, Full: db.roomFull()}
+	u := Usage{Cap: db.limits().Cap, ByDest: map[string]Waiting{}, Full: db.roomFull()}
 	x := &db.index
 	x.mu.Lock()
 	defer x.mu.Unlock()

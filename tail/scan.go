@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -22,8 +23,8 @@ type scanner struct {
 	entries    []entry
 	begin      []*folder // folders of sessions that are active again; guarded by Tailer.mu
 	watcher    *fsnotify.Watcher
-	watches    int
-	noWatches  bool // the system gave no more watches in this pass
+	watches    atomic.Int64 // folders watched; written by the main loop only
+	noWatches  bool         // the system gave no more watches in this pass
 	group      *sync.WaitGroup
 }
 
@@ -131,6 +132,7 @@ func (p *pass) list(ctx context.Context, d *folder, deep bool) {
 	if ctx.Err() != nil {
 		return
 	}
+	t.turn()
 	t.watchFolder(d)
 	entries, self, err := p.entries(t.scan.entries[:0], d)
 	if d.watched && (err != nil || d.self.known() && !self.sameFile(d.self)) {

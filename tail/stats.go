@@ -21,6 +21,8 @@ type Stats struct {
 	Oversize     int64 // lines above the cap since the start
 	Watch        string
 	WatchReason  string // why there are no events; "" while there are
+	Watches      int    // folders that are watched
+	WatchLimit   int    // the most that are; 0 while there are no events
 	// Unreadable is the transcripts that cannot be opened or read, each with its error.
 	Unreadable []string
 	Importing  bool // what was there before the start is not all read yet
@@ -76,6 +78,9 @@ func (t *Tailer) Stats() Stats {
 		Vanished: n.vanished, Rewinds: n.rewinds, Oversize: n.oversize,
 		Watch: t.watch.mode, WatchReason: t.watch.reason,
 		Importing: !n.scanned || t.queue.importing > 0, LastScan: n.lastScan,
+	}
+	if s.Watch == "events" {
+		s.Watches, s.WatchLimit = int(t.scan.watches.Load()), maxWatches
 	}
 	for f, err := range t.table.unread {
 		if f.folder != nil {

@@ -25,6 +25,7 @@ type Tailer struct {
 	knock    chan struct{} // wakes the main loop; the truth is in asks
 	woken    atomic.Bool
 	setbacks atomic.Int32 // Deliver failures in a row
+	turned   atomic.Int64 // when the main loop last came round or took up a folder, as now counts
 
 	scan scanner // owned by the goroutine of Run
 
@@ -46,6 +47,7 @@ type asks struct {
 	hints   map[string]struct{} // paths at which something happened
 	scanned []chan struct{}     // closed after the next full listing that began after they were put here
 	reread  []FileID            // files that were not known yet when they were to be delivered again
+	roots   *[]Root             // to be followed from now on; nil: as before
 }
 
 // New makes a Tailer. Nothing is read and nothing runs before Run.
@@ -126,6 +128,7 @@ func (t *Tailer) loop(ctx context.Context) {
 	t.scan.clock = clock{wall: t.wall(), mono: t.now()}
 	t.scanAll(ctx, "start")
 	for ctx.Err() == nil {
+		t.turn()
 		due.Reset(t.serveDue())
 		select {
 		case <-ctx.Done():
@@ -165,6 +168,12 @@ func (t *Tailer) answer(ctx context.Context) {
 		t.wakeWaiting()
 	}
 	t.mu.Lock()
+	if roots := t.asks.roots; roots != nil {
+		t.asks.roots = nil
+		t.mu.Unlock()
+		t.changeRoots(*roots)
+		t.mu.Lock()
+	}
 	hints, full, reason, begin := t.asks.hints, t.asks.full, t.asks.reason, t.scan.begin
 	t.asks.full, t.asks.reason, t.scan.begin = false, "", nil
 	if len(hints) > 0 {

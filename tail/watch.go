@@ -43,7 +43,8 @@ func (t *Tailer) openWatcher() {
 		t.degrade(err)
 		return
 	}
-	t.scan.watcher, t.scan.watches = w, 0
+	t.scan.watcher = w
+	t.scan.watches.Store(0)
 	t.setWatch("events", "")
 	t.scan.group.Go(func() { t.events(w) })
 }
@@ -108,14 +109,14 @@ func (t *Tailer) watchFolder(d *folder) {
 	keep := d.level != sessionLevel && d.level != agentsLevel || t.now()-d.touched < watchKeep
 	t.mu.Unlock()
 	switch {
-	case keep && !d.watched && t.scan.watches < maxWatches && !t.scan.noWatches:
+	case keep && !d.watched && t.scan.watches.Load() < maxWatches && !t.scan.noWatches:
 		err := t.faults.on(t.faults.watch, d.path)
 		if err == nil {
 			err = w.Add(d.path)
 		}
 		if err == nil {
 			d.watched = true
-			t.scan.watches++
+			t.scan.watches.Add(1)
 		} else if outOfWatches(err) {
 			t.degrade(err)
 		}
@@ -128,7 +129,7 @@ func (t *Tailer) watchFolder(d *folder) {
 func (t *Tailer) unwatch(d *folder) {
 	if d.watched {
 		d.watched = false
-		t.scan.watches--
+		t.scan.watches.Add(-1)
 		_ = t.scan.watcher.Remove(d.path) // it may have ended with the folder
 	}
 }

@@ -1,0 +1,164 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Roots come and go while files grow: what is followed arrives once and whole, what is not is left alone, and when it
+// is followed again it goes on where it stopped.
+func TestSetRoots(t *testing.T) {
+	w := newWorld(t)
+	other := Root{Dir: filepath.Join(filepath.Dir(w.root), "other")}
+	first := w.cfg.Roots[0]
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.write("p/a/subagents/agent-1.jsonl", lines("agent", 2, 100))
+	w.write("../other/q/b.jsonl", lines("b", 4, 100))
+	w.start()
+	before := w.main("p/a.jsonl")
+	w.sync()
+	if n := w.tail.Stats().Tracked; n != 2 {
+		t.Errorf("%d files before, want 2", n)
+	}
+
+	w.tail.SetRoots([]Root{other})
+	w.main("../other/q/b.jsonl")
+	w.until("the first root is let go", func() bool { return w.tail.Stats().Tracked == 1 })
+	if s := w.tail.Stats(); s.Mains != 1 || s.Vanished != 0 || s.Bytes != int64(len(w.read("../other/q/b.jsonl"))) || s.Lines != 4 {
+		t.Errorf("stats %+v", s)
+	}
+	if n := len(w.tail.Present()); n != 1 || len(w.tail.Here([]FileID{before.File.ID})) != 0 {
+		t.Errorf("%d files present, want 1", n)
+	}
+	w.add("p/a.jsonl", lines("more", 2, 100))
+	w.write("p/new.jsonl", lines("new", 1, 100))
+	w.sync()
+	if got := w.mem.named("a"); len(got) != 1 || got[0].Cursor.Line != 3 || got[0].Gone != 0 {
+		t.Errorf("a file that is not followed: %+v", got)
+	}
+	if got := w.mem.named("new"); len(got) != 0 {
+		t.Error("a new file that is not followed was delivered")
+	}
+
+	w.tail.SetRoots([]Root{other, first})
+	if after := w.main("p/a.jsonl"); after.File.ID != before.File.ID || after.Cursor.Generation != 0 {
+		t.Errorf("the file has another identity: %+v, was %+v", after.File, before.File)
+	}
+	w.main("p/new.jsonl")
+	w.arrived("p/a/subagents/agent-1.jsonl", "a/agent-1", 1)
+	w.sync()
+	if s := w.tail.Stats(); s.Tracked != 4 || s.Rewinds != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	w.add("p/a.jsonl", lines("last", 1, 100)) // watched again
+	w.main("p/a.jsonl")
+}
+
+// The prompt history beside a root can be left out and taken in again.
+func TestSetRootsHistory(t *testing.T) {
+	w := newWorld(t)
+	with := Root{Dir: w.root, History: filepath.Join(filepath.Dir(w.root), "history.jsonl")}
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.write("../history.jsonl", lines("h", 3, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	w.tail.SetRoots([]Root{with})
+	w.arrived("../history.jsonl", "history", 1)
+	w.tail.SetRoots([]Root{{Dir: w.root}})
+	w.until("the history is let go", func() bool { return w.tail.Stats().Tracked == 1 })
+	w.add("../history.jsonl", lines("i", 1, 100))
+	w.sync()
+	if got := w.mem.named("history"); len(got) != 1 || got[0].Cursor.Line != 3 {
+		t.Errorf("the history goes on: %+v", got)
+	}
+	w.tail.SetRoots([]Root{with})
+	w.arrived("../history.jsonl", "history", 1)
+}
+
+// Roots that change all the time, while files grow and syncs wait, lose nothing and hang nobody.
+func TestSetRootsOften(t *testing.T) {
+	w := newWorld(t)
+	other := Root{Dir: filepath.Join(filepath.Dir(w.root), "other")}
+	first := w.cfg.Roots[0]
+	w.start()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 60 {
+			w.tail.SetRoots([][]Root{{first}, {other}, {other, first}, {}}[i%4])
+			w.add(fmt.Sprintf("p%d/a%d.jsonl", i%3, i), lines(fmt.Sprint("a", i), 20, 200))
+			w.add(fmt.Sprintf("../other/q/b%d.jsonl", i%5), lines(fmt.Sprint("b", i), 20, 200))
+		}
+	})
+	wg.Go(func() {
+		for range 20 {
+			w.sync()
+		}
+	})
+	wg.Wait()
+	w.tail.SetRoots([]Root{first, other})
+	for i := range 60 {
+		w.main(fmt.Sprintf("p%d/a%d.jsonl", i%3, i))
+	}
+	for i := range 5 {
+		w.main(fmt.Sprintf("../other/q/b%d.jsonl", i))
+	}
+	if s := w.tail.Stats(); s.Rewinds != 0 || s.Vanished != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// What vanishes while nobody follows it is missed when its root is followed again, and no watch is kept meanwhile.
+func TestSetRootsGone(t *testing.T) {
+	w := newWorld(t)
+	roots := w.cfg.Roots
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.write("p/b.jsonl", lines("b", 3, 100))
+	w.start()
+	w.main("p/a.jsonl")
+	w.main("p/b.jsonl")
+	w.until("folders are watched", func() bool { return w.tail.Stats().Watches > 0 })
+	w.tail.SetRoots(nil)
+	w.until("nothing is followed", func() bool { return w.tail.Stats().Tracked == 0 })
+	if s := w.tail.Stats(); s.Watches != 0 || s.Bytes != 0 || s.UnreadFiles != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	w.must(os.Remove(w.path("p/a.jsonl")))
+	w.tail.SetRoots(roots)
+	w.until("one is back, one is missed", func() bool { s := w.tail.Stats(); return s.Tracked == 1 && s.Vanished == 1 })
+}
+
+// A Sync does not wait for files that are no longer followed.
+func TestSetRootsEndsSync(t *testing.T) {
+	w := newWorld(t)
+	refused := make(chan struct{}, 1)
+	w.mem.fail = func(int) error {
+		select {
+		case refused <- struct{}{}:
+		default:
+		}
+		return errors.New("disk full")
+	}
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	<-refused
+	over := make(chan error, 1)
+	go func() { over <- w.tail.Sync(context.Background()) }()
+	<-refused // it waits for a delivery that fails again and again
+	w.tail.SetRoots(nil)
+	w.until("the sync is over", func() bool {
+		select {
+		case err := <-over:
+			if err != nil {
+				t.Error(err)
+			}
+			return true
+		default:
+			return false
+		}
+	})
+}
