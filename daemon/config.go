@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ type Config struct {
 	Watch                string // "auto", "events" or "poll"
 	Protocol             string // "auto" or "plain"
 	TrustedProjects      []string
+	ExcludeProjects      []string // patterns of folders
 	ExcludeTypes         []string
 	History              bool
 	MaxEntriesPerRequest int
@@ -34,8 +36,16 @@ type Config struct {
 	Path    string       // the configuration file, which need not exist
 	Version string       // of the program, for status and User-Agent; set by the caller, not a key
 	Log     *slog.Logger // set by the caller, not a key; nil is Logger's text on standard error
+	// Hangup has the configuration read again whenever something comes; nil: nothing does. Set by the caller, not a key.
+	Hangup <-chan os.Signal
 
 	origins map[string]provenance
+	home    string
+	level   *slog.LevelVar    // of every TextLog made from this and later readings; nil: LogLevel for good
+	flags   map[string]string // what LoadConfig was told
+	env     Env               // as flags; nil: made without LoadConfig
+	hadFile bool              // Path was there when it was read
+	stamp   string            // of the file, from before it was read
 }
 
 // ConfigError is a mistake in what the daemon was told. Trying again without changing something cannot help; commands
@@ -105,7 +115,10 @@ func LoadConfig(flags map[string]string, env Env) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	c := Config{Path: path, origins: map[string]provenance{}}
+	c := Config{Path: path, origins: map[string]provenance{}, home: p.home, level: &slog.LevelVar{}}
+	c.flags, c.env = maps.Clone(flags), env
+	c.stamp = configStamp(path)
+	c.hadFile = c.stamp != ""
 	settings, err := readFile(c.Path, must)
 	if err != nil {
 		return Config{}, err
@@ -116,7 +129,20 @@ func LoadConfig(flags map[string]string, env Env) (Config, error) {
 		}
 	}
 	c.fillDefaults(p, env)
+	c.level.Set(c.LogLevel)
 	return c, nil
+}
+
+// With is the same configuration with some flags more, which win over all other sources.
+func (c Config) With(flags map[string]string) (Config, error) {
+	all := maps.Clone(c.flags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, flags)
+	next, err := LoadConfig(all, c.env)
+	next.Version, next.Log = c.Version, c.Log
+	return next, err
 }
 
 // ConfigPath is the configuration file that LoadConfig would read, whether it is there or not: the one named, else that
@@ -252,9 +278,14 @@ func (c Config) Logger() *slog.Logger {
 	return c.TextLog(os.Stderr)
 }
 
-// TextLog writes text to w from LogLevel on. A daemon that is to use it gets it as Log.
+// TextLog writes text to w from LogLevel on, also when a running daemon reads another one later. A daemon that is to
+// use it gets it as Log.
 func (c Config) TextLog(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: c.LogLevel}))
+	var level slog.Leveler = c.LogLevel
+	if c.level != nil {
+		level = c.level
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
 // CheckKey reads the key file the way the daemon will. A missing file is a mistake only when someone named it.

@@ -153,6 +153,17 @@ func WriteOption(path, name string, texts []string, env Env) error {
 // replaceKey puts line where key is set now, or at the end: there are no tables that it could fall into.
 func replaceKey(text, key, line string) string {
 	lines := strings.SplitAfter(text, "\n")
+	if from, to, found := spanOf(lines, key); found {
+		return strings.Join(lines[:from], "") + line + strings.Join(lines[to:], "")
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + line
+}
+
+// spanOf finds the lines that set a key.
+func spanOf(lines []string, key string) (from, to int, found bool) {
 	sets := regexp.MustCompile(`^[ \t]*["']?` + regexp.QuoteMeta(key) + `["']?[ \t]*=`)
 	for i := range lines {
 		if !sets.MatchString(lines[i]) {
@@ -164,12 +175,9 @@ func replaceKey(text, key, line string) string {
 				break
 			}
 		}
-		return strings.Join(lines[:i], "") + line + strings.Join(lines[end:], "")
+		return i, end, true
 	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return text + line
+	return 0, 0, false
 }
 
 // tomlValue writes a value the way its kind is best read.

@@ -15,6 +15,9 @@ const maxKeyFile = 16 << 10
 // access lists, which are not looked at) and hold the key on one line. An error is a *ConfigError, and fs.ErrNotExist
 // when the file is missing.
 func ReadAPIKey(path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe could block for ever
+		return "", notKeyFile(path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", &ConfigError{
@@ -29,7 +32,7 @@ func ReadAPIKey(path string) (string, error) {
 		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
 	}
 	if !info.Mode().IsRegular() {
-		return "", &ConfigError{Message: fmt.Sprintf("read API key: %s is not a file", path), Hint: "api_key_file names the file that holds the key"}
+		return "", notKeyFile(path)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return "", &ConfigError{
@@ -41,12 +44,22 @@ func ReadAPIKey(path string) (string, error) {
 	if err != nil {
 		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
 	}
-	key := strings.TrimSpace(string(text))
+	return CheckAPIKey("API key file "+path, string(text))
+}
+
+func notKeyFile(path string) error {
+	return &ConfigError{Message: fmt.Sprintf("read API key: %s is not a file", path), Hint: "api_key_file names the file that holds the key"}
+}
+
+// CheckAPIKey finds the key in a text, which is to hold nothing else; where names its place in the error, which is a
+// *ConfigError.
+func CheckAPIKey(where, text string) (string, error) {
+	key := strings.TrimSpace(text)
 	switch {
 	case key == "":
-		return "", &ConfigError{Message: fmt.Sprintf("API key file %s is empty", path), Hint: "write the server's key into it, on one line"}
+		return "", &ConfigError{Message: where + " is empty", Hint: "write the server's key into it, on one line"}
 	case len(text) > maxKeyFile || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", &ConfigError{Message: fmt.Sprintf("API key file %s holds something else than one key", path), Hint: "write the server's key into it, on one line"}
+		return "", &ConfigError{Message: where + " holds something else than one key", Hint: "write the server's key into it, on one line"}
 	}
 	return key, nil
 }

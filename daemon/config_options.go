@@ -11,6 +11,7 @@ const (
 	kindURL    optionKind = iota // http or https, normalised
 	kindPath                     // a file or folder; ~ is expanded
 	kindPaths                    // several of them
+	kindGlobs                    // several patterns of folders; ~ is expanded
 	kindWords                    // several words
 	kindChoice                   // one of Option.Choices
 	kindBool                     // true or false
@@ -25,6 +26,7 @@ type Option struct {
 	Kind    optionKind
 	Choices []string // of a choice
 	Default string   // as a person would read it; "" is none
+	Live    bool     // a running daemon takes a change over at once, else when it is started again
 	Doc     string   // one sentence
 }
 
@@ -35,7 +37,9 @@ func (o Option) Env() string { return "CCSHIP_" + strings.ToUpper(o.Name) }
 func (o Option) Flag() string { return strings.ReplaceAll(o.Name, "_", "-") }
 
 // List says whether the option takes several values.
-func (o Option) List() bool { return o.Kind == kindPaths || o.Kind == kindWords }
+func (o Option) List() bool {
+	return o.Kind == kindPaths || o.Kind == kindGlobs || o.Kind == kindWords
+}
 
 // Type is the kind of value in a word.
 func (o Option) Type() string {
@@ -46,6 +50,8 @@ func (o Option) Type() string {
 		return "path"
 	case kindPaths:
 		return "list of paths"
+	case kindGlobs:
+		return "list of folder patterns"
 	case kindWords:
 		return "list of words"
 	case kindChoice:
@@ -62,22 +68,23 @@ func (o Option) Type() string {
 // Options is every key there is, in the order in which it is shown.
 func Options() []Option {
 	return []Option{
-		{Name: "server_url", Kind: kindURL, Doc: "Server that gets every line; nothing is read for sending until it is set."},
-		{Name: "api_key_file", Kind: kindPath, Default: "api_key beside config.toml", Doc: "File of mode 0600 that holds the server's key."},
-		{Name: "roots", Kind: kindPaths, Default: "$CLAUDE_CONFIG_DIR/projects, ~/.claude/projects", Doc: "Folders that hold Claude Code's projects; they replace the defaults."},
+		{Name: "server_url", Kind: kindURL, Live: true, Doc: "Server that gets every line; nothing is read for sending until it is set."},
+		{Name: "api_key_file", Kind: kindPath, Default: "api_key beside config.toml", Live: true, Doc: "File of mode 0600 that holds the server's key."},
+		{Name: "roots", Kind: kindPaths, Default: "$CLAUDE_CONFIG_DIR/projects, ~/.claude/projects", Live: true, Doc: "Folders that hold Claude Code's projects; they replace the defaults."},
 		{Name: "state_dir", Kind: kindPath, Default: "$XDG_STATE_HOME/ccship", Doc: "Folder of cursors and outbox."},
 		{Name: "socket", Kind: kindPath, Default: "$XDG_RUNTIME_DIR/ccship/ccship.sock", Doc: "Control socket; without a runtime directory it lies in state_dir."},
-		{Name: "log_level", Kind: kindChoice, Choices: []string{"debug", "info", "warn", "error"}, Default: "info", Doc: "Least serious message that is logged."},
+		{Name: "log_level", Kind: kindChoice, Choices: []string{"debug", "info", "warn", "error"}, Default: "info", Live: true, Doc: "Least serious message that is logged."},
 		{Name: "watch", Kind: kindChoice, Choices: []string{"auto", "events", "poll"}, Default: "auto", Doc: "How changes are noticed: events of the file system, or polling (auto on macOS)."},
 		{Name: "protocol", Kind: kindChoice, Choices: []string{"auto", "plain"}, Default: "auto", Doc: "plain never sends the extension object."},
-		{Name: "trusted_projects", Kind: kindPaths, Doc: "Project folders whose own .codetracker server_url is followed."},
-		{Name: "exclude_types", Kind: kindWords, Doc: "Record types that are left out; their lines keep their numbers."},
-		{Name: "history", Kind: kindBool, Default: "true", Doc: "Ship history.jsonl, to servers that speak the extension."},
-		{Name: "max_entries_per_request", Kind: kindCount, Default: "100", Doc: "Most entries in one request."},
-		{Name: "outbox_cap", Kind: kindSize, Default: "2GiB", Doc: "Compressed bytes that may wait; reading stops at it, nothing is dropped."},
-		{Name: "head_room", Kind: kindSize, Default: "0", Doc: "Free disk space at which reading stops; 0 is 256 MiB, on small disks 2 %."},
+		{Name: "trusted_projects", Kind: kindPaths, Live: true, Doc: "Project folders whose own .codetracker server_url is followed."},
+		{Name: "exclude_projects", Kind: kindGlobs, Live: true, Doc: "Folders that are left out, with all below them; * and ** match names."},
+		{Name: "exclude_types", Kind: kindWords, Live: true, Doc: "Record types that are left out; their lines keep their numbers."},
+		{Name: "history", Kind: kindBool, Default: "true", Live: true, Doc: "Ship history.jsonl, to servers that speak the extension."},
+		{Name: "max_entries_per_request", Kind: kindCount, Default: "100", Live: true, Doc: "Most entries in one request."},
+		{Name: "outbox_cap", Kind: kindSize, Default: "2GiB", Live: true, Doc: "Compressed bytes that may wait; reading stops at it, nothing is dropped."},
+		{Name: "head_room", Kind: kindSize, Default: "0", Live: true, Doc: "Free disk space at which reading stops; 0 is 256 MiB, on small disks 2 %."},
 		{Name: "line_cap", Kind: kindSize, Default: "64MiB", Doc: "Longest line that is sent; of a longer one the server gets length and sha256."},
-		{Name: "compact_above", Kind: kindSize, Default: "64MiB", Doc: "Size above which a mostly empty state file is compacted."},
+		{Name: "compact_above", Kind: kindSize, Default: "64MiB", Live: true, Doc: "Size above which a mostly empty state file is compacted."},
 	}
 }
 

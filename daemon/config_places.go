@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ccship/ccship/daemon/project"
 )
 
 // places are the folders everything else is found from.
@@ -56,6 +58,17 @@ func (p places) absolute(path string) (string, error) {
 		return "", &ConfigError{Message: "find " + quote(path) + ": " + err.Error(), Hint: "write the path in full"}
 	}
 	return abs, nil
+}
+
+// pattern expands ~ and checks a pattern of folders.
+func (p places) pattern(text string) (string, error) {
+	if text == "~" || strings.HasPrefix(text, "~/") || strings.HasPrefix(text, `~\`) && filepath.Separator == '\\' {
+		text = project.Literal(p.home) + filepath.ToSlash(text[1:])
+	}
+	if err := project.CheckPattern(text); err != nil {
+		return "", &ConfigError{Message: quote(text) + ": " + err.Error(), Hint: "write a folder in full, or a pattern such as ~/clients/* or **/private"}
+	}
+	return text, nil
 }
 
 // either is a folder from a variable when that is absolute (others are to be ignored by the XDG specification), else

@@ -59,7 +59,8 @@ func (c *Config) field(name string) any {
 	return map[string]any{
 		"server_url": &c.ServerURL, "api_key_file": &c.APIKeyFile, "roots": &c.Roots, "state_dir": &c.StateDir,
 		"socket": &c.Socket, "log_level": &c.LogLevel, "watch": &c.Watch, "protocol": &c.Protocol,
-		"trusted_projects": &c.TrustedProjects, "exclude_types": &c.ExcludeTypes, "history": &c.History,
+		"trusted_projects": &c.TrustedProjects, "exclude_projects": &c.ExcludeProjects,
+		"exclude_types": &c.ExcludeTypes, "history": &c.History,
 		"max_entries_per_request": &c.MaxEntriesPerRequest, "outbox_cap": &c.OutboxCap, "head_room": &c.HeadRoom,
 		"line_cap": &c.LineCap, "compact_above": &c.CompactAbove,
 	}[name]
@@ -88,7 +89,7 @@ func (c *Config) value(name string) any {
 func split(o Option, text string) []string {
 	var parts []string
 	switch o.Kind {
-	case kindPaths:
+	case kindPaths, kindGlobs:
 		parts = filepath.SplitList(text)
 	case kindWords:
 		parts = strings.Split(text, ",")
@@ -126,6 +127,8 @@ func parse(o Option, text string, p places) (any, error) {
 			return "", nil
 		}
 		return p.absolute(text)
+	case kindGlobs:
+		return p.pattern(text)
 	case kindChoice:
 		if !slices.Contains(o.Choices, text) {
 			return nil, fmt.Errorf("%s is none of %s", quote(text), strings.Join(o.Choices, ", "))

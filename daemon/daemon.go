@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -32,7 +34,7 @@ const stopTime = 5 * time.Second
 
 // Daemon is a running ccship. Its exported methods answer the control socket.
 type Daemon struct {
-	cfg     Config
+	cfg     Config // as it was at the start; what may change since is in conf
 	log     *slog.Logger
 	started time.Time
 	origin  outbox.Origin
@@ -42,6 +44,18 @@ type Daemon struct {
 	desk    *desk
 	dests   *destinations
 	client  *http.Client
+
+	events *bus
+	drops  *drops
+
+	conf        atomic.Pointer[Config]        // in force
+	lastRead    atomic.Pointer[string]        // stamp of the configuration file when it was read last, with success or not
+	badConfig   atomic.Pointer[notice]        // why the configuration as it is now is not in force; nil: it is
+	needRestart atomic.Pointer[[]string]      // options whose new value needs a restart
+	pause       atomic.Pointer[control.Pause] // the user's; nil: none
+	reloading   sync.Mutex                    // held while conf is exchanged
+	pausing     sync.Mutex                    // held while pause is exchanged
+	editing     sync.Mutex                    // held while the configuration file is edited
 
 	stirred atomic.Bool // a verify has used memory that can be given back
 
@@ -55,22 +69,17 @@ var _ control.Daemon = (*Daemon)(nil)
 // ErrAlreadyRunning when another daemon holds the state, a *ConfigError for what the configuration makes impossible,
 // and any other error when a part of the daemon broke: the process is then to end, so that its manager restarts it.
 func Run(ctx context.Context, cfg Config) error {
-	held, err := lock(cfg.StateDir)
+	d, err := open(ctx, cfg) // first: the state's lock makes this the only daemon that may take the socket
 	if err != nil {
 		return err
 	}
-	defer held.Close()
+	defer d.db.Close()
 	ln, err := control.Listen(cfg.Socket)
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
-	d, err := open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer d.db.Close()
-	d.log.Info("started", "version", cfg.Version, "state", cfg.StateDir, "server", d.desk.own)
+	d.log.Info("started", "version", cfg.Version, "state", cfg.StateDir, "server", cfg.ServerURL)
 	err = d.serve(ctx, ln)
 	d.log.Info("stopped", "err", err)
 	return err
@@ -78,14 +87,10 @@ func Run(ctx context.Context, cfg Config) error {
 
 // open wires every part. Nothing runs yet.
 func open(ctx context.Context, cfg Config) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns)}
-	db, err := state.Open(ctx, state.Options{
-		Path: filepath.Join(cfg.StateDir, "state.db"), Cap: cfg.OutboxCap, HeadRoom: cfg.HeadRoom,
-		CompactAbove: cfg.CompactAbove, Log: d.log,
-	})
-	if errors.Is(err, state.ErrNewer) {
-		return nil, &control.Error{Code: control.CodeFailed, Message: err.Error(), Hint: "run the newer ccship, or name another folder with --state-dir"}
-	}
+	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns), events: newBus()}
+	d.conf.Store(&cfg)
+	d.lastRead.Store(&cfg.stamp)
+	db, err := openState(ctx, cfg, d.log)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +102,27 @@ func open(ctx context.Context, cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
+// ErrAlreadyRunning is returned by Run when another daemon holds the same state.
+var ErrAlreadyRunning = errors.New("another ccship is running on the same state")
+
+// openState opens the state, which no other process has open then for as long as this one lives: the system drops its
+// lock when the process ends, however it ends, so there is no stale pid to clean up.
+func openState(ctx context.Context, cfg Config, log *slog.Logger) (*state.DB, error) {
+	db, err := state.Open(ctx, state.Options{
+		Path: filepath.Join(cfg.StateDir, "state.db"), Cap: cfg.OutboxCap, HeadRoom: cfg.HeadRoom,
+		CompactAbove: cfg.CompactAbove, NoWait: true, Log: log,
+	})
+	switch {
+	case errors.Is(err, state.ErrLocked):
+		return nil, ErrAlreadyRunning
+	case errors.Is(err, state.ErrNewer):
+		return nil, &control.Error{Code: control.CodeFailed, Message: err.Error(), Hint: "run the newer ccship, or name another folder with --state-dir"}
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
+		return nil, &ConfigError{Message: err.Error(), Hint: "the state folder must belong to this user; name another one with state_dir or CCSHIP_STATE_DIR"}
+	}
+	return db, err
+}
+
 func (d *Daemon) wire(ctx context.Context) error {
 	machine, err := machineName(d.cfg.StateDir)
 	if err != nil {
@@ -104,30 +130,46 @@ func (d *Daemon) wire(ctx context.Context) error {
 	}
 	host, _ := os.Hostname()
 	d.origin = outbox.Origin{Machine: machine, Host: host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version}
-	own := d.cfg.ServerURL
 	d.dests = newDestinations(d.db, d.log)
-	d.dests.origin, d.dests.own, d.dests.client = d.origin, own, d.client
-	d.dests.ownKey = &keyFile{path: d.cfg.APIKeyFile, optional: d.cfg.OriginOf("api_key_file") == FromDefault}
+	d.dests.origin, d.dests.client = d.origin, d.client
+	d.dests.setOwn(d.cfg.ServerURL, ownKeyFile(&d.cfg))
 	d.dests.plain = d.cfg.Protocol == "plain"
-	d.dests.announced = d.heard
+	d.dests.announced, d.dests.settled = d.heard, d.settled
+	d.dests.forgotten = d.heardForgotten
 	d.announced = map[string]bool{}
-	d.desk = &desk{
-		db: d.db, finder: project.NewFinder(), own: own, trusted: d.cfg.TrustedProjects, machine: machine,
-		history: d.cfg.History, max: d.cfg.MaxEntriesPerRequest, speaks: d.dests.speaks, open: d.dests.open,
-		streams: map[string]tail.FileID{}, waiting: map[tail.FileID]time.Time{}, notices: map[string]notice{},
-	}
-	again, err := d.desk.load(ctx)
+	graves, err := loadGraves(ctx, d.db)
 	if err != nil {
 		return err
 	}
-	d.relay = newRelay(d.db, d.desk, d.cfg.ExcludeTypes, d.log)
+	d.desk = &desk{
+		db: d.db, finder: project.NewFinder(), machine: machine, speaks: d.dests.speaks, open: d.dests.open, graves: graves,
+		streams: map[string]tail.FileID{}, waiting: map[tail.FileID]time.Time{}, notices: map[string]notice{}, omitted: omissions{},
+	}
+	d.desk.finder.Home = d.cfg.home
+	d.desk.finder.Exclude(d.cfg.ExcludeProjects)
+	d.desk.rules.Store(newRules(&d.cfg))
+	if err := d.desk.load(ctx); err != nil {
+		return err
+	}
+	if d.drops, err = loadDrops(ctx, d.db); err != nil {
+		return err
+	}
+	d.relay = newRelay(d.db, d.desk, d.log)
+	d.relay.events, d.relay.drops = d.events, d.drops
 	d.tailer = tail.New(tail.Config{
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
-	d.tailer.Reread(again...)
 	d.db.Notify = d.dests.wake
 	d.db.RoomChanged = d.tailer.Wake
-	return nil
+	if err := d.recallPause(ctx); err != nil {
+		return err
+	}
+	again, err := d.desk.recallOmitted(ctx)
+	if err != nil {
+		return err
+	}
+	d.tailer.Reread(again...)
+	return d.reroute(ctx)
 }
 
 // serve runs every part until ctx is done or one of them breaks.
@@ -140,6 +182,9 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"state":   d.db.Run,
 		"control": func(ctx context.Context) error { return control.NewServer(d, d.log).Serve(ctx, ln) },
 		"keep":    d.keep,
+		"errands": d.errands,
+		"events":  d.watchStatus,
+		"report":  func(ctx context.Context) error { return d.reportTo(ctx, serviceManager(os.LookupEnv)) },
 	}
 	var wg sync.WaitGroup
 	for name, run := range parts {
@@ -207,17 +252,23 @@ func (d *Daemon) keep(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-d.cfg.Hangup:
+			d.reloadAsked(ctx)
 		case <-tick.C:
+			d.look(ctx, &w)
 		}
-		d.look(ctx, &w)
 	}
 }
+
+// reloadAsked reads the configuration again for someone who cannot be answered: the log and the status say how it went.
+func (d *Daemon) reloadAsked(ctx context.Context) { _, _ = d.Reload(ctx) }
 
 // watchman is what keep saw at its last look.
 type watchman struct {
 	wall, mono time.Time
 	keys       string
-	moved      int64 // bytes read and sent when memory was given back last; the least there is before the first time
+	rest       string // stamp of the configuration file at the last look: while it is being written it is not read
+	moved      int64  // bytes read and sent when memory was given back last; the least there is before the first time
 }
 
 func (d *Daemon) look(ctx context.Context, w *watchman) {
@@ -233,10 +284,17 @@ func (d *Daemon) look(ctx context.Context, w *watchman) {
 		w.keys = keys
 		d.dests.retry(true)
 	}
+	d.endPause(ctx)
+	if stamp := configStamp(d.conf.Load().Path); stamp == w.rest && stamp != *d.lastRead.Load() {
+		d.reloadAsked(ctx)
+	} else {
+		w.rest = stamp
+	}
 	d.rereadPlain(ctx)
 	if d.relay.optOutEnded() {
 		d.tailer.Wake()
 	}
+	d.tailer.Reread(d.desk.takeIncluded()...)
 	d.giveBack(w)
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ccship/ccship/daemon/project"
@@ -25,72 +26,71 @@ import (
 type desk struct {
 	db      *state.DB
 	finder  *project.Finder
-	own     string   // normalised URL of the user's server, "" none
-	trusted []string // project folders whose own server is followed
+	rules   atomic.Pointer[rules]
 	machine string
-	history bool // history.jsonl is delivered
-	max     int  // entries a request, unless the project says otherwise
 	speaks  func(dest string) bool
 	open    func(dest string) error // a destination is about to get rows
+	graves  *graves
+
+	folders folders
 
 	mu      sync.Mutex
 	streams map[string]tail.FileID    // every stream name given so far; guarded by mu
 	waiting map[tail.FileID]time.Time // since when a file waits for its working directory; guarded by mu
 	notices map[string]notice         // what a person should know of a project, by a working directory in it; guarded by mu
+	omitted omissions                 // guarded by mu
+
+	keeping sync.Mutex // held while kept is exchanged
+	kept    omissions  // as the state has them; guarded by keeping
 }
 
-// load learns which stream names are taken, and which files are to be delivered again from line 0: those whose lines
-// went to another server than they would now, or to one that took them before it spoke the extension. A quiet file is
-// not looked at by itself, so this must be found here.
-func (d *desk) load(ctx context.Context) (again []tail.FileID, err error) {
+// load learns which stream names are taken.
+func (d *desk) load(ctx context.Context) error {
 	facts, err := d.db.LoadFacts(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("load streams: %w", err)
-	}
-	speaks := map[string]bool{}
-	for _, dest := range d.db.Destinations() {
-		learned, err := d.db.Learned(ctx, dest)
-		if err != nil {
-			return nil, fmt.Errorf("load what is known of %s: %w", dest, err)
-		}
-		speaks[dest] = learned.Extension
+		return fmt.Errorf("load streams: %w", err)
 	}
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	for id, f := range facts {
 		if f.Decided {
 			d.streams[f.Stream.SessionID] = id
 		}
-	}
-	d.mu.Unlock()
-	for id, f := range facts {
-		_, dest, result := d.route(&f)
-		elsewhere := result.Err == nil && f.Dest != "" && dest != f.Dest
-		if elsewhere || speaks[f.Dest] && (f.Plain || f.Withheld > 0) {
-			again = append(again, id)
+		if folder, _, _ := strings.Cut(f.Stream.Path, "/"); f.Stream.Cwd != "" {
+			d.folders.add(folder, f.Stream.Cwd)
 		}
 	}
-	return again, nil
+	return nil
 }
 
-// anyServer says whether lines could go anywhere at all.
-func (d *desk) anyServer() bool { return d.own != "" || len(d.trusted) > 0 }
+// decision is what a file's lines are to be.
+type decision struct {
+	facts state.Facts
+	fresh bool // it was decided just now: a new transcript
+	moved bool // its lines go to another server from here on, or there again: what looks like a rewind is none
+}
 
 // decide answers with the facts of a chunk's file, or with the reason why the chunk is not taken now.
-func (d *desk) decide(ctx context.Context, c *tail.Chunk) (state.Facts, tail.Result, error) {
+func (d *desk) decide(ctx context.Context, c *tail.Chunk) (decision, tail.Result, error) {
 	facts, known, err := d.db.Facts(ctx, c.File.ID)
 	if err != nil {
-		return facts, tail.Result{}, fmt.Errorf("read facts: %w", err)
+		return decision{}, tail.Result{}, fmt.Errorf("read facts: %w", err)
 	}
 	fresh := !known || !facts.Decided
 	if fresh {
 		var wait time.Duration
 		if facts, wait = d.introduce(ctx, c); wait > 0 {
-			return facts, tail.Result{Err: tail.ErrLater, After: wait}, nil
+			return decision{}, tail.Result{Err: tail.ErrLater, After: wait}, nil
 		}
+	} else {
+		learnCwd(&facts, c)
 	}
-	policy, dest, result := d.route(&facts)
+	if d.graves.has(d.streamOf(&facts, c.File)) {
+		return decision{}, tail.Result{Err: &optedOut{why: forgottenWhy}}, nil
+	}
+	policy, dest, result := d.route(&facts, d.rules.Load())
 	if result.Err != nil {
-		return facts, result, nil
+		return decision{}, result, nil
 	}
 	if fresh {
 		d.name(&facts, c.File)
@@ -98,19 +98,20 @@ func (d *desk) decide(ctx context.Context, c *tail.Chunk) (state.Facts, tail.Res
 			facts.SentBefore = sentBefore(policy, facts.Stream.SessionID, c.File.Path)
 		}
 	}
-	if moved := facts.Dest != "" && facts.Dest != dest; moved || d.heardLate(&facts) {
+	moved := facts.Dest != "" && facts.Dest != dest || d.heardLate(&facts)
+	if moved {
 		if c.From == c.Prev || c.From.Offset != 0 {
-			return facts, tail.Result{Err: tail.ErrReread}, nil
+			return decision{}, tail.Result{Err: tail.ErrReread}, nil
 		}
-		facts.Withheld, facts.Plain, facts.Excluded, facts.SentBefore = 0, false, 0, 0
+		facts.Withheld, facts.Plain, facts.SentBefore = 0, false, 0
 	}
 	facts.Dest = dest
 	facts.Stream.MaxEntries = d.limit(policy)
 	if err := d.open(dest); err != nil {
 		d.notice(facts.Stream.Cwd, notice{err.Error(), "mend server_url"})
-		return facts, tail.Result{Err: tail.ErrLater}, nil // a file's own trouble, not that of the others in its round
+		return decision{}, tail.Result{Err: tail.ErrLater}, nil // a file's own trouble, not that of the others in its round
 	}
-	return facts, tail.Result{}, nil
+	return decision{facts, fresh, moved}, tail.Result{}, nil
 }
 
 // heardLate says that a server which took this file's lines as a plain one speaks the extension by now: it is to get
@@ -124,7 +125,7 @@ func (d *desk) limit(p project.Policy) int {
 	if p.Dir != "" && p.MaxEntries > 0 {
 		return p.MaxEntries
 	}
-	return d.max
+	return d.rules.Load().max
 }
 
 // introduce decides what a file is from its first lines, or says how long to wait for more of them.
@@ -138,10 +139,7 @@ func (d *desk) introduce(ctx context.Context, c *tail.Chunk) (state.Facts, time.
 		facts.Stream.Project = "history"
 		return facts, 0
 	}
-	head := c.Lines
-	if len(head) == 0 {
-		head = c.Provisional
-	}
+	head := headOf(c)
 	cwd, ok := transcript.FirstCwd(head)
 	if c.File.Kind == tail.Agent {
 		facts.Stream.Parent = parentOf(c.File.Name, head)
@@ -158,6 +156,11 @@ func (d *desk) introduce(ctx context.Context, c *tail.Chunk) (state.Facts, time.
 		}
 	}
 	d.forgetWait(c.File.ID)
+	if ok {
+		d.folders.add(folder, cwd)
+	} else if cwd == "" {
+		cwd = d.folders.find(folder, func(cwd string) bool { return !d.enabled(cwd) })
+	}
 	facts.Stream.Cwd = cwd
 	if cwd != "" {
 		facts.Stream.Project = filepath.Base(cwd)
@@ -212,57 +215,6 @@ func (d *desk) name(f *state.Facts, file tail.File) {
 			return
 		}
 	}
-}
-
-// route asks the project of a file whether it may be sent, and where to.
-func (d *desk) route(f *state.Facts) (project.Policy, string, tail.Result) {
-	if f.Stream.Extended {
-		if d.own == "" || !d.history {
-			return project.Policy{}, "", tail.Result{Err: &optedOut{why: "no server for the prompt history"}}
-		}
-		return project.Policy{}, d.own, tail.Result{}
-	}
-	policy, err := d.finder.Find(f.Stream.Cwd)
-	if err != nil {
-		d.notice(f.Stream.Cwd, notice{err.Error(), "until that file can be read nothing of the project is sent"})
-		return policy, "", tail.Result{Err: &optedOut{"held back: " + err.Error(), f.Stream.Cwd}}
-	}
-	if !policy.Enabled {
-		return policy, "", tail.Result{Err: &optedOut{"conversation_tracking.enabled is false in " + policy.Dir, f.Stream.Cwd}}
-	}
-	url, why := project.Destination(policy, d.own, d.trusted)
-	d.notice(f.Stream.Cwd, notice{why, "trusted_projects names the folders whose own server is followed"})
-	if url == "" {
-		return policy, "", tail.Result{Err: tail.ErrLater}
-	}
-	if url == d.own {
-		return policy, url, tail.Result{}
-	}
-	_, key, err := outbox.NormalizeURL(url)
-	if err != nil {
-		d.notice(f.Stream.Cwd, notice{"the server_url of " + policy.Dir + " is not used: " + err.Error(), "mend .codetracker/config.json"})
-		if d.own == "" {
-			return policy, "", tail.Result{Err: tail.ErrLater}
-		}
-		return policy, d.own, tail.Result{}
-	}
-	return policy, projectKey(key, policy.Dir), tail.Result{}
-}
-
-// enabled says whether the project of a working directory may be sent.
-func (d *desk) enabled(cwd string) bool {
-	policy, _ := d.finder.Find(cwd)
-	return policy.Enabled
-}
-
-// projectKey is the destination of a project's own server: its URL, and the folder whose credentials open it, since
-// two projects may use one server with two keys.
-func projectKey(url, dir string) string { return url + "#" + dir }
-
-// isProjects says whether a destination is the server that the project itself names: the one an earlier hook sent to.
-func (d *desk) isProjects(p project.Policy, dest string) bool {
-	url, _, own := strings.Cut(dest, "#")
-	return own || p.ServerURL != "" && project.SameServer(p.ServerURL, url)
 }
 
 // notice is something about a project that a person should know, and what to do about it.

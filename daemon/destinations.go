@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
@@ -20,15 +22,22 @@ import (
 type destinations struct {
 	db     *state.DB
 	origin outbox.Origin
-	own    string // key of the user's own server, "" none
-	ownKey *keyFile
 	plain  bool // protocol = "plain"
 	client *http.Client
 	log    *slog.Logger
 	// announced is told when a server that took lines as a plain one begins to speak the extension.
 	announced func(dest string)
+	// forgotten is told when a server says that it keeps nothing of a stream any more.
+	forgotten func(stream uint64)
+
+	// settled says whether own and ownKey are what the configuration says by now.
+	settled  func() bool
+	withheld atomic.Bool // a key was, because they are not
 
 	mu     sync.Mutex
+	own    string                     // key of the user's own server, "" none; guarded by mu
+	ownKey *keyFile                   // guarded by mu
+	held   bool                       // nothing is to be sent; guarded by mu
 	all    map[string]*outbox.Drainer // guarded by mu
 	opened []*outbox.Drainer          // not yet running; guarded by mu
 	bell   chan struct{}              // opened has grown
@@ -49,8 +58,8 @@ func (d *destinations) Run(ctx context.Context) error {
 			d.log.Error("cannot deliver to a server", "server", dest, "err", err)
 		}
 	}
-	if d.own != "" {
-		if err := d.open(d.own); err != nil {
+	if own := d.ownServer(); own != "" {
+		if err := d.open(own); err != nil {
 			return err
 		}
 	}
@@ -80,6 +89,38 @@ func (d *destinations) takeOpened() []*outbox.Drainer {
 	return opened
 }
 
+// ownServer is the key of the user's own server, "" none.
+func (d *destinations) ownServer() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.own
+}
+
+// ownWithKey is the key of the user's own server, and the file that opens it.
+func (d *destinations) ownWithKey() (own string, key *keyFile) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.own, d.ownKey
+}
+
+// setOwn makes another server the user's own, with another key file. What is queued for the one before still goes
+// there.
+func (d *destinations) setOwn(own string, key *keyFile) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.own, d.ownKey = own, key
+}
+
+// hold keeps everything here, or with false lets it go again.
+func (d *destinations) hold(held bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held = held
+	for _, dr := range d.all {
+		dr.Hold(held)
+	}
+}
+
 // open makes sure that dest has a drainer. The key of a project's own server comes from the project.
 func (d *destinations) open(dest string) error {
 	d.mu.Lock()
@@ -92,13 +133,15 @@ func (d *destinations) open(dest string) error {
 	if err != nil {
 		return fmt.Errorf("open destination %s: %w", raw, err)
 	}
-	key := d.ownKey.read
+	key := d.userKey(dest, url)
 	if projects {
 		key = projectCredentials(dir)
 	}
 	dr := outbox.NewDrainer(outbox.Destination{Key: dest, URL: url, APIKey: key, Plain: d.plain}, d.origin, d.db, d.db)
 	dr.Log, dr.Client = d.log, d.client
 	dr.OnAnnounced = func() { d.announced(dest) }
+	dr.OnForgotten = d.forgotten
+	dr.Hold(d.held)
 	d.all[dest] = dr
 	d.opened = append(d.opened, dr)
 	select {
@@ -106,6 +149,36 @@ func (d *destinations) open(dest string) error {
 	default:
 	}
 	return nil
+}
+
+// errOtherKey keeps a key from a server it was not made for.
+var errOtherKey = errors.New("the key is another one now, and this is not your server any more")
+
+// errUnsettled keeps a key from a server that may not be the user's own any more.
+var errUnsettled = errors.New("the key is another one now, and the configuration has changed too and is not in force yet")
+
+// userKey reads the user's key for dest. A server that is the user's own no more, and still has rows waiting, gets
+// only the key that it took rows with: a key is made for one server, and the file holds the new one's by now. So does
+// the user's own while the configuration waits to be read, for it may name another.
+func (d *destinations) userKey(dest string, url *url.URL) func() (string, error) {
+	return func() (string, error) {
+		own, file := d.ownWithKey()
+		key, err := file.read()
+		if err != nil || key == "" || dest == own && d.settled() {
+			return key, err
+		}
+		learned, err := d.db.Learned(context.Background(), dest)
+		switch {
+		case err != nil:
+			return "", err
+		case learned.Knows(url, key, d.plain):
+			return key, nil
+		case dest == own:
+			d.withheld.Store(true)
+			return "", errUnsettled
+		}
+		return "", errOtherKey
+	}
 }
 
 // wake tells a drainer that rows arrived.
@@ -117,7 +190,8 @@ func (d *destinations) wake(dest string) {
 
 // keyStamps changes whenever a file with a key in it does: the user's own, or a project's.
 func (d *destinations) keyStamps() string {
-	stamps := []string{d.ownKey.stamp()}
+	_, own := d.ownWithKey()
+	stamps := []string{own.stamp()}
 	for dest := range d.drainers() {
 		if _, dir, projects := strings.Cut(dest, "#"); projects {
 			file := keyFile{path: filepath.Join(dir, ".codetracker", "credentials.json")}

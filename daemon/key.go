@@ -24,7 +24,8 @@ type keyFile struct {
 func (k *keyFile) read() (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if st, err := os.Stat(k.path); err == nil && k.key != "" && st.ModTime().Equal(k.when) && st.Size() == k.size {
+	st, statErr := os.Stat(k.path) // before it is read: a file replaced in between is read again next time
+	if statErr == nil && k.key != "" && st.ModTime().Equal(k.when) && st.Size() == k.size {
 		return k.key, nil
 	}
 	key, err := ReadAPIKey(k.path)
@@ -34,7 +35,7 @@ func (k *keyFile) read() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if st, err := os.Stat(k.path); err == nil {
+	if statErr == nil {
 		k.key, k.when, k.size = key, st.ModTime(), st.Size()
 	}
 	return key, nil

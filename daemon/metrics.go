@@ -32,6 +32,7 @@ func (d *Daemon) Metrics(w io.Writer) {
 	metric("sent_entries_total", "counter", "Entries acknowledged since start.", s.Sent.Entries)
 	metric("sent_bytes_total", "counter", "Their uncompressed bytes.", s.Sent.Bytes)
 	metric("requests_total", "counter", "Requests acknowledged since start.", s.Sent.Requests)
+	metric("paused", "gauge", "Whether the user has paused sending.", map[bool]int{true: 1}[s.Pause != nil])
 	metric("resident_bytes", "gauge", "Resident memory of the daemon.", s.Process.RSS)
 	metric("cpu_seconds_total", "counter", "CPU time used by the daemon.", s.Process.CPUSeconds)
 	metric("state_file_bytes", "gauge", "Size of the state file.", s.Process.StateFile)

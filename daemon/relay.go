@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -24,19 +27,18 @@ type relay struct {
 
 	mu       sync.Mutex
 	excluded map[tail.FileID]*optedOut // files whose project has opted out; guarded by mu
+
+	events *bus   // hears of new transcripts and of rewinds
+	drops  *drops // hears of rewinds
 }
 
 // counts is what the relay saw since the daemon started.
 type counts struct{ malformed, oversize atomic.Int64 }
 
-func newRelay(db *state.DB, d *desk, exclude []string, log *slog.Logger) *relay {
-	types := make(map[string]bool, len(exclude))
-	for _, t := range exclude {
-		types[t] = true
-	}
+func newRelay(db *state.DB, d *desk, log *slog.Logger) *relay {
 	return &relay{
 		db: db, desk: d, log: log,
-		rows:     sync.Pool{New: func() any { return &rows{packer: outbox.NewPacker(), exclude: types} }},
+		rows:     sync.Pool{New: func() any { return &rows{packer: outbox.NewPacker()} }},
 		excluded: map[tail.FileID]*optedOut{},
 	}
 }
@@ -54,9 +56,11 @@ func (r *relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 		w.release()
 		r.rows.Put(w)
 	}()
+	w.exclude = r.desk.rules.Load().types
 	var sum tally
+	decided := make([]decision, 0, len(chunks)) // of steps
 	for i := range chunks {
-		facts, result, err := r.desk.decide(ctx, &chunks[i])
+		d, result, err := r.desk.decide(ctx, &chunks[i])
 		if err != nil {
 			return nil, err
 		}
@@ -65,30 +69,64 @@ func (r *relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 			results[i] = plain(result)
 			continue
 		}
-		steps = append(steps, r.step(&chunks[i], facts, w))
-		at = append(at, i)
+		steps = append(steps, r.step(&chunks[i], d.facts, w))
+		at, decided = append(at, i), append(decided, d)
 		sum.malformed += w.tally.malformed
 		sum.oversize += w.tally.oversize
 	}
 	if len(steps) == 0 {
 		return results, nil
 	}
-	errs, err := r.db.Commit(ctx, steps)
+	errs, err := r.commit(ctx, steps, chunks, at)
 	if err != nil {
 		return nil, err
 	}
 	for i, err := range errs {
 		results[at[i]].Err = err
+		if err == nil {
+			r.tell(&chunks[at[i]], &decided[i])
+		}
 	}
 	r.counts.malformed.Add(sum.malformed)
 	r.counts.oversize.Add(sum.oversize)
 	return results, nil
 }
 
+// commit makes steps durable, and around that what is left out of histories. steps[i] is of chunks[at[i]].
+func (r *relay) commit(ctx context.Context, steps []state.Step, chunks []tail.Chunk, at []int) ([]error, error) {
+	histories := slices.ContainsFunc(at, func(i int) bool { return chunks[i].File.Kind == tail.History })
+	if histories {
+		if err := r.desk.keepOmitted(ctx); err != nil {
+			return nil, err
+		}
+	}
+	errs, err := r.db.Commit(ctx, steps)
+	if err != nil || !histories {
+		return errs, err
+	}
+	for i, err := range errs {
+		c := &chunks[at[i]]
+		if err != nil || c.File.Kind != tail.History || c.From == c.Prev || c.From.Offset > 0 {
+			continue
+		}
+		if err := r.desk.keepAnew(ctx, c.File.ID); err != nil {
+			r.log.Warn("a history may be delivered once more at the next start", "err", err)
+		}
+	}
+	return errs, nil
+}
+
 // step turns one chunk into the durable move of its file.
 func (r *relay) step(c *tail.Chunk, facts state.Facts, w *rows) state.Step {
 	if c.From != c.Prev {
 		facts.RewoundTo = c.From.Line
+		if c.From.Offset == 0 {
+			facts.Excluded = 0
+		}
+	}
+	w.omits = nil
+	if c.File.Kind == tail.History {
+		w.omits = func(line []byte) bool { return r.desk.omits(c.File.ID, line) }
 	}
 	facts.Stream.ID = uint64(c.File.ID)
 	facts.Stream.Path = wirePath(c.File)
@@ -113,6 +151,26 @@ func plain(r tail.Result) tail.Result {
 	return r
 }
 
+// tell announces what a durable chunk is the first word of.
+func (r *relay) tell(c *tail.Chunk, d *decision) {
+	if c.From != c.Prev && !d.moved && r.drops != nil {
+		r.drops.rewound(c, &d.facts)
+	}
+	if r.events.quiet() {
+		return
+	}
+	t := control.TranscriptEvent{
+		Session: d.facts.Stream.SessionID, Parent: d.facts.Stream.Parent, Path: c.File.Path, Cwd: d.facts.Stream.Cwd,
+		Project: d.facts.Stream.Project, Generation: c.To.Generation, Line: c.From.Line,
+	}
+	switch {
+	case d.fresh:
+		r.events.publish(control.Event{Type: control.EventTranscript, Transcript: &t})
+	case c.From != c.Prev && !d.moved:
+		r.events.publish(control.Event{Type: control.EventRewind, Transcript: &t})
+	}
+}
+
 // noteExcluded keeps the list of opted-out files that status and verify show.
 func (r *relay) noteExcluded(id tail.FileID, err error) {
 	out, ok := errors.AsType[*optedOut](err)
@@ -123,6 +181,13 @@ func (r *relay) noteExcluded(id tail.FileID, err error) {
 	} else if len(r.excluded) > 0 {
 		delete(r.excluded, id)
 	}
+}
+
+// setExcluded notes files that were found to be opted out without being looked at.
+func (r *relay) setExcluded(out map[tail.FileID]*optedOut) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.Copy(r.excluded, out)
 }
 
 // excludedFiles copies the list of opted-out files, with the reasons.
@@ -136,20 +201,25 @@ func (r *relay) excludedFiles() map[tail.FileID]string {
 	return out
 }
 
-// optOutEnded says whether a project that had opted out has not any more.
+// optOutEnded says whether a project that had opted out has not any more, and forgets that it had.
 func (r *relay) optOutEnded() bool {
 	r.mu.Lock()
-	folders := map[string]bool{}
+	enabled := map[string]bool{}
 	for _, o := range r.excluded {
-		folders[o.cwd] = o.cwd != ""
+		enabled[o.cwd] = false
 	}
 	r.mu.Unlock()
-	for cwd, known := range folders {
-		if known && r.desk.enabled(cwd) {
-			return true
-		}
+	ended := false
+	for cwd := range enabled {
+		enabled[cwd] = cwd != "" && r.desk.enabled(cwd)
+		ended = ended || enabled[cwd]
 	}
-	return false
+	if ended {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		maps.DeleteFunc(r.excluded, func(_ tail.FileID, o *optedOut) bool { return enabled[o.cwd] })
+	}
+	return ended
 }
 
 // cwdWait is how long a file without a working directory in its first records is held back.

@@ -20,11 +20,12 @@ type rows struct {
 	raw      []byte // entries of the open batch, joined by commas
 	frames   []byte // compressed frames of the closed ones; they point into it
 	open     outbox.Batch
-	batches  []outbox.Batch  // of this chunk
-	exclude  map[string]bool // record types left out
-	max      int             // entries a batch
-	from     outbox.Position // where the open batch starts
-	at       outbox.Position // behind the last line seen
+	batches  []outbox.Batch         // of this chunk
+	exclude  map[string]bool        // record types left out
+	omits    func(line []byte) bool // says which lines are left out besides; nil: none
+	max      int                    // entries a batch
+	from     outbox.Position        // where the open batch starts
+	at       outbox.Position        // behind the last line seen
 	facts    *state.Facts
 	gen      uint32
 	tally    tally
@@ -89,11 +90,11 @@ func (r *rows) add(line []byte, index int64) {
 	if l.Shape == transcript.Malformed {
 		r.tally.malformed++
 	}
-	if index < r.sentTill || r.excluded(&l) {
+	if index < r.sentTill || r.excluded(&l) || r.omits != nil && r.omits(line) {
 		r.tally.excluded++
 		return
 	}
-	if l.Shape != transcript.Record {
+	if l.Shape != transcript.Object {
 		r.begin(outbox.Opaque, index, len(line)*4/3)
 		r.raw = transcript.AppendOpaque(r.raw, line, index)
 		r.count()
@@ -112,7 +113,7 @@ func (r *rows) add(line []byte, index int64) {
 }
 
 func (r *rows) excluded(l *transcript.Line) bool {
-	return len(r.exclude) > 0 && l.Shape == transcript.Record && r.exclude[string(l.Type)]
+	return len(r.exclude) > 0 && l.Shape == transcript.Object && r.exclude[string(l.Type)]
 }
 
 // begin makes room for an entry of the given kind and size: in the open batch if it fits there, else in a new one.

@@ -8,14 +8,18 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -30,6 +34,12 @@ type memServer struct {
 	order     []string // session ids in the order of their requests
 	hashes    map[string]string
 	keys      []string // the X-API-Key of each request
+	older     bool     // knows no request for many digests
+	asks      []int    // streams in each request for digests
+	epoch     string   // of the client
+	forgotten map[string]bool
+	keeps     bool // lets nobody forget
+	resent    int  // requests about what was forgotten
 }
 
 type memGeneration struct {
@@ -44,7 +54,7 @@ func newMemServer() *memServer {
 }
 
 func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.asked != nil && strings.HasSuffix(r.URL.Path, "/digest") {
+	if s.asked != nil && (strings.HasSuffix(r.URL.Path, "/digest") || r.URL.Path == "/api/digests") {
 		s.asked()
 	}
 	s.mu.Lock()
@@ -62,6 +72,23 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.take(w, r)
 	case strings.HasSuffix(r.URL.Path, "/digest"):
 		s.digest(w, r)
+	case r.URL.Path == "/api/digests" && !s.older:
+		s.digests(w, r)
+	case strings.HasSuffix(r.URL.Path, "/raw"):
+		s.raw(w, r)
+	case r.URL.Path == "/api/sessions":
+		s.list(w)
+	case r.URL.Path == "/api/forgotten":
+		list := []any{}
+		for name := range s.forgotten {
+			list = append(list, map[string]string{"session_id": name})
+		}
+		json.NewEncoder(w).Encode(map[string]any{"forgotten": list})
+	case r.Method == http.MethodDelete && s.keeps:
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, `{"error":{"code":"forbidden","message":"not yours"}}`)
+	case r.Method == http.MethodDelete:
+		s.forget(w, r)
 	default:
 		http.NotFound(w, r)
 	}
@@ -82,6 +109,7 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 		SessionID   string            `json:"session_id"`
 		Entries     []json.RawMessage `json:"entries"`
 		Ccship      *struct {
+			Epoch      string               `json:"epoch"`
 			Generation uint32               `json:"generation"`
 			RewoundTo  int64                `json:"rewound_to"`
 			To         struct{ Line int64 } `json:"to"`
@@ -93,11 +121,18 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
+	root, _, _ := strings.Cut(req.SessionID, "/")
+	if s.forgotten[root] {
+		s.resent++
+		io.WriteString(w, `{"success":true,"entries_stored":0,"forgotten":true}`)
+		return
+	}
 	s.order = append(s.order, req.SessionID)
 	s.keys = append(s.keys, r.Header.Get("X-API-Key"))
 	s.hashes[req.SessionID] = req.ProjectHash
 	g := s.generation(req.SessionID, 0, 0)
 	if e := req.Ccship; e != nil && s.announces {
+		s.epoch = e.Epoch
 		g = s.generation(req.SessionID, e.Generation, e.RewoundTo)
 		g.end, g.newline = max(g.end, e.To.Line), e.Newline
 	}
@@ -177,24 +212,10 @@ func (s *memServer) digest(w http.ResponseWriter, r *http.Request) {
 	escaped := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/sessions/"), "/digest")
 	session, _ := url.PathUnescape(escaped)
 	if s.streams[session] == nil {
-		http.NotFound(w, r)
+		notFound(w)
 		return
 	}
-	var out digest
-	for number := range s.streams[session] {
-		lines, newline := s.view(session, number)
-		g := generationDigest{Generation: number, RewoundTo: s.streams[session][number].start, EndLine: int64(len(lines)), EOFNewline: newline}
-		sum := sha256.New()
-		for _, l := range lines {
-			if l != nil {
-				g.Lines++
-				g.Bytes += int64(len(l)) + 1
-				sum.Write(append(bytes.Clone(l), '\n'))
-			}
-		}
-		g.SHA256 = hex.EncodeToString(sum.Sum(nil))
-		out.Generations = append(out.Generations, g)
-	}
+	out := s.account(session)
 	if q := r.URL.Query(); q.Has("from") {
 		number, _ := strconv.Atoi(q.Get("generation"))
 		from, _ := strconv.Atoi(q.Get("from"))
@@ -210,4 +231,105 @@ func (s *memServer) digest(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	json.NewEncoder(w).Encode(out)
+}
+
+func notFound(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusNotFound)
+	io.WriteString(w, `{"error":{"code":"not_found","message":"no such session"}}`)
+}
+
+// account digests all generations of a stream.
+func (s *memServer) account(session string) remote.Digest {
+	out := remote.Digest{SessionID: session, Epoch: s.epoch}
+	for _, number := range slices.Sorted(maps.Keys(s.streams[session])) {
+		lines, newline := s.view(session, number)
+		g := remote.Generation{Generation: number, RewoundTo: s.streams[session][number].start, EndLine: int64(len(lines)), EOFNewline: newline}
+		sum := sha256.New()
+		for _, l := range lines {
+			if l != nil {
+				g.Lines++
+				g.Bytes += int64(len(l)) + 1
+				sum.Write(append(bytes.Clone(l), '\n'))
+			}
+		}
+		g.Missing = g.EndLine - g.Lines
+		g.SHA256 = hex.EncodeToString(sum.Sum(nil))
+		out.Generations = append(out.Generations, g)
+	}
+	return out
+}
+
+// digests answers about many streams at once.
+func (s *memServer) digests(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		Sessions []struct {
+			SessionID string `json:"session_id"`
+		}
+		Epochs string
+	}
+	json.NewDecoder(r.Body).Decode(&q)
+	s.asks = append(s.asks, len(q.Sessions))
+	answers := []any{}
+	for _, x := range q.Sessions {
+		d := s.account(x.SessionID)
+		switch {
+		case s.streams[x.SessionID] == nil:
+			answers = append(answers, map[string]any{"session_id": x.SessionID, "machine": nil, "error": map[string]string{"code": "not_found", "message": "no"}})
+			continue
+		case q.Epochs == "all":
+			d = remote.Digest{SessionID: d.SessionID, Epochs: []remote.Epoch{{Epoch: d.Epoch, Generations: d.Generations}}}
+		}
+		answers = append(answers, d)
+	}
+	json.NewEncoder(w).Encode(map[string]any{"digests": answers})
+}
+
+// raw answers the bytes of a view.
+func (s *memServer) raw(w http.ResponseWriter, r *http.Request) {
+	escaped := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/sessions/"), "/raw")
+	session, _ := url.PathUnescape(escaped)
+	number, _ := strconv.Atoi(r.URL.Query().Get("generation"))
+	lines, newline := s.view(session, uint32(number))
+	if slices.ContainsFunc(lines, func(l []byte) bool { return l == nil }) {
+		w.WriteHeader(http.StatusConflict)
+		io.WriteString(w, `{"error":{"code":"incomplete","message":"some lines are not stored"}}`)
+		return
+	}
+	text := bytes.Join(lines, []byte("\n"))
+	if newline && len(lines) > 0 {
+		text = append(text, '\n')
+	}
+	w.Write(text)
+}
+
+// forget removes a session and its agents' streams.
+func (s *memServer) forget(w http.ResponseWriter, r *http.Request) {
+	session, _ := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/api/sessions/"))
+	lines := 0
+	for name, generations := range s.streams {
+		if name == session || strings.HasPrefix(name, session+"/") {
+			for _, g := range generations {
+				lines += len(g.lines)
+			}
+			delete(s.streams, name)
+		}
+	}
+	if lines == 0 {
+		notFound(w)
+		return
+	}
+	if s.forgotten == nil {
+		s.forgotten = map[string]bool{}
+	}
+	s.forgotten[session] = true
+	json.NewEncoder(w).Encode(map[string]any{"session_id": session, "user": "", "at": time.Now(), "lines_removed": lines})
+}
+
+// list answers all streams with what a deep verify wants to know of them.
+func (s *memServer) list(w http.ResponseWriter) {
+	list := []any{}
+	for name, generations := range s.streams {
+		list = append(list, remote.Session{SessionID: name, Epochs: 1, Generation: int64(slices.Max(slices.Collect(maps.Keys(generations))))})
+	}
+	json.NewEncoder(w).Encode(map[string]any{"sessions": list, "next": nil})
 }

@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +17,10 @@ import (
 // Status answers from counters in memory; of files it only asks the state's size and the process's own figures.
 func (d *Daemon) Status(ctx context.Context) control.Status {
 	begun := time.Now()
-	stats, usage := d.tailer.Stats(), d.db.Usage()
+	stats, usage, conf := d.tailer.Stats(), d.db.Usage(), d.conf.Load()
 	s := control.Status{
-		SchemaVersion: control.SchemaVersion, Running: true, Version: d.cfg.Version,
-		PID: os.Getpid(), StartedAt: d.started.UTC(),
+		SchemaVersion: control.SchemaVersion, Running: true, Version: d.cfg.Version, Config: conf.Path,
+		PID: os.Getpid(), StartedAt: d.started.UTC(), Pause: d.pause.Load(),
 		Files: &control.Files{
 			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.excludedFiles()),
 			Bytes: stats.Bytes, ReadBytes: stats.ReadBytes, Lines: stats.Lines, Vanished: stats.Vanished,
@@ -26,9 +28,12 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		},
 		Outbox: &control.Outbox{
 			Batches: usage.Batches, Entries: usage.Entries, Bytes: usage.Raw, Stored: usage.Stored,
-			Cap: d.cfg.OutboxCap, OldestAt: timeOrNil(usage.Oldest), Dead: usage.Dead, Withheld: usage.Withheld,
+			Cap: usage.Cap, OldestAt: timeOrNil(usage.Oldest), Dead: usage.Dead, Withheld: usage.Withheld,
 		},
-		Watch:   &control.Watch{Mode: stats.Watch, Reason: stats.WatchReason, Roots: d.cfg.Roots, Unread: d.unlisted()},
+		Watch: &control.Watch{
+			Mode: stats.Watch, Reason: stats.WatchReason, Roots: conf.Roots, Unread: d.unlisted(),
+			Watches: stats.Watches, Limit: stats.WatchLimit,
+		},
 		Process: processFigures(),
 	}
 	s.Process.StateFile = d.db.FileSize()
@@ -43,6 +48,8 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 func (d *Daemon) servers(usage state.Usage) ([]control.Server, *control.Sent) {
 	sent := &control.Sent{}
 	var own, others []control.Server
+	mine := d.dests.ownServer()
+	used := d.db.Destinations()
 	for key, dr := range d.dests.drainers() {
 		h := dr.Health()
 		url, _, _ := strings.Cut(key, "#")
@@ -51,18 +58,22 @@ func (d *Daemon) servers(usage state.Usage) ([]control.Server, *control.Sent) {
 			RetryAt: timeOrNil(h.RetryAt), LastOKAt: timeOrNil(h.LastOKAt),
 			Batches: usage.ByDest[key].Batches, MaxRequest: h.MaxRequest,
 		}
+		if d.pause.Load() != nil {
+			entry.RetryAt = nil // nothing is tried
+		}
 		sent.Entries += h.Entries
 		sent.Bytes += h.Bytes
 		sent.Requests += h.Requests
 		if t := entry.LastOKAt; t != nil && (sent.LastAt == nil || t.After(*sent.LastAt)) {
 			sent.LastAt = t
 		}
-		if key == d.dests.own {
+		if key == mine {
 			own = append(own, entry)
-		} else {
+		} else if slices.Contains(used, key) { // one of before, that nothing belongs to any more, is of no interest
 			others = append(others, entry)
 		}
 	}
+	slices.SortFunc(others, func(a, b control.Server) int { return strings.Compare(a.URL, b.URL) })
 	return append(own, others...), sent
 }
 
@@ -72,11 +83,12 @@ func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage)
 	for _, n := range d.db.Notices() {
 		out = append(out, control.Notice{Kind: n.Kind, Text: n.Text, Hint: n.Hint})
 	}
+	out = append(out, d.configNotices()...)
 	if n, full := fullNotice(usage.Full); full {
 		out = append(out, n)
 	}
 	if s.Outbox.Dead > 0 {
-		out = append(out, control.Notice{Kind: "dead_letters", Text: "the server refuses some entries for what they are", Hint: "ccship verify names the lines"})
+		out = append(out, control.Notice{Kind: "dead_letters", Text: "the server refuses some entries for what they are", Hint: "ccship outbox dead names them"})
 	}
 	for _, dir := range s.Watch.Unread {
 		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable for this user"})
@@ -84,6 +96,7 @@ func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage)
 	for _, file := range stats.Unreadable {
 		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable for this user"})
 	}
+	out = append(out, d.drops.notices()...)
 	for _, n := range d.desk.told() {
 		out = append(out, control.Notice{Kind: "project", Text: n.text, Hint: n.hint})
 	}
@@ -104,11 +117,10 @@ func fullNotice(what string) (control.Notice, bool) {
 
 // excludedFiles are the transcripts on disk whose project has opted out, with the reasons.
 func (d *Daemon) excludedFiles() map[tail.FileID]string {
-	out := d.relay.excludedFiles()
-	for id := range out {
-		if t, ok := d.tailer.File(id); !ok || t.Gone != 0 {
-			delete(out, id)
-		}
+	all := d.relay.excludedFiles()
+	out := make(map[tail.FileID]string, len(all))
+	for _, id := range d.tailer.Here(slices.Collect(maps.Keys(all))) {
+		out[id] = all[id]
 	}
 	return out
 }
@@ -123,6 +135,8 @@ func (d *Daemon) word(s *control.Status, stats tail.Stats, usage state.Usage) st
 	switch {
 	case !d.desk.anyServer():
 		return "no_server"
+	case s.Pause != nil:
+		return "held"
 	case usage.Full != "":
 		return "full"
 	case paused:
@@ -142,10 +156,10 @@ func (d *Daemon) word(s *control.Status, stats tail.Stats, usage state.Usage) st
 // obstacle says what stands between the outbox and its servers: "", "unreachable", "refused_key" or "refused", with a
 // detail for people. A server that is well and has nothing waiting is none.
 func (d *Daemon) obstacle() (kind, detail string) {
-	usage := d.db.Usage()
+	usage, own := d.db.Usage(), d.dests.ownServer()
 	for key, dr := range d.dests.drainers() {
 		h := dr.Health()
-		if usage.ByDest[key].Batches == 0 && h.State == "ok" {
+		if usage.ByDest[key].Batches == 0 && (h.State == "ok" || key != own) {
 			continue
 		}
 		switch {

@@ -21,6 +21,7 @@ const (
 	reasonNoServer    = "no_server"
 	reasonFull        = "full"
 	reasonUnreadable  = "unreadable"
+	reasonPaused      = "paused"
 )
 
 // syncTime is how long a sync waits when it is not told.
@@ -29,7 +30,8 @@ const syncTime = time.Minute
 // syncPoll is how often a waiting sync looks whether the outbox has come so far.
 const syncPoll = 10 * time.Millisecond
 
-// Sync looks at every file at once, checks the past of those that changed, and ends back-off and pauses. With Wait it
+// Sync looks at every file at once, checks the past of those that changed, and ends back-off and pauses, the user's own
+// too. With Wait it
 // returns when every whole line that was on disk at the call is acknowledged, or is known not to be sent.
 func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
 	limit := syncTime
@@ -40,14 +42,20 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 		}
 		limit = t
 	}
+	resumed, err := d.resume(ctx, func(*control.Pause) bool { return true })
+	if err != nil {
+		return control.SyncResult{}, err
+	}
 	d.dests.retry(false)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := d.readAll(ctx)
+	err = d.readAll(ctx)
 	if err == nil && req.Wait {
 		err = d.drained(ctx, d.db.LastSeq())
 	}
-	return d.syncResult(ctx, err), nil
+	result := d.syncResult(ctx, err)
+	result.Resumed = resumed
+	return result, nil
 }
 
 // readAll returns when every whole line on disk is in the outbox, or its file is one that is not read.
@@ -103,9 +111,15 @@ func (d *Daemon) allExcluded(ids []tail.FileID) bool {
 	return !slices.ContainsFunc(ids, func(id tail.FileID) bool { _, ok := excluded[id]; return !ok })
 }
 
-// drained returns when every row up to seq has left the outbox.
+// errPaused says that the user paused while somebody waited.
+var errPaused = errors.New("paused by the user")
+
+// drained returns when every row up to seq has left the outbox, or none can because the user paused meanwhile.
 func (d *Daemon) drained(ctx context.Context, seq uint64) error {
 	for d.db.FirstSeq() <= seq {
+		if d.pause.Load() != nil {
+			return errPaused
+		}
 		if err := pause(ctx, syncPoll); err != nil {
 			return err
 		}
@@ -143,6 +157,8 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	}
 	r.Reason, r.Detail = d.obstacle()
 	switch {
+	case errors.Is(err, errPaused):
+		r.Reason, r.Detail = reasonPaused, errPaused.Error()
 	case r.Reason != "":
 	case !d.desk.anyServer():
 		r.Reason, r.Detail = reasonNoServer, "no server is set"
@@ -165,9 +181,9 @@ func syncError(r control.SyncResult) error {
 	return &control.Error{Code: r.Reason, Message: r.Detail, Hint: hint}
 }
 
-// excludedLines counts the lines that exclude_types left out.
+// excludedLines counts the lines that were left out by their type, or of a history for their project.
 func (d *Daemon) excludedLines(ctx context.Context) (n int64) {
-	if len(d.cfg.ExcludeTypes) == 0 {
+	if len(d.desk.rules.Load().types) == 0 && !d.desk.omitsAny() {
 		return 0
 	}
 	facts, err := d.db.LoadFacts(context.WithoutCancel(ctx))

@@ -101,7 +101,7 @@ func TestKeyFollowsNoRedirect(t *testing.T) {
 	w := newWorld(t)
 	var astray atomic.Bool
 	web := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if astray.Load() && strings.HasSuffix(r.URL.Path, "/digest") {
+		if astray.Load() && (strings.HasSuffix(r.URL.Path, "/digest") || r.URL.Path == "/api/digests") {
 			http.Redirect(rw, r, thief.URL, http.StatusTemporaryRedirect)
 			return
 		}
@@ -151,6 +151,7 @@ func TestMetrics(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	w.start()
 	w.sync()
+	w.until("the entries are counted", func() bool { return w.status().Sent.Entries == 3 }) // a moment after they left the outbox
 	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", w.cfg.Socket)
 	}}}

@@ -5,14 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"net/url"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -20,7 +20,7 @@ import (
 // verifier is one run of verify.
 type verifier struct {
 	d        *Daemon
-	exclude  map[string]bool
+	rules    *rules
 	dead     map[uint64]map[int64]uint32 // lines of a stream the server refuses, and in which generation it did
 	optedOut map[tail.FileID]string
 
@@ -47,7 +47,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 	if err != nil {
 		return control.VerifyReport{}, err
 	}
-	v.report.Waiting, v.report.Withheld = synced.Waiting, synced.Withheld
+	v.report.Waiting, v.report.Withheld, v.report.Resumed = synced.Waiting, synced.Withheld, synced.Resumed
 	if !synced.Done { // what cannot be listed cannot be compared either
 		v.report.Incomplete, v.whole = synced.Detail, true
 	}
@@ -55,9 +55,17 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 	if err != nil {
 		return control.VerifyReport{}, err
 	}
+	for id, out := range d.desk.survey(facts, v.rules, d.dests.speaks).out {
+		v.optedOut[id] = out.why
+	}
 	files := v.pick(facts, req.Session)
 	if err := v.compareAll(ctx, files, facts); err != nil {
 		return control.VerifyReport{}, err
+	}
+	if req.Deep {
+		if err := v.compareHistory(ctx, facts, req.Session); err != nil {
+			return control.VerifyReport{}, err
+		}
 	}
 	v.finish()
 	d.stirred.Store(true)
@@ -66,12 +74,9 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 
 func (d *Daemon) newVerifier(ctx context.Context, progress func(control.VerifyProgress)) (*verifier, error) {
 	v := &verifier{
-		d: d, exclude: map[string]bool{}, dead: map[uint64]map[int64]uint32{},
+		d: d, rules: d.desk.rules.Load(), dead: map[uint64]map[int64]uint32{},
 		optedOut: d.excludedFiles(), progress: progress,
 		report: control.VerifyReport{SchemaVersion: control.SchemaVersion, Proven: true},
-	}
-	for _, t := range d.cfg.ExcludeTypes {
-		v.exclude[t] = true
 	}
 	letters, err := d.db.DeadLetters(ctx)
 	if err != nil {
@@ -112,22 +117,38 @@ func (v *verifier) pick(facts map[tail.FileID]state.Facts, session string) []tai
 	return out
 }
 
-// compareAll compares files, two at a time: one reads while the server answers for the other.
+// askAtOnce is how many transcripts the server is asked about in one request.
+const askAtOnce = 200
+
+// candidate is a transcript that was read, and waits for the server's word on it.
+type candidate struct {
+	row   control.FileReport
+	proof *proof
+	file  tail.Tracked
+	facts state.Facts
+}
+
+// compareAll compares files: two read, one asks the server meanwhile about what they have read.
 func (v *verifier) compareAll(ctx context.Context, files []tail.Tracked, facts map[tail.FileID]state.Facts) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	todo := make(chan tail.Tracked)
-	var wg sync.WaitGroup
+	todo, read := make(chan tail.Tracked), make(chan *candidate, askAtOnce)
+	var readers, asker sync.WaitGroup
 	for range 2 {
-		wg.Go(func() {
+		readers.Go(func() {
 			for t := range todo {
-				if err := v.compare(ctx, t, facts[t.File.ID]); err != nil {
+				if err := v.readOne(ctx, t, facts[t.File.ID], read); err != nil {
 					cancel(err)
 					return
 				}
 			}
 		})
 	}
+	asker.Go(func() {
+		if err := v.askAll(ctx, read); err != nil {
+			cancel(err)
+		}
+	})
 feed:
 	for _, t := range files {
 		select {
@@ -137,22 +158,128 @@ feed:
 		}
 	}
 	close(todo)
-	wg.Wait()
+	readers.Wait()
+	close(read)
+	asker.Wait()
 	return context.Cause(ctx)
 }
 
-// compare compares one transcript with its server. One that is rewound meanwhile is compared again as it is then.
-func (v *verifier) compare(ctx context.Context, t tail.Tracked, f state.Facts) error {
-	defer v.fileDone()
-	const tries = 3
-	for range tries {
-		if err := v.compareOnce(ctx, &t, &f); !errors.Is(err, errMoved) {
+// readOne reads a transcript and passes it on, unless all there is to say about it is said without the server.
+func (v *verifier) readOne(ctx context.Context, t tail.Tracked, f state.Facts, read chan<- *candidate) error {
+	c, err := v.read(ctx, t, f)
+	if c == nil || err != nil {
+		v.fileDone()
+		return err
+	}
+	select {
+	case read <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// askAll collects what was read and asks each server about many transcripts at once.
+func (v *verifier) askAll(ctx context.Context, read <-chan *candidate) error {
+	waiting := map[string][]*candidate{} // by destination
+	for c := range read {
+		dest := c.facts.Dest
+		if waiting[dest] = append(waiting[dest], c); len(waiting[dest]) < askAtOnce {
+			continue
+		}
+		if err := v.ask(ctx, waiting[dest]); err != nil {
+			return err
+		}
+		waiting[dest] = nil
+	}
+	for _, dest := range slices.Sorted(maps.Keys(waiting)) {
+		if err := v.ask(ctx, waiting[dest]); err != nil {
 			return err
 		}
 	}
-	row := v.row(&t, &f)
-	row.Equal = false
-	v.add(row, nil, difference(row, "the file changes faster than it can be compared"))
+	return ctx.Err()
+}
+
+// ask asks the server of some transcripts about them, and judges each.
+func (v *verifier) ask(ctx context.Context, list []*candidate) error {
+	if len(list) == 0 {
+		return nil
+	}
+	refs := make([]remote.Ref, len(list))
+	for i, c := range list {
+		refs[i] = v.ref(c)
+	}
+	digests := make([]remote.Digest, len(list)) // an answer is read to its end first: judging may take long
+	missing := map[int]bool{}
+	err := v.d.dests.reader(list[0].facts.Dest).Digests(ctx, refs, false, func(i int, d remote.Digest, err error) error {
+		if remote.Is(err, control.CodeNoSession) {
+			missing[i] = true
+			return nil
+		}
+		digests[i] = d
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	forgotten := map[string]bool{}
+	if len(missing) > 0 {
+		if forgotten, err = v.forgottenBy(ctx, list[0].facts.Dest); err != nil {
+			return err
+		}
+	}
+	for i, c := range list {
+		if missing[i] && isOf(c.row.SessionID, forgotten) {
+			v.d.heardForgotten(uint64(c.file.File.ID))
+			c.row.Note = forgottenWhy
+			v.addExcludedFile(c.row)
+			v.fileDone()
+			continue
+		}
+		if err := v.settle(ctx, c, digests[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgottenBy are the sessions that someone had a server forget.
+func (v *verifier) forgottenBy(ctx context.Context, dest string) (map[string]bool, error) {
+	list, err := v.d.dests.reader(dest).Forgotten(ctx)
+	if err != nil && !remote.Is(err, remote.CodeNoReading) { // an older server forgets nothing
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, f := range list {
+		names[f.SessionID] = true
+	}
+	return names, nil
+}
+
+// ref names a transcript of this state at its server.
+func (v *verifier) ref(c *candidate) remote.Ref {
+	return remote.Ref{Session: c.row.SessionID, Machine: &v.d.origin.Machine, Epoch: v.d.origin.Epoch}
+}
+
+// settle judges a transcript. One that is rewound meanwhile is read and asked about again, as it is then.
+func (v *verifier) settle(ctx context.Context, c *candidate, has remote.Digest) error {
+	defer v.fileDone()
+	const tries = 3
+	for range tries {
+		err := v.compareExtended(ctx, c, has)
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		if c, err = v.read(ctx, c.file, c.facts); c == nil || err != nil {
+			return err
+		}
+		has, err = v.d.dests.reader(c.facts.Dest).Digest(ctx, v.ref(c))
+		if err != nil && !remote.Is(err, control.CodeNoSession) {
+			return err
+		}
+	}
+	c.row.Equal = false
+	v.add(c.row, nil, difference(c.row, "the file changes faster than it can be compared"))
 	return nil
 }
 
@@ -167,38 +294,39 @@ func (v *verifier) row(t *tail.Tracked, f *state.Facts) control.FileReport {
 	return row
 }
 
-func (v *verifier) compareOnce(ctx context.Context, t *tail.Tracked, f *state.Facts) error {
-	row := v.row(t, f)
+// read reads a transcript through today's rules. It answers nil when the report has all there is to say about it.
+func (v *verifier) read(ctx context.Context, t tail.Tracked, f state.Facts) (*candidate, error) {
+	row := v.row(&t, &f)
 	if why, out := v.optedOut[t.File.ID]; out {
 		row.Note = why
 		v.addExcludedFile(row)
-		return nil
+		return nil, nil
 	}
 	if !f.Decided {
 		row.Note = "not delivered yet"
 		v.add(row, nil, difference(row, row.Note))
-		return nil
+		return nil, nil
 	}
-	p, err := v.prove(ctx, *t, f.SentBefore)
+	p, err := v.prove(ctx, t, f.SentBefore)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		v.vanished()
-		return nil
+		return nil, nil
 	case err != nil && ctx.Err() == nil: // the others can still be compared
 		v.add(row, nil, difference(row, err.Error()))
-		return nil
+		return nil, nil
 	case err != nil:
-		return err
+		return nil, err
 	}
 	row.Lines, row.Bytes, row.SHA256 = p.lines, p.bytes, hex.EncodeToString(p.sum.Sum(nil))
 	if !v.d.dests.speaks(f.Dest) {
-		return v.comparePlain(ctx, row, p, *t)
+		return nil, v.comparePlain(ctx, row, p, t)
 	}
 	if f.Stream.Extended || p.end > 0 {
-		return v.compareExtended(ctx, row, p, t, f)
+		return &candidate{row, p, t, f}, nil
 	}
 	v.add(row, p, nil)
-	return nil
+	return nil, nil
 }
 
 // comparePlain can only say that what the disk holds is what was acknowledged: the plain protocol has no way to ask.
@@ -223,20 +351,13 @@ func (v *verifier) comparePlain(ctx context.Context, row control.FileReport, p *
 }
 
 // compareExtended compares sums, and where they differ line by line.
-func (v *verifier) compareExtended(ctx context.Context, row control.FileReport, p *proof, t *tail.Tracked, f *state.Facts) error {
-	r := v.d.dests.reader(f.Dest, v.d.origin)
-	has, err := r.digest(ctx, row.SessionID, 0, 0, 0)
-	if errors.Is(err, errNoStream) {
-		has, err = &digest{}, nil
-	}
-	if err != nil {
-		return err
-	}
+func (v *verifier) compareExtended(ctx context.Context, c *candidate, has remote.Digest) error {
+	row, p, t := c.row, c.proof, &c.file
 	if fresh, ok := v.d.tailer.File(t.File.ID); ok && (fresh.Cursor.Generation != t.Cursor.Generation || fresh.Provisional != t.Provisional) {
 		*t = fresh
 		return errMoved
 	}
-	g, ok := has.of(t.Cursor.Generation)
+	g, ok := has.Of(t.Cursor.Generation)
 	newline := t.Provisional.Length == 0
 	switch {
 	case ok && g.Lines == p.lines && g.SHA256 == row.SHA256 && g.EndLine <= p.end && g.EOFNewline == newline:
@@ -252,8 +373,10 @@ func (v *verifier) compareExtended(ctx context.Context, row control.FileReport, 
 		v.add(row, p, diff)
 		return nil
 	}
-	p.refused = stillRefused(v.dead[f.Stream.ID], has.Generations, t.Cursor.Generation)
-	lines, err := v.compareLines(ctx, &pages{reader: r, session: row.SessionID, generation: row.Generation}, p, *t, f)
+	p.refused = stillRefused(v.dead[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
+	ref, generation := v.ref(c), int64(row.Generation)
+	ref.Generation = &generation
+	lines, err := v.compareLines(ctx, &pages{reader: v.d.dests.reader(c.facts.Dest), ref: ref}, p, *t, &c.facts)
 	if err != nil {
 		return err
 	}
@@ -262,7 +385,7 @@ func (v *verifier) compareExtended(ctx context.Context, row control.FileReport, 
 }
 
 // judge turns what was found into a difference; nil when all of it is accounted for.
-func (v *verifier) judge(row control.FileReport, g generationDigest, lines *lineDiff, t *tail.Tracked, p *proof) *control.FileDifference {
+func (v *verifier) judge(row control.FileReport, g remote.Generation, lines *lineDiff, t *tail.Tracked, p *proof) *control.FileDifference {
 	diff := difference(row, "")
 	diff.Missing, diff.Differ = lines.missing, lines.differ
 	end, grown := p.end, false
@@ -284,18 +407,4 @@ func (v *verifier) judge(row control.FileReport, g generationDigest, lines *line
 
 func difference(row control.FileReport, detail string) *control.FileDifference {
 	return &control.FileDifference{SessionID: row.SessionID, Path: row.Path, Generation: row.Generation, Detail: detail}
-}
-
-// reader is how verify asks a destination.
-func (d *destinations) reader(dest string, o outbox.Origin) *reader {
-	raw, dir, projects := strings.Cut(dest, "#")
-	base, _ := url.Parse(raw)
-	key := d.ownKey.read
-	if projects {
-		key = projectCredentials(dir)
-	}
-	return &reader{
-		base: base, key: key, client: d.client, agent: o.UserAgent,
-		origin: url.Values{"machine": {o.Machine}, "epoch": {o.Epoch}},
-	}
 }

@@ -36,7 +36,7 @@ func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(diskLine
 			return fmt.Errorf("read transcript: %w", err)
 		}
 	}
-	r := bufio.NewReaderSize(io.LimitReader(file, end), 256<<10)
+	r := bufio.NewReaderSize(io.LimitReader(file, end), int(min(end+1, 256<<10))) // most files are small
 	var long []byte
 	for index := int64(0); ; index++ {
 		if err := ctx.Err(); err != nil {
@@ -143,9 +143,12 @@ func (v *verifier) excludes(l diskLine, t tail.Tracked, sentBefore int64) bool {
 	if t.Cursor.Generation == 0 && l.index < sentBefore {
 		return true
 	}
-	if len(v.exclude) == 0 {
+	if t.File.Kind == tail.History {
+		return v.d.desk.omits(t.File.ID, l.raw)
+	}
+	if len(v.rules.types) == 0 {
 		return false
 	}
 	s := transcript.Scan(l.raw)
-	return s.Shape == transcript.Record && v.exclude[string(s.Type)]
+	return s.Shape == transcript.Object && v.rules.types[string(s.Type)]
 }

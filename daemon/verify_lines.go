@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -15,9 +16,8 @@ const pageLines = 5000
 
 // pages is the server's hashes of the lines of one generation, fetched as they are needed.
 type pages struct {
-	reader     *reader
-	session    string
-	generation uint32
+	reader *remote.Client
+	ref    remote.Ref
 
 	page  []*string // hashes of the lines from first on; nil: the server does not have that line
 	first int64
@@ -26,11 +26,11 @@ type pages struct {
 // at returns the server's hash of a line below end, nil when it has none. Lines are asked for in order.
 func (p *pages) at(ctx context.Context, line, end int64) (*string, error) {
 	if line >= p.first+int64(len(p.page)) {
-		d, err := p.reader.digest(ctx, p.session, p.generation, line, min(line+pageLines, end))
+		hashes, err := p.reader.LineHashes(ctx, p.ref, line, min(line+pageLines, end))
 		if err != nil {
 			return nil, err
 		}
-		p.first, p.page = line, d.LineHashes
+		p.first, p.page = line, hashes
 	}
 	if i := line - p.first; i < int64(len(p.page)) {
 		return p.page[i], nil
@@ -86,7 +86,7 @@ func widen(ranges []control.Range, line int64) []control.Range {
 
 // stillRefused are the lines of a generation that the server refused and that no later rewind has replaced: the server
 // need not have those. One that was rewound since is another line, which the server may have taken.
-func stillRefused(dead map[int64]uint32, generations []generationDigest, now uint32) map[int64]bool {
+func stillRefused(dead map[int64]uint32, generations []remote.Generation, now uint32) map[int64]bool {
 	refused := map[int64]bool{}
 	for line, in := range dead {
 		refused[line] = true

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -63,7 +65,9 @@ func (v *verifier) fileDone() {
 func (v *verifier) finish() {
 	r := &v.report
 	sort.Slice(r.Transcripts, func(i, j int) bool { return r.Transcripts[i].Path < r.Transcripts[j].Path })
-	sort.Slice(r.Differences, func(i, j int) bool { return r.Differences[i].Path < r.Differences[j].Path })
+	slices.SortFunc(r.Differences, func(a, b control.FileDifference) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Generation, b.Generation))
+	})
 	r.Equal = len(r.Differences) == 0 && r.Incomplete == ""
 	if v.progress != nil {
 		v.at.Files, v.at.Bytes = v.at.FilesTotal, v.at.BytesTotal

@@ -112,6 +112,14 @@ func (w *world) write(name, text string) string {
 	return path
 }
 
+// rewrite replaces a file's content in place.
+func (w *world) rewrite(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.root, name), []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) sync() control.SyncResult {
 	w.t.Helper()
 	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "20s"})

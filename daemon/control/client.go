@@ -21,6 +21,9 @@ const (
 	verifyStall   = 15 * time.Second // several heartbeats
 )
 
+// clientHost is the Host of requests, which names nobody.
+const clientHost = "ccship"
+
 // Client asks a daemon over its socket. Safe for concurrent use; it holds no connection between calls.
 type Client struct {
 	path string
@@ -58,9 +61,13 @@ func dialError(path string, err error) error {
 	case busy(err):
 		return noAnswer(path)
 	case errors.Is(err, fs.ErrPermission):
-		return unusable(fmt.Sprintf("control socket %s belongs to someone else", path))
+		return notOurs(path)
 	}
 	return &Error{Code: CodeNotRunning, Message: ErrNotRunning.Error(), Hint: "start it with `ccship run`, or try everything with `ccship up`", Retryable: true}
+}
+
+func notOurs(path string) *Error {
+	return unusable(fmt.Sprintf("control socket %s belongs to someone else", path))
 }
 
 func noAnswer(path string) *Error {
@@ -113,7 +120,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 			return nil, fmt.Errorf("write request: %w", err)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://ccship"+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+clientHost+path, bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("write request: %w", err)
 	}
@@ -142,6 +149,13 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return noAnswer(c.path)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case foreign(c.path):
+		return notOurs(c.path)
+	}
+	if conn, gone := net.DialTimeout("unix", c.path, dialTimeout); gone == nil {
+		_ = conn.Close()
+	} else if e := dialError(c.path, gone); errors.Is(e, ErrNotRunning) {
+		return e // it ended while it was asked
 	}
 	return &Error{Code: CodeFailed, Message: fmt.Sprintf("ask daemon: %v", err), Hint: "it may have stopped just now: `ccship status`", Retryable: true}
 }

@@ -6,63 +6,66 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
 const (
-	maxBody      = 64 << 10        // of a request; the largest there is has three members
+	maxBody      = 64 << 10        // of a request; the largest there is names dead letters
 	heartbeat    = 3 * time.Second // between two lines of a verify that has nothing to say
 	progressRate = 50 * time.Millisecond
 	farewell     = time.Second // for answers under way when the daemon stops
 )
 
-// Daemon is what the socket lets its owner see and ask for. Every method may be called by several goroutines at once.
-// An *Error returned decides what the caller gets to read; any other error is a CodeFailed.
-type Daemon interface {
-	Status(ctx context.Context) Status
-	// Sync answers when it is done or its time is up; how it ended is in the result. An error: it was not tried.
-	Sync(ctx context.Context, req SyncRequest) (SyncResult, error)
-	// Verify may call progress as often as it likes, from one goroutine at a time.
-	Verify(ctx context.Context, req VerifyRequest, progress func(VerifyProgress)) (VerifyReport, error)
-	// Metrics writes Prometheus' text format.
-	Metrics(w io.Writer)
-}
-
 // Endpoint answers on the control socket. Serve may be called once.
 type Endpoint struct {
 	daemon Daemon
 	log    *slog.Logger
-	routes map[string]route
+	routes map[string]methods
 }
 
-// route is one path's method and handler.
-type route struct {
-	method string
-	handle func(http.ResponseWriter, *http.Request)
-}
+// methods are the handlers of one path.
+type methods map[string]http.HandlerFunc
 
 // NewServer starts nothing; log gets what no caller can be told.
 func NewServer(d Daemon, log *slog.Logger) *Endpoint {
 	s := &Endpoint{daemon: d, log: log}
-	s.routes = map[string]route{
-		"/v1/status":           {http.MethodGet, s.status},
-		"/v1/sync":             {http.MethodPost, s.sync},
-		"/v1/verify":           {http.MethodPost, s.verify},
-		"/metrics":             {http.MethodGet, s.metrics},
-		"/debug/pprof/cmdline": {http.MethodGet, pprof.Cmdline},
-		"/debug/pprof/profile": {http.MethodGet, pprof.Profile},
-		"/debug/pprof/symbol":  {http.MethodGet, pprof.Symbol},
-		"/debug/pprof/trace":   {http.MethodGet, pprof.Trace},
+	s.routes = map[string]methods{
+		"/v1/status":            {http.MethodGet: s.status},
+		"/v1/sync":              {http.MethodPost: post(s, s.sync)},
+		"/v1/verify":            {http.MethodPost: s.verify},
+		"/v1/sessions":          {http.MethodGet: s.sessions},
+		"/v1/outbox":            {http.MethodGet: s.outbox},
+		"/v1/outbox/dead":       {http.MethodGet: get(s, d.DeadLetters)},
+		"/v1/outbox/dead/retry": {http.MethodPost: post(s, d.RetryDead)},
+		"/v1/outbox/dead/drop":  {http.MethodPost: post(s, d.DropDead)},
+		"/v1/pause":             {http.MethodPost: post(s, d.Pause)},
+		"/v1/resume":            {http.MethodPost: get(s, d.Resume)},
+		"/v1/flush":             {http.MethodPost: get(s, d.Flush)},
+		"/v1/forget":            {http.MethodPost: post(s, d.Forget)},
+		"/v1/exclude": {
+			http.MethodGet: get(s, d.Excludes), http.MethodPost: post(s, d.Exclude), http.MethodDelete: s.include,
+		},
+		"/v1/reload":  {http.MethodPost: get(s, d.Reload)},
+		"/v1/events":  {http.MethodGet: s.events},
+		"/v1/openapi": {http.MethodGet: s.openAPI},
+		"/metrics":    {http.MethodGet: s.metrics},
+
+		"/debug/pprof/cmdline": {http.MethodGet: pprof.Cmdline},
+		"/debug/pprof/profile": {http.MethodGet: pprof.Profile},
+		"/debug/pprof/symbol":  {http.MethodGet: pprof.Symbol},
+		"/debug/pprof/trace":   {http.MethodGet: pprof.Trace},
 	}
 	for _, name := range []string{"", "allocs", "block", "goroutine", "heap", "mutex", "threadcreate"} {
-		s.routes["/debug/pprof/"+name] = route{http.MethodGet, pprof.Index}
+		s.routes["/debug/pprof/"+name] = methods{http.MethodGet: pprof.Index}
 	}
 	return s
 }
@@ -130,53 +133,45 @@ func allowed(uid int) bool { return uid == os.Geteuid() || uid == 0 }
 
 // ServeHTTP refuses whatever a web page could send, and finds the route.
 func (s *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Origin") != "" || r.Header.Get("Referer") != "" {
-		s.fail(w, http.StatusForbidden, &Error{Code: "forbidden", Message: "requests of web pages are refused"})
+	if why := refusal(r); why != "" {
+		s.fail(w, &Error{Code: CodeForbidden, Message: why, Hint: "use the command line, or curl --unix-socket with http://localhost/"})
 		return
 	}
 	found, ok := s.routes[r.URL.Path]
 	if !ok {
-		s.fail(w, http.StatusNotFound, &Error{Code: "not_found", Message: "there is no " + r.URL.Path, Hint: "client and daemon may be of different versions: restart the daemon"})
+		s.fail(w, &Error{Code: CodeNotFound, Message: "there is no " + r.URL.Path, Hint: "client and daemon may be of different versions: restart the daemon"})
 		return
 	}
-	if r.Method != found.method && !(r.Method == http.MethodHead && found.method == http.MethodGet) {
-		w.Header().Set("Allow", found.method)
-		s.fail(w, http.StatusMethodNotAllowed, &Error{Code: "method", Message: r.URL.Path + " takes " + found.method})
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	handle, ok := found[method]
+	if !ok {
+		allowed := strings.Join(slices.Sorted(maps.Keys(found)), ", ")
+		w.Header().Set("Allow", allowed)
+		s.fail(w, &Error{Code: CodeMethod, Message: r.URL.Path + " takes " + allowed, Hint: "GET /v1/openapi describes every request"})
 		return
 	}
-	found.handle(w, r)
+	handle(w, r)
 }
 
-func (s *Endpoint) status(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, http.StatusOK, s.daemon.Status(r.Context()))
-}
-
-func (s *Endpoint) sync(w http.ResponseWriter, r *http.Request) {
-	var req SyncRequest
-	if err := readBody(w, r, &req, &req.Timeout); err != nil {
-		s.fail(w, http.StatusBadRequest, err)
-		return
+func (s *Endpoint) sync(ctx context.Context, req SyncRequest) (SyncResult, error) {
+	if err := checkTimeout(req.Timeout); err != nil {
+		return SyncResult{}, err
 	}
-	result, err := s.daemon.Sync(r.Context(), req)
-	if err != nil {
-		s.fail(w, http.StatusInternalServerError, asError(err))
-		return
-	}
+	result, err := s.daemon.Sync(ctx, req)
 	result.SchemaVersion = SchemaVersion
-	s.answer(w, http.StatusOK, result)
+	return result, err
 }
 
-// readBody decodes a request that may be empty and checks its time-out.
-func readBody(w http.ResponseWriter, r *http.Request, into any, timeout *string) *Error {
-	body := http.MaxBytesReader(w, r.Body, maxBody)
-	if err := json.NewDecoder(body).Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return &Error{Code: CodeUsage, Message: fmt.Sprintf("read request: %v", err)}
-	}
-	if *timeout == "" {
+// checkTimeout refuses what is no duration.
+func checkTimeout(text string) error {
+	if text == "" {
 		return nil
 	}
-	if d, err := time.ParseDuration(*timeout); err != nil || d < 0 {
-		return &Error{Code: CodeUsage, Message: fmt.Sprintf("bad timeout %q", *timeout), Hint: "a duration looks like 20s or 2m"}
+	if d, err := time.ParseDuration(text); err != nil || d < 0 {
+		return &Error{Code: CodeUsage, Message: fmt.Sprintf("bad timeout %q", text), Hint: "a duration looks like 20s or 2m"}
 	}
 	return nil
 }
@@ -190,8 +185,6 @@ func (s *Endpoint) metrics(w http.ResponseWriter, _ *http.Request) {
 		s.log.Debug("answer not read", "err", err)
 	}
 }
-
-func (s *Endpoint) fail(w http.ResponseWriter, code int, e *Error) { s.answer(w, code, e) }
 
 func (s *Endpoint) answer(w http.ResponseWriter, code int, body any) {
 	text, err := json.Marshal(body)

@@ -16,8 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fake is a Daemon whose answers a test chooses.
+// fake is a Daemon whose answers a test chooses. What it is not told it cannot do.
 type fake struct {
+	Daemon
 	status  Status
 	sync    func(context.Context, SyncRequest) (SyncResult, error)
 	verify  func(context.Context, VerifyRequest, func(VerifyProgress)) (VerifyReport, error)
@@ -84,12 +85,15 @@ func raw(t *testing.T, path, method, url, body string, header http.Header) (int,
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		},
 	}}
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://any.example"+url, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k, v := range header {
 		req.Header[k] = v
+	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
 	}
 	answer, err := client.Do(req)
 	if err != nil {

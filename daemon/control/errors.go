@@ -13,6 +13,14 @@ const (
 	CodeInUse       = "already_running"
 	CodeSocket      = "socket" // its path cannot be used
 	CodeFailed      = "failed"
+
+	CodeForbidden    = "forbidden" // not a request of the owner's program
+	CodeNotFound     = "not_found" // no such path
+	CodeMethod       = "method"
+	CodeNoDeadLetter = "no_dead_letter"
+	CodeNoPattern    = "no_pattern" // of exclude_projects
+	CodeTooMany      = "too_many"   // listeners of events
+	CodeNoSession    = "no_session" // under that name
 )
 
 var (

@@ -25,7 +25,7 @@ func Listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, unusable(fmt.Sprintf("make folder of control socket: %v", err))
 	}
-	if err := clearPath(path); err != nil {
+	if err := RemoveStale(path); err != nil {
 		return nil, err
 	}
 	listen := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -41,8 +41,9 @@ func Listen(path string) (net.Listener, error) {
 	return ln, nil
 }
 
-// clearPath removes a socket left over by a daemon that was killed, and nothing else.
-func clearPath(path string) error {
+// RemoveStale removes a socket left over by a daemon that was killed, and nothing else. No file at the path is fine; for
+// errors see Listen.
+func RemoveStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -210,3 +210,24 @@ func TestPeer(t *testing.T) {
 		t.Errorf("peer: %d %v, want %d", uid, err, os.Geteuid())
 	}
 }
+
+// A daemon that ends while it is asked is one that does not run.
+func TestEndsWhileAsked(t *testing.T) {
+	path := socketPath(t)
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		conn, err := ln.Accept()
+		if err == nil {
+			err = errors.Join(ln.Close(), conn.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := Dial(path).Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("%v, want %v", err, ErrNotRunning)
+	}
+}

@@ -11,8 +11,12 @@ import (
 // The empty ones let a client tell a long verify from a daemon that hangs.
 func (s *Endpoint) verify(w http.ResponseWriter, r *http.Request) {
 	var req VerifyRequest
-	if err := readBody(w, r, &req, &req.Timeout); err != nil {
-		s.fail(w, http.StatusBadRequest, err)
+	if err := readBody(w, r, &req); err != nil {
+		s.fail(w, err)
+		return
+	}
+	if err := checkTimeout(req.Timeout); err != nil {
+		s.fail(w, asError(err))
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")

@@ -14,9 +14,11 @@ type Status struct {
 	Version       string    `json:"version,omitempty"`
 	PID           int       `json:"pid,omitempty"`
 	StartedAt     time.Time `json:"started_at,omitzero"`
-	// State is one word for the whole: "watching", "importing", "reading", "sending", "retrying", "paused", "full",
-	// "no_server".
+	Config        string    `json:"config,omitempty"` // the configuration file that was read, which need not exist
+	// State is one word for the whole: "watching", "importing", "reading", "sending", "retrying", "paused" (by a server
+	// that refuses), "held" (by the user: see Pause), "full", "no_server".
 	State   string   `json:"state,omitempty"`
+	Pause   *Pause   `json:"pause,omitempty"`
 	Servers []Server `json:"servers,omitempty"` // the user's own server first
 	Files   *Files   `json:"files,omitempty"`
 	Outbox  *Outbox  `json:"outbox,omitempty"`
@@ -81,6 +83,9 @@ type Watch struct {
 	Reason string   `json:"reason,omitempty"`
 	Roots  []string `json:"roots"`
 	Unread []string `json:"unread,omitempty"` // folders that could not be listed, with the error
+	// Watches are the folders watched, of at most Limit; others are found by listing. Both 0 by polling.
+	Watches int `json:"watches,omitempty"`
+	Limit   int `json:"limit,omitempty"`
 }
 
 // Process is what the daemon costs.
@@ -107,7 +112,8 @@ type SyncRequest struct {
 type SyncResult struct {
 	SchemaVersion int  `json:"schema_version"`
 	Done          bool `json:"done"`
-	// Reason is set when not done: "timeout", "unreachable", "refused_key", "refused", "no_server", "full".
+	// Reason is set when not done: "timeout", "unreachable", "refused_key", "refused", "no_server", "full",
+	// "unreadable", "paused" (by the user, meanwhile).
 	Reason       string `json:"reason,omitempty"`
 	Detail       string `json:"detail,omitempty"`
 	Lines        int64  `json:"lines"`        // lines known of transcripts on disk when it ended
@@ -116,12 +122,14 @@ type SyncResult struct {
 	Excluded     int64  `json:"excluded"`
 	Withheld     int64  `json:"withheld"`
 	Waiting      int64  `json:"waiting"`
+	Resumed      bool   `json:"resumed,omitempty"` // it ended the user's pause
 }
 
 // VerifyRequest is the body of POST /v1/verify.
 type VerifyRequest struct {
 	Session string `json:"session,omitempty"` // only transcripts whose stream name starts with it
 	Timeout string `json:"timeout,omitempty"` // for the sync before it
+	Deep    bool   `json:"deep,omitempty"`    // the whole history: every generation, transcripts that are gone too
 }
 
 // VerifyEvent is one line of the answer of POST /v1/verify (application/x-ndjson): progress, then one report.
@@ -155,9 +163,35 @@ type VerifyReport struct {
 	Withheld      int64            `json:"withheld"`
 	Oversize      int64            `json:"oversize"`
 	Waiting       int64            `json:"waiting"`
-	Vanished      int              `json:"vanished"` // no longer on disk, not compared
+	Vanished      int              `json:"vanished"`          // no longer on disk, not compared
+	Resumed       bool             `json:"resumed,omitempty"` // the sync before it ended the user's pause
+	Deep          *DeepReport      `json:"deep,omitempty"`    // when it was asked for
 	Differences   []FileDifference `json:"differences,omitempty"`
 	Transcripts   []FileReport     `json:"transcripts,omitempty"`
+}
+
+// DeepReport counts what a server has beyond the transcripts on disk. What differs is among the Differences.
+type DeepReport struct {
+	// Past are generations that a rewind ended, and Gone are transcripts that are no longer on disk: their bytes, read
+	// back from the server, have the hashes that were taken when they were read from the disk.
+	Past DeepCount `json:"past"`
+	Gone DeepCount `json:"gone"`
+	// Stored is there without gaps, as far as can be told, but nothing on this machine can prove it any more.
+	Stored DeepCount      `json:"stored"`
+	Why    []StoredReason `json:"stored_why,omitempty"`
+}
+
+// DeepCount counts generations.
+type DeepCount struct {
+	Generations int   `json:"generations"`
+	Lines       int64 `json:"lines"`
+	Bytes       int64 `json:"bytes"`
+}
+
+// StoredReason is why some generations cannot be proven.
+type StoredReason struct {
+	Why         string `json:"why"`
+	Generations int    `json:"generations"`
 }
 
 // FileReport is one transcript's comparison.

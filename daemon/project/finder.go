@@ -16,9 +16,11 @@ const maxCached = 4096
 // directory on a disk that hangs holds up only those who ask for that directory.
 type Finder struct {
 	Recheck time.Duration // how old an answer may be; set before first use
+	Home    string        // where the search for IgnoreName ends; "": at the root. Set before first use
 
-	mu    sync.Mutex
-	cache map[string]*answer // by working directory; guarded by mu
+	mu      sync.Mutex
+	cache   map[string]*answer // by working directory; guarded by mu
+	exclude patterns           // guarded by mu
 }
 
 // answer is what one working directory said last.
@@ -34,9 +36,19 @@ func NewFinder() *Finder {
 	return &Finder{Recheck: DefaultRecheck, cache: map[string]*answer{}}
 }
 
+// Exclude opts out the folders that match one of some patterns (see CheckPattern), and all below them, from now on
+// and instead of those given before. The patterns have slashes or the system's separators; ~ is expanded already.
+func (f *Finder) Exclude(globs []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.exclude = newPatterns(globs)
+	f.cache = map[string]*answer{} // an answer under way is not kept: it may come from the old patterns
+}
+
 // Find says what holds in a working directory: what the nearest .codetracker folder with a config.json or
 // credentials.json says, from cwd itself up to the root of the file system. An opt-out in any folder above holds too:
-// a nested project, which may be somebody's clone, cannot undo it. Nothing found: enabled, with the defaults.
+// a nested project, which may be somebody's clone, cannot undo it; so does an excluded folder and a file named
+// IgnoreName. Nothing found: enabled, with the defaults.
 //
 // A config.json that cannot be read or parsed may be an opt-out, so its project is held back, not sent: the answer
 // is then an error that wraps ErrUnknown, and a Policy that is not Enabled. Asking again finds out whether it was
@@ -47,18 +59,18 @@ func (f *Finder) Find(cwd string) (Policy, error) {
 	if !filepath.IsAbs(cwd) {
 		return Policy{Enabled: true, MaxEntries: DefaultMaxEntries}, nil
 	}
-	a := f.answer(filepath.Clean(cwd))
+	a, exclude := f.answer(filepath.Clean(cwd))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if age := time.Since(a.at); a.at.IsZero() || age < 0 || age >= f.Recheck {
-		a.policy, a.err = look(filepath.Clean(cwd))
+		a.policy, a.err = f.look(filepath.Clean(cwd), exclude)
 		a.at = time.Now()
 	}
 	return a.policy, a.err
 }
 
-// answer finds or makes the place for an answer.
-func (f *Finder) answer(cwd string) *answer {
+// answer finds or makes the place for an answer, with the patterns that hold for it.
+func (f *Finder) answer(cwd string) (*answer, patterns) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := f.cache[cwd]
@@ -69,11 +81,21 @@ func (f *Finder) answer(cwd string) *answer {
 		a = &answer{}
 		f.cache[cwd] = a
 	}
-	return a
+	return a, f.exclude
 }
 
 // look reads what cwd says anew.
-func look(cwd string) (Policy, error) {
+func (f *Finder) look(cwd string, exclude patterns) (Policy, error) {
+	if pattern := exclude.match(cwd); pattern != "" {
+		return Policy{Why: ExcludedBy(pattern)}, nil
+	}
+	marker, err := ignored(cwd, f.Home)
+	if err != nil {
+		return Policy{}, unknown("look for "+IgnoreName+" of "+cwd, err)
+	}
+	if marker != "" {
+		return Policy{Dir: filepath.Dir(marker), Why: "excluded by " + marker}, nil
+	}
 	policy, err := walk(cwd)
 	if err != nil || !policy.Enabled {
 		return policy, err
@@ -94,6 +116,7 @@ func walk(cwd string) (Policy, error) {
 			return p, err
 		}
 		if found && !p.Enabled {
+			p.Why = "conversation_tracking.enabled is false in " + p.Dir
 			return p, nil
 		}
 		if found && !decided {

@@ -28,6 +28,7 @@ const folderName = ".codetracker"
 type Policy struct {
 	Dir     string // folder whose .codetracker decided, "" none; when not Enabled the one that opted out
 	Enabled bool   // false: nothing of it may be queued, whatever else is said
+	Why     string // why it is not Enabled
 	// ServerURL is the project's own server, "" none. It may have come with a cloned repository: see Destination.
 	// Only APIKey opens it; a key of the user's own must never be sent there.
 	ServerURL      string

@@ -90,7 +90,10 @@ func TestConfig(t *testing.T) {
 			if !strings.Contains(got.Notice, tt.notice) || (tt.notice == "") != (got.Notice == "") {
 				t.Errorf("Notice = %q, want something about %q", got.Notice, tt.notice)
 			}
-			got.Notice, got.named = "", false
+			if (got.Why == "") != got.Enabled {
+				t.Errorf("Enabled is %t, and the reason is %q", got.Enabled, got.Why)
+			}
+			got.Notice, got.Why, got.named = "", "", false
 			if got != tt.want {
 				t.Errorf("Find = %+v, want %+v", got, tt.want)
 			}

@@ -1,0 +1,127 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// The most that one page of a list has, and what it has when nothing is asked for.
+const (
+	maxPage     = 1000
+	defaultPage = 100
+)
+
+// get makes a handler that answers what f says.
+func get[A any](s *Endpoint, f func(context.Context) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { give(s, w, r, f) }
+}
+
+// post makes a handler that answers what f says to the request's body.
+func post[Q, A any](s *Endpoint, f func(context.Context, Q) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req Q
+		if err := readBody(w, r, &req); err != nil {
+			s.fail(w, err)
+			return
+		}
+		give(s, w, r, func(ctx context.Context) (A, error) { return f(ctx, req) })
+	}
+}
+
+func give[A any](s *Endpoint, w http.ResponseWriter, r *http.Request, f func(context.Context) (A, error)) {
+	answer, err := f(r.Context())
+	if err != nil {
+		s.fail(w, asError(err))
+		return
+	}
+	s.answer(w, http.StatusOK, answer)
+}
+
+// readBody decodes a request that may be empty. Members that nobody knows are a mistake of the caller's.
+func readBody(w http.ResponseWriter, r *http.Request, into any) *Error {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	body.DisallowUnknownFields()
+	if err := body.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return &Error{Code: CodeUsage, Message: fmt.Sprintf("read request: %v", err), Hint: "GET /v1/openapi describes every request"}
+	}
+	return nil
+}
+
+// page reads offset and limit of a query.
+func page(r *http.Request) (Page, *Error) {
+	p := Page{Limit: defaultPage}
+	for name, field := range map[string]*int{"offset": &p.Offset, "limit": &p.Limit} {
+		text := r.URL.Query().Get(name)
+		if text == "" {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return p, &Error{Code: CodeUsage, Message: fmt.Sprintf("bad %s %q", name, text), Hint: "it is a whole number from 0 up"}
+		}
+		*field = n
+	}
+	if p.Limit == 0 {
+		p.Limit = defaultPage
+	}
+	p.Limit = min(p.Limit, maxPage)
+	return p, nil
+}
+
+func (s *Endpoint) status(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, http.StatusOK, s.daemon.Status(r.Context()))
+}
+
+func (s *Endpoint) sessions(w http.ResponseWriter, r *http.Request) {
+	p, err := page(r)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	q := SessionsQuery{Project: r.URL.Query().Get("project"), Page: p}
+	give(s, w, r, func(ctx context.Context) (Sessions, error) { return s.daemon.Sessions(ctx, q) })
+}
+
+func (s *Endpoint) outbox(w http.ResponseWriter, r *http.Request) {
+	p, err := page(r)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	give(s, w, r, func(ctx context.Context) (OutboxList, error) { return s.daemon.Outbox(ctx, p) })
+}
+
+func (s *Endpoint) include(w http.ResponseWriter, r *http.Request) {
+	pattern := r.URL.Query().Get("pattern")
+	give(s, w, r, func(ctx context.Context) (Excludes, error) { return s.daemon.Include(ctx, pattern) })
+}
+
+func (s *Endpoint) openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/openapi+json")
+	if _, err := w.Write(openAPI); err != nil {
+		s.log.Debug("answer not read", "err", err)
+	}
+}
+
+// fail answers with an error, and the status that its code has in HTTP.
+func (s *Endpoint) fail(w http.ResponseWriter, e *Error) {
+	status := http.StatusInternalServerError
+	switch e.Code {
+	case CodeUsage, CodeConfig:
+		status = http.StatusBadRequest
+	case CodeForbidden:
+		status = http.StatusForbidden
+	case CodeNotFound, CodeNoDeadLetter, CodeNoPattern, CodeNoSession:
+		status = http.StatusNotFound
+	case CodeMethod:
+		status = http.StatusMethodNotAllowed
+	case CodeTooMany:
+		status = http.StatusServiceUnavailable
+	}
+	s.answer(w, status, e)
+}

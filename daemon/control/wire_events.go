@@ -1,0 +1,63 @@
+package control
+
+import "time"
+
+// Types of an Event.
+const (
+	EventStatus       = "status"       // the first one, and whenever state, servers or pause change
+	EventAcknowledged = "acknowledged" // at most two a second
+	EventTranscript   = "transcript"   // one is delivered for the first time
+	EventRewind       = "rewind"       // a new generation began
+	EventNotice       = "notice"       // came, or went
+)
+
+// Event is one of GET /v1/events (text/event-stream; the SSE event's name is the Type). One member besides Type and
+// At is set, that of the type.
+type Event struct {
+	SchemaVersion int       `json:"schema_version"`
+	Type          string    `json:"type"`
+	At            time.Time `json:"at"`
+
+	Status       *StatusEvent     `json:"status,omitempty"`
+	Acknowledged *Progress        `json:"acknowledged,omitempty"`
+	Transcript   *TranscriptEvent `json:"transcript,omitempty"` // also of a rewind
+	Notice       *NoticeEvent     `json:"notice,omitempty"`
+}
+
+// StatusEvent is a Status in short.
+type StatusEvent struct {
+	State   string        `json:"state"`
+	Pause   *Pause        `json:"pause,omitempty"`
+	Servers []ServerState `json:"servers"`
+}
+
+// ServerState is a Server in short.
+type ServerState struct {
+	URL   string `json:"url"`
+	State string `json:"state"`
+	Kind  string `json:"kind,omitempty"`
+}
+
+// Progress counts deliveries.
+type Progress struct {
+	Entries int64 `json:"entries"` // since the event before
+	Bytes   int64 `json:"bytes"`   // theirs, uncompressed
+	Waiting int64 `json:"waiting"` // entries not acknowledged
+}
+
+// TranscriptEvent names a transcript.
+type TranscriptEvent struct {
+	Session    string `json:"session"` // its stream's name
+	Parent     string `json:"parent,omitempty"`
+	Path       string `json:"path"`
+	Cwd        string `json:"cwd,omitempty"`
+	Project    string `json:"project"`
+	Generation uint32 `json:"generation"`
+	Line       int64  `json:"line"` // the first one that is new
+}
+
+// NoticeEvent is a notice that came, or one that is not so any more.
+type NoticeEvent struct {
+	Notice
+	Gone bool `json:"gone,omitempty"`
+}

@@ -1,0 +1,59 @@
+package control
+
+import "time"
+
+// OutboxList is the answer of GET /v1/outbox: what waits, that which waits longest first.
+type OutboxList struct {
+	SchemaVersion int         `json:"schema_version"`
+	Outbox        Outbox      `json:"outbox"`
+	Pause         *Pause      `json:"pause,omitempty"`
+	Servers       []Server    `json:"servers"`
+	Rows          []OutboxRow `json:"rows"`
+	Next          int         `json:"next,omitempty"` // offset of the next page; none when this is the last
+}
+
+// OutboxRow is what of one transcript waits for one server.
+type OutboxRow struct {
+	Server   string    `json:"server"`
+	Session  string    `json:"session"`
+	Path     string    `json:"path,omitempty"` // below its root
+	Batches  int64     `json:"batches"`
+	Entries  int64     `json:"entries"`
+	Bytes    int64     `json:"bytes"`  // uncompressed
+	Stored   int64     `json:"stored"` // compressed
+	OldestAt time.Time `json:"oldest_at"`
+}
+
+// DeadLetters is the answer of GET /v1/outbox/dead, in the order in which they were queued.
+type DeadLetters struct {
+	SchemaVersion int          `json:"schema_version"`
+	Letters       []DeadLetter `json:"letters"`
+}
+
+// DeadLetter is an entry that a server refuses for what it is.
+type DeadLetter struct {
+	ID         string    `json:"id"`
+	Server     string    `json:"server"`
+	Session    string    `json:"session"`
+	Path       string    `json:"path,omitempty"` // below its root
+	Generation uint32    `json:"generation"`
+	Line       int64     `json:"line"`
+	Entries    int       `json:"entries"` // more than one where the whole row is damaged
+	Bytes      int64     `json:"bytes"`   // uncompressed
+	Reason     string    `json:"reason"`  // "rejected", "too_large", "damaged"
+	Status     int       `json:"status,omitempty"`
+	Answer     string    `json:"answer,omitempty"` // the first bytes of the server's
+	At         time.Time `json:"at"`
+}
+
+// DeadRequest is the body of POST /v1/outbox/dead/retry and /v1/outbox/dead/drop: some letters, or all of them.
+type DeadRequest struct {
+	IDs []string `json:"ids,omitempty"`
+	All bool     `json:"all,omitempty"`
+}
+
+// DeadResult says how many letters were queued again or dropped: all that were named, or none and an Error.
+type DeadResult struct {
+	SchemaVersion int `json:"schema_version"`
+	Letters       int `json:"letters"`
+}

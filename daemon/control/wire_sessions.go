@@ -1,0 +1,56 @@
+package control
+
+import "time"
+
+// SessionsQuery is the query of GET /v1/sessions.
+type SessionsQuery struct {
+	Project string // name of a project, or a folder: sessions that were started in it or below it; "" all
+	Page
+}
+
+// Page is a part of a long list: at most Limit items from Offset on. Limit 0 is 100; at most 1000 are given.
+type Page struct{ Offset, Limit int }
+
+// Sessions is the answer of GET /v1/sessions: main transcripts on disk, the one changed last first.
+type Sessions struct {
+	SchemaVersion int       `json:"schema_version"`
+	Census        Census    `json:"census"`
+	Matching      int       `json:"matching"` // sessions that the query selects, on all pages
+	Sessions      []Session `json:"sessions"`
+	Next          int       `json:"next,omitempty"` // offset of the next page; none when this is the last
+}
+
+// Census counts everything on disk, whatever the query.
+type Census struct {
+	Projects int            `json:"projects"`
+	Sessions int            `json:"sessions"`
+	Agents   int            `json:"agents"`
+	Bytes    int64          `json:"bytes"`             // of all transcripts
+	Largest  []ProjectTotal `json:"largest,omitempty"` // the ten projects with most bytes
+}
+
+// ProjectTotal counts one project.
+type ProjectTotal struct {
+	Project  string `json:"project"`
+	Cwd      string `json:"cwd,omitempty"`
+	Sessions int    `json:"sessions"`
+	Bytes    int64  `json:"bytes"` // of sessions and their agents
+}
+
+// Session is one main transcript.
+type Session struct {
+	Session      string    `json:"session"` // its stream's name; the file's while it is not delivered
+	Project      string    `json:"project"`
+	Cwd          string    `json:"cwd,omitempty"`
+	Path         string    `json:"path"`
+	Server       string    `json:"server,omitempty"`
+	Bytes        int64     `json:"bytes"`
+	ReadBytes    int64     `json:"read_bytes"`
+	Lines        int64     `json:"lines"`        // read
+	Acknowledged int64     `json:"acknowledged"` // of them
+	Waiting      int64     `json:"waiting"`      // entries in the outbox, those of earlier generations included
+	Generation   uint32    `json:"generation"`
+	ChangedAt    time.Time `json:"changed_at"`
+	Excluded     string    `json:"excluded,omitempty"` // why it is not delivered
+	Agents       int       `json:"agents"`             // transcripts of its agents
+}

@@ -1,0 +1,190 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// checkRetention finds the transcripts that Claude Code is about to delete and the server does not have.
+func checkRetention(ctx context.Context, x *exam) []Finding {
+	if x.o.ConfigErr != nil && x.daemon().client == nil {
+		return nil
+	}
+	d, r := x.doom(), x.daemon()
+	within := counted(x.o.Days, "day", "days")
+	if d.Doomed == 0 {
+		if d.Sessions == 0 {
+			return nil
+		}
+		return fine("Claude Code deletes none of " + counted(d.Sessions, "session", "sessions") + " within " + within)
+	}
+	goes := counted(d.Doomed, "session", "sessions")
+	if r.client == nil {
+		return []Finding{{
+			Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; without the daemon nobody knows whether the server has them",
+			Detail: "first " + when(x.now, d.Next) + ": " + d.First + periodOf(d.First, x.roots()), Fix: "start the daemon",
+		}}
+	}
+	risks, err := x.risks(ctx)
+	if err != nil {
+		return []Finding{{Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; what the server has of them could not be found out in time", Detail: err.Error(), Fix: syncCommand}}
+	}
+	if len(risks) == 0 {
+		return fine(goes + " will be deleted by Claude Code within " + within + ": the server has them, or they are excluded")
+	}
+	return []Finding{x.atRisk(risks, within)}
+}
+
+// atRisk is the finding of transcripts that will be lost.
+func (x *exam) atRisk(risks []risk, within string) Finding {
+	first := risks[0]
+	for _, r := range risks {
+		if r.end.Before(first.end) {
+			first = r
+		}
+	}
+	f := Finding{
+		Level: Warn, Text: counted(len(risks), "session", "sessions") + " will be deleted by Claude Code within " + within + " and not yet on the server",
+		Detail: "first " + when(x.now, first.end) + ": " + first.path + periodOf(first.path, x.roots()), Fix: syncCommand,
+	}
+	if len(risks) == 1 {
+		f.Text = "1 session will be deleted by Claude Code within " + within + " and is not yet on the server"
+	} else {
+		f.Text = strings.Replace(f.Text, "and not", "and are not", 1)
+	}
+	if first.end.Before(x.now.AddDate(0, 0, 1)) {
+		f.Level = Fail
+	}
+	status := x.daemon().status
+	switch {
+	case status.Pause != nil:
+		f.Fix = "`ccship resume`"
+	case status.State == "no_server":
+		f.Fix = "`ccship setup`"
+	default:
+		f = f.safely(turnDelivery, x.sync)
+	}
+	return f
+}
+
+// periodOf says which setting a transcript is deleted by.
+func periodOf(path string, roots []string) string {
+	for _, root := range roots {
+		if real, err := filepath.EvalSymlinks(root); err == nil && strings.HasPrefix(path, real+string(filepath.Separator)) || strings.HasPrefix(path, root+string(filepath.Separator)) {
+			days, source := daemon.CleanupDays(filepath.Dir(root))
+			if source == "" {
+				source = "by default"
+			}
+			return fmt.Sprintf(" (cleanupPeriodDays is %d, %s)", days, source)
+		}
+	}
+	return ""
+}
+
+// when is a moment in the terms of someone who is in a hurry.
+func when(now, t time.Time) string {
+	if t.Before(now) {
+		return "any time now"
+	}
+	return "in " + roughly(t.Sub(now))
+}
+
+// risk is a transcript that is deleted at end.
+type risk struct {
+	path string
+	end  time.Time
+}
+
+// risks asks the daemon which of the transcripts on disk are not on a server.
+func (x *exam) risks(ctx context.Context) ([]risk, error) {
+	r := x.daemon()
+	if f, o := r.status.Files, r.status.Outbox; f != nil && o != nil && f.ReadBytes == f.Bytes && o.Entries == 0 {
+		return nil, nil // everything is there
+	}
+	waiting, err := agentsWaiting(ctx, r.client)
+	if err != nil {
+		return nil, err
+	}
+	days := map[string]int{}
+	for _, root := range x.roots() {
+		days[root], _ = daemon.CleanupDays(filepath.Dir(root))
+	}
+	if len(days) == 0 {
+		return nil, nil
+	}
+	var risks []risk
+	for page := (control.Page{Limit: 1000}); ; {
+		list, err := r.client.Sessions(ctx, control.SessionsQuery{Page: page})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list.Sessions {
+			end := s.ChangedAt.AddDate(0, 0, periodIn(days, s.Path))
+			if s.Excluded == "" && end.Before(x.now.AddDate(0, 0, x.o.Days)) && (s.Waiting > 0 || waiting[s.Session] || unreadLines(s)) {
+				risks = append(risks, risk{s.Path, end})
+			}
+		}
+		if list.Next == 0 {
+			return risks, nil
+		}
+		page.Offset = list.Next
+	}
+}
+
+// periodIn is the count of the root that a transcript lies in; the least of all where that cannot be told.
+func periodIn(days map[string]int, path string) int {
+	for root, n := range days {
+		if strings.HasPrefix(path, root+string(filepath.Separator)) {
+			return n
+		}
+	}
+	return slices.Min(slices.Collect(maps.Values(days)))
+}
+
+// agentsWaiting are the sessions whose agents have lines in the outbox: they are deleted with their session.
+func agentsWaiting(ctx context.Context, client *control.Client) (map[string]bool, error) {
+	waiting := map[string]bool{}
+	for page := (control.Page{Limit: 1000}); ; {
+		list, err := client.Outbox(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range list.Rows {
+			if parent, _, agent := strings.Cut(row.Session, "/"); agent {
+				waiting[parent] = true
+			}
+		}
+		if list.Next == 0 {
+			return waiting, nil
+		}
+		page.Offset = list.Next
+	}
+}
+
+// unreadLines says whether a transcript has whole lines behind the daemon's cursor. A last line without an end stays
+// behind it, though it is delivered.
+func unreadLines(s control.Session) bool {
+	if s.ReadBytes >= s.Bytes {
+		return false
+	}
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	const most = 64 << 10
+	rest := make([]byte, min(s.Bytes-s.ReadBytes, most))
+	n, err := f.ReadAt(rest, s.ReadBytes)
+	return err != nil && err != io.EOF || int64(n) == most || bytes.IndexByte(rest[:n], '\n') >= 0
+}

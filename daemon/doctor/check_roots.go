@@ -1,0 +1,167 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// mostNamed is how many of a kind are named one by one; `ccship status` has them all.
+const mostNamed = 3
+
+func checkRoots(_ context.Context, x *exam) []Finding {
+	if x.o.ConfigErr != nil && x.daemon().client == nil {
+		return nil
+	}
+	var found []Finding
+	there := 0
+	for _, root := range x.roots() {
+		info, err := os.Stat(root)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err == nil && !info.IsDir():
+			found = append(found, Finding{Level: Fail, Text: root + " is no folder", Fix: "`ccship config set roots FOLDER…`"})
+		default:
+			there++
+			if _, listErr := os.ReadDir(root); listErr != nil && x.daemon().client == nil {
+				found = append(found, unreadable("cannot list "+listErr.Error()))
+			}
+		}
+	}
+	found = append(found, x.unread()...)
+	switch {
+	case len(found) > 0:
+		return found
+	case there == 0:
+		return []Finding{{Level: Note, Text: "there are no conversations yet: " + strings.Join(x.roots(), ", ") + " does not exist", Fix: "if they lie elsewhere: `ccship config set roots FOLDER…`"}}
+	}
+	d := x.doom()
+	if d.err != nil && x.daemon().client == nil {
+		return []Finding{unreadable("cannot list " + d.err.Error())}
+	}
+	return fine(counted(d.Sessions, "session", "sessions") + " in " + strings.Join(x.roots(), ", "))
+}
+
+// unread are the folders and files that the daemon cannot read.
+func (x *exam) unread() []Finding {
+	var found []Finding
+	more := 0
+	for _, n := range x.daemon().status.Notices {
+		if n.Kind != "unreadable" {
+			continue
+		}
+		if len(found) == mostNamed {
+			more++
+			continue
+		}
+		found = append(found, unreadable(n.Text))
+	}
+	if more > 0 {
+		found = append(found, Finding{Level: Fail, Text: counted(more, "folder or file", "folders or files") + " more cannot be read", Fix: "`ccship status` names them"})
+	}
+	return found
+}
+
+func unreadable(text string) Finding {
+	return Finding{Level: Fail, Text: text, Detail: "what is in it is not delivered; nothing is taken for deleted", Fix: "make it readable for this user"}
+}
+
+// What ccship and the programs beside it should be able to have of inotify: it takes at most 4 096 watches.
+const (
+	watchesWanted   = 8192
+	instancesWanted = 128
+)
+
+func checkWatch(_ context.Context, x *exam) []Finding {
+	w := x.daemon().status.Watch
+	if w == nil {
+		w = &control.Watch{} // nobody watches now
+	}
+	level, text := Note, ""
+	if starved(w) {
+		level, text = Warn, "changes are found by polling, not by events: "+w.Reason
+	}
+	low := x.lowLimits()
+	switch {
+	case len(low) > 0:
+		f := Finding{Level: level, Text: text, Fix: sysctl(low)}
+		if text == "" {
+			f.Text = "this system gives few file events to a user: " + strings.Join(low, ", ")
+		} else {
+			f.Detail = "this system's limits are low: " + strings.Join(low, ", ")
+		}
+		return []Finding{f}
+	case text != "":
+		f := Finding{Level: Warn, Text: text, Detail: "lines arrive a second later; nothing is lost"}
+		if runtime.GOOS == "linux" {
+			f.Fix = sysctl([]string{"max_user_watches", "max_user_instances"})
+		}
+		return []Finding{f}
+	case w.Mode == "poll":
+		return fine("by polling (" + w.Reason + ")")
+	case w.Mode == "events" && w.Watches >= w.Limit && w.Limit > 0:
+		return fine("by file events in " + strconv.Itoa(w.Watches) + " folders, the rest by listing")
+	case w.Mode == "events":
+		return fine("by file events")
+	}
+	return nil
+}
+
+// starved says that the daemon polls because the system gave it no events.
+func starved(w *control.Watch) bool {
+	return w.Mode == "poll" && strings.Contains(w.Reason, "change events")
+}
+
+// lowLimits are the limits of inotify, as the kernel says them, that are lower than they should be.
+func (x *exam) lowLimits() (low []string) {
+	for _, limit := range []struct {
+		name   string
+		wanted int
+	}{{"max_user_watches", watchesWanted}, {"max_user_instances", instancesWanted}} {
+		text, err := os.ReadFile(filepath.Join(x.o.Proc, "sys/fs/inotify", limit.name))
+		if n, numErr := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && numErr == nil && n < limit.wanted {
+			low = append(low, limit.name+" is "+strconv.Itoa(n))
+		}
+	}
+	return low
+}
+
+// sysctl is the command that raises limits of inotify, now and after the next boot.
+func sysctl(limits []string) string {
+	values := map[string]string{"max_user_watches": "524288", "max_user_instances": "1024"}
+	var words []string
+	for _, limit := range limits {
+		name, _, _ := strings.Cut(limit, " ")
+		words = append(words, "fs.inotify."+name+"="+values[name])
+	}
+	return "`printf '%s\\n' " + strings.Join(words, " ") + " | sudo tee /etc/sysctl.d/60-inotify.conf && sudo sysctl --system`"
+}
+
+// windowsDrive is where WSL shows a drive of Windows.
+var windowsDrive = regexp.MustCompile(`^/mnt/[a-z](/|$)`)
+
+func checkWSL(_ context.Context, x *exam) []Finding {
+	kernel, err := os.ReadFile(filepath.Join(x.o.Proc, "version"))
+	if err != nil || !strings.Contains(strings.ToLower(string(kernel)), "microsoft") {
+		return nil
+	}
+	var found []Finding
+	for _, root := range x.roots() {
+		real, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			real = root
+		}
+		if windowsDrive.MatchString(real) || windowsDrive.MatchString(root) {
+			found = append(found, Finding{Level: Note, Text: root + " lies on a drive of Windows, which tells WSL of no changes", Detail: "lines are found by listing, seconds later", Fix: "`ccship config set watch poll`, or run ccship on Windows"})
+		}
+	}
+	return found
+}

@@ -1,0 +1,165 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+func checkServer(ctx context.Context, x *exam) []Finding {
+	if x.o.ConfigErr != nil {
+		return nil
+	}
+	server := x.o.Config.ServerURL
+	if server == "" {
+		if r := x.daemon(); len(r.status.Servers) > 0 {
+			return fine("the daemon's is " + r.status.Servers[0].URL)
+		}
+		return []Finding{{Level: Warn, Text: "no server is set: nothing is sent", Fix: "`ccship setup`"}}
+	}
+	p := x.server()
+	if !p.keyed && codeOf(p.err) == control.CodeRefusedKey && exists(x.o.Config.APIKeyFile) {
+		return nil // the key is what is wrong, and checkKey says so
+	}
+	if p.err != nil {
+		return []Finding{unusable(ctx, server, p)}
+	}
+	if !p.kind.Extension {
+		return []Finding{{Level: Note, Text: server + " is a plain server: lines are acknowledged, not proven", Detail: "lines that are no JSON object are withheld from it"}}
+	}
+	text := fmt.Sprintf("%s takes the key and speaks ccship's protocol", server)
+	if p.kind.Version != "" {
+		text += ", version " + p.kind.Version
+	}
+	return fine(text)
+}
+
+// unusable says why a server cannot be used.
+func unusable(ctx context.Context, server string, p probed) Finding {
+	f := explained(Fail, p.err)
+	if ctx.Err() != nil {
+		f.Text = fmt.Sprintf("the server at %s does not answer (waited %s)", server, timeLimit)
+	}
+	for _, known := range []struct{ words, fix string }{
+		{"certificate signed by unknown authority", "have the authority of its certificate trusted by this system, or name a server whose certificate it trusts"},
+		{"certificate is not trusted", "have the authority of its certificate trusted by this system, or name a server whose certificate it trusts"},
+		{"certificate has expired", "renew the server's certificate; if that is not old, set this machine's clock"},
+		{"is not yet valid", "set this machine's clock, or look at the server's certificate"},
+		{"certificate is valid for", "name the server as its certificate does: `ccship config set server_url URL`"},
+		{"cannot validate certificate for", "name the server by the name in its certificate: `ccship config set server_url URL`"},
+		{"server gave HTTP response to HTTPS client", "it speaks http: `ccship config set server_url http://" + afterScheme(server) + "`"},
+		{"no such host", "check the name in server_url, and this machine's DNS"},
+		{"connection refused", "start the server, or check the port in server_url"},
+	} {
+		if strings.Contains(p.err.Error(), known.words) {
+			f.Fix = known.fix
+			break
+		}
+	}
+	if proxy := proxyFor(server); proxy != "" {
+		f.Detail = "asked through the proxy " + proxy
+	}
+	return f
+}
+
+func afterScheme(server string) string {
+	_, rest, _ := strings.Cut(server, "://")
+	return rest
+}
+
+// proxyFor is the proxy that this process's environment wants for a server; "" none. A password in it is left out.
+func proxyFor(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return ""
+	}
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return proxy.Redacted()
+}
+
+// checkProxy finds a proxy that only this shell knows.
+func checkProxy(_ context.Context, x *exam) []Finding {
+	proxy := proxyFor(x.o.Config.ServerURL)
+	if proxy == "" || !x.installed() || x.ownServer().State == "ok" {
+		return nil
+	}
+	scheme, _, _ := strings.Cut(x.o.Config.ServerURL, "://")
+	name := strings.ToUpper(scheme) + "_PROXY"
+	f := Finding{
+		Level: Warn, Text: "this shell reaches the server through " + proxy + ", the service does not see that",
+		Fix: "set " + name + " in the service's environment, then `ccship restart`",
+	}
+	if x.service().status.Manager == service.SystemdUser {
+		f.Fix = "`systemctl --user edit ccship`: add [Service] and Environment=" + name + "=…; then `ccship restart`"
+	}
+	return []Finding{f}
+}
+
+// ownServer is how the daemon sees the user's own server.
+func (x *exam) ownServer() control.Server {
+	for _, s := range x.daemon().status.Servers {
+		if s.URL == x.o.Config.ServerURL {
+			return s
+		}
+	}
+	return control.Server{}
+}
+
+// skewLimit is how far clocks may differ.
+const skewLimit = 5 * time.Second
+
+// checkClock compares this machine's clock with the server's, and with the times of the transcripts.
+func checkClock(_ context.Context, x *exam) []Finding {
+	fix := "set the clock that is wrong"
+	if runtime.GOOS == "linux" {
+		fix = "`sudo timedatectl set-ntp true`, or set the clock of the one that is wrong"
+	}
+	var found []Finding
+	p := x.server()
+	if s := p.kind.Skew; s > skewLimit {
+		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + roughly(s) + " behind the server's", Fix: fix})
+	} else if s < -skewLimit {
+		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + roughly(-s) + " ahead of the server's", Fix: fix})
+	}
+	if d := x.doom(); d.Ahead > 0 {
+		found = append(found, Finding{Level: Warn, Text: counted(d.Ahead, "transcript was", "transcripts were") + " changed in the future, by this machine's clock", Detail: "such a file is kept longer, and its changes may be noticed later", Fix: fix})
+	}
+	if len(found) == 0 && p.err == nil && x.o.Config.ServerURL != "" && x.o.ConfigErr == nil {
+		return fine("agrees with the server's")
+	}
+	return found
+}
+
+// checkDelivery says what is in the way between the daemon and its servers, where this process sees nothing in it.
+func checkDelivery(_ context.Context, x *exam) []Finding {
+	var found []Finding
+	for _, s := range x.daemon().status.Servers {
+		own := s.URL == x.o.Config.ServerURL && x.o.ConfigErr == nil
+		if s.State != "retrying" && s.State != "paused" || own && x.server().err != nil || !own && s.Batches == 0 {
+			continue
+		}
+		f := Finding{Level: Warn, Text: "the daemon cannot deliver to " + s.URL + " (" + strings.ReplaceAll(s.Kind, "_", " ") + ")", Detail: s.Detail, Fix: s.Hint}
+		if s.State == "paused" {
+			f.Level = Fail
+		}
+		if own {
+			f.Text += ", though it can be used from here"
+			f.Fix = syncCommand
+			if x.daemon().status.Pause == nil {
+				f = f.safely(turnDelivery, x.sync)
+			}
+		}
+		found = append(found, f)
+	}
+	return found
+}

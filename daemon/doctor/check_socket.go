@@ -1,0 +1,65 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// checkSocket looks at the daemon's own place, and wherever one was reached.
+func checkSocket(_ context.Context, x *exam) []Finding {
+	if len(x.o.Sockets) == 0 {
+		return nil
+	}
+	r := x.daemon()
+	path := x.o.Sockets[0]
+	if r.client != nil {
+		path = r.socket
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.client == nil:
+		return nil // nobody listens: that is the daemon's finding
+	case codeOf(r.err) == control.CodeSocket:
+		return nil // checkDaemon says so
+	case err != nil:
+		return []Finding{{Level: Warn, Text: "the control socket cannot be looked at: " + err.Error()}}
+	case r.client == nil && errors.Is(r.err, control.ErrNotRunning):
+		f := Finding{Level: Warn, Text: "a socket is left of a daemon that was killed", Detail: path, Fix: "`rm " + shell(path) + "`"}
+		return []Finding{f.safely(turnFile, func(context.Context) error { return control.RemoveStale(path) })}
+	}
+	var found []Finding
+	if !ours(info) {
+		found = append(found, Finding{Level: Warn, Text: "the control socket belongs to another user", Detail: path, Fix: "name another place with --socket"})
+	} else if !onlyOwners(info.Mode()) {
+		found = append(found, loose(path, "the control socket", info, 0o600))
+	}
+	if folder, err := os.Stat(filepath.Dir(path)); err == nil && ours(folder) && folder.Mode().Perm()&0o022 != 0 && !onlyOwners(folder.Mode()) && folder.Mode()&fs.ModeSticky == 0 {
+		found = append(found, loose(filepath.Dir(path), "the folder of the control socket", folder, 0o700))
+	}
+	if r.client != nil && r.took > slow {
+		found = append(found, Finding{Level: Warn, Text: fmt.Sprintf("the daemon took %s to answer", r.took.Round(time.Millisecond)), Detail: "it, or this machine, has much to do", Fix: "`ccship status` says what it does"})
+	}
+	if len(found) == 0 && r.client != nil {
+		return fine("answers in " + r.took.Round(100*time.Microsecond).String())
+	}
+	return found
+}
+
+// loose is the finding of a file that others may read or write.
+func loose(path, what string, info fs.FileInfo, mode fs.FileMode) Finding {
+	f := Finding{
+		Level: Warn, Text: fmt.Sprintf("%s may be read by others (mode %04o)", what, info.Mode().Perm()), Detail: path,
+		Fix: fmt.Sprintf("`chmod %o %s`", mode, shell(path)),
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		f.Text = fmt.Sprintf("%s may be changed by others (mode %04o)", what, info.Mode().Perm())
+	}
+	return f.safely(turnFile, func(context.Context) error { return os.Chmod(path, mode) })
+}

@@ -1,0 +1,166 @@
+// Package doctor looks at everything that ccship needs to do its work, says what is wrong in findings, each with what
+// mends it, and mends what can be mended without asking. It does not know how findings are shown.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+// Level is how serious a finding is.
+type Level string
+
+// The levels, the most serious first.
+const (
+	Fail Level = "fail" // something does not work
+	Warn Level = "warn" // it works, but will not for ever, or not whole
+	Note Level = "note" // good to know
+	OK   Level = "ok"
+)
+
+// levels are all of them, in their order.
+func levels() []Level { return []Level{Fail, Warn, Note, OK} }
+
+// Finding is what one check found.
+type Finding struct {
+	ID     string `json:"id"` // of the check; several findings may have the same
+	Level  Level  `json:"level"`
+	Text   string `json:"text"`             // one line
+	Detail string `json:"detail,omitempty"` // one line more
+	Fix    string `json:"fix,omitempty"`    // what mends it: a command between backticks, or words
+	Safe   bool   `json:"safe,omitempty"`   // Mend does it
+
+	mend *remedy // set where Safe is
+}
+
+// Report is what an examination found, the most serious first.
+type Report struct {
+	SchemaVersion int       `json:"schema_version"`
+	Version       string    `json:"version"` // of the program that looked
+	OK            bool      `json:"ok"`      // nothing fails
+	Failed        int       `json:"failed"`
+	Warned        int       `json:"warned"`
+	Findings      []Finding `json:"findings"`
+	Fixes         []Fix     `json:"fixes,omitempty"` // what was mended before it
+}
+
+// Manager is what is asked of the system's service manager; a *service.Service. Errors are *control.Error with a hint.
+type Manager interface {
+	Status(ctx context.Context) (service.Status, error)
+	Current(st service.Status) (bool, error)
+	Install(ctx context.Context, start bool) (service.Outcome, error)
+	Start(ctx context.Context) error
+	Restart(ctx context.Context) error
+}
+
+// Options say what is examined. Config, Sockets and Program are required.
+type Options struct {
+	// Config is in force for whoever asks. With ConfigErr, the mistake in it, it is what is in force without its file.
+	Config    daemon.Config
+	ConfigErr error
+	Env       daemon.Env // that it was read with; nil: of this process
+	// Sockets are the places where a daemon may listen, at least one, its own first; ForeignSocket is the one of them that
+	// is `ccship up`'s, "" none.
+	Sockets       []string
+	ForeignSocket string
+	Service       Manager // nil: the service is not looked at
+	Version       string  // of this program
+	Program       string  // its path
+	Days          int     // how far ahead deletions by Claude Code are looked for
+	Proc          string  // where the kernel's figures are; "" is /proc
+}
+
+// The time an examination takes: the checks are told to end after the first, and left alone after the second.
+const (
+	timeLimit = 2300 * time.Millisecond
+	graceTime = 400 * time.Millisecond
+)
+
+// Examine runs every check, all at once and for less than three seconds, and changes nothing. A daemon that does not
+// run is a finding. It sends nothing of any transcript.
+func Examine(ctx context.Context, o Options) Report {
+	if o.Proc == "" {
+		o.Proc = "/proc"
+	}
+	r := Report{SchemaVersion: control.SchemaVersion, Version: o.Version, Findings: examine(ctx, o)}
+	for _, f := range r.Findings {
+		switch f.Level {
+		case Fail:
+			r.Failed++
+		case Warn:
+			r.Warned++
+		}
+	}
+	r.OK = r.Failed == 0
+	return r
+}
+
+// result is what the check of one number found.
+type result struct {
+	check    int
+	findings []Finding
+}
+
+func examine(ctx context.Context, o Options) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
+	defer cancel()
+	x, all := newExam(ctx, o), checks()
+	results := make(chan result, len(all)) // one that is stuck in the system ends whenever it does, and blocks nobody
+	for i, c := range all {
+		go func() { results <- result{i, c.run(ctx, x)} }()
+	}
+	found, late := make([][]Finding, len(all)), time.After(timeLimit+graceTime)
+	for range all {
+		select {
+		case r := <-results:
+			found[r.check] = r.findings
+			if r.findings == nil {
+				found[r.check] = []Finding{} // not the same as no answer
+			}
+			continue
+		case <-late:
+		}
+		break
+	}
+	var out []Finding
+	for i, c := range all {
+		if found[i] == nil {
+			out = append(out, Finding{ID: c.id, Level: Warn, Text: "this could not be looked at in time", Detail: "a disk, the network or the service manager does not answer"})
+		}
+		for _, f := range found[i] {
+			f.ID = cmp.Or(f.ID, c.id)
+			if o.ConfigErr != nil && f.mend != nil && f.mend.turn != turnFile {
+				f.Safe, f.mend = false, nil // a service that cannot read its configuration is not to be touched
+			}
+			out = append(out, f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(levels(), a.Level), slices.Index(levels(), b.Level))
+	})
+	return out
+}
+
+// check finds out about one thing. Findings without an ID get the check's.
+type check struct {
+	id  string
+	run func(ctx context.Context, x *exam) []Finding
+}
+
+// checks are all there are, in the order in which findings of one level are shown.
+func checks() []check {
+	return []check{
+		{"daemon", checkDaemon}, {"version", checkVersion}, {"service", checkService}, {"unit", checkUnit}, {"linger", checkLinger},
+		{"socket", checkSocket}, {"config", checkConfig}, {"key", checkKey}, {"environment", checkEnvironment},
+		{"server", checkServer}, {"proxy", checkProxy}, {"clock", checkClock}, {"delivery", checkDelivery},
+		{"outbox", checkOutbox}, {"dead_letters", checkDead}, {"pause", checkPause}, {"withheld", checkWithheld},
+		{"retention", checkRetention}, {"roots", checkRoots}, {"watch", checkWatch}, {"wsl", checkWSL}, {"excluded", checkExcluded},
+		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks}, {"notices", checkNotices},
+	}
+}

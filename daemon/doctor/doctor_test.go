@@ -1,0 +1,342 @@
+package doctor
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+// In a world in which all is well no check says otherwise.
+func TestAllIsWell(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.sync()
+	r := w.examine()
+	if !r.OK || r.Failed+r.Warned > 0 || r.SchemaVersion != 1 || r.Version != "1.2.3" {
+		t.Errorf("%+v", r)
+	}
+	seen := map[string]bool{}
+	for _, f := range r.Findings {
+		seen[f.ID] = true
+		if f.Level != OK && !(f.ID == "watch" && f.Level == Note) { // the limits of this machine may be low
+			t.Errorf("%+v", f)
+		}
+		if f.Fix != "" || f.Text == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	for _, id := range []string{"daemon", "version", "service", "unit", "linger", "socket", "config", "key", "server", "clock", "outbox", "retention", "roots", "watch", "state", "disk"} {
+		if !seen[id] {
+			t.Errorf("nothing is said of %s", id)
+		}
+	}
+	if fixes := Mend(context.Background(), r); len(fixes) > 0 || len(w.told.calls) > 0 {
+		t.Errorf("mended what is well: %+v %v", fixes, w.told.calls)
+	}
+}
+
+func TestDaemonDown(t *testing.T) {
+	w := newWorld(t)
+	w.told.st.Running, w.told.st.PID, w.told.st.Note = false, 0, "it failed (exit-code, exit status 1)"
+	w.told.do = func(string) error { w.start(); return nil }
+	r := w.examine()
+	if f := w.wants(r, "daemon", Fail, "not running", "`ccship start`"); f.Detail != w.told.st.Note || !f.Safe {
+		t.Errorf("%+v", f)
+	}
+	if r.OK || r.Failed != 1 {
+		t.Errorf("%+v", r)
+	}
+	for _, id := range []string{"socket", "version", "outbox", "delivery", "dead_letters", "roots", "watch", "state", "retention"} {
+		w.silent(r, id)
+	}
+	fixes := Mend(context.Background(), r)
+	if len(fixes) != 1 || !fixes[0].Done || fixes[0].ID != "daemon" || fixes[0].Command != "ccship start" {
+		t.Errorf("%+v", fixes)
+	}
+	w.told.st.Running = true
+	if r := w.examine(); !r.OK || len(Mend(context.Background(), r)) > 0 || len(w.told.calls) != 1 {
+		t.Errorf("after it was started: %+v %v", r, w.told.calls)
+	}
+}
+
+// What cannot be mended is told with the reason, and keeps nothing else from being mended.
+func TestMendFails(t *testing.T) {
+	modes(t)
+	w := newWorld(t)
+	w.told.st.Running, w.told.st.PID = false, 0
+	w.told.do = func(string) error { return &control.Error{Code: "not_started", Message: "no way", Hint: "look"} }
+	key := w.write(".config/ccship/api_key", "k3y\n", 0)
+	if err := os.Chmod(key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fixes := Mend(context.Background(), w.examine())
+	want := []Fix{{ID: "key", Command: "chmod 600 " + key, Done: true}, {ID: "daemon", Command: "ccship start", Error: "no way", Hint: "look"}}
+	if len(fixes) != 2 || fixes[0] != want[0] || fixes[1] != want[1] {
+		t.Errorf("%+v", fixes)
+	}
+	if more := Mend(context.Background(), w.examine(), fixes...); len(more) > 0 {
+		t.Errorf("tried again: %+v", more)
+	}
+}
+
+func TestNoService(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		name            string
+		st              service.Status
+		err             error
+		level           Level
+		text, fix, down string
+	}{
+		{"no manager", service.Status{Manager: service.None, Note: "no systemd"}, nil, Warn, "nothing starts ccship", "ccship run", "`ccship run`"},
+		{"not installed", service.Status{Manager: service.SystemdUser}, nil, Warn, "not installed", "`ccship install`", "`ccship install`"},
+		{"not enabled", service.Status{Manager: service.SystemdUser, Installed: true}, nil, Warn, "does not start by itself", "`ccship install`", "`ccship start`"},
+		{"no bus", service.Status{}, &control.Error{Code: service.CodeNoSession, Message: "no user bus", Hint: "log in"}, Warn, "no user bus", "log in", "`ccship install`"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w.t = t
+			w.told.st, w.told.err = c.st, c.err
+			r := w.examine()
+			w.wants(r, "service", c.level, c.text, c.fix)
+			w.wants(r, "daemon", Fail, "not running", c.down)
+			for _, id := range []string{"unit", "linger", "environment"} {
+				w.silent(r, id)
+			}
+		})
+	}
+}
+
+func TestUnit(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.told.do = func(string) error { w.told.current = true; return nil }
+	w.told.current = false
+	if r := w.examine(); w.wants(r, "unit", Warn, "not the one that this version installs", "`ccship install`").Safe {
+		w.mended(r, "unit")
+	} else {
+		t.Error("not safe")
+	}
+	if strings.Join(w.told.calls, " ") != "install" {
+		t.Errorf("%v", w.told.calls)
+	}
+	self := w.told.st.Binary
+	w.told.st.Binary = w.write("elsewhere/ccship", "x", 0)
+	w.wants(w.examine(), "unit", Note, "another program", "`ccship install`")
+	w.told.current = false
+	if f := w.wants(w.examine(), "unit", Warn, "not the one", "`ccship install`"); f.Safe {
+		t.Error("which program is to run is for a person to say")
+	}
+	w.told.st.Binary = filepath.Join(w.home, "gone")
+	w.told.do = func(string) error { w.told.current, w.told.st.Binary = true, self; return nil }
+	r := w.examine()
+	w.wants(r, "unit", Fail, "does not exist", "`ccship install`")
+	w.mended(r, "unit")
+}
+
+func TestLingerVersionAndForeground(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	no := false
+	w.told.st.Linger = &no
+	w.wants(w.examine(), "linger", Note, "only while you are logged in", "sudo loginctl enable-linger ")
+	w.opts.Version = "2.0.0"
+	w.told.do = func(string) error { w.opts.Version = "1.2.3"; return nil }
+	r := w.examine()
+	w.wants(r, "version", Warn, "the daemon is version 1.2.3, this command line is 2.0.0", "`ccship restart`")
+	w.mended(r, "version")
+	w.told.st.Running, w.told.st.PID = false, 0
+	w.opts.Version = "2.0.0"
+	r = w.examine()
+	w.wants(r, "daemon", Note, "not as a service", "stop it")
+	if w.wants(r, "version", Warn, "2.0.0", "stop the daemon").Safe {
+		t.Error("a daemon of nobody's is not restarted")
+	}
+}
+
+// Where nobody starts services, a daemon in the foreground is as it should be.
+func TestForegroundWithoutManager(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.told.st = service.Status{Manager: service.None}
+	r := w.examine()
+	w.silent(r, "daemon")
+	w.wants(r, "service", Warn, "nothing starts ccship by itself here", "ccship run")
+}
+
+func TestUpsDaemon(t *testing.T) {
+	w := newWorld(t)
+	w.told.st = service.Status{Manager: service.SystemdUser}
+	cfg := w.opts.Config
+	cfg.Socket = w.opts.ForeignSocket
+	w.startAt(cfg)
+	w.wants(w.examine(), "daemon", Note, "as part of `ccship up`", "`ccship setup`")
+}
+
+func TestWedged(t *testing.T) {
+	w := newWorld(t)
+	frozen(t, w.opts.Config.Socket)
+	r := w.examine()
+	if f := w.wants(r, "daemon", Fail, "does not answer", "`ccship restart`"); !f.Safe || !strings.Contains(f.Detail, w.opts.Config.Socket) {
+		t.Errorf("%+v", f)
+	}
+	w.silent(r, "socket")
+	w.told.st = service.Status{Manager: service.SystemdUser}
+	if w.wants(w.examine(), "daemon", Fail, "does not answer", "restart it").Safe {
+		t.Error("there is no service to restart")
+	}
+}
+
+// Nothing that hangs keeps the rest from being told: a server that never answers, a daemon that does not, and a manager
+// that does not even care that time is up.
+func TestEverythingHangs(t *testing.T) {
+	w := newWorld(t)
+	end := make(chan struct{})
+	defer close(end)
+	w.serve(func(http.ResponseWriter, *http.Request) { <-end })
+	frozen(t, w.opts.Config.Socket)
+	w.opts.Service = &stuck{&w.told, end}
+	r := w.examine()
+	w.wants(r, "server", Fail, "does not answer", "check the address")
+	for _, id := range []string{"service", "unit", "linger"} {
+		w.wants(r, id, Warn, "could not be looked at in time", "")
+	}
+	w.silent(r, "state")
+	w.silent(r, "key")
+}
+
+// stuck is a manager that never answers.
+type stuck struct {
+	*manager
+	end chan struct{}
+}
+
+func (s *stuck) Status(context.Context) (service.Status, error) {
+	<-s.end
+	return service.Status{}, nil
+}
+
+func TestConfigAndKey(t *testing.T) {
+	modes(t)
+	w := newWorld(t)
+	w.start()
+	config, key := w.opts.Config.Path, w.opts.Config.APIKeyFile
+	for _, c := range []struct {
+		id, path, text string
+		mode           os.FileMode
+		level          Level
+	}{
+		{"config", config, "may be read by others", 0o644, Note},
+		{"config", config, "may be changed by others", 0o620, Warn},
+		{"key", key, "may be read or changed by others (mode 0640)", 0o640, Fail},
+	} {
+		if err := os.Chmod(c.path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		r := w.examine()
+		w.wants(r, c.id, c.level, c.text, "`chmod 600 "+c.path+"`")
+		w.mended(r, c.id)
+	}
+	w.write(".config/ccship/api_key", "two keys\n", 0)
+	r := w.examine()
+	w.wants(r, "key", Fail, "something else than one key", "on one line")
+	w.silent(r, "server") // it was shown none
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	r = w.examine() // no key is no mistake in itself
+	w.silent(r, "key")
+	w.wants(r, "server", Fail, "wants a key", "key create")
+	w.write(".config/ccship/config.toml", "server_url = \""+w.web.URL+"\"\napi_key_file = \"/nowhere/key\"\n", 0)
+	w.load()
+	w.wants(w.examine(), "key", Fail, "no such file", "chmod 600")
+}
+
+// A configuration that cannot be read does not end the examination, and nothing but files is touched because of it.
+func TestBadConfig(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.write(".config/ccship/config.toml", "server_ulr = 1\n", 0)
+	_, err := daemon.LoadConfig(nil, w.env)
+	w.opts.ConfigErr = err
+	w.told.current = false
+	r := w.examine()
+	w.wants(r, "config", Fail, "server_ulr", "ccship config --help")
+	if w.wants(r, "unit", Warn, "not the one", "install").Safe {
+		t.Error("a service is not touched")
+	}
+	w.silent(r, "server")
+	w.silent(r, "daemon")
+	if _, err := control.Dial(w.opts.Config.Socket).Reload(t.Context()); err == nil {
+		t.Error("the daemon takes it over")
+	}
+	w.opts.ConfigErr = nil // someone else's configuration
+	f := w.wants(w.examine(), "config", Warn, "not taken over", "ccship config --help")
+	if !strings.Contains(f.Detail, "goes on") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestConfigNeedsRestart(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	text, err := os.ReadFile(w.opts.Config.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(".config/ccship/config.toml", string(text)+"line_cap = \"1MiB\"\n", 0)
+	if _, err := control.Dial(w.opts.Config.Socket).Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.load()
+	if f := w.wants(w.examine(), "config", Warn, "restart needed for: line_cap", "`ccship restart`"); !f.Safe {
+		t.Error("not safe")
+	}
+	w.opts.Config.Path = filepath.Join(w.home, "other.toml")
+	found := of(w.examine(), "config")
+	if len(found) != 2 || !strings.Contains(found[1].Text, "another configuration") {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	w := newWorld(t)
+	env := func(name string) (string, bool) {
+		if name == "CCSHIP_OUTBOX_CAP" {
+			return "1GiB", true
+		}
+		return w.env(name)
+	}
+	c, err := daemon.LoadConfig(map[string]string{"log_level": "debug"}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.opts.Config, w.opts.Env = c, env
+	f := w.wants(w.examine(), "environment", Warn, "outbox_cap", "`ccship install`")
+	if strings.Contains(f.Text, "log_level") {
+		t.Errorf("a flag is meant for this command only: %+v", f)
+	}
+}
+
+func TestRoughly(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 seconds", time.Second: "1 second", 119 * time.Second: "119 seconds", 2 * time.Minute: "2 minutes",
+		119 * time.Minute: "119 minutes", 3 * time.Hour: "3 hours", 48 * time.Hour: "2 days",
+	} {
+		if got := roughly(d); got != want {
+			t.Errorf("%s: %q, want %q", d, got, want)
+		}
+	}
+	for word, want := range map[string]string{"/a/b-c.d": "/a/b-c.d", "": "''", "/a b": "'/a b'", "it's": `'it'\''s'`, "$x": "'$x'"} {
+		if got := shell(word); got != want {
+			t.Errorf("%q: %s", word, got)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func TestState(t *testing.T) {
+	modes(t)
+	w := newWorld(t)
+	w.start()
+	w.sync()
+	path := filepath.Join(w.opts.Config.StateDir, "state.db")
+	for what, mode := range map[string]os.FileMode{path: 0o600, w.opts.Config.StateDir: 0o700} {
+		if err := os.Chmod(what, mode|0o044); err != nil {
+			t.Fatal(err)
+		}
+		r := w.examine()
+		w.wants(r, "state", Warn, "may be read by others", "`chmod ")
+		w.mended(r, "state")
+	}
+	aside := w.write(strings.TrimPrefix(path, w.home+"/")+".corrupt-20261121T000000Z", "x", 0)
+	w.wants(w.examine(), "state", Note, "set aside", "check the disk")
+	if err := os.Remove(aside); err != nil {
+		t.Fatal(err)
+	}
+	w.opts.Config.StateDir = filepath.Join(w.home, "nowhere") // a daemon that keeps its state elsewhere
+	w.wants(w.examine(), "state", Note, "elsewhere", "")
+}
+
+func TestDamagedState(t *testing.T) {
+	w := newWorld(t)
+	w.write(".local/state/ccship/state.db", strings.Repeat("no state at all ", 1024), 0)
+	w.wants(w.examine(), "state", Fail, "damaged", "`ccship start`")
+	if runtime.GOOS != "windows" && os.Geteuid() != 0 {
+		if err := os.Chmod(filepath.Join(w.opts.Config.StateDir, "state.db"), 0); err != nil {
+			t.Fatal(err)
+		}
+		w.wants(w.examine(), "state", Fail, "permission denied", "readable")
+	}
+}
+
+func TestDisk(t *testing.T) {
+	w := newWorld(t)
+	free := int64(1) << 62
+	w.opts.Config.HeadRoom = free
+	w.wants(w.examine(), "disk", Fail, "nearly full", "head_room")
+	w.opts.Config.HeadRoom = 0
+	w.opts.Config.StateDir = filepath.Join(w.home, "not", "made", "yet")
+	w.silent(w.examine(), "disk")
+}
+
+func TestSocket(t *testing.T) {
+	modes(t)
+	w := newWorld(t)
+	path := w.opts.Config.Socket
+	w.told.st.Running, w.told.st.PID = false, 0
+	t.Run("stale", func(t *testing.T) {
+		w.t = t
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln.SetUnlinkOnClose(false) // as kill -9 leaves it
+		_ = ln.Close()
+		r := w.examine()
+		w.wants(r, "socket", Warn, "left of a daemon that was killed", "`rm "+path+"`")
+		w.told.do = func(string) error { return &control.Error{Message: "not now"} }
+		fixes := Mend(context.Background(), r)
+		if len(fixes) != 2 || fixes[0].ID != "socket" || !fixes[0].Done {
+			t.Errorf("%+v", fixes)
+		}
+		if exists(path) {
+			t.Error("it is still there")
+		}
+	})
+	t.Run("a file in its place", func(t *testing.T) {
+		w.t = t
+		w.write(strings.TrimPrefix(path, w.home+"/"), "mine", 0)
+		defer os.Remove(path)
+		r := w.examine()
+		if w.wants(r, "socket", Fail, "is no socket", "--socket").Safe {
+			t.Error("what is not ours is not touched")
+		}
+	})
+	t.Run("open to others", func(t *testing.T) {
+		w.t = t
+		w.start()
+		if err := os.Chmod(path, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		r := w.examine()
+		w.wants(r, "socket", Warn, "may be changed by others (mode 0666)", "`chmod 600 "+path+"`")
+		w.mended(r, "socket")
+		if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		r = w.examine()
+		w.wants(r, "socket", Warn, "the folder of the control socket", "`chmod 700 ")
+		w.mended(r, "socket")
+	})
+}

@@ -1,0 +1,43 @@
+package daemon
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (w *world) droppedLines() []control.Notice {
+	w.t.Helper()
+	return slices.DeleteFunc(w.status().Notices, func(n control.Notice) bool { return n.Kind != "dropped_lines" })
+}
+
+// TestDropsAreTold tells a rewrite that took lines out, with their number, also after a restart; not one that brought
+// the same lines again.
+func TestDropsAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 20))
+	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 20))
+	w.start()
+	w.sync()
+	w.rewrite("-p/"+sessionB+".jsonl", record("/home/kim/shop", 99)+records("/home/kim/shop", 0, 20))          // all of them again
+	w.rewrite("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5)+records("/home/kim/shop", 12, 15)+"\n") // 12 fewer
+	w.sync()
+	w.until("the rewrite is told", func() bool { return len(w.droppedLines()) > 0 })
+	for _, when := range []string{"at once", "after a restart"} {
+		got := w.droppedLines()
+		if len(got) != 1 || !strings.Contains(got[0].Text, "took 12 lines out of session "+sessionA+" (shop)") ||
+			!strings.HasPrefix(got[0].Hint, "ccship sessions restore "+sessionA+" --generation 0 ") {
+			t.Errorf("%s: %+v", when, got)
+		}
+		w.stop()
+		w.start()
+	}
+	if _, err := w.forget(sessionA); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.droppedLines(); len(got) != 0 {
+		t.Errorf("of a forgotten session: %+v", got)
+	}
+}

@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/tail"
+)
+
+// Excludes says what keeps transcripts from being delivered, and how many of those on disk.
+func (d *Daemon) Excludes(ctx context.Context) (control.Excludes, error) {
+	conf := d.conf.Load()
+	a := control.Excludes{
+		SchemaVersion: control.SchemaVersion, Config: conf.Path, Origin: string(conf.OriginOf("exclude_projects")),
+		Patterns: []control.Exclusion{},
+	}
+	counts, err := d.reasons(ctx)
+	if err != nil {
+		return a, err
+	}
+	for _, pattern := range conf.ExcludeProjects {
+		why := project.ExcludedBy(pattern)
+		a.Patterns = append(a.Patterns, control.Exclusion{Pattern: pattern, Transcripts: counts[why]})
+		delete(counts, why)
+	}
+	for why, n := range counts {
+		a.Others = append(a.Others, control.Reason{Why: why, Transcripts: n})
+	}
+	slices.SortFunc(a.Others, func(x, y control.Reason) int { return cmp.Compare(x.Why, y.Why) })
+	return a, nil
+}
+
+// reasons counts the transcripts on disk that are not delivered, by the reason.
+func (d *Daemon) reasons(ctx context.Context) (map[string]int, error) {
+	facts, err := d.db.LoadFacts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := d.excludedFiles()
+	for id, o := range d.desk.survey(facts, d.desk.rules.Load(), d.dests.speaks).out {
+		out[id] = o.why
+	}
+	counts := map[string]int{}
+	for _, t := range d.tailer.Present() {
+		if why, excluded := out[t.File.ID]; excluded && t.File.Kind != tail.History {
+			counts[why]++
+		}
+	}
+	return counts, nil
+}
+
+// Exclude adds a pattern to exclude_projects in the configuration file, and takes it over.
+func (d *Daemon) Exclude(ctx context.Context, req control.ExcludeRequest) (control.Excludes, error) {
+	return d.editExcludes(ctx, []string{req.Pattern}, nil)
+}
+
+// Include takes a pattern out of exclude_projects in the configuration file, and takes that over.
+func (d *Daemon) Include(ctx context.Context, pattern string) (control.Excludes, error) {
+	return d.editExcludes(ctx, nil, []string{pattern})
+}
+
+func (d *Daemon) editExcludes(ctx context.Context, add, remove []string) (control.Excludes, error) {
+	d.editing.Lock()
+	defer d.editing.Unlock()
+	conf := d.conf.Load()
+	edit, err := EditList(conf.Path, "exclude_projects", add, remove, conf.env)
+	if err != nil {
+		return control.Excludes{}, wireError(err)
+	}
+	if len(edit.Missing) > 0 {
+		return control.Excludes{}, &control.Error{
+			Code: control.CodeNoPattern, Message: strings.Join(edit.Missing, ", ") + " is not in exclude_projects", Hint: "`ccship exclude list` lists what is",
+		}
+	}
+	if _, err := d.Reload(ctx); err != nil {
+		return control.Excludes{}, wireError(err)
+	}
+	return d.Excludes(ctx)
+}

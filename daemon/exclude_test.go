@@ -1,0 +1,165 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+)
+
+func (w *world) excludes() control.Excludes {
+	w.t.Helper()
+	e, err := w.client.Excludes(w.t.Context())
+	if err != nil {
+		w.t.Fatalf("excludes: %v", err)
+	}
+	return e
+}
+
+// TestExcludeProjects keeps a project here from the moment it is said, tells of it everywhere, leaves others alone, and
+// goes on where it stopped when that ends.
+func TestExcludeWhileRunning(t *testing.T) {
+	w := newFileWorld(t)
+	shop := t.TempDir()
+	a, b := "-p/"+sessionA+".jsonl", "-q/"+sessionB+".jsonl"
+	w.write(a, records(shop, 0, 5))
+	w.write(b, records("/home/kim/other", 0, 5))
+	w.start()
+	w.sync()
+	pattern := filepath.ToSlash(filepath.Dir(shop)) + "/*"
+	e, err := w.client.Exclude(t.Context(), control.ExcludeRequest{Pattern: pattern})
+	if err != nil || len(e.Patterns) != 1 || e.Patterns[0].Pattern != pattern || e.Patterns[0].Transcripts != 1 || e.Origin != "file" {
+		t.Errorf("exclude: %+v %v", e, err)
+	}
+	if s := w.status(); s.Files.Excluded != 1 {
+		t.Errorf("status of a project that is quiet: %+v", s.Files)
+	}
+	w.write(a, records(shop, 5, 8))
+	w.write(b, records("/home/kim/other", 5, 8))
+	if r := w.sync(); !r.Done {
+		t.Errorf("sync: %+v", r)
+	}
+	if got := w.server.newest(sessionA); got != records(shop, 0, 5) {
+		t.Errorf("the server has %d bytes of the excluded project", len(got))
+	}
+	if got := w.server.newest(sessionB); got != records("/home/kim/other", 0, 8) {
+		t.Errorf("the server has %d bytes of the other project", len(got))
+	}
+	if s := w.status(); s.Files.Excluded != 1 || s.State != "watching" {
+		t.Errorf("status: %s, %+v", s.State, s.Files)
+	}
+	r := w.verify()
+	if !r.Equal || r.ExcludedFiles != 1 || r.Files != 1 || !strings.Contains(fmt.Sprint(r.Transcripts), pattern) {
+		t.Errorf("verify: %+v", r)
+	}
+	w.stop()
+	w.load()
+	w.start()
+	w.until("everything was listed", func() bool { return w.status().Files.Tracked == 2 })
+	if s := w.status(); s.Files.Excluded != 1 {
+		t.Errorf("status after a restart: %+v", s.Files)
+	}
+	if e, err := w.client.Include(t.Context(), pattern); err != nil || len(e.Patterns) != 0 {
+		t.Errorf("include: %+v %v", e, err)
+	}
+	w.until("the rest arrives", func() bool { return w.server.newest(sessionA) == records(shop, 0, 8) })
+	if r := w.verify(); !r.Equal || r.ExcludedFiles != 0 {
+		t.Errorf("verify: %+v", r)
+	}
+	_, err = w.client.Include(t.Context(), pattern)
+	var known *control.Error
+	if !asControlError(err, &known) || known.Code != control.CodeNoPattern {
+		t.Errorf("a second include: %v", err)
+	}
+	_, err = w.client.Exclude(t.Context(), control.ExcludeRequest{Pattern: "shop/["})
+	if !asControlError(err, &known) || known.Code != control.CodeConfig || known.Hint == "" {
+		t.Errorf("a bad pattern: %v", err)
+	}
+}
+
+// TestIgnoreFile is a project's own way to stay here.
+func TestIgnoreFile(t *testing.T) {
+	w := newWorld(t)
+	shop := t.TempDir()
+	marker := filepath.Join(shop, project.IgnoreName)
+	if err := os.WriteFile(marker, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.write("-p/"+sessionA+".jsonl", records(filepath.Join(shop, "sub"), 0, 5))
+	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records(filepath.Join(shop, "sub"), 0, 2))
+	w.start()
+	if r := w.sync(); !r.Done || w.server.newest(sessionA) != "" {
+		t.Errorf("sync: %+v", r)
+	}
+	e := w.excludes()
+	if len(e.Others) != 1 || e.Others[0].Transcripts != 2 || !strings.Contains(e.Others[0].Why, marker) {
+		t.Errorf("excludes: %+v", e)
+	}
+	if r := w.verify(); !r.Equal || r.ExcludedFiles != 2 {
+		t.Errorf("verify: %+v", r)
+	}
+	if err := os.Remove(marker); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the lines arrive", func() bool {
+		return w.server.newest(sessionA) == records(filepath.Join(shop, "sub"), 0, 5) && w.server.newest(sessionA+"/agent-a1") != ""
+	})
+	if err := os.WriteFile(marker, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.until("verify says that they stay here from now on", func() bool { return w.verify().ExcludedFiles == 2 })
+}
+
+// TestHistoryOfExcluded leaves the prompts of an excluded project out of the history, and delivers all of it when the
+// exclusion ends, though it ends while the daemon is not running.
+func TestHistoryOfExcluded(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {
+			w := newWorld(t)
+			secret := t.TempDir()
+			config := tracked(t, secret, "config.json", `{"conversation_tracking":{"enabled":false}}`)
+			line := func(project, text string) string {
+				return fmt.Sprintf(`{"display":%q,"project":%q}`+"\n", text, project)
+			}
+			open := line("/home/kim/shop", "one") + line("/home/kim/shop", "three")
+			all := line("/home/kim/shop", "one") + line(secret, "two") + "not json\n" + line("/home/kim/shop", "three")
+			w.write("../history.jsonl", all)
+			w.start()
+			if r := w.sync(); !r.Done || r.Excluded != 1 || r.Lines != 4 || r.Acknowledged != 3 {
+				t.Errorf("sync: %+v", r)
+			}
+			name := w.historyStream()
+			if got := w.server.newest(name); strings.Contains(got, "two") || !strings.Contains(got, "three") {
+				t.Errorf("the server has %q, want %q", got, open)
+			}
+			if r := w.verify(); !r.Equal || r.Excluded != 1 {
+				t.Errorf("verify: %+v", r)
+			}
+			if restart {
+				w.stop()
+			}
+			if err := os.Remove(config); err != nil {
+				t.Fatal(err)
+			}
+			if restart {
+				w.start()
+			}
+			w.until("the whole history arrives", func() bool { return w.server.newest(name) == all })
+			if r := w.verify(); !r.Equal || r.Excluded != 0 {
+				t.Errorf("verify: %+v", r)
+			}
+			if r := w.sync(); r.Excluded != 0 || r.Acknowledged != 4 {
+				t.Errorf("sync: %+v", r)
+			}
+			w.stop()
+			w.start()
+			if r := w.verify(); !r.Equal || r.Transcripts[0].Generation != 1 {
+				t.Errorf("the history is delivered again and again: %+v", r)
+			}
+		})
+	}
+}

@@ -1,0 +1,218 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// inFlight is longer than a request of usual size may be under way.
+const inFlight = 65 * time.Second
+
+// Forget removes a session everywhere but on disk: first a note is left that it is not to be sent, so that nothing
+// comes after; then what waits is dropped, and the servers are told. Those that cannot be reached are told later.
+func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control.ForgetResult, error) {
+	a := control.ForgetResult{
+		SchemaVersion: control.SchemaVersion, Session: req.Session, Owed: []string{}, Kept: []string{}, OnDisk: []string{},
+	}
+	if req.Session == "" {
+		return a, &control.Error{Code: control.CodeUsage, Message: "name a session"}
+	}
+	known := d.desk.graves.has(req.Session)
+	files, dests, err := d.streamsOf(ctx, req.Session)
+	if err != nil {
+		return a, err
+	}
+	for _, t := range files {
+		if a.Transcripts++; t.Gone == 0 {
+			a.OnDisk = append(a.OnDisk, t.File.Path)
+		}
+	}
+	slices.Sort(a.OnDisk)
+	a.Kept, dests = d.plainOnes(dests)
+	if err := d.bury(ctx, req.Session, dests, &a, files); err != nil {
+		return a, err
+	}
+	told, err := d.tellForgotten(ctx, req.Session, dests)
+	a.Lines, a.Kept = told.lines, append(a.Kept, told.kept...)
+	for _, dest := range d.desk.graves.owed(req.Session) {
+		a.Owed = append(a.Owed, urlOf(dest))
+	}
+	if err != nil {
+		a.Detail = err.Error()
+	}
+	if !told.found && err == nil && len(files) == 0 && !known {
+		e := d.desk.graves.change(ctx, func(list map[string]*grave) { delete(list, req.Session) })
+		return a, errors.Join(e, &control.Error{Code: control.CodeNoSession, Message: "there is no session " + req.Session, Hint: "`ccship sessions list` names them"})
+	}
+	d.log.Info("session forgotten", "session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "owed", a.Owed)
+	return a, nil
+}
+
+func urlOf(dest string) string {
+	url, _, _ := strings.Cut(dest, "#")
+	return url
+}
+
+// streamsOf finds a session's files, its agents' too, and the destinations that may have something of them.
+func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tracked, dests []string, err error) {
+	facts, err := d.db.LoadFacts(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	servers := map[string]bool{}
+	if own := d.dests.ownServer(); own != "" {
+		servers[own] = true
+	}
+	for _, t := range d.tailer.Files() {
+		f := facts[t.File.ID]
+		if !slices.Contains(rootsOf(d.desk.streamOf(&f, t.File)), session) && f.Stream.Parent != session {
+			continue
+		}
+		files = append(files, t)
+		if f.Dest != "" {
+			servers[f.Dest] = true
+		}
+	}
+	return files, slices.Sorted(maps.Keys(servers)), nil
+}
+
+// plainOnes takes out the servers that are known to take conversations only.
+func (d *Daemon) plainOnes(dests []string) (plain, others []string) {
+	plain = []string{}
+	for _, dest := range dests {
+		if dr := d.dests.get(dest); dr != nil && dr.Health().Protocol == "plain" {
+			plain = append(plain, urlOf(dest))
+		} else {
+			others = append(others, dest)
+		}
+	}
+	return plain, others
+}
+
+// bury leaves the note, and drops what waits.
+func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *control.ForgetResult, files []tail.Tracked) error {
+	now := time.Now().UTC().Round(0)
+	again := now.Add(inFlight)
+	err := d.desk.graves.change(ctx, func(list map[string]*grave) {
+		list[session] = &grave{Session: session, At: now, Owed: slices.Clone(dests), Again: &again, Dests: slices.Clone(dests)}
+	})
+	if err != nil {
+		return err
+	}
+	d.drops.forget(session)
+	dropped, err := d.dropFiles(ctx, files)
+	a.Waiting, a.Dead = dropped.Entries, dropped.Dead
+	return err
+}
+
+// dropFiles removes what waits of some files that are not to be sent any more, and notes that they are not.
+func (d *Daemon) dropFiles(ctx context.Context, files []tail.Tracked) (state.Dropped, error) {
+	ids, out := []tail.FileID{}, map[tail.FileID]*optedOut{}
+	for _, t := range files {
+		ids = append(ids, t.File.ID)
+		out[t.File.ID] = &optedOut{why: forgottenWhy}
+	}
+	d.relay.setExcluded(out)
+	return d.db.Drop(ctx, ids)
+}
+
+// owed are the destinations that are still to be told of a session.
+func (g *graves) owed(session string) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if x := g.list[session]; x != nil {
+		return slices.Clone(x.Owed)
+	}
+	return nil
+}
+
+// told is what servers said when they were told to forget a session.
+type told struct {
+	lines int64    // that they removed
+	found bool     // one of them had it
+	kept  []string // addresses of those that will never do it
+}
+
+// tellForgotten tells servers to forget a session. Whom it told, or who never will, is not owed any more; the error is
+// the first of the others, or of those that never will.
+func (d *Daemon) tellForgotten(ctx context.Context, session string, dests []string) (a told, first error) {
+	var done []string
+	for _, dest := range dests {
+		gone, err := d.dests.reader(dest).Forget(ctx, session)
+		final := remote.Is(err, remote.CodeNoReading) || remote.Is(err, remote.CodeNotAllowed)
+		switch {
+		case err == nil:
+			a.lines, a.found = a.lines+gone.Lines, true
+		case remote.Is(err, control.CodeNoSession):
+		default:
+			first = cmp.Or(first, err)
+		}
+		if final {
+			a.kept = append(a.kept, urlOf(dest))
+		}
+		if final || err == nil || remote.Is(err, control.CodeNoSession) {
+			done = append(done, dest)
+		}
+	}
+	if len(done) == 0 {
+		return a, first
+	}
+	err := d.desk.graves.change(ctx, func(list map[string]*grave) {
+		if x := list[session]; x != nil {
+			x.Owed = slices.DeleteFunc(x.Owed, func(dest string) bool { return slices.Contains(done, dest) })
+		}
+	})
+	return a, errors.Join(first, err)
+}
+
+// settleGraves tells servers that could not be told before, and once more those that may have got a request since.
+func (d *Daemon) settleGraves(ctx context.Context, now time.Time) error {
+	for _, x := range d.desk.graves.due(now) {
+		dests := x.Owed
+		if x.Again != nil && !now.Before(*x.Again) {
+			dests = x.Dests
+			err := d.desk.graves.change(ctx, func(list map[string]*grave) {
+				if y := list[x.Session]; y != nil {
+					y.Owed, y.Dests, y.Again = slices.Clone(dests), nil, nil
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if _, err := d.tellForgotten(ctx, x.Session, dests); err != nil {
+			d.log.Debug("a server cannot be told yet to forget a session", "session", x.Session, "err", err)
+			return err
+		}
+	}
+	return nil
+}
+
+// heardForgotten takes in that a server keeps nothing of a stream any more: someone forgot it there, or here before
+// the state was lost.
+func (d *Daemon) heardForgotten(stream uint64) {
+	ctx := context.Background()
+	facts, known, err := d.db.Facts(ctx, tail.FileID(stream))
+	if err == nil && known && facts.Decided && !d.desk.graves.has(facts.Stream.SessionID) {
+		err = d.desk.graves.change(ctx, func(list map[string]*grave) {
+			list[facts.Stream.SessionID] = &grave{Session: facts.Stream.SessionID, At: time.Now().UTC().Round(0)}
+		})
+		d.log.Info("the server has forgotten a session: it is not sent any more", "session", facts.Stream.SessionID)
+	}
+	if t, ok := d.tailer.File(tail.FileID(stream)); ok && err == nil {
+		_, err = d.dropFiles(ctx, []tail.Tracked{t})
+	}
+	if err != nil {
+		d.log.Warn("cannot note that a session was forgotten", "err", err)
+	}
+}

@@ -1,0 +1,189 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (w *world) forget(session string) (control.ForgetResult, error) {
+	w.t.Helper()
+	return w.client.Forget(context.Background(), control.ForgetRequest{Session: session})
+}
+
+// streams are the names of what the server has.
+func (w *world) streams() []string {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	names := []string{}
+	for name := range w.server.streams {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestForget removes a session and its agents, keeps the files, and never sends what is written to them later: not at
+// once, not after a restart, and not after the state was lost.
+func TestForget(t *testing.T) {
+	w := newWorld(t)
+	main := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	agent := w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
+	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
+	w.start()
+	w.sync()
+	r, err := w.forget(sessionA)
+	if err != nil || r.Transcripts != 2 || r.Lines != 8 || len(r.Owed)+len(r.Kept) != 0 || !slices.Equal(r.OnDisk, []string{main, agent}) && !slices.Equal(r.OnDisk, []string{agent, main}) {
+		t.Fatalf("forget: %+v, %v", r, err)
+	}
+	for _, when := range []string{"at once", "after a restart", "after the state was lost"} {
+		switch when {
+		case "after a restart":
+			w.stop()
+			w.start()
+		case "after the state was lost":
+			w.stop()
+			if err := os.Remove(filepath.Join(w.cfg.StateDir, "state.db")); err != nil {
+				t.Fatal(err)
+			}
+			w.start()
+			w.sync() // learns it from the server
+		}
+		w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 9))
+		w.write("-p/"+sessionA+"/subagents/agent-new.jsonl", records("/home/kim/shop", 0, 2))
+		w.write("-p/"+sessionB+".jsonl", record("/home/kim/shop", 9))
+		if s := w.sync(); !s.Done {
+			t.Errorf("%s: sync: %+v", when, s)
+		}
+		w.server.mu.Lock()
+		if lost := when == "after the state was lost"; w.server.resent > 0 != lost {
+			t.Errorf("%s: %d requests about what was forgotten", when, w.server.resent)
+		}
+		w.server.mu.Unlock()
+		if got := w.streams(); !slices.Equal(got, []string{sessionB}) {
+			t.Errorf("%s the server has %v", when, got)
+		}
+		w.until("nothing waits", func() bool { return w.status().Outbox.Entries == 0 })
+		if v := w.verify(); !v.Equal {
+			t.Errorf("%s: verify: %+v", when, v.Differences)
+		}
+	}
+	if _, err := os.Stat(main); err != nil {
+		t.Errorf("the file on disk: %v", err)
+	}
+	excluded := w.status().Files.Excluded
+	if excluded < 2 {
+		t.Errorf("%d transcripts are excluded", excluded)
+	}
+}
+
+// TestForgetWaiting drops what waits and what was refused, and tells a server that is down as soon as it is back.
+func TestForgetWaiting(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.start()
+	w.sync()
+	w.server.mu.Lock()
+	w.server.status = http.StatusServiceUnavailable
+	w.server.mu.Unlock()
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 9))
+	w.until("lines wait", func() bool { return w.status().Outbox.Entries == 4 })
+	r, err := w.forget(sessionA)
+	if err != nil || r.Waiting != 4 || len(r.Owed) != 1 || r.Detail == "" {
+		t.Errorf("forget: %+v, %v", r, err)
+	}
+	if n := w.status().Outbox.Entries; n != 0 {
+		t.Errorf("%d entries wait", n)
+	}
+	w.server.mu.Lock()
+	w.server.status = 0
+	w.server.mu.Unlock()
+	w.stop()
+	w.start() // does not wait out its patience
+	w.until("the server is told", func() bool { return len(w.streams()) == 0 })
+}
+
+// TestForgetNobody leaves no note behind for what never was.
+func TestForgetNobody(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.sync()
+	for _, name := range []string{"never-was", sessionA[:8]} {
+		_, err := w.forget(name)
+		var e *control.Error
+		if !errors.As(err, &e) || e.Code != control.CodeNoSession {
+			t.Errorf("forget %q: %v", name, err)
+		}
+	}
+	w.write("-p/never-was.jsonl", records("/home/kim/shop", 0, 5))
+	w.sync()
+	if got := w.streams(); len(got) != 2 {
+		t.Errorf("the server has %v", got)
+	}
+}
+
+// TestForgetHistory keeps the prompts of a forgotten session out of what is sent of the prompt history from then on.
+func TestForgetHistory(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.start()
+	w.sync()
+	if _, err := w.forget(sessionA); err != nil {
+		t.Fatal(err)
+	}
+	w.write("../history.jsonl", `{"display":"secret","project":"/home/kim/shop","sessionId":"`+sessionA+"\"}\n"+`{"display":"other","project":"/home/kim/shop","sessionId":"`+sessionB+"\"}\n")
+	w.sync()
+	if got := w.server.newest(w.historyStream()); strings.Contains(got, "secret") || !strings.Contains(got, "other") {
+		t.Errorf("the history on the server: %q", got)
+	}
+	if v := w.verify(); !v.Equal {
+		t.Errorf("verify: %+v", v)
+	}
+}
+
+// TestForgottenElsewhere takes in what another machine, or the server's owner, had forgotten: verify does not miss it.
+func TestForgottenElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
+	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
+	w.start()
+	w.sync()
+	w.server.mu.Lock()
+	w.server.forgotten = map[string]bool{sessionA: true}
+	delete(w.server.streams, sessionA)
+	delete(w.server.streams, sessionA+"/agent-a1")
+	w.server.mu.Unlock()
+	if v := w.verify(); !v.Equal || v.ExcludedFiles != 2 || v.Files != 1 {
+		t.Errorf("verify: %+v", v)
+	}
+	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 9))
+	w.sync()
+	if n := w.status().Files.Excluded; n != 2 {
+		t.Errorf("%d transcripts are excluded", n)
+	}
+	w.stop()
+	w.start()
+	w.until("it is known after a restart", func() bool { return w.status().Files.Excluded == 2 })
+}
+
+// TestForgetRefused says that a server keeps what it has, and does not ask it again.
+func TestForgetRefused(t *testing.T) {
+	w := newWorld(t)
+	w.server.keeps = true
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.start()
+	w.sync()
+	r, err := w.forget(sessionA)
+	if err != nil || len(r.Kept) != 1 || len(r.Owed) != 0 || !strings.Contains(r.Detail, "not yours") {
+		t.Errorf("forget: %+v, %v", r, err)
+	}
+}

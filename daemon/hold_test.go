@@ -1,0 +1,128 @@
+package daemon
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (w *world) pause(length string) control.PauseState {
+	w.t.Helper()
+	s, err := w.client.Pause(w.t.Context(), control.PauseRequest{For: length})
+	if err != nil {
+		w.t.Fatalf("pause: %v", err)
+	}
+	return s
+}
+
+// TestPause reads on and sends nothing, over a restart, until it is ended.
+func TestPause(t *testing.T) {
+	w := newWorld(t)
+	path := "-p/" + sessionA + ".jsonl"
+	w.write(path, records("/home/kim/shop", 0, 5))
+	w.start()
+	w.sync()
+	if s := w.pause(""); !s.Paused || s.Was || s.Pause == nil || s.Pause.Until != nil {
+		t.Errorf("pause: %+v", s)
+	}
+	w.write(path, records("/home/kim/shop", 5, 9))
+	w.until("the lines are in the outbox", func() bool { return w.status().Outbox.Entries == 4 })
+	w.stop()
+	w.start()
+	w.write(path, records("/home/kim/shop", 9, 10))
+	w.until("reading goes on after a restart", func() bool { return w.status().Outbox.Entries == 5 })
+	if f, err := w.client.Flush(t.Context()); err != nil || !f.Paused || f.Waiting != 5 {
+		t.Errorf("flush: %+v %v", f, err)
+	}
+	if s := w.status(); s.State != "held" || s.Pause == nil || s.Sent.Entries != 0 {
+		t.Errorf("status %s %+v, %d sent", s.State, s.Pause, s.Sent.Entries)
+	}
+	if got := w.server.newest(sessionA); got != records("/home/kim/shop", 0, 5) {
+		t.Errorf("the server got %d bytes meanwhile", len(got))
+	}
+	if s, err := w.client.Resume(t.Context()); err != nil || s.Paused || !s.Was {
+		t.Errorf("resume: %+v %v", s, err)
+	}
+	w.until("the lines arrive", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 10) })
+	if s, err := w.client.Resume(t.Context()); err != nil || s.Was {
+		t.Errorf("a second resume: %+v %v", s, err)
+	}
+	w.stop()
+	w.start()
+	if s := w.status(); s.Pause != nil {
+		t.Errorf("the pause is back after a restart: %+v", s.Pause)
+	}
+}
+
+// TestPauseEnds by itself when its time is up, also while the daemon was not running.
+func TestPauseEnds(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pause("1h")
+	if s := w.pause("1ms"); !s.Was || s.Pause.Until == nil || s.Pause.Until.Sub(s.Pause.Since) != time.Millisecond {
+		t.Errorf("a second pause: %+v", s)
+	}
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.until("the pause is over", func() bool { return w.status().Pause == nil })
+	w.until("the lines arrive", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 5) })
+	w.pause("1ms")
+	w.stop()
+	w.start()
+	w.until("the pause is over", func() bool { return w.status().Pause == nil })
+}
+
+// TestSyncEndsPause ends the user's own pause too and says so; one that begins while it waits ends the waiting.
+func TestSyncEndsPause(t *testing.T) {
+	w := newWorld(t)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.start()
+	w.pause("1h")
+	if r := w.sync(); !r.Done || !r.Resumed || r.Acknowledged != 5 {
+		t.Errorf("sync: %+v", r)
+	}
+	w.pause("1h")
+	if r := w.verify(); !r.Equal || !r.Resumed {
+		t.Errorf("verify: %+v", r)
+	}
+	w.server.mu.Lock()
+	w.server.busy = true
+	w.server.mu.Unlock()
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 6))
+	answer := make(chan control.SyncResult, 1)
+	go func() {
+		r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "1m"})
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- r
+	}()
+	w.until("the sync waits for the server", func() bool { return w.status().Outbox.Entries == 1 })
+	for { // until it is the waiting that the pause meets, not the beginning of the sync, which ends it
+		w.pause("1h")
+		select {
+		case r := <-answer:
+			if r.Done || r.Reason != reasonPaused || r.Resumed && r.Waiting != 1 {
+				t.Errorf("sync: %+v", r)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func TestPauseRefuses(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	for _, length := range []string{"soon", "-1h", "0s", "1000000h"} {
+		_, err := w.client.Pause(t.Context(), control.PauseRequest{For: length})
+		var known *control.Error
+		if !asControlError(err, &known) || known.Code != control.CodeUsage || known.Hint == "" {
+			t.Errorf("pause for %s: %v", length, err)
+		}
+	}
+	if s := w.status(); s.Pause != nil {
+		t.Errorf("paused: %+v", s.Pause)
+	}
+}

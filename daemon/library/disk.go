@@ -1,0 +1,119 @@
+package library
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+// File is a main transcript on disk.
+type File struct {
+	Session string // its name without .jsonl
+	Path    string
+	Root    string
+	Bytes   int64
+	Changed time.Time
+}
+
+// Disk lists the main transcripts below roots, the one changed last first. Folders that cannot be read have none.
+func Disk(roots []string) (files []File) {
+	for _, root := range roots {
+		folders, _ := os.ReadDir(root) // a root need not exist
+		for _, folder := range folders {
+			dir := filepath.Join(root, folder.Name())
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				continue
+			}
+			for _, e := range entries {
+				if stem, ok := mainName(e.Name()); ok {
+					if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+						files = append(files, File{
+							Session: stem, Path: filepath.Join(dir, e.Name()), Root: root,
+							Bytes: info.Size(), Changed: info.ModTime(),
+						})
+					}
+				}
+			}
+		}
+	}
+	slices.SortFunc(files, func(a, b File) int {
+		return cmp.Or(b.Changed.Compare(a.Changed), cmp.Compare(a.Path, b.Path))
+	})
+	return files
+}
+
+// mainName is the session of a file's name, if it is a main transcript's.
+func mainName(name string) (string, bool) {
+	stem, ok := strings.CutSuffix(name, ".jsonl")
+	return stem, ok && stem != "" && stem[0] != '.' && !strings.HasPrefix(stem, "agent-") && !strings.Contains(stem, ".compact.tmp.")
+}
+
+// headBytes is how much of a transcript is read to say what it is about.
+const headBytes = 256 << 10
+
+// head is what the beginning of a transcript says.
+type head struct{ transcript.Summary }
+
+func readHead(path string) head {
+	f, err := os.Open(path)
+	if err != nil {
+		return head{}
+	}
+	defer f.Close()
+	var s transcript.Session
+	lines := bufio.NewReaderSize(io.LimitReader(f, headBytes), 64<<10)
+	for n := int64(0); ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return head{s.Summary()}
+		}
+		s.Add(n, transcript.Parse(line[:len(line)-1]))
+	}
+}
+
+// matches says whether a transcript is of a project and has a text.
+func (h head) matches(file File, f *Filter) bool {
+	folder := filepath.Base(filepath.Dir(file.Path))
+	project := h.project(file)
+	switch {
+	case filepath.IsAbs(f.Project):
+		if !startedIn(h.FirstCwd, f.Project) {
+			return false
+		}
+	case f.Project != "" && f.Project != project && f.Project != folder:
+		return false
+	}
+	text := strings.ToLower(f.Text)
+	return text == "" || slices.ContainsFunc([]string{h.Title, h.FirstPrompt, project, file.Session}, func(s string) bool {
+		return strings.Contains(strings.ToLower(s), text)
+	})
+}
+
+func (h head) project(file File) string {
+	if h.FirstCwd != "" {
+		return filepath.Base(h.FirstCwd)
+	}
+	return filepath.Base(filepath.Dir(file.Path))
+}
+
+func (h head) item(file File, machine string) Item {
+	agents, _ := filepath.Glob(filepath.Join(globQuote(strings.TrimSuffix(file.Path, ".jsonl")), "subagents", "agent-*.jsonl")) // only a bad pattern fails
+	return Item{
+		Session: file.Session, State: OnDisk, Title: cmp.Or(h.Title, h.FirstPrompt), Project: h.project(file), Cwd: h.FirstCwd,
+		Machine: machine, ChangedAt: file.Changed.UTC(), Messages: h.Messages, Tokens: h.Usage.Total(), Bytes: file.Bytes,
+		Agents: len(agents), Path: file.Path,
+	}
+}
+
+// globQuote makes a path stand for itself in a pattern.
+func globQuote(path string) string {
+	return strings.NewReplacer(`[`, `[[]`, `*`, `[*]`, `?`, `[?]`).Replace(path)
+}

@@ -1,0 +1,260 @@
+package library
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// TestList puts disk and server side by side: each session once, the newest first, with where it is.
+func TestList(t *testing.T) {
+	hour := time.Hour
+	r := newRoom(t,
+		&stored{id: one, machine: here, at: time.Now().Add(-3 * hour)},
+		&stored{id: two, machine: abroad, at: time.Now().Add(-1 * hour)},
+		&stored{id: "history-x", machine: here, path: "history.jsonl", at: time.Now()})
+	r.write("-p/"+one+".jsonl", prompt("both"), 2*hour)
+	r.write("-p/"+two+".jsonl", prompt("a copy of another machine's"), 4*hour)
+	r.write("-p/33333333.jsonl", prompt("fix the cart"), 5*hour)
+	for _, name := range []string{"-p/agent-x.jsonl", "-p/.h.jsonl", "-p/a.jsonl.compact.tmp.1", "-p/b.jsonl.before-restore-1", "-p/sub/c.jsonl"} {
+		r.write(name, prompt("no main transcript"), 0)
+	}
+	r.write("-p/empty.jsonl", "", 0)
+	for _, c := range []struct {
+		f    Filter
+		want string
+	}{
+		{Filter{Limit: 9}, "11112222/server/0b0b0b0b 11111111/both/0a0a0a0a 11112222/local/0a0a0a0a 33333333/local/0a0a0a0a"},
+		{Filter{Limit: 2}, "11112222/server/0b0b0b0b 11111111/both/0a0a0a0a more"},
+		{Filter{Limit: 9, Text: "cart"}, "33333333/local/0a0a0a0a"},
+		{Filter{Limit: 9, Project: "/home/kim"}, "11112222/local/0a0a0a0a 33333333/local/0a0a0a0a"},
+		{Filter{Limit: 9, Project: "/home/ki"}, ""},
+		{Filter{Limit: 9, Machine: "host-" + abroad}, "11112222/server/0b0b0b0b"},
+		{Filter{Limit: 9, Machine: "0b"}, "11112222/server/0b0b0b0b"},
+		{Filter{Limit: 9, Machine: "0"}, "failed"},
+		{Filter{Limit: 9, Machine: "nobody"}, "failed"},
+	} {
+		if got := r.list(c.f); got != c.want {
+			t.Errorf("%+v: %s\nwant %s", c.f, got, c.want)
+		}
+	}
+	r.shelf.down = true
+	if got, want := r.list(Filter{Limit: 9}), "11111111/local/0a0a0a0a 11112222/local/0a0a0a0a 33333333/local/0a0a0a0a failed"; got != want {
+		t.Errorf("with the server down: %s\nwant %s", got, want)
+	}
+	r.Server = nil
+	if got, want := r.list(Filter{Limit: 1}), "11111111/local/0a0a0a0a more"; got != want {
+		t.Errorf("without a server: %s\nwant %s", got, want)
+	}
+}
+
+// list is a listing in short.
+func (r *room) list(f Filter) string {
+	r.t.Helper()
+	items, more, err := r.List(r.t.Context(), f)
+	var b strings.Builder
+	for _, i := range items {
+		fmt.Fprintf(&b, "%.8s/%s/%s ", i.Session, i.State, i.Machine)
+	}
+	if more {
+		b.WriteString("more")
+	}
+	if err != nil {
+		b.WriteString("failed")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// TestFind takes as much of an id as tells a session from all others.
+func TestFind(t *testing.T) {
+	r := newRoom(t, &stored{id: one, machine: here}, &stored{id: one, machine: abroad}, &stored{id: one + "x", machine: here})
+	r.write("-p/"+two+".jsonl", prompt("a"), 0)
+	for prefix, want := range map[string]string{
+		"11112": two, one: one, one + "x": one + "x", "1111": CodeAmbiguous, one[:20]: CodeAmbiguous, "111": control.CodeUsage, "": control.CodeUsage, "9999": control.CodeNoSession,
+	} {
+		f, err := r.Find(t.Context(), prefix)
+		if got := f.Session; err != nil && !remote.Is(err, want) || err == nil && got != want {
+			t.Errorf("%q: %q, %v, want %s", prefix, got, err, want)
+		}
+	}
+	r.shelf.down = true
+	if f, err := r.Find(t.Context(), "1111"); err != nil || f.Session != two {
+		t.Errorf("on disk, with the server down: %+v, %v", f, err)
+	}
+	if _, err := r.Restore(t.Context(), Wish{Session: two}); !remote.Is(err, control.CodeUnreachable) {
+		t.Errorf("restore with the server down: %v", err)
+	}
+	if _, err := r.Find(t.Context(), "9999"); !remote.Is(err, control.CodeUnreachable) {
+		t.Errorf("nowhere, with the server down: %v", err)
+	}
+}
+
+// TestRestoreFromElsewhere asks which machine's is meant when it cannot know.
+func TestRestoreFromElsewhere(t *testing.T) {
+	path := "-p/" + one + ".jsonl"
+	r := newRoom(t, &stored{id: one, machine: abroad, path: path, text: "there\n"}, &stored{id: one, machine: "0c", path: path, text: "c\n"})
+	if _, err := r.Restore(t.Context(), Wish{Session: one}); !remote.Is(err, CodeAmbiguous) {
+		t.Errorf("two machines: %v", err)
+	}
+	if _, err := r.Restore(t.Context(), Wish{Session: one, Machine: here}); !remote.Is(err, control.CodeNoSession) {
+		t.Errorf("a machine that has it not: %v", err)
+	}
+	done, err := r.Restore(t.Context(), Wish{Session: one, Machine: "0c"})
+	if err != nil || len(done.Files) != 1 || done.CwdThere {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(r.Roots[0], path)); string(text) != "c\n" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestRestoreTrustsNobody writes nothing when the bytes have another digest, or the server names a place outside.
+func TestRestoreTrustsNobody(t *testing.T) {
+	x := &stored{id: one, machine: here, text: "a\nb\n", path: "-p/" + one + ".jsonl", sum: strings.Repeat("00", 32)}
+	r := newRoom(t, x)
+	if _, err := r.Restore(t.Context(), Wish{Session: one}); err == nil || !strings.Contains(err.Error(), "not what it says") {
+		t.Errorf("a wrong digest: %v", err)
+	}
+	x.sum = ""
+	for _, path := range []string{
+		"../" + one + ".jsonl", "/etc/x.jsonl", "-p/../../x.jsonl", "-p/x.json", "x.jsonl", "", "-p/.x.jsonl", ".ssh/x.jsonl", `-p\x.jsonl`, "-p/\x00.jsonl", "-p//x.jsonl/..",
+	} {
+		x.path = path
+		if _, err := r.Restore(t.Context(), Wish{Session: one}); err == nil || !strings.Contains(err.Error(), "no place") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if got := r.files(); len(got) != 0 {
+		t.Errorf("left behind: %v", got)
+	}
+}
+
+// TestRestoreBesideAnother moves a different file aside, keeps an equal one, and never replaces a named one by itself.
+func TestRestoreBesideAnother(t *testing.T) {
+	path := "-p/" + one + ".jsonl"
+	r := newRoom(t, &stored{id: one, machine: here, path: path, text: "a\nb\n"},
+		&stored{id: one + "/agent-a", machine: here, parent: one, path: "-elsewhere/" + one + "/subagents/agent-a.jsonl", text: "agent\n"})
+	at := r.write(path, "other\n", time.Hour)
+	done, err := r.Restore(t.Context(), Wish{Session: one})
+	if err != nil || len(done.Files) != 2 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	agent := filepath.Join(r.Roots[0], "-p", one, "subagents", "agent-a.jsonl") // in the folder of its session here
+	for file, want := range map[string]string{at: "a\nb\n", done.Files[0].Aside: "other\n", agent: "agent\n"} {
+		if text, err := os.ReadFile(file); string(text) != want || err != nil {
+			t.Errorf("%s: %q, %v", file, text, err)
+		}
+	}
+	if len(Disk(r.Roots)) != 1 {
+		t.Errorf("the file of before passes for a transcript: %v", Disk(r.Roots))
+	}
+	r.write(path, "a\nb\n", time.Hour)
+	if done, err = r.Restore(t.Context(), Wish{Session: one, NoAgents: true}); err != nil || !done.Files[0].Same || done.Files[0].Aside != "" || len(done.Files) != 1 {
+		t.Errorf("an equal file: %+v, %v", done, err)
+	}
+	named := r.write("../named", "mine\n", time.Hour)
+	if _, err = r.Restore(t.Context(), Wish{Session: one, To: named}); !remote.Is(err, CodeThere) {
+		t.Errorf("a named file: %v", err)
+	}
+	if text, _ := os.ReadFile(named); string(text) != "mine\n" {
+		t.Errorf("a named file became %q", text)
+	}
+	if _, err = r.Restore(t.Context(), Wish{Session: one, To: named, Force: true}); err != nil {
+		t.Error(err)
+	}
+	if text, _ := os.ReadFile(named); string(text) != "a\nb\n" {
+		t.Errorf("with force a named file is %q", text)
+	}
+	if got := slices.DeleteFunc(r.files(), func(s string) bool { return !strings.Contains(s, "restore-") }); len(got) != 1 {
+		t.Errorf("left behind: %v", got)
+	}
+}
+
+// TestLive refuses while the file was written just now or a living process is listed; not for one that ended.
+func TestLive(t *testing.T) {
+	path := "-p/" + one + ".jsonl"
+	r := newRoom(t, &stored{id: one, machine: here, path: path, text: "a\n"})
+	for age, live := range map[time.Duration]bool{time.Second: true, -time.Second: true, 3 * time.Minute: false, -time.Hour: false} {
+		r.write(path, "b\n", age)
+		_, err := r.Restore(t.Context(), Wish{Session: one})
+		if remote.Is(err, CodeLive) != live || !live && err != nil {
+			t.Errorf("written %s ago: %v", age, err)
+		}
+	}
+	r.write("../sessions/x.json", "{", 0)
+	r.write("../sessions/999999999.json", `{"sessionId":"`+one+`"}`, 0)
+	r.write(fmt.Sprintf("../sessions/%d.json", os.Getpid()), `{"sessionId":"`+two+`"}`, 0)
+	r.write(path, "b\n", time.Hour)
+	if _, err := r.Restore(t.Context(), Wish{Session: one}); err != nil {
+		t.Errorf("others run: %v", err)
+	}
+	r.write(fmt.Sprintf("../sessions/%d.json", os.Getpid()), `{"sessionId":"`+one+`"}`, 0)
+	r.write(path, "b\n", time.Hour)
+	if _, err := r.Restore(t.Context(), Wish{Session: one}); !remote.Is(err, CodeLive) {
+		t.Errorf("it runs: %v", err)
+	}
+	if _, err := r.Restore(t.Context(), Wish{Session: one, Force: true}); err != nil {
+		t.Errorf("with force: %v", err)
+	}
+}
+
+// TestLost reads a prompt history with all that can be in it.
+func TestLost(t *testing.T) {
+	r := newRoom(t, &stored{id: one, machine: here, path: "-p/" + one + ".jsonl"}, &stored{id: two, machine: abroad})
+	r.write("-p/33333333.jsonl", prompt("a"), 0)
+	line := func(session string, ms int64, text string) string {
+		return fmt.Sprintf(`{"display":%q,"timestamp":%d,"project":"/p","sessionId":%q}`+"\n", text, ms, session)
+	}
+	history := line(one, 1, "a") + line(two, 2, "b") + line("33333333", 3, "c") + "noise\n{}\n\n" + `{"sessionId":7}` + "\n" +
+		line("gone", 5000, "second") + line("gone", 1000, "first") + line("older", 1, strings.Repeat("é", keptText)) + `{"display":"cut`
+	for range keptPrompts + 1 {
+		history = line("gone", 3000, "again") + history
+	}
+	r.write("../history.jsonl", history, 0)
+	lost, err := r.Lost(t.Context())
+	if err != nil || len(lost.Gone) != 2 || len(lost.Away) != 1 || lost.Away[0].Session != one {
+		t.Fatalf("%+v, %v", lost, err)
+	}
+	g := lost.Gone[0]
+	if g.Session != "gone" || g.Count != keptPrompts+3 || len(g.Prompts) != keptPrompts || g.First.UnixMilli() != 1000 || g.Last.UnixMilli() != 5000 {
+		t.Errorf("%+v", g)
+	}
+	if text := lost.Gone[1].Prompts[0].Text; len(text) > keptText+3 || strings.ContainsRune(text, '\ufffd') {
+		t.Errorf("a long prompt became %d bytes", len(text))
+	}
+	r.shelf.down = true
+	if _, err := r.Lost(t.Context()); !remote.Is(err, control.CodeUnreachable) {
+		t.Errorf("what the server has is not known: %v", err)
+	}
+}
+
+// TestWriteFile leaves nothing behind when it fails.
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.md")
+	fail := func(io.Writer) error { return os.ErrDeadlineExceeded }
+	if _, err := WriteFile(path, false, fail); err == nil || !notThere(path) {
+		t.Errorf("%v, there %v", err, !notThere(path))
+	}
+	text := func(w io.Writer) error { _, err := io.WriteString(w, "text"); return err }
+	if n, err := WriteFile(path, false, text); n != 4 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := WriteFile(path, false, text); !remote.Is(err, CodeThere) {
+		t.Errorf("there already: %v", err)
+	}
+	if _, err := WriteFile(path, true, fail); err == nil {
+		t.Error("no error")
+	}
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	if got, _ := os.ReadFile(path); string(got) != "text" || len(entries) != 1 {
+		t.Errorf("%q, %v", got, entries)
+	}
+}

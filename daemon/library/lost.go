@@ -1,0 +1,147 @@
+package library
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// Lost is what is missing here.
+type Lost struct {
+	// Gone are sessions that the prompt history names and neither the disk nor the server has: the prompts are all
+	// that is left of them.
+	Gone []Gone `json:"gone"`
+	// Away are this machine's sessions that only the server has; they can be restored.
+	Away []Item `json:"restorable"`
+}
+
+// Gone is a session of which only prompts are left.
+type Gone struct {
+	Session string    `json:"session"`
+	Project string    `json:"project"` // the folder it was started in
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+	Count   int       `json:"prompts"`
+	Prompts []Prompt  `json:"texts"` // the first ones
+}
+
+// Prompt is a line of the prompt history.
+type Prompt struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+// keptPrompts is how many prompts of a session are kept, keptText how many bytes of each.
+const (
+	keptPrompts = 20
+	keptText    = 2000
+)
+
+// Lost finds the sessions that are gone from this machine.
+func (l *Library) Lost(ctx context.Context) (Lost, error) {
+	if l.Server == nil {
+		return Lost{}, noServer()
+	}
+	out := Lost{Gone: []Gone{}, Away: []Item{}}
+	named := map[string]*Gone{}
+	for _, dir := range claudeDirs(l.Roots) {
+		if err := readHistory(filepath.Join(dir, "history.jsonl"), named); err != nil {
+			return out, err
+		}
+	}
+	here := map[string]bool{}
+	for _, f := range Disk(l.Roots) {
+		here[f.Session] = true
+	}
+	err := l.Server.Sessions(ctx, remote.Query{}, 1000, func(s *remote.Session) bool {
+		delete(named, s.SessionID)
+		if s.Machine == l.Machine && !here[s.SessionID] && conversation(s) {
+			out.Away = append(out.Away, l.item(s, nil))
+		}
+		return true
+	})
+	if err != nil {
+		return out, err
+	}
+	for session, g := range named {
+		if !here[session] {
+			out.Gone = append(out.Gone, *g)
+		}
+	}
+	slices.SortFunc(out.Gone, func(a, b Gone) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Session, b.Session)) })
+	slices.SortStableFunc(out.Away, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
+	return out, nil
+}
+
+// claudeDirs are the folders that hold the projects folders, each once.
+func claudeDirs(roots []string) (dirs []string) {
+	for _, root := range roots {
+		if dir := filepath.Dir(root); filepath.Base(root) == "projects" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// readHistory collects the sessions that a prompt history names. Lines that are none are passed over.
+func readHistory(path string, into map[string]*Gone) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read prompt history: %w", err)
+	}
+	defer f.Close()
+	for lines := bufio.NewReaderSize(f, 256<<10); ; {
+		line, err := lines.ReadBytes('\n')
+		var said struct {
+			Display   string  `json:"display"`
+			Timestamp float64 `json:"timestamp"` // milliseconds
+			Project   string  `json:"project"`
+			Session   string  `json:"sessionId"`
+		}
+		if json.Unmarshal(line, &said) == nil && said.Session != "" {
+			note(into, said.Session, said.Project, Prompt{time.UnixMilli(int64(said.Timestamp)).UTC(), said.Display})
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read prompt history: %w", err)
+		}
+	}
+}
+
+func note(into map[string]*Gone, session, project string, p Prompt) {
+	g := into[session]
+	if g == nil {
+		g = &Gone{Session: session, Project: project, First: p.At, Last: p.At}
+		into[session] = g
+	}
+	g.Count++
+	if p.At.Before(g.First) {
+		g.First = p.At
+	}
+	if p.At.After(g.Last) {
+		g.Last = p.At
+	}
+	if len(g.Prompts) < keptPrompts {
+		if len(p.Text) > keptText {
+			p.Text = strings.ToValidUTF8(p.Text[:keptText], "") + "…"
+		}
+		g.Prompts = append(g.Prompts, p)
+	}
+}

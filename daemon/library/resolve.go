@@ -1,0 +1,120 @@
+package library
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// minPrefix is how much of a session's id must be given.
+const minPrefix = 4
+
+// Found is what a session's id, or the beginning of it, stands for.
+type Found struct {
+	Session string
+	Files   []File            // on disk
+	Stored  []*remote.Session // on the server, one for each machine, the one heard last first
+
+	failed error // why the server could not be asked
+}
+
+// Find finds the one session whose id is, or begins with, prefix. A CodeAmbiguous names the sessions when there are
+// several, control.CodeNoSession says that there is none. What the server cannot be asked for is looked for on disk; it
+// is the server's error when that does not find it either.
+func (l *Library) Find(ctx context.Context, prefix string) (Found, error) {
+	if len(prefix) < minPrefix {
+		return Found{}, &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("%q is too short for a session", prefix), Hint: fmt.Sprintf("give at least %d characters of its id", minPrefix)}
+	}
+	all := map[string]*Found{}
+	at := func(session string) *Found {
+		if all[session] == nil {
+			all[session] = &Found{Session: session}
+		}
+		return all[session]
+	}
+	for _, f := range Disk(l.Roots) {
+		if strings.HasPrefix(f.Session, prefix) {
+			found := at(f.Session)
+			found.Files = append(found.Files, f)
+		}
+	}
+	var failed error
+	if l.Server != nil {
+		q := remote.Query{Text: prefix, Recent: true, Agents: strings.Contains(prefix, "/")}
+		failed = l.Server.Sessions(ctx, q, 200, func(s *remote.Session) bool {
+			if strings.HasPrefix(s.SessionID, prefix) && conversation(s) {
+				found := at(s.SessionID)
+				found.Stored = append(found.Stored, s)
+			}
+			return true
+		})
+	}
+	found, err := pick(prefix, all)
+	found.failed = failed
+	if failed != nil && (err != nil || len(found.Files) == 0) {
+		return found, failed
+	}
+	return found, err
+}
+
+func pick(prefix string, all map[string]*Found) (Found, error) {
+	if exact := all[prefix]; exact != nil {
+		return *exact, nil
+	}
+	if len(all) == 0 {
+		return Found{}, &control.Error{Code: control.CodeNoSession, Message: "there is no session " + prefix, Hint: "`ccship sessions list` names them"}
+	}
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(names) == 1 {
+		return *all[names[0]], nil
+	}
+	const shown = 8
+	more := ""
+	if len(names) > shown {
+		more = fmt.Sprintf(" and %d more", len(names)-shown)
+	}
+	return Found{}, &control.Error{
+		Code: CodeAmbiguous, Message: fmt.Sprintf("%s stands for %d sessions: %s%s", prefix, len(names), strings.Join(names[:min(len(names), shown)], ", "), more),
+		Hint: "give more of the id",
+	}
+}
+
+// stored chooses the machine whose copy is meant: the one named, else this one, else the only one there is.
+func (l *Library) stored(ctx context.Context, f Found, machine string) (*remote.Session, error) {
+	if l.Server == nil {
+		return nil, noServer()
+	}
+	wanted, err := l.machine(ctx, machine)
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	for _, s := range f.Stored {
+		if wanted != nil && s.Machine == *wanted || wanted == nil && s.Machine == l.Machine {
+			return s, nil
+		}
+		others = append(others, fmt.Sprintf("%s (%s)", s.Machine, s.Host))
+	}
+	switch {
+	case len(f.Stored) == 0 && f.failed != nil:
+		return nil, f.failed
+	case len(f.Stored) == 0:
+		return nil, &control.Error{Code: control.CodeNoSession, Message: "the server does not have session " + f.Session, Hint: "`ccship sync` delivers what is on disk"}
+	case wanted != nil:
+		return nil, &control.Error{Code: control.CodeNoSession, Message: "the server does not have session " + f.Session + " of that machine", Hint: "it is of " + strings.Join(others, ", ")}
+	case len(f.Stored) == 1:
+		return f.Stored[0], nil
+	}
+	return nil, &control.Error{
+		Code: CodeAmbiguous, Message: fmt.Sprintf("session %s is of %d machines: %s", f.Session, len(others), strings.Join(others, ", ")),
+		Hint: "name one with --machine",
+	}
+}

@@ -1,0 +1,164 @@
+package library
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+const (
+	here   = "0a0a0a0a" // this machine
+	abroad = "0b0b0b0b"
+	one    = "11111111-0000-4000-8000-000000000001"
+	two    = "11112222-0000-4000-8000-000000000002"
+)
+
+// stored is a session as the server of a test has it.
+type stored struct {
+	id, machine, path, parent, text string
+	at                              time.Time
+	sum                             string // what it says the sha256 is; "": the truth
+}
+
+// shelf is a server with a few sessions.
+type shelf struct {
+	sessions []*stored
+	down     bool
+}
+
+func (s *shelf) find(id, machine string) *stored {
+	for _, x := range s.sessions {
+		if x.id == id && (machine == "" || x.machine == machine) {
+			return x
+		}
+	}
+	return nil
+}
+
+func (x *stored) answer() map[string]any {
+	return map[string]any{
+		"session_id": x.id, "machine": x.machine, "host": "host-" + x.machine, "project": "shop", "cwd": "/nowhere/shop", "path": x.path,
+		"parent_session_id": x.parent, "epoch": "e", "bytes": len(x.text), "last_active": x.at, "facts": map[string]any{"title": "Title of " + x.id[:4]},
+		"generations": []any{map[string]any{"generation": 0, "end_line": strings.Count(x.text, "\n"), "eof_newline": true}},
+	}
+}
+
+func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if s.down {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/api/"), "/", 2)
+	switch {
+	case parts[0] == "groups":
+		groups := []any{}
+		for _, x := range s.sessions {
+			groups = append(groups, x.answer())
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"groups": groups})
+	case len(parts) == 1:
+		list := []any{}
+		for _, x := range s.sessions {
+			if (!q.Has("machine") || q.Get("machine") == x.machine) && strings.Contains(x.id, q.Get("text")) && x.parent == q.Get("parent") {
+				list = append(list, x.answer())
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"sessions": list, "next": nil})
+	default:
+		s.file(w, parts[1], q)
+	}
+}
+
+func (s *shelf) file(w http.ResponseWriter, rest string, q url.Values) {
+	what := rest[strings.LastIndex(rest, "/")+1:]
+	x := s.find(strings.TrimSuffix(strings.TrimSuffix(rest, "/raw"), "/digest"), q.Get("machine"))
+	if x == nil {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"error":{"code":"not_found","message":"no"}}`)
+		return
+	}
+	switch what {
+	case "raw":
+		_, _ = io.WriteString(w, x.text)
+	case "digest":
+		sum := sha256.Sum256([]byte(x.text))
+		lines := strings.Count(x.text, "\n")
+		g := map[string]any{"generation": 0, "lines": lines, "end_line": lines, "bytes": len(x.text), "eof_newline": true, "sha256": hex.EncodeToString(sum[:])}
+		if x.sum != "" {
+			g["sha256"] = x.sum
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"generations": []any{g}})
+	default:
+		_ = json.NewEncoder(w).Encode(x.answer())
+	}
+}
+
+// room is a home with a library over it.
+type room struct {
+	*Library
+	t     *testing.T
+	shelf *shelf
+}
+
+func newRoom(t *testing.T, sessions ...*stored) *room {
+	t.Helper()
+	s := &shelf{sessions: sessions}
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	base, err := url.Parse(web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(t.TempDir(), "projects")
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server := &remote.Client{Base: base, Key: func() (string, error) { return "", nil }, HTTP: web.Client()}
+	return &room{&Library{Roots: []string{root}, Server: server, Machine: here}, t, s}
+}
+
+// write puts a file below the projects folder that was last changed some time ago.
+func (r *room) write(path, text string, ago time.Duration) string {
+	r.t.Helper()
+	path = filepath.Join(r.Roots[0], path)
+	at := time.Now().Add(-ago)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Chtimes(path, at, at); err != nil {
+		r.t.Fatal(err)
+	}
+	return path
+}
+
+// files are all names below the projects folder.
+func (r *room) files() (names []string) {
+	_ = filepath.WalkDir(r.Roots[0], func(path string, e os.DirEntry, _ error) error {
+		if !e.IsDir() {
+			rel, _ := filepath.Rel(r.Roots[0], path)
+			names = append(names, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	return names
+}
+
+func prompt(text string) string {
+	return fmt.Sprintf(`{"type":"user","cwd":"/home/kim/shop","message":{"role":"user","content":%q},"uuid":"u","timestamp":"2026-11-19T10:00:00Z"}`+"\n", text)
+}

@@ -1,0 +1,212 @@
+package library
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript"
+)
+
+// Shown is a session and the end of its conversation.
+type Shown struct {
+	Item
+	Lines       int64        `json:"lines"`
+	Model       string       `json:"model,omitempty"`
+	Branch      string       `json:"branch,omitempty"`
+	StartedAt   *time.Time   `json:"started_at,omitempty"`
+	Generations []Generation `json:"generations"` // on the server, the oldest first
+	Last        []Message    `json:"last"`        // messages, the newest last
+}
+
+// Generation is one past of a transcript.
+type Generation struct {
+	Generation int64     `json:"generation"`
+	RewoundTo  int64     `json:"rewound_to"` // its first line; what is before comes from older ones
+	Lines      int64     `json:"lines"`
+	ReceivedAt time.Time `json:"received_at"`
+}
+
+// Message is one message of a conversation, in short.
+type Message struct {
+	Kind string     `json:"kind"` // user, assistant, tool_start, tool_complete, error, result
+	Line int64      `json:"line"`
+	At   *time.Time `json:"at,omitempty"`
+	Text string     `json:"text"`
+}
+
+// View says which of a session to look at.
+type View struct {
+	Machine    string
+	Generation *int64 // nil: the newest
+	Messages   int    // at most
+}
+
+// tailLines is how many lines of a transcript are read to find its last messages.
+const tailLines = 600
+
+// Show is a session as the server has it, or as it is on disk when the server does not have it.
+func (l *Library) Show(ctx context.Context, session string, v View) (Shown, error) {
+	f, err := l.Find(ctx, session)
+	if err != nil {
+		return Shown{}, err
+	}
+	if len(f.Stored) == 0 && v.Generation == nil && v.Machine == "" && len(f.Files) > 0 {
+		return showFile(f.Files[0], l.Machine, v.Messages)
+	}
+	s, err := l.stored(ctx, f, v.Machine)
+	if err != nil {
+		return Shown{}, err
+	}
+	ref := remote.Ref{Session: s.SessionID, Machine: &s.Machine}
+	full, err := l.Server.Session(ctx, ref)
+	if err != nil {
+		return Shown{}, err
+	}
+	full.Agents = s.Agents
+	disk := map[string]File{}
+	for _, file := range f.Files {
+		disk[file.Session] = file
+	}
+	out := Shown{
+		Item: l.item(&full, disk), Lines: full.Lines, Model: full.Facts.Model, Branch: full.Facts.Branch, StartedAt: full.Facts.Started,
+		Generations: []Generation{}, Last: []Message{},
+	}
+	for _, g := range full.Generations {
+		out.Generations = append(out.Generations, Generation{g.Generation, g.RewoundTo, g.EndLine, g.First})
+	}
+	end, err := viewEnd(&full, v.Generation)
+	if err != nil {
+		return Shown{}, err
+	}
+	ref.Generation = v.Generation
+	if v.Generation != nil {
+		out.Generation, out.Lines = *v.Generation, end
+	}
+	var m messages
+	err = l.Server.Entries(ctx, ref, end-tailLines-1, func(e *remote.Entry) { m.add(e.Line, e.Record) })
+	if err != nil {
+		return Shown{}, err
+	}
+	out.Last = m.last(v.Messages)
+	return out, nil
+}
+
+// viewEnd is how many lines a generation's view has.
+func viewEnd(s *remote.Session, generation *int64) (int64, error) {
+	var newest int64
+	for _, g := range s.Generations {
+		if generation != nil && g.Generation == *generation {
+			return g.EndLine, nil
+		}
+		newest = g.EndLine
+	}
+	if generation != nil {
+		return 0, noGeneration(s.SessionID, *generation)
+	}
+	return newest, nil
+}
+
+func noGeneration(session string, generation int64) error {
+	return &control.Error{
+		Code: "no_generation", Message: fmt.Sprintf("the server has no generation %d of session %s", generation, session),
+		Hint: "`ccship sessions show " + session + "` lists them",
+	}
+}
+
+// showFile shows a session that only the disk has.
+func showFile(file File, machine string, most int) (Shown, error) {
+	f, err := os.Open(file.Path)
+	if err != nil {
+		return Shown{}, fmt.Errorf("read transcript: %w", err)
+	}
+	defer f.Close()
+	const enough = 4 << 20
+	skipped := max(0, file.Bytes-enough)
+	text, err := io.ReadAll(io.NewSectionReader(f, skipped, enough))
+	if err != nil {
+		return Shown{}, fmt.Errorf("read transcript: %w", err)
+	}
+	var m messages
+	n := int64(0)
+	for line := range bytes.Lines(text) {
+		if n > 0 || skipped == 0 {
+			m.add(n, bytes.TrimSuffix(line, []byte("\n")))
+		}
+		n++
+	}
+	head := readHead(file.Path)
+	out := Shown{Item: head.item(file, machine), Model: head.Model, Branch: head.Branch, Generations: []Generation{}, Last: m.last(most)}
+	if !head.Started.IsZero() {
+		out.StartedAt = &head.Started
+	}
+	if skipped == 0 {
+		out.Lines = n
+	}
+	return out, nil
+}
+
+// messages folds lines into what was said.
+type messages struct {
+	session transcript.Session
+	log     transcript.MessageLog
+}
+
+func (m *messages) add(line int64, raw []byte) {
+	if len(raw) == 0 {
+		return
+	}
+	for _, e := range m.session.Add(line, transcript.Parse(raw)) {
+		m.log.Add(e)
+	}
+}
+
+// last are up to n messages, the newest last.
+func (m *messages) last(n int) []Message {
+	out := []Message{}
+	for _, x := range m.log.Messages(n, 0) {
+		message := Message{Kind: string(x.Kind), Line: x.Line, Text: x.Content}
+		switch x.Kind {
+		case transcript.ToolStartMessage:
+			message.Text = x.ToolName + " " + transcript.ToolSummary(x.ToolName, x.ToolInput, 120)
+		case transcript.ToolCompleteMessage:
+			message.Text = x.ToolName + ": " + cmp.Or(x.Error, x.Output)
+		case transcript.ResultMessage:
+			message.Text = x.Duration.Round(time.Second).String()
+		case transcript.ErrorMessage:
+			message.Text = cmp.Or(x.Error, x.Content)
+		}
+		if !x.Time.IsZero() {
+			message.At = &x.Time
+		}
+		out = append(out, message)
+	}
+	return out
+}
+
+// Export writes a session in one of the server's formats: md, html, json or jsonl.
+func (l *Library) Export(ctx context.Context, session, machine, format string, w io.Writer) error {
+	f, err := l.Find(ctx, session)
+	if err != nil {
+		return err
+	}
+	s, err := l.stored(ctx, f, machine)
+	if err != nil {
+		return err
+	}
+	file, err := l.Server.Export(ctx, remote.Ref{Session: s.SessionID, Machine: &s.Machine}, format)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := io.Copy(w, file); err != nil {
+		return fmt.Errorf("export %s: %w", s.SessionID, err)
+	}
+	return nil
+}

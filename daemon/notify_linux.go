@@ -1,0 +1,16 @@
+package daemon
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// monotonic is the system's clock that never jumps, by which systemd orders what it is told; 0 when it cannot be read.
+func monotonic() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,110 @@
+package daemon
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func TestProbeServer(t *testing.T) {
+	var asked []string
+	status, body, announces := 0, "", false
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("X-API-Key")+" "+string(text))
+		w.Header().Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
+		if announces {
+			w.Header().Set("Ccship-Protocol", "1")
+		}
+		switch {
+		case r.URL.Path == "/base/healthz":
+			_, _ = io.WriteString(w, `{"ok":true,"version":"1.2.3"}`)
+		default:
+			if status/100 == 3 {
+				w.Header().Set("Location", "https://elsewhere.example/")
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}))
+	defer web.Close()
+	const ok = `{"success":true,"entries_stored":0}`
+	for _, c := range []struct {
+		name      string
+		announces bool
+		status    int
+		body      string
+		code      string // of the error; "" none
+		version   string
+	}{
+		{"ccship-server", true, 200, `{"sessions":[]}`, "", "1.2.3"},
+		{"ccship-server refuses the key", true, 401, `{}`, control.CodeRefusedKey, "1.2.3"},
+		{"ccship-server in trouble", true, 500, `{}`, control.CodeUnreachable, "1.2.3"},
+		{"plain", false, 200, ok, "", ""},
+		{"plain, wants entries", false, 400, `{"error":"entries is empty"}`, "", ""},
+		{"plain, refuses the key", false, 403, ``, control.CodeRefusedKey, ""},
+		{"plain, busy", false, 429, ``, control.CodeUnreachable, ""},
+		{"behind a dead gateway", false, 502, `<html>`, control.CodeUnreachable, ""},
+		{"a web page", false, 200, `<html>`, "protocol", ""},
+		{"something else that speaks JSON", false, 200, `{"ok":1}`, "protocol", ""},
+		{"nothing there", false, 404, ``, "not_found", ""},
+		{"moved", false, 301, ``, "redirect", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			asked, status, body, announces = nil, c.status, c.body, c.announces
+			kind, err := ProbeServer(t.Context(), web.URL+"/base", "k3y", "ccship/test")
+			var e *control.Error
+			errors.As(err, &e)
+			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Hint == "") {
+				t.Errorf("%v, want %q", err, c.code)
+			}
+			if kind.Extension != c.announces || kind.Version != c.version {
+				t.Errorf("%+v", kind)
+			}
+			want := `POST /base/api/conversations k3y {"project_hash":"","session_id":"ccship-probe","entries":[]}`
+			if c.announces {
+				want = "GET /base/api/sessions?limit=1 k3y "
+			}
+			if kind.Skew < time.Hour-2*time.Minute || kind.Skew > time.Hour {
+				t.Errorf("clock ahead by %s, it was an hour", kind.Skew)
+			}
+			if len(asked) != 2 || asked[1] != want {
+				t.Errorf("asked %q", asked)
+			}
+		})
+	}
+	web.Close()
+	var e *control.Error
+	if _, err := ProbeServer(t.Context(), web.URL, "", "x"); !errors.As(err, &e) || e.Code != control.CodeUnreachable || !strings.Contains(e.Message, "refused") {
+		t.Errorf("nobody listens: %v", err)
+	}
+	var config *ConfigError
+	if _, err := ProbeServer(t.Context(), "ftp://x", "", "x"); !errors.As(err, &config) {
+		t.Errorf("no URL: %v", err)
+	}
+}
+
+// A date that any moment between question and answer could have had proves nothing.
+func TestSkew(t *testing.T) {
+	asked := time.Date(2026, 11, 21, 12, 0, 0, 400e6, time.UTC)
+	came := asked.Add(300 * time.Millisecond)
+	for date, want := range map[string]time.Duration{
+		"":                              0,
+		"yesterday":                     0,
+		"Sat, 21 Nov 2026 12:00:00 GMT": 0,
+		"Sat, 21 Nov 2026 11:59:59 GMT": -400 * time.Millisecond,
+		"Sat, 21 Nov 2026 12:00:01 GMT": 300 * time.Millisecond,
+		"Sat, 21 Nov 2026 12:01:00 GMT": 59*time.Second + 300*time.Millisecond,
+		"Sat, 21 Nov 2026 11:59:00 GMT": -59*time.Second - 400*time.Millisecond,
+	} {
+		if got := skew(date, asked, came); got != want {
+			t.Errorf("%q: %s, want %s", date, got, want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// picky is a server that refuses requests with a word in them.
+func (w *world) picky(t *testing.T, word string) (refuses *atomic.Bool) {
+	refuses = &atomic.Bool{}
+	refuses.Store(true)
+	w.server.announces = false // so that bodies are not compressed
+	web := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && refuses.Load() && bytes.Contains(body, []byte(word)) {
+			rw.WriteHeader(http.StatusBadRequest)
+			_, _ = rw.Write([]byte(`{"error":"no such word"}`))
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		w.server.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(web.Close)
+	w.cfg.ServerURL = web.URL
+	return refuses
+}
+
+func (w *world) letters() []control.DeadLetter {
+	w.t.Helper()
+	d, err := w.client.DeadLetters(w.t.Context())
+	if err != nil {
+		w.t.Fatalf("dead letters: %v", err)
+	}
+	return d.Letters
+}
+
+// TestDeadLetters lists what the server refuses, sends it again when asked to, and drops it.
+func TestDeadLetters(t *testing.T) {
+	w := newWorld(t)
+	refuses := w.picky(t, "poison")
+	text := record("/home/kim/shop", 0)
+	for _, word := range []string{"poison", "fine", "poison", "poison"} {
+		text += `{"type":"user","text":"` + word + `"}` + "\n"
+	}
+	w.write("-q/"+sessionB+".jsonl", record("/home/kim/shop", 0)) // a server that took nothing may refuse everything
+	w.start()
+	w.sync()
+	w.write("-p/"+sessionA+".jsonl", text)
+	w.sync()
+	letters := w.letters()
+	if len(letters) != 3 {
+		t.Fatalf("%d dead letters: %+v", len(letters), letters)
+	}
+	l := letters[0]
+	if l.Line != 1 || l.Session != sessionA || l.Status != 400 || l.Reason != "rejected" || !strings.Contains(l.Answer, "no such word") ||
+		l.Server != w.cfg.ServerURL || l.Entries != 1 || l.Bytes == 0 || l.At.IsZero() {
+		t.Errorf("letter %+v", l)
+	}
+	var known *control.Error
+	for _, req := range []control.DeadRequest{{}, {IDs: []string{l.ID}, All: true}} {
+		if _, err := w.client.RetryDead(t.Context(), req); !asControlError(err, &known) || known.Code != control.CodeUsage {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+	for _, id := range []string{"9999-1", "x", "1", l.ID + "0", ""} {
+		_, err := w.client.DropDead(t.Context(), control.DeadRequest{IDs: []string{l.ID, id}})
+		if !asControlError(err, &known) || known.Code != control.CodeNoDeadLetter || len(w.letters()) != 3 {
+			t.Errorf("drop of %q: %v, %d letters left", id, err, len(w.letters()))
+		}
+	}
+	if r, err := w.client.RetryDead(t.Context(), control.DeadRequest{All: true}); err != nil || r.Letters != 3 {
+		t.Errorf("retry: %+v %v", r, err)
+	}
+	w.sync()
+	again := w.letters()
+	if len(again) != 3 || slices.ContainsFunc(again, func(x control.DeadLetter) bool { return x.ID == l.ID }) {
+		t.Errorf("refused again: %+v", again)
+	}
+	if r, err := w.client.DropDead(t.Context(), control.DeadRequest{IDs: []string{again[0].ID}}); err != nil || r.Letters != 1 {
+		t.Errorf("drop: %+v %v", r, err)
+	}
+	refuses.Store(false)
+	if r, err := w.client.RetryDead(t.Context(), control.DeadRequest{IDs: []string{again[1].ID, again[2].ID}}); err != nil || r.Letters != 2 {
+		t.Errorf("retry: %+v %v", r, err)
+	}
+	if r := w.sync(); !r.Done || r.Dead != 0 || len(w.letters()) != 0 {
+		t.Errorf("sync: %+v", r)
+	}
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if lines := w.server.streams[sessionA][0].lines; len(lines) != 4 || lines[again[0].Line] != nil {
+		t.Errorf("the server has %d lines, want all but the dropped one", len(lines))
+	}
+}
+
+// TestOutbox lists what waits, the oldest first, by pages.
+func TestOutbox(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	w.pause("")
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.until("the first waits", func() bool { return w.status().Outbox.Entries == 5 })
+	w.write("-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 3))
+	w.until("the second waits", func() bool { return w.status().Outbox.Entries == 8 })
+	list, err := w.client.Outbox(t.Context(), control.Page{Limit: 1})
+	if err != nil || len(list.Rows) != 1 || list.Next != 1 || list.Outbox.Entries != 8 || list.Pause == nil || len(list.Servers) != 1 {
+		t.Fatalf("outbox: %+v %v", list, err)
+	}
+	if r := list.Rows[0]; r.Session != sessionA || r.Entries != 5 || r.Server != w.cfg.ServerURL || r.Path != "-p/"+sessionA+".jsonl" || r.Bytes == 0 || r.Stored == 0 || r.OldestAt.IsZero() {
+		t.Errorf("row %+v", r)
+	}
+	list, err = w.client.Outbox(t.Context(), control.Page{Offset: 1})
+	if err != nil || len(list.Rows) != 1 || list.Next != 0 || list.Rows[0].Session != sessionB {
+		t.Errorf("second page: %+v %v", list, err)
+	}
+	if s := w.sessions(control.SessionsQuery{Project: "shop"}).Sessions[0]; s.Waiting != 5 || s.Acknowledged != 0 {
+		t.Errorf("session %+v", s)
+	}
+}

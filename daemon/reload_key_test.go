@@ -1,0 +1,159 @@
+package daemon
+
+import (
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// TestReloadKey shows the new key at once, and from another file.
+func TestReloadKey(t *testing.T) {
+	w := newFileWorld(t)
+	first, second := filepath.Join(w.cfg.home, "one"), filepath.Join(w.cfg.home, "two")
+	for path, key := range map[string]string{first: "one", second: "two"} {
+		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.set("api_key_file", quote(first))
+	w.load()
+	w.start()
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.sync()
+	w.set("api_key_file", quote(second))
+	w.reload("api_key_file")
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 6))
+	w.sync()
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if n := len(w.server.keys); w.server.keys[0] != "one" || w.server.keys[n-1] != "two" {
+		t.Errorf("keys shown: %q", w.server.keys)
+	}
+}
+
+// TestReloadKeepsKeyFromOldServer changes server and key at once, with rows waiting for the old server: the new key
+// is never shown to it, the old rows stay, and go when it is the user's server again.
+func TestReloadKeepsKeyFromOldServer(t *testing.T) {
+	w := newFileWorld(t)
+	file := filepath.Join(w.cfg.home, "key")
+	write := func(key string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	w.set("api_key_file", quote(file))
+	w.load()
+	path := "-p/" + sessionA + ".jsonl"
+	w.write(path, records("/home/kim/shop", 0, 5))
+	w.start()
+	w.sync()
+	w.server.mu.Lock()
+	w.server.busy = true
+	w.server.mu.Unlock()
+	w.write(path, records("/home/kim/shop", 5, 7))
+	w.until("rows wait for the first server", func() bool { return w.status().Outbox.Entries == 2 })
+	second := newMemServer()
+	web := httptest.NewServer(second)
+	defer web.Close()
+	write("second-key")
+	w.set("server_url", quote(web.URL))
+	w.reload("server_url")
+	w.until("the second server has it", func() bool { return second.newest(sessionA) == records("/home/kim/shop", 0, 7) })
+	w.server.mu.Lock()
+	w.server.busy = false
+	w.server.mu.Unlock()
+	w.until("the first server is paused for its key", func() bool {
+		if _, err := w.client.Flush(t.Context()); err != nil { // an answer under way may have made it wait again
+			t.Fatal(err)
+		}
+		s := w.status().Servers
+		return len(s) == 2 && s[1].State == "paused" && s[1].Kind == "refused_key"
+	})
+	w.server.mu.Lock()
+	for _, key := range w.server.keys {
+		if key != "first" {
+			t.Errorf("the first server was shown the key %q", key)
+		}
+	}
+	w.server.mu.Unlock()
+	w.until("only the first server's rows wait", func() bool { return w.status().Outbox.Entries == 2 })
+}
+
+// TestReloadPendingKeepsKey writes another server and its key as setup does, and looks at what the server of before is
+// shown until that is in force, by delivery and by verify.
+func TestReloadPendingKeepsKey(t *testing.T) {
+	w := newFileWorld(t)
+	file := filepath.Join(w.cfg.home, "key")
+	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.set("api_key_file", quote(file))
+	w.load()
+	path := "-p/" + sessionA + ".jsonl"
+	w.write(path, records("/home/kim/shop", 0, 5))
+	w.start()
+	w.sync()
+	second := newMemServer()
+	web := httptest.NewServer(second)
+	defer web.Close()
+	if err := WriteServer(w.cfg.Path, file, "second-key", []Value{{Name: "server_url", Value: web.URL}}); err != nil {
+		t.Fatal(err)
+	}
+	w.write(path, records("/home/kim/shop", 5, 7))
+	if _, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "1s"}, nil); err != nil {
+		t.Log(err) // the server is not to be asked now
+	}
+	w.until("the second server has it, with no one's help", func() bool { return second.newest(sessionA) == records("/home/kim/shop", 0, 7) })
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	for _, key := range w.server.keys {
+		if key != "first" {
+			t.Fatalf("the first server was shown the key %q", key)
+		}
+	}
+}
+
+// TestReloadUnchangedFreesKey shows a new key to the same server, though the file was written again and says the same.
+func TestReloadUnchangedFreesKey(t *testing.T) {
+	w := newFileWorld(t)
+	file := filepath.Join(w.cfg.home, "key")
+	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.set("api_key_file", quote(file))
+	w.load()
+	w.start()
+	if err := WriteServer(w.cfg.Path, file, "second-key", nil); err != nil {
+		t.Fatal(err)
+	}
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.until("it is delivered", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 5) })
+}
+
+// TestFormerServerIsAskedWithItsKey shows a server of before no new key, whatever it is asked.
+func TestFormerServerIsAskedWithItsKey(t *testing.T) {
+	w := newFileWorld(t)
+	file := filepath.Join(w.cfg.home, "key")
+	if err := os.WriteFile(file, []byte("second-key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.set("api_key_file", quote(file))
+	w.load()
+	d, err := open(t.Context(), w.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.db.Close()
+	if key, err := d.dests.reader(w.cfg.ServerURL).Key(); err != nil || key != "second-key" {
+		t.Errorf("the user's own: %q, %v", key, err)
+	}
+	if key, err := d.dests.reader("http://127.0.0.1:1").Key(); !errors.Is(err, errOtherKey) {
+		t.Errorf("one of before: %q, %v", key, err)
+	}
+}

@@ -1,0 +1,299 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// fileWorld is a world that is told everything but its places by a configuration file.
+type fileWorld struct {
+	*world
+	lines map[string]string // the file, by key
+}
+
+func newFileWorld(t *testing.T) *fileWorld {
+	t.Helper()
+	w := &fileWorld{newWorld(t), map[string]string{}}
+	w.lines["server_url"] = quote(w.cfg.ServerURL)
+	w.lines["roots"] = tomlList(w.cfg.Roots)
+	home := w.cfg.home
+	w.cfg.Path = filepath.Join(home, "config.toml")
+	w.save()
+	env := map[string]string{homeVariable: home, "CCSHIP_CONFIG": w.cfg.Path} // which, unlike a flag, need not exist
+	cfg, err := LoadConfig(map[string]string{
+		"state_dir": w.cfg.StateDir, "socket": w.cfg.Socket, "head_room": "1",
+	}, func(name string) (string, bool) { return env[name], env[name] != "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Log = w.cfg.Log
+	w.cfg = cfg
+	return w
+}
+
+// save writes the file as a program does that knows how to.
+func (w *fileWorld) save() {
+	w.t.Helper()
+	var text strings.Builder
+	for key, value := range w.lines {
+		fmt.Fprintf(&text, "%s = %s\n", key, value)
+	}
+	if err := replaceFile(w.cfg.Path, []byte(text.String())); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// load reads the file as the next start does.
+func (w *fileWorld) load() {
+	w.t.Helper()
+	cfg, err := w.cfg.With(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.cfg = cfg
+}
+
+func (w *fileWorld) set(key, value string) {
+	w.t.Helper()
+	w.lines[key] = value
+	w.save()
+}
+
+// reload takes the file over and wants these keys to have changed.
+func (w *fileWorld) reload(changed ...string) control.ReloadResult {
+	w.t.Helper()
+	r, err := w.client.Reload(w.t.Context())
+	if err != nil {
+		w.t.Fatalf("reload: %v", err)
+	}
+	if diff := cmp.Diff(changed, r.Changed); diff != "" || r.Config != w.cfg.Path {
+		w.t.Errorf("reload %+v: %s", r, diff)
+	}
+	return r
+}
+
+// notice is the first of a kind in the status.
+func (w *world) notice(kind string) *control.Notice {
+	for _, n := range w.status().Notices {
+		if n.Kind == kind {
+			return &n
+		}
+	}
+	return nil
+}
+
+// TestReloadServer sends everything to the new server from line 0 while the old one's rows wait for it, and go there
+// when it is back, though it is not the user's server any more.
+func TestReloadServer(t *testing.T) {
+	w := newFileWorld(t)
+	path := "-p/" + sessionA + ".jsonl"
+	w.write(path, records("/home/kim/shop", 0, 20))
+	w.start()
+	w.sync()
+	w.server.mu.Lock()
+	w.server.busy = true
+	w.server.mu.Unlock()
+	w.write(path, records("/home/kim/shop", 20, 30))
+	w.until("rows wait for the first server", func() bool { return w.status().Outbox.Entries == 10 })
+	second := newMemServer()
+	web := httptest.NewServer(second)
+	defer web.Close()
+	w.set("server_url", quote(web.URL))
+	w.reload("server_url")
+	all := records("/home/kim/shop", 0, 30)
+	w.until("the second server has all of it", func() bool { return second.newest(sessionA) == all })
+	w.until("only the first server's rows wait", func() bool { return w.status().Outbox.Entries == 10 })
+	s := w.status()
+	if len(s.Servers) != 2 || s.Servers[0].URL != web.URL || s.Servers[1].URL != w.cfg.ServerURL || s.Servers[1].Batches == 0 {
+		t.Errorf("servers %+v", s.Servers)
+	}
+	w.write(path, records("/home/kim/shop", 30, 33))
+	w.until("new lines go to the second server", func() bool { return second.newest(sessionA) == all+records("/home/kim/shop", 30, 33) })
+	w.server.mu.Lock()
+	w.server.busy = false
+	w.server.mu.Unlock()
+	if _, err := w.client.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the first server has got what was queued for it", func() bool { return w.server.newest(sessionA) == all })
+	w.until("it is of no more interest", func() bool { return len(w.status().Servers) == 1 })
+	if r := w.verify(); !r.Equal || !r.Proven || r.Transcripts[0].Server != web.URL {
+		t.Errorf("verify: %+v", r)
+	}
+	w.set("server_url", quote(w.cfg.ServerURL))
+	w.reload("server_url")
+	want := all + records("/home/kim/shop", 30, 33)
+	w.until("the first server has all of it again", func() bool { return w.server.newest(sessionA) == want })
+	if r := w.verify(); !r.Equal || !r.Proven {
+		t.Errorf("verify: %+v", r)
+	}
+}
+
+// TestReloadFirstServer begins to read once there is a server.
+func TestReloadFirstServer(t *testing.T) {
+	w := newFileWorld(t)
+	url := w.lines["server_url"]
+	delete(w.lines, "server_url")
+	w.save()
+	w.load()
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.start()
+	if s := w.status(); s.State != "no_server" {
+		t.Errorf("state %s without a server", s.State)
+	}
+	w.set("server_url", url)
+	w.reload("server_url")
+	w.until("the lines arrive", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 5) })
+}
+
+// TestReloadByItself notices a changed file within seconds, a broken one too, and a signal at once.
+func TestReloadByItself(t *testing.T) {
+	w := newFileWorld(t)
+	hangups := make(chan os.Signal, 1)
+	w.cfg.Hangup = hangups
+	w.start()
+	w.set("max_entries_per_request", "7")
+	w.set("outbox_cap", `"1GiB"`)
+	w.until("the change is in force", func() bool { return w.status().Outbox.Cap == 1<<30 })
+	if err := os.WriteFile(w.cfg.Path, []byte("outbox_cap = \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.until("status tells of the mistake", func() bool { n := w.notice("config"); return n != nil && n.Hint != "" })
+	if c := w.status().Outbox.Cap; c != 1<<30 {
+		t.Errorf("cap %d after a broken file", c)
+	}
+	w.set("outbox_cap", `"2GiB"`)
+	hangups <- syscall.SIGHUP
+	w.until("it is mended", func() bool { return w.notice("config") == nil && w.status().Outbox.Cap == 2<<30 })
+}
+
+// TestReloadGone keeps to what was read when the file goes: exclusions must not end with it.
+func TestReloadGone(t *testing.T) {
+	w := newFileWorld(t)
+	project := t.TempDir()
+	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(project)}))
+	w.load()
+	w.start()
+	if err := os.Remove(w.cfg.Path); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.client.Reload(t.Context())
+	if e, ok := errors.AsType[*control.Error](err); !ok || e.Code != control.CodeConfig || e.Hint == "" {
+		t.Errorf("reload without the file: %v", err)
+	}
+	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
+	if r := w.sync(); !r.Done || w.server.newest(sessionA) != "" {
+		t.Errorf("an excluded project was sent: %+v", r)
+	}
+	w.save()
+	w.reload()
+	if w.notice("config") != nil {
+		t.Error("the notice stays")
+	}
+}
+
+// TestReloadRestart names what needs a restart, and goes on with the values of before, until they are put back.
+func TestReloadRestart(t *testing.T) {
+	w := newFileWorld(t)
+	w.start()
+	w.set("line_cap", `"1KiB"`)
+	w.set("watch", `"poll"`)
+	w.set("log_level", `"debug"`)
+	r := w.reload("log_level")
+	if diff := cmp.Diff([]string{"watch", "line_cap"}, r.Restart); diff != "" {
+		t.Error(diff)
+	}
+	if n := w.notice("restart"); n == nil || !strings.Contains(n.Text, "watch, line_cap") || n.Hint == "" {
+		t.Errorf("notice %+v", n)
+	}
+	if w.cfg.level.Level() != slog.LevelDebug {
+		t.Errorf("log level %v", w.cfg.level.Level())
+	}
+	delete(w.lines, "line_cap")
+	delete(w.lines, "watch")
+	w.save()
+	if r := w.reload(); len(r.Restart) > 0 || w.notice("restart") != nil {
+		t.Errorf("reload %+v, notice %+v", r, w.notice("restart"))
+	}
+}
+
+// TestReloadRoots follows another root, with the history beside it, and lets go of the one before.
+func TestReloadRoots(t *testing.T) {
+	w := newFileWorld(t)
+	other := filepath.Join(w.cfg.home, "other", "projects")
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.write("../../other/projects/-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 5))
+	w.write("../../other/history.jsonl", `{"display":"hello","project":"/home/kim/other"}`+"\n")
+	w.start()
+	w.sync()
+	w.set("roots", tomlList([]string{other}))
+	w.set("history", "false")
+	w.reload("roots", "history")
+	w.until("the other root is delivered", func() bool { return w.server.newest(sessionB) == records("/home/kim/other", 0, 5) })
+	if s := w.status(); s.Files.Tracked != 1 || s.Watch.Roots[0] != other {
+		t.Errorf("status %+v %+v", s.Files, s.Watch)
+	}
+	w.set("history", "true")
+	w.reload("history")
+	w.until("the history is delivered", func() bool { return w.historyStream() != "" })
+	if r := w.verify(); !r.Equal || !r.Proven {
+		t.Errorf("verify: %+v", r)
+	}
+}
+
+// TestReloadTypes leaves lines out from now on, and delivers them when that ends, over a restart too.
+func TestReloadTypes(t *testing.T) {
+	w := newFileWorld(t)
+	text := record("/home/kim/shop", 0) + `{"type":"progress","n":1}` + "\n" + record("/home/kim/shop", 2)
+	w.start()
+	w.set("exclude_types", `["progress"]`)
+	w.reload("exclude_types")
+	w.write("-p/"+sessionA+".jsonl", text)
+	if r := w.sync(); !r.Done || r.Excluded != 1 {
+		t.Errorf("sync: %+v", r)
+	}
+	if r := w.verify(); !r.Equal || r.Excluded != 1 {
+		t.Errorf("verify: %+v", r)
+	}
+	w.stop()
+	delete(w.lines, "exclude_types")
+	w.save()
+	w.load()
+	w.start()
+	w.until("the line is delivered", func() bool { return w.server.newest(sessionA) == text })
+	if r := w.verify(); !r.Equal || r.Excluded != 0 {
+		t.Errorf("verify: %+v", r)
+	}
+	if r := w.sync(); r.Excluded != 0 {
+		t.Errorf("sync: %+v", r)
+	}
+}
+
+// TestReloadGoneForAMoment mends itself when the file was away while it was asked for, and is back as it was.
+func TestReloadGoneForAMoment(t *testing.T) {
+	w := newFileWorld(t)
+	w.start()
+	aside := w.cfg.Path + ".aside"
+	if err := os.Rename(w.cfg.Path, aside); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.client.Reload(t.Context())
+	if err == nil || w.notice("config") == nil {
+		t.Errorf("reload without the file: %v", err)
+	}
+	if err := os.Rename(aside, w.cfg.Path); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the notice goes", func() bool { return w.notice("config") == nil })
+}

@@ -1,0 +1,237 @@
+// Package remote asks a server what it has: sessions, files, digests, search, export, and to forget. It is a client of
+// the reading API that ccship-server offers (its /api/openapi.yaml), with the redirect policy and the key of the
+// daemon, and works without one.
+//
+// Its errors are *control.Error: CodeUnreachable, CodeRefusedKey, CodeNoSession for what is not there or not to be seen,
+// and those below.
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// Codes of the errors that only this package has.
+const (
+	CodeNoReading  = "no_reading"  // a plain server: it takes conversations and gives none back
+	CodeIncomplete = "incomplete"  // some lines of a file are not stored
+	CodeNotAllowed = "not_allowed" // the key's user may see it, but not do that
+)
+
+// patience is how long a server may take for the next bytes of an answer: it may have to hash a whole history first.
+const patience = 5 * time.Minute
+
+// maxDocument bounds an answer that is read as a whole.
+const maxDocument = 64 << 20
+
+// Client asks one server. Safe for concurrent use; all fields are set before the first call.
+type Client struct {
+	Base  *url.URL
+	Key   func() (string, error) // the key to show, "" none; read anew for each request
+	HTTP  *http.Client           // with a redirect policy that keeps the key at its server
+	Agent string                 // User-Agent
+}
+
+// Ref names a transcript on a server.
+type Ref struct {
+	Session    string
+	Machine    *string // nil: any, the one heard last
+	Epoch      string  // "": the newest
+	Generation *int64  // nil: the newest
+}
+
+func (r Ref) path(what string) string {
+	p := "/api/sessions/" + url.PathEscape(r.Session)
+	if what != "" {
+		p += "/" + what
+	}
+	return p
+}
+
+func (r Ref) query() url.Values {
+	q := url.Values{}
+	if r.Machine != nil {
+		q.Set("machine", *r.Machine)
+	}
+	if r.Epoch != "" {
+		q.Set("epoch", r.Epoch)
+	}
+	if r.Generation != nil {
+		q.Set("generation", fmt.Sprint(*r.Generation))
+	}
+	return q
+}
+
+// get reads a whole document.
+func (c *Client) get(ctx context.Context, path string, q url.Values, into any) error {
+	return c.document(ctx, http.MethodGet, path, q, nil, into)
+}
+
+func (c *Client) document(ctx context.Context, method, path string, q url.Values, body, into any) error {
+	answer, err := c.do(ctx, method, path, q, body)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxDocument))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return noReading(fmt.Errorf("read answer of %s: %w", path, err))
+	}
+	return nil
+}
+
+// do makes a request; an answer that is not 2xx is an error. The caller closes the body, whose reading ends with an
+// error when nothing comes for a while.
+func (c *Client) do(ctx context.Context, method, path string, q url.Values, body any) (*http.Response, error) {
+	u := c.Base.String() + path
+	if len(q) > 0 {
+		u += "?" + q.Encode()
+	}
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("write request: %w", err)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stall := time.AfterFunc(patience, func() { cancel(fmt.Errorf("nothing came for %s", patience)) })
+	end := func() { stall.Stop(); cancel(nil) }
+	req, err := c.request(ctx, method, u, text)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	answer, err := c.HTTP.Do(req)
+	if err != nil {
+		defer end()
+		return nil, c.failed(ctx, err)
+	}
+	answer.Body = &stream{ReadCloser: answer.Body, stall: stall, end: end}
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		defer answer.Body.Close()
+		return nil, refusal(answer)
+	}
+	return answer, nil
+}
+
+func (c *Client) request(ctx context.Context, method, u string, text []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, u, bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("ask server: %w", err)
+	}
+	key, err := c.Key()
+	if err != nil {
+		return nil, fmt.Errorf("read API key: %w", err)
+	}
+	if key != "" {
+		req.Header.Set("X-API-Key", key)
+	}
+	if len(text) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("User-Agent", c.Agent)
+	return req, nil
+}
+
+// failed is why there was no answer.
+func (c *Client) failed(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(cause, context.Canceled) {
+			return cause
+		}
+		return unreachable(cause)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // without the address, which the caller knows
+	}
+	return unreachable(err)
+}
+
+// stream is an answer that is being read.
+type stream struct {
+	io.ReadCloser
+	stall *time.Timer
+	end   func()
+	once  sync.Once
+}
+
+func (b *stream) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.stall.Reset(patience)
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // a cut answer is no end of a file
+		err = unreachable(err)
+	}
+	return n, err
+}
+
+func (b *stream) Close() error {
+	err := b.ReadCloser.Close()
+	b.once.Do(b.end)
+	return err
+}
+
+// refusal is an answer other than 2xx as an error.
+func refusal(answer *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what came of it must do
+	var said struct {
+		Error struct{ Code, Message string }
+	}
+	known := json.Unmarshal(text, &said) == nil && said.Error.Code != ""
+	words := fmt.Sprintf("the server answered %s", answer.Status)
+	if known {
+		words = said.Error.Message
+	}
+	switch code := answer.StatusCode; {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden && !known:
+		return &control.Error{Code: control.CodeRefusedKey, Message: fmt.Sprintf("the server refused the key (%d)", code), Hint: "put a key that this server knows into the API key file"}
+	case code == http.StatusForbidden:
+		return &control.Error{Code: CodeNotAllowed, Message: words, Hint: "use a key of the user whose session it is, or of an owner"}
+	case code == http.StatusNotFound && known && said.Error.Code == "not_found":
+		return noSession()
+	case code >= 300 && code < 400: // one that the client's policy does not follow
+		return &control.Error{Code: control.CodeFailed, Message: fmt.Sprintf("the server sends on to %q, which is not followed with a key", answer.Header.Get("Location")), Hint: "set server_url to the address the server lives at now"}
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
+		return noReading(errors.New(words))
+	case code == http.StatusConflict && said.Error.Code == "incomplete":
+		return &control.Error{Code: CodeIncomplete, Message: words, Hint: "--partial leaves the lines that are not stored blank"}
+	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
+		return unreachable(errors.New(words))
+	}
+	return &control.Error{Code: control.CodeFailed, Message: strings.Join(strings.Fields(words), " "), Hint: "the server's log says more"}
+}
+
+func noSession() error {
+	return &control.Error{Code: control.CodeNoSession, Message: "the server has no such session", Hint: "`ccship sessions list` names them"}
+}
+
+func noReading(err error) error {
+	return &control.Error{Code: CodeNoReading, Message: "the server gives nothing back: " + err.Error(), Hint: "that needs ccship-server; check server_url"}
+}
+
+func unreachable(err error) error {
+	return &control.Error{Code: control.CodeUnreachable, Message: "the server cannot be reached: " + err.Error(), Hint: "`ccship status` says what is wrong", Retryable: true}
+}
+
+// Is says whether an error of this package has a code.
+func Is(err error, code string) bool {
+	var e *control.Error
+	return errors.As(err, &e) && e.Code == code
+}

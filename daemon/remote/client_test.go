@@ -1,0 +1,198 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// client asks a server that answers with handle.
+func client(t *testing.T, handle http.HandlerFunc) *Client {
+	t.Helper()
+	web := httptest.NewServer(handle)
+	t.Cleanup(web.Close)
+	base, err := url.Parse(web.URL + "/below")
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{Base: base, Key: func() (string, error) { return "k", nil }, HTTP: &http.Client{CheckRedirect: never}, Agent: "ccship/1"}
+}
+
+// answer is a handler with one answer.
+func answer(code int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://elsewhere.example/")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// TestErrors gives each answer the code that decides what a person is told, and how a command ends.
+func TestErrors(t *testing.T) {
+	said := func(code string) string { return `{"error":{"code":"` + code + `","message":"in words"}}` }
+	for name, c := range map[string]struct {
+		code int
+		body string
+		want string
+	}{
+		"no key":            {401, said("unauthorized"), control.CodeRefusedKey},
+		"a gateway's 403":   {403, "no", control.CodeRefusedKey},
+		"not one's own":     {403, said("forbidden"), CodeNotAllowed},
+		"not there":         {404, said("not_found"), control.CodeNoSession},
+		"no such call":      {404, "404 page not found", CodeNoReading},
+		"not this method":   {405, "", CodeNoReading},
+		"incomplete":        {409, said("incomplete"), CodeIncomplete},
+		"another conflict":  {409, said("busy"), control.CodeFailed},
+		"a mistake of ours": {400, said("bad_query"), control.CodeFailed},
+		"later":             {429, "", control.CodeUnreachable},
+		"broken":            {500, "", control.CodeUnreachable},
+		"gateway":           {502, "<html>", control.CodeUnreachable},
+		"moved":             {307, "", control.CodeFailed},
+		"another program":   {200, "<html>hello</html>", CodeNoReading},
+	} {
+		_, err := client(t, answer(c.code, c.body)).Session(t.Context(), Ref{Session: "a"})
+		var e *control.Error
+		if !errors.As(err, &e) || e.Code != c.want || e.Hint == "" || strings.Contains(e.Message, "\n") {
+			t.Errorf("%s: %v (%+v), want code %s", name, err, e, c.want)
+		}
+	}
+}
+
+// TestUnreachable tells a server that is not there from a caller that gave up.
+func TestUnreachable(t *testing.T) {
+	c := client(t, answer(200, "{}"))
+	c.Base, _ = url.Parse("http://127.0.0.1:1")
+	if _, err := c.Session(t.Context(), Ref{Session: "a"}); !Is(err, control.CodeUnreachable) || strings.Contains(err.Error(), "/api/") {
+		t.Errorf("nobody listens: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Session(ctx, Ref{Session: "a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	c.Key = func() (string, error) { return "", errors.New("no key file") }
+	if _, err := c.Session(t.Context(), Ref{Session: "a"}); err == nil || !strings.Contains(err.Error(), "no key file") {
+		t.Errorf("no key: %v", err)
+	}
+}
+
+// TestRequests shows the key, and writes names of every kind so that the server reads the same.
+func TestRequests(t *testing.T) {
+	var got *http.Request
+	c := client(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		_, _ = io.WriteString(w, `{"session_id":"x","parent_session_id":null,"cost_usd":null,"sessions":[],"next":null}`)
+	})
+	machine, generation := "", int64(3)
+	for _, name := range []string{"a/agent-b~2", "a b?c&d=e#f", "..", "%2e", "ü"} {
+		if _, err := c.Digest(t.Context(), Ref{Session: name, Machine: &machine, Generation: &generation, Epoch: "e&"}); err != nil {
+			t.Fatal(err)
+		}
+		escaped := strings.TrimSuffix(strings.TrimPrefix(got.URL.EscapedPath(), "/below/api/sessions/"), "/digest")
+		back, err := url.PathUnescape(escaped)
+		q := got.URL.Query()
+		if err != nil || back != name || strings.Contains(escaped, "/") || !q.Has("machine") || q.Get("generation") != "3" || q.Get("epoch") != "e&" {
+			t.Errorf("%q became %s", name, got.URL)
+		}
+		if got.Header.Get("X-API-Key") != "k" || got.Header.Get("User-Agent") != "ccship/1" {
+			t.Errorf("headers %v", got.Header)
+		}
+	}
+	err := c.Sessions(t.Context(), Query{Project: "p", Machine: &machine, Text: "t&", Since: "s", Recent: true}, 5000, func(*Session) bool { return true })
+	if q := got.URL.Query(); err != nil || q.Get("limit") != "1000" || q.Get("agents") != "0" || q.Get("order") != "recent" || q.Get("text") != "t&" || !q.Has("machine") {
+		t.Errorf("%v, %s", err, got.URL)
+	}
+}
+
+// TestPages follows pages to the end, and stops when the caller has enough.
+func TestPages(t *testing.T) {
+	pages := map[string]string{"": `{"sessions":[{"session_id":"a"},{"session_id":"b"}],"next":"2"}`, "2": `{"sessions":[{"session_id":"c"}],"next":null}`}
+	asked := 0
+	c := client(t, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		_, _ = io.WriteString(w, pages[r.URL.Query().Get("after")])
+	})
+	for enough, want := range map[string]string{"c": "abc", "b": "ab"} {
+		names := ""
+		err := c.Sessions(t.Context(), Query{}, 2, func(s *Session) bool { names += s.SessionID; return s.SessionID != enough })
+		if err != nil || names != want {
+			t.Errorf("until %s: %q, %v", enough, names, err)
+		}
+	}
+	if asked != 3 {
+		t.Errorf("%d requests, want 3", asked)
+	}
+}
+
+// TestDigests hands out each digest in its place, with the error of one that is not there, and falls back to single
+// questions.
+func TestDigests(t *testing.T) {
+	const list = `{"digests":[
+{"session_id":"a","machine":"m","epoch":"e","generations":[{"generation":2,"lines":7,"oversize":[{"line":3}]}]},
+{"session_id":"b","machine":null,"error":{"code":"not_found","message":"no"}},
+{"session_id":"c","machine":"m","epochs":[{"epoch":"e","generations":[]}]}
+]}`
+	refs := []Ref{{Session: "a"}, {Session: "b"}, {Session: "c"}}
+	collect := func(c *Client) (got []string, err error) {
+		err = c.Digests(t.Context(), refs, false, func(i int, d Digest, err error) error {
+			got = append(got, fmt.Sprintf("%d %s %d %d %v", i, d.SessionID, len(d.Generations), len(d.Epochs), Is(err, control.CodeNoSession)))
+			return nil
+		})
+		return got, err
+	}
+	got, err := collect(client(t, answer(200, list)))
+	if want := []string{"0 a 1 0 false", "1 b 0 0 true", "2 c 0 1 false"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	older := client(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			http.NotFound(w, r)
+		case strings.Contains(r.URL.Path, "/b/"):
+			answer(404, `{"error":{"code":"not_found","message":"no"}}`)(w, r)
+		default:
+			_, _ = io.WriteString(w, `{"session_id":"x","generations":[{"generation":1}]}`)
+		}
+	})
+	got, err = collect(older)
+	if want := []string{"0 x 1 0 false", "1  0 0 true", "2 x 1 0 false"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("an older server: %q, %v", got, err)
+	}
+	for _, cut := range []string{"", "{", `{"digests":[`, list[:200], `{"other":[]}`, `[]`} {
+		if _, err := collect(client(t, answer(200, cut))); !Is(err, control.CodeUnreachable) {
+			t.Errorf("%q: %v", cut, err)
+		}
+	}
+	enough := errors.New("enough")
+	err = client(t, answer(200, list)).Digests(t.Context(), refs, false, func(int, Digest, error) error { return enough })
+	if !errors.Is(err, enough) {
+		t.Errorf("an error of the caller's: %v", err)
+	}
+}
+
+// TestRawCut says that a file was cut short; it does not pass for a whole one.
+func TestRawCut(t *testing.T) {
+	c := client(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.Header().Set("Ccship-Lines", "7")
+		_, _ = io.WriteString(w, "half")
+	})
+	f, err := c.Raw(t.Context(), Ref{Session: "a"}, false)
+	if err != nil || f.Lines != 7 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	defer f.Close()
+	if text, err := io.ReadAll(f); !Is(err, control.CodeUnreachable) {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -1,0 +1,47 @@
+package remote
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// File is a transcript as the server gives it back. The caller closes it.
+type File struct {
+	io.ReadCloser
+	Generation, Lines int64
+	Missing           int64 // lines that are blank because they are not stored
+}
+
+// Raw is a transcript byte for byte. One with lines that are not stored is a CodeIncomplete unless partial says that
+// these may be blank.
+func (c *Client) Raw(ctx context.Context, ref Ref, partial bool) (*File, error) {
+	q := ref.query()
+	if partial {
+		q.Set("partial", "1")
+	}
+	answer, err := c.do(ctx, http.MethodGet, ref.path("raw"), q, nil)
+	if err != nil {
+		return nil, err
+	}
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(answer.Header.Get(name), 10, 64) // a server that does not say has none
+		return n
+	}
+	return &File{
+		ReadCloser: answer.Body, Generation: number("Ccship-Generation"), Lines: number("Ccship-Lines"), Missing: number("Ccship-Missing"),
+	}, nil
+}
+
+// Export is a session in a format that the server knows: jsonl, json, md or html. The caller closes it.
+func (c *Client) Export(ctx context.Context, ref Ref, format string) (io.ReadCloser, error) {
+	ref.Generation = nil
+	q := ref.query()
+	q.Set("format", format)
+	answer, err := c.do(ctx, http.MethodGet, ref.path("export"), q, nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}

@@ -1,0 +1,257 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// maxPage is how many sessions a page may have.
+const maxPage = 1000
+
+// Session is a transcript on the server, with what it derived of it.
+type Session struct {
+	SessionID   string    `json:"session_id"`
+	Machine     string    `json:"machine"`
+	Host        string    `json:"host"`
+	Project     string    `json:"project"`
+	Cwd         string    `json:"cwd"`
+	Path        string    `json:"path"` // below the projects folder
+	Parent      string    `json:"parent_session_id"`
+	Epoch       string    `json:"epoch"`
+	Epochs      int       `json:"epochs"`
+	Generation  int64     `json:"generation"`
+	Lines       int64     `json:"lines"`
+	Bytes       int64     `json:"bytes"`
+	Last        time.Time `json:"last_active"`
+	Agents      int       `json:"agents"`
+	Facts       Facts     `json:"facts"`
+	Usage       []Usage   `json:"usage"`
+	Cost        *float64  `json:"cost_usd"`    // nil: no price is known
+	Generations []Past    `json:"generations"` // of one epoch; not in lists
+}
+
+// Tokens is how many tokens its answers used, of every kind.
+func (s *Session) Tokens() (n int64) {
+	for _, u := range s.Usage {
+		n += u.Input + u.Output + u.CacheRead + u.CacheWrite5m + u.CacheWrite1h
+	}
+	return n
+}
+
+// Facts is what the server derived of a session.
+type Facts struct {
+	Title       string     `json:"title"`
+	FirstPrompt string     `json:"first_prompt"`
+	Model       string     `json:"model"`
+	Branch      string     `json:"branch"`
+	Started     *time.Time `json:"started"`
+	Messages    int64      `json:"messages"`
+}
+
+// Usage is what the answers of one model used, in tokens.
+type Usage struct {
+	Input        int64 `json:"input_tokens"`
+	Output       int64 `json:"output_tokens"`
+	CacheRead    int64 `json:"cache_read_tokens"`
+	CacheWrite5m int64 `json:"cache_write_5m_tokens"`
+	CacheWrite1h int64 `json:"cache_write_1h_tokens"`
+}
+
+// Past is one generation of a transcript.
+type Past struct {
+	Generation int64     `json:"generation"`
+	RewoundTo  int64     `json:"rewound_to"`
+	EndLine    int64     `json:"end_line"`
+	EOFNewline bool      `json:"eof_newline"`
+	First      time.Time `json:"first_received"`
+}
+
+// Query selects sessions; the zero value selects all.
+type Query struct {
+	Project string // hash or name
+	Machine *string
+	Since   string // a time or a day, as the server reads it
+	Text    string // in title, first prompt, project or session id
+	Parent  string // only agents of this session
+	Agents  bool   // agents' transcripts too
+	Recent  bool   // the one heard last first; else the oldest
+}
+
+// Sessions calls f for every session that q selects, until f answers false.
+func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Session) bool) error {
+	v := url.Values{"limit": {strconv.Itoa(min(max(page, 1), maxPage))}, "agents": {"0"}}
+	for name, value := range map[string]string{"project": q.Project, "since": q.Since, "text": q.Text, "parent": q.Parent} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if q.Machine != nil {
+		v.Set("machine", *q.Machine)
+	}
+	if q.Agents || q.Parent != "" {
+		v.Set("agents", "1")
+	}
+	if q.Recent {
+		v.Set("order", "recent")
+	}
+	for {
+		var a struct {
+			Sessions []Session `json:"sessions"`
+			Next     *string   `json:"next"`
+		}
+		if err := c.get(ctx, "/api/sessions", v, &a); err != nil {
+			return err
+		}
+		for i := range a.Sessions {
+			if !f(&a.Sessions[i]) {
+				return nil
+			}
+		}
+		if a.Next == nil {
+			return nil
+		}
+		v.Set("after", *a.Next)
+	}
+}
+
+// Session is one transcript with the epochs it has, newest first, and the generations of one of them.
+func (c *Client) Session(ctx context.Context, ref Ref) (Session, error) {
+	ref.Generation = nil
+	var s Session
+	err := c.get(ctx, ref.path(""), ref.query(), &s)
+	return s, err
+}
+
+// Entry is one line.
+type Entry struct {
+	Line       int64           `json:"line_index"`
+	Generation int64           `json:"generation"`
+	Kind       string          `json:"kind"`   // "object", "opaque" or "oversize"
+	Record     json.RawMessage `json:"record"` // of an object
+}
+
+// Entries calls f for the lines of a view behind line after, -1 for all of them, to its end.
+func (c *Client) Entries(ctx context.Context, ref Ref, after int64, f func(*Entry)) error {
+	q := ref.query()
+	q.Set("limit", strconv.Itoa(maxPage))
+	if after >= 0 {
+		q.Set("after", strconv.FormatInt(after, 10))
+	}
+	for {
+		var a struct {
+			Entries []Entry `json:"entries"`
+			Cursor  *string `json:"cursor"`
+			Next    *int64  `json:"next"`
+		}
+		if err := c.get(ctx, ref.path("entries"), q, &a); err != nil {
+			return err
+		}
+		for i := range a.Entries {
+			f(&a.Entries[i])
+		}
+		if a.Next == nil || a.Cursor == nil {
+			return nil
+		}
+		q.Set("cursor", *a.Cursor)
+	}
+}
+
+// Hit is a line that search found.
+type Hit struct {
+	Session    Session    `json:"session"`
+	Title      string     `json:"title"`
+	Generation int64      `json:"generation"`
+	Line       int64      `json:"line_index"`
+	Time       *time.Time `json:"time"`
+	Kind       string     `json:"kind"` // prompt, answer, thinking, tool, result, title, other
+	Snippet    []Piece    `json:"snippet"`
+	Current    bool       `json:"current"` // the newest view shows it
+}
+
+// Piece is a part of a snippet.
+type Piece struct {
+	Text  string `json:"text"`
+	Match bool   `json:"match"`
+}
+
+// Find is what to search for.
+type Find struct {
+	Text       string // words, all of them; in double quotes: next to each other
+	Kind       string // with commas
+	Project    string
+	Session    string
+	Since      string
+	Superseded bool // lines that a rewind took out too
+	Limit      int
+}
+
+// Search answers the first hits, and whether there are more.
+func (c *Client) Search(ctx context.Context, f Find) (hits []Hit, more bool, err error) {
+	q := url.Values{"q": {f.Text}, "limit": {strconv.Itoa(f.Limit)}}
+	for name, value := range map[string]string{"kind": f.Kind, "project": f.Project, "session": f.Session, "since": f.Since} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if f.Superseded {
+		q.Set("superseded", "1")
+	}
+	var a struct {
+		Hits []Hit   `json:"hits"`
+		Next *string `json:"next"`
+	}
+	err = c.get(ctx, "/api/search", q, &a)
+	return a.Hits, a.Next != nil, err
+}
+
+// Forgotten is a session that is not stored any more.
+type Forgotten struct {
+	SessionID string    `json:"session_id"`
+	At        time.Time `json:"at"`
+	Lines     int64     `json:"lines_removed"`
+}
+
+// Forget removes a session with its agents from the server for good. CodeNoSession: it had none.
+func (c *Client) Forget(ctx context.Context, session string) (Forgotten, error) {
+	var a Forgotten
+	err := c.document(ctx, http.MethodDelete, Ref{Session: session}.path(""), nil, nil, &a)
+	return a, err
+}
+
+// Machine is a machine that the server has sessions of.
+type Machine struct {
+	Machine string `json:"machine"`
+	Host    string `json:"host"`
+}
+
+// Machines are the machines whose sessions the key's user may see, each once for each of its host names.
+func (c *Client) Machines(ctx context.Context) ([]Machine, error) {
+	var a struct {
+		Groups []Machine `json:"groups"`
+	}
+	if err := c.get(ctx, "/api/groups", nil, &a); err != nil {
+		return nil, err
+	}
+	seen := map[Machine]bool{}
+	var all []Machine
+	for _, m := range a.Groups {
+		if !seen[m] {
+			seen[m] = true
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// Forgotten lists the sessions that are not stored any more.
+func (c *Client) Forgotten(ctx context.Context) ([]Forgotten, error) {
+	var a struct {
+		Forgotten []Forgotten `json:"forgotten"`
+	}
+	err := c.get(ctx, "/api/forgotten", nil, &a)
+	return a.Forgotten, err
+}

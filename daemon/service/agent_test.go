@@ -1,0 +1,294 @@
+package service
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/packaging"
+)
+
+// plist reads a property list: dictionaries, arrays, strings, integers and booleans.
+func plist(t *testing.T, text string) map[string]any {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(text))
+	for {
+		token, err := d.Token()
+		if err != nil {
+			t.Fatalf("read property list: %v", err)
+		}
+		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "dict" {
+			value, err := plistValue(d, start)
+			if err != nil {
+				t.Fatalf("read property list: %v", err)
+			}
+			return value.(map[string]any)
+		}
+	}
+}
+
+func plistValue(d *xml.Decoder, start xml.StartElement) (any, error) {
+	switch kind := start.Name.Local; kind {
+	case "true", "false":
+		return kind == "true", d.Skip()
+	case "string", "integer":
+		var text string
+		if err := d.DecodeElement(&text, &start); err != nil || kind == "string" {
+			return text, err
+		}
+		return strconv.Atoi(text)
+	case "array", "dict":
+		dict, list, key := map[string]any{}, []any{}, ""
+		for {
+			token, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			switch e := token.(type) {
+			case xml.EndElement:
+				if kind == "dict" {
+					return dict, nil
+				}
+				return list, nil
+			case xml.StartElement:
+				if kind == "dict" && e.Name.Local == "key" {
+					if err := d.DecodeElement(&key, &e); err != nil {
+						return nil, err
+					}
+					continue
+				}
+				value, err := plistValue(d, e)
+				if err != nil {
+					return nil, err
+				}
+				if kind == "dict" && key == "" {
+					return nil, errors.New("a value without a key")
+				}
+				list, dict[key], key = append(list, value), value, ""
+			}
+		}
+	}
+	return nil, fmt.Errorf("unknown element %s", start.Name.Local)
+}
+
+// What launchd must be told, read the way it reads it.
+func TestAgentSays(t *testing.T) {
+	o := Options{Binary: "/Users/k & <m>/bin/ccship", LogFile: "/Users/k/Library/Logs/ccship/ccship.log", Config: "/Users/k/{{c}}.toml"}
+	text, err := renderAgent(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := plist(t, text)
+	for key, want := range map[string]any{
+		"Label":              label,
+		"ProgramArguments":   []any{o.Binary, "run", "--log-file", o.LogFile, "--config", o.Config},
+		"RunAtLoad":          true,
+		"KeepAlive":          map[string]any{"SuccessfulExit": false},
+		"ProcessType":        "Standard",
+		"LowPriorityIO":      true,
+		"SoftResourceLimits": map[string]any{"NumberOfFiles": 8192},
+		"StandardOutPath":    "/dev/null",
+		"StandardErrorPath":  "/dev/null",
+		"Umask":              0o077,
+	} {
+		if !reflect.DeepEqual(got[key], want) {
+			t.Errorf("%s is %v, want %v", key, got[key], want)
+		}
+	}
+	if strings.Contains(text, "{{") {
+		t.Error("the library that writes the file would take braces for its own")
+	}
+	if got := programOfAgent(text); got != o.Binary {
+		t.Errorf("program is %q", got)
+	}
+	if got := plist(t, packaging.Agent)["ProgramArguments"].([]any); got[1] != "run" || got[2] != "--log-file" {
+		t.Errorf("the packages' own has the arguments %v", got)
+	}
+	if programOfAgent("<plist><dict/></plist>") != "" {
+		t.Error("a program where there is none")
+	}
+}
+
+// fakeLaunchctl is launchd as far as one agent goes: what it was asked is in the file calls, that the agent is loaded
+// in the file loaded. The first bootstrap fails when there is a file refuse.
+const fakeLaunchctl = `#!/bin/sh
+cd "$(dirname "$0")"
+echo "$*" >>calls
+case $1 in
+print) [ -e loaded ] || { echo 'Could not find service' >&2; exit 113; }; printf '\tstate = running\n\tpid = 4711\n' ;;
+print-disabled) cat disabled 2>/dev/null ;;
+bootstrap) [ ! -e refuse ] || { echo 'Bootstrap failed: 5: Input/output error' >&2; exit 5; }; touch loaded ;;
+bootout) rm loaded ;;
+esac
+`
+
+func newFakeLaunchd(t *testing.T) (*launchd, string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("no shell scripts here")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "launchctl"), []byte(fakeLaunchctl), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	l, err := newLaunchd(Options{Binary: "/usr/local/bin/ccship", LogFile: filepath.Join(dir, "logs", "ccship.log")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.domain, l.path = "gui/501", filepath.Join(dir, "LaunchAgents", label+".plist")
+	l.write = func(text string) error {
+		if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(l.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // as the library: never over a file
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(f, text)
+		return errors.Join(err, f.Close())
+	}
+	return l, dir
+}
+
+// calls are what launchctl was asked to do since the last look, questions left out.
+func calls(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "calls")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	var done []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "print") {
+			done = append(done, strings.TrimSpace(strings.ReplaceAll(line, dir, "")))
+		}
+	}
+	return strings.Join(done, "; ")
+}
+
+func TestLaunchd(t *testing.T) {
+	l, dir := newFakeLaunchd(t)
+	ctx := t.Context()
+	step := func(what string, err error, want string) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got := calls(t, dir); got != want {
+			t.Errorf("%s: asked launchctl for\n%s\nwant\n%s", what, got, want)
+		}
+	}
+	const load = "enable gui/501/com.github.ccship; bootstrap gui/501 /LaunchAgents/com.github.ccship.plist"
+	if st, err := l.status(ctx); err != nil || st.Installed || st.Running || l.start(ctx) == nil || l.restart(ctx) == nil || l.stop(ctx) == nil {
+		t.Fatalf("%+v %v", st, err)
+	}
+	out, err := l.install(ctx, true)
+	step("install", err, load)
+	if info, err := os.Stat(l.path); err != nil || info.Mode().Perm() != 0o600 || !out.Written || !out.Started {
+		t.Errorf("%v %v %+v", info, err, out)
+	}
+	st, err := l.status(ctx)
+	if err != nil || !st.Installed || !st.Enabled || !st.Running || st.PID != 4711 || st.Binary != "/usr/local/bin/ccship" || st.UnitPath != l.path {
+		t.Errorf("%+v %v", st, err)
+	}
+	_, err = l.install(ctx, true)
+	step("install again", err, "kickstart -k gui/501/com.github.ccship")
+	l.o.Config = "/other.toml"
+	_, err = l.install(ctx, true)
+	step("install another", err, "bootout gui/501/com.github.ccship; "+load)
+	step("start", l.start(ctx), "kickstart gui/501/com.github.ccship")
+	step("restart", l.restart(ctx), "kickstart -k gui/501/com.github.ccship")
+	step("stop", l.stop(ctx), "bootout gui/501/com.github.ccship")
+	if st, err := l.status(ctx); err != nil || !st.Installed || st.Running || st.Note == "" {
+		t.Errorf("%+v %v", st, err)
+	}
+	step("start again", l.start(ctx), load)
+	r, err := l.uninstall(ctx)
+	step("uninstall", err, "bootout gui/501/com.github.ccship")
+	if !r.Was || len(r.Removed) != 1 || fileExists(l.path) {
+		t.Errorf("%+v", r)
+	}
+	if r, err := l.uninstall(ctx); err != nil || r.Was {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// An agent that its user has disabled is installed, but does not start by itself.
+func TestLaunchdDisabled(t *testing.T) {
+	l, dir := newFakeLaunchd(t)
+	if _, err := l.install(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	for text, enabled := range map[string]bool{"\t\t\"" + label + "\" => disabled\n": false, "\t\t\"" + label + "\" => enabled\n": true, "": true} {
+		if err := os.WriteFile(filepath.Join(dir, "disabled"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := l.status(t.Context()); err != nil || !st.Installed || st.Enabled != enabled {
+			t.Errorf("%q: %+v %v", text, st, err)
+		}
+	}
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// What launchd says when it refuses reaches the user; an agent that cannot be written comes back as it was.
+func TestLaunchdFails(t *testing.T) {
+	l, dir := newFakeLaunchd(t)
+	if err := os.WriteFile(filepath.Join(dir, "refuse"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var e *control.Error
+	if _, err := l.install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "Input/output error") || e.Hint == "" {
+		t.Errorf("%v", err)
+	}
+	before, err := os.ReadFile(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.o.Config = "/other.toml"
+	l.write = func(string) error { return errors.New("no space") }
+	if _, err := l.install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "no space") {
+		t.Errorf("%v", err)
+	}
+	if after, err := os.ReadFile(l.path); err != nil || string(after) != string(before) {
+		t.Errorf("the old agent is gone: %v", err)
+	}
+}
+
+func TestLogCommands(t *testing.T) {
+	for system, want := range map[string]string{
+		"linux":   "journalctl --user --unit=ccship.service --lines=7 --follow",
+		"darwin":  "tail -n 7 -F /l",
+		"windows": "",
+		"plan9":   "",
+	} {
+		s, err := newOn(system, Options{Binary: "/b", LogFile: "/l"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		argv, err := s.LogCommand(7, true)
+		if got := strings.Join(argv, " "); got != want && runtime.GOOS != "windows" || (err == nil) != (len(argv) > 0) {
+			t.Errorf("%s: %q %v", system, got, err)
+		}
+	}
+	if _, err := newOn("darwin", Options{System: true}); err == nil {
+		t.Error("--system on a Mac")
+	}
+}

@@ -1,0 +1,65 @@
+package service
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/packaging"
+)
+
+// What install writes is current, wherever the program lies; what an older version wrote is not.
+func TestCurrent(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1000")
+	o := Options{
+		Binary: "/home/kim/my bin/ccship", Config: "/home/kim/c.toml", Home: "/home/kim", LogFile: "/home/kim/log",
+		Writable: []string{"/home/kim/.local/state/ccship", "/data/ccship"},
+	}
+	user, err := renderUnit(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := renderAgent(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.System, o.User = true, "kim"
+	system, err := renderUnit(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "unit")
+	for name, c := range map[string]struct {
+		m                  manager
+		text, change, with string
+	}{
+		"user":    {&systemd{}, user, "WatchdogSec=60", "WatchdogSec=0"},
+		"system":  {&systemd{o: Options{System: true}}, system, "Nice=10", "Nice=11"},
+		"package": {&systemd{}, packaging.UserUnit, "[Install]", "[Install]\nAlias=x"},
+		"launchd": {&launchd{}, agent, "<key>RunAtLoad</key>", "<key>RunAtLoads</key>"},
+	} {
+		older := strings.Replace(c.text, c.change, c.with, 1)
+		for text, want := range map[string]bool{c.text: true, older: false, "": false} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := (&Service{c.m}).Current(Status{Installed: true, UnitPath: path}); err != nil || got != want {
+				t.Errorf("%s: %v %v, want %v of\n%s", name, got, err, want, text)
+			}
+		}
+	}
+	s := &Service{&systemd{}}
+	if got, err := s.Current(Status{Installed: true, UnitPath: path + ".gone"}); got || err != nil {
+		t.Errorf("a file that was removed: %v %v", got, err)
+	}
+	if got, err := s.Current(Status{UnitPath: path}); !got || err != nil {
+		t.Errorf("not installed: %v %v", got, err)
+	}
+	if got, err := s.Current(Status{Installed: true, UnitPath: t.TempDir()}); got || err == nil {
+		t.Errorf("a folder: %v %v", got, err)
+	}
+	if got, err := (&Service{nobody{}}).Current(Status{Installed: true, UnitPath: path}); !got || err != nil {
+		t.Errorf("without files: %v %v", got, err)
+	}
+}

@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+	"os"
+	"runtime"
+
+	kardianos "github.com/kardianos/service"
+)
+
+// Host runs the daemon in the way that the manager which started this process expects, until ctx is done or the manager
+// asks it to stop. Only Windows expects anything: elsewhere, and in a terminal, it is run itself.
+func Host(ctx context.Context, run func(context.Context) error) error {
+	if runtime.GOOS != "windows" || kardianos.Interactive() {
+		return run(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	h := hosted{
+		start: func() { // returns at once, as it must
+			go func() {
+				err := run(ctx)
+				ended <- err
+				if err != nil && ctx.Err() == nil {
+					os.Exit(1) // nobody asked it to end: the manager sees a failure, and starts it again
+				}
+			}()
+		},
+		stop: func() error { // takes a few seconds at most
+			cancel()
+			return <-ended
+		},
+	}
+	s, err := kardianos.New(h, &kardianos.Config{Name: scmName})
+	if err != nil {
+		return failed("meet service manager", err, "run it in a terminal: `ccship run`")
+	}
+	return s.Run()
+}
+
+// hosted is a daemon between Windows' Start and Stop.
+type hosted struct {
+	start func()
+	stop  func() error
+}
+
+func (h hosted) Start(kardianos.Service) error { h.start(); return nil }
+func (h hosted) Stop(kardianos.Service) error  { return h.stop() }
+
+// RestartsAnyFailure says whether the manager that started this process starts it again after every exit code but 0, so
+// that a mistake which starting again cannot mend has to end with 0. launchd does so; the others can be told.
+func RestartsAnyFailure() bool { return os.Getenv("XPC_SERVICE_NAME") == label }

@@ -1,0 +1,242 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	kardianos "github.com/kardianos/service"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// launchd runs an agent of this user, from login to logout.
+type launchd struct {
+	o      Options
+	domain string // of the user's agents
+	path   string // of the property list
+	write  func(text string) error
+}
+
+func newLaunchd(o Options) (*launchd, error) {
+	home, err := os.UserHomeDir()
+	if u, userErr := user.Current(); userErr == nil { // as the library that writes the file finds it
+		home, err = u.HomeDir, nil
+	}
+	if err != nil {
+		return nil, failed("find home folder", err, "set HOME")
+	}
+	l := &launchd{
+		o: o, domain: fmt.Sprintf("gui/%d", os.Getuid()),
+		path: filepath.Join(home, "Library", "LaunchAgents", label+".plist"),
+	}
+	l.write = func(text string) error {
+		lib, err := library("darwin-launchd", &kardianos.Config{
+			Name: label, Executable: o.Binary, Option: kardianos.KeyValue{"UserService": true, "LaunchdConfig": text},
+		})
+		if err != nil {
+			return err
+		}
+		return lib.Install()
+	}
+	return l, nil
+}
+
+// target is the agent's name in its domain.
+func (l *launchd) target() string { return l.domain + "/" + label }
+
+// loaded says whether launchd knows the agent, and how it is.
+func (l *launchd) loaded(ctx context.Context) (description string, ok bool) {
+	out, err := ask(ctx, "launchctl", "print", l.target())
+	return out, err == nil
+}
+
+func (l *launchd) status(ctx context.Context) (Status, error) {
+	st := Status{Manager: Launchd}
+	text, err := os.ReadFile(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return st, nil
+	}
+	if err != nil {
+		return st, failed("read agent", err, "make it readable for this user")
+	}
+	st.Installed, st.UnitPath, st.Binary = true, l.path, programOfAgent(string(text))
+	disabled, err := ask(ctx, "launchctl", "print-disabled", l.domain)
+	st.Enabled = err != nil || !regexp.MustCompile(`"`+regexp.QuoteMeta(label)+`" => (disabled|true)`).MatchString(disabled)
+	description, ok := l.loaded(ctx)
+	if !ok {
+		st.Note = "launchd has not loaded it"
+		return st, nil
+	}
+	if pid := regexp.MustCompile(`(?m)^\s*pid = ([0-9]+)$`).FindStringSubmatch(description); pid != nil {
+		st.PID, _ = strconv.Atoi(pid[1]) // digits only
+		st.Running = true
+	} else if code := regexp.MustCompile(`(?m)^\s*last exit code = (.+)$`).FindStringSubmatch(description); code != nil {
+		st.Note = "it ended with exit code " + strings.TrimSpace(code[1])
+	}
+	return st, nil
+}
+
+func (l *launchd) install(ctx context.Context, start bool) (Outcome, error) {
+	out := Outcome{UnitPath: l.path}
+	text, err := renderAgent(l.o)
+	if err != nil {
+		return out, err
+	}
+	if err := os.MkdirAll(filepath.Dir(l.o.LogFile), 0o700); err != nil {
+		return out, failed("make folder of the log", err, "make it writable for this user")
+	}
+	old, err := os.ReadFile(l.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return out, failed("read agent", err, "make it readable for this user")
+	}
+	if err != nil || string(old) != text {
+		if err := l.unload(ctx); err != nil {
+			return out, err
+		}
+		if err := l.replace(text, old, err == nil); err != nil {
+			return out, err
+		}
+		out.Written = true
+	}
+	if !start {
+		return out, nil
+	}
+	out.Started = true
+	return out, l.restart(ctx) // a new program may be at the same path
+}
+
+// replace puts the property list in the place of an older one, which comes back when that fails. The library refuses
+// to write over a file.
+func (l *launchd) replace(text string, old []byte, had bool) error {
+	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return failed("replace agent", err, "make it writable for this user")
+	}
+	err := l.write(text)
+	if err == nil {
+		err = os.Chmod(l.path, 0o600)
+	}
+	if err == nil {
+		return nil
+	}
+	if had {
+		err = errors.Join(err, os.WriteFile(l.path, old, 0o600))
+	}
+	return failed("install agent", err, "make "+filepath.Dir(l.path)+" writable for this user")
+}
+
+// unload has launchd end and forget the agent, and waits until it has.
+func (l *launchd) unload(ctx context.Context) error {
+	if _, ok := l.loaded(ctx); !ok {
+		return nil
+	}
+	if _, err := ask(ctx, "launchctl", "bootout", l.target()); err != nil {
+		if _, still := l.loaded(ctx); still && !strings.Contains(err.Error(), "in progress") {
+			return failed("stop agent", err, "`launchctl print "+l.target()+"` says how it is")
+		}
+	}
+	return l.until(ctx, "launchd did not end the agent in time", func() bool { _, still := l.loaded(ctx); return !still })
+}
+
+// settleTime is how long launchd may take to do what it said it would.
+const settleTime = 25 * time.Second
+
+// until waits for something to be so.
+func (l *launchd) until(ctx context.Context, late string, so func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return &control.Error{Code: CodeNotStarted, Message: late, Hint: "`launchctl print " + l.target() + "` says how it is"}
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// load has launchd read the property list, which starts the agent.
+func (l *launchd) load(ctx context.Context) error {
+	if _, err := ask(ctx, "launchctl", "enable", l.target()); err != nil {
+		return failed("enable agent", err, "log in on this Mac's screen: agents belong to that session")
+	}
+	if _, err := ask(ctx, "launchctl", "bootstrap", l.domain, l.path); err != nil {
+		return failed("start agent", err, "log in on this Mac's screen: agents belong to that session; `launchctl print "+l.domain+"` says whether there is one")
+	}
+	return nil
+}
+
+func (l *launchd) uninstall(ctx context.Context) (Removal, error) {
+	_, was := l.loaded(ctx)
+	if err := l.unload(ctx); err != nil {
+		return Removal{}, err
+	}
+	err := os.Remove(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Removal{Was: was}, nil
+	}
+	if err != nil {
+		return Removal{Was: true}, failed("remove agent", err, "remove it by hand")
+	}
+	return Removal{Was: true, Removed: []string{l.path}}, nil
+}
+
+// installed fails when there is no property list.
+func (l *launchd) installed() error {
+	if _, err := os.Stat(l.path); err != nil {
+		return &notInstalled
+	}
+	return nil
+}
+
+func (l *launchd) start(ctx context.Context) error {
+	if err := l.installed(); err != nil {
+		return err
+	}
+	if _, ok := l.loaded(ctx); !ok {
+		return l.load(ctx)
+	}
+	if _, err := ask(ctx, "launchctl", "kickstart", l.target()); err != nil {
+		return failed("start agent", err, "`ccship logs` says why")
+	}
+	return nil
+}
+
+// stop unloads the agent: launchd would start one that only ended again.
+func (l *launchd) stop(ctx context.Context) error {
+	if err := l.installed(); err != nil {
+		return err
+	}
+	return l.unload(ctx)
+}
+
+func (l *launchd) restart(ctx context.Context) error {
+	if err := l.installed(); err != nil {
+		return err
+	}
+	if _, ok := l.loaded(ctx); !ok {
+		return l.load(ctx)
+	}
+	if _, err := ask(ctx, "launchctl", "kickstart", "-k", l.target()); err != nil {
+		return failed("restart agent", err, "`ccship logs` says why")
+	}
+	return nil
+}
+
+func (l *launchd) logs(n int, follow bool) []string {
+	argv := []string{"tail", "-n", strconv.Itoa(n)}
+	if follow {
+		argv = append(argv, "-F") // the file is replaced when it has grown large
+	}
+	return append(argv, l.o.LogFile)
+}

@@ -1,0 +1,132 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	kardianos "github.com/kardianos/service"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// scm is Windows' service manager. The service runs as the system's account, which may read every user's files; it is
+// told by its configuration file whose they are.
+type scm struct {
+	o   Options
+	lib interface {
+		installer
+		Status() (kardianos.Status, error)
+	}
+}
+
+// scmName is the service's name.
+const scmName = "ccship"
+
+func newSCM(o Options) (manager, error) {
+	argv := []string{"run", "--log-file", o.LogFile}
+	if o.Config != "" {
+		argv = append(argv, "--config", o.Config)
+	}
+	for _, system := range kardianos.AvailableSystems() {
+		if system.String() != "windows-service" {
+			continue
+		}
+		lib, err := system.New(program{}, &kardianos.Config{
+			Name: scmName, DisplayName: scmName, Description: "Delivers Claude Code's conversations to your server",
+			Executable: o.Binary, Arguments: argv,
+			Option: kardianos.KeyValue{"OnFailure": "restart", "OnFailureDelayDuration": "5s", "DelayedAutoStart": true},
+		})
+		if err != nil {
+			return nil, failed("find service manager", err, "`ccship run` runs the daemon in the foreground")
+		}
+		return &scm{o, lib}, nil
+	}
+	return nobody{}, nil
+}
+
+func (s *scm) status(context.Context) (Status, error) {
+	st := Status{Manager: Windows}
+	status, err := s.lib.Status()
+	if errors.Is(err, kardianos.ErrNotInstalled) {
+		return st, nil
+	}
+	if err != nil {
+		return st, failed("ask service manager", err, "`sc query ccship` says how it is")
+	}
+	st.Installed, st.Enabled, st.Running = true, true, status == kardianos.StatusRunning
+	return st, nil
+}
+
+// install removes an older service first: the library refuses to change one.
+func (s *scm) install(ctx context.Context, start bool) (Outcome, error) {
+	var out Outcome
+	if _, err := s.uninstall(ctx); err != nil {
+		return out, err
+	}
+	if err := s.lib.Install(); err != nil {
+		return out, s.refused("install service", err)
+	}
+	out.Written = true
+	if !start {
+		return out, nil
+	}
+	out.Started = true
+	return out, s.start(ctx)
+}
+
+func (s *scm) uninstall(ctx context.Context) (Removal, error) {
+	st, err := s.status(ctx)
+	if err != nil || !st.Installed {
+		return Removal{}, err
+	}
+	if st.Running {
+		if err := s.lib.Stop(); err != nil {
+			return Removal{}, s.refused("stop service", err)
+		}
+	}
+	if err := s.lib.Uninstall(); err != nil {
+		return Removal{}, s.refused("remove service", err)
+	}
+	return Removal{Was: true}, nil
+}
+
+func (s *scm) start(ctx context.Context) error {
+	return s.control(ctx, "start service", installer.Start)
+}
+
+func (s *scm) stop(ctx context.Context) error { return s.control(ctx, "stop service", installer.Stop) }
+
+func (s *scm) restart(ctx context.Context) error {
+	return s.control(ctx, "restart service", installer.Restart)
+}
+
+func (s *scm) control(ctx context.Context, what string, do func(installer) error) error {
+	st, err := s.status(ctx)
+	if err != nil {
+		return err
+	}
+	if !st.Installed {
+		return &notInstalled
+	}
+	if err := do(s.lib); err != nil {
+		return s.refused(what, err)
+	}
+	return nil
+}
+
+func (s *scm) refused(what string, err error) error {
+	return &control.Error{
+		Code: control.CodeFailed, Message: fmt.Sprintf("%s: %v", what, err),
+		Hint: "run the command in a terminal that was started as administrator",
+	}
+}
+
+func (s *scm) logs(n int, follow bool) []string {
+	command := "Get-Content -LiteralPath $args[0] -Tail " + strconv.Itoa(n)
+	if follow {
+		command += " -Wait"
+	}
+	return []string{"powershell", "-NoProfile", "-Command", "& {" + command + "}", s.o.LogFile}
+}

@@ -1,0 +1,271 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// install has the unit as a file of its own, or the package's when that says the same.
+func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
+	if err := s.mayChange(); err != nil {
+		return Outcome{}, err
+	}
+	text, err := renderUnit(s.o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	before, err := s.status(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if before.Manager == None {
+		return Outcome{}, &noManager
+	}
+	out := Outcome{UnitPath: s.own}
+	old, err := os.ReadFile(s.own)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return out, failed("read unit", err, "make it readable for this user")
+	}
+	own := err == nil
+	if shipped, err := os.ReadFile(s.packaged); err == nil && string(shipped) == text {
+		out.UnitPath, out.Packaged, out.Written = s.packaged, true, own
+		err = s.enablePackaged(ctx, own)
+		if err != nil {
+			return out, err
+		}
+	} else if own && string(old) == text {
+		if _, err := s.systemctl(ctx, "enable", s.unit); err != nil {
+			return out, failed("enable service", err, "`systemctl cat "+s.unit+"` shows what systemd knows of it")
+		}
+	} else {
+		out.Written = true
+		if err := s.replace(text, old, own, before.Running); err != nil {
+			return out, err
+		}
+	}
+	if err := s.inForce(ctx, out.UnitPath); err != nil {
+		return out, err
+	}
+	if !start {
+		return out, nil
+	}
+	out.Started, err = s.bringUp(ctx, before, out.Written)
+	return out, err
+}
+
+// mayChange says whether this user may change the manager's units.
+func (s *systemd) mayChange() error {
+	if s.o.System && os.Geteuid() != 0 {
+		return &control.Error{Code: CodeNeedsRoot, Message: "a service of the system is for root to change", Hint: "`sudo ccship … --system`, or leave --system out"}
+	}
+	return nil
+}
+
+// enablePackaged has the package's unit started by itself, and removes one of our own that would hide it.
+func (s *systemd) enablePackaged(ctx context.Context, own bool) error {
+	if own {
+		lib, err := s.library("")
+		if err == nil {
+			err = lib.Uninstall()
+		}
+		if err != nil {
+			return failed("remove older unit "+s.own, err, "remove that file and run the command again")
+		}
+	}
+	if _, err := s.systemctl(ctx, "enable", s.unit); err != nil {
+		return failed("enable service", err, "`systemctl cat "+s.unit+"` shows what systemd knows of it")
+	}
+	return nil
+}
+
+// replace puts the unit in the place of an older one, which comes back when that fails. The library refuses to write
+// over a file, and enables what it has written.
+func (s *systemd) replace(text string, old []byte, own, running bool) error {
+	lib, err := s.library(text)
+	if err != nil {
+		return err
+	}
+	if running {
+		if err := lib.Stop(); err != nil {
+			return failed("stop older service", err, "`ccship logs` says what it does")
+		}
+	}
+	if !s.o.System { // the library would let everyone look into the folder
+		if err := os.MkdirAll(filepath.Dir(s.own), 0o700); err != nil {
+			return failed("make folder of units", err, "make it writable for this user")
+		}
+	}
+	if own {
+		if err := os.Remove(s.own); err != nil {
+			return failed("replace unit", err, "make it writable for this user")
+		}
+	}
+	err = lib.Install()
+	if err == nil && !s.o.System {
+		err = os.Chmod(s.own, 0o600)
+	}
+	if err == nil {
+		return nil
+	}
+	undo := os.Remove(s.own)
+	if own {
+		undo = os.WriteFile(s.own, old, 0o600)
+	}
+	if errors.Is(undo, fs.ErrNotExist) {
+		undo = nil
+	}
+	return failed("install unit", errors.Join(err, undo), "`"+strings.Join(s.with("systemctl", "status"), " ")+"` says whether systemd works")
+}
+
+// inForce makes sure that systemd uses the file that is meant: it may look for units elsewhere than we do.
+func (s *systemd) inForce(ctx context.Context, path string) error {
+	p, err := s.show(ctx)
+	if err != nil {
+		return err
+	}
+	if p["FragmentPath"] == path || p["FragmentPath"] == strings.TrimPrefix(path, "/usr") { // /lib is /usr/lib
+		return nil
+	}
+	found := p["FragmentPath"]
+	if found == "" {
+		found = "none at all (" + p["LoadState"] + ")"
+	}
+	return &control.Error{
+		Code: control.CodeFailed, Message: "systemd does not use " + path + " but " + found,
+		Hint: "remove the other one, or see `" + strings.Join(s.with("systemctl", "cat", s.unit), " ") + "`",
+	}
+}
+
+// bringUp starts what does not run, and starts anew what runs another program than the one that is there now.
+func (s *systemd) bringUp(ctx context.Context, before Status, written bool) (bool, error) {
+	now, err := s.status(ctx)
+	if err != nil {
+		return false, err
+	}
+	if now.Running && !written && !outdated(now) {
+		return false, nil
+	}
+	if now.Running || before.Running {
+		return true, s.restart(ctx)
+	}
+	return true, s.start(ctx)
+}
+
+// outdated says whether a process runs another program than its path now names, as after an upgrade.
+func outdated(st Status) bool {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", st.PID))
+	real, realErr := filepath.EvalSymlinks(st.Binary)
+	return err == nil && realErr == nil && exe != real
+}
+
+func (s *systemd) uninstall(ctx context.Context) (Removal, error) {
+	if err := s.mayChange(); err != nil {
+		return Removal{}, err
+	}
+	st, err := s.status(ctx)
+	if err != nil {
+		return Removal{}, err
+	}
+	_, ownErr := os.Stat(s.own)
+	own := ownErr == nil
+	if st.Manager == None && !own || st.Manager != None && !own && !st.Installed && !st.Running {
+		return Removal{}, nil
+	}
+	if st.Manager == None {
+		return Removal{}, &noManager
+	}
+	r := Removal{Was: own || st.Running || st.Enabled}
+	for _, verb := range []string{"stop", "disable"} {
+		if _, err := s.systemctl(ctx, verb, s.unit); err != nil && st.Installed {
+			return r, failed(verb+" service", err, "`ccship logs` says what it does")
+		}
+	}
+	if own {
+		if err := os.Remove(s.own); err != nil {
+			return r, failed("remove unit", err, "remove it by hand")
+		}
+		r.Removed = append(r.Removed, s.own)
+		if _, err := s.systemctl(ctx, "daemon-reload"); err != nil {
+			return r, failed("tell systemd", err, "`systemctl daemon-reload`")
+		}
+	}
+	_, _ = s.systemctl(ctx, "reset-failed", s.unit) // fails when there is nothing to forget
+	if _, err := os.Stat(s.packaged); err == nil && r.Was {
+		r.Kept = append(r.Kept, s.packaged)
+	}
+	return r, nil
+}
+
+// installed is the status of a service that is there.
+func (s *systemd) installed(ctx context.Context) (Status, error) {
+	if err := s.mayChange(); err != nil {
+		return Status{}, err
+	}
+	st, err := s.status(ctx)
+	switch {
+	case err != nil:
+		return st, err
+	case st.Manager == None:
+		return st, &noManager
+	case !st.Installed:
+		return st, &notInstalled
+	}
+	return st, nil
+}
+
+func (s *systemd) start(ctx context.Context) error {
+	return s.control(ctx, "start service", installer.Start)
+}
+
+func (s *systemd) stop(ctx context.Context) error {
+	return s.control(ctx, "stop service", installer.Stop)
+}
+
+func (s *systemd) restart(ctx context.Context) error {
+	return s.control(ctx, "restart service", installer.Restart)
+}
+
+// control does one thing with the service, and finds out why when systemd does not.
+func (s *systemd) control(ctx context.Context, what string, do func(installer) error) error {
+	if _, err := s.installed(ctx); err != nil {
+		return err
+	}
+	lib, err := s.library("")
+	if err != nil {
+		return err
+	}
+	if err := do(lib); err != nil {
+		return s.diagnose(ctx, what, err)
+	}
+	return nil
+}
+
+// diagnose explains what systemctl only says to have failed: with the exit status and the last words of the daemon.
+func (s *systemd) diagnose(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e := control.Error{Code: CodeNotStarted, Message: what + ": " + err.Error(), Hint: "`ccship logs` says why"}
+	p, showErr := s.show(ctx)
+	if showErr != nil {
+		return &e
+	}
+	e.Message = what + ": it ended with exit status " + p["ExecMainStatus"] + " (" + p["Result"] + ")"
+	if p["ExecMainStatus"] == "2" {
+		e.Hint = "`ccship config validate` checks the configuration"
+	}
+	words, logErr := ask(ctx, append(s.with("journalctl", "--unit="+s.unit, "--lines=5", "--no-pager"), "--output=cat")...)
+	for line := range strings.Lines(words) {
+		if said, ok := strings.CutPrefix(strings.TrimSpace(line), "ccship: "); ok && logErr == nil {
+			e.Message = what + ": " + said
+		}
+	}
+	return &e
+}

@@ -1,0 +1,101 @@
+package service
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/packaging"
+)
+
+// renderUnit is the unit for a program: the packages' own, with another command line, and more folders that may be
+// written where some lie outside those that the unit names.
+func renderUnit(o Options) (string, error) {
+	unit := packaging.UserUnit
+	if o.System {
+		unit = packaging.SystemUnit
+	}
+	if strings.ContainsAny(o.Binary, `"'\`) || strings.ContainsFunc(o.Binary, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", &control.Error{
+			Code: control.CodeFailed, Message: fmt.Sprintf("systemd starts no program whose path has quotes or backslashes: %q", o.Binary),
+			Hint: "put ccship into another folder",
+		}
+	}
+	command := quoteProgram(o.Binary) + " run"
+	if o.Config != "" {
+		command += " --config " + quoteArgument(o.Config)
+	}
+	unit, ok := swap(unit, "ExecStart="+packaging.Start, "ExecStart="+command)
+	if extra := writable(o); ok && extra != "" {
+		line := lineOf(unit, "ReadWritePaths=")
+		unit, ok = swap(unit, line, line+extra)
+	}
+	if !ok {
+		return "", fmt.Errorf("render unit: it has not the lines it should have")
+	}
+	return unit, nil
+}
+
+// swap replaces a whole line.
+func swap(text, line, by string) (string, bool) {
+	found := strings.Contains("\n"+text, "\n"+line+"\n")
+	return strings.Replace(text, line+"\n", by+"\n", 1), found && line != ""
+}
+
+// lineOf is the first line that begins so.
+func lineOf(text, prefix string) string {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, prefix) {
+			return strings.TrimSuffix(line, "\n")
+		}
+	}
+	return ""
+}
+
+// writable are the folders which a unit must open for writing beside those it names, as systemd reads a list of paths.
+func writable(o Options) string {
+	covered := []string{o.Home, os.Getenv("XDG_RUNTIME_DIR")}
+	folders := o.Writable
+	if o.System {
+		covered = []string{"/home", "/var/home"}
+		folders = append([]string{o.Home}, folders...)
+	}
+	var out strings.Builder
+	for _, folder := range folders {
+		if !filepath.IsAbs(folder) || slices.ContainsFunc(covered, func(above string) bool { return below(folder, above) }) {
+			continue
+		}
+		covered = append(covered, folder)
+		out.WriteString(" " + quoteArgument("-"+folder)) // - : it may come later
+	}
+	return strings.ReplaceAll(out.String(), "$$", "$") // paths know no variables
+}
+
+// below says whether a path is a folder or lies in it.
+func below(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return folder != "" && err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// quoteProgram writes the first word of a command line: specifiers are expanded in it, variables are not.
+func quoteProgram(path string) string { return quoteWord(strings.ReplaceAll(path, "%", "%%")) }
+
+// quoteArgument writes any other word of a command line, in which variables are expanded as well.
+func quoteArgument(text string) string {
+	return quoteWord(strings.NewReplacer("%", "%%", "$", "$$").Replace(text))
+}
+
+// quoteWord puts what systemd might read as something else between quotes. A brace is written by its number: what
+// begins with two of them would mean something to the library that writes the file.
+func quoteWord(text string) string {
+	plain := func(r rune) bool {
+		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%$,=~", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "{", `\x7b`).Replace(text) + `"`
+}

@@ -1,0 +1,149 @@
+package service
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/packaging"
+)
+
+// The packages' units are what is installed for a program where packages put it: there is one copy.
+func TestPackagedUnits(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1000")
+	own := Options{Binary: packaging.Program, Home: "/home/kim", Writable: []string{"/home/kim/.local/state/ccship", "/run/user/1000/ccship"}}
+	system := Options{Binary: packaging.Program, Home: "/home/kim", System: true, User: "kim", Writable: []string{"/home/kim/.local/state/ccship"}}
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{{own, packaging.UserUnit}, {system, packaging.SystemUnit}} {
+		if got, err := renderUnit(c.o); err != nil || got != c.want {
+			t.Errorf("system %v: %v\n%s", c.o.System, err, got)
+		}
+	}
+}
+
+// What systemd must be told, whatever else changes in the units.
+func TestUnitSays(t *testing.T) {
+	both := []string{
+		"Type=notify", "Restart=on-failure", "RestartSec=5", "StartLimitIntervalSec=0", "RestartPreventExitStatus=2",
+		"Environment=GOTRACEBACK=crash", // without it a crash ends with 2 as well, and nothing starts it again
+		"NoNewPrivileges=yes", "ProtectSystem=strict", "IOSchedulingClass=idle",
+	}
+	for name, c := range map[string]struct{ unit, wanted string }{
+		"user":   {packaging.UserUnit, "default.target"}, // a user's manager has no multi-user.target
+		"system": {packaging.SystemUnit, "multi-user.target"},
+	} {
+		for _, line := range append(both, "WantedBy="+c.wanted) {
+			if !strings.Contains(c.unit, "\n"+line+"\n") {
+				t.Errorf("%s: no line %s", name, line)
+			}
+		}
+		for _, key := range []string{"Nice", "MemoryMax", "MemoryHigh", "WatchdogSec", "TimeoutStopSec", "LimitNOFILE", "ExecReload", "SystemCallFilter"} {
+			if !regexp.MustCompile(`(?m)^` + key + `=.`).MatchString(c.unit) {
+				t.Errorf("%s: no %s", name, key)
+			}
+		}
+	}
+	// A user's systemd may not take capabilities away: with one of these the service does not start at all.
+	for _, key := range []string{"PrivateDevices", "PrivateUsers", "ProtectClock", "ProtectKernelLogs", "ProtectKernelModules", "CapabilityBoundingSet", "User"} {
+		if regexp.MustCompile(`(?m)^` + key + `=`).MatchString(packaging.UserUnit) {
+			t.Errorf("the user's unit has %s", key)
+		}
+	}
+}
+
+func TestUnitCommand(t *testing.T) {
+	for _, c := range []struct{ binary, config, want string }{
+		{"/opt/cc ship/ccship", "", `ExecStart="/opt/cc ship/ccship" run`},
+		{"/opt/100%/$HOME/ccship", "", `ExecStart=/opt/100%%/$HOME/ccship run`}, // variables mean nothing in a program's path
+		{"/opt/{{x}}/ccship", "", `ExecStart="/opt/\x7b\x7bx}}/ccship" run`},
+		{"/opt/a;b/ccship", "", `ExecStart="/opt/a;b/ccship" run`},
+		{"/usr/bin/ccship", "/etc/a b%h$HOME\\\"q\"'.toml", `ExecStart=/usr/bin/ccship run --config "/etc/a b%%h$$HOME\\\"q\"'.toml"`},
+		{"/usr/bin/ccship", "/home/ä/c.toml", `ExecStart=/usr/bin/ccship run --config /home/ä/c.toml`},
+	} {
+		text, err := renderUnit(Options{Binary: c.binary, Config: c.config, Home: "/home/kim"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lineOf(text, "ExecStart="); got != c.want {
+			t.Errorf("%q %q:\n got %s\nwant %s", c.binary, c.config, got, c.want)
+		}
+	}
+	for _, binary := range []string{`/opt/a"b/ccship`, `/opt/a'b/ccship`, `/opt/a\b/ccship`, "/opt/a\nb/ccship"} {
+		var e *control.Error
+		if _, err := renderUnit(Options{Binary: binary}); !errors.As(err, &e) || e.Hint == "" {
+			t.Errorf("%q: %v", binary, err)
+		}
+	}
+}
+
+// A state folder outside the home is opened for writing, once.
+func TestUnitWritable(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1000")
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Home: "/home/kim", Writable: []string{"/srv/a b%/state", "/srv/a b%/state/run", "/home/kim/x", "/run/user/1000/ccship", "rel"}}, `ReadWritePaths=%h %t "-/srv/a b%%/state"`},
+		{Options{Home: "/home/kim", Writable: []string{"/home/kimberly/$x"}}, `ReadWritePaths=%h %t -/home/kimberly/$x`},
+		{Options{Home: "/srv/kim", System: true, User: "kim", Writable: []string{"/srv/kim/.local/state/ccship"}}, `ReadWritePaths=-/home -/var/home -/srv/kim`},
+	} {
+		c.o.Binary = "/usr/bin/ccship"
+		text, err := renderUnit(c.o)
+		if got := lineOf(text, "ReadWritePaths="); err != nil || got != c.want {
+			t.Errorf("%v\n got %s\nwant %s", err, got, c.want)
+		}
+	}
+}
+
+// systemd itself finds nothing wrong, where it is at hand.
+func TestUnitVerifies(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("no systemd-analyze here")
+	}
+	dir := t.TempDir()
+	for name, o := range map[string]Options{
+		"ccship.service":     {Binary: "/bin/true", Config: "/a b/%$.toml", Home: "/home/kim", Writable: []string{"/srv/a b%/state"}},
+		"ccship@kim.service": {Binary: "/bin/true", Home: "/srv/kim", System: true},
+	} {
+		text, err := renderUnit(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		argv := []string{"verify", "--man=no", path}
+		if !o.System {
+			argv = append([]string{"--user"}, argv...)
+		}
+		cmd := exec.Command("systemd-analyze", argv...)
+		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir)
+		out, err := cmd.CombinedOutput()
+		if strings.Contains(string(out), "initialize manager") {
+			t.Skipf("systemd-analyze does not work here: %s", out)
+		}
+		if err != nil || strings.Contains(string(out), name) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func TestProgramOf(t *testing.T) {
+	for exec, want := range map[string]string{
+		"{ path=/usr/bin/ccship ; argv[]=/usr/bin/ccship run ; ignore_errors=no }": "/usr/bin/ccship",
+		"{ path=/opt/a ; b/ccship ; argv[]=/opt/a ; b/ccship run ; x }":            "/opt/a ; b/ccship",
+		"": "",
+	} {
+		if got := programOf(exec); got != want {
+			t.Errorf("%q: %q", exec, got)
+		}
+	}
+}

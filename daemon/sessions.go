@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// largestShown is how many projects a census names.
+const largestShown = 10
+
+// Sessions lists main transcripts on disk and counts everything. It copies what tailer and state remember, and reads no
+// transcript.
+func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control.Sessions, error) {
+	facts, err := d.db.LoadFacts(ctx)
+	if err != nil {
+		return control.Sessions{}, err
+	}
+	l := collection{facts: facts, projects: map[string]*control.ProjectTotal{}, agents: map[string]int{}}
+	l.add(d.tailer.Present())
+	defer d.stirred.Store(true)
+	a := control.Sessions{SchemaVersion: control.SchemaVersion, Census: l.census(), Sessions: []control.Session{}}
+	chosen := l.choose(q.Project)
+	a.Matching = len(chosen)
+	from := min(q.Offset, len(chosen))
+	to := min(from+q.Limit, len(chosen))
+	excluded := d.excludedFiles()
+	for _, t := range chosen[from:to] {
+		s := l.session(t)
+		if s.Waiting = d.db.Pending(t.File.ID); s.Excluded == "" {
+			s.Excluded = excluded[t.File.ID]
+		}
+		f := facts[t.File.ID]
+		s.Acknowledged = max(0, s.Lines-s.Waiting-f.Excluded-f.Withheld)
+		a.Sessions = append(a.Sessions, s)
+	}
+	if to < len(chosen) {
+		a.Next = to
+	}
+	return a, nil
+}
+
+// collection is everything on disk, in order.
+type collection struct {
+	facts    map[tail.FileID]state.Facts
+	mains    []tail.Tracked
+	total    int64
+	agent    int
+	projects map[string]*control.ProjectTotal // by folder of Claude Code's
+	agents   map[string]int                   // by folder and session
+}
+
+func (l *collection) add(all []tail.Tracked) {
+	for _, t := range all {
+		l.total += t.File.Stat.Size
+		if t.File.Kind == tail.History {
+			continue
+		}
+		folder := projectFolder(t.File)
+		p := l.projects[folder]
+		if p == nil {
+			p = &control.ProjectTotal{Project: filepath.Base(folder)}
+			l.projects[folder] = p
+		}
+		p.Bytes += t.File.Stat.Size
+		f := l.facts[t.File.ID]
+		if t.File.Kind == tail.Agent {
+			l.agent++
+			parent := f.Stream.Parent
+			if parent == "" {
+				parent, _, _ = strings.Cut(t.File.Name, "/")
+			}
+			l.agents[folder+"\x00"+parent]++
+			continue
+		}
+		p.Sessions++
+		if p.Cwd == "" && f.Stream.Cwd != "" {
+			p.Project, p.Cwd = f.Stream.Project, f.Stream.Cwd
+		}
+		l.mains = append(l.mains, t)
+	}
+	slices.SortFunc(l.mains, func(a, b tail.Tracked) int {
+		return cmp.Or(cmp.Compare(b.File.Stat.ModTime, a.File.Stat.ModTime), cmp.Compare(a.File.Path, b.File.Path))
+	})
+}
+
+func (l *collection) census() control.Census {
+	c := control.Census{Projects: len(l.projects), Sessions: len(l.mains), Agents: l.agent, Bytes: l.total}
+	for _, p := range l.projects {
+		c.Largest = append(c.Largest, *p)
+	}
+	slices.SortFunc(c.Largest, func(a, b control.ProjectTotal) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Cwd, b.Cwd), cmp.Compare(a.Project, b.Project))
+	})
+	c.Largest = c.Largest[:min(len(c.Largest), largestShown)]
+	return c
+}
+
+// choose selects the sessions of a project by its name, or by a folder that they were started in or below.
+func (l *collection) choose(project string) []tail.Tracked {
+	if project == "" {
+		return l.mains
+	}
+	var chosen []tail.Tracked
+	for _, t := range l.mains {
+		stream := l.facts[t.File.ID].Stream
+		rel, err := filepath.Rel(project, stream.Cwd)
+		below := filepath.IsAbs(project) && stream.Cwd != "" && err == nil && filepath.IsLocal(rel)
+		if below || project == stream.Project || project == filepath.Base(projectFolder(t.File)) {
+			chosen = append(chosen, t)
+		}
+	}
+	return chosen
+}
+
+func (l *collection) session(t tail.Tracked) control.Session {
+	f := l.facts[t.File.ID]
+	s := control.Session{
+		Session: f.Stream.SessionID, Project: f.Stream.Project, Cwd: f.Stream.Cwd, Path: t.File.Path,
+		Bytes: t.File.Stat.Size, ReadBytes: t.Cursor.Offset, Lines: t.Cursor.Line, Generation: t.Cursor.Generation,
+		ChangedAt: time.Unix(0, t.File.Stat.ModTime).UTC(), Agents: l.agents[projectFolder(t.File)+"\x00"+t.File.Name],
+	}
+	s.Server, _, _ = strings.Cut(f.Dest, "#")
+	if !f.Decided {
+		s.Session, s.Project = t.File.Name, filepath.Base(projectFolder(t.File))
+	}
+	return s
+}

@@ -1,0 +1,180 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (w *world) sessions(q control.SessionsQuery) control.Sessions {
+	w.t.Helper()
+	s, err := w.client.Sessions(w.t.Context(), q)
+	if err != nil {
+		w.t.Fatalf("sessions: %v", err)
+	}
+	return s
+}
+
+func TestSessions(t *testing.T) {
+	w := newWorld(t)
+	out := t.TempDir()
+	tracked(t, out, "config.json", `{"conversation_tracking":{"enabled":false}}`)
+	w.write("-home-kim-shop/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 2))
+	w.write("-home-kim-shop/"+sessionA+"/subagents/workflows/r/agent-a2.jsonl", records("/home/kim/shop", 0, 2))
+	w.write("-home-kim-shop/agent-old.jsonl", records("/home/kim/shop", 0, 1))
+	w.write("-home-kim-shop-sub/"+sessionB+".jsonl", records("/home/kim/shop/sub", 0, 300))
+	w.write("-out/0c.jsonl", records(out, 0, 3))
+	w.write("../history.jsonl", "{}\n")
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	if err := os.Chtimes(filepath.Join(w.root, "-home-kim-shop", sessionA+".jsonl"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.sync()
+	all := w.sessions(control.SessionsQuery{})
+	c := all.Census
+	if c.Projects != 3 || c.Sessions != 3 || c.Agents != 3 || c.Bytes != w.status().Files.Bytes || len(c.Largest) != 3 {
+		t.Errorf("census: %+v", c)
+	}
+	if p := c.Largest[0]; p.Project != "sub" || p.Cwd != "/home/kim/shop/sub" || p.Sessions != 1 || p.Bytes != int64(len(records("/home/kim/shop/sub", 0, 300))) {
+		t.Errorf("largest project: %+v", p)
+	}
+	if all.Matching != 3 || all.Next != 0 || len(all.Sessions) != 3 || all.Sessions[2].Session != sessionA {
+		t.Fatalf("sessions: %+v", all)
+	}
+	a := all.Sessions[2]
+	if a.Project != "shop" || a.Cwd != "/home/kim/shop" || a.Lines != 5 || a.Acknowledged != 5 || a.Waiting != 0 || a.Agents != 3 ||
+		!a.ChangedAt.Equal(old) || a.Server != w.cfg.ServerURL || a.ReadBytes != a.Bytes || a.Excluded != "" {
+		t.Errorf("session: %+v", a)
+	}
+	for _, s := range all.Sessions[:2] {
+		if (s.Excluded != "") != (s.Session == "0c") || s.Session == "0c" && s.Acknowledged != 0 {
+			t.Errorf("session: %+v", s)
+		}
+	}
+	for project, want := range map[string]int{"shop": 1, "/home/kim/shop": 2, "/home/kim/shop/sub": 1, "/home": 2, "/home/ki": 0, "-out": 1, "nobody": 0, "..": 0} {
+		if got := w.sessions(control.SessionsQuery{Project: project}); got.Matching != want || len(got.Sessions) != want {
+			t.Errorf("project %s: %d sessions, want %d", project, got.Matching, want)
+		}
+	}
+	first := w.sessions(control.SessionsQuery{Page: control.Page{Limit: 2}})
+	rest := w.sessions(control.SessionsQuery{Page: control.Page{Offset: first.Next, Limit: 2}})
+	if len(first.Sessions) != 2 || first.Next != 2 || len(rest.Sessions) != 1 || rest.Next != 0 || rest.Sessions[0] != a {
+		t.Errorf("pages: %+v and %+v", first, rest)
+	}
+	if beyond := w.sessions(control.SessionsQuery{Page: control.Page{Offset: 99}}); len(beyond.Sessions) != 0 || beyond.Matching != 3 {
+		t.Errorf("beyond the end: %+v", beyond)
+	}
+}
+
+// many is a running daemon that has delivered n transcripts.
+func many(b *testing.B, n int) *Daemon {
+	b.Helper()
+	dir, err := os.MkdirTemp("", "ccship")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { os.RemoveAll(dir) })
+	root := filepath.Join(dir, "projects")
+	for i := range n {
+		folder := filepath.Join(root, fmt.Sprintf("-home-kim-p%d", i%200))
+		path := filepath.Join(folder, fmt.Sprintf("%08d-0000-4000-8000-000000000000.jsonl", i))
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(records(fmt.Sprintf("/home/kim/p%d", i%200), 0, 2)), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	cfg, err := LoadConfig(map[string]string{
+		"server_url": "http://127.0.0.1:9", "state_dir": filepath.Join(dir, "state"), "socket": filepath.Join(dir, "s"),
+		"roots": root, "log_level": "error", "head_room": "1",
+	}, func(name string) (string, bool) {
+		return map[string]string{homeVariable: dir}[name], name == homeVariable
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	d, err := open(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{d.tailer.Run, d.db.Run} {
+		running.Go(func() { _ = run(ctx) })
+	}
+	b.Cleanup(func() {
+		cancel()
+		running.Wait()
+		d.db.Close()
+	})
+	if err := d.readAll(ctx); err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+// BenchmarkStatus is the promise of an answer within 10 ms, with 10 000 transcripts.
+func BenchmarkStatus(b *testing.B) {
+	d := many(b, 10_000)
+	for b.Loop() {
+		if s := d.Status(b.Context()); s.Files.Tracked != 10_000 {
+			b.Fatalf("%d tracked", s.Files.Tracked)
+		}
+	}
+}
+
+// BenchmarkSessions lists the first hundred of 10 000 sessions.
+func BenchmarkSessions(b *testing.B) {
+	d := many(b, 10_000)
+	for b.Loop() {
+		s, err := d.Sessions(b.Context(), control.SessionsQuery{Page: control.Page{Limit: 100}})
+		if err != nil || s.Matching != 10_000 || len(s.Sessions) != 100 {
+			b.Fatalf("%d sessions, %v", s.Matching, err)
+		}
+	}
+}
+
+// TestAskedAllTheTime delivers what is written while others ask for everything again and again.
+func TestAskedAllTheTime(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	for _, ask := range []func() error{
+		func() error { _, err := w.client.Sessions(ctx, control.SessionsQuery{}); return err },
+		func() error { _, err := w.client.Outbox(ctx, control.Page{}); return err },
+		func() error { _, err := w.client.Excludes(ctx); return err },
+		func() error { _, err := w.client.Reload(ctx); return err },
+		func() error { _, err := w.client.Flush(ctx); return err },
+	} {
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				if err := ask(); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	want := ""
+	for n := range 20 {
+		w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", n, n+1))
+		w.write(fmt.Sprintf("-q%d/%s-%d.jsonl", n%3, sessionB[:30], n), records("/home/kim/other", 0, 3))
+		want += records("/home/kim/shop", n, n+1)
+	}
+	w.until("all of it arrives", func() bool { return w.server.newest(sessionA) == want })
+	if r := w.verify(); !r.Equal || r.Files != 21 {
+		t.Errorf("verify: %+v", r)
+	}
+}
