@@ -30,6 +30,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	strict(root)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.started {
 		err = usageError(err)
@@ -60,23 +61,34 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	root.AddCommand(
-		a.upCommand(), a.runCommand(), a.statusCommand(), a.syncCommand(), a.verifyCommand(), a.pathsCommand(),
+		a.upCommand(), a.runCommand(), a.statusCommand(), a.doctorCommand(), a.syncCommand(), a.verifyCommand(), a.pathsCommand(),
+		a.setupCommand(), a.installCommand(), a.uninstallCommand(), a.startCommand(), a.stopCommand(), a.restartCommand(), a.logsCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.flushCommand(), a.excludeCommand(), a.outboxCommand(), a.reloadCommand(),
+		a.sessionsCommand(), a.searchCommand(), a.forgetCommand(),
 		a.configCommand(), a.versionCommand(), a.guardCommand(),
 	)
 	return root
 }
 
 // config loads the configuration with the flags that were given.
-func (a *app) config() (daemon.Config, error) {
+func (a *app) config() (daemon.Config, error) { return a.configIn(nil) }
+
+// configIn is config with another environment; nil is that of the process.
+func (a *app) configIn(env daemon.Env) (daemon.Config, error) {
+	c, err := daemon.LoadConfig(a.given(), env)
+	c.Version = a.build.Version
+	return c, err
+}
+
+// given are the flags of the configuration that were given, by option.
+func (a *app) given() map[string]string {
 	given := map[string]string{}
 	a.flags.VisitAll(func(f *pflag.Flag) { // a subcommand parses them: only Changed tells
 		if f.Changed {
 			given[strings.ReplaceAll(f.Name, "-", "_")] = f.Value.String()
 		}
 	})
-	c, err := daemon.LoadConfig(given, nil)
-	c.Version = a.build.Version
-	return c, err
+	return given
 }
 
 // addJSON gives a command the --json flag.

@@ -39,6 +39,9 @@ func optionTable() string {
 		if o.Default != "" {
 			fmt.Fprintf(&b, "; default %s", o.Default)
 		}
+		if !o.Live {
+			b.WriteString("; needs a restart")
+		}
 		b.WriteString("\n")
 	}
 	return b.String()
@@ -82,6 +85,8 @@ func (a *app) configGet() *cobra.Command {
 		Use:   "get KEY",
 		Short: "Print the value of one key; lists one item a line",
 		Args:  cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeKeys,
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := a.config()
 			if err != nil {
@@ -106,7 +111,9 @@ func (a *app) configSet() *cobra.Command {
 		Use:   "set KEY VALUE…",
 		Short: "Write one key into the configuration file; several values make a list",
 		Args:  cobra.MinimumNArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+
+		ValidArgsFunction: completeKeys,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := a.configPath()
 			if err != nil {
 				return err
@@ -114,11 +121,11 @@ func (a *app) configSet() *cobra.Command {
 			if err := daemon.WriteOption(path, args[0], args[1:], nil); err != nil {
 				return err
 			}
-			a.say("%s is set in %s; a running daemon reads it when it is restarted", args[0], path)
+			a.say("%s is set in %s", args[0], path)
 			if o, ok := daemon.LookupOption(args[0]); ok && os.Getenv(o.Env()) != "" {
 				a.say("%s in the environment wins over it", o.Env())
 			}
-			return nil
+			return a.takeOver(cmd.Context(), path, args[0])
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
 )
 
 // The exit codes, which scripts rely on.
@@ -62,7 +63,7 @@ func describe(err error) *control.Error {
 // exitCode is the exit code of a described error.
 func exitCode(e *control.Error) int {
 	switch e.Code {
-	case control.CodeUsage, control.CodeConfig, control.CodeSocket:
+	case control.CodeUsage, control.CodeConfig, control.CodeSocket, library.CodeAmbiguous:
 		return exitUsage
 	case control.CodeNotRunning:
 		return exitNotRunning

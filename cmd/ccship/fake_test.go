@@ -23,7 +23,7 @@ func fakeDaemon() {
 	if err == nil && len(os.Args) > 2 {
 		<-ctx.Done()
 	} else if err == nil {
-		err = control.NewServer(actor{}, slog.New(slog.DiscardHandler)).Serve(ctx, ln)
+		err = control.NewServer(newActor(), slog.New(slog.DiscardHandler)).Serve(ctx, ln)
 	}
 	stop()
 	if err != nil {
@@ -34,15 +34,18 @@ func fakeDaemon() {
 }
 
 // actor is a Daemon that plays what the request asks for: a sync by its time-out, a verify by its session.
-type actor struct{}
+type actor struct {
+	control.Daemon
+	stage *stage
+}
 
-func (actor) Status(context.Context) control.Status {
-	return control.Status{
+func (a actor) Status(context.Context) control.Status {
+	return a.held(control.Status{
 		SchemaVersion: 1, Running: true, PID: 4711, State: "watching",
 		Servers: []control.Server{{URL: "http://127.0.0.1:5000", State: "ok", Protocol: "ccship"}},
 		Files:   &control.Files{Tracked: 3, Sessions: 2, Bytes: 1234, ReadBytes: 1234, Lines: 56},
 		Outbox:  &control.Outbox{}, Sent: &control.Sent{Entries: 56},
-	}
+	})
 }
 
 func (actor) Sync(_ context.Context, req control.SyncRequest) (control.SyncResult, error) {
@@ -52,6 +55,10 @@ func (actor) Sync(_ context.Context, req control.SyncRequest) (control.SyncResul
 		r.Reason, r.Detail = "timeout", "time is up"
 	case "2s":
 		r.Reason, r.Detail = "no_server", "no server is set"
+	case "3s":
+		r = control.SyncResult{Done: true, Resumed: true}
+	case "6s":
+		r.Reason, r.Detail = "paused", "paused by the user"
 	case "4s":
 		r.Reason, r.Detail = "unreachable", "connection refused"
 	case "5s":
@@ -67,6 +74,9 @@ func (actor) Verify(_ context.Context, req control.VerifyRequest, progress func(
 	r := control.VerifyReport{
 		Equal: true, Proven: true, Files: 2, Lines: 48211, Bytes: 61_200_000,
 		Transcripts: []control.FileReport{{SessionID: "a", Path: "/p/a.jsonl", Server: "http://127.0.0.1:5000", Equal: true}},
+	}
+	if req.Deep {
+		r.Deep = &control.DeepReport{Past: control.DeepCount{Generations: 3, Lines: 40, Bytes: 4000}, Why: []control.StoredReason{{Why: "of an earlier state file", Generations: 2}}}
 	}
 	switch req.Session {
 	case "nobody":

@@ -27,6 +27,14 @@ func hintFor(code string) string {
 		return "`ccship config set server_url URL`, or try everything on this machine with `ccship up`"
 	case "full":
 		return "make the server reachable or free disk space; reading goes on by itself then"
+	case "paused":
+		return "`ccship resume` ends the pause, `ccship sync` too"
+	case control.CodeNoDeadLetter:
+		return "`ccship outbox dead` lists them"
+	case control.CodeNoSession:
+		return "`ccship sessions list` names them"
+	case control.CodeNoPattern:
+		return "`ccship exclude list` says what is excluded, and why"
 	case "timeout":
 		return "give it longer with --timeout; see `ccship status`"
 	case "interrupted":

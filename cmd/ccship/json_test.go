@@ -19,6 +19,7 @@ import (
 
 // scripted is a Daemon that says what it was given.
 type scripted struct {
+	control.Daemon
 	status control.Status
 	sync   control.SyncResult
 	report control.VerifyReport
@@ -100,7 +101,8 @@ func fullStatus() control.Status {
 	s.Servers[0].LastOKAt, s.Servers[0].Batches, s.Servers[0].MaxRequest = before(time.Hour), 1, 4<<20
 	s.Files.Malformed = 4
 	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, before(time.Minute)
-	s.Watch.Unread = []string{"/b/p: permission denied"}
+	s.Watch.Unread, s.Watch.Watches, s.Watch.Limit = []string{"/b/p: permission denied"}, 17, 4096
+	s.Config, s.Pause = "/home/me/.config/ccship/config.toml", &control.Pause{Since: *before(time.Hour), Until: after(time.Hour)}
 	return s
 }
 
@@ -108,7 +110,11 @@ func fullStatus() control.Status {
 func fullReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Incomplete: "time is up", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
-		Dead: 1, Withheld: 4, Oversize: 1, Waiting: 5, Vanished: 1,
+		Dead: 1, Withheld: 4, Oversize: 1, Waiting: 5, Vanished: 1, Resumed: true,
+		Deep: &control.DeepReport{
+			Past: control.DeepCount{Generations: 3, Lines: 40, Bytes: 4000}, Gone: control.DeepCount{Generations: 1, Lines: 2, Bytes: 3},
+			Stored: control.DeepCount{Generations: 2, Lines: 5, Bytes: 6}, Why: []control.StoredReason{{Why: "of an earlier state file", Generations: 2}},
+		},
 		Differences: []control.FileDifference{{
 			SessionID: "a", Path: "/p/a.jsonl", Generation: 2, Missing: []control.Range{{First: 3, Last: 5}, {First: 9, Last: 9}},
 			Differ: []control.Range{{First: 1, Last: 1}}, Extra: []control.Range{{First: 12, Last: 13}}, Detail: "the file is not what was acknowledged",
@@ -158,8 +164,12 @@ func unset(v reflect.Value, name string) []string {
 }
 
 func TestJSONWhole(t *testing.T) {
-	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6}
-	for _, document := range []any{fullStatus(), sync, fullReport()} {
+	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true}
+	documents := []any{fullStatus(), sync, fullReport()}
+	for _, d := range fullDocuments() {
+		documents = append(documents, d.document)
+	}
+	for _, document := range documents {
 		if names := unset(reflect.ValueOf(document), reflect.TypeOf(document).Name()); len(names) > 0 {
 			t.Errorf("the golden document leaves out %v", names)
 		}
@@ -179,7 +189,7 @@ func TestJSON(t *testing.T) {
 		{"status", scripted{status: fullStatus()}, []string{"status"}, exitOK},
 		{"status_not_running", nil, []string{"status"}, exitNotRunning},
 		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, exitOK},
-		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6}}, []string{"sync", "--wait"}, exitFailed},
+		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true}}, []string{"sync", "--wait"}, exitFailed},
 		{"verify_equal", scripted{report: equalReport()}, []string{"verify"}, exitOK},
 		{"verify_unequal", scripted{report: fullReport()}, []string{"verify", "a"}, exitFailed},
 		{"error_not_running", nil, []string{"verify"}, exitNotRunning},
@@ -204,7 +214,7 @@ func TestJSON(t *testing.T) {
 
 // The documents about paths and configuration, with values of every origin.
 func TestJSONConfig(t *testing.T) {
-	if runtime.GOOS == "windows" {
+	if runtime.GOOS != "linux" {
 		t.Skip("paths differ")
 	}
 	jsonHome(t)

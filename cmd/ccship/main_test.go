@@ -1,12 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ccship/ccship/daemon/control"
 )
 
 // TestMain lets this binary be every program the tests run: ccship itself, and what it meets in them.
@@ -15,6 +21,9 @@ func TestMain(m *testing.M) {
 		"ccship":        func() { os.Exit(command()) },
 		"ccship-server": fakeServer,
 		"fake-daemon":   fakeDaemon,
+		"systemctl":     fakeSystemctl,
+		"journalctl":    fakeJournalctl,
+		"loginctl":      fakeLoginctl,
 	})
 }
 
@@ -22,6 +31,7 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           filepath.Join("testdata", "script"),
+		Condition:     func(name string) (bool, error) { return name == "root" && os.Geteuid() == 0, nil },
 		UpdateScripts: os.Getenv("CCSHIP_UPDATE_GOLDEN") != "",
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
@@ -35,6 +45,10 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": eventually,
 			"exitcode":   exitcode,
+			"asnobody":   asNobody,
+			"until":      until,
+			"hangup":     hangup,
+			"unreached":  unreached,
 		},
 	})
 }
@@ -56,6 +70,70 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		case <-deadline:
 			ts.Fatalf("%v: still %v", args, err)
 		case <-tick.C:
+		}
+	}
+}
+
+// until runs a program again and again until what it prints matches.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP PROGRAM ARGS…")
+	}
+	is := regexp.MustCompile(args[0])
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		if err := ts.Exec(args[1], args[2:]...); err == nil && is.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		select {
+		case <-deadline:
+			ts.Fatalf("%v: never %s", args[1:], args[0])
+		case <-tick.C:
+		}
+	}
+}
+
+// hangup sends SIGHUP to the daemon that answers.
+func hangup(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: hangup FLAGS…")
+	}
+	ts.Check(ts.Exec("ccship", append([]string{"status", "--json"}, args...)...))
+	var status control.Status
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &status))
+	daemon, err := os.FindProcess(status.PID)
+	ts.Check(err)
+	ts.Check(daemon.Signal(syscall.SIGHUP))
+}
+
+// unreached runs every verb that needs the daemon, for people and with --json, and wants the same exit code and word.
+func unreached(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: unreached CODE WORDS [VERB…]")
+	}
+	verbs := []string{
+		"status", "sync", "verify", "pause", "resume", "flush", "reload", "outbox list", "outbox dead", "outbox retry 1-1", "outbox drop --all",
+		"forget 3f2a9c01 --yes",
+	}
+	if len(args) > 2 {
+		verbs = args[2:]
+	}
+	for _, verb := range verbs {
+		for _, flags := range []string{"", " --json"} {
+			exitcode(ts, false, append([]string{args[0], "ccship"}, strings.Fields(verb+flags)...))
+			out, words := ts.ReadFile("stdout"), ts.ReadFile("stderr")
+			switch {
+			case verb+flags == "status --json" && args[0] == "3":
+				if out != `{"schema_version":1,"running":false}`+"\n" || words != "" {
+					ts.Fatalf("status --json: %q %q", out, words)
+				}
+			case flags == "" && (out != "" || !strings.Contains(words, args[1]) || !strings.Contains(words, "\nhint: ") || strings.Count(words, "\n") != 2):
+				ts.Fatalf("%s: %q %q, want a line with %q and a hint", verb, out, words, args[1])
+			case flags != "" && (words != "" || !strings.Contains(out, `"hint":"`) || !strings.Contains(out, strings.TrimPrefix(args[1], "ccship: "))):
+				ts.Fatalf("%s --json: %q %q, want a document with %q", verb, out, words, args[1])
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,9 @@ type places struct {
 	Config        string   `json:"config"`
 	APIKeyFile    string   `json:"api_key_file"`
 	StateDir      string   `json:"state_dir"`
+	State         string   `json:"state"`
 	Socket        string   `json:"socket"`
+	Log           string   `json:"log"` // of the service: a file, or "journal"
 	Up            string   `json:"up"`
 	Roots         []string `json:"roots"`
 }
@@ -31,7 +34,10 @@ func (a *app) pathsCommand() *cobra.Command {
 			}
 			p := places{
 				SchemaVersion: control.SchemaVersion, Config: c.Path, APIKeyFile: c.APIKeyFile,
-				StateDir: c.StateDir, Socket: c.Socket, Up: upDir(c), Roots: c.Roots,
+				StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"), Socket: c.Socket, Log: serviceLog(c), Up: upDir(c), Roots: c.Roots,
+			}
+			if p.Log == "" {
+				p.Log = "journal"
 			}
 			if a.json {
 				return a.printJSON(p)
@@ -49,7 +55,9 @@ func (p places) text() string {
 	row("config", p.Config)
 	row("api_key_file", p.APIKeyFile)
 	row("state_dir", p.StateDir)
+	row("state", p.State)
 	row("socket", p.Socket)
+	row("log", p.Log)
 	row("up", p.Up)
 	for _, root := range p.Roots {
 		row("root", root)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,28 +9,53 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/service"
 )
 
 func (a *app) runCommand() *cobra.Command {
-	return &cobra.Command{
+	var logPath string
+	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon in the foreground, as the service does",
-		Long:  "Run the daemon in the foreground until SIGTERM or Ctrl-C. Its log goes to standard error.",
-		Args:  cobra.NoArgs,
+		Long: "Run the daemon in the foreground until SIGTERM or Ctrl-C. Its log goes to standard error, or to a file that it keeps small. " +
+			"SIGHUP has it read its configuration again. " +
+			"Exit code 2 is a mistake in the configuration, which starting it again cannot mend.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.config()
-			if err != nil {
-				return err
+			if logPath != "" {
+				log, err := openLogFile(logPath, maxLog)
+				if err != nil {
+					return err
+				}
+				a.stderr = log // not closed: what ends the run is said in it
 			}
-			if err := c.CheckKey(); err != nil {
-				return err
+			err := a.runDaemon(cmd.Context())
+			if err != nil && service.RestartsAnyFailure() && exitCode(describe(err)) == exitUsage {
+				a.report(err)
+				return silent{exitOK}
 			}
-			a.warnRoots(c)
-			ctx, stop := untilSignal(cmd.Context())
-			defer stop()
-			return daemon.Run(ctx, c)
+			return err
 		},
 	}
+	cmd.Flags().StringVar(&logPath, "log-file", "", "write the log to this `file`, and begin a new one when it has grown to 8 MiB")
+	return cmd
+}
+
+// runDaemon runs the daemon until it is asked to end.
+func (a *app) runDaemon(ctx context.Context) error {
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	if err := c.CheckKey(); err != nil {
+		return err
+	}
+	c.Log = c.TextLog(a.stderr)
+	a.warnRoots(c)
+	ctx, reloads, stop := untilSignalOrReload(ctx)
+	defer stop()
+	c.Hangup = reloads
+	return service.Host(ctx, func(ctx context.Context) error { return daemon.Run(ctx, c) })
 }
 
 // warnRoots names the folders that cannot be read. The daemon goes on: it reads them as soon as it may.

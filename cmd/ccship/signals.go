@@ -11,6 +11,11 @@ import (
 // untilSignal is ctx until the user or the system asks to stop. A second request ends the process at once. stop must
 // be called; it gives signals their usual meaning back.
 func untilSignal(ctx context.Context) (_ context.Context, stop func()) {
+	return untilSignalBut(ctx, func(os.Signal) bool { return false })
+}
+
+// untilSignalBut is untilSignal, apart from the signals that handled takes for something else.
+func untilSignalBut(ctx context.Context, handled func(os.Signal) bool) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -20,9 +25,12 @@ func untilSignal(ctx context.Context) (_ context.Context, stop func()) {
 	over := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		for range 2 {
+		for {
 			select {
-			case <-signals:
+			case s := <-signals:
+				if handled(s) {
+					continue
+				}
 				if ctx.Err() != nil {
 					os.Exit(exitFailed)
 				}
@@ -38,4 +46,11 @@ func untilSignal(ctx context.Context) (_ context.Context, stop func()) {
 		wait.Wait()
 		cancel()
 	}
+}
+
+// ignoreInterrupts leaves Ctrl-C to a child until stop is called. ignored says whether there was one.
+func ignoreInterrupts() (ignored func() bool, stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	return func() bool { return len(signals) > 0 }, func() { signal.Stop(signals) }
 }

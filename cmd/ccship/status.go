@@ -10,13 +10,19 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	var watch bool
+	var watch, line bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say what the daemon is doing, on one screen",
 		Long:  "Say what the daemon is doing, on one screen. Exit code 3 when it is not running.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case line && (watch || a.json):
+				return &control.Error{Code: control.CodeUsage, Message: "--line goes with neither --watch nor --json", Hint: "choose one of them"}
+			case line:
+				return a.statusLine(cmd.Context())
+			}
 			c, err := a.config()
 			if err != nil {
 				return err
@@ -36,6 +42,7 @@ func (a *app) statusCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it until Ctrl-C")
+	cmd.Flags().BoolVar(&line, "line", false, "print one short line, and no word on stderr: for a status line")
 	a.addJSON(cmd)
 	return cmd
 }

@@ -73,8 +73,12 @@ func statuses() map[string]control.Status {
 	trouble.Watch = &control.Watch{Mode: "poll", Reason: "too many open files", Roots: []string{"/a", "/b"}}
 	trouble.Notices = []control.Notice{{Kind: "dead_letters", Text: "the server refuses some entries", Hint: "ccship verify names the lines"}, {Kind: "state", Text: "state was set aside"}}
 
+	held := well()
+	held.State, held.Pause = "held", &control.Pause{Since: *before(time.Minute), Until: after(59 * time.Minute)}
+	held.Outbox.Batches, held.Outbox.Entries, held.Outbox.Bytes = 1, 12, 4000
+
 	return map[string]control.Status{
-		"watching": well(), "importing": importing, "reading": reading, "trouble": trouble,
+		"held": held, "watching": well(), "importing": importing, "reading": reading, "trouble": trouble,
 		"no_server": {SchemaVersion: 1, Running: true, State: "no_server", Files: &control.Files{}, Outbox: &control.Outbox{}},
 		"empty":     {SchemaVersion: 1, Running: true, State: "watching", Files: &control.Files{}, Servers: []control.Server{{URL: "http://h", State: "unknown", Protocol: "unknown"}}},
 	}

@@ -93,6 +93,8 @@ func (v statusView) headline(s control.Status) string {
 		symbol, colour, words = "!", uneasy, "the server does not take anything now; it is tried again, nothing is lost"
 	case "paused":
 		symbol, colour, words = "✗", bad, "paused: the server refuses; nothing is lost"
+	case "held":
+		symbol, colour, words = "‖", uneasy, "paused "+pauseEnd(v.now, s.Pause)+"; reading goes on"
 	case "full":
 		symbol, colour, words = "✗", bad, "outbox full: reading has stopped"
 	case "no_server":

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -12,16 +11,17 @@ import (
 
 // watchStatus shows the status again each second until Ctrl-C: on a terminal in place, elsewhere as a line whenever
 // something changed, with --json as a document a second.
-func (a *app) watchStatus(ctx context.Context, paths []string) error {
+func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	show := a.watchLines()
-	columns, screen := terminal(a.stdout)
-	switch {
+	switch _, live := terminal(a.stdout); {
 	case a.json:
 		show = func(s control.Status, _ error) error { return a.printJSON(s) }
-	case screen:
-		show = a.watchScreen(columns)
+	case live:
+		s := newScreen(a.stdout)
+		defer func() { err = errors.Join(err, s.close()) }()
+		show = a.watchScreen(s)
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -92,34 +92,17 @@ func summary(s control.Status) string {
 	return strings.Join(parts, ", ")
 }
 
-// watchScreen draws the view in place: up over the lines of the last one, each line cut so that none wraps.
-func (a *app) watchScreen(columns int) func(control.Status, error) error {
-	drawn := 0
+// watchScreen draws the view in place.
+func (a *app) watchScreen(s *screen) func(control.Status, error) error {
 	colour := colours(a.stdout)
-	return func(s control.Status, err error) error {
-		if now, ok := terminal(a.stdout); ok {
-			columns = now // the window may have been resized
+	return func(status control.Status, err error) error {
+		if err != nil {
+			return s.draw(oneLine(err.Error()) + "; waiting for it to come back\n")
 		}
-		text := "not running; waiting for it to come back\n"
-		if err == nil {
-			view := statusView{now: time.Now(), colour: colour, bar: func(done, total int64) string {
-				return bytesBar(done, total, min(40, max(10, columns-50)))
-			}}
-			text = view.render(s)
-		}
-		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-		var b strings.Builder
-		if drawn > 0 {
-			fmt.Fprintf(&b, "\x1b[%dA", drawn)
-		}
-		b.WriteString("\r\x1b[J")
-		for _, line := range lines {
-			if !colour { // escapes have no width, so a coloured line is left to the terminal's own cutting
-				line = cut(line, columns)
-			}
-			b.WriteString("\x1b[?7l" + line + "\x1b[?7h\n")
-		}
-		drawn = len(lines)
-		return a.print(b.String())
+		columns, _ := s.size()
+		view := statusView{now: time.Now(), colour: colour, bar: func(done, total int64) string {
+			return bytesBar(done, total, min(40, max(10, columns-50)))
+		}}
+		return s.draw(view.render(status))
 	}
 }

@@ -59,6 +59,7 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 		}
 		return silent{exitCode(unfinished(r))}
 	}
+	a.sayResumed(r.Resumed)
 	if !wait {
 		return a.print("looking at every transcript now\n")
 	}
@@ -74,6 +75,13 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 	return unfinished(r)
 }
 
+// sayResumed says that a sync has ended the pause: it ends pauses of every kind.
+func (a *app) sayResumed(resumed bool) {
+	if resumed {
+		a.say("the pause is over")
+	}
+}
+
 // unfinished is the error of a sync that ended before everything was delivered.
 func unfinished(r control.SyncResult) *control.Error {
 	e := &control.Error{Code: r.Reason, Hint: hintFor(r.Reason), Retryable: true}
@@ -87,6 +95,9 @@ func unfinished(r control.SyncResult) *control.Error {
 		e.Message = "the server refuses the key"
 	case "refused":
 		e.Message = "the server refuses what it is sent"
+	case "paused":
+		e.Message = "paused meanwhile, and lines still wait"
+		return e
 	default:
 		e.Message = "not everything is delivered"
 	}

@@ -108,8 +108,9 @@ func (a *app) newUp(ctx context.Context, c daemon.Config, listen string) (*up, e
 	if err != nil {
 		return nil, err
 	}
-	c.Socket = upSocket(c)
-	c.StateDir, c.ServerURL, c.APIKeyFile = home.file("state"), "http://"+address, home.file("api_key")
+	if c, err = home.config(c, address); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
 	c.Log = c.TextLog(log)
 	return &up{app: a, config: c, log: log, server: newServerChild(a, program, address, home)}, nil
 }
@@ -156,25 +157,11 @@ func (u *up) run(ctx context.Context) error {
 // follow shows the import until every line that was on disk is on the server.
 func (u *up) follow(ctx context.Context) error {
 	client := control.Dial(u.config.Socket)
-	_, err := u.answered(ctx, client)
-	if err != nil {
+	if _, err := u.answered(ctx, client); err != nil {
 		return err
 	}
 	u.app.say("server: %s/", u.config.ServerURL)
-	bar := newLiveBar(u.app.stderr, "importing")
-	showing, hide := context.WithCancel(ctx)
-	var drawing sync.WaitGroup
-	drawing.Go(func() { u.draw(showing, client, bar) })
-	result := control.SyncResult{}
-	for !result.Done && err == nil {
-		result, err = client.Sync(ctx, control.SyncRequest{Wait: true, Timeout: time.Hour.String()})
-		if err == nil && !result.Done || err != nil && passing(err) {
-			err = pause(ctx, time.Second)
-		}
-	}
-	hide()
-	drawing.Wait()
-	bar.clear()
+	result, err := u.app.showImport(ctx, client, time.Hour, func(control.SyncResult) bool { return true })
 	if err != nil {
 		return causeOr(ctx, err)
 	}
@@ -198,16 +185,6 @@ func (u *up) answered(ctx context.Context, client *control.Client) (control.Stat
 	}
 }
 
-// draw moves the bar by what is read and acknowledged until ctx is done.
-func (u *up) draw(ctx context.Context, client *control.Client, bar *liveBar) {
-	for bar != nil && pause(ctx, 200*time.Millisecond) == nil {
-		status, err := client.Status(ctx)
-		if err == nil && status.Files != nil && status.Outbox != nil {
-			bar.set(status.Files.ReadBytes-status.Outbox.Bytes, status.Files.Bytes)
-		}
-	}
-}
-
 // arrived is what the import ends with.
 func (u *up) arrived(s control.Status, r control.SyncResult) string {
 	url := u.config.ServerURL + "/"
@@ -221,14 +198,7 @@ func (u *up) arrived(s control.Status, r control.SyncResult) string {
 		}
 		fmt.Fprintf(&b, "%s on your server: %s\n", sessions, url)
 	}
-	for _, apart := range []struct {
-		n    int64
-		text string
-	}{{r.Dead, "refused by the server"}, {r.Excluded, "excluded"}, {r.Withheld, "withheld"}} {
-		if apart.n > 0 {
-			fmt.Fprintf(&b, "  apart from %s %s\n", counted(apart.n, "line", "lines"), apart.text)
-		}
-	}
+	b.WriteString(leftOut(r))
 	b.WriteString("watching for new lines; Ctrl-C stops\n")
 	return b.String()
 }

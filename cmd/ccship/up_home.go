@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -41,6 +42,13 @@ func (h upHome) make() error {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	return nil
+}
+
+// config is the configuration of the daemon here, as flags, so that they hold when it is read again.
+func (h upHome) config(c daemon.Config, address string) (daemon.Config, error) {
+	return c.With(map[string]string{
+		"socket": upSocket(c), "state_dir": h.file("state"), "server_url": "http://" + address, "api_key_file": h.file("api_key"),
+	})
 }
 
 // address is where the server is to listen: the one asked for, else the one remembered, else a free one, which is

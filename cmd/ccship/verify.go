@@ -10,17 +10,20 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var timeout time.Duration
+	var deep bool
 	cmd := &cobra.Command{
 		Use:   "verify [SESSION]",
 		Short: "Prove that the server has every line that is on disk",
 		Long: "Sync, read every transcript again from its first byte, and compare it with what the server has. " +
-			"Lines count from 0. Exit 0 when equal, 1 when not, 4 when the server cannot be reached, 5 when it refuses the key.",
-		Args: cobra.MaximumNArgs(1),
+			"With --deep also every generation that a rewind ended, and transcripts that are no longer on disk: their bytes are read " +
+			"back from the server and held against the hashes taken when they were read. Lines count from 0. Exit 0 when equal, 1 when not, 4 when the server cannot be reached, 5 when it refuses the key.",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := positive("timeout", timeout); err != nil {
 				return err
 			}
-			req := control.VerifyRequest{Timeout: timeout.String()}
+			req := control.VerifyRequest{Timeout: timeout.String(), Deep: deep}
 			if len(args) > 0 {
 				req.Session = args[0]
 			}
@@ -40,6 +43,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long the sync before it may take")
+	cmd.Flags().BoolVar(&deep, "deep", false, "the whole history: every generation, and transcripts that are gone")
 	a.addJSON(cmd)
 	return cmd
 }
@@ -55,6 +59,7 @@ func (a *app) showReport(r control.VerifyReport, session string) error {
 	if a.json {
 		err = a.printJSON(r)
 	} else {
+		a.sayResumed(r.Resumed)
 		err = a.print(reportText(r))
 	}
 	if err == nil && !r.Equal {

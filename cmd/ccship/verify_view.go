@@ -36,7 +36,31 @@ func reportText(r control.VerifyReport) string {
 			fmt.Fprintf(&b, "\n%s  %s\n  %s\n", t.SessionID, t.Path, t.Note)
 		}
 	}
+	if r.Deep != nil {
+		b.WriteString(deepText(r.Deep))
+	}
 	return b.String() + apartText(r)
+}
+
+// deepText counts what lies beyond the files on disk.
+func deepText(d *control.DeepReport) string {
+	var b strings.Builder
+	for _, c := range []struct {
+		name  string
+		count control.DeepCount
+		words string
+	}{
+		{"rewound", d.Past, "that rewinds ended, proven by the hashes taken when they were read"},
+		{"gone", d.Gone, "of transcripts no longer on disk, proven in the same way"},
+		{"stored", d.Stored, "on the server that nothing here can prove any more"},
+	} {
+		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n", c.name, counted(int64(c.count.Generations), "generation", "generations"), c.words,
+			counted(c.count.Lines, "line", "lines"), humanSize(c.count.Bytes))
+	}
+	for _, r := range d.Why {
+		fmt.Fprintf(&b, "    %s: %s\n", counted(int64(r.Generations), "generation", "generations"), r.Why)
+	}
+	return b.String()
 }
 
 // heldBack is how the note of a transcript begins that is not sent until it can be told whether its project has opted
@@ -68,7 +92,7 @@ func apartText(r control.VerifyReport) string {
 			fmt.Fprintf(&b, "    held back: %s  %s%s\n", t.SessionID, t.Path, oneLine(why))
 		}
 	}
-	if r.Vanished > 0 {
+	if r.Vanished > 0 && r.Deep == nil {
 		fmt.Fprintf(&b, "  apart: %s no longer on disk, not compared\n", counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
 	return b.String()

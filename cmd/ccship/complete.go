@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+)
+
+// Completions ask the daemon where only it knows, and offer nothing when it does not answer.
+
+// completeKeys offers configuration keys, one for a command.
+func completeKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		o, _ := daemon.LookupOption(args[0])
+		return o.Choices, cobra.ShellCompDirectiveDefault
+	}
+	var keys []string
+	for _, o := range daemon.Options() {
+		keys = append(keys, cobra.CompletionWithDesc(o.Name, o.Doc))
+	}
+	return keys, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeDead offers the ids of dead letters.
+func (a *app) completeDead(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	client, _, err := a.daemonClient(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	dead, err := client.DeadLetters(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	named := map[string]bool{}
+	for _, id := range args {
+		named[id] = true
+	}
+	var ids []string
+	for _, l := range dead.Letters {
+		if !named[l.ID] {
+			ids = append(ids, cobra.CompletionWithDesc(l.ID, fmt.Sprintf("%s, line %d: %s", orPath(l.Session, l.Path), l.Line, reasonText(l))))
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePatterns offers the patterns that are excluded.
+func (a *app) completePatterns(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.config()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.ExcludeProjects, cobra.ShellCompDirectiveNoFileComp
+}

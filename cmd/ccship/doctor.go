@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/doctor"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var fix bool
+	var days int
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for everything that is wrong, and say what mends it",
+		Long: "Look at service, daemon, socket, state, configuration, key, folders, clock, server and outbox, and at what Claude Code is about to delete, in less than three seconds. " +
+			"With --fix what is safe is mended first: permissions, a socket that was left, an older unit, a service that does not run, lines that wait. " +
+			"Exit 0 when nothing fails, warnings or not; 1 when something does.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if days < 0 || days > 3650 {
+				return &control.Error{Code: control.CodeUsage, Message: "--days must be from 0 to 3650", Hint: "7 is a week"}
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return a.doctor(ctx, fix, days)
+		},
+	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "mend what is safe to mend, and say what was done")
+	cmd.Flags().IntVar(&days, "days", 7, "look so many days ahead for what Claude Code will delete")
+	a.addJSON(cmd)
+	return cmd
+}
+
+// mostRounds is how often is mended: a daemon that was started finds more to do than one that was not there to ask.
+const mostRounds = 3
+
+// doctor examines, and with fix mends and examines again.
+func (a *app) doctor(ctx context.Context, fix bool, days int) error {
+	options, err := a.doctorOptions(days)
+	if err != nil {
+		return err
+	}
+	report := doctor.Examine(ctx, options)
+	var fixes []doctor.Fix
+	for round := 0; fix && round < mostRounds && ctx.Err() == nil; round++ {
+		more := doctor.Mend(ctx, report, fixes...)
+		if len(more) == 0 {
+			break
+		}
+		fixes = append(fixes, more...)
+		if options, err = a.doctorOptions(days); err != nil { // with what was mended
+			return err
+		}
+		report = doctor.Examine(ctx, options)
+	}
+	report.Fixes = fixes
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if a.json {
+		err = a.printJSON(report)
+	} else {
+		err = a.print(newDoctorView(a.stdout, os.LookupEnv).render(report, fix))
+	}
+	if err == nil && !report.OK {
+		return silent{exitFailed}
+	}
+	return err
+}
+
+// doctorOptions say what is examined. A mistake in the configuration is for the doctor to tell.
+func (a *app) doctorOptions(days int) (doctor.Options, error) {
+	o := doctor.Options{Version: a.build.Version, Days: days}
+	var err error
+	if o.Program, err = ownPath(); err != nil {
+		return o, err
+	}
+	if o.Config, err = a.config(); err != nil {
+		var mistake *daemon.ConfigError
+		if !errors.As(err, &mistake) {
+			return o, err
+		}
+		o.ConfigErr = err
+		if o.Config, err = a.configWithoutFile(); err != nil {
+			return o, o.ConfigErr
+		}
+	}
+	o.Sockets = sockets(o.Config)
+	if o.Config.OriginOf("socket") == daemon.FromDefault {
+		o.ForeignSocket = upSocket(o.Config)
+	}
+	if o.ConfigErr != nil {
+		o.Service, err = service.New(service.Options{Binary: o.Program}) // to look only
+		return o, err
+	}
+	t, err := a.service(which{})
+	if err != nil {
+		return o, err
+	}
+	o.Service = t
+	return o, nil
+}
+
+// configWithoutFile is what flags and environment say, and if the mistake is there, what the system says.
+func (a *app) configWithoutFile() (daemon.Config, error) {
+	flags := a.given()
+	delete(flags, "config")
+	noFile := filepath.Join(os.TempDir(), fmt.Sprintf("ccship-no-config-%d", os.Getpid()))
+	env := func(name string) (string, bool) {
+		if name == "CCSHIP_CONFIG" {
+			return noFile, true
+		}
+		return os.LookupEnv(name)
+	}
+	c, err := daemon.LoadConfig(flags, env)
+	if err != nil {
+		c, err = daemon.LoadConfig(nil, func(name string) (string, bool) {
+			if strings.HasPrefix(name, "CCSHIP_") && name != "CCSHIP_CONFIG" {
+				return "", false
+			}
+			return env(name)
+		})
+	}
+	return c, err
+}

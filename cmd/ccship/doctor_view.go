@@ -1,0 +1,190 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ccship/ccship/daemon/doctor"
+)
+
+// doctorView draws a doctor's report for people.
+type doctorView struct {
+	width   int // columns; 0: lines are not broken
+	colour  bool
+	symbols bool // of UTF-8
+}
+
+// newDoctorView is what suits w.
+func newDoctorView(w io.Writer, env func(string) (string, bool)) doctorView {
+	columns, _ := terminal(w)
+	return doctorView{width: columns, colour: colours(w), symbols: wantsUTF8(env)}
+}
+
+// nameWidth is the column behind symbol and name.
+const nameWidth = 15
+
+// mark is how a level looks.
+func (v doctorView) mark(l doctor.Level) (symbol, colour string) {
+	marks := map[doctor.Level][3]string{
+		doctor.Fail: {"✗", "x", bad}, doctor.Warn: {"!", "!", uneasy}, doctor.Note: {"·", "-", busy}, doctor.OK: {"✓", "+", good},
+	}
+	m := marks[l]
+	if v.symbols {
+		return m[0], m[2]
+	}
+	return m[1], m[2]
+}
+
+// render is the whole screen, with a newline at the end. While something is wrong, what is well is only named.
+func (v doctorView) render(r doctor.Report, fixing bool) string {
+	var b strings.Builder
+	b.WriteString(v.verdict(r) + "\n")
+	v.fixes(&b, r.Fixes, fixing)
+	b.WriteString("\n")
+	wrong := r.Failed+r.Warned > 0
+	var well []string
+	for _, f := range r.Findings {
+		if f.Level == doctor.OK && wrong {
+			if !slices.Contains(well, f.ID) {
+				well = append(well, f.ID)
+			}
+			continue
+		}
+		v.finding(&b, f)
+	}
+	if len(well) > 0 {
+		v.paragraph(&b, doctor.OK, "well", strings.ReplaceAll(strings.Join(well, ", "), "_", " "))
+	}
+	if mendable(r) && !fixing {
+		b.WriteString("\n`ccship doctor --fix` mends what is marked with *.\n")
+	}
+	return b.String()
+}
+
+// mendable says whether --fix would do anything.
+func mendable(r doctor.Report) bool {
+	return slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Safe })
+}
+
+// verdict is what someone who reads one line only should know.
+func (v doctorView) verdict(r doctor.Report) string {
+	level, words := doctor.OK, "all is well"
+	switch {
+	case r.Failed > 0:
+		level, words = doctor.Fail, counted(int64(r.Failed), "thing fails", "things fail")
+		if r.Warned > 0 {
+			words += ", " + counted(int64(r.Warned), "needs a look", "need a look")
+		}
+	case r.Warned > 0:
+		level, words = doctor.Warn, "it works; "+counted(int64(r.Warned), "thing needs a look", "things need a look")
+	}
+	symbol, colour := v.mark(level)
+	return v.paint(colour, symbol) + " " + v.paint(bold, "ccship doctor") + ": " + words
+}
+
+// finding is one of them, with what mends it.
+func (v doctorView) finding(b *strings.Builder, f doctor.Finding) {
+	v.paragraph(b, f.Level, strings.ReplaceAll(f.ID, "_", " "), oneLine(f.Text))
+	if f.Level == doctor.OK {
+		return
+	}
+	if f.Detail != "" {
+		v.lines(b, oneLine(f.Detail), faint)
+	}
+	if f.Fix != "" {
+		arrow, star := "→ ", ""
+		if !v.symbols {
+			arrow = "> "
+		}
+		if f.Safe {
+			star = " *"
+		}
+		v.lines(b, arrow+oneLine(f.Fix)+star, "")
+	}
+}
+
+// paragraph is a text behind its symbol and name.
+func (v doctorView) paragraph(b *strings.Builder, l doctor.Level, name, text string) {
+	symbol, colour := v.mark(l)
+	for i, line := range v.wrap(text) {
+		if i > 0 {
+			b.WriteString(strings.Repeat(" ", nameWidth) + line + "\n")
+			continue
+		}
+		b.WriteString(v.paint(colour, symbol) + " " + v.paint(faint, pad(name, nameWidth-3)) + " " + line + "\n")
+	}
+}
+
+// lines are a text below a finding's.
+func (v doctorView) lines(b *strings.Builder, text, colour string) {
+	for _, line := range v.wrap(text) {
+		if colour != "" {
+			line = v.paint(colour, line)
+		}
+		b.WriteString(strings.Repeat(" ", nameWidth) + line + "\n")
+	}
+}
+
+// fixes are what was done.
+func (v doctorView) fixes(b *strings.Builder, fixes []doctor.Fix, fixing bool) {
+	if fixing && len(fixes) == 0 {
+		b.WriteString("\nnothing to mend that is safe to mend\n")
+		return
+	}
+	if len(fixes) > 0 {
+		b.WriteString("\n")
+	}
+	for _, f := range fixes {
+		if f.Done {
+			v.paragraph(b, doctor.OK, "mended", f.Command)
+			continue
+		}
+		v.paragraph(b, doctor.Fail, "not mended", f.Command+": "+oneLine(f.Error))
+		if f.Hint != "" {
+			v.lines(b, "hint: "+oneLine(f.Hint), "")
+		}
+	}
+}
+
+func (v doctorView) paint(code, text string) string {
+	return statusView{colour: v.colour}.paint(code, text)
+}
+
+// wrap breaks a text between words so that it fits behind the names. A word that is too long, such as a path, is left
+// whole for the terminal to break, and so is a command: they are there to be copied.
+func (v doctorView) wrap(text string) []string {
+	room := v.width - nameWidth - 1
+	if v.width == 0 || utf8.RuneCountInString(text) <= room {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for _, word := range words(text) {
+		switch {
+		case line == "":
+			line = word
+		case line == "→" || line == ">" || utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= max(room, 20):
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}
+
+// words are those of a text; a command between backticks is one.
+func words(text string) (all []string) {
+	open := false
+	for _, word := range strings.Fields(text) {
+		if open {
+			all[len(all)-1] += " " + word
+		} else {
+			all = append(all, word)
+		}
+		open = open != (strings.Count(word, "`")%2 == 1)
+	}
+	return all
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// excludeKey is the option that the verbs edit.
+const excludeKey = "exclude_projects"
+
+func (a *app) excludeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "exclude",
+		Short: "Keep projects on this machine",
+		Long: "Keep the conversations of some folders, and of all folders below them, on this machine. " +
+			"A file named .ccshipignore in a folder does the same; ccship never makes one. What was sent before stays on the server.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.excludeAdd(), a.excludeRemove(), a.excludeList())
+	return cmd
+}
+
+func (a *app) excludeAdd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "add PATTERN…",
+		Short:   "Exclude folders: a path, or a pattern such as '~/clients/*' or '**/private'",
+		Example: "  ccship exclude add .\n  ccship exclude add '~/clients/*' '**/private'",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.editExcludes(cmd.Context(), args, nil)
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) excludeRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "rm PATTERN…",
+		Short:             "Exclude no longer: what was left out is delivered",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completePatterns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.editExcludes(cmd.Context(), nil, args)
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) excludeList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Say what is excluded, why, and how many transcripts that are",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			excludes, err := a.excludes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(excludes)
+			}
+			return a.print(excludesText(excludes))
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+// excludes asks the daemon; without one the configuration alone answers.
+func (a *app) excludes(ctx context.Context) (control.Excludes, error) {
+	client, _, err := a.daemonClient(ctx)
+	if err == nil {
+		return client.Excludes(ctx)
+	}
+	if !errors.Is(err, control.ErrNotRunning) {
+		return control.Excludes{}, err
+	}
+	c, err := a.config()
+	if err != nil {
+		return control.Excludes{}, err
+	}
+	e := control.Excludes{
+		SchemaVersion: control.SchemaVersion, Config: c.Path, Origin: string(c.OriginOf(excludeKey)), Patterns: []control.Exclusion{},
+	}
+	for _, pattern := range c.ExcludeProjects {
+		e.Patterns = append(e.Patterns, control.Exclusion{Pattern: pattern})
+	}
+	return e, nil
+}
+
+func excludesText(e control.Excludes) string {
+	var b strings.Builder
+	for _, x := range e.Patterns {
+		fmt.Fprintf(&b, "%s  %s\n", pad(x.Pattern, 40), counted(int64(x.Transcripts), "transcript", "transcripts"))
+	}
+	for _, x := range e.Others {
+		fmt.Fprintf(&b, "%s  %s\n", pad(oneLine(x.Why), 40), counted(int64(x.Transcripts), "transcript", "transcripts"))
+	}
+	if b.Len() == 0 {
+		return "nothing is excluded\n"
+	}
+	return b.String()
+}
+
+// editExcludes edits the configuration file, with a daemon or without, and has the daemon take it over.
+func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
+	path, err := a.configPath()
+	if err != nil {
+		return err
+	}
+	for _, list := range [][]string{add, remove} {
+		for i := range list {
+			if list[i], err = folderPattern(list[i]); err != nil {
+				return err
+			}
+		}
+	}
+	edit, err := daemon.EditList(path, excludeKey, add, remove, nil)
+	if err != nil {
+		return err
+	}
+	if len(edit.Missing) > 0 {
+		return &control.Error{
+			Code: control.CodeNoPattern, Message: strings.Join(edit.Missing, ", ") + " is not excluded in " + path,
+			Hint: "`ccship exclude list` says what is excluded, and why",
+		}
+	}
+	o, _ := daemon.LookupOption(excludeKey)
+	if os.Getenv(o.Env()) != "" {
+		a.say("%s in the environment wins over %s", o.Env(), path)
+	}
+	for _, pattern := range edit.Added {
+		a.say("%s is excluded in %s", pattern, path)
+	}
+	for _, pattern := range edit.Removed {
+		a.say("%s is not excluded any more in %s", pattern, path)
+	}
+	if len(edit.Added)+len(edit.Removed) == 0 {
+		a.say("%s is excluded already in %s", strings.Join(add, ", "), path)
+	}
+	if err := a.takeOver(ctx, path, excludeKey); err != nil || !a.json {
+		return err
+	}
+	excludes, err := a.excludes(ctx)
+	if err != nil {
+		return err
+	}
+	return a.printJSON(excludes)
+}
+
+// folderPattern is what someone means who names a folder: one that is there by its own name, whatever characters that
+// has, any other path from here on.
+func folderPattern(text string) (string, error) {
+	if text == "" { // an unset variable; not the folder that one is in
+		return "", &control.Error{Code: control.CodeUsage, Message: "the pattern is empty", Hint: "name a folder, or . for this one"}
+	}
+	if strings.HasPrefix(text, "~") || strings.HasPrefix(filepath.ToSlash(text), "**/") {
+		return text, nil
+	}
+	abs, err := filepath.Abs(text)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", text, err)
+	}
+	if info, err := os.Stat(abs); err == nil && info.IsDir() {
+		return daemon.FolderPattern(abs), nil
+	}
+	if here := strings.TrimSuffix(abs, filepath.Clean(text)); filepath.IsLocal(text) && here != abs {
+		return daemon.FolderPattern(filepath.Clean(here)) + "/" + filepath.ToSlash(filepath.Clean(text)), nil
+	}
+	return filepath.ToSlash(abs), nil
+}

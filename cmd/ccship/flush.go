@@ -1,0 +1,39 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) flushCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "flush",
+		Short: "Try every server now, whatever it waits for",
+		Long:  "End back-off and the pauses of servers that refused, and try all of them now. A pause of your own goes on; `ccship sync` also looks at every transcript.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			result, err := client.Flush(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.showFlush(result)
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) showFlush(r control.FlushResult) error {
+	switch {
+	case a.json:
+		return a.printJSON(r)
+	case r.Paused:
+		return a.print("paused: " + counted(r.Waiting, "entry waits", "entries wait") + " for `ccship resume`\n")
+	}
+	return a.print(counted(r.Waiting, "entry is", "entries are") + " tried now\n")
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// wholeID is the length of a session's id: it means one session, whether the server can be asked or not.
+const wholeID = 36
+
+func (a *app) forgetCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "forget SESSION",
+		Short: "Remove a conversation from the server for good, and never send it again",
+		Long: "Remove a session and its agents from the server, from the outbox and from the dead letters, for good. " +
+			"A note stays here and there, so that it is not sent again. The files on disk stay as they are, and so does what " +
+			"the server has of the prompt history (history.jsonl).",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			client, _, err := a.daemonClient(ctx)
+			if err != nil {
+				return err
+			}
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			found, err := l.Find(ctx, args[0])
+			whole := len(args[0]) >= wholeID && remote.Is(err, control.CodeUnreachable)
+			if whole || remote.Is(err, control.CodeNoSession) { // the daemon may remember more than disk and server have
+				found, err = library.Found{Session: args[0]}, nil
+			}
+			if err != nil {
+				return err
+			}
+			if !yes {
+				if err := a.confirmForget(found); err != nil {
+					return err
+				}
+			}
+			result, err := client.Forget(ctx, control.ForgetRequest{Session: found.Session})
+			if err != nil {
+				return err
+			}
+			return a.showForgotten(result)
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	a.addJSON(cmd)
+	return cmd
+}
+
+// confirmForget asks before what cannot be undone.
+func (a *app) confirmForget(f library.Found) error {
+	k := a.asker()
+	if k == nil {
+		return &control.Error{Code: control.CodeUsage, Message: "this removes session " + f.Session + " for good", Hint: "say --yes if that is what you want"}
+	}
+	title := ""
+	for _, s := range f.Stored {
+		title = printable(cmp.Or(s.Facts.Title, s.Facts.FirstPrompt))
+	}
+	if title != "" {
+		a.say("%s", cut(title, 100))
+	}
+	sure, err := k.yes("remove session "+f.Session+" from the server for good?", false)
+	if err == nil && !sure {
+		return &control.Error{Code: "interrupted", Message: "nothing was removed", Hint: "run it again, or with --yes"}
+	}
+	return err
+}
+
+func (a *app) showForgotten(r control.ForgetResult) error {
+	var err error
+	if a.json {
+		err = a.printJSON(r)
+	} else {
+		err = a.print(forgottenText(r))
+	}
+	switch {
+	case err == nil && len(r.Owed) > 0:
+		return silent{exitUnreachable}
+	case err == nil && len(r.Kept) > 0:
+		return silent{exitFailed}
+	}
+	return err
+}
+
+func forgottenText(r control.ForgetResult) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", printable(r.Session), counted(r.Lines, "line", "lines"))
+	if r.Waiting > 0 {
+		fmt.Fprintf(&b, ", %s that waited", counted(r.Waiting, "entry", "entries"))
+	}
+	if r.Dead > 0 {
+		fmt.Fprintf(&b, ", %s", counted(r.Dead, "dead letter", "dead letters"))
+	}
+	b.WriteString("\n")
+	for _, url := range r.Owed {
+		fmt.Fprintf(&b, "not told yet, it is tried until it is: %s\n", url)
+	}
+	for _, url := range r.Kept {
+		fmt.Fprintf(&b, "keeps what it has: %s\n", url)
+	}
+	if r.Detail != "" {
+		fmt.Fprintf(&b, "  %s\n", printable(r.Detail))
+	}
+	for _, path := range r.OnDisk {
+		fmt.Fprintf(&b, "stays on disk, and is not sent: %s\n", path)
+	}
+	return b.String()
+}

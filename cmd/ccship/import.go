@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// showImport shows how the import goes, until every line that was on disk is delivered. A sync that has not come so far
+// within its time is begun again as long as again says so.
+func (a *app) showImport(ctx context.Context, client *control.Client, within time.Duration, again func(control.SyncResult) bool) (control.SyncResult, error) {
+	bar := newLiveBar(a.stderr, "importing")
+	defer bar.clear()
+	showing, hide := context.WithCancel(ctx)
+	var drawing sync.WaitGroup
+	drawing.Go(func() { drawImport(showing, client, bar) })
+	defer drawing.Wait()
+	defer hide()
+	for {
+		result, err := client.Sync(ctx, control.SyncRequest{Wait: true, Timeout: within.String()})
+		if err != nil && !passing(err) || err == nil && (result.Done || !again(result)) {
+			return result, err
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return result, err
+		}
+	}
+}
+
+// drawImport moves the bar by what is read and acknowledged until ctx is done.
+func drawImport(ctx context.Context, client *control.Client, bar *liveBar) {
+	for bar != nil && pause(ctx, 200*time.Millisecond) == nil {
+		status, err := client.Status(ctx)
+		if err == nil && status.Files != nil && status.Outbox != nil {
+			bar.set(status.Files.ReadBytes-status.Outbox.Bytes, status.Files.Bytes)
+		}
+	}
+}

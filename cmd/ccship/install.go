@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+func (a *app) installCommand() *cobra.Command {
+	var w which
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Install the daemon as a service that starts by itself, and start it",
+		Long: "Install the daemon as a service of this user (systemd, launchd) or of the system, and start it. " +
+			"What only this shell knows (CCSHIP_* variables, flags, CLAUDE_CONFIG_DIR) is written into the configuration file, for a service does not see it. " +
+			"Installing again is harmless, and is how a newer ccship takes the place of an older one.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			t, err := a.service(w)
+			if err != nil {
+				return err
+			}
+			_, status, err := a.install(ctx, t, true)
+			if err != nil {
+				return err
+			}
+			if err := a.print(fmt.Sprintf("ccship is installed and running (pid %d); it starts by itself from now on\n", status.PID)); err != nil {
+				return err
+			}
+			if t.config.ServerURL == "" {
+				a.say("no server is set yet, so nothing is sent: `ccship setup`")
+			}
+			a.warnLinger(ctx, t)
+			return nil
+		},
+	}
+	w.addTo(cmd)
+	return cmd
+}
+
+// install makes the service, and with start waits until its daemon answers.
+func (a *app) install(ctx context.Context, t *theService, start bool) (*control.Client, control.Status, error) {
+	var none control.Status
+	before, err := a.installable(ctx, t)
+	if err != nil {
+		return nil, none, err
+	}
+	wrote, err := a.writeUnwritten(t)
+	if err != nil {
+		return nil, none, err
+	}
+	if t.flags == "" { // a folder that the unit opens for writing has to be there; another user's is not ours to make
+		if err := os.MkdirAll(t.config.StateDir, 0o700); err != nil {
+			return nil, none, fmt.Errorf("make state folder: %w", err)
+		}
+	}
+	out, err := t.Install(ctx, start)
+	if err != nil {
+		return nil, none, err
+	}
+	switch {
+	case out.Packaged && (out.Written || !before.Enabled):
+		a.say("using the unit of the package: %s", out.UnitPath)
+	case out.Written && before.UnitPath == out.UnitPath && out.UnitPath != "":
+		a.say("replaced %s", out.UnitPath)
+	case out.Written && out.UnitPath != "":
+		a.say("wrote %s", out.UnitPath)
+	}
+	if !start {
+		return nil, none, nil
+	}
+	if wrote && !out.Started { // it runs with what the file said before
+		if err := t.Restart(ctx); err != nil {
+			return nil, none, err
+		}
+	}
+	return t.answered(ctx)
+}
+
+// installable finds what would keep the service from running, before anything is changed.
+func (a *app) installable(ctx context.Context, t *theService) (service.Status, error) {
+	st, err := t.Status(ctx)
+	if err != nil {
+		return st, err
+	}
+	if st.Manager == service.None {
+		_, err := t.Install(ctx, false) // says why, and does nothing else
+		return st, err
+	}
+	if err := t.config.CheckKey(); err != nil {
+		return st, err
+	}
+	return st, t.foreign(ctx, st)
+}
+
+// writeUnwritten puts what a service would not know into its configuration file, and says whether there was anything.
+func (a *app) writeUnwritten(t *theService) (bool, error) {
+	values, err := t.config.Unwritten(t.env)
+	if err != nil || len(values) == 0 {
+		return false, err
+	}
+	if t.flags != "" {
+		return false, &control.Error{
+			Code: control.CodeUsage, Message: "--" + strings.ReplaceAll(values[0].Name, "_", "-") + " cannot be kept for another user's service",
+			Hint: "as that user: `ccship config set " + values[0].Name + " …`",
+		}
+	}
+	if err := daemon.WriteValues(t.config.Path, values); err != nil {
+		return false, err
+	}
+	for _, v := range values {
+		why := "came from " + v.Source
+		if v.Source == "" {
+			why = "depends on this shell's environment"
+		}
+		a.say("wrote %s into %s: it %s, which a service does not see", v.TOML(), t.config.Path, why)
+	}
+	return true, nil
+}
+
+// warnLinger says what has to be done so that the service runs while nobody is logged in.
+func (a *app) warnLinger(ctx context.Context, t *theService) {
+	st, err := t.Status(ctx)
+	if err != nil || st.Manager != service.SystemdUser || st.Linger != nil && *st.Linger {
+		return
+	}
+	name := os.Getenv("USER")
+	if name == "" {
+		name = "$USER"
+	}
+	a.say("it runs while you are logged in; to keep it running without that: `sudo loginctl enable-linger %s`", name)
+}
+
+// exists says whether a file or folder is there.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

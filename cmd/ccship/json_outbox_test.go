@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// spoken is a Daemon that answers every question with the one document it was given.
+type spoken struct {
+	control.Daemon
+	document any
+}
+
+func (s spoken) Status(context.Context) control.Status {
+	return control.Status{SchemaVersion: 1, Running: true}
+}
+
+func say[A any](s spoken) (a A, err error) { return s.document.(A), nil }
+
+func (s spoken) Outbox(context.Context, control.Page) (control.OutboxList, error) {
+	return say[control.OutboxList](s)
+}
+func (s spoken) DeadLetters(context.Context) (control.DeadLetters, error) {
+	return say[control.DeadLetters](s)
+}
+func (s spoken) RetryDead(context.Context, control.DeadRequest) (control.DeadResult, error) {
+	return say[control.DeadResult](s)
+}
+func (s spoken) DropDead(context.Context, control.DeadRequest) (control.DeadResult, error) {
+	return say[control.DeadResult](s)
+}
+func (s spoken) Pause(context.Context, control.PauseRequest) (control.PauseState, error) {
+	return say[control.PauseState](s)
+}
+func (s spoken) Resume(context.Context) (control.PauseState, error) {
+	return say[control.PauseState](s)
+}
+func (s spoken) Flush(context.Context) (control.FlushResult, error) {
+	return say[control.FlushResult](s)
+}
+func (s spoken) Excludes(context.Context) (control.Excludes, error) { return say[control.Excludes](s) }
+func (s spoken) Reload(context.Context) (control.ReloadResult, error) {
+	return say[control.ReloadResult](s)
+}
+
+// spokenDocument is a document with every member set, and the command that prints it.
+type spokenDocument struct {
+	name     string
+	args     []string
+	document any
+}
+
+func fullDocuments() []spokenDocument {
+	pause := &control.Pause{Since: *before(time.Hour), Until: after(time.Hour)}
+	return []spokenDocument{
+		{"outbox_list", []string{"outbox", "list"}, control.OutboxList{
+			SchemaVersion: 1, Outbox: *fullStatus().Outbox, Pause: pause, Servers: fullStatus().Servers, Next: 1,
+			Rows: []control.OutboxRow{{Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Batches: 1, Entries: 4, Bytes: 4321, Stored: 400, OldestAt: *before(time.Minute)}},
+		}},
+		{"outbox_dead", []string{"outbox", "dead"}, control.DeadLetters{SchemaVersion: 1, Letters: []control.DeadLetter{{
+			ID: "7-3", Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Generation: 2, Line: 3, Entries: 1, Bytes: 1234,
+			Reason: "rejected", Status: 422, Answer: `{"error":"<no>"}`, At: *before(time.Hour),
+		}}}},
+		{"outbox_retry", []string{"outbox", "retry", "7-3"}, control.DeadResult{SchemaVersion: 1, Letters: 1}},
+		{"outbox_drop", []string{"outbox", "drop", "--all"}, control.DeadResult{SchemaVersion: 1, Letters: 2}},
+		{"pause", []string{"pause", "--for", "1h"}, control.PauseState{SchemaVersion: 1, Paused: true, Was: true, Pause: pause}},
+		{"flush", []string{"flush"}, control.FlushResult{SchemaVersion: 1, Paused: true, Waiting: 5}},
+		{"exclude_list", []string{"exclude", "list"}, control.Excludes{
+			SchemaVersion: 1, Config: "/c/config.toml", Origin: "file", Patterns: []control.Exclusion{{Pattern: "/clients/*", Transcripts: 3}},
+			Others: []control.Reason{{Why: "excluded by /x/.ccshipignore", Transcripts: 1}},
+		}},
+		{"reload", []string{"reload"}, control.ReloadResult{SchemaVersion: 1, Config: "/c/config.toml", Changed: []string{"history"}, Restart: []string{"watch"}}},
+	}
+}
+
+// Every document of the outbox, the pause and the settings, byte for byte.
+func TestJSONOutbox(t *testing.T) {
+	jsonHome(t)
+	documents := append(fullDocuments(), spokenDocument{"resume", []string{"resume"}, control.PauseState{SchemaVersion: 1}})
+	for _, d := range documents {
+		t.Run(d.name, func(t *testing.T) {
+			code, out, words := inProcess(t, append(d.args, "--json", "--socket", listen(t, spoken{document: d.document}))...)
+			if code != exitOK || words != "" {
+				t.Errorf("exit code %d; stderr %q", code, words)
+			}
+			golden(t, filepath.Join("json", d.name+".json"), out)
+		})
+	}
+}
+
+// Without a daemon, and with an error of its, each of them says so in the same terms.
+func TestJSONOutboxFails(t *testing.T) {
+	jsonHome(t)
+	for _, d := range fullDocuments() {
+		if d.name == "exclude_list" {
+			continue // the configuration answers then
+		}
+		code, out, words := inProcess(t, append(d.args, "--json", "--socket", socketPath(t))...)
+		if code != exitNotRunning || words != "" {
+			t.Errorf("%v: exit code %d; stderr %q", d.args, code, words)
+		}
+		golden(t, filepath.Join("json", "error_not_running.json"), out)
+	}
+	code, out, _ := inProcess(t, "reload", "--json", "--socket", listen(t, brokenConfig{spoken{}}))
+	if code != exitUsage {
+		t.Errorf("reload with a mistake: exit code %d", code)
+	}
+	golden(t, filepath.Join("json", "error_reload.json"), out)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+func (a *app) logsCommand() *cobra.Command {
+	var w which
+	var lines int
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Show the service's log",
+		Long:  "Show the service's log: systemd's journal, or the file that `run --log-file` writes.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if lines < 0 {
+				return &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("-n %d is negative", lines), Hint: "-n takes the number of lines to show"}
+			}
+			t, err := a.service(w)
+			if err != nil {
+				return err
+			}
+			st, err := t.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if st.Manager == service.None {
+				return t.Start(cmd.Context()) // says why there is no service
+			}
+			argv, err := t.LogCommand(lines, follow)
+			if err != nil {
+				return err
+			}
+			return a.show(argv)
+		},
+	}
+	cmd.Flags().IntVarP(&lines, "lines", "n", 50, "how many of the last lines to show")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new lines until Ctrl-C")
+	w.addTo(cmd)
+	return cmd
+}
+
+// show runs a program in place of this one, with its terminal. Ctrl-C reaches both, and is how one that follows ends.
+func (a *app) show(argv []string) error {
+	ignored, stop := ignoreInterrupts()
+	defer stop()
+	child := exec.Command(argv[0], argv[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, a.stdout, a.stderr
+	err := child.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil || ignored():
+		return nil
+	case errors.As(err, &exit):
+		return &control.Error{Code: control.CodeFailed, Message: argv[0] + " could not show the log (" + exit.String() + ")", Hint: "`ccship doctor` says whether the service works"}
+	}
+	return &control.Error{Code: control.CodeFailed, Message: fmt.Sprintf("show log: %v", err), Hint: "install " + argv[0] + ", which shows the log on this system"}
+}

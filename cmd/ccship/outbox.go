@@ -1,0 +1,118 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) outboxCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "outbox",
+		Short: "What waits to be sent, and what a server refuses",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.outboxList(), a.outboxDead(), a.outboxRetry(), a.outboxDrop())
+	return cmd
+}
+
+func (a *app) outboxList() *cobra.Command {
+	var page control.Page
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List what waits, that which waits longest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if page.Offset < 0 || page.Limit < 1 {
+				return &control.Error{Code: control.CodeUsage, Message: "--limit must be 1 or more, and --offset 0 or more"}
+			}
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list, err := client.Outbox(cmd.Context(), page)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(list)
+			}
+			return a.print(a.outboxView().list(list))
+		},
+	}
+	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many rows at most, up to 1000")
+	cmd.Flags().IntVar(&page.Offset, "offset", 0, "how many to pass over")
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) outboxDead() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "List dead letters: entries that a server refuses for what they are",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			dead, err := client.DeadLetters(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(dead)
+			}
+			return a.print(a.outboxView().dead(dead))
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) outboxRetry() *cobra.Command {
+	cmd := a.deadCommand("retry", "Send dead letters again", func(client *control.Client, cmd *cobra.Command, req control.DeadRequest) (control.DeadResult, error) {
+		return client.RetryDead(cmd.Context(), req)
+	}, "queued again")
+	cmd.Long = "Put dead letters back into the outbox: all of those named, or none when one is not there. One that is refused again gets another id."
+	return cmd
+}
+
+func (a *app) outboxDrop() *cobra.Command {
+	cmd := a.deadCommand("drop", "Remove dead letters for good", func(client *control.Client, cmd *cobra.Command, req control.DeadRequest) (control.DeadResult, error) {
+		return client.DropDead(cmd.Context(), req)
+	}, "dropped")
+	cmd.Long = "Remove dead letters for good: all of those named, or none when one is not there. The transcripts stay as they are; `ccship verify` names the lines as missing from then on."
+	return cmd
+}
+
+// deadCommand is a verb that does something to dead letters.
+func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Command, control.DeadRequest) (control.DeadResult, error), done string) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:               verb + " ID… | --all",
+		Short:             short,
+		ValidArgsFunction: a.completeDead,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return &control.Error{Code: control.CodeUsage, Message: "name dead letters, or all of them with --all", Hint: "`ccship outbox dead` lists them"}
+			}
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			result, err := do(client, cmd, control.DeadRequest{IDs: args, All: all})
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(result)
+			}
+			return a.print(counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all dead letters there are")
+	a.addJSON(cmd)
+	return cmd
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// outboxView writes lists of the outbox for people, as they look at one moment.
+type outboxView struct{ now time.Time }
+
+func (a *app) outboxView() outboxView { return outboxView{time.Now()} }
+
+func (v outboxView) list(l control.OutboxList) string {
+	var b strings.Builder
+	if len(l.Rows) == 0 {
+		b.WriteString("nothing waits\n")
+	}
+	server := ""
+	for _, r := range l.Rows {
+		if r.Server != server {
+			server = r.Server
+			fmt.Fprintf(&b, "for %s\n", server)
+		}
+		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", pad(orPath(r.Session, r.Path), 36),
+			counted(r.Entries, "entry", "entries"), humanSize(r.Bytes), humanDuration(v.now.Sub(r.OldestAt)))
+	}
+	if l.Next > 0 {
+		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
+	}
+	if l.Pause != nil {
+		b.WriteString("paused " + pauseEnd(v.now, l.Pause) + "\n")
+	}
+	if l.Outbox.Dead > 0 {
+		b.WriteString(counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox dead`\n")
+	}
+	return b.String()
+}
+
+func orPath(session, path string) string {
+	if session == "" {
+		return path
+	}
+	return session
+}
+
+func (v outboxView) dead(d control.DeadLetters) string {
+	if len(d.Letters) == 0 {
+		return "there are no dead letters\n"
+	}
+	var b strings.Builder
+	for _, l := range d.Letters {
+		what := fmt.Sprintf("line %d", l.Line)
+		if l.Generation > 0 {
+			what += fmt.Sprintf(" of generation %d", l.Generation)
+		}
+		if l.Entries > 1 {
+			what += fmt.Sprintf(" and %d more", l.Entries-1)
+		}
+		fmt.Fprintf(&b, "%s  %s, %s, %s\n", pad(l.ID, 12), orPath(l.Session, l.Path), what, humanSize(l.Bytes))
+		fmt.Fprintf(&b, "%s  %s by %s %s\n", pad("", 12), reasonText(l), l.Server, ago(v.now, l.At))
+		if l.Answer != "" {
+			fmt.Fprintf(&b, "%s  %s\n", pad("", 12), cut(printable(l.Answer), 100))
+		}
+	}
+	return b.String()
+}
+
+// reasonText is why a letter is dead.
+func reasonText(l control.DeadLetter) string {
+	switch l.Reason {
+	case "too_large":
+		return "too large"
+	case "damaged":
+		return "damaged here, not taken"
+	}
+	if l.Status != 0 {
+		return fmt.Sprintf("refused with %d", l.Status)
+	}
+	return "refused"
+}
+
+// printable is one line of somebody else's text that does nothing to a terminal.
+func printable(s string) string {
+	return oneLine(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?")))
+}

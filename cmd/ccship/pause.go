@@ -1,0 +1,83 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) pauseCommand() *cobra.Command {
+	var length time.Duration
+	cmd := &cobra.Command{
+		Use:   "pause",
+		Short: "Send nothing for a while; reading goes on, so that nothing is lost",
+		Long: "Send nothing, for a while or until `ccship resume`. What is written meanwhile is read into the outbox, up to its cap. " +
+			"A restart does not end the pause; `ccship sync` does.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			req := control.PauseRequest{}
+			if cmd.Flags().Changed("for") {
+				if err := positive("for", length); err != nil {
+					return err
+				}
+				req.For = length.String()
+			}
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			state, err := client.Pause(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			return a.showPause(state)
+		},
+	}
+	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; without it until `resume`")
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) showPause(s control.PauseState) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	return a.print("paused " + pauseEnd(time.Now(), s.Pause) + ": nothing is sent, reading goes on\n")
+}
+
+// pauseEnd says how long a pause goes on.
+func pauseEnd(now time.Time, p *control.Pause) string {
+	if p == nil || p.Until == nil {
+		return "until `ccship resume`"
+	}
+	return "for " + humanDuration(p.Until.Sub(now).Round(time.Second))
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume",
+		Short: "End a pause",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			state, err := client.Resume(cmd.Context())
+			if err != nil {
+				return err
+			}
+			switch {
+			case a.json:
+				return a.printJSON(state)
+			case !state.Was:
+				return a.print("there was no pause\n")
+			}
+			return a.print("resumed: what waits is sent now\n")
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}

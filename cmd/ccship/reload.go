@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) reloadCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have the daemon read its configuration again",
+		Long:  "Have the daemon read its configuration again now. It does so by itself a few seconds after the file has changed.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			result, err := client.Reload(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(result)
+			}
+			return a.print(reloadText(result))
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+func reloadText(r control.ReloadResult) string {
+	text := r.Config + " is in force"
+	if len(r.Changed) > 0 {
+		text += "; changed: " + strings.Join(r.Changed, ", ")
+	}
+	text += "\n"
+	if len(r.Restart) > 0 {
+		text += "restart needed for: " + strings.Join(r.Restart, ", ") + "\n"
+	}
+	return text
+}
+
+// takeOver has a running daemon read a configuration file that was just written, and says when the change of a key is
+// in force.
+func (a *app) takeOver(ctx context.Context, path, key string) error {
+	o, _ := daemon.LookupOption(key)
+	client, _, err := a.daemonClient(ctx)
+	if errors.Is(err, control.ErrNotRunning) {
+		a.say("it takes effect when the daemon is started")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	result, err := client.Reload(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !samePath(result.Config, path):
+		a.say("the running daemon reads %s: it does not see the change", result.Config)
+	case !o.Live:
+		a.say("restart needed: the running daemon goes on with the value it has")
+	default:
+		a.say("it takes effect at once")
+	}
+	return nil
+}
+
+// samePath says whether two paths lead to one file.
+func samePath(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := filepath.EvalSymlinks(a)
+	y, errY := filepath.EvalSymlinks(b)
+	return errX == nil && errY == nil && x == y
+}

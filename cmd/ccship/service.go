@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+const (
+	// answerTime is how long a daemon may take from its start to its first answer.
+	answerTime  = 30 * time.Second
+	serviceBeat = 50 * time.Millisecond
+)
+
+// which says which service a command is about.
+type which struct {
+	system bool
+	user   string // with system: whose conversations
+}
+
+// addTo gives a command the flags.
+func (w *which) addTo(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&w.system, "system", false, "the system's service, which runs without a login (systemd; as root)")
+	cmd.Flags().StringVar(&w.user, "for", "", "with --system: the `user` whose conversations are delivered")
+}
+
+// theService is the service that a command is about, with the configuration that it has.
+type theService struct {
+	*service.Service
+	config daemon.Config
+	env    daemon.Env // that the configuration was read with; nil: of this process
+	flags  string     // that name this service on the command line
+}
+
+// service finds it. Nothing is asked of the manager yet.
+func (a *app) service(w which) (*theService, error) {
+	if !w.system && w.user != "" {
+		return nil, &control.Error{Code: control.CodeUsage, Message: "--for goes with --system", Hint: "a service of your own is always for you"}
+	}
+	t := &theService{}
+	o := service.Options{System: w.system}
+	if w.system {
+		owner, err := ownerOf(w.user)
+		if err != nil {
+			return nil, err
+		}
+		o.User, o.Home = owner.Username, owner.HomeDir
+		t.flags = " --system --for " + owner.Username
+		t.env = homeOf(owner.HomeDir)
+	}
+	var err error
+	if t.config, err = a.configIn(t.env); err != nil {
+		return nil, err
+	}
+	if o.Config, err = t.config.ServiceConfig(t.env); err != nil {
+		return nil, err
+	}
+	o.LogFile = serviceLog(t.config)
+	o.Writable = []string{t.config.StateDir, filepath.Dir(t.config.Socket)}
+	if o.Binary, err = ownPath(); err != nil {
+		return nil, err
+	}
+	t.Service, err = service.New(o)
+	return t, err
+}
+
+// ownerOf finds the user whose conversations a service of the system delivers: the one named, else the one who used
+// sudo.
+func ownerOf(name string) (*user.User, error) {
+	if name == "" {
+		name = os.Getenv("SUDO_USER")
+	}
+	if name == "" {
+		return nil, &control.Error{Code: control.CodeUsage, Message: "--system does not say whose conversations are delivered", Hint: "name the user with --for"}
+	}
+	owner, err := user.Lookup(name)
+	if err != nil {
+		return nil, &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("there is no user %q", name), Hint: "name the user whose conversations are delivered with --for"}
+	}
+	return owner, nil
+}
+
+// homeOf is an environment that knows nothing but a home.
+func homeOf(home string) daemon.Env {
+	return func(name string) (string, bool) {
+		if name == "HOME" {
+			return home, true
+		}
+		return "", false
+	}
+}
+
+// serviceLog is where a service writes its log; "" where systemd's journal keeps it.
+func serviceLog(c daemon.Config) string {
+	switch runtime.GOOS {
+	case "darwin":
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, "Library", "Logs", "ccship", "ccship.log")
+		}
+	case "linux":
+		return ""
+	}
+	return filepath.Join(c.StateDir, "ccship.log")
+}
+
+// ownPath is the path of this program that stays when it is upgraded: where it was found on PATH or called from, if
+// that leads here, for package managers put a link there and the program elsewhere.
+func ownPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find own program: %w", err)
+	}
+	called, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		called, err = filepath.Abs(called)
+	}
+	if err != nil {
+		return self, nil
+	}
+	one, errOne := os.Stat(self)
+	other, errOther := os.Stat(called)
+	if errOne == nil && errOther == nil && os.SameFile(one, other) {
+		return called, nil
+	}
+	return self, nil
+}
+
+// foreign is the error when a daemon that is not the service's own holds the state that the service needs.
+func (t *theService) foreign(ctx context.Context, st service.Status) error {
+	_, status, err := reach(ctx, t.sockets())
+	if err != nil || status.PID == st.PID || st.Running && st.PID == 0 {
+		return nil
+	}
+	return &control.Error{
+		Code: control.CodeInUse, Message: fmt.Sprintf("a daemon is running already that is no service (pid %d)", status.PID),
+		Hint: "stop it first: Ctrl-C where `ccship run` was started, or `kill " + fmt.Sprint(status.PID) + "`",
+	}
+}
+
+// sockets are the places where the service may listen: not where `ccship up` does.
+func (t *theService) sockets() []string {
+	own := upSocket(t.config)
+	return slices.DeleteFunc(sockets(t.config), func(path string) bool {
+		return path == own && t.config.OriginOf("socket") == daemon.FromDefault
+	})
+}
+
+// answered waits until the service's daemon answers on its socket.
+func (t *theService) answered(ctx context.Context) (*control.Client, control.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	for {
+		client, status, err := reach(ctx, t.sockets())
+		if err == nil {
+			return client, status, nil
+		}
+		if pause(ctx, serviceBeat) == nil {
+			continue
+		}
+		e := &control.Error{Code: service.CodeNotStarted, Message: "the service was started, but its daemon does not answer: " + err.Error(), Hint: "`ccship logs` says why"}
+		if st, statusErr := t.Status(context.WithoutCancel(ctx)); statusErr == nil && st.Note != "" {
+			e.Message = "the service was started, but its daemon does not answer: " + st.Note
+		}
+		if errors.Is(context.Cause(ctx), context.Canceled) {
+			return nil, status, context.Canceled
+		}
+		return nil, status, e
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) startCommand() *cobra.Command {
+	return a.controlCommand("start", "Start the installed service", func(ctx context.Context, t *theService) error {
+		st, err := t.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if st.Installed {
+			err = t.foreign(ctx, st)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.Start(ctx); err != nil {
+			return err
+		}
+		return a.runs(ctx, t)
+	})
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	return a.controlCommand("stop", "Stop the service until the next login, boot or start", func(ctx context.Context, t *theService) error {
+		if err := t.Stop(ctx); err != nil {
+			return err
+		}
+		return a.print("stopped; nothing is lost, what is written meanwhile is read at the next start\n")
+	})
+}
+
+func (a *app) restartCommand() *cobra.Command {
+	return a.controlCommand("restart", "Stop the service and start it again", func(ctx context.Context, t *theService) error {
+		if err := t.Restart(ctx); err != nil {
+			return err
+		}
+		return a.runs(ctx, t)
+	})
+}
+
+func (a *app) controlCommand(verb, short string, do func(context.Context, *theService) error) *cobra.Command {
+	var w which
+	cmd := &cobra.Command{
+		Use:   verb,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			t, err := a.service(w)
+			if err != nil {
+				return err
+			}
+			return do(ctx, t)
+		},
+	}
+	w.addTo(cmd)
+	return cmd
+}
+
+// runs waits for the daemon's answer and says so.
+func (a *app) runs(ctx context.Context, t *theService) error {
+	var status control.Status
+	_, status, err := t.answered(ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(fmt.Sprintf("running (pid %d)\n", status.PID))
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+)
+
+func (a *app) sessionsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "List, show, search, export and restore conversations",
+		Long: "Conversations on disk and on the server, side by side. None of it needs the daemon. " +
+			"A session is named by its id, or by as much of its beginning as no other one shares (4 characters or more).",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		a.sessionsList(), a.sessionsShow(), a.searchCommand(), a.sessionsExport(), a.sessionsRestore(), a.sessionsLost(),
+	)
+	return cmd
+}
+
+// library is the user's sessions: those of the service, or of `ccship up` while only that runs.
+func (a *app) library(ctx context.Context) (*library.Library, error) {
+	c, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	if client, _, err := reach(ctx, sockets(c)); err == nil && c.OriginOf("socket") == daemon.FromDefault && client.Path() == upSocket(c) {
+		home := upHome{dir: upDir(c)}
+		address, err := os.ReadFile(home.file("listen"))
+		if err != nil {
+			return nil, fmt.Errorf("read address of `ccship up`: %w", err)
+		}
+		if c, err = home.config(c, strings.TrimSpace(string(address))); err != nil {
+			return nil, err
+		}
+	}
+	return c.Library()
+}
+
+// sessionList is what `sessions list --json` prints.
+type sessionList struct {
+	SchemaVersion int            `json:"schema_version"`
+	Sessions      []library.Item `json:"sessions"`
+	More          bool           `json:"more"`
+	// Incomplete says why the server could not be asked; then only sessions on disk are listed.
+	Incomplete *control.Error `json:"incomplete,omitempty"`
+}
+
+func (a *app) sessionsList() *cobra.Command {
+	var f library.Filter
+	var since string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List conversations, the one that was changed last first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if f.Limit < 1 {
+				return &control.Error{Code: control.CodeUsage, Message: "--limit must be 1 or more"}
+			}
+			if f.Since, err = parseSince(since, time.Now()); err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			items, more, err := l.List(ctx, f)
+			return a.showList(items, more, err)
+		},
+	}
+	cmd.Flags().StringVar(&f.Project, "project", "", "only of this project, by its `name`, or of a folder and those below it")
+	cmd.Flags().StringVar(&f.Machine, "machine", "", "only of this `machine`: its host name, or the beginning of its id")
+	cmd.Flags().StringVar(&since, "since", "", "only changed since then: 2026-11-01, 36h or 7d")
+	cmd.Flags().StringVar(&f.Text, "text", "", "only with this `text` in title, first prompt, project or id")
+	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) showList(items []library.Item, more bool, trouble error) error {
+	if trouble != nil && len(items) == 0 {
+		return trouble
+	}
+	doc := sessionList{SchemaVersion: control.SchemaVersion, Sessions: items, More: more}
+	if items == nil {
+		doc.Sessions = []library.Item{}
+	}
+	if trouble != nil {
+		doc.Incomplete = describe(trouble)
+	}
+	var err error
+	if a.json {
+		err = a.printJSON(doc)
+	} else {
+		err = a.print(a.sessionView().list(doc))
+		if trouble != nil {
+			printError(a.stderr, doc.Incomplete)
+		}
+	}
+	if err == nil && trouble != nil {
+		return silent{exitCode(doc.Incomplete)}
+	}
+	return err
+}
+
+// parseSince reads a day, a time, or how long ago; "" is the beginning of time.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	var days float64
+	if n, err := fmt.Sscanf(text, "%fd", &days); err == nil && n == 1 && strings.HasSuffix(text, "d") && days >= 0 && days < 36525 {
+		return now.Add(-time.Duration(days * 24 * float64(time.Hour))), nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	return time.Time{}, &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("%q is no time", text), Hint: "a time looks like 2026-11-01, 36h or 7d"}
+}
+
+func (a *app) sessionsShow() *cobra.Command {
+	var v library.View
+	var generation int64
+	cmd := &cobra.Command{
+		Use:               "show SESSION",
+		Short:             "Show what a conversation is about, and how it ended",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := chosenGeneration(cmd, generation, &v.Generation); err != nil {
+				return err
+			}
+			if v.Messages < 0 || v.Messages > 200 {
+				return &control.Error{Code: control.CodeUsage, Message: "--messages must be 0 to 200"}
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			shown, err := l.Show(ctx, args[0], v)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(struct {
+					SchemaVersion int `json:"schema_version"`
+					library.Shown
+				}{control.SchemaVersion, shown})
+			}
+			return a.print(a.sessionView().show(shown))
+		},
+	}
+	cmd.Flags().StringVar(&v.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
+	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `past` of it, as it was before a rewind")
+	cmd.Flags().IntVar(&v.Messages, "messages", 12, "how many of the last messages")
+	a.addJSON(cmd)
+	return cmd
+}
+
+// chosenGeneration sets into to the generation that was asked for, if one was.
+func chosenGeneration(cmd *cobra.Command, generation int64, into **int64) error {
+	if !cmd.Flags().Changed("generation") {
+		return nil
+	}
+	if generation < 0 {
+		return &control.Error{Code: control.CodeUsage, Message: "--generation must be 0 or more"}
+	}
+	*into = &generation
+	return nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+)
+
+// formats are what a session can be exported as.
+func formats() []string { return []string{"md", "html", "json", "jsonl"} }
+
+func (a *app) sessionsExport() *cobra.Command {
+	var format, output, machine string
+	var force bool
+	cmd := &cobra.Command{
+		Use:               "export SESSION",
+		Short:             "Write a conversation as Markdown, HTML, JSON or JSON Lines",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(formats(), format) {
+				return &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("--format %q is unknown", format), Hint: "it is one of " + strings.Join(formats(), ", ")}
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			export := func(w io.Writer) error { return l.Export(ctx, args[0], machine, format, w) }
+			if output == "" || output == "-" {
+				return export(a.stdout)
+			}
+			n, err := library.WriteFile(output, force, export)
+			if err == nil {
+				a.say("wrote %s (%s)", output, humanSize(n))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "md", "md, html, json or jsonl")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write; otherwise to standard output")
+	cmd.Flags().StringVar(&machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	return cmd
+}
+
+func (a *app) sessionsRestore() *cobra.Command {
+	var w library.Wish
+	var generation int64
+	cmd := &cobra.Command{
+		Use:   "restore SESSION",
+		Short: "Put a conversation's files back from the server, so that it can be resumed",
+		Long: "Write the session's transcript and those of its agents below the projects folder, byte for byte as the server has them: " +
+			"a file gets its name only when its digest is right. A different file that is there is moved aside. " +
+			"Refused while the session is live, unless with --force or --to.",
+		Example:           "  ccship sessions restore 3f2a9c01\n  ccship sessions restore 3f2a9c01 --generation 2 --to before-the-rewind.jsonl",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := chosenGeneration(cmd, generation, &w.Generation); err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			w.Session = args[0]
+			done, err := l.Restore(ctx, w)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(struct {
+					SchemaVersion int `json:"schema_version"`
+					library.Restored
+				}{control.SchemaVersion, done})
+			}
+			return a.print(restoredText(done, w.To != ""))
+		},
+	}
+	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `past` of it, as it was before a rewind; `ccship sessions show` lists them")
+	cmd.Flags().StringVar(&w.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
+	cmd.Flags().StringVar(&w.To, "to", "", "write to this `file` instead, without the agents' transcripts")
+	cmd.Flags().BoolVar(&w.Force, "force", false, "also while the session is live, or over the file that --to names")
+	cmd.Flags().BoolVar(&w.Partial, "partial", false, "also when some lines are not stored; they are blank then")
+	cmd.Flags().BoolVar(&w.NoAgents, "no-agents", false, "leave its agents' transcripts where they are")
+	a.addJSON(cmd)
+	return cmd
+}
+
+func restoredText(r library.Restored, elsewhere bool) string {
+	var b strings.Builder
+	for _, f := range r.Files {
+		done := "restored"
+		if f.Same {
+			done = "already there:"
+		}
+		fmt.Fprintf(&b, "%s %s (%s)\n", done, f.Path, humanSize(f.Bytes))
+		if f.Missing > 0 {
+			fmt.Fprintf(&b, "  %s not stored, left blank\n", counted(f.Missing, "line is", "lines are"))
+		}
+		if f.Aside != "" {
+			fmt.Fprintf(&b, "  the file of before: %s\n", f.Aside)
+		}
+	}
+	if elsewhere {
+		return b.String()
+	}
+	if r.Cwd != "" && !r.CwdThere {
+		fmt.Fprintf(&b, "its folder is not on this machine: %s\n", printable(r.Cwd))
+	}
+	if r.Cwd != "" {
+		fmt.Fprintf(&b, "cd %s && ", shellQuoted(r.Cwd))
+	}
+	return b.String() + "claude --resume " + shellQuoted(r.Session) + "\n"
+}
+
+// shellQuoted makes a text one word of a shell.
+func shellQuoted(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-~+:@%", r)
+	}
+	if s != "" && s[0] != '~' && s[0] != '-' && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (a *app) sessionsLost() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lost",
+		Short: "Find conversations that are gone from this machine",
+		Long: "Name the sessions that Claude Code's prompt history (history.jsonl) knows and neither the disk nor the server has, " +
+			"with the prompts that are left of them; and those of this machine that only the server has, which can be restored.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			l, err := a.library(ctx)
+			if err != nil {
+				return err
+			}
+			lost, err := l.Lost(ctx)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(struct {
+					SchemaVersion int `json:"schema_version"`
+					library.Lost
+				}{control.SchemaVersion, lost})
+			}
+			return a.print(a.sessionView().lost(lost))
+		},
+	}
+	a.addJSON(cmd)
+	return cmd
+}
+
+// completeSession offers the ids of sessions on disk, from the daemon.
+func (a *app) completeSession(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []string
+	client, _, err := a.daemonClient(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for q := (control.SessionsQuery{Page: control.Page{Limit: 1000}}); ; {
+		page, err := client.Sessions(cmd.Context(), q)
+		if err != nil {
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, s := range page.Sessions {
+			if strings.HasPrefix(s.Session, begun) {
+				ids = append(ids, cobra.CompletionWithDesc(s.Session, s.Project))
+			}
+		}
+		if q.Offset = page.Next; q.Offset == 0 {
+			return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+const (
+	storedSession = "3f2a9c01-0000-4000-8000-000000000001"
+	storedText    = `{"type":"user","message":{"role":"user","content":"fix the cart"},"uuid":"u1","timestamp":"2026-11-19T10:00:00Z"}` + "\n"
+)
+
+const storedDocument = `{"session_id":"` + storedSession + `","user":"owner","machine":"0c0c0c0c","host":"laptop","project_hash":"h","project":"shop",
+"cwd":"/nowhere/it's shop","path":"-nowhere-shop/` + storedSession + `.jsonl","parent_session_id":null,"epoch":"e","epochs":1,"generation":1,"lines":1,"bytes":114,
+"first_received":"2026-11-19T10:00:01Z","last_received":"2026-11-19T10:00:02Z","last_active":"2026-11-19T10:00:00Z","agents":2,"cost_usd":0.415,"unpriced_tokens":0,
+"facts":{"title":"Fix the\u001b[31m cart","first_prompt":"fix the cart","model":"claude-sonnet-4-5","branch":"main","started":"2026-11-19T10:00:00Z","messages":34},
+"usage":[{"input_tokens":1000,"output_tokens":500,"cache_read_tokens":1200000,"cache_write_5m_tokens":1,"cache_write_1h_tokens":2}],
+"generations":[{"generation":0,"rewound_to":0,"end_line":5,"eof_newline":true,"first_received":"2026-11-18T10:00:00Z"},{"generation":1,"rewound_to":0,"end_line":1,"eof_newline":true,"first_received":"2026-11-19T10:00:00Z"}]}`
+
+// readingServer answers as ccship-server does, about one session.
+func readingServer(t *testing.T) string {
+	t.Helper()
+	at := "/api/sessions/" + storedSession
+	answers := map[string]string{
+		"/api/sessions": `{"sessions":[` + storedDocument + `],"next":null}`,
+		at:              storedDocument,
+		at + "/entries": `{"entries":[{"line_index":0,"generation":1,"kind":"object","record":` + strings.TrimSpace(storedText) + `}],"next":null,"cursor":null}`,
+		at + "/digest":  `{"generations":[{"generation":1,"lines":1,"end_line":1,"bytes":114,"eof_newline":true,"sha256":"` + lineSum(storedText) + `"}]}`,
+		at + "/raw":     storedText,
+		at + "/export":  "# Fix the cart\n",
+		"/api/search": `{"hits":[{"session":` + storedDocument + `,"title":"Fix the cart","generation":0,"line_index":4,"time":"2026-11-19T10:00:00Z","kind":"prompt","current":false,
+"snippet":[{"text":"please fix the ","match":false},{"text":"ca\u001brt","match":true}]}],"next":"more"}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("parent") {
+			_, _ = io.WriteString(w, `{"sessions":[],"next":null}`)
+			return
+		}
+		text, ok := answers[r.URL.Path]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			text = `{"error":{"code":"not_found","message":"no"}}`
+		}
+		_, _ = io.WriteString(w, text)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// sessionsHome has a server, one transcript that is nowhere else, and a prompt history.
+func sessionsHome(t *testing.T) (dir string, flags []string) {
+	t.Helper()
+	jsonHome(t)
+	dir = t.TempDir()
+	root := filepath.Join(dir, "projects")
+	if err := os.MkdirAll(filepath.Join(root, "-p"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "history.jsonl"), []byte(`{"display":"lost \u001b[31mwork","timestamp":1787216400101,"project":"/w","sessionId":"deadbeef"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TZ", "UTC")
+	return dir, []string{
+		"--server-url", readingServer(t), "--roots", root, "--state-dir", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "s"),
+	}
+}
+
+func lineSum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// liveAge is how long ago a test wrote a file.
+var liveAge = regexp.MustCompile(`\d+s ago`)
+
+// TestSessionsJSON pins the documents that the reading verbs print.
+func TestSessionsJSON(t *testing.T) {
+	dir, flags := sessionsHome(t)
+	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		code int
+		args []string
+	}{
+		{"sessions_list", exitOK, []string{"sessions", "list"}},
+		{"sessions_show", exitOK, []string{"sessions", "show", "3f2a"}},
+		{"sessions_search", exitOK, []string{"search", "cart"}},
+		{"sessions_lost", exitOK, []string{"sessions", "lost"}},
+		{"sessions_restore", exitOK, []string{"sessions", "restore", storedSession}},
+		{"error_no_generation", exitFailed, []string{"sessions", "show", "3f2a", "--generation", "7"}},
+		{"error_too_short", exitUsage, []string{"sessions", "show", "3f"}},
+		{"error_no_such_session", exitFailed, []string{"sessions", "show", "abcdef"}},
+		{"error_session_live", exitFailed, []string{"sessions", "restore", "3f2a"}},
+	} {
+		code, out, words := inProcess(t, append(append(c.args, "--json"), flags...)...)
+		if code != c.code || words != "" {
+			t.Errorf("%s: exit code %d, want %d; stderr %q", c.name, code, c.code, words)
+		}
+		out = strings.ReplaceAll(out, dir, "/home/me/.claude")
+		golden(t, filepath.Join("json", c.name+".json"), liveAge.ReplaceAllString(out, "1s ago"))
+	}
+}
+
+// TestSessionsText is what people see of them.
+func TestSessionsText(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	v := sessionView{now: now, zone: time.UTC}
+	at, cost := now.Add(-time.Hour), 12.3456
+	items := []library.Item{
+		{Session: "3f2a9c01-1", State: "both", Title: "Fix \x1b[31mit\nnow", Project: "shop", ChangedAt: at, Messages: 34, Tokens: 1_234_567, Cost: &cost},
+		{Session: "3f2a9c01-2", State: "local", Project: "a project with a name that is far too long", ChangedAt: at.AddDate(0, -1, 0), Messages: 1, Tokens: 999},
+	}
+	shown := library.Shown{
+		Item: items[0], Lines: 40, Model: "m", Branch: "main", StartedAt: &at,
+		Generations: []library.Generation{{Generation: 0, Lines: 50, ReceivedAt: at}, {Generation: 1, RewoundTo: 12, Lines: 40, ReceivedAt: now}},
+		Last:        []library.Message{{Kind: "user", At: &at, Text: "hi\nthere"}, {Kind: "assistant", Text: "\x1b]0;title\x07ok"}, {Kind: "tool_start", Text: "Bash ls"}},
+	}
+	hits := []remote.Hit{
+		{Session: remote.Session{SessionID: "aaaa", Project: "shop"}, Title: "T", Line: 3, Time: &at, Kind: "prompt", Current: true, Snippet: []remote.Piece{{Text: "a "}, {Text: "b", Match: true}}},
+		{Session: remote.Session{SessionID: "aaaa", Project: "shop"}, Title: "T", Line: 4, Generation: 2, Kind: "tool", Snippet: []remote.Piece{{Text: "c\x1b[0m\nd"}}},
+	}
+	lost := library.Lost{
+		Gone: []library.Gone{{Session: "dead", Project: "/w", First: at, Last: now, Count: 3, Prompts: []library.Prompt{{At: at, Text: "one\ntwo"}}}},
+		Away: items[:1],
+	}
+	restored := library.Restored{Session: "dead", Cwd: "/it's", Files: []library.RestoredOne{
+		{Path: "/p/dead.jsonl", Bytes: 1234, Aside: "/p/dead.jsonl.before-restore-1", Missing: 2}, {Path: "/p/dead/subagents/agent-a.jsonl", Bytes: 5, Same: true},
+	}}
+	forgotten := control.ForgetResult{
+		Session: "dead", Transcripts: 2, Lines: 1234, Waiting: 3, Dead: 1, Owed: []string{"http://a"}, Detail: "connection refused", Kept: []string{"http://b"}, OnDisk: []string{"/p/dead.jsonl"},
+	}
+	narrow := v
+	narrow.columns = 40
+	golden(t, "sessions.txt", strings.Join([]string{
+		v.list(sessionList{Sessions: items, More: true}), narrow.list(sessionList{Sessions: items}), v.list(sessionList{}),
+		v.show(shown), v.hits(hits, true), v.hits(nil, false), v.lost(lost), v.lost(library.Lost{}),
+		restoredText(restored, false), restoredText(restored, true), forgottenText(forgotten),
+	}, "---\n"))
+}
+
+// TestParseSince reads times as people write them.
+func TestParseSince(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.Local)
+	for text, want := range map[string]time.Time{
+		"": {}, "2026-11-01": time.Date(2026, 11, 1, 0, 0, 0, 0, time.Local), "36h": now.Add(-36 * time.Hour), "7d": now.Add(-7 * 24 * time.Hour),
+		"2026-11-01T12:00:00Z": time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), "1.5d": now.Add(-36 * time.Hour),
+	} {
+		if got, err := parseSince(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"yesterday", "-3h", "-2d", "2026-13-01", "7days", "NaNd", "1e9d"} {
+		if got, err := parseSince(text, now); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestShellQuoted(t *testing.T) {
+	for text, want := range map[string]string{"/a/b-c": "/a/b-c", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "~x": "'~x'", "-x": "'-x'", "a\nb": "'a\nb'", "$(x)": "'$(x)'"} {
+		if got := shellQuoted(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// sessionView writes sessions for people.
+type sessionView struct {
+	now     time.Time
+	zone    *time.Location
+	columns int // of a line; 0: as long as it is
+	colours bool
+}
+
+func (a *app) sessionView() sessionView {
+	columns, _ := terminal(a.stdout)
+	return sessionView{now: time.Now(), zone: time.Local, columns: columns, colours: colours(a.stdout)}
+}
+
+// shortID is how much of an id lists show.
+const shortID = 8
+
+func (v sessionView) list(l sessionList) string {
+	if len(l.Sessions) == 0 {
+		return "no sessions\n"
+	}
+	ids := shortened(l.Sessions)
+	width, project := 0, 0
+	for i, s := range l.Sessions {
+		width, project = max(width, len(ids[i])), min(20, max(project, len([]rune(s.Project))))
+	}
+	var b strings.Builder
+	for i, s := range l.Sessions {
+		figures := []string{counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
+		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", pad(ids[i], width), pad(v.when(s.ChangedAt), 14), pad(s.State, 6),
+			pad(cut(printable(s.Project), project), project), pad(strings.Join(figures, ", "), 34), cut(printable(s.Title), 100))
+		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
+	}
+	if l.More {
+		b.WriteString("there are more: --limit, or narrow it with --project, --since or --text\n")
+	}
+	return b.String()
+}
+
+// shortened are ids as long as it takes to tell them apart.
+func shortened(items []library.Item) []string {
+	out := make([]string, len(items))
+	for i, s := range items {
+		n := min(shortID, len(s.Session))
+		for j, other := range items {
+			for i != j && other.Session != s.Session && n < len(s.Session) && strings.HasPrefix(other.Session, s.Session[:n]) {
+				n++
+			}
+		}
+		out[i] = printable(s.Session[:n])
+	}
+	return out
+}
+
+func (v sessionView) fit(line string) string {
+	if v.columns > 0 {
+		return cut(line, v.columns)
+	}
+	return line
+}
+
+// when is a time near now in words, else a day.
+func (v sessionView) when(t time.Time) string {
+	if v.now.Sub(t) < 24*time.Hour {
+		return ago(v.now, t)
+	}
+	return t.In(v.zone).Format(time.DateOnly)
+}
+
+// humanTokens is a number of tokens in three digits.
+func humanTokens(n int64) string {
+	switch {
+	case n >= 999_500:
+		return fmt.Sprintf("%.1fM tokens", float64(n)/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%.0fk tokens", float64(n)/1e3)
+	}
+	return counted(n, "token", "tokens")
+}
+
+func money(cost *float64) string {
+	if cost == nil {
+		return "no price"
+	}
+	return fmt.Sprintf("$%.2f", *cost)
+}
+
+func (v sessionView) show(s library.Shown) string {
+	var b strings.Builder
+	row := func(name, text string) {
+		if text = printable(text); text != "" {
+			b.WriteString(pad(name, 12) + text + "\n")
+		}
+	}
+	b.WriteString(cmp.Or(printable(s.Title), "(no title)") + "\n\n")
+	row("session", s.Session)
+	row("project", strings.TrimSpace(s.Project+"  "+s.Cwd))
+	row("machine", strings.TrimSpace(s.Host+"  "+s.Machine))
+	row("where", map[string]string{library.OnDisk: "on disk", library.OnServer: "on the server", library.OnBoth: "on disk and on the server"}[s.State])
+	row("file", s.Path)
+	if s.StartedAt != nil {
+		row("started", s.StartedAt.In(v.zone).Format(time.DateTime))
+	}
+	row("changed", s.ChangedAt.In(v.zone).Format(time.DateTime))
+	row("model", s.Model)
+	row("branch", s.Branch)
+	row("size", fmt.Sprintf("%s, %s, %s, %s", counted(s.Lines, "line", "lines"), humanSize(s.Bytes), counted(s.Messages, "message", "messages"), counted(int64(s.Agents), "agent", "agents")))
+	row("used", humanTokens(s.Tokens)+", "+money(s.Cost))
+	if len(s.Generations) > 1 {
+		b.WriteString(v.generations(s))
+	}
+	if len(s.Last) > 0 {
+		b.WriteString("\n")
+	}
+	for _, m := range s.Last {
+		if m.Kind == "result" {
+			continue // of use to programs
+		}
+		at := ""
+		if m.At != nil {
+			at = m.At.In(v.zone).Format("15:04")
+		}
+		b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", pad(at, 5), pad(speaker(m.Kind), 9), cut(printable(m.Text), 400))) + "\n")
+	}
+	return b.String()
+}
+
+func (v sessionView) generations(s library.Shown) string {
+	var b strings.Builder
+	for i, g := range s.Generations {
+		name, mark := "", ""
+		if i == 0 {
+			name = "generations"
+		}
+		if g.Generation == s.Generation {
+			mark = "  ← shown"
+		}
+		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", pad(name, 12), g.Generation, counted(g.Lines, "line", "lines"), g.RewoundTo,
+			g.ReceivedAt.In(v.zone).Format(time.DateTime), mark)
+	}
+	return b.String()
+}
+
+// speaker is who a message is from.
+func speaker(kind string) string {
+	switch kind {
+	case "assistant":
+		return "claude"
+	case "tool_start":
+		return "tool"
+	case "tool_complete":
+		return "result"
+	case "result":
+		return "turn"
+	}
+	return kind
+}
+
+// hits are what a search found, the snippets with what matched marked.
+func (v sessionView) hits(hits []remote.Hit, more bool) string {
+	if len(hits) == 0 {
+		return "nothing found\n"
+	}
+	var b strings.Builder
+	last := ""
+	for _, h := range hits {
+		if h.Session.SessionID != last {
+			last = h.Session.SessionID
+			b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", printable(last), printable(h.Session.Project), printable(h.Title))) + "\n")
+		}
+		at := ""
+		if h.Time != nil {
+			at = h.Time.In(v.zone).Format("2006-01-02 15:04")
+		}
+		where := fmt.Sprintf("line %d", h.Line)
+		if !h.Current {
+			where += fmt.Sprintf(" of generation %d", h.Generation)
+		}
+		fmt.Fprintf(&b, "  %s  %s  %s\n    %s\n", pad(at, 16), pad(h.Kind, 8), where, v.snippet(h.Snippet))
+	}
+	if more {
+		b.WriteString("there are more: --limit, or narrow it with --project, --session or --since\n")
+	}
+	return b.String()
+}
+
+func (v sessionView) snippet(pieces []remote.Piece) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		text := strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+				return ' '
+			}
+			return r
+		}, strings.ToValidUTF8(p.Text, "?"))
+		if p.Match && v.colours {
+			text = "\x1b[1m" + text + "\x1b[0m"
+		}
+		b.WriteString(text)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func (v sessionView) lost(l library.Lost) string {
+	var b strings.Builder
+	if len(l.Gone)+len(l.Away) == 0 {
+		return "nothing is lost: every session that the prompt history names is on disk or on the server\n"
+	}
+	if len(l.Gone) > 0 {
+		fmt.Fprintf(&b, "gone: %s in the prompt history alone\n", counted(int64(len(l.Gone)), "session is", "sessions are"))
+	}
+	for _, g := range l.Gone {
+		fmt.Fprintf(&b, "  %s  %s  %s to %s\n", printable(g.Session), printable(g.Project), v.minute(g.First), v.minute(g.Last))
+		for _, p := range g.Prompts {
+			b.WriteString(v.fit(fmt.Sprintf("    %s  %s", v.minute(p.At), cut(printable(p.Text), 300))) + "\n")
+		}
+		if more := g.Count - len(g.Prompts); more > 0 {
+			fmt.Fprintf(&b, "    and %s\n", counted(int64(more), "prompt more", "prompts more"))
+		}
+	}
+	if len(l.Away) > 0 {
+		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship sessions restore SESSION` puts one back\n", counted(int64(len(l.Away)), "session is", "sessions are"))
+	}
+	for _, s := range l.Away {
+		b.WriteString(v.fit(fmt.Sprintf("  %s  %s  %s  %s", printable(s.Session), v.minute(s.ChangedAt), printable(s.Project), printable(s.Title))) + "\n")
+	}
+	return b.String()
+}
+
+func (v sessionView) minute(t time.Time) string { return t.In(v.zone).Format("2006-01-02 15:04") }

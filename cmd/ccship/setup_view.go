@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// sweepSoon is how far ahead the first sentences look for what Claude Code will delete.
+const sweepSoon = 7 * 24 * time.Hour
+
+// readKey reads a key from standard input.
+func readKey() (string, error) {
+	text, err := io.ReadAll(io.LimitReader(os.Stdin, 64<<10))
+	if err != nil {
+		return "", fmt.Errorf("read API key: %w", err)
+	}
+	return daemon.CheckAPIKey("standard input", string(text))
+}
+
+// saved is what setup ends with: what is safe now, and what would have been lost soon.
+func (s *setup) saved(c daemon.Config, status control.Status, r control.SyncResult) string {
+	var b strings.Builder
+	doom, err := daemon.Doomed(c.Roots, sweepSoon, time.Now())
+	switch {
+	case status.Files == nil || status.Files.Tracked == 0:
+		fmt.Fprintf(&b, "no conversations yet in %s; the first will be delivered as it is written\n", strings.Join(c.Roots, ", "))
+	case status.Files.Sessions == 1:
+		fmt.Fprintf(&b, "the 1 session (%s) is on your server", humanSize(status.Files.Bytes))
+	default:
+		fmt.Fprintf(&b, "all %s (%s) are on your server", counted(int64(status.Files.Sessions), "session", "sessions"), humanSize(status.Files.Bytes))
+	}
+	if status.Files != nil && status.Files.Tracked > 0 {
+		if err == nil && doom.Doomed > 0 {
+			fmt.Fprintf(&b, "; Claude Code would have deleted %s of them within 7 days", humanCount(int64(doom.Doomed)))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(leftOut(r))
+	for i, other := range status.Servers {
+		if i > 0 && other.Batches > 0 {
+			fmt.Fprintf(&b, "  %s still wait for %s, where they were to go before\n", counted(other.Batches, "batch", "batches"), other.URL)
+		}
+	}
+	b.WriteString("every new line follows as it is written; `ccship status` says how it goes\n")
+	return b.String()
+}
+
+// leftOut lists what was not delivered, and why.
+func leftOut(r control.SyncResult) string {
+	var b strings.Builder
+	for _, left := range []struct {
+		n    int64
+		text string
+	}{{r.Dead, "refused by the server"}, {r.Excluded, "excluded"}, {r.Withheld, "withheld"}} {
+		if left.n > 0 {
+			fmt.Fprintf(&b, "  apart from %s %s\n", counted(left.n, "line", "lines"), left.text)
+		}
+	}
+	return b.String()
+}
+
+// tellHowToRun ends a setup without a service: a daemon that someone runs takes the server over at once; else with what
+// there is to save, and how.
+func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
+	if client, status, err := reach(ctx, t.sockets()); err == nil && samePath(status.Config, t.config.Path) {
+		if _, err := client.Reload(ctx); err != nil {
+			return err
+		}
+		return s.app.print(fmt.Sprintf("the daemon that runs (pid %d) delivers there from now on; `ccship status` says how it goes\n", status.PID))
+	}
+	doom, err := daemon.Doomed(t.config.Roots, sweepSoon, time.Now())
+	if err != nil {
+		s.app.say("not everything could be counted: %v", err)
+	}
+	if doom.Sessions > 0 {
+		s.app.say("%s (%s) can be saved; Claude Code deletes %s within 7 days", counted(int64(doom.Sessions), "session", "sessions"), humanSize(doom.Bytes), noneOr(doom.Doomed))
+	}
+	how := "ccship run"
+	if t.config.Path != "" && s.app.flags.Changed("config") {
+		how += " --config " + filepath.Clean(t.config.Path)
+	}
+	return s.app.print("ready; deliver with `" + how + "`, or as a service with `ccship install`\n")
+}
+
+func noneOr(n int) string {
+	if n == 0 {
+		return "none of them"
+	}
+	return humanCount(int64(n)) + " of them"
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// untilSignalOrReload is untilSignal for the daemon: SIGHUP asks it to read its configuration again, which is said on
+// reloads. Only when the terminal it was started on is gone does the signal mean what it says: the end.
+func untilSignalOrReload(ctx context.Context) (_ context.Context, reloads <-chan os.Signal, stop func()) {
+	if signal.Ignored(syscall.SIGHUP) { // nohup asks to live on
+		ctx, stop := untilSignal(ctx)
+		return ctx, nil, stop
+	}
+	asked := make(chan os.Signal, 1)
+	gone := terminalGone()
+	ctx, stop = untilSignalBut(ctx, func(s os.Signal) bool {
+		if s != syscall.SIGHUP || gone() {
+			return false
+		}
+		select {
+		case asked <- s:
+		default: // one that is asked already will do
+		}
+		return true
+	})
+	return ctx, asked, stop
+}
+
+// terminalGone answers a function that says whether the terminal of now has hung up since.
+func terminalGone() func() bool {
+	for _, f := range []*os.File{os.Stdin, os.Stderr, os.Stdout} {
+		if fd := int(f.Fd()); term.IsTerminal(fd) {
+			return func() bool { return !term.IsTerminal(fd) }
+		}
+	}
+	return func() bool { return false }
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) uninstallCommand() *cobra.Command {
+	var w which
+	var purge, yes bool
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Stop the service and remove everything that install made",
+		Long: "Stop the service and remove everything that install made. Configuration, key and state stay, unless --purge removes the state as well: " +
+			"a later install then delivers every transcript again from its first line.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			t, err := a.service(w)
+			if err != nil {
+				return err
+			}
+			if purge && !yes {
+				if err := a.confirmPurge(t.config.StateDir); err != nil {
+					return err
+				}
+			}
+			return a.uninstall(ctx, t, purge)
+		},
+	}
+	cmd.Flags().BoolVar(&purge, "purge", false, "remove cursors and outbox too; lines that were not delivered yet are then only where Claude Code keeps them")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	w.addTo(cmd)
+	return cmd
+}
+
+// confirmPurge asks whether the state is to go.
+func (a *app) confirmPurge(dir string) error {
+	if !exists(dir) {
+		return nil
+	}
+	ask := a.asker()
+	if ask == nil {
+		return &control.Error{Code: control.CodeUsage, Message: "--purge asks before it removes " + dir + ", and nobody is there to answer", Hint: "add --yes"}
+	}
+	ok, err := ask.yes("remove cursors and outbox in "+dir+" ("+humanSize(stateSize(dir))+")?", false)
+	if err == nil && !ok {
+		err = &control.Error{Code: "declined", Message: "nothing was changed", Hint: "without --purge the state stays"}
+	}
+	return err
+}
+
+func (a *app) uninstall(ctx context.Context, t *theService, purge bool) error {
+	removal, err := t.Uninstall(ctx)
+	if err != nil {
+		return err
+	}
+	removed := append(removal.Removed, t.removeTraces(ctx)...)
+	var b strings.Builder
+	if removal.Was {
+		b.WriteString("the service is stopped and removed\n")
+	} else {
+		b.WriteString("ccship was not installed as a service\n")
+	}
+	for _, path := range removed {
+		b.WriteString("removed " + path + "\n")
+	}
+	for _, path := range removal.Kept {
+		b.WriteString("left " + path + ", which the package owns\n")
+	}
+	if purge && exists(t.config.StateDir) {
+		if err := t.purge(ctx); err != nil {
+			return errors.Join(a.print(b.String()), err)
+		}
+		b.WriteString("removed cursors and outbox in " + t.config.StateDir + "\n")
+	}
+	for _, left := range []struct{ what, path string }{
+		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"state", t.config.StateDir},
+	} {
+		if exists(left.path) {
+			b.WriteString("left " + left.what + ": " + left.path + " (" + humanSize(daemon.FileSize(left.path)) + ")\n")
+		}
+	}
+	return a.print(b.String())
+}
+
+// removeTraces removes what a daemon that was killed has left of its socket, and the logs of a service that wrote some.
+func (t *theService) removeTraces(ctx context.Context) (removed []string) {
+	for _, path := range t.sockets() {
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode().Type() != fs.ModeSocket {
+			continue
+		}
+		if _, err := control.Dial(path).Status(ctx); errors.Is(err, control.ErrNotRunning) && os.Remove(path) == nil {
+			removed = append(removed, path)
+		}
+	}
+	if t.config.OriginOf("socket") == daemon.FromDefault && filepath.Base(filepath.Dir(t.config.Socket)) == "ccship" && filepath.Dir(t.config.Socket) != t.config.StateDir {
+		_ = os.Remove(filepath.Dir(t.config.Socket)) // fails when something of others is in it
+	}
+	if log := serviceLog(t.config); log != "" {
+		for _, path := range []string{log, log + ".1"} {
+			if os.Remove(path) == nil {
+				removed = append(removed, path)
+			}
+		}
+		if filepath.Dir(log) != t.config.StateDir {
+			_ = os.Remove(filepath.Dir(log)) // as above
+		}
+	}
+	return removed
+}
+
+// stateFiles are the files in the state folder that have the names which the daemon gives.
+func stateFiles(dir string) (paths []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == "state.db", strings.HasPrefix(name, "state.db."), name == "lock", name == "machine-id", name == "ccship.sock":
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+	return paths
+}
+
+func stateSize(dir string) (bytes int64) {
+	for _, path := range stateFiles(dir) {
+		bytes += daemon.FileSize(path)
+	}
+	return bytes
+}
+
+// purge removes the daemon's own files from the state folder, and the folder once it is empty: it may be one that
+// someone has named and uses for more, and the database of `ccship up` lies below it.
+func (t *theService) purge(ctx context.Context) error {
+	if _, status, err := reach(ctx, t.sockets()); err == nil {
+		return &control.Error{
+			Code: control.CodeInUse, Message: fmt.Sprintf("the state is not removed: a daemon still uses it (pid %d)", status.PID),
+			Hint: "stop it and run the command again",
+		}
+	}
+	for _, path := range stateFiles(t.config.StateDir) {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove state: %w", err)
+		}
+	}
+	_ = os.Remove(t.config.StateDir) // fails when something else is in it
+	return nil
+}

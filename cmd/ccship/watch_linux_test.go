@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// changing is a Daemon whose status a test changes.
+type changing struct {
+	control.Daemon
+	mu     sync.Mutex
+	status control.Status
+}
+
+func (c *changing) Status(context.Context) control.Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+
+func (c *changing) set(s control.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = s
+}
+
+// process is the command line as a process of its own.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, dir+"/ccship"); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), dir+"/ccship", args...)
+	cmd.Env = []string{"HOME=" + dir, "TERM=xterm", "LC_ALL=C.UTF-8"}
+	return cmd
+}
+
+// Without a terminal there is a line for each change, and Ctrl-C ends it well.
+func TestWatchLines(t *testing.T) {
+	d := &changing{status: well()}
+	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	want := []string{"watching, 132 transcripts, 0 waiting, 48 211 sent", "importing, 1 transcript, 30.1 MB of 61.2 MB read, 1 waiting, 48 211 sent"}
+	for i, line := range want {
+		if !lines.Scan() || !strings.HasSuffix(lines.Text(), " "+line) {
+			t.Fatalf("line %d is %q, want %q", i, lines.Text(), line)
+		}
+		d.set(statuses()["importing"])
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(out); err != nil || len(rest) > 0 {
+		t.Errorf("after the end: %q %v", rest, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// openTerminal makes a terminal of a size: the side that a person sees, and the one for programs.
+func openTerminal(t *testing.T, columns, rows uint16) (seen, tty *os.File) {
+	t.Helper()
+	seen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no terminals here: ", err)
+	}
+	t.Cleanup(func() { _ = seen.Close() })
+	if err := unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tty.Close() })
+	resize(t, tty, columns, rows)
+	return seen, tty
+}
+
+func resize(t *testing.T, tty *os.File, columns, rows uint16) {
+	t.Helper()
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// On a terminal the view is drawn in place, at every size, and Ctrl-C gives the cursor back.
+func TestWatchTerminal(t *testing.T) {
+	d := &changing{status: statuses()["trouble"]}
+	seen, tty := openTerminal(t, 30, 8)
+	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var text bytes.Buffer
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := seen.Read(buf)
+			mu.Lock()
+			text.Write(buf[:n])
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	shown := func(words string) {
+		t.Helper()
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		limit := time.After(20 * time.Second)
+		for {
+			mu.Lock()
+			there := strings.Contains(text.String(), words)
+			mu.Unlock()
+			if there {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-limit:
+				t.Fatalf("never shown: %q in %q", words, text.String())
+			}
+		}
+	}
+	shown("\x1b[?25l")
+	shown("more lines\r\n")
+	shown("paused: the server …")
+	resize(t, tty, 100, 40)
+	d.set(well())
+	shown("\x1b[2J\x1b[H")
+	shown("everything is on the server; watching for new lines")
+	shown("A\r\x1b[J")                               // the next one, in place
+	if _, err := seen.Write([]byte{3}); err != nil { // Ctrl-C
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	shown("\x1b[?7h\x1b[?25h")
+}
