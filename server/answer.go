@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -41,7 +42,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	} else {
 		status, a.Error.Code, a.Error.Message = s.explain(r, err)
 	}
-	if status == http.StatusServiceUnavailable {
+	if many, ok := errors.AsType[*TooMany](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(many.Seconds()))
+	} else if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	s.answer(w, status, a)
@@ -52,14 +55,20 @@ func (s *Server) explain(r *http.Request, err error) (status int, code, message 
 	switch {
 	case errors.Is(err, ErrUnauthorized):
 		return http.StatusUnauthorized, "unauthorized", "missing or wrong X-API-Key"
+	case errors.Is(err, ErrTooMany):
+		return http.StatusTooManyRequests, "too_many", err.Error()
 	case errors.Is(err, ErrNotFound):
 		return http.StatusNotFound, "not_found", err.Error()
+	case errors.Is(err, ErrLastOwner):
+		return http.StatusConflict, "last_owner", err.Error()
+	case errors.Is(err, ErrExists):
+		return http.StatusConflict, "exists", err.Error()
 	case errors.Is(err, ErrBadPage):
 		return http.StatusBadRequest, "bad_page", "after is not the next of an earlier page"
 	case r.Context().Err() != nil && errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "cancelled", "the request was given up or the server is stopping"
 	}
-	s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	s.logOf(r).Error("request failed", "error", err)
 	return http.StatusInternalServerError, "internal", "the server could not do this now; its log says why"
 }
 
@@ -74,8 +83,6 @@ func (s *Server) answer(w http.ResponseWriter, status int, v any) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	// Not every writer has deadlines (tests); without one the connection's own limits hold.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writePatience))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // a client that has gone is told nothing
+	_ = s.write(w, append(b, '\n')) // a client that has gone is told nothing
 }

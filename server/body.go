@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -19,6 +20,7 @@ const (
 	// so that memory stays bounded whatever arrives at once.
 	smallBody   = 8 << 20
 	largeBodies = 2
+	pieceOfBody = 1 << 20
 	// maxWindow is what a zstd frame may make the decoder keep; RFC 8878 asks for 8 MiB.
 	maxWindow = 8 << 20
 )
@@ -35,13 +37,17 @@ type buffer struct {
 	done []func()
 }
 
-// release gives back what the body holds. A large buffer is left to the collector.
+// release gives back what the body holds. A large buffer is not kept: its memory goes before its token does.
 func (b *bodies) release(buf *buffer) {
+	keep := buf.Cap() <= smallBody
+	if !keep {
+		buf.Buffer = bytes.Buffer{}
+	}
 	for _, f := range buf.done {
 		f()
 	}
 	buf.done = nil
-	if buf.Cap() <= smallBody {
+	if keep {
 		buf.Reset()
 		b.buffers.Put(buf)
 	}
@@ -49,39 +55,24 @@ func (b *bodies) release(buf *buffer) {
 
 var errTooLarge = errors.New("body too large")
 
-// read takes in the whole body of r, decompressed: at most max bytes, whatever it says of itself. The caller
-// releases the buffer when there is no error.
-func (b *bodies) read(w http.ResponseWriter, r *http.Request, max int64, large chan struct{}) (*buffer, error) {
-	encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
-	plain := &source{r: http.MaxBytesReader(w, r.Body, max)}
+// read takes in a whole body, decompressed: at most plain.max bytes, whatever it says of itself. The caller releases
+// the buffer when there is no error.
+func (b *bodies) read(ctx context.Context, plain *source, encoding string, large chan struct{}) (*buffer, error) {
+	encoding = strings.ToLower(strings.TrimSpace(encoding))
 	src, done, err := b.decoder(encoding, plain)
 	if err != nil {
-		return nil, plain.blame(err, encoding, max)
+		return nil, plain.blame(err, encoding)
 	}
 	defer done()
 	buf, ok := b.buffers.Get().(*buffer)
 	if !ok {
 		buf = &buffer{}
 	}
-	if err := fill(r.Context(), buf, src, max, large); err != nil {
+	if err := fill(ctx, buf, src, plain.max, large); err != nil {
 		b.release(buf)
-		return nil, plain.blame(err, encoding, max)
+		return nil, plain.blame(err, encoding)
 	}
 	return buf, nil
-}
-
-// source is the body as it comes from the network. It remembers the network's error, which a decoder may dress up.
-type source struct {
-	r   io.Reader
-	err error
-}
-
-func (s *source) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if err != nil && err != io.EOF {
-		s.err = err
-	}
-	return n, err
 }
 
 // fill copies src into buf, taking a token of large when it goes beyond smallBody.
@@ -93,20 +84,56 @@ func fill(ctx context.Context, buf *buffer, src io.Reader, max int64, large chan
 	if n > smallBody && n <= max {
 		select {
 		case large <- struct{}{}:
-			buf.done = append(buf.done, func() { <-large })
+			buf.done = append(buf.done, func() {
+				debug.FreeOSMemory() // else the next one comes on top of what is only garbage
+				<-large
+			})
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		m, err := io.Copy(&buf.Buffer, io.LimitReader(src, max+1-n))
-		if err != nil {
-			return err
-		}
-		n += m
+		return fillRest(buf, src, max-n)
 	}
 	if n > max {
 		return errTooLarge
 	}
 	return nil
+}
+
+// fillRest appends at most max bytes. It takes them in pieces: a buffer that doubles again and again would leave as much
+// garbage as it holds, and most of what is that large is refused in the end.
+func fillRest(buf *buffer, src io.Reader, max int64) error {
+	var p pile
+	n, err := io.Copy(&p, io.LimitReader(src, max+1))
+	if err != nil {
+		return err
+	}
+	if n > max {
+		return errTooLarge
+	}
+	buf.Grow(int(n))
+	for i := range p {
+		buf.Write(p[i])
+		p[i] = nil
+	}
+	return nil
+}
+
+// pile takes bytes without moving those it has.
+type pile [][]byte
+
+// Write appends.
+func (p *pile) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		last := len(*p) - 1
+		if last < 0 || len((*p)[last]) == cap((*p)[last]) {
+			*p, last = append(*p, make([]byte, 0, pieceOfBody)), last+1
+		}
+		piece := &(*p)[last]
+		m := min(len(b), cap(*piece)-len(*piece))
+		*piece, b = append(*piece, b[:m]...), b[m:]
+	}
+	return n, nil
 }
 
 // decoder undoes the content encoding. done gives the decoder back.
@@ -153,20 +180,4 @@ func (b *bodies) gzipDecoder(src io.Reader) (io.Reader, func(), error) {
 		return nil, nil, err
 	}
 	return d, func() { b.gzip.Put(d) }, nil
-}
-
-// blame says whose fault it is that a body could not be read. A body that was cut on its way is not the client's: 408
-// has it sent again, where 400 would make a dead letter of it.
-func (s *source) blame(err error, encoding string, max int64) error {
-	if _, ok := errors.AsType[*refusal](err); ok || errors.Is(err, context.Canceled) {
-		return err
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](s.err); ok || errors.Is(err, errTooLarge) {
-		return &refusal{http.StatusRequestEntityTooLarge, "too_large",
-			fmt.Sprintf("the request is larger than %d bytes, decompressed", max)}
-	}
-	if s.err != nil {
-		return &refusal{http.StatusRequestTimeout, "incomplete", "the body ended early or came too slowly"}
-	}
-	return badRequest("bad_encoding", fmt.Sprintf("the body is not %s: %v", encoding, err))
 }

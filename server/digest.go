@@ -20,7 +20,8 @@ const maxHashes = 10_000
 type digestAnswer struct {
 	SessionID   string             `json:"session_id"`
 	Machine     string             `json:"machine"`
-	Epoch       string             `json:"epoch"`
+	Epoch       string             `json:"epoch,omitempty"`
+	Epochs      []epochDigest      `json:"epochs,omitzero"`      // newest first, when all are asked for; then nothing below
 	Generations []generationDigest `json:"generations,omitzero"` // left out when single lines are asked for
 	// LineHashes is sha256 over each line and its newline, null where nothing is stored.
 	LineHashes []*string `json:"line_hashes,omitzero"`
@@ -47,14 +48,26 @@ type oversizeLine struct {
 	SHA256 string `json:"sha256"`
 }
 
-// digest is GET /api/sessions/{id}/digest?generation&from&to&machine&epoch: of all generations, or of the named one;
-// with from or to the hashes of those lines instead, so that a page costs its own lines and not the whole stream.
-// Everything is computed from the stored bytes, now.
-func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
+// digest is GET /api/sessions/{id}/digest?generation&from&to&machine&epoch&epochs: of all generations, or of the named
+// one; with from or to the hashes of those lines instead, so that a page costs its own lines and not the whole stream;
+// with epochs=all of all generations of all epochs. Everything is computed from the stored bytes, now.
+func (s *Server) digest(w http.ResponseWriter, r *http.Request, who Key) error {
 	q := r.URL.Query()
-	return s.open(r, func(ctx context.Context, snap Snapshot) error {
-		x := snap.Session()
-		a := digestAnswer{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}
+	f := newFilter(q, nil)
+	all := f.oneOf("epochs", "one", "all") == "all"
+	if f.err != nil {
+		return f.err
+	}
+	if all {
+		a, err := s.digestEpochs(r, who, refOf(r))
+		if err != nil {
+			return err
+		}
+		s.answer(w, http.StatusOK, a)
+		return nil
+	}
+	return s.open(r, who, func(ctx context.Context, snap Snapshot) error {
+		a := newDigestAnswer(snap)
 		v, err := pickView(q, snap)
 		if err != nil {
 			return err

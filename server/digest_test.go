@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -18,8 +19,8 @@ type lineCounter struct {
 	lines atomic.Int64
 }
 
-func (s *lineCounter) Open(ctx context.Context, ref server.Ref) (server.Snapshot, error) {
-	snap, err := s.SQLite.Open(ctx, ref)
+func (s *lineCounter) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+	snap, err := s.SQLite.View(ctx, scope, ref)
 	return &countedSnapshot{snap, &s.lines}, err
 }
 
@@ -41,7 +42,7 @@ func TestPageCost(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 100)}.body("s"))
 	r.post(piece{gen: 1, rewound: 50, first: 50, lines: objects("b", 50, 100)}.body("s"))
 	counting := &lineCounter{SQLite: r.store}
-	handler := server.New(counting, server.NewKeys(r.store, server.New(nil, nil).Log)).Handler()
+	handler := server.New(counting, server.NewAccess(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store)).Handler()
 	for query, want := range map[string]int64{
 		"?generation=1&from=48&to=52": 4, "?from=99": 1, "?generation=0&from=100": 0, "": 150,
 	} {

@@ -4,5 +4,6 @@
 // It knows the wire and what a generation's view is. It does not know how bytes are kept (Store, implemented in
 // server/store) or what a page looks like (a Viewer, implemented in server/web).
 //
-// All keys of one server see everything on it: a server belongs to one person or one team.
+// Every key belongs to a user. An owner sees and manages everything, a member sees what is its own and what is shared
+// with it, a viewer only what is shared. What a user may not see is not there.
 package server

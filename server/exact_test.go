@@ -22,7 +22,7 @@ func encode(t *testing.T, session, text string) string {
 			entries = append(entries, ',')
 		}
 		l := transcript.Scan([]byte(line))
-		if l.Shape != transcript.Record {
+		if l.Shape != transcript.Object {
 			entries = transcript.AppendOpaque(entries, []byte(line), int64(i))
 			continue
 		}

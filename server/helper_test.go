@@ -2,15 +2,18 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +28,8 @@ type rig struct {
 	store *store.SQLite
 	http  *httptest.Server
 	key   string
+	parts sync.WaitGroup
+	end   context.CancelFunc // of parts
 }
 
 func newRig(t testing.TB, set ...func(*server.Server)) *rig {
@@ -33,10 +38,14 @@ func newRig(t testing.TB, set ...func(*server.Server)) *rig {
 	r.start(set...)
 	var hash [32]byte
 	r.key, hash = server.NewKey()
-	if err := r.store.AddKey(t.Context(), "test", hash, time.Now()); err != nil {
+	u, err := r.store.AddUser(t.Context(), "owner", server.Owner, time.Now())
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.stop)
+	if err := r.store.AddKey(t.Context(), u.ID, "test", hash, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.stop() })
 	return r
 }
 
@@ -46,15 +55,49 @@ func (r *rig) start(set ...func(*server.Server)) {
 	if r.store, err = store.OpenSQLite(r.t.Context(), r.path); err != nil {
 		r.t.Fatal(err)
 	}
-	s := server.New(r.store, server.NewKeys(r.store, server.New(nil, nil).Log))
+	log := discard()
+	hub := server.NewHub(r.store)
+	s := server.New(r.store, server.NewAccess(r.store, log), hub)
 	for _, f := range set {
 		f(s)
 	}
 	r.http = httptest.NewServer(s.Handler())
+	ctx, end := context.WithCancel(context.Background())
+	derive := server.Deriver{Store: r.store, Log: log}
+	r.parts.Go(func() { r.check(hub.Run(ctx)) })
+	r.parts.Go(func() { r.check(derive.Run(ctx)) })
+	r.end = end
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// waitDerived returns once everything is derived of what is stored.
+func (r *rig) waitDerived() {
+	r.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		n, err := r.store.Lag(r.t.Context())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// check is for what runs beside a test.
+func (r *rig) check(err error) {
+	if err != nil {
+		r.t.Error(err)
+	}
 }
 
 func (r *rig) stop() {
+	r.end()
 	r.http.Close()
+	r.parts.Wait()
 	if err := r.store.Close(); err != nil {
 		r.t.Error(err)
 	}
@@ -86,6 +129,10 @@ func (r *rig) do(method, path string, header map[string]string, body io.Reader) 
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	if _, timed := r.t.(*testing.B); timed {
+		return answer{res.StatusCode, res.Header, b}
+	}
+	checkContract(r.t, req, res.StatusCode, res.Header.Get("Content-Type"), b)
 	return answer{res.StatusCode, res.Header, b}
 }
 

@@ -33,8 +33,8 @@ func NewKey() (key string, hash [32]byte) {
 // HashKey is what a store keeps of a key. A fast hash suffices for what is random and this long.
 func HashKey(key string) [32]byte { return sha256.Sum256([]byte(key)) }
 
-// Keys checks API keys. Safe for concurrent use.
-type Keys struct {
+// keys checks API keys. Safe for concurrent use.
+type keys struct {
 	ring Keyring
 	log  *slog.Logger
 
@@ -42,14 +42,14 @@ type Keys struct {
 	touched map[int64]time.Time // guarded by mu; one entry a key
 }
 
-// NewKeys checks keys against ring.
-func NewKeys(ring Keyring, log *slog.Logger) *Keys {
-	return &Keys{ring: ring, log: log, touched: map[int64]time.Time{}}
+// newKeys checks keys against ring.
+func newKeys(ring Keyring, log *slog.Logger) *keys {
+	return &keys{ring: ring, log: log, touched: map[int64]time.Time{}}
 }
 
-// Check answers the hash's key, or ErrUnauthorized; any other error is the store's. The store looks keys up by hash:
+// check answers the hash's key, or ErrUnauthorized; any other error is the store's. The store looks keys up by hash:
 // how long that takes tells a guesser nothing about the key.
-func (k *Keys) Check(ctx context.Context, hash [32]byte) (Key, error) {
+func (k *keys) check(ctx context.Context, hash [32]byte) (Key, error) {
 	key, err := k.ring.FindKey(ctx, hash)
 	if errors.Is(err, ErrNotFound) {
 		return Key{}, ErrUnauthorized
@@ -57,7 +57,8 @@ func (k *Keys) Check(ctx context.Context, hash [32]byte) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("check key: %w", err)
 	}
-	if subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 || !key.Revoked.IsZero() {
+	revoked := !key.Revoked.IsZero() && !time.Now().Before(key.Revoked)
+	if revoked || subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 {
 		return Key{}, ErrUnauthorized
 	}
 	k.touch(ctx, key)
@@ -65,7 +66,7 @@ func (k *Keys) Check(ctx context.Context, hash [32]byte) (Key, error) {
 }
 
 // touch notes the use of a key, at most once in touchEvery. That it could not be noted is no reason to refuse.
-func (k *Keys) touch(ctx context.Context, key Key) {
+func (k *keys) touch(ctx context.Context, key Key) {
 	now := time.Now()
 	k.mu.Lock()
 	stale := now.Sub(k.touched[key.ID]) >= touchEvery

@@ -38,7 +38,7 @@ func (s *stuckStore) Put(ctx context.Context, b *server.Batch) error {
 func TestGracefulStop(t *testing.T) {
 	r := newRig(t)
 	stuck := &stuckStore{r.store, make(chan struct{}), make(chan struct{})}
-	s := server.New(stuck, server.NewKeys(r.store, slog.New(slog.DiscardHandler)))
+	s := server.New(stuck, server.NewAccess(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func (s *countingStore) Put(ctx context.Context, b *server.Batch) error {
 func TestMaxRequests(t *testing.T) {
 	r := newRig(t)
 	counting := &countingStore{Store: r.store}
-	s := server.New(counting, server.NewKeys(r.store, slog.New(slog.DiscardHandler)))
+	s := server.New(counting, server.NewAccess(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
 	s.MaxRequests = 2
 	r.http.Config.Handler = s.Handler()
 	var wg sync.WaitGroup

@@ -56,6 +56,7 @@ type Head struct {
 // Batch is one request's lines, to be stored in one step.
 type Batch struct {
 	Head     Head
+	Owner    int64  // user whose stream it is: the one of the key that sent it; 0: nobody's, seen by owners only
 	Lines    []Line // their bytes belong to the caller, who leaves them alone until Put returns
 	Received time.Time
 }
@@ -63,6 +64,7 @@ type Batch struct {
 // Session is one stream as its newest generation has it.
 type Session struct {
 	ID          int64 // of the stream in this store
+	Owner       int64 // user; 0: nobody's
 	SessionID   string
 	ProjectHash string
 	Machine     string
@@ -74,14 +76,16 @@ type Session struct {
 	Epoch       string
 	Epochs      int
 	Generation  int64
-	Lines       int64 // of the file, counting lines that are not stored
-	Bytes       int64 // of the file; for a bare client those that were stored
-	First, Last time.Time
+	Lines       int64     // of the file, counting lines that are not stored
+	Bytes       int64     // of the file; for a bare client those that were stored
+	First, Last time.Time // received
+	// Active is when it was last written to: the newest record's time once that is derived, never later than Last.
+	Active time.Time
 }
 
 // Epoch is one life of a client's state. The newest is the one that arrived first most recently.
 type Epoch struct {
-	ID    int64
+	ID    int64 // among those of its stream
 	Name  string
 	Rank  int64 // 1 for the first that arrived
 	First time.Time
@@ -99,7 +103,9 @@ type Generation struct {
 
 // Ref names a stream.
 type Ref struct {
+	Stream    int64 // ID; not 0: this one, and SessionID, Owner and Machine do not matter
 	SessionID string
+	Owner     int64   // 0: one's own, else whoever's was heard last
 	Machine   *string // nil: the one heard last; "": bare clients
 	Epoch     string  // "": the newest
 }
@@ -108,7 +114,7 @@ type Ref struct {
 type Page struct {
 	After string
 	Limit int
-	// Recent lists the session heard last first; else the oldest first, an order that new lines do not change.
+	// Recent lists the session active last first; else the oldest first, an order that new lines do not change.
 	Recent bool
 }
 
@@ -121,11 +127,12 @@ type Sessions struct {
 // Key is an API key as it is stored: without the key.
 type Key struct {
 	ID      int64
+	User    User
 	Name    string
 	Hash    [32]byte // sha256 of the key
 	Created time.Time
 	Used    time.Time // zero: never; kept to the minute
-	Revoked time.Time // zero: valid
+	Revoked time.Time // zero: never; from then on it is refused. A rotated key's lies ahead
 }
 
 var (
@@ -135,4 +142,8 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrBadPage is for a Page.After that no listing gave.
 	ErrBadPage = errors.New("unknown page")
+	// ErrForgotten is for lines of a session that was forgotten: they are not stored, and never will be.
+	ErrForgotten = errors.New("the session was forgotten")
+	// ErrStale is for a derivation of lines that somebody else has derived meanwhile, or that have changed.
+	ErrStale = errors.New("derived from something else")
 )

@@ -20,9 +20,9 @@ const (
 // A file with lines that are not stored is refused (409) unless partial=1: then they are blank, so that the others
 // keep their numbers. A bare client sends neither blank nor malformed lines and numbers all, so that for its files
 // this is always so.
-func (s *Server) raw(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) raw(w http.ResponseWriter, r *http.Request, who Key) error {
 	q := r.URL.Query()
-	return s.open(r, func(ctx context.Context, snap Snapshot) error {
+	return s.open(r, who, func(ctx context.Context, snap Snapshot) error {
 		v, err := pickView(q, snap)
 		if err != nil {
 			return err
@@ -42,12 +42,10 @@ func (s *Server) raw(w http.ResponseWriter, r *http.Request) error {
 		h.Set("Ccship-Generation", strconv.FormatInt(v.Generation.Number, 10))
 		h.Set("Ccship-Lines", strconv.FormatInt(v.Total, 10))
 		h.Set("Ccship-Missing", strconv.FormatInt(missing, 10))
-		// The time for reading a request is not the time for answering it.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		f := &fileWriter{s: s, w: w}
 		if err := f.view(ctx, snap, v); err != nil {
 			// The status has been sent; only a cut connection can tell the client now.
-			s.Log.Error("answer cut short", "path", r.URL.Path, "error", err)
+			s.logOf(r).Error("answer cut short", "error", err)
 			panic(http.ErrAbortHandler)
 		}
 		return nil

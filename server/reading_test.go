@@ -96,7 +96,7 @@ func TestEntries(t *testing.T) {
 	r := newRig(t)
 	r.post(encode(t, "s", "  {\"html\":\"<&>\",  \"lone\":\"\\ud800\"}\r\n\n{\"b\":2}\n"))
 	a := r.get("/api/sessions/s/entries?limit=2")
-	want := `{"session_id":"s","machine":"m","epoch":"e","generation":0,"next":1,"entries":[` +
+	want := `{"session_id":"s","machine":"m","epoch":"e","generation":0,"next":1,"cursor":"0.1.1.e","entries":[` +
 		`{"line_index":0,"generation":0,"kind":"object","record":{"html":"<&>",  "lone":"\ud800"}},` +
 		`{"line_index":1,"generation":0,"kind":"opaque","data":""}]}`
 	if got := strings.TrimSpace(string(a.body)); got != want || !json.Valid(a.body) {

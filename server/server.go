@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,60 +16,89 @@ const (
 	DefaultMaxBody = 128 << 20
 	// DefaultMaxRequests is how many requests are worked on at once; more wait.
 	DefaultMaxRequests = 64
+	// DefaultMaxConns is how many connections are kept; beyond it the longest idle ones are closed.
+	DefaultMaxConns = 2048
 
-	headerPatience = 10 * time.Second
-	bodyPatience   = 5 * time.Minute
-	idlePatience   = 2 * time.Minute
-	stopPatience   = 4 * time.Second
-	maxHeader      = 64 << 10
+	defaultPatience = 20 * time.Second
+	bodyPatience    = 5 * time.Minute
+	idlePatience    = 2 * time.Minute
+	stopPatience    = 4 * time.Second
+	maxHeader       = 64 << 10
 )
 
 // Server is the HTTP side. Set the exported fields before Handler or Run.
 type Server struct {
 	Version     string
-	Viewer      http.Handler // gets what is not the API's; nil: nothing there
-	MaxBody     int64        // bytes of a decompressed request; 0: DefaultMaxBody
-	MaxRequests int          // at once; 0: DefaultMaxRequests
+	Viewer      http.Handler  // gets what is not the API's; nil: nothing there
+	Export      Exporter      // writes md and html; nil: there are none
+	Prices      *Prices       // nil: DefaultPrices
+	Base        string        // path that everything is below, for example "/ccship"; "": the root
+	PublicURL   string        // where browsers reach it, with Base; "": as the request says
+	Hosts       []string      // host names it answers to, beside loopback ones; none: all
+	MetricsOpen bool          // /metrics needs no key
+	MaxBody     int64         // bytes of a decompressed request; 0: DefaultMaxBody
+	MaxRequests int           // at once; 0: DefaultMaxRequests
+	MaxConns    int           // at once; 0: DefaultMaxConns
+	Patience    time.Duration // for headers, and for a body that comes slower than minRate; 0: 20 s
+	TLS         *tls.Config   // nil: no encryption
 	Log         *slog.Logger
 
-	store  Store
-	keys   *Keys
-	slots  chan struct{} // one token a request in work
-	large  chan struct{} // one token a body beyond smallBody
-	bodies bodies
+	store   Store
+	access  *Access
+	hub     *Hub
+	slots   *slots
+	large   chan struct{} // one token a body beyond smallBody
+	bodies  bodies
+	metrics *metrics
+	conns   *conns
+	beat    time.Duration // between heartbeats of /api/events
 }
 
-// New makes a server that keeps everything in store. It starts nothing.
-func New(store Store, keys *Keys) *Server {
-	return &Server{store: store, keys: keys, Log: slog.New(slog.DiscardHandler)}
+// New makes a server that keeps everything in store, asks access who somebody is and hears of changes from hub. It
+// starts nothing.
+func New(store Store, access *Access, hub *Hub) *Server {
+	return &Server{store: store, access: access, hub: hub, Log: slog.New(slog.DiscardHandler)}
 }
 
 // Handler is the whole of the server. To be called once.
 func (s *Server) Handler() http.Handler {
+	s.fill()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /metrics", s.showMetrics)
+	for _, r := range s.routes() {
+		mux.HandleFunc(r.pattern, s.guard(r))
+	}
+	if s.Viewer != nil {
+		mux.Handle("/", s.Viewer)
+	}
+	return announce(s.rebase(s.observe(s.checkHost(mux))))
+}
+
+// fill sets what was left at zero.
+func (s *Server) fill() {
 	if s.MaxBody <= 0 {
 		s.MaxBody = DefaultMaxBody
 	}
 	if s.MaxRequests <= 0 {
 		s.MaxRequests = DefaultMaxRequests
 	}
-	s.slots = make(chan struct{}, s.MaxRequests)
-	s.large = make(chan struct{}, largeBodies)
-
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", s.health)
-	mux.HandleFunc("POST /api/conversations", s.guard(s.ingest))
-	mux.HandleFunc("GET /api/sessions", s.guard(s.sessions))
-	mux.HandleFunc("GET /api/sessions/{id}", s.guard(s.session))
-	mux.HandleFunc("GET /api/sessions/{id}/entries", s.guard(s.entries))
-	mux.HandleFunc("GET /api/sessions/{id}/raw", s.guard(s.raw))
-	mux.HandleFunc("GET /api/sessions/{id}/digest", s.guard(s.digest))
-	mux.HandleFunc("/api/", s.guard(func(http.ResponseWriter, *http.Request) error {
-		return &refusal{http.StatusNotFound, "not_found", "no such call; the calls there are begin with /api/conversations and /api/sessions"}
-	}))
-	if s.Viewer != nil {
-		mux.Handle("/", s.Viewer)
+	if s.MaxConns <= 0 {
+		s.MaxConns = DefaultMaxConns
 	}
-	return announce(mux)
+	if s.Patience <= 0 {
+		s.Patience = defaultPatience
+	}
+	if s.Prices == nil {
+		s.Prices = DefaultPrices()
+	}
+	if s.beat <= 0 {
+		s.beat = defaultBeat
+	}
+	s.slots = newSlots(s.MaxRequests)
+	s.large = make(chan struct{}, largeBodies)
+	s.metrics = newMetrics()
+	s.conns = newConns(s.MaxConns)
 }
 
 // announce tells every client what this server speaks.
@@ -82,29 +112,6 @@ func announce(next http.Handler) http.Handler {
 	})
 }
 
-// guard lets a call through that has a key, when there is a slot for it. An error it returns is answered.
-func (s *Server) guard(call func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.keys.Check(r.Context(), HashKey(r.Header.Get("X-API-Key"))); err != nil {
-			s.refuse(w, r, err)
-			return
-		}
-		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
-		case <-r.Context().Done():
-			s.refuse(w, r, r.Context().Err())
-			return
-		case <-time.After(headerPatience):
-			s.refuse(w, r, &refusal{http.StatusServiceUnavailable, "busy", "too many requests at once"})
-			return
-		}
-		if err := call(w, r); err != nil {
-			s.refuse(w, r, err)
-		}
-	}
-}
-
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	s.answer(w, http.StatusOK, struct {
 		OK      bool   `json:"ok"`
@@ -112,19 +119,27 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	}{true, s.Version})
 }
 
-// Run serves on ln until ctx is done, then lets running requests end for a few seconds. It closes ln. Being stopped
-// is no error.
+// Run serves on ln until ctx is done, then lets running requests end for a few seconds; the hub must end then too,
+// for clients that listen. It closes ln. Being stopped is no error.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	h := &http.Server{
 		Handler:           s.Handler(),
-		ReadHeaderTimeout: headerPatience,
+		ReadHeaderTimeout: s.Patience,
 		ReadTimeout:       bodyPatience,
 		IdleTimeout:       idlePatience,
 		MaxHeaderBytes:    maxHeader,
+		ConnState:         s.conns.changed,
+		TLSConfig:         s.TLS,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
-	go func() { served <- h.Serve(ln) }()
+	go func() {
+		if s.TLS != nil {
+			served <- h.ServeTLS(ln, "", "")
+			return
+		}
+		served <- h.Serve(ln)
+	}()
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve: %w", err)

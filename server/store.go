@@ -8,11 +8,12 @@ import (
 // Ingester takes lines durably. Safe for concurrent use.
 type Ingester interface {
 	// Put stores the batch and returns nil once it is durable. Repeating it changes nothing; other bytes for a line
-	// that is stored replace it, and the replaced bytes are kept aside. An error means that nothing was stored.
+	// that is stored replace it, and the replaced bytes are kept aside. An error means that nothing was stored:
+	// ErrForgotten that it never will be.
 	Put(ctx context.Context, b *Batch) error
 }
 
-// Catalog finds what is stored. Safe for concurrent use.
+// Catalog finds what is stored, whosesoever it is. Safe for concurrent use.
 type Catalog interface {
 	// Sessions lists streams. ErrBadPage for an After that no listing gave.
 	Sessions(ctx context.Context, p Page) (Sessions, error)
@@ -48,5 +49,9 @@ type Keyring interface {
 type Store interface {
 	Ingester
 	Catalog
+	Library
+	Deriving
+	Watching
+	Accounts
 	Keyring
 }

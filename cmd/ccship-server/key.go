@@ -1,30 +1,217 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )
 
 func newKey() *cobra.Command {
+	return group("key", "Make, list, rotate and revoke API keys", "create, list, rotate or revoke",
+		newKeyCreate(), newKeyList(), newKeyRotate(), newKeyRevoke())
+}
+
+func newKeyCreate() *cobra.Command {
+	var url, name, user string
 	c := &cobra.Command{
-		Use:   "key",
-		Short: "Make, list and revoke API keys",
-		Args:  wrapArgs(cobra.NoArgs),
-		RunE:  func(c *cobra.Command, _ []string) error { return usage(c, errors.New("say create, list or revoke")) },
+		Use:   "create --name NAME",
+		Short: "Make a key and print it, this once",
+		Long: "Make a key and print it, this once: only its hash is kept. One key for each machine lets you revoke one alone.\n" +
+			"The first key of a store belongs to its owner, who is made with it.",
+		Args: wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkName(c, "--name", name); err != nil {
+				return err
+			}
+			return withStore(c, url, func(s store.Store) error {
+				owner, err := keyUser(c, s, user)
+				if err != nil {
+					return err
+				}
+				key, hash := server.NewKey()
+				err = s.AddKey(c.Context(), owner.ID, name, hash, time.Now())
+				if errors.Is(err, server.ErrExists) {
+					return hinted{err, "choose another --name; names of revoked keys stay taken"}
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(c.OutOrStdout(), key)
+				return err
+			})
+		},
 	}
-	c.AddCommand(newKeyCreate(), newKeyList(), newKeyRevoke())
+	c.Flags().StringVar(&name, "name", "", "what the key is for, for example the machine's name")
+	c.Flags().StringVar(&user, "user", "", "whose key it is; may be left out while there is one user only")
+	storeFlag(c, &url)
 	return c
 }
 
-// withStore opens a store for one piece of work.
-func withStore(c *cobra.Command, url string, work func(*store.SQLite) error) (err error) {
-	s, err := openStore(c.Context(), url)
-	if err != nil {
-		return err
+// firstUser is made with the first key of an empty store.
+const firstUser = "owner"
+
+// keyUser is the named user; without a name the only one, who is made if there is none.
+func keyUser(c *cobra.Command, s store.Store, name string) (server.User, error) {
+	ctx := c.Context()
+	if name != "" {
+		return findUser(ctx, s, name)
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return work(s)
+	list, err := s.Users(ctx)
+	switch {
+	case err != nil:
+		return server.User{}, err
+	case len(list) == 1:
+		return list[0], nil
+	case len(list) > 1:
+		return server.User{}, usageError{hinted{errors.New("--user is missing, and there are several users"), "ccship-server user list shows them"}}
+	}
+	u, err := s.AddUser(ctx, firstUser, server.Owner, time.Now())
+	if errors.Is(err, server.ErrExists) { // somebody else was quicker
+		return findUser(ctx, s, firstUser)
+	}
+	return u, err
+}
+
+func findUser(ctx context.Context, s store.Store, name string) (server.User, error) {
+	u, err := s.FindUser(ctx, name)
+	if errors.Is(err, server.ErrNotFound) {
+		return u, hinted{fmt.Errorf("there is no user %q", name), "ccship-server user list shows those there are"}
+	}
+	return u, err
+}
+
+func checkName(c *cobra.Command, flag, name string) error {
+	if name == "" {
+		return usage(c, errors.New(flag+" is missing"))
+	}
+	if err := server.CheckAccountName(name); err != nil {
+		return usage(c, fmt.Errorf("bad %s: %w", flag, err))
+	}
+	return nil
+}
+
+func newKeyList() *cobra.Command {
+	var url, user string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the keys' names, not the keys: only their hashes are kept",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, url, func(s store.Store) error {
+				var of server.User
+				var err error
+				if user != "" {
+					if of, err = findUser(c.Context(), s, user); err != nil {
+						return err
+					}
+				}
+				keys, err := s.Keys(c.Context(), of.ID)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(c.OutOrStdout(), keysDocument(keys))
+				}
+				return table(c.OutOrStdout(), "NAME\tUSER\tCREATED\tLAST USED\tREVOKED", func(w *tabwriter.Writer) {
+					for _, k := range keys {
+						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.User.Name, stamp(k.Created), stamp(k.Used), stamp(k.Revoked))
+					}
+				})
+			})
+		},
+	}
+	c.Flags().StringVar(&user, "user", "", "only this user's")
+	jsonFlag(c, &asJSON)
+	storeFlag(c, &url)
+	return c
+}
+
+func keysDocument(keys []server.Key) any {
+	type one struct {
+		Name    string     `json:"name"`
+		User    string     `json:"user"`
+		Created time.Time  `json:"created"`
+		Used    *time.Time `json:"last_used"`
+		Revoked *time.Time `json:"revoked"`
+	}
+	d := struct {
+		Schema int   `json:"schema_version"`
+		Keys   []one `json:"keys"`
+	}{schemaVersion, []one{}}
+	for _, k := range keys {
+		d.Keys = append(d.Keys, one{k.Name, k.User.Name, k.Created, moment(k.Used), moment(k.Revoked)})
+	}
+	return d
+}
+
+func newKeyRotate() *cobra.Command {
+	var url, name, grace string
+	c := &cobra.Command{
+		Use:   "rotate --name NAME",
+		Short: "Give a key's name to a new key and print it, this once",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkName(c, "--name", name); err != nil {
+				return err
+			}
+			d, err := server.ParseGrace(grace)
+			if err != nil {
+				return usage(c, fmt.Errorf("bad --grace: %w", err))
+			}
+			return withStore(c, url, func(s store.Store) error {
+				key, hash := server.NewKey()
+				now := time.Now()
+				err := s.RotateKey(c.Context(), name, hash, now, now.Add(d))
+				if errors.Is(err, server.ErrNotFound) {
+					return hinted{err, "ccship-server key list shows the names"}
+				}
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.ErrOrStderr(), "the old key works until %s\n", stamp(now.Add(d)))
+				_, err = fmt.Fprintln(c.OutOrStdout(), key)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "the key's name")
+	c.Flags().StringVar(&grace, "grace", "24h", "how long the old key goes on working; 0s: not at all")
+	storeFlag(c, &url)
+	return c
+}
+
+func newKeyRevoke() *cobra.Command {
+	var url, name string
+	c := &cobra.Command{
+		Use:   "revoke --name NAME",
+		Short: "Make a key invalid, at once and for good; logins made with it end too",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if name == "" {
+				return usage(c, errors.New("--name is missing"))
+			}
+			return withStore(c, url, func(s store.Store) error {
+				err := s.RevokeKey(c.Context(), name, time.Now())
+				if errors.Is(err, server.ErrNotFound) {
+					return hinted{err, "ccship-server key list shows the names"}
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.ErrOrStderr(), "key %q is revoked\n", name)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "the key's name")
+	storeFlag(c, &url)
+	return c
 }

@@ -15,7 +15,7 @@ func newMigrate() *cobra.Command {
 		Short: "Bring the store's schema up to date, as serve does when it starts",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, url, func(s *store.SQLite) error {
+			return withStore(c, url, func(s store.Store) error {
 				v, err := s.Version(c.Context())
 				if err != nil {
 					return err

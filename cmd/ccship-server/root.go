@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
+	"slices"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/ccship/ccship/server/store"
 )
 
 // Exit codes.
@@ -22,10 +20,18 @@ const (
 	exitUsage  = 2
 )
 
+// schemaVersion is of every --json document.
+const schemaVersion = 1
+
 // usageError is what the person typed wrong.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// silent is an error that has been told.
+type silent struct{ error }
+
+func (e silent) Unwrap() error { return e.error }
 
 // hinted is an error with what to do about it.
 type hinted struct {
@@ -45,14 +51,42 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "ccship-server: %v\n", err)
-	if h, ok := errors.AsType[hinted](err); ok {
-		fmt.Fprintf(stderr, "hint: %s\n", h.hint)
-	}
+	code, hint := exitFailed, ""
 	if _, ok := errors.AsType[usageError](err); ok {
-		return exitUsage
+		code = exitUsage
 	}
-	return exitFailed
+	if h, ok := errors.AsType[hinted](err); ok {
+		hint = h.hint
+	}
+	if _, told := errors.AsType[silent](err); told {
+		return code
+	}
+	if slices.Contains(args, "--json") {
+		_ = printJSON(stdout, errorDocument(err, hint, code))
+		return code
+	}
+	fmt.Fprintf(stderr, "ccship-server: %v\n", err)
+	if hint != "" {
+		fmt.Fprintf(stderr, "hint: %s\n", hint)
+	}
+	return code
+}
+
+// errorDocument is an error for programs.
+func errorDocument(err error, hint string, code int) any {
+	kind := "failed"
+	if code == exitUsage {
+		kind = "usage"
+	}
+	type detail struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+		Hint    string `json:"hint"`
+	}
+	return struct {
+		Schema int    `json:"schema_version"`
+		Error  detail `json:"error"`
+	}{schemaVersion, detail{kind, err.Error(), hint}}
 }
 
 func newRoot() *cobra.Command {
@@ -68,8 +102,21 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, err)
 	})
-	root.AddCommand(newServe(), newKey(), newMigrate(), newVersion())
+	root.AddCommand(newServe(), newUser(), newKey(), newShare(), newLink(), newMigrate(), newRebuild(), newBackup(),
+		newRestore(), newForget(), newVerify(), newVersion())
 	return root
+}
+
+// group is a command that only holds others.
+func group(use, short, say string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE:  func(c *cobra.Command, _ []string) error { return usage(c, errors.New("say "+say)) },
+	}
+	c.AddCommand(verbs...)
+	return c
 }
 
 // usage marks an error as the person's, and says where the words are explained.
@@ -86,37 +133,40 @@ func wrapArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// storeFlag adds --store.
-func storeFlag(c *cobra.Command, url *string) {
-	c.Flags().StringVar(url, "store", defaultStore(), "where everything is kept: sqlite:PATH")
+// jsonFlag adds --json.
+func jsonFlag(c *cobra.Command, asJSON *bool) {
+	c.Flags().BoolVar(asJSON, "json", false, "print one JSON document")
 }
 
-// defaultStore is below the user's state directory; "" where that is unknown, and then --store must be given.
-func defaultStore() string {
-	dir := os.Getenv("XDG_STATE_HOME")
-	if dir == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return ""
-		}
-		dir = filepath.Join(home, ".local", "state")
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("print: %w", err)
 	}
-	return "sqlite:" + filepath.Join(dir, "ccship-server", "server.db")
+	return nil
 }
 
-// openStore opens the store, with hints for what people run into.
-func openStore(ctx context.Context, url string) (*store.SQLite, error) {
-	s, err := store.Open(ctx, url)
-	switch {
-	case err == nil:
-		return s, nil
-	case errors.Is(err, store.ErrBadURL):
-		return nil, usageError{hinted{err, "try --store sqlite:/var/lib/ccship/server.db"}}
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR),
-		errors.Is(err, syscall.EISDIR):
-		return nil, hinted{err, "choose a file you may write with --store sqlite:PATH"}
-	case errors.Is(err, store.ErrNewer):
-		return nil, hinted{err, "the newest version is at https://github.com/ccship/ccship/releases"}
+// table prints rows below a head.
+func table(w io.Writer, head string, rows func(*tabwriter.Writer)) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, head)
+	rows(t)
+	return t.Flush()
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
 	}
-	return nil, err
+	return t.Format(time.RFC3339)
+}
+
+// moment is a time for programs, null when there is none.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }

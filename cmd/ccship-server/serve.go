@@ -1,23 +1,19 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/web"
 )
-
-type serveFlags struct {
-	listen, store, maxBody string
-	maxRequests            int
-	openViewer             bool
-}
 
 func newServe() *cobra.Command {
 	var f serveFlags
@@ -27,26 +23,15 @@ func newServe() *cobra.Command {
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE:  func(c *cobra.Command, _ []string) error { return serve(c, f) },
 	}
-	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:5000", "address and port; port 0 takes a free one")
-	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
-	flags.IntVar(&f.maxRequests, "max-requests", server.DefaultMaxRequests, "requests worked on at once; more wait")
-	flags.BoolVar(&f.openViewer, "open-viewer", false, "show the pages without a login (loopback addresses only)")
+	f.add(c)
 	storeFlag(c, &f.store)
 	return c
 }
 
 func serve(c *cobra.Command, f serveFlags) (err error) {
-	maxBody, err := parseSize(f.maxBody)
+	set, err := f.check(c)
 	if err != nil {
-		return usage(c, fmt.Errorf("bad --max-body: %w", err))
-	}
-	if f.maxRequests < 1 {
-		return usage(c, fmt.Errorf("bad --max-requests %d: want 1 or more", f.maxRequests))
-	}
-	if f.openViewer && !web.IsLoopback(f.listen) {
-		return usageError{hinted{fmt.Errorf("--open-viewer would show everything to whoever reaches %s", f.listen),
-			"listen on 127.0.0.1, or leave --open-viewer out and log in with a key"}}
+		return err
 	}
 	st, err := openStore(c.Context(), f.store)
 	if err != nil {
@@ -57,18 +42,57 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
-	keys := server.NewKeys(st, log)
-	viewer, err := web.New(st, keys)
+	s, hub, err := assemble(f, set, st)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
-	viewer.Open, viewer.Log = f.openViewer, log
-	s := server.New(st, keys)
-	s.Version, s.Log, s.Viewer = version, log, viewer.Handler()
-	s.MaxBody, s.MaxRequests = maxBody, f.maxRequests
-	fmt.Fprintf(c.ErrOrStderr(), "listening on http://%s\n", ln.Addr())
-	return s.Run(c.Context(), ln)
+	scheme := "http"
+	if set.tls != nil {
+		scheme = "https"
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "listening on %s://%s%s\n", scheme, ln.Addr(), f.base)
+	if noted, ok := st.(interface{ Notes() []string }); ok {
+		for _, note := range noted.Notes() {
+			set.log.Warn(note)
+		}
+	}
+	deriver := &server.Deriver{Store: st, Log: set.log}
+	return together(c.Context(),
+		func(ctx context.Context) error { return s.Run(ctx, ln) }, hub.Run, deriver.Run)
+}
+
+// assemble puts the server together.
+func assemble(f serveFlags, set settings, st store.Store) (*server.Server, *server.Hub, error) {
+	access := server.NewAccess(st, set.log)
+	access.Proxies = set.proxies
+	hub := server.NewHub(st)
+	viewer, err := web.New(st, access)
+	if err != nil {
+		return nil, nil, err
+	}
+	viewer.Open, viewer.Base, viewer.Hub, viewer.Prices, viewer.Log = f.openViewer, f.base, hub, set.prices, set.log
+	s := server.New(st, access, hub)
+	s.Version, s.Log, s.Viewer, s.Export = version, set.log, viewer.Handler(), viewer.Export
+	s.Base, s.PublicURL, s.Hosts, s.Prices, s.TLS = f.base, f.publicURL, set.hosts, set.prices, set.tls
+	s.MaxBody, s.MaxRequests, s.MaxConns, s.MetricsOpen = set.maxBody, f.maxRequests, f.maxConnections, f.metricsOpen
+	return s, hub, nil
+}
+
+// together runs all parts until ctx is done or one of them fails, which ends the others.
+func together(ctx context.Context, parts ...func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() {
+			if errs[i] = part(ctx); errs[i] != nil {
+				stop()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 func listen(c *cobra.Command, address string) (net.Listener, error) {

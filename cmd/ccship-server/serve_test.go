@@ -59,7 +59,11 @@ func newKeyIn(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	key, hash := server.NewKey()
-	if err := st.AddKey(t.Context(), "test", hash, time.Now()); err != nil {
+	u, err := st.AddUser(t.Context(), "owner", server.Owner, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.AddKey(t.Context(), u.ID, "test", hash, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"path/filepath"
 	"runtime"
@@ -22,6 +23,17 @@ func TestDurability(t *testing.T) {
 		if err := s.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %q, want %q (%v)", pragma, got, want, err)
 		}
+	}
+	// What can be made again is not waited for, but what comes after it is.
+	err = s.withLazyWriter(t.Context(), func(c *sql.Conn) error {
+		if _, err := c.ExecContext(t.Context(), `DELETE FROM facts`); err != nil {
+			return err
+		}
+		return errors.New("given up")
+	})
+	var mode string
+	if qerr := s.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&mode); err == nil || qerr != nil || mode != "2" {
+		t.Errorf("synchronous is %q after something lazy (%v, %v)", mode, err, qerr)
 	}
 	if _, err := s.read.ExecContext(t.Context(), `DELETE FROM keys`); err == nil {
 		t.Error("a reading connection can write")

@@ -11,8 +11,8 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-//go:embed migrations/*.sql
-var migrations embed.FS
+//go:embed migrations/sqlite/*.sql
+var sqliteMigrations embed.FS
 
 // ErrNewer is for a database whose schema is from a newer version of this program.
 var ErrNewer = errors.New("written by a newer ccship-server; upgrade this one")
@@ -20,14 +20,9 @@ var ErrNewer = errors.New("written by a newer ccship-server; upgrade this one")
 // migrate brings the schema up to date. Two processes may do so at once (serve and key create on a fresh path): the
 // one that comes second fails on what the first has made, and finds it done when it looks again.
 func migrate(ctx context.Context, db *sql.DB) error {
-	dir, err := fs.Sub(migrations, "migrations")
+	p, err := sqliteProvider(db)
 	if err != nil {
 		return err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
 	}
 	var failed error
 	for range 3 {
@@ -58,4 +53,26 @@ func (s *SQLite) Version(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("read schema version: %w", err)
 	}
 	return v, nil
+}
+
+func sqliteProvider(db *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(sqliteMigrations, "migrations/sqlite")
+	if err != nil {
+		return nil, err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return p, nil
+}
+
+// latestSQLite is the version of the schema that this program makes.
+func latestSQLite() (int64, error) {
+	names, err := fs.Glob(sqliteMigrations, "migrations/sqlite/*.sql")
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(names)), nil
 }

@@ -10,24 +10,28 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// Open implements server.Catalog. It waits while too many snapshots are open.
+// Open implements server.Catalog.
 func (s *SQLite) Open(ctx context.Context, ref server.Ref) (server.Snapshot, error) {
-	select {
-	case s.open <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	return s.View(ctx, server.Scope{All: true}, ref)
+}
+
+// View implements server.Library. It waits while too many snapshots are open.
+func (s *SQLite) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+	free, err := s.open.take(ctx, scope.User)
+	if err != nil {
+		return nil, err
 	}
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
-		<-s.open
+		free()
 		return nil, fmt.Errorf("open snapshot: %w", err)
 	}
-	snap := &snapshot{conn: conn, free: func() { <-s.open }}
+	snap := &snapshot{conn: conn, free: free}
 	// A read transaction sees one state until it ends: what WAL is for.
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return nil, errors.Join(fmt.Errorf("open snapshot: %w", err), snap.Close())
 	}
-	if err := snap.load(ctx, ref); err != nil {
+	if err := snap.load(ctx, scope, ref); err != nil {
 		return nil, errors.Join(err, snap.Close())
 	}
 	return snap, nil
@@ -43,15 +47,21 @@ type snapshot struct {
 	generations []server.Generation
 }
 
-func (n *snapshot) load(ctx context.Context, ref server.Ref) error {
-	where, args := `WHERE s.owner = '' AND s.session_id = ?2`, []any{ref.Epoch, ref.SessionID}
-	if ref.Machine != nil {
-		where += ` AND s.machine = ?3`
-		args = append(args, *ref.Machine)
+func (n *snapshot) load(ctx context.Context, scope server.Scope, ref server.Ref) error {
+	var f filter
+	f.scope(scope)
+	if ref.Stream != 0 {
+		f.add(`s.id = ?`, ref.Stream)
+	} else {
+		f.add(`s.session_id = ?`, ref.SessionID)
+		f.streams("", ref.Machine, ref.Owner)
 	}
-	row := n.conn.QueryRowContext(ctx, selectSession+where+` ORDER BY s.last_received DESC, s.id DESC LIMIT 1`, args...)
-	var err error
-	n.session, n.epoch, err = scanSession(row)
+	// One's own comes first: nobody else can put another session in place of it by giving that its name.
+	row := n.conn.QueryRowContext(ctx, selectSession+f.where()+`
+ORDER BY s.owner = ? DESC, s.last_received DESC, s.id DESC LIMIT 1`,
+		append(append([]any{ref.Epoch, ref.Epoch}, f.args...), scope.User)...)
+	found, epoch, err := scanSession(row)
+	n.session, n.epoch = found.Session, epoch
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("session %q: %w", ref.SessionID, server.ErrNotFound)
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -31,17 +31,18 @@ const (
 type SQLite struct {
 	path string
 	read *sql.DB
-	// open has a token for every open snapshot.
-	open chan struct{}
+	open *places // of snapshots
 	// write has one connection, conn, held from Open to Close. It and stmts belong to whoever has put a token into
-	// lead.
+	// lead, which has room for one.
 	write *sql.DB
 	conn  *sql.Conn
 	stmts statements
-	lead  chan struct{}
+	queue
+	changes changes
 
-	mu      sync.Mutex
-	pending []*job // batches nobody has taken yet; guarded by mu
+	ingesting atomic.Int64 // Puts that are under way
+	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
+	derived   pause
 }
 
 // OpenSQLite opens or creates the database at path: the file 0600, a directory that is missing 0700.
@@ -53,7 +54,7 @@ func OpenSQLite(ctx context.Context, path string) (*SQLite, error) {
 	if err := createFile(path); err != nil {
 		return nil, err
 	}
-	s := &SQLite{path: path, lead: make(chan struct{}, 1), open: make(chan struct{}, snapshots)}
+	s := &SQLite{path: path, queue: newQueue(1), open: newPlaces(snapshots)}
 	if err := s.connect(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), s.Close())
 	}
@@ -101,10 +102,6 @@ func createFile(path string) error {
 // dsn names the database for the driver. page_size works only before the first page is written, which switching to
 // WAL does; the driver runs the _pragma values in alphabetical order, and _journal_mode after all of them.
 func dsn(path string, readOnly bool) string {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a Windows drive
-	}
 	q := []string{fmt.Sprintf("_busy_timeout=%d", busyTimeout)}
 	if readOnly {
 		q = append(q, "_query_only=1", "_pragma=cache_size(-8192)")
@@ -114,11 +111,21 @@ func dsn(path string, readOnly bool) string {
 			"_pragma=wal_autocheckpoint(2000)",
 			"_pragma=journal_size_limit(67108864)",
 			"_pragma=cache_size(-16384)",
+			"_pragma=secure_delete(FAST)", // what is deleted is overwritten where that costs no page more
 			"_journal_mode=WAL",
 			"_synchronous=FULL",
 		)
 	}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: strings.Join(q, "&")}).String()
+	return "file:" + uriPath(path) + "?" + strings.Join(q, "&")
+}
+
+// uriPath is a file's path as part of a URI.
+func uriPath(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a Windows drive
+	}
+	return (&url.URL{Path: path}).EscapedPath()
 }
 
 // Close closes the database. Puts and snapshots must be over.

@@ -1,11 +1,13 @@
 package store_test
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,10 +17,11 @@ import (
 
 func openAt(t *testing.T, path string) *store.SQLite {
 	t.Helper()
-	s, err := store.Open(t.Context(), "sqlite:"+path)
+	opened, err := store.Open(t.Context(), "sqlite:"+path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := opened.(*store.SQLite)
 	t.Cleanup(func() { _ = s.Close() }) // closed before by some
 	return s
 }
@@ -63,7 +66,7 @@ func TestModes(t *testing.T) {
 }
 
 func TestBadURLs(t *testing.T) {
-	for _, url := range []string{"", "sqlite", "sqlite:", "sqlite://", "postgres://x", "/var/lib/x.db"} {
+	for _, url := range []string{"", "sqlite", "sqlite:", "sqlite://", "mysql://x", "/var/lib/x.db"} {
 		if _, err := store.Open(t.Context(), url); !errors.Is(err, store.ErrBadURL) {
 			t.Errorf("%q: %v", url, err)
 		}
@@ -152,5 +155,49 @@ func TestPoisonBatch(t *testing.T) {
 	}
 	if _, err := s.Open(t.Context(), server.Ref{SessionID: "bad"}); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("a refused batch left its session: %v", err)
+	}
+}
+
+// TestForgetOverwrites: what was forgotten is nowhere in the files.
+func TestForgetOverwrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	s := openAt(t, path)
+	const secret = "SecretThatMustGo"
+	holds := func() (files []string) {
+		for _, p := range []string{path, path + "-wal"} {
+			b, err := os.ReadFile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(bytes.ToLower(b), bytes.ToLower([]byte(secret))) {
+				files = append(files, p)
+			}
+		}
+		return files
+	}
+	put(t, s, batch("kept", object(0, "x")))
+	put(t, s, batch("s", object(0, secret), object(1, secret+strings.Repeat("x", 100_000)), object(2, secret)))
+	put(t, s, batch("s", object(2, "replaced")))
+	for _, task := range lease(t, s) {
+		if task.SessionID == "s" {
+			save(t, s, task, server.Derivation{
+				State: []byte(secret), Facts: server.Facts{Title: secret, Models: []string{secret}},
+				Texts:   []server.Text{{Kind: "prompt", Text: secret + strings.Repeat(" long", 10_000)}},
+				Answers: []server.Answer{{Key: secret, Model: secret}},
+			})
+		}
+	}
+	if len(holds()) == 0 {
+		t.Fatal("the secret was not even there")
+	}
+	if _, err := s.Forget(t.Context(), all, "s", start); err != nil {
+		t.Fatal(err)
+	}
+	if files := holds(); len(files) != 0 {
+		t.Errorf("the secret is still in %q", files)
+	}
+	put(t, s, batch("kept", object(1, "y")))
+	if got := dump(t, openSession(t, s, "kept"), 0); len(got) != 2 {
+		t.Errorf("%q", got)
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,9 +11,13 @@ import (
 )
 
 const (
+	// A session is not stored again once it, what it is a copy of, or the session whose agent it is was forgotten.
+	isForgotten = `
+SELECT EXISTS (SELECT 1 FROM forgotten WHERE owner = ?1 AND session_id IN (SELECT value FROM json_each(?2)))`
 	upsertStream = `
-INSERT INTO streams (session_id, machine, project_hash, host, project, cwd, path, parent, first_received, last_received)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)
+INSERT INTO streams (session_id, machine, project_hash, host, project, cwd, path, parent, first_received,
+  last_received, owner)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)
 ON CONFLICT (owner, session_id, machine) DO UPDATE SET
   project_hash = CASE excluded.project_hash WHEN '' THEN project_hash ELSE excluded.project_hash END,
   host = CASE excluded.host WHEN '' THEN host ELSE excluded.host END,
@@ -20,13 +25,18 @@ ON CONFLICT (owner, session_id, machine) DO UPDATE SET
   cwd = CASE excluded.cwd WHEN '' THEN cwd ELSE excluded.cwd END,
   path = CASE excluded.path WHEN '' THEN path ELSE excluded.path END,
   parent = CASE excluded.parent WHEN '' THEN parent ELSE excluded.parent END,
-  last_received = max(last_received, excluded.last_received)
-RETURNING id`
-	findEpoch   = `SELECT id FROM epochs WHERE stream = ?1 AND name = ?2`
+  last_received = max(last_received, excluded.last_received),
+  version = version + 1
+RETURNING id, project_hash`
+	findEpoch = `
+SELECT id, rank = (SELECT max(rank) FROM epochs WHERE stream = ?1) FROM epochs WHERE stream = ?1 AND name = ?2`
 	insertEpoch = `
 INSERT INTO epochs (stream, name, rank, first_seen)
 VALUES (?1, ?2, (SELECT coalesce(max(rank), 0) + 1 FROM epochs WHERE stream = ?1), ?3)
 RETURNING id`
+	findNewest = `
+SELECT generation, rewound_to, max(end_line, rewound_to) FROM generations WHERE epoch = ?1
+ORDER BY generation DESC LIMIT 1`
 	// Of two requests that end at the same offset the later one knows more.
 	upsertGeneration = `
 INSERT INTO generations (epoch, generation, rewound_to, end_line, end_offset, eof_newline, bytes, first_seen)
@@ -37,21 +47,24 @@ ON CONFLICT (epoch, generation) DO UPDATE SET
   eof_newline = CASE WHEN excluded.end_offset >= end_offset THEN excluded.eof_newline ELSE eof_newline END,
   end_offset = max(end_offset, excluded.end_offset)`
 	addBytes   = `UPDATE generations SET bytes = bytes + ?3 WHERE epoch = ?1 AND generation = ?2`
+	markRedo   = `UPDATE streams SET redo = 1 WHERE id = ?1`
 	insertLine = `
-INSERT INTO lines (epoch, generation, line, kind, raw) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
+INSERT INTO lines (epoch, generation, line, kind, raw, received) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT DO NOTHING`
 	findOther = `
 SELECT length(raw) FROM lines
 WHERE epoch = ?1 AND generation = ?2 AND line = ?3 AND (kind <> ?4 OR raw <> ?5)`
 	supersede = `
 INSERT INTO superseded (epoch, generation, line, kind, raw, replaced)
 SELECT epoch, generation, line, kind, raw, ?4 FROM lines WHERE epoch = ?1 AND generation = ?2 AND line = ?3`
-	updateLine = `UPDATE lines SET kind = ?4, raw = ?5 WHERE epoch = ?1 AND generation = ?2 AND line = ?3`
+	updateLine = `
+UPDATE lines SET kind = ?4, raw = ?5, received = ?6 WHERE epoch = ?1 AND generation = ?2 AND line = ?3`
 )
 
 // statements are the writer's, prepared once on its connection.
 type statements struct {
-	upsertStream, findEpoch, insertEpoch, upsertGeneration, addBytes *sql.Stmt
-	insertLine, findOther, supersede, updateLine                     *sql.Stmt
+	isForgotten, upsertStream, findEpoch, insertEpoch, findNewest, upsertGeneration *sql.Stmt
+	addBytes, markRedo, insertLine, findOther, supersede, updateLine                *sql.Stmt
 }
 
 func prepare(ctx context.Context, conn *sql.Conn) (s statements, err error) {
@@ -59,9 +72,10 @@ func prepare(ctx context.Context, conn *sql.Conn) (s statements, err error) {
 		at    **sql.Stmt
 		query string
 	}{
-		{&s.upsertStream, upsertStream}, {&s.findEpoch, findEpoch}, {&s.insertEpoch, insertEpoch},
-		{&s.upsertGeneration, upsertGeneration}, {&s.addBytes, addBytes}, {&s.insertLine, insertLine},
-		{&s.findOther, findOther}, {&s.supersede, supersede}, {&s.updateLine, updateLine},
+		{&s.isForgotten, isForgotten}, {&s.upsertStream, upsertStream}, {&s.findEpoch, findEpoch},
+		{&s.insertEpoch, insertEpoch}, {&s.findNewest, findNewest}, {&s.upsertGeneration, upsertGeneration},
+		{&s.addBytes, addBytes}, {&s.markRedo, markRedo}, {&s.insertLine, insertLine}, {&s.findOther, findOther},
+		{&s.supersede, supersede}, {&s.updateLine, updateLine},
 	} {
 		if *p.at, err = conn.PrepareContext(ctx, p.query); err != nil {
 			return s, fmt.Errorf("prepare statement: %w", errors.Join(err, s.close()))
@@ -73,8 +87,8 @@ func prepare(ctx context.Context, conn *sql.Conn) (s statements, err error) {
 func (s *statements) close() error {
 	var errs []error
 	for _, stmt := range []*sql.Stmt{
-		s.upsertStream, s.findEpoch, s.insertEpoch, s.upsertGeneration, s.addBytes,
-		s.insertLine, s.findOther, s.supersede, s.updateLine,
+		s.isForgotten, s.upsertStream, s.findEpoch, s.insertEpoch, s.findNewest, s.upsertGeneration,
+		s.addBytes, s.markRedo, s.insertLine, s.findOther, s.supersede, s.updateLine,
 	} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
@@ -83,47 +97,124 @@ func (s *statements) close() error {
 	return errors.Join(errs...)
 }
 
-// store writes one batch inside the open transaction.
-func (s *statements) store(ctx context.Context, b *server.Batch) error {
+// store writes one batch inside the open transaction and answers what there is to tell of it. server.ErrForgotten
+// leaves nothing behind.
+func (s *statements) store(ctx context.Context, b *server.Batch) (server.Change, error) {
 	h, now := &b.Head, b.Received.UnixMicro()
-	var stream int64
-	err := s.upsertStream.QueryRowContext(ctx, h.SessionID, h.Machine, h.ProjectHash, h.Host, h.Project, h.Cwd,
-		h.Path, h.Parent, now).Scan(&stream)
-	if err != nil {
-		return fmt.Errorf("write stream: %w", err)
+	if err := s.remembered(ctx, b); err != nil {
+		return server.Change{}, err
 	}
-	epoch, err := s.epoch(ctx, stream, h.Epoch, now)
+	c := server.Change{SessionID: h.SessionID, Machine: h.Machine, Owner: b.Owner, Generation: h.Generation, At: b.Received}
+	shown := clean(*h) // as a query for it or a share of it names it
+	err := s.upsertStream.QueryRowContext(ctx, h.SessionID, h.Machine, shown.ProjectHash, shown.Host, shown.Project,
+		shown.Cwd, shown.Path, shown.Parent, now, b.Owner).Scan(&c.Stream, &c.Project)
 	if err != nil {
-		return fmt.Errorf("write epoch: %w", err)
+		return c, fmt.Errorf("write stream: %w", err)
 	}
-	_, err = s.upsertGeneration.ExecContext(ctx, epoch, h.Generation, h.RewoundTo, h.EndLine, h.EndOffset,
+	e, err := s.end(ctx, c.Stream, h, now)
+	if err != nil {
+		return c, fmt.Errorf("write epoch: %w", err)
+	}
+	_, err = s.upsertGeneration.ExecContext(ctx, e.epoch, h.Generation, h.RewoundTo, h.EndLine, h.EndOffset,
 		h.EOFNewline, now)
 	if err != nil {
-		return fmt.Errorf("write generation: %w", err)
+		return c, fmt.Errorf("write generation: %w", err)
 	}
-	var grown int64
-	for _, l := range b.Lines {
-		n, err := s.line(ctx, place{epoch, h.Generation, l.Index}, l, now)
-		if err != nil {
-			return fmt.Errorf("write line: %w", err)
+	w, err := s.lines(ctx, e.epoch, b)
+	if err != nil {
+		return c, err
+	}
+	c.From, c.To = w.from, w.to
+	if e.behind(h, w) {
+		if _, err := s.markRedo.ExecContext(ctx, c.Stream); err != nil {
+			return c, fmt.Errorf("write stream: %w", err)
 		}
-		grown += n
 	}
-	if grown == 0 {
-		return nil
+	return c, nil
+}
+
+// remembered answers server.ErrForgotten for a session that is not to be stored.
+func (s *statements) remembered(ctx context.Context, b *server.Batch) error {
+	names := rootsOf(b.Head.SessionID)
+	if b.Head.Parent != "" {
+		names = append(names, rootsOf(b.Head.Parent)...)
 	}
-	if _, err := s.addBytes.ExecContext(ctx, epoch, h.Generation, grown); err != nil {
-		return fmt.Errorf("count bytes: %w", err)
+	list, err := json.Marshal(names)
+	if err != nil {
+		return fmt.Errorf("look for forgotten session: %w", err)
+	}
+	var gone bool
+	if err := s.isForgotten.QueryRowContext(ctx, b.Owner, list).Scan(&gone); err != nil {
+		return fmt.Errorf("look for forgotten session: %w", err)
+	}
+	if gone {
+		return fmt.Errorf("session %q: %w", b.Head.SessionID, server.ErrForgotten)
 	}
 	return nil
 }
 
-func (s *statements) epoch(ctx context.Context, stream int64, name string, now int64) (id int64, err error) {
-	err = s.findEpoch.QueryRowContext(ctx, stream, name).Scan(&id)
+// end is where a stream's newest generation ended before a batch.
+type end struct {
+	epoch                     int64 // the batch's
+	front                     bool  // no epoch is newer
+	first                     bool  // the epoch has no generation yet
+	generation, rewound, line int64
+}
+
+// end finds or makes the batch's epoch.
+func (s *statements) end(ctx context.Context, stream int64, h *server.Head, now int64) (e end, err error) {
+	err = s.findEpoch.QueryRowContext(ctx, stream, h.Epoch).Scan(&e.epoch, &e.front)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = s.insertEpoch.QueryRowContext(ctx, stream, name, now).Scan(&id)
+		e.front, e.first = true, true
+		return e, s.insertEpoch.QueryRowContext(ctx, stream, h.Epoch, now).Scan(&e.epoch)
 	}
-	return id, err
+	if err != nil {
+		return e, err
+	}
+	err = s.findNewest.QueryRowContext(ctx, e.epoch).Scan(&e.generation, &e.rewound, &e.line)
+	return e, err
+}
+
+// behind says whether a batch stored something other than at the stream's end: what is derived may lack it.
+func (e end) behind(h *server.Head, w written) bool {
+	switch {
+	case e.front && (e.first || h.Generation > e.generation):
+		return false
+	case e.front && h.Generation == e.generation:
+		return w.any && w.from < e.line || h.RewoundTo < e.rewound
+	}
+	return true
+}
+
+// written is what a batch changed: lines from from up to before to.
+type written struct {
+	any      bool
+	from, to int64
+}
+
+// lines writes a batch's lines and counts their bytes.
+func (s *statements) lines(ctx context.Context, epoch int64, b *server.Batch) (w written, err error) {
+	var grown int64
+	for _, l := range b.Lines {
+		n, changed, err := s.line(ctx, place{epoch, b.Head.Generation, l.Index}, l, b.Received.UnixMicro())
+		if err != nil {
+			return w, fmt.Errorf("write line: %w", err)
+		}
+		if !changed {
+			continue
+		}
+		if !w.any {
+			w = written{true, l.Index, l.Index + 1}
+		}
+		grown, w.from, w.to = grown+n, min(w.from, l.Index), max(w.to, l.Index+1)
+	}
+	if grown == 0 {
+		return w, nil
+	}
+	if _, err := s.addBytes.ExecContext(ctx, epoch, b.Head.Generation, grown); err != nil {
+		return w, fmt.Errorf("count bytes: %w", err)
+	}
+	return w, nil
 }
 
 // place is the key of a line.
@@ -131,31 +222,31 @@ type place struct{ epoch, generation, line int64 }
 
 // line writes one line and answers by how many bytes the generation grew. Bytes that differ from stored ones replace
 // them; the old ones go to superseded.
-func (s *statements) line(ctx context.Context, p place, l server.Line, now int64) (grown int64, err error) {
+func (s *statements) line(ctx context.Context, p place, l server.Line, now int64) (grown int64, changed bool, err error) {
 	raw := l.Raw
 	if raw == nil {
 		raw = []byte{} // nil would be NULL
 	}
-	res, err := s.insertLine.ExecContext(ctx, p.epoch, p.generation, p.line, int64(l.Kind), raw)
+	res, err := s.insertLine.ExecContext(ctx, p.epoch, p.generation, p.line, int64(l.Kind), raw, now)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 1 {
-		return int64(len(raw)) + 1, err
+		return int64(len(raw)) + 1, true, err
 	}
 	var old int64
 	err = s.findOther.QueryRowContext(ctx, p.epoch, p.generation, p.line, int64(l.Kind), raw).Scan(&old)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil // the same bytes again
+		return 0, false, nil // the same bytes again
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if _, err := s.supersede.ExecContext(ctx, p.epoch, p.generation, p.line, now); err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if _, err := s.updateLine.ExecContext(ctx, p.epoch, p.generation, p.line, int64(l.Kind), raw); err != nil {
-		return 0, err
+	if _, err := s.updateLine.ExecContext(ctx, p.epoch, p.generation, p.line, int64(l.Kind), raw, now); err != nil {
+		return 0, false, err
 	}
-	return int64(len(raw)) - old, nil
+	return int64(len(raw)) - old, true, nil
 }

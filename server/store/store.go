@@ -9,20 +9,41 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/ccship/ccship/server"
 )
 
 // ErrBadURL is for store URLs that name no store; its text says what would.
 var ErrBadURL = errors.New("bad store URL")
 
-// Open opens the store named by url, creates it when it is missing, and brings its schema up to date. It starts
-// nothing; the caller closes it. The only scheme so far is sqlite:PATH.
-func Open(ctx context.Context, url string) (*SQLite, error) {
+// Store is what Open opens. Close ends it: Puts and snapshots must be over.
+type Store interface {
+	server.Store
+	// Version is the schema's version.
+	Version(ctx context.Context) (int64, error)
+	Close() error
+}
+
+// Open opens the store named by url, sqlite:PATH or postgres://…, creates a SQLite file that is missing, and brings
+// the schema up to date. The caller closes it.
+func Open(ctx context.Context, url string) (Store, error) {
 	scheme, path, ok := strings.Cut(url, ":")
 	switch {
+	case ok && (scheme == "postgres" || scheme == "postgresql"):
+		s, err := OpenPostgres(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
 	case !ok || scheme != "sqlite":
-		return nil, fmt.Errorf("%w %q: want sqlite:PATH, for example sqlite:/var/lib/ccship/server.db", ErrBadURL, url)
+		return nil, fmt.Errorf("%w %q: want sqlite:PATH, for example sqlite:/var/lib/ccship/server.db, or postgres://user@host/database",
+			ErrBadURL, url)
 	case strings.TrimPrefix(path, "//") == "":
 		return nil, fmt.Errorf("%w %q: the path is missing; want sqlite:PATH", ErrBadURL, url)
 	}
-	return OpenSQLite(ctx, strings.TrimPrefix(path, "//"))
+	s, err := OpenSQLite(ctx, strings.TrimPrefix(path, "//"))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }

@@ -11,15 +11,11 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
 )
 
-// full is what every store must do: the server's side and the keys' management.
-type full interface {
-	server.Store
-	AddKey(ctx context.Context, name string, hash [32]byte, at time.Time) error
-	Keys(ctx context.Context) ([]server.Key, error)
-	RevokeKey(ctx context.Context, name string, at time.Time) error
-}
+// full is what every store must do.
+type full = store.Store
 
 // suite is the contract. open gives an empty store; reopen closes it and opens it again.
 type suite struct {
@@ -29,8 +25,15 @@ type suite struct {
 
 func (s suite) run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
-		"Lines": s.lines, "Replace": s.replace, "Generation": s.generation, "Snapshot": s.snapshot,
-		"Concurrent": s.concurrent, "Reopen": s.reopens, "Keys": s.keys, "KeepsFacts": s.keepsFacts,
+		"Lines": s.lines, "Replace": s.replace, "Generation": s.generation, "Snapshot": s.snapshot, "Crowding": s.crowding,
+		"Concurrent": s.concurrent, "Reopen": s.reopens, "KeepsFacts": s.keepsFacts,
+		"Users": s.users, "Keys": s.keys, "Rotate": s.rotate, "Shares": s.shares, "Logins": s.logins, "Tickets": s.tickets,
+		"Scopes": s.scopes, "SameNames": s.sameNames, "Filters": s.filters, "Paging": s.paging, "Groups": s.groups,
+		"Received": s.received, "Changes": s.changes, "Active": s.active,
+		"Leases": s.leases, "Stale": s.stale, "Redo": s.redo, "Renew": s.renew, "Reset": s.reset, "Derivers": s.derivers,
+		"Search": s.search, "Inert": s.inert, "SearchFilters": s.searchFilters, "SearchPages": s.searchPages, "Crowd": s.crowd,
+		"Snippets": s.snippets, "Superseded": s.superseded, "Rederived": s.rederived,
+		"Once": s.once, "Uncounted": s.uncounted, "Usage": s.usage, "Forget": s.forget, "ForgetMeanwhile": s.forgetMeanwhile,
 	} {
 		t.Run(name, test)
 	}
@@ -166,6 +169,51 @@ func (s suite) snapshot(t *testing.T) {
 }
 
 // concurrent: many writers of many streams, all repeating; each ends whole.
+// crowding: one user can't open so many snapshots that there is no room for another's and for the server's own.
+func (s suite) crowding(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	for user := range int64(2) {
+		b := batch(fmt.Sprint("s", user+1), object(0, "{}"))
+		b.Owner = user + 1
+		put(t, st, b)
+	}
+	view := func(user int64, patience time.Duration) (server.Snapshot, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return st.View(ctx, server.Scope{All: user == 0, User: user}, server.Ref{SessionID: fmt.Sprint("s", max(1, user))})
+	}
+	closing := func(snap server.Snapshot) {
+		t.Helper()
+		if err := snap.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var open []server.Snapshot
+	for {
+		snap, err := view(1, 300*time.Millisecond)
+		if err != nil {
+			break // as many as one user may
+		}
+		open = append(open, snap)
+	}
+	for _, user := range []int64{2, 0} {
+		snap, err := view(user, time.Minute)
+		if err != nil {
+			t.Errorf("user %d, while another has %d open: %v", user, len(open), err)
+			continue
+		}
+		closing(snap)
+	}
+	for _, snap := range open {
+		closing(snap)
+	}
+	snap, err := view(1, time.Minute)
+	if err != nil {
+		t.Fatalf("after all are closed: %v", err)
+	}
+	closing(snap)
+}
+
 func (s suite) concurrent(t *testing.T) {
 	st := s.open(t)
 	var wg sync.WaitGroup
@@ -195,45 +243,11 @@ func (s suite) reopens(t *testing.T) {
 	}
 }
 
-func (s suite) keys(t *testing.T) {
-	st, ctx := s.open(t), t.Context()
-	_, hash := server.NewKey()
-	_, other := server.NewKey()
-	if err := st.AddKey(ctx, "laptop", hash, start); err != nil {
-		t.Fatal(err)
-	}
-	if err := st.AddKey(ctx, "laptop", other, start); !errors.Is(err, server.ErrExists) {
-		t.Errorf("a second laptop: %v", err)
-	}
-	k, err := st.FindKey(ctx, hash)
-	if err != nil || k.Name != "laptop" || !k.Created.Equal(start) || !k.Used.IsZero() || !k.Revoked.IsZero() {
-		t.Errorf("%+v, %v", k, err)
-	}
-	if _, err := st.FindKey(ctx, other); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("unknown key: %v", err)
-	}
-	if err := st.TouchKey(ctx, k.ID, start.Add(time.Hour)); err != nil {
-		t.Error(err)
-	}
-	for _, at := range []time.Time{start.Add(2 * time.Hour), start.Add(3 * time.Hour)} {
-		if err := st.RevokeKey(ctx, "laptop", at); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := st.RevokeKey(ctx, "desktop", start); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("revoke unknown: %v", err)
-	}
-	list, err := st.Keys(ctx)
-	if err != nil || len(list) != 1 || !list[0].Used.Equal(start.Add(time.Hour)) || !list[0].Revoked.Equal(start.Add(2*time.Hour)) {
-		t.Errorf("%+v, %v", list, err)
-	}
-}
-
 // keepsFacts: what a request leaves empty stays as an earlier one said; what it names is news.
 func (s suite) keepsFacts(t *testing.T) {
 	st := s.open(t)
 	b := batch("s", object(0, "x"))
-	b.Head.Cwd, b.Head.Path, b.Head.Parent, b.Head.ProjectHash, b.Head.Host = "/w", "p/s", "up", "ph", "old"
+	b.Head.Cwd, b.Head.Path, b.Head.Parent, b.Head.ProjectHash, b.Head.Host = "/w\x00", "p/s", "up", "ph", "old"
 	put(t, st, b)
 	b = batch("s", object(1, "x"))
 	b.Head.Host, b.Received = "new", start.Add(time.Minute)
@@ -244,7 +258,7 @@ func (s suite) keepsFacts(t *testing.T) {
 	}
 	x := list.List[0]
 	got := strings.Join([]string{x.Cwd, x.Path, x.Parent, x.ProjectHash, x.Host}, " ")
-	if got != "/w p/s up ph new" || !x.First.Equal(start) || !x.Last.Equal(start.Add(time.Minute)) {
+	if got != "/w\uFFFD p/s up ph new" || !x.First.Equal(start) || !x.Last.Equal(start.Add(time.Minute)) {
 		t.Errorf("%+v", x)
 	}
 }

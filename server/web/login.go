@@ -1,147 +1,116 @@
 package web
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ccship/ccship/server"
 )
 
-const (
-	cookieName  = "ccship_login"
-	loginFor    = 30 * 24 * time.Hour
-	maxLogins   = 1000
-	maxFormSize = 4 << 10
-)
+const cookieName = "ccship_login"
 
-// logins remembers who is logged in: random tokens, each for one key. They are kept in memory; a restart asks for
-// the key again. The zero value is empty. Safe for concurrent use.
-type logins struct {
-	mu   sync.Mutex
-	list map[[32]byte]login // by sha256 of the token; guarded by mu
-}
-
-type login struct {
-	key   [32]byte // hash
-	until time.Time
-}
-
-// add makes a token for a key. When there are too many, the one that ends first goes.
-func (l *logins) add(key [32]byte, now time.Time) (token string) {
-	token = rand.Text()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.list == nil {
-		l.list = map[[32]byte]login{}
-	}
-	if len(l.list) >= maxLogins {
-		var first [32]byte
-		until := now.Add(2 * loginFor)
-		for id, x := range l.list {
-			if x.until.Before(until) {
-				first, until = id, x.until
+// guard finds out who is reading and lets the page be seen by who is logged in.
+func (v *Viewer) guard(p page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who := server.Login{User: server.User{Role: server.Owner}}
+		if !v.Open {
+			var err error
+			who, err = v.login(r)
+			if errors.Is(err, server.ErrUnauthorized) {
+				v.askKey(w, r, http.StatusUnauthorized, "")
+				return
+			}
+			if err != nil {
+				v.answer(w, r, err)
+				return
 			}
 		}
-		delete(l.list, first)
-	}
-	l.list[sha256.Sum256([]byte(token))] = login{key, now.Add(loginFor)}
-	return token
-}
-
-func (l *logins) find(token string, now time.Time) (key [32]byte, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	x, ok := l.list[sha256.Sum256([]byte(token))]
-	return x.key, ok && now.Before(x.until)
-}
-
-func (l *logins) remove(token string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.list, sha256.Sum256([]byte(token)))
-}
-
-// guard lets a page be seen by who is logged in, with a key that is still valid.
-func (v *Viewer) guard(page http.HandlerFunc) http.HandlerFunc {
-	if v.Open {
-		return page
-	}
-	return func(w http.ResponseWriter, r *http.Request) {
-		c, err := r.Cookie(cookieName)
-		if err != nil {
-			v.askKey(w, r, "")
-			return
-		}
-		key, ok := v.logins.find(c.Value, time.Now())
-		if !ok {
-			v.askKey(w, r, "")
-			return
-		}
-		switch _, err := v.keys.Check(r.Context(), key); {
-		case errors.Is(err, server.ErrUnauthorized):
-			v.askKey(w, r, "This key is not valid any more.")
-		case err != nil:
-			v.broken(w, err)
-		default:
-			page(w, r)
+		if err := p(w, r, who); err != nil {
+			v.answer(w, r, err)
 		}
 	}
 }
 
-type loginPage struct{ Message, Next string }
+// login is the one that the request's cookie stands for.
+func (v *Viewer) login(r *http.Request) (server.Login, error) {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return server.Login{}, server.ErrUnauthorized
+	}
+	return v.access.Check(r.Context(), c.Value)
+}
+
+type loginPage struct {
+	frame
+	Message, Next, Ticket string
+}
 
 // askKey shows the form in place of the page, which comes after the login.
-func (v *Viewer) askKey(w http.ResponseWriter, r *http.Request, message string) {
-	v.render(w, http.StatusUnauthorized, "login.html", loginPage{message, r.URL.RequestURI()})
+func (v *Viewer) askKey(w http.ResponseWriter, r *http.Request, status int, message string) {
+	next := "/"
+	if r.Method == http.MethodGet {
+		next = r.URL.RequestURI()
+	}
+	v.render(w, status, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""), Message: message, Next: next})
 }
 
-func (v *Viewer) loginForm(w http.ResponseWriter, _ *http.Request) {
-	v.render(w, http.StatusOK, "login.html", loginPage{"", "/"})
+// loginForm is GET /login. With ?ticket it only asks: a mail program that looks at a one-time link must not use it up.
+func (v *Viewer) loginForm(w http.ResponseWriter, r *http.Request) {
+	v.render(w, http.StatusOK, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""),
+		Next: localPath(r.URL.Query().Get("next")), Ticket: r.URL.Query().Get("ticket")})
 }
 
-func (v *Viewer) login(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxFormSize)
+// takeLogin is POST /login with a key or a ticket.
+func (v *Viewer) takeLogin(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		v.fail(w, http.StatusBadRequest, "This form could not be read.")
+		v.fail(w, r, http.StatusBadRequest, "This form could not be read.")
 		return
 	}
-	next := localPath(r.PostForm.Get("next"))
-	key := server.HashKey(strings.TrimSpace(r.PostForm.Get("key")))
-	_, err := v.keys.Check(r.Context(), key)
-	if errors.Is(err, server.ErrUnauthorized) {
-		v.render(w, http.StatusUnauthorized, "login.html", loginPage{"This is not a valid key.", next})
-		return
+	next, remote := localPath(r.PostForm.Get("next")), v.access.Remote(r)
+	var token string
+	var err error
+	wrong := "This is not a valid key."
+	if ticket := r.PostForm.Get("ticket"); ticket != "" {
+		token, _, err = v.access.LoginWithTicket(r.Context(), remote, ticket)
+		wrong = "This link has been used, or is too old. Ask for a new one, or log in with a key."
+	} else {
+		token, _, err = v.access.Login(r.Context(), remote, strings.TrimSpace(r.PostForm.Get("key")))
 	}
-	if err != nil {
-		v.broken(w, err)
-		return
+	var tooMany *server.TooMany
+	switch {
+	case err == nil:
+		v.setCookie(w, r, token, int(server.LoginFor/time.Second))
+		http.Redirect(w, r, v.Base+next, http.StatusSeeOther)
+	case errors.As(err, &tooMany):
+		w.Header().Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
+		v.render(w, http.StatusTooManyRequests, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""),
+			Message: "Too many wrong keys came from here. Try again in " + count(int64(tooMany.Seconds()), "second") + ".", Next: next})
+	case errors.Is(err, server.ErrUnauthorized):
+		v.render(w, http.StatusUnauthorized, "login.html",
+			loginPage{frame: v.frame(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})
+	default:
+		v.answer(w, r, err)
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: v.logins.add(key, time.Now()), Path: "/", MaxAge: int(loginFor / time.Second),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
-	})
-	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
 func (v *Viewer) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName); err == nil {
-		v.logins.remove(c.Value)
+		if err := v.access.Logout(r.Context(), c.Value); err != nil {
+			v.answer(w, r, err)
+			return
+		}
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true,
-		SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	v.setCookie(w, r, "", -1)
+	http.Redirect(w, r, v.Base+"/login", http.StatusSeeOther)
 }
 
-// localPath keeps a login from leading to another site.
-func localPath(p string) string {
-	if !strings.HasPrefix(p, "/") || strings.HasPrefix(p, "//") || strings.ContainsAny(p, "\\\r\n\t") {
-		return "/"
-	}
-	return p
+// setCookie keeps the login in the browser. Lax, so that links from elsewhere find the reader logged in; whatever
+// changes something is a POST, which other sites can't send.
+func (v *Viewer) setCookie(w http.ResponseWriter, r *http.Request, token string, seconds int) {
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token, Path: v.Base + "/", MaxAge: seconds, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: v.access.Secure(r)})
 }

@@ -1,49 +1,266 @@
-package web
+package web_test
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/server"
 )
 
-func TestLogins(t *testing.T) {
-	var l logins
-	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	first := l.add([32]byte{1}, start)
-	if key, ok := l.find(first, start.Add(loginFor-time.Second)); !ok || key != [32]byte{1} {
-		t.Error("a login is gone before its time")
+func TestLogin(t *testing.T) {
+	s := newSite(t, nil)
+	s.tour(t)
+	path := sessionPath(tourID, "")
+	for _, p := range []string{"/", path, sessionPath(tourID, "/tail", "after", "-1"), sessionPath(tourID, "/image/30/0"), sessionPath(tourID, "/bytes/3"),
+		sessionPath(tourID, "/export", "format", "jsonl"), "/events", "/search?q=cart", "/usage", "/drops", "/account"} {
+		a := s.do(t, "GET", p, nil, nil)
+		if a.code != http.StatusUnauthorized {
+			t.Errorf("%s without a login: %d", p, a.code)
+		}
+		mustLack(t, a.body, "Rounding", "shop")
 	}
-	if _, ok := l.find(first, start.Add(loginFor)); ok {
-		t.Error("a login outlives its time")
+	mustHave(t, s.do(t, "GET", path, nil, nil).body, `name="key"`, `name="next" value="`+strings.ReplaceAll(path, "&", "&amp;")+`"`)
+	mustHave(t, s.get(t, "/login?next=/usage"), `name="next" value="/usage"`)
+	mustLack(t, s.get(t, "/login?next=//evil.example"), `value="//evil`)
+	a := s.login(t, "wrong")
+	if a.code != http.StatusUnauthorized {
+		t.Errorf("wrong key: %d", a.code)
 	}
-	if _, ok := l.find("guess", start); ok {
-		t.Error("a guess is a login")
+	mustHave(t, a.body, "not a valid key")
+	if a := s.do(t, "POST", "/login", url.Values{"key": {s.key}}, map[string]string{"Sec-Fetch-Site": "cross-site"}); a.code != http.StatusForbidden {
+		t.Errorf("login from another site: %d", a.code)
 	}
-	second := l.add([32]byte{2}, start.Add(time.Second))
-	for i := range maxLogins - 1 {
-		l.add([32]byte{3}, start.Add(time.Duration(i+2)*time.Second))
+	if a := s.do(t, "POST", "/login", url.Values{"key": {s.key}}, map[string]string{"Origin": "https://evil.example"}); a.code != http.StatusForbidden {
+		t.Errorf("login from another origin: %d", a.code)
 	}
-	if _, ok := l.find(first, start); ok || len(l.list) != maxLogins {
-		t.Errorf("%d logins are kept, the oldest among them: %v", len(l.list), ok)
+	a = s.do(t, "POST", "/login", url.Values{"key": {" " + s.key + "\n"}, "next": {path}}, nil)
+	if a.code != 200 || a.path != path {
+		t.Errorf("login: %d, leads to %s", a.code, a.path)
 	}
-	if _, ok := l.find(second, start); !ok {
-		t.Error("more than the oldest login went")
+	mustHave(t, a.body, "Log out", ">kim<")
+	s.do(t, "POST", "/logout", nil, nil)
+	if a := s.do(t, "GET", "/", nil, nil); a.code != http.StatusUnauthorized {
+		t.Errorf("after logout: %d", a.code)
 	}
 }
 
-func TestLocalPath(t *testing.T) {
-	for in, want := range map[string]string{
-		"/sessions/a%2Fb?x=1": "/sessions/a%2Fb?x=1", "//evil": "/", "https://evil": "/", "/\\evil": "/", "": "/", "/\t/evil": "/",
-	} {
-		if got := localPath(in); got != want {
-			t.Errorf("%q leads to %q", in, got)
+func TestCookie(t *testing.T) {
+	s := newSite(t, nil)
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	a := s.do(t, "POST", "/login", url.Values{"key": {s.key}, "next": {"//evil.example/"}}, nil)
+	if to := a.header.Get("Location"); to != "/" {
+		t.Errorf("a login leads to %q", to)
+	}
+	c := a.header.Get("Set-Cookie")
+	for _, w := range []string{"HttpOnly", "SameSite=Lax", "Path=/", "Max-Age="} {
+		if !strings.Contains(c, w) {
+			t.Errorf("cookie %q lacks %s", c, w)
 		}
+	}
+	if strings.Contains(c, s.key) || strings.Contains(c, "Secure") {
+		t.Errorf("cookie %q", c)
+	}
+	secure := httptest.NewTLSServer(s.viewer.Handler())
+	defer secure.Close()
+	client := secure.Client()
+	client.CheckRedirect = s.client.CheckRedirect
+	res, err := client.PostForm(secure.URL+"/login", url.Values{"key": {s.key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if c := res.Header.Get("Set-Cookie"); !strings.Contains(c, "Secure") {
+		t.Errorf("over TLS the cookie is %q", c)
+	}
+	if err := s.store.RevokeKey(t.Context(), "laptop", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.do(t, "GET", "/", nil, nil); a.code != http.StatusUnauthorized {
+		t.Errorf("with a revoked key: %d", a.code)
 	}
 }
 
-func TestCut(t *testing.T) {
-	for n, want := range map[int]string{0: "… (4 B more)", 1: "a… (3 B more)", 2: "a… (3 B more)", 3: "aé… (1 B more)", 4: "aéb"} {
-		if got := cut("aéb", n); got != want {
-			t.Errorf("cut at %d: %q, want %q", n, got, want)
+// TestTicket: looking at a one-time link does not use it up; taking it does.
+func TestTicket(t *testing.T) {
+	s := newSite(t, nil)
+	ticket, err := s.access.NewTicket(t.Context(), s.owner, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		mustHave(t, s.get(t, "/login?ticket="+ticket), "Log in with this link", ticket)
+	}
+	if a := s.do(t, "POST", "/login", url.Values{"ticket": {ticket}}, nil); a.code != 200 {
+		t.Errorf("the first one: %d", a.code)
+	}
+	s.get(t, "/account")
+	s.client = newClient(t)
+	a := s.do(t, "POST", "/login", url.Values{"ticket": {ticket}}, nil)
+	if a.code != http.StatusUnauthorized {
+		t.Errorf("the second one: %d", a.code)
+	}
+	mustHave(t, a.body, "has been used")
+}
+
+func TestGuessing(t *testing.T) {
+	s := newSite(t, nil)
+	var a answer
+	for range 40 {
+		if a = s.login(t, "ccs_"+strings.Repeat("0", 64)+time.Now().String()); a.code == http.StatusTooManyRequests {
+			break
 		}
+	}
+	if a.code != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Fatalf("after 40 wrong keys: %d", a.code)
+	}
+	mustHave(t, a.body, "Too many wrong keys")
+}
+
+// TestScope: what a member may not see is not there, on any page.
+func TestScope(t *testing.T) {
+	s := newSite(t, nil)
+	s.tour(t)
+	ana := s.addUser(t, "ana", server.Member)
+	h := head("ana-1")
+	h.ProjectHash, h.Project, h.Cwd, h.Host = "sha-of-garden", "garden", "/home/ana/garden", "anas-tower"
+	s.putAs(t, ana, h, `{"type":"user","uuid":"a","timestamp":"2026-11-20T08:00:00Z","message":{"role":"user","content":"Water the cart"}}`)
+	s.login(t, s.addKey(t, ana, "tower"))
+	for _, p := range []string{"/", "/?project=sha-of-shop", "/?q=cart", "/search?q=cart", "/usage?range=all", "/drops", "/account"} {
+		page := s.get(t, p)
+		mustLack(t, page, "Rounding", "kims-laptop", tourID, ">shop<")
+		if p == "/" {
+			mustHave(t, page, "Water the cart", "garden")
+			mustLack(t, page, `name="user"`)
+		}
+	}
+	for _, p := range []string{"", "/L/3", "/tail", "/prompts", "/entry/3", "/bytes/3", "/image/30/0", "/compare", "/export"} {
+		if a := s.do(t, "GET", sessionPath(tourID, p, "after", "-1", "format", "md"), nil, nil); a.code != http.StatusNotFound {
+			t.Errorf("another one's %s: %d", p, a.code)
+		}
+	}
+	if err := s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop", Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, s.get(t, "/"), "Rounding", "Water the cart")
+	s.get(t, sessionPath(tourID, ""))
+}
+
+var secretKey = regexp.MustCompile(`ccs_[0-9a-f]{64}`)
+
+func TestAccountKeys(t *testing.T) {
+	s := newSite(t, nil)
+	ana := s.addUser(t, "ana", server.Member)
+	first := s.addKey(t, ana, "tower")
+	s.login(t, first)
+	mustLack(t, s.get(t, "/account"), "<bdi>laptop", "Add a user")
+	a := s.do(t, "POST", "/account/keys", url.Values{"name": {"phone"}}, nil)
+	made := secretKey.FindString(a.body)
+	if a.code != 200 || made == "" {
+		t.Fatalf("%d %s", a.code, a.body)
+	}
+	mustLack(t, s.get(t, "/account"), made)
+	if _, err := s.access.Key(t.Context(), "test", made); err != nil {
+		t.Errorf("a key made here: %v", err)
+	}
+	if a := s.do(t, "POST", "/account/keys", url.Values{"name": {"phone"}}, nil); a.code != http.StatusBadRequest {
+		t.Errorf("the same name again: %d", a.code)
+	}
+	for _, name := range []string{"", " ", strings.Repeat("x", 65), "a\nb"} {
+		if a := s.do(t, "POST", "/account/keys", url.Values{"name": {name}}, nil); a.code != http.StatusBadRequest {
+			t.Errorf("the name %q: %d", name, a.code)
+		}
+	}
+	a = s.do(t, "POST", "/account/keys/rotate", url.Values{"name": {"phone"}}, nil)
+	if again := secretKey.FindString(a.body); again == "" || again == made {
+		t.Errorf("a rotated key: %d %s", a.code, a.body)
+	}
+	for _, act := range []string{"revoke", "rotate"} {
+		if a := s.do(t, "POST", "/account/keys/"+act, url.Values{"name": {"laptop"}}, nil); a.code != http.StatusBadRequest {
+			t.Errorf("%s of another one's key: %d", act, a.code)
+		}
+	}
+	if _, err := s.access.Key(t.Context(), "test", s.key); err != nil {
+		t.Errorf("the owner's key: %v", err)
+	}
+	s.do(t, "POST", "/account/keys/revoke", url.Values{"name": {"phone"}}, nil)
+	if a := s.do(t, "POST", "/account/keys/revoke", url.Values{"name": {"phone"}}, map[string]string{"Sec-Fetch-Site": "same-site"}); a.code != http.StatusForbidden {
+		t.Errorf("from a neighbour's site: %d", a.code)
+	}
+}
+
+func TestAccountUsers(t *testing.T) {
+	s := newSite(t, nil)
+	s.login(t, s.key)
+	if a := s.do(t, "POST", "/account/users", url.Values{"name": {"ben"}, "role": {"viewer"}}, nil); a.code != 200 {
+		t.Fatalf("%d %s", a.code, a.body)
+	}
+	a := s.do(t, "POST", "/account/link", url.Values{"user": {"ben"}}, nil)
+	link := regexp.MustCompile(`/login\?ticket=([A-Z0-9]+)`).FindStringSubmatch(a.body)
+	if link == nil {
+		t.Fatal(a.body)
+	}
+	owner := s.client
+	s.client = newClient(t)
+	a = s.do(t, "POST", "/login", url.Values{"ticket": {link[1]}}, nil)
+	mustHave(t, a.body, ">ben<")
+	for _, p := range []string{"users", "users/role", "users/disable"} {
+		if a := s.do(t, "POST", "/account/"+p, url.Values{"name": {"eve"}, "user": {"kim"}, "role": {"owner"}}, nil); a.code != http.StatusNotFound {
+			t.Errorf("a viewer's %s: %d", p, a.code)
+		}
+	}
+	if a := s.do(t, "POST", "/account/link", url.Values{"user": {"kim"}}, nil); a.code != http.StatusNotFound {
+		t.Errorf("a link to log in as the owner: %d", a.code)
+	}
+	ben := s.client
+	s.client = owner
+	for _, form := range []url.Values{{"user": {"kim"}, "role": {"viewer"}}, {"user": {"ben"}, "role": {"king"}}} {
+		if a := s.do(t, "POST", "/account/users/role", form, nil); a.code != http.StatusBadRequest {
+			t.Errorf("%v: %d", form, a.code)
+		}
+	}
+	if a := s.do(t, "POST", "/account/users/disable", url.Values{"user": {"kim"}}, nil); a.code != http.StatusBadRequest {
+		t.Errorf("an owner disables himself: %d", a.code)
+	}
+	s.do(t, "POST", "/account/users/role", url.Values{"user": {"ben"}, "role": {"member"}}, nil)
+	s.do(t, "POST", "/account/users/disable", url.Values{"user": {"ben"}}, nil)
+	s.client = ben
+	if a := s.do(t, "GET", "/", nil, nil); a.code != http.StatusUnauthorized {
+		t.Errorf("a disabled user: %d", a.code)
+	}
+}
+
+func TestAccountShares(t *testing.T) {
+	s := newSite(t, nil)
+	s.tour(t)
+	ana := s.addUser(t, "ana", server.Member)
+	anas := s.addKey(t, ana, "tower")
+	s.login(t, s.key)
+	a := s.do(t, "POST", "/account/shares", url.Values{"project": {"sha-of-shop"}, "with": {"ana"}}, nil)
+	mustHave(t, a.body, "shop is shared with ana", "Stop sharing")
+	for _, form := range []url.Values{{"project": {"none"}, "with": {"ana"}}, {"project": {"sha-of-shop"}, "with": {"eve"}}, {"project": {"sha-of-shop"}, "with": {"kim"}}} {
+		if a := s.do(t, "POST", "/account/shares", form, nil); a.code != http.StatusBadRequest {
+			t.Errorf("%v: %d", form, a.code)
+		}
+	}
+	owner := s.client
+	s.client = newClient(t)
+	s.login(t, anas)
+	s.get(t, sessionPath(tourID, ""))
+	for _, form := range []url.Values{{"project": {"sha-of-shop"}, "with": {"ana"}}, {"owner": {"kim"}, "project": {"sha-of-shop"}, "with": {"ana"}}} {
+		if a := s.do(t, "POST", "/account/shares", form, nil); a.code == 200 {
+			t.Errorf("a member shares what is not his: %v", form)
+		}
+	}
+	ana2 := s.client
+	s.client = owner
+	s.do(t, "POST", "/account/shares/remove", url.Values{"project": {"sha-of-shop"}, "with": {"ana"}, "owner": {"kim"}}, nil)
+	s.client = ana2
+	if a := s.do(t, "GET", sessionPath(tourID, ""), nil, nil); a.code != http.StatusNotFound {
+		t.Errorf("what is no longer shared: %d", a.code)
 	}
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/ccship/ccship/server"
 )
@@ -18,9 +18,10 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Checker says whether a key is valid, by its hash. server.ErrUnauthorized when it is not.
-type Checker interface {
-	Check(ctx context.Context, hash [32]byte) (server.Key, error)
+// Store is what pages read, and what the account page changes.
+type Store interface {
+	server.Library
+	server.Accounts
 }
 
 // Viewer serves the pages. Set the exported fields before Handler.
@@ -28,53 +29,89 @@ type Viewer struct {
 	// Open shows everything without a login. Only for a server that listens on loopback: it then answers only to
 	// loopback host names, so that no web page can have its own name point here (DNS rebinding).
 	Open bool
-	Log  *slog.Logger
+	// Base is the path the pages lie below, without a slash at its end: "" or "/ccship". Handler expects paths without
+	// it; whoever mounts the viewer strips it.
+	Base string
+	// Hub tells of new lines; nil: pages do not follow.
+	Hub *server.Hub
+	// Prices is what tokens cost; nil: the list that comes with the program.
+	Prices *server.Prices
+	Log    *slog.Logger
 
-	catalog server.Catalog
-	keys    Checker
-	logins  logins
-	pages   *template.Template
+	store  Store
+	access *server.Access
+	pages  *template.Template
+	files  map[string]file
+	now    func() time.Time
 }
 
-// New makes a viewer of what is in catalog.
-func New(catalog server.Catalog, keys Checker) (*Viewer, error) {
-	pages, err := template.New("").Funcs(functions()).ParseFS(assets, "assets/*.html")
+// New makes a viewer of what is in store for whoever access lets in.
+func New(store Store, access *server.Access) (*Viewer, error) {
+	v := &Viewer{Log: slog.New(slog.DiscardHandler), store: store, access: access, now: time.Now}
+	var err error
+	if v.files, err = readFiles(); err != nil {
+		return nil, err
+	}
+	v.pages, err = template.New("").Funcs(v.functions()).ParseFS(assets, "assets/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("read templates: %w", err)
 	}
-	return &Viewer{Log: slog.New(slog.DiscardHandler), catalog: catalog, keys: keys, pages: pages}, nil
+	return v, nil
 }
 
-// Handler serves everything below /.
+// Handler serves everything below /. To be called once.
 func (v *Viewer) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /style.css", v.style)
-	mux.HandleFunc("GET /{$}", v.guard(v.list))
-	mux.HandleFunc("GET /sessions/{id}", v.guard(v.show))
-	if !v.Open {
-		mux.HandleFunc("GET /login", v.loginForm)
-		mux.HandleFunc("POST /login", v.login)
-		mux.HandleFunc("POST /logout", v.logout)
+	if v.Prices == nil {
+		v.Prices = server.DefaultPrices()
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		v.fail(w, http.StatusNotFound, "There is no such page.")
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /assets/{name}", v.asset)
+	mux.HandleFunc("POST /theme", v.setTheme)
+	for pattern, page := range map[string]page{
+		"GET /{$}":                            v.list,
+		"GET /sessions/{id}":                  v.conversation,
+		"GET /sessions/{id}/L/{line}":         v.permalink,
+		"GET /sessions/{id}/tail":             v.tail,
+		"GET /sessions/{id}/prompts":          v.prompts,
+		"GET /sessions/{id}/entry/{line}":     v.entry,
+		"GET /sessions/{id}/bytes/{line}":     v.bytes,
+		"GET /sessions/{id}/image/{line}/{n}": v.image,
+		"GET /sessions/{id}/compare":          v.compare,
+		"GET /sessions/{id}/export":           v.download,
+		"GET /search":                         v.search,
+		"GET /usage":                          v.usage,
+		"GET /drops":                          v.drops,
+		"GET /events":                         v.events,
+	} {
+		mux.HandleFunc(pattern, v.guard(page))
+	}
+	if !v.Open {
+		v.routeAccounts(mux)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		v.fail(w, r, http.StatusNotFound, "There is no such page.")
 	})
 	return v.harden(http.NewCrossOriginProtection().Handler(mux))
 }
+
+// policy lets a page use its own files and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // harden sets what keeps a browser from doing more than show the page, and refuses foreign host names when there is
 // no login.
 func (v *Viewer) harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy",
-			"default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 		h.Set("Cache-Control", "no-store")
 		if v.Open && !IsLoopback(r.Host) {
-			v.fail(w, http.StatusForbidden, "This viewer answers only to 127.0.0.1, [::1] and localhost.")
+			v.fail(w, r, http.StatusForbidden, "This viewer answers only to 127.0.0.1, [::1] and localhost.")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -94,15 +131,28 @@ func IsLoopback(hostport string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-func (v *Viewer) style(w http.ResponseWriter, _ *http.Request) {
-	css, err := assets.ReadFile("assets/style.css")
-	if err != nil {
-		v.broken(w, err)
-		return
+// page is a handler that knows who is reading. An error it returns is answered.
+type page func(w http.ResponseWriter, r *http.Request, who server.Login) error
+
+// errUsage is what is wrong with a request, for the reader.
+type errUsage string
+
+func (e errUsage) Error() string { return string(e) }
+
+// answer says what became of a page that could not be shown.
+func (v *Viewer) answer(w http.ResponseWriter, r *http.Request, err error) {
+	var usage errUsage
+	switch {
+	case errors.Is(err, server.ErrNotFound):
+		v.fail(w, r, http.StatusNotFound, "There is no such session, or it is not yours to see.")
+	case errors.As(err, &usage):
+		v.fail(w, r, http.StatusBadRequest, usage.Error())
+	case r.Context().Err() != nil:
+		return // nobody is there to read it
+	default:
+		v.Log.Error("read for page", "path", r.URL.Path, "error", err)
+		v.fail(w, r, http.StatusInternalServerError, "The server could not read this; its log says why.")
 	}
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	w.Header().Set("Cache-Control", "max-age=300")
-	_, _ = w.Write(css) // a browser that has gone is told nothing
 }
 
 // render writes a page, whole or not at all.
@@ -118,16 +168,11 @@ func (v *Viewer) render(w http.ResponseWriter, status int, name string, data any
 	_, _ = w.Write(b.Bytes()) // a browser that has gone is told nothing
 }
 
-func (v *Viewer) fail(w http.ResponseWriter, status int, message string) {
-	v.render(w, status, "error.html", message)
+type failure struct {
+	frame
+	Message string
 }
 
-// broken answers errors that are nobody's on the other side.
-func (v *Viewer) broken(w http.ResponseWriter, err error) {
-	if errors.Is(err, server.ErrNotFound) {
-		v.fail(w, http.StatusNotFound, "There is no such session.")
-		return
-	}
-	v.Log.Error("read for page", "error", err)
-	v.fail(w, http.StatusInternalServerError, "The server could not read this; its log says why.")
+func (v *Viewer) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
+	v.render(w, status, "error.html", failure{v.frame(r, server.Login{}, "Sorry", ""), message})
 }

@@ -1,212 +1,270 @@
 package web_test
 
 import (
-	"context"
-	"io"
-	"log/slog"
-	"net/http"
-	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/web"
 )
 
-type site struct {
-	*httptest.Server
-	store  *store.SQLite
-	key    string
-	client *http.Client
-}
-
-func newSite(t *testing.T, open bool) *site {
-	t.Helper()
-	st, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, hash := server.NewKey()
-	if err := st.AddKey(t.Context(), "k", hash, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	v, err := web.New(st, server.NewKeys(st, slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.Open = open
-	s := httptest.NewServer(v.Handler())
-	t.Cleanup(func() {
-		s.Close()
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &site{s, st, key, &http.Client{Jar: jar}}
-}
-
-func (s *site) put(t *testing.T, session string, generation, rewound int64, lines ...string) {
-	t.Helper()
-	b := &server.Batch{Received: time.Now(), Head: server.Head{SessionID: session, Machine: "m", Epoch: "e", Project: "shop",
-		Generation: generation, RewoundTo: rewound, EndLine: rewound + int64(len(lines)), EOFNewline: true}}
-	for i, l := range lines {
-		b.Lines = append(b.Lines, server.Line{Index: rewound + int64(i), Raw: []byte(l)})
-	}
-	if err := s.store.Put(context.Background(), b); err != nil {
-		t.Fatal(err)
+func TestEmpty(t *testing.T) {
+	s := newSite(t, open)
+	mustHave(t, s.get(t, "/"), "No session has arrived yet")
+	for _, path := range []string{"/search", "/search?q=x", "/usage", "/usage?range=all", "/drops"} {
+		s.get(t, path)
 	}
 }
 
-func (s *site) do(t *testing.T, method, path string, form url.Values, header map[string]string) (int, string, http.Header) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	for k, v := range header {
-		req.Header.Set(k, v)
-	}
-	if h := header["Host"]; h != "" {
-		req.Host = h
-	}
-	res, err := s.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(b), res.Header
-}
-
-func mustHave(t *testing.T, page string, wants ...string) {
-	t.Helper()
-	for _, w := range wants {
-		if !strings.Contains(page, w) {
-			t.Errorf("the page lacks %q:\n%s", w, page)
-		}
-	}
-}
-
-func TestOpenPages(t *testing.T) {
-	s := newSite(t, true)
-	_, page, _ := s.do(t, "GET", "/", nil, nil)
-	mustHave(t, page, "No session has arrived yet")
-	s.put(t, "1c0e/agent-7", 0, 0,
-		`{"type":"user","isMeta":true,"message":{"role":"user","content":"caveat"}}`,
-		`{"type":"user","timestamp":"2026-11-20T10:00:00Z","message":{"role":"user","content":"Fix the <script>alert(1)</script> bug"}}`,
-		`{"type":"assistant","message":{"role":"assistant","content":[{"type":"thinking","thinking":"hmm"},{"type":"text","text":"Done."},{"type":"tool_use","name":"Bash","input":{"command":"ls"}}]}}`,
-		`{"type":"user","message":{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"file.go"}]}]}}`,
-		`{"type":"future","timestamp":"not a time","message":17}`, `not json`, ``)
-	s.put(t, "1c0e/agent-7", 1, 1, `{"type":"user","message":{"role":"user","content":"Second thought"}}`)
-	code, page, h := s.do(t, "GET", "/", nil, nil)
-	if code != 200 || strings.Contains(page, "<script>") {
-		t.Errorf("%d %s", code, page)
-	}
-	mustHave(t, page, "Second thought", `href="/sessions/1c0e%2Fagent-7?machine=m"`, "shop", "2 lines")
-	if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
-		t.Errorf("CSP %q", csp)
-	}
-	_, page, _ = s.do(t, "GET", "/sessions/1c0e%2Fagent-7?machine=m&generation=0", nil, nil)
-	mustHave(t, page, "Fix the &lt;script&gt;", "Done.", "tool: Bash", "file.go", "thinking", "not json", "generation=1", ">future<")
-	for path, want := range map[string]int{"/sessions/none": 404, "/nothing": 404, "/style.css": 200, "/?after=x": 200, "/login": 404} {
-		if code, _, _ := s.do(t, "GET", path, nil, nil); code != want {
-			t.Errorf("%s: %d", path, code)
+func TestFrame(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	for path, want := range map[string]int{"/sessions/none": 404, "/nothing": 404, "/assets/style.css": 200, "/assets/list.html": 404, "/?after=x": 200,
+		"/login": 404, "/account": 404, "/assets/..%2fviewer.go": 404, sessionPath(tourID, "", "from", "x", "generation", "y"): 200,
+		sessionPath(tourID, "", "generation", "7"): 404, sessionPath(tourID, "", "epoch", "none"): 404, sessionPath(tourID, "/entry/99"): 404,
+		sessionPath(tourID, "/entry/x"): 404, sessionPath(tourID, "/image/0/0"): 404, sessionPath(tourID, "/tail"): 400, sessionPath(tourID, "/export"): 400,
+		sessionPath(tourID, "", "from", "99999999999999999999"): 200, sessionPath(tourID, "/L/99999"): 404} {
+		if a := s.do(t, "GET", path, nil, nil); a.code != want {
+			t.Errorf("%s: %d, want %d", path, a.code, want)
 		}
 	}
 	for host, want := range map[string]int{"evil.example": 403, "127.0.0.1.evil.example:80": 403, "localhost:5000": 200, "[::1]:5000": 200} {
-		if code, _, _ := s.do(t, "GET", "/", nil, map[string]string{"Host": host}); code != want {
-			t.Errorf("host %s: %d", host, code)
+		if a := s.do(t, "GET", "/", nil, map[string]string{"Host": host}); a.code != want {
+			t.Errorf("host %s: %d", host, a.code)
+		}
+	}
+	a := s.do(t, "GET", "/", nil, nil)
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin",
+		"Cross-Origin-Resource-Policy": "same-origin"} {
+		if got := a.header.Get(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	csp := a.header.Get("Content-Security-Policy")
+	for _, w := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+		if !strings.Contains(csp, w) {
+			t.Errorf("the policy %q lacks %s", csp, w)
 		}
 	}
 }
 
-func TestPaging(t *testing.T) {
-	s := newSite(t, true)
-	var lines []string
-	for range 450 {
-		lines = append(lines, `{"type":"user","message":{"role":"user","content":"x"}}`)
+// TestAssets: what a page names is there, and is kept for as long as its content is the same.
+func TestAssets(t *testing.T) {
+	s := newSite(t, open)
+	n := 0
+	nodes(t, s.get(t, "/"), func(e *html.Node) {
+		path := attr(e, "src")
+		if e.Data == "link" {
+			path = attr(e, "href")
+		}
+		if path == "" {
+			return
+		}
+		n++
+		a := s.do(t, "GET", path, nil, nil)
+		if a.code != 200 || !strings.Contains(a.header.Get("Cache-Control"), "immutable") || a.header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", path, a.code, a.header)
+		}
+		if strings.Contains(a.body, "https://") || strings.Contains(strings.ReplaceAll(a.body, "http://www.w3.org/", ""), "http://") || strings.Contains(a.body, "@import") {
+			t.Errorf("%s names another site", path)
+		}
+	})
+	if n != 3 {
+		t.Errorf("%d assets", n)
 	}
-	s.put(t, "long", 0, 0, lines...)
-	_, page, _ := s.do(t, "GET", "/sessions/long", nil, nil)
-	mustHave(t, page, `id="L199"`, "from=200")
-	_, page, _ = s.do(t, "GET", "/sessions/long?machine=m&from=400", nil, nil)
-	mustHave(t, page, `id="L449"`, "from=200")
-	if strings.Contains(page, ">Later<") {
-		t.Error("there is something behind the end")
-	}
-	for i := range 60 {
-		s.put(t, strings.Repeat("s", i+1), 0, 0, `{}`)
-	}
-	_, page, _ = s.do(t, "GET", "/", nil, nil)
-	_, rest, found := strings.Cut(page, `href="/?after=`)
-	if !found {
-		t.Fatal("no second page")
-	}
-	after, _, _ := strings.Cut(rest, `"`)
-	_, page, _ = s.do(t, "GET", "/?after="+after, nil, nil)
-	mustHave(t, page, ">Newest<", ">s</a>")
-}
-
-func TestLogin(t *testing.T) {
-	s := newSite(t, false)
-	s.put(t, "secret-session", 0, 0, `{}`)
-	code, page, _ := s.do(t, "GET", "/sessions/secret-session?machine=m", nil, nil)
-	if code != 401 || strings.Contains(page, "lines") {
-		t.Errorf("without login: %d %s", code, page)
-	}
-	mustHave(t, page, `name="key"`, `value="/sessions/secret-session?machine=m"`)
-	code, page, _ = s.do(t, "POST", "/login", url.Values{"key": {"wrong"}}, nil)
-	if code != 401 {
-		t.Errorf("wrong key: %d", code)
-	}
-	mustHave(t, page, "not a valid key")
-	code, _, _ = s.do(t, "POST", "/login", url.Values{"key": {s.key}}, map[string]string{"Sec-Fetch-Site": "cross-site"})
-	if code != 403 {
-		t.Errorf("login from another site: %d", code)
-	}
-	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	_, _, h := s.do(t, "POST", "/login", url.Values{"key": {s.key}, "next": {"//evil.example/"}}, nil)
-	if to := h.Get("Location"); to != "/" {
-		t.Errorf("a login leads to %q", to)
-	}
-	c := h.Get("Set-Cookie")
-	if !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Strict") || strings.Contains(c, s.key) {
-		t.Errorf("cookie %q", c)
-	}
-	if code, page, _ = s.do(t, "GET", "/", nil, nil); code != 200 {
-		t.Errorf("after login: %d", code)
-	}
-	mustHave(t, page, "secret-session", "Log out")
-	if err := s.store.RevokeKey(t.Context(), "k", time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, _ = s.do(t, "GET", "/", nil, nil); code != 401 {
-		t.Errorf("with a revoked key: %d", code)
+	if a := s.do(t, "GET", "/assets/style.css?v=old", nil, nil); strings.Contains(a.header.Get("Cache-Control"), "immutable") {
+		t.Error("an asset without its version is kept for ever")
 	}
 }
 
-func TestLogout(t *testing.T) {
-	s := newSite(t, false)
-	if code, _, _ := s.do(t, "POST", "/login", url.Values{"key": {" " + s.key + "\n"}}, nil); code != 200 {
-		t.Fatalf("login: %d", code)
+func TestTheme(t *testing.T) {
+	s := newSite(t, open)
+	mustLack(t, s.get(t, "/"), "data-theme")
+	a := s.do(t, "POST", "/theme", url.Values{"theme": {"dark"}, "next": {"/usage"}}, nil)
+	if a.path != "/usage" {
+		t.Errorf("it leads to %s", a.path)
 	}
-	if code, _, _ := s.do(t, "POST", "/logout", nil, nil); code != 200 {
-		t.Errorf("logout: %d", code)
+	mustHave(t, a.body, `data-theme="dark"`)
+	s.do(t, "POST", "/theme", url.Values{"theme": {`"><script>`}, "next": {"//evil.example"}}, nil)
+	mustLack(t, s.get(t, "/"), "data-theme")
+	if a := s.do(t, "POST", "/theme", url.Values{"theme": {"dark"}}, map[string]string{"Sec-Fetch-Site": "cross-site"}); a.code != 403 {
+		t.Errorf("another site sets the look: %d", a.code)
 	}
-	if code, _, _ := s.do(t, "GET", "/", nil, nil); code != 401 {
-		t.Errorf("after logout: %d", code)
+}
+
+// TestBase: below a path of a proxy every address and cookie is below it, too.
+func TestBase(t *testing.T) {
+	s := newSite(t, func(v *web.Viewer) { v.Base = "/cc" })
+	s.tour(t)
+	if a := s.login(t, s.key); a.code != 200 || a.path != "/cc/" {
+		t.Fatalf("login: %d %s", a.code, a.path)
 	}
+	for _, path := range []string{"/", sessionPath(tourID, ""), sessionPath(tourID, "/prompts"), sessionPath(tourID, "/entry/3"), sessionPath(tourID, "/compare"), "/search?q=cart", "/usage", "/drops", "/account"} {
+		nodes(t, s.get(t, path), func(n *html.Node) {
+			for _, name := range []string{"href", "src", "action", "data-src", "data-tail"} {
+				if v := attr(n, name); strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "/cc/") {
+					t.Errorf("%s: %s %s=%q", path, n.Data, name, v)
+				}
+			}
+		})
+	}
+	if a := s.do(t, "GET", sessionPath(tourID, "/L/20"), nil, nil); !strings.HasPrefix(a.path, "/cc/sessions/") {
+		t.Errorf("a permalink leads to %s", a.path)
+	}
+}
+
+// TestGolden holds the pages of a conversation of all shapes. go test ./server/web -update writes them anew.
+func TestGolden(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	for name, path := range map[string]string{
+		"focused.html": sessionPath(tourID, ""), "everything.html": sessionPath(tourID, "", "mode", "everything"), "prompts.html": sessionPath(tourID, "/prompts"),
+		"agent.html": sessionPath(agentID, ""), "compare.html": sessionPath(tourID, "/compare"), "entry.html": sessionPath(tourID, "/entry/14"), "list.html": "/",
+		"export.md": sessionPath(tourID, "/export", "format", "md"),
+	} {
+		got := s.get(t, path)
+		if strings.HasSuffix(name, ".html") {
+			for _, w := range inert(got) {
+				t.Errorf("%s: %s", name, w)
+			}
+		}
+		got = timeless(got)
+		file := filepath.Join("testdata", "golden", name)
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s differs from %s; look at it, then -update. It is\n%s", path, file, diffAt(got, string(want)))
+		}
+	}
+}
+
+var (
+	moments = regexp.MustCompile(`20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(Z| UTC)`)
+	passing = regexp.MustCompile(`>(just now|\d+ (min|h|days|months?) ago)<|\?v=[\w-]+|(?s)<span class="livetag">.*?</span>live</span>|( live"| class="live")`)
+)
+
+// timeless takes out of a page what depends on when it was made: all times but those of the conversation.
+func timeless(page string) string {
+	page = moments.ReplaceAllStringFunc(page, func(m string) string {
+		if strings.HasPrefix(m, "2026-11-20") {
+			return m
+		}
+		return "*"
+	})
+	return passing.ReplaceAllString(page, "*")
+}
+
+// diffAt is where two texts begin to differ.
+func diffAt(a, b string) string {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	cut := func(s string) string { return s[max(0, i-100):min(len(s), i+200)] }
+	return "got:  …" + cut(a) + "…\nwant: …" + cut(b) + "…"
+}
+
+// TestAccessible asserts what readers of screens, keys and small displays need, on every page.
+func TestAccessible(t *testing.T) {
+	s := newSite(t, nil)
+	s.tour(t)
+	pages := []string{"/login", "/login?ticket=x"}
+	for _, p := range pages {
+		accessible(t, p, s.get(t, p))
+	}
+	s.login(t, s.key)
+	s.addUser(t, "ana", server.Member)
+	for _, p := range []string{"/", "/?q=nothing-like-it", sessionPath(tourID, ""), sessionPath(tourID, "", "mode", "everything"), sessionPath(tourID, "/prompts"),
+		sessionPath(tourID, "/compare"), sessionPath(tourID, "/entry/14"), sessionPath(tourID, "/entry/31"), "/search?q=cart", "/usage?range=all", "/drops", "/account"} {
+		accessible(t, p, s.get(t, p))
+	}
+}
+
+// accessible asserts it of one page.
+func accessible(t *testing.T, path, page string) {
+	t.Helper()
+	ids, labels, count := map[string]bool{}, map[string]bool{}, map[string]int{}
+	nodes(t, page, func(n *html.Node) {
+		if n.Namespace == "" {
+			count[n.Data]++
+		}
+		if id := attr(n, "id"); id != "" {
+			if ids[id] {
+				t.Errorf("%s: two elements are called %s", path, id)
+			}
+			ids[id] = true
+		}
+		if n.Data == "label" {
+			labels[attr(n, "for")] = true
+		}
+	})
+	nodes(t, page, func(n *html.Node) {
+		named(t, path, n, labels)
+		for _, name := range []string{"aria-labelledby", "for"} {
+			for _, id := range strings.Fields(attr(n, name)) {
+				if !ids[id] {
+					t.Errorf("%s: %s names %s, which is not there", path, name, id)
+				}
+			}
+		}
+	})
+	if count["main"] != 1 || count["h1"] != 1 || count["header"] == 0 || !ids["main"] {
+		t.Errorf("%s: %d main, %d h1, %d header", path, count["main"], count["h1"], count["header"])
+	}
+	mustHave(t, page, `class="skip" href="#main"`, `name="viewport" content="width=device-width`, `<html lang="en"`)
+}
+
+// named asserts that an element has a name for who does not see it.
+func named(t *testing.T, path string, n *html.Node, labels map[string]bool) {
+	t.Helper()
+	has := attr(n, "aria-label") != "" || strings.TrimSpace(words(n)) != ""
+	switch n.Data {
+	case "a", "button", "summary", "th", "caption", "legend", "option":
+		if !has && attr(n, "value") == "" {
+			t.Errorf("%s: %s without a name: %v", path, n.Data, n.Attr)
+		}
+	case "img":
+		if attr(n, "alt") == "" {
+			t.Errorf("%s: an image without words", path)
+		}
+	case "svg":
+		if attr(n, "aria-hidden") != "true" && attr(n, "role") != "img" {
+			t.Errorf("%s: a drawing that is neither hidden nor named", path)
+		}
+	case "input", "select":
+		if attr(n, "type") != "hidden" && !labels[attr(n, "id")] && !inLabel(n) && attr(n, "aria-label") == "" && !hasAttr(n, "disabled") && !hasAttr(n, "hidden") {
+			t.Errorf("%s: a field without a label: %v", path, n.Attr)
+		}
+	}
+}
+
+func hasAttr(n *html.Node, name string) bool {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return true
+		}
+	}
+	return false
+}
+
+func inLabel(n *html.Node) bool {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if p.Data == "label" {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+func newBackup() *cobra.Command {
+	var url, to string
+	var force bool
+	c := &cobra.Command{
+		Use:   "backup --to FILE",
+		Short: "Copy a SQLite store as it is at one moment, while servers use it",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if to == "" {
+				return usage(c, errors.New("--to is missing"))
+			}
+			if _, err := os.Lstat(to); err == nil && !force && to != "-" {
+				return hinted{fmt.Errorf("%s is there already", to), "choose another --to, or say --force to replace it"}
+			}
+			return withStore(c, url, func(s store.Store) error {
+				b, ok := s.(server.Backer)
+				if !ok {
+					return hinted{errors.New("this store is backed up by its own database"), "pg_dump --format=custom --file=ccship.dump DATABASE"}
+				}
+				size, err := backUp(c.Context(), b, to, c.OutOrStdout(), newProgress(c.ErrOrStderr()))
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.ErrOrStderr(), "backed up: %s\n", formatSize(size))
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "the file to write; - for standard output")
+	c.Flags().BoolVar(&force, "force", false, "replace a file that is there")
+	storeFlag(c, &url)
+	return c
+}
+
+// backUp writes a backup to a file, whole or not at all, or to stdout.
+func backUp(ctx context.Context, b server.Backer, to string, stdout io.Writer, p *progress) (size int64, err error) {
+	report := func(done, total int64) {
+		size = total
+		p.say("%s of %s", formatSize(done), formatSize(total))
+	}
+	if to == "-" {
+		return size, b.Backup(ctx, stdout, report)
+	}
+	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*") // 0600
+	if err != nil {
+		return 0, fmt.Errorf("make backup: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}()
+	out := bufio.NewWriterSize(f, 1<<20)
+	if err := b.Backup(ctx, out, report); err != nil {
+		return 0, err
+	}
+	if err := errors.Join(out.Flush(), f.Sync()); err != nil {
+		return 0, fmt.Errorf("write backup: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return 0, fmt.Errorf("write backup: %w", err)
+	}
+	if err := os.Rename(f.Name(), to); err != nil {
+		return 0, fmt.Errorf("name backup: %w", err)
+	}
+	return size, syncDir(filepath.Dir(to))
+}
+
+// syncDir makes a rename last, where folders can be synced.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync folder: %w", err)
+	}
+	err = d.Sync()
+	if errors.Is(err, fs.ErrInvalid) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil // Windows
+	}
+	return errors.Join(err, d.Close())
+}
+
+// formatSize writes a number of bytes for people.
+func formatSize(n int64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	v, i := float64(n), 0
+	for v >= 1000 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}

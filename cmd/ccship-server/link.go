@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+func newLink() *cobra.Command {
+	var storeURL, user, base, ttl string
+	c := &cobra.Command{
+		Use:   "link",
+		Short: "Print an address that logs one browser in, once",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := server.ParseTTL(ttl)
+			if err != nil {
+				return usage(c, fmt.Errorf("bad --ttl: %w", err))
+			}
+			if _, err := parsePublicURL(base); err != nil {
+				return usage(c, fmt.Errorf("bad --public-url: %w", err))
+			}
+			return withStore(c, storeURL, func(s store.Store) error {
+				u, err := linkUser(c, s, user)
+				if err != nil {
+					return err
+				}
+				until := time.Now().Add(d)
+				ticket, err := server.NewAccess(s, slog.New(slog.NewTextHandler(io.Discard, nil))).NewTicket(c.Context(), u, d)
+				if errors.Is(err, server.ErrUnauthorized) {
+					return hinted{fmt.Errorf("user %q is disabled", u.Name), "ccship-server user enable " + u.Name}
+				}
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(c.ErrOrStderr(), "works once, until %s\n", stamp(until))
+				_, err = fmt.Fprintln(c.OutOrStdout(), server.TicketURL(base, ticket))
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&user, "user", "", "who is logged in; may be left out while there is one user only")
+	c.Flags().StringVar(&base, "public-url", "http://127.0.0.1:5000", "where the browser reaches the server")
+	c.Flags().StringVar(&ttl, "ttl", server.DefaultTicket.String(), "how long the address works, at most 168h")
+	storeFlag(c, &storeURL)
+	return c
+}
+
+// linkUser is the named user, or the only one.
+func linkUser(c *cobra.Command, s store.Store, name string) (server.User, error) {
+	if name != "" {
+		return findUser(c.Context(), s, name)
+	}
+	list, err := s.Users(c.Context())
+	switch {
+	case err != nil:
+		return server.User{}, err
+	case len(list) == 1:
+		return list[0], nil
+	case len(list) == 0:
+		return server.User{}, hinted{errors.New("there is no user yet"), "ccship-server key create --name NAME makes the first"}
+	}
+	return server.User{}, usageError{hinted{errors.New("--user is missing, and there are several users"), "ccship-server user list shows them"}}
+}
+
+// parsePublicURL reads an address that browsers use.
+func parsePublicURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is not an address such as https://ccship.example.org/base", s)
+	}
+	return u, nil
+}

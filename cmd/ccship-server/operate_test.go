@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ccship/ccship/server/store"
+)
+
+// tool runs a verb and answers what it says.
+func tool(t *testing.T, want int, args ...string) (out, words string) {
+	t.Helper()
+	var o, w bytes.Buffer
+	if code := run(t.Context(), args, &o, &w); code != want {
+		t.Fatalf("%q: exit %d, want %d: %s%s", args, code, want, o.String(), w.String())
+	}
+	return o.String(), w.String()
+}
+
+// status asks with a key.
+func (p *program) status(t *testing.T, key, path string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", p.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode
+}
+
+// TestOperate manages a store while a server uses it.
+func TestOperate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	at := "sqlite:" + path
+	key, _ := tool(t, 0, "key", "create", "--name", "first", "--store", at)
+	key = strings.TrimSpace(key)
+	p := launch(t, path)
+	for i := range 20 {
+		if err := p.send(key, "s1", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.send(key, "s2", 0); err != nil {
+		t.Fatal(err)
+	}
+
+	// Backups are of one moment, while lines come in.
+	copyOf := filepath.Join(t.TempDir(), "copy.db")
+	p.whileSending(t, key, "s1", 20, func() { tool(t, 0, "backup", "--to", copyOf, "--store", at) })
+	if info, err := os.Stat(copyOf); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the backup is %v, %v", info.Mode(), err)
+	}
+	restored := filepath.Join(t.TempDir(), "restored.db")
+	tool(t, 0, "restore", "--from", copyOf, "--store", "sqlite:"+restored)
+	if _, words := tool(t, 0, "verify", "--store", "sqlite:"+restored); !strings.Contains(words, "read 2 transcripts") {
+		t.Errorf("the copy: %s", words)
+	}
+	if _, words := tool(t, exitFailed, "restore", "--from", copyOf, "--store", at, "--force"); !strings.Contains(words, "hint: stop the server first") {
+		t.Errorf("under a running server: %s", words)
+	}
+
+	// Forgotten by hand, known to the server at once.
+	if out, _ := tool(t, 0, "forget", "s2", "--yes", "--json", "--store", at); !strings.Contains(out, `"lines_removed": 1`) {
+		t.Errorf("forget: %s", out)
+	}
+	if got := p.status(t, key, "/api/sessions/s2"); got != 404 {
+		t.Errorf("a forgotten session: %d", got)
+	}
+	tool(t, 0, "key", "revoke", "--name", "first", "--store", at)
+	if got := p.status(t, key, "/api/sessions/s1"); got != 401 {
+		t.Errorf("a revoked key: %d", got)
+	}
+	tool(t, 0, "rebuild", "--store", at)
+}
+
+// whileSending runs fn while lines from the first on are sent, each of which must be taken.
+func (p *program) whileSending(t *testing.T, key, session string, first int, fn func()) {
+	t.Helper()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := first; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := p.send(key, session, i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	fn()
+	close(stop)
+	wg.Wait()
+}
+
+// TestVerifyFinds: what was damaged behind the store's back is told, by both forms, with exit 1.
+func TestVerifyFinds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	key := newKeyIn(t, path)
+	p := launch(t, path)
+	if err := p.send(key, "s1", 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // killed
+	damage(t, path)
+	if out, words := tool(t, exitFailed, "verify", "--store", "sqlite:"+path); !strings.Contains(out, "line 0 is no JSON object any more") ||
+		!strings.Contains(words, "hint: restore a backup") {
+		t.Errorf("%s%s", out, words)
+	}
+	out, words := tool(t, exitFailed, "verify", "--json", "--store", "sqlite:"+path)
+	var doc report
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || doc.Problems != 1 || doc.Findings[0].SessionID != "s1" || words != "" {
+		t.Errorf("%v in %s%s", err, out, words)
+	}
+}
+
+// damage changes a byte of a stored line, in the file.
+func damage(t *testing.T, path string) {
+	t.Helper()
+	st, err := store.OpenSQLite(t.Context(), path) // ends the log of the server that was killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, []byte(`{"n":0,"pad":"`))
+	if at < 0 {
+		t.Fatal("the line is not in the file")
+	}
+	b[at] = '['
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLinkLogsIn: the address that link prints logs a browser in once, below a base path too.
+func TestLinkLogsIn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	newKeyIn(t, path)
+	p := launch(t, path, "--base-path", "/base/")
+	out, _ := tool(t, 0, "link", "--store", "sqlite:"+path, "--public-url", p.url)
+	link := strings.TrimSpace(out)
+	ticket := link[strings.LastIndex(link, "=")+1:]
+	for try, want := range []bool{true, false} {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		browser := &http.Client{Jar: jar}
+		for range 2 { // looking at it does not use it up
+			res, err := browser.Get(link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+		}
+		res, err := browser.PostForm(p.url+"/login", url.Values{"ticket": {ticket}, "next": {"/"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		home, err := browser.Get(p.url + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		home.Body.Close()
+		if in := home.StatusCode == 200; in != want {
+			t.Errorf("try %d: %s", try, fmt.Sprint(res.Status, " then ", home.Status))
+		}
+	}
+}
+
+// TestPublicURL: the server answers to its name and to loopback ones.
+func TestPublicURL(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	key := newKeyIn(t, path)
+	p := launch(t, path, "--public-url", "https://ccship.example.org/x", "--base-path", "/x", "--log-format", "json", "--metrics-open",
+		"--trusted-proxies", "127.0.0.1")
+	if got := p.status(t, key, "/api/me"); got != 200 {
+		t.Errorf("by address: %d", got)
+	}
+	if got := p.status(t, "", "/metrics"); got != 200 {
+		t.Errorf("metrics: %d", got)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/api/me", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "evil.example.org"
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("by another name: %d", res.StatusCode)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+func newRebuild() *cobra.Command {
+	var url string
+	c := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Derive titles, messages, usage and search text anew from the stored lines",
+		Long: "Derive titles, messages, usage and search text anew from the stored lines, which stay as they are. It may run while\n" +
+			"servers use the store; until it is done, what is not derived yet is not found.",
+		Args: wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, url, func(s store.Store) error {
+				if err := s.ResetDerived(c.Context()); err != nil {
+					return err
+				}
+				began := time.Now()
+				all, err := s.Lag(c.Context())
+				if err != nil {
+					return err
+				}
+				if err := deriveAll(c.Context(), s, all, newProgress(c.ErrOrStderr())); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.ErrOrStderr(), "%d transcripts derived in %v\n", all, time.Since(began).Round(time.Millisecond))
+				return err
+			})
+		},
+	}
+	storeFlag(c, &url)
+	return c
+}
+
+// lagEvery is how often it is asked what is left.
+const lagEvery = 200 * time.Millisecond
+
+// deriveAll derives until nothing is left.
+func deriveAll(ctx context.Context, s store.Store, all int64, p *progress) error {
+	done := errors.New("done")
+	err := together(ctx,
+		(&server.Deriver{Store: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).Run,
+		func(ctx context.Context) error {
+			tick := time.NewTicker(lagEvery)
+			defer tick.Stop()
+			for {
+				left, err := s.Lag(ctx)
+				if err != nil {
+					return err
+				}
+				if left == 0 {
+					return done
+				}
+				p.say("%d of %d transcripts", max(0, all-left), all)
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-tick.C:
+				}
+			}
+		})
+	if errors.Is(err, done) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/server/store"
+)
+
+func newRestore() *cobra.Command {
+	var url, from string
+	var force bool
+	c := &cobra.Command{
+		Use:   "restore --from FILE",
+		Short: "Make a SQLite store of a backup; no server may use it meanwhile",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if from == "" {
+				return usage(c, errors.New("--from is missing"))
+			}
+			path, ok := strings.CutPrefix(url, "sqlite:")
+			if path = strings.TrimPrefix(path, "//"); !ok || path == "" {
+				return usageError{hinted{fmt.Errorf("restore makes a SQLite store, not %q", redact(url)),
+					"give --store sqlite:PATH; for PostgreSQL pg_restore does it"}}
+			}
+			if err := restoreFrom(c, path, from, force); err != nil {
+				return explainRestore(err)
+			}
+			_, err := fmt.Fprintf(c.ErrOrStderr(), "%s is restored from %s\n", path, from)
+			return err
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the backup; - for standard input")
+	c.Flags().BoolVar(&force, "force", false, "replace a store that is there")
+	storeFlag(c, &url)
+	return c
+}
+
+// restoreFrom reads the backup from a file, or for - from standard input.
+func restoreFrom(c *cobra.Command, path, from string, force bool) error {
+	in := c.InOrStdin()
+	if from != "-" {
+		f, err := os.Open(from)
+		if err != nil {
+			return fmt.Errorf("read backup: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	return store.Restore(c.Context(), path, bufio.NewReaderSize(in, 1<<20), force)
+}
+
+func explainRestore(err error) error {
+	switch {
+	case errors.Is(err, store.ErrInUse):
+		return hinted{err, "stop the server first"}
+	case errors.Is(err, store.ErrDamaged):
+		return hinted{err, "take another backup; nothing was replaced"}
+	case errors.Is(err, fs.ErrExist):
+		return hinted{err, "choose another --store, or say --force to replace it; stop the server first"}
+	case errors.Is(err, fs.ErrNotExist):
+		return hinted{err, "ccship-server backup --to FILE makes one"}
+	}
+	return explainOpen(err)
+}
+
+// redact leaves the password out of a store's address.
+func redact(url string) string {
+	head, rest, ok := strings.Cut(url, "://")
+	at := strings.LastIndexByte(rest, '@')
+	if !ok || at < 0 {
+		return url
+	}
+	return head + "://…" + rest[at:]
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web"
+)
+
+// serveFlags are serve's options as typed.
+type serveFlags struct {
+	listen, store, maxBody      string
+	base, publicURL, proxies    string
+	tlsCert, tlsKey, prices     string
+	logFormat, logLevel         string
+	maxRequests, maxConnections int
+	openViewer, metricsOpen     bool
+}
+
+func (f *serveFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:5000", "address and port; port 0 takes a free one")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "file of the certificate chain; read again when it changes")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "file of its private key")
+	flags.StringVar(&f.base, "base-path", "", "path that everything is below, for example /ccship")
+	flags.StringVar(&f.publicURL, "public-url", "", "where browsers reach the server; other host names are refused then")
+	flags.StringVar(&f.proxies, "trusted-proxies", "", "addresses and networks, with commas, whose X-Forwarded-For and -Proto are believed")
+	flags.StringVar(&f.prices, "prices", "", "file of token prices in place of the built-in list")
+	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
+	flags.IntVar(&f.maxRequests, "max-requests", server.DefaultMaxRequests, "requests worked on at once; more wait")
+	flags.IntVar(&f.maxConnections, "max-connections", server.DefaultMaxConns, "open connections; beyond it the longest idle ones are closed")
+	flags.BoolVar(&f.openViewer, "open-viewer", false, "show the pages without a login (loopback addresses only)")
+	flags.BoolVar(&f.metricsOpen, "metrics-open", false, "show /metrics without a key (loopback addresses only)")
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error; debug has a line for each request")
+}
+
+// settings are serve's options understood.
+type settings struct {
+	maxBody int64
+	proxies []netip.Prefix
+	hosts   []string
+	prices  *server.Prices
+	tls     *tls.Config
+	log     *slog.Logger
+}
+
+// check understands the flags. An error is the person's.
+func (f *serveFlags) check(c *cobra.Command) (settings, error) {
+	var s settings
+	for _, step := range []func(*settings) error{f.checkLog(c.ErrOrStderr()), f.checkLimits, f.checkAddress, f.checkFiles} {
+		if err := step(&s); err != nil {
+			if _, ok := errors.AsType[usageError](err); ok {
+				return s, err
+			}
+			return s, usage(c, err)
+		}
+	}
+	return s, nil
+}
+
+func (f *serveFlags) checkLog(w io.Writer) func(*settings) error {
+	return func(s *settings) error {
+		var level slog.Level
+		if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+			return fmt.Errorf("bad --log-level %q: want debug, info, warn or error", f.logLevel)
+		}
+		options := &slog.HandlerOptions{Level: level}
+		switch f.logFormat {
+		case "text":
+			s.log = slog.New(slog.NewTextHandler(w, options))
+		case "json":
+			s.log = slog.New(slog.NewJSONHandler(w, options))
+		default:
+			return fmt.Errorf("bad --log-format %q: want text or json", f.logFormat)
+		}
+		return nil
+	}
+}
+
+func (f *serveFlags) checkLimits(s *settings) (err error) {
+	if s.maxBody, err = parseSize(f.maxBody); err != nil {
+		return fmt.Errorf("bad --max-body: %w", err)
+	}
+	if f.maxRequests < 1 {
+		return fmt.Errorf("bad --max-requests %d: want 1 or more", f.maxRequests)
+	}
+	if f.maxConnections < 1 {
+		return fmt.Errorf("bad --max-connections %d: want 1 or more", f.maxConnections)
+	}
+	if s.proxies, err = server.ParseProxies(f.proxies); err != nil {
+		return fmt.Errorf("bad --trusted-proxies: %w", err)
+	}
+	return nil
+}
+
+func (f *serveFlags) checkAddress(s *settings) error {
+	loopback := web.IsLoopback(f.listen)
+	if f.openViewer && !loopback {
+		return usageError{hinted{fmt.Errorf("--open-viewer would show everything to whoever reaches %s", f.listen),
+			"listen on 127.0.0.1, or leave --open-viewer out and log in with a key"}}
+	}
+	if f.metricsOpen && !loopback {
+		return usageError{hinted{fmt.Errorf("--metrics-open would show figures to whoever reaches %s", f.listen),
+			"listen on 127.0.0.1, or leave it out and send a key as X-API-Key"}}
+	}
+	f.base = strings.TrimRight(f.base, "/")
+	if f.base != "" && (f.base[0] != '/' || strings.ContainsAny(f.base, "?#%\\ \"'<>") || strings.Contains(f.base, "//")) {
+		return fmt.Errorf("bad --base-path %q: want a path such as /ccship", f.base)
+	}
+	if f.publicURL == "" {
+		return nil
+	}
+	u, err := parsePublicURL(f.publicURL)
+	if err != nil {
+		return fmt.Errorf("bad --public-url: %w", err)
+	}
+	if path := strings.TrimRight(u.Path, "/"); path != f.base {
+		return fmt.Errorf("bad --public-url %q: its path is not that of --base-path %q", f.publicURL, f.base)
+	}
+	s.hosts = []string{u.Hostname()}
+	return nil
+}
+
+func (f *serveFlags) checkFiles(s *settings) error {
+	if (f.tlsCert == "") != (f.tlsKey == "") {
+		return errors.New("--tls-cert and --tls-key go together")
+	}
+	if f.tlsCert != "" {
+		pair, err := loadCertificate(f.tlsCert, f.tlsKey, s.log)
+		if err != nil {
+			return usageError{hinted{err, "both files are PEM; the certificate comes first, then those that signed it"}}
+		}
+		s.tls = pair.config()
+	}
+	if f.prices == "" {
+		return nil
+	}
+	file, err := os.Open(f.prices)
+	if err != nil {
+		return fmt.Errorf("bad --prices: %w", err)
+	}
+	defer file.Close()
+	if s.prices, err = server.ReadPrices(file); err != nil {
+		return usageError{hinted{fmt.Errorf("bad --prices %s: %w", f.prices, err), "server/prices.json in the source is an example"}}
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+func newShare() *cobra.Command {
+	return group("share", "Let a user see another one's sessions of a project", "add, rm or list",
+		newShareAdd(), newShareRemove(), newShareList())
+}
+
+// shareFlags name a share.
+type shareFlags struct{ url, owner, with, project string }
+
+func (f *shareFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.owner, "owner", "", "whose sessions")
+	c.Flags().StringVar(&f.with, "with", "", "who may see them")
+	c.Flags().StringVar(&f.project, "project", "", "the project's name or hash")
+	storeFlag(c, &f.url)
+}
+
+// find puts the named share together.
+func (f *shareFlags) find(c *cobra.Command, s store.Store) (server.Share, error) {
+	owner, err := findUser(c.Context(), s, f.owner)
+	if err != nil {
+		return server.Share{}, err
+	}
+	with, err := findUser(c.Context(), s, f.with)
+	if err != nil {
+		return server.Share{}, err
+	}
+	x, err := server.FindShare(c.Context(), s, owner, with, f.project)
+	if _, ok := errors.AsType[*server.AmbiguousProject](err); ok {
+		return x, hinted{err, "give the hash as --project"}
+	}
+	return x, err
+}
+
+func (f *shareFlags) check(c *cobra.Command) error {
+	if f.owner == "" || f.with == "" || f.project == "" {
+		return usage(c, errors.New("--owner, --with and --project must be given"))
+	}
+	return nil
+}
+
+func newShareAdd() *cobra.Command {
+	var f shareFlags
+	c := &cobra.Command{
+		Use:   "add --owner NAME --with NAME --project PROJECT",
+		Short: "Let a user see another one's sessions of a project, those to come too",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.check(c); err != nil {
+				return err
+			}
+			return withStore(c, f.url, func(s store.Store) error {
+				x, err := f.find(c, s)
+				if err != nil {
+					return err
+				}
+				if x.Project == "" {
+					return hinted{fmt.Errorf("%q has no session of a project %q", f.owner, f.project),
+						"the viewer lists the projects; a project is there once a session of it is"}
+				}
+				x.Created = time.Now()
+				if err := s.AddShare(c.Context(), x); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.ErrOrStderr(), "%q may see %q of %q\n", f.with, x.Project, f.owner)
+				return err
+			})
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func newShareRemove() *cobra.Command {
+	var f shareFlags
+	c := &cobra.Command{
+		Use:   "rm --owner NAME --with NAME --project PROJECT",
+		Short: "End a share",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.check(c); err != nil {
+				return err
+			}
+			return withStore(c, f.url, func(s store.Store) error {
+				x, err := f.find(c, s)
+				if err != nil {
+					return err
+				}
+				err = s.RemoveShare(c.Context(), x)
+				if errors.Is(err, server.ErrNotFound) {
+					return hinted{err, "ccship-server share list shows those there are"}
+				}
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.ErrOrStderr(), "%q may not see %q of %q any more\n", f.with, f.project, f.owner)
+				return err
+			})
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func newShareList() *cobra.Command {
+	var url string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List shares",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, url, func(s store.Store) error {
+				shares, err := s.Shares(c.Context())
+				if err != nil {
+					return err
+				}
+				users, err := s.Users(c.Context())
+				if err != nil {
+					return err
+				}
+				names := map[int64]string{}
+				for _, u := range users {
+					names[u.ID] = u.Name
+				}
+				if asJSON {
+					return printJSON(c.OutOrStdout(), sharesDocument(shares, names))
+				}
+				return table(c.OutOrStdout(), "OWNER\tWITH\tPROJECT\tHASH\tSINCE", func(w *tabwriter.Writer) {
+					for _, x := range shares {
+						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", names[x.Owner], names[x.With], x.Project, x.ProjectHash, stamp(x.Created))
+					}
+				})
+			})
+		},
+	}
+	jsonFlag(c, &asJSON)
+	storeFlag(c, &url)
+	return c
+}
+
+func sharesDocument(shares []server.Share, names map[int64]string) any {
+	type one struct {
+		Owner       string    `json:"owner"`
+		With        string    `json:"with"`
+		ProjectHash string    `json:"project_hash"`
+		Project     string    `json:"project"`
+		Created     time.Time `json:"created"`
+	}
+	d := struct {
+		Schema int   `json:"schema_version"`
+		Shares []one `json:"shares"`
+	}{schemaVersion, []one{}}
+	for _, x := range shares {
+		d.Shares = append(d.Shares, one{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Created})
+	}
+	return d
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+// maxFindings is how many findings are printed; the others are counted.
+const maxFindings = 1000
+
+// checker is a store that can check its own pages and indexes. problem is told what is wrong with them.
+type checker interface {
+	Check(ctx context.Context, problem func(string)) error
+}
+
+func newVerify() *cobra.Command {
+	var url string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Read everything that is stored and say what does not fit together",
+		Long: "Check the database, then read every line of every generation: lines out of place, objects that are none, counts that\n" +
+			"differ, complete files whose length is not what their client said. To compare with the files: ccship verify.",
+		Args: wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, url, func(s store.Store) error {
+				r, err := verify(c.Context(), s, newProgress(c.ErrOrStderr()))
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					err = printJSON(c.OutOrStdout(), r)
+				} else {
+					err = r.print(c)
+				}
+				if err == nil && r.Problems > 0 {
+					err = hinted{fmt.Errorf("%d problems found", r.Problems), "restore a backup, or let clients send again with ccship sync; ccship verify tells what is missing"}
+				}
+				if asJSON && err != nil {
+					return silent{err} // the document has been printed
+				}
+				return err
+			})
+		},
+	}
+	jsonFlag(c, &asJSON)
+	storeFlag(c, &url)
+	return c
+}
+
+// report is what verify found.
+type report struct {
+	Schema      int       `json:"schema_version"`
+	Transcripts int64     `json:"transcripts"`
+	Generations int64     `json:"generations"`
+	Lines       int64     `json:"lines"`
+	Bytes       int64     `json:"bytes"`
+	Problems    int64     `json:"problems"`
+	Findings    []finding `json:"findings"` // the first of them
+}
+
+type finding struct {
+	SessionID  string `json:"session_id,omitempty"`
+	Machine    string `json:"machine,omitempty"`
+	Epoch      string `json:"epoch,omitempty"`
+	Generation int64  `json:"generation"`
+	Problem    string `json:"problem"`
+}
+
+func (r *report) add(f finding) {
+	if r.Problems++; r.Problems <= maxFindings {
+		r.Findings = append(r.Findings, f)
+	}
+}
+
+func verify(ctx context.Context, s store.Store, p *progress) (*report, error) {
+	r := &report{Schema: schemaVersion, Findings: []finding{}}
+	if db, ok := s.(checker); ok {
+		if err := db.Check(ctx, func(problem string) { r.add(finding{Problem: problem}) }); err != nil {
+			return nil, err
+		}
+	}
+	read, err := server.Audit(ctx, s, func(f server.Finding) {
+		r.add(finding{f.SessionID, f.Machine, f.Epoch, f.Generation, f.Problem})
+	}, func(a server.Audited) {
+		p.say("%d transcripts, %d lines, %s", a.Streams, a.Lines, formatSize(a.Bytes))
+	})
+	if err != nil && r.Problems == 0 {
+		return nil, err
+	}
+	if err != nil {
+		r.add(finding{Problem: err.Error()}) // what is broken can't be read to its end
+	}
+	r.Transcripts, r.Generations, r.Lines, r.Bytes = read.Streams, read.Generations, read.Lines, read.Bytes
+	return r, nil
+}
+
+// print says it to people.
+func (r *report) print(c *cobra.Command) error {
+	out := c.OutOrStdout()
+	for _, f := range r.Findings {
+		where := "database"
+		if f.SessionID != "" {
+			where = fmt.Sprintf("%s, machine %q, epoch %q, generation %d", f.SessionID, f.Machine, f.Epoch, f.Generation)
+		}
+		fmt.Fprintf(out, "%s: %s\n", where, f.Problem)
+	}
+	if more := r.Problems - int64(len(r.Findings)); more > 0 {
+		fmt.Fprintf(out, "and %d more\n", more)
+	}
+	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s\n", r.Transcripts, r.Generations, r.Lines, formatSize(r.Bytes))
+	return err
+}

@@ -1,0 +1,203 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+const (
+	// LoginFor is how long a browser stays logged in.
+	LoginFor = 30 * 24 * time.Hour
+	// DefaultTicket and MaxTicket bound how long a one-time link works.
+	DefaultTicket = 10 * time.Minute
+	MaxTicket     = 7 * 24 * time.Hour
+	// maxToken bounds what is hashed of a token, ticket or key that somebody shows.
+	maxToken = 512
+)
+
+// Credentials is what Access needs kept.
+type Credentials interface {
+	Accounts
+	Keyring
+}
+
+// Access says who somebody is, by key, login or one-time link, and slows guessers down. All that lasts is in the
+// store, so that it survives a restart and holds on every server of one database. Safe for concurrent use.
+type Access struct {
+	// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are believed. Set before use.
+	Proxies []netip.Prefix
+
+	store   Credentials
+	keys    *keys
+	guesses guesses
+	log     *slog.Logger
+}
+
+// NewAccess checks credentials against store.
+func NewAccess(store Credentials, log *slog.Logger) *Access {
+	return &Access{store: store, keys: newKeys(store, log), guesses: newGuesses(), log: log}
+}
+
+// Key answers the key that was shown, with its user. ErrUnauthorized when it is missing, unknown, revoked or its user
+// disabled; TooMany when remote, as Remote has it, or everybody together, has shown too many of that kind.
+func (a *Access) Key(ctx context.Context, remote, presented string) (Key, error) {
+	if presented == "" || len(presented) > maxToken {
+		return Key{}, ErrUnauthorized // no guess: nothing is looked up
+	}
+	hash := HashKey(presented)
+	if err := a.guesses.allowed(remote, hash, time.Now()); err != nil {
+		return Key{}, err
+	}
+	key, err := a.keys.check(ctx, hash)
+	if err == nil && !key.User.Disabled.IsZero() {
+		err = ErrUnauthorized
+	}
+	a.note(remote, hash, err)
+	if err != nil {
+		return Key{}, err
+	}
+	return key, nil
+}
+
+// note remembers how showing a secret ended. The store's own failures are nobody's guess.
+func (a *Access) note(remote string, hash [32]byte, err error) {
+	switch {
+	case err == nil:
+		a.guesses.succeeded(hash)
+	case errors.Is(err, ErrUnauthorized):
+		if a.guesses.failed(remote, hash, time.Now()) {
+			a.log.Warn("too many wrong keys", "remote", remote)
+		}
+	}
+}
+
+// Login logs a browser in with a key. The token is for its cookie; only its hash is kept. Errors as of Key.
+func (a *Access) Login(ctx context.Context, remote, presented string) (token string, l Login, err error) {
+	key, err := a.Key(ctx, remote, presented)
+	if err != nil {
+		return "", Login{}, err
+	}
+	return a.add(ctx, Login{User: key.User, Key: key.ID})
+}
+
+// LoginWithTicket logs a browser in with a one-time link's ticket, which is used up by it. Errors as of Key.
+func (a *Access) LoginWithTicket(ctx context.Context, remote, ticket string) (token string, l Login, err error) {
+	if ticket == "" || len(ticket) > maxToken {
+		return "", Login{}, ErrUnauthorized
+	}
+	hash := sha256.Sum256([]byte(ticket))
+	if err := a.guesses.allowed(remote, hash, time.Now()); err != nil {
+		return "", Login{}, err
+	}
+	user, err := a.store.TakeTicket(ctx, hash, time.Now())
+	if errors.Is(err, ErrNotFound) || err == nil && !user.Disabled.IsZero() {
+		err = ErrUnauthorized
+	}
+	if errors.Is(err, ErrUnauthorized) {
+		a.note(remote, hash, err)
+		return "", Login{}, err
+	}
+	if err != nil {
+		return "", Login{}, fmt.Errorf("use one-time link: %w", err)
+	}
+	return a.add(ctx, Login{User: user})
+}
+
+func (a *Access) add(ctx context.Context, l Login) (string, Login, error) {
+	token := rand.Text()
+	l.Until = time.Now().Add(LoginFor)
+	if err := a.store.AddLogin(ctx, sha256.Sum256([]byte(token)), l); err != nil {
+		return "", Login{}, fmt.Errorf("keep login: %w", err)
+	}
+	return token, l, nil
+}
+
+// Check answers whose login a token is. ErrUnauthorized when it is over, was ended, or its user or key is not valid
+// any more; any other error is the store's.
+func (a *Access) Check(ctx context.Context, token string) (Login, error) {
+	if token == "" || len(token) > maxToken {
+		return Login{}, ErrUnauthorized
+	}
+	l, err := a.store.FindLogin(ctx, sha256.Sum256([]byte(token)), time.Now())
+	if errors.Is(err, ErrNotFound) || err == nil && !l.User.Disabled.IsZero() {
+		return Login{}, ErrUnauthorized
+	}
+	if err != nil {
+		return Login{}, fmt.Errorf("check login: %w", err)
+	}
+	return l, nil
+}
+
+// Logout ends a login. One that is over already is no error.
+func (a *Access) Logout(ctx context.Context, token string) error {
+	if token == "" || len(token) > maxToken {
+		return nil
+	}
+	err := a.store.RemoveLogin(ctx, sha256.Sum256([]byte(token)))
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("end login: %w", err)
+	}
+	return nil
+}
+
+// NewTicket makes the secret of a one-time link that logs user in until ttl has passed; 0 is DefaultTicket, and no
+// ticket works for longer than MaxTicket.
+func (a *Access) NewTicket(ctx context.Context, user User, ttl time.Duration) (string, error) {
+	if !user.Disabled.IsZero() {
+		return "", ErrUnauthorized
+	}
+	if ttl <= 0 {
+		ttl = DefaultTicket
+	}
+	ticket := rand.Text()
+	until := time.Now().Add(min(ttl, MaxTicket))
+	if err := a.store.AddTicket(ctx, sha256.Sum256([]byte(ticket)), user.ID, until); err != nil {
+		return "", fmt.Errorf("keep one-time link: %w", err)
+	}
+	return ticket, nil
+}
+
+// Visible answers which changes a user may hear of, as of now: shares that come later do not count.
+func (a *Access) Visible(ctx context.Context, user User) (func(Change) bool, error) {
+	if user.Role == Owner {
+		return func(Change) bool { return true }, nil
+	}
+	list, err := a.store.Shares(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list shares: %w", err)
+	}
+	type project struct {
+		owner int64
+		hash  string
+	}
+	shared := map[project]bool{}
+	for _, s := range list {
+		if s.With == user.ID {
+			shared[project{s.Owner, s.ProjectHash}] = true
+		}
+	}
+	return func(c Change) bool {
+		return c.Owner == user.ID || shared[project{c.Owner, c.Project}]
+	}, nil
+}
+
+// Remote is where a request comes from, for counting guesses: the address of the connection, or, when that is one of
+// Proxies, the last address in X-Forwarded-For that is none. An IPv6 network of 64 bits counts as one.
+func (a *Access) Remote(r *http.Request) string {
+	return remoteName(clientAddr(r, a.Proxies))
+}
+
+// Secure says whether the browser's side of a request is encrypted: here, or at one of Proxies that says so.
+func (a *Access) Secure(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	return trusted(peerAddr(r), a.Proxies) && r.Header.Get("X-Forwarded-Proto") == "https"
+}

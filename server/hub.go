@@ -1,0 +1,121 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// hubRoom is how many changes wait for a listener.
+const hubRoom = 64
+
+// Hub subscribes once to what is stored and tells any number of listeners. Safe for concurrent use.
+type Hub struct {
+	source Watching
+
+	mu        sync.Mutex
+	listeners map[*listener]struct{} // guarded by mu, as is over
+	over      bool                   // Run has ended: nothing will be told any more
+}
+
+type listener struct {
+	filter func(Change) bool
+	out    chan Change // sent to and closed with Hub.mu held
+}
+
+// NewHub tells what source tells, while Run runs.
+func NewHub(source Watching) *Hub {
+	return &Hub{source: source, listeners: map[*listener]struct{}{}}
+}
+
+// Run passes changes on until ctx is done, which is no error. Then every listener's channel is closed, so that those
+// who listen for a client let it go. To be called once.
+func (h *Hub) Run(ctx context.Context) error {
+	defer h.close()
+	changes, err := h.source.Changes(ctx)
+	if err != nil {
+		return fmt.Errorf("watch the store: %w", err)
+	}
+	for c := range changes {
+		h.publish(c)
+	}
+	return nil
+}
+
+func (h *Hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	for l := range h.listeners {
+		close(l.out)
+	}
+	clear(h.listeners)
+}
+
+// Listen answers changes that filter lets through (nil: all) until ctx is done, which closes the channel. Nobody waits
+// for a slow listener: changes of one generation of a stream that it has not taken become one, and when even those
+// are too many, a single zero Change takes their place: anything may have changed.
+func (h *Hub) Listen(ctx context.Context, filter func(Change) bool) <-chan Change {
+	l := &listener{filter: filter, out: make(chan Change, hubRoom)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		close(l.out)
+		return l.out
+	}
+	h.listeners[l] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if _, there := h.listeners[l]; there {
+			delete(h.listeners, l)
+			close(l.out)
+		}
+	})
+	return l.out
+}
+
+func (h *Hub) publish(c Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.listeners {
+		if c.Stream != 0 && l.filter != nil && !l.filter(c) {
+			continue
+		}
+		select {
+		case l.out <- c:
+		default:
+			l.squeeze(c)
+		}
+	}
+}
+
+// squeeze takes back what the listener has not taken, joins what belongs together, and offers it again.
+func (l *listener) squeeze(last Change) {
+	type place struct{ stream, generation int64 }
+	at := map[place]int{}
+	var waiting []Change
+	for more := true; more; {
+		var c Change
+		select {
+		case c = <-l.out:
+		default:
+			c, more = last, false
+		}
+		p := place{c.Stream, c.Generation}
+		i, known := at[p]
+		if !known {
+			at[p] = len(waiting)
+			waiting = append(waiting, c)
+			continue
+		}
+		c.From, c.To = min(c.From, waiting[i].From), max(c.To, waiting[i].To)
+		waiting[i] = c
+	}
+	if _, lost := at[place{}]; lost || len(waiting) > hubRoom {
+		waiting = []Change{{At: last.At}}
+	}
+	for _, c := range waiting {
+		l.out <- c // there is room: nobody else sends
+	}
+}

@@ -1,0 +1,192 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+// backup copies a store while other lines come in.
+func backup(t *testing.T, s *store.SQLite) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	var done, total int64
+	meddling := writes(func(p []byte) (int, error) { // in the middle of it, once
+		if out.Len() == 0 {
+			put(t, s, batch("s", object(0, "meddled"), object(1, strings.Repeat("y", 100_000))))
+		}
+		return out.Write(p)
+	})
+	err := s.Backup(t.Context(), meddling, func(d, n int64) {
+		if d < done || d > n {
+			t.Errorf("%d of %d comes after %d", d, n, done)
+		}
+		done, total = d, n
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done != total || done != int64(out.Len()) {
+		t.Errorf("%d bytes, but told %d of %d", out.Len(), done, total)
+	}
+	return out.Bytes()
+}
+
+type writes func([]byte) (int, error)
+
+func (w writes) Write(p []byte) (int, error) { return w(p) }
+
+// TestBackup: a copy is of one moment and whole, whatever comes in meanwhile.
+func TestBackup(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
+	ann := addUser(t, s, "ann", server.Owner)
+	_, hash := addKey(t, s, ann.ID, "laptop")
+	for i := range int64(300) {
+		put(t, s, batch("s", object(i, strings.Repeat("x", 5000))))
+	}
+	deriveAll(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			// Two lines in one batch: a copy has both of them or none.
+			for i := int64(0); ctx.Err() == nil; i += 2 {
+				b := batch(fmt.Sprint("w", w), object(i, "x"), object(i+1, strings.Repeat("y", 20000)))
+				if err := s.Put(ctx, b); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	copies := [][]byte{backup(t, s), backup(t, s)}
+	cancel()
+	wg.Wait()
+	for i, c := range copies {
+		path := filepath.Join(t.TempDir(), "new", "copy.db")
+		if err := store.Restore(t.Context(), path, bytes.NewReader(c), false); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+		r := openAt(t, path)
+		if err := r.CheckIntegrity(t.Context()); err != nil {
+			t.Error(err)
+		}
+		got := dump(t, openSession(t, r, "s"), 0)
+		if meddled := got[0] == "0:object:meddled"; len(got) != 300 || meddled != (i > 0) {
+			t.Errorf("copy %d has %d lines of 300, meddled with %v", i, len(got), meddled)
+		}
+		for _, name := range []string{"w0", "w1"} {
+			snap, err := r.Open(t.Context(), server.Ref{SessionID: name})
+			if errors.Is(err, server.ErrNotFound) {
+				continue
+			}
+			if got := dump(t, snap, 0); len(got)%2 != 0 || int64(len(got)) != snap.Session().Lines {
+				t.Errorf("%d lines of %d", len(got), snap.Session().Lines)
+			}
+			snap.Close()
+		}
+		if k, err := r.FindKey(t.Context(), hash); err != nil || k.User != ann {
+			t.Errorf("%+v, %v", k, err)
+		}
+		expectNames(t, "search in a copy", searched(t, r, all, server.SearchQuery{Text: "needle"}), "s")
+		put(t, r, batch("s", object(300, "goes on")))
+	}
+}
+
+var errBroken = errors.New("broken")
+
+type broken struct{ after int }
+
+func (b *broken) Write(p []byte) (int, error) {
+	if b.after -= len(p); b.after < 0 {
+		return 0, errBroken
+	}
+	return len(p), nil
+}
+
+func (b *broken) Read(p []byte) (int, error) {
+	if b.after -= len(p); b.after < 0 {
+		return 0, errBroken
+	}
+	return len(p), nil
+}
+
+func TestBackupBroken(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
+	if err := s.Backup(t.Context(), &broken{20000}, nil); !errors.Is(err, errBroken) {
+		t.Errorf("written to what is broken: %v", err)
+	}
+	put(t, s, batch("s", object(0, "x"))) // no connection is left in a transaction
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Backup(ctx, &broken{1 << 30}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestRestoreRefuses: what is there stays as it is unless it is certain that it should not.
+func TestRestoreRefuses(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	path := filepath.Join(dir, "server.db")
+	s := openAt(t, path)
+	put(t, s, batch("new", object(0, "x")))
+	copied := backup(t, s)
+	put(t, s, batch("newer", object(0, "x")))
+	restore := func(data []byte, force bool) error { return store.Restore(ctx, path, bytes.NewReader(data), force) }
+	if err := restore(copied, false); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over what is there: %v", err)
+	}
+	if err := restore(copied, true); !errors.Is(err, store.ErrInUse) {
+		t.Errorf("over what is in use: %v", err)
+	}
+	put(t, s, batch("newest", object(0, "x")))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	torn := bytes.Clone(copied)
+	for i := len(torn) / 3; i < len(torn)*2/3; i++ {
+		torn[i] = 0x5a
+	}
+	for what, data := range map[string][]byte{
+		"nothing": nil, "half": copied[:len(copied)/2], "text": []byte(strings.Repeat("no database ", 1000)), "torn": torn,
+	} {
+		if err := restore(data, true); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("%s was taken: %v", what, err)
+		}
+	}
+	if err := store.Restore(ctx, path, &broken{1000}, true); !errors.Is(err, errBroken) {
+		t.Errorf("from what is broken: %v", err)
+	}
+	s = openAt(t, path)
+	expectNames(t, "refused", names(t, s, all, server.SessionQuery{}), "new", "newer", "newest", "s")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(copied, true); err != nil {
+		t.Fatal(err)
+	}
+	s = openAt(t, path)
+	expectNames(t, "restored", names(t, s, all, server.SessionQuery{}), "new")
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range left {
+		if !strings.HasPrefix(f.Name(), "server.db") {
+			t.Errorf("%s was left behind", f.Name())
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"strings"
+
+	"github.com/ccship/ccship/server"
+)
+
+// filter collects the conditions of a query, joined by AND, and the values for their question marks, in order. What
+// comes from outside is always a value.
+type filter struct {
+	conditions []string
+	args       []any
+}
+
+func (f *filter) add(condition string, args ...any) {
+	f.conditions = append(f.conditions, condition)
+	f.args = append(f.args, args...)
+}
+
+// where is the conditions as a WHERE clause; "" without any.
+func (f *filter) where() string {
+	if len(f.conditions) == 0 {
+		return ""
+	}
+	return "WHERE " + strings.Join(f.conditions, "\n  AND ")
+}
+
+// scope lets through the streams s that a scope sees.
+func (f *filter) scope(scope server.Scope) {
+	switch {
+	case scope.All:
+	case scope.User == 0:
+		f.add(`1 = 0`)
+	default:
+		f.add(`(s.owner = ? OR EXISTS (SELECT 1 FROM shares h
+      WHERE h.with_user = ? AND h.owner = s.owner AND h.project_hash = s.project_hash))`, scope.User, scope.User)
+	}
+}
+
+// streams lets through the streams s of a project, given by hash or name, a machine and a user.
+func (f *filter) streams(project string, machine *string, user int64) {
+	if project != "" {
+		f.add(`(s.project_hash = ? OR s.project = ?)`, project, project)
+	}
+	if machine != nil {
+		f.add(`s.machine = ?`, *machine)
+	}
+	if user != 0 {
+		f.add(`s.owner = ?`, user)
+	}
+}

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// foldText is text as it is searched: valid, in lower case, with one space for any run of white space and control
+// characters, and none at the ends.
+func foldText(text string) string {
+	out := make([]byte, 0, len(text))
+	space := false
+	for i := 0; i < len(text); {
+		r, size := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRuneInString(text[i:])
+		}
+		i += size
+		if isSpace(r) {
+			space = len(out) > 0
+			continue
+		}
+		if space {
+			out = append(out, ' ')
+			space = false
+		}
+		switch {
+		case 'A' <= r && r <= 'Z':
+			out = append(out, byte(r)+'a'-'A')
+		case r < utf8.RuneSelf:
+			out = append(out, byte(r))
+		default:
+			out = utf8.AppendRune(out, unicode.ToLower(r))
+		}
+	}
+	return string(out)
+}
+
+func isSpace(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r <= ' ' || r == 0x7f
+	}
+	return unicode.IsSpace(r) || unicode.IsControl(r)
+}
+
+// foldSpace is text with one space for any run of white space and control characters, and none at the ends.
+func foldSpace(text string) string { return strings.Join(strings.FieldsFunc(text, isSpace), " ") }

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// Forget implements server.Library. What is removed is overwritten in the file.
+func (s *SQLite) Forget(ctx context.Context, scope server.Scope, session string, at time.Time) (server.Forgotten, error) {
+	var out server.Forgotten
+	err := s.withWriter(ctx, func(c *sql.Conn) error {
+		streams, err := forgettables(ctx, c, scope, session)
+		if err != nil {
+			return err
+		}
+		if len(streams) == 0 {
+			return server.ErrNotFound
+		}
+		if _, err := c.ExecContext(ctx, `PRAGMA secure_delete = ON`); err != nil {
+			return err
+		}
+		out, err = forget(ctx, c, streams, session, at)
+		_, back := c.ExecContext(ctx, `PRAGMA secure_delete = FAST`)
+		return errors.Join(err, back)
+	})
+	if err != nil {
+		return server.Forgotten{}, fmt.Errorf("forget session %q: %w", session, err)
+	}
+	s.emptyLog(ctx)
+	return out, nil
+}
+
+// emptyLog lets nothing stay in the write-ahead log. While somebody reads it can't be emptied; then that happens with
+// the writes to come.
+func (s *SQLite) emptyLog(ctx context.Context) {
+	select {
+	case s.lead <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-s.lead }()
+	ctx = context.WithoutCancel(ctx)
+	for _, query := range []string{
+		`PRAGMA busy_timeout = 0`, `PRAGMA wal_checkpoint(TRUNCATE)`, fmt.Sprintf(`PRAGMA busy_timeout = %d`, busyTimeout),
+	} {
+		_, _ = s.conn.ExecContext(ctx, query) // what fails here is not lost: it is done later
+	}
+}
+
+// owned is a stream and whose it is.
+type owned struct{ stream, owner int64 }
+
+// forgettables are the streams of a session and of its agents: those that its note will keep away.
+func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session string) ([]owned, error) {
+	if session == "" {
+		return nil, nil
+	}
+	var f filter
+	f.add(`(s.session_id = ? OR s.parent <> '' OR instr(s.session_id, ?) = 1)`, session, session)
+	if !scope.All {
+		f.add(`s.owner = ? AND s.owner <> 0`, scope.User)
+	}
+	var out []owned
+	_, err := collect(ctx, c, `SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER BY s.id`,
+		f.args, func(row scanner) (_ struct{}, err error) {
+			var x owned
+			var name, parent string
+			err = row.Scan(&x.stream, &x.owner, &name, &parent)
+			if slices.Contains(rootsOf(name), session) || slices.Contains(rootsOf(parent), session) {
+				out = append(out, x)
+			}
+			return struct{}{}, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("find streams: %w", err)
+	}
+	return out, nil
+}
+
+// forget removes streams and leaves a note for each owner.
+func forget(ctx context.Context, c *sql.Conn, streams []owned, session string, at time.Time) (server.Forgotten, error) {
+	out := server.Forgotten{Owner: streams[0].owner, SessionID: session, At: moment(micros(at))}
+	for _, x := range streams {
+		lines, err := removeStream(ctx, c, x)
+		if err != nil {
+			return out, err
+		}
+		out.Lines += lines
+		_, err = c.ExecContext(ctx, `
+INSERT INTO forgotten (owner, session_id, at, lines) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET at = excluded.at, lines = lines + excluded.lines`, x.owner, session, micros(at), lines)
+		if err != nil {
+			return out, fmt.Errorf("leave note: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// removeStream deletes a stream with everything of it, and answers how many lines it had.
+func removeStream(ctx context.Context, c *sql.Conn, x owned) (lines int64, err error) {
+	if err := removeAnswers(ctx, c, x); err != nil {
+		return 0, fmt.Errorf("remove answers: %w", err)
+	}
+	const epochs = ` IN (SELECT id FROM epochs WHERE stream = ?)`
+	for _, query := range []string{
+		`DELETE FROM texts_index WHERE rowid IN (SELECT id FROM texts WHERE epoch` + epochs + `)`,
+		`DELETE FROM texts WHERE epoch` + epochs,
+		`DELETE FROM drops WHERE epoch` + epochs,
+		`DELETE FROM superseded WHERE epoch` + epochs,
+		`DELETE FROM facts WHERE stream = ?`,
+		`DELETE FROM folds WHERE stream = ?`,
+		`DELETE FROM generations WHERE epoch` + epochs,
+	} {
+		if _, err := c.ExecContext(ctx, query, x.stream); err != nil {
+			return 0, fmt.Errorf("remove stream: %w", err)
+		}
+	}
+	res, err := c.ExecContext(ctx, `DELETE FROM lines WHERE epoch`+epochs, x.stream)
+	if err != nil {
+		return 0, fmt.Errorf("remove lines: %w", err)
+	}
+	if lines, err = res.RowsAffected(); err != nil {
+		return 0, err
+	}
+	for _, query := range []string{`DELETE FROM epochs WHERE stream = ?`, `DELETE FROM streams WHERE id = ?`} {
+		if _, err := c.ExecContext(ctx, query, x.stream); err != nil {
+			return 0, fmt.Errorf("remove stream: %w", err)
+		}
+	}
+	return lines, nil
+}
+
+// removeAnswers deletes a stream's copies of answers; of those that other streams have copies of, one counts again.
+func removeAnswers(ctx context.Context, c *sql.Conn, x owned) error {
+	keys, err := collect(ctx, c, `SELECT a.key FROM answers a WHERE a.stream = ?1 AND EXISTS (
+  SELECT 1 FROM answers b WHERE b.owner = a.owner AND b.key = a.key AND b.stream <> ?1)`, []any{x.stream},
+		func(row scanner) (key string, err error) { return key, row.Scan(&key) })
+	if err != nil {
+		return err
+	}
+	if _, err := c.ExecContext(ctx, `DELETE FROM answers WHERE stream = ?`, x.stream); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if _, err := c.ExecContext(ctx, countAnswer, x.owner, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ListForgotten implements server.Library.
+func (s *SQLite) ListForgotten(ctx context.Context, scope server.Scope) ([]server.Forgotten, error) {
+	out, err := collect(ctx, s.read, `
+SELECT owner, session_id, at, lines FROM forgotten WHERE ?1 OR (owner = ?2 AND owner <> 0)
+ORDER BY at DESC, owner, session_id`, []any{scope.All, scope.User}, func(row scanner) (f server.Forgotten, err error) {
+		var at int64
+		err = row.Scan(&f.Owner, &f.SessionID, &at, &f.Lines)
+		f.At = moment(at)
+		return f, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list what was forgotten: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,172 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+// filled is what databases of each version are filled with before they are brought up to date.
+var filled = map[int64]string{
+	1: `
+INSERT INTO streams (id, session_id, machine, project_hash, host, project, cwd, path, parent, first_received, last_received)
+VALUES (7, 's', 'm', 'ph', 'h', 'shop', '/w', 'p/s.jsonl', '', 1000000, 2000000),
+  (8, 's', '', 'ph', '', '', '', '', '', 1000000, 1500000),
+  (9, 's/agent-1', 'm', 'ph', 'h', 'shop', '/w', 'p/s/a.jsonl', 's', 1000000, 1000000);
+INSERT INTO epochs (id, stream, name, rank, first_seen) VALUES (3, 7, 'e', 1, 1000000), (4, 8, '', 1, 1000000), (5, 9, 'e', 1, 1000000);
+INSERT INTO generations VALUES (3, 0, 0, 2, 20, 1, 20, 1000000), (3, 1, 1, 2, 18, 1, 9, 3000000), (4, 0, 0, 1, 0, 1, 5, 1000000),
+  (5, 0, 0, 1, 9, 1, 9, 1000000);
+INSERT INTO lines (epoch, generation, line, kind, raw) VALUES (3, 0, 0, 0, CAST('{"type":"user","uuid":"u","message":{"content":"needle"}}' AS BLOB)),
+  (3, 0, 1, 1, x'00ff'), (3, 1, 1, 0, CAST('{"a":1}' AS BLOB)), (4, 0, 0, 0, CAST('{}' AS BLOB)), (5, 0, 0, 0, CAST('{}' AS BLOB));
+INSERT INTO superseded (epoch, generation, line, kind, raw, replaced) VALUES (3, 0, 1, 0, CAST('{}' AS BLOB), 1500000);
+INSERT INTO keys (id, name, hash, created, used, revoked) VALUES (2, 'laptop', zeroblob(32), 900000, 0, 0), (4, 'old', x'01', 950000, 0, 960000);`,
+	2: `
+INSERT INTO users (id, name, role, created) VALUES (11, 'ann', 'member', 5);
+INSERT INTO keys (name, hash, created, user) VALUES ('anns', x'02', 5, 11);
+INSERT INTO streams (id, owner, session_id, machine, project_hash, host, project, cwd, path, parent, first_received, last_received)
+VALUES (20, 11, 's', 'm', 'ph', '', '', '', '', '', 5, 6);
+INSERT INTO epochs (id, stream, name, rank, first_seen) VALUES (21, 20, 'e', 1, 5);
+INSERT INTO generations VALUES (21, 0, 0, 1, 3, 1, 3, 5);
+INSERT INTO lines (epoch, generation, line, kind, raw, received) VALUES (21, 0, 0, 0, CAST('{}' AS BLOB), 6);
+INSERT INTO shares (with_user, owner, project_hash, project, created) VALUES (11, 1, 'ph', 'shop', 5);
+INSERT INTO forgotten VALUES (11, 'gone', 5, 3);`,
+	3: `
+INSERT INTO facts SELECT id, 'kept', '', 'kept', '', '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM streams WHERE id = 7;
+UPDATE streams SET derived = version WHERE id = 7;`,
+}
+
+// TestMigrations: a database of every earlier version, with what that version could hold, is brought up to date and
+// keeps it.
+func TestMigrations(t *testing.T) {
+	files, err := fs.Glob(os.DirFS("migrations/sqlite"), "*.sql")
+	if err != nil || len(files) != len(filled) {
+		t.Fatalf("%d migrations, %d ways to fill them, %v", len(files), len(filled), err)
+	}
+	for version := range int64(len(files)) {
+		t.Run(fmt.Sprint("from ", version+1), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "server.db")
+			oldDatabase(t, path, version+1)
+			s := openAt(t, path)
+			if v, err := s.Version(t.Context()); err != nil || v != int64(len(files)) {
+				t.Fatalf("version %d, %v", v, err)
+			}
+			checkOwned(t, s)
+			if version >= 1 {
+				checkAnn(t, s)
+			}
+			checkDerivable(t, s, version+1)
+		})
+	}
+}
+
+// oldDatabase makes a database of a version, filled on the way.
+func oldDatabase(t *testing.T, path string, version int64) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS("migrations/sqlite"), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := int64(1); v <= version; v++ {
+		if _, err := p.UpTo(context.Background(), v); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(filled[v]); err != nil {
+			t.Fatalf("fill version %d: %v", v, err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkOwned: what was there before there were users belongs to the owner.
+func checkOwned(t *testing.T, s full) {
+	t.Helper()
+	ctx := t.Context()
+	owner, err := s.FindUser(ctx, "owner")
+	if err != nil || owner.ID != 1 || owner.Role != server.Owner || owner.Created.UnixMicro() != 900000 {
+		t.Errorf("%+v, %v", owner, err)
+	}
+	k, err := s.FindKey(ctx, [32]byte{})
+	if err != nil || k.ID != 2 || k.User != owner || k.Name != "laptop" {
+		t.Errorf("%+v, %v", k, err)
+	}
+	snap, err := s.View(ctx, server.Scope{User: 1}, server.Ref{SessionID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	x := snap.Session()
+	if x.ID != 7 || x.Owner != 1 || x.Generation != 1 || x.Bytes != 18 || x.First.UnixMicro() != 1000000 || x.Cwd != "/w" {
+		t.Errorf("%+v", x)
+	}
+	got := strings.Join(dump(t, snap, 0), " ")
+	if want := `0:object:{"type":"user","uuid":"u","message":{"content":"needle"}} 1:opaque:` + "\x00\xff"; got != want {
+		t.Errorf("lines %q", got)
+	}
+	if at, err := s.Received(ctx, 7, 3, 1, 1); err != nil || at.UnixMicro() != 3000000 {
+		t.Errorf("a line from before times were kept arrived at %v, %v", at, err)
+	}
+	expectNames(t, "owner", names(t, s, server.Scope{User: 1}, server.SessionQuery{Agents: true}), "s", "s", "s/agent-1")
+	again := batch("s", object(2, "{}")) // goes on in the same stream
+	again.Owner, again.Received = 1, time.UnixMicro(4000000)
+	put(t, s, again)
+	if list := names(t, s, all, server.SessionQuery{User: 1}); len(list) != 2 {
+		t.Errorf("another stream was made: %q", list)
+	}
+}
+
+func checkAnn(t *testing.T, s full) {
+	t.Helper()
+	expectNames(t, "ann, with whom the owner shares", names(t, s, server.Scope{User: 11}, server.SessionQuery{}), "s", "s", "s")
+	if err := s.Put(t.Context(), func() *server.Batch {
+		b := batch("gone/agent-1", object(0, "x"))
+		b.Owner = 11
+		return b
+	}()); !errors.Is(err, server.ErrForgotten) {
+		t.Errorf("what was forgotten is stored: %v", err)
+	}
+	if at, err := s.Received(t.Context(), 20, 21, 0, 0); err != nil || at.UnixMicro() != 6 {
+		t.Errorf("received %v, %v", at, err)
+	}
+}
+
+// checkDerivable: everything is derived that was not.
+func checkDerivable(t *testing.T, s *store.SQLite, version int64) {
+	t.Helper()
+	tasks := lease(t, s)
+	if len(tasks) < 2 {
+		t.Errorf("%d sessions to derive", len(tasks))
+	}
+	for _, task := range tasks {
+		save(t, s, task, server.Derivation{Texts: []server.Text{{Kind: "prompt", Text: "needle"}}})
+	}
+	f, err := s.FactsOf(t.Context(), 7)
+	if err != nil || version < 3 && f.Title != "" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestFreshHasNobody: nobody owns a database that never held anything.
+func TestFreshHasNobody(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
+	if list, err := s.Users(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Postgres is a store in a PostgreSQL database. Safe for concurrent use, also by several processes.
+type Postgres struct {
+	pool  *pgxpool.Pool
+	open  *places // of snapshots
+	doubt doubts
+	// patience is how long a group of batches is tried: pgPatience but in tests.
+	patience time.Duration
+	// trigrams says which index texts have. It and notes are immutable once open.
+	trigrams bool
+	notes    []string
+	queue
+	notices *notices
+}
+
+// OpenPostgres opens the database that url names and brings its schema up to date; several processes may do so at
+// once. Of several hosts it uses the one that takes writes. An error that a person can do something about is an
+// *OpenError.
+func OpenPostgres(ctx context.Context, url string) (*Postgres, error) {
+	s := &Postgres{notices: newNotices(), patience: pgPatience}
+	config, err := s.configure(url)
+	if err != nil {
+		return nil, err
+	}
+	most := int(config.MaxConns)
+	s.open = newPlaces(max(1, most/2))
+	s.queue = newQueue(max(1, most/4))
+	if err := s.prepare(ctx, config.ConnConfig); err != nil {
+		return nil, explain(err, config.ConnConfig)
+	}
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, explain(err, config.ConnConfig)
+	}
+	return s, nil
+}
+
+// Close closes the store's connections. Puts and snapshots must be over.
+func (s *Postgres) Close() error {
+	s.notices.stop()
+	s.notices.running.Wait()
+	s.pool.Close()
+	return nil
+}
+
+// Notes says, a line each, what the database lacks and what works less well for it.
+func (s *Postgres) Notes() []string { return s.notes }
+
+// Version is the schema's version.
+func (s *Postgres) Version(ctx context.Context) (v int64, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return v, nil
+}
+
+// withTx runs fn in a transaction, again when another try can help; that it runs twice must change nothing.
+func (s *Postgres) withTx(ctx context.Context, fn func(pgx.Tx) error) error {
+	return s.persist(ctx, func(ctx context.Context) error { return s.try(ctx, fn) })
+}
+
+// once is withTx for what must not be done twice: it gives up when it can't know whether it was done.
+func (s *Postgres) once(ctx context.Context, fn func(pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pgPatience)
+	defer cancel()
+	return s.persist(ctx, func(ctx context.Context) error {
+		err := s.try(ctx, fn)
+		if c, ok := errors.AsType[*commitError](err); ok {
+			if _, refused := errors.AsType[*pgconn.PgError](err); !refused {
+				return &unsure{c}
+			}
+		}
+		return err
+	})
+}
+
+// try runs fn in a transaction.
+func (s *Postgres) try(ctx context.Context, fn func(pgx.Tx) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	if err := fn(tx); err != nil {
+		// That this fails too is no news: the connection is broken then, and the database rolls back by itself.
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return &commitError{err}
+	}
+	if err := s.doubt.about(conn.Conn().PgConn()); err != nil {
+		return &commitError{err}
+	}
+	return nil
+}
+
+// commitError is of a transaction that may be committed or not.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string { return "commit transaction: " + e.err.Error() }
+func (e *commitError) Unwrap() error { return e.err }
+
+// unsure is a commitError that is not to be tried again.
+type unsure struct{ err error }
+
+func (e *unsure) Error() string { return "it may be done or not: " + e.err.Error() }
+func (e *unsure) Unwrap() error { return e.err }

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ccship/ccship/server"
+)
+
+// edit runs one statement in a transaction of its own and answers server.ErrNotFound when it touched no row.
+func (s *Postgres) edit(ctx context.Context, what, sql string, args ...any) error {
+	err := s.once(ctx, func(tx pgx.Tx) error { return editPg(ctx, tx, sql, args...) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func editPg(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+	tag, err := tx.Exec(ctx, sql, args...)
+	if err == nil && tag.RowsAffected() == 0 {
+		return server.ErrNotFound
+	}
+	return translatePg(err)
+}
+
+// translatePg puts errors into the server's words.
+func translatePg(err error) error {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok && p.Code == "23505": // unique
+		return server.ErrExists
+	case errors.Is(err, pgx.ErrNoRows):
+		return server.ErrNotFound
+	}
+	return err
+}
+
+// collectPg runs a query and scans each of its rows.
+func collectPg[T any](ctx context.Context, s *Postgres, sql string, args []any, scan func(scanner) (T, error)) ([]T, error) {
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) { return scan(row) })
+}
+
+// AddUser implements server.Accounts.
+func (s *Postgres) AddUser(ctx context.Context, name string, role server.Role, at time.Time) (server.User, error) {
+	u := server.User{Name: cleanText(name), Role: role, Created: moment(micros(at))}
+	err := s.once(ctx, func(tx pgx.Tx) error {
+		return translatePg(tx.QueryRow(ctx, `INSERT INTO users (name, role, created) VALUES ($1, $2, $3) RETURNING id`,
+			u.Name, string(role), micros(at)).Scan(&u.ID))
+	})
+	if err != nil {
+		return server.User{}, fmt.Errorf("add user %q: %w", name, err)
+	}
+	return u, nil
+}
+
+// FindUser implements server.Accounts.
+func (s *Postgres) FindUser(ctx context.Context, name string) (server.User, error) {
+	var r userRow
+	err := s.pool.QueryRow(ctx, selectUser+`FROM users u WHERE u.name = $1`, cleanText(name)).Scan(r.columns()...)
+	if err != nil {
+		return server.User{}, fmt.Errorf("find user %q: %w", name, translatePg(err))
+	}
+	return r.user(), nil
+}
+
+// Users implements server.Accounts.
+func (s *Postgres) Users(ctx context.Context) ([]server.User, error) {
+	out, err := collectPg(ctx, s, selectUser+`FROM users u ORDER BY u.id`, nil, func(row scanner) (server.User, error) {
+		var r userRow
+		err := row.Scan(r.columns()...)
+		return r.user(), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list users: %w", err)
+	}
+	return out, nil
+}
+
+// SetRole implements server.Accounts.
+func (s *Postgres) SetRole(ctx context.Context, user int64, role server.Role) error {
+	return s.edit(ctx, "change role", `UPDATE users SET role = $1 WHERE id = $2`, string(role), user)
+}
+
+// DisableUser implements server.Accounts.
+func (s *Postgres) DisableUser(ctx context.Context, user int64, at time.Time) error {
+	return s.edit(ctx, "disable user", `UPDATE users SET disabled = $1 WHERE id = $2`, micros(at), user)
+}
+
+// AddShare implements server.Accounts.
+func (s *Postgres) AddShare(ctx context.Context, h server.Share) error {
+	return s.edit(ctx, "share project", `
+INSERT INTO shares AS h (with_user, owner, project_key, project_hash, project, created)
+SELECT r.id, o.id, $3::bytea, $4::text, $5::text, $6::bigint FROM users r, users o WHERE r.id = $1 AND o.id = $2
+ON CONFLICT (with_user, owner, project_key) DO UPDATE SET project = h.project`,
+		h.With, h.Owner, key(h.ProjectHash), cleanText(h.ProjectHash), cleanText(h.Project), micros(h.Created))
+}
+
+// RemoveShare implements server.Accounts.
+func (s *Postgres) RemoveShare(ctx context.Context, h server.Share) error {
+	return s.edit(ctx, "end sharing", `DELETE FROM shares WHERE with_user = $1 AND owner = $2 AND project_key = $3`,
+		h.With, h.Owner, key(h.ProjectHash))
+}
+
+// Shares implements server.Accounts.
+func (s *Postgres) Shares(ctx context.Context) ([]server.Share, error) {
+	out, err := collectPg(ctx, s, `
+SELECT owner, with_user, project_hash, project, created FROM shares ORDER BY created, owner, with_user, project_hash`,
+		nil, func(row scanner) (h server.Share, err error) {
+			var created int64
+			err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &created)
+			h.Created = moment(created)
+			return h, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list shares: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// OpenError says why a store can't be opened, in one line, and what to do about it.
+type OpenError struct {
+	Err  error
+	Hint string
+}
+
+func (e *OpenError) Error() string { return e.Err.Error() }
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// explain turns an error of opening into one for people. It names hosts and users, never a password.
+func explain(err error, c *pgx.ConnConfig) error {
+	where := fmt.Sprintf("PostgreSQL at %s", strings.Join(hosts(c), ", "))
+	say := func(hint, format string, args ...any) error {
+		return &OpenError{fmt.Errorf("%s: %w", where, &reason{fmt.Sprintf(format, args...), err}), hint}
+	}
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch p.Code {
+		case "28P01", "28000":
+			return say("check user and password in the URL, or in ~/.pgpass, and pg_hba.conf",
+				"refuses user %q: %s", c.User, p.Message)
+		case "3D000":
+			return say(fmt.Sprintf("make it: createdb --encoding=UTF8 --template=template0 %s", c.Database),
+				"has no database %q", c.Database)
+		case "42501":
+			return say(fmt.Sprintf("the database should belong to the user: ALTER DATABASE %s OWNER TO %s", c.Database, c.User),
+				"%s", p.Message)
+		case "53300":
+			return say("raise max_connections there, or add pool_max_conns=8 to the URL", "%s", p.Message)
+		}
+		return say("see the log of PostgreSQL", "%s (%s)", p.Message, p.Code)
+	}
+	switch {
+	case errors.Is(err, ErrNewer), errors.Is(err, errEncoding), errors.Is(err, errTooOld):
+		return &OpenError{fmt.Errorf("%s: %w", where, err), hintOf(err)}
+	case strings.Contains(err.Error(), "read only connection"):
+		return say("is a standby named alone? name all hosts: postgres://user@one,two/database",
+			"takes no writes")
+	case isProtocol(err):
+		return say("is the port PostgreSQL's?", "is not a PostgreSQL")
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return say("is it running, and are host and port right?", "can't be reached: %s", innermost(err))
+	}
+	return say("see the log of PostgreSQL", "%s", innermost(err))
+}
+
+// reason is an error's cause in other words.
+type reason struct {
+	text  string
+	cause error
+}
+
+func (r *reason) Error() string { return r.text }
+func (r *reason) Unwrap() error { return r.cause }
+
+func hintOf(err error) string {
+	switch {
+	case errors.Is(err, errEncoding):
+		return "make the database with createdb --encoding=UTF8 --template=template0"
+	case errors.Is(err, errTooOld):
+		return "upgrade PostgreSQL"
+	}
+	return "install the newer ccship-server"
+}
+
+func hosts(c *pgx.ConnConfig) (out []string) {
+	add := func(host string, port uint16) {
+		name := host
+		if !strings.HasPrefix(host, "/") {
+			name = net.JoinHostPort(host, fmt.Sprint(port))
+		}
+		if len(out) == 0 || out[len(out)-1] != name {
+			out = append(out, name)
+		}
+	}
+	add(c.Host, c.Port)
+	for _, f := range c.Fallbacks {
+		add(f.Host, f.Port)
+	}
+	return out
+}
+
+// isProtocol: something answered, but not in PostgreSQL's language.
+func isProtocol(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "unexpected message") || strings.Contains(text, "invalid body length") ||
+		strings.Contains(text, "unknown message type") || strings.Contains(text, "server refused TLS")
+}
+
+// innermost is the last line of what went wrong, without what was tried.
+func innermost(err error) string {
+	for {
+		switch x := err.(type) {
+		case interface{ Unwrap() []error }:
+			all := x.Unwrap()
+			if len(all) == 0 {
+				return oneLine(err)
+			}
+			err = all[len(all)-1]
+		case interface{ Unwrap() error }:
+			inner := x.Unwrap()
+			if inner == nil {
+				return oneLine(err)
+			}
+			if _, ok := err.(*net.OpError); ok {
+				return oneLine(err)
+			}
+			err = inner
+		default:
+			return oneLine(err)
+		}
+	}
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// again says whether another try can help: a connection that broke, a server that starts, stops or was demoted, a
+// deadlock. What was tried must change nothing when it was done already.
+func again(err error) bool {
+	if _, ok := errors.AsType[*unsure](err); ok {
+		return false
+	}
+	if errors.Is(err, errDoubt) {
+		return true
+	}
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch p.Code {
+		case "40001", "40P01", // serialization, deadlock
+			"25006",          // a primary became a standby
+			"53300",          // too many connections
+			"55P03", "57014": // timed out at a lock, or in all
+			return true
+		}
+		return strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "57P")
+	}
+	var network net.Error
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// persist runs fn until it succeeds, can't, or ctx is done; then it answers the last error.
+func (s *Postgres) persist(ctx context.Context, fn func(context.Context) error) error {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := fn(ctx)
+		if err == nil || ctx.Err() != nil || !again(err) {
+			return err
+		}
+		if p, ok := errors.AsType[*pgconn.PgError](err); ok && p.Code == "25006" {
+			s.pool.Reset() // every connection may lead to what is a standby now
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		}
+	}
+}

@@ -1,0 +1,235 @@
+//go:build unix
+
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/pgtest"
+)
+
+// ingest stores lines in many streams at once while trouble is made; then everything that was acknowledged must be
+// there, and all must have been acknowledged: the trouble was shorter than Put's patience.
+func ingest(t *testing.T, s full, trouble func()) {
+	t.Helper()
+	const writers = 6
+	var wg sync.WaitGroup
+	var acknowledged [writers]atomic.Int64
+	stop := make(chan struct{})
+	for w := range writers {
+		wg.Go(func() {
+			for i := int64(0); ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				b := batch(fmt.Sprint("s", w), object(2*i, fmt.Sprint("line ", 2*i)), object(2*i+1, fmt.Sprint("line ", 2*i+1)))
+				if err := s.Put(t.Context(), b); err != nil {
+					t.Errorf("stream %d, line %d: %v", w, 2*i, err)
+					return
+				}
+				acknowledged[w].Store(2*i + 2)
+			}
+		})
+	}
+	all := func() (n int64) {
+		for w := range acknowledged {
+			n += acknowledged[w].Load()
+		}
+		return n
+	}
+	moves := func() {
+		t.Helper()
+		for from, end := all(), time.Now().Add(time.Minute); all() < from+100; {
+			if time.Now().After(end) || t.Failed() {
+				t.Error("no line is stored any more")
+				break
+			}
+			<-time.After(5 * time.Millisecond)
+		}
+	}
+	moves()
+	trouble()
+	moves()
+	close(stop)
+	wg.Wait()
+	for w := range acknowledged {
+		expectLines(t, s, fmt.Sprint("s", w), acknowledged[w].Load())
+	}
+	t.Logf("%d lines acknowledged", all())
+}
+
+// expectLines demands that a stream has at least n lines, and each as it was sent.
+func expectLines(t *testing.T, s full, session string, n int64) {
+	t.Helper()
+	lines := dump(t, openSession(t, s, session), 0)
+	if int64(len(lines)) < n {
+		t.Errorf("%s: %d lines of %d that were acknowledged", session, len(lines), n)
+	}
+	for i, line := range lines {
+		if want := fmt.Sprintf("%d:object:line %d", i, i); line != want {
+			t.Fatalf("%s has %q, want %q", session, line, want)
+		}
+	}
+}
+
+// TestPostgresRestart: the database crashes and recovers, twice, under load.
+func TestPostgresRestart(t *testing.T) {
+	c := pgtest.New(t, nil)
+	ingest(t, openPostgres(t, c.URL("postgres")), func() {
+		for range 2 {
+			if err := c.Restart("immediate"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestPostgresFailover: the primary is killed under load, the synchronous standby takes over.
+func TestPostgresFailover(t *testing.T) {
+	one := pgtest.New(t, nil)
+	two := one.Standby(t, "two")
+	one.Confirm(t, "two")
+	ingest(t, openPostgres(t, pgtest.Together("postgres", one, two)), func() {
+		if err := one.Kill(); err != nil {
+			t.Error(err)
+		}
+		if err := two.Promote(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPostgresConnectionsEnd: somebody ends all connections, again and again.
+func TestPostgresConnectionsEnd(t *testing.T) {
+	c := pgtest.Shared(t)
+	url := c.Database(t)
+	ingest(t, openPostgres(t, url), func() {
+		for range 5 {
+			c.Exec(t, "postgres", `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '`+name(url)+`'`)
+		}
+	})
+}
+
+// TestPostgresTwoServers: two on one database write the same streams, in opposite orders, and neither loses a line or
+// waits for the other for ever.
+func TestPostgresTwoServers(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	servers := []*store.Postgres{openPostgres(t, url), openPostgres(t, url)}
+	const streams, rounds = 8, 25
+	var wg sync.WaitGroup
+	for n, s := range servers {
+		for k := range streams {
+			wg.Go(func() {
+				stream := k
+				if n == 1 {
+					stream = streams - 1 - k
+				}
+				for i := range int64(rounds) {
+					b := batch(fmt.Sprint("s", stream), object(i, fmt.Sprint("line ", i)), object(rounds+int64(n), "of one server"))
+					if err := s.Put(t.Context(), b); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for k := range streams {
+		snap := openSession(t, servers[0], fmt.Sprint("s", k))
+		lines := dump(t, snap, 0)
+		var bytes int64
+		for i := range int64(rounds) {
+			bytes += int64(len(fmt.Sprint("line ", i))) + 1
+		}
+		if bytes += 2 * int64(len("of one server")+1); len(lines) != rounds+2 || snap.Session().Bytes != bytes {
+			t.Errorf("stream %d has %d lines and counts %d bytes, want %d and %d", k, len(lines), snap.Session().Bytes, rounds+2, bytes)
+		}
+	}
+}
+
+// TestPostgresNotices: what one server stores another one's listeners hear, also after their connection broke.
+func TestPostgresNotices(t *testing.T) {
+	c := pgtest.Shared(t)
+	url := c.Database(t)
+	here, there := openPostgres(t, url), openPostgres(t, url)
+	heard, err := there.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := int64(0)
+	hears := func() server.Change {
+		t.Helper()
+		for end := time.After(time.Minute); ; {
+			put(t, here, batch("s", object(next, "x"))) // again and again: a notice may be missed while nobody listens
+			next++
+			select {
+			case c := <-heard:
+				return c
+			case <-time.After(50 * time.Millisecond):
+			case <-end:
+				t.Fatal("nothing is heard")
+			}
+		}
+	}
+	if c := hears(); c.SessionID != "s" || c.Machine != "m" || c.Stream == 0 || c.To != c.From+1 || !c.At.Equal(start) {
+		t.Errorf("heard %+v", c)
+	}
+	c.Exec(t, "postgres", `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '`+name(url)+`'`)
+	for len(heard) > 0 {
+		<-heard
+	}
+	last := next
+	for hears().From < last {
+	}
+	long := batch("s"+string(make([]byte, 9000)), object(0, "x"))
+	put(t, here, long) // too long for a notice: it is stored all the same
+	hears()
+}
+
+// TestPostgresHeardOnce: a server's own changes come to its listeners at once, and not again by way of the database.
+func TestPostgresHeardOnce(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	here, there := openPostgres(t, url), openPostgres(t, url)
+	hereHeard, err := here.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	thereHeard, err := there.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// until puts in a session until the other side has heard of it, and answers how often.
+	until := func(s full, session string, heard <-chan server.Change, count map[string]int) (puts int) {
+		t.Helper()
+		for end := time.After(time.Minute); count[session] == 0; {
+			put(t, s, batch(session, object(int64(puts), "x")))
+			puts++
+			for more := true; more; {
+				select {
+				case c := <-heard:
+					count[c.SessionID]++
+				case <-time.After(30 * time.Millisecond):
+					more = false
+				case <-end:
+					t.Fatal("nothing is heard")
+				}
+			}
+		}
+		return puts
+	}
+	hereCount, thereCount := map[string]int{}, map[string]int{}
+	until(there, "both listen", hereHeard, hereCount)
+	puts := until(here, "own", thereHeard, thereCount)
+	until(there, "mark", hereHeard, hereCount)
+	if hereCount["own"] != puts {
+		t.Errorf("%d changes, heard %d times", puts, hereCount["own"])
+	}
+}

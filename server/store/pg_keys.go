@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ccship/ccship/server"
+)
+
+const pgSelectKey = selectUser + `, k.id, k.name, k.hash, k.created, k.used, k.revoked
+FROM keys k JOIN users u ON u.id = k."user" `
+
+// FindKey implements server.Keyring.
+func (s *Postgres) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
+	k, err := scanKey(s.pool.QueryRow(ctx, pgSelectKey+`WHERE k.hash = $1`, hash[:]))
+	if err != nil {
+		return server.Key{}, fmt.Errorf("find key: %w", translatePg(err))
+	}
+	return k, nil
+}
+
+// TouchKey implements server.Keyring.
+func (s *Postgres) TouchKey(ctx context.Context, id int64, at time.Time) error {
+	return s.edit(ctx, "note use of key", `UPDATE keys SET used = greatest(used, $1) WHERE id = $2`, micros(at), id)
+}
+
+// AddKey implements server.Accounts.
+func (s *Postgres) AddKey(ctx context.Context, user int64, name string, hash [32]byte, at time.Time) error {
+	return s.edit(ctx, fmt.Sprintf("add key %q", name), `
+INSERT INTO keys ("user", name, hash, created) SELECT id, $1, $2, $3 FROM users WHERE id = $4`,
+		cleanText(name), hash[:], micros(at), user)
+}
+
+// Keys implements server.Accounts.
+func (s *Postgres) Keys(ctx context.Context, user int64) ([]server.Key, error) {
+	out, err := collectPg(ctx, s, pgSelectKey+`WHERE $1 = 0 OR k."user" = $1 ORDER BY k.id`, []any{user}, scanKey)
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	return out, nil
+}
+
+// RevokeKey implements server.Accounts.
+func (s *Postgres) RevokeKey(ctx context.Context, name string, at time.Time) error {
+	return s.edit(ctx, fmt.Sprintf("revoke key %q", name),
+		`UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > $1 THEN $1 ELSE revoked END WHERE name = $2`,
+		micros(at), cleanText(name))
+}
+
+// RotateKey implements server.Accounts. The old hash stays under the name with the time until which it is valid.
+func (s *Postgres) RotateKey(ctx context.Context, name string, hash [32]byte, at, grace time.Time) error {
+	name = cleanText(name)
+	err := s.once(ctx, func(tx pgx.Tx) error {
+		k, err := scanKey(tx.QueryRow(ctx, pgSelectKey+
+			`WHERE k.name = $1 AND (k.revoked = 0 OR k.revoked > $2) FOR UPDATE OF k`, name, micros(at)))
+		if err != nil {
+			return translatePg(err)
+		}
+		until := grace
+		if !k.Revoked.IsZero() && k.Revoked.Before(grace) {
+			until = k.Revoked
+		}
+		err = editPg(ctx, tx, `UPDATE keys SET name = $1, revoked = $2 WHERE id = $3`,
+			rotatedName(name, k.ID, until), micros(until), k.ID)
+		if err != nil {
+			return err
+		}
+		return editPg(ctx, tx, `INSERT INTO keys ("user", name, hash, created) VALUES ($1, $2, $3, $4)`,
+			k.User.ID, name, hash[:], micros(at))
+	})
+	if err != nil {
+		return fmt.Errorf("rotate key %q: %w", name, err)
+	}
+	return nil
+}
+
+// AddLogin implements server.Accounts.
+func (s *Postgres) AddLogin(ctx context.Context, token [32]byte, l server.Login) error {
+	err := s.once(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM logins WHERE until < $1`, micros(l.Until.Add(-longOver))); err != nil {
+			return err
+		}
+		return editPg(ctx, tx, `INSERT INTO logins (token, "user", key, until) SELECT $1, id, $2, $3 FROM users WHERE id = $4`,
+			token[:], l.Key, micros(l.Until), l.User.ID)
+	})
+	if err != nil {
+		return fmt.Errorf("add login: %w", err)
+	}
+	return nil
+}
+
+// FindLogin implements server.Accounts.
+func (s *Postgres) FindLogin(ctx context.Context, token [32]byte, now time.Time) (server.Login, error) {
+	var l server.Login
+	var user userRow
+	var until int64
+	err := s.pool.QueryRow(ctx, selectUser+`, l.key, l.until
+FROM logins l JOIN users u ON u.id = l."user"
+WHERE l.token = $1 AND l.until > $2 AND u.disabled = 0
+  AND (l.key = 0 OR EXISTS (SELECT FROM keys k WHERE k.id = l.key AND (k.revoked = 0 OR k.revoked > $2)))`,
+		token[:], micros(now)).Scan(append(user.columns(), &l.Key, &until)...)
+	if err != nil {
+		return server.Login{}, fmt.Errorf("find login: %w", translatePg(err))
+	}
+	l.User, l.Until = user.user(), moment(until)
+	return l, nil
+}
+
+// RemoveLogin implements server.Accounts.
+func (s *Postgres) RemoveLogin(ctx context.Context, token [32]byte) error {
+	return s.edit(ctx, "end login", `DELETE FROM logins WHERE token = $1`, token[:])
+}
+
+// AddTicket implements server.Accounts.
+func (s *Postgres) AddTicket(ctx context.Context, ticket [32]byte, user int64, until time.Time) error {
+	err := s.once(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM tickets WHERE until < $1`, micros(until.Add(-longOver))); err != nil {
+			return err
+		}
+		return editPg(ctx, tx, `INSERT INTO tickets (ticket, "user", until) SELECT $1, id, $2 FROM users WHERE id = $3`,
+			ticket[:], micros(until), user)
+	})
+	if err != nil {
+		return fmt.Errorf("add one-time link: %w", err)
+	}
+	return nil
+}
+
+// TakeTicket implements server.Accounts. Of several who take one at once, on whatever server, one gets it. When the
+// answer to the commit is lost, nobody does.
+func (s *Postgres) TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (server.User, error) {
+	var r userRow
+	var found error
+	err := s.once(ctx, func(tx pgx.Tx) error {
+		found = tx.QueryRow(ctx, `
+WITH taken AS (DELETE FROM tickets WHERE ticket = $1 RETURNING "user", until)
+`+selectUser+`FROM taken t JOIN users u ON u.id = t."user" WHERE t.until > $2 AND u.disabled = 0`,
+			ticket[:], micros(now)).Scan(r.columns()...)
+		if errors.Is(found, pgx.ErrNoRows) {
+			return nil // used up all the same
+		}
+		return found
+	})
+	if err := errors.Join(translatePg(found), err); err != nil {
+		return server.User{}, fmt.Errorf("use one-time link: %w", err)
+	}
+	return r.user(), nil
+}

@@ -1,0 +1,126 @@
+//go:build unix
+
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/pgtest"
+)
+
+// TestPostgresForgetRace: a session is forgotten on one server while its lines come in on another. Afterwards it is not
+// there, whatever came first.
+func TestPostgresForgetRace(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	here, there := openPostgres(t, url), openPostgres(t, url)
+	for round := range 15 {
+		session := fmt.Sprint("s", round)
+		var wg sync.WaitGroup
+		put(t, here, batch(session, object(0, "x")))
+		for w := range 6 {
+			wg.Go(func() {
+				for i := int64(0); ; i++ {
+					b := batch(session, object(i, "x"))
+					b.Head.Machine = fmt.Sprint("m", w, i%7) // new streams all the time
+					switch err := there.Put(t.Context(), b); {
+					case errors.Is(err, server.ErrForgotten):
+						return
+					case err != nil:
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		if _, err := here.Forget(t.Context(), all, session, start); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if snap, err := here.Open(t.Context(), server.Ref{SessionID: session}); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("round %d: forgotten, but there (%v)", round, err)
+			if err == nil {
+				snap.Close()
+			}
+		}
+	}
+}
+
+// TestPostgresAnswersOnce: two servers derive two copies of the same answers at once; each answer is counted once.
+func TestPostgresAnswersOnce(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	servers := []*store.Postgres{openPostgres(t, url), openPostgres(t, url)}
+	put(t, servers[0], batch("a", object(0, "x")))
+	put(t, servers[0], batch("b", object(0, "x")))
+	tasks, err := servers[0].Lagging(t.Context(), 2)
+	if err != nil || len(tasks) != 2 {
+		t.Fatalf("%v, %v", tasks, err)
+	}
+	const rounds, answers = 8, 2000
+	for round := range rounds {
+		var wg sync.WaitGroup
+		for i, s := range servers {
+			wg.Go(func() {
+				d := &server.Derivation{Task: tasks[i], Place: server.Place{Epoch: 1, Line: int64(round + 1)}}
+				for k := range answers {
+					d.Answers = append(d.Answers, server.Answer{Key: fmt.Sprint(round, "-", k), Time: start, Tokens: server.Tokens{Answers: 1, Output: 1}})
+				}
+				if err := s.SaveDerived(t.Context(), d); err != nil {
+					t.Error(err)
+				}
+				tasks[i].Place = d.Place
+			})
+		}
+		wg.Wait()
+	}
+	rows, err := servers[0].Usage(t.Context(), all, server.UsageQuery{})
+	if err != nil || len(rows) != 1 || rows[0].Tokens.Answers != rounds*answers {
+		t.Errorf("counted %+v, %v; want %d", rows, err, rounds*answers)
+	}
+}
+
+// TestPostgresLeasesRace: many derivers on two servers ask at once; no stream is handed out twice.
+func TestPostgresLeasesRace(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	servers := []*store.Postgres{openPostgres(t, url), openPostgres(t, url)}
+	const streams = 40
+	for i := range streams {
+		b := batch(fmt.Sprint("s", i), object(0, "x"))
+		b.Received = start.Add(time.Duration(i) * time.Second)
+		put(t, servers[0], b)
+	}
+	var mu sync.Mutex
+	taken := map[int64]int{}
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for {
+				tasks, err := servers[n%2].Lagging(t.Context(), 3)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for _, task := range tasks {
+					taken[task.Stream]++
+				}
+				enough := len(taken) == streams // one that others look at is passed over
+				mu.Unlock()
+				if enough {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for stream, n := range taken {
+		if n != 1 {
+			t.Errorf("stream %d was handed out %d times", stream, n)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	// pgChannel is where servers tell each other what they have stored.
+	pgChannel = "ccship_stored"
+	// pgPayload is what PostgreSQL takes at most in one notice.
+	pgPayload = 7999
+	// noticesRoom bounds what waits to be told to others; more is lost to them.
+	noticesRoom = 1024
+	// relisten is how long a broken connection for listening rests.
+	relisten = time.Second
+)
+
+// notices tells other servers what this one stores, and its listeners what the others do. Storing waits for none of
+// it: a transaction that notifies holds a lock that all such transactions of the cluster share until it is durable,
+// so notices go in transactions of their own, many in one, which wait for no disk.
+type notices struct {
+	changes changes
+	self    string // tells own notices from others'
+	wake    chan struct{}
+	start   sync.Once
+	stop    context.CancelFunc // set by start
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	pending []server.Change // guarded by mu
+}
+
+// notice is what goes over the channel.
+type notice struct {
+	From   string
+	Change server.Change
+}
+
+func newNotices() *notices {
+	return &notices{self: rand.Text(), wake: make(chan struct{}, 1), stop: func() {}}
+}
+
+// tell passes a change on to listeners here, and later to other servers. It never blocks.
+func (n *notices) tell(change server.Change) {
+	n.changes.tell(change)
+	n.mu.Lock()
+	if len(n.pending) < noticesRoom {
+		n.pending = append(n.pending, change)
+	}
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take is what has to be told to others, as payloads. What is too long for one is left out: it only says where to look.
+func (n *notices) take() (payloads []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, change := range n.pending {
+		if b, err := json.Marshal(notice{n.self, change}); err == nil && len(b) <= pgPayload {
+			payloads = append(payloads, cleanText(string(b)))
+		}
+	}
+	n.pending = n.pending[:0]
+	return payloads
+}
+
+// Changes implements server.Watching: what any server on this database stores.
+func (s *Postgres) Changes(ctx context.Context) (<-chan server.Change, error) {
+	s.begin()
+	return s.notices.changes.listen(ctx), nil
+}
+
+// begin starts telling and listening, which end with Close. A store that only manages keys does neither.
+func (s *Postgres) begin() {
+	s.notices.start.Do(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		s.notices.stop = cancel
+		s.notices.running.Go(func() { s.notify(ctx) })
+		s.notices.running.Go(func() { s.listen(ctx) })
+	})
+}
+
+// notify tells others until ctx is done. What can't be told is dropped.
+func (s *Postgres) notify(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.notices.wake:
+		}
+		if payloads := s.notices.take(); len(payloads) > 0 {
+			_, _ = s.pool.Exec(ctx, `
+SELECT set_config('synchronous_commit', 'off', true), count(pg_notify($1, p)) FROM unnest($2::text[]) p`,
+				pgChannel, payloads)
+		}
+	}
+}
+
+// listen hears others until ctx is done, on a connection of its own.
+func (s *Postgres) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = s.hear(ctx) // a connection that broke is made again
+		select {
+		case <-ctx.Done():
+		case <-time.After(relisten):
+		}
+	}
+}
+
+func (s *Postgres) hear(ctx context.Context) error {
+	config := s.pool.Config().ConnConfig
+	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()} // there is no query to cancel
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, `LISTEN `+pgChannel); err != nil {
+		return err
+	}
+	for {
+		heard, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		var n notice
+		if json.Unmarshal([]byte(heard.Payload), &n) == nil && n.From != s.notices.self {
+			s.notices.changes.tell(n.Change)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// port only names the socket's file; nothing listens on it.
+const port = 5432
+
+// patience is how long PostgreSQL may take to start, stop or promote.
+const patience = 60 * time.Second
+
+// Cluster is a PostgreSQL with one superuser, postgres, whom the socket's folder keeps from everybody else.
+type Cluster struct {
+	in    installation
+	dir   string        // data below it, and the socket
+	pid   int           // of the postmaster; 0: not running
+	ended chan struct{} // closed when that one has ended
+}
+
+// Settings are lines of postgresql.conf.
+type Settings []string
+
+// Fast gives up durability for speed: for tests that do not pull plugs.
+var Fast = Settings{"fsync = off", "synchronous_commit = off", "full_page_writes = off"}
+
+// New makes and starts a cluster that ends with the test.
+func New(t testing.TB, settings Settings) *Cluster {
+	t.Helper()
+	c, err := newCluster(need(t), settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func newCluster(in installation, settings Settings) (*Cluster, error) {
+	c, err := newFolder(in)
+	if err != nil {
+		return nil, err
+	}
+	err = in.run("initdb", "--pgdata", c.data(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8",
+		"--locale", "C.UTF-8", "--no-sync")
+	if err == nil {
+		err = c.configure(append(Settings{
+			"listen_addresses = ''",
+			"unix_socket_directories = '" + c.dir + "'",
+			"port = " + strconv.Itoa(port),
+			"max_connections = 60",
+			"shared_buffers = 64MB",
+			"max_wal_size = 1GB",
+			"log_min_messages = warning",
+		}, settings...))
+	}
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.remove())
+	}
+	return c, nil
+}
+
+// newFolder makes a folder with a short path: a socket's may have 103 bytes at most.
+func newFolder(in installation) (*Cluster, error) {
+	dir, err := os.MkdirTemp("/tmp", "ccship-pg-")
+	if err != nil {
+		return nil, fmt.Errorf("make a cluster's folder: %w", err)
+	}
+	if in.who != nil {
+		err = os.Chown(dir, int(in.who.Uid), int(in.who.Gid))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a cluster's folder: %w", err)
+	}
+	return &Cluster{in: in, dir: dir}, nil
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// Log is the path of the server's log.
+func (c *Cluster) Log() string { return filepath.Join(c.dir, "log") }
+
+// configure appends settings to postgresql.conf; the last one of a name counts.
+func (c *Cluster) configure(s Settings) error {
+	f, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	_, err = f.WriteString("\n" + strings.Join(s, "\n") + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// Configure changes settings while the cluster runs. Some need a restart.
+func (c *Cluster) Configure(s ...string) error {
+	if err := c.configure(s); err != nil {
+		return err
+	}
+	return c.in.run("pg_ctl", "reload", "--pgdata", c.data(), "--silent")
+}
+
+// Start starts a cluster that does not run, and returns once it takes connections.
+func (c *Cluster) Start() error {
+	log, err := os.OpenFile(c.Log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	defer log.Close()
+	cmd := c.in.command("postgres", "-D", c.data())
+	cmd.Stdout, cmd.Stderr = log, log
+	dieWithParent(cmd.SysProcAttr)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start postgres: %w", err)
+	}
+	c.pid, c.ended = cmd.Process.Pid, make(chan struct{})
+	go func(ended chan struct{}) {
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is in its log
+	}(c.ended)
+	for end := time.Now().Add(patience); !c.ready(); {
+		select {
+		case <-c.ended:
+			c.pid = 0
+		case <-time.After(10 * time.Millisecond):
+		}
+		if c.pid == 0 || time.Now().After(end) {
+			text, _ := os.ReadFile(c.Log())
+			return fmt.Errorf("postgres does not start:\n%s", text)
+		}
+	}
+	return nil
+}
+
+// ready reads from the postmaster's file whether it takes connections: its first line is the pid, its eighth the state.
+func (c *Cluster) ready() bool {
+	text, _ := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
+	lines := strings.Split(string(text), "\n")
+	return len(lines) > 7 && lines[0] == strconv.Itoa(c.pid) && strings.TrimSpace(lines[7]) == "ready"
+}
+
+// Restart restarts the cluster. Mode immediate ends it as a crash would, so that it recovers from its log.
+func (c *Cluster) Restart(mode string) error {
+	if err := c.Stop(mode); err != nil {
+		return err
+	}
+	return c.Start()
+}
+
+// Stop ends the cluster: smart, fast or immediate.
+func (c *Cluster) Stop(mode string) error {
+	if c.pid == 0 {
+		return nil
+	}
+	word := map[string]syscall.Signal{"smart": syscall.SIGTERM, "fast": syscall.SIGINT, "immediate": syscall.SIGQUIT}[mode]
+	if err := syscall.Kill(c.pid, word); err != nil {
+		return fmt.Errorf("stop postgres: %w", err)
+	}
+	select {
+	case <-c.ended:
+		c.pid = 0
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("postgres %d does not stop", c.pid)
+	}
+}
+
+// Kill ends all of the cluster's processes with SIGKILL, and waits until they are gone. The postmaster is stopped
+// first, so that it starts no others meanwhile. Where there is no /proc only the postmaster is killed; the others end
+// when they notice.
+func (c *Cluster) Kill() error {
+	if c.pid == 0 {
+		return nil
+	}
+	if err := syscall.Kill(c.pid, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("stop the postmaster: %w", err)
+	}
+	all := append(children(c.pid), c.pid)
+	for _, pid := range all {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+	}
+	<-c.ended
+	for end := time.Now().Add(patience); slices.ContainsFunc(all, alive); {
+		if time.Now().After(end) {
+			return fmt.Errorf("processes %v do not die", all)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	c.pid = 0
+	return nil
+}
+
+// remove ends the cluster and removes its folder.
+func (c *Cluster) remove() error {
+	err := c.Stop("immediate")
+	return errors.Join(err, os.RemoveAll(c.dir))
+}
+
+// URL names a database of the cluster.
+func (c *Cluster) URL(database string) string {
+	return c.urlAs("postgres", database)
+}
+
+func (c *Cluster) urlAs(user, database string) string {
+	q := url.Values{"host": {c.dir}, "port": {strconv.Itoa(port)}, "user": {user}}
+	return "postgres:///" + database + "?" + q.Encode()
+}
+
+var databases atomic.Int64
+
+// Database makes an empty database and answers its URL.
+func (c *Cluster) Database(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("db%d", databases.Add(1))
+	c.Exec(t, "postgres", "CREATE DATABASE "+name)
+	return c.URL(name)
+}
+
+// Exec runs SQL in a database as the superuser and answers what psql prints, unadorned.
+func (c *Cluster) Exec(t testing.TB, database, sql string) string {
+	t.Helper()
+	out, err := c.in.command("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align",
+		"--set", "ON_ERROR_STOP=1", "--dbname", c.URL(database), "--command", sql).CombinedOutput()
+	if err != nil {
+		t.Fatalf("psql: %v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Lodger makes an empty database in which a new role, no superuser and not its owner, may make tables but no
+// extensions, and answers its URL for that role.
+func (c *Cluster) Lodger(t testing.TB, role string) string {
+	t.Helper()
+	name := fmt.Sprintf("db%d", databases.Add(1))
+	c.Exec(t, "postgres", "CREATE ROLE "+role+" LOGIN")
+	c.Exec(t, "postgres", "CREATE DATABASE "+name)
+	c.Exec(t, name, "GRANT CREATE ON SCHEMA public TO "+role)
+	return c.urlAs(role, name)
+}

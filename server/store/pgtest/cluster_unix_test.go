@@ -1,0 +1,53 @@
+//go:build unix
+
+package pgtest_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/ccship/ccship/server/store/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
+
+// TestLife: a killed cluster recovers what it has committed; a standby follows and can be promoted.
+func TestLife(t *testing.T) {
+	c := pgtest.New(t, nil)
+	c.Exec(t, "postgres", "CREATE TABLE x (i int)")
+	s := c.Standby(t, "second")
+	c.Confirm(t, "second")
+	c.Exec(t, "postgres", "INSERT INTO x VALUES (1)")
+	if err := c.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(t, "postgres", "INSERT INTO x VALUES (2)")
+	if got := s.Exec(t, "postgres", "SELECT sum(i) FROM x"); got != "3" {
+		t.Errorf("the promoted standby has %s", got)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Exec(t, "postgres", "SELECT sum(i) FROM x"); got != "1" {
+		t.Errorf("after a crash: %s", got)
+	}
+	if err := c.Restart("immediate"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestShared: databases of one cluster know nothing of each other.
+func TestShared(t *testing.T) {
+	c := pgtest.Shared(t)
+	if a, b := c.Database(t), pgtest.Shared(t).Database(t); a == b {
+		t.Errorf("one database twice: %s", a)
+	}
+	for setting, want := range map[string]string{"listen_addresses": "", "server_encoding": "UTF8"} {
+		if got := c.Exec(t, "postgres", "SHOW "+setting); got != want {
+			t.Errorf("%s is %q, want %q", setting, got, want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// installation is where PostgreSQL's programs are and who runs them.
+type installation struct {
+	bin string
+	who *syscall.Credential // nil: the one who runs the tests
+}
+
+// find looks for an installation: $CCSHIP_PG_BIN, then the newest below /usr/lib/postgresql, then PATH.
+func find() (installation, error) {
+	var in installation
+	var dirs []string
+	if dir := os.Getenv("CCSHIP_PG_BIN"); dir != "" {
+		dirs = append(dirs, dir)
+	}
+	packaged, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return in, err
+	}
+	slices.SortFunc(packaged, func(a, b string) int { return cmp.Compare(major(b), major(a)) })
+	dirs = append(dirs, packaged...)
+	if path, err := exec.LookPath("initdb"); err == nil {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			in.bin = dir
+			break
+		}
+	}
+	if in.bin == "" {
+		return in, fmt.Errorf("no initdb in %s or PATH: install PostgreSQL (Debian: postgresql) or set CCSHIP_PG_BIN",
+			"/usr/lib/postgresql/*/bin")
+	}
+	if os.Getuid() != 0 {
+		return in, nil
+	}
+	in.who, err = unprivileged()
+	return in, err
+}
+
+// major is the version in /usr/lib/postgresql/15/bin.
+func major(dir string) int {
+	v, _, _ := strings.Cut(filepath.Base(filepath.Dir(dir)), ".")
+	n, _ := strconv.Atoi(v) // 0 sorts last
+	return n
+}
+
+// unprivileged is whom root runs PostgreSQL as, which refuses to run as root.
+func unprivileged() (*syscall.Credential, error) {
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, errU := strconv.ParseUint(u.Uid, 10, 32)
+		gid, errG := strconv.ParseUint(u.Gid, 10, 32)
+		if errU == nil && errG == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: true}, nil
+		}
+	}
+	return nil, fmt.Errorf("neither a user postgres nor nobody: PostgreSQL does not run as root")
+}
+
+// need answers the installation. Without one the test is skipped; in CI, which installs one, it fails.
+func need(t testing.TB) installation {
+	t.Helper()
+	in, err := find()
+	switch {
+	case err == nil:
+		return in
+	case os.Getenv("CCSHIP_CI") != "":
+		t.Fatalf("PostgreSQL is missing, and CCSHIP_CI says that it must not: %v", err)
+	default:
+		t.Skipf("without PostgreSQL: %v", err)
+	}
+	return in
+}
+
+// command is one of PostgreSQL's programs, to be run as whoever may.
+func (in installation) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(in.bin, program), args...)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGTZ=UTC")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: in.who, Setpgid: true} // a Ctrl-C is for the tests
+	return cmd
+}
+
+// run runs a program to its end.
+func (in installation) run(program string, args ...string) error {
+	out, err := in.command(program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, err, out)
+	}
+	return nil
+}

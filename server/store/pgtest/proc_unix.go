@@ -1,0 +1,65 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// children are the processes that a process has started, as /proc has it.
+func children(parent int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && len(stat(pid)) > 1 && stat(pid)[1] == strconv.Itoa(parent) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// alive tells a process from one that is gone, or that only nobody has waited for.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	f := stat(pid)
+	return len(f) == 0 || f[0] != "Z"
+}
+
+// stat is what /proc says of a process, from its state on: the name before it may hold anything. nil without /proc.
+func stat(pid int) []string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil
+	}
+	s := string(text)
+	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+}
+
+// CPU is the processor time that all of the cluster's processes have used so far, those that have ended included; 0
+// without /proc.
+func (c *Cluster) CPU() (total time.Duration) {
+	for _, pid := range append(children(c.pid), c.pid) {
+		f := stat(pid)
+		if len(f) < 15 {
+			continue
+		}
+		mine := f[11:13] // user and system time, in hundredths of a second
+		if pid == c.pid {
+			mine = f[11:15] // and those of children that have ended
+		}
+		for _, ticks := range mine {
+			n, err := strconv.ParseInt(ticks, 10, 64)
+			if err == nil {
+				total += time.Duration(n) * 10 * time.Millisecond
+			}
+		}
+	}
+	return total
+}

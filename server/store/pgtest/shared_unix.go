@@ -1,0 +1,42 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"testing"
+)
+
+var (
+	once   sync.Once
+	shared *Cluster
+	failed error
+)
+
+// Shared is the one cluster of a test binary, made when it is first asked for, with Fast settings. The binary's
+// TestMain calls Run, which ends it.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	in := need(t)
+	once.Do(func() { shared, failed = newCluster(in, Fast) })
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	return shared
+}
+
+// Run runs a binary's tests, then ends the shared cluster. For TestMain: os.Exit(pgtest.Run(m)).
+func Run(m *testing.M) (code int) {
+	defer func() {
+		if shared == nil {
+			return
+		}
+		if err := errors.Join(shared.remove()); err != nil {
+			os.Stderr.WriteString("end the test's PostgreSQL: " + err.Error() + "\n")
+			code = 1
+		}
+	}()
+	return m.Run()
+}

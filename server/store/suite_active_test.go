@@ -1,0 +1,62 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// active: sessions are listed by when they were last written to, whatever the order in which an import brings them.
+// No record is believed to be from after its arrival.
+func (s suite) active(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ended := map[string]time.Time{
+		"newest": start.Add(-time.Hour),
+		"older":  start.Add(-48 * time.Hour),
+		"oldest": start.Add(-720 * time.Hour),
+		"future": start.Add(100 * 365 * 24 * time.Hour),
+		"none":   {},
+	}
+	for i, name := range []string{"newest", "older", "oldest", "future", "none"} { // as an import does: newest first
+		b := batch(name, object(0, `{"type":"user"}`))
+		b.Received = start.Add(time.Duration(i) * time.Second)
+		put(t, st, b)
+	}
+	recent := func(q server.SessionQuery) (out []string) {
+		t.Helper()
+		q.Limit, q.Recent = 2, true
+		for {
+			found, err := st.Find(ctx, all, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range found.List {
+				out = append(out, x.SessionID)
+				if x.Active.After(x.Last) {
+					t.Errorf("%s: active at %s, heard last at %s", x.SessionID, x.Active, x.Last)
+				}
+			}
+			if q.After = found.Next; q.After == "" {
+				return out
+			}
+			if len(out) > 2*len(ended) {
+				t.Fatalf("pages without end: %q", out)
+			}
+		}
+	}
+	expectNames(t, "before anything is derived", recent(server.SessionQuery{}), "none", "future", "oldest", "older", "newest")
+	for name, task := range lease(t, st) {
+		save(t, st, task, server.Derivation{Facts: server.Facts{Started: ended[name], Ended: ended[name]}})
+	}
+	expectNames(t, "by activity", recent(server.SessionQuery{}), "none", "future", "newest", "older", "oldest")
+	expectNames(t, "active since", recent(server.SessionQuery{Since: start.Add(-49 * time.Hour)}), "none", "future", "newest", "older")
+	if got := strings.Join(recent(server.SessionQuery{Until: start.Add(-2 * time.Hour)}), " "); got != "older oldest" {
+		t.Errorf("begun before: %q", got)
+	}
+	groups, err := st.Groups(ctx, all)
+	if err != nil || len(groups) != 1 || !groups[0].Last.Equal(start.Add(4*time.Second)) {
+		t.Errorf("groups %+v, %v", groups, err)
+	}
+}

@@ -1,0 +1,333 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// lease takes everything that is to derive, by session.
+func lease(t *testing.T, st full) map[string]server.Task {
+	t.Helper()
+	out := map[string]server.Task{}
+	tasks, err := st.Lagging(t.Context(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		out[task.SessionID] = task
+	}
+	return out
+}
+
+// place is where a stream's newest view ends.
+func place(t *testing.T, st full, task server.Task) server.Place {
+	t.Helper()
+	snap, err := st.View(t.Context(), all, server.Ref{Stream: task.Stream})
+	if err != nil {
+		t.Error(err)
+		return server.Place{}
+	}
+	defer snap.Close()
+	view, err := server.NewestView(snap)
+	if err != nil {
+		t.Error(err)
+	}
+	return server.Place{Epoch: snap.Epochs()[0].ID, Generation: view.Generation.Number, Line: view.Total}
+}
+
+// save stores a derivation of everything there is of a task's stream.
+func save(t *testing.T, st full, task server.Task, d server.Derivation) server.Derivation {
+	t.Helper()
+	d.Task, d.Place, d.Done = task, place(t, st, task), true
+	for i := range d.Texts {
+		d.Texts[i].Generation = d.Place.Generation
+	}
+	for i := range d.Drops {
+		d.Drops[i].Epoch, d.Drops[i].Generation = d.Place.Epoch, d.Place.Generation
+	}
+	if err := st.SaveDerived(t.Context(), &d); err != nil {
+		t.Fatalf("save what is derived of %s: %v", task.SessionID, err)
+	}
+	return d
+}
+
+// deriveAll derives a text, an answer and a rewrite of each main session.
+func deriveAll(t *testing.T, st full) {
+	t.Helper()
+	for name, task := range lease(t, st) {
+		var d server.Derivation
+		if !strings.Contains(name, "/") {
+			d.Texts = []server.Text{{Line: 0, Time: start, Kind: "prompt", Text: "the needle of " + name}}
+			d.Answers = []server.Answer{{Key: "k", Model: "m", Time: start, Tokens: server.Tokens{Answers: 1, Output: 5}}}
+			d.Drops = []server.Rewrite{{First: 0, Last: 1, Lines: 1}}
+		}
+		save(t, st, task, d)
+	}
+}
+
+func lag(t *testing.T, st full) int64 {
+	t.Helper()
+	n, err := st.Lag(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// leases: a stream is handed out once, comes again when more was stored, and from where it was left.
+func (s suite) leases(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	for i := range 3 {
+		b := batch(fmt.Sprint("s", i), object(0, "{}"))
+		b.Owner, b.Received = 5, start.Add(time.Duration(i)*time.Second)
+		put(t, st, b)
+	}
+	first, err := st.Lagging(ctx, 2)
+	if err != nil || len(first) != 2 || first[0].SessionID != "s2" || first[1].SessionID != "s1" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if x := first[0]; x.Owner != 5 || x.Machine != "m" || x.Place != (server.Place{}) || len(x.State) != 0 || x.Version < 1 {
+		t.Errorf("%+v", x)
+	}
+	rest := lease(t, st)
+	if len(rest) != 1 || rest["s0"].Stream == 0 {
+		t.Fatalf("another caller gets %+v", rest)
+	}
+	if n := lag(t, st); n != 3 {
+		t.Errorf("%d lag", n)
+	}
+	d := save(t, st, rest["s0"], server.Derivation{State: []byte("\x00state"), Facts: server.Facts{Title: "t", Started: start}})
+	if n := lag(t, st); n != 2 || len(lease(t, st)) != 0 {
+		t.Errorf("%d lag", n)
+	}
+	if f, err := st.FactsOf(ctx, rest["s0"].Stream); err != nil || f.Title != "t" || !f.Started.Equal(start) {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if f, err := st.FactsOf(ctx, first[0].Stream); err != nil || f.Title != "" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	more := batch("s0", object(1, "{}"))
+	more.Owner = 5
+	put(t, st, more)
+	again := lease(t, st)["s0"]
+	if again.Place != d.Place || string(again.State) != "\x00state" || again.Version <= d.Task.Version {
+		t.Errorf("%+v", again)
+	}
+}
+
+// stale: what was derived from something else than what is stored is refused, and nothing of it kept.
+func (s suite) stale(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	for _, name := range []string{"twice", "behind", "older", "epoch", "reset", "forgotten", "ahead"} {
+		put(t, st, batch(name, object(0, "{}"), object(2, "{}")))
+	}
+	b := batch("older", object(5, "{}"))
+	b.Head.Generation, b.Head.RewoundTo = 1, 5
+	put(t, st, b)
+	tasks := lease(t, st)
+	save(t, st, tasks["twice"], server.Derivation{})
+	put(t, st, batch("behind", object(1, "{}")))
+	put(t, st, batch("older", object(3, "{}")))
+	b = batch("epoch", object(0, "{}"))
+	b.Head.Epoch = "newer"
+	put(t, st, b)
+	b = batch("epoch", object(3, "{}")) // of the older one
+	put(t, st, b)
+	if _, err := st.Forget(ctx, all, "forgotten", start); err != nil {
+		t.Fatal(err)
+	}
+	put(t, st, batch("ahead", object(3, "{}")))
+	for name, task := range tasks {
+		d := server.Derivation{Task: task, Place: server.Place{Epoch: 1, Line: 3}, Done: true, Facts: server.Facts{Title: "stale"}}
+		err := st.SaveDerived(ctx, &d)
+		if want := name != "ahead" && name != "reset"; errors.Is(err, server.ErrStale) != want || !want && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		f, err := st.FactsOf(ctx, task.Stream)
+		if err != nil || (f.Title == "stale") != (name == "ahead" || name == "reset") {
+			t.Errorf("%s: %+v, %v", name, f, err)
+		}
+	}
+	if err := st.ResetDerived(ctx); err != nil {
+		t.Fatal(err)
+	}
+	d := server.Derivation{Task: tasks["reset"], Place: server.Place{Epoch: 1, Line: 9}}
+	d.Task.Place = server.Place{Epoch: 1, Line: 3}
+	if err := st.SaveDerived(ctx, &d); !errors.Is(err, server.ErrStale) {
+		t.Errorf("after a reset: %v", err)
+	}
+}
+
+// redoSteps are batches that come one after the other, and whether a stream begins again after each.
+var redoSteps = []struct {
+	name  string
+	redo  bool
+	batch func() *server.Batch
+}{
+	{"appended", false, func() *server.Batch { return batch("s", object(2, "{}")) }},
+	{"repeated", false, func() *server.Batch { return batch("s", object(0, "{}"), object(2, "{}")) }},
+	{"replaced", true, func() *server.Batch { return batch("s", object(1, "[]")) }},
+	{"with a hole", false, func() *server.Batch { return batch("s", object(5, "{}")) }},
+	{"filled", true, func() *server.Batch { return batch("s", object(4, "{}")) }},
+	{"rewound", false, func() *server.Batch {
+		b := batch("s", object(3, "{}"))
+		b.Head.Generation, b.Head.RewoundTo = 4, 3
+		return b
+	}},
+	{"rewound with nothing new", false, func() *server.Batch {
+		b := batch("s")
+		b.Head.Generation, b.Head.RewoundTo = 5, 1
+		return b
+	}},
+	{"begins earlier", true, func() *server.Batch {
+		b := batch("s")
+		b.Head.Generation, b.Head.RewoundTo = 5, 0
+		return b
+	}},
+	{"generation between", true, func() *server.Batch {
+		b := batch("s", object(9, "{}"))
+		b.Head.Generation, b.Head.RewoundTo = 2, 2
+		return b
+	}},
+	{"new epoch", false, func() *server.Batch {
+		b := batch("s", object(0, "{}"))
+		b.Head.Epoch = "newer"
+		return b
+	}},
+	{"old epoch", true, func() *server.Batch { return batch("s", object(7, "{}")) }},
+	{"old epoch's next generation", true, func() *server.Batch {
+		b := batch("s", object(7, "{}"))
+		b.Head.Generation, b.Head.RewoundTo = 9, 7
+		return b
+	}},
+}
+
+// redo: lines stored behind the end, in an older generation or epoch, or in place of others, let a stream begin again;
+// appended ones and repetitions do not.
+func (s suite) redo(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("s", object(0, "{}"), object(1, "{}")))
+	save(t, st, lease(t, st)["s"], server.Derivation{State: []byte("x")})
+	for _, step := range redoSteps {
+		put(t, st, step.batch())
+		task, ok := lease(t, st)["s"]
+		if !ok {
+			t.Fatalf("%s: nothing to derive", step.name)
+		}
+		if redone := task.Place == (server.Place{}) && len(task.State) == 0; redone != step.redo {
+			t.Errorf("%s: begins at %+v with state %q", step.name, task.Place, task.State)
+		}
+		save(t, st, task, server.Derivation{State: []byte("x")})
+	}
+}
+
+// renew: what an older format derived is derived again, and seen until then.
+func (s suite) renew(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	for i, name := range []string{"old", "new"} {
+		put(t, st, batch(name, object(0, "{}")))
+		save(t, st, lease(t, st)[name], server.Derivation{Format: int64(i + 1), State: []byte("x"), Facts: server.Facts{Title: name}})
+	}
+	if err := st.Renew(ctx, 1); err != nil || lag(t, st) != 0 {
+		t.Errorf("%v, %d lag", err, lag(t, st))
+	}
+	if err := st.Renew(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	tasks := lease(t, st)
+	if len(tasks) != 1 || tasks["old"].Place != (server.Place{}) || len(tasks["old"].State) != 0 {
+		t.Errorf("%+v", tasks)
+	}
+	if f, err := st.FactsOf(ctx, tasks["old"].Stream); err != nil || f.Title != "old" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	save(t, st, tasks["old"], server.Derivation{Format: 2})
+	if n := lag(t, st); n != 0 {
+		t.Errorf("%d lag", n)
+	}
+}
+
+// reset: nothing derived is left, everything is to be derived again, no line is touched.
+func (s suite) reset(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	members(t, st)
+	deriveAll(t, st)
+	if err := st.ResetDerived(ctx); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"model"}})
+	drops, err2 := st.Drops(ctx, all, "", 9)
+	if err := errors.Join(err, err2); err != nil || len(rows) != 0 || len(drops) != 0 {
+		t.Errorf("%+v, %+v, %v", rows, drops, err)
+	}
+	expectNames(t, "search after a reset", searched(t, st, all, server.SearchQuery{Text: "needle"}))
+	if n := lag(t, st); n != 6 {
+		t.Errorf("%d lag", n)
+	}
+	deriveAll(t, st)
+	expectNames(t, "search after deriving again", searched(t, st, all, server.SearchQuery{Text: "needle"}), "anns", "bobs", "nobodys")
+}
+
+// derivers: several at once, while lines come in, derive everything, each stretch once.
+func (s suite) derivers(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	const streams, lines = 4, 30
+	var wg sync.WaitGroup
+	for w := range streams {
+		wg.Go(func() {
+			for i := range int64(lines) {
+				if err := st.Put(ctx, batch(fmt.Sprint("s", w), object(i, "{}"))); err != nil {
+					t.Error(err)
+				}
+				if _, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 3}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var done atomic.Bool
+	var workers sync.WaitGroup
+	for range 3 {
+		workers.Go(func() {
+			for !done.Load() || lag(t, st) > 0 {
+				tasks, err := st.Lagging(ctx, 2)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, task := range tasks {
+					if err := deriveLines(t, st, task); err != nil && !errors.Is(err, server.ErrStale) {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	done.Store(true)
+	workers.Wait()
+	for w := range streams {
+		hits, err := st.Search(ctx, all, server.SearchQuery{Text: "line", Session: fmt.Sprint("s", w), Limit: 100})
+		if err != nil || len(hits.List) != lines {
+			t.Errorf("stream %d: %d lines derived, %v", w, len(hits.List), err)
+		}
+	}
+}
+
+// deriveLines derives a text of each new line of a task.
+func deriveLines(t *testing.T, st full, task server.Task) error {
+	to := place(t, st, task)
+	d := server.Derivation{Task: task, Place: to, Done: true}
+	for i := task.Place.Line; i < to.Line; i++ {
+		d.Texts = append(d.Texts, server.Text{Line: i, Time: start.Add(time.Duration(i) * time.Second), Kind: "prompt", Text: fmt.Sprint("line ", i)})
+	}
+	return st.SaveDerived(t.Context(), &d)
+}

@@ -1,0 +1,291 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// hostile are texts that mean something to SQL, to patterns, to full-text search, or to nobody.
+var hostile = []string{
+	`'`, `"`, `%`, `_`, `\`, `;--`, `' OR '1'='1`, `"; DROP TABLE streams; --`, "a\x00b", "\xff\xfe", "*", "NEAR(a b)",
+	"a AND", "OR", "NOT x", "col:x", "(", "^x", "-x", "a*", "$1", "?1", ":name", "{\"a\":1}", "e\u0301", "\u202e",
+	"x\ny", "\x02x\x03", "가", "%%", `\%`, "[a-z]",
+}
+
+func addUser(t *testing.T, st full, name string, role server.Role) server.User {
+	t.Helper()
+	u, err := st.AddUser(t.Context(), name, role, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func addKey(t *testing.T, st full, user int64, name string) (server.Key, [32]byte) {
+	t.Helper()
+	_, hash := server.NewKey()
+	if err := st.AddKey(t.Context(), user, name, hash, start); err != nil {
+		t.Fatal(err)
+	}
+	k, err := st.FindKey(t.Context(), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, hash
+}
+
+func (s suite) users(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	if list, err := st.Users(ctx); err != nil || len(list) != 0 {
+		t.Errorf("a new store has users %v, %v", list, err)
+	}
+	ann, bob := addUser(t, st, "ann", server.Owner), addUser(t, st, "bob", server.Member)
+	if ann.ID == 0 || ann.ID == bob.ID || !ann.Created.Equal(start) || ann.Role != server.Owner {
+		t.Errorf("%+v, %+v", ann, bob)
+	}
+	if _, err := st.AddUser(ctx, "ann", server.Member, start); !errors.Is(err, server.ErrExists) {
+		t.Errorf("a second ann: %v", err)
+	}
+	if err := st.SetRole(ctx, bob.ID, server.Viewer); err != nil {
+		t.Error(err)
+	}
+	if err := st.DisableUser(ctx, bob.ID, start.Add(time.Hour)); err != nil {
+		t.Error(err)
+	}
+	got, err := st.FindUser(ctx, "bob")
+	if err != nil || got.Role != server.Viewer || !got.Disabled.Equal(start.Add(time.Hour)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := st.DisableUser(ctx, bob.ID, time.Time{}); err != nil {
+		t.Error(err)
+	}
+	list, err := st.Users(ctx)
+	if err != nil || len(list) != 2 || list[0] != ann || !list[1].Disabled.IsZero() {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for _, err := range []error{
+		st.SetRole(ctx, 999, server.Owner), st.DisableUser(ctx, 999, start), second(st.FindUser(ctx, "carl")),
+	} {
+		if !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("somebody unknown: %v", err)
+		}
+	}
+	for _, name := range hostile {
+		if _, err := st.FindUser(ctx, name); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("user %q: %v", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func (s suite) keys(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann, bob := addUser(t, st, "ann", server.Owner), addUser(t, st, "bob", server.Member)
+	k, hash := addKey(t, st, ann.ID, "laptop")
+	if k.Name != "laptop" || k.User != ann || !k.Created.Equal(start) || !k.Used.IsZero() || !k.Revoked.IsZero() || k.Hash != hash {
+		t.Errorf("%+v", k)
+	}
+	_, other := server.NewKey()
+	if err := st.AddKey(ctx, bob.ID, "laptop", other, start); !errors.Is(err, server.ErrExists) {
+		t.Errorf("a second laptop: %v", err)
+	}
+	if err := st.AddKey(ctx, 999, "desktop", other, start); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a key of nobody: %v", err)
+	}
+	if _, err := st.FindKey(ctx, other); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("unknown key: %v", err)
+	}
+	for _, at := range []time.Time{start.Add(time.Hour), start.Add(time.Minute)} { // the latest use counts
+		if err := st.TouchKey(ctx, k.ID, at); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, at := range []time.Time{start.Add(2 * time.Hour), start.Add(3 * time.Hour)} { // the first time counts
+		if err := st.RevokeKey(ctx, "laptop", at); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := st.RevokeKey(ctx, "desktop", start); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("revoke unknown: %v", err)
+	}
+	if err := st.AddKey(ctx, ann.ID, "laptop", other, start); !errors.Is(err, server.ErrExists) {
+		t.Errorf("a revoked key's name is free: %v", err)
+	}
+	addKey(t, st, bob.ID, "phone")
+	list, err := st.Keys(ctx, ann.ID)
+	if err != nil || len(list) != 1 || !list[0].Used.Equal(start.Add(time.Hour)) || !list[0].Revoked.Equal(start.Add(2*time.Hour)) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err = st.Keys(ctx, 0); err != nil || len(list) != 2 || list[1].User != bob {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func (s suite) rotate(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := addUser(t, st, "ann", server.Owner)
+	_, first := addKey(t, st, ann.ID, "laptop")
+	_, next := server.NewKey()
+	at, grace := start.Add(time.Hour), start.Add(2*time.Hour)
+	if err := st.RotateKey(ctx, "laptop", next, at, grace); err != nil {
+		t.Fatal(err)
+	}
+	old, err := st.FindKey(ctx, first)
+	if err != nil || !old.Revoked.Equal(grace) || old.Name == "laptop" {
+		t.Errorf("the old key is %+v, %v", old, err)
+	}
+	k, err := st.FindKey(ctx, next)
+	if err != nil || k.Name != "laptop" || !k.Revoked.IsZero() || k.User != ann || !k.Created.Equal(at) {
+		t.Errorf("the new key is %+v, %v", k, err)
+	}
+	_, third := server.NewKey()
+	if err := st.RotateKey(ctx, "laptop", third, at, at); err != nil { // at once, without grace
+		t.Errorf("again: %v", err)
+	}
+	if err := st.RevokeKey(ctx, "laptop", at); err != nil {
+		t.Error(err)
+	}
+	_, fourth := server.NewKey()
+	if err := st.RotateKey(ctx, "laptop", fourth, at.Add(time.Second), grace); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a revoked key was rotated: %v", err)
+	}
+	if err := st.RotateKey(ctx, "phone", fourth, at, grace); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("an unknown key was rotated: %v", err)
+	}
+	if list, err := st.Keys(ctx, ann.ID); err != nil || len(list) != 3 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func (s suite) shares(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann, bob := addUser(t, st, "ann", server.Member), addUser(t, st, "bob", server.Member)
+	share := server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: "ph'%", Project: "shop", Created: start}
+	for range 2 {
+		if err := st.AddShare(ctx, share); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := st.Shares(ctx); err != nil || len(list) != 1 || list[0] != share {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err := st.AddShare(ctx, server.Share{Owner: ann.ID, With: 999, ProjectHash: "x", Created: start}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("shared with nobody: %v", err)
+	}
+	if err := st.RemoveShare(ctx, share); err != nil {
+		t.Error(err)
+	}
+	if err := st.RemoveShare(ctx, share); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("removed twice: %v", err)
+	}
+	if list, err := st.Shares(ctx); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func (s suite) logins(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := addUser(t, st, "ann", server.Member)
+	k, _ := addKey(t, st, ann.ID, "laptop")
+	login := server.Login{User: ann, Key: k.ID, Until: start.Add(time.Hour)}
+	byKey, byLink, over := [32]byte{1}, [32]byte{2}, [32]byte{3}
+	for token, l := range map[[32]byte]server.Login{
+		byKey: login, byLink: {User: ann, Until: start.Add(time.Hour)}, over: {User: ann, Until: start},
+	} {
+		if err := st.AddLogin(ctx, token, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(token [32]byte) error { return second(st.FindLogin(ctx, token, start.Add(time.Minute))) }
+	if l, err := st.FindLogin(ctx, byKey, start.Add(time.Minute)); err != nil || l != login {
+		t.Errorf("%+v, %v", l, err)
+	}
+	expect := func(when string, token [32]byte, there bool) {
+		t.Helper()
+		if err := find(token); (err == nil) != there || !there && !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("%s: login %d: %v", when, token[0], err)
+		}
+	}
+	expect("at first", byLink, true)
+	expect("one that is over", over, false)
+	expect("one that never was", [32]byte{9}, false)
+	if err := st.DisableUser(ctx, ann.ID, start); err != nil {
+		t.Fatal(err)
+	}
+	expect("of a disabled user", byLink, false)
+	if err := st.DisableUser(ctx, ann.ID, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.RevokeKey(ctx, "laptop", start); err != nil {
+		t.Fatal(err)
+	}
+	expect("with a revoked key", byKey, false)
+	expect("with a link", byLink, true)
+	if err := st.RemoveLogin(ctx, byLink); err != nil {
+		t.Error(err)
+	}
+	expect("ended", byLink, false)
+	if err := st.RemoveLogin(ctx, byLink); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("ended twice: %v", err)
+	}
+}
+
+// tickets: of many who show one, one gets in.
+func (s suite) tickets(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := addUser(t, st, "ann", server.Member)
+	for i, until := range []time.Time{start.Add(time.Hour), start} {
+		if err := st.AddTicket(ctx, [32]byte{byte(i)}, ann.ID, until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var in atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			u, err := st.TakeTicket(ctx, [32]byte{0}, start)
+			switch {
+			case err == nil && u == ann:
+				in.Add(1)
+			case !errors.Is(err, server.ErrNotFound):
+				t.Errorf("%+v, %v", u, err)
+			}
+		})
+	}
+	wg.Wait()
+	if in.Load() != 1 {
+		t.Errorf("%d got in", in.Load())
+	}
+	for i := range 2 {
+		if _, err := st.TakeTicket(ctx, [32]byte{byte(i + 1)}, start.Add(time.Second)); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("ticket %d: %v", i+1, err)
+		}
+	}
+	if err := st.AddTicket(ctx, [32]byte{7}, 999, start); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a ticket for nobody: %v", err)
+	}
+}
+
+// members makes two members with a session each in the same project of the same machine, an owner, a viewer, and a
+// session of nobody.
+func members(t *testing.T, st full) (ann, bob server.User) {
+	t.Helper()
+	ann, bob = addUser(t, st, "ann", server.Member), addUser(t, st, "bob", server.Member)
+	for name, owner := range map[string]int64{"anns": ann.ID, "bobs": bob.ID, "nobodys": 0} {
+		b := batch(name, object(0, `{"a":0}`), object(1, `{"a":1}`))
+		b.Owner = owner
+		b.Head.ProjectHash, b.Head.Project, b.Head.Cwd = "ph", "shop", "/w/shop"
+		put(t, st, b)
+		agent := batch(name+"/agent-1", object(0, fmt.Sprintf(`{"of":%q}`, name)))
+		agent.Owner, agent.Head.Parent, agent.Head.ProjectHash = owner, name, "ph"
+		put(t, st, agent)
+	}
+	return ann, bob
+}

@@ -1,0 +1,386 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// searched are the sessions that a search finds lines of, by name.
+func searched(t *testing.T, st full, scope server.Scope, q server.SearchQuery) []string {
+	t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	hits, err := st.Search(t.Context(), scope, q)
+	if err != nil {
+		t.Fatalf("search %+v: %v", q, err)
+	}
+	out := []string{}
+	for _, h := range hits.List {
+		out = append(out, h.Session.SessionID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// library stores a session with these texts, one a line, a minute apart, and gives back what finds lines of it.
+func library(t *testing.T, st full, texts ...string) func(query string) []int64 {
+	t.Helper()
+	b := batch("s")
+	var d server.Derivation
+	for i, text := range texts {
+		b.Lines = append(b.Lines, object(int64(i), "{}"))
+		d.Texts = append(d.Texts, server.Text{Line: int64(i), Time: start.Add(time.Duration(i) * time.Minute), Kind: "prompt", Text: text})
+	}
+	b.Head.EndLine = int64(len(texts))
+	put(t, st, b)
+	save(t, st, lease(t, st)["s"], d)
+	return func(query string) (lines []int64) {
+		t.Helper()
+		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: query, Limit: 1000})
+		if err != nil {
+			t.Errorf("search %q: %v", query, err)
+		}
+		for _, h := range hits.List {
+			lines = append(lines, h.Line)
+		}
+		slices.Sort(lines)
+		return lines
+	}
+}
+
+func (s suite) search(t *testing.T) {
+	find := library(t, s.open(t),
+		"The quick brown fox jumps over the lazy dog",          // 0
+		"func (s *Server) handleIngest(ctx context.Context) {", // 1
+		"한국어 검색이 되는지 확인해 주세요",                                  // 2
+		"日本語の検索。漢字",                                            // 3
+		"snake_case_name and kebab-case",                       // 4
+		"line one\n\tline two\r\nline three",                   // 5
+		"ÄÖÜ straße Ærø ПРИВЕТ",                                // 6
+		"go fmt; ls -l; cd ..",                                 // 7
+		"brown bread",                                          // 8
+		"C:\\Users\\kim 100% \"quoted\" it's",                  // 9
+		"emoji 🚀🔥 here",                                        // 10
+		"q",                                                    // 11
+		"abcd bcde",                                            // 12
+	)
+	for query, want := range map[string][]int64{
+		"quick":                     {0},
+		"QUICK brown":               {0},
+		"brown":                     {0, 8},
+		"brown quick":               {0}, // words in any order
+		`"brown quick"`:             nil,
+		`"quick brown"`:             {0},
+		`fox "lazy dog" the`:        {0},
+		"uick":                      {0},
+		"handleingest":              {1},
+		"leIng":                     {1},
+		"*Server)":                  {1},
+		"한국어":                       {2},
+		"검색":                        {2},
+		"확":                         {2},
+		"검색 확인":                     {2},
+		"색검":                        nil,
+		"検索":                        {3},
+		"字":                         {3},
+		"の検":                        {3},
+		"case_name":                 {4},
+		"snake-case":                nil,
+		`"one line two line three"`: {5},
+		"two\nline":                 {5},
+		`"äöü STRASSE"`:             nil,
+		"äöü STRAßE":                {6},
+		"привет":                    {6},
+		"ä":                         {6},
+		"РИ":                        {6},
+		"go":                        {7},
+		"ls":                        {7},
+		"-l":                        {7},
+		"go cd":                     {7},
+		`"fmt; l"`:                  {7},
+		`100%`:                      {9},
+		`users\kim`:                 {9},
+		"it's":                      {9},
+		`"quoted"`:                  {9},
+		"🚀":                         {10},
+		"🚀🔥":                        {10},
+		"🔥🚀":                        nil,
+		"":                          nil,
+		`""`:                        nil,
+		"   ":                       nil,
+		`"unbalanced brown`:         nil,
+		`"brown bread`:              {8},
+		"nowhere":                   nil,
+		"abcde":                     nil, // all of its parts are there
+		"abcd":                      {12},
+	} {
+		if got := find(query); !slices.Equal(got, want) {
+			t.Errorf("%q: found lines %v, want %v", query, got, want)
+		}
+	}
+	if got := find("q"); !slices.Contains(got, 11) {
+		t.Errorf("a single letter: %v", got)
+	}
+}
+
+// inert: nothing in a query is an operator, and what is in texts is found as it is.
+func (s suite) inert(t *testing.T) {
+	var texts []string
+	for _, h := range hostile {
+		texts = append(texts, "before "+h+" after")
+	}
+	find := library(t, s.open(t), texts...)
+	for i, h := range hostile {
+		got := find(h)
+		if strings.ContainsAny(h, "\"") || strings.TrimSpace(strings.Map(printable, strings.ToValidUTF8(h, ""))) == "" {
+			continue // it must not break anything
+		}
+		if !slices.Contains(got, int64(i)) {
+			t.Errorf("%q finds lines %v, not %d", h, got, i)
+		}
+	}
+	for _, query := range []string{"before AND after", "NOT before", "before OR nowhere", "bef*", "before -after", "nowhere OR before", "b_fore", "b%e"} {
+		for _, line := range find(query) {
+			for _, w := range strings.Fields(query) {
+				if !strings.Contains(strings.ToLower(texts[line]), strings.ToLower(w)) {
+					t.Errorf("%q finds %q", query, texts[line])
+				}
+			}
+		}
+	}
+	find(strings.Repeat("a", 1<<16))
+	find(strings.Repeat("ab ", 1<<14))
+	find(strings.Repeat(`"`, 1000))
+}
+
+func printable(r rune) rune {
+	if r < ' ' {
+		return ' '
+	}
+	return r
+}
+
+func (s suite) searchFilters(t *testing.T) {
+	st := s.open(t)
+	for i, name := range []string{"a", "b"} {
+		b := batch(name, object(0, "{}"), object(1, "{}"))
+		b.Head.ProjectHash, b.Head.Project, b.Head.Machine, b.Owner = "ph"+name, "p"+name, "m"+name, int64(i+1)
+		put(t, st, b)
+	}
+	agent := batch("a/agent-1", object(0, "{}"))
+	agent.Head.Parent, agent.Head.Machine, agent.Owner = "a", "ma", 1
+	put(t, st, agent)
+	for name, task := range lease(t, st) {
+		save(t, st, task, server.Derivation{Facts: server.Facts{Models: []string{"model-" + name}}, Texts: []server.Text{
+			{Line: 0, Time: start, Kind: "prompt", Text: "shared words"},
+			{Line: 0, Time: start, Kind: "result", Text: "shared result"},
+			{Line: 1, Time: start.Add(time.Hour), Kind: "answer", Text: "shared answer"},
+		}})
+	}
+	mb := "mb"
+	tests := []struct {
+		want string
+		q    server.SearchQuery
+	}{
+		{"a a a a/agent-1 a/agent-1 a/agent-1 b b b", server.SearchQuery{}},
+		{"b b b", server.SearchQuery{Project: "phb"}},
+		{"b b b", server.SearchQuery{Project: "pb"}},
+		{"b b b", server.SearchQuery{Machine: &mb}},
+		{"b b b", server.SearchQuery{User: 2}},
+		{"b b b", server.SearchQuery{Model: "model-b"}},
+		{"b b b", server.SearchQuery{Session: "b"}},
+		{"a a a a/agent-1 a/agent-1 a/agent-1", server.SearchQuery{Session: "a"}},
+		{"a/agent-1 a/agent-1 a/agent-1", server.SearchQuery{Session: "a/agent-1"}},
+		{"a a/agent-1 b", server.SearchQuery{Kinds: []string{"answer"}}},
+		{"a a a/agent-1 a/agent-1 b b", server.SearchQuery{Kinds: []string{"prompt", "result", "nothing"}}},
+		{"a a/agent-1 b", server.SearchQuery{Since: start.Add(time.Hour)}},
+		{"a a a/agent-1 a/agent-1 b b", server.SearchQuery{Until: start.Add(time.Hour)}},
+	}
+	for _, test := range tests {
+		for _, text := range []string{"shared", "ed"} { // with the index and without
+			test.q.Text = text
+			expectNames(t, fmt.Sprintf("%+v", test.q), searched(t, st, all, test.q), strings.Fields(test.want)...)
+		}
+	}
+	for _, text := range hostile {
+		for _, q := range []server.SearchQuery{{Project: text}, {Machine: &text}, {Model: text}, {Session: text}, {Kinds: []string{text}}} {
+			q.Text = "shared"
+			expectNames(t, fmt.Sprintf("%+v", q), searched(t, st, all, q))
+		}
+		_, err := st.Search(t.Context(), all, server.SearchQuery{Text: "shared", Limit: 5, After: text})
+		if !errors.Is(err, server.ErrBadPage) {
+			t.Errorf("after %q: %v", text, err)
+		}
+	}
+}
+
+// searchPages: newest first, nothing twice, nothing left out, also of one moment and while more comes in.
+func (s suite) searchPages(t *testing.T) {
+	st := s.open(t)
+	const lines = 23
+	b := batch("s")
+	var d server.Derivation
+	for i := range int64(lines) {
+		b.Lines = append(b.Lines, object(i, "{}"))
+		at := start.Add(time.Duration(i/5) * time.Minute)
+		d.Texts = append(d.Texts, server.Text{Line: i, Time: at, Kind: "prompt", Text: fmt.Sprint("needle ", i)})
+	}
+	b.Head.EndLine = lines
+	put(t, st, b)
+	save(t, st, lease(t, st)["s"], d)
+	seen, last := map[int64]int{}, start.Add(time.Hour)
+	q := server.SearchQuery{Text: "needle", Limit: 4}
+	for page := 0; ; page++ {
+		hits, err := st.Search(t.Context(), all, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits.List {
+			if h.Session.SessionID == "s" {
+				seen[h.Line]++
+			}
+			if h.Time.After(last) {
+				t.Errorf("line %d of %v comes after %v", h.Line, h.Time, last)
+			}
+			last = h.Time
+		}
+		if q.After = hits.Next; q.After == "" {
+			break
+		}
+		more := fmt.Sprint("new", page)
+		put(t, st, batch(more, object(0, "{}")))
+		save(t, st, lease(t, st)[more], server.Derivation{Texts: []server.Text{{Time: start.Add(time.Hour), Kind: "prompt", Text: "needle"}}})
+	}
+	for i := range int64(lines) {
+		if seen[i] != 1 {
+			t.Errorf("line %d was found %d times", i, seen[i])
+		}
+	}
+}
+
+// crowd: so many lines of one moment that ids made of it collide.
+func (s suite) crowd(t *testing.T) {
+	st := s.open(t)
+	const lines = 6000
+	var d server.Derivation
+	b := batch("s")
+	b.Head.EndLine = lines
+	put(t, st, b)
+	for i := range int64(lines) {
+		d.Texts = append(d.Texts, server.Text{Line: i, Time: start, Kind: "prompt", Text: fmt.Sprint("needle ", i)})
+	}
+	save(t, st, lease(t, st)["s"], d)
+	seen := map[int64]bool{}
+	for q := (server.SearchQuery{Text: "needle", Limit: 1000}); ; {
+		hits, err := st.Search(t.Context(), all, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits.List {
+			seen[h.Line] = true
+		}
+		if q.After = hits.Next; q.After == "" {
+			break
+		}
+	}
+	if len(seen) != lines {
+		t.Errorf("%d lines of %d were found", len(seen), lines)
+	}
+}
+
+func (s suite) snippets(t *testing.T) {
+	st := s.open(t)
+	long := strings.Repeat("left ", 200) + "The\n\tNEEDLE \x1b[31mis\x02 here\x03 needle" + strings.Repeat(" right", 200)
+	library(t, st, long, "검색 엔진", strings.Repeat("<b>x</b> ", 3)+"needle")
+	for query, want := range map[string]string{
+		"needle here": "left left The \x02NEEDLE\x03 [31mis \x02here\x03 \x02needle\x03 right right",
+		"검색":          "\x02검색\x03 엔진",
+		"<b> needle":  "\x02<b>\x03x</b> \x02<b>\x03x</b> \x02<b>\x03x</b> \x02needle\x03",
+	} {
+		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: query, Limit: 5})
+		if err != nil || len(hits.List) != 1 {
+			t.Fatalf("%q: %d hits, %v", query, len(hits.List), err)
+		}
+		got := hits.List[0].Snippet
+		if !strings.Contains(got, want) || len([]rune(got)) > 260 {
+			t.Errorf("%q: snippet %q, want %q in it", query, got, want)
+		}
+		if strings.ContainsAny(strings.NewReplacer("\x02", "", "\x03", "").Replace(got), "\x00\x01\x1b\n\t") {
+			t.Errorf("%q: snippet %q has control characters", query, got)
+		}
+	}
+}
+
+// superseded: lines that a rewind or a new epoch took out of the newest view are found when asked for.
+func (s suite) superseded(t *testing.T) {
+	st := s.open(t)
+	step := func(epoch string, generation, rewound int64, lines ...int64) {
+		b := batch("s")
+		b.Head.Epoch, b.Head.Generation, b.Head.RewoundTo = epoch, generation, rewound
+		var texts []server.Text
+		for _, i := range lines {
+			b.Lines = append(b.Lines, object(i, "{}"))
+			b.Head.EndLine = i + 1
+			texts = append(texts, server.Text{Line: i, Time: start, Kind: "prompt", Text: fmt.Sprintf("needle %s%d.%d", epoch, generation, i)})
+		}
+		put(t, st, b)
+		save(t, st, lease(t, st)["s"], server.Derivation{Texts: texts})
+	}
+	expect := func(when, current, gone string) {
+		t.Helper()
+		got := map[bool][]string{}
+		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "needle", Superseded: true, Limit: 99})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits.List {
+			got[h.Current] = append(got[h.Current], fmt.Sprintf("%s%d.%d", h.Epoch, h.Generation, h.Line))
+		}
+		hits, err = st.Search(t.Context(), all, server.SearchQuery{Text: "needle", Limit: 99})
+		if err != nil || len(hits.List) != len(got[true]) {
+			t.Errorf("%s: %d current hits, %v", when, len(hits.List), err)
+		}
+		slices.Sort(got[true])
+		slices.Sort(got[false])
+		if c, g := strings.Join(got[true], " "), strings.Join(got[false], " "); c != current || g != gone {
+			t.Errorf("%s: current %q, superseded %q", when, c, g)
+		}
+	}
+	step("e", 0, 0, 0, 1, 2, 3)
+	expect("at first", "e0.0 e0.1 e0.2 e0.3", "")
+	step("e", 1, 2, 2)
+	expect("after a rewind", "e0.0 e0.1 e1.2", "e0.2 e0.3")
+	step("e", 3, 1)
+	expect("after a rewind to what is there", "e0.0", "e0.1 e0.2 e0.3 e1.2")
+	step("f", 0, 0, 0, 1)
+	expect("after a new epoch", "f0.0 f0.1", "e0.0 e0.1 e0.2 e0.3 e1.2")
+}
+
+// rederived: a stretch that is derived again has the texts it is given, and no others.
+func (s suite) rederived(t *testing.T) {
+	st := s.open(t)
+	find := library(t, st, "alpha one", "beta two", "gamma three")
+	put(t, st, batch("s", object(1, "[]"))) // replaced: begins again
+	task := lease(t, st)["s"]
+	save(t, st, task, server.Derivation{Texts: []server.Text{
+		{Line: 0, Time: start, Kind: "prompt", Text: "alpha one"},
+		{Line: 1, Time: start, Kind: "answer", Text: "delta two"},
+		{Line: 2, Time: start.Add(time.Hour), Kind: "prompt", Text: "gamma three"},
+	}})
+	for query, want := range map[string]int{"alpha": 1, "beta": 0, "delta": 1, "gamma": 1, "two": 1} {
+		if got := find(query); len(got) != want {
+			t.Errorf("%q: lines %v", query, got)
+		}
+	}
+	hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "gamma", Limit: 5})
+	if err != nil || len(hits.List) != 1 || !hits.List[0].Time.Equal(start.Add(time.Hour)) {
+		t.Errorf("%+v, %v", hits, err)
+	}
+}

@@ -1,0 +1,267 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+func answer(key string, output int64) server.Answer {
+	return server.Answer{Key: key, Model: "m", Time: start, Tokens: server.Tokens{Answers: 1, Input: 1, Output: output}}
+}
+
+// putFor stores a session of a user and derives answers of it.
+func putFor(t *testing.T, st full, owner int64, session string, answers ...server.Answer) {
+	t.Helper()
+	b := batch(session, object(0, "{}"))
+	b.Owner, b.Head.ProjectHash, b.Head.Project = owner, "ph-"+session, "p-"+session
+	if parent, _, ok := strings.Cut(session, "/"); ok {
+		b.Head.Parent = parent
+	}
+	put(t, st, b)
+	save(t, st, lease(t, st)[session], server.Derivation{Answers: answers})
+}
+
+// outputs sums output tokens by session.
+func outputs(t *testing.T, st full, q server.UsageQuery) string {
+	t.Helper()
+	q.By = []string{"session"}
+	rows, err := st.Usage(t.Context(), all, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, r := range rows {
+		out = append(out, fmt.Sprintf("%s:%d×%d", r.Session, r.Tokens.Answers, r.Tokens.Output))
+	}
+	return strings.Join(out, " ")
+}
+
+// once: an answer counts once for each owner, wherever there are copies of it, in whatever order they come.
+func (s suite) once(t *testing.T) {
+	side := answer("main-or-side", 900)
+	side.Sidechain = true
+	orders := [][]func(st full){
+		{
+			func(st full) {
+				putFor(t, st, 1, "a", answer("k1", 1), answer("k1", 640), answer("k1", 5), answer("k2", 8), answer("k2", 10), answer("k2", 9))
+			},
+			func(st full) { putFor(t, st, 1, "fork", answer("k1", 640), answer("k3", 7)) },
+			func(st full) { putFor(t, st, 2, "other", answer("k1", 640)) },
+			func(st full) { putFor(t, st, 1, "side", side, answer("less", 3)) },
+			func(st full) { putFor(t, st, 1, "main", answer("main-or-side", 2), answer("less", 30)) },
+		},
+	}
+	orders = append(orders, nil)
+	for i := len(orders[0]) - 1; i >= 0; i-- {
+		orders[1] = append(orders[1], orders[0][i])
+	}
+	for _, order := range orders {
+		st := s.open(t)
+		for _, step := range order {
+			step(st)
+		}
+		rows, err := st.Usage(t.Context(), all, server.UsageQuery{By: []string{"user"}})
+		if err != nil || len(rows) != 2 {
+			t.Fatalf("%+v, %v", rows, err)
+		}
+		one, two := rows[0].Tokens, rows[1].Tokens
+		if one.Answers != 5 || one.Output != 640+10+7+2+30 || one.Input != 5 || two.Answers != 1 || two.Output != 640 {
+			t.Errorf("%+v", rows)
+		}
+		if got := outputs(t, st, server.UsageQuery{Session: "main"}); got != "main:2×32" {
+			t.Errorf("main counts %s", got)
+		}
+	}
+}
+
+// uncounted: when the copy that counts is forgotten another one does.
+func (s suite) uncounted(t *testing.T) {
+	st := s.open(t)
+	putFor(t, st, 1, "a", answer("k", 5))
+	putFor(t, st, 1, "fork", answer("k", 5), answer("own", 2))
+	if got := outputs(t, st, server.UsageQuery{}); got != "a:1×5 fork:1×2" {
+		t.Errorf("counts %s", got)
+	}
+	if _, err := st.Forget(t.Context(), all, "a", start); err != nil {
+		t.Fatal(err)
+	}
+	if got := outputs(t, st, server.UsageQuery{}); got != "fork:2×7" {
+		t.Errorf("after forgetting: %s", got)
+	}
+}
+
+func (s suite) usage(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	at := func(key, model string, when time.Time) server.Answer {
+		return server.Answer{Key: key, Model: model, Time: when, Tokens: server.Tokens{
+			Answers: 1, Input: 1, Output: 10, CacheRead: 100, CacheWrite5m: 1000, CacheWrite1h: 10000,
+		}}
+	}
+	monday := time.Date(2026, 11, 16, 23, 30, 0, 0, time.UTC)
+	putFor(t, st, 1, "a", at("1", "x", monday), at("2", "y", monday.Add(time.Hour)))
+	putFor(t, st, 1, "a/agent-1", at("3", "x", monday))
+	putFor(t, st, 2, "b", at("4", "x", monday.Add(24*time.Hour)), server.Answer{
+		Key: "5", Model: "huge", Time: monday, Tokens: server.Tokens{Input: 1 << 62, Output: -5}}, server.Answer{
+		Key: "6", Model: "huge", Time: monday, Tokens: server.Tokens{Input: 1 << 62, Output: -5}})
+	sum := func(q server.UsageQuery) (out []string) {
+		rows, err := st.Usage(ctx, all, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			out = append(out, fmt.Sprintf("%s|%d|%s|%s|%s|%s|%d|%s|%d", r.Day, r.Hour, r.Project, r.Name, r.Model, r.Machine, r.User, r.Session, r.Tokens.Answers))
+		}
+		return out
+	}
+	tests := []struct {
+		q    server.UsageQuery
+		want string
+	}{
+		{server.UsageQuery{}, "|-1||||||0||6"},
+		{server.UsageQuery{By: []string{"day"}}, "2026-11-16|-1||||||0||4 2026-11-17|-1||||||0||2"},
+		{server.UsageQuery{By: []string{"hour"}}, "|23||||||0||4 |24||||||0||1 |47||||||0||1"},
+		{server.UsageQuery{By: []string{"day"}, Zone: 9 * time.Hour}, "2026-11-17|-1||||||0||5 2026-11-18|-1||||||0||1"},
+		{server.UsageQuery{By: []string{"day"}, Zone: -(3*time.Hour + 30*time.Minute)}, "2026-11-16|-1||||||0||5 2026-11-17|-1||||||0||1"},
+		{server.UsageQuery{By: []string{"hour"}, Zone: -24 * time.Hour}, "|0||||||0||1 |23||||||0||1 |167||||||0||4"},
+		{server.UsageQuery{By: []string{"model"}}, "|-1|||huge||0||2 |-1|||x||0||3 |-1|||y||0||1"},
+		{server.UsageQuery{By: []string{"project"}, User: 2}, "|-1|ph-b|p-b|||0||3"},
+		{server.UsageQuery{By: []string{"machine"}}, "|-1||||m|0||6"},
+		{server.UsageQuery{By: []string{"user", "session"}, Session: "a"}, "|-1|||||1|a|2"},
+		{server.UsageQuery{By: []string{"session"}, Session: "a", Agents: true}, "|-1|||||0|a|2 |-1|||||0|a/agent-1|1"},
+		{server.UsageQuery{By: []string{"user"}, Model: "x"}, "|-1|||||1||2 |-1|||||2||1"},
+		{server.UsageQuery{By: []string{"user"}, Since: monday.Add(time.Hour), Until: monday.Add(24 * time.Hour)}, "|-1|||||1||1"},
+		{server.UsageQuery{Project: "p-b", Model: "y"}, ""},
+	}
+	for _, test := range tests {
+		got := strings.Join(sum(test.q), " ")
+		if want := strings.ReplaceAll(test.want, "||||||0", "|||||0"); strings.ReplaceAll(got, "||||||0", "|||||0") != want {
+			t.Errorf("%+v:\n got %s\nwant %s", test.q, got, want)
+		}
+	}
+	rows, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"model"}, Model: "x"})
+	if want := (server.Tokens{Answers: 3, Input: 3, Output: 30, CacheRead: 300, CacheWrite5m: 3000, CacheWrite1h: 30000}); err != nil || rows[0].Tokens != want {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if _, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"day; DROP TABLE answers"}}); err == nil {
+		t.Error("something unknown was summed by")
+	}
+	for _, text := range hostile {
+		for _, q := range []server.UsageQuery{{Project: text}, {Machine: &text}, {Model: text}, {Session: text, Agents: true}} {
+			if got := sum(q); len(got) != 0 {
+				t.Errorf("%+v: %q", q, got)
+			}
+		}
+	}
+	found, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 9}})
+	if err != nil || len(found.List) != 2 || found.List[0].Agents != 1 || len(found.List[0].Usage) != 2 || found.List[0].Usage[0].Model != "x" || found.List[0].Usage[0].Tokens.Output != 10 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	putFor(t, st, 3, "ends", at("first", "x", time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Second)),
+		at("last", "x", time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)))
+	for _, zone := range []time.Duration{-14 * time.Hour, 14 * time.Hour} { // no zone leads out of the calendar
+		days := strings.Join(sum(server.UsageQuery{By: []string{"day", "hour"}, User: 3, Zone: zone}), " ")
+		if !strings.HasPrefix(days, "0001-01-01|") || !strings.Contains(days, " 9999-12-31|") {
+			t.Errorf("zone %v: %s", zone, days)
+		}
+	}
+}
+
+// forget: nothing is left, and nothing of it comes back.
+func (s suite) forget(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann, bob := members(t, st)
+	for _, name := range []string{"anns~2", "anns-other", "annsX", "ann%", "anns~x"} {
+		b := batch(name, object(0, "{}"))
+		b.Owner = ann.ID
+		put(t, st, b)
+	}
+	named := batch("elsewhere", object(0, "{}"))
+	named.Owner, named.Head.Parent = ann.ID, "anns"
+	put(t, st, named)
+	deriveAll(t, st)
+	if _, err := st.Forget(ctx, server.ScopeOf(bob), "anns", start); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("bob forgets what is ann's: %v", err)
+	}
+	for _, text := range append(hostile, "", "unknown") {
+		if _, err := st.Forget(ctx, all, text, start); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("forget %q: %v", text, err)
+		}
+	}
+	f, err := st.Forget(ctx, server.ScopeOf(ann), "anns", start.Add(time.Hour))
+	if err != nil || f.Owner != ann.ID || f.SessionID != "anns" || f.Lines != 5 || !f.At.Equal(start.Add(time.Hour)) {
+		t.Errorf("%+v, %v", f, err)
+	}
+	expectNames(t, "what is left", names(t, st, server.ScopeOf(ann), server.SessionQuery{Agents: true}), "ann%", "anns-other", "annsX", "anns~x")
+	expectNames(t, "search", searched(t, st, all, server.SearchQuery{Text: `"needle of anns"`, Superseded: true}), "anns-other", "annsX", "anns~x")
+	for _, again := range []struct {
+		session, parent string
+		owner           int64
+		stored          bool
+	}{
+		{"anns", "", ann.ID, false}, {"anns/agent-1", "anns", ann.ID, false}, {"anns/agent-new", "", ann.ID, false},
+		{"anns~2", "", ann.ID, false}, {"anns~17", "", ann.ID, false}, {"anns~2/agent-1", "", ann.ID, false}, {"anywhere", "anns", ann.ID, false},
+		{"anns", "", bob.ID, true}, {"annsX", "", ann.ID, true}, {"anns-other/agent-anns", "", ann.ID, true},
+	} {
+		b := batch(again.session, object(0, "back"))
+		b.Owner, b.Head.Parent = again.owner, again.parent
+		err := st.Put(ctx, b)
+		if again.stored != (err == nil) || err != nil && !errors.Is(err, server.ErrForgotten) {
+			t.Errorf("%+v: %v", again, err)
+		}
+		snap, err := st.View(ctx, server.Scope{User: again.owner}, server.Ref{SessionID: again.session})
+		if again.stored != (err == nil) {
+			t.Errorf("%+v is there: %v", again, err)
+		}
+		if err == nil {
+			snap.Close()
+		}
+	}
+	for who, scope := range map[string]server.Scope{"ann": server.ScopeOf(ann), "an owner": all} {
+		if list, err := st.ListForgotten(ctx, scope); err != nil || len(list) != 1 || list[0] != f {
+			t.Errorf("%s sees %+v, %v", who, list, err)
+		}
+	}
+	for _, scope := range []server.Scope{server.ScopeOf(bob), {}} {
+		if list, err := st.ListForgotten(ctx, scope); err != nil || len(list) != 0 {
+			t.Errorf("%+v sees %+v, %v", scope, list, err)
+		}
+	}
+}
+
+// forgetMeanwhile: a batch that comes with others is refused alone.
+func (s suite) forgetMeanwhile(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("gone", object(0, "x")))
+	if _, err := st.Forget(t.Context(), all, "gone", start); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error)
+	for i := range int64(40) {
+		go func() {
+			session := "kept"
+			if i%2 == 0 {
+				session = "gone"
+			}
+			err := st.Put(t.Context(), batch(session, object(i, "x")))
+			if (session == "gone") == errors.Is(err, server.ErrForgotten) {
+				err = nil
+			} else {
+				err = fmt.Errorf("%s: %w", session, err)
+			}
+			errs <- err
+		}()
+	}
+	for range 40 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := dump(t, openSession(t, st, "kept"), 0); len(got) != 20 {
+		t.Errorf("%d lines of 20", len(got))
+	}
+}

@@ -1,0 +1,98 @@
+package chart_test
+
+import (
+	"encoding/xml"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server/web/chart"
+)
+
+func plain(f float64) string { return fmt.Sprint(f) }
+
+// marks reads a drawing and answers its marks: class, size and title of each rect.
+func marks(t *testing.T, drawing template.HTML) (out []string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(string(drawing)))
+	var class, height string
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			t.Fatalf("%v in %s", err, drawing)
+		}
+		switch x := token.(type) {
+		case xml.StartElement:
+			if x.Name.Local != "rect" {
+				continue
+			}
+			for _, a := range x.Attr {
+				switch a.Name.Local {
+				case "class":
+					class = a.Value
+				case "height":
+					height = a.Value
+				case "style", "onload":
+					t.Errorf("an attribute %s", a.Name.Local)
+				}
+			}
+			out = append(out, class+" "+height)
+		case xml.CharData:
+			if n := len(out); n > 0 && strings.Contains(string(x), ": ") {
+				out[n-1] += " " + string(x)
+			}
+		}
+	}
+}
+
+func TestStacked(t *testing.T) {
+	c := chart.Stacked{ID: "d", Title: "T <b>", Desc: `D "`, Series: []string{"a<", "b"}, Format: plain, Columns: []chart.Column{
+		{Label: "Mon", Tick: "1 <", Values: []float64{3, 1}}, {Label: "Tue", Values: []float64{0, 4}}, {Label: "Wed", Values: []float64{0, 0}}}}
+	got := strings.Join(marks(t, c.SVG()), "\n")
+	want := "s0 150 Mon: a< 3\ns1 50 Mon: b 1\ns1 200 Tue: b 4"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for _, w := range []string{`role="img"`, `aria-labelledby="d-t d-d"`, "<title id=\"d-t\">T &lt;b&gt;</title>", "1 &lt;"} {
+		if !strings.Contains(string(c.SVG()), w) {
+			t.Errorf("no %s in %s", w, c.SVG())
+		}
+	}
+	marks(t, chart.Stacked{ID: "e", Format: plain}.SVG()) // nothing is no accident
+}
+
+func TestWeek(t *testing.T) {
+	c := chart.Week{ID: "w", Format: plain}
+	c.Hours[0][9], c.Hours[6][23] = 8, 1
+	got := marks(t, c.SVG())
+	if len(got) != 7*24 || got[9] != "h4 20 Mon 09:00: 8" || got[167] != "h1 20 Sun 23:00: 1" || got[10] != "h0 20 Mon 10:00: 0" {
+		t.Errorf("%d marks: %q", len(got), got)
+	}
+}
+
+func TestYear(t *testing.T) {
+	last := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC) // a Saturday
+	got := marks(t, chart.Year{ID: "y", Last: last, Days: map[string]float64{"2026-11-21": 2, "2025-11-24": 1}, Format: plain}.SVG())
+	if len(got) != 52*7+6 {
+		t.Errorf("%d days", len(got))
+	}
+	if got[len(got)-1] != "h4 11 Sat, 21 Nov 2026: 2" {
+		t.Errorf("the last day is %s", got[len(got)-1])
+	}
+	if got[7] != "h3 11 Mon, 24 Nov 2025: 1" {
+		t.Errorf("a day a year ago is %s", got[7])
+	}
+}
+
+func TestBars(t *testing.T) {
+	got := marks(t, chart.Bars{ID: "b", Format: plain, List: []chart.Bar{{"one", 10}, {"<two>", 5}, {"none", 0}}}.SVG())
+	if strings.Join(got, "|") != "track 6|s0 6 one: 10|track 6|s0 6 <two>: 5|track 6" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,240 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/markup"
+)
+
+// maxCompared is how many lines of each side are compared, behind the ones both have in common.
+const maxCompared = 50_000
+
+// comparison is two pasts of a file side by side.
+type comparison struct {
+	frame
+	header
+	Stream  stream
+	A, B    side
+	Rows    []comparedRow
+	Same    int64
+	Dropped int64
+	Added   int64
+	Cut     bool
+	Equal   bool
+	Epochs  []choice
+}
+
+// side is one past: an epoch's generation.
+type side struct {
+	Epoch      server.Epoch
+	Generation server.Generation
+	Choices    []sideChoice
+	stream     stream
+}
+
+type sideChoice struct {
+	Value, Name string
+	On          bool
+}
+
+// comparedRow is a line, or a run of equal ones.
+type comparedRow struct {
+	Class    string // "same", "del", "add"
+	Run      int64  // equal lines that are not shown
+	Old, New int64  // -1: not on that side
+	Text     string
+	Kind     string
+	Link     string
+}
+
+// compare is GET /sessions/{id}/compare?a&ea&b&eb: generation a of epoch ea beside b of eb. Without them the newest and
+// the one before it.
+func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s := requested(r)
+	s.Generation = -1
+	q := r.URL.Query()
+	p := comparison{}
+	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
+		return err
+	}
+	p.Stream = s
+	if err := v.sides(r.Context(), who, &p, q); err != nil {
+		return err
+	}
+	p.frame = v.frame(r, who, p.Heading, "sessions")
+	v.render(w, http.StatusOK, "compare.html", p)
+	return nil
+}
+
+// sides reads both pasts, one after the other: a store has only so many snapshots.
+func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q url.Values) error {
+	newer, older := p.Stream, p.Stream
+	newer.Epoch = firstOf(q.Get("eb"), newer.Epoch)
+	older.Epoch = firstOf(q.Get("ea"), newer.Epoch)
+	var linesA, linesB []summed
+	var viewB server.View
+	var cutA, cutB bool
+	from := int64(0)
+	err := v.open(ctx, who, newer, func(snap server.Snapshot, newest server.View) (err error) {
+		viewB, err = server.ViewOf(snap.Generations(), number(q.Get("b"), newest.Generation.Number))
+		if err != nil {
+			return err
+		}
+		p.B = newSide(newer, snap, viewB)
+		for _, e := range snap.Epochs() {
+			p.Epochs = append(p.Epochs, choice{e.Name, v.Base + p.Stream.path("/compare", "ea", e.Name, "eb", newer.Epoch), e.ID == epochOf(snap, older).ID})
+		}
+		if p.A.Epoch = epochOf(snap, older); p.A.Epoch.ID == p.B.Epoch.ID {
+			viewA, err := viewBefore(snap, q.Get("a"), viewB)
+			if err != nil {
+				return err
+			}
+			from = common(viewA, viewB)
+		}
+		linesB, cutB, err = lineSums(ctx, snap, viewB, from)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = v.open(ctx, who, older, func(snap server.Snapshot, _ server.View) error {
+		viewA, err := viewBefore(snap, q.Get("a"), viewB)
+		if err != nil {
+			return err
+		}
+		p.A = newSide(older, snap, viewA)
+		linesA, cutA, err = lineSums(ctx, snap, viewA, from)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.Cut = cutA || cutB
+	v.compared(p, from, linesA, linesB)
+	return nil
+}
+
+// viewBefore is the view of the generation named, else of the one before b's that is there.
+func viewBefore(snap server.Snapshot, named string, b server.View) (server.View, error) {
+	gens := snap.Generations()
+	n := gens[len(gens)-1].Number
+	for _, g := range gens {
+		if g.Number < b.Generation.Number {
+			n = g.Number
+		}
+	}
+	return server.ViewOf(gens, number(named, n))
+}
+
+func newSide(s stream, snap server.Snapshot, view server.View) side {
+	s.Epoch = snap.Session().Epoch
+	s.Generation = view.Generation.Number
+	x := side{Epoch: epochOf(snap, s), Generation: view.Generation, stream: s}
+	for _, g := range snap.Generations() {
+		x.Choices = append(x.Choices, sideChoice{strconv.FormatInt(g.Number, 10),
+			strconv.FormatInt(g.Number, 10) + " · " + stamp(g.First), g.Number == view.Generation.Number})
+	}
+	return x
+}
+
+// common is up to which line two views of one epoch show the same stored lines.
+func common(a, b server.View) int64 {
+	at := int64(0)
+	for i := range min(len(a.Spans), len(b.Spans)) {
+		x, y := a.Spans[i], b.Spans[i]
+		if x.Generation != y.Generation || x.From != y.From {
+			return at
+		}
+		at = min(x.To, y.To)
+		if x.To != y.To {
+			return at
+		}
+	}
+	return at
+}
+
+// summed is a line by the sum of its bytes, with what to show of it.
+type summed struct {
+	sum  uint64
+	line int64
+	kind string
+	text string
+}
+
+var sumSeed = maphash.MakeSeed()
+
+// lineSums reads a view's lines from from on; cut when there are too many.
+func lineSums(ctx context.Context, snap server.Snapshot, view server.View, from int64) (out []summed, cut bool, err error) {
+	for _, span := range view.Between(from, view.Total) {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			if len(out) == maxCompared {
+				cut = true
+				return errFull
+			}
+			x := summed{sum: maphash.Bytes(sumSeed, l.Raw), line: l.Index, kind: l.Kind.String()}
+			for _, rec := range records(l) {
+				x.kind, x.text = firstOf(rec.Type, x.kind), rec.Preview()
+			}
+			out = append(out, x)
+			return nil
+		})
+		if errors.Is(err, errFull) {
+			return out, cut, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	return out, cut, nil
+}
+
+// compared makes the rows.
+func (v *Viewer) compared(p *comparison, from int64, a, b []summed) {
+	sums := func(list []summed) []uint64 {
+		out := make([]uint64, len(list))
+		for i, x := range list {
+			out[i] = x.sum
+		}
+		return out
+	}
+	if p.Same = from; from > 0 {
+		p.Rows = append(p.Rows, comparedRow{Class: "same", Run: from})
+	}
+	for _, e := range markup.Compare(sums(a), sums(b)) {
+		switch e.Op {
+		case markup.Same:
+			n := int64(e.AEnd - e.A)
+			p.Same += n
+			p.Rows = append(p.Rows, comparedRow{Class: "same", Run: n})
+		case markup.Removed:
+			p.Dropped += int64(e.AEnd - e.A)
+			for _, x := range a[e.A:e.AEnd] {
+				p.Rows = append(p.Rows, comparedRow{"del", 0, x.line, -1, x.text, x.kind, v.entryURL(p.A.stream, x.line)})
+			}
+		case markup.Added:
+			p.Added += int64(e.BEnd - e.B)
+			for _, x := range b[e.B:e.BEnd] {
+				p.Rows = append(p.Rows, comparedRow{"add", 0, -1, x.line, x.text, x.kind, v.entryURL(p.B.stream, x.line)})
+			}
+		}
+	}
+	const most = 5000
+	if len(p.Rows) > most {
+		p.Rows, p.Cut = p.Rows[:most], true
+	}
+	p.Equal = p.Dropped == 0 && p.Added == 0
+}
+
+func (v *Viewer) entryURL(s stream, line int64) string {
+	return v.Base + s.path("/entry/"+digitsOnly(line))
+}
+
+// When is when the generation began.
+func (s side) When() time.Time { return s.Generation.First }

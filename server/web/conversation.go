@@ -1,0 +1,293 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// liveFor is how long after its last line a session counts as live.
+const liveFor = time.Minute
+
+// talk is the page of a conversation.
+type talk struct {
+	frame
+	header
+	Stream stream
+	Mode   mode
+	Modes  []choice
+	Items  []item
+	Hidden int64
+	From   int64 // first line of the page
+	To     int64 // line behind it
+	Total  int64
+	Pager  pager
+	AtEnd  bool // of the newest generation: new lines come here
+	Tail   string
+	Older  bool // not the newest generation or epoch
+}
+
+// header is what is known of a session.
+type header struct {
+	S           server.Session
+	Facts       server.Facts
+	Usage       []server.UsageRow // by model
+	Tokens      server.Tokens
+	Cost        server.Cost
+	Heading     string
+	Live        bool
+	Parent      string // address
+	Agents      []agentRow
+	Drops       int64
+	Generations int
+	Compare     string
+	Resume      string
+	Links       map[string]string // to pages of this session, by name
+}
+
+type agentRow struct {
+	Title, URL string
+	Facts      server.Facts
+	Live       bool
+}
+
+type choice struct {
+	Name, URL string
+	On        bool
+}
+
+// pager leads to other windows; "" is none.
+type pager struct{ First, Prev, Next, Last string }
+
+// maxAgents is how many agents of a session are listed.
+const maxAgents = 200
+
+// conversation is GET /sessions/{id}?machine&epoch&generation&mode&from: a window of a file, in its meaning. from may be
+// "end".
+func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s := requested(r)
+	q := r.URL.Query()
+	p := talk{Stream: s, Mode: modeOf(q.Get("mode"))}
+	if p.Mode == promptOnly {
+		return v.prompts(w, r, who)
+	}
+	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
+		return err
+	}
+	p.Stream = s
+	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
+		from := number(q.Get("from"), 0)
+		if q.Get("from") == "end" {
+			from = max(0, view.Total-pageLines)
+		}
+		p.Total, p.Older = view.Total, s.Generation >= 0 && s.Generation < p.S.Generation
+		return v.read(r.Context(), &p, snap, view, min(from, max(0, view.Total-1)))
+	})
+	if err != nil {
+		return err
+	}
+	p.frame = v.frame(r, who, p.Heading, "sessions")
+	p.AtEnd = p.To >= p.Total && !p.Older && s.Epoch == ""
+	p.Tail = v.Base + s.path("/tail", "mode", string(p.Mode))
+	p.link(v.Base)
+	v.render(w, http.StatusOK, "conversation.html", p)
+	return nil
+}
+
+// read makes the items of the window that begins at from.
+func (v *Viewer) read(ctx context.Context, p *talk, snap server.Snapshot, view server.View, from int64) error {
+	b := newBuilder(v.Base, p.Stream, p.Mode)
+	b.agents = map[string]agentLink{}
+	for _, a := range p.Agents {
+		b.agents[agentKey(a.Facts.FirstPrompt)] = agentLink{URL: a.URL, Name: "agent", Facts: count(a.Facts.Tools, "tool call")}
+	}
+	b.live = p.header.Live
+	w, err := fill(ctx, b, snap, view, from, from+pageLines)
+	if err != nil {
+		return err
+	}
+	p.Items, p.Hidden, p.From, p.To = b.done(), b.hidden, w.From, w.To
+	return nil
+}
+
+// fill reads a window with what is around it into b.
+func fill(ctx context.Context, b *builder, snap server.Snapshot, view server.View, from, to int64) (window, error) {
+	before, err := readWindow(ctx, snap, view, max(0, from-aroundLines), from, aroundBytes)
+	if err != nil {
+		return window{}, err
+	}
+	b.before(before)
+	w, err := readWindow(ctx, snap, view, from, to, pageBytes)
+	if err != nil {
+		return w, err
+	}
+	b.add(w, view)
+	if b.waiting() && w.To < view.Total {
+		after, err := readWindow(ctx, snap, view, w.To, w.To+aroundLines, aroundBytes)
+		if err != nil {
+			return w, err
+		}
+		b.after(after)
+	}
+	return w, nil
+}
+
+// head reads what is known of the session, and gives s its machine. It opens a snapshot of its own and closes it: a store
+// has only so many.
+func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *stream) error {
+	err := v.open(ctx, who, *s, func(snap server.Snapshot, _ server.View) error {
+		h.S, h.Generations = snap.Session(), len(snap.Generations())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Machine = &h.S.Machine
+	scope := server.ScopeOf(who.User)
+	if h.Facts, err = v.store.FactsOf(ctx, h.S.ID); err != nil {
+		return err
+	}
+	h.Usage, err = v.store.Usage(ctx, scope, server.UsageQuery{By: []string{"model"}, Session: h.S.SessionID, Agents: true})
+	if err != nil {
+		return err
+	}
+	h.Tokens, h.Cost = v.sum(h.Usage)
+	found, err := v.store.Find(ctx, scope, server.SessionQuery{Page: server.Page{Limit: maxAgents}, Parent: h.S.SessionID, Agents: true})
+	if err != nil {
+		return err
+	}
+	for _, a := range found.List {
+		h.Agents = append(h.Agents, agentRow{firstOf(a.Facts.Title, a.Facts.FirstPrompt, a.SessionID),
+			v.Base + streamOf(a.Session).path(""), a.Facts, v.isLive(a.Active)})
+	}
+	drops, err := v.store.Drops(ctx, scope, h.S.SessionID, 100)
+	if err != nil {
+		return err
+	}
+	h.Drops = int64(len(drops))
+	h.Live = v.isLive(h.S.Active)
+	h.Heading = firstOf(h.Facts.Title, h.Facts.FirstPrompt, h.S.SessionID)
+	h.Resume = resume(h.S)
+	if h.S.Parent != "" {
+		h.Parent = v.Base + stream{ID: h.S.Parent, Machine: &h.S.Machine, Generation: -1}.path("")
+	}
+	h.Compare = v.Base + s.path("/compare")
+	h.Links = map[string]string{"prompts": v.Base + s.path("/prompts")}
+	for _, format := range formats {
+		h.Links[format] = v.Base + s.path("/export", "format", format)
+	}
+	return nil
+}
+
+func (v *Viewer) isLive(last time.Time) bool { return v.now().Sub(last) < liveFor }
+
+// sum adds tokens up and says what they cost.
+func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c server.Cost) {
+	for _, r := range rows {
+		t = t.Add(r.Tokens)
+	}
+	return t, v.Prices.Sum(rows)
+}
+
+// resume is what goes on with a session on its own machine; "" when that can't be done.
+func resume(x server.Session) string {
+	if x.Parent != "" || x.Cwd == "" || !plainID.MatchString(x.SessionID) {
+		return ""
+	}
+	return "cd " + quote(x.Cwd) + " && claude --resume " + x.SessionID
+}
+
+// quote makes one word of s for a POSIX shell.
+func quote(s string) string {
+	safe := true
+	out := []byte{'\''}
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '/' || c == '.' || c == '_' || c == '-') {
+			safe = false
+		}
+		if c == '\'' {
+			out = append(out, `'\'`...)
+		}
+		out = append(out, c)
+	}
+	if safe {
+		return s
+	}
+	return string(append(out, '\''))
+}
+
+// link sets where the page leads to.
+func (p *talk) link(base string) {
+	at := func(from string) string { return base + p.Stream.path("", "mode", p.modeParam(), "from", from) }
+	if p.From > 0 {
+		p.Pager.First = at("")
+		p.Pager.Prev = at(strconv.FormatInt(max(0, p.From-pageLines), 10))
+	}
+	if p.To < p.Total {
+		p.Pager.Next = at(strconv.FormatInt(p.To, 10))
+		p.Pager.Last = at("end")
+	}
+	p.Modes = modes(base, p.Stream, p.Mode, p.From)
+}
+
+func (p *talk) modeParam() string {
+	if p.Mode == focused {
+		return ""
+	}
+	return string(p.Mode)
+}
+
+// modes is how else a conversation can be shown, at the same place.
+func modes(base string, s stream, on mode, from int64) []choice {
+	at := ""
+	if from > 0 {
+		at = strconv.FormatInt(from, 10)
+	}
+	var out []choice
+	for _, m := range []mode{focused, everything, promptOnly} {
+		param := string(m)
+		if m == focused {
+			param = ""
+		}
+		out = append(out, choice{string(m), base + s.path("", "mode", param, "from", at), m == on})
+	}
+	out[0].Name, out[1].Name, out[2].Name = "Focused", "Everything", "Prompts"
+	return out
+}
+
+// permalink is GET /sessions/{id}/L/{line}: the window that has the line in it, in a mode that shows it.
+func (v *Viewer) permalink(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s := requested(r)
+	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
+	if err != nil || line < 0 {
+		return server.ErrNotFound
+	}
+	show := ""
+	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
+		if line >= view.Total {
+			return server.ErrNotFound
+		}
+		b := newBuilder(v.Base, s, focused)
+		if _, err := fill(r.Context(), b, snap, view, line, line+1); err != nil {
+			return err
+		}
+		if len(b.done()) == 0 {
+			show = string(everything)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	from := ""
+	if line >= pageLines/2 {
+		from = strconv.FormatInt(line-pageLines/10, 10)
+	}
+	http.Redirect(w, r, v.Base+s.path("", "mode", show, "from", from)+fmt.Sprintf("#L%d", line), http.StatusSeeOther)
+	return nil
+}

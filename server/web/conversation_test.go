@@ -1,0 +1,290 @@
+package web_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web"
+)
+
+// items are the entries of a page: the words of each by its anchor.
+func items(t *testing.T, page string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	nodes(t, page, func(n *html.Node) {
+		if strings.HasPrefix(attr(n, "class"), "item ") {
+			out[attr(n, "id")] = strings.Join(strings.Fields(words(n)), " ")
+		}
+	})
+	return out
+}
+
+func TestConversation(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	page := s.get(t, sessionPath(tourID, ""))
+	got := items(t, page)
+	for id, want := range map[string]string{
+		"L2": "Totals in the cart", "L4": "Thinking", "L6": "Bash Find where totals are rounded", "L8": "Read cart.go", "L10": "float64", "L11": "Count in cents",
+		"L16": "cart_test.go", "L19": "queued", "L27": "counts cents", "L30": "Image 1 of line 31", "L32": "agent", "L40": "/cost",
+		"L45": "529 Overloaded", "L48": "compacted by itself at 167k tokens, 9.1k left", "L49": "Summary of what came before", "L44-rewind": "Rewound to line 42", "L50-seam": "rewritten from here on (generation 1)"} {
+		if !strings.Contains(got[id], want) {
+			t.Errorf("%s is %q, want %q in it", id, got[id], want)
+		}
+	}
+	for _, id := range []string{"L0", "L1", "L3", "L7", "L9"} {
+		if _, there := got[id]; there {
+			t.Errorf("%s is shown: %q", id, got[id])
+		}
+	}
+	for _, w := range []string{`<span class="f5">cart.go</span>`, `src="/sessions/` + tourID + `/image/30/0?machine=` + machine + `"`,
+		`href="/sessions/` + tourID + `%2Fagent-a7f3c21b09d84e51?machine=` + machine, "claude --resume " + tourID, "lines were dropped", "2 generations"} {
+		if !strings.Contains(page, w) {
+			t.Errorf("the page lacks %s", w)
+		}
+	}
+	for id, left := range map[string]bool{"L41": false, "L42": true, "L43": true, "L44": false} {
+		if strings.Contains(got[id], "abandoned by a rewind") != left {
+			t.Errorf("%s is left: %v", id, !left)
+		}
+	}
+	all := items(t, s.get(t, sessionPath(tourID, "", "mode", "everything")))
+	if !strings.Contains(all["L1"], "file-history-snapshot") || !strings.Contains(all["L15"], "queue-operation") {
+		t.Errorf("everything shows %q and %q", all["L1"], all["L15"])
+	}
+	prompts := s.get(t, sessionPath(tourID, "", "mode", "prompts"))
+	mustHave(t, prompts, "Totals in the cart", "also note it in the changelog", "Better: let the cart")
+	mustLack(t, prompts, "I&#39;ll look at", "Total cost")
+}
+
+// TestResults: a result is with its call, also when it lies on the next page, and says whose it is when it is alone.
+func TestResults(t *testing.T) {
+	s := newSite(t, open)
+	var lines []string
+	call := func(n int) string {
+		return fmt.Sprintf(`{"type":"assistant","message":{"role":"assistant","id":"m%d","model":"m","content":[{"type":"tool_use","id":"t%d","name":"Bash","input":{"command":"echo %d"}}]}}`, n, n, n)
+	}
+	result := func(n int, failed bool) string {
+		return fmt.Sprintf(`{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"output %d","is_error":%v}]}}`, n, n, failed)
+	}
+	for i := range 298 {
+		lines = append(lines, fmt.Sprintf(`{"type":"mode","n":%d}`, i))
+	}
+	lines = append(lines, call(1), call(2), result(1, false), result(2, true), result(3, false))
+	lines = append(lines, call(4))
+	s.put(t, head("calls"), lines...)
+	first := items(t, s.get(t, sessionPath("calls", "")))
+	if len(first) != 2 || !strings.Contains(first["L298"], "ok echo 1 output 1") || !strings.Contains(first["L299"], "failed echo 2 output 2") {
+		t.Errorf("%q", first)
+	}
+	second := items(t, s.get(t, sessionPath("calls", "", "from", "300")))
+	if !strings.Contains(second["L300"], "The call is on line 299") || !strings.Contains(second["L301"], "Bash") ||
+		!strings.Contains(second["L302"], "of a call that is not here") && !strings.Contains(second["L302"], "output 3") || !strings.Contains(second["L303"], "running") {
+		t.Errorf("%q", second)
+	}
+}
+
+func TestPermalink(t *testing.T) {
+	s := newSite(t, open)
+	var lines []string
+	for i := range 1000 {
+		lines = append(lines, fmt.Sprintf(`{"type":"user","message":{"role":"user","content":"prompt %d"}}`, i))
+	}
+	lines[700] = `{"type":"mode","mode":"normal"}`
+	s.put(t, head("long"), lines...)
+	for line, mode := range map[int]string{0: "", 5: "", 299: "", 300: "", 699: "", 700: "everything", 999: ""} {
+		a := s.do(t, "GET", sessionPath("long", "/L/"+strconv.Itoa(line)), nil, nil)
+		u, err := url.Parse(a.path)
+		if err != nil || u.Query().Get("mode") != mode {
+			t.Errorf("line %d leads to %s, want mode %q", line, a.path, mode)
+		}
+		if _, there := items(t, a.body)[fmt.Sprintf("L%d", line)]; !there {
+			t.Errorf("line %d is not on %s", line, a.path)
+		}
+	}
+}
+
+// TestPages: every line is on one of the pages that lead to each other.
+func TestPages(t *testing.T) {
+	s := newSite(t, open)
+	var lines []string
+	for i := range 1000 {
+		lines = append(lines, fmt.Sprintf(`{"type":"user","message":{"role":"user","content":"prompt %d"}}`, i))
+	}
+	s.put(t, head("long"), lines...)
+	seen, pages := map[string]bool{}, 0
+	next := regexp.MustCompile(`<a rel="next" href="([^"]*)"`)
+	for path := sessionPath("long", ""); path != ""; pages++ {
+		page := s.get(t, path)
+		for id := range items(t, page) {
+			seen[id] = true
+		}
+		path = ""
+		if m := next.FindStringSubmatch(page); m != nil {
+			path = html.UnescapeString(m[1])
+		}
+	}
+	if len(seen) != 1000 || pages != 4 {
+		t.Errorf("%d lines on %d pages", len(seen), pages)
+	}
+	end := s.get(t, sessionPath("long", "", "from", "end"))
+	mustHave(t, end, `id="L999"`, `id="L700"`, "data-tail=")
+	mustLack(t, end, `rel="next"`)
+	mustLack(t, s.get(t, sessionPath("long", "")), "data-tail=")
+	prompts := s.get(t, sessionPath("long", "/prompts", "bare", "1"))
+	if n := strings.Count(prompts, "<li "); n != 1000 {
+		t.Errorf("%d prompts are listed", n)
+	}
+	mustLack(t, prompts, "<html")
+}
+
+// TestCut: a long text is cut on the page, whole on its own, and a page full of them is cut shorter.
+func TestCut(t *testing.T) {
+	s := newSite(t, open)
+	long := strings.Repeat("word ", 10_000)
+	var lines []string
+	for range 80 {
+		lines = append(lines, `{"type":"assistant","message":{"role":"assistant","id":"m","model":"m","content":[{"type":"text","text":"`+long+`"}]}}`)
+	}
+	s.put(t, head("wordy"), lines...)
+	page := s.get(t, sessionPath("wordy", ""))
+	if len(page) > 2<<20 {
+		t.Errorf("a page of %d bytes", len(page))
+	}
+	mustHave(t, page, "more</p>", "Show all of it")
+	if entry := s.get(t, sessionPath("wordy", "/entry/0")); !strings.Contains(entry, strings.TrimSpace(long)) {
+		t.Error("not all of it is shown alone")
+	}
+}
+
+// counting counts the bytes that pages read.
+type counting struct {
+	web.Store
+	bytes int
+}
+
+func (c *counting) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+	snap, err := c.Store.View(ctx, scope, ref)
+	return &countingSnapshot{snap, c}, err
+}
+
+type countingSnapshot struct {
+	server.Snapshot
+	c *counting
+}
+
+func (s *countingSnapshot) Lines(ctx context.Context, span server.Span, yield func(server.Line) error) error {
+	return s.Snapshot.Lines(ctx, span, func(l server.Line) error {
+		s.c.bytes += len(l.Raw)
+		return yield(l)
+	})
+}
+
+// TestBounded: a page of a large session reads a part of it, wherever that is.
+func TestBounded(t *testing.T) {
+	s := newSite(t, open)
+	text := strings.Repeat("x", 64<<10)
+	var lines []string
+	for range 350 {
+		lines = append(lines, `{"type":"mode","mode":"`+text+`"}`)
+	}
+	s.put(t, head("large"), lines...)
+	c := &counting{Store: s.store}
+	v, err := web.New(c, s.access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Open = true
+	s.Config.Handler = v.Handler()
+	for _, q := range [][]string{{}, {"from", "end"}, {"from", "150"}, {"from", "150", "mode", "everything"}} {
+		c.bytes = 0
+		s.get(t, sessionPath("large", "", q...))
+		if c.bytes > 8<<20 {
+			t.Errorf("%v: %d bytes of %d were read", q, c.bytes, 350*len(text))
+		}
+	}
+	c.bytes = 0
+	s.get(t, sessionPath("large", "/tail", "after", "150"))
+	if c.bytes > 8<<20 {
+		t.Errorf("for what follows %d bytes were read", c.bytes)
+	}
+}
+
+func TestEntry(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	lines := fixture(t, "tour.jsonl")
+	page := s.get(t, sessionPath(tourID, "/entry/13"))
+	sum := sha256.Sum256([]byte(lines[13]))
+	offset := 13
+	for _, l := range lines[:13] {
+		offset += len(l)
+	}
+	text := strings.ReplaceAll(page, "\u202f", "")
+	mustHave(t, text, hex.EncodeToString(sum[:]), fmt.Sprintf("%d at offset %d", len(lines[13]), offset), "Line 14", "kims-laptop", "-home-kim-shop/"+tourID+".jsonl",
+		"seen in generation 1", "<code>e1</code>", "parentUuid")
+	raw := s.do(t, "GET", sessionPath(tourID, "/bytes/13"), nil, nil)
+	if raw.body != lines[13] || raw.header.Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(raw.header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("the bytes: %v %q", raw.header, raw.body)
+	}
+}
+
+// TestGap: what is not on the server is said, and the offset behind it is not guessed.
+func TestGap(t *testing.T) {
+	s := newSite(t, open)
+	h := head("gap")
+	s.put(t, h, `{"type":"user","message":{"role":"user","content":"first"}}`)
+	b := &server.Batch{Owner: s.owner.ID, Head: h, Lines: []server.Line{{Index: 4, Raw: []byte(`{"type":"user","message":{"role":"user","content":"last"}}`)}}}
+	b.Head.EndLine = 6
+	if err := s.store.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, s.get(t, sessionPath("gap", "")), "Lines 2 to 4 are not on the server", "Line 6 is not on the server")
+	mustHave(t, s.get(t, sessionPath("gap", "/entry/4")), "offset unknown")
+}
+
+// TestDamaged: what is no record is shown as it is; what can be found in it is shown as what it is.
+func TestDamaged(t *testing.T) {
+	s := newSite(t, open)
+	s.put(t, head("damaged"), `not <b>json`, "", `{"type":"user","message":{"role":"user","content":"cut o{"type":"user","uuid":"b","message":{"role":"user","content":"glued"}}`,
+		`{"type":"user","message":{"role":"user","content":"one"}}{"type":"user","message":{"role":"user","content":"two"}}`)
+	got := items(t, s.get(t, sessionPath("damaged", "")))
+	if !strings.Contains(got["L0"], "not <b>json") || !strings.Contains(got["L2"], "glued") || !strings.Contains(got["L3"], "one") || !strings.Contains(got["L3-2"], "two") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestImages(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	a := s.do(t, "GET", sessionPath(tourID, "/image/30/0"), nil, nil)
+	if a.code != 200 || a.header.Get("Content-Type") != "image/png" || !strings.HasPrefix(a.body, "\x89PNG") {
+		t.Errorf("%d %v", a.code, a.header)
+	}
+	if csp := a.header.Get("Content-Security-Policy"); csp != "default-src 'none'; sandbox" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%v", a.header)
+	}
+	for _, n := range []string{"1", "-1", "x"} {
+		if a := s.do(t, "GET", sessionPath(tourID, "/image/30/"+n), nil, nil); a.code != 404 {
+			t.Errorf("image %s: %d", n, a.code)
+		}
+	}
+	// What claims to be a PNG and is none is not served.
+	s.put(t, head("svg"), `{"type":"user","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+"}},{"type":"image","source":{"type":"base64","media_type":"image/svg+xml","data":"PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+"}}]}}`)
+	for n := range 2 {
+		if a := s.do(t, "GET", sessionPath("svg", "/image/0/"+strconv.Itoa(n)), nil, nil); a.code != 404 {
+			t.Errorf("SVG %d: %d", n, a.code)
+		}
+	}
+	mustHave(t, s.get(t, sessionPath("svg", "")), "SVG, as source", "onload")
+}

@@ -1,0 +1,43 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/ccship/ccship/server"
+)
+
+const maxDrops = 500
+
+type dropsPage struct {
+	frame
+	List []dropRow
+	More bool
+}
+
+type dropRow struct {
+	server.Drop
+	Title, URL, Compare string
+}
+
+// drops is GET /drops: rewrites that took lines out of files, which are all still here.
+func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	list, err := v.store.Drops(r.Context(), server.ScopeOf(who.User), r.URL.Query().Get("session"), maxDrops)
+	if err != nil {
+		return err
+	}
+	p := dropsPage{frame: v.frame(r, who, "Rewritten files", "drops"), More: len(list) == maxDrops}
+	for _, d := range list {
+		s := streamOf(d.Session)
+		s.Epoch = d.Epoch
+		facts, err := v.store.FactsOf(r.Context(), d.Session.ID)
+		if err != nil {
+			return err
+		}
+		p.List = append(p.List, dropRow{Drop: d, URL: v.Base + s.path(""),
+			Title:   firstOf(facts.Title, facts.FirstPrompt, d.Session.SessionID),
+			Compare: v.Base + s.path("/compare", "b", strconv.FormatInt(d.Generation, 10))})
+	}
+	v.render(w, http.StatusOK, "drops.html", p)
+	return nil
+}

@@ -1,0 +1,171 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/markup"
+)
+
+// maxRaw is how much of a line's JSON a page shows; the bytes can be had whole.
+const maxRaw = 1 << 20
+
+// entryPage is one line: what it means, where it comes from, and what it is.
+type entryPage struct {
+	frame
+	S          server.Session
+	Epoch      server.Epoch
+	Back       string
+	Bytes      string
+	Prev, Next string
+	Items      []item
+	Line       int64
+	Kind       string
+	Generation int64
+	Shown      int64 // generation that is looked at
+	Length     int64
+	Offset     int64 // in the file; -1: not known
+	Received   time.Time
+	Sum        string
+	Raw        template.HTML
+	RawMore    int64
+}
+
+// entry is GET /sessions/{id}/entry/{line}: everything there is to say of a line.
+func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s := requested(r)
+	l, p, err := v.readLine(r, who, true)
+	if err != nil {
+		return err
+	}
+	s.Machine = &p.S.Machine
+	p.frame = v.frame(r, who, fmt.Sprintf("Line %d", l.Index+1), "sessions")
+	sum := sha256.Sum256(l.Raw)
+	p.Sum, p.Length, p.Kind, p.Line = hex.EncodeToString(sum[:]), int64(len(l.Raw)), l.Kind.String(), l.Index
+	if p.Received, err = v.store.Received(r.Context(), p.S.ID, p.Epoch.ID, l.Generation, l.Index); err != nil {
+		return err
+	}
+	p.Generation = l.Generation
+	p.Back, p.Bytes = v.Base+s.line(l.Index), v.Base+s.path("/bytes/"+digitsOnly(l.Index))
+	p.Next = v.Base + s.path("/entry/"+digitsOnly(l.Index+1))
+	if l.Index > 0 {
+		p.Prev = v.Base + s.path("/entry/"+digitsOnly(l.Index-1))
+	}
+	p.Raw, p.RawMore = pretty(l.Raw)
+	v.render(w, http.StatusOK, "entry.html", p)
+	return nil
+}
+
+func digitsOnly(n int64) string { return strconv.FormatInt(n, 10) }
+
+// pretty is a line's JSON, indented; what is no JSON as it is.
+func pretty(raw []byte) (template.HTML, int64) {
+	var b bytes.Buffer
+	if len(raw) > maxRaw || json.Indent(&b, raw, "", "  ") != nil {
+		b.Reset()
+		b.Write(raw)
+	}
+	head, more := cut(b.String(), maxRaw)
+	return markup.NewBrush(brushBytes, brushTime).Code(head, "json"), more
+}
+
+// readLine reads the line that a request names, and when it is asked for, its meaning and its place in the file.
+func (v *Viewer) readLine(r *http.Request, who server.Login, meaning bool) (l rawLine, p entryPage, err error) {
+	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
+	if err != nil || line < 0 {
+		return l, p, server.ErrNotFound
+	}
+	s := requested(r)
+	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
+		w, err := readWindow(r.Context(), snap, view, line, line+1, pageBytes)
+		if err != nil {
+			return err
+		}
+		if len(w.Lines) == 0 {
+			return server.ErrNotFound
+		}
+		l, p.S, p.Shown = w.Lines[0], snap.Session(), view.Generation.Number
+		p.Epoch = epochOf(snap, s)
+		if !meaning {
+			return nil
+		}
+		s.Machine = &p.S.Machine
+		b := newBuilder(v.Base, s, everything)
+		b.full = true
+		if _, err := fill(r.Context(), b, snap, view, line, line+1); err != nil {
+			return err
+		}
+		p.Items = b.done()
+		p.Offset, err = offset(r.Context(), snap, view, line)
+		return err
+	})
+	return l, p, err
+}
+
+// offset is where in the file a line begins; -1 when lines before it are not stored.
+func offset(ctx context.Context, snap server.Snapshot, view server.View, line int64) (int64, error) {
+	at, next := int64(0), int64(0)
+	for _, span := range view.Between(0, line) {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			if l.Kind == server.Oversize {
+				return errFull
+			}
+			next++
+			at += int64(len(l.Raw)) + 1
+			return nil
+		})
+		if err != nil && !errors.Is(err, errFull) {
+			return -1, err
+		}
+	}
+	if next != line {
+		return -1, nil
+	}
+	return at, nil
+}
+
+// bytes is GET /sessions/{id}/bytes/{line}: the line exactly as it is in the file, without its newline.
+func (v *Viewer) bytes(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	l, p, err := v.readLine(r, who, false)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-line-%d.json"`, fileName(p.S.SessionID), l.Index+1))
+	h.Set("Content-Length", strconv.Itoa(len(l.Raw)))
+	_, _ = w.Write(l.Raw) // a browser that has gone is told nothing
+	return nil
+}
+
+// fileName is a session's id as far as it can stand in a file's name.
+func fileName(id string) string {
+	out := []byte(id)
+	for i, c := range out {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			out[i] = '-'
+		}
+	}
+	return string(out[:min(len(out), 80)])
+}
+
+// epochOf is the epoch that is looked at.
+func epochOf(snap server.Snapshot, s stream) server.Epoch {
+	name := firstOf(s.Epoch, snap.Session().Epoch)
+	for _, e := range snap.Epochs() {
+		if e.Name == name {
+			return e
+		}
+	}
+	return server.Epoch{Name: name}
+}

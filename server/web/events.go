@@ -1,0 +1,101 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	heartbeat = 20 * time.Second
+	// patience is how long a browser may take to read one message.
+	patience = 10 * time.Second
+)
+
+// told is a change, as pages hear of it.
+type told struct {
+	Session    string `json:"session"`
+	Machine    string `json:"machine"`
+	Generation int64  `json:"generation"`
+	From       int64  `json:"from"`
+	To         int64  `json:"to"`
+}
+
+// events is GET /events?session&machine: server-sent events that say where there are new lines, of one session or of
+// all that the reader may see. "change" names a place; "all" says that anything may have changed.
+func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	if v.Hub == nil {
+		return server.ErrNotFound
+	}
+	visible, err := v.access.Visible(r.Context(), who.User)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	changes := v.Hub.Listen(r.Context(), func(c server.Change) bool {
+		return visible(c) && (!q.Has("session") || c.SessionID == q.Get("session") && c.Machine == q.Get("machine"))
+	})
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
+	s := sender{w, c}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	err = s.send(": hello\nretry: 3000\n\n")
+	for err == nil {
+		select {
+		case change, more := <-changes:
+			if !more {
+				return nil
+			}
+			err = s.change(change)
+		case <-beat.C:
+			if err = v.still(r); err == nil {
+				err = s.send(": \n\n")
+			}
+		}
+	}
+	return nil // the answer has begun: there is nobody to tell
+}
+
+// still checks that the reader is logged in.
+func (v *Viewer) still(r *http.Request) error {
+	if v.Open {
+		return nil
+	}
+	_, err := v.login(r)
+	if errors.Is(err, server.ErrUnauthorized) {
+		return err
+	}
+	return nil
+}
+
+type sender struct {
+	w http.ResponseWriter
+	c *http.ResponseController
+}
+
+func (s sender) send(message string) error {
+	_ = s.c.SetWriteDeadline(time.Now().Add(patience)) // not every writer has deadlines (tests)
+	if _, err := s.w.Write([]byte(message)); err != nil {
+		return fmt.Errorf("send event: %w", err)
+	}
+	return s.c.Flush()
+}
+
+func (s sender) change(c server.Change) error {
+	if c.Stream == 0 {
+		return s.send("event: all\ndata: {}\n\n")
+	}
+	b, err := json.Marshal(told{c.SessionID, c.Machine, c.Generation, c.From, c.To})
+	if err != nil {
+		return err
+	}
+	return s.send("event: change\ndata: " + string(b) + "\n\n")
+}

@@ -1,0 +1,201 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// formats is what a session can be exported as.
+var formats = []string{"md", "html", "json", "jsonl"}
+
+// ErrFormat is for an export in a form that there is none of.
+var ErrFormat = errors.New("no such format; there are md, html, json and jsonl")
+
+// ExportType is the media type of a format; "" when there is no such.
+func ExportType(format string) string {
+	return map[string]string{"md": "text/markdown; charset=utf-8", "html": "text/html; charset=utf-8",
+		"json": "application/json", "jsonl": "application/x-ndjson"}[format]
+}
+
+// Export writes the newest view of a session: md and html to read, self-contained and without script; json and jsonl
+// with every record as it is. It holds no more than a window of lines in memory. An error before the first byte wraps
+// ErrFormat or is the store's; a later one leaves the output cut short. It is a server.Exporter.
+func (v *Viewer) Export(ctx context.Context, w io.Writer, snap server.Snapshot, format string) error {
+	view, err := server.NewestView(snap)
+	if err != nil {
+		return err
+	}
+	return v.write(ctx, w, snap, view, format)
+}
+
+func (v *Viewer) write(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View, format string) error {
+	switch format {
+	case "md":
+		return exportMarkdown(ctx, w, snap, view)
+	case "html":
+		return v.exportHTML(ctx, w, snap, view)
+	case "json":
+		return exportJSON(ctx, w, snap, view)
+	case "jsonl":
+		return exportLines(ctx, w, snap, view)
+	}
+	return fmt.Errorf("export as %q: %w", format, ErrFormat)
+}
+
+// download is GET /sessions/{id}/export?format&generation&epoch&machine.
+func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s := requested(r)
+	format := r.URL.Query().Get("format")
+	if !slices.Contains(formats, format) {
+		return errUsage("A session can be exported as md, html, json or jsonl.")
+	}
+	return v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
+		h := w.Header()
+		h.Set("Content-Type", ExportType(format))
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileName(snap.Session().SessionID) + "." + format}))
+		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
+		if err := v.write(r.Context(), patient{w}, snap, view, format); err != nil {
+			// The status has been sent; only a cut connection can tell the browser now.
+			v.Log.Error("export cut short", "path", r.URL.Path, "error", err)
+			panic(http.ErrAbortHandler)
+		}
+		return nil
+	})
+}
+
+// patient gives the reader time for each piece, not for the whole.
+type patient struct{ w http.ResponseWriter }
+
+func (p patient) Write(b []byte) (int, error) {
+	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(time.Minute)) // not every writer has deadlines (tests)
+	return p.w.Write(b)
+}
+
+// exportLines writes each stored line and a newline: the file, if all of it is stored.
+func exportLines(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
+	return eachLine(ctx, snap, view, func(l server.Line) error {
+		if l.Kind == server.Oversize {
+			return nil
+		}
+		if _, err := w.Write(l.Raw); err != nil {
+			return err
+		}
+		_, err := w.Write([]byte{'\n'})
+		return err
+	})
+}
+
+func eachLine(ctx context.Context, snap server.Snapshot, view server.View, fn func(server.Line) error) error {
+	for _, span := range view.Between(0, view.Total) {
+		if err := snap.Lines(ctx, span, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exportJSON writes one document with all records.
+func exportJSON(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
+	x := snap.Session()
+	head, err := json.Marshal(struct {
+		Schema     int       `json:"schema_version"`
+		SessionID  string    `json:"session_id"`
+		Machine    string    `json:"machine"`
+		Host       string    `json:"host"`
+		Project    string    `json:"project"`
+		Cwd        string    `json:"cwd"`
+		Epoch      string    `json:"epoch"`
+		Generation int64     `json:"generation"`
+		Lines      int64     `json:"lines"`
+		First      time.Time `json:"first_received"`
+		Last       time.Time `json:"last_received"`
+	}{1, x.SessionID, x.Machine, x.Host, x.Project, x.Cwd, x.Epoch, view.Generation.Number, view.Total, x.First, x.Last})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(append(head[:len(head)-1], `,"entries":[`...)); err != nil {
+		return err
+	}
+	first := true
+	err = eachLine(ctx, snap, view, func(l server.Line) error {
+		b := appendJSON(nil, l, first)
+		first = false
+		_, err := w.Write(b)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write([]byte("\n]}\n"))
+	return err
+}
+
+// appendJSON is a line as a member of the list: a record as it is, anything else as a string of its bytes.
+func appendJSON(b []byte, l server.Line, first bool) []byte {
+	if !first {
+		b = append(b, ',')
+	}
+	b = append(b, "\n{\"line\":"+digitsOnly(l.Index)...)
+	raw := bytes.TrimSpace(l.Raw)
+	if len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
+		name := `,"record":`
+		if l.Kind == server.Oversize {
+			name = `,"note":`
+		}
+		return append(append(append(b, name...), raw...), '}')
+	}
+	data, err := json.Marshal(l.Raw) // base64
+	if err != nil {
+		return append(b, '}')
+	}
+	return append(append(append(b, `,"data":`...), data...), '}')
+}
+
+// exportHTML writes one page that needs nothing else. Pictures stand in it.
+func (v *Viewer) exportHTML(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
+	x := snap.Session()
+	data := struct {
+		S     server.Session
+		Style template.CSS
+	}{x, template.CSS(v.files["style.css"].body)} //nolint:gosec // our own file
+	if err := v.pages.ExecuteTemplate(w, "export-head", data); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	err := eachWindow(ctx, snap, view, func(items []item) error {
+		return v.pages.ExecuteTemplate(w, "items", items)
+	})
+	if err != nil {
+		return err
+	}
+	return v.pages.ExecuteTemplate(w, "export-foot", data)
+}
+
+// eachWindow makes items of a whole view, a window at a time.
+func eachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn func([]item) error) error {
+	x := snap.Session()
+	for at := int64(0); at < view.Total; {
+		b := newBuilder("", stream{ID: x.SessionID, Machine: &x.Machine, Generation: -1}, focused)
+		b.full, b.inline = true, true
+		w, err := fill(ctx, b, snap, view, at, at+pageLines)
+		if err != nil {
+			return err
+		}
+		if err := fn(b.done()); err != nil {
+			return fmt.Errorf("write items: %w", err)
+		}
+		at = max(w.To, at+1)
+	}
+	return nil
+}

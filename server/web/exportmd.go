@@ -1,0 +1,151 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
+)
+
+// markdownResult is how much of a tool's result an export to read keeps, in bytes.
+const markdownResult = 8 << 10
+
+// maxPending bounds the calls that wait for a result.
+const maxPending = 10_000
+
+// notes writes a conversation as Markdown, record by record.
+type notes struct {
+	w       *bufio.Writer
+	calls   map[string]string // names of tools by call
+	speaker string
+}
+
+// exportMarkdown writes what was said and done: prompts, answers, calls in a line with their results behind them.
+func exportMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
+	x := snap.Session()
+	n := notes{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
+	n.printf("# %s\n\n", firstOf(oneLine(x.Project, 200), "Session")+" · "+x.SessionID)
+	for _, p := range []pair{{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", digitsOnly(view.Total)}, {"Last received", stamp(x.Last)}} {
+		if p.Value != "" {
+			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(oneLine(p.Value, 500), "`", "'"))
+		}
+	}
+	err := eachLine(ctx, snap, view, func(l server.Line) error {
+		for _, rec := range records(l) {
+			n.record(l.Index, rec)
+		}
+		return n.w.Flush()
+	})
+	if err != nil {
+		return err
+	}
+	return n.w.Flush()
+}
+
+// printf writes; what goes wrong the next Flush says.
+func (n *notes) printf(format string, args ...any) { _, _ = fmt.Fprintf(n.w, format, args...) }
+
+func (n *notes) heading(who string, line int64, t time.Time) {
+	if who == n.speaker && who != "You" {
+		return
+	}
+	n.speaker = who
+	at := ""
+	if !t.IsZero() {
+		at = " · " + stamp(t)
+	}
+	n.printf("\n## %s\n\n<!-- line %d%s -->\n", who, line+1, at)
+}
+
+func (n *notes) record(line int64, rec transcript.Record) {
+	if rec.Compact != nil && !rec.Compact.Micro {
+		n.speaker = ""
+		n.printf("\n---\n\n*%s*\n", compacted(rec.Compact))
+		return
+	}
+	if rec.Type == "user" && rec.Message != nil {
+		n.results(rec)
+	}
+	if text, ok := rec.Prompt(); ok {
+		n.heading("You", line, rec.Time)
+		n.printf("\n%s\n", firstOf(text, "*(image)*"))
+		return
+	}
+	if rec.Type != "assistant" || rec.Message == nil {
+		return
+	}
+	if rec.APIError {
+		n.printf("\n> **Error:** %s\n", oneLine(rec.Message.Text(), 500))
+		return
+	}
+	if rec.Message.Synthetic() {
+		return
+	}
+	for _, b := range rec.Message.Blocks() {
+		switch {
+		case b.Kind == transcript.TextBlock && strings.TrimSpace(b.Text) != "":
+			n.heading("Claude", line, rec.Time)
+			n.printf("\n%s\n", b.Text)
+		case b.Kind == transcript.ToolUseBlock:
+			n.heading("Claude", line, rec.Time)
+			n.call(b)
+		}
+	}
+}
+
+func (n *notes) call(b transcript.Block) {
+	if len(n.calls) >= maxPending {
+		clear(n.calls)
+	}
+	n.calls[b.ToolID] = b.ToolName
+	n.printf("\n**%s** %s\n", b.ToolName, oneLine(transcript.ToolSummary(b.ToolName, b.Input, 0), 300))
+	if in := readInput(b.Input); in.Command != "" {
+		n.fence("bash", in.Command)
+	}
+}
+
+func (n *notes) results(rec transcript.Record) {
+	for _, b := range rec.Message.Blocks() {
+		if b.Kind != transcript.ToolResultBlock {
+			continue
+		}
+		word := "Result"
+		if b.Error {
+			word = "Failed"
+		}
+		text := b.Output()
+		if name := n.calls[b.ToolID]; name != "" {
+			word += " of " + template.HTMLEscapeString(name)
+		}
+		n.printf("\n<details><summary>%s</summary>\n", word)
+		n.fence("", text)
+		n.printf("\n</details>\n")
+		delete(n.calls, b.ToolID)
+	}
+}
+
+// fence writes a code block, with a fence longer than any in the text.
+func (n *notes) fence(language, text string) {
+	head, more := cut(text, markdownResult)
+	marks := 3
+	for run, rest := 0, []byte(head); len(rest) > 0; rest = rest[1:] {
+		if rest[0] != '`' {
+			run = 0
+			continue
+		}
+		run++
+		marks = max(marks, run+1)
+	}
+	fence := string(bytes.Repeat([]byte{'`'}, marks))
+	n.printf("\n%s%s\n%s\n%s\n", fence, language, strings.TrimSuffix(head, "\n"), fence)
+	if more > 0 {
+		n.printf("\n*%s more*\n", size(more))
+	}
+}

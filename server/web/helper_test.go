@@ -1,0 +1,317 @@
+package web_test
+
+import (
+	"context"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/web"
+)
+
+var update = flag.Bool("update", false, "write the golden pages anew")
+
+// site is a viewer on a real store, with everything derived behind it.
+type site struct {
+	*httptest.Server
+	store  *store.SQLite
+	access *server.Access
+	viewer *web.Viewer
+	client *http.Client
+	owner  server.User
+	key    string // of the owner
+	base   string
+}
+
+// newSite serves a viewer after change has set its fields.
+func newSite(t *testing.T, change func(*web.Viewer)) *site {
+	t.Helper()
+	st, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{store: st}
+	s.owner = s.addUser(t, "kim", server.Owner)
+	s.key = s.addKey(t, s.owner, "laptop")
+	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	s.access = server.NewAccess(st, log)
+	if s.viewer, err = web.New(st, s.access); err != nil {
+		t.Fatal(err)
+	}
+	hub := server.NewHub(st)
+	s.viewer.Log, s.viewer.Hub = log, hub
+	if change != nil {
+		change(s.viewer)
+	}
+	s.base = s.viewer.Base
+	ctx, stop := context.WithCancel(context.Background())
+	deriver := &server.Deriver{Store: st}
+	ended := make(chan error, 2)
+	go func() { ended <- hub.Run(ctx) }()
+	go func() { ended <- deriver.Run(ctx) }()
+	s.Server = httptest.NewServer(http.StripPrefix(s.base, s.viewer.Handler()))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+		stop()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.client = newClient(t)
+	return s
+}
+
+func open(v *web.Viewer) { v.Open = true }
+
+func newClient(t *testing.T) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Jar: jar}
+}
+
+// testLog shows what the server logs in the test's output.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(b []byte) (int, error) {
+	l.t.Logf("log: %s", b)
+	return len(b), nil
+}
+
+func (s *site) addUser(t *testing.T, name string, role server.Role) server.User {
+	t.Helper()
+	users, err := s.store.Users(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users {
+		if u.Name == name {
+			return u
+		}
+	}
+	u, err := s.store.AddUser(t.Context(), name, role, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func (s *site) addKey(t *testing.T, u server.User, name string) string {
+	t.Helper()
+	key, hash := server.NewKey()
+	if err := s.store.AddKey(t.Context(), u.ID, name, hash, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+const (
+	machine = "9c1f2ab047d3"
+	tourID  = "5d1c0e7a-3b52-4c0e-9a53-1f0c7b6a2e01"
+	agentID = tourID + "/agent-a7f3c21b09d84e51"
+)
+
+// head is what a request says of a session of project shop.
+func head(session string) server.Head {
+	return server.Head{SessionID: session, ProjectHash: "sha-of-shop", Machine: machine, Host: "kims-laptop", Epoch: "e1",
+		Path: "-home-kim-shop/" + session + ".jsonl", Cwd: "/home/kim/shop", Project: "shop", EOFNewline: true}
+}
+
+// put stores lines of a generation and waits until they are derived.
+func (s *site) put(t *testing.T, h server.Head, lines ...string) {
+	t.Helper()
+	s.putAs(t, s.owner, h, lines...)
+}
+
+func (s *site) putAs(t *testing.T, owner server.User, h server.Head, lines ...string) {
+	t.Helper()
+	b := &server.Batch{Owner: owner.ID, Received: time.Now(), Head: h}
+	for i, l := range lines {
+		kind := server.Object
+		if !strings.HasPrefix(l, "{") {
+			kind = server.Opaque
+		}
+		b.Lines = append(b.Lines, server.Line{Index: h.RewoundTo + int64(i), Kind: kind, Raw: []byte(l)})
+	}
+	b.Head.EndLine = h.RewoundTo + int64(len(lines))
+	if err := s.store.Put(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	s.settle(t, h, b.Head.EndLine)
+}
+
+// settle waits until everything of a stream is derived.
+func (s *site) settle(t *testing.T, h server.Head, lines int64) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		snap, err := s.store.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, total := snap.Session().ID, snap.Session().Lines
+		if err := snap.Close(); err != nil {
+			t.Fatal(err)
+		}
+		facts, err := s.store.FactsOf(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total != lines || facts.Lines == total {
+			return
+		}
+	}
+}
+
+// tour stores the conversation of testdata with its agent, and a rewrite that takes a prompt out.
+func (s *site) tour(t *testing.T) {
+	t.Helper()
+	lines := fixture(t, "tour.jsonl")
+	s.put(t, head(tourID), lines...)
+	h := head(tourID)
+	h.Generation, h.RewoundTo = 1, 50
+	s.put(t, h, lines[51:]...)
+	a := head(agentID)
+	a.Parent = tourID
+	s.put(t, a, fixture(t, "tour-agent.jsonl")...)
+}
+
+func fixture(t *testing.T, name string) []string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+}
+
+// answer is what came back.
+type answer struct {
+	code   int
+	body   string
+	header http.Header
+	path   string
+}
+
+func (s *site) do(t *testing.T, method, path string, form url.Values, header map[string]string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+s.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	if h := header["Host"]; h != "" {
+		req.Host = h
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{res.StatusCode, string(b), res.Header, res.Request.URL.RequestURI()}
+}
+
+// get fetches a page that must be there.
+func (s *site) get(t *testing.T, path string) string {
+	t.Helper()
+	a := s.do(t, "GET", path, nil, nil)
+	if a.code != http.StatusOK {
+		t.Fatalf("%s answers %d: %s", path, a.code, a.body)
+	}
+	return a.body
+}
+
+func (s *site) login(t *testing.T, key string) answer {
+	t.Helper()
+	return s.do(t, "POST", "/login", url.Values{"key": {key}}, nil)
+}
+
+// sessionPath is the address of a session's page, or of something below it.
+func sessionPath(id, below string, q ...string) string {
+	v := url.Values{"machine": {machine}}
+	for i := 0; i+1 < len(q); i += 2 {
+		v.Set(q[i], q[i+1])
+	}
+	return "/sessions/" + url.PathEscape(id) + below + "?" + v.Encode()
+}
+
+func mustHave(t *testing.T, page string, wants ...string) {
+	t.Helper()
+	for _, w := range wants {
+		if !strings.Contains(page, w) {
+			t.Errorf("the page lacks %q:\n%s", w, page)
+		}
+	}
+}
+
+func mustLack(t *testing.T, page string, those ...string) {
+	t.Helper()
+	for _, w := range those {
+		if strings.Contains(page, w) {
+			t.Errorf("the page has %q:\n%s", w, page)
+		}
+	}
+}
+
+// nodes calls visit with every element of a page.
+func nodes(t *testing.T, page string, visit func(n *html.Node)) {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range doc.Descendants() {
+		if n.Type == html.ElementNode {
+			visit(n)
+		}
+	}
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// words is all text below a node.
+func words(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,294 @@
+package markup
+
+import (
+	"html/template"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ANSI is a terminal's output: colours and attributes (SGR) become spans with classes, every other control sequence is
+// left out, and what a carriage return or a backspace overwrote does not show.
+func ANSI(s string) template.HTML {
+	if !strings.ContainsAny(s, "\x1b\r\b\u009b") {
+		return Text(s)
+	}
+	p := terminal{}
+	p.b.Grow(len(s) + len(s)/8)
+	for len(s) > 0 {
+		at := strings.IndexAny(s, "\x1b\u009b")
+		if at < 0 {
+			p.line = append(p.line, s...)
+			break
+		}
+		p.text(s[:at])
+		s = s[at:]
+		s = s[p.sequence(s):]
+	}
+	p.flush()
+	p.close()
+	return template.HTML(p.b.String()) //nolint:gosec // escaped by writeText
+}
+
+// terminal writes runs of text of one look. What is in line may still be overwritten.
+type terminal struct {
+	b    strings.Builder
+	line []byte // of the look now
+	look look
+	open bool // a span is
+}
+
+// look is a set of attributes. Colours are 1 + their number; 0 is the default.
+type look struct {
+	fg, bg                                          int
+	bold, dim, italic, underline, inverse, struckCh bool
+}
+
+func (p *terminal) text(s string) { p.line = append(p.line, s...) }
+
+// flush writes the text of the look now.
+func (p *terminal) flush() {
+	if len(p.line) == 0 {
+		return
+	}
+	if c := p.look.classes(); c != "" {
+		p.b.WriteString(`<span class="` + c + `">`)
+		p.open = true
+	}
+	writeText(&p.b, overwrite(string(p.line)))
+	p.close()
+	p.line = p.line[:0]
+}
+
+func (p *terminal) close() {
+	if p.open {
+		p.b.WriteString("</span>")
+		p.open = false
+	}
+}
+
+// sequence reads the control sequence that s begins with and answers its length, at least one character.
+func (p *terminal) sequence(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	kind := byte('[')
+	if n == 1 { // ESC and what it introduces
+		if len(s) == 1 {
+			return 1
+		}
+		kind = s[1]
+		n = 2
+	}
+	switch kind {
+	case '[':
+		end := n
+		for end < len(s) && (s[end] < 0x40 || s[end] > 0x7e) {
+			if s[end] < 0x20 || s[end] > 0x7e {
+				return end // broken off
+			}
+			end++
+		}
+		if end == len(s) {
+			return end
+		}
+		if s[end] == 'm' {
+			p.flush()
+			p.look.set(s[n:end])
+		}
+		return end + 1
+	case ']', 'P', '_', '^', 'X': // strings, up to BEL or ST: titles, links, pictures
+		for end := n; end < len(s); end++ {
+			if s[end] == 7 {
+				return end + 1
+			}
+			if s[end] == 0x1b {
+				return min(end+2, len(s))
+			}
+		}
+		return len(s)
+	case '(', ')', '#', '%':
+		return min(n+1, len(s))
+	}
+	if kind < 0x20 || kind > 0x7e {
+		return 1
+	}
+	return n
+}
+
+// set applies SGR parameters. Unknown ones change nothing.
+func (l *look) set(params string) {
+	list := strings.FieldsFunc(params, func(r rune) bool { return r == ';' || r == ':' })
+	if len(list) == 0 {
+		*l = look{}
+		return
+	}
+	for i := 0; i < len(list); i++ {
+		n, err := strconv.Atoi(list[i])
+		if err != nil {
+			return
+		}
+		if n == 38 || n == 48 {
+			c, used := extended(list[i+1:])
+			i += used
+			if n == 38 {
+				l.fg = c
+			} else {
+				l.bg = c
+			}
+			continue
+		}
+		l.one(n)
+	}
+}
+
+func (l *look) one(n int) {
+	switch {
+	case n == 0:
+		*l = look{}
+	case n == 1:
+		l.bold = true
+	case n == 2:
+		l.dim = true
+	case n == 3:
+		l.italic = true
+	case n == 4:
+		l.underline = true
+	case n == 7:
+		l.inverse = true
+	case n == 9:
+		l.struckCh = true
+	case n == 22:
+		l.bold, l.dim = false, false
+	case n == 23:
+		l.italic = false
+	case n == 24:
+		l.underline = false
+	case n == 27:
+		l.inverse = false
+	case n == 29:
+		l.struckCh = false
+	case n >= 30 && n <= 37:
+		l.fg = 1 + n - 30
+	case n == 39:
+		l.fg = 0
+	case n >= 40 && n <= 47:
+		l.bg = 1 + n - 40
+	case n == 49:
+		l.bg = 0
+	case n >= 90 && n <= 97:
+		l.fg = 1 + 8 + n - 90
+	case n >= 100 && n <= 107:
+		l.bg = 1 + 8 + n - 100
+	}
+}
+
+// extended reads 5;N or 2;R;G;B as the nearest of the sixteen colours, and how many parameters that took.
+func extended(list []string) (color, used int) {
+	at := func(i int) int {
+		if i >= len(list) {
+			return 0
+		}
+		n, err := strconv.Atoi(list[i])
+		if err != nil {
+			return 0
+		}
+		return min(max(n, 0), 255)
+	}
+	switch at(0) {
+	case 5:
+		n := at(1)
+		if n < 16 {
+			return 1 + n, 2
+		}
+		if n >= 232 {
+			v := 8 + 10*(n-232)
+			return 1 + nearest(v, v, v), 2
+		}
+		step := func(v int) int {
+			if v == 0 {
+				return 0
+			}
+			return 55 + 40*v
+		}
+		n -= 16
+		return 1 + nearest(step(n/36), step(n/6%6), step(n%6)), 2
+	case 2:
+		return 1 + nearest(at(1), at(2), at(3)), 4
+	}
+	return 0, len(list)
+}
+
+// palette is roughly what terminals show for the sixteen colours.
+var palette = [16][3]int{
+	{0, 0, 0}, {170, 0, 0}, {0, 150, 0}, {170, 110, 0}, {0, 0, 200}, {170, 0, 170}, {0, 150, 150}, {190, 190, 190},
+	{100, 100, 100}, {255, 80, 80}, {80, 255, 80}, {255, 255, 80}, {100, 100, 255}, {255, 80, 255}, {80, 255, 255}, {255, 255, 255},
+}
+
+func nearest(r, g, b int) int {
+	best, least := 0, 1<<30
+	for i, c := range palette {
+		dr, dg, db := r-c[0], g-c[1], b-c[2]
+		if d := dr*dr + dg*dg + db*db; d < least {
+			best, least = i, d
+		}
+	}
+	return best
+}
+
+// classes names a look: f0 to f15 and b0 to b15 for colours, one word for each attribute.
+func (l look) classes() string {
+	fg, bg := l.fg, l.bg
+	var out []string
+	if l.inverse {
+		fg, bg = bg, fg
+		if fg == 0 && bg == 0 {
+			out = append(out, "inv")
+		}
+	}
+	if fg > 0 {
+		out = append(out, "f"+strconv.Itoa(fg-1))
+	}
+	if bg > 0 {
+		out = append(out, "b"+strconv.Itoa(bg-1))
+	}
+	for _, a := range []struct {
+		on   bool
+		name string
+	}{{l.bold, "bo"}, {l.dim, "di"}, {l.italic, "it"}, {l.underline, "un"}, {l.struckCh, "st"}} {
+		if a.on {
+			out = append(out, a.name)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// overwrite carries out carriage returns and backspaces within one run of text.
+func overwrite(s string) string {
+	if !strings.ContainsAny(s, "\r\b") {
+		return s
+	}
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, l := range lines {
+		l = strings.TrimRight(l, "\r")
+		if at := strings.LastIndexByte(l, '\r'); at >= 0 {
+			l = l[at+1:]
+		}
+		lines[i] = rubOut(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func rubOut(l string) string {
+	if !strings.Contains(l, "\b") {
+		return l
+	}
+	out := make([]byte, 0, len(l))
+	for i := range len(l) {
+		if l[i] != '\b' {
+			out = append(out, l[i])
+			continue
+		}
+		_, n := utf8.DecodeLastRune(out)
+		out = out[:len(out)-n]
+	}
+	return string(out)
+}

@@ -1,0 +1,56 @@
+package markup_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server/web/markup"
+)
+
+func brush() *markup.Brush { return markup.NewBrush(1<<20, time.Minute) }
+
+func TestCode(t *testing.T) {
+	for _, test := range []struct{ text, language, want string }{
+		{"func f() {}", "go", `<span class="tk">func</span>`},
+		{"func f() {}", "/home/kim/shop/Cart.GO", `<span class="tk">func</span>`},
+		{"def f(): pass", `C:\src\x.py`, `<span class="tk">def</span>`},
+		{"all:\n\techo", "Makefile", `<span class="tf">all</span>`},
+		{`{"a": "b"}`, "json", `<span class="ts">`},
+		{"echo $HOME # home", "bash", `<span class="tc"># home</span>`},
+		{"<b>&'\"", "go", `&lt;`},
+		{"<b>&'\"", "no-such-language", "&lt;b&gt;&amp;&#39;&#34;"},
+		{"plain", "", "plain"},
+		{"plain", "text", "plain"},
+	} {
+		if got := string(brush().Code(test.text, test.language)); !strings.Contains(got, test.want) {
+			t.Errorf("%q as %s: %s, want %s", test.text, test.language, got, test.want)
+		}
+	}
+}
+
+// TestCodeKeepsText: whatever the colours, all of the text is there, in order.
+func TestCodeKeepsText(t *testing.T) {
+	for _, language := range []string{"go", "python", "js", "html", "bash", "json", "markdown", "yaml", "sql", "rust", "c", "diff", "xml", "php", "ruby", "make"} {
+		for _, text := range hostile {
+			if got, want := unmarked(t, string(brush().Code(text, language))), unmarked(t, string(markup.Text(text))); got != want {
+				t.Errorf("%s: %q became %q, want %q", language, text, got, want)
+			}
+		}
+	}
+}
+
+func TestSpentBrush(t *testing.T) {
+	for _, spent := range []*markup.Brush{{}, markup.NewBrush(10, time.Minute), markup.NewBrush(1000, 0)} {
+		if got := spent.Code("func f() {}", "go"); strings.Contains(string(got), "span") {
+			t.Errorf("a spent brush paints: %s", got)
+		}
+	}
+	few := markup.NewBrush(25, time.Minute)
+	if one, two, three := few.Code("func f() {}", "go"), few.Code("func f() {}", "go"), few.Code("func f() {}", "go"); one != two || one == three {
+		t.Errorf("a brush for two: %s %s %s", one, two, three)
+	}
+	if got := brush().Code(strings.Repeat("func ", 20_000), "go"); strings.Contains(string(got), "span") {
+		t.Error("a text that is too long is coloured")
+	}
+}

@@ -1,0 +1,305 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/server"
+)
+
+func prompt(text, model, at string) []string {
+	return []string{fmt.Sprintf(`{"type":"user","uuid":"%[1]s","timestamp":"%[2]s","gitBranch":"b-%[1]s","message":{"role":"user","content":"%[1]s"}}`, text, at),
+		fmt.Sprintf(`{"type":"assistant","uuid":"a%[1]s","parentUuid":"%[1]s","timestamp":"%[2]s","gitBranch":"b-%[1]s","requestId":"r%[1]s","message":{"id":"m%[1]s","role":"assistant","model":"%[3]s","content":[{"type":"text","text":"answer to %[1]s"}],"usage":{"input_tokens":1000000,"output_tokens":1000000}}}`, text, at, model)}
+}
+
+// shelf stores sessions of two projects on two machines.
+func shelf(t *testing.T, s *site) {
+	t.Helper()
+	for _, x := range []struct{ id, project, machine, text, model, at string }{
+		{"s1", "shop", "m1", "alpha", "claude-opus-4-8", "2026-11-18T10:00:00Z"}, {"s2", "shop", "m2", "beta", "claude-sonnet-4-5-20250929", "2026-11-19T23:30:00Z"},
+		{"s3", "garden", "m1", "gamma", "claude-opus-4-8", "2026-11-20T10:00:00Z"}, {"s4", "garden", "", "delta", "nameless", "2026-11-20T11:00:00Z"},
+	} {
+		h := head(x.id)
+		h.Project, h.ProjectHash, h.Machine, h.Host, h.Cwd = x.project, "sha-"+x.project, x.machine, "host-"+x.machine, "/home/kim/"+x.project
+		if x.machine == "" {
+			h.Host, h.Epoch = "", ""
+		}
+		s.put(t, h, prompt(x.text, x.model, x.at)...)
+	}
+}
+
+func TestList(t *testing.T) {
+	s := newSite(t, open)
+	shelf(t, s)
+	page := s.get(t, "/")
+	mustHave(t, page, "alpha", "beta", "gamma", "delta", "host-m1", "host-m2", "a plain client", "opus-4-8", "sonnet-4-5", "b-alpha", "2 messages",
+		`data-session="s1" data-machine="m1"`, `href="/sessions/s1?machine=m1"`, "2.0M tokens")
+	mustLack(t, page, `class="row live"`)
+	s.put(t, head("now"), prompt("epsilon", "claude-opus-4-8", time.Now().UTC().Format(time.RFC3339))...)
+	mustHave(t, s.get(t, "/?q=epsilon"), `class="row live"`)
+	var groups []string
+	nodes(t, page, func(n *html.Node) {
+		if n.Data == "section" && attr(n, "class") == "group" {
+			groups = append(groups, strings.Join(strings.Fields(words(n)), " "))
+		}
+	})
+	if len(groups) != 4 || !strings.HasPrefix(groups[0], "gardena plain client") || !strings.HasPrefix(groups[1], "gardenhost-m1") {
+		t.Errorf("groups %q", groups)
+	}
+	for q, want := range map[string]string{
+		"project=sha-shop": "alpha beta", "machine=m1": "alpha gamma", "machine=-": "delta", "model=claude-opus-4-8": "alpha gamma", "branch=b-beta": "beta",
+		"q=gam": "gamma", "q=garden": "gamma delta", "until=2000-01-01": "", "since=2000-01-01": "alpha beta gamma delta", "since=nonsense": "alpha beta gamma delta",
+		"machine=none": "alpha beta gamma delta", "user=kim": "alpha beta gamma delta", "q=%27%3B--%22%25_": "", "project=sha-shop&machine=m2": "beta",
+	} {
+		page := s.get(t, "/?"+q)
+		for _, text := range []string{"alpha", "beta", "gamma", "delta"} {
+			if shown, should := strings.Contains(page, `<bdi>`+text+`</bdi></a>`), strings.Contains(want, text); shown != should {
+				t.Errorf("%s shows %s: %v", q, text, shown)
+			}
+		}
+	}
+}
+
+func TestListChoices(t *testing.T) {
+	s := newSite(t, open)
+	shelf(t, s)
+	mustHave(t, s.get(t, "/?machine=m1&model=claude-opus-4-8&project=sha-shop&branch=b-alpha&since=2026-01-02"), `<option value="m1" selected>host-m1</option>`,
+		`<option value="claude-opus-4-8" selected>opus-4-8</option>`, `name="branch" value="b-alpha"`, `name="since" value="2026-01-02"`,
+		`<input type="hidden" name="project" value="sha-shop">`, `aria-current="true"><span><bdi>shop</bdi>`, `<details class="more-filters" open>`)
+}
+
+func TestListPages(t *testing.T) {
+	s := newSite(t, open)
+	for i := range 70 {
+		b := &server.Batch{Owner: s.owner.ID, Received: time.Now().Add(time.Duration(i) * time.Second), Head: head(fmt.Sprintf("session-%02d", i)), Lines: []server.Line{{Raw: []byte(`{}`)}}}
+		b.Head.EndLine = 1
+		if err := s.store.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := s.get(t, "/")
+	mustHave(t, first, "session-69", "session-10")
+	mustLack(t, first, "session-09", "← Newest")
+	_, rest, found := strings.Cut(first, `<a rel="next" href="`)
+	if !found {
+		t.Fatal("no second page")
+	}
+	next, _, _ := strings.Cut(rest, `"`)
+	second := s.get(t, html.UnescapeString(next))
+	mustHave(t, second, "session-09", "session-00", "← Newest")
+	mustLack(t, second, "session-10", `rel="next"`)
+}
+
+func TestSearchPage(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	page := s.get(t, "/search?q=euros")
+	mustHave(t, page, "<mark>euros</mark>", "Rounding in the cart", `/L/`, "kims-laptop")
+	mustHave(t, s.get(t, "/search?q=euros&kind=thinking"), `value="thinking" checked`)
+	mustHave(t, s.get(t, "/search?q=euros&kind=title"), "Nothing was found")
+	for _, q := range []string{`"`, `a"b`, "*", "NEAR(a b)", "-x", "'; DROP TABLE lines; --", "%", "_", "\x00", "\xff", "a AND", "(", "사과"} {
+		s.get(t, "/search?"+url.Values{"q": {q}}.Encode())
+	}
+	hit := regexpHref(t, page)
+	a := s.do(t, "GET", hit, nil, nil)
+	if a.code != 200 || !strings.HasPrefix(a.path, "/sessions/") {
+		t.Errorf("a hit leads to %d %s", a.code, a.path)
+	}
+	// What a rewrite took out is found when it is asked for, marked, and its link shows it.
+	h := head("rewritten")
+	s.put(t, h, `{"type":"user","uuid":"x","message":{"role":"user","content":"the wombat prompt"}}`)
+	h.Generation = 1
+	s.put(t, h, `{"type":"user","uuid":"y","message":{"role":"user","content":"another"}}`)
+	mustHave(t, s.get(t, "/search?q=wombat"), "Nothing was found")
+	page = s.get(t, "/search?q=wombat&superseded=1")
+	mustHave(t, page, "superseded</span>", "<mark>wombat</mark>", "generation=0")
+	mustHave(t, s.do(t, "GET", regexpHref(t, page), nil, nil).body, "the wombat prompt", "an older past")
+}
+
+func regexpHref(t *testing.T, page string) string {
+	t.Helper()
+	var hit string
+	nodes(t, page, func(n *html.Node) {
+		if attr(n, "class") == "title" && hit == "" {
+			hit = attr(n, "href")
+		}
+	})
+	if hit == "" {
+		t.Fatalf("no hit on %s", page)
+	}
+	return hit
+}
+
+func TestUsage(t *testing.T) {
+	s := newSite(t, open)
+	shelf(t, s)
+	page := s.get(t, "/usage?range=all")
+	mustHave(t, page, "Wed, 18 Nov 2026: opus-4-8 $", "Thu, 19 Nov 2026: sonnet-4-5 $", "By model", "By project", "By machine", `<th scope="row">2026-11-18</th>`, `<dt>Answers</dt><dd>4</dd>`)
+	tokens := s.get(t, "/usage?range=all&measure=tokens&by=project")
+	mustHave(t, tokens, "Wed, 18 Nov 2026: shop 2.0M", "Fri, 20 Nov 2026: garden 4.0M", `<li><a href="/usage?by=project&amp;measure=tokens&amp;range=all" aria-current="true">All tokens</a></li>`)
+	mustHave(t, s.get(t, "/usage?range=all&measure=tokens&by=machine&project=sha-garden"), "a plain client 2.0M", "host-m1 2.0M")
+	mustLack(t, s.get(t, "/usage?range=all&project=sha-garden"), "sonnet")
+	mustHave(t, s.get(t, "/usage?range=all&project=none"), "Nothing was used")
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.client.Jar.SetCookies(u, []*http.Cookie{{Name: "ccship_zone", Value: "60"}})
+	mustHave(t, s.get(t, "/usage?range=all"), "Fri, 20 Nov 2026: sonnet-4-5", "Fri 00:00: 1 answer")
+}
+
+func TestCompare(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	page := s.get(t, sessionPath(tourID, "/compare"))
+	mustHave(t, page, "1 line dropped", "0 lines new", "54 lines the same", "/review 42", "50 equal lines", "4 equal lines", "/entry/50?epoch=e1&amp;generation=0&amp;machine=")
+	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "0")), "0 lines dropped", "1 line new")
+	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "1")), "Both are the same")
+	for _, q := range [][]string{{"a", "9"}, {"b", "9"}, {"ea", "none"}, {"eb", "none"}} {
+		if a := s.do(t, "GET", sessionPath(tourID, "/compare", q...), nil, nil); a.code != 404 {
+			t.Errorf("%v: %d", q, a.code)
+		}
+	}
+	// Another epoch is another past: all of it is compared.
+	h := head(tourID)
+	h.Epoch = "e2"
+	s.put(t, h, fixture(t, "tour.jsonl")[:20]...)
+	page = s.get(t, sessionPath(tourID, "/compare", "ea", "e1", "a", "1", "eb", "e2", "b", "0"))
+	mustHave(t, page, "34 lines dropped", "20 lines the same", ">e1</a>", ">e2</a>")
+	mustHave(t, s.get(t, "/drops"), "1 line dropped", "/compare?")
+	mustHave(t, s.get(t, "/"), "lines were dropped")
+}
+
+func TestExport(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	lines := fixture(t, "tour.jsonl")
+	get := func(format string) answer {
+		a := s.do(t, "GET", sessionPath(tourID, "/export", "format", format, "generation", "0"), nil, nil)
+		if a.code != 200 || !strings.Contains(a.header.Get("Content-Disposition"), tourID+"."+format) {
+			t.Fatalf("%s: %d %v", format, a.code, a.header)
+		}
+		return a
+	}
+	if got := get("jsonl").body; got != strings.Join(lines, "\n")+"\n" {
+		t.Error("jsonl is not the file")
+	}
+	var doc struct {
+		Schema  int `json:"schema_version"`
+		Entries []struct {
+			Line   int64
+			Record json.RawMessage
+		}
+	}
+	if err := json.Unmarshal([]byte(get("json").body), &doc); err != nil || doc.Schema != 1 || len(doc.Entries) != len(lines) || string(doc.Entries[7].Record) != lines[7] {
+		t.Errorf("json: %v, %d entries", err, len(doc.Entries))
+	}
+	page := get("html").body
+	mustHave(t, page, "<style>", "data:image/png;base64,", "counts cents", "Rewound to line 42")
+	mustLack(t, page, "<script", "/assets/", "https://tracker.example\"", ">raw<")
+	md := get("md").body
+	mustHave(t, md, "## You", "## Claude", "Totals in the cart", "**Bash** ", "```bash\ngo test ./...", "*Conversation compacted by itself", "Failed of Bash")
+	// A fence in the text does not end the block around it.
+	s.put(t, head("fence"), `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a\n`+"````\\nb"+`"}]}}`)
+	mustHave(t, s.get(t, sessionPath("fence", "/export", "format", "md")), "`````\na\n````\nb\n`````")
+	if a := s.do(t, "GET", sessionPath(tourID, "/export", "format", "exe"), nil, nil); a.code != 400 {
+		t.Errorf("an unknown format: %d", a.code)
+	}
+}
+
+// TestFollow: what is stored is told to who may hear it, and what follows a line can be fetched.
+func TestFollow(t *testing.T) {
+	s := newSite(t, nil)
+	s.tour(t)
+	ana := s.addUser(t, "ana", server.Member)
+	anas := s.addKey(t, ana, "tower")
+	s.login(t, s.key)
+	all, one, other := s.listen(t, "/events"), s.listen(t, "/events?session="+tourID+"&machine="+machine), s.listen(t, "/events?session=x&machine=")
+	owner := s.client
+	s.client = newClient(t)
+	s.login(t, anas)
+	hers := s.listen(t, "/events")
+	s.client = owner
+	h := head(tourID)
+	h.Generation, h.RewoundTo = 1, 50
+	lines := fixture(t, "tour.jsonl")[51:]
+	// The result of the last call, and an answer.
+	lines = append(lines, `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_01Tour00000013","content":"all fine"}]}}`,
+		`{"type":"assistant","message":{"role":"assistant","id":"new","model":"claude-opus-4-8","content":[{"type":"text","text":"The code is **fine**."}]}}`)
+	s.put(t, h, lines...)
+	for name, events := range map[string]<-chan string{"all": all, "one": one} {
+		want := `{"session":"` + tourID + `","machine":"` + machine + `","generation":1,"from":54,"to":56}`
+		if got := <-events; got != want {
+			t.Errorf("%s hears %s, want %s", name, got, want)
+		}
+	}
+	h = head("ana-1")
+	s.putAs(t, ana, h, `{"type":"user","message":{"role":"user","content":"hers"}}`)
+	if got := <-hers; !strings.Contains(got, "ana-1") {
+		t.Errorf("a member hears %s", got)
+	}
+	select {
+	case got := <-other:
+		t.Errorf("a page of another session hears %s", got)
+	default:
+	}
+	a := s.do(t, "GET", sessionPath(tourID, "/tail", "after", "53"), nil, nil)
+	if a.header.Get("Ccship-Last") != "55" || a.header.Get("Ccship-Generation") != "1" {
+		t.Errorf("%v", a.header)
+	}
+	got := items(t, a.body)
+	if len(got) != 2 || !strings.Contains(got["L54"], "Bash Check the code ok") || !strings.Contains(got["L55"], "The code is fine.") {
+		t.Errorf("%q", got)
+	}
+	mustHave(t, a.body, `data-call="toolu_01Tour00000013"`)
+	mustLack(t, a.body, "<html", "<script")
+	if a := s.do(t, "GET", sessionPath(tourID, "/tail", "after", "55"), nil, nil); a.header.Get("Ccship-Last") != "55" || len(items(t, a.body)) != 0 {
+		t.Errorf("at the end: %v %s", a.header, a.body)
+	}
+	mustHave(t, s.get(t, sessionPath(agentID, "/tail", "after", "-1", "inside", "1")), "Task", "Three templates", `class="inside"`)
+}
+
+// listen answers the data of events as they come, once the stream has begun.
+func (s *site) listen(t *testing.T, path string) <-chan string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	req, err := http.NewRequestWithContext(ctx, "GET", s.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("%s is %s", path, kind)
+	}
+	lines := bufio.NewScanner(res.Body)
+	if !lines.Scan() || lines.Text() != ": hello" {
+		t.Fatalf("it begins with %q", lines.Text())
+	}
+	out, done := make(chan string, 100), make(chan struct{})
+	go func() {
+		defer close(done)
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				out <- data
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		_ = res.Body.Close() // it ended with ctx
+	})
+	return out
+}

@@ -1,0 +1,118 @@
+package web
+
+import (
+	"html/template"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/server/web/markup"
+)
+
+// item is what a page shows for a line, or for a run of lines that nobody wants to read.
+type item struct {
+	Line  int64
+	Kind  string // "prompt", "answer", "result", "band", "note", "error", "other", "gap"
+	Time  time.Time
+	Who   string // heading; "" when the item before it has the same
+	Model string
+	Tags  []string
+	Parts []part
+	// Cont says that the item before it is of the same speaker.
+	Cont bool
+	// Left says that a rewind took this line out of the conversation.
+	Left bool
+	// Link is where all of the line is shown; Cut says that not all of it is here.
+	Link string
+	Cut  bool
+	// Mark is put behind the anchor of an item that is not the first of its line, or of another transcript's.
+	Mark string
+	// Page is the item's address when it stands on another transcript's page.
+	Page string
+}
+
+// ID is the item's anchor.
+func (i item) ID() string { return "L" + strconv.FormatInt(i.Line, 10) + i.Mark }
+
+// Self is where a link to the item leads.
+func (i item) Self() string {
+	if i.Page != "" {
+		return i.Page
+	}
+	return "#" + i.ID()
+}
+
+// part is a piece of an item. Kind says which of the fields are set:
+//
+//	md      HTML is block elements
+//	text    HTML is text for a <pre>
+//	code    the same, coloured
+//	think   HTML, folded
+//	diff    Diff, Title is a path
+//	todo    Todos
+//	pairs   Pairs
+//	image   Image
+//	tool    Tool
+//	link    Link, Title
+//	fold    Title, Parts inside
+//	note    Title, words of ours
+type part struct {
+	Kind  string
+	Title string
+	HTML  template.HTML
+	Diff  []markup.DiffLine
+	Todos []todo
+	Pairs []pair
+	Image *picture
+	Tool  *tool
+	Parts []part
+	Link  string
+	Error bool
+	More  int64 // bytes, or of a diff lines, that are left out
+}
+
+type todo struct {
+	State string // "done", "now", "open"
+	Text  string
+}
+
+type pair struct{ Name, Value string }
+
+// picture is an image of a message.
+type picture struct {
+	URL  template.URL
+	Alt  string
+	Kind string
+	Size int64
+}
+
+// tool is a call with what came of it.
+type tool struct {
+	ID, Name, Summary string
+	State             string // "ok", "error", "running", "none": no result is known
+	Word              string // State in words
+	Open              bool   // shown unfolded
+	Input, Result     []part
+	Agent             *agentLink
+	ResultLine        int64 // -1: none
+	CallLine          int64 // with CallURL, of a result that stands apart from its call
+	CallURL           string
+	Took              time.Duration
+
+	call  call
+	began time.Time
+}
+
+// agentLink leads to what a call's agent did.
+type agentLink struct {
+	URL, Inside string // page, and its beginning without a frame
+	Name        string
+	Facts       string
+}
+
+// call is what a result wants to know of its call.
+type call struct {
+	Line  int64
+	Name  string
+	Input []byte
+	Cwd   string
+}

@@ -1,0 +1,233 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/transcript"
+)
+
+// outcome is what toolUseResult says of the tools that are known.
+type outcome struct {
+	Stdout      string          `json:"stdout"`
+	Stderr      string          `json:"stderr"`
+	Interrupted bool            `json:"interrupted"`
+	Patch       []hunk          `json:"structuredPatch"`
+	File        *readFile       `json:"file"`
+	AgentID     string          `json:"agentId"`
+	Status      string          `json:"status"`
+	Tokens      int64           `json:"totalTokens"`
+	Millis      int64           `json:"totalDurationMs"`
+	Uses        int64           `json:"totalToolUseCount"`
+	Answers     json.RawMessage `json:"answers"`
+}
+
+type hunk struct {
+	OldStart int      `json:"oldStart"`
+	NewStart int      `json:"newStart"`
+	Lines    []string `json:"lines"`
+}
+
+type readFile struct {
+	FilePath  string `json:"filePath"`
+	Content   string `json:"content"`
+	StartLine int64  `json:"startLine"`
+}
+
+func readOutcome(raw []byte) (o outcome) {
+	_ = json.Unmarshal(raw, &o) // a string, an array, or members of another kind: their fields stay empty
+	return o
+}
+
+// results shows the tool results of a user record: with their calls where these are on the page.
+func (b *builder) results(rec transcript.Record, it item) {
+	var alone []part
+	for _, x := range rec.Message.Blocks() {
+		if x.Kind != transcript.ToolResultBlock {
+			continue
+		}
+		if t := b.calls[x.ToolID]; t != nil && t.ResultLine < 0 {
+			b.finish(t, rec, x)
+			continue
+		}
+		t := &tool{ID: x.ToolID, Name: "Result", State: "none", ResultLine: -1, Word: "of a call that is not here"}
+		if c, ok := b.earlier[x.ToolID]; ok {
+			t.call = c
+			t.title()
+			t.CallLine, t.CallURL = c.Line, b.base+b.stream.line(c.Line)
+		}
+		b.finish(t, rec, x)
+		alone = append(alone, part{Kind: "tool", Tool: t})
+	}
+	if len(alone) == 0 {
+		return
+	}
+	it.Kind, it.Parts = "result", alone
+	b.push(it)
+}
+
+// finish attaches a result to its call.
+func (b *builder) finish(t *tool, rec transcript.Record, x transcript.Block) {
+	o := readOutcome(rec.ToolResult)
+	t.State, t.Word, t.ResultLine = "ok", "ok", b.at.Index
+	if x.Error {
+		t.State, t.Word = "error", "failed"
+	}
+	if o.Interrupted {
+		t.State, t.Word = "error", "interrupted"
+	}
+	t.Took = between(t.began, rec.Time)
+	if o.Millis > 0 {
+		t.Took = time.Duration(o.Millis) * time.Millisecond
+	}
+	if t.Took > 7*24*time.Hour {
+		t.Took = 0
+	}
+	t.Result = b.output(t.call, rec, x)
+	if len(o.Patch) > 0 && (t.call.Name == "Edit" || t.call.Name == "MultiEdit" || t.call.Name == "Write") && !x.Error {
+		t.Input, t.Result = b.patch(o, t.call.relative(readInput(t.call.Input).FilePath)), nil
+	}
+	if id := o.AgentID; id != "" && plainID.MatchString(id) {
+		t.Agent = b.agent(id, o)
+	}
+}
+
+var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// agent links to the transcript of an agent of this session, or of the one this session's agents belong to.
+func (b *builder) agent(id string, o outcome) *agentLink {
+	parent, _, _ := strings.Cut(b.stream.ID, "/")
+	s := stream{ID: parent + "/agent-" + id, Machine: b.stream.Machine, Generation: -1}
+	a := &agentLink{Name: "agent " + short(id, 8), URL: b.base + s.path(""), Inside: b.base + s.path("/tail", "after", "-1", "inside", "1")}
+	var facts []string
+	if o.Uses > 0 {
+		facts = append(facts, count(o.Uses, "tool call"))
+	}
+	if o.Tokens > 0 {
+		facts = append(facts, tokens(o.Tokens)+" tokens")
+	}
+	if o.Status == "async_launched" {
+		facts = append(facts, "in the background")
+	}
+	a.Facts = strings.Join(facts, ", ")
+	return a
+}
+
+// output shows what a tool answered.
+func (b *builder) output(c call, rec transcript.Record, x transcript.Block) []part {
+	o := readOutcome(rec.ToolResult)
+	out := b.pictures(x.Content)
+	text := x.Output()
+	if x.Error {
+		p := b.terminal(strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>"))
+		p.Error = true
+		return append(out, p)
+	}
+	switch c.Name {
+	case "Bash", "PowerShell", "BashOutput", "TaskOutput":
+		return append(out, b.shell(o, text)...)
+	case "Read":
+		return append(out, b.file(o, c, text)...)
+	case "Edit", "MultiEdit", "Write", "TodoWrite", "NotebookEdit":
+		return out // that it was done the call says
+	case "Task", "Agent", "WebFetch", "WebSearch", "ExitPlanMode":
+		if strings.TrimSpace(text) != "" {
+			out = append(out, b.markdown(text))
+		}
+		return out
+	}
+	if strings.TrimSpace(text) == "" {
+		if len(out) == 0 {
+			out = append(out, part{Kind: "note", Title: "no output"})
+		}
+		return out
+	}
+	if c.Name == "" || strings.HasPrefix(c.Name, "mcp__") {
+		if t := strings.TrimSpace(text); t[0] == '{' || t[0] == '[' {
+			return append(out, b.json([]byte(t)))
+		}
+	}
+	return append(out, b.terminal(text))
+}
+
+// shell shows what a command printed: both streams where they are told apart.
+func (b *builder) shell(o outcome, text string) []part {
+	var out []part
+	if o.Stdout == "" && o.Stderr == "" {
+		if strings.TrimSpace(text) == "" {
+			return []part{{Kind: "note", Title: "no output"}}
+		}
+		return []part{b.terminal(text)}
+	}
+	if o.Stdout != "" {
+		out = append(out, b.terminal(o.Stdout))
+	}
+	if o.Stderr != "" {
+		p := b.terminal(o.Stderr)
+		p.Title = "stderr"
+		out = append(out, p)
+	}
+	return out
+}
+
+// numbered is a line as Read answers it: its number and an arrow or a tab.
+var numbered = regexp.MustCompile(`(?m)^ *\d+(→|\t)`)
+
+// file shows what was read of a file, coloured by its name.
+func (b *builder) file(o outcome, c call, text string) []part {
+	path := readInput(c.Input).FilePath
+	if o.File != nil && o.File.Content != "" {
+		p := b.code(o.File.Content, firstOf(o.File.FilePath, path))
+		if o.File.StartLine > 1 {
+			p.Title = fmt.Sprintf("from line %d", o.File.StartLine)
+		}
+		return []part{p}
+	}
+	if text == "" {
+		return nil
+	}
+	if i := strings.Index(text, "<system-reminder>"); i > 0 {
+		text = text[:i]
+	}
+	return []part{b.code(numbered.ReplaceAllString(text, ""), path)}
+}
+
+// patch shows what an edit changed, with the file's line numbers.
+func (b *builder) patch(o outcome, path string) []part {
+	var out []part
+	for _, h := range o.Patch {
+		var before, after strings.Builder
+		for _, l := range h.Lines {
+			if l == "" {
+				l = " "
+			}
+			if l[0] != '+' && l[0] != '\\' {
+				before.WriteString(l[1:] + "\n")
+			}
+			if l[0] != '-' && l[0] != '\\' {
+				after.WriteString(l[1:] + "\n")
+			}
+		}
+		p := b.diff(before.String(), after.String())
+		p.Title = path
+		renumber(p.Diff, h)
+		out = append(out, p)
+	}
+	return out
+}
+
+// renumber moves a hunk's lines to where they are in the file.
+func renumber(lines []markup.DiffLine, h hunk) {
+	for i := range lines {
+		if lines[i].Old > 0 {
+			lines[i].Old += max(h.OldStart, 1) - 1
+		}
+		if lines[i].New > 0 {
+			lines[i].New += max(h.NewStart, 1) - 1
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package web
+
+import (
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strings"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+// user shows a user record: a prompt, a tool's results, a command, or what the program said in the user's name.
+func (b *builder) user(rec transcript.Record, it item) {
+	if rec.Message == nil {
+		b.noise(rec, it)
+		return
+	}
+	b.results(rec, it)
+	if rec.CompactSummary {
+		it.Kind, it.Who = "band", "summary"
+		it.Parts = []part{{Kind: "fold", Title: "Summary of what came before", Parts: []part{b.markdown(rec.Message.Text())}}}
+		b.push(it)
+		return
+	}
+	if text, ok := rec.Prompt(); ok {
+		b.prompt(rec, it, text)
+		return
+	}
+	b.program(rec, it)
+}
+
+// prompt shows what a human said.
+func (b *builder) prompt(rec transcript.Record, it item, text string) {
+	it.Kind, it.Who = "prompt", "You"
+	if rec.FromPlan {
+		it.Tags = append(it.Tags, "from a plan")
+	}
+	if rec.Queued != "" || rec.PromptSource == "queued" {
+		it.Tags = append(it.Tags, "queued")
+	}
+	if name, args, ok := rec.Command(); ok {
+		it.Parts = append(it.Parts, part{Kind: "command", Title: "/" + name})
+		text = args
+	}
+	if text != "" {
+		it.Parts = append(it.Parts, b.markdown(text))
+	}
+	if rec.Message != nil {
+		it.Parts = append(it.Parts, b.pictures(rec.Message.Blocks())...)
+	}
+	b.push(it)
+}
+
+// program shows a user record that no human wrote.
+func (b *builder) program(rec transcript.Record, it item) {
+	if rec.Interrupted() {
+		it.Kind, it.Who = "note", "stop"
+		it.Parts = []part{{Kind: "note", Title: "Interrupted by the user"}}
+		b.push(it)
+		return
+	}
+	text := strings.TrimSpace(rec.Message.Text())
+	switch {
+	case rec.Sidechain && rec.ParentUUID == "" && !rec.Meta:
+		it.Kind, it.Who = "prompt", "Task"
+		it.Parts = append([]part{b.markdown(text)}, b.pictures(rec.Message.Blocks())...)
+		b.push(it)
+	case b.command(rec, it, text):
+	case rec.Origin == "task-notification" || strings.HasPrefix(text, "<task-notification>"):
+		it.Kind, it.Who = "note", "task"
+		it.Parts = []part{{Kind: "note", Title: firstOf(tagged(text, "summary"), "A background task has ended")}}
+		b.push(it)
+	case text == "" || onlyResults(rec):
+		return
+	default:
+		b.noise(rec, it)
+	}
+}
+
+// onlyResults says whether the record's results, which are shown elsewhere, are all it has.
+func onlyResults(rec transcript.Record) bool {
+	for _, x := range rec.Message.Blocks() {
+		if x.Kind != transcript.ToolResultBlock {
+			return false
+		}
+	}
+	return true
+}
+
+// command shows a command of the program's own, or a shell command typed with !, or what came of one.
+func (b *builder) command(rec transcript.Record, it item, text string) bool {
+	it.Kind, it.Who = "note", "command"
+	if name, args, ok := rec.Command(); ok {
+		it.Parts = []part{{Kind: "command", Title: strings.TrimSpace("/" + name + " " + args)}}
+		b.push(it)
+		return true
+	}
+	if s := tagged(text, "bash-input"); s != "" {
+		it.Parts = []part{{Kind: "command", Title: "! " + s}}
+		b.push(it)
+		return true
+	}
+	for _, name := range []string{"local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"} {
+		if !strings.HasPrefix(text, "<"+name+">") {
+			continue
+		}
+		out := strings.TrimSpace(tagged(text, name))
+		if name == "bash-stdout" {
+			out = strings.TrimSpace(out + "\n" + tagged(text, "bash-stderr"))
+		}
+		if out == "" {
+			b.noise(rec, it)
+			return true
+		}
+		it.Who = "output"
+		it.Parts = []part{b.terminal(out)}
+		b.push(it)
+		return true
+	}
+	return false
+}
+
+// tagged is what stands between <name> and </name>.
+func tagged(text, name string) string {
+	_, rest, found := strings.Cut(text, "<"+name+">")
+	if !found {
+		return ""
+	}
+	inner, _, _ := strings.Cut(rest, "</"+name+">")
+	return strings.TrimSpace(inner)
+}
+
+// assistant shows one block or more of an answer.
+func (b *builder) assistant(rec transcript.Record, it item) {
+	if rec.Message == nil {
+		b.noise(rec, it)
+		return
+	}
+	if rec.APIError {
+		it.Kind, it.Who = "error", "Error"
+		it.Parts = []part{b.plain(firstOf(rec.Message.Text(), rec.Error, "The model could not be reached."))}
+		b.push(it)
+		return
+	}
+	if rec.Message.Synthetic() {
+		b.noise(rec, it)
+		return
+	}
+	it.Kind, it.Who, it.Model = "answer", "Claude", rec.Message.Model
+	for _, x := range rec.Message.Blocks() {
+		it.Parts = append(it.Parts, b.block(rec, x)...)
+	}
+	if len(it.Parts) == 0 {
+		b.noise(rec, it)
+		return
+	}
+	b.push(it)
+}
+
+// block shows one block of an answer. Nothing of it may be worth showing.
+func (b *builder) block(rec transcript.Record, x transcript.Block) []part {
+	switch x.Kind {
+	case transcript.TextBlock:
+		if strings.TrimSpace(x.Text) == "" {
+			return nil
+		}
+		return []part{b.markdown(x.Text)}
+	case transcript.ThinkingBlock:
+		if strings.TrimSpace(x.Text) == "" {
+			return b.ifEverything("thinking, not told")
+		}
+		p := b.markdown(x.Text)
+		p.Kind = "think"
+		return []part{p}
+	case transcript.RedactedThinkingBlock:
+		return b.ifEverything("thinking, hidden")
+	case transcript.ToolUseBlock:
+		return []part{{Kind: "tool", Tool: b.call(rec, x)}}
+	case transcript.ToolResultBlock:
+		return b.output(call{}, rec, x)
+	case transcript.ImageBlock, transcript.DocumentBlock:
+		return b.pictures([]transcript.Block{x})
+	}
+	return []part{{Kind: "fold", Title: firstOf(x.Type, "block"), Parts: []part{b.json(x.Raw)}}}
+}
+
+func (b *builder) ifEverything(words string) []part {
+	if b.mode != everything {
+		return nil
+	}
+	return []part{{Kind: "note", Title: words}}
+}
+
+// other shows a record that is neither.
+func (b *builder) other(rec transcript.Record, it item) {
+	switch {
+	case rec.Compact != nil && !rec.Compact.Micro:
+		it.Kind, it.Who = "band", "compaction"
+		it.Parts = []part{{Kind: "note", Title: compacted(rec.Compact)}}
+		b.push(it)
+	case rec.Type == "attachment":
+		if text, ok := rec.Prompt(); ok {
+			b.prompt(rec, it, text)
+			return
+		}
+		b.noise(rec, it)
+	case rec.Type == "system" && rec.Subtype == "local_command":
+		text := strings.TrimSpace(rec.Text)
+		if !b.command(rec, it, text) {
+			b.noise(rec, it)
+		}
+	case rec.Labels != nil && rec.Labels.PRURL != "":
+		b.pullRequest(rec, it)
+	case rec.Lineage != nil && rec.Lineage.ContinuedIn != "":
+		it.Kind, it.Who = "note", "lineage"
+		next := stream{ID: rec.Lineage.ContinuedIn, Generation: -1}
+		it.Parts = []part{{Kind: "note", Title: "Continued in another session", Link: b.base + next.path("")}}
+		b.push(it)
+	default:
+		b.noise(rec, it)
+	}
+}
+
+func compacted(c *transcript.Compact) string {
+	words := "Conversation compacted"
+	if c.Trigger == "auto" {
+		words += " by itself"
+	}
+	if c.Pre > 0 {
+		words += " at " + tokens(c.Pre) + " tokens"
+		if c.Post > 0 {
+			words += ", " + tokens(c.Post) + " left"
+		}
+	}
+	return words
+}
+
+// pullRequest links to a pull request, if that is an address that may be linked to.
+func (b *builder) pullRequest(rec transcript.Record, it item) {
+	it.Kind, it.Who = "note", "pull request"
+	words := fmt.Sprintf("Pull request #%d", rec.Labels.PRNumber)
+	u, err := url.Parse(rec.Labels.PRURL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		it.Parts = []part{{Kind: "note", Title: words}}
+	} else {
+		it.Parts = []part{{Kind: "note", Title: words + " " + u.Host + u.Path, Link: u.String()}}
+	}
+	b.push(it)
+}
+
+// pictures shows images and documents that stand in a message.
+func (b *builder) pictures(blocks []transcript.Block) []part {
+	var out []part
+	for _, x := range blocks {
+		if x.Kind != transcript.ImageBlock && x.Kind != transcript.DocumentBlock {
+			continue
+		}
+		out = append(out, b.picture(x))
+	}
+	return out
+}
+
+// picture shows one. Each image of a line has a number, its place in what imagesOf answers.
+func (b *builder) picture(x transcript.Block) part {
+	n := numberOf(x, imagesOf(b.at.Line))
+	p := &picture{Kind: x.MediaType, Size: int64(len(x.Data)) * 3 / 4, Alt: fmt.Sprintf("Image %d of line %d", n+1, b.at.Index+1)}
+	if x.Kind == transcript.DocumentBlock {
+		p.Alt = fmt.Sprintf("Document in line %d", b.at.Index+1)
+	}
+	if len(x.Data) == 0 {
+		return part{Kind: "note", Title: p.Alt + ", which is not in the transcript"}
+	}
+	if kind := imageKind(x); kind != "" && n >= 0 {
+		if p.URL = b.pictureURL(kind, n, x); p.URL != "" {
+			return part{Kind: "image", Image: p}
+		}
+	}
+	if source, ok := svgSource(x); ok {
+		q := b.code(source, "xml")
+		return part{Kind: "fold", Title: p.Alt + " (SVG, as source)", Parts: []part{q}}
+	}
+	return part{Kind: "note", Title: fmt.Sprintf("%s: %s, %s", p.Alt, firstOf(p.Kind, "unknown kind"), size(p.Size))}
+}
+
+// pictureURL is where an image is: here, or in the page itself.
+func (b *builder) pictureURL(kind string, n int, x transcript.Block) template.URL {
+	if !b.inline {
+		return template.URL(b.base + b.stream.path(fmt.Sprintf("/image/%d/%d", b.at.Index, n))) //nolint:gosec // made by us
+	}
+	data, err := decodeImage(x.Data)
+	if err != nil {
+		return ""
+	}
+	return template.URL("data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data)) //nolint:gosec // encoded by us
+}

@@ -1,0 +1,210 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/transcript"
+)
+
+// input is what the tools that are known take. What a call has as another kind than expected is left out.
+type input struct {
+	Command      string        `json:"command"`
+	Description  string        `json:"description"`
+	FilePath     string        `json:"file_path"`
+	NotebookPath string        `json:"notebook_path"`
+	OldString    string        `json:"old_string"`
+	NewString    string        `json:"new_string"`
+	NewSource    string        `json:"new_source"`
+	Content      string        `json:"content"`
+	Edits        []replacement `json:"edits"`
+	Prompt       string        `json:"prompt"`
+	SubagentType string        `json:"subagent_type"`
+	Plan         string        `json:"plan"`
+	Todos        []todoInput   `json:"todos"`
+	Background   bool          `json:"run_in_background"`
+}
+
+type replacement struct {
+	Old string `json:"old_string"`
+	New string `json:"new_string"`
+	All bool   `json:"replace_all"`
+}
+
+type todoInput struct {
+	Content string `json:"content"`
+	Status  string `json:"status"`
+}
+
+func readInput(raw []byte) (in input) {
+	_ = json.Unmarshal(raw, &in) // a member of another kind leaves its field empty
+	return in
+}
+
+const (
+	diffContext = 3
+	diffLines   = 300
+	fullDiff    = 20_000
+	summarySize = 160 // characters
+)
+
+// call shows a tool call; its result is attached when it comes.
+func (b *builder) call(rec transcript.Record, x transcript.Block) *tool {
+	t := &tool{
+		ID: x.ToolID, State: "none", Word: "no result", ResultLine: -1, began: rec.Time,
+		call: call{b.at.Index, x.ToolName, x.Input, rec.Cwd},
+	}
+	t.title()
+	in := readInput(x.Input)
+	switch x.ToolName {
+	case "Bash", "PowerShell":
+		t.Input = []part{b.code(in.Command, "bash")}
+	case "Edit", "MultiEdit":
+		t.Open = true
+		t.Input = b.edits(in, t.call.relative(in.FilePath))
+	case "Write":
+		t.Open = true
+		p := b.code(in.Content, in.FilePath)
+		p.Title = t.call.relative(in.FilePath)
+		t.Input = []part{p}
+	case "NotebookEdit":
+		t.Input = []part{b.code(in.NewSource, "python")}
+	case "Read", "Glob", "Grep", "LS", "WebFetch", "WebSearch", "ToolSearch":
+		t.Input = b.pairs(x.Input)
+	case "TodoWrite":
+		t.Open = true
+		t.Input = []part{{Kind: "todo", Todos: todos(in.Todos)}}
+	case "Task", "Agent":
+		t.Input = []part{b.markdown(in.Prompt)}
+		if a, ok := b.agents[agentKey(in.Prompt)]; ok {
+			t.Agent = &a
+		}
+	case "ExitPlanMode":
+		t.Open = true
+		t.Input = []part{b.markdown(in.Plan)}
+	default:
+		t.Input = []part{b.json(x.Input)}
+	}
+	if t.ID != "" {
+		b.calls[t.ID] = t
+	}
+	return t
+}
+
+// title names the call and sums it up in a line, with paths as seen from the working directory.
+func (t *tool) title() {
+	t.Name = t.call.Name
+	if server, name, ok := strings.Cut(strings.TrimPrefix(t.Name, "mcp__"), "__"); ok && strings.HasPrefix(t.Name, "mcp__") {
+		t.Name = server + " · " + name
+	}
+	summary := transcript.ToolSummary(t.call.Name, t.call.Input, 0)
+	switch in := readInput(t.call.Input); t.call.Name {
+	case "Bash", "PowerShell":
+		summary = firstOf(in.Description, in.Command)
+	case "Task", "Agent":
+		summary = strings.TrimPrefix(in.SubagentType+": "+in.Description, ": ")
+	case "TodoWrite", "ExitPlanMode":
+		summary = "" // all of it stands below
+	}
+	t.Summary = oneLine(t.call.relative(summary), summarySize)
+}
+
+// relative takes the working directory out of paths.
+func (c call) relative(s string) string {
+	if c.Cwd == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, strings.TrimSuffix(c.Cwd, "/")+"/", "")
+}
+
+// edits shows replacements as differences.
+func (b *builder) edits(in input, path string) []part {
+	list := in.Edits
+	if in.OldString != "" || in.NewString != "" || len(list) == 0 {
+		list = []replacement{{Old: in.OldString, New: in.NewString}}
+	}
+	var out []part
+	for _, e := range list {
+		p := b.diff(e.Old, e.New)
+		for i := range p.Diff {
+			p.Diff[i].Old, p.Diff[i].New = 0, 0 // where in the file they are is not known yet
+		}
+		p.Title = path
+		out = append(out, p)
+	}
+	return out
+}
+
+func (b *builder) diff(before, after string) part {
+	limit := diffLines
+	if b.full {
+		limit = fullDiff
+	} else if b.room <= 0 {
+		limit = 20
+	}
+	lines, more := markup.Diff(before, after, diffContext, limit)
+	for _, l := range lines {
+		b.room -= len(l.HTML)
+	}
+	b.cut = b.cut || more > 0
+	return part{Kind: "diff", Diff: lines, More: int64(more)}
+}
+
+func todos(list []todoInput) []todo {
+	out := make([]todo, 0, len(list))
+	for _, t := range list {
+		state := "open"
+		switch t.Status {
+		case "completed":
+			state = "done"
+		case "in_progress":
+			state = "now"
+		}
+		out = append(out, todo{state, t.Content})
+	}
+	return out
+}
+
+// pairs shows the members of a flat object, or JSON.
+func (b *builder) pairs(raw []byte) []part {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return []part{b.json(raw)}
+	}
+	var list []pair
+	for d.More() {
+		name, err := d.Token()
+		key, ok := name.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil {
+			return []part{b.json(raw)}
+		}
+		text := string(value)
+		if value[0] == '"' {
+			text = transcript.Unquote(value[1 : len(value)-1])
+		}
+		head, _ := b.shown(text)
+		list = append(list, pair{key, head})
+	}
+	return []part{{Kind: "pairs", Pairs: list}}
+}
+
+// json shows a value indented.
+func (b *builder) json(raw []byte) part {
+	var buf bytes.Buffer
+	if len(raw) > fullText || json.Indent(&buf, raw, "", "  ") != nil {
+		return b.plain(string(raw))
+	}
+	return b.code(buf.String(), "json")
+}
+
+// oneLine puts text on one line of at most n characters.
+func oneLine(s string, n int) string {
+	head, _ := cut(s, 8*n)
+	return short(strings.Join(strings.Fields(head), " "), n)
+}
+
+// agentKey is how a task is found again: the beginning of what the agent was told.
+func agentKey(task string) string { return oneLine(task, 120) }

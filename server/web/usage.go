@@ -1,0 +1,357 @@
+package web
+
+import (
+	"cmp"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/chart"
+)
+
+// usagePage is what was used, as charts and as tables.
+type usagePage struct {
+	frame
+	filter
+	Projects []projectRow
+	Ranges   []choice
+	Measures []choice
+	Stacks   []choice
+	Daily    template.HTML
+	Legend   []string
+	Days     []dayRow
+	Week     template.HTML
+	Year     template.HTML
+	Parts    []breakdown
+	Tokens   server.Tokens
+	Cost     server.Cost
+	AsOf     string
+	Nothing  bool
+}
+
+type dayRow struct {
+	Day    string
+	Tokens server.Tokens
+	Cost   server.Cost
+}
+
+// breakdown is sums by one name.
+type breakdown struct {
+	Title string
+	Lower string // inside a sentence
+	Chart template.HTML
+	Rows  []breakdownRow
+}
+
+type breakdownRow struct {
+	Name, URL string
+	Tokens    server.Tokens
+	Cost      server.Cost
+}
+
+// measure is what a chart shows of tokens.
+type measure struct {
+	Key, Name string
+	of        func(model string, t server.Tokens) float64
+	format    func(float64) string
+}
+
+func (v *Viewer) measures() []measure {
+	count := func(f float64) string { return tokens(int64(f)) }
+	return []measure{
+		{"cost", "Cost", func(model string, t server.Tokens) float64 { return v.Prices.Cost(model, t).USD }, dollars},
+		{"tokens", "All tokens", func(_ string, t server.Tokens) float64 { return float64(t.All()) }, count},
+		{"output", "Output", func(_ string, t server.Tokens) float64 { return float64(t.Output) }, count},
+	}
+}
+
+// ranges are how many days back a chart goes; 0 is all there is.
+var ranges = []struct {
+	Key, Name string
+	Days      int
+}{{"7", "7 days", 7}, {"30", "30 days", 30}, {"90", "90 days", 90}, {"365", "A year", 365}, {"all", "All", 0}}
+
+// stacks are what the columns are made of.
+var stacks = []struct{ Key, Name string }{{"model", "Model"}, {"project", "Project"}, {"machine", "Machine"}, {"user", "User"}}
+
+// seriesMax is how many names a chart tells apart; the others are one more.
+const seriesMax = 7
+
+// usageAsk is what the reader wants to see.
+type usageAsk struct {
+	days    int
+	measure measure
+	stack   string
+	query   server.UsageQuery
+	names   map[string]string // of projects, machines and users, by what rows have
+}
+
+// usage is GET /usage?range&measure&by&project&machine&user&model.
+func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	scope := server.ScopeOf(who.User)
+	groups, err := v.store.Groups(r.Context(), scope)
+	if err != nil {
+		return err
+	}
+	users, err := v.users(r, who)
+	if err != nil {
+		return err
+	}
+	p := usagePage{frame: v.frame(r, who, "Usage", "usage"), Projects: v.projects(groups, r.URL.Query()), AsOf: v.Prices.AsOf}
+	ask := v.ask(r, &p, groups, users)
+	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, "day", "project", "model", "machine", "user"))
+	if err != nil {
+		return err
+	}
+	all, err := v.store.Usage(r.Context(), scope, server.UsageQuery{By: []string{"model"}})
+	if err != nil {
+		return err
+	}
+	p.filter = v.filterOf(r.URL.Query(), groups, all, users)
+	p.Tokens, p.Cost = v.sum(rows)
+	p.Nothing = len(rows) == 0
+	v.daily(&p, ask, rows)
+	v.breakdowns(&p, ask, rows)
+	if err := v.heat(r, scope, &p, ask); err != nil {
+		return err
+	}
+	v.render(w, http.StatusOK, "usage.html", p)
+	return nil
+}
+
+func with(q server.UsageQuery, by ...string) server.UsageQuery {
+	q.By = by
+	return q
+}
+
+// ask reads what the reader wants, and sets the choices.
+func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users []server.User) usageAsk {
+	q := r.URL.Query()
+	a := usageAsk{days: 30, stack: "model", names: map[string]string{}}
+	picked := firstOf(q.Get("range"), "30")
+	for _, x := range ranges {
+		if x.Key == picked {
+			a.days = x.Days
+		}
+		p.Ranges = append(p.Ranges, choice{x.Name, v.Base + query("/usage", q, "range", x.Key), x.Key == picked})
+	}
+	list := v.measures()
+	a.measure = list[0]
+	for _, m := range list {
+		if m.Key == q.Get("measure") {
+			a.measure = m
+		}
+	}
+	for _, m := range list {
+		p.Measures = append(p.Measures, choice{m.Name, v.Base + query("/usage", q, "measure", m.Key), m.Key == a.measure.Key})
+	}
+	for _, s := range stacks {
+		if s.Key == q.Get("by") {
+			a.stack = s.Key
+		}
+	}
+	for _, s := range stacks {
+		if s.Key == "user" && len(users) == 0 {
+			continue
+		}
+		p.Stacks = append(p.Stacks, choice{s.Name, v.Base + query("/usage", q, "by", s.Key), s.Key == a.stack})
+	}
+	a.read(q, groups, users, zone(r), v.now())
+	return a
+}
+
+func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User, east time.Duration, now time.Time) {
+	a.query = server.UsageQuery{Zone: east, Project: q.Get("project"), Model: q.Get("model")}
+	if a.days > 0 {
+		today := now.Add(east).UTC().Truncate(24 * time.Hour)
+		a.query.Since = today.AddDate(0, 0, 1-a.days).Add(-east)
+	}
+	for _, g := range groups {
+		a.names[g.ProjectHash] = projectName(g.Project, g.Cwd, g.ProjectHash)
+		a.names[g.Machine] = firstOf(g.Host, g.Machine, "a plain client")
+		if m := g.Machine; q.Get("machine") == machineParam(m) {
+			a.query.Machine = &m
+		}
+	}
+	for _, u := range users {
+		a.names[strconv.FormatInt(u.ID, 10)] = u.Name
+		if q.Get("user") == u.Name {
+			a.query.User = u.ID
+		}
+	}
+}
+
+// name is what a row is filed under.
+func (a *usageAsk) name(by string, r server.UsageRow) string {
+	switch by {
+	case "project":
+		return firstOf(a.names[r.Project], r.Name, short(r.Project, 12), "(no project)")
+	case "machine":
+		return firstOf(a.names[r.Machine], r.Machine, "a plain client")
+	case "user":
+		return firstOf(a.names[strconv.FormatInt(r.User, 10)], "(nobody)")
+	}
+	return firstOf(modelName(r.Model), "(no model)")
+}
+
+// daily draws the columns.
+func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
+	totals, byDay := map[string]float64{}, map[string]*dayRow{}
+	cells := map[string]map[string]float64{}
+	for _, r := range rows {
+		if r.Day == "" {
+			continue
+		}
+		name, value := a.name(a.stack, r), a.measure.of(r.Model, r.Tokens)
+		totals[name] += value
+		if byDay[r.Day] == nil {
+			byDay[r.Day], cells[r.Day] = &dayRow{Day: r.Day}, map[string]float64{}
+		}
+		d := byDay[r.Day]
+		d.Tokens = d.Tokens.Add(r.Tokens)
+		d.Cost = plus(d.Cost, v.Prices.Cost(r.Model, r.Tokens))
+		cells[r.Day][name] += value
+	}
+	p.Legend = largest(totals)
+	c := chart.Stacked{ID: "daily", Title: a.measure.Name + " per day", Desc: "Columns of " + a.stack + "s; the table below has the figures.",
+		Series: p.Legend, Format: a.measure.format}
+	days := a.calendar(byDay, v.now())
+	for i, day := range days {
+		c.Columns = append(c.Columns, column(day, i, len(days), p.Legend, cells[day]))
+		if d := byDay[day]; d != nil {
+			p.Days = append(p.Days, *d)
+		}
+	}
+	slices.Reverse(p.Days)
+	p.Daily = c.SVG()
+}
+
+// largest is the names with the most, and behind them one for all others.
+func largest(totals map[string]float64) []string {
+	names := sorted(totals)
+	if len(names) > seriesMax+1 {
+		names = append(names[:seriesMax], "others")
+	}
+	return names
+}
+
+func column(day string, i, n int, series []string, cells map[string]float64) chart.Column {
+	t, err := time.Parse(time.DateOnly, day)
+	label := day
+	if err == nil {
+		label = t.Format("Mon, 2 Jan 2006")
+	}
+	c := chart.Column{Label: label, Values: make([]float64, len(series))}
+	for name, value := range cells {
+		at := slices.Index(series, name)
+		if at < 0 {
+			at = len(series) - 1
+		}
+		c.Values[at] += value
+	}
+	every := max(1, (n+7)/8)
+	if err == nil && (n-1-i)%every == 0 {
+		c.Tick = t.Format("2 Jan")
+	}
+	return c
+}
+
+// calendar is every day of the chart, those without anything too.
+func (a *usageAsk) calendar(days map[string]*dayRow, now time.Time) []string {
+	last := now.Add(a.query.Zone).UTC().Truncate(24 * time.Hour)
+	first := last.AddDate(0, 0, 1-a.days)
+	if a.days == 0 {
+		first = last.AddDate(0, 0, -6)
+		for day := range days {
+			if t, err := time.Parse(time.DateOnly, day); err == nil && t.Before(first) {
+				first = t
+			}
+		}
+		if oldest := last.AddDate(-3, 0, 0); first.Before(oldest) {
+			first = oldest
+		}
+	}
+	var out []string
+	for t := first; !t.After(last); t = t.AddDate(0, 0, 1) {
+		out = append(out, t.Format(time.DateOnly))
+	}
+	return out
+}
+
+// breakdowns sums by one name each.
+func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
+	for _, s := range stacks {
+		sums, values := map[string]*breakdownRow{}, map[string]float64{}
+		for _, r := range rows {
+			name := a.name(s.Key, r)
+			if sums[name] == nil {
+				sums[name] = &breakdownRow{Name: name}
+			}
+			x := sums[name]
+			x.Tokens = x.Tokens.Add(r.Tokens)
+			x.Cost = plus(x.Cost, v.Prices.Cost(r.Model, r.Tokens))
+			values[name] += a.measure.of(r.Model, r.Tokens)
+		}
+		if len(sums) < 2 && s.Key != "model" && s.Key != "project" {
+			continue
+		}
+		b := breakdown{Title: s.Name, Lower: s.Key}
+		c := chart.Bars{ID: "by-" + s.Key, Title: a.measure.Name + " by " + s.Key, Desc: "The table beside it has the figures.", Format: a.measure.format}
+		for _, name := range sorted(values) {
+			b.Rows = append(b.Rows, *sums[name])
+			if len(c.List) < 10 {
+				c.List = append(c.List, chart.Bar{Label: name, Value: values[name]})
+			}
+		}
+		b.Chart = c.SVG()
+		p.Parts = append(p.Parts, b)
+	}
+}
+
+func plus(a, b server.Cost) server.Cost {
+	return server.Cost{USD: a.USD + b.USD, Priced: a.Priced + b.Priced, Unpriced: a.Unpriced + b.Unpriced}
+}
+
+func sorted(values map[string]float64) []string {
+	var names []string
+	for n := range values {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, func(x, y string) int {
+		return cmp.Or(cmp.Compare(values[y], values[x]), cmp.Compare(x, y))
+	})
+	return names
+}
+
+// heat draws when work was done: by hour of the week, and a year of days.
+func (v *Viewer) heat(r *http.Request, scope server.Scope, p *usagePage, a usageAsk) error {
+	hours, err := v.store.Usage(r.Context(), scope, with(a.query, "hour"))
+	if err != nil {
+		return err
+	}
+	answers := func(f float64) string { return count(int64(f), "answer") }
+	week := chart.Week{ID: "week", Title: "Activity by hour", Desc: "Answers in each hour of the week.", Format: answers}
+	for _, h := range hours {
+		if h.Hour >= 0 && h.Hour < 7*24 {
+			week.Hours[h.Hour/24][h.Hour%24] += float64(h.Tokens.Answers)
+		}
+	}
+	p.Week = week.SVG()
+	q := with(a.query, "day")
+	q.Since = v.now().AddDate(-1, 0, -7)
+	days, err := v.store.Usage(r.Context(), scope, q)
+	if err != nil {
+		return err
+	}
+	year := chart.Year{ID: "year", Title: "Activity in the last year", Desc: "Answers on each day.", Last: v.now().Add(a.query.Zone).UTC(),
+		Days: map[string]float64{}, Format: answers}
+	for _, d := range days {
+		year.Days[d.Day] += float64(d.Tokens.Answers)
+	}
+	p.Year = year.SVG()
+	return nil
+}
