@@ -2,7 +2,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 GO      ?= go
 
-.PHONY: build run test race lint fuzz bench crash e2e-claude release clean
+.PHONY: build run test race lint fuzz bench crash failover viewer screenshots e2e-claude e2e-systemd packages release release-twice clean
 
 build: ## bin/ccship and bin/ccship-server
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ccship ./cmd/ccship
@@ -18,7 +18,7 @@ test: ## everything, end to end included
 race: ## all rooms under the race detector, end to end apart
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /e2e)
 
-lint: ## gofmt, go vet for six systems, staticcheck
+lint: ## gofmt, go vet for three systems, staticcheck
 	.ci/lint
 
 fuzz: ## each fuzz target for FUZZTIME (default 60s)
@@ -32,11 +32,29 @@ bench: ## the rooms' benchmarks, then the table of promises
 crash: ## kill -9, 200 times against each of two servers
 	CCSHIP_CRASH_KILLS=200 $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
 
+failover: ## two servers on PostgreSQL: a server, the database, the primary killed mid-import, 20 times each
+	CCSHIP_FAILOVER_ROUNDS=20 $(GO) test -run TestPostgres -v -count 1 -timeout 60m ./e2e
+
+viewer: ## the viewer in headless Chromium, with every hostile text on every page
+	CCSHIP_VIEWER_LONG=1 $(GO) test -v -count 1 -timeout 30m ./e2e/viewer
+
+screenshots: ## docs/screenshots, of invented conversations in headless Chromium
+	CCSHIP_SCREENSHOTS=docs/screenshots $(GO) test -run TestScreenshots -v -count 1 ./e2e/viewer
+
 e2e-claude: ## the real Claude Code (from npm, or CCSHIP_CLAUDE_DIR) against a stub, while ccship ships
 	CCSHIP_E2E_CLAUDE=1 $(GO) test -run TestRealClaude -v -count 1 -timeout 30m ./e2e/claude
 
-release: ## dist/: both programs for six systems, with checksums
-	VERSION='$(VERSION)' .ci/release
+e2e-systemd: ## both .deb packages in a Debian whose process 1 is systemd (root, on Debian 12)
+	CCSHIP_E2E_SYSTEMD=1 $(GO) test -v -count 1 -timeout 30m ./e2e/systemd
+
+packages: ## dist/: only the deb and rpm packages
+	$(GO) run ./packaging/release -version '$(VERSION)' -only deb,rpm
+
+release: ## dist/: archives for six systems, deb, rpm, Homebrew formula, install script, checksums
+	$(GO) run ./packaging/release -version '$(VERSION)'
+
+release-twice: ## builds the release in two folders, from nothing compiled, and compares every byte
+	CCSHIP_RELEASE_TWICE=1 $(GO) test -run TestReproducible -v -count 1 -timeout 60m ./packaging/release
 
 clean:
 	rm -rf bin dist

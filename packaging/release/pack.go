@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// packages lets nfpm make both programs' packages of one kind, for every Linux. nfpm and all it needs is pinned in
+// tools.mod.
+func (r *release) packages(ctx context.Context, kind string) error {
+	tool, err := exec.CommandContext(ctx, "go", "tool", "-modfile=packaging/tools.mod", "-n", "nfpm").Output()
+	if err != nil {
+		return fmt.Errorf("build nfpm: %w%s", err, reason(err))
+	}
+	for _, s := range r.systems {
+		if s.os != "linux" {
+			continue
+		}
+		for _, program := range programs {
+			if err := r.pack(ctx, strings.TrimSpace(string(tool)), kind, program, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pack makes one package.
+func (r *release) pack(ctx context.Context, nfpm, kind, program string, s system) error {
+	version := packageVersion(r.version)
+	name := packageName(kind, program, version, s.arch)
+	cmd := exec.CommandContext(ctx, nfpm, "package", "--packager", kind, "--target", filepath.Join(r.out, name),
+		"--config", filepath.Join("packaging", "nfpm", program+".yaml"))
+	cmd.Env = append(os.Environ(), "ARCH="+s.arch, "PACKAGE_VERSION="+version, "BIN="+r.bin(s), "SHARE="+r.sharePath(),
+		fmt.Sprint("SOURCE_DATE_EPOCH=", r.epoch.Unix()))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("nfpm %s: %w\n%s", name, err, out)
+	}
+	r.made(name)
+	return nil
+}
+
+// packageName is a package's file name by the custom of its kind.
+func packageName(kind, program, version, arch string) string {
+	if kind == debs {
+		return fmt.Sprintf("%s_%s_%s.deb", program, version, arch)
+	}
+	return fmt.Sprintf("%s-%s-1.%s.rpm", program, version, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch])
+}
+
+// reason is what a command that failed wrote to stderr.
+func reason(err error) string {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return "\n" + string(exit.Stderr)
+	}
+	return ""
+}

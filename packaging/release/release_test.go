@@ -1,0 +1,301 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/md5"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/packaging"
+)
+
+const epochOfTests = "1700000000"
+
+// needNFPM skips where nfpm is neither in the module cache nor to be had.
+func needNFPM(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command("go", "tool", "-modfile=packaging/tools.mod", "-n", "nfpm")
+	cmd.Dir = filepath.Join("..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("nfpm can't be had from here: %v\n%s", err, out)
+	}
+}
+
+// build runs the command in a module's root and returns the folder with what it made.
+func build(t *testing.T, root string, args ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "dist")
+	cmd := exec.Command("go", append([]string{"run", "./packaging/release", "-version", "v1.2.3-rc.1", "-out", out}, args...)...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+epochOfTests)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("release %q: %v\n%s", args, err, text)
+	}
+	return out
+}
+
+// packed is a file in a package.
+type packed struct {
+	mode    fs.FileMode
+	owner   string
+	content []byte
+}
+
+// openDeb reads a deb's control files and contents, names without the leading dot.
+func openDeb(t *testing.T, path string) (control, data map[string]packed) {
+	t.Helper()
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	r := bufio.NewReader(f)
+	if magic, err := r.Peek(8); err != nil || string(magic) != "!<arch>\n" {
+		t.Fatalf("%s begins with %q, %v", path, magic, err)
+	}
+	_, err = r.Discard(8)
+	must(t, err)
+	for {
+		header := make([]byte, 60)
+		if _, err := io.ReadFull(r, header); err == io.EOF {
+			return control, data
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		size, err := strconv.ParseInt(strings.TrimSpace(string(header[48:58])), 10, 64)
+		must(t, err)
+		member := make([]byte, size+size%2)
+		_, err = io.ReadFull(r, member)
+		must(t, err)
+		switch name := strings.TrimRight(string(header[:16]), " /"); name {
+		case "control.tar.gz":
+			control = untar(t, member)
+		case "data.tar.gz":
+			data = untar(t, member)
+		}
+	}
+}
+
+func untar(t *testing.T, data []byte) map[string]packed {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	must(t, err)
+	files := map[string]packed{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		must(t, err)
+		if h.Typeflag == tar.TypeDir {
+			continue
+		}
+		content, err := io.ReadAll(r)
+		must(t, err)
+		files[strings.TrimPrefix(h.Name, ".")] = packed{fs.FileMode(h.Mode), cmp.Or(h.Uname, fmt.Sprint(h.Uid)) + ":" + cmp.Or(h.Gname, fmt.Sprint(h.Gid)), content}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filesInDebs are the files of each program's package, with their modes.
+func filesInDebs() map[string]map[string]fs.FileMode {
+	return map[string]map[string]fs.FileMode{
+		"ccship": {
+			"/usr/bin/ccship":                                  0o755,
+			"/usr/lib/systemd/user/ccship.service":             0o644,
+			"/usr/lib/systemd/system/ccship@.service":          0o644,
+			"/usr/share/man/man1/ccship.1.gz":                  0o644,
+			"/usr/share/bash-completion/completions/ccship":    0o644,
+			"/usr/share/fish/vendor_completions.d/ccship.fish": 0o644,
+			"/usr/share/zsh/vendor-completions/_ccship":        0o644,
+			"/usr/share/doc/ccship/copyright":                  0o644,
+		},
+		"ccship-server": {
+			"/usr/bin/ccship-server":                                  0o755,
+			"/usr/lib/systemd/system/ccship-server.service":           0o644,
+			"/usr/lib/sysusers.d/ccship-server.conf":                  0o644,
+			"/etc/default/ccship-server":                              0o644,
+			"/usr/share/man/man1/ccship-server.1.gz":                  0o644,
+			"/usr/share/bash-completion/completions/ccship-server":    0o644,
+			"/usr/share/fish/vendor_completions.d/ccship-server.fish": 0o644,
+			"/usr/share/zsh/vendor-completions/_ccship-server":        0o644,
+			"/usr/share/doc/ccship-server/copyright":                  0o644,
+		},
+	}
+}
+
+// TestDeb builds the packages for one system and looks into them.
+func TestDeb(t *testing.T) {
+	needNFPM(t)
+	dist := build(t, filepath.Join("..", ".."), "-systems", "linux/"+runtime.GOARCH, "-only", "deb")
+	for program, want := range filesInDebs() {
+		t.Run(program, func(t *testing.T) {
+			control, data := openDeb(t, filepath.Join(dist, packageName(debs, program, "1.2.3~rc.1", runtime.GOARCH)))
+			for name, f := range data {
+				mode, wanted := want[name]
+				switch {
+				case !wanted:
+					t.Errorf("%s is in it", name)
+				case f.mode != mode || f.owner != "root:root":
+					t.Errorf("%s has mode %o and belongs to %s, want %o and root:root", name, f.mode, f.owner, mode)
+				}
+			}
+			for name := range want {
+				if _, ok := data[name]; !ok {
+					t.Errorf("%s is not in it", name)
+				}
+			}
+			checkControl(t, program, control, data)
+		})
+	}
+	_, data := openDeb(t, filepath.Join(dist, packageName(debs, "ccship", "1.2.3~rc.1", runtime.GOARCH)))
+	for name, want := range map[string]string{
+		"/usr/lib/systemd/user/ccship.service":    packaging.UserUnit,
+		"/usr/lib/systemd/system/ccship@.service": packaging.SystemUnit,
+	} {
+		if string(data[name].content) != want {
+			t.Errorf("%s is not the unit that ccship has in it", name)
+		}
+	}
+}
+
+// checkControl looks at what dpkg is told: version, sums of all files, scripts that can be run.
+func checkControl(t *testing.T, program string, control, data map[string]packed) {
+	t.Helper()
+	text := string(control["/control"].content)
+	for _, line := range []string{"Package: " + program, "Version: 1.2.3~rc.1", "Architecture: " + runtime.GOARCH} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("control lacks %q:\n%s", line, text)
+		}
+	}
+	var sums []string
+	for name, f := range data {
+		sums = append(sums, fmt.Sprintf("%x  .%s", md5.Sum(f.content), name))
+	}
+	got := strings.Split(strings.TrimSpace(string(control["/md5sums"].content)), "\n")
+	slices.Sort(sums)
+	slices.Sort(got)
+	if !slices.Equal(got, sums) {
+		t.Errorf("md5sums are\n%q, want\n%q", got, sums)
+	}
+	for _, script := range []string{"postinst", "prerm", "postrm"} {
+		f, ok := control["/"+script]
+		if !ok || f.mode != 0o755 || !bytes.HasPrefix(f.content, []byte("#!/bin/sh\n")) {
+			t.Errorf("%s: there %t, mode %o", script, ok, f.mode)
+		}
+	}
+}
+
+// TestReproducible builds the same in two folders; the bytes must be the same. CCSHIP_RELEASE_TWICE=1 does so for every
+// system and with nothing compiled before.
+func TestReproducible(t *testing.T) {
+	needNFPM(t)
+	args := []string{"-systems", "linux/" + runtime.GOARCH, "-only", "archives,deb,rpm"}
+	full := os.Getenv("CCSHIP_RELEASE_TWICE") == "1"
+	if full {
+		args = nil
+	}
+	one, other := filepath.Join(t.TempDir(), "tree"), filepath.Join(t.TempDir(), "elsewhere", "tree")
+	must(t, copyTree(filepath.Join("..", ".."), one)) // someone may be at work in the tree itself
+	must(t, copyTree(one, other))
+	first := build(t, one, args...)
+	if full {
+		t.Setenv("GOCACHE", t.TempDir())
+	}
+	second := build(t, other, args...)
+	files, err := os.ReadDir(first)
+	must(t, err)
+	if len(files) < 5 {
+		t.Errorf("only %d files to compare", len(files))
+	}
+	for _, f := range files {
+		a, err := os.ReadFile(filepath.Join(first, f.Name()))
+		must(t, err)
+		b, err := os.ReadFile(filepath.Join(second, f.Name()))
+		must(t, err)
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s differs: %d and %d bytes", f.Name(), len(a), len(b))
+		}
+		if strings.HasSuffix(f.Name(), ".rpm") && !bytes.Contains(a, []byte("\x00localhost\x00")) {
+			t.Errorf("%s does not say that it was built on localhost", f.Name())
+		}
+	}
+}
+
+// copyTree copies a module without its version control and what was built from it; files get other times and modes.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if slices.Contains([]string{".git", "bin", "dist"}, name) {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(to, name), 0o700)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, name), content, 0o600)
+	})
+}
+
+// TestPackageVersion: dpkg and rpm order versions by what they say.
+func TestPackageVersion(t *testing.T) {
+	inOrder := []string{"076afcb", "v0.9.0", "v1.0.0-rc.1", "v1.0.0-rc.1-2-g0a1b2c3", "v1.0.0-rc.2", "1.0.0", "v1.0.0-3-gabcdef0",
+		"v1.0.0-3-gabcdef0-dirty", "v1.0.1", "v1.10.0"}
+	want := []string{"0.0.0~076afcb", "0.9.0", "1.0.0~rc.1", "1.0.0~rc.1+2.0a1b2c3", "1.0.0~rc.2", "1.0.0", "1.0.0+3.abcdef0",
+		"1.0.0+3.abcdef0+dirty", "1.0.1", "1.10.0"}
+	for i, version := range inOrder {
+		if got := packageVersion(version); got != want[i] {
+			t.Errorf("%s becomes %s, want %s", version, got, want[i])
+		}
+		if _, err := exec.LookPath("dpkg"); err != nil || i == 0 {
+			continue
+		}
+		if out, err := exec.Command("dpkg", "--compare-versions", want[i-1], "lt", want[i]).CombinedOutput(); err != nil {
+			t.Errorf("for dpkg %s is not before %s: %v %s", want[i-1], want[i], err, out)
+		}
+	}
+	for _, odd := range []string{"dev", "a/b c-d", ""} {
+		if got := packageVersion(odd); !strings.HasPrefix(got, "0.0.0~") || strings.ContainsAny(got, "/ -") {
+			t.Errorf("%q becomes %q", odd, got)
+		}
+	}
+}
+
+// TestArguments: what can't be built is said before anything is.
+func TestArguments(t *testing.T) {
+	for _, args := range [][]string{{"-systems", "plan9/amd64"}, {"-only", "deb,msi"}, {"-no-such-flag"}} {
+		if err := command(t.Context(), args); err == nil {
+			t.Errorf("%q is taken", args)
+		}
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	if err := command(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "yesterday") {
+		t.Errorf("with a bad SOURCE_DATE_EPOCH: %v", err)
+	}
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fakeRelease has archives for all systems, with scripts for programs, and what is made from them.
+func fakeRelease(t *testing.T) *release {
+	t.Helper()
+	r := &release{out: t.TempDir(), work: t.TempDir(), version: "v1.2.3", epoch: time.Unix(1_700_000_000, 0), systems: systems(), said: t.Output()}
+	t.Chdir(filepath.Join("..", ".."))
+	for _, dir := range []string{"man", "completions"} {
+		must(t, os.MkdirAll(filepath.Join(r.sharePath(), dir), 0o755))
+		for _, program := range programs {
+			for _, name := range map[string][]string{"man": {".1.gz"}, "completions": {".bash", ".fish", ".zsh"}}[dir] {
+				must(t, os.WriteFile(filepath.Join(r.sharePath(), dir, program+name), nil, 0o644))
+			}
+		}
+	}
+	for _, s := range r.systems {
+		must(t, os.MkdirAll(r.bin(s), 0o755))
+		for _, program := range programs {
+			script := "#!/bin/sh\necho " + program + " for " + s.String() + "\nexit 3\n"
+			must(t, os.WriteFile(filepath.Join(r.bin(s), executable(program, s)), []byte(script), 0o755))
+		}
+	}
+	must(t, r.archives(t.Context()))
+	must(t, r.formula(t.Context()))
+	must(t, r.installer(t.Context()))
+	must(t, r.checksums(t.Context()))
+	return r
+}
+
+// installation is a run of the install script. HOME and FAKE in path and env stand for folders of the run: a home, and
+// one with a uname of a machine that has no archive.
+type installation struct {
+	name, url string
+	path      string   // beside the usual one
+	before    string   // what ~/.local/bin/ccship was
+	env       []string // beside the usual one
+	code      int
+	says      []string
+}
+
+// TestInstallScript runs the script against a file server on loopback.
+func TestInstallScript(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a shell script")
+	}
+	r := fakeRelease(t)
+	host := system{runtime.GOOS, runtime.GOARCH}
+	files := http.FileServer(http.Dir(r.out))
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.Contains(req.URL.Path, "//") { // a file server would pass over it, others don't
+			http.NotFound(w, req)
+			return
+		}
+		files.ServeHTTP(w, req)
+	}))
+	defer served.Close()
+	tampered := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(tampered, r.archiveName(host)), []byte("something else"), 0o644))
+	other := httptest.NewServer(http.FileServer(http.Dir(tampered)))
+	defer other.Close()
+	empty := httptest.NewServer(http.NotFoundHandler())
+	defer empty.Close()
+
+	tests := []installation{
+		{name: "first time", url: served.URL, says: []string{"ccship 1.2.3 is in", "not on your PATH", "/.local/bin/ccship setup"}},
+		{name: "with a slash, on the PATH", url: served.URL + "/", path: "HOME/.local/bin", says: []string{": ccship up", ": ccship setup"}},
+		{name: "over an older one", url: served.URL, before: "#!/bin/sh\nexit 1\n", says: []string{"ccship 1.2.3 is in"}},
+		{name: "another folder", url: served.URL, env: []string{"CCSHIP_INSTALL_DIR=HOME/my programs"}, says: []string{"/my programs/ccship setup"}},
+		{name: "not what was released", url: other.URL, before: "old", code: 1, says: []string{"install: the archive is not the one that was released", "hint: nothing was installed"}},
+		{name: "no such archive", url: empty.URL, before: "old", code: 1, says: []string{"install: can't download " + empty.URL, "hint: try again"}},
+		{name: "unknown machine", url: served.URL, path: "FAKE", code: 1, says: []string{"on s390x", "hint: build it"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			runInstaller(t, r, test)
+		})
+	}
+}
+
+// runInstaller runs the script once, in a home of its own.
+func runInstaller(t *testing.T, r *release, test installation) {
+	t.Helper()
+	home, fake := t.TempDir(), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(fake, "uname"), []byte("#!/bin/sh\ncase $1 in -s) echo Linux ;; *) echo s390x ;; esac\n"), 0o755))
+	program := filepath.Join(home, ".local", "bin", "ccship")
+	if test.before != "" {
+		must(t, os.MkdirAll(filepath.Dir(program), 0o755))
+		must(t, os.WriteFile(program, []byte(test.before), 0o755))
+	}
+	fill := strings.NewReplacer("HOME", home, "FAKE", fake)
+	cmd := exec.Command("sh", filepath.Join(r.out, "install.sh"))
+	cmd.Env = []string{"HOME=" + home, "PATH=" + fill.Replace(test.path) + ":" + os.Getenv("PATH"), "CCSHIP_DOWNLOAD_URL=" + test.url, "TMPDIR=" + t.TempDir()}
+	for _, setting := range test.env {
+		name, value, _ := strings.Cut(setting, "=")
+		cmd.Env = append(cmd.Env, name+"="+fill.Replace(value))
+		program = filepath.Join(home, "my programs", "ccship")
+	}
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != test.code {
+		t.Errorf("exit %d (%v), want %d", code, err, test.code)
+	}
+	for _, want := range test.says {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	checkInstalled(t, program, test.before, test.code == 0)
+}
+
+// checkInstalled looks at the programs after a run that succeeded or failed.
+func checkInstalled(t *testing.T, program, before string, ok bool) {
+	t.Helper()
+	content, err := os.ReadFile(program)
+	if !ok {
+		if string(content) != before {
+			t.Errorf("a failed run leaves %q where %q was (%v)", content, before, err)
+		}
+		return
+	}
+	for _, name := range programs {
+		path := filepath.Join(filepath.Dir(program), name)
+		content, err := os.ReadFile(path)
+		must(t, err)
+		if want := "echo " + name + " for " + runtime.GOOS + "/" + runtime.GOARCH; !strings.Contains(string(content), want) {
+			t.Errorf("%s is %q, want %q in it", name, content, want)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s has mode %v (%v)", name, info.Mode(), err)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Dir(program))
+	must(t, err)
+	if len(entries) != len(programs) {
+		t.Errorf("the folder has %v", entries)
+	}
+}
+
+// TestFormula: every archive with its own sum, every file the formula installs is in the archives, a service that Homebrew
+// keeps alive.
+func TestFormula(t *testing.T) {
+	r := fakeRelease(t)
+	text, err := os.ReadFile(filepath.Join(r.out, "ccship.rb"))
+	must(t, err)
+	formula := string(text)
+	pairs := regexp.MustCompile(`url "https://github.com/ccship/ccship/releases/download/v1\.2\.3/([^"]+)"\n\s+sha256 "([0-9a-f]{64})"`).FindAllStringSubmatch(formula, -1)
+	var seen []string
+	for _, pair := range pairs {
+		sum, err := sumOf(filepath.Join(r.out, pair[1]))
+		must(t, err)
+		if sum != pair[2] {
+			t.Errorf("%s has sum %s, not %s", pair[1], sum, pair[2])
+		}
+		seen = append(seen, pair[1])
+	}
+	slices.Sort(seen)
+	want := []string{"ccship_1.2.3_darwin_amd64.tar.gz", "ccship_1.2.3_darwin_arm64.tar.gz", "ccship_1.2.3_linux_amd64.tar.gz", "ccship_1.2.3_linux_arm64.tar.gz"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("archives are %q, want %q", seen, want)
+	}
+	entries, err := r.entries(system{"darwin", "arm64"})
+	must(t, err)
+	for _, file := range []string{"ccship", "ccship-server", "man/ccship.1.gz", "completions/ccship.bash", "completions/ccship-server.fish", "completions/ccship.zsh"} {
+		if !slices.ContainsFunc(entries, func(e entry) bool { return e.name == "ccship_1.2.3_darwin_arm64/"+file }) {
+			t.Errorf("%s is not in the archive", file)
+		}
+	}
+	for _, part := range []string{"class Ccship < Formula", "service do", `run [opt_bin/"ccship", "run"]`, "keep_alive successful_exit: false", "test do"} {
+		if !strings.Contains(formula, part) {
+			t.Errorf("the formula lacks %q", part)
+		}
+	}
+	if _, err := exec.LookPath("ruby"); err != nil {
+		t.Log("ruby is missing: the formula's syntax is not checked")
+		return
+	}
+	if out, err := exec.Command("ruby", "-c", filepath.Join(r.out, "ccship.rb")).CombinedOutput(); err != nil {
+		t.Errorf("ruby -c: %v\n%s", err, out)
+	}
+}
+
+// TestChecksums: sha256sum finds every file as it was released, and none is left out.
+func TestChecksums(t *testing.T) {
+	r := fakeRelease(t)
+	entries, err := os.ReadDir(r.out)
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(r.out, "checksums.txt"))
+	must(t, err)
+	if lines := strings.Count(string(text), "\n"); lines != len(entries)-1 {
+		t.Errorf("%d sums for %d files", lines, len(entries)-1)
+	}
+	for line := range strings.Lines(string(text)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if got, err := sumOf(filepath.Join(r.out, name)); err != nil || got != sum {
+			t.Errorf("%s has sum %s (%v), the list says %s", name, got, err, sum)
+		}
+	}
+}
+
+// TestPublished: goreleaser publishes the files that were built here, and builds none.
+func TestPublished(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "goreleaser.yaml"))
+	must(t, err)
+	for _, part := range []string{"\nversion: 2\n", "- make release VERSION={{ .Tag }}\n", "\nbuilds:\n  - skip: true\n", "    - glob: dist/*\n", "  disable: true"} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("goreleaser.yaml lacks %q", part)
+		}
+	}
+}
+
+// TestTemplateWithoutSum: a system that was not built must not leave a hole in the script.
+func TestTemplateWithoutSum(t *testing.T) {
+	r := fakeRelease(t)
+	r.systems = r.systems[:1]
+	if err := r.installer(t.Context()); err == nil {
+		t.Error("an install script without the sums of some systems is made")
+	}
+}
