@@ -23,13 +23,20 @@ type shipServer struct {
 	proc *process
 	url  *url.URL
 	key  string
+	at   string // where it keeps everything; "": in a database file of its own
 }
 
 var listening = regexp.MustCompile(`listening on (http://\S+?)/?\s`)
 
 func newShipServer(h *home) *shipServer {
 	h.t.Helper()
-	s := &shipServer{home: h}
+	return newShipServerAt(h, "")
+}
+
+// newShipServerAt is a server with another store.
+func newShipServerAt(h *home, at string) *shipServer {
+	h.t.Helper()
+	s := &shipServer{home: h, at: at}
 	out := h.runProgram(programs(h.t).server, "key", "create", "--name", "e2e", "--store", s.store())
 	s.key = strings.TrimSpace(out.stdout)
 	if out.code != 0 || s.key == "" || strings.ContainsAny(s.key, " \n") {
@@ -40,7 +47,13 @@ func newShipServer(h *home) *shipServer {
 }
 
 func (s *shipServer) database() string { return filepath.Join(s.home.dir, "server", "server.db") }
-func (s *shipServer) store() string    { return "sqlite:" + s.database() }
+
+func (s *shipServer) store() string {
+	if s.at != "" {
+		return s.at
+	}
+	return "sqlite:" + s.database()
+}
 
 // start runs the server on a free port and waits for it.
 func (s *shipServer) start() {

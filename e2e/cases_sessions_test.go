@@ -1,0 +1,329 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+)
+
+// restored is what the tests read of `sessions restore --json`.
+type restored struct {
+	Session    string
+	Generation int64
+	Files      []struct {
+		Session, Path, Aside string
+		Same                 bool
+	}
+}
+
+func (w *world) restore(code int, args ...string) (r restored) {
+	w.t.Helper()
+	out := w.ccship(append([]string{"sessions", "restore", "--json"}, args...)...)
+	if out.code != code {
+		w.t.Fatalf("sessions restore %v: exit %d, want %d\n%s%s", args, out.code, code, out.stdout, out.stderr)
+	}
+	must(w.t, json.Unmarshal([]byte(out.stdout), &r))
+	return r
+}
+
+// age makes a file look as if its session had been over for a while.
+func age(t testing.TB, path string) {
+	t.Helper()
+	old := time.Now().Add(-time.Hour)
+	must(t, os.Chtimes(path, old, old))
+}
+
+// pasts writes a session's generations one after the other, and ships each.
+func (w *world) pasts(path string, contents ...[]byte) {
+	w.t.Helper()
+	for _, content := range contents {
+		must(w.t, os.WriteFile(path, content, 0o600))
+		w.sync()
+	}
+}
+
+// TestRestoreEveryGeneration writes files of every kind of content, rewinds them, and wants each generation back byte
+// for byte: beside, and in place.
+func TestRestoreEveryGeneration(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	w.start()
+	c := newConversation(90, w.cwd())
+	odd := []byte("{\"a\":1,\"cwd\":\"" + w.cwd() + "\"}\r\n\n  {\"b\":2} \nno JSON\n\x00\x00\n{\"x\":\"\xff\"}\n{\"a\":1}{\"b\":2}\n{\"cut\":")
+	kinds := map[string][][]byte{
+		"plain":     {c.mixed(60), c.mixed(5), c.mixed(120)},
+		"odd":       {odd, append(bytes.Clone(odd[:40]), '\n'), append(bytes.Clone(odd), []byte("1}\n")...)},
+		"shrinking": {c.even(50, 3000), nil, nil},
+		"large":     {c.even(40, 90_000), nil},
+	}
+	base := kinds["shrinking"][0]
+	half := base[:bytes.IndexByte(base[len(base)/2:], '\n')+len(base)/2+1]
+	kinds["shrinking"][1], kinds["shrinking"][2] = half, append([]byte("{\"type\":\"user\"}\n"), half[:bytes.IndexByte(half, '\n')+1]...)
+	kinds["large"][1] = append(bytes.Clone(kinds["large"][0][:200_000]), kinds["plain"][0]...)
+	for kind, contents := range kinds {
+		session := newConversation(200+uint64(len(kind))+uint64(kind[0]), w.cwd()).session
+		path := w.path("-work-"+kind, session+".jsonl")
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		w.pasts(path, contents...)
+		agent := w.path("-work-"+kind, session, "subagents", "agent-a1.jsonl")
+		w.add(agent, c.even(7, 500))
+		w.sync()
+		for g, content := range contents {
+			to := filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", kind, g))
+			w.restore(0, session, "--generation", fmt.Sprint(g), "--to", to)
+			if got := w.read(to); !bytes.Equal(got, whole(content)) {
+				t.Errorf("%s, generation %d: %s", kind, g, firstDifference(got, whole(content)))
+			}
+			if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v", to, info, err)
+			}
+		}
+		w.restore(1, session, "--to", filepath.Join(w.dir, kind+"-0.jsonl")) // there already
+		w.inPlace(session, path, agent, contents)
+	}
+	w.sync()
+	w.verified()
+}
+
+// whole is a content without what follows its last complete line.
+func whole(content []byte) []byte {
+	if i := bytes.LastIndexByte(content, '\n'); !json.Valid(content[i+1:]) {
+		return content[:i+1]
+	}
+	return content
+}
+
+// inPlace restores generation 0 over the file, and the newest one after the file and its agent's are gone.
+func (w *world) inPlace(session, path, agent string, contents [][]byte) {
+	w.t.Helper()
+	newest, agents := w.read(path), w.read(agent)
+	w.restore(1, session) // written to just now
+	age(w.t, path)
+	r := w.restore(0, session[:13], "--generation", "0")
+	if got := w.read(path); !bytes.Equal(got, whole(contents[0])) || len(r.Files) != 2 || !r.Files[1].Same {
+		w.t.Errorf("in place: %s; %+v", firstDifference(got, contents[0]), r)
+	}
+	if aside := r.Files[0].Aside; aside == "" || strings.HasSuffix(aside, ".jsonl") || !bytes.Equal(w.read(aside), newest) {
+		w.t.Errorf("the file of before is not at %q", aside)
+	}
+	w.sync()
+	must(w.t, os.Remove(path))
+	must(w.t, os.RemoveAll(strings.TrimSuffix(path, ".jsonl")))
+	w.restore(0, session, "--generation", fmt.Sprint(len(contents)-1))
+	if got := w.read(path); !bytes.Equal(got, whole(contents[len(contents)-1])) || !bytes.Equal(w.read(agent), agents) {
+		w.t.Errorf("after it was gone: %s", firstDifference(got, contents[len(contents)-1]))
+	}
+}
+
+// TestRestoreRefusesLive does not touch a session that a running Claude Code has open.
+func TestRestoreRefusesLive(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 95, 20)
+	age(t, path)
+	registry := filepath.Join(filepath.Dir(w.projects()), "sessions")
+	must(t, os.MkdirAll(registry, 0o700))
+	for pid, live := range map[int]bool{os.Getpid(): true, 1 << 22: false} {
+		entry := filepath.Join(registry, fmt.Sprintf("%d.json", pid))
+		must(t, os.WriteFile(entry, fmt.Appendf(nil, `{"pid":%d,"sessionId":%q}`, pid, c.session), 0o600))
+		code := 0
+		if live {
+			code = 1
+		}
+		out := w.ccship("sessions", "restore", c.session)
+		if out.code != code || live && !strings.Contains(out.stderr, "is live: process") {
+			t.Errorf("pid %d: exit %d, want %d: %s%s", pid, out.code, code, out.stdout, out.stderr)
+		}
+		must(t, os.Remove(entry))
+	}
+	out := w.ccship("sessions", "restore", c.session)
+	if want := "already there: " + path; !strings.HasPrefix(out.stdout, want) || !strings.Contains(out.stdout, "claude --resume "+c.session+"\n") {
+		t.Errorf("%q", out.stdout)
+	}
+}
+
+// TestLost names what only the prompt history knows, and what only the server has, and restores that.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 96, 20)
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(w.projects()), "history.jsonl"), fmt.Appendf(nil,
+		"{\"display\":\"kept\",\"timestamp\":1787216400101,\"project\":\"/w\",\"sessionId\":%q}\nnoise\n"+
+			"{\"display\":\"gone \\u001b[31mprompt\",\"timestamp\":1787216400101,\"project\":\"/w\",\"sessionId\":\"deadbeef-0000-4000-8000-000000000000\"}\n", c.session), 0o600))
+	w.sync()
+	content := w.read(path)
+	must(t, os.Remove(path))
+	out := w.ccship("sessions", "lost")
+	if out.code != 0 || !strings.Contains(out.stdout, "deadbeef-0000") || !strings.Contains(out.stdout, "gone [31mprompt") ||
+		strings.Contains(out.stdout, "kept") || !strings.Contains(out.stdout, c.session) {
+		t.Errorf("lost: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.restore(0, c.session)
+	if got := w.read(path); !bytes.Equal(got, content) {
+		t.Error(firstDifference(got, content))
+	}
+	if out := w.ccship("sessions", "lost"); strings.Contains(out.stdout, c.session) {
+		t.Errorf("still lost: %s", out.stdout)
+	}
+}
+
+// TestListShowSearchExport drives the reading verbs against both programs, with and without a daemon and a server.
+func TestListShowSearchExport(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, _ := shipped(w, 97, 20)
+	look := func(want string, code int, args ...string) {
+		t.Helper()
+		out := w.ccship(args...)
+		if out.code != code || !contains(want, out.stdout, out.stderr) {
+			t.Errorf("%v: exit %d, want %d and %q\n%s%s", args, out.code, code, want, out.stdout, out.stderr)
+		}
+	}
+	eventually(t, "the server has derived it", 30*time.Second, func() bool {
+		return strings.Contains(w.ccship("search", "cart").stdout, c.session)
+	})
+	look(`"state":"both"`, 0, "sessions", "list", "--json")
+	look(c.session[:8], 0, "sessions", "list", "--text", c.session[:8])
+	look("no sessions", 0, "sessions", "list", "--project", "nowhere")
+	look(c.session, 0, "sessions", "show", c.session[:8])
+	look(c.session, 0, "sessions", "search", "cart", "--session", c.session[:8], "--json")
+	look("nothing found", 0, "search", "zebra-crossing-nobody-wrote")
+	look("ambiguous", 2, "sessions", "show", "--json", w.second(c))
+	look("too short", 2, "sessions", "show", "abc")
+	look("no session", 1, "sessions", "show", "ffffffff")
+	for _, format := range []string{"md", "html", "json", "jsonl"} {
+		to := filepath.Join(w.dir, "export."+format)
+		look("wrote "+to, 0, "sessions", "export", c.session, "--format", format, "-o", to)
+		look("is there already", 1, "sessions", "export", c.session, "--format", format, "-o", to)
+		if out := w.ccship("sessions", "export", c.session, "--format", format); out.stdout != string(w.read(to)) {
+			t.Errorf("%s: file and standard output differ", format)
+		}
+	}
+	w.d.stop()
+	look(`"state":"both"`, 0, "sessions", "list", "--json")
+	w.gate.set(unreachable)
+	look(`"state":"local"`, 4, "sessions", "list", "--json")
+	look("cannot be reached", 4, "sessions", "lost")
+	look("cannot be reached", 4, "search", "cart")
+}
+
+// second makes a session whose id begins like another one's, and answers what they share.
+func (w *world) second(c *conversation) string {
+	w.t.Helper()
+	w.add(w.path("-work-shop", c.session[:10]+"zzz.jsonl"), c.even(3, 200))
+	w.sync()
+	return c.session[:10]
+}
+
+// TestForget removes a session from the server's database, and it does not come back.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 98, 20)
+	keep := newConversation(99, w.cwd())
+	kept := w.path("-work-shop", keep.session+".jsonl")
+	w.add(kept, keep.even(5, 300))
+	w.add(w.path("-work-shop", c.session, "subagents", "agent-a1.jsonl"), c.even(4, 300))
+	w.sync()
+	if out := w.ccship("forget", c.session); out.code != 2 || !strings.Contains(out.stderr, "--yes") {
+		t.Errorf("without --yes: exit %d %s", out.code, out.stderr)
+	}
+	if out := w.ccship("forget", c.session[:10], "--yes"); out.code != 0 || !strings.Contains(out.stdout, "stays on disk, and is not sent: "+path) {
+		t.Fatalf("forget: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.add(path, c.even(3, 300))
+	w.sync()
+	w.d.kill()
+	must(t, os.RemoveAll(filepath.Join(w.state(), "state.db")))
+	w.start()
+	w.add(path, c.even(3, 300))
+	w.sync()
+	for _, stream := range []string{c.session, c.session + "/agent-a1"} {
+		if got := w.exact.raw(stream, ""); got != nil {
+			t.Errorf("%s: the server has %d bytes", stream, len(got))
+		}
+	}
+	w.same(keep.session, kept)
+	w.verified()
+	if out := w.ccship("sessions", "show", c.session); out.code != 0 || !strings.Contains(out.stdout, "on disk") {
+		t.Errorf("show: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+}
+
+// TestDeepVerify damages what rewinds left behind in the server's database, and wants it named.
+func TestDeepVerify(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]struct{ statement, words string }{
+		"whole":             {"", "2 generations that rewinds ended, proven"},
+		"a byte changed":    {`UPDATE lines SET raw = CAST(replace(CAST(raw AS TEXT), 'MARKED', 'marked') AS BLOB) WHERE generation = 0`, "(generation 0)"},
+		"a row deleted":     {`DELETE FROM lines WHERE generation = 1 AND line = (SELECT max(line) FROM lines WHERE generation = 1)`, "(generation 1)"},
+		"a generation gone": {`DELETE FROM generations WHERE generation = 1`, "the server does not have this generation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := exactWorld(t)
+			w.start()
+			c := newConversation(100, w.cwd())
+			path := w.path("-work-shop", c.session+".jsonl")
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			head := c.even(30, 1500)
+			w.pasts(path, slices.Concat(head, c.even(10, 9000), []byte("{\"type\":\"user\",\"message\":\"MARKED\"}\n")), slices.Concat(head, c.even(20, 700)), head)
+			if damage.statement != "" {
+				w.exact.proc.stop()
+				w.alter(damage.statement)
+				w.exact.start()
+			}
+			if out := w.ccship("verify"); out.code != 0 {
+				t.Errorf("verify of what is on disk: exit %d\n%s", out.code, out.stdout)
+			}
+			out := w.ccship("verify", "--deep")
+			if want := min(len(damage.statement), 1); out.code != want || !strings.Contains(out.stdout, damage.words) {
+				t.Errorf("verify --deep: exit %d, want %d and %q\n%s%s", out.code, want, damage.words, out.stdout, out.stderr)
+			}
+		})
+	}
+}
+
+// alter changes the server's database behind its back.
+func (w *world) alter(statement string) {
+	w.t.Helper()
+	db, err := sql.Open("sqlite", w.exact.database())
+	must(w.t, err)
+	defer db.Close()
+	result, err := db.Exec(statement)
+	must(w.t, err)
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		w.t.Fatalf("%s: %d rows, %v", statement, n, err)
+	}
+}
+
+// TestDropsAreTold shows a rewrite that took lines out in status, with the way back.
+func TestDropsAreTold(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 101, 20)
+	before := w.read(path)
+	must(t, os.WriteFile(path, bytes.Join(bytes.SplitAfter(before, []byte("\n"))[:12], nil), 0o600))
+	w.sync()
+	hint := "ccship sessions restore " + c.session + " --generation 0 --to FILE"
+	eventually(t, "status tells of the rewrite", 30*time.Second, func() bool {
+		out := w.ccship("status")
+		return strings.Contains(out.stdout, "took 8 lines out of session "+c.session) && strings.Contains(out.stdout, hint)
+	})
+	to := filepath.Join(w.dir, "before.jsonl")
+	w.restore(0, c.session, "--generation", "0", "--to", to)
+	if got := w.read(to); !bytes.Equal(got, before) {
+		t.Error(firstDifference(got, before))
+	}
+}

@@ -1,0 +1,136 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server/store/pgtest"
+)
+
+// roundsEnv is how often trouble is made in each of these tests; `make failover` sets 20.
+const roundsEnv = "CCSHIP_FAILOVER_ROUNDS"
+
+func rounds() int {
+	if n, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {
+		return n
+	}
+	return 3
+}
+
+// cluster is a home whose daemon ships to two servers on one PostgreSQL, behind one address.
+type cluster struct {
+	*home
+	rng     *rand.Rand
+	front   *balancer
+	servers []*shipServer
+	files   []crashFile
+}
+
+func newClusterWorld(t *testing.T, store string) *cluster {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	h := newHome(t)
+	c := &cluster{home: h, rng: rand.New(rand.NewPCG(seed, seed)), front: newBalancer(t)}
+	first := newShipServerAt(h, store)
+	second := &shipServer{home: h, at: store, key: first.key}
+	second.start()
+	c.servers = []*shipServer{first, second}
+	c.front.set(c.servers...)
+	h.writeKey(first.key)
+	h.url = c.front.url()
+	return c
+}
+
+// grow adds n transcripts of some hundred kilobytes, and lines to one that is there.
+func (c *cluster) grow(n int) {
+	for range n {
+		conv := newConversation(c.rng.Uint64(), c.cwd())
+		path := c.path(fmt.Sprintf("-work-%d", c.rng.IntN(4)), conv.session+".jsonl")
+		c.add(path, conv.mixed(250))
+		c.files = append(c.files, crashFile{conv, path})
+	}
+	f := c.files[c.rng.IntN(len(c.files))]
+	c.add(f.path, f.mixed(20))
+}
+
+// during makes trouble while an import is under way, again and again, a second apart; in the end nothing is missing
+// and nothing is wrong, whichever server is asked. Trouble counts only if there was still something to send before it.
+func (c *cluster) during(trouble func(round int)) {
+	c.t.Helper()
+	c.grow(12)
+	c.daemon()
+	for round := range rounds() {
+		for c.grow(8); c.status().Outbox.Entries == 0; {
+			c.grow(4)
+		}
+		trouble(round)
+		pass(time.Second)
+	}
+	out := c.ccship("sync", "--wait", "--timeout", "150s")
+	if out.code != 0 {
+		c.t.Fatalf("sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	for _, s := range c.servers {
+		for _, f := range c.files {
+			if got, want := s.raw(f.session, ""), c.read(f.path); !bytes.Equal(got, want) {
+				c.t.Errorf("%s: %s", f.session, firstDifference(got, want))
+			}
+		}
+	}
+	if out := c.ccship("verify"); out.code != 0 {
+		c.t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	st := c.status()
+	if st.Outbox.Dead != 0 {
+		c.t.Errorf("%d dead letters", st.Outbox.Dead)
+	}
+	c.t.Logf("%d transcripts, %d entries, %d requests", len(c.files), st.Sent.Entries, st.Sent.Requests)
+}
+
+// TestPostgresServerKilled: one of two servers is killed mid-import, every second, and started again.
+func TestPostgresServerKilled(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t, nil)
+	c := newClusterWorld(t, pg.Database(t))
+	c.during(func(round int) {
+		s := c.servers[round%2]
+		s.proc.kill()
+		s.start()
+		c.front.set(c.servers...)
+	})
+}
+
+// TestPostgresRestarted: the database crashes mid-import, again and again.
+func TestPostgresRestarted(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t, nil)
+	c := newClusterWorld(t, pg.Database(t))
+	c.during(func(int) { must(t, pg.Restart("immediate")) })
+}
+
+// TestPostgresPrimaryKilled: the primary is killed mid-import, its synchronous standby takes over, the old primary
+// comes back as the standby, and is next.
+func TestPostgresPrimaryKilled(t *testing.T) {
+	t.Parallel()
+	names := []string{"one", "two"}
+	one := pgtest.New(t, nil)
+	two := one.Standby(t, names[1])
+	one.Confirm(t, names[1])
+	both := []*pgtest.Cluster{one, two}
+	c := newClusterWorld(t, pgtest.Together("postgres", one, two))
+	c.during(func(round int) {
+		primary, standby := both[round%2], both[(round+1)%2]
+		must(t, primary.Kill())
+		must(t, standby.Promote())
+		must(t, primary.Follow(standby, names[round%2]))
+		standby.Confirm(t, names[round%2])
+	})
+}

@@ -1,0 +1,148 @@
+package systemd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// result is what a command in the box printed and how it ended.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
+}
+
+// clean is an environment into which nothing of the host's leaks.
+func clean(home, user string) []string {
+	return []string{"/usr/bin/env", "-i", "-C", home, "HOME=" + home, "USER=" + user, "LOGNAME=" + user, "SHELL=/bin/bash",
+		"LANG=C.UTF-8", "TERM=dumb", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+}
+
+// rootDo runs a command as root.
+func (b *box) rootDo(args ...string) result {
+	b.t.Helper()
+	return b.inside("", append(clean("/root", "root"), args...))
+}
+
+// userDo runs a command as the user, with the user's bus.
+func (b *box) userDo(args ...string) result {
+	b.t.Helper()
+	return b.userSays("", args...)
+}
+
+// userSays is userDo with something on stdin.
+func (b *box) userSays(stdin string, args ...string) result {
+	b.t.Helper()
+	runtime := fmt.Sprintf("/run/user/%d", userID)
+	prefix := append([]string{"/usr/sbin/runuser", "-u", userName, "--"}, clean("/home/"+userName, userName)...)
+	prefix = append(prefix, "XDG_RUNTIME_DIR="+runtime, "DBUS_SESSION_BUS_ADDRESS=unix:path="+runtime+"/bus")
+	return b.inside(stdin, append(prefix, args...))
+}
+
+// inside runs a command in the namespaces of the box's process 1.
+func (b *box) inside(stdin string, args []string) result {
+	b.t.Helper()
+	cmd := exec.Command("nsenter", append([]string{"--target", strconv.Itoa(b.leader), "--all", "--"}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	err := cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		b.t.Fatalf("run %q: %v", args, err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// ok ends the test unless the command succeeded, and returns what it printed.
+func (b *box) ok(r result) string {
+	b.t.Helper()
+	if r.code != 0 {
+		b.t.Fatal(r)
+	}
+	return r.stdout
+}
+
+// put writes a file, owned by the user when it lies in the user's home. It works while the box is down as well, except
+// below /tmp and /run, which are new at every boot.
+func (b *box) put(name, content string, mode os.FileMode) {
+	b.t.Helper()
+	path := filepath.Join(b.root, name)
+	home := "/home/" + userName + "/"
+	for dir := filepath.Dir(name); strings.HasPrefix(dir+"/", home); dir = filepath.Dir(dir) {
+		if dir+"/" != home {
+			defer func() { must(b.t, os.Chown(filepath.Join(b.root, dir), userID, userID)) }()
+		}
+	}
+	must(b.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(b.t, os.WriteFile(path, []byte(content), mode))
+	if strings.HasPrefix(name, home) {
+		must(b.t, os.Chown(path, userID, userID))
+	}
+}
+
+// copyIn copies a file of the host.
+func (b *box) copyIn(from, name string) {
+	b.t.Helper()
+	content, err := os.ReadFile(from)
+	must(b.t, err)
+	b.put(name, string(content), 0o644)
+}
+
+// exists says whether a path is there; links are not followed.
+func (b *box) exists(name string) bool {
+	_, err := os.Lstat(filepath.Join(b.root, name))
+	return err == nil
+}
+
+// leaderOf is process 1 of the machine that a systemd-nspawn runs, 0 while there is none. On the way there nspawn's
+// process is a shell, and has short-lived children.
+func leaderOf(nspawn int) int {
+	if nameOf(nspawn) != "systemd-nspawn" {
+		return 0
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	for _, entry := range entries {
+		child, err := strconv.Atoi(entry.Name())
+		if err != nil || nameOf(child) != "systemd" {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
+		if err == nil && parentIn(string(stat)) == nspawn {
+			return child
+		}
+	}
+	return 0
+}
+
+// nameOf is a process's name, "" when there is none.
+func nameOf(pid int) string {
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
+}
+
+// parentIn is the parent's number in the line of /proc/PID/stat; the name before it may hold anything.
+func parentIn(stat string) int {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0
+	}
+	return parent
+}

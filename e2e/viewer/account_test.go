@@ -1,0 +1,141 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// formAt is the page that asks who somebody is, whatever page was wanted.
+const formAt = `document.readyState === "complete" && document.querySelector("#key")`
+
+// TestLogin: a wrong key is told, the right one leads to the page that was wanted, and after logging out nothing is
+// shown any more.
+func TestLogin(t *testing.T) {
+	s := needGallery(t)
+	b := newTab(t, s.url)
+	b.allow("401")
+	wanted := "/sessions/" + taleID
+	b.open(wanted)
+	b.reads("h1", "Log in")
+	if text := b.text("body"); strings.Contains(text, talePrompt) || strings.Contains(text, taleTitle) {
+		t.Errorf("before the login something is shown: %s", brief(text))
+	}
+	if got := eval[string](b, `document.activeElement.id`); got != "key" {
+		t.Errorf("the focus is on %q, not on the key", got)
+	}
+	b.fill("#key", "not-a-key")
+	b.wait("the key is refused", `document.querySelector("[role=alert]")?.innerText.includes("not a valid key")`)
+	b.fill("#key", s.key)
+	b.wait("the page that was wanted", `location.pathname === `+quoted(wanted)+` && document.querySelector("#items")`)
+	if got := eval[string](b, `document.cookie`); strings.Contains(got, "ccship_login") {
+		t.Errorf("scripts can read the login: %s", got)
+	}
+	b.click(`form[action$="/logout"] button`)
+	b.wait("logged out", formAt)
+	for _, path := range []string{wanted, "/", "/usage", "/search?q=sailing", "/account", wanted + "/export?format=md"} {
+		b.open(path)
+		b.wait("logged out at "+path, formAt)
+	}
+}
+
+// TestForbidden: for a member the sessions of others do not exist, on no page and in no list.
+func TestForbidden(t *testing.T) {
+	s := needGallery(t)
+	b := newTab(t, s.url)
+	b.login(gallery.other)
+	b.reads("main", "Service plan for the lamps")
+	b.allow("404")
+	for _, below := range []string{"", "?machine=4f0c9a11d2e7", "/L/1", "/entry/1", "/bytes/1", "/image/1/1", "/compare", "/prompts", "/tail?after=0", "/export?format=jsonl", "/agent-" + taleAgent} {
+		got := eval[string](b, `fetch(`+quoted("/sessions/"+taleID+below)+`).then(async (r) => r.status + " " + await r.text())`)
+		if !strings.HasPrefix(got, "404 ") {
+			t.Errorf("%s answers %s", below, brief(got))
+		}
+		if strings.Contains(got, "ferr") || strings.Contains(got, "02:30") {
+			t.Errorf("%s tells something: %s", below, brief(got))
+		}
+	}
+	b.open("/sessions/" + taleID)
+	b.reads("main", "There is no such session, or it is not yours to see.")
+	for _, path := range []string{"/", "/?q=clocks", "/search?q=sailing", "/search?q=kiosk&superseded=1", "/usage", "/usage?range=all&by=project", "/drops", "/account"} {
+		b.open(path)
+		for _, secret := range []string{"harbour", "tideboard", "almanac", "kims-laptop", "workbench", "02:30", taleID} {
+			if text := eval[string](b, `document.querySelector("main").outerHTML`); strings.Contains(text, secret) {
+				t.Errorf("%s tells of %s", path, secret)
+			}
+		}
+	}
+}
+
+// TestShare: a shared project is there for the other one, until it is shared no more.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.mustAdmin(t, "user", "add", "robin")
+	key := s.mustAdmin(t, "key", "create", "--user", "robin", "--name", "tower")
+	p := errands[3].play(t0, 3)
+	must(t, s.send(s.key, where(p.id, "harbour", false), p.lines))
+	s.settled(t)
+	b := newTab(t, s.url)
+	b.allow("404")
+	b.login(key)
+	b.reads("main", "Nothing here yet")
+	s.mustAdmin(t, "share", "add", "--owner", "owner", "--with", "robin", "--project", "harbour")
+	b.open("/")
+	b.reads("main", errands[3].title)
+	b.open("/sessions/" + p.id)
+	b.reads("main", errands[3].prompt)
+	s.mustAdmin(t, "share", "rm", "--owner", "owner", "--with", "robin", "--project", "harbour")
+	b.open("/sessions/" + p.id)
+	b.reads("main", "There is no such session")
+}
+
+// TestTicket: a one-time link may be looked at any number of times, as programs do that show where links lead, and logs
+// in once.
+func TestTicket(t *testing.T) {
+	s := needGallery(t)
+	link := s.mustAdmin(t, "link", "--user", "robin", "--public-url", s.url)
+	path, ours := strings.CutPrefix(link, s.url)
+	if !ours {
+		t.Fatalf("the link is %s", link)
+	}
+	preview := newTab(t, s.url)
+	preview.allow("401")
+	preview.open(path)
+	b := newTab(t, s.url)
+	b.open(path)
+	b.click("form.stack button.main")
+	b.wait("logged in", `document.querySelector(".home")`)
+	b.reads("main", "Service plan for the lamps")
+	if at := eval[string](b, `location.href`); strings.Contains(at, "ticket") {
+		t.Errorf("the ticket stays in the address: %s", at)
+	}
+	preview.click("form.stack button.main")
+	preview.wait("the link is used up", `document.querySelector("[role=alert]")?.innerText.includes("has been used")`)
+}
+
+// TestKeys: on the account page a key is made, shown once, used, and revoked.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := newTab(t, s.url)
+	b.login(s.key)
+	b.open("/account")
+	b.fill(`form[action$="/account/keys"] input[name=name]`, "attic")
+	b.wait("the key is shown", `document.querySelector(".note.good code")`)
+	key := b.text(".note.good code")
+	b.open("/account")
+	b.reads("main", "attic")
+	if strings.Contains(b.text("body"), key) {
+		t.Error("the key is shown again")
+	}
+	other := newTab(t, s.url)
+	other.allow("401")
+	other.login(key)
+	other.reads("main", "Nothing here yet")
+	b.click(`form:has(input[value=attic])[action$="/revoke"] button`)
+	b.wait("the key is revoked", `document.querySelector("tr.off")?.innerText.includes("attic")`)
+	other.open("/")
+	other.wait("a login with a revoked key is over", formAt)
+}

@@ -1,0 +1,124 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// atEnd says whether the end of the page is in sight, and pill what the button says that leads there.
+const (
+	atEnd  = `innerHeight + scrollY >= document.body.scrollHeight - 120`
+	pill   = `(document.querySelector("#pill").hidden ? "" : document.querySelector("#pill").innerText)`
+	liveID = "3e7a90c6-52d4-4b18-8f0c-d6a1b7e92f45"
+)
+
+// TestFollow writes a session while a reader looks on: from an empty server to a live page that stays at its end, lets
+// a reader who has scrolled up alone, puts results to their calls, and shows both pasts of a file that is rewritten. All
+// of it through the daemon.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := newTab(t, s.url)
+	b.login(s.key)
+	b.reads("main", "Nothing here yet")
+	b.asks("/events")
+	p, talk := newPerson(t, s), newScript(liveID)
+	talk.prompt("Why does the feed stop at midnight?")
+	p.write(talk)
+	b.wait("the list says that there is something new", `!document.querySelector("#pill").hidden`)
+	s.settled(t)
+	b.click("#pill a")
+	b.wait("the session is in the list", `document.querySelector(".row.live a.title")?.innerText.includes("feed stop at midnight")`)
+	b.click(".row a.title")
+	b.wait("the page follows", `document.querySelector("#following:not([hidden])")`)
+	b.asks("/events?session=" + liveID)
+	eval[any](b, `window.stayed = true`)
+	followToEnd(b, p, talk)
+	followScrolledUp(b, p, talk)
+	followTool(b, p, talk)
+	if !eval[bool](b, `window.stayed === true`) {
+		t.Error("the page was loaded anew, though the file only grew")
+	}
+	followRewrite(b, p, s)
+}
+
+func followToEnd(b *tab, p *person, talk *script) {
+	b.t.Helper()
+	for i := range 12 {
+		talk.say(fmt.Sprintf("Step %d: I read the log of one more hour.\n\nNothing stops there.", i+1))
+		p.write(talk)
+		b.wait(fmt.Sprintf("step %d arrives", i+1), `document.querySelector("#items").innerText.includes("Step `+itoa(i+1)+`:")`)
+	}
+	b.wait("the page is longer than the window", `document.body.scrollHeight > innerHeight + 600`)
+	b.wait("the end stays in sight", atEnd)
+	if got := eval[string](b, pill); got != "" {
+		b.t.Errorf("at the end the button says %q", got)
+	}
+	steps := eval[[]string](b, `[...document.querySelector("#items").innerText.matchAll(/Step (\d+):/g)].map((m) => m[1])`)
+	if got := strings.Join(steps, " "); got != "1 2 3 4 5 6 7 8 9 10 11 12" {
+		b.t.Errorf("the steps on the page are %s", got)
+	}
+}
+
+func followScrolledUp(b *tab, p *person, talk *script) {
+	b.t.Helper()
+	eval[any](b, `scrollTo(0, 150)`)
+	b.wait("the reader has scrolled up", `scrollY === 150`)
+	talk.say("While you read above, this came.")
+	p.write(talk)
+	b.wait("the button says what has come", pill+`.startsWith("1 new")`)
+	talk.say("And this.")
+	p.write(talk)
+	b.wait("and counts", pill+`.startsWith("2 new")`)
+	if y := eval[float64](b, `scrollY`); y != 150 {
+		b.t.Errorf("the page moved to %v under the reader", y)
+	}
+	b.click("#pill")
+	b.wait("the button leads to the end", atEnd+` && !(`+pill+`)`)
+}
+
+func followTool(b *tab, p *person, talk *script) {
+	b.t.Helper()
+	id := talk.call()
+	talk.answer(90, use(id, "Bash", object{"command": "tail -n 3 feed.log", "description": "The last lines of the log"}))
+	p.write(talk)
+	call := `document.querySelector('details.tool[data-call="` + id + `"]')`
+	b.wait("the call is running", call+`?.classList.contains("running")`)
+	talk.result(id, "23:59 ok\n00:00 stop", object{"stdout": "23:59 ok\n\x1b[31m00:00 stop\x1b[0m", "stderr": ""}, 0, false)
+	p.write(talk)
+	b.wait("its result is put to it", call+`.classList.contains("ok") && `+call+`.textContent.includes("00:00 stop")`)
+	if n := b.count("details.tool"); n != 1 {
+		b.t.Errorf("there are %d tool calls, not one", n)
+	}
+}
+
+// followRewrite takes the last lines out of the file and writes others.
+func followRewrite(b *tab, p *person, s *site) {
+	b.t.Helper()
+	path := p.transcript(liveID)
+	data, err := os.ReadFile(path)
+	must(b.t, err)
+	lines := strings.SplitAfter(string(data), "\n")
+	kept := strings.Join(lines[:len(lines)-5], "")
+	must(b.t, os.WriteFile(path, []byte(kept), 0o600))
+	other := newScript(liveID)
+	other.records = 900
+	other.prompt("Start again from the feed itself.")
+	p.write(other)
+	b.wait("the page shows the file as it is now", `window.stayed !== true && document.querySelector("#items")?.innerText.includes("Start again from the feed")`)
+	if strings.Contains(b.text("#items"), "While you read above") {
+		b.t.Error("what is no longer in the file is still on the page")
+	}
+	s.settled(b.t)
+	b.open("/sessions/" + liveID)
+	b.reads(".session-head", "2 generations", "lines were dropped")
+	b.click(".session-head a.button[href*=compare]")
+	b.wait("both are side by side", `document.querySelector("table.sides tr.del")`)
+	b.reads("table.sides", "While you read above, this came.", "Start again from the feed itself.")
+	b.open("/drops")
+	b.reads("main", "feed stop at midnight", "generation 1")
+}

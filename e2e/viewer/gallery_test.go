@@ -1,0 +1,118 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// rewrittenID is a session whose file lost lines when it was rewritten.
+const rewrittenID = "8d31c5f0-47be-4a90-b7f2-60c2e1a95d38"
+
+// lastDropped is said in a line that is no longer in the file.
+const lastDropped = "Keep the old format as well, for the kiosks"
+
+// gallery is a server with months of invented conversations, for tests that only read.
+var gallery struct {
+	once  sync.Once
+	site  *site
+	other string // key of a member who sees none of it
+	err   error
+}
+
+// needGallery starts the gallery at first use.
+func needGallery(t testing.TB) *site {
+	t.Helper()
+	gallery.once.Do(func() { gallery.err = hang() })
+	must(t, gallery.err)
+	return gallery.site
+}
+
+func closeGallery() {
+	if gallery.site == nil {
+		return
+	}
+	if err := gallery.site.proc.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// hang starts the server and sends it everything, the oldest first.
+func hang() error {
+	dir := filepath.Join(workshop, "gallery")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	s, err := openSite(dir)
+	if err != nil {
+		return err
+	}
+	gallery.site = s
+	if _, err := s.admin("user", "add", "robin"); err != nil {
+		return err
+	}
+	if gallery.other, err = s.admin("key", "create", "--user", "robin", "--name", "robins-tower"); err != nil {
+		return err
+	}
+	now := time.Now()
+	for i, e := range errands {
+		p := e.play(now, i)
+		if err := s.send(s.key, where(p.id, e.project, e.desk), p.lines); err != nil {
+			return err
+		}
+	}
+	if err := sendRewritten(s, now); err != nil {
+		return err
+	}
+	if err := sendRobins(s, now); err != nil {
+		return err
+	}
+	main, agent := tale(now)
+	x := where(taleID, "harbour", false)
+	a := x
+	a.id, a.parent = taleID+"/agent-"+taleAgent, taleID
+	if err := s.send(s.key, a, agent.lines); err != nil {
+		return err
+	}
+	if err := s.send(s.key, x, main.lines); err != nil {
+		return err
+	}
+	return s.settle()
+}
+
+// sendRewritten is a session of which a rewrite took two prompts out.
+func sendRewritten(s *site, now time.Time) error {
+	p := &script{id: rewrittenID, cwd: "/home/kim/src/tideboard", branch: "kiosk", model: "claude-sonnet-5-5", at: now.Add(-9 * time.Hour), context: 12_000, fresh: 4000}
+	p.prompt("Write the kiosk's data in the new format")
+	p.titled("New data format for the kiosks")
+	p.say("The kiosk reads `board.json`; I'll version it.")
+	kept := len(p.lines)
+	p.prompt(lastDropped + " that are not renewed yet.")
+	p.say("Then both are written until the last one is renewed: `board.json` and `board.v2.json`.")
+	p.prompt("And say which kiosk asks for which.")
+	p.say("The access log has it: the path tells.")
+	x := where(rewrittenID, "tideboard", false)
+	if err := s.send(s.key, x, p.lines); err != nil {
+		return err
+	}
+	q := *p
+	q.lines = append([]string(nil), p.lines[:kept]...)
+	q.prompt("Only the new format. The kiosks are renewed on Monday.")
+	q.say("Then `board.json` has the new format from Monday on, and nothing else is written.")
+	x.generation, x.rewoundTo = 1, int64(kept)
+	return s.send(s.key, x, q.lines[kept:])
+}
+
+// sendRobins is a session of somebody else.
+func sendRobins(s *site, now time.Time) error {
+	p := &script{id: "e2c94b07-10ad-4f6e-8b35-97d0c4f1a682", cwd: "/home/robin/lighthouse", branch: "main", model: "claude-sonnet-5-5", at: now.Add(-26 * time.Hour), context: 9000, fresh: 3000}
+	p.prompt("Make a page of the lamps that are due for service")
+	p.titled("Service plan for the lamps")
+	p.say("Seven are due this month.")
+	return s.send(gallery.other, stream{id: p.id, machine: "77aa01be3c52", host: "robins-tower", project: "lighthouse", cwd: p.cwd}, p.lines)
+}

@@ -1,0 +1,104 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// quoted is a text as JavaScript.
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // no string has none
+	}
+	return string(b)
+}
+
+// one is an expression for the first element that matches.
+func one(selector string) string { return "document.querySelector(" + quoted(selector) + ")" }
+
+// click presses the mouse on the first element that matches, where it can be seen.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.wait(selector+" is there", one(selector))
+	eval[any](b, one(selector)+`.scrollIntoView({ block: "center" })`)
+	b.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}
+
+// press types keys, wherever the focus is, each as one key that goes down and up: a page that takes the key for itself
+// keeps it from becoming text, as with a real keyboard.
+func (b *tab) press(keys ...string) {
+	b.t.Helper()
+	for _, k := range keys {
+		events := kb.Encode([]rune(k)[0])
+		down, up := *events[0], *events[len(events)-1]
+		if len(events) == 3 {
+			down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
+		}
+		call(b, input.DispatchKeyEvent, down)
+		call(b, input.DispatchKeyEvent, up)
+	}
+}
+
+// fill types a text into a field that is empty, and presses Enter.
+func (b *tab) fill(selector, text string) {
+	b.t.Helper()
+	b.do("fill "+selector, chromedp.SendKeys(chromedp.CSS(selector), text+"\r", chromedp.NodeVisible))
+}
+
+// text is what can be read in the first element that matches; "" when there is none.
+func (b *tab) text(selector string) string {
+	b.t.Helper()
+	return eval[string](b, "("+one(selector)+`?.innerText || "").trim()`)
+}
+
+// count is how many elements match.
+func (b *tab) count(selector string) int {
+	b.t.Helper()
+	return eval[int](b, "document.querySelectorAll("+quoted(selector)+").length")
+}
+
+// reads demands that all texts can be read somewhere in the element.
+func (b *tab) reads(selector string, texts ...string) {
+	b.t.Helper()
+	got := b.text(selector)
+	for _, want := range texts {
+		if !strings.Contains(got, want) {
+			b.t.Errorf("%s lacks %q:\n%s", selector, want, brief(got))
+		}
+	}
+}
+
+// login goes to the login page and logs in with a key.
+func (b *tab) login(key string) {
+	b.t.Helper()
+	b.open("/login")
+	b.fill("#key", key)
+	b.wait("logged in", `document.readyState === "complete" && !document.querySelector("#key")`)
+}
+
+// picture is what the window shows, as PNG.
+func (b *tab) picture() []byte {
+	b.t.Helper()
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	must(b.t, err)
+	return png
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// brief is a text on one line, not too long.
+func brief(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 1500 {
+		s = s[:1500] + "…"
+	}
+	return s
+}

@@ -1,0 +1,93 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// focused is an expression for what the focused element says.
+const focused = `document.activeElement.innerText || document.activeElement.value || ""`
+
+// TestKeyboard goes through list and conversation without a mouse.
+func TestKeyboard(t *testing.T) {
+	b, _ := reader(t)
+	titles := eval[[]string](b, `[...document.querySelectorAll("[data-row] a.title")].map((e) => e.innerText)`)
+	for _, step := range []struct {
+		key  string
+		want string
+	}{{"j", titles[0]}, {"j", titles[1]}, {"j", titles[2]}, {"k", titles[1]}, {"k", titles[0]}} {
+		b.press(step.key)
+		b.wait(step.key+" goes to "+step.want, focused+" === "+quoted(step.want))
+	}
+	b.press("?")
+	b.wait("the help is open", `document.querySelector("dialog").open`)
+	b.reads("dialog", "j", "k", "/")
+	b.press("j")
+	b.wait("keys rest while the help is open", `!document.activeElement.closest("[data-row]")`)
+	b.press(kb.Escape)
+	b.wait("the help is closed", `!document.querySelector("dialog").open`)
+	b.press("j")
+	b.wait("the focus is back", focused+" === "+quoted(titles[1])+" || "+focused+" === "+quoted(titles[0]))
+	b.press("/")
+	b.wait("the search field has the focus", `document.activeElement.id === "find"`)
+	b.press("j", "g")
+	b.wait("a field takes keys as text", `document.querySelector("#find").value === "jg"`)
+	b.press(kb.Escape)
+	b.wait("Escape leaves the field", `document.activeElement.id !== "find"`)
+	for _, way := range []struct{ key, path string }{{"u", "/usage"}, {"s", "/search"}, {"r", "/drops"}, {"l", "/"}} {
+		b.press("g", way.key)
+		b.wait("g "+way.key+" leads to "+way.path, `document.readyState === "complete" && location.pathname === `+quoted(way.path))
+		if way.key == "s" {
+			b.wait("the field has the focus", `document.activeElement.id === "s-q"`)
+			b.press(kb.Escape)
+			b.wait("and gives it up", `document.activeElement.id !== "s-q"`)
+		}
+	}
+	b.press("j", kb.Enter)
+	b.wait("Enter opens the session", `document.querySelector("#items")`)
+	b.loaded()
+	b.open("/sessions/" + taleID)
+	b.press("n")
+	b.wait("n goes to a prompt", `document.activeElement.matches(".item.prompt")`)
+	b.press("n")
+	b.wait("and to the next", focused+`.includes("Now the quiet hours")`)
+	b.press("p")
+	b.wait("p goes back", focused+`.includes(`+quoted(talePrompt)+`)`)
+	b.press("j")
+	b.wait("j goes to the item behind", `document.activeElement.matches(".item.answer:has(details.think)")`)
+	b.press(kb.Enter)
+	b.wait("Enter unfolds", `document.activeElement.querySelector("details").open`)
+	b.press("e")
+	b.wait("e unfolds everything", `![...document.querySelectorAll("details.tool, details.think")].some((d) => !d.open)`)
+	b.press("e")
+	b.wait("and folds it", `![...document.querySelectorAll("details.tool, details.think")].some((d) => d.open)`)
+}
+
+// TestTabOrder: the tab key goes through the page from its beginning to its end, each stop can be seen to have the
+// focus, and a fold opens by key.
+func TestTabOrder(t *testing.T) {
+	b, _ := reader(t)
+	for _, path := range []string{"/", "/sessions/" + taleID, "/search?q=hours", "/usage", "/account"} {
+		b.open(path)
+		eval[any](b, `document.activeElement.blur(), getSelection().removeAllRanges(), scrollTo(0, 0)`)
+		if path == "/" {
+			b.press(kb.Tab)
+			b.wait("the first stop is the way past the navigation", `document.activeElement.matches(".skip") && document.activeElement.getBoundingClientRect().left >= 0`)
+			b.press(kb.Enter, kb.Tab)
+			b.wait("it leads to the content", `document.activeElement.closest("main")`)
+		}
+		for _, fault := range eval[[]string](b, `audit.order()`) {
+			t.Errorf("%s: %s", path, fault)
+		}
+	}
+	b.open("/sessions/" + taleID)
+	fold := openTool(b, "24 \\* time.Hour")
+	eval[any](b, one(fold+" > summary")+".focus()")
+	b.press(" ")
+	b.wait("the space bar folds", "!"+one(fold)+".open")
+	b.press(kb.Enter)
+	b.wait("Enter unfolds", one(fold)+".open")
+}

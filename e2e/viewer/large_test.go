@@ -1,0 +1,98 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	largeID    = "a5c0d1e2-7f34-4b9a-8c6d-0e1f2a3b4c5d"
+	largeBytes = 100 << 20
+	// openLimit is how long opening the session may take on the slowest of machines; it is a second by promise.
+	openLimit = 5 * time.Second
+	// largeMemory bounds the server's memory over all of the test: taking the session in, deriving, showing.
+	largeMemory = 400 << 20
+)
+
+// largeScript is a session of 100 MB, as long days of work leave behind: many short lines, some of hundreds of kilobytes.
+func largeScript() *script {
+	r := rand.New(rand.NewPCG(5, 11))
+	s := &script{id: largeID, cwd: "/home/kim/src/harbour", branch: "main", model: "claude-opus-5-5", at: t0, context: 20_000}
+	vocabulary := strings.Fields("the board tide feed harbour sailing error timeout retry ok stop start zone minute record line north south pier kiosk")
+	text := func(n int) string {
+		var b strings.Builder
+		for b.Len() < n {
+			b.WriteString(vocabulary[r.IntN(len(vocabulary))])
+			b.WriteByte(" \n"[b.Len()/90%2])
+		}
+		return b.String()
+	}
+	size := 0
+	for i := 0; size < largeBytes; i++ {
+		from := len(s.lines)
+		if i%40 == 0 {
+			s.prompt(fmt.Sprintf("Go on with part %d of the log", i/40))
+		}
+		n := 6000
+		if i%50 == 49 {
+			n = 300_000
+		}
+		s.tool("Bash", object{"command": fmt.Sprintf("sed -n %dp log", i), "description": "Read the log"}, text(n/2), object{"stdout": text(n / 2), "stderr": ""}, time.Second)
+		s.say("This is what it says: " + text(400))
+		s.context = 20_000
+		for _, l := range s.lines[from:] {
+			size += len(l) + 1
+		}
+	}
+	return s
+}
+
+// TestLarge opens a session of 100 MB at its beginning, at its end and in the middle.
+func TestLarge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	script := largeScript()
+	began := time.Now()
+	must(t, s.send(s.key, where(largeID, "harbour", false), script.lines))
+	stored := time.Since(began)
+	s.settled(t)
+	t.Logf("%d lines of %d MB stored in %.1f s, derived in %.1f s", len(script.lines), largeBytes>>20, stored.Seconds(), time.Since(began).Seconds())
+	b := newTab(t, s.url)
+	b.login(s.key)
+	last := len(script.lines) - 1
+	for _, c := range []struct{ name, path, id string }{
+		{"beginning", "", "L0"}, {"end", "?from=end", "L" + itoa(last)}, {"line in the middle", "/L/" + itoa(last/2), "L" + itoa(last/2)},
+	} {
+		b.open("/usage")
+		began := time.Now()
+		b.open("/sessions/" + largeID + c.path)
+		took := time.Since(began)
+		b.wait("the line is there", one("#"+c.id))
+		t.Logf("%s: %d ms, %d KB, %d items", c.name, took.Milliseconds(), eval[int](b, `performance.getEntriesByType("navigation")[0].decodedBodySize >> 10`), b.count(".item"))
+		if took > openLimit {
+			t.Errorf("%s: took %s", c.name, took)
+		}
+		if n := eval[int](b, `document.documentElement.outerHTML.length`); n > 8<<20 {
+			t.Errorf("%s: the page has %d MB", c.name, n>>20)
+		}
+	}
+	b.open("/sessions/" + largeID)
+	b.click(`a[rel="next"]`)
+	b.wait("the next page", `location.search.includes("from=")`)
+	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length > 20`)
+	b.fill("#find", `"with part 7 of"`)
+	b.wait("it is found", `document.querySelector(".hit")`)
+	b.click(".hit a.title")
+	b.wait("the hit is shown", `location.hash && document.querySelector(location.hash)?.innerText.includes("part 7 of")`)
+	if peak := s.peak(t); peak > 0 {
+		t.Logf("the server's memory: at most %d MB", peak>>20)
+		if peak > largeMemory {
+			t.Errorf("the server took %d MB", peak>>20)
+		}
+	}
+}

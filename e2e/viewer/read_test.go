@@ -1,0 +1,136 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+)
+
+// reader opens the gallery in a tab, logged in as its owner.
+func reader(t testing.TB) (*tab, *site) {
+	t.Helper()
+	s := needGallery(t)
+	b := newTab(t, s.url)
+	b.login(s.key)
+	return b, s
+}
+
+// TestReading goes the way of somebody who looks for something that was said: list, conversation, tool, agent, search,
+// the very line, and where it comes from.
+func TestReading(t *testing.T) {
+	b, _ := reader(t)
+	b.reads("main", "harbour", "kims-laptop", "almanac", "workbench", taleTitle, talePrompt, "fix/clock-change", "1 agent", "1 compaction", errands[0].title)
+	row := `[data-session="` + taleID + `"]`
+	b.click(row + " a.title")
+	b.wait("the conversation is open", `document.querySelector("h1")?.innerText === `+quoted(taleTitle))
+	readTale(b)
+	readTools(b)
+	readAgent(b)
+	b.fill("#find", `"the *`+taleWord+`* rule"`)
+	b.wait("something is found", `document.querySelector(".hit")`)
+	b.reads(".hit", taleTitle, "harbour", "kims-laptop")
+	if got := b.text(".hit mark"); !strings.Contains(strings.ToLower(got), "the") {
+		t.Errorf("what was looked for is not marked: %q", got)
+	}
+	b.click(".hit a.title")
+	b.wait("the line is in sight", `location.hash && ((r) => r && r.top >= 0 && r.top < innerHeight)(document.querySelector(location.hash)?.getBoundingClientRect())`)
+	readProvenance(b)
+}
+
+func readTale(b *tab) {
+	b.t.Helper()
+	b.reads("main", talePrompt, "claude --resume "+taleID, "Conversation compacted", "by itself at 17", "Rewound to line", "Interrupted by the user", "/review", "queued", "Pull request #214", "5 min")
+	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length >= 5`)
+	b.wait("the picture is shown", `(() => { const i = document.querySelector("figure img"); i?.scrollIntoView(); return i?.complete && i.naturalWidth === 640; })()`)
+	for what, selector := range map[string]string{"a table": ".md table td", "coloured Go": ".md pre code span[class]", "an old branch": ".item.left, .left"} {
+		if b.count(selector) == 0 {
+			b.t.Errorf("%s is missing (%s)", what, selector)
+		}
+	}
+	if got := b.text("details.tool.ok[open]:not(:has(.diff, .todo, pre.code)) summary"); got != "" {
+		b.t.Errorf("a tool call that went well is open from the beginning: %s", brief(got))
+	}
+}
+
+// openTool unfolds the tool call whose summary has a text, as a reader does, and answers a selector for it.
+func openTool(b *tab, summary string) string {
+	b.t.Helper()
+	found := eval[bool](b, `(() => {
+		document.querySelectorAll("[data-found]").forEach((e) => delete e.dataset.found);
+		const d = [...document.querySelectorAll("details.tool")].find((d) => d.querySelector("summary").innerText.includes(`+quoted(summary)+`));
+		if (d) d.dataset.found = "";
+		return !!d;
+	})()`)
+	if !found {
+		b.t.Fatalf("no tool call says %q\n%s", summary, b.excerpt())
+	}
+	if !eval[bool](b, one("[data-found]")+".open") {
+		b.click("[data-found] > summary")
+		b.wait("the tool call is open", one("[data-found]")+".open")
+	}
+	return "[data-found]"
+}
+
+func readTools(b *tab) {
+	b.t.Helper()
+	b.reads(openTool(b, "board.go")+" .body", "time.Hour")
+	failed := openTool(b, "Run the tests of the board")
+	b.reads(failed, "06:10 Ronas is missing", taleCommand, "failed")
+	if got := eval[string](b, one(failed+" pre.out span[class]")+"?.className || ''"); got == "" {
+		b.t.Error("the colours of the terminal are lost")
+	}
+	if strings.Contains(b.text(failed), "\x1b") || strings.Contains(b.text(failed), "[31m") {
+		b.t.Error("escape sequences are shown")
+	}
+	b.click(failed + " > summary")
+	b.wait("the tool call is closed", "!"+one(failed)+".open")
+	edit := openTool(b, "quiet.go")
+	b.reads(edit, "civil.On(civil.Midnight(now, q.Zone), q.End)", "notify/quiet.go")
+	for _, class := range []string{"add", "del"} {
+		if b.count(edit+" tr."+class) == 0 {
+			b.t.Errorf("the edit shows no line %s", class)
+		}
+	}
+	b.reads(openTool(b, "tracker"), "watchers", "8812")
+}
+
+func readAgent(b *tab) {
+	b.t.Helper()
+	task := openTool(b, "Find other day arithmetic")
+	b.reads(task, "quiet hours end an hour early", "2 tool calls")
+	b.click(task + " .agent details > summary")
+	b.wait("the agent is shown in its place", one(task+" .agent .inside")+`?.innerText.includes("notify/quiet.go")`)
+	b.click(task + " .agent > a")
+	b.wait("the agent has a page", `location.pathname.endsWith("agent-`+taleAgent+`")`)
+	b.loaded()
+	b.reads("main", "Session of this agent", "Look through the module harbour")
+}
+
+// readProvenance follows the line that is looked at to its origin.
+func readProvenance(b *tab) {
+	b.t.Helper()
+	b.click(eval[string](b, `location.hash`) + " a.raw")
+	b.wait("the record is shown", `document.querySelector(".provenance")`)
+	main, _ := tale(time.Now())
+	index := -1
+	for i, l := range main.lines {
+		if strings.Contains(l, "the *"+taleWord+"* rule") {
+			index = i
+		}
+	}
+	b.reads("h1", "Line "+itoa(index+1))
+	b.reads(".provenance", "kims-laptop", "4f0c9a11d2e7", "-home-kim-src-harbour/"+taleID+".jsonl", "line_index "+itoa(index), "at offset", "Received")
+	b.reads("pre.code.tall", `"requestId"`, `"parentUuid"`)
+	bytes := eval[string](b, `fetch(document.querySelector("a[download][href*='/bytes/']").href).then((r) => r.text())`)
+	sum := sha256.Sum256([]byte(bytes))
+	b.reads(".provenance", hex.EncodeToString(sum[:]))
+	if !strings.HasPrefix(bytes, "{") || strings.Contains(bytes, "line_index") || !strings.Contains(bytes, taleWord) {
+		b.t.Errorf("the exact bytes are %.200q", bytes)
+	}
+	b.click(".where a")
+	b.wait("back in the conversation", `document.querySelector("#items") && location.hash`)
+}

@@ -1,0 +1,98 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+)
+
+// pages are all kinds of pages of the gallery, by name.
+func pages() map[string]string {
+	return map[string]string{
+		"list": "/", "filtered": "/?q=board&model=claude-sonnet-5-5", "talk": "/sessions/" + taleID, "everything": "/sessions/" + taleID + "?mode=everything",
+		"prompts": "/sessions/" + taleID + "?mode=prompts", "agent": "/sessions/" + taleID + "%2Fagent-" + taleAgent, "entry": "/sessions/" + taleID + "/entry/7",
+		"compare": "/sessions/" + rewrittenID + "/compare", "search": "/search?q=hours", "nothing": "/search?q=zzzz", "usage": "/usage", "year": "/usage?range=365&by=project",
+		"drops": "/drops", "account": "/account", "missing": "/sessions/none",
+	}
+}
+
+// unfold opens everything that can be opened, what is fetched for it included.
+func unfold(b *tab) {
+	b.t.Helper()
+	eval[any](b, `document.querySelectorAll("main details").forEach((d) => { d.open = true; })`)
+	b.wait("all that unfolds is there", `![...document.querySelectorAll("details[open] > [data-src], details[open][data-src]")].length`)
+}
+
+// TestPhone: at the width of a phone no page is wider than the window, with everything unfolded.
+func TestPhone(t *testing.T) {
+	b, _ := reader(t)
+	b.allow("404")
+	for _, width := range []int64{390, 320} {
+		b.size(width, 844)
+		for name, path := range pages() {
+			b.open(path)
+			unfold(b)
+			wide := eval[string](b, `((w) => { // a phone makes the window itself as wide as what is in it
+				const need = Math.max(innerWidth, document.documentElement.scrollWidth);
+				const out = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > w + 1 && !e.closest(".scroll, pre, .nav"));
+				return need > w ? need + ": " + out.slice(0, 5).map((e) => e.tagName + "." + e.className).join(" ") : "";
+			})(`+itoa(int(width))+`)`)
+			if wide != "" {
+				t.Errorf("%s is wider than %d: %s", name, width, wide)
+			}
+		}
+	}
+}
+
+// TestTheme: the look that is chosen stays, on other pages and after a reload, with no moment of the other one; without a
+// choice the system's is taken.
+func TestTheme(t *testing.T) {
+	b, _ := reader(t)
+	ground := func() string { return eval[string](b, `getComputedStyle(document.body).backgroundColor`) }
+	light := ground()
+	b.look("dark")
+	dark := ground()
+	if light == dark {
+		t.Fatalf("both looks have the ground %s", light)
+	}
+	b.look("light")
+	b.click(`.theme button:not([hidden])[value="dark"]`)
+	b.wait("the look is dark", `getComputedStyle(document.body).backgroundColor === `+quoted(dark))
+	for _, path := range []string{"/", "/usage", "/sessions/" + taleID} {
+		b.open(path)
+		if got := ground(); got != dark {
+			t.Errorf("%s has the ground %s", path, got)
+		}
+		if got := eval[string](b, `fetch(location.href).then((r) => r.text()).then((s) => s.match(/<html[^>]*>/)[0])`); !strings.Contains(got, `data-theme="dark"`) {
+			t.Errorf("%s is sent as %s: it would flash", path, got)
+		}
+	}
+	b.click(`.theme button[value="light"]`)
+	b.look("dark")
+	b.open("/")
+	if got := ground(); got != light {
+		t.Errorf("light was chosen, the ground is %s", got)
+	}
+}
+
+// TestWithoutScript: reading, searching and choosing a look need no script.
+func TestWithoutScript(t *testing.T) {
+	s := needGallery(t)
+	b := newTab(t, s.url)
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.login(s.key)
+	b.click(`[data-session="` + taleID + `"] a.title`)
+	b.wait("the conversation is open", `document.querySelector("#items")`)
+	b.reads("main", talePrompt)
+	b.reads(openTool(b, "Run the tests of the board"), "06:10 Ronas is missing")
+	b.click(".toc a")
+	b.wait("the prompts are a page", `document.querySelector("ol.prompts.page")`)
+	b.reads("ol.prompts.page", "Now the quiet hours")
+	b.fill("#find", taleWord)
+	b.wait("something is found", `document.querySelector(".hit mark")`)
+	b.click(`.theme button[value="dark"]`)
+	b.wait("the look is dark", `document.documentElement.dataset.theme === "dark" && document.querySelector(".hit")`)
+}
