@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -107,7 +109,7 @@ func (a *Access) LoginWithTicket(ctx context.Context, remote, ticket string) (to
 	if err != nil {
 		return "", Login{}, fmt.Errorf("use one-time link: %w", err)
 	}
-	return a.add(ctx, Login{User: user})
+	return a.add(ctx, Login{User: user, Key: ticketKey(ticket)})
 }
 
 func (a *Access) add(ctx context.Context, l Login) (string, Login, error) {
@@ -148,8 +150,9 @@ func (a *Access) Logout(ctx context.Context, token string) error {
 }
 
 // NewTicket makes the secret of a one-time link that logs user in until ttl has passed; 0 is DefaultTicket, and no
-// ticket works for longer than MaxTicket.
-func (a *Access) NewTicket(ctx context.Context, user User, ttl time.Duration) (string, error) {
+// ticket works for longer than MaxTicket. A link that was asked for with a key, not 0, is worth nothing without it: when
+// the key is revoked, so are the logins made with the link.
+func (a *Access) NewTicket(ctx context.Context, user User, key int64, ttl time.Duration) (string, error) {
 	if !user.Disabled.IsZero() {
 		return "", ErrUnauthorized
 	}
@@ -157,11 +160,22 @@ func (a *Access) NewTicket(ctx context.Context, user User, ttl time.Duration) (s
 		ttl = DefaultTicket
 	}
 	ticket := rand.Text()
+	if key != 0 {
+		ticket += "." + strconv.FormatInt(key, 10)
+	}
 	until := time.Now().Add(min(ttl, MaxTicket))
 	if err := a.store.AddTicket(ctx, sha256.Sum256([]byte(ticket)), user.ID, until); err != nil {
 		return "", fmt.Errorf("keep one-time link: %w", err)
 	}
 	return ticket, nil
+}
+
+// ticketKey is the key that a ticket was asked for with, 0 for none. The ticket is known by the hash of all of it: with
+// another number it is another ticket, which nobody made.
+func ticketKey(ticket string) int64 {
+	_, number, _ := strings.Cut(ticket, ".")
+	key, _ := strconv.ParseInt(number, 10, 64) // 0 for what has none
+	return key
 }
 
 // Visible answers which changes a user may hear of, as of now: shares that come later do not count.

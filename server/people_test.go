@@ -248,7 +248,7 @@ func TestTicket(t *testing.T) {
 	}
 	ticket := u.Query().Get("ticket")
 	token, login, err := access.LoginWithTicket(t.Context(), "r", ticket)
-	if err != nil || login.User.Name != "ann" || login.Key != 0 {
+	if err != nil || login.User.Name != "ann" || login.Key == 0 {
 		t.Fatalf("login %+v, %v", login, err)
 	}
 	if _, _, err := access.LoginWithTicket(t.Context(), "r", ticket); err != server.ErrUnauthorized {
@@ -274,6 +274,34 @@ func TestTicket(t *testing.T) {
 	}
 	for _, ttl := range []string{"soon", "0s", "-1m", "169h"} {
 		ann.send("POST", "/api/tickets", fmt.Sprintf(`{"ttl":%q}`, ttl), http.StatusBadRequest)
+	}
+}
+
+// TestTicketOfKey: what a key asked for ends with it.
+func TestTicketOfKey(t *testing.T) {
+	owner := newRig(t)
+	ann := owner.person("ann", server.Viewer)
+	access := server.NewAccess(owner.store, discard())
+	link := decode[struct{ URL string }](t, ann.send("POST", "/api/tickets", `{"ttl":"1m"}`, http.StatusCreated)).URL
+	_, ticket, _ := strings.Cut(link, "ticket=")
+	token, login, err := access.LoginWithTicket(t.Context(), "r", ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, forged := range []string{ticket, ticket + "0", strings.TrimRight(ticket, "0123456789") + "0"} {
+		if _, _, err := access.LoginWithTicket(t.Context(), "r", forged); err != server.ErrUnauthorized {
+			t.Errorf("ticket %q: %v", forged, err)
+		}
+	}
+	keys, err := owner.store.Keys(t.Context(), login.User.ID)
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("keys %+v, %v", keys, err)
+	}
+	if err := owner.store.RevokeKey(t.Context(), keys[0].Name, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := access.Check(t.Context(), token); err != server.ErrUnauthorized {
+		t.Errorf("a login by a link that was asked for with a key since revoked: %v", err)
 	}
 }
 

@@ -83,9 +83,9 @@ func (s *Server) guard(to route) http.HandlerFunc {
 			err = badRequest("bad_query", "the query cannot be read") // a filter that is passed over would show too much
 		}
 		if err == nil && !to.listens {
-			err = s.slots.take(r.Context(), who.ID, s.Patience)
+			err = s.slots.take(r.Context(), who.User.ID, s.Patience)
 			if err == nil {
-				defer s.slots.give(who.ID)
+				defer s.slots.give(who.User.ID)
 			}
 		}
 		if err != nil {

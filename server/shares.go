@@ -172,7 +172,7 @@ func (s *Server) addTicket(w http.ResponseWriter, r *http.Request, who Key) erro
 		return badRequest("bad_request", err.Error())
 	}
 	until := time.Now().Add(ttl).UTC()
-	ticket, err := s.access.NewTicket(r.Context(), who.User, ttl)
+	ticket, err := s.access.NewTicket(r.Context(), who.User, who.ID, ttl)
 	if err != nil {
 		return err
 	}

@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// slots bounds how many requests are worked on at once: in all, and for one key, so that one client that sends slowly
+// slots bounds how many requests are worked on at once: in all, and for one user, so that one client that sends slowly
 // or too much leaves room for the others. Safe for concurrent use.
 type slots struct {
-	all    chan struct{}
-	perKey int
+	all     chan struct{}
+	perUser int
 
-	mu   sync.Mutex
-	keys map[int64]*keySlots // guarded by mu, as is their waiting
+	mu    sync.Mutex
+	users map[int64]*userSlots // guarded by mu, as is their waiting
 }
 
-// keySlots are one key's.
-type keySlots struct {
+// userSlots are one user's.
+type userSlots struct {
 	held    chan struct{}
 	waiting int // requests that have or want one
 }
 
 func newSlots(n int) *slots {
-	return &slots{all: make(chan struct{}, n), perKey: max(2, n/2), keys: map[int64]*keySlots{}}
+	return &slots{all: make(chan struct{}, n), perUser: max(2, n/2), users: map[int64]*userSlots{}}
 }
 
 // take waits for a slot, at most for patience. An error is a refusal, or the context's.
-func (s *slots) take(ctx context.Context, key int64, patience time.Duration) error {
+func (s *slots) take(ctx context.Context, user int64, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	own := s.enter(key)
-	err := takeOne(ctx, own.held, timer.C, "too many requests at once with this key")
+	own := s.enter(user)
+	err := takeOne(ctx, own.held, timer.C, "too many requests at once of this user")
 	if err == nil {
 		if err = takeOne(ctx, s.all, timer.C, "too many requests at once"); err != nil {
 			<-own.held
 		}
 	}
 	if err != nil {
-		s.leave(key, own)
+		s.leave(user, own)
 	}
 	return err
 }
@@ -60,32 +60,32 @@ func takeOne(ctx context.Context, from chan struct{}, over <-chan time.Time, bus
 	}
 }
 
-func (s *slots) give(key int64) {
+func (s *slots) give(user int64) {
 	s.mu.Lock()
-	own := s.keys[key]
+	own := s.users[user]
 	s.mu.Unlock()
 	<-s.all
 	<-own.held
-	s.leave(key, own)
+	s.leave(user, own)
 }
 
-func (s *slots) enter(key int64) *keySlots {
+func (s *slots) enter(user int64) *userSlots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := s.keys[key]
+	own := s.users[user]
 	if own == nil {
-		own = &keySlots{held: make(chan struct{}, s.perKey)}
-		s.keys[key] = own
+		own = &userSlots{held: make(chan struct{}, s.perUser)}
+		s.users[user] = own
 	}
 	own.waiting++
 	return own
 }
 
-func (s *slots) leave(key int64, own *keySlots) {
+func (s *slots) leave(user int64, own *userSlots) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if own.waiting--; own.waiting == 0 {
-		delete(s.keys, key)
+		delete(s.users, user)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSlotsPerKey: one key never has them all, and gives back what it had.
-func TestSlotsPerKey(t *testing.T) {
+// TestSlotsPerUser: one user never has them all, and gives back what it had.
+func TestSlotsPerUser(t *testing.T) {
 	s := newSlots(6)
 	for range 3 {
 		if err := s.take(t.Context(), 1, time.Hour); err != nil {
@@ -41,7 +41,7 @@ func TestSlotsPerKey(t *testing.T) {
 	for key := range int64(3) {
 		s.give(10 + key)
 	}
-	if s.busy() != 0 || len(s.keys) != 0 {
-		t.Errorf("%d are still taken, %d keys remembered", s.busy(), len(s.keys))
+	if s.busy() != 0 || len(s.users) != 0 {
+		t.Errorf("%d are still taken, %d keys remembered", s.busy(), len(s.users))
 	}
 }

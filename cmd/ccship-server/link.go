@@ -34,7 +34,7 @@ func newLink() *cobra.Command {
 					return err
 				}
 				until := time.Now().Add(d)
-				ticket, err := server.NewAccess(s, slog.New(slog.NewTextHandler(io.Discard, nil))).NewTicket(c.Context(), u, d)
+				ticket, err := server.NewAccess(s, slog.New(slog.NewTextHandler(io.Discard, nil))).NewTicket(c.Context(), u, 0, d)
 				if errors.Is(err, server.ErrUnauthorized) {
 					return hinted{fmt.Errorf("user %q is disabled", u.Name), "ccship-server user enable " + u.Name}
 				}

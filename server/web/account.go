@@ -227,7 +227,7 @@ func (v *Viewer) addLink(r *http.Request, who server.Login) (notice, secret stri
 			return "", "", err
 		}
 	}
-	ticket, err := v.access.NewTicket(r.Context(), user, 0)
+	ticket, err := v.access.NewTicket(r.Context(), user, who.Key, 0)
 	if errors.Is(err, server.ErrUnauthorized) {
 		return "", "", errUsage("This user is disabled.")
 	}

@@ -195,7 +195,31 @@ func eachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn 
 		if err := fn(b.done()); err != nil {
 			return fmt.Errorf("write items: %w", err)
 		}
-		at = max(w.To, at+1)
+		if at = max(w.To, at+1); len(w.Lines) > 0 {
+			continue
+		}
+		// A line number may be anything up to 2^53: what is not stored is stepped over, not walked through.
+		if at, err = nextStored(ctx, snap, view, at); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// nextStored is the first line from from on that is stored, or the view's end.
+func nextStored(ctx context.Context, snap server.Snapshot, view server.View, from int64) (int64, error) {
+	at := view.Total
+	for _, span := range view.Between(from, view.Total) {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			at = l.Index
+			return errFull
+		})
+		if errors.Is(err, errFull) {
+			return at, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return at, nil
 }

@@ -88,7 +88,7 @@ func TestCookie(t *testing.T) {
 // TestTicket: looking at a one-time link does not use it up; taking it does.
 func TestTicket(t *testing.T) {
 	s := newSite(t, nil)
-	ticket, err := s.access.NewTicket(t.Context(), s.owner, 0)
+	ticket, err := s.access.NewTicket(t.Context(), s.owner, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestAccountUsers(t *testing.T) {
 		t.Fatalf("%d %s", a.code, a.body)
 	}
 	a := s.do(t, "POST", "/account/link", url.Values{"user": {"ben"}}, nil)
-	link := regexp.MustCompile(`/login\?ticket=([A-Z0-9]+)`).FindStringSubmatch(a.body)
+	link := regexp.MustCompile(`/login\?ticket=([A-Z0-9.]+)`).FindStringSubmatch(a.body)
 	if link == nil {
 		t.Fatal(a.body)
 	}

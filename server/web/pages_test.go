@@ -303,3 +303,27 @@ func (s *site) listen(t *testing.T, path string) <-chan string {
 	})
 	return out
 }
+
+// TestExportFarLine: a line number may be anything; an export steps over what is not stored.
+func TestExportFarLine(t *testing.T) {
+	s := newSite(t, open)
+	const far = 1<<53 - 2
+	h := head("far")
+	h.EndLine = far + 1
+	prompt := func(text string) []byte {
+		return []byte(`{"type":"user","message":{"role":"user","content":"` + text + `"}}`)
+	}
+	err := s.store.Put(t.Context(), &server.Batch{Owner: s.owner.ID, Received: time.Now(), Head: h, Lines: []server.Line{
+		{Index: 0, Raw: prompt("the first")}, {Index: 1 << 40, Raw: prompt("the second")}, {Index: far, Raw: prompt("the last")},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"md", "html", "json", "jsonl"} {
+		body := s.get(t, sessionPath("far", "/export", "format", format))
+		mustHave(t, body, "the first", "the second", "the last")
+		if len(body) > 1<<20 {
+			t.Errorf("%s has %d bytes", format, len(body))
+		}
+	}
+}
