@@ -85,7 +85,7 @@ func (c *cluster) during(trouble func(round int)) {
 			}
 		}
 	}
-	if out := c.ccship("verify"); out.code != 0 {
+	if out := c.ccship("verify", "--deep"); out.code != 0 {
 		c.t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 	st := c.status()
