@@ -31,8 +31,8 @@ const syncTime = time.Minute
 const syncPoll = 10 * time.Millisecond
 
 // Sync looks at every file at once, checks the past of those that changed, and ends back-off and pauses, the user's own
-// too. With Wait it
-// returns when every whole line that was on disk at the call is acknowledged, or is known not to be sent.
+// too. With Wait it returns when every whole line that was on disk at the call is acknowledged, or is known not to be
+// sent.
 func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
 	limit := syncTime
 	if req.Timeout != "" {

@@ -383,28 +383,3 @@ func (v *verifier) compareExtended(ctx context.Context, c *candidate, has remote
 	v.add(row, p, v.judge(row, g, lines, t, p))
 	return nil
 }
-
-// judge turns what was found into a difference; nil when all of it is accounted for.
-func (v *verifier) judge(row control.FileReport, g remote.Generation, lines *lineDiff, t *tail.Tracked, p *proof) *control.FileDifference {
-	diff := difference(row, "")
-	diff.Missing, diff.Differ = lines.missing, lines.differ
-	end, grown := p.end, false
-	if fresh, ok := v.d.tailer.File(t.File.ID); ok && fresh.Cursor.Offset > t.Cursor.Offset {
-		end, grown = fresh.Cursor.Line, true
-	}
-	if g.EndLine > end {
-		diff.Extra = []control.Range{{First: end, Last: g.EndLine - 1}}
-	}
-	if len(diff.Missing)+len(diff.Differ)+len(diff.Extra) > 0 {
-		return diff
-	}
-	if newline := t.Provisional.Length == 0; g.EOFNewline != newline && p.lines > 0 && !grown {
-		diff.Detail = "only the newline at the end differs"
-		return diff
-	}
-	return nil
-}
-
-func difference(row control.FileReport, detail string) *control.FileDifference {
-	return &control.FileDifference{SessionID: row.SessionID, Path: row.Path, Generation: row.Generation, Detail: detail}
-}

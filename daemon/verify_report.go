@@ -6,6 +6,8 @@ import (
 	"sort"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/tail"
 )
 
 // add puts one compared transcript into the report. p is nil when nothing was read, diff when nothing differs.
@@ -73,4 +75,29 @@ func (v *verifier) finish() {
 		v.at.Files, v.at.Bytes = v.at.FilesTotal, v.at.BytesTotal
 		v.progress(v.at)
 	}
+}
+
+// judge turns what was found into a difference; nil when all of it is accounted for.
+func (v *verifier) judge(row control.FileReport, g remote.Generation, lines *lineDiff, t *tail.Tracked, p *proof) *control.FileDifference {
+	diff := difference(row, "")
+	diff.Missing, diff.Differ = lines.missing, lines.differ
+	end, grown := p.end, false
+	if fresh, ok := v.d.tailer.File(t.File.ID); ok && fresh.Cursor.Offset > t.Cursor.Offset {
+		end, grown = fresh.Cursor.Line, true
+	}
+	if g.EndLine > end {
+		diff.Extra = []control.Range{{First: end, Last: g.EndLine - 1}}
+	}
+	if len(diff.Missing)+len(diff.Differ)+len(diff.Extra) > 0 {
+		return diff
+	}
+	if newline := t.Provisional.Length == 0; g.EOFNewline != newline && p.lines > 0 && !grown {
+		diff.Detail = "only the newline at the end differs"
+		return diff
+	}
+	return nil
+}
+
+func difference(row control.FileReport, detail string) *control.FileDifference {
+	return &control.FileDifference{SessionID: row.SessionID, Path: row.Path, Generation: row.Generation, Detail: detail}
 }
