@@ -23,6 +23,9 @@ type BudgetOptions struct {
 	Limit      int64   // configured
 	Learned    Learned // may be nil; only read
 	NoCompact  bool    // automatic compaction is switched off
+	// Pins are limits that the user has set, by model; "" is for all of them, and comes first. A pin above what the window
+	// seems to be says that the window is larger. May be nil; only read.
+	Pins map[string]int64
 }
 
 // Budget is how many tokens a conversation can hold. Window is not in the transcript: it is inferred.
@@ -46,8 +49,22 @@ const (
 func BudgetFor(model string, most, boundary int64, o BudgetOptions) Budget {
 	var b Budget
 	b.Window, b.WindowFrom = window(model, most, boundary, o)
+	if pin := o.pin(model); pin > 0 {
+		if pin > b.Window {
+			b.Window, b.WindowFrom = pin, ConfiguredBudget
+		}
+		b.Limit, b.LimitBy = pin, ConfiguredBudget
+		return b
+	}
 	b.Limit, b.LimitBy = limit(b.Window, model, most, boundary, o)
 	return b
+}
+
+func (o *BudgetOptions) pin(model string) int64 {
+	if pin := o.Pins[""]; pin > 0 {
+		return pin
+	}
+	return o.Pins[model]
 }
 
 func window(model string, most, boundary int64, o BudgetOptions) (int64, BudgetSource) {

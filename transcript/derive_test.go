@@ -114,7 +114,7 @@ func golden(t *testing.T, file, got string) {
 
 var eventNames = []string{
 	"", "prompt", "task", "command", "answer", "tool-start", "tool-complete", "interrupt", "error", "turn", "compaction",
-	"title", "usage", "rewind", "rewind-undone", "context", "agent",
+	"title", "usage", "rewind", "rewind-undone", "context", "agent", "file", "link", "unlink",
 }
 
 // eventLine is an event without what is its kind's zero.

@@ -39,6 +39,13 @@ const (
 	ContextEvent
 	// AgentEvent: a tool call started the agent Agent, or tells more of it.
 	AgentEvent
+	// FileEvent: a tool of the program has changed the file Path, which is not cut; ToolID, ToolName.
+	FileEvent
+	// LinkEvent: the model asked for the file Path to be linked to the session as a document, by an MCP tool named
+	// link_document that has not refused; Path is as the tool's result names it. ToolID, ToolName.
+	LinkEvent
+	// UnlinkEvent: the same of unlink_document.
+	UnlinkEvent
 )
 
 // Limits of what events carry, in characters.

@@ -5,8 +5,11 @@ import (
 	"time"
 )
 
-// LogSize is how many messages a MessageLog keeps.
-const LogSize = 200
+// LogSize is how many messages a MessageLog keeps unless it is told otherwise, MaxLogSize how many it can keep.
+const (
+	LogSize    = 200
+	MaxLogSize = 1000
+)
 
 // MessageKind tells the messages of a log apart.
 type MessageKind string
@@ -43,10 +46,12 @@ type LogMessage struct {
 	Turn         int64
 }
 
-// MessageLog folds events into the last LogSize messages of the conversation as it stands: after a rewind those of
+// MessageLog folds events into the last Size messages of the conversation as it stands: after a rewind those of
 // the new branch. The zero value is empty. It keeps as many messages that a rewind hid, for a rewind may turn out to
 // be none.
 type MessageLog struct {
+	// Size is how many messages are kept, up to MaxLogSize; 0: LogSize. It is not part of the encoded state.
+	Size     int
 	messages []logged
 }
 
@@ -97,9 +102,13 @@ func (l *MessageLog) append(m LogMessage) {
 }
 
 func (l *MessageLog) trim() {
+	size := LogSize
+	if l.Size > 0 {
+		size = min(l.Size, MaxLogSize)
+	}
 	visible := l.Len()
-	l.forget(visible-LogSize, false)
-	l.forget(len(l.messages)-visible-LogSize, true)
+	l.forget(visible-size, false)
+	l.forget(len(l.messages)-visible-size, true)
 }
 
 // forget removes the oldest n messages that are hidden, or are not.
@@ -232,7 +241,7 @@ func (l *MessageLog) UnmarshalBinary(data []byte) error {
 }
 
 func (l *MessageLog) layout(c *codec) {
-	list(c, &l.messages, 2*LogSize, func(m *logged) {
+	list(c, &l.messages, 2*MaxLogSize, func(m *logged) {
 		kind, input := string(m.Kind), string(m.ToolInput)
 		c.text(&kind, &m.UUID, &m.Content, &m.ToolID, &m.ToolName, &input, &m.Output, &m.Error)
 		m.Kind = MessageKind(kind)

@@ -337,8 +337,20 @@ func either(a, b string) string {
 	return b
 }
 
-// moment reads a time: RFC 3339, or milliseconds since 1970.
-func moment(value []byte) time.Time {
+// moment reads a time: RFC 3339, or milliseconds since 1970. The zero time for what is none, or is implausible.
+func moment(value []byte) time.Time { return plausible(written(value)) }
+
+// plausible is t, or the zero time for one outside the years 1970 to 9999 of UTC: no record is from then, and beyond
+// year 9999, which a zone can reach, a time has no form in JSON.
+func plausible(t time.Time) time.Time {
+	if y := t.Year(); y < 1970 || y > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
+// written is the time, in UTC, that a value says.
+func written(value []byte) time.Time {
 	s := contents(value)
 	if s == nil {
 		if ms := whole(value); ms > 0 {

@@ -41,11 +41,12 @@ func realFiles(t testing.TB) (root string, files []string) {
 type figures struct {
 	Prompts, Answers, Tools, Errors, Compactions int64
 	Input, Output, CacheRead, CacheWrite         int64
+	Checkpoints                                  int64 // that history makes
 }
 
 func (f figures) row() string {
-	return fmt.Sprintf("%d | %d | %d | %d | %d | %d | %d | %d | %d", f.Prompts, f.Answers, f.Tools, f.Errors, f.Compactions,
-		f.Input, f.Output, f.CacheRead, f.CacheWrite)
+	return fmt.Sprintf("%d | %d | %d | %d | %d | %d | %d | %d | %d | %d", f.Prompts, f.Answers, f.Tools, f.Errors, f.Compactions,
+		f.Input, f.Output, f.CacheRead, f.CacheWrite, f.Checkpoints)
 }
 
 // objects are a file's records as text, those of glued lines one by one.
@@ -76,17 +77,22 @@ func TestRealTranscripts(t *testing.T) {
 		name, _ := filepath.Rel(root, file)
 		lines := objects(t, file)
 		var s Session
+		var marks Marks
+		var made int64
 		for i, line := range lines {
 			for _, e := range s.Add(int64(i), Parse(line)) {
 				if e.Kind == RewindEvent {
 					t.Errorf("%s: line %d: a rewind, and there is none", name, i)
+				}
+				if _, due := marks.Add(&e, &s, false); due {
+					made++
 				}
 			}
 		}
 		sum := s.Summary()
 		got := figures{
 			sum.Prompts, sum.Answers, sum.Tools, sum.ToolErrors, sum.Compactions, sum.Usage.Input, sum.Usage.Output,
-			sum.Usage.CacheRead, sum.Usage.CacheWrite5m + sum.Usage.CacheWrite1h,
+			sum.Usage.CacheRead, sum.Usage.CacheWrite5m + sum.Usage.CacheWrite1h, made,
 		}
 		if diff := cmp.Diff(naively(lines), got); diff != "" {
 			t.Errorf("%s (-naive count +derived):\n%s", name, diff)
@@ -219,6 +225,9 @@ func naively(lines [][]byte) (f figures) {
 		f.CacheWrite += number(u, "cache_creation_input_tokens")
 	}
 	f.Prompts = naivePrompts(all)
+	for _, line := range lines { // grep -c '"subtype":"compact_boundary"'
+		f.Checkpoints += int64(bytes.Count(line, []byte(`"subtype":"compact_boundary"`)))
+	}
 	return f
 }
 

@@ -11,6 +11,8 @@ import (
 type Session struct {
 	// Budget is what is known beside the records. It is not part of the encoded state.
 	Budget BudgetOptions
+	// InputLimit and OutputLimit take the place of MaxInput and MaxOutput; 0 does not. Nor are they part of the state.
+	InputLimit, OutputLimit int
 
 	sum       Summary // what is counted and remembered; the rest of it is worked out when it is asked for
 	titles    [CustomTitle + 1]string
@@ -19,6 +21,7 @@ type Session struct {
 	branches  branches
 	answers   recent[counted] // by message id
 	calls     recent[call]    // by tool use id
+	files     []fileCall      // calls on files with one half missing
 	models    []modelState    // by first use
 	model     string
 	newest    uint64   // the message id of the newest answer
@@ -53,7 +56,7 @@ type looseSummary struct {
 
 // call is what is known of a tool call.
 type call struct {
-	started, done, agent bool
+	started, done, agent, failed bool
 }
 
 // counted is what was counted for an answer.

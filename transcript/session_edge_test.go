@@ -1,9 +1,12 @@
 package transcript_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -213,5 +216,26 @@ func TestNewestAnswerGoesOn(t *testing.T) {
 		if got := s.Summary().Context.Tokens; got != u.want {
 			t.Errorf("line %d: %d tokens in use, want %d", i, got, u.want)
 		}
+	}
+}
+
+// TestStateOfImplausibleTime: a time that an older version took from a record is none when the state is read again.
+func TestStateOfImplausibleTime(t *testing.T) {
+	var s Session
+	s.Add(1, Parse([]byte(`{"type":"user","uuid":"u","timestamp":"9999-12-31T23:59:59.000Z"}`)))
+	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	if got := s.Summary().Ended; !got.Equal(last) {
+		t.Fatalf("ended %s", got)
+	}
+	state, _ := s.MarshalBinary()
+	beyond := bytes.ReplaceAll(state, binary.AppendVarint(nil, last.UnixMicro()), binary.AppendVarint(nil, last.Add(time.Hour).UnixMicro()))
+	if bytes.Equal(beyond, state) {
+		t.Fatal("the state does not hold the time as it is expected to")
+	}
+	if err := s.UnmarshalBinary(beyond); err != nil {
+		t.Fatal(err)
+	}
+	if sum := s.Summary(); !sum.Started.IsZero() || !sum.Ended.IsZero() {
+		t.Errorf("from %s to %s, want no times", sum.Started, sum.Ended)
 	}
 }

@@ -1,7 +1,7 @@
 package transcript
 
 // sessionVersion rises when the layout changes, or what is derived: then all states are derived again.
-const sessionVersion = 1
+const sessionVersion = 2
 
 // SessionVersion is the version of a Session's encoded state: states of another one can't be read.
 const SessionVersion = sessionVersion
@@ -9,12 +9,12 @@ const SessionVersion = sessionVersion
 // MarshalBinary encodes the state, so that another Session can go on where this one is. The error is always nil.
 func (s *Session) MarshalBinary() ([]byte, error) { return encode(sessionVersion, s.layout), nil }
 
-// UnmarshalBinary replaces the state, all but Budget. The error wraps ErrState; the session is empty then.
+// UnmarshalBinary replaces the state, all but Budget and the limits. The error wraps ErrState; the session is empty then.
 func (s *Session) UnmarshalBinary(data []byte) error {
-	fresh := Session{Budget: s.Budget}
+	fresh := Session{Budget: s.Budget, InputLimit: s.InputLimit, OutputLimit: s.OutputLimit}
 	fresh.bounds()
 	if err := decode("session", data, sessionVersion, fresh.layout); err != nil {
-		*s = Session{Budget: s.Budget}
+		*s = Session{Budget: s.Budget, InputLimit: s.InputLimit, OutputLimit: s.OutputLimit}
 		return err
 	}
 	*s = fresh
@@ -30,7 +30,8 @@ func (s *Session) layout(c *codec) {
 	c.bools(&s.own.known, &s.own.agent)
 	s.branches.layout(c)
 	s.answers.layout(c, func(v *counted) { v.usage.layout(c); c.bools(&v.main) })
-	s.calls.layout(c, func(v *call) { c.bools(&v.started, &v.done, &v.agent) })
+	s.calls.layout(c, func(v *call) { c.bools(&v.started, &v.done, &v.agent, &v.failed) })
+	list(c, &s.files, maxFileCalls, func(f *fileCall) { f.layout(c) })
 	list(c, &s.models, maxModels, func(m *modelState) { c.text(&m.name); c.ints(&m.most, &m.boundary) })
 	c.text(&s.model)
 	c.fixed(&s.newest)

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -13,6 +14,7 @@ func (s *Session) start(line int64, r *Record, p *piece) {
 		return
 	}
 	s.sum.Tools++
+	before := c
 	c.started = true
 	c.agent = name == "Task" || name == "Agent"
 	s.calls.set(hash(id), c)
@@ -22,7 +24,8 @@ func (s *Session) start(line int64, r *Record, p *piece) {
 	}
 	e := s.event(ToolStartEvent, line, r)
 	e.ToolID, e.ToolName, e.MessageID = id, name, r.Message.ID
-	e.Input, e.Path = string(ToolInput(name, p.input, MaxInput)), path
+	e.Input, e.Path = string(ToolInput(name, p.input, s.InputLimit)), path
+	s.fileStart(line, r, id, name, path, before)
 	if c.agent {
 		s.agent(line, r, Agent{
 			ToolID: clone(id), Type: clone(text(field(p.input, "subagent_type"))), Description: clone(text(field(p.input, "description"))),
@@ -51,10 +54,11 @@ func (s *Session) result(line int64, r *Record, p *piece) {
 		s.sum.ToolErrors++
 	}
 	agent := c.agent || !known
-	c.done = true
+	c.done, c.failed = true, p.failed
 	s.calls.set(hash(id), c)
 	e := s.event(ToolCompleteEvent, line, r)
-	e.ToolID, e.Success, e.Text = id, !p.failed, p.output(MaxOutput)
+	e.ToolID, e.Success, e.Text = id, !p.failed, p.output(cmp.Or(s.OutputLimit, MaxOutput))
+	s.fileResult(line, r, id, p)
 	if agent && len(r.ToolResult) > 0 && r.ToolResult[0] == '{' {
 		if agentID := text(field(r.ToolResult, "agentId")); agentID != "" {
 			status := text(field(r.ToolResult, "status"))

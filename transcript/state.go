@@ -106,7 +106,7 @@ func (c *codec) time(v ...*time.Time) {
 		if c.reading {
 			*t = time.Time{}
 			if n != 0 {
-				*t = time.UnixMicro(n).UTC()
+				*t = plausible(time.UnixMicro(n).UTC()) // older states hold any
 			}
 		}
 	}

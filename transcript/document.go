@@ -1,0 +1,138 @@
+package transcript
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// maxFileCalls is how many calls that work on files are remembered while their other half is missing.
+const maxFileCalls = 32
+
+// maxPath is the longest path that is told, in bytes; longer ones exist nowhere.
+const maxPath = 4096
+
+// fileCall is half of a tool call that changes a file, links one or unlinks one: the call, until its result comes, or a
+// result that came before its call.
+type fileCall struct {
+	id   uint64 // hash of the tool use id
+	name string // of the tool; "" of a result
+	path string
+	kind EventKind // of a result: the one of LinkEvent and UnlinkEvent that it asks for
+}
+
+// editTool says whether a tool changes the file it works on.
+func editTool(name string) bool {
+	switch name {
+	case "Edit", "MultiEdit", "Write", "NotebookEdit":
+		return true
+	}
+	return false
+}
+
+// documentTool is what a tool asks for that links or unlinks a document, from whichever MCP server; 0 for other tools.
+func documentTool(name string) EventKind {
+	if !strings.HasPrefix(name, "mcp__") {
+		return 0
+	}
+	switch {
+	case strings.HasSuffix(name, "__link_document"):
+		return LinkEvent
+	case strings.HasSuffix(name, "__unlink_document"):
+		return UnlinkEvent
+	}
+	return 0
+}
+
+// fileStart takes a tool call whose result may say that a file is another one, or belongs to the session. c is what was
+// known of it before.
+func (s *Session) fileStart(line int64, r *Record, id, name, path string, c call) {
+	asks := documentTool(name)
+	switch {
+	case c.failed || asks == 0 && (!editTool(name) || path == "" || len(path) > maxPath):
+	case !c.done:
+		s.remember(fileCall{id: hash(id), name: clone(name), path: strings.Clone(path)})
+	case asks == 0:
+		s.fileEvent(FileEvent, line, r, id, name, path)
+	default:
+		if answer, ok := s.takeFileCall(hash(id)); ok && answer.kind == asks {
+			s.fileEvent(asks, line, r, id, name, answer.path)
+		}
+	}
+}
+
+// fileResult takes the result of a tool call.
+func (s *Session) fileResult(line int64, r *Record, id string, p *piece) {
+	begun, known := s.takeFileCall(hash(id))
+	if p.failed {
+		return
+	}
+	if known && documentTool(begun.name) == 0 {
+		s.fileEvent(FileEvent, line, r, id, begun.name, begun.path)
+		return
+	}
+	if c, _ := s.calls.get(hash(id)); !known && c.started {
+		return // of another tool
+	}
+	kind, path := documentAnswer(p)
+	switch {
+	case kind == 0:
+	case !known:
+		s.remember(fileCall{id: hash(id), kind: kind, path: path})
+	case kind == documentTool(begun.name):
+		s.fileEvent(kind, line, r, id, begun.name, path)
+	}
+}
+
+// documentAnswer reads {"action":"link","path":…} out of a result, whatever text stands around it; 0 when it is none.
+func documentAnswer(p *piece) (EventKind, string) {
+	for _, q := range appendPieces(nil, p.content) {
+		if q.kind != TextBlock || len(q.text) > 4*maxPath {
+			continue
+		}
+		said := Unquote(q.text)
+		at := strings.IndexByte(said, '{')
+		if at < 0 {
+			continue
+		}
+		var answer struct{ Action, Path string }
+		if err := json.NewDecoder(strings.NewReader(said[at:])).Decode(&answer); err != nil || answer.Path == "" || len(answer.Path) > maxPath {
+			continue
+		}
+		switch answer.Action {
+		case "link":
+			return LinkEvent, answer.Path
+		case "unlink":
+			return UnlinkEvent, answer.Path
+		}
+	}
+	return 0, ""
+}
+
+func (s *Session) fileEvent(kind EventKind, line int64, r *Record, id, name, path string) {
+	e := s.event(kind, line, r)
+	e.ToolID, e.ToolName, e.Path = id, name, path
+}
+
+func (s *Session) remember(c fileCall) {
+	if len(s.files) == maxFileCalls {
+		s.files = append(s.files[:0], s.files[1:]...)
+	}
+	s.files = append(s.files, c)
+}
+
+func (s *Session) takeFileCall(id uint64) (c fileCall, ok bool) {
+	for i := range s.files {
+		if s.files[i].id == id {
+			c = s.files[i]
+			s.files = append(s.files[:i], s.files[i+1:]...)
+			return c, true
+		}
+	}
+	return c, false
+}
+
+func (c *fileCall) layout(k *codec) {
+	k.fixed(&c.id)
+	k.text(&c.name, &c.path)
+	k.byte((*uint8)(&c.kind))
+}

@@ -1,0 +1,51 @@
+package transcript_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/ccship/ccship/transcript"
+)
+
+// The limits of a session and the size of a log are those they are told, also of a state that is read again.
+func TestConfiguredLimits(t *testing.T) {
+	s, log := Session{InputLimit: 5, OutputLimit: 7}, MessageLog{Size: 3}
+	add := func(line int64, text string) {
+		for _, e := range s.Add(line, Parse([]byte(text))) {
+			log.Add(e)
+		}
+	}
+	call := func(n int) {
+		add(int64(2*n), fmt.Sprintf(`{"type":"assistant","uuid":"a%d","message":{"id":"m%[1]d","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t%[1]d","name":"Other","input":{"x":%q}}]}}`, n, strings.Repeat("i", 9)))
+		add(int64(2*n+1), fmt.Sprintf(`{"type":"user","uuid":"r%d","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%[1]d","content":%q}]}}`, n, strings.Repeat("o", 9)))
+	}
+	for n := range 5 {
+		call(n)
+	}
+	state, _ := s.MarshalBinary()
+	kept, _ := log.MarshalBinary()
+	if err := s.UnmarshalBinary(state); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.UnmarshalBinary(kept); err != nil {
+		t.Fatal(err)
+	}
+	call(5)
+	messages := log.Messages(0, 0)
+	if len(messages) != 3 {
+		t.Fatalf("%d messages", len(messages))
+	}
+	for _, m := range messages {
+		if string(m.ToolInput) != `{"x":"iiiii... (9 chars total)"}` || m.Output != "ooooooo... (9 chars total)" {
+			t.Errorf("input %s, output %q", m.ToolInput, m.Output)
+		}
+	}
+	log.Size = MaxLogSize + 500
+	for n := range MaxLogSize + 10 {
+		call(n + 10)
+	}
+	if n := log.Len(); n != MaxLogSize {
+		t.Errorf("%d messages, want at most %d", n, MaxLogSize)
+	}
+}
