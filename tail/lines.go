@@ -110,3 +110,9 @@ func anchorOf(before, lines []byte) uint64 {
 	d.Write(lines)
 	return d.Sum64()
 }
+
+// Ends says whether b, at least the last AnchorSize bytes before the cursor or all there are, ends as what was read up
+// to the cursor does.
+func (c Cursor) Ends(b []byte) bool {
+	return sum(b[max(0, len(b)-AnchorSize):]) == c.Anchor
+}

@@ -19,6 +19,7 @@ type look struct {
 	reread bool // from line 0 in a new generation
 	solo   bool // alone in its round, so that it may take long
 	live   bool
+	before int64
 	still  time.Duration // since when no change was seen
 	sure   bool          // everything before the cursor was known to hold when the stat was was.File.Stat
 	long   *longLine     // what is known of a line that had no end yet
@@ -225,7 +226,7 @@ func (l *look) make(lines []byte) {
 
 // begin makes a chunk of nothing, from the base to the base.
 func (l *look) begin() {
-	l.chunk = &Chunk{File: l.was.File, Prev: l.was.Cursor, From: l.base, To: l.base, Live: l.live}
+	l.chunk = &Chunk{File: l.was.File, Prev: l.was.Cursor, From: l.base, To: l.base, Live: l.live, Before: l.before}
 	l.chunk.File.Stat = l.st
 	l.rewound = l.base != l.was.Cursor
 }

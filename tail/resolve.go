@@ -53,6 +53,7 @@ func (p *pass) place(c *finding) {
 	}
 	as := File{Kind: c.kind, Path: joinPath(c.d.path, c.name), Root: c.d.root.Dir, Name: c.called}
 	f := p.claim(&as, c.stat)
+	first := !t.stats.scanned || f != nil && t.table.absent(f)
 	if c.stat.Size == 0 && (f == nil || f.Gone != 0 || f.File.Path != as.Path) {
 		return // no session yet; but a file of an earlier run that was emptied is one
 	}
@@ -72,6 +73,9 @@ func (p *pass) place(c *finding) {
 		f.File.shareName()
 		f.held = false
 		t.table.unsaved[f] = struct{}{}
+	}
+	if first && c.stat.Size > f.Cursor.Offset {
+		t.table.before[f] = c.stat.Size
 	}
 	f.pass = p.no
 	t.table.attach(f, c.d, &t.stats)

@@ -74,6 +74,7 @@ type table struct {
 	gone     map[*file]struct{}
 	unsaved  map[*file]struct{} // moved or vanished, and not stored yet
 	unread   map[*file]error    // cannot be opened or read, and not for the first time
+	before   map[*file]int64    // sizes at the first sight in this run, of those with more than was delivered by then
 	loaded   bool
 }
 
@@ -81,7 +82,7 @@ func newTable(roots []Root) table {
 	tb := table{
 		byID: map[FileID]*file{}, byKey: map[string]*file{}, folders: map[string]*folder{},
 		active: map[*folder]struct{}{}, unlisted: map[string]error{}, unseen: map[*file]struct{}{},
-		gone: map[*file]struct{}{}, unsaved: map[*file]struct{}{}, unread: map[*file]error{},
+		gone: map[*file]struct{}{}, unsaved: map[*file]struct{}{}, unread: map[*file]error{}, before: map[*file]int64{},
 	}
 	for _, r := range roots {
 		tb.addRoot(r)
@@ -139,6 +140,7 @@ func (tb *table) drop(f *file) {
 	delete(tb.unseen, f)
 	delete(tb.unsaved, f)
 	delete(tb.unread, f)
+	tb.forgetBefore(f)
 	key := f.File.key()
 	if tb.byKey[key] == f {
 		if tb.byKey[key] = f.next; f.next == nil {
@@ -186,6 +188,13 @@ func (tb *table) configured(root string) (is, listed bool) {
 	return false, false
 }
 
+// absent says that the file was not there before now, in this run or at all lately.
+func (tb *table) absent(f *file) bool {
+	_, unseen := tb.unseen[f]
+	_, gone := tb.gone[f]
+	return unseen || gone
+}
+
 // attach says that the file is in the folder, where its path says.
 func (tb *table) attach(f *file, d *folder, n *counters) {
 	if d.files == nil {
@@ -223,4 +232,14 @@ func (tb *table) touch(d *folder, at time.Duration) {
 	}
 	d.touched = max(d.touched, at)
 	tb.active[d] = struct{}{}
+}
+
+// forgetBefore ends the memory of how large the file was at first; it matters no more.
+func (tb *table) forgetBefore(f *file) {
+	if _, ok := tb.before[f]; !ok {
+		return
+	}
+	if delete(tb.before, f); len(tb.before) == 0 {
+		tb.before = map[*file]int64{} // the old one has room for an import
+	}
 }

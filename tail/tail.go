@@ -110,6 +110,9 @@ type Chunk struct {
 	Tracked Tracked
 	// Live says the file was written just now; false while importing what was there before.
 	Live bool
+	// Before is the size that the file had when this run saw it first, 0 once all of that was delivered: what lies
+	// behind was written while this run looked on. 0 too for a file that came while it did.
+	Before int64
 }
 
 // Oversize describes a line longer than the cap, of which only this is delivered.

@@ -89,6 +89,7 @@ func (t *Tailer) begin(j job, looks []look) {
 		looks[i] = look{
 			t: t, f: f, was: f.Tracked, expect: f.seen, deep: f.deep, reread: f.reread,
 			solo: len(j.files) == 1, live: j.class != imported, still: f.changed, sure: f.sure, long: f.long,
+			before: t.table.before[f],
 		}
 		f.deep, f.again, f.solo = false, false, false
 	}
@@ -175,6 +176,9 @@ func (t *Tailer) remembered(l *look, err error, r Result) bool {
 	if c := l.chunk; c != nil {
 		f.Cursor, f.Provisional, f.Verified = c.Tracked.Cursor, c.Tracked.Provisional, c.Tracked.Verified
 		f.stored = true
+		if f.Cursor.Offset >= t.table.before[f] {
+			t.table.forgetBefore(f)
+		}
 		if f.File.Path != c.File.Path || f.Gone != c.Tracked.Gone {
 			t.table.unsaved[f] = struct{}{} // it moved while it was delivered
 		}
