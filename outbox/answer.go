@@ -20,6 +20,9 @@ const (
 	rejected                   // something in it is refused for what it is
 	unsupported                // passes without compression
 	broken                     // one of its rows cannot be unpacked
+	unwanted                   // nothing takes rows of this kind there
+	more                       // of a blob: part of it is there
+	gone                       // of a blob: its file is not what was queued any more
 )
 
 // Kinds of trouble, as Health and the status show them.
@@ -35,7 +38,10 @@ const (
 )
 
 // announcement is what a server says of itself in the headers of an answer.
-type announcement struct{ extension, zstd, gzip bool }
+type announcement struct {
+	extension, zstd, gzip bool
+	accepts               Kinds
+}
 
 // reply is an answer, understood. The zero reply is a failure to be tried again.
 type reply struct {
@@ -49,6 +55,7 @@ type reply struct {
 	hint       string
 	answer     string  // first bytes of the answer, for dead letters
 	forgotten  bool    // with taken: the stream was forgotten, nothing of it is stored
+	wishes     bool    // the server has wishes of people who look at sessions there
 	damage     *damage // with broken
 }
 
@@ -73,6 +80,7 @@ func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
 	r := reply{
 		status:     resp.StatusCode,
 		announced:  announcementOf(resp.Header),
+		wishes:     hasToken(resp.Header.Values("Ccship-Wishes"), "1"),
 		retryAfter: retryAfterOf(resp.Header, time.Now()),
 		summary:    "answered " + statusText(resp.StatusCode),
 		answer:     string(text[:min(len(text), answerShown)]),
@@ -136,6 +144,16 @@ func (r *reply) success(text []byte, n int) {
 	}
 }
 
+// about turns an answer to what lies beside lines: that nothing is at its address says nothing of the others.
+func (r *reply) about(k Kind) {
+	switch r.status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented:
+		if k.beside() {
+			r.verdict, r.kind, r.hint = unwanted, "", ""
+		}
+	}
+}
+
 func statusText(code int) string {
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
@@ -175,11 +193,17 @@ func announcementOf(h http.Header) announcement {
 		return announcement{}
 	}
 	codings := h.Values("Accept-Encoding")
-	return announcement{
+	a := announcement{
 		extension: true,
 		zstd:      hasToken(codings, string(zstdCoding)),
 		gzip:      hasToken(codings, string(gzipCoding)),
 	}
+	for _, k := range besideKinds() {
+		if hasToken(h.Values("Ccship-Accept"), k.announced()) {
+			a.accepts = a.accepts.With(k)
+		}
+	}
+	return a
 }
 
 // hasToken says whether a comma-separated header names token, with a weight other than 0.

@@ -52,8 +52,16 @@ type Drainer struct {
 	// entries without it. All it took that way is settled by then. It may be called again when late answers come in.
 	OnAnnounced func()
 	// OnForgotten is called, from a goroutine of Run, when the server says that it keeps nothing of a stream any more,
-	// for someone forgot it there. What was sent is settled by then.
+	// for someone forgot it there. What was sent is settled by then. stream may be that of a transcript's blobs.
 	OnForgotten func(stream uint64)
+	// OnAccepts is called, from a goroutine of Run, when the server begins to take kinds beside lines; again says that
+	// it took lines before, so that rows of these kinds may have been withheld. It returns nil once what follows from it
+	// is durable, and is called again when it fails, and after a crash. The rows whose answer said so are still there.
+	OnAccepts func(kinds Kinds, again bool) error
+	// OnWishes is called from Run when the server says that there are wishes to be fetched. It must not block.
+	OnWishes func()
+	// OpenBlob opens the file of a blob that does not lie in its row. Any error means that it can be sent no more.
+	OpenBlob func(root, path string) (Content, error)
 
 	dest   Destination
 	origin Origin

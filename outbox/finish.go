@@ -27,9 +27,15 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 	l.inFlight++
 	r := result{lane: lane, work: lane.work, last: last, round: l.gate.round}
 	lane.work = nil
+	if lane.blobs {
+		l.uploads++
+	}
 	limits := Limits{Entries: max(lane.limit, 0), Raw: l.known.rawLimit(), OnlyObjects: l.known.unknown()}
 	if limits.Entries == 0 {
 		limits.Entries = DefaultMaxEntries
+	}
+	if lane.blobs {
+		limits.Blobs, limits.Raw = true, 1 // one row: it is fetched for each chunk
 	}
 	after, known := lane.after, l.known // the loop goes on changing them
 	l.wg.Go(func() {
@@ -37,7 +43,7 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 			p, err := l.d.queue.Peek(ctx, l.d.dest.Key, lane.id, after, limits)
 			if r.err = err; err == nil && len(p.Batches) > 0 && !(p.Stream.Extended && known.unknown()) {
 				p.Stream.ID = lane.id
-				r.work = newWork(l.d.dest.Key, p, limits, known.withholds())
+				r.work = newWork(l.d.dest.Key, p, limits, &known)
 			}
 		}
 		if r.work != nil && len(r.work.pieces) > 0 {
@@ -50,6 +56,11 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 // attempt sends the first piece of the work, made small enough before.
 func (l *loop) attempt(ctx context.Context, r *result, known *knowledge) {
 	w := r.work
+	if w.kind() == Blob {
+		r.request = &request{stream: &w.stream, batches: w.pieces[0]}
+		r.reply = l.sender.upload(ctx, r.request, r.lane.uploadOf(w.last))
+		return
+	}
 	for w.halve || !w.single() && len(w.pieces[0]) > 0 && rawOf(w.pieces[0]) > known.rawLimit() {
 		if err := w.split(l.codecs); err != nil {
 			r.reply = reply{verdict: broken}
@@ -75,6 +86,9 @@ func rawOf(batches []Batch) (n int64) {
 // finish takes in a result and decides what comes next for its lane.
 func (l *loop) finish(r result) {
 	l.inFlight--
+	if r.lane != nil && r.lane.blobs {
+		l.uploads--
+	}
 	now := time.Now()
 	if r.probe {
 		l.asked(now, r)
@@ -99,6 +113,7 @@ func (l *loop) finish(r result) {
 		l.begun = append(l.begun, lane)
 		return
 	}
+	lane.upload = nil
 	lane.after = max(lane.after, w.last)
 	lane.hold = lane.hold || w.objects
 	lane.unsettled++
@@ -136,6 +151,12 @@ func (l *loop) asked(now time.Time, r result) {
 // forgotten, and its rows are fetched again when the gate opens.
 func (l *loop) judge(now time.Time, r result) bool {
 	w, k := r.work, &l.known
+	l.hearWishes(&r.reply)
+	if w.kind().beside() {
+		if on, judged := l.judgeBeside(now, r); judged {
+			return on
+		}
+	}
 	switch r.reply.verdict {
 	case taken:
 		l.took(now, r)
@@ -166,13 +187,18 @@ func (l *loop) judge(now time.Time, r result) bool {
 // took takes in an acknowledgement of the first piece.
 func (l *loop) took(now time.Time, r result) {
 	w, k := r.work, &l.known
+	beside := w.kind().beside()
 	entries, _ := w.acknowledge(r.request.bare || !r.reply.announced.extension)
 	w.settlement.Forgotten = w.settlement.Forgotten || r.reply.forgotten
 	if w.bare && !k.Plain {
 		k.Plain, w.bare = true, false
 		l.acks.learn = true
 	}
-	l.hear(r.reply.announced, entries, false)
+	if beside {
+		k.itemsRefused = 0
+	} else {
+		l.hear(r.reply.announced, entries, false)
+	}
 	if entries > 0 {
 		if !k.proven {
 			k.Config = l.d.dest.fingerprint()
@@ -180,11 +206,16 @@ func (l *loop) took(now time.Time, r result) {
 		}
 		k.proven, k.refusedInRow = true, 0
 	}
+	l.passed(now, r.lane)
+}
+
+// passed takes in that the server took a request.
+func (l *loop) passed(now time.Time, lane *lane) {
 	l.successes++
 	l.health.Requests++
 	l.health.LastOKAt = now
 	l.worst = nil
-	r.lane.pass()
+	lane.pass()
 	l.recovered(now)
 }
 
@@ -203,6 +234,10 @@ func (l *loop) hear(a announcement, entries int64, probe bool) {
 	}
 	if l.known.Learned != before {
 		l.acks.learn = true
+	}
+	if begins := l.known.Accepts &^ before.Accepts; begins != 0 {
+		l.acks.begins |= begins
+		l.acks.again = l.acks.again || before.Took
 	}
 	if !unknown || l.known.unknown() {
 		return

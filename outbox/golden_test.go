@@ -83,6 +83,62 @@ func TestGoldenRequests(t *testing.T) {
 	}
 }
 
+// TestGoldenBeside pins the bytes of requests for what lies beside lines.
+func TestGoldenBeside(t *testing.T) {
+	agent := conversation(2)
+	agent.SessionID, agent.Path = "1c0e5a52-0000-4000-8000-000000000001/agent-a0b1", "-work-shop/1c0e5a52-0000-4000-8000-000000000001/subagents/agent-a0b1.jsonl"
+	agent.Parent = "1c0e5a52-0000-4000-8000-000000000001"
+	p := NewPacker()
+	text := []byte("spilled text\n")
+	blob := p.Blob(refOf("tool-results/toolu_0001.txt", text), text)
+	for name, batch := range map[string]Batch{
+		"checkpoints": p.Checkpoints(itemsOf(
+			`{"id":"cp-1","session_id":"1c0e5a52-0000-4000-8000-000000000001","tokens_used":171000,"token_budget":200000,"trigger_type":"auto","context_hash":"aa11","summary":"half < way & on","active_files":["a.go"],"created_at":"2026-03-01T12:00:00Z","generation":1,"line":42}`,
+			`{"id":"cp-2","session_id":"1c0e5a52-0000-4000-8000-000000000001","port_id":"p-7","tokens_used":190000,"token_budget":200000,"trigger_type":"compact","context_hash":"bb22","summary":"","active_files":[],"created_at":"2026-03-01T12:05:00Z","generation":1,"line":57}`)),
+		"documents": p.Documents(itemsOf(
+			`{"path":"docs/plan.md","change":"linked","by":"claude","added_at":"2026-03-01T12:00:00Z","at":"2026-03-01T12:00:00Z","version":1,"size":6,"sha256":"1ee55b7ae632bd99dfea4f2d791ff06b1119975e96d4f822050923e7499f44cb","encoding":"utf-8","content":"# Plan"}`,
+			`{"path":"docs/plan.md","change":"deleted","by":"other","added_at":"2026-03-01T12:00:00Z","at":"2026-03-01T13:00:00Z","version":2,"size":0,"sha256":""}`)),
+	} {
+		r, s := newShelf(t)
+		took(r)
+		r.queue.learned.Zstd, r.queue.learned.Accepts = false, Kinds(0).With(batch.Kind)
+		r.queue.add(agent, batch)
+		r.start()
+		r.drained()
+		pin(t, name, s.bodies...)
+		if packed := compressed(t, agent, []Batch{batch}, false); !bytes.Equal(packed, s.bodies[0]) {
+			t.Errorf("as zstd it differs:\n got %s\nwant %s", packed, s.bodies[0])
+		}
+	}
+	r, s, _ := newUploads(t)
+	r.queue.add(conversation(1), blob)
+	r.start()
+	r.drained()
+	pin(t, "blob_start", s.bodies[0])
+	pin(t, "blob_end", s.bodies[1])
+}
+
+// pin compares a request with the one on disk.
+func pin(t *testing.T, name string, got ...[]byte) {
+	t.Helper()
+	if len(got) != 1 {
+		t.Fatalf("%s: %d requests", name, len(got))
+	}
+	file := filepath.Join("..", "e2e", "testdata", "wire", "beside", name+".json")
+	if *update {
+		if err := os.WriteFile(file, got[0], 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got[0], want) {
+		t.Errorf("request differs from %s; go test -update writes it anew\n got %s\nwant %s", file, got[0], want)
+	}
+}
+
 // compressed is the same request as zstd frames, decoded again.
 func compressed(t *testing.T, s Stream, batches []Batch, bare bool) []byte {
 	req := request{stream: &s, batches: batches, bare: bare, encoding: zstdCoding}

@@ -50,8 +50,8 @@ func TestAnnouncementOf(t *testing.T) {
 		protocol, codings string
 		want              announcement
 	}{
-		{"1", "zstd, gzip", announcement{true, true, true}},
-		{"2, 1", "GZIP;q=0.5,zstd;q=0", announcement{true, false, true}},
+		{"1", "zstd, gzip", announcement{extension: true, zstd: true, gzip: true}},
+		{"2, 1", "GZIP;q=0.5,zstd;q=0", announcement{extension: true, gzip: true}},
 		{"1", "", announcement{extension: true}},
 		{"2", "zstd", announcement{}},
 		{"", "gzip", announcement{}}, // any server may say that of itself

@@ -20,13 +20,17 @@ type Health struct {
 	LastOKAt   time.Time // when entries were last acknowledged
 	Protocol   string    // "ccship", "plain" or "unknown"
 	MaxRequest int64     // uncompressed bytes, learned from 413; 0: none
+	Accepts    Kinds     // kinds beside lines that the server takes
 
 	// Since start, counted when they left the queue.
 	Entries  int64 // acknowledged
 	Bytes    int64 // theirs, uncompressed
 	Requests int64 // that were acknowledged
 	Withheld int64 // entries
-	Dead     int64 // entries
+	Dead     int64 // entries and items
+	Items    int64 // checkpoints, document events and blobs that were acknowledged
+	Unwanted int64 // those that were withheld
+	Gone     int64 // blobs whose file changed or went away before it was sent
 }
 
 // Health says how delivery goes. Safe for concurrent use.
@@ -40,6 +44,7 @@ func (d *Drainer) Health() Health {
 func (l *loop) publish() {
 	h := &l.health
 	h.Protocol, h.MaxRequest = l.known.protocol(), l.known.MaxRaw
+	h.Accepts = l.known.Accepts
 	was, wasKind := h.State, h.Kind
 	h.Kind, h.Detail, h.Hint, h.RetryAt = "", "", "", time.Time{}
 	switch t := &l.gate.trouble; {

@@ -2,17 +2,25 @@ package outbox
 
 import "time"
 
+// laneKey names a lane. The blobs of a stream have one of their own.
+type laneKey struct {
+	id    uint64
+	blobs bool
+}
+
 // lane is what the loop remembers of a stream that has something on its way or held back. Owned by the loop.
 type lane struct {
-	id        uint64
-	busy      bool   // a request of it is in flight
-	work      *work  // begun and to be gone on with
-	after     uint64 // acknowledged up to here, though not yet settled
-	unsettled int    // its settlements on their way to the queue
-	hold      bool   // nothing more until they are settled
-	nothing   uint64 // up to this Seq nothing can go now
-	waits     bool   // nothing, because the server's abilities are not known
-	limit     int    // entries a request when not the default
+	laneKey
+	busy      bool    // a request of it is in flight
+	work      *work   // begun and to be gone on with
+	after     uint64  // acknowledged up to here, though not yet settled
+	unsettled int     // its settlements on their way to the queue
+	hold      bool    // nothing more until they are settled
+	nothing   uint64  // up to this Seq nothing can go now
+	waits     bool    // nothing, because the server's abilities are not known
+	limit     int     // entries a request when not the default
+	upload    *upload // of its first row, begun; nil: none
+	doubted   bool    // what it answered while in trouble, that it takes no such thing, was not believed
 
 	failed    bool      // its last request failed
 	failedAt  uint64    // how much had been acknowledged at all when it did
@@ -22,7 +30,7 @@ type lane struct {
 
 // idle says that there is nothing to remember.
 func (l *lane) idle() bool {
-	return !l.busy && l.work == nil && l.unsettled == 0 && l.nothing == 0 && l.limit == 0 && !l.failed
+	return !l.busy && l.work == nil && l.unsettled == 0 && l.nothing == 0 && l.limit == 0 && l.upload == nil && !l.failed
 }
 
 // skip says that the stream, whose highest Seq is last, has nothing to send now.
@@ -46,13 +54,13 @@ func (l *lane) pass() {
 }
 
 // lanes finds lanes by stream.
-type lanes map[uint64]*lane
+type lanes map[laneKey]*lane
 
-func (ls lanes) get(id uint64) *lane {
-	l := ls[id]
+func (ls lanes) get(key laneKey) *lane {
+	l := ls[key]
 	if l == nil {
-		l = &lane{id: id}
-		ls[id] = l
+		l = &lane{laneKey: key}
+		ls[key] = l
 	}
 	return l
 }
@@ -60,6 +68,6 @@ func (ls lanes) get(id uint64) *lane {
 // drop forgets a lane that has nothing to remember.
 func (ls lanes) drop(l *lane) {
 	if l.idle() {
-		delete(ls, l.id)
+		delete(ls, l.laneKey)
 	}
 }

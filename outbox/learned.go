@@ -12,6 +12,9 @@ type knowledge struct {
 	noCoding     bool // it answered 415 to a compressed body
 	proven       bool // it took entries since the configuration last changed
 	refusedInRow int  // entries refused alone, one after the other, none taken in between
+	itemsRefused int  // the same for what lies beside lines
+	barred       Kinds
+	barredAt     time.Time // when it last answered that there is nothing at the address of a kind that it announces
 }
 
 // unknown says that what the server can do is not known: only what any server takes may go.
@@ -19,6 +22,21 @@ func (k *knowledge) unknown() bool { return !k.plain && !k.Took && !k.Extension 
 
 // withholds says that the server gets JSON objects only, and nothing else ever.
 func (k *knowledge) withholds() bool { return k.plain || k.Took && !k.Extension }
+
+// sends says whether rows of a kind go to the server; others are withheld. Only asked when its abilities are known.
+func (k *knowledge) sends(kind Kind) bool {
+	if kind.beside() {
+		return !k.withholds() && k.Accepts.Has(kind)
+	}
+	return kind == Objects || !k.withholds()
+}
+
+// bar stops believing that the server takes a kind, whatever it announces, for as long as a limit is believed.
+func (k *knowledge) bar(kind Kind, now time.Time) {
+	k.barred, k.barredAt = k.barred.With(kind), now
+	k.Accepts &^= k.barred
+	k.itemsRefused = 0
+}
 
 // bare says that requests go without the extension.
 func (k *knowledge) bare() bool { return k.plain || k.Plain }
@@ -54,7 +72,7 @@ func (k *knowledge) hear(a announcement, entries int64, probe bool) (announced b
 		return false
 	}
 	announced = a.extension && k.Took && !k.Extension
-	k.Extension, k.Zstd, k.Gzip = a.extension, a.zstd, a.gzip
+	k.Extension, k.Zstd, k.Gzip, k.Accepts = a.extension, a.zstd, a.gzip, a.accepts&^k.barred
 	if a.extension {
 		k.Plain = false
 	}
@@ -73,6 +91,9 @@ func (k *knowledge) shrink(raw int64, now time.Time) {
 
 // age doubles a limit that is a day old, and forgets one that no longer limits. It reports whether it did.
 func (k *knowledge) age(now time.Time) bool {
+	if k.barred != 0 && now.Sub(k.barredAt) >= limitHolds {
+		k.barred = 0
+	}
 	if k.MaxRaw == 0 || now.Sub(time.Unix(k.MaxRawAt, 0)) < limitHolds {
 		return false
 	}

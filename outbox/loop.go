@@ -27,7 +27,9 @@ type loop struct {
 	health Health
 
 	inFlight  int
+	uploads   int    // of them, those of blobs
 	oldest    bool   // the last Pick asked for the oldest
+	turn      int    // picks so far
 	worst     *lane  // failed last; others go first
 	successes uint64 // requests acknowledged since start
 
@@ -43,7 +45,7 @@ func newLoop(d *Drainer, learned Learned) *loop {
 	c := &codecs{}
 	l := &loop{
 		d: d, server: d.dest.URL.String(), codecs: c,
-		sender: newSender(&d.dest, &d.origin, d.Client, c),
+		sender: newSender(d, c),
 		gate:   newGate(), lanes: lanes{}, acks: acks{waits: newBackOff(time.Minute)},
 		known:      knowledge{Learned: learned, plain: d.dest.Plain, proven: learned.Took && learned.Config == d.dest.fingerprint()},
 		probeWaits: newBackOff(time.Minute),
@@ -115,6 +117,7 @@ func (l *loop) wakeUp(configChanged bool) {
 	l.acks.learn = l.acks.learn || k.MaxRaw != 0
 	k.MaxRaw, k.MaxRawAt = 0, 0
 	k.noCoding, k.proven, k.refusedInRow = false, false, 0
+	k.barred, k.itemsRefused = 0, 0
 }
 
 // start sends as much as may go now.
@@ -147,7 +150,7 @@ func (l *loop) next(now time.Time) (*lane, uint64) {
 	worst := l.worst
 	for range 2 {
 		for i, lane := range l.begun {
-			if (worst == nil || lane.id != worst.id) && !now.Before(lane.notBefore) {
+			if (worst == nil || lane.laneKey != worst.laneKey) && !now.Before(lane.notBefore) {
 				l.begun = append(l.begun[:i:i], l.begun[i+1:]...)
 				return lane, 0
 			}
@@ -165,19 +168,44 @@ func (l *loop) next(now time.Time) (*lane, uint64) {
 	return nil, 0
 }
 
-// pick asks the queue for a stream that has something to send.
+// pick asks the queue for a stream that has something to send. Blobs may take half of what may be in flight, and turns
+// with the rest.
 func (l *loop) pick(now time.Time, not *lane) (*lane, uint64) {
-	l.oldest = !l.oldest
+	l.turn++
+	blobs := l.uploads < max(l.d.InFlight/2, 1)
+	if blobs && l.turn%3 == 0 {
+		if lane, last := l.pickOf(now, not, true); lane != nil {
+			return lane, last
+		}
+		blobs = false
+	}
+	if lane, last := l.pickOf(now, not, false); lane != nil || !blobs {
+		return lane, last
+	}
+	return l.pickOf(now, not, true)
+}
+
+// pickOf asks for a stream that has blobs, or anything else.
+func (l *loop) pickOf(now time.Time, not *lane, blobs bool) (*lane, uint64) {
 	var last uint64
-	id, ok := l.d.queue.Pick(l.d.dest.Key, l.oldest, func(stream, seq uint64) bool {
+	skip := func(stream, seq uint64) bool {
 		last = seq
-		lane := l.lanes[stream]
-		return not != nil && stream == not.id || lane != nil && lane.skip(seq, now)
-	})
+		key := laneKey{stream, blobs}
+		lane := l.lanes[key]
+		return not != nil && not.laneKey == key || lane != nil && lane.skip(seq, now)
+	}
+	pick := l.d.queue.PickBlobs
+	if !blobs {
+		l.oldest = !l.oldest
+		pick = func(dest string, skip func(stream, last uint64) bool) (uint64, bool) {
+			return l.d.queue.Pick(dest, l.oldest, skip)
+		}
+	}
+	id, ok := pick(l.d.dest.Key, skip)
 	if !ok {
 		return nil, 0
 	}
-	return l.lanes.get(id), last
+	return l.lanes.get(laneKey{id, blobs}), last
 }
 
 // ask probes a server whose abilities are not known, when that is what everything waits for.
@@ -214,9 +242,10 @@ func (l *loop) flush(ctx context.Context) {
 		// Sent before the announcement, answered after it.
 		tell = tell || l.known.Extension && (s.Plain || s.Withheld > 0)
 	}
-	settlements := a.pending
+	todo := flushed{settlements: a.pending, learned: learned, telling: tell, begins: a.begins, again: a.again}
 	a.pending, a.raw, a.learn, a.tell, a.running = nil, 0, false, false, true
-	l.wg.Go(func() { l.flushes <- l.d.flush(ctx, settlements, learned, tell) })
+	a.begins, a.again = 0, false
+	l.wg.Go(func() { l.flushes <- l.d.flush(ctx, todo) })
 }
 
 // settled takes in what became of a flush; what failed is tried again.
@@ -235,7 +264,10 @@ func (l *loop) settled(f flushed) {
 			a.raw += f.settlements[i].Raw
 		}
 	}
-	a.learn = a.learn || f.learning && !f.saved
+	a.learn = a.learn || f.learned != nil && !f.saved
+	if f.begins != 0 && !f.begun {
+		a.begins, a.again = a.begins|f.begins, a.again || f.again
+	}
 	a.tell = a.tell || f.telling && !f.told
 	if f.err == nil {
 		a.waits.Reset()
@@ -255,8 +287,11 @@ func (l *loop) count(s *Settlement) {
 	h.Entries += s.Entries
 	h.Bytes += s.Raw
 	h.Withheld += s.Withheld
+	h.Items += s.Items
+	h.Unwanted += s.Unwanted
+	h.Gone += s.Gone
 	h.Dead += int64(len(s.Dead))
-	lane := l.lanes.get(s.Stream)
+	lane := l.lanes.get(laneKey{s.Stream, s.Blobs})
 	if lane.unsettled--; lane.unsettled == 0 {
 		lane.hold, lane.after = false, 0
 	}

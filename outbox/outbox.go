@@ -21,15 +21,6 @@ type Stream struct {
 // DefaultMaxEntries is the protocol's limit of entries per request.
 const DefaultMaxEntries = 100
 
-// Kind says what the entries of a batch are.
-type Kind uint8
-
-const (
-	Objects Kind = iota // JSON objects: any server takes them
-	Opaque              // lines that are no JSON object, and oversize notes: only for servers that speak the extension
-	Marker              // no entries: a rewind or a final newline, only for servers that speak the extension
-)
-
 // Position is a place between two lines of a file.
 type Position struct {
 	Offset int64 `json:"offset"`
@@ -51,15 +42,18 @@ type Batch struct {
 	From, To   Position // what the batch spans in the file
 	NoNewline  bool     // the last line of the batch had no newline yet
 	Edges      []Edge
-	Entries    int
-	Raw        int64  // bytes of the entries joined by commas, uncompressed
-	Frame      []byte // those bytes as one zstd frame; empty for a Marker
+	Entries    int     // lines
+	Items      int     // checkpoints or document events
+	Blob       BlobRef // of a Blob
+	Raw        int64   // bytes of the entries or items joined by commas, or of a blob's content, uncompressed
+	Frame      []byte  // those bytes as one zstd frame; empty for a Marker, and for a blob that is read when sent
 }
 
 // Limits bound a Peek.
 type Limits struct {
 	Entries int   // at most so many entries, unless the first batch alone has more
 	Raw     int64 // at most so many uncompressed bytes, unless the first batch alone has more
+	Blobs   bool  // the stream's blobs are meant; else all else of it
 	// OnlyObjects passes over batches that a server of unknown abilities may not get.
 	OnlyObjects bool
 }
@@ -70,11 +64,15 @@ type Parcel struct {
 	Batches []Batch
 }
 
-// Queue is the durable queue of one or more destinations, keyed by their normalised URL. Safe for concurrent use.
+// Queue is the durable queue of one or more destinations, keyed by their normalised URL. Safe for concurrent use. The
+// blobs of a stream stand apart from its lines and what else goes with them: their order among these means nothing, and
+// a large one would hold them back.
 type Queue interface {
 	// Pick names a stream of dest that has batches waiting: the one written last, or with oldest the one that waits
 	// longest. skip is asked with a stream's id and its highest Seq, and says no to streams in flight.
 	Pick(dest string, oldest bool, skip func(stream, last uint64) bool) (stream uint64, ok bool)
+	// PickBlobs names a stream of dest that has blobs waiting: the one that waits longest. skip is as for Pick.
+	PickBlobs(dest string, skip func(stream, last uint64) bool) (stream uint64, ok bool)
 	// Peek copies out the first batches of a stream with Seq > after. An empty Parcel: none fit the limits.
 	Peek(ctx context.Context, dest string, stream, after uint64, max Limits) (Parcel, error)
 	// Settle takes batches out of the queue, and puts dead letters in, in one durable step.
@@ -85,10 +83,14 @@ type Queue interface {
 type Settlement struct {
 	Dest     string
 	Stream   uint64
+	Blobs    bool     // the batches are blobs
 	Seqs     []uint64 // leave the outbox, ascending
 	Entries  int64    // acknowledged entries among them
 	Raw      int64    // their bytes
 	Withheld int64    // entries among them that were not sent, for the server does not speak the extension
+	Items    int64    // acknowledged checkpoints, document events and blobs among them
+	Unwanted int64    // those of them that were not sent, for the server does not take their kind
+	Gone     int64    // blobs among them whose file changed or went away before it was sent
 	Plain    bool     // the server that took them did not announce the extension
 	// Forgotten says that the server keeps nothing of the stream any more; what was sent counts as acknowledged.
 	Forgotten bool
@@ -97,8 +99,8 @@ type Settlement struct {
 
 // DeadLetter is one entry that the server refuses for what it is.
 type DeadLetter struct {
-	Batch  Batch // a batch of this one entry
-	Line   int64
+	Batch  Batch  // a batch of this one entry or item
+	Line   int64  // of an item: its number in the row it was queued with
 	Status int    // HTTP status of the refusal
 	Reason string // "rejected", "too_large", or "damaged": the row cannot be unpacked, Batch is the whole row
 	Answer string // the first bytes of the server's answer
@@ -113,6 +115,7 @@ type Learned struct {
 	Plain     bool   // a request without the extension object passed where one with it was refused
 	Zstd      bool   // announced Accept-Encoding
 	Gzip      bool
+	Accepts   Kinds `json:",omitempty"` // announced Ccship-Accept in its last 2xx answer
 	MaxRaw    int64 // learned from 413; 0: none
 	MaxRawAt  int64 // Unix seconds when MaxRaw was learned
 }

@@ -122,8 +122,8 @@ func (c *codecs) firstBytes(b *Batch, n int64) ([]byte, error) {
 	return out, nil
 }
 
-// halve makes two batches of one of at least two entries: the same span of the file, the first and the second half
-// of its entries. Its error is a *damage.
+// halve makes two batches of one of at least two entries or items: the same span of the file, the first and the second
+// half of them. Its error is a *damage.
 func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 	raw, err := c.unpack(nil, b)
 	if err != nil {
@@ -137,9 +137,12 @@ func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 		return first, second, &damage{seq: b.Seq, err: err}
 	}
 	middle := len(entries) / 2
-	line, ok := lineIndex(entries[middle])
-	if !ok {
-		return first, second, &damage{seq: b.Seq, err: errors.New("entry without line_index")}
+	var line int64
+	if !b.Kind.beside() {
+		var ok bool
+		if line, ok = lineIndex(entries[middle]); !ok {
+			return first, second, &damage{seq: b.Seq, err: errors.New("entry without line_index")}
+		}
 	}
 	// Entries lie side by side in raw, a comma between them.
 	cut := 0
@@ -147,7 +150,11 @@ func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 		cut += len(e) + 1
 	}
 	first, second = *b, *b
-	first.Entries, second.Entries = middle, len(entries)-middle
+	if first.Entries, second.Entries = middle, len(entries)-middle; b.Kind.beside() {
+		first.Items, second.Items = first.Entries, second.Entries
+		first.Entries, second.Entries = 0, 0
+		second.From.Line += int64(middle) // dead letters of one row are told apart by it
+	}
 	first.Raw, second.Raw = int64(cut-1), int64(len(raw)-cut)
 	first.Frame, second.Frame = c.pack(nil, raw[:cut-1]), c.pack(nil, raw[cut:])
 	first.Edges, second.Edges = nil, nil

@@ -17,8 +17,8 @@ type memQueue struct {
 
 	mu      sync.Mutex // guards what follows
 	streams map[uint64]Stream
-	rows    map[uint64][]Batch // by stream, ascending
-	written []uint64           // streams, the one written last at the end
+	rows    map[laneKey][]Batch // by stream, ascending
+	written []laneKey           // streams, the one written last at the end
 	seq     uint64
 	settled []Settlement
 	commits int
@@ -28,7 +28,7 @@ type memQueue struct {
 }
 
 func newMemQueue(t testing.TB) *memQueue {
-	return &memQueue{t: t, streams: map[uint64]Stream{}, rows: map[uint64][]Batch{}}
+	return &memQueue{t: t, streams: map[uint64]Stream{}, rows: map[laneKey][]Batch{}}
 }
 
 // add queues batches of a stream, and gives them their Seq.
@@ -39,31 +39,40 @@ func (q *memQueue) add(s Stream, batches ...Batch) {
 	for _, b := range batches {
 		q.seq++
 		b.Seq = q.seq
-		q.rows[s.ID] = append(q.rows[s.ID], b)
+		key := laneKey{s.ID, b.Kind == Blob}
+		q.rows[key] = append(q.rows[key], b)
+		q.written = append(slices.DeleteFunc(q.written, func(k laneKey) bool { return k == key }), key)
 	}
-	q.written = append(slices.DeleteFunc(q.written, func(id uint64) bool { return id == s.ID }), s.ID)
 }
 
 func (q *memQueue) Pick(_ string, oldest bool, skip func(stream, last uint64) bool) (uint64, bool) {
+	return q.pick(oldest, false, skip)
+}
+
+func (q *memQueue) PickBlobs(_ string, skip func(stream, last uint64) bool) (uint64, bool) {
+	return q.pick(true, true, skip)
+}
+
+func (q *memQueue) pick(oldest, blobs bool, skip func(stream, last uint64) bool) (uint64, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	order := slices.Clone(q.written)
 	if oldest {
-		slices.SortStableFunc(order, func(a, b uint64) int {
+		slices.SortStableFunc(order, func(a, b laneKey) int {
 			return int(q.first(a)) - int(q.first(b))
 		})
 	} else {
 		slices.Reverse(order)
 	}
-	for _, id := range order {
-		if rows := q.rows[id]; len(rows) > 0 && !skip(id, rows[len(rows)-1].Seq) {
-			return id, true
+	for _, key := range order {
+		if rows := q.rows[key]; key.blobs == blobs && len(rows) > 0 && !skip(key.id, rows[len(rows)-1].Seq) {
+			return key.id, true
 		}
 	}
 	return 0, false
 }
 
-func (q *memQueue) first(stream uint64) uint64 {
+func (q *memQueue) first(stream laneKey) uint64 {
 	if rows := q.rows[stream]; len(rows) > 0 {
 		return rows[0].Seq
 	}
@@ -75,7 +84,7 @@ func (q *memQueue) Peek(ctx context.Context, _ string, stream, after uint64, lim
 	defer q.mu.Unlock()
 	p := Parcel{Stream: q.streams[stream]}
 	entries, raw := 0, int64(0)
-	for _, b := range q.rows[stream] {
+	for _, b := range q.rows[laneKey{stream, limits.Blobs}] {
 		if b.Seq <= after || limits.OnlyObjects && b.Kind != Objects {
 			continue
 		}
@@ -100,13 +109,14 @@ func (q *memQueue) Settle(_ context.Context, settlements []Settlement) error {
 	}
 	q.commits++
 	for _, s := range settlements {
+		key := laneKey{s.Stream, s.Blobs}
 		for _, seq := range s.Seqs {
-			i := slices.IndexFunc(q.rows[s.Stream], func(b Batch) bool { return b.Seq == seq })
+			i := slices.IndexFunc(q.rows[key], func(b Batch) bool { return b.Seq == seq })
 			if i < 0 {
 				q.t.Errorf("row %d of stream %d settled, but it is not in the queue", seq, s.Stream)
 				continue
 			}
-			q.rows[s.Stream] = slices.Delete(q.rows[s.Stream], i, i+1)
+			q.rows[key] = slices.Delete(q.rows[key], i, i+1)
 		}
 		q.settled = append(q.settled, s)
 	}

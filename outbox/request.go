@@ -22,16 +22,34 @@ const (
 	gzipCoding encoding = "gzip"
 )
 
+// identityOf is what every extension object begins with.
+func (r *request) identityOf(o *Origin) streamIdentity {
+	x := streamIdentity{
+		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: o.Epoch,
+		Path: r.stream.Path, Cwd: r.stream.Cwd, Project: r.stream.Project,
+	}
+	if r.stream.Parent != "" {
+		x.Parent = &r.stream.Parent
+	}
+	return x
+}
+
+// streamIdentity says which transcript of which machine a request is about. The order of its members is part of the
+// golden requests.
+type streamIdentity struct {
+	Version int     `json:"v"`
+	Machine string  `json:"machine"`
+	Host    string  `json:"host"`
+	Epoch   string  `json:"epoch"`
+	Path    string  `json:"path"`
+	Cwd     string  `json:"cwd"`
+	Project string  `json:"project"`
+	Parent  *string `json:"parent_session_id"`
+}
+
 // extension is the object beside the entries. The order of its members is part of the golden requests.
 type extension struct {
-	Version    int      `json:"v"`
-	Machine    string   `json:"machine"`
-	Host       string   `json:"host"`
-	Epoch      string   `json:"epoch"`
-	Path       string   `json:"path"`
-	Cwd        string   `json:"cwd"`
-	Project    string   `json:"project"`
-	Parent     *string  `json:"parent_session_id"`
+	streamIdentity
 	Generation uint32   `json:"generation"`
 	RewoundTo  int64    `json:"rewound_to"`
 	From       Position `json:"from"`
@@ -40,7 +58,7 @@ type extension struct {
 	Edges      [][3]any `json:"edges,omitempty"` // [line_index, base64 before, base64 after]
 }
 
-// request is one POST: batches of one stream and one generation, in order.
+// request is one POST: batches of one stream, of kinds that go together, and of one generation, in order.
 type request struct {
 	stream   *Stream
 	batches  []Batch
@@ -64,8 +82,33 @@ func (r *request) raw() (n int64) {
 	return n
 }
 
-// head is the body up to the first entry.
-func (r *request) head() ([]byte, error) {
+// kind is what the request holds. A request holds something.
+func (r *request) kind() Kind { return r.batches[0].Kind }
+
+// head is the body up to the first entry or item.
+func (r *request) head(o *Origin) ([]byte, error) {
+	b, err := r.names()
+	if err != nil {
+		return nil, err
+	}
+	if !r.kind().beside() {
+		b.WriteString(`,"entries":[`)
+		return b.Bytes(), nil
+	}
+	b.WriteString(`,"ccship":`)
+	if err := writeJSON(b, r.identityOf(o)); err != nil {
+		return nil, err
+	}
+	if r.kind() == Checkpoints {
+		b.WriteString(`,"checkpoints":[`)
+	} else {
+		b.WriteString(`,"events":[`)
+	}
+	return b.Bytes(), nil
+}
+
+// names begins a body: the project and the session.
+func (r *request) names() (*bytes.Buffer, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"project_hash":`)
 	if err := writeJSON(&b, r.stream.ProjectHash); err != nil {
@@ -75,24 +118,19 @@ func (r *request) head() ([]byte, error) {
 	if err := writeJSON(&b, r.stream.SessionID); err != nil {
 		return nil, err
 	}
-	b.WriteString(`,"entries":[`)
-	return b.Bytes(), nil
+	return &b, nil
 }
 
-// tail is the body behind the last entry.
+// tail is the body behind the last entry or item.
 func (r *request) tail(o *Origin) ([]byte, error) {
-	if r.bare {
+	if r.bare || r.kind().beside() {
 		return []byte("]}"), nil
 	}
 	first, last := &r.batches[0], &r.batches[len(r.batches)-1]
 	x := extension{
-		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: o.Epoch,
-		Path: r.stream.Path, Cwd: r.stream.Cwd, Project: r.stream.Project,
-		Generation: first.Generation, RewoundTo: first.RewoundTo,
+		streamIdentity: r.identityOf(o),
+		Generation:     first.Generation, RewoundTo: first.RewoundTo,
 		From: first.From, To: last.To, EOFNewline: !last.NoNewline,
-	}
-	if r.stream.Parent != "" {
-		x.Parent = &r.stream.Parent
 	}
 	for i := range r.batches {
 		for _, e := range r.batches[i].Edges {
@@ -135,7 +173,7 @@ type payload struct {
 // payload builds the body. It holds the batches' frames and, for gzip, the whole compressed body; nothing else of
 // the entries' size.
 func (r *request) payload(o *Origin, c *codecs) (payload, error) {
-	head, err := r.head()
+	head, err := r.head(o)
 	if err != nil {
 		return payload{}, err
 	}
@@ -172,7 +210,7 @@ func (r *request) frames(c *codecs, head, tail []byte) []part {
 	var comma []byte
 	for i := range r.batches {
 		b := &r.batches[i]
-		if b.Entries == 0 {
+		if b.Entries+b.Items == 0 {
 			continue
 		}
 		if comma == nil {
@@ -190,7 +228,7 @@ func (r *request) parts(head, tail []byte) []part {
 	parts := []part{{literal: head}}
 	for i := range r.batches {
 		b := &r.batches[i]
-		if b.Entries == 0 {
+		if b.Entries+b.Items == 0 {
 			continue
 		}
 		if len(parts) > 1 {

@@ -18,17 +18,29 @@ type sender struct {
 	origin *Origin
 	client *http.Client
 	codecs *codecs
-	posts  string // URL of the POSTs
-	health string // URL of the probe
+	open   func(root, path string) (Content, error) // blobs; nil: there are none
+	health string                                   // URL of the probe
 }
 
-func newSender(d *Destination, o *Origin, client *http.Client, c *codecs) *sender {
-	own := *client
+// address is where a request goes: path elements below the base.
+func (s *sender) address(elements ...string) string {
+	return s.dest.URL.JoinPath(append([]string{"api"}, elements...)...).String()
+}
+
+// place is the path element of the address that rows of a kind go to.
+func (k Kind) place() string {
+	if k.beside() {
+		return k.announced()
+	}
+	return "conversations"
+}
+
+func newSender(d *Drainer, c *codecs) *sender {
+	own := *d.Client
 	own.CheckRedirect = SameServer
 	return &sender{
-		dest: d, origin: o, client: &own, codecs: c,
-		posts:  d.URL.JoinPath("api", "conversations").String(),
-		health: d.URL.JoinPath("healthz").String(),
+		dest: &d.dest, origin: &d.origin, client: &own, codecs: c, open: d.OpenBlob,
+		health: d.dest.URL.JoinPath("healthz").String(),
 	}
 }
 
@@ -64,43 +76,60 @@ func timeout(raw int64) time.Duration {
 
 // send makes one POST. What it returns says all there is to do about it; it never returns an error.
 func (s *sender) send(ctx context.Context, r *request) reply {
+	p, err := r.payload(s.origin, s.codecs)
+	if err != nil {
+		return r.unsent(err)
+	}
+	c := call{method: http.MethodPost, url: s.address(r.kind().place()), media: "application/json", body: p, raw: r.raw(), encoding: r.encoding}
+	out, _ := s.ask(ctx, r, &c)
+	return out
+}
+
+// call is one HTTP request to be made.
+type call struct {
+	method, url, media string
+	body               payload
+	raw                int64 // uncompressed bytes of the body
+	encoding           encoding
+}
+
+// ask makes one HTTP request for r, and classifies the answer. The text is the answer's, nil when there was none.
+func (s *sender) ask(ctx context.Context, r *request, c *call) (reply, []byte) {
 	key, err := s.dest.APIKey()
 	if err != nil {
 		return reply{
 			verdict: pause, kind: KindRefusedKey, summary: "read API key: " + err.Error(),
 			hint: "put a key that this server knows into the API key file",
-		}
+		}, nil
 	}
-	p, err := r.payload(s.origin, s.codecs)
-	if err != nil {
-		return r.unsent(err)
-	}
-	limit := timeout(r.raw())
+	limit := timeout(c.raw)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
-	body := p.open()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.posts, body)
+	body := c.body.open()
+	req, err := http.NewRequestWithContext(ctx, c.method, c.url, body)
 	if err != nil {
 		body.Close()
-		return r.unsent(err)
+		return r.unsent(err), nil
 	}
-	req.ContentLength = p.length
-	req.GetBody = func() (io.ReadCloser, error) { return p.open(), nil }
-	req.Header.Set("Content-Type", "application/json")
+	req.ContentLength = c.body.length
+	req.GetBody = func() (io.ReadCloser, error) { return c.body.open(), nil }
+	req.Header.Set("Content-Type", c.media)
 	req.Header.Set("User-Agent", s.origin.UserAgent)
 	if key != "" {
 		req.Header.Set("X-API-Key", key)
 	}
-	if r.encoding != identity {
-		req.Header.Set("Content-Encoding", string(r.encoding))
+	if c.encoding != identity {
+		req.Header.Set("Content-Encoding", string(c.encoding))
 	}
 	// Tells net/http that a connection found closed may be replaced: a repeat changes nothing. Not sent when empty.
 	req.Header["X-Idempotency-Key"] = []string{}
 	resp, text, err := s.do(req)
 	if err != nil {
-		return r.unsent(err)
+		return r.unsent(err), nil
 	}
-	return understand(resp, text, r.entries(), r.encoding)
+	out := understand(resp, text, r.entries(), c.encoding)
+	out.about(r.kind())
+	return out, text
 }
 
 // do makes a request and reads the answer, within limits.

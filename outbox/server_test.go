@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -49,7 +50,9 @@ type server struct {
 	announce bool
 	codings  string // Accept-Encoding of the answers, when it announces
 	key      string
-	broken   *canned // answer to a body that cannot be decoded; nil: that fails the test
+	broken   *canned          // answer to a body that cannot be decoded; nil: that fails the test
+	accept   string           // Ccship-Accept of the answers, when it announces
+	beside   http.HandlerFunc // what comes to other addresses than that of conversations; nil: that fails the test
 
 	mu     sync.Mutex // guards what follows
 	answer func(*seen) *canned
@@ -85,6 +88,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.introduce(w)
 		return
 	}
+	if s.beside != nil && !strings.HasSuffix(r.URL.Path, "/api/conversations") {
+		s.introduce(w)
+		s.beside(w, r)
+		return
+	}
 	q, ok := s.read(r)
 	if !ok {
 		if s.broken != nil {
@@ -100,6 +108,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, q, s.decide(q))
 }
 
+// accepts changes what it announces beside lines.
+func (s *server) accepts(kinds string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.accept = kinds
+}
+
 // introduce says what the server speaks.
 func (s *server) introduce(w http.ResponseWriter) {
 	s.mu.Lock()
@@ -107,6 +122,9 @@ func (s *server) introduce(w http.ResponseWriter) {
 	if s.announce {
 		w.Header().Set("Ccship-Protocol", "1")
 		w.Header().Set("Accept-Encoding", s.codings)
+		if s.accept != "" {
+			w.Header().Set("Ccship-Accept", s.accept)
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ type work struct {
 }
 
 // newWork takes from the front of a parcel what one request may carry; the rest is left to the next Peek.
-func newWork(dest string, p Parcel, limits Limits, plain bool) *work {
-	w := &work{stream: p.Stream, objects: limits.OnlyObjects, settlement: Settlement{Dest: dest, Stream: p.Stream.ID}}
+func newWork(dest string, p Parcel, limits Limits, known *knowledge) *work {
+	w := &work{stream: p.Stream, objects: limits.OnlyObjects, settlement: Settlement{Dest: dest, Stream: p.Stream.ID, Blobs: limits.Blobs}}
 	most := p.Stream.MaxEntries
 	if most <= 0 {
 		most = DefaultMaxEntries
@@ -30,18 +30,17 @@ func newWork(dest string, p Parcel, limits Limits, plain bool) *work {
 	entries := 0
 	for i := range p.Batches {
 		b := &p.Batches[i]
-		withheld := plain && (b.Kind != Objects || p.Stream.Extended)
-		if i > 0 && b.Generation != p.Batches[0].Generation {
+		if first := &p.Batches[0]; i > 0 && (b.Generation != first.Generation || !b.Kind.joins(first.Kind) || b.Kind == Blob) {
 			break
 		}
-		if !withheld {
-			if len(piece) > 0 && entries+b.Entries > most {
+		if known.sends(b.Kind) && !(p.Stream.Extended && known.withholds()) {
+			if len(piece) > 0 && entries+b.Entries+b.Items > most {
 				break
 			}
 			piece = append(piece, *b)
-			entries += b.Entries
+			entries += b.Entries + b.Items
 		} else {
-			w.settlement.Withheld += int64(b.Entries)
+			w.withhold(b)
 		}
 		w.settlement.Seqs = append(w.settlement.Seqs, b.Seq)
 		w.last = b.Seq
@@ -55,10 +54,29 @@ func newWork(dest string, p Parcel, limits Limits, plain bool) *work {
 	return w
 }
 
+// withhold counts a batch that is not sent.
+func (w *work) withhold(b *Batch) {
+	w.settlement.Withheld += int64(b.Entries)
+	w.settlement.Unwanted += int64(b.Items)
+}
+
+// withholdAll gives up what is left of the work.
+func (w *work) withholdAll() {
+	for _, p := range w.pieces {
+		for i := range p {
+			w.withhold(&p[i])
+		}
+	}
+	w.pieces, w.halve = nil, false
+}
+
+// kind is what the first piece holds.
+func (w *work) kind() Kind { return w.pieces[0][0].Kind }
+
 // single says that the first piece cannot be made smaller.
 func (w *work) single() bool {
 	p := w.pieces[0]
-	return len(p) == 1 && p[0].Entries <= 1
+	return len(p) == 1 && p[0].Entries+p[0].Items <= 1
 }
 
 // split halves the first piece: between rows, then inside one. Its error is a *damage.
@@ -80,13 +98,18 @@ func (w *work) split(c *codecs) error {
 
 // acknowledge takes the first piece off: the server has it.
 func (w *work) acknowledge(plain bool) (entries, raw int64) {
+	beside := w.kind().beside()
 	for i := range w.pieces[0] {
-		entries += int64(w.pieces[0][i].Entries)
-		raw += w.pieces[0][i].Raw
+		b := &w.pieces[0][i]
+		entries += int64(b.Entries)
+		w.settlement.Items += int64(b.Items)
+		if raw += b.Raw; b.Kind == Blob && len(b.Frame) == 0 {
+			raw += b.Blob.Size
+		}
 	}
 	w.settlement.Entries += entries
 	w.settlement.Raw += raw
-	w.settlement.Plain = w.settlement.Plain || plain
+	w.settlement.Plain = w.settlement.Plain || plain && !beside
 	w.pieces = w.pieces[1:]
 	w.progressed = true
 	return entries, raw
@@ -97,7 +120,7 @@ func (w *work) bury(c *codecs, r *reply, reason string) {
 	b := w.pieces[0][0]
 	line := b.From.Line
 	const head = 64 // bytes that hold a line_index whatever follows
-	if text, err := c.firstBytes(&b, head); err == nil {
+	if text, err := c.firstBytes(&b, head); err == nil && !b.Kind.beside() {
 		if n, ok := lineIndex(text); ok {
 			line = n
 		}

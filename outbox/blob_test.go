@@ -1,0 +1,339 @@
+package outbox
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// newUploads is a rig with a server that is known to take blobs.
+func newUploads(t testing.TB) (*rig, *shelf, *disk) {
+	r, s := newShelf(t)
+	took(r)
+	r.queue.learned.Accepts = Kinds(0).With(Blob)
+	r.queue.learned.Config = r.drainer.dest.fingerprint()
+	return r, s, newDisk(r)
+}
+
+// settledOf adds up what became of rows.
+func (q *memQueue) settledOf() (sum Settlement) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, s := range q.settled {
+		sum.Items, sum.Gone, sum.Unwanted = sum.Items+s.Items, sum.Gone+s.Gone, sum.Unwanted+s.Unwanted
+		sum.Dead = append(sum.Dead, s.Dead...)
+	}
+	return sum
+}
+
+func (s *shelf) wants(name string, content []byte) {
+	s.t.Helper()
+	got, ok := s.content(name)
+	if !ok || got != string(content) {
+		s.t.Errorf("%s: %d bytes on the server (%v), want %d", name, len(got), ok, len(content))
+	}
+}
+
+func TestBlobs(t *testing.T) {
+	r, s, disk := newUploads(t)
+	p := NewPacker()
+	small, large := []byte("spilled text"), noise(2<<20+7)
+	disk.put("/disk/large", large)
+	r.queue.add(conversation(1), p.Blob(refOf("tool-results/small.txt", small), small), p.Blob(refOf("empty", nil), []byte{}),
+		p.Blob(refOf("large", large), nil))
+	r.start()
+	r.drained()
+	s.wants("tool-results/small.txt", small)
+	s.wants("empty", nil)
+	s.wants("large", large)
+	want := []string{
+		"POST blob start", "PUT blob 0", "POST blob end", "POST blob start", "POST blob end",
+		"POST blob start", "PUT blob 0", "PUT blob 1048576", "PUT blob 2097152", "POST blob end",
+	}
+	if !slices.Equal(s.asked, want) {
+		t.Errorf("asked %q", s.asked)
+	}
+	r.until("they are counted", func() bool { return r.drainer.Health().Items == 3 })
+}
+
+func TestBlobThatIsThereIsOnlyNamed(t *testing.T) {
+	r, s, _ := newUploads(t)
+	s.set(func(what string, _ []byte) *canned {
+		if what == "POST blob start" {
+			return &canned{status: 200, body: `{"offset":9,"complete":true}`}
+		}
+		return &canned{status: 200, body: `{"success":true}`}
+	})
+	r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("123456789")), []byte("123456789")))
+	r.start()
+	r.drained()
+	if s.count("PUT") != 0 || s.count("POST blob end") != 1 || r.queue.settledOf().Items != 1 {
+		t.Errorf("asked %q", s.asked)
+	}
+}
+
+// Lines are not held back by a blob of their own session, nor by those of others.
+func TestBlobsLetLinesPass(t *testing.T) {
+	r, s, disk := newUploads(t)
+	p := NewPacker()
+	large := noise(3 << 20)
+	for i := range 6 {
+		name := fmt.Sprintf("large%d", i)
+		disk.put("/disk/"+name, large)
+		r.queue.add(conversation(uint64(i+1)), p.Blob(refOf(name, large), nil))
+	}
+	entered, release := make(chan struct{}, 100), make(chan struct{})
+	take := r.beside
+	r.beside = func(w http.ResponseWriter, q *http.Request) {
+		entered <- struct{}{}
+		<-release
+		take(w, q)
+	}
+	r.start()
+	receive(t, entered)
+	receive(t, entered) // half of what may be in flight is stuck in blobs
+	for i := range 6 {
+		r.add(conversation(uint64(i+1)), rowsOf(0, 2, 1)...)
+	}
+	r.until("the lines have passed", func() bool {
+		for i := range 6 {
+			if len(r.stored(fmt.Sprintf("session-%d", i+1))) != 2 {
+				return false
+			}
+		}
+		return true
+	})
+	if len(entered) != 0 {
+		t.Error("more than half of the requests in flight are of blobs")
+	}
+	close(release)
+	r.drained()
+	for i := range 6 {
+		s.wants(fmt.Sprintf("large%d", i), large)
+	}
+}
+
+// TestBlobSurvives lets the server fail in every way now and then.
+func TestBlobSurvives(t *testing.T) {
+	large := noise(3<<20 + 1)
+	for name, trouble := range map[string]canned{
+		"dies in a chunk":          {cut: true},
+		"dies behind a chunk":      {cut: true, store: true},
+		"is busy":                  {status: 503},
+		"loses the upload":         {status: 404},
+		"says ahead":               {status: 200, body: `{"offset":3145729}`},
+		"says behind":              {status: 200, body: `{"offset":0}`},
+		"says negative":            {status: 200, body: `{"offset":-5}`},
+		"says beyond":              {status: 200, body: `{"offset":99999999}`},
+		"conflicts":                {status: 409, body: `{"offset":0}`},
+		"conflicts without offset": {status: 409, body: `no`},
+		"conflicts negative":       {status: 409, body: `{"offset":-1}`},
+		"is too small for a chunk": {status: 413},
+		"is a portal":              {status: 200, body: `<html>`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, disk := newUploads(t)
+			disk.put("/disk/large", large)
+			once := map[string]bool{}
+			s.set(func(what string, body []byte) *canned {
+				if !strings.HasPrefix(what, "PUT") || once[what] || trouble.status == 413 && len(body) <= 300<<10 {
+					return nil
+				}
+				once[what] = true
+				return &trouble
+			})
+			r.queue.add(conversation(1), NewPacker().Blob(refOf("large", large), nil))
+			r.start()
+			r.until("it is there", func() bool {
+				r.drainer.Retry(false)
+				return r.queue.waiting() == 0
+			})
+			s.wants("large", large)
+			if sum := r.queue.settledOf(); sum.Items != 1 || len(sum.Dead) != 0 || sum.Unwanted != 0 {
+				t.Errorf("settled %+v", sum)
+			}
+		})
+	}
+}
+
+// TestBlobGivesUp holds that a server which never goes on is not asked for ever, and that lines go on.
+func TestBlobGivesUp(t *testing.T) {
+	large := noise(1<<20 + 1)
+	for name, test := range map[string]struct {
+		step    string
+		trouble canned
+		most    int // requests
+	}{
+		"hash is always wrong":     {"POST blob end", canned{status: 409, body: `{"offset":0}`}, 40},
+		"offset is always behind":  {"PUT", canned{status: 200, body: `{"offset":0}`}, 40},
+		"offset is always beyond":  {"PUT", canned{status: 200, body: `{"offset":9000000}`}, 40},
+		"offset is always below 0": {"POST blob start", canned{status: 200, body: `{"offset":-1}`}, 40},
+		"always conflicts":         {"PUT", canned{status: 409, body: `{"offset":0}`}, 40},
+		"never takes the size":     {"POST blob start", canned{status: 413}, 2},
+		"never takes a byte":       {"PUT", canned{status: 413}, 40},
+		"refuses the name":         {"POST blob end", canned{status: 400}, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, disk := newUploads(t)
+			disk.put("/disk/large", large)
+			s.set(func(what string, _ []byte) *canned {
+				if strings.HasPrefix(what, test.step) {
+					return &test.trouble
+				}
+				return nil
+			})
+			r.queue.add(conversation(1), NewPacker().Blob(refOf("large", large), nil))
+			r.queue.add(conversation(1), rowsOf(0, 1, 1)...)
+			r.start()
+			r.until("it is given up", func() bool {
+				r.drainer.Retry(false)
+				return r.queue.waiting() == 0
+			})
+			sum := r.queue.settledOf()
+			if len(sum.Dead) != 1 || sum.Dead[0].Batch.Blob.Name != "large" || sum.Items != 0 {
+				t.Errorf("settled %+v", sum)
+			}
+			if n := s.count(""); n > test.most {
+				t.Errorf("%d requests", n)
+			}
+			r.holds("session-1", 0)
+		})
+	}
+}
+
+// TestBlobIsResumed stops a drainer in the middle of a blob: the next one goes on where the server is.
+func TestBlobIsResumed(t *testing.T) {
+	r, s, disk := newUploads(t)
+	large := noise(4 << 20)
+	disk.put("/disk/large", large)
+	r.queue.add(conversation(1), NewPacker().Blob(refOf("large", large), nil))
+	entered := make(chan struct{})
+	s.set(func(what string, _ []byte) *canned {
+		if what == "PUT blob 2097152" {
+			close(entered)
+			return &canned{status: 503}
+		}
+		return nil
+	})
+	r.start()
+	receive(t, entered)
+	r.stop()
+	s.set(nil)
+	next := NewDrainer(r.drainer.dest, origin, r.queue, r.queue)
+	next.Client, next.OpenBlob = r.drainer.Client, r.drainer.OpenBlob
+	r.drainer = next
+	r.start()
+	r.drained()
+	s.wants("large", large)
+	if n := s.count("PUT blob 0"); n != 1 {
+		t.Errorf("the first chunk was sent %d times", n)
+	}
+}
+
+// TestBlobChanged holds that what is not what was queued any more never becomes a whole blob.
+func TestBlobChanged(t *testing.T) {
+	large := noise(3 << 20)
+	other := bytes.Clone(large)
+	other[len(other)-1]++
+	for name, test := range map[string]struct {
+		now  []byte // nil: gone
+		when string // before this request; "": before all
+	}{
+		"gone before":       {nil, ""},
+		"gone in between":   {nil, "PUT blob 1048576"},
+		"shrunk":            {large[:1<<20], ""},
+		"shrunk in between": {large[:2<<20], "PUT blob 1048576"},
+		"grown in between":  {append(bytes.Clone(large), 1), "PUT blob 1048576"},
+		"other bytes":       {other, ""},
+		"other in between":  {other, "PUT blob 1048576"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, disk := newUploads(t)
+			change := func() { disk.put("/disk/large", test.now) }
+			disk.put("/disk/large", large)
+			if test.when == "" {
+				change()
+			}
+			s.set(func(what string, _ []byte) *canned {
+				if what == test.when {
+					change()
+				}
+				return nil
+			})
+			log, logged := testLog()
+			r.drainer.Log = log
+			p := NewPacker()
+			r.queue.add(conversation(1), p.Blob(refOf("large", large), nil), p.Blob(refOf("next", []byte("x")), []byte("x")))
+			r.start()
+			r.drained()
+			if _, there := s.content("large"); there {
+				t.Error("the server keeps it")
+			}
+			s.wants("next", []byte("x"))
+			if sum := r.queue.settledOf(); sum.Gone != 1 || sum.Items != 1 || len(sum.Dead) != 0 {
+				t.Errorf("settled %+v", sum)
+			}
+			r.until("it is counted", func() bool { return r.drainer.Health().Gone == 1 })
+			if n := strings.Count(logged(), "changed or went away"); n != 1 || strings.Contains(logged(), "/disk/") {
+				t.Errorf("logged %d times: %s", n, logged())
+			}
+		})
+	}
+}
+
+// Nobody's key goes elsewhere, and a blob waits like everything else while the key is refused.
+func TestBlobWaitsForKey(t *testing.T) {
+	r, s, _ := newUploads(t)
+	refuse := true
+	s.set(func(string, []byte) *canned {
+		if refuse {
+			return &canned{status: 401}
+		}
+		return nil
+	})
+	r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("x")), []byte("x")))
+	r.start()
+	r.troubled(StatePaused, KindRefusedKey)
+	s.mu.Lock()
+	refuse = false
+	s.mu.Unlock()
+	r.drainer.Retry(true)
+	r.drained()
+	s.wants("x", []byte("x"))
+}
+
+func TestBlobOfForgottenSession(t *testing.T) {
+	for _, step := range []string{"POST blob start", "PUT blob 0", "POST blob end"} {
+		r, s, _ := newUploads(t)
+		var forgot []uint64
+		r.drainer.OnForgotten = func(stream uint64) { forgot = append(forgot, stream) }
+		s.set(func(what string, _ []byte) *canned {
+			if what == step {
+				return &canned{status: 200, body: `{"success":true,"forgotten":true}`}
+			}
+			return nil
+		})
+		r.queue.add(conversation(7), NewPacker().Blob(refOf("x", []byte("x")), []byte("x")))
+		r.start()
+		r.drained()
+		r.stop()
+		if len(forgot) != 1 || forgot[0] != 7 {
+			t.Errorf("%s: forgot %v", step, forgot)
+		}
+	}
+}
+
+func TestWishesAreHeard(t *testing.T) {
+	r, _ := newShelf(t)
+	heard := make(chan struct{}, 10)
+	r.drainer.OnWishes = func() { heard <- struct{}{} }
+	r.set(func(*seen) *canned {
+		return &canned{status: 200, header: map[string]string{"Ccship-Wishes": "1"}, body: `{"success":true}`, store: true}
+	})
+	r.start()
+	r.add(conversation(1), rowsOf(0, 1, 1)...)
+	receive(t, heard)
+}

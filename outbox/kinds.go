@@ -1,0 +1,107 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Kind says what a batch holds.
+type Kind uint8
+
+const (
+	Objects     Kind = iota // JSON objects: any server takes them
+	Opaque                  // lines that are no JSON object, and oversize notes: only for servers that speak the extension
+	Marker                  // no entries: a rewind or a final newline, only for servers that speak the extension
+	Checkpoints             // no lines: checkpoints, only for servers that announce "checkpoints"
+	Documents               // no lines: what became of linked documents, only for servers that announce "documents"
+	Blob                    // no lines: a file beside the transcript, only for servers that announce "blobs"
+)
+
+// beside says that the kind holds no lines of the transcript.
+func (k Kind) beside() bool { return k >= Checkpoints }
+
+// joins says that batches of both kinds may share a request.
+func (k Kind) joins(other Kind) bool { return k == other || !k.beside() && !other.beside() }
+
+// Kinds is a set of kinds beside lines.
+type Kinds uint8
+
+// Has says whether the set has a kind.
+func (s Kinds) Has(k Kind) bool { return k.beside() && s&(1<<(k-Checkpoints)) != 0 }
+
+// With is the set and a kind.
+func (s Kinds) With(k Kind) Kinds { return s | 1<<(k-Checkpoints) }
+
+// Names lists the set's kinds as servers announce them, in order. It is never nil.
+func (s Kinds) Names() []string {
+	names := []string{}
+	for _, k := range besideKinds() {
+		if s.Has(k) {
+			names = append(names, k.announced())
+		}
+	}
+	return names
+}
+
+func besideKinds() []Kind { return []Kind{Checkpoints, Documents, Blob} }
+
+// announced is the kind's name in Ccship-Accept.
+func (k Kind) announced() string {
+	if k == Blob {
+		return "blobs"
+	}
+	return k.String()
+}
+
+// String is the kind's name, as listings show it.
+func (k Kind) String() string {
+	switch k {
+	case Checkpoints:
+		return "checkpoints"
+	case Documents:
+		return "documents"
+	case Blob:
+		return "blob"
+	}
+	return "lines"
+}
+
+// BlobRef says which file a Blob is.
+type BlobRef struct {
+	SHA256 string // of the whole content, lower-case hex
+	Name   string // path below the session's folder, slashes
+	Media  string // media type
+	Size   int64  // bytes
+	// Where the content is read when it is sent, unused while the row holds it: a file below Root, in slashes, and
+	// nowhere else whatever the links on the way say by then.
+	Root, Path string
+}
+
+// BlobInRow is up to how many bytes a blob's content lies in its row; a longer one is read again when it is sent.
+const BlobInRow = 1 << 20
+
+// Checkpoints returns a batch of checkpoints, JSON objects as the server gets them. The caller owns it.
+func (p *Packer) Checkpoints(items []json.RawMessage) Batch { return p.items(Checkpoints, items) }
+
+// Documents returns a batch of document events, JSON objects as the server gets them. The caller owns it.
+func (p *Packer) Documents(events []json.RawMessage) Batch { return p.items(Documents, events) }
+
+func (p *Packer) items(kind Kind, items []json.RawMessage) Batch {
+	var raw []byte
+	for i, item := range items {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(raw, bytes.TrimSpace(item)...)
+	}
+	return Batch{Kind: kind, Items: len(items), Raw: int64(len(raw)), Frame: p.Pack(nil, raw)}
+}
+
+// Blob returns a batch of one file. With content nil it is read from ref.Path when it is sent. The caller owns it.
+func (p *Packer) Blob(ref BlobRef, content []byte) Batch {
+	b := Batch{Kind: Blob, Items: 1, Blob: ref}
+	if content != nil {
+		b.Raw, b.Frame = int64(len(content)), p.Pack(nil, content)
+	}
+	return b
+}
