@@ -129,6 +129,7 @@ func (t *txn) cutMarks(id tail.FileID, beyond int64) error {
 
 // putBatch queues a batch and gives it its Seq.
 func (t *txn) putBatch(dest uint32, stream uint64, b *outbox.Batch) error {
+	dest = queueOf(dest, b.Kind == outbox.Blob)
 	if err := t.fault("put batch"); err != nil {
 		return err
 	}
@@ -144,6 +145,6 @@ func (t *txn) putBatch(dest uint32, stream uint64, b *outbox.Batch) error {
 	}
 	t.dirty = true
 	t.delta.added = append(t.delta.added, rowMeta{dest: dest, stream: stream, seq: seq, at: t.now,
-		entries: int64(b.Entries), raw: b.Raw, stored: int64(len(k) + len(v))})
+		entries: int64(b.Entries), raw: rawOf(b), stored: int64(len(k) + len(v))})
 	return nil
 }

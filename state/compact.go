@@ -15,6 +15,9 @@ import (
 // compactBytes is what one transaction of a compaction carries.
 const compactBytes = 8 << 20
 
+// scrubBytes is what may be in use of a file that is scrubbed: commits wait no longer than for about a second.
+const scrubBytes = 128 << 20
+
 // liveSize answers the bytes of the file that have held anything, and those of them that are in use.
 func (db *DB) liveSize() (size, live int64, err error) {
 	b, release, err := db.acquire()
@@ -33,17 +36,29 @@ func (db *DB) liveSize() (size, live int64, err error) {
 	return size, live, err
 }
 
-// compactionDue says whether the file is large and mostly empty, and the disk has place for a second one.
+// Scrub has Run compact the file soon, so that nothing of what was removed is left in its empty pages. A file with much
+// more in use keeps them until it has become smaller: commits wait for a compaction. Not remembered over a restart.
+func (db *DB) Scrub() {
+	db.scrubs.Store(true)
+	db.ring()
+}
+
+// compactionDue says whether the file is large and mostly empty, or to be scrubbed, and the disk has place for a second
+// one.
 func (db *DB) compactionDue() bool {
 	size, live, err := db.liveSize()
-	if err != nil || size <= db.limits().CompactAbove {
+	if err != nil {
 		return false
 	}
-	if live >= size/4 && (live >= size/2 || db.Usage().Batches > 0) {
+	if (!db.scrubs.Load() || live > scrubBytes) && !db.mostlyEmpty(size, live) {
 		return false
 	}
 	free, _, err := db.opt.FreeDisk(filepath.Dir(db.opt.Path))
 	return err == nil && free > 2*uint64(live)
+}
+
+func (db *DB) mostlyEmpty(size, live int64) bool {
+	return size > db.limits().CompactAbove && (live < size/4 || live < size/2 && db.Usage().Batches == 0)
 }
 
 // compact rewrites the file without its empty pages. Commits wait until it is done, reads only while the files are
@@ -54,6 +69,7 @@ func (db *DB) compact(ctx context.Context) error {
 	}
 	db.group.write.Lock()
 	defer db.group.write.Unlock()
+	db.scrubs.Store(false) // one that fails is not tried for ever
 	began, aside := time.Now(), db.opt.Path+suffixAside
 	before, _, err := db.liveSize()
 	if err != nil {

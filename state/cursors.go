@@ -70,6 +70,15 @@ func (db *DB) Reload(ctx context.Context, id tail.FileID) (tail.Tracked, error) 
 	return r.tracked, nil
 }
 
+// File answers all that is remembered of one file, and whether anything is.
+func (db *DB) File(ctx context.Context, id tail.FileID) (t tail.Tracked, f Facts, known bool, err error) {
+	r, known, err := db.readFile(ctx, id)
+	if err != nil {
+		return tail.Tracked{}, Facts{}, false, fmt.Errorf("read file: %w", err)
+	}
+	return r.tracked, r.facts, known, nil
+}
+
 // Facts answers one file's facts, and whether it is known.
 func (db *DB) Facts(ctx context.Context, id tail.FileID) (Facts, bool, error) {
 	r, found, err := db.readFile(ctx, id)
@@ -195,6 +204,12 @@ func (t *txn) forget(id tail.FileID) error {
 	if err := t.trimPasts(id, 0); err != nil {
 		return err
 	}
+	if err := t.dropBeside(id); err != nil {
+		return err
+	}
+	if err := t.dropDerived(id, old.facts.Stream.SessionID); err != nil {
+		return err
+	}
 	if err := t.files.Delete(fileKey(id)); err != nil {
 		return fmt.Errorf("forget file: %w", err)
 	}
@@ -204,7 +219,7 @@ func (t *txn) forget(id tail.FileID) error {
 	return nil
 }
 
-// SetFacts replaces the facts of files that are known, but not what settlements counted there.
+// SetFacts replaces the facts of files that are known, but not what steps and settlements noted there.
 func (db *DB) SetFacts(ctx context.Context, facts map[tail.FileID]Facts) error {
 	if len(facts) == 0 {
 		return nil
@@ -221,6 +236,7 @@ func (db *DB) SetFacts(ctx context.Context, facts map[tail.FileID]Facts) error {
 			row := fileRow{tracked: old.tracked, facts: f}
 			row.facts.Stream.ID = uint64(id)
 			row.facts.Withheld, row.facts.Plain = old.facts.Withheld, old.facts.Plain
+			row.facts.Watched, row.facts.WatchedFrom, row.facts.Compacted = old.facts.Watched, old.facts.WatchedFrom, old.facts.Compacted
 			if row.dest, err = t.destID(f.Dest); err != nil {
 				return err
 			}

@@ -56,8 +56,9 @@ type Options struct {
 	// FreeDisk answers the free and total bytes of the disk that dir is on. nil: the OS is asked.
 	FreeDisk func(dir string) (free, total uint64, err error)
 
-	maxSize    int         // of the file, for tests: stands for a full disk
-	migrations []migration // for tests; nil: those of schema.go
+	maxSize       int         // of the file, for tests: stands for a full disk
+	understoodCap int64       // for tests; 0: as in understood.go
+	migrations    []migration // for tests; nil: those of schema.go
 }
 
 // Notice is something a person should know about the state, with what to do about it.
@@ -69,6 +70,9 @@ type Notice struct {
 type DB struct {
 	// Notify is told, without blocking it, that rows for a destination arrived. Set before Run and the first Commit.
 	Notify func(dest string)
+	// Missed is told, without blocking it, of a document whose newest version was settled without having been sent: it
+	// counts as not queued from then on. Set before Run.
+	Missed func(MissedDocument)
 	// RoomChanged is told that Room came back. Set before Run and the first Commit.
 	RoomChanged func()
 
@@ -92,6 +96,9 @@ type DB struct {
 	activity atomic.Int64 // what happened so far, counted by ring
 	empty    atomic.Int64 // bytes of the file's empty pages, after the last commit
 	touched  atomic.Int64 // bytes of rows touched since pages were given back
+	scrubs   atomic.Bool  // Scrub was called
+
+	packers sync.Pool // *flate.Writer
 }
 
 var (
@@ -115,6 +122,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.understoodCap <= 0 {
+		o.understoodCap = understoodCap
 	}
 	if o.migrations == nil {
 		o.migrations = migrations()

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/ccship/ccship/tail"
@@ -17,6 +18,9 @@ func (db *DB) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err error
 	err = db.submit(ctx, 0, func(t *txn) error {
 		d = Dropped{}
 		for _, id := range ids {
+			if err := t.dropBeside(id); err != nil {
+				return err
+			}
 			if err := t.drop(uint64(id), &d); err != nil {
 				return err
 			}
@@ -29,34 +33,78 @@ func (db *DB) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err error
 	return d, nil
 }
 
+// DropDestinations removes everything that waits for some destinations, by their normalised URLs, and their dead
+// letters. What is in flight may still arrive.
+func (db *DB) DropDestinations(ctx context.Context, urls []string) (d Dropped, err error) {
+	err = db.submit(ctx, 0, func(t *txn) error {
+		d = Dropped{}
+		for _, url := range urls {
+			id, known := t.known.destID(url)
+			if !known {
+				continue
+			}
+			rows := t.rowsBelow(nil, destKey(id))
+			if err := t.dropRows(t.rowsBelow(rows, destKey(queueOf(id, true))), &d); err != nil {
+				return err
+			}
+			if err := t.dropDead(func(r *deadRow) bool { return r.dest == id }, &d); err != nil {
+				return err
+			}
+			if err := t.dropBlobRows(destKey(id)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Dropped{}, fmt.Errorf("drop rows: %w", err)
+	}
+	return d, nil
+}
+
+// drop removes a stream's rows and dead letters.
 func (t *txn) drop(stream uint64, d *Dropped) error {
 	var rows [][]byte // a cursor skips keys when its bucket is deleted from on the way
 	dests := t.dests.Cursor()
 	for k, _ := dests.First(); k != nil; k, _ = dests.Next() {
-		prefix := append(clone(k), fileKey(tail.FileID(stream))...)
-		c := t.outbox.Cursor()
-		for row, _ := c.Seek(prefix); bytes.HasPrefix(row, prefix); row, _ = c.Next() {
-			rows = append(rows, clone(row))
+		for _, blobs := range []bool{false, true} {
+			rows = t.rowsBelow(rows, streamPrefix(queueOf(binary.BigEndian.Uint32(k), blobs), stream))
 		}
 	}
+	if err := t.dropRows(rows, d); err != nil {
+		return err
+	}
+	return t.dropDead(func(r *deadRow) bool { return r.stream.ID == stream }, d)
+}
+
+// rowsBelow appends the keys of the outbox that begin with prefix.
+func (t *txn) rowsBelow(rows [][]byte, prefix []byte) [][]byte {
+	c := t.outbox.Cursor()
+	for row, _ := c.Seek(prefix); bytes.HasPrefix(row, prefix); row, _ = c.Next() {
+		rows = append(rows, clone(row))
+	}
+	return rows
+}
+
+func (t *txn) dropRows(rows [][]byte, d *Dropped) error {
 	for _, k := range rows {
 		m, err := readRowMeta(k, t.outbox.Get(k))
 		if err != nil {
 			return err
 		}
-		if _, err := t.deleteRow(m.dest, stream, m.seq); err != nil {
+		if _, err := t.deleteRow(m.dest, m.stream, m.seq); err != nil {
 			return err
 		}
 		d.Rows, d.Entries = d.Rows+1, d.Entries+m.entries
 	}
-	return t.dropDead(stream, d)
+	return nil
 }
 
-func (t *txn) dropDead(stream uint64, d *Dropped) error {
+func (t *txn) dropDead(which func(*deadRow) bool, d *Dropped) error {
 	var letters [][]byte
 	err := t.dead.ForEach(func(k, v []byte) error {
 		r, err := decodeDeadRow(k, v)
-		if err == nil && r.stream.ID == stream {
+		if err == nil && which(&r) {
 			letters = append(letters, clone(k))
 		}
 		return err

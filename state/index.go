@@ -22,7 +22,11 @@ type index struct {
 	dead     int64
 	deadSize int64
 	withheld int64
-	settled  time.Time // when rows last left the outbox
+	// understood is the bytes of what is kept of what sessions mean.
+	understood int64
+	pending    map[string][]heldPending // notices, by session
+	budgets    *Budgets                 // nil: none; immutable once set
+	settled    time.Time                // when rows last left the outbox
 }
 
 // sums are counts of rows.
@@ -74,6 +78,11 @@ type delta struct {
 	dead           int64
 	deadBytes      int64
 	withheld       int64
+	understood     int64
+	noticed        []heldPending
+	unnoticed      []heldPending
+	budgets        []budgetChange
+	missed         []MissedDocument
 	settled        bool
 }
 
@@ -129,6 +138,9 @@ func (x *index) apply(d *delta) {
 	x.dead += d.dead
 	x.deadSize += d.deadBytes
 	x.withheld += d.withheld
+	x.understood += d.understood
+	x.applyPending(d)
+	x.applyBudgets(d.budgets)
 	if d.settled {
 		x.settled = time.Now()
 	}
@@ -205,7 +217,7 @@ func (x *index) destURL(id uint32) string {
 func (d *delta) arrived(x *index) []string {
 	var ids []uint32
 	for i := range d.added {
-		if dest := d.added[i].dest; !slices.Contains(ids, dest) {
+		if dest := d.added[i].dest &^ blobQueue; !slices.Contains(ids, dest) {
 			ids = append(ids, dest)
 		}
 	}

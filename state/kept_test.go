@@ -95,9 +95,9 @@ func TestQueued(t *testing.T) {
 		got[i].Oldest, got[i].Bytes = time.Time{}, 0
 	}
 	want := []Queued{
-		{server, 1, Waiting{Batches: 2, Entries: 6, Raw: 60}},
-		{server, 2, Waiting{Batches: 1, Entries: 1, Raw: 10}},
-		{server, 3, Waiting{Batches: 1, Entries: 1, Raw: 10}},
+		{Dest: server, File: 1, Waiting: Waiting{Batches: 2, Entries: 6, Raw: 60}},
+		{Dest: server, File: 2, Waiting: Waiting{Batches: 1, Entries: 1, Raw: 10}},
+		{Dest: server, File: 3, Waiting: Waiting{Batches: 1, Entries: 1, Raw: 10}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -49,7 +49,7 @@ func (db *DB) reindex(b *bbolt.DB) error {
 				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
 			}
 		}
-		for _, read := range []func(*index, *bbolt.Tx) error{readDests, readFiles, readOutbox, readDead} {
+		for _, read := range []func(*index, *bbolt.Tx) error{readDests, readFiles, readOutbox, readDead, readUnderstood, readDocuments, readPending, readBudgets} {
 			if err := read(&x, tx); err != nil {
 				return err
 			}
@@ -65,6 +65,7 @@ func (db *DB) reindex(b *bbolt.DB) error {
 	old.stale = false
 	old.names, old.urls, old.queues, old.files = x.names, x.urls, x.queues, x.files
 	old.total, old.dead, old.deadSize, old.withheld = x.total, x.dead, x.deadSize, x.withheld
+	old.understood, old.pending, old.budgets = x.understood, x.pending, x.budgets
 	return nil
 }
 

@@ -35,6 +35,18 @@ func (db *DB) Pick(dest string, oldest bool, skip func(stream, last uint64) bool
 	return 0, false
 }
 
+// PickBlobs implements outbox.Queue, as Pick does.
+func (db *DB) PickBlobs(dest string, skip func(stream, last uint64) bool) (stream uint64, ok bool) {
+	x := &db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	id, known := x.names[dest]
+	if q := x.queues[queueOf(id, true)]; known && q != nil {
+		return q.pickOldest(skip)
+	}
+	return 0, false
+}
+
 // pickOldest walks the heap from its top: the children of a stream that is skipped become candidates.
 func (q *destQueue) pickOldest(skip func(stream, last uint64) bool) (stream uint64, ok bool) {
 	c := candidates{heap: q.oldest}
@@ -81,7 +93,7 @@ func (db *DB) Peek(ctx context.Context, dest string, stream, after uint64, max o
 	}
 	var p outbox.Parcel
 	err := db.view(ctx, func(tx *bbolt.Tx) (err error) {
-		p, err = db.peek(tx, rowKey(id, stream, after), max)
+		p, err = db.peek(tx, rowKey(queueOf(id, max.Blobs), stream, after), max)
 		return err
 	})
 	if err != nil {
@@ -94,8 +106,9 @@ func (db *DB) Peek(ctx context.Context, dest string, stream, after uint64, max o
 func (db *DB) peek(tx *bbolt.Tx, key []byte, max outbox.Limits) (outbox.Parcel, error) {
 	_, stream, after, _ := splitRowKey(key)
 	p := outbox.Parcel{Stream: outbox.Stream{ID: stream}}
-	if v := tx.Bucket([]byte(bucketFiles)).Get(fileKey(tail.FileID(stream))); v != nil {
-		f, err := decodeFileRow(tail.FileID(stream), v, nil)
+	file := tail.FileID(stream)
+	if v := tx.Bucket([]byte(bucketFiles)).Get(fileKey(file)); v != nil {
+		f, err := decodeFileRow(file, v, nil)
 		if err != nil {
 			return p, err
 		}

@@ -15,6 +15,8 @@ import (
 type Queued struct {
 	Dest string
 	File tail.FileID
+	// Blobs says that these are the blobs of the file's session; else they are its lines and what was derived of them.
+	Blobs bool
 	Waiting
 }
 
@@ -29,7 +31,7 @@ func (db *DB) Queued() []Queued {
 	var all []item
 	for dest, q := range x.queues {
 		for id, w := range q.streams {
-			all = append(all, item{Queued{Dest: x.urls[dest], File: tail.FileID(id), Waiting: w.waiting(w.firstAt)}, w.first})
+			all = append(all, item{Queued{Dest: x.urls[dest&^blobQueue], File: tail.FileID(id), Blobs: dest&blobQueue != 0, Waiting: w.waiting(w.firstAt)}, w.first})
 		}
 	}
 	x.mu.Unlock()

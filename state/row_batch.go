@@ -39,7 +39,8 @@ func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
 	for _, n := range []int64{b.RewoundTo, b.From.Offset, b.From.Line, b.To.Offset, b.To.Line, int64(b.Entries), b.Raw} {
 		v = appendInt(v, n)
 	}
-	v = appendFlags(v, b.NoNewline)
+	beside := b.Items != 0 || b.Blob != outbox.BlobRef{}
+	v = appendFlags(v, b.NoNewline, beside)
 	v = binary.BigEndian.AppendUint32(v, checksum(nil, b.Frame))
 	v = appendInt(v, int64(len(b.Frame)))
 	v = appendInt(v, int64(len(b.Edges)))
@@ -47,6 +48,13 @@ func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
 		v = appendInt(v, e.Line)
 		v = appendBytes(v, e.Before)
 		v = appendBytes(v, e.After)
+	}
+	if beside {
+		v = appendInt(v, int64(b.Items))
+		for _, s := range []string{b.Blob.SHA256, b.Blob.Name, b.Blob.Media, b.Blob.Root, b.Blob.Path} {
+			v = appendString(v, s)
+		}
+		v = appendInt(v, b.Blob.Size)
 	}
 	binary.BigEndian.PutUint32(v[1:], uint32(len(v)-batchRowPrefix))
 	binary.BigEndian.PutUint32(v[5:], checksum(key, v[batchRowPrefix:]))
@@ -84,7 +92,8 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 	b.To = outbox.Position{Offset: d.int(), Line: d.int()}
 	b.Entries = int(d.int())
 	b.Raw = d.int()
-	b.NoNewline = d.byte()&1 != 0
+	flags := d.byte()
+	b.NoNewline = flags&1 != 0
 	if s := d.take(4); s != nil {
 		sum = binary.BigEndian.Uint32(s)
 	}
@@ -94,6 +103,10 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 	edges := d.int()
 	for ; edges > 0 && d.err == nil; edges-- {
 		b.Edges = append(b.Edges, outbox.Edge{Line: d.int(), Before: d.bytes(), After: d.bytes()})
+	}
+	if flags&2 != 0 { // rows of lines are as they were before there were others
+		b.Items = int(d.int())
+		b.Blob = outbox.BlobRef{SHA256: d.string(), Name: d.string(), Media: d.string(), Root: d.string(), Path: d.string(), Size: d.int()}
 	}
 	b.Frame = frame
 	if err := d.end(); err != nil {
@@ -124,6 +137,14 @@ func clone(b []byte) []byte {
 	return c
 }
 
+// rawOf is how many uncompressed bytes a row stands for, wherever they lie.
+func rawOf(b *outbox.Batch) int64 {
+	if b.Kind == outbox.Blob {
+		return b.Blob.Size
+	}
+	return b.Raw
+}
+
 // readRowMeta counts a row of the outbox.
 func readRowMeta(k, v []byte) (rowMeta, error) {
 	dest, stream, seq, err := splitRowKey(k)
@@ -134,5 +155,5 @@ func readRowMeta(k, v []byte) (rowMeta, error) {
 	if err != nil {
 		return rowMeta{}, err
 	}
-	return rowMeta{dest: dest, stream: stream, seq: seq, at: at, entries: int64(b.Entries), raw: b.Raw, stored: int64(len(k) + len(v))}, nil
+	return rowMeta{dest: dest, stream: stream, seq: seq, at: at, entries: int64(b.Entries), raw: rawOf(&b), stored: int64(len(k) + len(v))}, nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-const fileRowVersion = 1
+// fileRowVersion 2 added what was watched.
+const fileRowVersion = 2
 
 // fileRow is a row of the bucket files.
 type fileRow struct {
@@ -38,13 +39,18 @@ func (r *fileRow) encode() []byte {
 	b = appendInt(b, f.Excluded)
 	b = appendInt(b, f.SentBefore)
 	b = appendInt(b, f.SentBefore)
-	b = appendFlags(b, f.Decided, f.Plain)
+	b = appendFlags(b, f.Decided, f.Plain, f.Watched, f.Compacted)
+	b = appendInt(b, f.WatchedFrom)
 	return seal(fileKey(t.File.ID), b)
 }
 
 // decodeFileRow reads a row; interned may be nil. The caller fills facts.Dest from dest.
 func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRow, error) {
-	v, err := unseal(fileKey(id), v, fileRowVersion)
+	version := byte(fileRowVersion)
+	if len(v) > 0 && v[0] == 1 {
+		version = 1
+	}
+	v, err := unseal(fileKey(id), v, version)
 	if err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)
 	}
@@ -73,7 +79,10 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	f.SentBefore = d.int()
 	f.SentBefore = d.int()
 	flags := d.byte()
-	f.Decided, f.Plain = flags&1 != 0, flags&2 != 0
+	f.Decided, f.Plain, f.Watched, f.Compacted = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
+	if version > 1 {
+		f.WatchedFrom = d.int()
+	}
 	if err := d.end(); err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)
 	}

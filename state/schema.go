@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// The schema, version 1. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
+// The schema, version 2. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
 // with a version byte and the CRC-32C of the key and what follows; u is unsigned.
 //
 //	meta      "schema" → u32                                    version of this drawing
@@ -19,8 +19,13 @@ import (
 //	dests     u32 destination → sealed JSON {url, learned}      ids from the bucket's sequence, never reused
 //	files     u64 file → sealed {Tracked, Facts}                fileRow
 //	prefixes  u64 file | u64 offset → u64 line, u64 hash        tail.Mark; never beyond the file's cursor
-//	outbox    u32 destination | u64 stream | u64 seq → row      batchRow; seq from the bucket's sequence, never reused
+//	outbox    u32 destination | u64 stream | u64 seq → row      batchRow; seq from the bucket's sequence, never reused;
+//	                                                            of a blob, with the destination's highest bit set
 //	dead      u64 seq | u64 line → sealed {dest, stream, row}   deadRow
+//	sessions  u64 file → sealed {at, place, cleared}            understoodRow; since version 2, as are all below
+//	messages  u64 file → sealed {fold, log, marks}              blobs: transcript's encodings, deflate
+//
+// The buckets checkpoints, notices, documents and blobs are drawn where they are read and written.
 const (
 	bucketMeta     = "meta"
 	bucketDests    = "dests"
@@ -29,12 +34,22 @@ const (
 	bucketOutbox   = "outbox"
 	bucketDead     = "dead"
 
+	bucketSessions    = "sessions"
+	bucketMessages    = "messages"
+	bucketCheckpoints = "checkpoints"
+	bucketNotices     = "notices"
+	bucketDocuments   = "documents"
+	bucketBlobs       = "blobs"
+
 	keySchema = "schema"
 	keyEpoch  = "epoch"
 )
 
 func bucketNames() []string {
-	return []string{bucketMeta, bucketDests, bucketFiles, bucketPrefixes, bucketOutbox, bucketDead}
+	return []string{
+		bucketMeta, bucketDests, bucketFiles, bucketPrefixes, bucketOutbox, bucketDead,
+		bucketSessions, bucketMessages, bucketCheckpoints, bucketNotices, bucketDocuments, bucketBlobs,
+	}
 }
 
 // migration rewrites a file of one schema version as the next. It runs in the transaction that stores the new
@@ -42,7 +57,7 @@ func bucketNames() []string {
 type migration func(*bbolt.Tx) error
 
 // migrations are the steps from version 1 on: the first makes a version 2 of a version 1.
-func migrations() []migration { return []migration{} }
+func migrations() []migration { return []migration{addBuckets} }
 
 // migrate brings the schema up to date, or answers ErrNewer.
 func migrate(tx *bbolt.Tx, steps []migration) (changed bool, err error) {
@@ -84,6 +99,17 @@ func markKey(id tail.FileID, offset int64) []byte {
 // streamPrefix is what the keys of all rows of a stream begin with.
 func streamPrefix(dest uint32, stream uint64) []byte {
 	return binary.BigEndian.AppendUint64(destKey(dest), stream)
+}
+
+// blobQueue is set in the destination of the keys of rows that are blobs: they are a queue of their own.
+const blobQueue = 1 << 31
+
+// queueOf is the destination in the keys of rows.
+func queueOf(dest uint32, blobs bool) uint32 {
+	if blobs {
+		return dest | blobQueue
+	}
+	return dest
 }
 
 func rowKey(dest uint32, stream, seq uint64) []byte {

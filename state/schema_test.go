@@ -121,6 +121,34 @@ func TestVersion1IsRead(t *testing.T) {
 	checkFixture(t, open(t, Options{Path: v1Fixture(t)}))
 }
 
+// A state of version 1 with all it holds becomes one of version 2, goes on where it was, and can be understood.
+func TestVersion1Migrates(t *testing.T) {
+	path := v1Fixture(t)
+	db := open(t, Options{Path: path})
+	if d := dump(t, db); d["meta/schema"] != "\x00\x00\x00\x02" {
+		t.Errorf("schema %q", d["meta/schema"])
+	}
+	checkFixture(t, db)
+	prev := sampleStep().Tracked.Cursor
+	next := prev
+	next.Offset, next.Line = 400, 4
+	s := Step{Prev: prev, From: prev, Tracked: sampleStep().Tracked, Facts: sampleStep().Facts}
+	s.Tracked.Cursor, s.Facts.Watched, s.Facts.WatchedFrom = next, true, 300
+	commit(t, db, s)
+	u := &Understood{Place: PlaceOf(next), Fold: []byte("fold")}
+	if errs := deriveAll(t, db, Derivation{File: 5, Understood: u}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	closeNow(t, db)
+	db = open(t, Options{Path: path})
+	if got := kept(t, db, 5); !cmp.Equal(got, *u) {
+		t.Error(cmp.Diff(*u, got))
+	}
+	if f, _, err := db.Facts(t.Context(), 5); err != nil || !f.Watched || f.WatchedFrom != 300 || f.SentBefore != 9 {
+		t.Errorf("%+v %v", f, err)
+	}
+}
+
 func TestMigrations(t *testing.T) {
 	path := v1Fixture(t)
 	var ran []int
@@ -132,7 +160,7 @@ func TestMigrations(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	_, err := Open(t.Context(), Options{Path: path, migrations: []migration{step(1, nil), step(2, broken)}})
+	_, err := Open(t.Context(), Options{Path: path, migrations: []migration{addBuckets, step(2, nil), step(3, broken)}})
 	if !errors.Is(err, broken) {
 		t.Fatalf("a migration that fails: %v", err)
 	}
@@ -140,24 +168,24 @@ func TestMigrations(t *testing.T) {
 		t.Error("it was set aside for that")
 	}
 	db := open(t, Options{Path: path})
-	if _, ok := dump(t, db)["1"]; ok {
+	if _, ok := dump(t, db)["2"]; ok {
 		t.Error("half of the migrations lasted")
 	}
 	checkFixture(t, db)
 	closeNow(t, db)
 	ran = nil
 	for range 2 {
-		db = open(t, Options{Path: path, migrations: []migration{step(1, nil), step(2, nil)}})
-		if d := dump(t, db); d["meta/schema"] != "\x00\x00\x00\x03" || d["1"] == "" || d["2"] == "" {
+		db = open(t, Options{Path: path, migrations: []migration{addBuckets, step(2, nil), step(3, nil)}})
+		if d := dump(t, db); d["meta/schema"] != "\x00\x00\x00\x04" || d["2"] == "" || d["3"] == "" {
 			t.Errorf("schema %q", d["meta/schema"])
 		}
 		closeNow(t, db)
 	}
-	if !cmp.Equal(ran, []int{1, 2}) {
+	if !cmp.Equal(ran, []int{2, 3}) {
 		t.Errorf("ran %v", ran)
 	}
 	before, _ := os.ReadFile(path)
-	if _, err := Open(t.Context(), Options{Path: path}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 3") || strings.Contains(err.Error(), "\n") {
+	if _, err := Open(t.Context(), Options{Path: path}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 4") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("newer: %v", err)
 	}
 	if after, _ := os.ReadFile(path); string(before) != string(after) {

@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -42,7 +43,12 @@ func (t *txn) settle(s *outbox.Settlement) error {
 	}
 	var gone []uint64
 	for _, seq := range s.Seqs {
-		was, err := t.deleteRow(dest, s.Stream, seq)
+		if s.Gone > 0 {
+			if err := t.missBeside(dest, s.Stream, seq); err != nil {
+				return err
+			}
+		}
+		was, err := t.deleteRow(queueOf(dest, s.Blobs), s.Stream, seq)
 		if err != nil {
 			return err
 		}
@@ -146,9 +152,11 @@ func (t *txn) hasRows(stream uint64) bool {
 	c := t.outbox.Cursor()
 	dests := t.dests.Cursor()
 	for k, _ := dests.First(); k != nil; k, _ = dests.Next() {
-		prefix := append(clone(k), fileKey(tail.FileID(stream))...)
-		if row, _ := c.Seek(prefix); bytes.HasPrefix(row, prefix) {
-			return true
+		for _, blobs := range []bool{false, true} {
+			prefix := streamPrefix(queueOf(binary.BigEndian.Uint32(k), blobs), stream)
+			if row, _ := c.Seek(prefix); bytes.HasPrefix(row, prefix) {
+				return true
+			}
 		}
 	}
 	return false

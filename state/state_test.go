@@ -164,7 +164,7 @@ func checkIndex(t testing.TB, db *DB) {
 func describe(x *index) (lines []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	lines = append(lines, fmt.Sprintf("total %+v dead %d %d withheld %d", x.total, x.dead, x.deadSize, x.withheld))
+	lines = append(lines, fmt.Sprintf("total %+v dead %d %d withheld %d understood %d", x.total, x.dead, x.deadSize, x.withheld, x.understood))
 	for id, q := range x.queues {
 		if q.rows == 0 {
 			continue
@@ -183,6 +183,12 @@ func describe(x *index) (lines []string) {
 			}
 		}
 		lines = append(lines, text)
+	}
+	for session, held := range x.pending {
+		lines = append(lines, fmt.Sprintf("notices of %s %+v", session, held))
+	}
+	if b := x.budgets; b != nil && len(b.Learned)+len(b.Models)+len(b.Files) > 0 {
+		lines = append(lines, fmt.Sprintf("budgets %+v", *x.budgets))
 	}
 	for id, n := range x.files {
 		if n != 0 {

@@ -17,6 +17,12 @@ type Facts struct {
 	// SentBefore is the number of first lines that the server already had before the file was first seen: they are
 	// not queued in generation 0.
 	SentBefore int64
+	// Watched says that lines from the offset WatchedFrom on were written while a daemon looked on. A later daemon goes
+	// on with it, also for what was written in between.
+	Watched     bool
+	WatchedFrom int64
+	// Compacted says that a line may be a compaction's record.
+	Compacted bool
 }
 
 // Step is the one durable move of a file: the cursor goes from Prev to Tracked.Cursor, and what was read enters the

@@ -24,6 +24,8 @@ type txn struct {
 	delta delta
 
 	dests, files, prefixes, outbox, dead *bbolt.Bucket
+	sessions, messages                   *bbolt.Bucket
+	understoodCap                        int64
 }
 
 // errNothing rolls back a transaction that has nothing to write: even an empty commit is two fsyncs.
@@ -67,6 +69,11 @@ func (db *DB) runGroup(group []*request) error {
 			db.Notify(dest)
 		}
 	}
+	for _, m := range d.missed {
+		if db.Missed != nil {
+			db.Missed(m)
+		}
+	}
 	if len(d.removed) > 0 || d.deadBytes < 0 {
 		db.roomCheck()
 	}
@@ -78,6 +85,8 @@ func (db *DB) begin(tx *bbolt.Tx) *txn {
 	t.dests, t.files = tx.Bucket([]byte(bucketDests)), tx.Bucket([]byte(bucketFiles))
 	t.prefixes, t.dead = tx.Bucket([]byte(bucketPrefixes)), tx.Bucket([]byte(bucketDead))
 	t.outbox = tx.Bucket([]byte(bucketOutbox))
+	t.sessions, t.messages = tx.Bucket([]byte(bucketSessions)), tx.Bucket([]byte(bucketMessages))
+	t.understoodCap = db.opt.understoodCap
 	t.outbox.FillPercent = 0.9 // rows of a stream come in ascending order
 	return t
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -44,7 +45,7 @@ func (db *DB) Usage() Usage {
 			continue
 		}
 		w := q.waiting(q.oldest[0].firstAt)
-		u.ByDest[x.urls[id]] = w
+		u.ByDest[x.urls[id&^blobQueue]] = u.ByDest[x.urls[id&^blobQueue]].plus(w)
 		if u.Oldest.IsZero() || w.Oldest.Before(u.Oldest) {
 			u.Oldest = w.Oldest
 		}
@@ -60,14 +61,24 @@ func (s *sums) waiting(oldest int64) Waiting {
 	return w
 }
 
-// FirstSeq is the lowest seq in the outbox; above every seq there ever was when the outbox is empty.
-func (db *DB) FirstSeq() uint64 {
+// plus adds what waits in another queue.
+func (w Waiting) plus(o Waiting) Waiting {
+	if w.Oldest.IsZero() || !o.Oldest.IsZero() && o.Oldest.Before(w.Oldest) {
+		w.Oldest = o.Oldest
+	}
+	w.Batches, w.Entries, w.Raw, w.Bytes = w.Batches+o.Batches, w.Entries+o.Entries, w.Raw+o.Raw, w.Bytes+o.Bytes
+	return w
+}
+
+// FirstSeq is the lowest seq in the outbox, but for the destinations that skip names, if it is not nil; above every seq
+// there ever was when there are none. skip must not call the state.
+func (db *DB) FirstSeq(skip func(dest string) bool) uint64 {
 	x := &db.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	first := uint64(math.MaxUint64)
-	for _, q := range x.queues {
-		if len(q.oldest) > 0 {
+	for id, q := range x.queues {
+		if len(q.oldest) > 0 && (skip == nil || !skip(x.urls[id&^blobQueue])) {
 			first = min(first, q.oldest[0].first)
 		}
 	}
@@ -103,12 +114,21 @@ func (db *DB) Destinations() []string {
 	defer x.mu.Unlock()
 	var urls []string
 	for id, url := range x.urls {
-		if q := x.queues[id]; x.files[id] > 0 || q != nil && q.rows > 0 {
+		q, blobs := x.queues[id], x.queues[queueOf(id, true)]
+		if x.files[id] > 0 || q != nil && q.rows > 0 || blobs != nil && blobs.rows > 0 {
 			urls = append(urls, url)
 		}
 	}
 	slices.Sort(urls)
 	return urls
+}
+
+// KnownDestinations names, in order, every destination there ever was.
+func (db *DB) KnownDestinations() []string {
+	x := &db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Sorted(maps.Values(x.urls))
 }
 
 // Pending counts a file's entries in the outbox, for all destinations.

@@ -1,0 +1,276 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/tail"
+)
+
+// The bucket checkpoints. "at" is a time in milliseconds since 1970 whose sign bit is turned over, so that byte order
+// is its order; seq comes from the bucket's sequence, and tells those of one moment apart.
+//
+//	"c" u64 file | u64 at | u64 seq → sealed JSON Checkpoint
+//	"i" id                          → the key of the above
+//	"t" u64 at | u64 seq            → u64 file
+//	"n"                             → u64 number of all
+//	"l" model                       → sealed JSON []boundary    what automatic compactions taught; budgets.go
+//	"m" model, "p" u64 file         → sealed u64 limit          set by the user; budgets.go
+const (
+	checkpointVersion = 1
+
+	checkpointRows  = 'c'
+	checkpointIDs   = 'i'
+	checkpointTimes = 't'
+	checkpointCount = 'n'
+)
+
+// What is kept of checkpoints at most. The oldest go.
+const (
+	checkpointsPerFile = 1000
+	checkpointsInAll   = 20_000
+)
+
+// Checkpoint is a mark in a session.
+type Checkpoint struct {
+	ID          string      `json:"id"`
+	File        tail.FileID `json:"-"`       // its transcript; Derive sets it
+	Session     string      `json:"session"` // its stream's name
+	Port        string      `json:"port,omitempty"`
+	Trigger     string      `json:"trigger"`
+	Tokens      int64       `json:"tokens"`
+	Budget      int64       `json:"budget"`
+	ContextHash string      `json:"context_hash"`
+	Summary     string      `json:"summary"`
+	ActiveFiles []string    `json:"active_files,omitempty"`
+	At          time.Time   `json:"at"`
+	Generation  uint32      `json:"generation"`
+	Line        int64       `json:"line"`
+	Model       string      `json:"model,omitempty"`
+	// Automatic says that the program compacted by itself, at so many tokens: that teaches the budget of its model.
+	Automatic bool `json:"automatic,omitempty"`
+
+	repeated bool // it was there before the transaction
+}
+
+func appendTime(b []byte, at time.Time) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(at.UnixMilli())^1<<63)
+}
+
+func checkpointsOf(id tail.FileID) []byte { return append([]byte{checkpointRows}, fileKey(id)...) }
+
+const checkpointKeySize = 1 + 8 + 8 + 8
+
+func checkpointKey(id tail.FileID, at time.Time, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(appendTime(checkpointsOf(id), at), seq)
+}
+
+// checkpointTime is the key of a row in the order of all.
+func checkpointTime(key []byte) []byte { return append([]byte{checkpointTimes}, key[9:]...) }
+
+func checkpointID(id string) []byte { return append([]byte{checkpointIDs}, id...) }
+
+func decodeCheckpoint(k, v []byte) (c Checkpoint, err error) {
+	if len(k) != checkpointKeySize {
+		return c, fmt.Errorf("%w: checkpoint key of %d bytes", ErrCorrupt, len(k))
+	}
+	text, err := unseal(k, v, checkpointVersion)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("read checkpoint: %w", err)
+	}
+	c.File = tail.FileID(binary.BigEndian.Uint64(k[1:]))
+	return c, nil
+}
+
+// putCheckpoints stores a derivation's checkpoints. One whose id is there already is left as it is.
+func (t *txn) putCheckpoints(d *Derivation) error {
+	for i := range d.Checkpoints {
+		c := &d.Checkpoints[i]
+		c.File = d.File
+		b := t.tx.Bucket([]byte(bucketCheckpoints))
+		if c.repeated = b.Get(checkpointID(c.ID)) != nil; c.repeated {
+			continue
+		}
+		if err := t.fault("put checkpoint"); err != nil {
+			return err
+		}
+		if err := t.putCheckpoint(b, c); err != nil {
+			return fmt.Errorf("put checkpoint: %w", err)
+		}
+		if err := t.learnBoundary(b, c); err != nil {
+			return fmt.Errorf("learn budget: %w", err)
+		}
+	}
+	if len(d.Checkpoints) == 0 {
+		return nil
+	}
+	return t.boundCheckpoints(d.File)
+}
+
+func (t *txn) putCheckpoint(b *bbolt.Bucket, c *Checkpoint) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	seq, err := b.NextSequence()
+	if err != nil {
+		return err
+	}
+	t.dirty = true
+	k := checkpointKey(c.File, c.At, seq)
+	for _, row := range [][2][]byte{
+		{k, seal(k, append(newSealed(checkpointVersion, len(text)), text...))},
+		{checkpointID(c.ID), k}, {checkpointTime(k), fileKey(c.File)},
+	} {
+		if err := b.Put(row[0], row[1]); err != nil {
+			return err
+		}
+	}
+	return t.countCheckpoints(b, 1)
+}
+
+func (t *txn) countCheckpoints(b *bbolt.Bucket, n int64) error {
+	return b.Put([]byte{checkpointCount}, binary.BigEndian.AppendUint64(nil, uint64(int64(checkpointTotal(b))+n)))
+}
+
+func checkpointTotal(b *bbolt.Bucket) uint64 {
+	v := b.Get([]byte{checkpointCount})
+	if len(v) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(v)
+}
+
+// boundCheckpoints removes the oldest ones of a file that has too many, and of all.
+func (t *txn) boundCheckpoints(id tail.FileID) error {
+	b := t.tx.Bucket([]byte(bucketCheckpoints))
+	keys := keysWith(b, checkpointsOf(id))
+	for _, k := range keys[:max(0, len(keys)-checkpointsPerFile)] {
+		if err := t.removeCheckpoint(b, k); err != nil {
+			return err
+		}
+	}
+	for checkpointTotal(b) > checkpointsInAll {
+		k, v := b.Cursor().Seek([]byte{checkpointTimes})
+		if len(k) != 17 || len(v) != 8 {
+			return fmt.Errorf("%w: checkpoints are out of order", ErrCorrupt)
+		}
+		if err := t.removeCheckpoint(b, slices.Concat([]byte{checkpointRows}, v, k[1:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keysWith are the keys of a bucket that begin with prefix.
+func keysWith(b *bbolt.Bucket, prefix []byte) (keys [][]byte) {
+	c := b.Cursor()
+	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+		keys = append(keys, clone(k))
+	}
+	return keys
+}
+
+func (t *txn) removeCheckpoint(b *bbolt.Bucket, k []byte) error {
+	if err := t.fault("delete checkpoint"); err != nil {
+		return err
+	}
+	v := b.Get(k)
+	if v == nil {
+		return fmt.Errorf("%w: a checkpoint is missing", ErrCorrupt)
+	}
+	c, err := decodeCheckpoint(k, v)
+	if err != nil {
+		return err
+	}
+	t.dirty = true
+	for _, key := range [][]byte{checkpointID(c.ID), checkpointTime(k), k} {
+		if err := b.Delete(key); err != nil {
+			return fmt.Errorf("delete checkpoint: %w", err)
+		}
+	}
+	return t.countCheckpoints(b, -1)
+}
+
+// dropCheckpoints removes a file's checkpoints, and the budget that was set for it.
+func (t *txn) dropCheckpoints(id tail.FileID, _ string) error {
+	b := t.tx.Bucket([]byte(bucketCheckpoints))
+	for _, k := range keysWith(b, checkpointsOf(id)) {
+		if err := t.removeCheckpoint(b, k); err != nil {
+			return err
+		}
+	}
+	return t.putPin(pinKey("", id), 0)
+}
+
+// Checkpoint answers the one with an id; false: there is none.
+func (db *DB) Checkpoint(ctx context.Context, id string) (c Checkpoint, found bool, err error) {
+	err = db.view(ctx, func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucketCheckpoints))
+		k := b.Get(checkpointID(id))
+		if k == nil {
+			return nil
+		}
+		found = true
+		c, err = decodeCheckpoint(k, b.Get(k))
+		return err
+	})
+	if err != nil {
+		return Checkpoint{}, false, fmt.Errorf("read checkpoint %s: %w", id, err)
+	}
+	return c, found, nil
+}
+
+// Checkpoints answers at most limit of a file's checkpoints, of all of them when it is 0, the newest first and offset
+// of them left out. more says that there are further ones.
+func (db *DB) Checkpoints(ctx context.Context, file tail.FileID, offset, limit int) (list []Checkpoint, more bool, err error) {
+	prefix := []byte{checkpointTimes}
+	if file != 0 {
+		prefix = checkpointsOf(file)
+	}
+	err = db.view(ctx, func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucketCheckpoints))
+		c := b.Cursor()
+		for k, v := lastWith(c, prefix); bytes.HasPrefix(k, prefix); k, v = c.Prev() {
+			if offset > 0 {
+				offset--
+				continue
+			}
+			if more = len(list) == limit; more {
+				return nil
+			}
+			if file == 0 {
+				k = slices.Concat([]byte{checkpointRows}, v, k[1:])
+				v = b.Get(k)
+			}
+			one, err := decodeCheckpoint(k, v)
+			if err != nil {
+				return err
+			}
+			list = append(list, one)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("read checkpoints: %w", err)
+	}
+	return list, more, nil
+}
+
+// lastWith goes to the last key that begins with prefix, or to one before it.
+func lastWith(c *bbolt.Cursor, prefix []byte) (k, v []byte) {
+	if k, _ := c.Seek(append(clone(prefix), bytes.Repeat([]byte{0xff}, checkpointKeySize)...)); k == nil {
+		return c.Last()
+	}
+	return c.Prev()
+}

@@ -1,0 +1,335 @@
+package state
+
+import (
+	"bytes"
+	"cmp"
+	"compress/flate"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/tail"
+)
+
+const (
+	understoodVersion = 1
+	blobsVersion      = 1
+	// understoodCap bounds the bytes of blobs as they are stored. It is no part of Options.Cap, which is about what must
+	// not be lost: this can be made again from the transcripts.
+	understoodCap = 64 << 20
+)
+
+// understoodRow is a row of the bucket sessions: small, so that all of them can be looked through.
+type understoodRow struct {
+	at      int64 // Unix seconds when it was written
+	place   Place
+	cleared int64
+	had     int64
+}
+
+func (r *understoodRow) encode(key []byte) []byte {
+	b := newSealed(understoodVersion, 32)
+	b = appendInt(b, r.at)
+	b = appendInt(b, r.place.Offset)
+	b = appendInt(b, r.place.Line)
+	b = appendInt(b, int64(r.place.Generation))
+	b = appendInt(b, r.cleared)
+	b = appendInt(b, r.had)
+	return seal(key, b)
+}
+
+func decodeUnderstood(key, v []byte) (understoodRow, error) {
+	v, err := unseal(key, v, understoodVersion)
+	if err != nil {
+		return understoodRow{}, fmt.Errorf("read session row: %w", err)
+	}
+	d := decoder{b: v}
+	r := understoodRow{at: d.int(), place: Place{Offset: d.int(), Line: d.int(), Generation: uint32(d.int())}, cleared: d.int(), had: d.int()}
+	if err := d.end(); err != nil {
+		return understoodRow{}, fmt.Errorf("read session row: %w", err)
+	}
+	return r, nil
+}
+
+// blobs are the parts of a row of the bucket messages, each compressed or, if there is nothing to compress, empty.
+type blobs struct{ fold, log, marks []byte }
+
+func (b *blobs) encode(key []byte) []byte {
+	v := newSealed(blobsVersion, 16+len(b.fold)+len(b.log)+len(b.marks))
+	v = appendBytes(v, b.fold)
+	v = appendBytes(v, b.log)
+	v = appendBytes(v, b.marks)
+	return seal(key, v)
+}
+
+// decodeBlobs reads a row; the blobs point into it.
+func decodeBlobs(key, v []byte) (blobs, error) {
+	v, err := unseal(key, v, blobsVersion)
+	if err != nil {
+		return blobs{}, fmt.Errorf("read messages row: %w", err)
+	}
+	d := decoder{b: v}
+	b := blobs{fold: d.bytes(), log: d.bytes(), marks: d.bytes()}
+	if err := d.end(); err != nil {
+		return blobs{}, fmt.Errorf("read messages row: %w", err)
+	}
+	return b, nil
+}
+
+// pack compresses what is kept.
+func (db *DB) pack(u *Understood) (blobs, error) {
+	z, ok := db.packers.Get().(*flate.Writer)
+	if !ok {
+		var err error
+		if z, err = flate.NewWriter(nil, flate.BestSpeed); err != nil {
+			return blobs{}, fmt.Errorf("compress session: %w", err)
+		}
+	}
+	defer db.packers.Put(z)
+	var b blobs
+	for _, part := range []struct {
+		to   *[]byte
+		from []byte
+	}{{&b.fold, u.Fold}, {&b.log, u.Log}, {&b.marks, u.Marks}} {
+		if len(part.from) == 0 {
+			continue
+		}
+		var out bytes.Buffer
+		z.Reset(&out)
+		if _, err := z.Write(part.from); err != nil {
+			return blobs{}, fmt.Errorf("compress session: %w", err)
+		}
+		if err := z.Close(); err != nil {
+			return blobs{}, fmt.Errorf("compress session: %w", err)
+		}
+		*part.to = out.Bytes()
+	}
+	return b, nil
+}
+
+// unpack is the inverse of pack.
+func (b *blobs) unpack(u *Understood) (err error) {
+	for _, part := range []struct {
+		to   *[]byte
+		from []byte
+	}{{&u.Fold, b.fold}, {&u.Log, b.log}, {&u.Marks, b.marks}} {
+		if len(part.from) == 0 {
+			continue
+		}
+		if *part.to, err = io.ReadAll(flate.NewReader(bytes.NewReader(part.from))); err != nil {
+			return fmt.Errorf("decompress session: %w", err)
+		}
+	}
+	return nil
+}
+
+// Understood answers what is kept of what a file means; false: nothing. Without blobs only the place is known.
+func (db *DB) Understood(ctx context.Context, id tail.FileID) (u Understood, found bool, err error) {
+	var b blobs
+	err = db.view(ctx, func(tx *bbolt.Tx) error {
+		k := fileKey(id)
+		v := tx.Bucket([]byte(bucketSessions)).Get(k)
+		if v == nil {
+			return nil
+		}
+		r, err := decodeUnderstood(k, v)
+		if err != nil {
+			return err
+		}
+		found = true
+		u.Place, u.Cleared, u.Had = r.place, r.cleared, r.had
+		if v = tx.Bucket([]byte(bucketMessages)).Get(k); v == nil {
+			return nil
+		}
+		b, err = decodeBlobs(k, v)
+		b = blobs{clone(b.fold), clone(b.log), clone(b.marks)}
+		return err
+	})
+	if err == nil {
+		err = b.unpack(&u)
+	}
+	if err != nil {
+		return Understood{}, false, fmt.Errorf("read what a session means: %w", err)
+	}
+	return u, found, nil
+}
+
+// Behind answers the files of which more was read than is understood, if that matters: those with watched lines, and
+// those with a compaction.
+func (db *DB) Behind(ctx context.Context) (ids []tail.FileID, err error) {
+	interned := map[string]string{}
+	err = db.view(ctx, func(tx *bbolt.Tx) error {
+		sessions := tx.Bucket([]byte(bucketSessions))
+		return tx.Bucket([]byte(bucketFiles)).ForEach(func(k, v []byte) error {
+			id, err := splitFileKey(k)
+			if err != nil {
+				return err
+			}
+			f, err := decodeFileRow(id, v, interned)
+			if err != nil || !f.facts.Watched && !f.facts.Compacted {
+				return err
+			}
+			var place Place
+			if row := sessions.Get(k); row != nil {
+				r, err := decodeUnderstood(k, row)
+				if err != nil {
+					return err
+				}
+				place = r.place
+			}
+			if place != PlaceOf(f.tracked.Cursor) {
+				ids = append(ids, id)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find sessions to catch up with: %w", err)
+	}
+	return ids, nil
+}
+
+// putUnderstood stores how far a file is understood. tail.ErrStale: the place was not where it should be.
+func (t *txn) putUnderstood(d *Derivation, b *blobs) error {
+	k := fileKey(d.File)
+	var old understoodRow
+	if v := t.sessions.Get(k); v != nil {
+		var err error
+		if old, err = decodeUnderstood(k, v); err != nil {
+			return err
+		}
+	}
+	if old.place != d.Prev {
+		return tail.ErrStale
+	}
+	if err := t.fault("put session"); err != nil {
+		return err
+	}
+	row := understoodRow{at: t.now, place: d.Understood.Place, cleared: d.Understood.Cleared, had: d.Understood.Had}
+	if err := t.sessions.Put(k, row.encode(k)); err != nil {
+		return fmt.Errorf("put session: %w", err)
+	}
+	t.dirty = true
+	return t.putBlobs(k, b)
+}
+
+func (t *txn) putBlobs(k []byte, b *blobs) error {
+	if err := t.fault("put messages"); err != nil {
+		return err
+	}
+	v := b.encode(k)
+	t.delta.understood += int64(len(v) - len(t.messages.Get(k)))
+	if err := t.messages.Put(k, v); err != nil {
+		return fmt.Errorf("put messages: %w", err)
+	}
+	t.dirty = true
+	return nil
+}
+
+// dropBlobs takes a file's blobs away, if it has any.
+func (t *txn) dropBlobs(k []byte) error {
+	v := t.messages.Get(k)
+	if v == nil {
+		return nil
+	}
+	if err := t.fault("drop messages"); err != nil {
+		return err
+	}
+	t.delta.understood -= int64(len(v))
+	t.dirty = true
+	if err := t.messages.Delete(k); err != nil {
+		return fmt.Errorf("drop messages: %w", err)
+	}
+	return nil
+}
+
+func (t *txn) dropUnderstood(id tail.FileID) error {
+	k := fileKey(id)
+	if err := t.dropBlobs(k); err != nil || t.sessions.Get(k) == nil {
+		return err
+	}
+	if err := t.fault("drop session"); err != nil {
+		return err
+	}
+	t.dirty = true
+	if err := t.sessions.Delete(k); err != nil {
+		return fmt.Errorf("drop session: %w", err)
+	}
+	return nil
+}
+
+// boundUnderstood drops the blobs that were written the longest ago when there is too much of them, but none of the
+// derivations at hand. Their places stay.
+func (t *txn) boundUnderstood(fresh []Derivation) error {
+	size := func() int64 { return t.known.understoodBytes() + t.delta.understood }
+	if size() <= t.understoodCap {
+		return nil
+	}
+	type aged struct {
+		key []byte
+		at  int64
+	}
+	var rows []aged
+	err := t.messages.ForEach(func(k, _ []byte) error {
+		if slices.ContainsFunc(fresh, func(d Derivation) bool { return string(fileKey(d.File)) == string(k) }) {
+			return nil
+		}
+		var at int64
+		if v := t.sessions.Get(k); v != nil {
+			r, err := decodeUnderstood(k, v)
+			if err != nil {
+				return err
+			}
+			at = r.at
+		}
+		rows = append(rows, aged{clone(k), at})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, func(a, b aged) int { return cmp.Compare(a.at, b.at) })
+	for _, old := range rows {
+		if size() <= t.understoodCap-t.understoodCap/8 {
+			break
+		}
+		if err := t.dropBlobs(old.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readUnderstood checks the rows of sessions and counts the bytes of the blobs, which are checked when they are read.
+func readUnderstood(x *index, tx *bbolt.Tx) error {
+	err := tx.Bucket([]byte(bucketSessions)).ForEach(func(k, v []byte) error {
+		_, err := decodeUnderstood(k, v)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Bucket([]byte(bucketMessages)).ForEach(func(_, v []byte) error {
+		x.understood += int64(len(v))
+		return nil
+	})
+}
+
+func (x *index) understoodBytes() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.understood
+}
+
+// addBuckets is the step from schema 1 to 2: what sessions mean gets its buckets, which are empty.
+func addBuckets(tx *bbolt.Tx) error {
+	for _, name := range []string{"sessions", "messages", "checkpoints", "notices", "documents", "blobs"} {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return fmt.Errorf("make bucket %s: %w", name, err)
+		}
+	}
+	return nil
+}
