@@ -32,6 +32,13 @@ type Config struct {
 	HeadRoom             int64 // bytes; 0 is 256 MiB, on small disks 2 %
 	LineCap              int64 // bytes
 	CompactAbove         int64 // bytes
+	MessagesKept         int
+	MessageInputLimit    int // characters, as is:
+	MessageOutputLimit   int
+	Locale               string // "en" or "ko"
+	DocumentCap          int64  // bytes
+	BlobCap              int64  // bytes
+	ViewerLinks          bool
 
 	Path    string       // the configuration file, which need not exist
 	Version string       // of the program, for status and User-Agent; set by the caller, not a key
@@ -182,6 +189,9 @@ func (c *Config) fillDefaults(p places, env Env) {
 	if c.StateDir == "" {
 		c.StateDir = p.state
 	}
+	if c.Locale == "" {
+		c.Locale = localeOf(env)
+	}
 	if c.APIKeyFile == "" {
 		c.APIKeyFile = filepath.Join(filepath.Dir(c.Path), "api_key")
 	}
@@ -204,6 +214,19 @@ func (c *Config) fillDefaults(p places, env Env) {
 	if len(c.Roots) == 0 || c.Roots[0] != home {
 		c.Roots = append(c.Roots, home)
 	}
+}
+
+// localeOf is the language that the environment names; a service's names none.
+func localeOf(env Env) string {
+	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
+		if language := env.get(name); language != "" {
+			if strings.HasPrefix(language, "ko") {
+				return "ko"
+			}
+			break
+		}
+	}
+	return "en"
 }
 
 // projectsFolder is the folder meant by a root: people name Claude's own folder as well as the projects in it.

@@ -25,6 +25,7 @@ type Option struct {
 	Name    string // the key in config.toml
 	Kind    optionKind
 	Choices []string // of a choice
+	Most    int64    // of a count, the largest; 0: any
 	Default string   // as a person would read it; "" is none
 	Live    bool     // a running daemon takes a change over at once, else when it is started again
 	Doc     string   // one sentence
@@ -85,6 +86,13 @@ func Options() []Option {
 		{Name: "head_room", Kind: kindSize, Default: "0", Live: true, Doc: "Free disk space at which reading stops; 0 is 256 MiB, on small disks 2 %."},
 		{Name: "line_cap", Kind: kindSize, Default: "64MiB", Doc: "Longest line that is sent; of a longer one the server gets length and sha256."},
 		{Name: "compact_above", Kind: kindSize, Default: "64MiB", Live: true, Doc: "Size above which a mostly empty state file is compacted."},
+		{Name: "messages_kept", Kind: kindCount, Most: 1000, Default: "200", Live: true, Doc: "Messages in the short history of a session, at most 1000."},
+		{Name: "message_input_limit", Kind: kindCount, Most: 10_000, Default: "300", Live: true, Doc: "Characters of a tool's input in the short history."},
+		{Name: "message_output_limit", Kind: kindCount, Most: 10_000, Default: "500", Live: true, Doc: "Characters of a tool's output in the short history."},
+		{Name: "locale", Kind: kindChoice, Choices: []string{"en", "ko"}, Live: true, Doc: "Language of what Claude is told; by default that of LC_ALL, LC_MESSAGES or LANG, else English."},
+		{Name: "document_cap", Kind: kindSize, Default: "16MiB", Live: true, Doc: "Largest linked document whose content is sent; of a larger one the server learns that it is too large."},
+		{Name: "blob_cap", Kind: kindSize, Default: "64MiB", Live: true, Doc: "Largest file beside a transcript that is sent: spilled tool output and what is said of agents."},
+		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true, Doc: "Obey links asked for in the viewer of a server on another machine; those of one on this machine are."},
 	}
 }
 

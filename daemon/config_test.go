@@ -62,7 +62,8 @@ func TestDefaults(t *testing.T) {
 		APIKeyFile: in(".config", "ccship", "api_key"), Roots: []string{in(".claude", "projects")},
 		StateDir: in(".local", "state", "ccship"), Socket: in(".local", "state", "ccship", "ccship.sock"),
 		LogLevel: slog.LevelInfo, Watch: "auto", Protocol: "auto", History: true, MaxEntriesPerRequest: 100,
-		OutboxCap: 2 << 30, LineCap: 64 << 20, CompactAbove: 64 << 20, Path: in(".config", "ccship", "config.toml"),
+		OutboxCap: 2 << 30, LineCap: 64 << 20, CompactAbove: 64 << 20,
+		MessagesKept: 200, MessageInputLimit: 300, MessageOutputLimit: 500, Locale: "en", DocumentCap: 16 << 20, BlobCap: 64 << 20, Path: in(".config", "ccship", "config.toml"),
 	}
 	if diff := cmp.Diff(want, h.load(nil), cmpopts.IgnoreUnexported(Config{})); diff != "" {
 		t.Error(diff)
@@ -154,6 +155,7 @@ func TestMistakes(t *testing.T) {
 		{"bad size", "outbox_cap = \"many\"\n", nil, []string{"config.toml:1", "outbox_cap", "2GiB"}},
 		{"negative size", "outbox_cap = -1\n", nil, []string{"outbox_cap"}},
 		{"no entries", "max_entries_per_request = 0\n", nil, []string{"from 1 up"}},
+		{"more than is kept", "messages_kept = 1001\n", nil, []string{"1001 is more than 1000"}},
 		{"bad choice", "watch = \"inotify\"\n", nil, []string{"auto, events, poll"}},
 		{"bad level", "", map[string]string{"CCSHIP_LOG_LEVEL": "loud"}, []string{"CCSHIP_LOG_LEVEL", "debug, info, warn, error", "log_level takes: debug | "}},
 		{"another user's home", "", map[string]string{"CCSHIP_STATE_DIR": "~root/x"}, []string{"CCSHIP_STATE_DIR", "in full"}},
@@ -237,5 +239,28 @@ func TestReadAPIKey(t *testing.T) {
 	h.env["CCSHIP_API_KEY_FILE"] = filepath.Join(h.dir, "none")
 	if err := h.load(nil).CheckKey(); err == nil {
 		t.Error("missing where someone named it: no error")
+	}
+}
+
+// The language is the one that is set, else that of the environment; a service's names none.
+func TestLocale(t *testing.T) {
+	for _, x := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{nil, "en"}, {map[string]string{"LANG": "ko_KR.UTF-8"}, "ko"}, {map[string]string{"LANG": "C.UTF-8"}, "en"},
+		{map[string]string{"LC_ALL": "ko_KR.UTF-8", "LANG": "en_US.UTF-8"}, "ko"}, {map[string]string{"LC_ALL": "C", "LANG": "ko_KR.UTF-8"}, "en"},
+		{map[string]string{"LANG": "ko_KR.UTF-8", "CCSHIP_LOCALE": "en"}, "en"}, {map[string]string{"CCSHIP_LOCALE": "ko"}, "ko"},
+	} {
+		h := newHome(t)
+		c, err := LoadConfig(nil, func(name string) (string, bool) {
+			if v, ok := x.env[name]; ok {
+				return v, true
+			}
+			return h.lookup(name)
+		})
+		if err != nil || c.Locale != x.want {
+			t.Errorf("%v: %q, %v", x.env, c.Locale, err)
+		}
 	}
 }

@@ -63,6 +63,10 @@ func (c *Config) field(name string) any {
 		"exclude_types": &c.ExcludeTypes, "history": &c.History,
 		"max_entries_per_request": &c.MaxEntriesPerRequest, "outbox_cap": &c.OutboxCap, "head_room": &c.HeadRoom,
 		"line_cap": &c.LineCap, "compact_above": &c.CompactAbove,
+		"messages_kept": &c.MessagesKept, "message_input_limit": &c.MessageInputLimit, "message_output_limit": &c.MessageOutputLimit,
+		"locale":       &c.Locale,
+		"document_cap": &c.DocumentCap, "viewer_links": &c.ViewerLinks,
+		"blob_cap": &c.BlobCap,
 	}[name]
 }
 
@@ -145,6 +149,9 @@ func parse(o Option, text string, p places) (any, error) {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
 			return nil, fmt.Errorf("%s is no whole number from 1 up", quote(text))
+		}
+		if o.Most > 0 && n > o.Most {
+			return nil, fmt.Errorf("%d is more than %d, the most there can be", n, o.Most)
 		}
 		return n, nil
 	}

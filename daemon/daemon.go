@@ -43,10 +43,16 @@ type Daemon struct {
 	relay   *relay
 	desk    *desk
 	dests   *destinations
-	client  *http.Client
+	derive  *deriver
+	herald  *herald
+
+	documents *documents
+	wishes    *wishes
+	client    *http.Client
 
 	events *bus
 	drops  *drops
+	beside *beside
 
 	conf        atomic.Pointer[Config]        // in force
 	lastRead    atomic.Pointer[string]        // stamp of the configuration file when it was read last, with success or not
@@ -133,6 +139,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.dests = newDestinations(d.db, d.log)
 	d.dests.origin, d.dests.client = d.origin, d.client
 	d.dests.setOwn(d.cfg.ServerURL, ownKeyFile(&d.cfg))
+	d.dests.openBlob = d.openBlob
 	d.dests.plain = d.cfg.Protocol == "plain"
 	d.dests.announced, d.dests.settled = d.heard, d.settled
 	d.dests.forgotten = d.heardForgotten
@@ -159,6 +166,13 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.tailer = tail.New(tail.Config{
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
+	d.wireBeside()
+	d.wireDeriver()
+	d.herald = newHerald(d.db, d.log)
+	if err := d.wireDocuments(ctx); err != nil {
+		return err
+	}
+	d.wireWishes()
 	d.db.Notify = d.dests.wake
 	d.db.RoomChanged = d.tailer.Wake
 	if err := d.recallPause(ctx); err != nil {
@@ -179,11 +193,16 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	parts := map[string]func(context.Context) error{
 		"tail":    d.tailer.Run,
 		"deliver": d.dests.Run,
+		"derive":  d.derive.run,
+		"tell":    d.herald.run,
+		"papers":  d.documents.run,
+		"wishes":  d.wishes.run,
 		"state":   d.db.Run,
 		"control": func(ctx context.Context) error { return control.NewServer(d, d.log).Serve(ctx, ln) },
 		"keep":    d.keep,
 		"errands": d.errands,
 		"events":  d.watchStatus,
+		"beside":  d.beside.Run,
 		"report":  func(ctx context.Context) error { return d.reportTo(ctx, serviceManager(os.LookupEnv)) },
 	}
 	var wg sync.WaitGroup
@@ -307,9 +326,10 @@ func (d *Daemon) giveBack(w *watchman) {
 	}
 	const large = 4 << 20
 	_, sent := d.servers(usage)
-	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) {
+	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) || d.beside.looked.Swap(false) {
 		w.moved = moved
 		debug.FreeOSMemory()
+		giveBackCode()
 	}
 }
 

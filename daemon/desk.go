@@ -305,6 +305,14 @@ func wirePath(f tail.File) string {
 var _ tail.Sink = (*relay)(nil)
 var _ outbox.Queue = (*state.DB)(nil)
 
+// streamID is the file that has a stream's name.
+func (d *desk) streamID(name string) (tail.FileID, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id, ok := d.streams[name]
+	return id, ok
+}
+
 // told is what a person should know of projects, each thing once, in a steady order.
 func (d *desk) told() []notice {
 	d.mu.Lock()

@@ -29,6 +29,13 @@ type destinations struct {
 	announced func(dest string)
 	// forgotten is told when a server says that it keeps nothing of a stream any more.
 	forgotten func(stream uint64)
+	// accepts is told when a server begins to take kinds beside lines: see outbox.Drainer.OnAccepts.
+	accepts func(dest string, kinds outbox.Kinds, again bool) error
+
+	// wishes is told when a server says that somebody asked for something in its viewer. It must not block.
+	wishes func(dest string)
+
+	openBlob func(root, path string) (outbox.Content, error) // see outbox.Drainer.OpenBlob
 
 	// settled says whether own and ownKey are what the configuration says by now.
 	settled  func() bool
@@ -141,6 +148,9 @@ func (d *destinations) open(dest string) error {
 	dr.Log, dr.Client = d.log, d.client
 	dr.OnAnnounced = func() { d.announced(dest) }
 	dr.OnForgotten = d.forgotten
+	dr.OnAccepts = func(kinds outbox.Kinds, again bool) error { return d.accepts(dest, kinds, again) }
+	dr.OpenBlob = d.openBlob
+	dr.OnWishes = func() { d.wishes(dest) }
 	dr.Hold(d.held)
 	d.all[dest] = dr
 	d.opened = append(d.opened, dr)
@@ -229,6 +239,20 @@ func (d *destinations) drainers() map[string]*outbox.Drainer {
 func (d *destinations) speaks(dest string) bool {
 	dr := d.get(dest)
 	return dr != nil && dr.Health().Protocol == "ccship"
+}
+
+// takes says whether a server is known to take a kind beside lines.
+func (d *destinations) takes(dest string, k outbox.Kind) bool {
+	dr := d.get(dest)
+	if dr == nil {
+		return false
+	}
+	h := dr.Health()
+	if h.State != outbox.StateUnknown || h.Accepts.Has(k) {
+		return h.Accepts.Has(k)
+	}
+	learned, err := d.db.Learned(context.Background(), dest) // before its first answer, what it said last
+	return err == nil && learned.Accepts.Has(k)
 }
 
 // projectCredentials reads the key from a project's own credentials file, anew each time it changed.

@@ -110,6 +110,10 @@ func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *co
 		return err
 	}
 	d.drops.forget(session)
+	d.herald.forget(session)
+	if err := d.documents.forget(ctx, session); err != nil {
+		return err
+	}
 	dropped, err := d.dropFiles(ctx, files)
 	a.Waiting, a.Dead = dropped.Entries, dropped.Dead
 	return err
@@ -123,6 +127,10 @@ func (d *Daemon) dropFiles(ctx context.Context, files []tail.Tracked) (state.Dro
 		out[t.File.ID] = &optedOut{why: forgottenWhy}
 	}
 	d.relay.setExcluded(out)
+	defer d.db.Scrub() // of a forgotten session no text is left behind
+	if err := d.derive.forget(ctx, ids); err != nil {
+		return state.Dropped{}, err
+	}
 	return d.db.Drop(ctx, ids)
 }
 
@@ -208,6 +216,10 @@ func (d *Daemon) heardForgotten(stream uint64) {
 			list[facts.Stream.SessionID] = &grave{Session: facts.Stream.SessionID, At: time.Now().UTC().Round(0)}
 		})
 		d.log.Info("the server has forgotten a session: it is not sent any more", "session", facts.Stream.SessionID)
+	}
+	if err == nil && known && facts.Decided && facts.Stream.Parent == "" {
+		d.herald.forget(facts.Stream.SessionID)
+		err = d.documents.forget(ctx, facts.Stream.SessionID)
 	}
 	if t, ok := d.tailer.File(tail.FileID(stream)); ok && err == nil {
 		_, err = d.dropFiles(ctx, []tail.Tracked{t})

@@ -32,10 +32,19 @@ func (d *Daemon) Metrics(w io.Writer) {
 	metric("sent_entries_total", "counter", "Entries acknowledged since start.", s.Sent.Entries)
 	metric("sent_bytes_total", "counter", "Their uncompressed bytes.", s.Sent.Bytes)
 	metric("requests_total", "counter", "Requests acknowledged since start.", s.Sent.Requests)
+	metric("understood_lines_total", "counter", "Lines folded into what sessions mean since start.", d.derive.folded.Load())
+	metric("sessions_in_memory", "gauge", "Transcripts whose meaning is held in memory.", d.derive.inMemory.Load())
 	metric("paused", "gauge", "Whether the user has paused sending.", map[bool]int{true: 1}[s.Pause != nil])
 	metric("resident_bytes", "gauge", "Resident memory of the daemon.", s.Process.RSS)
 	metric("cpu_seconds_total", "counter", "CPU time used by the daemon.", s.Process.CPUSeconds)
 	metric("state_file_bytes", "gauge", "Size of the state file.", s.Process.StateFile)
+	items, withheld, gone := int64(0), int64(0), int64(0)
+	for _, srv := range s.Servers {
+		items, withheld, gone = items+srv.Items, withheld+srv.Unwanted, gone+srv.Gone
+	}
+	metric("sent_items_total", "counter", "Checkpoints, document changes and files acknowledged since start.", items)
+	metric("withheld_items_total", "counter", "Those withheld since start from servers that do not take them.", withheld)
+	metric("gone_files_total", "counter", "Files that changed or went away before they were sent, since start.", gone)
 	fmt.Fprint(w, "# HELP ccship_server_ok Whether a server takes what it is sent.\n# TYPE ccship_server_ok gauge\n")
 	for url, ok := range serversOK(s.Servers) {
 		fmt.Fprintf(w, "ccship_server_ok{server=%q} %d\n", url, ok)

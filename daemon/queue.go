@@ -40,11 +40,18 @@ func (d *Daemon) Outbox(ctx context.Context, p control.Page) (control.OutboxList
 		server, _, _ := strings.Cut(q.Dest, "#")
 		stream := facts[q.File].Stream
 		a.Rows = append(a.Rows, control.OutboxRow{
-			Server: server, Session: stream.SessionID, Path: stream.Path,
+			Server: server, Session: stream.SessionID, Path: stream.Path, Kind: queuedKind(&q),
 			Batches: q.Batches, Entries: q.Entries, Bytes: q.Raw, Stored: q.Bytes, OldestAt: q.Oldest.UTC(),
 		})
 	}
 	return a, nil
+}
+
+func queuedKind(q *state.Queued) string {
+	if q.Blobs {
+		return "blobs"
+	}
+	return "lines"
 }
 
 // DeadLetters lists the entries that servers refuse for what they are.
@@ -58,6 +65,7 @@ func (d *Daemon) DeadLetters(ctx context.Context) (control.DeadLetters, error) {
 		server, _, _ := strings.Cut(l.Dest, "#")
 		a.Letters = append(a.Letters, control.DeadLetter{
 			ID: deadID(l.Key), Server: server, Session: l.Stream.SessionID, Path: l.Stream.Path,
+			Kind: l.Batch.Kind.String(), Name: l.Batch.Blob.Name,
 			Generation: l.Batch.Generation, Line: l.Line, Entries: l.Batch.Entries, Bytes: l.Batch.Raw,
 			Reason: l.Reason, Status: l.Status, Answer: l.Answer, At: time.Unix(l.At, 0).UTC(),
 		})

@@ -25,11 +25,15 @@ type relay struct {
 	rows   sync.Pool // *rows
 	counts counts
 
+	arrivals arrivals
+
 	mu       sync.Mutex
 	excluded map[tail.FileID]*optedOut // files whose project has opted out; guarded by mu
 
-	events *bus   // hears of new transcripts and of rewinds
-	drops  *drops // hears of rewinds
+	events *bus     // hears of new transcripts and of rewinds
+	drops  *drops   // hears of rewinds
+	beside *beside  // hears of everything; nil: nobody does
+	derive *deriver // hears of all that became durable; nil: nobody does
 }
 
 // counts is what the relay saw since the daemon started.
@@ -59,6 +63,7 @@ func (r *relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 	w.exclude = r.desk.rules.Load().types
 	var sum tally
 	decided := make([]decision, 0, len(chunks)) // of steps
+	compactions := make([]bool, 0, len(chunks)) // of steps
 	for i := range chunks {
 		d, result, err := r.desk.decide(ctx, &chunks[i])
 		if err != nil {
@@ -69,8 +74,8 @@ func (r *relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 			results[i] = plain(result)
 			continue
 		}
-		steps = append(steps, r.step(&chunks[i], d.facts, w))
-		at, decided = append(at, i), append(decided, d)
+		steps = append(steps, r.step(&chunks[i], &d, w))
+		at, decided, compactions = append(at, i), append(decided, d), append(compactions, w.tally.compaction)
 		sum.malformed += w.tally.malformed
 		sum.oversize += w.tally.oversize
 	}
@@ -85,6 +90,9 @@ func (r *relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 		results[at[i]].Err = err
 		if err == nil {
 			r.tell(&chunks[at[i]], &decided[i])
+			if r.derive != nil {
+				r.derive.note(&chunks[at[i]], &steps[i].Facts, compactions[i])
+			}
 		}
 	}
 	r.counts.malformed.Add(sum.malformed)
@@ -117,7 +125,12 @@ func (r *relay) commit(ctx context.Context, steps []state.Step, chunks []tail.Ch
 }
 
 // step turns one chunk into the durable move of its file.
-func (r *relay) step(c *tail.Chunk, facts state.Facts, w *rows) state.Step {
+func (r *relay) step(c *tail.Chunk, d *decision, w *rows) state.Step {
+	facts := d.facts
+	if r.arrivals.history(c, time.Now()) {
+		facts.WatchedFrom = max(facts.WatchedFrom, c.File.Stat.Size)
+	}
+	watch(&facts, c, d.moved)
 	if c.From != c.Prev {
 		facts.RewoundTo = c.From.Line
 		if c.From.Offset == 0 {
@@ -131,7 +144,11 @@ func (r *relay) step(c *tail.Chunk, facts state.Facts, w *rows) state.Step {
 	facts.Stream.ID = uint64(c.File.ID)
 	facts.Stream.Path = wirePath(c.File)
 	batches := w.build(c, &facts)
+	if d.moved {
+		batches = r.takeCheckpoints(batches, c.File.ID, w.packer)
+	}
 	facts.Excluded += w.tally.excluded
+	facts.Compacted = facts.Compacted || w.tally.compaction
 	return state.Step{
 		Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks,
 		Facts: facts, Batches: batches, Live: c.Live,
@@ -153,6 +170,9 @@ func plain(r tail.Result) tail.Result {
 
 // tell announces what a durable chunk is the first word of.
 func (r *relay) tell(c *tail.Chunk, d *decision) {
+	if r.beside != nil {
+		r.beside.touched(c, &d.facts)
+	}
 	if c.From != c.Prev && !d.moved && r.drops != nil {
 		r.drops.rewound(c, &d.facts)
 	}

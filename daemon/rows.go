@@ -33,7 +33,10 @@ type rows struct {
 }
 
 // tally counts what was seen in a chunk, for the daemon's counters.
-type tally struct{ malformed, oversize, excluded int64 }
+type tally struct {
+	malformed, oversize, excluded int64
+	compaction                    bool // a line may be a compaction's record
+}
 
 // build returns the batches of a chunk. facts is that of the chunk's file, RewoundTo already set for its generation.
 func (r *rows) build(c *tail.Chunk, facts *state.Facts) []outbox.Batch {
@@ -87,8 +90,11 @@ func (r *rows) cutLine(lines []byte) (line, rest []byte) {
 // add queues one line. r.at is already behind it.
 func (r *rows) add(line []byte, index int64) {
 	l := transcript.Scan(line)
-	if l.Shape == transcript.Malformed {
+	switch {
+	case l.Shape == transcript.Malformed:
 		r.tally.malformed++
+	case string(l.Type) == "system" && bytes.Contains(line, []byte("compact_boundary")):
+		r.tally.compaction = true
 	}
 	if index < r.sentTill || r.excluded(&l) || r.omits != nil && r.omits(line) {
 		r.tally.excluded++

@@ -40,6 +40,9 @@ type memServer struct {
 	forgotten map[string]bool
 	keeps     bool // lets nobody forget
 	resent    int  // requests about what was forgotten
+	beside    besideServer
+
+	checkpoints http.HandlerFunc // takes them; nil: nobody does
 }
 
 type memGeneration struct {
@@ -62,6 +65,7 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.announces {
 		w.Header().Set("Ccship-Protocol", "1")
 		w.Header().Set("Accept-Encoding", "zstd, gzip")
+		s.beside.announce(w)
 	}
 	switch {
 	case s.status != 0:
@@ -70,6 +74,10 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	case r.URL.Path == "/api/conversations" && r.Method == http.MethodPost:
 		s.take(w, r)
+	case r.URL.Path == "/api/checkpoints" && s.checkpoints != nil:
+		s.checkpoints(w, r)
+	case s.beside.serves(r):
+		s.beside.serve(w, r)
 	case strings.HasSuffix(r.URL.Path, "/digest"):
 		s.digest(w, r)
 	case r.URL.Path == "/api/digests" && !s.older:

@@ -57,6 +57,7 @@ func (d *Daemon) servers(usage state.Usage) ([]control.Server, *control.Sent) {
 			URL: url, State: h.State, Protocol: h.Protocol, Kind: h.Kind, Detail: h.Detail, Hint: h.Hint,
 			RetryAt: timeOrNil(h.RetryAt), LastOKAt: timeOrNil(h.LastOKAt),
 			Batches: usage.ByDest[key].Batches, MaxRequest: h.MaxRequest,
+			Accepts: h.Accepts.Names(), Items: h.Items, Unwanted: h.Unwanted, Gone: h.Gone,
 		}
 		if d.pause.Load() != nil {
 			entry.RetryAt = nil // nothing is tried
@@ -95,6 +96,12 @@ func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage)
 	}
 	for _, file := range stats.Unreadable {
 		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable for this user"})
+	}
+	for _, f := range d.formerServers(usage) {
+		out = append(out, control.Notice{
+			Kind: "former_server", Text: f.URL + " is not your server any more, and rows still wait for it",
+			Hint: "make it reachable, or give them up: ccship outbox drop --server " + f.URL + " --yes",
+		})
 	}
 	out = append(out, d.drops.notices()...)
 	for _, n := range d.desk.told() {
@@ -159,7 +166,7 @@ func (d *Daemon) obstacle() (kind, detail string) {
 	usage, own := d.db.Usage(), d.dests.ownServer()
 	for key, dr := range d.dests.drainers() {
 		h := dr.Health()
-		if usage.ByDest[key].Batches == 0 && (h.State == "ok" || key != own) {
+		if usage.ByDest[key].Batches == 0 && (h.State == "ok" || key != own) || d.former(key) {
 			continue
 		}
 		switch {

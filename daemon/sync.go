@@ -51,7 +51,13 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 	defer cancel()
 	err = d.readAll(ctx)
 	if err == nil && req.Wait {
-		err = d.drained(ctx, d.db.LastSeq())
+		err = d.derive.wait(ctx)
+	}
+	if err == nil && req.Wait {
+		err = d.documents.wait(ctx)
+	}
+	if err == nil && req.Wait {
+		err = d.delivered(ctx)
 	}
 	result := d.syncResult(ctx, err)
 	result.Resumed = resumed
@@ -114,9 +120,28 @@ func (d *Daemon) allExcluded(ids []tail.FileID) bool {
 // errPaused says that the user paused while somebody waited.
 var errPaused = errors.New("paused by the user")
 
-// drained returns when every row up to seq has left the outbox, or none can because the user paused meanwhile.
+// delivered returns when what was read has left the outbox, and the files beside it that are found then. A server that is
+// new says on the way that it takes those.
+func (d *Daemon) delivered(ctx context.Context) error {
+	const rounds = 3 // sessions may go on for ever
+	for range rounds {
+		if err := d.beside.pass(ctx, true); err != nil {
+			return err
+		}
+		if err := d.drained(ctx, d.db.LastSeq()); err != nil {
+			return err
+		}
+		if !d.beside.waiting() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// drained returns when every row up to seq has left the outbox, or none can because the user paused meanwhile. Rows for
+// former servers are not waited for.
 func (d *Daemon) drained(ctx context.Context, seq uint64) error {
-	for d.db.FirstSeq() <= seq {
+	for d.db.FirstSeq(d.former) <= seq {
 		if d.pause.Load() != nil {
 			return errPaused
 		}
@@ -145,8 +170,12 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 		SchemaVersion: control.SchemaVersion, Done: err == nil, Lines: stats.Lines,
 		Dead: usage.Dead, Withheld: usage.Withheld, Waiting: usage.Entries,
 	}
+	r.Former = d.formerServers(usage)
+	for _, f := range r.Former {
+		r.Waiting -= f.Entries
+	}
 	r.Excluded = d.excludedLines(ctx)
-	r.Acknowledged = max(0, r.Lines-r.Waiting-r.Dead-r.Withheld-r.Excluded)
+	r.Acknowledged = max(0, r.Lines-r.Waiting-d.deadLines(ctx, r.Dead)-r.Withheld-r.Excluded)
 	if unlisted := d.unlisted(); err == nil && len(unlisted) > 0 {
 		// What is in there is not known: it may not be called delivered.
 		r.Done, r.Reason, r.Detail = false, reasonUnreadable, "cannot list "+unlisted[0]
@@ -170,6 +199,23 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 		r.Reason, r.Detail = reasonTimeout, err.Error()
 	}
 	return r
+}
+
+// deadLines counts the dead letters that are lines, of so many.
+func (d *Daemon) deadLines(ctx context.Context, all int64) int64 {
+	if all == 0 {
+		return 0
+	}
+	letters, err := d.db.DeadLetters(context.WithoutCancel(ctx))
+	if err != nil {
+		d.log.Warn("cannot tell what dead letters are", "err", err)
+	}
+	for i := range letters {
+		if letters[i].Batch.Items > 0 {
+			all--
+		}
+	}
+	return all
 }
 
 // syncError is what verify answers when the sync before it found no way to the server.

@@ -23,6 +23,8 @@ type verifier struct {
 	rules    *rules
 	dead     map[uint64]map[int64]uint32 // lines of a stream the server refuses, and in which generation it did
 	optedOut map[tail.FileID]string
+	// deadBlobs are the files beside a transcript that the server refuses: name → sha256.
+	deadBlobs map[tail.FileID]map[string]string
 
 	mu       sync.Mutex
 	report   control.VerifyReport   // guarded by mu
@@ -48,6 +50,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 		return control.VerifyReport{}, err
 	}
 	v.report.Waiting, v.report.Withheld, v.report.Resumed = synced.Waiting, synced.Withheld, synced.Resumed
+	v.report.Former = synced.Former
 	if !synced.Done { // what cannot be listed cannot be compared either
 		v.report.Incomplete, v.whole = synced.Detail, true
 	}
@@ -60,6 +63,9 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 	}
 	files := v.pick(facts, req.Session)
 	if err := v.compareAll(ctx, files, facts); err != nil {
+		return control.VerifyReport{}, err
+	}
+	if err := v.compareBeside(ctx, files, facts); err != nil {
 		return control.VerifyReport{}, err
 	}
 	if req.Deep {
@@ -75,7 +81,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 func (d *Daemon) newVerifier(ctx context.Context, progress func(control.VerifyProgress)) (*verifier, error) {
 	v := &verifier{
 		d: d, rules: d.desk.rules.Load(), dead: map[uint64]map[int64]uint32{},
-		optedOut: d.excludedFiles(), progress: progress,
+		optedOut: d.excludedFiles(), progress: progress, deadBlobs: map[tail.FileID]map[string]string{},
 		report: control.VerifyReport{SchemaVersion: control.SchemaVersion, Proven: true},
 	}
 	letters, err := d.db.DeadLetters(ctx)
@@ -85,6 +91,10 @@ func (d *Daemon) newVerifier(ctx context.Context, progress func(control.VerifyPr
 	for _, l := range letters {
 		if l.Reason == "damaged" {
 			continue // the server never refused those: they count as missing
+		}
+		if l.Batch.Items > 0 {
+			v.noteDeadBlob(&l)
+			continue
 		}
 		lines := v.dead[l.Stream.ID]
 		if lines == nil {

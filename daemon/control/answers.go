@@ -112,11 +112,11 @@ func (s *Endpoint) openAPI(w http.ResponseWriter, _ *http.Request) {
 func (s *Endpoint) fail(w http.ResponseWriter, e *Error) {
 	status := http.StatusInternalServerError
 	switch e.Code {
-	case CodeUsage, CodeConfig:
+	case CodeUsage, CodeConfig, CodeDocument, CodeAmbiguous:
 		status = http.StatusBadRequest
 	case CodeForbidden:
 		status = http.StatusForbidden
-	case CodeNotFound, CodeNoDeadLetter, CodeNoPattern, CodeNoSession:
+	case CodeNotFound, CodeNoDeadLetter, CodeNoPattern, CodeNoSession, CodeNoCheckpoint:
 		status = http.StatusNotFound
 	case CodeMethod:
 		status = http.StatusMethodNotAllowed

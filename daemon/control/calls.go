@@ -55,6 +55,14 @@ func (c *Client) RetryDead(ctx context.Context, req DeadRequest) (DeadResult, er
 	return a, err
 }
 
+// DropServer removes what waits for a server that lines go to no more; CodeUsage for one they go to, or that nothing
+// waits for.
+func (c *Client) DropServer(ctx context.Context, req DropServerRequest) (DropServerResult, error) {
+	var a DropServerResult
+	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/outbox/drop", req, &a)
+	return a, err
+}
+
 // DropDead removes dead letters for good; CodeNoDeadLetter when one of them is not there.
 func (c *Client) DropDead(ctx context.Context, req DeadRequest) (DeadResult, error) {
 	var a DeadResult

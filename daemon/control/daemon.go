@@ -11,6 +11,7 @@ type Daemon interface {
 	Observed
 	Delivery
 	Settings
+	Understanding
 }
 
 // Observed is what can be seen of a daemon.
@@ -35,6 +36,8 @@ type Delivery interface {
 	// RetryDead and DropDead do all that is asked for, or nothing and answer a CodeNoDeadLetter.
 	RetryDead(ctx context.Context, req DeadRequest) (DeadResult, error)
 	DropDead(ctx context.Context, req DeadRequest) (DeadResult, error)
+	// DropServer removes what waits for a server that lines go to no more.
+	DropServer(ctx context.Context, req DropServerRequest) (DropServerResult, error)
 	Pause(ctx context.Context, req PauseRequest) (PauseState, error)
 	Resume(ctx context.Context) (PauseState, error)
 	Flush(ctx context.Context) (FlushResult, error)
@@ -48,4 +51,28 @@ type Settings interface {
 	Exclude(ctx context.Context, req ExcludeRequest) (Excludes, error)
 	Include(ctx context.Context, pattern string) (Excludes, error)
 	Reload(ctx context.Context) (ReloadResult, error)
+}
+
+// Understanding is what the daemon knows of what sessions mean.
+type Understanding interface {
+	// Messages answers the short history of a session as it stands now; CodeNoSession when there is none of that name.
+	Messages(ctx context.Context, q MessagesQuery) (Messages, error)
+	ClearMessages(ctx context.Context, session string) (ClearResult, error)
+	// Checkpoints answers the newest first.
+	Checkpoints(ctx context.Context, q CheckpointsQuery) (Checkpoints, error)
+	// Checkpoint answers CodeNoCheckpoint when there is none with that id.
+	Checkpoint(ctx context.Context, id string) (CheckpointAnswer, error)
+	CreateCheckpoint(ctx context.Context, req CheckpointRequest) (CheckpointAnswer, error)
+	// Budgets answers what holds for a session, or with "" for all models and sessions that something is known of.
+	Budgets(ctx context.Context, session string) (Budgets, error)
+	SetBudget(ctx context.Context, req BudgetRequest) (Budgets, error)
+	// Documents answers what is linked to a session, in the order of linking.
+	Documents(ctx context.Context, session string) (Documents, error)
+	// LinkDocument and UnlinkDocument answer what is linked then; CodeDocument when the file cannot be linked, or is not.
+	LinkDocument(ctx context.Context, req DocumentRequest) (Documents, error)
+	UnlinkDocument(ctx context.Context, req DocumentRequest) (Documents, error)
+	// Init answers within a few milliseconds, for sessions too that have no transcript yet.
+	Init(ctx context.Context, q InitQuery) (Init, error)
+	// Pending hands over notices, each once. It answers within a few milliseconds.
+	Pending(ctx context.Context, req PendingRequest) (Pending, error)
 }

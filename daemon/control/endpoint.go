@@ -47,6 +47,7 @@ func NewServer(d Daemon, log *slog.Logger) *Endpoint {
 		"/v1/outbox/dead":       {http.MethodGet: get(s, d.DeadLetters)},
 		"/v1/outbox/dead/retry": {http.MethodPost: post(s, d.RetryDead)},
 		"/v1/outbox/dead/drop":  {http.MethodPost: post(s, d.DropDead)},
+		"/v1/outbox/drop":       {http.MethodPost: post(s, d.DropServer)},
 		"/v1/pause":             {http.MethodPost: post(s, d.Pause)},
 		"/v1/resume":            {http.MethodPost: get(s, d.Resume)},
 		"/v1/flush":             {http.MethodPost: get(s, d.Flush)},
@@ -54,6 +55,17 @@ func NewServer(d Daemon, log *slog.Logger) *Endpoint {
 		"/v1/exclude": {
 			http.MethodGet: get(s, d.Excludes), http.MethodPost: post(s, d.Exclude), http.MethodDelete: s.include,
 		},
+		"/v1/messages": {http.MethodGet: s.messages, http.MethodDelete: s.clearMessages},
+
+		"/v1/checkpoints": {http.MethodGet: s.checkpoints, http.MethodPost: post(s, d.CreateCheckpoint)},
+		"/v1/checkpoint":  {http.MethodGet: s.checkpoint},
+		"/v1/budget":      {http.MethodGet: s.budgets, http.MethodPut: post(s, d.SetBudget)},
+		"/v1/pending":     {http.MethodPost: post(s, d.Pending)},
+		"/v1/documents": {
+			http.MethodGet: s.documents, http.MethodPost: post(s, d.LinkDocument), http.MethodDelete: post(s, d.UnlinkDocument),
+		},
+		"/v1/init": {http.MethodGet: s.init},
+
 		"/v1/reload":  {http.MethodPost: get(s, d.Reload)},
 		"/v1/events":  {http.MethodGet: s.events},
 		"/v1/openapi": {http.MethodGet: s.openAPI},

@@ -15,12 +15,15 @@ const (
 	CodeFailed      = "failed"
 
 	CodeForbidden    = "forbidden" // not a request of the owner's program
-	CodeNotFound     = "not_found" // no such path
+	CodeNotFound     = "not_found" // no such path, or receipt
 	CodeMethod       = "method"
 	CodeNoDeadLetter = "no_dead_letter"
 	CodeNoPattern    = "no_pattern" // of exclude_projects
 	CodeTooMany      = "too_many"   // listeners of events
 	CodeNoSession    = "no_session" // under that name
+	CodeAmbiguous    = "ambiguous"  // a beginning that several sessions have
+	CodeNoCheckpoint = "no_checkpoint"
+	CodeDocument     = "document" // a file that cannot be linked, or is not
 )
 
 var (

@@ -91,8 +91,11 @@ func TestOpenAPITypes(t *testing.T) {
 		}
 	}
 	for _, v := range []any{
-		Status{}, SyncRequest{}, SyncResult{}, VerifyRequest{}, VerifyEvent{}, Sessions{}, OutboxList{}, DeadLetters{}, DeadRequest{},
+		Status{}, SyncRequest{}, SyncResult{}, VerifyRequest{}, VerifyEvent{}, Sessions{}, OutboxList{}, DeadLetters{}, DeadRequest{}, DropServerRequest{}, DropServerResult{},
 		DeadResult{}, PauseRequest{}, PauseState{}, FlushResult{}, ForgetRequest{}, ForgetResult{}, Excludes{}, ExcludeRequest{}, ReloadResult{}, Event{}, Error{},
+		Messages{}, ClearResult{},
+		Checkpoints{}, CheckpointAnswer{}, CheckpointRequest{}, Budgets{}, BudgetRequest{}, PendingRequest{}, Pending{},
+		Documents{}, DocumentRequest{}, Init{},
 	} {
 		walk(reflect.TypeOf(v))
 	}

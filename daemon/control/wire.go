@@ -75,6 +75,12 @@ type Server struct {
 	LastOKAt   *time.Time `json:"last_ok_at,omitempty"`
 	Batches    int64      `json:"batches"` // waiting for it
 	MaxRequest int64      `json:"max_request_bytes,omitempty"`
+	Accepts    []string   `json:"accepts,omitempty"` // beside lines: "checkpoints", "documents", "blobs"
+	// Since start, of what lies beside lines: taken by the server, withheld for it does not take such things, and files
+	// that changed or went away before they were sent.
+	Items    int64 `json:"items,omitempty"`
+	Unwanted int64 `json:"items_withheld,omitempty"`
+	Gone     int64 `json:"files_gone,omitempty"`
 }
 
 // Watch says how changes are noticed.
@@ -123,6 +129,8 @@ type SyncResult struct {
 	Withheld     int64  `json:"withheld"`
 	Waiting      int64  `json:"waiting"`
 	Resumed      bool   `json:"resumed,omitempty"` // it ended the user's pause
+	// Former are servers of before. What waits for them is not waited for, and not counted above.
+	Former []FormerServer `json:"former,omitempty"`
 }
 
 // VerifyRequest is the body of POST /v1/verify.
@@ -165,9 +173,28 @@ type VerifyReport struct {
 	Waiting       int64            `json:"waiting"`
 	Vanished      int              `json:"vanished"`          // no longer on disk, not compared
 	Resumed       bool             `json:"resumed,omitempty"` // the sync before it ended the user's pause
-	Deep          *DeepReport      `json:"deep,omitempty"`    // when it was asked for
+	Former        []FormerServer   `json:"former,omitempty"`  // as in SyncResult
+	Beside        BesideReport     `json:"beside"`
+	Deep          *DeepReport      `json:"deep,omitempty"` // when it was asked for
 	Differences   []FileDifference `json:"differences,omitempty"`
 	Transcripts   []FileReport     `json:"transcripts,omitempty"`
+}
+
+// BesideReport counts the files beside transcripts: spilled tool output, and what is said of agents.
+type BesideReport struct {
+	Files    int   `json:"files"`     // compared
+	Bytes    int64 `json:"bytes"`     // of them
+	Missing  int   `json:"missing"`   // of them not on the server as they are on disk; named among the Differences
+	Refused  int   `json:"refused"`   // of them refused by the server: dead letters
+	TooLarge int   `json:"too_large"` // not sent, for blob_cap
+	Unproven int   `json:"unproven"`  // not sent, for the server does not take files
+}
+
+// FormerServer is a server that lines go to no more, and for which some still wait.
+type FormerServer struct {
+	URL     string `json:"url"`
+	Batches int64  `json:"batches"`
+	Entries int64  `json:"entries"`
 }
 
 // DeepReport counts what a server has beyond the transcripts on disk. What differs is among the Differences.

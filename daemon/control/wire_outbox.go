@@ -17,6 +17,7 @@ type OutboxRow struct {
 	Server   string    `json:"server"`
 	Session  string    `json:"session"`
 	Path     string    `json:"path,omitempty"` // below its root
+	Kind     string    `json:"kind"`           // "lines", with what was derived of them, or "blobs"
 	Batches  int64     `json:"batches"`
 	Entries  int64     `json:"entries"`
 	Bytes    int64     `json:"bytes"`  // uncompressed
@@ -37,10 +38,12 @@ type DeadLetter struct {
 	Session    string    `json:"session"`
 	Path       string    `json:"path,omitempty"` // below its root
 	Generation uint32    `json:"generation"`
-	Line       int64     `json:"line"`
-	Entries    int       `json:"entries"` // more than one where the whole row is damaged
-	Bytes      int64     `json:"bytes"`   // uncompressed
-	Reason     string    `json:"reason"`  // "rejected", "too_large", "damaged"
+	Line       int64     `json:"line"`           // of an item: its number in the row
+	Kind       string    `json:"kind"`           // "lines", "checkpoints", "documents", "blob"
+	Name       string    `json:"name,omitempty"` // of a blob: path below the session's folder
+	Entries    int       `json:"entries"`        // more than one where the whole row is damaged
+	Bytes      int64     `json:"bytes"`          // uncompressed
+	Reason     string    `json:"reason"`         // "rejected", "too_large", "damaged"
 	Status     int       `json:"status,omitempty"`
 	Answer     string    `json:"answer,omitempty"` // the first bytes of the server's
 	At         time.Time `json:"at"`
@@ -50,6 +53,20 @@ type DeadLetter struct {
 type DeadRequest struct {
 	IDs []string `json:"ids,omitempty"`
 	All bool     `json:"all,omitempty"`
+}
+
+// DropServerRequest is the body of POST /v1/outbox/drop: a server that lines go to no more.
+type DropServerRequest struct {
+	Server string `json:"server"` // its URL
+}
+
+// DropServerResult counts what was removed.
+type DropServerResult struct {
+	SchemaVersion int    `json:"schema_version"`
+	Server        string `json:"server"`
+	Rows          int64  `json:"rows"`
+	Entries       int64  `json:"entries"` // lines among them
+	Letters       int64  `json:"letters"` // dead letters
 }
 
 // DeadResult says how many letters were queued again or dropped: all that were named, or none and an Error.

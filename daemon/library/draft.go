@@ -44,6 +44,10 @@ func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 	if err := errors.Join(d.Sync(), d.Close()); err != nil {
 		return false, "", fmt.Errorf("restore %s: %w", d.path, err)
 	}
+	// What is put back is not being written: not for a daemon that looks on, nor for the next restore. Where the system
+	// refuses that, it only looks newer than it is.
+	before := time.Now().Add(-quiet)
+	_ = os.Chtimes(d.Name(), before, before)
 	if notThere(d.path) {
 		return false, "", d.settle(d.link)
 	}

@@ -114,6 +114,9 @@ func TestRestoreFromElsewhere(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(r.Roots[0], path)); string(text) != "c\n" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
+	if info, err := os.Stat(filepath.Join(r.Roots[0], path)); err != nil || time.Since(info.ModTime()) < quiet {
+		t.Errorf("it looks as if it was being written: %v, %v", info.ModTime(), err)
+	}
 }
 
 // TestRestoreTrustsNobody writes nothing when the bytes have another digest, or the server names a place outside.

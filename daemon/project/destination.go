@@ -20,7 +20,7 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 		return "", "opted out in " + p.path("config.json")
 	case p.ServerURL == "" || SameServer(p.ServerURL, own):
 		return own, p.Notice
-	case isTrusted(p.Dir, trusted):
+	case Trusted(p.Dir, trusted):
 		return p.ServerURL, p.Notice
 	case own == "":
 		return "", fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in trusted_projects; "+
@@ -30,8 +30,9 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 		"its lines go to %s", p.Dir, p.ServerURL, own)
 }
 
-// isTrusted compares names as they are written: following links would let a repository lead into a trusted folder.
-func isTrusted(dir string, trusted []string) bool {
+// Trusted says whether the project in dir is in one of the trusted folders. It compares names as they are written:
+// following links would let a repository lead into a trusted folder.
+func Trusted(dir string, trusted []string) bool {
 	if dir == "" {
 		return false
 	}

@@ -1,0 +1,197 @@
+package daemon
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/state"
+)
+
+// What is asked for is made at once, durable, and of the session as it stands.
+func TestCreateCheckpoint(t *testing.T) {
+	w := newWorld(t)
+	sent := w.checkpointServer()
+	c := chat{session: sessionA}
+	w.write(transcriptOf(sessionA), c.turn(140_000))
+	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.prompt("task"))
+	w.watching()
+	create := func(req control.CheckpointRequest) (control.Checkpoint, error) {
+		a, err := w.client.CreateCheckpoint(t.Context(), req)
+		return a.Checkpoint, err
+	}
+	one, err := create(control.CheckpointRequest{Session: sessionA[:6], PortID: "cart"})
+	if err != nil || one.TriggerType != "manual" || one.TokensUsed != 140_000 || one.PortID != "cart" || !strings.Contains(one.Summary, "Answer: Answer 1.") {
+		t.Errorf("%+v, err %v", one, err)
+	}
+	two, err := create(control.CheckpointRequest{Session: sessionA, Trigger: "pre_heavy", Summary: " 큰 작업 " + strings.Repeat("글", 5000)})
+	if err != nil || two.TriggerType != "pre_heavy" || !strings.HasPrefix(two.Summary, "큰 작업 글") || len([]rune(two.Summary)) > 1100 {
+		t.Errorf("%+v, err %v", two, err)
+	}
+	if one.ID == two.ID || one.ContextHash != two.ContextHash {
+		t.Errorf("of one moment: %+v and %+v", one, two)
+	}
+	for _, tt := range []struct {
+		req  control.CheckpointRequest
+		code string
+	}{
+		{control.CheckpointRequest{Session: sessionA, Trigger: "auto_80"}, control.CodeUsage},
+		{control.CheckpointRequest{Session: "nobody"}, control.CodeNoSession},
+		{control.CheckpointRequest{}, control.CodeUsage},
+		{control.CheckpointRequest{Session: sessionA + "/agent-a1"}, control.CodeUsage},
+		{control.CheckpointRequest{Session: sessionA, PortID: strings.Repeat("p", 201)}, control.CodeUsage},
+	} {
+		if _, err := create(tt.req); code(err) != tt.code {
+			t.Errorf("%+v: %v, want %s", tt.req, err, tt.code)
+		}
+	}
+	w.stop()
+	w.watching()
+	if got := w.checkpoints(sessionA); len(got) != 2 || got[0].ID != two.ID {
+		t.Errorf("after a restart: %+v", got)
+	}
+	page := func(offset int) control.Checkpoints {
+		a, err := w.client.Checkpoints(t.Context(), control.CheckpointsQuery{Page: control.Page{Offset: offset, Limit: 1}})
+		if err != nil || len(a.Checkpoints) != 1 {
+			t.Fatalf("page at %d: %+v, err %v", offset, a, err)
+		}
+		return a
+	}
+	if a, b := page(0), page(1); a.Checkpoints[0].ID != two.ID || a.Next != 1 || b.Checkpoints[0].ID != one.ID || b.Next != 0 {
+		t.Errorf("pages %+v and %+v", a, b)
+	}
+	w.until("the server has both", func() bool { return len(sent()) == 2 })
+	if p := w.handed(sessionA); p.Notices != 0 {
+		t.Errorf("who asked for it is told: %+v", p)
+	}
+	if err := os.Remove(filepath.Join(w.root, transcriptOf(sessionA))); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.checkpoints(sessionA); len(got) != 2 {
+		t.Errorf("without the file: %+v", got)
+	}
+	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.checkpoints(""); len(got) != 0 {
+		t.Errorf("after a forget: %+v", got)
+	}
+}
+
+// A question about a session that nothing was understood of finds what lies in it, and tells nobody.
+func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
+	w := newWorld(t)
+	c := chat{session: sessionA}
+	w.write(transcriptOf(sessionA), c.turn(140_000)+c.compaction())
+	w.watching()
+	w.stop()
+	db := openTestState(t, w)
+	facts := loadFacts(t, db)
+	if err := db.DropDerived(t.Context(), slices.Collect(maps.Keys(facts))); err != nil {
+		t.Fatal(err)
+	}
+	for id, f := range facts {
+		f.Compacted = false // as when it was read by a daemon that understood nothing
+		tracked, _, _, err := db.File(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := tracked.Cursor
+		if _, err := db.Commit(t.Context(), []state.Step{{Prev: c, From: c, Tracked: tracked, Facts: f}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.watching()
+	if got := w.triggers(""); got != "" {
+		t.Errorf("there is %q already", got)
+	}
+	if got := w.triggers(sessionA); got != "compact@160000" {
+		t.Errorf("got %q", got)
+	}
+	if p := w.handed(sessionA); p.Notices != 0 {
+		t.Errorf("told %+v", p)
+	}
+}
+
+// A budget that is set holds for what comes; what was passed already by it fires nothing.
+func TestSetBudget(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	c, other := chat{session: sessionA}, chat{session: sessionB}
+	w.write(transcriptOf(sessionA), c.turn(95_000))
+	w.write(transcriptOf(sessionB), other.turn(60_000))
+	w.sync()
+	set := func(req control.BudgetRequest) control.Budget {
+		t.Helper()
+		a, err := w.client.SetBudget(t.Context(), req)
+		if err != nil || len(a.Budgets) != 1 {
+			t.Fatalf("%+v: %+v, err %v", req, a, err)
+		}
+		return a.Budgets[0]
+	}
+	want := control.Budget{Session: sessionA, Model: "claude-opus-4-5", Window: 200_000, Limit: 110_000, Used: 95_000, Source: "configured", Pinned: true}
+	if diff := cmp.Diff(want, set(control.BudgetRequest{Session: sessionA[:8], Limit: 110_000})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	set(control.BudgetRequest{Model: "claude-opus-4-5", Limit: 100_000})
+	w.write(transcriptOf(sessionA), c.turn(96_000)+c.turn(99_000))
+	w.write(transcriptOf(sessionB), other.turn(70_000)+other.turn(81_000))
+	w.sync()
+	if got := w.triggers(sessionA); got != "auto_90@99000" {
+		t.Errorf("got %q", got)
+	}
+	if got := w.triggers(sessionB); got != "auto_80@81000" {
+		t.Errorf("the other session: %q", got)
+	}
+	w.stop()
+	w.watching()
+	all, err := w.client.Budgets(t.Context(), "")
+	wantAll := []control.Budget{
+		{Model: "claude-opus-4-5", Window: 200_000, Limit: 100_000, Source: "configured", Pinned: true},
+		{Session: sessionA, Limit: 110_000, Source: "configured", Pinned: true},
+	}
+	if diff := cmp.Diff(wantAll, all.Budgets); err != nil || diff != "" {
+		t.Errorf("err %v, -want +got:\n%s", err, diff)
+	}
+	if b := set(control.BudgetRequest{Session: sessionA}); b.Limit != 100_000 {
+		t.Errorf("without its own: %+v", b)
+	}
+	if b := set(control.BudgetRequest{Model: "claude-opus-4-5"}); b.Limit != 167_000 || b.Pinned {
+		t.Errorf("without any: %+v", b)
+	}
+	for _, req := range []control.BudgetRequest{
+		{}, {Session: sessionA, Model: "m", Limit: 5000}, {Model: "m", Limit: 999}, {Model: "m", Limit: -1}, {Model: "m", Limit: mostBudget + 1},
+		{Model: strings.Repeat("m", 300), Limit: 5000},
+	} {
+		if _, err := w.client.SetBudget(t.Context(), req); code(err) != control.CodeUsage {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+}
+
+// An automatic compaction teaches where others with its model will compact.
+func TestLearnedBudget(t *testing.T) {
+	w := newWorld(t)
+	c, other := chat{session: sessionA}, chat{session: sessionB}
+	w.write(transcriptOf(sessionA), c.turn(100_000)+c.compaction())
+	w.watching()
+	w.write(transcriptOf(sessionB), other.turn(100_000)+other.turn(128_000))
+	w.sync()
+	if got := w.triggers(sessionB); got != "auto_80@128000" {
+		t.Errorf("got %q", got)
+	}
+	a, err := w.client.Budgets(t.Context(), sessionB)
+	want := []control.Budget{{Session: sessionB, Model: "claude-opus-4-5", Window: 200_000, Limit: 160_000, Used: 128_000, Source: "learned", Seen: 160_000}}
+	if diff := cmp.Diff(want, a.Budgets); err != nil || diff != "" {
+		t.Errorf("err %v, -want +got:\n%s", err, diff)
+	}
+}

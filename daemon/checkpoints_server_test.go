@@ -1,0 +1,160 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ccship/ccship/state"
+)
+
+// sentCheckpoint is a checkpoint as a server got it first.
+type sentCheckpoint struct{ id, text string }
+
+// keepCheckpoints has a server take them; once says that none may come twice, else it must be the same then.
+func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentCheckpoint) {
+	t.Helper()
+	var kept []sentCheckpoint
+	s.beside.accept = "checkpoints"
+	s.checkpoints = func(rw http.ResponseWriter, r *http.Request) {
+		var body io.Reader = r.Body
+		if r.Header.Get("Content-Encoding") == "zstd" {
+			d, err := zstd.NewReader(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			defer d.Close()
+			body = d
+		}
+		var req struct {
+			Session     string            `json:"session_id"`
+			Checkpoints []json.RawMessage `json:"checkpoints"`
+		}
+		if err := json.NewDecoder(body).Decode(&req); err != nil {
+			t.Error(err)
+		}
+		for _, text := range req.Checkpoints {
+			var item struct{ ID string }
+			if err := json.Unmarshal(text, &item); err != nil {
+				t.Error(err)
+			}
+			i := slices.IndexFunc(kept, func(c sentCheckpoint) bool { return c.id == item.ID })
+			if i >= 0 && (once || kept[i].text != string(text)) {
+				t.Errorf("%s was sent twice", item.ID)
+			}
+			if i < 0 {
+				kept = append(kept, sentCheckpoint{item.ID, string(text)})
+			}
+		}
+		fmt.Fprintf(rw, `{"success":true,"stored":%d}`, len(req.Checkpoints))
+	}
+	return func() []sentCheckpoint {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Clone(kept)
+	}
+}
+
+// A server that begins to take checkpoints gets those that were withheld from it; one that takes another's place gets
+// all.
+func TestCheckpointsForAnotherServer(t *testing.T) {
+	w := newFileWorld(t)
+	w.watching()
+	c := chat{session: sessionA}
+	w.write(transcriptOf(sessionA), c.turn(100_000)+c.turn(140_000))
+	w.sync()
+	w.until("the checkpoint is withheld", func() bool { return len(w.checkpoints(sessionA)) == 1 && w.status().Outbox.Batches == 0 })
+	w.server.mu.Lock()
+	sent := keepCheckpoints(t, w.server, false)
+	w.server.mu.Unlock()
+	w.write(transcriptOf(sessionA), c.turn(155_000))
+	w.until("the server has both", func() bool { return len(sent()) == 2 })
+
+	other := newMemServer()
+	sent = keepCheckpoints(t, other, false)
+	web := httptest.NewServer(other)
+	t.Cleanup(web.Close)
+	w.set("server_url", quote(web.URL))
+	if _, err := w.client.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the other server has both", func() bool { return len(sent()) == 2 })
+	if !strings.Contains(sent()[0].text, "auto_80") {
+		t.Errorf("not in order: %v", sent())
+	}
+	w.write(transcriptOf(sessionA), c.compaction())
+	w.until("the other server has what is new", func() bool { return len(sent()) == 3 })
+	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000 compact@160000"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.allPending(sessionA, 3)
+}
+
+// A daemon that dies at any step of keeping what it found leaves all of it to the next one, or nothing.
+func TestCheckpointsOverACrash(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	c := chat{session: sessionA}
+	w.write(transcriptOf(sessionA), c.turn(100_000))
+	w.sync()
+	w.write(transcriptOf(sessionA), c.turn(140_000)+c.turn(155_000)+c.compaction()+c.turn(20_000))
+	w.sync()
+	w.stop()
+	var dying atomic.Pointer[string]
+	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1, Fault: func(step string) error {
+		if s := dying.Load(); s != nil && *s == step {
+			return errors.New("killed")
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	file := slices.Collect(maps.Keys(loadFacts(t, db)))
+	visit := func() error {
+		v := newDeriver(db, w.cfg.Log)
+		v.where, v.lineCap, v.observers = whereNothing, w.cfg.LineCap, []observer{&marker{db: db}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() { cancel(); <-v.gone }()
+		go v.run(ctx)
+		return v.visit(ctx, file[0], func(p *pass) error { p.keep(); return nil })
+	}
+	for _, step := range []string{"put session", "put messages", "put checkpoint", "put notice", "put batch", "commit"} {
+		if err := db.DropDerived(t.Context(), file); err != nil {
+			t.Fatal(err)
+		}
+		dying.Store(&step)
+		if err := visit(); err == nil {
+			t.Errorf("%s: it did not fail", step)
+		}
+		dying.Store(nil)
+		if list, _, err := db.Checkpoints(t.Context(), 0, 0, 10); len(list) > 0 || db.HasPending(sessionA) || err != nil {
+			t.Errorf("%s: %d checkpoints of a half, err %v", step, len(list), err)
+		}
+		for range 2 {
+			if err := visit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, _, err := db.Checkpoints(t.Context(), 0, 0, 10)
+		if len(list) != 3 || err != nil {
+			t.Errorf("%s: %+v, err %v", step, list, err)
+		}
+		if taken, err := db.TakePending(t.Context(), sessionA); err != nil || len(taken[sessionA]) != 3 {
+			t.Errorf("%s: notices %+v, err %v", step, taken, err)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// turn is a prompt, and an answer with so many tokens in use. The limit of its model is 167 000: 80 % are 133 600.
+func (c *chat) turn(tokens int64) string {
+	return c.prompt(fmt.Sprintf("prompt %d", c.n)) + c.record(map[string]any{"type": "assistant", "message": map[string]any{
+		"id": fmt.Sprintf("msg_%s%d", c.session[:4], c.n), "role": "assistant", "model": "claude-opus-4-5", "stop_reason": "end_turn",
+		"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf("Answer %d.", c.n)}},
+		"usage":   map[string]any{"input_tokens": 10, "cache_read_input_tokens": tokens - 10, "output_tokens": 5},
+	}})
+}
+
+// watching starts a daemon and waits until it has seen what there is: what is written from then on is watched.
+func (w *world) watching() {
+	w.t.Helper()
+	w.start()
+	w.sync()
+}
+
+func (w *world) checkpoints(session string) []control.Checkpoint {
+	w.t.Helper()
+	a, err := w.client.Checkpoints(context.Background(), control.CheckpointsQuery{Session: session})
+	if err != nil {
+		w.t.Fatalf("checkpoints: %v", err)
+	}
+	return a.Checkpoints
+}
+
+// triggers are a session's checkpoints, oldest first.
+func (w *world) triggers(session string) string {
+	w.t.Helper()
+	var out []string
+	for _, c := range w.checkpoints(session) {
+		out = append(out, fmt.Sprintf("%s@%d", c.TriggerType, c.TokensUsed))
+	}
+	slices.Reverse(out)
+	return strings.Join(out, " ")
+}
+
+func (w *world) handed(session string) control.Pending {
+	w.t.Helper()
+	p, err := w.client.Pending(context.Background(), control.PendingRequest{Session: session, Event: "UserPromptSubmit"})
+	if err != nil {
+		w.t.Fatalf("pending: %v", err)
+	}
+	return p
+}
+
+// allPending takes a session's notices until there are none, as its hooks do.
+func (w *world) allPending(session string, want int) (text string) {
+	w.t.Helper()
+	n := 0
+	w.until(fmt.Sprintf("%d notices are handed over", want), func() bool {
+		p := w.handed(session)
+		n, text = n+p.Notices, strings.TrimPrefix(text+"\n"+p.Text, "\n")
+		return n >= want
+	})
+	if p := w.handed(session); n != want || p.Notices != 0 || p.Text != "" {
+		w.t.Errorf("%d notices, want %d, and then %+v", n, want, p)
+	}
+	return strings.TrimRight(text, "\n")
+}
+
+// checkpointServer keeps the checkpoints that it is sent.
+func (w *world) checkpointServer() (sent func() []sentCheckpoint) {
+	w.t.Helper()
+	return keepCheckpoints(w.t, w.server, true)
+}
+
+// From 60 % over 82 and 91 to a compaction: exactly three checkpoints, told once each and in order, and sent.
+func TestCheckpoints(t *testing.T) {
+	w := newWorld(t)
+	sent := w.checkpointServer()
+	w.watching()
+	c := chat{session: sessionA}
+	for _, text := range []string{c.turn(100_200), c.turn(136_940), c.turn(151_970), c.compaction(), c.turn(30_000)} {
+		w.write(transcriptOf(sessionA), text)
+		w.sync()
+	}
+	if got, want := w.triggers(sessionA), "auto_80@136940 auto_90@151970 compact@160000"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	list := w.checkpoints(sessionA[:8])
+	want := []string{
+		"💾 [ccship] Automatic checkpoint made (82% of the token budget used)\n   Checkpoint: " + list[2].ID + "\n   After a compaction the work can be recovered from here",
+		"⚠️ [ccship] Token budget nearly used up (91%)\n   💡 Finish the current work and continue in a new session.\n   📋 The checkpoint_list tool lists the checkpoints (" + list[1].ID + ")",
+		"💾 [ccship] The conversation was compacted\n   Checkpoint: " + list[0].ID + "\n   The checkpoint_get tool shows the work before it",
+	}
+	if diff := cmp.Diff(strings.Join(want, "\n"), w.allPending(sessionA, 3)); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	w.until("the server has them", func() bool { return len(sent()) == 3 })
+	var item map[string]any
+	if err := json.Unmarshal([]byte(sent()[0].text), &item); err != nil {
+		t.Fatal(err)
+	}
+	delete(item, "context_hash")
+	wantItem := map[string]any{
+		"id": list[2].ID, "session_id": sessionA, "tokens_used": 136_940.0, "token_budget": 167_000.0, "trigger_type": "auto_80",
+		"summary": list[2].Summary, "active_files": []any{}, "created_at": "2026-08-20T09:00:04Z", "generation": 0.0, "line": 3.0,
+	}
+	if diff := cmp.Diff(wantItem, item); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	if one, err := w.client.Checkpoint(t.Context(), list[2].ID); err != nil || !cmp.Equal(one.Checkpoint, list[2]) || len(list[2].ContextHash) != 16 {
+		t.Errorf("%+v, err %v", one, err)
+	}
+	if _, err := w.client.Checkpoint(t.Context(), "cp-000000000000"); code(err) != control.CodeNoCheckpoint {
+		t.Errorf("no such checkpoint: %v", err)
+	}
+}
+
+func code(err error) string {
+	if e, ok := errors.AsType[*control.Error](err); ok {
+		return e.Code
+	}
+	return fmt.Sprint(err)
+}
+
+// An import makes the marks of compactions, without a word, and nothing else; what passes the budget afterwards counts
+// from there.
+func TestCheckpointsOfHistory(t *testing.T) {
+	w := newWorld(t)
+	c, other := chat{session: sessionA}, chat{session: sessionB}
+	w.write(transcriptOf(sessionA), c.turn(140_000)+c.compaction()+c.turn(140_000))
+	w.write(transcriptOf(sessionB), other.turn(160_000))
+	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", strings.ReplaceAll(c.compaction(), `"isSidechain":false`, `"isSidechain":true,"agentId":"a1"`))
+	w.watching()
+	if got := w.triggers(""); got != "compact@160000" {
+		t.Errorf("the import made %q", got)
+	}
+	if got := w.triggers(sessionB); got != "" {
+		t.Errorf("a question made %q", got)
+	}
+	w.write(transcriptOf(sessionA), c.turn(141_000)+c.turn(152_000))
+	w.write(transcriptOf(sessionB), other.turn(161_000))
+	w.sync()
+	if got, want := w.triggers(sessionA), "compact@160000 auto_90@152000"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := w.triggers(sessionB); got != "" {
+		t.Errorf("what was passed before it was watched made %q", got)
+	}
+	if text := w.allPending(sessionA, 1); !strings.Contains(text, "(95%)") { // of the 160 000 where it compacted
+		t.Errorf("told %q", text)
+	}
+	if p := w.handed(sessionB); p.Notices != 0 {
+		t.Errorf("the other session is told %+v", p)
+	}
+}
+
+// A daemon that stops in the middle makes nothing twice, and what it had to say is said by the next one.
+func TestCheckpointsOverRestart(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Locale = korean
+	sent := w.checkpointServer()
+	c := chat{session: sessionA}
+	for _, text := range []string{c.turn(100_000), c.turn(140_000), c.turn(141_000), c.turn(155_000), c.turn(156_000)} {
+		w.watching()
+		w.write(transcriptOf(sessionA), text)
+		w.sync()
+		w.stop()
+	}
+	w.watching()
+	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	list := w.checkpoints(sessionA)
+	want := "💾 [ccship] 자동 체크포인트 생성됨 (토큰 사용량 83%)\n   체크포인트: " + list[1].ID + "\n   Compact 발생 시 이 시점으로 복구 가능\n" +
+		"⚠️ [ccship] 토큰 사용량 위험 수준 (92%)\n   💡 현재 작업을 마무리하고 새 세션으로 분리하는 것을 권장합니다.\n   📋 checkpoint_list 도구로 체크포인트 확인 가능 (" + list[0].ID + ")"
+	if diff := cmp.Diff(want, w.allPending(sessionA, 2)); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	w.stop()
+	w.watching()
+	if p := w.handed(sessionA); p.Notices != 0 {
+		t.Errorf("told again after a restart: %+v", p)
+	}
+	if len(sent()) != 2 {
+		t.Errorf("sent: %v", sent())
+	}
+}
+
+// What is read again makes nothing anew: a file that was cut and has grown again, and one whose fold was lost.
+func TestCheckpointsOfARewrite(t *testing.T) {
+	w := newWorld(t)
+	sent := w.checkpointServer()
+	w.watching()
+	c := chat{session: sessionA}
+	begin := c.turn(100_000) + c.turn(140_000)
+	w.write(transcriptOf(sessionA), begin+c.turn(155_000)+c.turn(156_000))
+	w.sync()
+	w.allPending(sessionA, 2)
+	w.rewrite(transcriptOf(sessionA), begin)
+	w.sync()
+	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000"; got != want {
+		t.Errorf("after the cut: %q, want %q", got, want)
+	}
+	other := c
+	other.session = strings.Replace(sessionA, sessionA[:1], "e", 1) // further uuids
+	w.write(transcriptOf(sessionA), strings.ReplaceAll(other.turn(157_000), other.session, sessionA))
+	w.sync()
+	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000 auto_90@157000"; got != want {
+		t.Errorf("on the new way: %q, want %q", got, want)
+	}
+	w.allPending(sessionA, 1)
+	w.until("the server has them", func() bool { return len(sent()) == 3 })
+}
+
+// A fork's copied lines are no news, but that it was compacted; what comes after them is.
+func TestCheckpointsOfAFork(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	c := chat{session: sessionA}
+	lines := c.turn(100_000) + c.turn(140_000) + c.compaction() + c.turn(130_000)
+	w.write(transcriptOf(sessionA), lines)
+	w.sync()
+	fork := c
+	fork.session = sessionB
+	copied := strings.ReplaceAll(strings.ReplaceAll(lines, `"sessionId":"`+sessionA, `"sessionId":"`+sessionB),
+		`"type":"`, `"forkedFrom":{"sessionId":"`+sessionA+`"},"type":"`)
+	w.write(transcriptOf(sessionB), copied+fork.turn(131_000)+fork.turn(152_000))
+	w.sync()
+	if got := w.triggers(sessionA); got != "auto_80@140000 compact@160000 auto_80@130000" {
+		t.Errorf("the original has %q", got)
+	}
+	if got := w.triggers(sessionB); got != "compact@160000 auto_90@152000" {
+		t.Errorf("the fork has %q", got)
+	}
+	w.allPending(sessionA, 3)
+	w.allPending(sessionB, 1)
+}

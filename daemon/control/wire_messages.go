@@ -1,0 +1,53 @@
+package control
+
+import "encoding/json"
+
+// MessagesQuery is the query of GET /v1/messages.
+type MessagesQuery struct {
+	Session string // a stream's name, or a beginning of one that only one has
+	// Page counts from the newest message back: Offset 0 ends with the newest. Limit 0 is all that is kept.
+	Page
+}
+
+// Messages is the answer of GET /v1/messages: the short history of the conversation as it stands, oldest first.
+type Messages struct {
+	SchemaVersion int       `json:"schema_version"`
+	Session       string    `json:"session"`
+	Title         string    `json:"title,omitempty"`
+	Total         int       `json:"total"` // kept
+	Offset        int       `json:"offset"`
+	Messages      []Message `json:"messages"`
+	UpdatedAt     int64     `json:"updated_at,omitempty"` // Unix milliseconds of the newest record
+}
+
+// Message is one message of a short history. Which members are set depends on Type.
+type Message struct {
+	Role      string `json:"role"` // user, assistant, system
+	Type      string `json:"type"` // text, tool_start, tool_complete, error, result
+	Line      int64  `json:"line"`
+	UUID      string `json:"uuid,omitempty"`
+	Timestamp int64  `json:"timestamp"` // Unix milliseconds
+
+	Content string `json:"content,omitempty"` // of text and error
+
+	ToolUseID string          `json:"toolUseId,omitempty"` // of tool_start and tool_complete, as are:
+	ToolName  string          `json:"toolName,omitempty"`
+	ToolInput json.RawMessage `json:"toolInput,omitempty"` // an object, in short
+	Success   *bool           `json:"success,omitempty"`
+	Output    string          `json:"output,omitempty"`
+	Error     *string         `json:"error,omitempty"`
+	Aborted   bool            `json:"aborted,omitempty"` // a tool_start whose turn is over
+
+	Duration     float64 `json:"duration,omitempty"` // of result, in seconds, as are:
+	InputTokens  int64   `json:"inputTokens,omitempty"`
+	OutputTokens int64   `json:"outputTokens,omitempty"`
+	Interrupted  bool    `json:"interrupted,omitempty"`
+}
+
+// ClearResult is the answer of DELETE /v1/messages?session=: what is kept of the session's short history is gone;
+// what comes is kept again. The transcript stays as it is.
+type ClearResult struct {
+	SchemaVersion int    `json:"schema_version"`
+	Session       string `json:"session"`
+	Cleared       int    `json:"cleared"` // messages
+}

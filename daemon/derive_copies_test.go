@@ -1,0 +1,206 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	sessionC = "0c0c0c0c-0000-4000-8000-000000000003"
+	sessionD = "0d0d0d0d-0000-4000-8000-000000000004"
+)
+
+// silent says that nothing passed a part of a session's budget, and that nobody is told of it.
+func (w *world) silent(session string) {
+	w.t.Helper()
+	if got := w.triggers(session); got != "" {
+		w.t.Errorf("%s has %q", session, got)
+	}
+	if p := w.handed(session); p.Notices != 0 {
+		w.t.Errorf("%s is told %q", session, p.Text)
+	}
+}
+
+// A transcript that is copied while a daemon watches is no news, whatever was made of its ids. What is written behind
+// the copy is.
+func TestCopiedTranscriptIsHistory(t *testing.T) {
+	for name, copied := range map[string]func(lines string) string{
+		"as it was":          func(lines string) string { return lines },
+		"under a new id":     func(lines string) string { return strings.ReplaceAll(lines, sessionA, sessionB) },
+		"from its middle on": func(lines string) string { return strings.ReplaceAll(lines[len(lines)*2/3:], sessionA, sessionB) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a := chat{session: sessionA}
+			old := a.turn(20_000)
+			for range 400 { // beyond what is looked at of the beginning
+				old += a.prompt(strings.Repeat("word ", 100))
+			}
+			w.write(transcriptOf(sessionA), old)
+			w.watching()
+			fresh := a.turn(30_000) + a.turn(139_000)
+			w.write(transcriptOf(sessionA), fresh)
+			w.sync()
+			if got := w.triggers(sessionA); got != "auto_80@139000" {
+				t.Fatalf("the original has %q", got)
+			}
+			text := copied(old + fresh)
+			text = text[strings.Index(text, `{"`):]
+			w.write(transcriptOf(sessionB), text)
+			w.sync()
+			w.silent(sessionB)
+			b := chat{session: sessionB, leaf: a.leaf, n: a.n}
+			w.write(transcriptOf(sessionB), b.turn(140_000))
+			w.sync()
+			w.silent(sessionB)
+			w.write(transcriptOf(sessionB), b.turn(152_000))
+			w.sync()
+			if got := w.triggers(sessionB); got != "auto_90@152000" {
+				t.Errorf("what goes on has %q", got)
+			}
+			w.allPending(sessionB, 1)
+		})
+	}
+}
+
+// A copy may be of the middle of another transcript: of what follows a compaction, up to an earlier answer.
+func TestCopyOfAMiddle(t *testing.T) {
+	w := newWorld(t)
+	a := chat{session: sessionA}
+	var long [2]string
+	for i := range long {
+		for range 500 {
+			long[i] += a.prompt(strings.Repeat("word ", 100))
+		}
+		if i == 0 {
+			a.leaf = ""
+			long[i] += a.compaction()
+		}
+	}
+	middle := a.turn(139_000)
+	w.write(transcriptOf(sessionA), long[0]+middle+long[1])
+	w.watching()
+	w.write(transcriptOf(sessionB), strings.ReplaceAll(middle, sessionA, sessionB))
+	w.sync()
+	w.silent(sessionB)
+}
+
+// A copy that arrives piece by piece is one to its end.
+func TestCopiedInPieces(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	a := chat{session: sessionA}
+	var lines []string
+	for _, tokens := range []int64{20_000, 40_000, 139_000, 152_000} {
+		lines = append(lines, a.turn(tokens))
+		w.write(transcriptOf(sessionA), lines[len(lines)-1])
+		w.sync()
+	}
+	prompt, answer, _ := strings.Cut(lines[0], "\n")
+	for _, text := range append([]string{prompt + "\n", answer}, lines[1:]...) {
+		w.write(transcriptOf(sessionB), strings.ReplaceAll(text, sessionA, sessionB))
+		w.sync()
+	}
+	w.silent(sessionB)
+	b := chat{session: sessionB, leaf: a.leaf, n: a.n}
+	w.write(transcriptOf(sessionB), b.compaction()+b.turn(140_000))
+	w.sync()
+	if got := w.triggers(sessionB); got != "compact@160000 auto_80@140000" {
+		t.Errorf("what goes on has %q", got)
+	}
+}
+
+// What lies in a file that was written long before it came is history.
+func TestOldFileMovedIn(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	a := chat{session: sessionA}
+	path := filepath.Join(t.TempDir(), "old")
+	if err := os.WriteFile(path, []byte(a.turn(139_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(w.root, "-home-kim-shop"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, filepath.Join(w.root, transcriptOf(sessionA))); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	w.silent(sessionA)
+	w.write(transcriptOf(sessionA), a.turn(152_000))
+	w.sync()
+	if got := w.triggers(sessionA); got != "auto_90@152000" {
+		t.Errorf("what goes on has %q", got)
+	}
+}
+
+// Another session's lines in a transcript are not watched; a file that is not named after a session has no others.
+func TestLinesOfAnotherSession(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	c, d := chat{session: sessionC}, chat{session: sessionD}
+	w.write(transcriptOf(sessionC), c.turn(20_000))
+	w.sync()
+	w.write(transcriptOf(sessionC), d.turn(152_000))
+	w.sync()
+	w.silent(sessionC)
+	w.write("-home-kim-shop/weird name.jsonl", d.turn(139_000))
+	w.sync()
+	if got := w.triggers("weird name"); got != "auto_80@139000" {
+		t.Errorf("a file with a name of its own has %q", got)
+	}
+}
+
+// Sessions that are new beside others fire, also when all of their first lines are there at once.
+func TestNewSessionsAreNoCopies(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	for _, session := range []string{sessionA, sessionB, sessionC} {
+		c := chat{session: session}
+		w.write(transcriptOf(session), c.turn(20_000)+c.turn(139_000))
+		w.sync()
+		w.write(transcriptOf(session), c.turn(152_000))
+		w.sync()
+		if got := w.triggers(session); got != "auto_80@139000 auto_90@152000" {
+			t.Errorf("%s has %q", session, got)
+		}
+	}
+}
+
+// Where many transcripts come at once somebody puts them there: what they hold is history, what is written behind is not.
+// The cost of looking for copies stays bounded.
+func TestManyComeAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	var chats []*chat
+	for n := range 4 * mostComing {
+		c := &chat{session: fmt.Sprintf("%08x-0000-4000-8000-000000000000", n+1)}
+		chats = append(chats, c)
+		w.write(transcriptOf(c.session), c.turn(30_000)+c.turn(139_000))
+	}
+	w.sync()
+	marked := 0
+	for _, c := range chats {
+		if w.triggers(c.session) != "" {
+			marked++
+		}
+	}
+	if marked > 2*mostComing { // twice, for the burst may take more than one count's time
+		t.Errorf("%d of %d that came at once have checkpoints", marked, len(chats))
+	}
+	last := chats[len(chats)-1]
+	before := w.triggers(last.session)
+	w.write(transcriptOf(last.session), last.turn(152_000))
+	w.sync()
+	if got := w.triggers(last.session); got == before || !strings.HasPrefix(got, "auto_90") {
+		t.Errorf("what is written behind: %q, before %q", got, before)
+	}
+}

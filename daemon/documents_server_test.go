@@ -1,0 +1,225 @@
+package daemon
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// paperServer takes documents and blobs in front of a memServer, and keeps every event in the order of its arrival.
+type paperServer struct {
+	next *memServer
+
+	mu      sync.Mutex
+	accepts string                       // the header Ccship-Accept; "" none
+	status  int                          // of answers to documents and blobs, when not 0
+	events  map[string][]documentEvent   // by session
+	blobs   map[string][]byte            // whole ones, by hash
+	parts   map[string][]byte            // others
+	wishes  []map[string]any             // that wait
+	asked   int                          // how often for wishes
+	heads   map[string]map[string]string // by session: the strings of ccship in the last request
+}
+
+// newPaperWorld is a world whose server takes documents too, and a working directory for a session.
+func newPaperWorld(t *testing.T) (*world, *paperServer, string) {
+	t.Helper()
+	w := newWorld(t)
+	s := &paperServer{
+		next: w.server, accepts: "checkpoints, documents, blobs", events: map[string][]documentEvent{}, blobs: map[string][]byte{},
+		parts: map[string][]byte{}, heads: map[string]map[string]string{},
+	}
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	url, err := NormalizeURL(web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.ServerURL = url
+	cwd, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, s, cwd
+}
+
+func (s *paperServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if s.accepts != "" {
+		w.Header().Set("Ccship-Accept", s.accepts)
+	}
+	if len(s.wishes) > 0 {
+		w.Header().Set("Ccship-Wishes", "1")
+	}
+	mine := r.URL.Path == "/api/documents" || strings.HasPrefix(r.URL.Path, "/api/blobs/") || r.URL.Path == "/api/wishes"
+	if !mine {
+		s.mu.Unlock()
+		s.next.ServeHTTP(w, r)
+		return
+	}
+	defer s.mu.Unlock()
+	w.Header().Set("Ccship-Protocol", "1")
+	w.Header().Set("Accept-Encoding", "zstd, gzip")
+	switch {
+	case s.status != 0:
+		w.WriteHeader(s.status)
+	case s.accepts == "":
+		http.NotFound(w, r)
+	case r.URL.Path == "/api/wishes":
+		s.asked++
+		json.NewEncoder(w).Encode(map[string]any{"wishes": s.wishes})
+	case r.URL.Path == "/api/documents":
+		s.documents(w, r)
+	default:
+		s.blob(w, r)
+	}
+}
+
+func body(r *http.Request) []byte {
+	var from io.Reader = r.Body
+	switch r.Header.Get("Content-Encoding") {
+	case "zstd":
+		d, _ := zstd.NewReader(r.Body)
+		defer d.Close()
+		from = d
+	case "gzip":
+		from, _ = gzip.NewReader(r.Body)
+	}
+	text, _ := io.ReadAll(from)
+	return text
+}
+
+func (s *paperServer) documents(w http.ResponseWriter, r *http.Request) {
+	var req struct {
+		ProjectHash string         `json:"project_hash"`
+		SessionID   string         `json:"session_id"`
+		Ccship      map[string]any `json:"ccship"`
+		Events      []documentEvent
+	}
+	if err := json.Unmarshal(body(r), &req); err != nil || req.SessionID == "" || len(req.Events) == 0 {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	head := map[string]string{}
+	for k, v := range req.Ccship {
+		head[k] = fmt.Sprint(v)
+	}
+	s.heads[req.SessionID] = head
+	for _, e := range req.Events {
+		known := slices.ContainsFunc(s.events[req.SessionID], func(o documentEvent) bool {
+			return o.Path == e.Path && o.Version == e.Version && o.Change == e.Change && o.Wish == e.Wish && o.At.Equal(e.At)
+		})
+		if !known {
+			s.events[req.SessionID] = append(s.events[req.SessionID], e)
+		}
+		s.wishes = slices.DeleteFunc(s.wishes, func(wish map[string]any) bool { return wish["id"] == e.Wish })
+	}
+	json.NewEncoder(w).Encode(map[string]any{"success": true, "stored": len(req.Events)})
+}
+
+func (s *paperServer) blob(w http.ResponseWriter, r *http.Request) {
+	sum, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/blobs/"), "/")
+	text := body(r)
+	_, complete := s.blobs[sum]
+	switch what {
+	case "start":
+		json.NewEncoder(w).Encode(map[string]any{"offset": len(s.parts[sum]), "complete": complete})
+	case "":
+		at, _ := strconv.Atoi(r.URL.Query().Get("offset"))
+		s.parts[sum] = append(s.parts[sum][:min(at, len(s.parts[sum]))], text...)
+		json.NewEncoder(w).Encode(map[string]any{"offset": len(s.parts[sum])})
+	case "end":
+		if have := sha256.Sum256(s.parts[sum]); !complete && hex.EncodeToString(have[:]) != sum {
+			s.parts[sum] = nil
+			w.WriteHeader(http.StatusConflict)
+			io.WriteString(w, `{"offset":0}`)
+			return
+		}
+		s.blobs[sum] = s.parts[sum]
+		json.NewEncoder(w).Encode(map[string]any{"success": true, "stored": 1})
+	}
+}
+
+// told copies the events of a session.
+func (s *paperServer) told(session string) []documentEvent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events[session])
+}
+
+// latest is the newest event about a document, by version; ok is false when there is none.
+func (s *paperServer) latest(session, path string) (last documentEvent, ok bool) {
+	for _, e := range s.told(session) {
+		if e.Path == path && (!ok || e.Version >= last.Version) {
+			last, ok = e, true
+		}
+	}
+	return last, ok
+}
+
+// content is what a session's document is by its newest version; false: it is gone, or was never there.
+func (s *paperServer) content(session, path string) (string, bool) {
+	e, ok := s.latest(session, path)
+	if !ok || e.Change == deletedChange || e.TooLarge {
+		return "", false
+	}
+	if e.Blob != "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		b, ok := s.blobs[e.Blob]
+		return string(b), ok
+	}
+	if e.Content == nil {
+		return "", false
+	}
+	if e.Encoding == "base64" {
+		b, _ := base64.StdEncoding.DecodeString(*e.Content)
+		return string(b), true
+	}
+	return *e.Content, true
+}
+
+// changes are the changes of a document in the order of arrival, each with its version.
+func (s *paperServer) changes(session, path string) string {
+	var list []string
+	for _, e := range s.told(session) {
+		if e.Path == path {
+			list = append(list, fmt.Sprintf("%s %d", e.Change, e.Version))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (w *world) link(session, path string) control.Documents {
+	w.t.Helper()
+	d, err := w.client.LinkDocument(w.t.Context(), control.DocumentRequest{Session: session, Path: path})
+	if err != nil {
+		w.t.Fatalf("link %s: %v", path, err)
+	}
+	return d
+}
+
+func (w *world) unlink(session, path string) control.Documents {
+	w.t.Helper()
+	d, err := w.client.UnlinkDocument(w.t.Context(), control.DocumentRequest{Session: session, Path: path})
+	if err != nil {
+		w.t.Fatalf("unlink %s: %v", path, err)
+	}
+	return d
+}

@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
+)
+
+// wireDocuments makes what looks after linked documents. Nothing runs yet.
+func (d *Daemon) wireDocuments(ctx context.Context) error {
+	x := newDocuments(d.db, d.log)
+	x.conf, x.locate, x.guard, x.optout = d.conf.Load, d.siteOf, d.protects, d.optedOut
+	d.db.Missed = x.missed
+	d.documents = x
+	d.derive.observers = append(d.derive.observers, &reader{documents: x, written: func(t time.Time) { d.wishes.written.Store(t.UnixMilli()) }})
+	d.derive.stored = x.stored
+	return x.load(ctx)
+}
+
+// problem is why nothing of a session's documents is sent; "" when it is.
+func (s *site) problem() string {
+	if s.withheld == "" {
+		return ""
+	}
+	return "it stays on this machine: " + s.withheld
+}
+
+// mainSession is the session whose documents a stream's are: an agent's work is that of its parent.
+func mainSession(stream, parent string) string {
+	if parent == "" {
+		parent = transcript.ParentName(stream)
+	}
+	if parent != "" {
+		return parent
+	}
+	return stream
+}
+
+// siteOf finds a session by the whole name of its stream. One that has no transcript yet is known if it was introduced.
+func (d *Daemon) siteOf(ctx context.Context, session string) (site, error) {
+	session = mainSession(session, "")
+	s := site{session: session}
+	if d.desk.graves.has(session) {
+		return s, &control.Error{Code: control.CodeNoSession, Message: "session " + session + " was forgotten", Hint: "what belongs to it is not kept or sent any more"}
+	}
+	if id, ok := d.desk.streamID(session); ok {
+		facts, known, err := d.db.Facts(ctx, id)
+		if err != nil {
+			return s, err
+		}
+		if known {
+			s.file, s.cwd = id, facts.Stream.Cwd
+			s.dest, s.withheld = d.goesTo(&facts)
+		}
+	} else {
+		d.siteApart(&s)
+	}
+	if t, ok := d.tailer.File(s.file); ok && s.file != 0 {
+		s.written = time.Unix(0, t.File.Stat.ModTime)
+	}
+	if s.cwd == "" {
+		i, found, err := d.documents.introduction(ctx, session)
+		if err != nil {
+			return s, err
+		}
+		if found {
+			s.cwd = i.Cwd
+		}
+	}
+	if s.cwd == "" && s.file == 0 {
+		return s, d.unknownSession(session)
+	}
+	return s, nil
+}
+
+// siteApart finds a session that is kept on this machine, and so has no stream.
+func (d *Daemon) siteApart(s *site) {
+	for id, out := range d.relay.apart() {
+		if t, ok := d.tailer.File(id); ok && t.File.Kind == tail.Main && t.File.Name == s.session {
+			s.cwd, s.withheld = out.cwd, out.why
+			return
+		}
+	}
+}
+
+// goesTo is where what is queued for a transcript goes, as its project and the configuration have it now; "" nowhere,
+// and with why when it is to stay here. While the transcript itself is on its way to another server, nothing is queued.
+func (d *Daemon) goesTo(f *state.Facts) (dest, why string) {
+	_, dest, result := d.desk.route(f, d.desk.rules.Load())
+	if out, ok := errors.AsType[*optedOut](result.Err); ok {
+		return "", out.why
+	}
+	if result.Err != nil || dest != f.Dest {
+		return "", ""
+	}
+	return dest, ""
+}
+
+// apart copies the list of opted-out files.
+func (r *relay) apart() map[tail.FileID]optedOut {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[tail.FileID]optedOut, len(r.excluded))
+	for id, o := range r.excluded {
+		out[id] = *o
+	}
+	return out
+}

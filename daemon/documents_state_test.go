@@ -1,0 +1,252 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// TestDocumentsStay keeps documents of an excluded project here, and sends them when it is not excluded any more.
+func TestDocumentsStay(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	saveFile(t, cwd, "spec.md", "# Spec\n")
+	ignore := saveFile(t, cwd, ".ccshipignore", "")
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	d := w.link(sessionA, "spec.md")
+	if len(d.Documents) != 1 || !strings.Contains(d.Documents[0].Problem, "stays on this machine") {
+		t.Errorf("linked: %+v", d)
+	}
+	if got := w.init(sessionA, cwd); !strings.Contains(got, "  - spec.md") {
+		t.Errorf("Claude is not told: %q", got)
+	}
+	saveFile(t, cwd, "spec.md", "# Changed\n")
+	w.until("the change is seen", func() bool {
+		d, err := w.client.Documents(t.Context(), sessionA)
+		return err == nil && d.Documents[0].Version == 2
+	})
+	w.sync()
+	if n := len(s.told(sessionA)); n != 0 {
+		t.Errorf("%d events left this machine", n)
+	}
+	if err := os.Remove(ignore); err != nil {
+		t.Fatal(err)
+	}
+	w.until("it is sent", func() bool { got, _ := s.content(sessionA, "spec.md"); return got == "# Changed\n" })
+	saveFile(t, cwd, ".ccshipignore", "") // nothing is written to the transcript from now on
+	saveFile(t, cwd, "spec.md", "# Secret\n")
+	w.until("another change is seen", func() bool {
+		d, err := w.client.Documents(t.Context(), sessionA)
+		return err == nil && d.Documents[0].Version == 3 && strings.Contains(d.Documents[0].Problem, "stays on this machine")
+	})
+	w.sync()
+	if got, want := s.changes(sessionA, "spec.md"), "linked 2"; got != want {
+		t.Errorf("changes: %s, want %s", got, want)
+	}
+}
+
+// TestDocumentsForgotten forgets a session: its documents go, and cannot be linked again.
+func TestDocumentsForgotten(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	saveFile(t, cwd, "spec.md", "# Spec\n")
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
+	w.write("-p/"+sessionB+".jsonl", records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	w.link(sessionA, "spec.md")
+	w.link(sessionB, "spec.md")
+	w.init(sessionA, cwd)
+	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
+		t.Fatal(err)
+	}
+	gone := func(when string) {
+		t.Helper()
+		_, err := w.client.LinkDocument(t.Context(), control.DocumentRequest{Session: sessionA, Path: "spec.md"})
+		if e := (*control.Error)(nil); !errors.As(err, &e) || e.Code != control.CodeNoSession {
+			t.Errorf("%s: link: %v", when, err)
+		}
+		if _, err := w.client.Documents(t.Context(), sessionA); err == nil {
+			t.Errorf("%s: it has documents", when)
+		}
+		if d, err := w.client.Documents(t.Context(), sessionB); err != nil || len(d.Documents) != 1 {
+			t.Errorf("%s: another session: %+v %v", when, d, err)
+		}
+	}
+	gone("forgotten")
+	w.init(sessionA, cwd)
+	told := len(s.told(sessionA))
+	saveFile(t, cwd, "spec.md", "# Changed\n")
+	w.until("the other session's changes", func() bool { got, _ := s.content(sessionB, "spec.md"); return got == "# Changed\n" })
+	w.stop()
+	db := openTestState(t, w)
+	if i, kept, err := db.Introduction(t.Context(), sessionA); err != nil || kept {
+		t.Errorf("how it is introduced is kept: %+v %v", i, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	gone("after a restart")
+	if n := len(s.told(sessionA)); n != told {
+		t.Errorf("%d events came after it was forgotten", n-told)
+	}
+}
+
+// TestDocumentsLater links while the server takes no documents: what is known is told when it does.
+func TestDocumentsLater(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	s.accepts = ""
+	saveFile(t, cwd, "spec.md", "# Spec\n")
+	saveFile(t, cwd, "was.md", "x")
+	main := "-p/" + sessionA + ".jsonl"
+	w.write(main, records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	w.link(sessionA, "spec.md")
+	w.link(sessionA, "was.md")
+	w.unlink(sessionA, "was.md")
+	w.sync()
+	if n := len(s.told(sessionA)); n != 0 {
+		t.Errorf("%d events were sent to a server that takes none", n)
+	}
+	s.mu.Lock()
+	s.accepts = "documents, blobs"
+	s.mu.Unlock()
+	w.write(main, records(cwd, 3, 4))
+	w.until("it is told", func() bool { got, _ := s.content(sessionA, "spec.md"); return got == "# Spec\n" })
+}
+
+// TestDocumentInTrouble puts what cannot be read in a document's place: nothing of it is sent, the list says why, and it
+// goes on when the file is back.
+func TestDocumentInTrouble(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	doc := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
+	secret := saveFile(t, t.TempDir(), "secret", "secret")
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	w.link(sessionA, "docs/spec.md")
+	for _, trouble := range []struct {
+		says string
+		make func() error
+	}{
+		{"directory", func() error { return os.Mkdir(doc, 0o700) }},
+		{"leads out", func() error { return os.Symlink(secret, doc) }},
+	} {
+		if err := errors.Join(os.RemoveAll(doc), trouble.make()); err != nil {
+			t.Fatal(err)
+		}
+		w.until("it is said to be a "+trouble.says, func() bool {
+			d, err := w.client.Documents(t.Context(), sessionA)
+			return err == nil && strings.Contains(d.Documents[0].Problem, trouble.says)
+		})
+	}
+	if err := os.Rename(cwd, cwd+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the folder is said to be away", func() bool {
+		d, err := w.client.Documents(t.Context(), sessionA)
+		return err == nil && strings.Contains(d.Documents[0].Problem, "is not there")
+	})
+	if err := errors.Join(os.Rename(cwd+"-away", cwd), os.RemoveAll(doc)); err != nil {
+		t.Fatal(err)
+	}
+	saveFile(t, cwd, "docs/spec.md", "# Back\n")
+	w.until("it is back", func() bool { got, _ := s.content(sessionA, "docs/spec.md"); return got == "# Back\n" })
+	for _, e := range s.told(sessionA) {
+		if e.Content != nil && strings.Contains(*e.Content, "secret") {
+			t.Errorf("what lies outside was sent: %+v", e)
+		}
+	}
+}
+
+// TestWhateverHappens writes, replaces and deletes documents, links and unlinks them and stops the daemon in any order:
+// in the end the server has what is on disk, and versions only rose.
+func TestWhateverHappens(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	c := &talk{session: sessionA, cwd: cwd}
+	main := "-p/" + sessionA + ".jsonl"
+	names := []string{"a.md", "docs/b.md", "c.bin"}
+	for _, name := range names {
+		saveFile(t, cwd, name, "first "+name)
+	}
+	w.write(main, c.prompt("hello"))
+	w.start()
+	w.sync()
+	for _, name := range names {
+		w.link(sessionA, name)
+	}
+	for n := range 60 {
+		name := names[random.IntN(len(names))]
+		path := filepath.Join(cwd, name)
+		text := fmt.Sprintf("%d %s", n, strings.Repeat("x", random.IntN(3)*50_000))
+		switch random.IntN(8) {
+		case 0, 1:
+			saveFile(t, cwd, name, text)
+		case 2:
+			if err := os.Rename(saveFile(t, cwd, name+".tmp", text), path); err != nil {
+				t.Fatal(err)
+			}
+		case 3:
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+		case 4:
+			saveFile(t, cwd, name, text)
+			w.write(main, c.edits(path))
+		case 5:
+			w.write(main, c.links(name, random.IntN(3) > 0))
+		case 6:
+			_, err := w.client.UnlinkDocument(t.Context(), control.DocumentRequest{Session: sessionA, Path: name})
+			if e := (*control.Error)(nil); err != nil && (!errors.As(err, &e) || e.Code != control.CodeDocument) {
+				t.Fatal(err)
+			}
+		case 7:
+			w.stop()
+			w.start()
+		}
+		if random.IntN(3) == 0 {
+			w.sync()
+		}
+	}
+	w.sync()
+	for _, name := range names {
+		saveFile(t, cwd, name, "last "+name)
+		w.link(sessionA, name)
+	}
+	if err := os.Remove(filepath.Join(cwd, names[0])); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		w.until("the end of "+name, func() bool {
+			got, there := s.content(sessionA, name)
+			e, _ := s.latest(sessionA, name)
+			return i > 0 && there && got == "last "+name || i == 0 && !there && e.Change == deletedChange
+		})
+		var version int64
+		for _, e := range s.told(sessionA) {
+			if e.Path != name {
+				continue
+			}
+			if e.Version <= version {
+				t.Errorf("%s: version %d came after %d", name, e.Version, version)
+			}
+			version = e.Version
+		}
+	}
+}

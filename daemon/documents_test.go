@@ -1,0 +1,266 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// saveFile writes a file below a working directory.
+func saveFile(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// talk makes lines of a conversation in which tools are called.
+type talk struct {
+	session, cwd string
+	n            int
+}
+
+func (c *talk) line(typ, content string) string {
+	c.n++
+	return fmt.Sprintf(`{"parentUuid":%s,"isSidechain":false,"type":%q,"message":{"role":%q,"content":%s},"uuid":"%08d-0000-4000-8000-000000000000","timestamp":"2026-08-20T09:00:00.000Z","cwd":%q,"sessionId":%q,"version":"2.1.235"}`+"\n",
+		map[bool]string{true: "null", false: fmt.Sprintf(`"%08d-0000-4000-8000-000000000000"`, c.n-1)}[c.n == 1], typ, typ, content, c.n, c.cwd, c.session)
+}
+
+func (c *talk) prompt(text string) string { return c.line("user", fmt.Sprintf("%q", text)) }
+
+// call is a tool call and its result.
+func (c *talk) call(name, input, result string, failed bool) string {
+	id := fmt.Sprintf("toolu_%s_%d", c.session[:4], c.n)
+	return c.line("assistant", fmt.Sprintf(`[{"type":"tool_use","id":%q,"name":%q,"input":%s}]`, id, name, input)) +
+		c.line("user", fmt.Sprintf(`[{"type":"tool_result","tool_use_id":%q,"content":%q,"is_error":%v}]`, id, result, failed))
+}
+
+func (c *talk) links(path string, link bool) string {
+	tool, action := "link_document", "link"
+	if !link {
+		tool, action = "unlink_document", "unlink"
+	}
+	return c.call("mcp__plugin_ccship_ccship__"+tool, fmt.Sprintf(`{"path":%q}`, path), fmt.Sprintf(`{"action":%q,"path":%q}`, action, path), false)
+}
+
+// cd is a word from another folder.
+func (c *talk) cd(dir string) string { c.cwd = dir; return c.prompt("from here") }
+
+func (c *talk) edits(path string) string {
+	return c.call("Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":"b"}`, path), "The file has been updated", false)
+}
+
+// TestLinkAndChange links a document and changes it in every way: all of it arrives, versions rise, and it all outlives a
+// restart.
+func TestLinkAndChange(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	spec := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	d := w.link(sessionA, "docs/spec.md")
+	if len(d.Documents) != 1 || d.Documents[0].Path != "docs/spec.md" || d.Documents[0].Version != 1 || d.Cwd != cwd || d.Documents[0].Problem != "" {
+		t.Errorf("linked: %+v", d)
+	}
+	w.sync()
+	if e, _ := s.latest(sessionA, "docs/spec.md"); e.Change != "linked" || e.By != "user" || e.Version != 1 || e.AddedAt.IsZero() || e.Line != nil {
+		t.Errorf("event: %+v", e)
+	}
+	is := func(want string) {
+		t.Helper()
+		w.until(fmt.Sprintf("the server has %.20q", want), func() bool {
+			got, ok := s.content(sessionA, "docs/spec.md")
+			return ok && got == want
+		})
+	}
+	is("# Spec\n")
+	w.link(sessionA, spec) // again, by another name
+	next := saveFile(t, cwd, "docs/.spec.md.swp", "by an editor\n")
+	if err := os.Rename(next, spec); err != nil {
+		t.Fatal(err)
+	}
+	is("by an editor\n")
+	if err := os.Remove(spec); err != nil {
+		t.Fatal(err)
+	}
+	w.until("it is deleted", func() bool { e, _ := s.latest(sessionA, "docs/spec.md"); return e.Change == "deleted" })
+	w.stop()
+	saveFile(t, cwd, "docs/spec.md", "while nobody looked\x00\n")
+	w.start()
+	is("while nobody looked\x00\n")
+	if e, _ := s.latest(sessionA, "docs/spec.md"); e.Encoding != "base64" {
+		t.Errorf("encoding of a zero byte: %q", e.Encoding)
+	}
+	if d, err := w.client.Documents(t.Context(), sessionA[:8]); err != nil || len(d.Documents) != 1 || d.Documents[0].Version != 4 || d.Documents[0].Deleted {
+		t.Errorf("list: %+v %v", d, err)
+	}
+	if err := os.Remove(spec); err != nil {
+		t.Fatal(err)
+	}
+	if d := w.unlink(sessionA, "./docs/../docs/spec.md"); len(d.Documents) != 0 {
+		t.Errorf("after unlink: %+v", d)
+	}
+	saveFile(t, cwd, "docs/spec.md", "again\n")
+	w.link(sessionA, "docs/spec.md")
+	is("again\n")
+	if got, want := s.changes(sessionA, "docs/spec.md"), "linked 1, modified 2, deleted 3, modified 4, unlinked 5, linked 6"; got != want {
+		t.Errorf("changes: %s, want %s", got, want)
+	}
+	if h := s.heads[sessionA]; h["machine"] == "" || h["epoch"] == "" || h["cwd"] != cwd {
+		t.Errorf("head: %v", h)
+	}
+}
+
+// TestDocumentSizes sends documents of every size: inline, as blobs, and not at all.
+func TestDocumentSizes(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	w.cfg.DocumentCap = 3 << 20
+	sizes := map[string]int{"empty": 0, "inline": 64 << 10, "blob": 64<<10 + 1, "row": 1 << 20, "file": 1<<20 + 1, "cap": 3 << 20, "over": 3<<20 + 1}
+	for name, size := range sizes {
+		saveFile(t, cwd, name, strings.Repeat("한", size/3)+strings.Repeat("x", size%3))
+	}
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	for name := range sizes {
+		w.link(sessionA, name)
+	}
+	w.sync()
+	for name, size := range sizes {
+		e, _ := s.latest(sessionA, name)
+		got, ok := s.content(sessionA, name)
+		if name == "over" {
+			if !e.TooLarge || e.Size != int64(size) || e.Content != nil || e.Blob != "" || e.SHA256 != "" {
+				t.Errorf("%s: %+v", name, e)
+			}
+			continue
+		}
+		if !ok || len(got) != size || e.Size != int64(size) || (e.Blob != "") != (size > 64<<10) || e.TooLarge {
+			t.Errorf("%s: %d bytes, %v; blob %q", name, len(got), ok, e.Blob)
+		}
+	}
+	d, _ := w.client.Documents(t.Context(), sessionA)
+	for _, doc := range d.Documents {
+		if doc.TooLarge != (doc.Path == "over") {
+			t.Errorf("list: %+v", doc)
+		}
+	}
+	saveFile(t, cwd, "over", "small now")
+	w.until("it is small enough", func() bool { got, _ := s.content(sessionA, "over"); return got == "small now" })
+}
+
+// TestClaudeLinks follows what Claude asks for and does: links of its own, edits by it and its agents; never what lies in
+// the history, in a fork's copy, or was refused.
+func TestClaudeLinks(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	for _, name := range []string{"old.md", "spec.md", "design.md", "agent.md"} {
+		saveFile(t, cwd, name, "# "+name+"\n")
+	}
+	c := &talk{session: sessionA, cwd: cwd}
+	main := "-p/" + sessionA + ".jsonl"
+	w.write(main, c.prompt("hello")+c.links("old.md", true))
+	w.start()
+	w.sync()
+	w.write(main, c.links("spec.md", true)+c.links("design.md", true)+c.links("../outside", true)+c.links("design.md", false)+
+		c.call("mcp__plugin_ccship_ccship__link_document", `{"path":"agent.md"}`, `{"action":"link","path":"agent.md"}`, true))
+	w.sync()
+	if got, want := s.changes(sessionA, "spec.md")+"; "+s.changes(sessionA, "design.md"), "linked 1; linked 1, unlinked 2"; got != want {
+		t.Fatalf("changes: %s, want %s", got, want)
+	}
+	if e, _ := s.latest(sessionA, "spec.md"); e.By != "mcp" || e.Line == nil || *e.Line != 4 {
+		t.Errorf("event: %+v", e)
+	}
+	if n := len(s.told(sessionA)); n != 3 {
+		t.Errorf("%d events: %+v", n, s.told(sessionA))
+	}
+	path := saveFile(t, cwd, "spec.md", "# by Claude\n")
+	w.write(main, c.edits(path))
+	w.sync()
+	if e, _ := s.latest(sessionA, "spec.md"); e.Change != "modified" || e.By != "claude" || e.Line == nil || *e.Content != "# by Claude\n" {
+		t.Errorf("an edit: %+v", e)
+	}
+	agent := &talk{session: sessionA, cwd: cwd}
+	saveFile(t, cwd, "spec.md", "# by an agent\n")
+	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", agent.prompt("do it")+agent.edits(path))
+	w.sync()
+	w.until("the agent's edit arrives", func() bool { e, _ := s.latest(sessionA, "spec.md"); return e.Version == 3 })
+	if e, _ := s.latest(sessionA, "spec.md"); e.By != "claude" || *e.Content != "# by an agent\n" {
+		t.Errorf("an agent's edit: %+v", e)
+	}
+	w.stop()
+	w.write(main, c.links("design.md", true)) // while the daemon is away: it had watched this transcript
+	w.start()
+	w.sync()
+	w.until("what was asked meanwhile is done", func() bool { e, _ := s.latest(sessionA, "design.md"); return e.Version == 3 })
+	saveFile(t, cwd, "below/near.md", "x")
+	w.write(main, c.cd(filepath.Join(cwd, "below"))+c.links("near.md", true)+c.links("agent.md", true))
+	w.until("paths count from where Claude is, or began", func() bool {
+		near, _ := s.content(sessionA, "below/near.md")
+		agent, _ := s.content(sessionA, "agent.md")
+		return near == "x" && agent == "# agent.md\n"
+	})
+	w.unlink(sessionA, "design.md")
+	w.stop()
+	w.start()
+	w.sync()
+	if got, want := s.changes(sessionA, "design.md"), "linked 1, unlinked 2, linked 3, unlinked 4"; got != want {
+		t.Errorf("changes: %s, want %s", got, want)
+	}
+	if _, told := s.latest(sessionA, "old.md"); told {
+		t.Error("a link of the history was made")
+	}
+}
+
+// TestLinkRefused asks for what cannot be linked, of whom it cannot.
+func TestLinkRefused(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	saveFile(t, cwd, "spec.md", "x")
+	saveFile(t, cwd, ".codetracker/credentials.json", `{"api_key":"secret"}`)
+	if err := os.Symlink(w.cfg.StateDir, filepath.Join(cwd, "state")); err != nil {
+		t.Fatal(err)
+	}
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
+	home := filepath.Dir(w.cfg.StateDir)
+	w.write("-home/"+sessionB+".jsonl", records(home, 0, 3))
+	w.start()
+	w.sync()
+	for _, test := range []struct{ session, path, code, says string }{
+		{sessionA, "missing.md", control.CodeDocument, "no file"},
+		{sessionA, "../x", control.CodeDocument, ""},
+		{sessionA, "", control.CodeDocument, "empty"},
+		{sessionA, ".codetracker/credentials.json", control.CodeDocument, "own files"},
+		{sessionA, "state/state.db", control.CodeDocument, "outside"},
+		{sessionB, filepath.Join(w.cfg.StateDir, "state.db"), control.CodeDocument, "own files"},
+		{sessionB, "s", control.CodeDocument, "socket"},
+		{"", "spec.md", control.CodeUsage, ""},
+		{"nobody", "spec.md", control.CodeNoSession, ""},
+		{"0", "spec.md", control.CodeAmbiguous, "sessions begin"},
+	} {
+		_, err := w.client.LinkDocument(t.Context(), control.DocumentRequest{Session: test.session, Path: test.path})
+		var e *control.Error
+		if !errors.As(err, &e) || e.Code != test.code || !strings.Contains(e.Message, test.says) || e.Hint == "" && test.path != "spec.md" {
+			t.Errorf("%s %s: %+v, want %s %q", test.session, test.path, err, test.code, test.says)
+		}
+	}
+	_, err := w.client.UnlinkDocument(t.Context(), control.DocumentRequest{Session: sessionA, Path: "spec.md"})
+	if e := (*control.Error)(nil); !errors.As(err, &e) || e.Code != control.CodeDocument {
+		t.Errorf("unlink of what is not linked: %v", err)
+	}
+	if n := len(s.told(sessionA)) + len(s.told(sessionB)); n != 0 {
+		t.Errorf("%d events came of it", n)
+	}
+}

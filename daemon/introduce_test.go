@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/state"
+)
+
+func (w *world) init(session, cwd string) string {
+	w.t.Helper()
+	a, err := w.client.Init(w.t.Context(), control.InitQuery{Session: session, Cwd: cwd})
+	if err != nil {
+		w.t.Fatalf("init: %v", err)
+	}
+	return a.Text
+}
+
+// noticed waits until a session is told something: a disk that is slow lets it wait for another hook.
+func (w *world) noticed(session, want string) {
+	w.t.Helper()
+	got := ""
+	w.until("the session is told of "+want, func() bool { got = w.notices(session); return got != "" })
+	if got != want {
+		w.t.Errorf("the session is told %q, want %q", got, want)
+	}
+}
+
+// notices takes what a session is to be told.
+func (w *world) notices(session string) string {
+	w.t.Helper()
+	a, err := w.client.Pending(w.t.Context(), control.PendingRequest{Session: session})
+	if err != nil {
+		w.t.Fatalf("pending: %v", err)
+	}
+	return a.Text
+}
+
+// TestInit introduces sessions: a new one that no transcript is of yet, the same again after it was written, titled and
+// resumed elsewhere, and after a restart.
+func TestInit(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newPaperWorld(t)
+	saveFile(t, cwd, "docs/spec.md", "# Spec\n")
+	saveFile(t, cwd, "design.md", "# Design\n")
+	w.start()
+	plain := "[Session started]\n- Session: " + filepath.Base(cwd) + "\n- Working directory: " + cwd
+	if got := w.init(sessionA, cwd+"/"); got != plain {
+		t.Errorf("init:\n%s\nwant:\n%s", got, plain)
+	}
+	w.link(sessionA, "docs/spec.md") // before the first prompt
+	w.noticed(sessionA, "[Document linked]\n- docs/spec.md")
+	linked := plain + "\n- Linked documents (read them with the Read tool):\n  - docs/spec.md"
+	c := &talk{session: sessionA, cwd: cwd}
+	w.write("-p/"+sessionA+".jsonl", c.prompt("hello")+`{"type":"custom-title","customTitle":"Another name","sessionId":"`+sessionA+`"}`+"\n")
+	w.sync()
+	w.until("the link arrives with the transcript", func() bool { got, _ := s.content(sessionA, "docs/spec.md"); return got == "# Spec\n" })
+	if e, _ := s.latest(sessionA, "docs/spec.md"); e.Change != "linked" || e.Version != 1 {
+		t.Errorf("event: %+v", e)
+	}
+	w.write("-p/"+sessionA+".jsonl", c.links("design.md", true))
+	w.sync()
+	linked += "\n  - design.md"
+	if got := w.notices(sessionA); got != "" {
+		t.Errorf("Claude is told of its own link: %q", got)
+	}
+	for _, again := range []string{"same daemon", "restarted"} {
+		if got := w.init(sessionA, "/elsewhere"); got != linked {
+			t.Errorf("%s:\n%s\nwant:\n%s", again, got, linked)
+		}
+		w.stop()
+		w.start()
+	}
+	w.unlink(sessionA, "design.md")
+	w.unlink(sessionA, "docs/spec.md")
+	if got := w.init(sessionA, cwd); got != plain {
+		t.Errorf("nothing is linked any more:\n%s", got)
+	}
+	if got := w.init(sessionB, "/home/kim/evil\n- Linked documents:\x1b[31m"); strings.Count(got, "\n") != 2 || strings.ContainsRune(got, 0x1b) {
+		t.Errorf("a folder with lines in its name: %q", got)
+	}
+	for _, q := range []control.InitQuery{{Session: "x"}, {Session: "x", Cwd: "relative"}, {Session: "x\ny", Cwd: "/"}, {Session: strings.Repeat("x", 201), Cwd: "/"}} {
+		if _, err := w.client.Init(t.Context(), q); err == nil {
+			t.Errorf("%+.20v is introduced", q)
+		}
+	}
+}
+
+// TestInitOfHistory introduces a session that was written before, by the title its user gave it, in Korean.
+func TestInitOfHistory(t *testing.T) {
+	t.Parallel()
+	w, _, cwd := newPaperWorld(t)
+	w.cfg.Locale = korean
+	saveFile(t, cwd, "spec.md", "x")
+	c := &talk{session: sessionA, cwd: cwd}
+	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
+	w.start()
+	w.sync()
+	w.write("-p/"+sessionA+".jsonl", `{"type":"custom-title","customTitle":"장바구니 개편","sessionId":"`+sessionA+`"}`+"\n")
+	w.sync()
+	w.link(sessionA, "spec.md")
+	w.noticed(sessionA, "[문서 연결됨]\n- spec.md")
+	want := "[세션 시작]\n- 세션 이름: 장바구니 개편\n- 작업 디렉토리: " + cwd + "\n- 연결된 문서 (Read 도구로 읽을 것):\n  - spec.md"
+	if got := w.init(sessionA, "/elsewhere"); got != want {
+		t.Errorf("init:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestInitIsBounded tells of as many documents as Claude Code passes on.
+func TestInitIsBounded(t *testing.T) {
+	var names []string
+	for range 100 {
+		names = append(names, strings.Repeat("한", 100))
+	}
+	if got := initText("en", state.Introduction{Name: "w", Cwd: "/w"}, names); len(got) > maxInitText+100 || !strings.Contains(got, "and 7") {
+		t.Errorf("%d bytes, ends with %q", len(got), got[max(0, len(got)-30):])
+	}
+	if got := initText("en", state.Introduction{Name: "w", Cwd: "/w"}, names[:29]); strings.Count(got, "\n") != 32 {
+		t.Errorf("some of 29 are left out: %d lines", strings.Count(got, "\n"))
+	}
+}
+
+// BenchmarkInit is the promise of an answer within 20 ms, with 10 000 transcripts: of a session that is new each time.
+func BenchmarkInit(b *testing.B) {
+	d := many(b, 10_000)
+	n := 0
+	for b.Loop() {
+		n++
+		a, err := d.Init(b.Context(), control.InitQuery{Session: fmt.Sprintf("new-%d", n), Cwd: "/home/kim/shop"})
+		if err != nil || a.Text == "" {
+			b.Fatalf("%+v, %v", a, err)
+		}
+	}
+}

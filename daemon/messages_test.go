@@ -1,0 +1,261 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/transcript"
+)
+
+// A call that began before the daemon was stopped is completed by what comes after, whether it was stopped gently or
+// not at all; the messages are the same as if it had never been.
+func TestMessagesOverRestart(t *testing.T) {
+	w := newWorld(t)
+	c := chat{session: sessionA}
+	w.start()
+	w.write(transcriptOf(sessionA), c.prompt("list it")+c.call("toolu_1", "ls -l"))
+	w.sync()
+	want := []string{"text user list it", "tool_start assistant toolu_1"}
+	if got := said(w.messages(sessionA)); !cmp.Equal(got, want) {
+		t.Fatalf("%q", got)
+	}
+	w.stop()
+	w.start()
+	if got := said(w.messages(sessionA)); !cmp.Equal(got, want) {
+		t.Errorf("after the restart %q", got)
+	}
+	if n := w.figure("understood_lines_total"); n != 0 {
+		t.Errorf("the restart folded %d lines anew", n)
+	}
+	w.write(transcriptOf(sessionA), c.result("toolu_1", "total 0")+c.answer("Nothing.")+c.done())
+	w.sync()
+	m := w.messages(sessionA)
+	want = []string{"text user list it", "tool_complete assistant toolu_1 total 0", "text assistant Nothing.", "result system"}
+	if diff := cmp.Diff(want, said(m)); diff != "" {
+		t.Error(diff)
+	}
+	last := m.Messages[3]
+	if last.Duration != 12.5 || last.InputTokens != 2000 || last.OutputTokens != 100 {
+		t.Errorf("result %+v", last)
+	}
+	if m.Total != 4 || m.UpdatedAt == 0 || m.Session != sessionA {
+		t.Errorf("%+v", m)
+	}
+}
+
+// However the lines arrive, and whenever the daemon is stopped, the messages are those of the whole file.
+func TestMessagesOfAnyChunking(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		c := chat{session: sessionA}
+		var text strings.Builder
+		for i := range rapid.IntRange(1, 6).Draw(r, "turns") {
+			text.WriteString(c.prompt(fmt.Sprintf("prompt %d", i)))
+			id := fmt.Sprintf("toolu_%d", i)
+			text.WriteString(c.call(id, "ls") + c.result(id, strings.Repeat("o", 600)) + c.answer(fmt.Sprintf("answer %d", i)) + c.done())
+		}
+		w := newWorld(t)
+		w.start()
+		defer w.stop()
+		rest := text.String()
+		for len(rest) > 0 {
+			n := rapid.IntRange(1, len(rest)).Draw(r, "bytes")
+			w.write(transcriptOf(sessionA), rest[:n])
+			rest = rest[n:]
+			switch rapid.IntRange(0, 5).Draw(r, "then") {
+			case 0:
+				w.sync()
+			case 1:
+				w.stop()
+				w.start()
+			}
+		}
+		w.sync()
+		if diff := cmp.Diff(folded(text.String()), w.messages(sessionA).Messages); diff != "" {
+			r.Errorf("-whole +pieces:\n%s", diff)
+		}
+	})
+}
+
+// folded is the messages of a whole transcript.
+func folded(text string) (messages []control.Message) {
+	var s transcript.Session
+	var log transcript.MessageLog
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		for _, e := range s.Add(int64(i), transcript.Parse([]byte(line))) {
+			log.Add(e)
+		}
+	}
+	for _, m := range log.Messages(0, 0) {
+		messages = append(messages, wireMessage(&m))
+	}
+	return messages
+}
+
+// After a rewrite the history is that of the file as it is now.
+func TestMessagesAfterRewrite(t *testing.T) {
+	w := newWorld(t)
+	c := chat{session: sessionA}
+	first := c.prompt("one") + c.answer("two")
+	w.start()
+	w.write(transcriptOf(sessionA), first+c.prompt("three")+c.answer("four"))
+	w.sync()
+	w.messages(sessionA)
+	again := chat{session: sessionA}
+	w.rewrite(transcriptOf(sessionA), again.prompt("ONE")+again.answer("TWO"))
+	w.sync()
+	if diff := cmp.Diff([]string{"text user ONE", "text assistant TWO"}, said(w.messages(sessionA))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What was cleared stays away: over a restart, the loss of the fold, and until something new is written.
+func TestClearMessages(t *testing.T) {
+	w := newWorld(t)
+	c := chat{session: sessionA}
+	w.start()
+	w.write(transcriptOf(sessionA), c.prompt("one")+c.answer("two"))
+	w.sync()
+	r, err := w.client.ClearMessages(context.Background(), sessionA)
+	if err != nil || r.Cleared != 2 || r.Session != sessionA {
+		t.Fatalf("%+v %v", r, err)
+	}
+	for range 2 {
+		if m := w.messages(sessionA); m.Total != 0 || m.Messages == nil || len(m.Messages) != 0 {
+			t.Errorf("%+v", m)
+		}
+		w.stop()
+		w.start()
+	}
+	w.write(transcriptOf(sessionA), c.prompt("three"))
+	w.sync()
+	if got := said(w.messages(sessionA)); !cmp.Equal(got, []string{"text user three"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestMessagesPages(t *testing.T) {
+	w := newWorld(t)
+	c := chat{session: sessionA}
+	text := c.prompt("p0")
+	for i := range 9 {
+		text += c.answer(fmt.Sprint("p", i+1))
+	}
+	w.write(transcriptOf(sessionA), text)
+	w.start()
+	w.sync()
+	for _, x := range []struct {
+		limit, offset int
+		first, last   string
+	}{{3, 0, "p7", "p9"}, {3, 5, "p2", "p4"}, {0, 8, "p0", "p1"}, {5, 9, "p0", "p0"}} {
+		m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionA, Page: control.Page{Limit: x.limit, Offset: x.offset}})
+		if err != nil || m.Total != 10 || m.Offset != x.offset || m.Messages[0].Content != x.first || m.Messages[len(m.Messages)-1].Content != x.last {
+			t.Errorf("limit %d, offset %d: %q, %v", x.limit, x.offset, said(m), err)
+		}
+	}
+	m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionA, Page: control.Page{Limit: 3, Offset: 10}})
+	if err != nil || len(m.Messages) != 0 {
+		t.Errorf("behind the oldest: %q, %v", said(m), err)
+	}
+}
+
+// TestSessionsByName says in one line what is wrong with a name, and what to do.
+func TestSessionsByName(t *testing.T) {
+	w := newWorld(t)
+	near := strings.Replace(sessionA, "0001", "0009", 1)
+	for _, session := range []string{sessionA, near, sessionB} {
+		c := chat{session: session}
+		w.write(transcriptOf(session), c.prompt("hello"))
+	}
+	c := chat{session: sessionA}
+	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.prompt("look"))
+	gone := w.write(transcriptOf("0c0c0c0c-0000-4000-8000-000000000003"), (&chat{session: "0c0c0c0c-0000-4000-8000-000000000003"}).prompt("gone"))
+	w.start()
+	w.sync()
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.messages("0b0b").Session; got != sessionB {
+		t.Errorf("a beginning names %s", got)
+	}
+	if got := w.messages(sessionA + "/ag").Session; got != sessionA+"/agent-a1" {
+		t.Errorf("an agent's name is %s", got)
+	}
+	for name, want := range map[string]struct{ code, message, hint string }{
+		"":     {control.CodeUsage, "named", "session"},
+		"zzz":  {control.CodeNoSession, "there is no session zzz", "sessions list"},
+		"0a0a": {control.CodeAmbiguous, "2 sessions begin with 0a0a", near},
+		"0c0c": {control.CodeNoSession, "is gone", "sessions show 0c0c0c0c"},
+	} {
+		_, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: name})
+		e, ok := errors.AsType[*control.Error](err)
+		if !ok || e.Code != want.code || !strings.Contains(e.Message, want.message) || !strings.Contains(e.Hint, want.hint) || strings.Contains(e.Message, "\n") {
+			t.Errorf("%q: %+v", name, err)
+		}
+	}
+}
+
+// A session whose file is gone is answered from what was kept; a forgotten one is not, and nothing of it is left.
+func TestMessagesOfWhatIsGone(t *testing.T) {
+	w := newWorld(t)
+	a, b := chat{session: sessionA}, chat{session: sessionB}
+	w.start()
+	path := w.write(transcriptOf(sessionA), a.prompt("kept words"))
+	w.write(transcriptOf(sessionB), b.prompt("secret words"))
+	w.sync()
+	w.stop() // stores all
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	if got := said(w.messages(sessionA)); !cmp.Equal(got, []string{"text user kept words"}) {
+		t.Errorf("%q", got)
+	}
+	w.messages(sessionB)
+	if _, err := w.forget(sessionB); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionB}); err == nil {
+		t.Errorf("a forgotten session has messages: %q", said(m))
+	}
+	w.stop()
+	db := openTestState(t, w)
+	for id := range loadFacts(t, db) {
+		u, known, err := db.Understood(t.Context(), id)
+		if err != nil || known && bytes.Contains(u.Log, []byte("secret")) {
+			t.Errorf("the state holds %q, %v", u.Log, err)
+		}
+	}
+}
+
+func TestMessagesMembers(t *testing.T) {
+	w := newWorld(t)
+	c := chat{session: sessionA}
+	long := strings.Repeat("가", 600)
+	w.write(transcriptOf(sessionA), c.prompt("one")+c.call("toolu_1", "ls\nrm")+c.result("toolu_1", long))
+	w.start()
+	w.sync()
+	m := w.messages(sessionA)
+	yes := true
+	want := control.Message{
+		Role: "assistant", Type: "tool_complete", ToolUseID: "toolu_1", ToolName: "Bash", Success: &yes,
+		ToolInput: json.RawMessage(`{"description":"look","command":"ls"}`), Output: strings.Repeat("가", 500) + "... (600 chars total)",
+	}
+	if diff := cmp.Diff(want, m.Messages[1], cmpopts.IgnoreFields(control.Message{}, "Line", "UUID", "Timestamp")); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := os.Stat(filepath.Join(w.cfg.StateDir, "state.db")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/transcript"
+)
+
+// noticeWords are the texts of notices in one language. The figures are: a percentage, a checkpoint's id.
+type noticeWords struct {
+	at80, at90 string
+	compact    string // a checkpoint's id alone
+	document   string // the paths follow
+}
+
+// korean is a value of option locale.
+const korean = "ko"
+
+func wordsIn(locale string) noticeWords {
+	if locale == korean {
+		return noticeWords{
+			at80: "💾 [ccship] 자동 체크포인트 생성됨 (토큰 사용량 %d%%)\n   체크포인트: %s\n   Compact 발생 시 이 시점으로 복구 가능",
+			at90: "⚠️ [ccship] 토큰 사용량 위험 수준 (%d%%)\n   💡 현재 작업을 마무리하고 새 세션으로 분리하는 것을 권장합니다.\n" +
+				"   📋 checkpoint_list 도구로 체크포인트 확인 가능 (%s)",
+			compact:  "💾 [ccship] 대화가 Compact됨\n   체크포인트: %s\n   checkpoint_get 도구로 Compact 이전 작업 확인 가능",
+			document: "[문서 연결됨]",
+		}
+	}
+	return noticeWords{
+		at80: "💾 [ccship] Automatic checkpoint made (%d%% of the token budget used)\n   Checkpoint: %s\n" +
+			"   After a compaction the work can be recovered from here",
+		at90: "⚠️ [ccship] Token budget nearly used up (%d%%)\n   💡 Finish the current work and continue in a new session.\n" +
+			"   📋 The checkpoint_list tool lists the checkpoints (%s)",
+		compact:  "💾 [ccship] The conversation was compacted\n   Checkpoint: %s\n   The checkpoint_get tool shows the work before it",
+		document: "[Document linked]",
+	}
+}
+
+// noticeText is what Claude is told, in the order in which it happened. Documents that were linked one after the other
+// are one notice.
+func noticeText(locale string, list []state.Pending) string {
+	words := wordsIn(locale)
+	var b strings.Builder
+	documents := false
+	for _, p := range list {
+		text := words.checkpoint(&p)
+		if p.Kind == state.PendingDocument {
+			text = "- " + p.Path
+			if !documents {
+				text = words.document + "\n" + text
+			}
+		}
+		documents = p.Kind == state.PendingDocument
+		if text == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+func (w *noticeWords) checkpoint(p *state.Pending) string {
+	switch transcript.Trigger(p.Kind) {
+	case transcript.MarkAt80:
+		return fmt.Sprintf(w.at80, percent(p), p.Checkpoint)
+	case transcript.MarkAt90:
+		return fmt.Sprintf(w.at90, percent(p), p.Checkpoint)
+	case transcript.MarkCompact:
+		return fmt.Sprintf(w.compact, p.Checkpoint)
+	}
+	return ""
+}
+
+// percent is how much of the budget is used, rounded down: 79.99 % is not 80 %.
+func percent(p *state.Pending) int64 {
+	if p.Budget <= 0 {
+		return 0
+	}
+	return p.Tokens * 100 / p.Budget
+}

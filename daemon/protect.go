@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/outbox"
+)
+
+// The folder and the file in which a project keeps a key.
+const (
+	keyFolder   = ".codetracker"
+	keyFileName = "credentials.json"
+)
+
+// protects refuses the files that ccship keeps its secrets and its state in, by whatever name or link they are opened:
+// path is where the open file info lies, links resolved. projects are folders whose keys open servers.
+func (c *Config) protects(path string, info fs.FileInfo, projects []string) error {
+	own := strings.EqualFold(filepath.Base(path), keyFileName) && strings.EqualFold(filepath.Base(filepath.Dir(path)), keyFolder)
+	files := []string{c.Path, c.APIKeyFile, c.Socket}
+	for _, dir := range c.ownFolders() {
+		rel, err := filepath.Rel(dir, path)
+		own = own || err == nil && filepath.IsLocal(rel)
+		entries, _ := os.ReadDir(dir) // what cannot be listed may not exist
+		for _, e := range entries {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	for dir := range above(filepath.Dir(path)) {
+		projects = append(projects, dir)
+	}
+	for _, dir := range projects {
+		files = append(files, filepath.Join(dir, keyFolder, keyFileName))
+	}
+	for i := 0; i < len(files) && !own; i++ {
+		known, err := os.Stat(files[i])
+		own = err == nil && os.SameFile(known, info)
+	}
+	if !own {
+		return nil
+	}
+	return &document.Refusal{Message: fmt.Sprintf("%s is one of ccship's own files", path), Hint: "its state, its configuration and its keys are never sent"}
+}
+
+// ownFolders are those that hold nothing but files of ccship and its server, links resolved, with the ones below them
+// that hold secrets; of those that exist.
+func (c *Config) ownFolders() (dirs []string) {
+	all := []string{c.StateDir}
+	if up := filepath.Dir(c.StateDir); filepath.Base(up) == "up" {
+		all = append(all, up) // a daemon of `ccship up` has its state beside the server's
+	}
+	if p, err := findPlaces(c.env); err == nil {
+		all = append(all, p.config, p.state, filepath.Join(filepath.Dir(p.state), "ccship-server"),
+			filepath.Join(p.home, ".local", "state", "ccship-server"))
+	}
+	for _, dir := range all {
+		for _, below := range []string{"", "up", filepath.Join("up", "state")} {
+			if real, err := filepath.EvalSymlinks(filepath.Join(dir, below)); err == nil {
+				dirs = append(dirs, real)
+			}
+		}
+	}
+	return dirs
+}
+
+// above yields a folder and all above it.
+func above(dir string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
+			if !yield(dir) {
+				return
+			}
+		}
+	}
+}
+
+// protects refuses ccship's own files: see Config.protects.
+func (d *Daemon) protects(path string, info fs.FileInfo) error {
+	var projects []string
+	for _, dest := range d.db.KnownDestinations() {
+		if _, dir, own := strings.Cut(dest, "#"); own {
+			projects = append(projects, dir)
+		}
+	}
+	return d.conf.Load().protects(path, info, projects)
+}
+
+// openBlob opens a file that is to be sent, unless it is one of ccship's own by now.
+func (d *Daemon) openBlob(root, name string) (outbox.Content, error) {
+	content, err := openBlob(root, name)
+	if err != nil {
+		return nil, err
+	}
+	path, err := document.Resolve(filepath.Join(root, filepath.FromSlash(name)), content.info)
+	if err == nil {
+		err = d.protects(path, content.info)
+	}
+	if err != nil {
+		content.Close()
+		return nil, err
+	}
+	return content, nil
+}
