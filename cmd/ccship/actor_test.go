@@ -26,6 +26,8 @@ func (a actor) Outbox(_ context.Context, p control.Page) (control.OutboxList, er
 		Rows: []control.OutboxRow{
 			{Server: "http://127.0.0.1:5000", Session: "aaaa", Batches: 1, Entries: 4, Bytes: 4321, Stored: 400, OldestAt: now},
 			{Server: "http://127.0.0.1:5000", Path: "-p/b.jsonl", Batches: 1, Entries: 1, Bytes: 10, Stored: 9, OldestAt: now},
+			{Server: "http://127.0.0.1:5000", Session: "aaaa", Kind: "blobs", Batches: 2, Bytes: 2_000_000, Stored: 900, OldestAt: now},
+			{Server: "http://127.0.0.1:5000", Session: "cccc", Kind: "lines", Batches: 1, Bytes: 300, Stored: 200, OldestAt: now},
 		},
 	}
 	if p.Limit == 1 {
@@ -65,6 +67,13 @@ func (a actor) take(req control.DeadRequest) (control.DeadResult, error) {
 
 func (a actor) RetryDead(_ context.Context, req control.DeadRequest) (control.DeadResult, error) {
 	return a.take(req)
+}
+
+func (a actor) DropServer(_ context.Context, req control.DropServerRequest) (control.DropServerResult, error) {
+	if req.Server != "http://old.example.org" {
+		return control.DropServerResult{}, &control.Error{Code: control.CodeUsage, Message: "nothing waits for " + req.Server}
+	}
+	return control.DropServerResult{SchemaVersion: 1, Server: req.Server, Rows: 2, Entries: 7, Letters: 1}, nil
 }
 
 func (a actor) DropDead(_ context.Context, req control.DeadRequest) (control.DeadResult, error) {

@@ -64,7 +64,9 @@ func (a *app) root() *cobra.Command {
 		a.upCommand(), a.runCommand(), a.statusCommand(), a.doctorCommand(), a.syncCommand(), a.verifyCommand(), a.pathsCommand(),
 		a.setupCommand(), a.installCommand(), a.uninstallCommand(), a.startCommand(), a.stopCommand(), a.restartCommand(), a.logsCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.flushCommand(), a.excludeCommand(), a.outboxCommand(), a.reloadCommand(),
-		a.sessionsCommand(), a.searchCommand(), a.forgetCommand(),
+		a.sessionsCommand(), a.searchCommand(), a.forgetCommand(), a.messagesCommand(),
+		a.checkpointCommand(), a.linkCommand(),
+		a.hookCommand(), a.mcpCommand(), a.pluginCommand(),
 		a.configCommand(), a.versionCommand(), a.guardCommand(),
 	)
 	return root

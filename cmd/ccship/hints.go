@@ -33,6 +33,8 @@ func hintFor(code string) string {
 		return "`ccship outbox dead` lists them"
 	case control.CodeNoSession:
 		return "`ccship sessions list` names them"
+	case control.CodeDocument:
+		return "`ccship link list` names what is linked; only files below the session's folder can be"
 	case control.CodeNoPattern:
 		return "`ccship exclude list` says what is excluded, and why"
 	case "timeout":

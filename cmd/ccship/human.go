@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // humanSize is bytes in powers of 1000 with one digit after the point.
@@ -60,13 +59,13 @@ func ago(now, t time.Time) string {
 
 // pad fills s with spaces up to width columns.
 func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+	return s + strings.Repeat(" ", max(0, width-columns(s)))
 }
 
 // cut shortens s to width columns.
 func cut(s string, width int) string {
-	if utf8.RuneCountInString(s) <= width {
+	if columns(s) <= width {
 		return s
 	}
-	return string([]rune(s)[:max(0, width-1)]) + "…"
+	return fitting(s, max(0, width-1)) + "…"
 }

@@ -33,6 +33,9 @@ func (s spoken) RetryDead(context.Context, control.DeadRequest) (control.DeadRes
 func (s spoken) DropDead(context.Context, control.DeadRequest) (control.DeadResult, error) {
 	return say[control.DeadResult](s)
 }
+func (s spoken) DropServer(context.Context, control.DropServerRequest) (control.DropServerResult, error) {
+	return say[control.DropServerResult](s)
+}
 func (s spoken) Pause(context.Context, control.PauseRequest) (control.PauseState, error) {
 	return say[control.PauseState](s)
 }
@@ -43,6 +46,30 @@ func (s spoken) Flush(context.Context) (control.FlushResult, error) {
 	return say[control.FlushResult](s)
 }
 func (s spoken) Excludes(context.Context) (control.Excludes, error) { return say[control.Excludes](s) }
+func (s spoken) Checkpoints(context.Context, control.CheckpointsQuery) (control.Checkpoints, error) {
+	return say[control.Checkpoints](s)
+}
+func (s spoken) Checkpoint(context.Context, string) (control.CheckpointAnswer, error) {
+	return say[control.CheckpointAnswer](s)
+}
+func (s spoken) CreateCheckpoint(context.Context, control.CheckpointRequest) (control.CheckpointAnswer, error) {
+	return say[control.CheckpointAnswer](s)
+}
+func (s spoken) Budgets(context.Context, string) (control.Budgets, error) {
+	return say[control.Budgets](s)
+}
+func (s spoken) SetBudget(context.Context, control.BudgetRequest) (control.Budgets, error) {
+	return say[control.Budgets](s)
+}
+func (s spoken) Documents(context.Context, string) (control.Documents, error) {
+	return say[control.Documents](s)
+}
+func (s spoken) LinkDocument(context.Context, control.DocumentRequest) (control.Documents, error) {
+	return say[control.Documents](s)
+}
+func (s spoken) UnlinkDocument(context.Context, control.DocumentRequest) (control.Documents, error) {
+	return say[control.Documents](s)
+}
 func (s spoken) Reload(context.Context) (control.ReloadResult, error) {
 	return say[control.ReloadResult](s)
 }
@@ -59,20 +86,32 @@ func fullDocuments() []spokenDocument {
 	return []spokenDocument{
 		{"outbox_list", []string{"outbox", "list"}, control.OutboxList{
 			SchemaVersion: 1, Outbox: *fullStatus().Outbox, Pause: pause, Servers: fullStatus().Servers, Next: 1,
-			Rows: []control.OutboxRow{{Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Batches: 1, Entries: 4, Bytes: 4321, Stored: 400, OldestAt: *before(time.Minute)}},
+			Rows: []control.OutboxRow{{Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Kind: "lines", Batches: 1, Entries: 4, Bytes: 4321, Stored: 400, OldestAt: *before(time.Minute)}},
 		}},
 		{"outbox_dead", []string{"outbox", "dead"}, control.DeadLetters{SchemaVersion: 1, Letters: []control.DeadLetter{{
-			ID: "7-3", Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Generation: 2, Line: 3, Entries: 1, Bytes: 1234,
+			ID: "7-3", Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Generation: 2, Line: 3, Kind: "blob", Name: "tool-results/x.txt", Entries: 1, Bytes: 1234,
 			Reason: "rejected", Status: 422, Answer: `{"error":"<no>"}`, At: *before(time.Hour),
 		}}}},
 		{"outbox_retry", []string{"outbox", "retry", "7-3"}, control.DeadResult{SchemaVersion: 1, Letters: 1}},
 		{"outbox_drop", []string{"outbox", "drop", "--all"}, control.DeadResult{SchemaVersion: 1, Letters: 2}},
+		{"outbox_drop_server", []string{"outbox", "drop", "--server", "http://old.example.org", "--yes"}, control.DropServerResult{
+			SchemaVersion: 1, Server: "http://old.example.org", Rows: 2, Entries: 7, Letters: 1,
+		}},
 		{"pause", []string{"pause", "--for", "1h"}, control.PauseState{SchemaVersion: 1, Paused: true, Was: true, Pause: pause}},
 		{"flush", []string{"flush"}, control.FlushResult{SchemaVersion: 1, Paused: true, Waiting: 5}},
 		{"exclude_list", []string{"exclude", "list"}, control.Excludes{
 			SchemaVersion: 1, Config: "/c/config.toml", Origin: "file", Patterns: []control.Exclusion{{Pattern: "/clients/*", Transcripts: 3}},
 			Others: []control.Reason{{Why: "excluded by /x/.ccshipignore", Transcripts: 1}},
 		}},
+		{"checkpoint_list", []string{"checkpoint", "list", "--session", "a"}, control.Checkpoints{
+			SchemaVersion: 1, Next: 1, Checkpoints: []control.Checkpoint{fullCheckpoint()},
+		}},
+		{"checkpoint_show", []string{"checkpoint", "show", "cp-0123456789ab"}, control.CheckpointAnswer{SchemaVersion: 1, Checkpoint: fullCheckpoint()}},
+		{"checkpoint_show", []string{"checkpoint", "create", "--session", "a", "--trigger", "pre_heavy"}, control.CheckpointAnswer{SchemaVersion: 1, Checkpoint: fullCheckpoint()}},
+		{"checkpoint_budget", []string{"checkpoint", "budget"}, fullBudgets()},
+		{"link_list", []string{"link", "list", "--session", "a"}, fullDocumentList()},
+		{"link_list", []string{"link", "add", "docs/spec.md", "--session", "a"}, fullDocumentList()},
+		{"link_list", []string{"link", "rm", "docs/spec.md", "--session", "a"}, fullDocumentList()},
 		{"reload", []string{"reload"}, control.ReloadResult{SchemaVersion: 1, Config: "/c/config.toml", Changed: []string{"history"}, Restart: []string{"watch"}}},
 	}
 }

@@ -46,7 +46,7 @@ func jsonHome(t *testing.T) {
 			t.Setenv(name, "")
 		}
 	}
-	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"} {
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR", "LC_ALL", "LC_MESSAGES", "LANG"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("HOME", "/nonexistent/me")
@@ -54,7 +54,7 @@ func jsonHome(t *testing.T) {
 }
 
 // socketPath is a place for a socket, short enough for every system.
-func socketPath(t *testing.T) string {
+func socketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ccjs")
 	if err != nil {
@@ -99,6 +99,7 @@ func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func fullStatus() control.Status {
 	s := statuses()["trouble"]
 	s.Servers[0].LastOKAt, s.Servers[0].Batches, s.Servers[0].MaxRequest = before(time.Hour), 1, 4<<20
+	s.Servers[0].Accepts, s.Servers[0].Items, s.Servers[0].Unwanted, s.Servers[0].Gone = []string{"checkpoints", "blobs"}, 12, 3, 1
 	s.Files.Malformed = 4
 	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, before(time.Minute)
 	s.Watch.Unread, s.Watch.Watches, s.Watch.Limit = []string{"/b/p: permission denied"}, 17, 4096
@@ -111,6 +112,8 @@ func fullReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Incomplete: "time is up", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
 		Dead: 1, Withheld: 4, Oversize: 1, Waiting: 5, Vanished: 1, Resumed: true,
+		Former: formerServers(),
+		Beside: control.BesideReport{Files: 9, Bytes: 12_345, Missing: 1, Refused: 2, TooLarge: 3, Unproven: 4},
 		Deep: &control.DeepReport{
 			Past: control.DeepCount{Generations: 3, Lines: 40, Bytes: 4000}, Gone: control.DeepCount{Generations: 1, Lines: 2, Bytes: 3},
 			Stored: control.DeepCount{Generations: 2, Lines: 5, Bytes: 6}, Why: []control.StoredReason{{Why: "of an earlier state file", Generations: 2}},
@@ -126,6 +129,10 @@ func fullReport() control.VerifyReport {
 			{SessionID: "d", Path: "/s/d.jsonl", Equal: true, Note: "held back: read /s/config.json: unexpected\nend"},
 		},
 	}
+}
+
+func formerServers() []control.FormerServer {
+	return []control.FormerServer{{URL: "http://old.example.org", Batches: 2, Entries: 7}}
 }
 
 func equalReport() control.VerifyReport {
@@ -164,7 +171,7 @@ func unset(v reflect.Value, name string) []string {
 }
 
 func TestJSONWhole(t *testing.T) {
-	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true}
+	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: formerServers()}
 	documents := []any{fullStatus(), sync, fullReport()}
 	for _, d := range fullDocuments() {
 		documents = append(documents, d.document)
@@ -189,7 +196,7 @@ func TestJSON(t *testing.T) {
 		{"status", scripted{status: fullStatus()}, []string{"status"}, exitOK},
 		{"status_not_running", nil, []string{"status"}, exitNotRunning},
 		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, exitOK},
-		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true}}, []string{"sync", "--wait"}, exitFailed},
+		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: formerServers()}}, []string{"sync", "--wait"}, exitFailed},
 		{"verify_equal", scripted{report: equalReport()}, []string{"verify"}, exitOK},
 		{"verify_unequal", scripted{report: fullReport()}, []string{"verify", "a"}, exitFailed},
 		{"error_not_running", nil, []string{"verify"}, exitNotRunning},

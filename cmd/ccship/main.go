@@ -14,6 +14,9 @@ func main() { os.Exit(command()) }
 
 // command is main with an exit code.
 func command() int {
+	if len(os.Args) > 1 && os.Args[1] == "hook" {
+		return runHook(os.Args[1:])
+	}
 	a := &app{stdout: os.Stdout, stderr: os.Stderr, build: thisBuild()}
 	return a.execute(context.Background(), os.Args[1:])
 }

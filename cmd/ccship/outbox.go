@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -83,8 +85,48 @@ func (a *app) outboxDrop() *cobra.Command {
 	cmd := a.deadCommand("drop", "Remove dead letters for good", func(client *control.Client, cmd *cobra.Command, req control.DeadRequest) (control.DeadResult, error) {
 		return client.DropDead(cmd.Context(), req)
 	}, "dropped")
-	cmd.Long = "Remove dead letters for good: all of those named, or none when one is not there. The transcripts stay as they are; `ccship verify` names the lines as missing from then on."
+	cmd.Short = "Remove dead letters for good, or what waits for a former server"
+	cmd.Long = "Remove dead letters for good: all of those named, or none when one is not there. The transcripts stay as they are; `ccship verify` names the lines as missing from then on.\n\n" +
+		"With --server and --yes: give up what waits for a server that lines go to no more, and its dead letters. All of it was queued for the server in use as well."
+	var server string
+	var yes bool
+	cmd.Flags().StringVar(&server, "server", "", "URL of a former server, for which nothing is to wait any more")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --server: do it")
+	cmd.Use += " | --server URL --yes"
+	letters := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("server") {
+			return letters(cmd, args)
+		}
+		return a.dropServer(cmd, args, server, yes)
+	}
 	return cmd
+}
+
+// dropServer gives up what waits for a former server.
+func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes bool) error {
+	switch {
+	case len(args) > 0 || cmd.Flags().Changed("all"):
+		return &control.Error{Code: control.CodeUsage, Message: "--server gives up all that waits for a server: name no dead letters with it"}
+	case !yes:
+		return &control.Error{
+			Code: control.CodeUsage, Message: "what waits for " + server + " would be given up for good",
+			Hint: "`ccship outbox list` shows it; add --yes to give it up",
+		}
+	}
+	client, _, err := a.daemonClient(cmd.Context())
+	if err != nil {
+		return err
+	}
+	r, err := client.DropServer(cmd.Context(), control.DropServerRequest{Server: server})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	return a.print(fmt.Sprintf("%s with %s and %s for %s given up\n", counted(r.Rows, "row", "rows"), counted(r.Entries, "line", "lines"),
+		counted(r.Letters, "dead letter", "dead letters"), r.Server))
 }
 
 // deadCommand is a verb that does something to dead letters.

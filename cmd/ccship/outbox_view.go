@@ -25,7 +25,7 @@ func (v outboxView) list(l control.OutboxList) string {
 			fmt.Fprintf(&b, "for %s\n", server)
 		}
 		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", pad(orPath(r.Session, r.Path), 36),
-			counted(r.Entries, "entry", "entries"), humanSize(r.Bytes), humanDuration(v.now.Sub(r.OldestAt)))
+			rowText(r), humanSize(r.Bytes), humanDuration(v.now.Sub(r.OldestAt)))
 	}
 	if l.Next > 0 {
 		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
@@ -37,6 +37,17 @@ func (v outboxView) list(l control.OutboxList) string {
 		b.WriteString(counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox dead`\n")
 	}
 	return b.String()
+}
+
+// rowText says what waits: lines, files beside the transcript, or only what was derived of lines.
+func rowText(r control.OutboxRow) string {
+	switch {
+	case r.Kind == "blobs":
+		return counted(r.Batches, "file", "files")
+	case r.Entries == 0:
+		return counted(r.Batches, "row", "rows") + " without lines"
+	}
+	return counted(r.Entries, "entry", "entries")
 }
 
 func orPath(session, path string) string {
@@ -52,7 +63,7 @@ func (v outboxView) dead(d control.DeadLetters) string {
 	}
 	var b strings.Builder
 	for _, l := range d.Letters {
-		what := fmt.Sprintf("line %d", l.Line)
+		what := letterText(l)
 		if l.Generation > 0 {
 			what += fmt.Sprintf(" of generation %d", l.Generation)
 		}
@@ -66,6 +77,19 @@ func (v outboxView) dead(d control.DeadLetters) string {
 		}
 	}
 	return b.String()
+}
+
+// letterText says what a letter holds.
+func letterText(l control.DeadLetter) string {
+	switch l.Kind {
+	case "blob":
+		return "file " + printable(l.Name)
+	case "checkpoints":
+		return "a checkpoint"
+	case "documents":
+		return "a document's change"
+	}
+	return fmt.Sprintf("line %d", l.Line)
 }
 
 // reasonText is why a letter is dead.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 
 	"github.com/ccship/ccship/daemon"
@@ -33,34 +32,11 @@ func sockets(c daemon.Config) []string {
 	return append(paths, upSocket(c))
 }
 
-// reach finds the daemon that runs, the service before `ccship up`, with its status now. The error of the first place
-// counts: it is where people expect the daemon.
-func reach(ctx context.Context, paths []string) (*control.Client, control.Status, error) {
-	var first error
-	for _, path := range paths {
-		client := control.Dial(path)
-		status, err := client.Status(ctx)
-		if err == nil {
-			return client, status, nil
-		}
-		if first == nil || errors.Is(first, control.ErrNotRunning) && !errors.Is(err, control.ErrNotRunning) && !unusablePath(err) {
-			first = err
-		}
-	}
-	return nil, control.Status{}, first
-}
-
-// unusablePath says that nothing can ever listen at a place, so that the places before it say more.
-func unusablePath(err error) bool {
-	var known *control.Error
-	return errors.As(err, &known) && known.Code == control.CodeSocket
-}
-
 // daemonClient is the client for commands that need a daemon.
 func (a *app) daemonClient(ctx context.Context) (*control.Client, control.Status, error) {
 	c, err := a.config()
 	if err != nil {
 		return nil, control.Status{}, err
 	}
-	return reach(ctx, sockets(c))
+	return control.Reach(ctx, sockets(c))
 }

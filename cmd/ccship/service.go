@@ -140,7 +140,7 @@ func ownPath() (string, error) {
 
 // foreign is the error when a daemon that is not the service's own holds the state that the service needs.
 func (t *theService) foreign(ctx context.Context, st service.Status) error {
-	_, status, err := reach(ctx, t.sockets())
+	_, status, err := control.Reach(ctx, t.sockets())
 	if err != nil || status.PID == st.PID || st.Running && st.PID == 0 {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (t *theService) answered(ctx context.Context) (*control.Client, control.Sta
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for {
-		client, status, err := reach(ctx, t.sockets())
+		client, status, err := control.Reach(ctx, t.sockets())
 		if err == nil {
 			return client, status, nil
 		}

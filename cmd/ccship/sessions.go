@@ -35,7 +35,7 @@ func (a *app) library(ctx context.Context) (*library.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	if client, _, err := reach(ctx, sockets(c)); err == nil && c.OriginOf("socket") == daemon.FromDefault && client.Path() == upSocket(c) {
+	if client, _, err := control.Reach(ctx, sockets(c)); err == nil && c.OriginOf("socket") == daemon.FromDefault && client.Path() == upSocket(c) {
 		home := upHome{dir: upDir(c)}
 		address, err := os.ReadFile(home.file("listen"))
 		if err != nil {

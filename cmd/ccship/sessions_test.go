@@ -107,12 +107,24 @@ func TestSessionsJSON(t *testing.T) {
 		{"error_no_such_session", exitFailed, []string{"sessions", "show", "abcdef"}},
 		{"error_session_live", exitFailed, []string{"sessions", "restore", "3f2a"}},
 	} {
+		if c.name == "error_session_live" {
+			writeNow(t, filepath.Join(dir, "projects", "-nowhere-shop", storedSession+".jsonl"))
+		}
 		code, out, words := inProcess(t, append(append(c.args, "--json"), flags...)...)
 		if code != c.code || words != "" {
 			t.Errorf("%s: exit code %d, want %d; stderr %q", c.name, code, c.code, words)
 		}
 		out = strings.ReplaceAll(out, dir, "/home/me/.claude")
 		golden(t, filepath.Join("json", c.name+".json"), liveAge.ReplaceAllString(out, "1s ago"))
+	}
+}
+
+// writeNow makes a file look as if somebody had just written to it.
+func writeNow(t *testing.T, path string) {
+	t.Helper()
+	now := time.Now()
+	if err := os.Chtimes(path, now, now); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -70,7 +70,7 @@ func leftOut(r control.SyncResult) string {
 // tellHowToRun ends a setup without a service: a daemon that someone runs takes the server over at once; else with what
 // there is to save, and how.
 func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
-	if client, status, err := reach(ctx, t.sockets()); err == nil && samePath(status.Config, t.config.Path) {
+	if client, status, err := control.Reach(ctx, t.sockets()); err == nil && samePath(status.Config, t.config.Path) {
 		if _, err := client.Reload(ctx); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if watch {
 				return a.watchStatus(cmd.Context(), paths)
 			}
-			_, status, err := reach(cmd.Context(), paths)
+			_, status, err := control.Reach(cmd.Context(), paths)
 			if err != nil {
 				return a.noStatus(err)
 			}

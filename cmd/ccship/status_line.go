@@ -19,7 +19,7 @@ func (a *app) statusLine(ctx context.Context) error {
 	c, err := a.config()
 	if err == nil {
 		var status control.Status
-		if _, status, err = reach(ctx, sockets(c)); err == nil {
+		if _, status, err = control.Reach(ctx, sockets(c)); err == nil {
 			return a.print(cut(lineText(status, time.Now(), wantsUTF8(os.LookupEnv)), lineWidth) + "\n")
 		}
 	}

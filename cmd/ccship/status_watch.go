@@ -26,7 +26,7 @@ func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for first := true; ; first = false {
-		_, status, err := reach(ctx, paths)
+		_, status, err := control.Reach(ctx, paths)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -66,13 +66,23 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
 		counted(r.Lines, "line", "lines"), humanCount(r.Acknowledged), counted(r.Dead, "dead letter", "dead letters"),
 		humanCount(r.Excluded), humanCount(r.Withheld), humanCount(r.Waiting))
-	if err := a.print(counts); err != nil {
+	if err := a.print(counts + formerText(r.Former)); err != nil {
 		return err
 	}
 	if r.Done {
 		return nil
 	}
 	return unfinished(r)
+}
+
+// formerText tells what still waits for servers of before.
+func formerText(list []control.FormerServer) string {
+	text := ""
+	for _, f := range list {
+		text += fmt.Sprintf("  apart: %s for %s, which is not your server any more: `ccship outbox drop --server %s --yes` gives them up\n",
+			counted(f.Entries, "line", "lines"), f.URL, f.URL)
+	}
+	return text
 }
 
 // sayResumed says that a sync has ended the pause: it ends pauses of every kind.

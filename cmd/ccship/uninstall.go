@@ -147,7 +147,7 @@ func stateSize(dir string) (bytes int64) {
 // purge removes the daemon's own files from the state folder, and the folder once it is empty: it may be one that
 // someone has named and uses for more, and the database of `ccship up` lies below it.
 func (t *theService) purge(ctx context.Context) error {
-	if _, status, err := reach(ctx, t.sockets()); err == nil {
+	if _, status, err := control.Reach(ctx, t.sockets()); err == nil {
 		return &control.Error{
 			Code: control.CodeInUse, Message: fmt.Sprintf("the state is not removed: a daemon still uses it (pid %d)", status.PID),
 			Hint: "stop it and run the command again",

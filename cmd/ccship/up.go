@@ -54,7 +54,7 @@ func (a *app) alreadyUp(ctx context.Context, c daemon.Config) (bool, error) {
 		if errors.Is(err, control.ErrNotRunning) {
 			continue
 		}
-		if err != nil && unusablePath(err) {
+		if err != nil && control.UnusablePath(err) {
 			return false, err
 		}
 		if path == own && (err != nil || c.OriginOf("socket") == daemon.FromDefault) {

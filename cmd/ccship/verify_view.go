@@ -84,6 +84,7 @@ func apartText(r control.VerifyReport) string {
 			fmt.Fprintf(&b, "  apart: %s %s\n", counted(apart.n, "line", "lines"), apart.text)
 		}
 	}
+	b.WriteString(besideText(r.Beside) + formerText(r.Former))
 	if r.ExcludedFiles > 0 {
 		fmt.Fprintf(&b, "  apart: %s left out, not compared\n", counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
 	}
@@ -96,6 +97,27 @@ func apartText(r control.VerifyReport) string {
 		fmt.Fprintf(&b, "  apart: %s no longer on disk, not compared\n", counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
 	return b.String()
+}
+
+// besideText counts the files beside transcripts.
+func besideText(r control.BesideReport) string {
+	text := ""
+	if r.Files > 0 {
+		text += fmt.Sprintf("  beside them: %s, %s, %d missing\n", counted(int64(r.Files), "file", "files"), humanSize(r.Bytes), r.Missing)
+	}
+	for _, apart := range []struct {
+		n    int
+		text string
+	}{
+		{r.Refused, "refused by the server (dead letters)"},
+		{r.TooLarge, "larger than blob_cap"},
+		{r.Unproven, "not sent: the server takes no files"},
+	} {
+		if apart.n > 0 {
+			text += fmt.Sprintf("  apart: %s beside transcripts %s\n", counted(int64(apart.n), "file", "files"), apart.text)
+		}
+	}
+	return text
 }
 
 // serversOf is each server that something was compared with, once.

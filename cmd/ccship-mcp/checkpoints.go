@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// checkpointTools are checkpoint_list, checkpoint_get and checkpoint_create.
+func (d *desk) checkpointTools(s *mcp.Server) {
+	type list struct {
+		Session string `json:"session"`
+		Limit   int    `json:"limit"`
+	}
+	add(s, "checkpoint_list", "List this session's checkpoints, newest first.", sessionProperty+`,"limit":{"type":"integer","minimum":1,"maximum":100,"default":10}`,
+		nil, func(ctx context.Context, a list) ([]string, error) {
+			limit, err := atMost(a.Limit, 10, 100)
+			if err != nil {
+				return nil, err
+			}
+			client, name, err := d.about(ctx, a.Session)
+			if err != nil {
+				return nil, err
+			}
+			found, err := client.Checkpoints(ctx, control.CheckpointsQuery{Session: name, Page: control.Page{Limit: limit}})
+			if err != nil {
+				return nil, err
+			}
+			return text(found)
+		})
+	type get struct {
+		ID string `json:"id"`
+	}
+	add(s, "checkpoint_get", "Get one checkpoint.", `"id":{"type":"string","description":"cp-…"}`, []string{"id"}, func(ctx context.Context, a get) ([]string, error) {
+		if a.ID == "" {
+			return nil, usage("id must name a checkpoint")
+		}
+		client, err := d.daemon(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found, err := client.Checkpoint(ctx, a.ID)
+		if err != nil {
+			return nil, err
+		}
+		return text(found)
+	})
+	add(s, "checkpoint_create", "Make a checkpoint of this session as it stands.", sessionProperty+
+		`,"trigger":{"enum":["manual","pre_heavy"],"description":"pre_heavy: before heavy work"}`+
+		`,"summary":{"type":"string","description":"Default: taken from the conversation"}`+
+		`,"port_id":{"type":"string","description":"Your own name for the work"}`,
+		nil, func(ctx context.Context, a control.CheckpointRequest) ([]string, error) { return d.create(ctx, a) })
+}
+
+func (d *desk) create(ctx context.Context, req control.CheckpointRequest) ([]string, error) {
+	client, name, err := d.about(ctx, req.Session)
+	if err != nil {
+		return nil, err
+	}
+	req.Session = name
+	made, err := client.CreateCheckpoint(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return text(made)
+}
+
+// atMost checks a limit; 0 is the default.
+func atMost(limit, usual, most int) (int, error) {
+	switch {
+	case limit == 0:
+		return usual, nil
+	case limit < 0 || limit > most:
+		return 0, usage("limit is out of range")
+	}
+	return limit, nil
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// find is what search_history is asked.
+type find struct {
+	Text    string `json:"text"`
+	Session string `json:"session"`
+	Project string `json:"project"`
+	Kind    string `json:"kind"`
+	Since   string `json:"since"`
+	Limit   int    `json:"limit"`
+}
+
+// recent is what get_messages is asked.
+type recent struct {
+	Session string `json:"session"`
+	Limit   int    `json:"limit"`
+	Offset  int    `json:"offset"`
+}
+
+// historyTools are search_history and get_messages.
+func (d *desk) historyTools(s *mcp.Server) {
+	add(s, "search_history", "Search all recorded conversations for lines that hold all words.",
+		`"text":{"type":"string"},"session":{"type":"string","description":"Only in this session"},"project":{"type":"string","description":"Only of this project"}`+
+			`,"kind":{"type":"string","description":"Only in, with commas: prompt, answer, thinking, tool, result, title, other"}`+
+			`,"since":{"type":"string","description":"2026-11-01, 36h or 7d"}`+
+			`,"limit":{"type":"integer","minimum":1,"maximum":100,"default":10}`,
+		[]string{"text"}, d.search)
+	add(s, "get_messages", "Get the last messages of this session in short, oldest first.", sessionProperty+
+		`,"limit":{"type":"integer","minimum":1,"maximum":200,"default":20},"offset":{"type":"integer","minimum":0,"description":"Skip so many of the newest"}`,
+		nil, d.messages)
+}
+
+func (d *desk) messages(ctx context.Context, a recent) ([]string, error) {
+	limit, err := atMost(a.Limit, 20, 200)
+	if err != nil {
+		return nil, err
+	}
+	if a.Offset < 0 {
+		return nil, usage("offset must be 0 or more")
+	}
+	client, name, err := d.about(ctx, a.Session)
+	if err != nil {
+		return nil, err
+	}
+	found, err := client.Messages(ctx, control.MessagesQuery{Session: name, Page: control.Page{Offset: a.Offset, Limit: limit}})
+	if err != nil {
+		return nil, err
+	}
+	return text(found)
+}
+
+// search lets `ccship search` ask the server: it knows the server's address and key as they are now.
+func (d *desk) search(ctx context.Context, a find) ([]string, error) {
+	if strings.TrimSpace(a.Text) == "" || strings.ContainsRune(a.Text, 0) {
+		return nil, usage("text must say what to look for")
+	}
+	limit, err := atMost(a.Limit, 10, 100)
+	if err != nil {
+		return nil, err
+	}
+	args := append(slices.Clone(d.flags), "search", "--json", "--limit", strconv.Itoa(limit))
+	for _, f := range []struct{ flag, value string }{
+		{"--session", a.Session}, {"--project", a.Project}, {"--kind", a.Kind}, {"--since", a.Since},
+	} {
+		if strings.ContainsRune(f.value, 0) {
+			return nil, usage("bad " + strings.TrimLeft(f.flag, "-"))
+		}
+		if f.value != "" {
+			args = append(args, f.flag+"="+f.value)
+		}
+	}
+	out, err := exec.CommandContext(ctx, d.ccship, append(args, "--", a.Text)...).Output()
+	if err == nil {
+		return []string{string(bytes.TrimSpace(out))}, nil
+	}
+	var refusal control.Error
+	if json.Unmarshal(out, &refusal) == nil && refusal.Message != "" {
+		return nil, &refusal
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+	}
+	return nil, fmt.Errorf("run `ccship search`: %w", err)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// server is the MCP server with all tools.
+func (d *desk) server() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "ccship", Version: version}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	d.documentTools(s)
+	d.checkpointTools(s)
+	d.historyTools(s)
+	return s
+}
+
+// loaded has Claude Code show a tool to the model at once. Without it newer versions hide it behind a search for tools.
+var loaded = mcp.Meta{"anthropic/alwaysLoad": true}
+
+// add gives a server a tool. properties is the inside of its schema's properties, required the names that must be given;
+// f answers texts. What goes wrong is the tool's answer, not the protocol's: the model is to read it.
+func add[A any](s *mcp.Server, name, description, properties string, required []string, f func(context.Context, A) ([]string, error)) {
+	schema := fmt.Sprintf(`{"type":"object","properties":{%s},"additionalProperties":false}`, properties)
+	if len(required) > 0 {
+		names, _ := json.Marshal(required) // strings
+		schema = fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s,"additionalProperties":false}`, properties, names)
+	}
+	tool := &mcp.Tool{Meta: loaded, Name: name, Description: description, InputSchema: json.RawMessage(schema)}
+	s.AddTool(tool, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var args A
+		err := decode(r.Params.Arguments, &args)
+		var texts []string
+		if err == nil {
+			texts, err = f(ctx, args)
+		}
+		if err != nil {
+			return &mcp.CallToolResult{IsError: true, Content: contents(words(err))}, nil
+		}
+		return &mcp.CallToolResult{Content: contents(texts...)}, nil
+	})
+}
+
+func contents(texts ...string) []mcp.Content {
+	all := make([]mcp.Content, len(texts))
+	for i, text := range texts {
+		all[i] = &mcp.TextContent{Text: text}
+	}
+	return all
+}
+
+// decode reads a tool's arguments. A member it does not know is a mistake: ignored, it would look obeyed.
+func decode(arguments json.RawMessage, into any) error {
+	if len(arguments) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return usage("bad arguments: " + err.Error())
+	}
+	return nil
+}
+
+func usage(message string) error { return &control.Error{Code: control.CodeUsage, Message: message} }
+
+// words is an error as the model reads it: what is wrong, and what can be done.
+func words(err error) string {
+	var known *control.Error
+	if !errors.As(err, &known) {
+		return err.Error()
+	}
+	if hint := hintOf(known); hint != "" {
+		return known.Message + "\nhint: " + hint
+	}
+	return known.Message
+}
+
+// hintOf is what to do about an error: its own hint comes first.
+func hintOf(e *control.Error) string {
+	switch {
+	case e.Hint != "":
+		return e.Hint
+	case e.Code == control.CodeNoSession:
+		return "leave session out for this one; `ccship sessions list` names all"
+	case e.Code == control.CodeNoCheckpoint:
+		return "checkpoint_list names them"
+	}
+	return ""
+}
+
+// text is a document as a tool answers it.
+func text(document any) ([]string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(document); err != nil {
+		return nil, fmt.Errorf("write answer: %w", err)
+	}
+	return []string{string(bytes.TrimSpace(b.Bytes()))}, nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// raw is a server that is spoken to line by line.
+type raw struct {
+	t   *testing.T
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func start(t *testing.T, args ...string) (*raw, *exec.Cmd) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "ccship-mcp", args...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &raw{t, in, bufio.NewScanner(out)}, cmd
+}
+
+// ask sends a line and reads one.
+func (r *raw) ask(line string) (answer struct {
+	ID     any
+	Result json.RawMessage
+	Error  *struct{ Code int }
+}) {
+	r.t.Helper()
+	if _, err := io.WriteString(r.in, line+"\n"); err != nil {
+		r.t.Fatal(err)
+	}
+	if !r.out.Scan() {
+		r.t.Fatalf("no answer to %s", line)
+	}
+	if err := json.Unmarshal(r.out.Bytes(), &answer); err != nil {
+		r.t.Fatal(err)
+	}
+	return answer
+}
+
+// end ends the input, and with it the program.
+func (r *raw) end(cmd *exec.Cmd) {
+	r.t.Helper()
+	if err := r.in.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		r.t.Errorf("at the end of its input it ends with %v", err)
+	}
+}
+
+// TestUnknownMethods: newer clients ask what older servers do not know, before anything else, and wait for the answer.
+func TestUnknownMethods(t *testing.T) {
+	r, cmd := start(t, "-socket", "/nowhere")
+	if a := r.ask(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}`); a.Error == nil || a.Error.Code != -32601 {
+		t.Errorf("server/discover before the handshake: %+v, want -32601", a)
+	}
+	if a := r.ask(`{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}`); a.Error == nil {
+		t.Errorf("an unknown method before the handshake: %+v, want an error", a)
+	}
+	if a := r.ask(hello); a.Error != nil || !strings.Contains(string(a.Result), `"name":"ccship"`) {
+		t.Fatalf("initialize: %+v", a)
+	}
+	if a := r.ask(`{"jsonrpc":"2.0","id":3,"method":"no/such"}`); a.Error == nil || a.Error.Code != -32601 {
+		t.Errorf("an unknown method: %+v, want -32601", a)
+	}
+	r.end(cmd)
+}
+
+// TestStartedByHand: without the arguments that `ccship mcp` gives it, it says how it is started.
+func TestStartedByHand(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "ccship-mcp")
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(said.String(), "\nhint: `ccship mcp`") {
+		t.Errorf("ends with %v, saying %q", err, said.String())
+	}
+}
+
+// TestOrphan: it ends when the program that started it has ended, though its standard input stays open.
+func TestOrphan(t *testing.T) {
+	read, hold, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	defer hold.Close()
+	cmd := exec.CommandContext(t.Context(), "parent", "-socket", "/nowhere")
+	cmd.ExtraFiles = []*os.File{read}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skip(err) // a system whose processes inherit no other files
+	}
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &raw{t, hold, bufio.NewScanner(out)}
+	r.ask(`{"jsonrpc":"2.0","id":1,"method":"ping"}`) // it works
+	if !alive(pid) {
+		t.Fatal("it did not live")
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for alive(pid) {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("it lives on without its parent")
+		}
+	}
+}

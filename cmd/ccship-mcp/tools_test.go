@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// answers of a daemon, which tools hand on as they are.
+var answers = map[string]string{
+	"/v1/documents":   `{"schema_version":1,"session":"s-1","cwd":"/home/kim/<shop>","documents":[]}`,
+	"/v1/checkpoints": `{"schema_version":1,"checkpoints":[]}`,
+	"/v1/checkpoint":  `refused {"code":"no_checkpoint","message":"there is no checkpoint cp-0"}`,
+	"/v1/messages":    `refused {"code":"no_session","message":"two sessions begin with s","hint":"s-1, s-2"}`,
+	"/v1/sessions":    `{"schema_version":1,"sessions":[{"session":"newest"}]}`,
+}
+
+func TestTools(t *testing.T) {
+	socket, asked := answering(t, answers)
+	s := connect(t, []string{"CLAUDE_CODE_SESSION_ID=s-1"}, "-socket", socket, "--", "--config=/c.toml")
+	for _, c := range []struct {
+		tool, args string
+		asked      string // of the daemon, "" nothing
+		want       string // begins the text
+		failed     bool
+	}{
+		{"link_document", `{"path":"docs/a<b>.md"}`, "", `{"action":"link","path":"docs/a<b>.md"}`, false},
+		{"unlink_document", `{"path":"장바구니.md"}`, "", `{"action":"unlink","path":"장바구니.md"}`, false},
+		{"list_documents", `{}`, "GET /v1/documents?session=s-1", `{"schema_version":1,"session":"s-1","cwd":"/home/kim/<shop>","documents":[]}`, false},
+		{"list_documents", `{"session":"s-2"}`, "GET /v1/documents?session=s-2", `{`, false},
+		{"checkpoint_list", `{}`, "GET /v1/checkpoints?limit=10&offset=0&session=s-1", `{"schema_version":1,"checkpoints":[]}`, false},
+		{"checkpoint_list", `{"limit":3,"session":"x y"}`, "GET /v1/checkpoints?limit=3&offset=0&session=x+y", `{`, false},
+		{"checkpoint_get", `{"id":"cp-0"}`, "GET /v1/checkpoint?id=cp-0", "there is no checkpoint cp-0\nhint: checkpoint_list names them", true},
+		{"checkpoint_create", `{"trigger":"pre_heavy","summary":"s","port_id":"p"}`, `POST /v1/checkpoints {"session":"s-1","trigger":"pre_heavy","summary":"s","port_id":"p"}`, `{`, false},
+		{"get_messages", `{"limit":5,"offset":2,"session":"s"}`, "GET /v1/messages?limit=5&offset=2&session=s", "two sessions begin with s\nhint: s-1, s-2", true},
+		{"search_history", `{"text":"round --cart","kind":"prompt","session":"-x","limit":7}`, "",
+			`{"hits":["--config=/c.toml","search","--json","--limit","7","--session=-x","--kind=prompt","--","round --cart"],"schema_version":1}`, false},
+		{"search_history", `{"text":"refuse"}`, "", "the server is away\nhint: wait", true},
+		{"search_history", `{"text":"break"}`, "", "run `ccship search`: exit status 2: panic: no", true},
+
+		// What is no request: an answer for the model, and nothing asked of anyone.
+		{"link_document", `{}`, "", "path must name a file", true},
+		{"link_document", `{"path":7}`, "", "bad arguments: ", true},
+		{"link_document", `{"path":"a","session":"b"}`, "", "bad arguments: ", true},
+		{"link_document", `{"path":"a\u0000"}`, "", "path must name a file", true},
+		{"link_document", `{"path":"` + strings.Repeat("x", 4097) + `"}`, "", "path must name a file", true},
+		{"checkpoint_list", `{"limit":-1}`, "", "limit is out of range", true},
+		{"checkpoint_list", `{"limit":101}`, "", "limit is out of range", true},
+		{"checkpoint_get", `{}`, "", "id must name a checkpoint", true},
+		{"get_messages", `{"offset":-1}`, "", "offset must be 0 or more", true},
+		{"search_history", `{"text":" "}`, "", "text must say what to look for", true},
+		{"search_history", `{"text":"a","since":"\u0000"}`, "", "bad since", true},
+		{"search_history", `[]`, "", "bad arguments: ", true},
+	} {
+		before := asked.last()
+		texts, failed := call(t, s, c.tool, c.args)
+		if len(texts) != 1 || !strings.HasPrefix(texts[0], c.want) || failed != c.failed {
+			t.Errorf("%s %.60s answers %.200q (failed: %v), want %q (%v)", c.tool, c.args, texts, failed, c.want, c.failed)
+		}
+		if got := asked.last(); c.asked != "" && got != c.asked || c.asked == "" && got != before {
+			t.Errorf("%s %.60s asks the daemon %q, want %q", c.tool, c.args, got, c.asked)
+		}
+	}
+}
+
+// TestSession: the session named, else the one the server was started in, else the newest of the folder.
+func TestSession(t *testing.T) {
+	socket, asked := answering(t, answers)
+	s := connect(t, []string{"CLAUDE_PROJECT_DIR=/home/kim/shop"}, "-socket", socket)
+	if _, failed := call(t, s, "list_documents", `{}`); failed || asked.last() != "GET /v1/documents?session=newest" {
+		t.Errorf("without a session the daemon is asked %q", asked.last())
+	}
+	if got := asked.requests[0]; got != "GET /v1/sessions?limit=1&offset=0&project=%2Fhome%2Fkim%2Fshop" {
+		t.Errorf("first the daemon is asked %q", got)
+	}
+	nobody, _ := answering(t, map[string]string{"/v1/sessions": `{"schema_version":1,"sessions":[]}`})
+	s = connect(t, []string{"CLAUDE_PROJECT_DIR=/home/kim/shop"}, "-socket", nobody)
+	texts, failed := call(t, s, "list_documents", `{}`)
+	if !failed || !strings.HasPrefix(texts[0], "no session was started in /home/kim/shop\nhint: ") {
+		t.Errorf("a folder without a session answers %q", texts)
+	}
+}
+
+// TestNoDaemon: every tool that needs the daemon says so, with what to do; a link is asked for all the same.
+func TestNoDaemon(t *testing.T) {
+	s := connect(t, []string{"CLAUDE_CODE_SESSION_ID=s-1"}, "-socket", filepath.Join(t.TempDir(), "none"))
+	for tool, args := range map[string]string{
+		"list_documents": `{}`, "checkpoint_list": `{}`, "checkpoint_get": `{"id":"cp-1"}`, "checkpoint_create": `{}`, "get_messages": `{}`,
+	} {
+		texts, failed := call(t, s, tool, args)
+		if !failed || len(texts) != 1 || !strings.HasPrefix(texts[0], "the daemon is not running\nhint: ") {
+			t.Errorf("%s answers %q", tool, texts)
+		}
+	}
+	texts, failed := call(t, s, "link_document", `{"path":"a.md"}`)
+	if failed || len(texts) != 2 || texts[0] != `{"action":"link","path":"a.md"}` || !strings.Contains(texts[1], "the daemon is not running") {
+		t.Errorf("link_document answers %q", texts)
+	}
+}
+
+// TestToolList holds what every session pays for: all tools are there at once, and in few words.
+func TestToolList(t *testing.T) {
+	s := connect(t, nil, "-socket", "/nowhere")
+	list, err := s.ListTools(t.Context(), &mcp.ListToolsParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	size := 0
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+		if tool.Meta["anthropic/alwaysLoad"] != true {
+			t.Errorf("%s would be hidden", tool.Name)
+		}
+		schema, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(tool.Name) + len(tool.Description) + len(schema)
+	}
+	want := []string{"checkpoint_create", "checkpoint_get", "checkpoint_list", "get_messages", "link_document", "list_documents", "search_history", "unlink_document"}
+	if slices.Sort(names); !slices.Equal(names, want) {
+		t.Errorf("tools are %q, want %q", names, want)
+	}
+	if t.Logf("names, descriptions and schemas have %d bytes", size); size > 3000 {
+		t.Error("that is a lot for every session")
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// sessionVariable is set by Claude Code for what it runs: the session's id.
+const sessionVariable = "CLAUDE_CODE_SESSION_ID"
+
+func (a *app) checkpointCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Marks in conversations: how full the context was, and what it was about",
+		Long: "A checkpoint is made when 80 % and when 90 % of a session's token budget are in use, at every compaction, and on request. " +
+			"A session is named by its id, or by as much of its beginning as no other one shares.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.checkpointList(), a.checkpointShow(), a.checkpointCreate(), a.checkpointBudget())
+	return cmd
+}
+
+func (a *app) checkpointList() *cobra.Command {
+	q := control.CheckpointsQuery{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List checkpoints, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.Offset < 0 || q.Limit < 1 {
+				return &control.Error{Code: control.CodeUsage, Message: "--limit must be 1 or more, and --offset 0 or more"}
+			}
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list, err := client.Checkpoints(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(list)
+			}
+			return a.print(a.sessionView().checkpoints(list))
+		},
+	}
+	cmd.Flags().StringVar(&q.Session, "session", "", "only of this `session`")
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "how many at most, up to 1000")
+	cmd.Flags().IntVar(&q.Offset, "offset", 0, "how many to pass over")
+	a.addJSON(cmd)
+	return cmd
+}
+
+func (a *app) checkpointShow() *cobra.Command {
+	var session string
+	cmd := &cobra.Command{
+		Use:   "show ID|latest",
+		Short: "Show one checkpoint",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if session != "" && args[0] != latest {
+				return &control.Error{Code: control.CodeUsage, Message: "--session goes with latest", Hint: "an id names one checkpoint already"}
+			}
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			answer, err := a.oneCheckpoint(cmd, client, args[0], session)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(answer)
+			}
+			return a.print(a.sessionView().checkpoint(answer.Checkpoint))
+		},
+	}
+	cmd.Flags().StringVar(&session, "session", "", "of latest: only of this `session`")
+	a.addJSON(cmd)
+	return cmd
+}
+
+// latest stands for the id of the newest checkpoint.
+const latest = "latest"
+
+func (a *app) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (control.CheckpointAnswer, error) {
+	if id != latest {
+		return client.Checkpoint(cmd.Context(), id)
+	}
+	list, err := client.Checkpoints(cmd.Context(), control.CheckpointsQuery{Session: session, Page: control.Page{Limit: 1}})
+	if err == nil && len(list.Checkpoints) == 0 {
+		err = &control.Error{Code: control.CodeNoCheckpoint, Message: "there is no checkpoint yet", Hint: "`ccship checkpoint create --session ID` makes one"}
+	}
+	if err != nil {
+		return control.CheckpointAnswer{}, err
+	}
+	return control.CheckpointAnswer{SchemaVersion: list.SchemaVersion, Checkpoint: list.Checkpoints[0]}, nil
+}
+
+func (a *app) checkpointCreate() *cobra.Command {
+	var req control.CheckpointRequest
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a checkpoint of a session as it stands",
+		Long:  "Make a checkpoint of a session as it stands. Without --session it is that of $" + sessionVariable + ", which Claude Code sets for what it runs.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if req.Session = cmp.Or(req.Session, os.Getenv(sessionVariable)); req.Session == "" {
+				return &control.Error{Code: control.CodeUsage, Message: "no session is named", Hint: "name it with --session; `ccship sessions list` has the ids"}
+			}
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			answer, err := client.CreateCheckpoint(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(answer)
+			}
+			return a.print(a.sessionView().checkpoint(answer.Checkpoint))
+		},
+	}
+	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`")
+	cmd.Flags().StringVar(&req.Trigger, "trigger", control.TriggerManual, "why: manual or pre_heavy")
+	cmd.Flags().StringVar(&req.Summary, "summary", "", "what it is about; by default that is taken from the conversation")
+	cmd.Flags().StringVar(&req.PortID, "port", "", "your own `name` for the work")
+	a.addJSON(cmd)
+	return cmd
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) checkpointBudget() *cobra.Command {
+	var req control.BudgetRequest
+	var unset bool
+	cmd := &cobra.Command{
+		Use:   "budget",
+		Short: "How many tokens a conversation can hold, and set it",
+		Long: "Checkpoints are made at 80 % and 90 % of the token budget: where Claude Code compacts by itself, not the model's whole window. " +
+			"It is learned from automatic compactions; before the first one it is reckoned from the model. " +
+			"What moves it in Claude Code's environment and settings (CLAUDE_CODE_AUTO_COMPACT_WINDOW, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, autoCompactWindow, DISABLE_AUTO_COMPACT …) " +
+			"cannot be seen in a transcript: set it here then.\n\n" +
+			"Without --session and --model everything that is known is listed.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			set := cmd.Flags().Changed("set")
+			if err := checkBudget(&req, set, unset); err != nil {
+				return err
+			}
+			client, _, err := a.daemonClient(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var budgets control.Budgets
+			if set || unset {
+				budgets, err = client.SetBudget(cmd.Context(), req)
+			} else {
+				budgets, err = client.Budgets(cmd.Context(), req.Session)
+			}
+			if err != nil {
+				return err
+			}
+			if req.Model != "" && !set && !unset {
+				budgets.Budgets = ofModel(budgets.Budgets, req.Model)
+			}
+			if a.json {
+				return a.printJSON(budgets)
+			}
+			return a.print(a.sessionView().budgets(budgets))
+		},
+	}
+	cmd.Flags().StringVar(&req.Session, "session", "", "of this `session`")
+	cmd.Flags().StringVar(&req.Model, "model", "", "of all sessions with this `model`")
+	cmd.Flags().Int64Var(&req.Limit, "set", 0, "how many `tokens` it can hold")
+	cmd.Flags().BoolVar(&unset, "unset", false, "forget what was set")
+	a.addJSON(cmd)
+	return cmd
+}
+
+func checkBudget(req *control.BudgetRequest, set, unset bool) error {
+	switch {
+	case req.Session != "" && req.Model != "":
+		return &control.Error{Code: control.CodeUsage, Message: "--session and --model exclude each other"}
+	case set && unset:
+		return &control.Error{Code: control.CodeUsage, Message: "--set and --unset exclude each other"}
+	case (set || unset) && req.Session+req.Model == "":
+		return &control.Error{Code: control.CodeUsage, Message: "a budget is set for a session or for a model", Hint: "name it with --session or --model"}
+	case set && req.Limit <= 0:
+		return &control.Error{Code: control.CodeUsage, Message: "--set is a number of tokens", Hint: "--unset forgets what was set"}
+	}
+	return nil
+}
+
+// ofModel are the budgets of a model: none when nothing is known of it.
+func ofModel(all []control.Budget, model string) []control.Budget {
+	found := []control.Budget{}
+	for _, b := range all {
+		if b.Session == "" && b.Model == model {
+			found = append(found, b)
+		}
+	}
+	return found
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (v sessionView) checkpoints(l control.Checkpoints) string {
+	if len(l.Checkpoints) == 0 {
+		return "no checkpoints\n"
+	}
+	var b strings.Builder
+	for _, c := range l.Checkpoints {
+		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", pad(printable(c.ID), 15), pad(v.when(c.CreatedAt), 14), pad(printable(c.TriggerType), 9),
+			pad(usedOf(c.TokensUsed, c.TokenBudget), 19), pad(printable(c.SessionID[:min(shortID, len(c.SessionID))]), shortID), cut(printable(lastPrompt(c.Summary)), 100))
+		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
+	}
+	if l.Next > 0 {
+		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
+	}
+	return b.String()
+}
+
+// usedOf is how much of a budget is in use.
+func usedOf(used, budget int64) string {
+	switch {
+	case used <= 0:
+		return "not known"
+	case budget <= 0:
+		return shortTokens(used)
+	}
+	return fmt.Sprintf("%d %% of %s", used*100/budget, shortTokens(budget))
+}
+
+func shortTokens(n int64) string {
+	return strings.TrimSuffix(strings.TrimSuffix(humanTokens(n), "s"), " token")
+}
+
+// lastPrompt is the line of a summary that tells it; else the first line.
+func lastPrompt(summary string) string {
+	for line := range strings.Lines(summary) {
+		if text, ok := strings.CutPrefix(line, "Prompt: "); ok {
+			return text
+		}
+	}
+	first, _, _ := strings.Cut(summary, "\n")
+	return first
+}
+
+func (v sessionView) checkpoint(c control.Checkpoint) string {
+	var b strings.Builder
+	row := func(name, text string) {
+		if text = printable(text); text != "" {
+			b.WriteString(pad(name, 12) + text + "\n")
+		}
+	}
+	row("checkpoint", c.ID)
+	row("session", c.SessionID)
+	row("port", c.PortID)
+	row("made", c.CreatedAt.In(v.zone).Format(time.DateTime)+", "+c.TriggerType)
+	used := usedOf(c.TokensUsed, c.TokenBudget)
+	if c.TokensUsed > 0 {
+		used = humanCount(c.TokensUsed) + " tokens, " + used
+	}
+	row("in use", used)
+	row("context", c.ContextHash)
+	if c.Summary != "" {
+		b.WriteString("\n")
+	}
+	for line := range strings.Lines(c.Summary) {
+		b.WriteString(printable(line) + "\n")
+	}
+	if len(c.ActiveFiles) > 0 {
+		b.WriteString("\nfiles\n")
+	}
+	for _, f := range c.ActiveFiles {
+		b.WriteString("  " + printable(f) + "\n")
+	}
+	return b.String()
+}
+
+func (v sessionView) budgets(l control.Budgets) string {
+	if len(l.Budgets) == 0 {
+		return "no budget is set, and none was learned yet\n"
+	}
+	var b strings.Builder
+	for _, x := range l.Budgets {
+		name := x.Session
+		if name == "" {
+			name = x.Model
+		}
+		line := fmt.Sprintf("%s  %s tokens: %s", pad(printable(name), 24), humanCount(x.Limit), budgetSource(x))
+		if x.Session != "" && x.Used > 0 && x.Limit > 0 {
+			line += fmt.Sprintf("; %s in use, %d %%", humanCount(x.Used), x.Used*100/x.Limit)
+		}
+		b.WriteString(v.fit(line) + "\n")
+	}
+	return b.String()
+}
+
+// budgetSource is how a limit is known.
+func budgetSource(x control.Budget) string {
+	window := "a window of " + humanCount(x.Window)
+	switch x.Source {
+	case "configured":
+		return "set by you"
+	case "learned":
+		return "where other sessions with " + printable(x.Model) + " compacted"
+	case "boundary":
+		return "where it compacted"
+	case "seen":
+		return window + ", for more than 200 000 were in use"
+	case "model":
+		return window + ", the model's"
+	}
+	return window + ", assumed"
+}

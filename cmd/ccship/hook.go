@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// A hook takes so many beats at most, counted from the first line of main. A turn must not wait for more than 20 ms, and
+// the system needs some of them to start a program and to end it. Beats, and not a time: on a machine that lets this
+// process wait, the daemon waits too, and what it hands over just too late would be lost.
+const (
+	hookBeats = 9
+	hookBeat  = time.Millisecond
+)
+
+// maxHookHead is how much of a hook's input is read for what it says of the session, in bytes. What a tool was given and
+// what it answered comes last, and can be of any size.
+const maxHookHead = 64 << 10
+
+// hookEvents are the hooks of the plugin, by the names of their verbs, as Claude Code calls them.
+var hookEvents = map[string]string{
+	"session-start":      "SessionStart",
+	"user-prompt-submit": "UserPromptSubmit",
+	"pre-tool-use":       "PreToolUse",
+	"post-tool-use":      "PostToolUse",
+}
+
+// runHook is the command line of `ccship hook`. Whatever happens it ends in time, with nothing on stderr and 0: a hook
+// that fails is shown to people, and one that ends with 2 stops their work.
+func runHook(args []string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for range hookBeats {
+			time.Sleep(hookBeat)
+		}
+		cancel()
+	}()
+	signal.Ignore(syscall.SIGPIPE) // whoever closed stdout does not want to be told
+	done := make(chan struct{})
+	go func() { // left behind when time is up: the process ends
+		defer close(done)
+		defer func() { _ = recover() }()
+		a := &app{stdout: os.Stdout, stderr: io.Discard}
+		a.execute(ctx, args)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	return exitOK
+}
+
+func (a *app) hookCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "hook EVENT",
+		Short: "Answer a hook of Claude Code, as its plugin asks",
+		Long: "Read what Claude Code tells a hook from standard input, and print what the session's Claude is to be told. " +
+			"It takes 20 ms at most, prints nothing when there is nothing to say, and always succeeds. " +
+			"Events: session-start, user-prompt-submit, pre-tool-use, post-tool-use.",
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []string{"session-start", "user-prompt-submit", "pre-tool-use", "post-tool-use"}, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.hook(cmd.Context(), args[0], os.Stdin) },
+	}
+}
+
+// hook answers one. It reads all of its input, as long as there is time: whoever writes it would fail otherwise.
+func (a *app) hook(ctx context.Context, event string, stdin io.Reader) error {
+	name, known := hookEvents[event]
+	if !known {
+		return &control.Error{Code: control.CodeUsage, Message: "there is no hook " + event}
+	}
+	in := readHook(stdin)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, stdin)
+	}()
+	err := a.answerHook(ctx, name, in)
+	select {
+	case <-drained:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// hookInput is what is read of a hook's input.
+type hookInput struct {
+	session, cwd string
+	agent        string // set in a subagent
+	prompt       string // id; versions since 2.1.196 say it
+}
+
+// readHook reads the members it knows of the object at the beginning of r, in whatever order they are.
+func readHook(r io.Reader) (in hookInput) {
+	d := json.NewDecoder(io.LimitReader(r, maxHookHead))
+	members := map[string]*string{"session_id": &in.session, "cwd": &in.cwd, "agent_id": &in.agent, "prompt_id": &in.prompt}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return in
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			break
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			break
+		}
+		if into := members[name.(string)]; into != nil {
+			_ = json.Unmarshal(value, into) // something else than a text says nothing
+		}
+	}
+	return in
+}
+
+// answerHook asks the daemon what there is to say, and prints it as the hook's output.
+func (a *app) answerHook(ctx context.Context, event string, in hookInput) error {
+	if in.session == "" || in.agent != "" || !heard(event, in) {
+		return nil
+	}
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	text, err := askForHook(ctx, sockets(c), event, in)
+	if err != nil || text == "" {
+		return err
+	}
+	type output struct {
+		Event   string `json:"hookEventName"`
+		Context string `json:"additionalContext"`
+	}
+	return a.printJSON(map[string]output{"hookSpecificOutput": {event, text}})
+}
+
+// heard says whether Claude Code reads what a hook of this kind prints. Old versions drop what a PreToolUse hook says,
+// and a notice is handed over once: those get theirs after the tool.
+func heard(event string, in hookInput) bool {
+	return event != "PreToolUse" || in.prompt != "" || os.Getenv("CLAUDE_CODE_SESSION_ID") != ""
+}
+
+// askForHook asks the first daemon that runs.
+func askForHook(ctx context.Context, paths []string, event string, in hookInput) (text string, err error) {
+	for _, path := range slices.Compact(paths) {
+		client := control.Dial(path)
+		if event == "SessionStart" {
+			var init control.Init
+			init, err = client.Init(ctx, control.InitQuery{Session: in.session, Cwd: in.cwd})
+			text = init.Text
+		} else {
+			var pending control.Pending
+			pending, err = client.Pending(ctx, control.PendingRequest{Session: in.session, Event: event})
+			text = pending.Text
+		}
+		if !errors.Is(err, control.ErrNotRunning) && !control.UnusablePath(err) {
+			break
+		}
+	}
+	return text, err
+}

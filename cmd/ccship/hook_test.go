@@ -1,0 +1,357 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+const (
+	initText   = "[Session started]\n- Session: \"shop\" <1> & 장바구니"
+	noticeText = "💾 [ccship] Automatic checkpoint made"
+)
+
+// hookInputs are what Claude Code writes to a hook, by version and event.
+const (
+	newInput   = `{"session_id":"s-1","prompt_id":"p","transcript_path":"/x","cwd":"/home/kim/shop","hook_event_name":"X","tool_input":{"session_id":"no"}}`
+	oldInput   = `{"session_id":"s-1","transcript_path":"/x","cwd":"/home/kim/shop","hook_event_name":"X"}`
+	agentInput = `{"session_id":"s-1","prompt_id":"p","cwd":"/home/kim/shop","agent_id":"a0b1","hook_event_name":"X"}`
+)
+
+// realCCShip is the program as it is released, once per test process: this test binary, and one with the race detector
+// all the more, takes longer to start than a hook has. It lies beside the programs of testscript, which removes them.
+var realCCShip = sync.OnceValues(func() (string, error) {
+	link, err := exec.LookPath("ccship")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(link), "ccship-as-released.exe")
+	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func hookProgram(t testing.TB) string {
+	t.Helper()
+	path, err := realCCShip()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// answering is the socket of a daemon that is only a handler.
+func answering(t testing.TB, answer http.HandlerFunc) string {
+	t.Helper()
+	socket := socketPath(t)
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: answer, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(ln) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return socket
+}
+
+// telling is a daemon that has something to say to session s-1 in /home/kim/shop.
+func telling(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/v1/init" && r.URL.Query().Get("session") == "s-1" && r.URL.Query().Get("cwd") == "/home/kim/shop":
+		_ = json.NewEncoder(w).Encode(control.Init{SchemaVersion: 1, Text: initText})
+	case r.URL.Path == "/v1/pending":
+		var req control.PendingRequest
+		if json.NewDecoder(r.Body).Decode(&req) == nil && req.Session == "s-1" {
+			_ = json.NewEncoder(w).Encode(control.Pending{SchemaVersion: 1, Text: noticeText, Notices: 1})
+		}
+	default:
+		w.WriteHeader(http.StatusTeapot)
+	}
+}
+
+func quiet(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, `{"schema_version":1,"text":""}`)
+}
+
+// silence never answers, as a daemon does that was stopped.
+func silence(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// hookRun runs one hook and returns what it printed. It must succeed and say nothing on stderr.
+func hookRun(t *testing.T, socket string, stdin io.Reader, env []string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, hookProgram(t), append([]string{"hook"}, args...)...)
+	home := t.TempDir()
+	cmd.Env = append([]string{"HOME=" + home, "USERPROFILE=" + home, "CCSHIP_SOCKET=" + socket}, env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if f, ok := stdin.(*os.File); ok {
+		cmd.Stdin = f
+	} else {
+		pipe, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.Copy(pipe, stdin) // the hook need not read all of it
+			_ = pipe.Close()
+		}()
+	}
+	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
+		t.Errorf("hook %v: %v, stderr %q", args, err, stderr.String())
+	}
+	return stdout.String()
+}
+
+// hookTells runs a hook until it prints something: on a busy machine its time may be up before it is answered.
+func hookTells(t *testing.T, socket string, stdin func() io.Reader, env []string, event string) string {
+	t.Helper()
+	for range 200 {
+		if got := hookRun(t, socket, stdin(), env, event); got != "" {
+			return strings.TrimSuffix(got, "\n")
+		}
+	}
+	return ""
+}
+
+func TestHookTells(t *testing.T) {
+	socket := answering(t, telling)
+	for _, c := range []struct{ event, input, want string }{
+		{"session-start", newInput, `{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"[Session started]\n- Session: \"shop\" <1> & 장바구니"}}`},
+		{"session-start", oldInput, `{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"[Session started]\n- Session: \"shop\" <1> & 장바구니"}}`},
+		{"user-prompt-submit", oldInput, `{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"` + noticeText + `"}}`},
+		{"post-tool-use", oldInput, `{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"` + noticeText + `"}}`},
+		{"pre-tool-use", newInput, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"` + noticeText + `"}}`},
+		{"pre-tool-use", oldInput, ""}, // a version that would drop it
+		{"post-tool-use", agentInput, ""},
+		{"session-start", `{"session_id":"other","cwd":"/home/kim/shop"}`, ""},
+		{"stop", newInput, ""},
+		{"", newInput, ""},
+	} {
+		var got string
+		if c.want == "" {
+			got = hookRun(t, socket, strings.NewReader(c.input), nil, c.event)
+		} else {
+			got = hookTells(t, socket, func() io.Reader { return strings.NewReader(c.input) }, nil, c.event)
+		}
+		if got != c.want {
+			t.Errorf("%s with %s prints %q, want %q", c.event, c.input, got, c.want)
+		}
+	}
+	old := func() io.Reader { return strings.NewReader(oldInput) }
+	if hookTells(t, socket, old, []string{"CLAUDE_CODE_SESSION_ID=s-1"}, "pre-tool-use") == "" {
+		t.Error("a version that says its session in the environment is told nothing before a tool")
+	}
+}
+
+// TestHookConfirms: what a hook was handed it prints once the daemon knows that it has it, and not when it is too late.
+func TestHookConfirms(t *testing.T) {
+	lending := func(late bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			var req control.PendingRequest
+			switch err := json.NewDecoder(r.Body).Decode(&req); {
+			case err != nil || req.Session != "s-1":
+			case req.Receipt == "r-1" && !late:
+				_, _ = io.WriteString(w, `{"schema_version":1,"text":"","notices":0}`)
+			case req.Receipt == "" && req.Confirm:
+				_ = json.NewEncoder(w).Encode(control.Pending{SchemaVersion: 1, Text: noticeText, Notices: 1, Receipt: "r-1"})
+			default:
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = io.WriteString(w, `{"code":"not_found","message":"nothing waits for this receipt"}`)
+			}
+		}
+	}
+	input := func() io.Reader { return strings.NewReader(newInput) }
+	if got := hookTells(t, answering(t, lending(false)), input, nil, "user-prompt-submit"); !strings.Contains(got, noticeText) {
+		t.Errorf("confirmed, it prints %q", got)
+	}
+	socket := answering(t, lending(true))
+	for range 5 {
+		if got := hookRun(t, socket, input(), nil, "user-prompt-submit"); got != "" {
+			t.Errorf("not confirmed, it prints %q", got)
+		}
+	}
+}
+
+// TestHookSaysNothing: whatever is wrong, a hook ends by itself with nothing said.
+func TestHookSaysNothing(t *testing.T) {
+	dir := t.TempDir()
+	stale := filepath.Join(dir, "stale.sock")
+	if err := os.WriteFile(stale, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		socket string
+	}{
+		{"no daemon", filepath.Join(dir, "none.sock")},
+		{"no socket", stale},
+		{"a path too long", filepath.Join(dir, strings.Repeat("x", 200))},
+		{"a daemon that never answers", answering(t, silence)},
+		{"nothing to say", answering(t, quiet)},
+		{"an older daemon", answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"code":"not_found","message":"there is no /v1/init"}`)
+		})},
+		{"an answer without end", answering(t, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, `{"text":"`+strings.Repeat("x", 1<<16)); err != nil {
+					return
+				}
+			}
+		})},
+		{"an answer cut off", answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"schema_version":1,"text":"half`)
+		})},
+		{"another program", answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })},
+	} {
+		for event := range hookEvents {
+			if got := hookRun(t, c.socket, strings.NewReader(newInput), nil, event); got != "" {
+				t.Errorf("%s: %s prints %q", c.name, event, got)
+			}
+		}
+	}
+}
+
+// endless is the letter x for ever.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+func TestHookHostileInput(t *testing.T) {
+	socket := answering(t, telling)
+	open, hold, err := os.Pipe() // nobody writes, nobody closes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	defer hold.Close()
+	for _, c := range []struct {
+		name  string
+		stdin io.Reader
+	}{
+		{"nothing", strings.NewReader("")},
+		{"no JSON", strings.NewReader("\x00\xff\x00")},
+		{"a list", strings.NewReader(`["session_id","s-1"]`)},
+		{"cut off", strings.NewReader(`{"session_id":"s-`)},
+		{"another kind of id", strings.NewReader(`{"session_id":["s-1"],"cwd":"/home/kim/shop"}`)},
+		{"deep", strings.NewReader(`{"a":` + strings.Repeat("[", 60000))},
+		{"never written", open},
+		{"without end", io.MultiReader(strings.NewReader(`{"a":"`), endless{})},
+		{"the id behind too much", strings.NewReader(`{"a":"` + strings.Repeat("x", maxHookHead) + `","session_id":"s-1","cwd":"/home/kim/shop"}`)},
+	} {
+		if got := hookRun(t, socket, c.stdin, nil, "session-start"); got != "" {
+			t.Errorf("%s: prints %q", c.name, got)
+		}
+	}
+	large := func() io.Reader {
+		return io.MultiReader(strings.NewReader(strings.TrimSuffix(newInput, "}")+`,"tool_response":"`), io.LimitReader(endless{}, 1<<20), strings.NewReader(`"}`))
+	}
+	if got := hookTells(t, socket, large, nil, "session-start"); !strings.Contains(got, "Session started") {
+		t.Errorf("a large input behind what counts: prints %q", got)
+	}
+}
+
+// TestHookHostilePlace: no home, a broken configuration, and nobody who reads what is printed.
+func TestHookHostilePlace(t *testing.T) {
+	socket := answering(t, telling)
+	broken := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(broken, []byte("roots = ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, env := range [][]string{{"HOME=", "USERPROFILE="}, {"CCSHIP_CONFIG=" + broken}, {"CCSHIP_CONFIG=" + t.TempDir()}} {
+		_ = hookRun(t, socket, strings.NewReader(newInput), env, "session-start") // it must only end well
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close()
+	cmd := exec.CommandContext(t.Context(), hookProgram(t), "hook", "session-start")
+	cmd.Env = []string{"HOME=" + t.TempDir(), "CCSHIP_SOCKET=" + socket}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(newInput), write, write
+	if err := cmd.Run(); err != nil {
+		t.Errorf("nobody reads: %v", err)
+	}
+}
+
+// TestHookFindsDaemon: a service that is gone leaves its socket behind; the one that runs is asked.
+func TestHookFindsDaemon(t *testing.T) {
+	home := t.TempDir()
+	dir := filepath.Join(home, ".local", "state", "ccship")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, "stale")})
+	if err != nil {
+		t.Skip(err) // the folder's name is too long for a socket here
+	}
+	stale.SetUnlinkOnClose(false)
+	if err := errors.Join(stale.Close(), os.Rename(filepath.Join(dir, "stale"), filepath.Join(dir, "ccship.sock")), os.Mkdir(filepath.Join(dir, "up"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(answering(t, telling), filepath.Join(dir, "up", "ccship.sock")); err != nil {
+		t.Skip(err)
+	}
+	runtime := t.TempDir()
+	for range 200 { // its time may be up
+		cmd := exec.CommandContext(t.Context(), hookProgram(t), "hook", "post-tool-use")
+		cmd.Env, cmd.Stdin = []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + runtime}, strings.NewReader(newInput)
+		if out, err := cmd.Output(); err != nil {
+			t.Fatal(err)
+		} else if strings.Contains(string(out), noticeText) {
+			return
+		}
+	}
+	t.Error("it prints nothing")
+}
+
+// TestHookReadsAll: Claude Code writes what a tool answered, of any size, and nothing of it may fail.
+func TestHookReadsAll(t *testing.T) {
+	socket := answering(t, quiet)
+	for range 200 { // its time may be up
+		cmd := exec.CommandContext(t.Context(), hookProgram(t), "hook", "post-tool-use")
+		cmd.Env = []string{"HOME=" + t.TempDir(), "CCSHIP_SOCKET=" + socket}
+		pipe, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, failed := io.Copy(pipe, io.MultiReader(strings.NewReader(newInput), io.LimitReader(endless{}, 1<<20)))
+		_ = pipe.Close() // what counts is whether all could be written
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if failed == nil {
+			return
+		}
+	}
+	t.Error("a megabyte cannot be written to a hook")
+}

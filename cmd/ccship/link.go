@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func (a *app) linkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "link",
+		Short: "Documents that belong to a conversation",
+		Long: "A document is a file below the folder that the conversation was started in. Claude is told of it at every start, and the server keeps " +
+			"each version that is seen, whoever changes it. Links are a session's own; a fork of it begins without any. " +
+			"Without --session: the session that this command runs in, else the one written last in this folder or above it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.linkAdd(), a.linkRemove(), a.linkList())
+	return cmd
+}
+
+func (a *app) linkAdd() *cobra.Command {
+	return a.linkVerb(&cobra.Command{
+		Use:     "add PATH…",
+		Short:   "Link files to a session",
+		Example: "  ccship link add docs/spec.md docs/design.md",
+		Args:    cobra.MinimumNArgs(1),
+	}, "linked", (*control.Client).LinkDocument)
+}
+
+func (a *app) linkRemove() *cobra.Command {
+	return a.linkVerb(&cobra.Command{
+		Use:               "rm PATH…",
+		Short:             "End links; the files, and the versions on the server, stay",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: a.completeLinked,
+	}, "not linked any more", (*control.Client).UnlinkDocument)
+}
+
+// linkVerb makes a command that changes one link after the other. The first that is refused ends it.
+func (a *app) linkVerb(cmd *cobra.Command, done string, change func(*control.Client, context.Context, control.DocumentRequest) (control.Documents, error)) *cobra.Command {
+	session := a.addSession(cmd)
+	a.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, name, err := a.linkSession(cmd.Context(), *session)
+		if err != nil {
+			return err
+		}
+		here, err := os.Getwd()
+		if err != nil {
+			return fmt.Errorf("find the current folder: %w", err)
+		}
+		var list control.Documents
+		for _, path := range args {
+			if list, err = change(client, cmd.Context(), control.DocumentRequest{Session: name, Path: path, Base: here}); err != nil {
+				return err
+			}
+			if !a.json {
+				a.say("%s is %s", printable(path), done)
+			}
+		}
+		if a.json {
+			return a.printJSON(list)
+		}
+		for _, d := range list.Documents {
+			if d.Problem != "" {
+				a.say("%s: %s", printable(d.Path), printable(d.Problem))
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func (a *app) linkList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List a session's documents",
+		Args:  cobra.NoArgs,
+	}
+	session := a.addSession(cmd)
+	a.addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, name, err := a.linkSession(cmd.Context(), *session)
+		if err != nil {
+			return err
+		}
+		list, err := client.Documents(cmd.Context(), name)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(list)
+		}
+		return a.print(a.sessionView().documents(list))
+	}
+	return cmd
+}
+
+func (a *app) addSession(cmd *cobra.Command) *string {
+	return cmd.Flags().String("session", "", "a `session`, or as much of its id as no other one shares")
+}
+
+// linkSession is the session that is meant, and says which one it took when it was not named.
+func (a *app) linkSession(ctx context.Context, named string) (*control.Client, string, error) {
+	client, _, err := a.daemonClient(ctx)
+	if err != nil || named != "" {
+		return client, named, err
+	}
+	if session := os.Getenv(sessionVariable); session != "" {
+		return client, session, nil
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the current folder: %w", err)
+	}
+	s, found, err := newestAround(ctx, client, here)
+	if err != nil {
+		return nil, "", err
+	}
+	if !found {
+		return nil, "", &control.Error{
+			Code: control.CodeNoSession, Message: "no session was started in " + here + " or above it",
+			Hint: "name one with --session; `ccship sessions list` lists them",
+		}
+	}
+	if !a.json {
+		a.say("session %s, written last in %s", printable(s.Session), printable(s.Cwd))
+	}
+	return client, s.Session, nil
+}
+
+// newestAround finds the session written last that was started in a folder or above it.
+func newestAround(ctx context.Context, client *control.Client, here string) (control.Session, bool, error) {
+	real, err := filepath.EvalSymlinks(here)
+	if err != nil {
+		real = here
+	}
+	q := control.SessionsQuery{Page: control.Page{Limit: 1000}}
+	for {
+		list, err := client.Sessions(ctx, q)
+		if err != nil {
+			return control.Session{}, false, err
+		}
+		for _, s := range list.Sessions {
+			if s.Cwd != "" && (below(s.Cwd, here) || below(s.Cwd, real)) {
+				return s, true, nil
+			}
+		}
+		if q.Offset = list.Next; list.Next == 0 {
+			return control.Session{}, false, nil
+		}
+	}
+}
+
+// below says whether a path is a folder or lies below it.
+func below(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// completeLinked offers what is linked.
+func (a *app) completeLinked(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	session, err := cmd.Flags().GetString("session")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.json = true // no words
+	client, name, err := a.linkSession(cmd.Context(), session)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := client.Documents(cmd.Context(), name)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var paths []string
+	for _, d := range list.Documents {
+		paths = append(paths, filepath.Join(list.Cwd, filepath.FromSlash(d.Path)))
+	}
+	return paths, cobra.ShellCompDirectiveNoFileComp
+}

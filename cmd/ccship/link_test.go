@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// fullDocumentList has every member set.
+func fullDocumentList() control.Documents {
+	return control.Documents{SchemaVersion: 1, Session: "a", Cwd: "/home/kim/shop", Documents: []control.Document{
+		{Path: "docs/<spec>.md", AddedAt: *before(time.Hour), ChangedAt: *before(time.Minute), Version: 3, Size: 4321, SHA256: strings.Repeat("ab", 32), Deleted: true, TooLarge: true, Problem: "it stays on this machine: excluded"},
+		{Path: "docs/설계.md", AddedAt: *before(time.Minute), Version: 2},
+	}}
+}
+
+// librarian is a daemon that notes what is asked of it.
+type librarian struct {
+	control.Daemon
+	sessions []control.Session
+
+	mu   sync.Mutex
+	reqs []control.DocumentRequest
+}
+
+func (*librarian) Status(context.Context) control.Status {
+	return control.Status{SchemaVersion: 1, Running: true}
+}
+
+func (l *librarian) Sessions(_ context.Context, q control.SessionsQuery) (control.Sessions, error) {
+	a := control.Sessions{SchemaVersion: 1}
+	if q.Offset < len(l.sessions) {
+		a.Sessions, a.Next = l.sessions[q.Offset:q.Offset+1], q.Offset+1
+	}
+	return a, nil
+}
+
+func (l *librarian) LinkDocument(_ context.Context, req control.DocumentRequest) (control.Documents, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if req.Path == "bad" {
+		return control.Documents{}, &control.Error{Code: control.CodeDocument, Message: "bad is a directory", Hint: "link the files in it"}
+	}
+	l.reqs = append(l.reqs, req)
+	return control.Documents{SchemaVersion: 1, Session: req.Session}, nil
+}
+
+func (l *librarian) Documents(_ context.Context, session string) (control.Documents, error) {
+	d := fullDocumentList()
+	d.Session = session
+	return d, nil
+}
+
+// TestLinkSession takes the session that is meant: named, of the environment, or the newest around.
+func TestLinkSession(t *testing.T) {
+	jsonHome(t)
+	here, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(here, "shop", "docs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Join(here, "shop", "docs"))
+	l := &librarian{sessions: []control.Session{
+		{Session: "elsewhere", Cwd: filepath.Join(here, "other")}, {Session: "beside", Cwd: filepath.Join(here, "sh")},
+		{Session: "unknown"}, {Session: "below", Cwd: filepath.Join(here, "shop", "docs", "x")},
+		{Session: "newest", Cwd: filepath.Join(here, "shop")}, {Session: "older", Cwd: filepath.Join(here, "shop", "docs")},
+	}}
+	socket := listen(t, l)
+	for _, test := range []struct {
+		env, want string
+		args      []string
+		words     bool
+	}{
+		{"", "named", []string{"--session", "named"}, false},
+		{"env", "named", []string{"--session", "named"}, false},
+		{"env", "env", nil, false},
+		{"", "newest", nil, true},
+	} {
+		t.Setenv(sessionVariable, test.env)
+		l.reqs = nil
+		code, out, words := inProcess(t, append([]string{"link", "add", "a.md", "b.md", "--socket", socket}, test.args...)...)
+		if code != exitOK || out != "" || len(l.reqs) != 2 || l.reqs[0].Session != test.want || l.reqs[1].Path != "b.md" ||
+			l.reqs[0].Base != filepath.Join(here, "shop", "docs") || strings.Contains(words, "newest") != test.words {
+			t.Errorf("%q %v: exit code %d, %+v\n%s", test.env, test.args, code, l.reqs, words)
+		}
+	}
+	l.sessions = l.sessions[:4]
+	if code, _, words := inProcess(t, "link", "list", "--socket", socket); code != exitFailed || !strings.Contains(words, "no session was started in") {
+		t.Errorf("no session around: exit code %d\n%s", code, words)
+	}
+	l.reqs = nil
+	code, _, words := inProcess(t, "link", "add", "a.md", "bad", "b.md", "--session", "a", "--socket", socket)
+	if code != exitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link the files in it") {
+		t.Errorf("a refusal: exit code %d, %+v\n%s", code, l.reqs, words)
+	}
+	if code, _, words := inProcess(t, "link", "add"); code != exitUsage || words == "" {
+		t.Errorf("nothing to link: exit code %d", code)
+	}
+}
+
+// TestLinkList shows documents to people.
+func TestLinkList(t *testing.T) {
+	v := sessionView{now: time.Now(), zone: time.UTC}
+	list := control.Documents{Documents: []control.Document{
+		{Path: "docs/spec.md", Version: 3, Size: 4321, ChangedAt: v.now.Add(-time.Minute)},
+		{Path: "docs/설계.md", Version: 1, Deleted: true, ChangedAt: v.now.Add(-2 * time.Hour)},
+		{Path: "big.bin", Version: 2, Size: 20_000_000, TooLarge: true, ChangedAt: v.now.Add(-time.Hour), Problem: "red \x1b[31m"},
+	}}
+	want := "docs/spec.md  3 versions, changed 1 min ago, 4.3 kB\n" +
+		"docs/설계.md  1 version, changed 2 h 0 min ago, deleted\n" +
+		"big.bin       2 versions, changed 1 h 0 min ago, 20.0 MB, too large to send, red \n"
+	got := v.documents(list)
+	if strings.ContainsRune(got, 0x1b) || !strings.HasPrefix(got, want[:len(want)-2]) {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	v.columns = 30
+	for line := range strings.Lines(v.documents(list)) {
+		if columns(strings.TrimSuffix(line, "\n")) > 30 {
+			t.Errorf("too wide: %q", line)
+		}
+	}
+	if got := v.documents(control.Documents{}); got != "nothing is linked\n" {
+		t.Errorf("none: %q", got)
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// documents are a session's linked documents, one a line.
+func (v sessionView) documents(list control.Documents) string {
+	if len(list.Documents) == 0 {
+		return "nothing is linked\n"
+	}
+	width := 0
+	for _, d := range list.Documents {
+		width = max(width, min(48, columns(printable(d.Path))))
+	}
+	var b strings.Builder
+	for _, d := range list.Documents {
+		b.WriteString(v.fit(strings.TrimRight(pad(cut(printable(d.Path), width), width)+"  "+v.document(d), " ")) + "\n")
+	}
+	return b.String()
+}
+
+// document is what is known of one.
+func (v sessionView) document(d control.Document) string {
+	size := humanSize(d.Size)
+	switch {
+	case d.Deleted:
+		size = "deleted"
+	case d.TooLarge:
+		size += ", too large to send"
+	}
+	parts := []string{counted(d.Version, "version", "versions"), "changed " + v.when(d.ChangedAt), size}
+	if d.Problem != "" {
+		parts = append(parts, printable(d.Problem))
+	}
+	return strings.Join(parts, ", ")
+}

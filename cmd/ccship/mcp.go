@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// mcpProgram is the program behind `ccship mcp`. It is another one so that the daemon does not hold the protocol's code
+// in memory all day.
+const mcpProgram = "ccship-mcp"
+
+func (a *app) mcpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp",
+		Short: "Let Claude ask ccship: an MCP server on standard input and output",
+		Long: "Speak the Model Context Protocol on standard input and output, for the Claude Code plugin and other clients: " +
+			"linked documents, checkpoints, short histories, and search on the server.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			self, err := ownPath()
+			if err != nil {
+				return err
+			}
+			program, err := findMCP()
+			if err != nil {
+				return err
+			}
+			args := []string{"-ccship", self}
+			for _, path := range sockets(c) {
+				args = append(args, "-socket", path)
+			}
+			return become(program, append(append(args, "--"), a.givenFlags()...))
+		},
+	}
+}
+
+// givenFlags are the flags of the configuration that were given, to be given again.
+func (a *app) givenFlags() []string {
+	var given []string
+	a.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			given = append(given, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return given
+}
+
+// findMCP is the path of the program: beside this one, where packages and archives put it, else on PATH.
+func findMCP() (string, error) {
+	name := mcpProgram
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find own program: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	beside := filepath.Join(filepath.Dir(self), name)
+	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+		return beside, nil
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("find %s: %w", mcpProgram, err)
+	}
+	found, err := exec.LookPath(name)
+	if err != nil {
+		return "", &control.Error{
+			Code: control.CodeFailed, Message: "the program " + mcpProgram + " is not beside " + self,
+			Hint: "it comes with ccship in every package and archive: put it into " + filepath.Dir(self),
+		}
+	}
+	return found, nil
+}

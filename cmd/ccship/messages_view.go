@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// mostShown is how many columns of a message are shown where there is no terminal.
+const mostShown = 400
+
+func (v sessionView) messages(m control.Messages) string {
+	var b strings.Builder
+	if m.Title != "" {
+		b.WriteString(v.fit(cut(printable(m.Title), mostShown)) + "\n\n")
+	}
+	for i := range m.Messages {
+		b.WriteString(v.message(&m.Messages[i]))
+	}
+	switch more := m.Total - m.Offset - len(m.Messages); {
+	case m.Total == 0:
+		b.WriteString("no messages\n")
+	case more > 0:
+		fmt.Fprintf(&b, "there are %s: --limit, or --offset %d\n", counted(int64(more), "older one", "older ones"), m.Offset+len(m.Messages))
+	}
+	return b.String()
+}
+
+// message is one line.
+func (v sessionView) message(m *control.Message) string {
+	at := ""
+	if m.Timestamp > 0 {
+		at = time.UnixMilli(m.Timestamp).In(v.zone).Format("15:04")
+	}
+	who, colour, text := describeMessage(m)
+	line := fmt.Sprintf("%s  %s  %s", pad(at, 5), pad(who, 6), cut(printable(text), mostShown))
+	line = strings.TrimRight(v.fit(line), " ")
+	if v.colours && len(line) > 13 && strings.HasPrefix(line[7:], who) {
+		line = line[:7] + "\x1b[" + colour + "m" + line[7:13] + "\x1b[0m" + line[13:]
+	}
+	return line + "\n"
+}
+
+// describeMessage says who speaks, in which colour, and what.
+func describeMessage(m *control.Message) (who, colour, text string) {
+	const bold, green, cyan, red, faint = "1", "32", "36", "31", "2"
+	switch m.Type {
+	case "tool_start":
+		if text = toolCall(m) + " …"; m.Aborted {
+			text = toolCall(m) + " (stopped)"
+		}
+		return "tool", cyan, text
+	case "tool_complete":
+		if m.Error != nil {
+			return "tool", red, toolCall(m) + " ✗ " + *m.Error
+		}
+		return "tool", cyan, toolCall(m) + " → " + m.Output
+	case "error":
+		return "error", red, m.Content
+	case "result":
+		text = fmt.Sprintf("%.1f s, %s in, %d out", m.Duration, humanTokens(m.InputTokens), m.OutputTokens)
+		if m.Interrupted {
+			text += ", interrupted"
+		}
+		return "turn", faint, text
+	}
+	if m.Role == "assistant" {
+		return "claude", green, m.Content
+	}
+	return m.Role, bold, m.Content
+}
+
+// toolCall is a call in short: its tool, and what it works on.
+func toolCall(m *control.Message) string {
+	return strings.Join(append([]string{cmp.Or(m.ToolName, "?")}, values(m.ToolInput)...), " ")
+}
+
+// values are those of an object's members, in their order.
+func values(object json.RawMessage) (texts []string) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return nil
+	}
+	for d.More() {
+		var value json.RawMessage
+		if _, err := d.Token(); err != nil || d.Decode(&value) != nil {
+			break
+		}
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/packaging"
+)
+
+// pluginPlace is what `plugin … --json` prints.
+type pluginPlace struct {
+	SchemaVersion int    `json:"schema_version"`
+	Path          string `json:"path"`
+	Installed     bool   `json:"installed"`         // the folder is there
+	Command       string `json:"command,omitempty"` // of install: it has Claude Code take the plugin
+}
+
+// leaveCommand has Claude Code leave the plugin.
+const leaveCommand = "claude plugin uninstall ccship@ccship && claude plugin marketplace remove ccship"
+
+// pluginDir is where the plugin is put.
+func pluginDir(c daemon.Config) string { return filepath.Join(c.StateDir, "claude-plugin") }
+
+func (a *app) pluginCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plugin",
+		Short: "Put ccship's Claude Code plugin where Claude Code can take it",
+		Long: "The plugin tells a session's Claude its linked documents and its checkpoints, and gives it ccship's tools. " +
+			"It is put into ccship's own folder; nothing below ~/.claude is touched: the command that is printed has Claude Code take it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, verb := range []struct {
+		name, short string
+		run         func(daemon.Config) error
+	}{
+		{"install", "Write the plugin, and print the command that has Claude Code take it", a.installPlugin},
+		{"uninstall", "Remove the plugin, once Claude Code has left it", a.uninstallPlugin},
+		{"path", "Print the plugin's folder", a.pluginPath},
+	} {
+		sub := &cobra.Command{Use: verb.name, Short: verb.short, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+			c, err := a.config()
+			if err != nil {
+				return err
+			}
+			return verb.run(c)
+		}}
+		a.addJSON(sub)
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+func (a *app) installPlugin(c daemon.Config) error {
+	dir := pluginDir(c)
+	if err := writePlugin(dir); err != nil {
+		return fmt.Errorf("write plugin: %w", err)
+	}
+	command := "claude plugin marketplace add " + shellQuoted(dir) + " && claude plugin install ccship@ccship"
+	if a.json {
+		return a.printJSON(pluginPlace{control.SchemaVersion, dir, true, command})
+	}
+	if err := a.print(fmt.Sprintf("The plugin is in %s. Have Claude Code take it:\n  %s\nor try it in one session:\n  claude --plugin-dir %s\n", dir, command, shellQuoted(dir))); err != nil {
+		return err
+	}
+	self, err := ownPath()
+	if err != nil {
+		return err
+	}
+	if found, err := exec.LookPath("ccship"); err != nil || !samePath(found, self) {
+		a.say("the plugin runs `ccship` from PATH, and that is not %s: put its folder on PATH, first", self)
+	}
+	return nil
+}
+
+// uninstallPlugin removes the plugin. Claude Code before 2.1 cannot leave a plugin that is gone.
+func (a *app) uninstallPlugin(c daemon.Config) error {
+	dir := pluginDir(c)
+	if knownToClaude(c, dir) {
+		return &control.Error{Code: control.CodeFailed, Message: "Claude Code still has the plugin", Hint: "first `" + leaveCommand + "`, then this again"}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove plugin: %w", err)
+	}
+	if a.json {
+		return a.printJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir})
+	}
+	return a.print("The plugin is not in " + dir + " any more.\n")
+}
+
+// knownToClaude says whether dir is one of Claude Code's marketplaces.
+func knownToClaude(c daemon.Config, dir string) bool {
+	quoted, err := json.Marshal(dir)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(c.Roots, func(root string) bool {
+		known, err := os.ReadFile(filepath.Join(filepath.Dir(root), "plugins", "known_marketplaces.json"))
+		return err == nil && bytes.Contains(known, quoted)
+	})
+}
+
+func (a *app) pluginPath(c daemon.Config) error {
+	dir := pluginDir(c)
+	_, err := os.Stat(filepath.Join(dir, ".claude-plugin", "plugin.json"))
+	if a.json {
+		return a.printJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir, Installed: err == nil})
+	}
+	if err != nil {
+		return &control.Error{Code: control.CodeFailed, Message: "the plugin is not installed", Hint: "`ccship plugin install` writes it to " + dir}
+	}
+	return a.print(dir + "\n")
+}
+
+// writePlugin makes dir hold the plugin's files and no others. The new folder takes the old one's place whole.
+func writePlugin(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".claude-plugin-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	files := packaging.Plugin()
+	err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		to := filepath.Join(fresh, filepath.FromSlash(name))
+		if err != nil || name == "." {
+			return err
+		}
+		if d.IsDir() {
+			return os.Mkdir(to, 0o700)
+		}
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, content, 0o600)
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Rename(fresh, dir)
+}
