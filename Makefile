@@ -4,8 +4,9 @@ GO      ?= go
 
 .PHONY: build run test race lint fuzz bench crash failover viewer screenshots e2e-claude e2e-systemd packages release release-twice clean
 
-build: ## bin/ccship and bin/ccship-server
+build: ## bin/ccship, bin/ccship-mcp beside it, and bin/ccship-server
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ccship ./cmd/ccship
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ccship-mcp ./cmd/ccship-mcp
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ccship-server ./cmd/ccship-server
 
 run: build ## server, daemon, import, viewer: try it now

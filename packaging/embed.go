@@ -1,5 +1,5 @@
-// Package packaging holds what systemd and launchd are told about ccship: one copy for the packages and for
-// `ccship install`. It does not know where programs lie or who runs them.
+// Package packaging holds what systemd, launchd and Claude Code are told about ccship: one copy for the packages and for
+// `ccship install` and `ccship plugin`. It does not know where programs lie or who runs them.
 package packaging
 
 import _ "embed" // the files below

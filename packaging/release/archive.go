@@ -56,7 +56,7 @@ func (r *release) archives(context.Context) error {
 func (r *release) entries(s system) ([]entry, error) {
 	folder := strings.TrimSuffix(strings.TrimSuffix(r.archiveName(s), ".tar.gz"), ".zip")
 	all := []entry{{"LICENSE", "LICENSE", 0o644}, {"README.md", "README.md", 0o644}}
-	for _, program := range programs {
+	for _, program := range binaries {
 		file := executable(program, s)
 		all = append(all, entry{filepath.Join(r.bin(s), file), file, 0o755})
 	}

@@ -26,9 +26,9 @@ func executable(program string, s system) string {
 	return program
 }
 
-// build compiles both programs for a system. Nothing of this machine gets into them.
+// build compiles the programs for a system. Nothing of this machine gets into them.
 func (r *release) build(ctx context.Context, s system) error {
-	for _, program := range programs {
+	for _, program := range binaries {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
 			"-ldflags", "-s -w -buildid= -X main.version="+r.version,
 			"-o", filepath.Join(r.bin(s), executable(program, s)), "./cmd/"+program)

@@ -1,4 +1,4 @@
-// Command release builds everything that a release consists of, below one folder: archives of both programs for six
+// Command release builds everything that a release consists of, below one folder: archives of the programs for six
 // systems, deb and rpm packages, a Homebrew formula, an install script, and the checksums of all. It needs Go and no
 // network, once the modules are there. The same commit, version and Go give the same bytes, in whatever folder.
 //
@@ -31,6 +31,9 @@ func main() {
 
 // programs are what a release delivers, the daemon first.
 var programs = []string{"ccship", "ccship-server"}
+
+// binaries are the programs and what runs behind them, which has no manual page of its own.
+var binaries = []string{"ccship", "ccship-mcp", "ccship-server"}
 
 // system is what a program is built for.
 type system struct{ os, arch string }

@@ -118,14 +118,20 @@ func must(t *testing.T, err error) {
 func filesInDebs() map[string]map[string]fs.FileMode {
 	return map[string]map[string]fs.FileMode{
 		"ccship": {
-			"/usr/bin/ccship":                                  0o755,
-			"/usr/lib/systemd/user/ccship.service":             0o644,
-			"/usr/lib/systemd/system/ccship@.service":          0o644,
-			"/usr/share/man/man1/ccship.1.gz":                  0o644,
-			"/usr/share/bash-completion/completions/ccship":    0o644,
-			"/usr/share/fish/vendor_completions.d/ccship.fish": 0o644,
-			"/usr/share/zsh/vendor-completions/_ccship":        0o644,
-			"/usr/share/doc/ccship/copyright":                  0o644,
+			"/usr/bin/ccship":                                                 0o755,
+			"/usr/bin/ccship-mcp":                                             0o755,
+			"/usr/share/ccship/claude-plugin/README.md":                       0o644,
+			"/usr/share/ccship/claude-plugin/.mcp.json":                       0o644,
+			"/usr/share/ccship/claude-plugin/.claude-plugin/plugin.json":      0o644,
+			"/usr/share/ccship/claude-plugin/.claude-plugin/marketplace.json": 0o644,
+			"/usr/share/ccship/claude-plugin/hooks/hooks.json":                0o644,
+			"/usr/lib/systemd/user/ccship.service":                            0o644,
+			"/usr/lib/systemd/system/ccship@.service":                         0o644,
+			"/usr/share/man/man1/ccship.1.gz":                                 0o644,
+			"/usr/share/bash-completion/completions/ccship":                   0o644,
+			"/usr/share/fish/vendor_completions.d/ccship.fish":                0o644,
+			"/usr/share/zsh/vendor-completions/_ccship":                       0o644,
+			"/usr/share/doc/ccship/copyright":                                 0o644,
 		},
 		"ccship-server": {
 			"/usr/bin/ccship-server":                                  0o755,

@@ -29,7 +29,7 @@ func fakeRelease(t *testing.T) *release {
 	}
 	for _, s := range r.systems {
 		must(t, os.MkdirAll(r.bin(s), 0o755))
-		for _, program := range programs {
+		for _, program := range binaries {
 			script := "#!/bin/sh\necho " + program + " for " + s.String() + "\nexit 3\n"
 			must(t, os.WriteFile(filepath.Join(r.bin(s), executable(program, s)), []byte(script), 0o755))
 		}
@@ -131,7 +131,7 @@ func checkInstalled(t *testing.T, program, before string, ok bool) {
 		}
 		return
 	}
-	for _, name := range programs {
+	for _, name := range binaries {
 		path := filepath.Join(filepath.Dir(program), name)
 		content, err := os.ReadFile(path)
 		must(t, err)
@@ -144,7 +144,7 @@ func checkInstalled(t *testing.T, program, before string, ok bool) {
 	}
 	entries, err := os.ReadDir(filepath.Dir(program))
 	must(t, err)
-	if len(entries) != len(programs) {
+	if len(entries) != len(binaries) {
 		t.Errorf("the folder has %v", entries)
 	}
 }
@@ -173,7 +173,7 @@ func TestFormula(t *testing.T) {
 	}
 	entries, err := r.entries(system{"darwin", "arm64"})
 	must(t, err)
-	for _, file := range []string{"ccship", "ccship-server", "man/ccship.1.gz", "completions/ccship.bash", "completions/ccship-server.fish", "completions/ccship.zsh"} {
+	for _, file := range []string{"ccship", "ccship-mcp", "ccship-server", "man/ccship.1.gz", "completions/ccship.bash", "completions/ccship-server.fish", "completions/ccship.zsh"} {
 		if !slices.ContainsFunc(entries, func(e entry) bool { return e.name == "ccship_1.2.3_darwin_arm64/"+file }) {
 			t.Errorf("%s is not in the archive", file)
 		}
