@@ -191,14 +191,19 @@ func (a *Access) Visible(ctx context.Context, user User) (func(Change) bool, err
 		owner int64
 		hash  string
 	}
-	shared := map[project]bool{}
+	type with struct{ documents bool }
+	shared := map[project]with{}
 	for _, s := range list {
 		if s.With == user.ID {
-			shared[project{s.Owner, s.ProjectHash}] = true
+			shared[project{s.Owner, s.ProjectHash}] = with{s.Documents}
 		}
 	}
 	return func(c Change) bool {
-		return c.Owner == user.ID || shared[project{c.Owner, c.Project}]
+		if c.Owner == user.ID {
+			return true
+		}
+		s, ok := shared[project{c.Owner, c.Project}]
+		return ok && (s.documents || c.About != AboutDocuments)
 	}, nil
 }
 

@@ -57,6 +57,8 @@ func (s *Server) explain(r *http.Request, err error) (status int, code, message 
 		return http.StatusUnauthorized, "unauthorized", "missing or wrong X-API-Key"
 	case errors.Is(err, ErrTooMany):
 		return http.StatusTooManyRequests, "too_many", err.Error()
+	case errors.Is(err, ErrNoContent):
+		return http.StatusNotFound, "no_content", err.Error()
 	case errors.Is(err, ErrNotFound):
 		return http.StatusNotFound, "not_found", err.Error()
 	case errors.Is(err, ErrLastOwner):

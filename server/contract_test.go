@@ -44,7 +44,7 @@ var theContract = sync.OnceValues(func() (*contract, error) {
 	if err := c.schemas.AddResource("https://ccship.invalid/openapi.json", doc); err != nil {
 		return nil, err
 	}
-	parameter := regexp.MustCompile(`\\\{[a-z]+\\\}`)
+	parameter := regexp.MustCompile(`\\\{[a-z0-9]+\\\}`)
 	for template := range c.doc["paths"].(map[string]any) {
 		re := parameter.ReplaceAllString(regexp.QuoteMeta(template), "[^/]+")
 		c.paths = append(c.paths, pathPattern{template, regexp.MustCompile("^" + re + "$")})

@@ -197,8 +197,15 @@ type Drop struct {
 	Lines      int64 // how many they are
 }
 
-// Change says that lines were stored.
+// What a Change is about, beside lines ("").
+const (
+	AboutCheckpoints = "checkpoints"
+	AboutDocuments   = "documents" // and wishes
+)
+
+// Change says that lines were stored, or what About names: then there are no lines and no generation.
 type Change struct {
+	About      string
 	Stream     int64
 	SessionID  string
 	Machine    string

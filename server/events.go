@@ -8,9 +8,6 @@ import (
 )
 
 const (
-	// maxListeners bounds clients of /api/events, maxListenersEach those of one user.
-	maxListeners     = 512
-	maxListenersEach = 64
 	// defaultBeat keeps proxies from closing a quiet connection; at each the key is checked again.
 	defaultBeat = 15 * time.Second
 	// eventPatience is how long a listener may take to read an event.
@@ -29,8 +26,17 @@ type eventAnswer struct {
 	At          time.Time `json:"at"`
 }
 
+// paperEvent says that something beside lines was stored.
+type paperEvent struct {
+	SessionID   string    `json:"session_id"`
+	User        string    `json:"user"`
+	Machine     string    `json:"machine"`
+	ProjectHash string    `json:"project_hash"`
+	At          time.Time `json:"at"`
+}
+
 // events is GET /api/events?session&project&machine&user: server-sent events for as long as the client listens.
-// "change" says where lines were stored; "missed" that anything may have changed: the client was too slow, or comes
+// "change" says where lines were stored; "checkpoints" and "documents" that such came; "missed" that anything may have changed: the client was too slow, or comes
 // back with a Last-Event-ID, and what it missed is not kept. Either says where to look, not what is there.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, who Key) error {
 	names, err := s.names(r.Context())
@@ -46,10 +52,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who Key) error {
 	if err != nil {
 		return err
 	}
-	if !s.metrics.listening(who.User.ID) {
-		return &refusal{http.StatusServiceUnavailable, "busy", "too many listeners"}
+	leave, err := s.hub.Admit(who.User.ID)
+	if err != nil {
+		return &refusal{http.StatusServiceUnavailable, "busy", err.Error()}
 	}
-	defer s.metrics.left(who.User.ID)
+	defer leave()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -121,6 +128,13 @@ func (e *eventStream) comment(text string) error { return e.write(": " + text + 
 func (e *eventStream) change(c Change) error {
 	if c.Stream == 0 {
 		return e.write("event: missed\ndata: {}\n\n")
+	}
+	if c.About != "" {
+		b, err := json.Marshal(paperEvent{c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.At})
+		if err != nil {
+			return err
+		}
+		return e.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", c.At.UnixMicro(), c.About, b))
 	}
 	b, err := json.Marshal(eventAnswer{c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.Generation, c.From, c.To, c.At})
 	if err != nil {

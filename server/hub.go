@@ -2,12 +2,21 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 )
 
-// hubRoom is how many changes wait for a listener.
-const hubRoom = 64
+const (
+	// hubRoom is how many changes wait for a listener.
+	hubRoom = 64
+	// maxListeners bounds clients of /api/events and pages that follow, maxListenersEach those of one user.
+	maxListeners     = 512
+	maxListenersEach = 64
+)
+
+// ErrListeners refuses a listener beyond those that the server, or one user, may have.
+var ErrListeners = errors.New("too many listeners")
 
 // Hub subscribes once to what is stored and tells any number of listeners. Safe for concurrent use.
 type Hub struct {
@@ -16,6 +25,8 @@ type Hub struct {
 	mu        sync.Mutex
 	listeners map[*listener]struct{} // guarded by mu, as is over
 	over      bool                   // Run has ended: nothing will be told any more
+	admitted  int                    // guarded by mu, as is users
+	users     map[int64]int          // of the admitted, those of each user that has any
 }
 
 type listener struct {
@@ -25,7 +36,7 @@ type listener struct {
 
 // NewHub tells what source tells, while Run runs.
 func NewHub(source Watching) *Hub {
-	return &Hub{source: source, listeners: map[*listener]struct{}{}}
+	return &Hub{source: source, listeners: map[*listener]struct{}{}, users: map[int64]int{}}
 }
 
 // Run passes changes on until ctx is done, which is no error. Then every listener's channel is closed, so that those
@@ -50,6 +61,33 @@ func (h *Hub) close() {
 		close(l.out)
 	}
 	clear(h.listeners)
+}
+
+// Admit counts one who wants to listen on behalf of user; leave, to be called once, ends that. ErrListeners when there
+// are too many.
+func (h *Hub) Admit(user int64) (leave func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.admitted >= maxListeners || h.users[user] >= maxListenersEach {
+		return nil, ErrListeners
+	}
+	h.admitted++
+	h.users[user]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.admitted--
+		if h.users[user]--; h.users[user] == 0 {
+			delete(h.users, user)
+		}
+	}, nil
+}
+
+// listening is how many are admitted.
+func (h *Hub) listening() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.admitted
 }
 
 // Listen answers changes that filter lets through (nil: all) until ctx is done, which closes the channel. Nobody waits
@@ -92,7 +130,10 @@ func (h *Hub) publish(c Change) {
 
 // squeeze takes back what the listener has not taken, joins what belongs together, and offers it again.
 func (l *listener) squeeze(last Change) {
-	type place struct{ stream, generation int64 }
+	type place struct {
+		about              string
+		stream, generation int64
+	}
 	at := map[place]int{}
 	var waiting []Change
 	for more := true; more; {
@@ -102,7 +143,7 @@ func (l *listener) squeeze(last Change) {
 		default:
 			c, more = last, false
 		}
-		p := place{c.Stream, c.Generation}
+		p := place{c.About, c.Stream, c.Generation}
 		i, known := at[p]
 		if !known {
 			at[p] = len(waiting)

@@ -28,6 +28,7 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who Key) error {
 	if len(batch.Lines) > 0 || batch.Head.Epoch != "" {
 		err := s.store.Put(r.Context(), batch)
 		if errors.Is(err, ErrForgotten) {
+			s.announceWishes(w, r, who, batch.Head.Machine)
 			// An acknowledgement, so that the client goes on to what is still wanted.
 			s.answer(w, http.StatusOK, ingestAnswer{Success: true, Forgotten: true})
 			return nil
@@ -37,6 +38,7 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who Key) error {
 		}
 	}
 	s.metrics.ingested(batch)
+	s.announceWishes(w, r, who, batch.Head.Machine)
 	s.answer(w, http.StatusOK, ingestAnswer{Success: true, EntriesStored: len(batch.Lines)})
 	return nil
 }

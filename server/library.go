@@ -35,6 +35,7 @@ type Library interface {
 	Forget(ctx context.Context, scope Scope, session string, at time.Time) (Forgotten, error)
 	// ListForgotten lists what was forgotten, the latest first: for a user its own.
 	ListForgotten(ctx context.Context, scope Scope) ([]Forgotten, error)
+	Papers
 }
 
 // Found is one page of sessions with their facts.
@@ -91,7 +92,7 @@ type Accounts interface {
 	// RotateKey gives a valid key's name another hash. The old one stays valid until grace, under another name.
 	RotateKey(ctx context.Context, name string, hash [32]byte, at, grace time.Time) error
 
-	AddShare(ctx context.Context, s Share) error // again changes nothing; ErrNotFound without such users
+	AddShare(ctx context.Context, s Share) error // again changes Documents only; ErrNotFound without such users
 	RemoveShare(ctx context.Context, s Share) error
 	Shares(ctx context.Context) ([]Share, error)
 

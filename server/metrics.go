@@ -34,8 +34,7 @@ type metrics struct {
 	latency  map[string]*histogram // by route
 	entries  int64
 	bytes    int64
-	listens  int64
-	hearing  map[int64]int64 // listeners of each user that has any
+	beside   [4]int64 // checkpoints, document events, files, their bytes
 }
 
 // answered is one kind of answer.
@@ -50,7 +49,7 @@ type histogram struct {
 }
 
 func newMetrics() *metrics {
-	return &metrics{requests: map[answered]int64{}, latency: map[string]*histogram{}, hearing: map[int64]int64{}}
+	return &metrics{requests: map[answered]int64{}, latency: map[string]*histogram{}}
 }
 
 func (m *metrics) begin() {
@@ -92,24 +91,12 @@ func (m *metrics) ingested(b *Batch) {
 	m.bytes += bytes
 }
 
-// listening counts a user's listener; false when there are too many, of all or of that user.
-func (m *metrics) listening(user int64) bool {
+// papers counts checkpoints, document events, whole files and bytes of files.
+func (m *metrics) papers(counts ...int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.listens >= maxListeners || m.hearing[user] >= maxListenersEach {
-		return false
-	}
-	m.listens++
-	m.hearing[user]++
-	return true
-}
-
-func (m *metrics) left(user int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.listens--
-	if m.hearing[user]--; m.hearing[user] == 0 {
-		delete(m.hearing, user)
+	for i, n := range counts {
+		m.beside[i] += n
 	}
 }
 
@@ -127,6 +114,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	p.one("ccship_server_connections", "gauge", "open connections", float64(open))
 	p.one("ccship_server_idle_connections", "gauge", "of them without a request", float64(idle))
 	p.one("ccship_server_slots_busy", "gauge", "requests worked on", float64(s.slots.busy()))
+	p.one("ccship_server_listeners", "gauge", "clients of /api/events, and pages that follow", float64(s.hub.listening()))
 	if err := s.measure(r.Context(), &p); err != nil {
 		s.refuse(w, r, err)
 		return
@@ -161,9 +149,12 @@ func (m *metrics) write(p *page) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p.one("ccship_server_requests_in_work", "gauge", "requests begun and not ended", float64(m.inWork))
-	p.one("ccship_server_listeners", "gauge", "clients of /api/events", float64(m.listens))
 	p.one("ccship_server_ingested_entries_total", "counter", "entries stored", float64(m.entries))
 	p.one("ccship_server_ingested_bytes_total", "counter", "their lines' bytes", float64(m.bytes))
+	p.one("ccship_server_ingested_checkpoints_total", "counter", "checkpoints taken", float64(m.beside[0]))
+	p.one("ccship_server_ingested_document_events_total", "counter", "events of linked documents taken", float64(m.beside[1]))
+	p.one("ccship_server_ingested_files_total", "counter", "files taken whole", float64(m.beside[2]))
+	p.one("ccship_server_ingested_file_bytes_total", "counter", "bytes of files taken", float64(m.beside[3]))
 	p.head("ccship_server_requests_total", "counter", "requests answered")
 	kinds := slices.SortedFunc(maps.Keys(m.requests), func(a, b answered) int {
 		if c := strings.Compare(a.route, b.route); c != 0 {

@@ -35,6 +35,7 @@ type Share struct {
 	With        int64 // who may see them
 	ProjectHash string
 	Project     string // a name of it, for people
+	Documents   bool   // linked documents too: they are files of the other's, not only what was said about them
 	Created     time.Time
 }
 

@@ -51,6 +51,7 @@ type Server struct {
 	bodies  bodies
 	metrics *metrics
 	conns   *conns
+	wishing wishing
 	beat    time.Duration // between heartbeats of /api/events
 }
 
@@ -106,6 +107,7 @@ func announce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Ccship-Protocol", "1")
+		h.Set("Ccship-Accept", "checkpoints, documents, blobs")
 		h.Set("Accept-Encoding", "zstd, gzip")
 		h.Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(w, r)

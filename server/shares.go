@@ -14,11 +14,12 @@ type shareAnswer struct {
 	With        string    `json:"with"`  // who may see them
 	ProjectHash string    `json:"project_hash"`
 	Project     string    `json:"project"`
+	Documents   bool      `json:"documents"` // linked documents too
 	Created     time.Time `json:"created"`
 }
 
 func answerShare(x Share, names names) shareAnswer {
-	return shareAnswer{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Created}
+	return shareAnswer{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Documents, x.Created}
 }
 
 // listShares is GET /api/shares: those one gives or gets; an owner sees all.
@@ -48,9 +49,11 @@ type shareRequest struct {
 	Owner   string `json:"owner"` // "": oneself
 	With    string `json:"with"`
 	Project string `json:"project"`
+	// Documents shows linked documents too, which are files of the other's. For removing a share it says nothing.
+	Documents bool `json:"documents"`
 }
 
-// addShare is POST /api/shares {owner, with, project}.
+// addShare is POST /api/shares {owner, with, project, documents}. Of a share that there is it changes documents.
 func (s *Server) addShare(w http.ResponseWriter, r *http.Request, who Key) error {
 	var q shareRequest
 	if err := s.readJSON(w, r, &q); err != nil {
@@ -63,7 +66,7 @@ func (s *Server) addShare(w http.ResponseWriter, r *http.Request, who Key) error
 	if x.Project == "" {
 		return fmt.Errorf("project %q: %w", q.Project, ErrNotFound)
 	}
-	x.Created = time.Now().UTC()
+	x.Created, x.Documents = time.Now().UTC(), q.Documents
 	if err := s.store.AddShare(r.Context(), x); err != nil {
 		return err
 	}

@@ -33,6 +33,12 @@ func (s *Server) newSource(w http.ResponseWriter, r *http.Request) *source {
 	}
 }
 
+// limit lowers what it takes, of a request of which nothing has been read.
+func (s *source) limit(w http.ResponseWriter, r *http.Request, max int64) {
+	s.max = min(s.max, max)
+	s.r = http.MaxBytesReader(w, r.Body, s.max)
+}
+
 // Read gives the next piece as long as the whole is fast enough.
 func (s *source) Read(p []byte) (int, error) {
 	due := s.began.Add(s.patience + time.Duration(s.n)*time.Second/minRate)

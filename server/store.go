@@ -48,6 +48,7 @@ type Keyring interface {
 // Store is all that the server needs kept.
 type Store interface {
 	Ingester
+	PaperIngester
 	Catalog
 	Library
 	Deriving

@@ -57,8 +57,9 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 		}
 	}
 	deriver := &server.Deriver{Store: st, Log: set.log}
+	sweeper := &server.Sweeper{Store: st, Log: set.log}
 	return together(c.Context(),
-		func(ctx context.Context) error { return s.Run(ctx, ln) }, hub.Run, deriver.Run)
+		func(ctx context.Context) error { return s.Run(ctx, ln) }, hub.Run, deriver.Run, sweeper.Run)
 }
 
 // assemble puts the server together.

@@ -18,7 +18,10 @@ func newShare() *cobra.Command {
 }
 
 // shareFlags name a share.
-type shareFlags struct{ url, owner, with, project string }
+type shareFlags struct {
+	url, owner, with, project string
+	documents                 bool
+}
 
 func (f *shareFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.owner, "owner", "", "whose sessions")
@@ -70,7 +73,7 @@ func newShareAdd() *cobra.Command {
 					return hinted{fmt.Errorf("%q has no session of a project %q", f.owner, f.project),
 						"the viewer lists the projects; a project is there once a session of it is"}
 				}
-				x.Created = time.Now()
+				x.Created, x.Documents = time.Now(), f.documents
 				if err := s.AddShare(c.Context(), x); err != nil {
 					return err
 				}
@@ -80,6 +83,7 @@ func newShareAdd() *cobra.Command {
 		},
 	}
 	f.add(c)
+	c.Flags().BoolVar(&f.documents, "documents", false, "linked documents too, which are files of the other's; without it an earlier yes is taken back")
 	return c
 }
 
@@ -138,9 +142,9 @@ func newShareList() *cobra.Command {
 				if asJSON {
 					return printJSON(c.OutOrStdout(), sharesDocument(shares, names))
 				}
-				return table(c.OutOrStdout(), "OWNER\tWITH\tPROJECT\tHASH\tSINCE", func(w *tabwriter.Writer) {
+				return table(c.OutOrStdout(), "OWNER\tWITH\tPROJECT\tDOCUMENTS\tHASH\tSINCE", func(w *tabwriter.Writer) {
 					for _, x := range shares {
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", names[x.Owner], names[x.With], x.Project, x.ProjectHash, stamp(x.Created))
+						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", names[x.Owner], names[x.With], x.Project, yesNo(x.Documents), x.ProjectHash, stamp(x.Created))
 					}
 				})
 			})
@@ -151,12 +155,20 @@ func newShareList() *cobra.Command {
 	return c
 }
 
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
 func sharesDocument(shares []server.Share, names map[int64]string) any {
 	type one struct {
 		Owner       string    `json:"owner"`
 		With        string    `json:"with"`
 		ProjectHash string    `json:"project_hash"`
 		Project     string    `json:"project"`
+		Documents   bool      `json:"documents"`
 		Created     time.Time `json:"created"`
 	}
 	d := struct {
@@ -164,7 +176,7 @@ func sharesDocument(shares []server.Share, names map[int64]string) any {
 		Shares []one `json:"shares"`
 	}{schemaVersion, []one{}}
 	for _, x := range shares {
-		d.Shares = append(d.Shares, one{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Created})
+		d.Shares = append(d.Shares, one{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Documents, x.Created})
 	}
 	return d
 }

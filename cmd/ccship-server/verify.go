@@ -25,7 +25,7 @@ func newVerify() *cobra.Command {
 		Use:   "verify",
 		Short: "Read everything that is stored and say what does not fit together",
 		Long: "Check the database, then read every line of every generation: lines out of place, objects that are none, counts that\n" +
-			"differ, complete files whose length is not what their client said. To compare with the files: ccship verify.",
+			"differ, complete files whose length is not what their client said; then every file beside lines, by its hash. To compare with the files: ccship verify.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {
@@ -60,6 +60,8 @@ type report struct {
 	Generations int64     `json:"generations"`
 	Lines       int64     `json:"lines"`
 	Bytes       int64     `json:"bytes"`
+	Files       int64     `json:"files"`      // beside lines: results, documents
+	FileBytes   int64     `json:"file_bytes"` // of them
 	Problems    int64     `json:"problems"`
 	Findings    []finding `json:"findings"` // the first of them
 }
@@ -96,6 +98,15 @@ func verify(ctx context.Context, s store.Store, p *progress) (*report, error) {
 	if err != nil {
 		r.add(finding{Problem: err.Error()}) // what is broken can't be read to its end
 	}
+	if err == nil {
+		err = s.AuditBlobs(ctx, func(problem string) { r.add(finding{Problem: problem}) }, func(files, bytes int64) {
+			r.Files, r.FileBytes = files, bytes
+			p.say("%d files, %s", files, formatSize(bytes))
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	r.Transcripts, r.Generations, r.Lines, r.Bytes = read.Streams, read.Generations, read.Lines, read.Bytes
 	return r, nil
 }
@@ -113,6 +124,6 @@ func (r *report) print(c *cobra.Command) error {
 	if more := r.Problems - int64(len(r.Findings)); more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
-	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s\n", r.Transcripts, r.Generations, r.Lines, formatSize(r.Bytes))
+	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n", r.Transcripts, r.Generations, r.Lines, formatSize(r.Bytes), r.Files, formatSize(r.FileBytes))
 	return err
 }

@@ -97,11 +97,11 @@ func (s *SQLite) DisableUser(ctx context.Context, user int64, at time.Time) erro
 // AddShare implements server.Accounts.
 func (s *SQLite) AddShare(ctx context.Context, h server.Share) error {
 	return s.edit(ctx, "share project", `
-INSERT INTO shares (with_user, owner, project_hash, project, created)
-SELECT ?1, ?2, ?3, ?4, ?5
+INSERT INTO shares (with_user, owner, project_hash, project, created, documents)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6
 WHERE EXISTS (SELECT 1 FROM users WHERE id = ?1) AND EXISTS (SELECT 1 FROM users WHERE id = ?2)
-ON CONFLICT DO UPDATE SET project = project`,
-		h.With, h.Owner, cleanText(h.ProjectHash), cleanText(h.Project), micros(h.Created))
+ON CONFLICT DO UPDATE SET documents = excluded.documents`,
+		h.With, h.Owner, cleanText(h.ProjectHash), cleanText(h.Project), micros(h.Created), flag(h.Documents))
 }
 
 // RemoveShare implements server.Accounts.
@@ -113,10 +113,10 @@ func (s *SQLite) RemoveShare(ctx context.Context, h server.Share) error {
 // Shares implements server.Accounts.
 func (s *SQLite) Shares(ctx context.Context) ([]server.Share, error) {
 	out, err := collect(ctx, s.read, `
-SELECT owner, with_user, project_hash, project, created FROM shares ORDER BY created, owner, with_user, project_hash`,
+SELECT owner, with_user, project_hash, project, documents = 1, created FROM shares ORDER BY created, owner, with_user, project_hash`,
 		nil, func(row scanner) (h server.Share, err error) {
 			var created int64
-			err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &created)
+			err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &h.Documents, &created)
 			h.Created = moment(created)
 			return h, err
 		})

@@ -230,7 +230,7 @@ func (s *SQLite) ResetDerived(ctx context.Context) error {
 		for _, query := range []string{
 			`INSERT INTO texts_index (texts_index) VALUES ('delete-all')`,
 			`DELETE FROM texts`, `DELETE FROM answers`, `DELETE FROM drops`, `DELETE FROM facts`, `DELETE FROM folds`,
-			`UPDATE streams SET derived = 0, leased = 0, redo = 1`,
+			`UPDATE streams AS s SET derived = 0, leased = 0, redo = 1 WHERE ` + hasLines,
 		} {
 			if _, err := c.ExecContext(ctx, query); err != nil {
 				return err

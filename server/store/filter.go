@@ -38,6 +38,29 @@ func (f *filter) scope(scope server.Scope) {
 	}
 }
 
+// hasLines lets through the streams s that a batch of lines was stored of: one may have papers first.
+const hasLines = `EXISTS (SELECT 1 FROM epochs WHERE stream = s.id)`
+
+// papers lets through the streams s whose documents a scope sees.
+func (f *filter) papers(scope server.Scope) {
+	switch {
+	case scope.All:
+	case scope.User == 0:
+		f.add(`1 = 0`)
+	default:
+		f.add(`(s.owner = ? OR EXISTS (SELECT 1 FROM shares h
+      WHERE h.with_user = ? AND h.owner = s.owner AND h.project_hash = s.project_hash AND h.documents = 1))`,
+			scope.User, scope.User)
+	}
+}
+
+// own lets through the streams s that are a scope's to change.
+func (f *filter) own(scope server.Scope) {
+	if !scope.All {
+		f.add(`s.owner = ? AND s.owner <> 0`, scope.User)
+	}
+}
+
 // streams lets through the streams s of a project, given by hash or name, a machine and a user.
 func (f *filter) streams(project string, machine *string, user int64) {
 	if project != "" {

@@ -63,9 +63,7 @@ func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session 
 	}
 	var f filter
 	f.add(`(s.session_id = ? OR s.parent <> '' OR instr(s.session_id, ?) = 1)`, session, session)
-	if !scope.All {
-		f.add(`s.owner = ? AND s.owner <> 0`, scope.User)
-	}
+	f.own(scope)
 	var out []owned
 	_, err := collect(ctx, c, `SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER BY s.id`,
 		f.args, func(row scanner) (_ struct{}, err error) {
@@ -106,6 +104,9 @@ ON CONFLICT DO UPDATE SET at = excluded.at, lines = lines + excluded.lines`, x.o
 func removeStream(ctx context.Context, c *sql.Conn, x owned) (lines int64, err error) {
 	if err := removeAnswers(ctx, c, x); err != nil {
 		return 0, fmt.Errorf("remove answers: %w", err)
+	}
+	if err := removePapers(ctx, sqliteLedger{c}, x); err != nil {
+		return 0, fmt.Errorf("remove papers: %w", err)
 	}
 	const epochs = ` IN (SELECT id FROM epochs WHERE stream = ?)`
 	for _, query := range []string{

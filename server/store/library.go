@@ -21,6 +21,7 @@ func (s *SQLite) FactsOf(ctx context.Context, stream int64) (server.Facts, error
 func (s *SQLite) Groups(ctx context.Context, scope server.Scope) ([]server.Group, error) {
 	var f filter
 	f.scope(scope)
+	f.add(hasLines)
 	// Where one row of many is shown, SQLite takes it from the row that max() chose.
 	out, err := collect(ctx, s.read, `
 SELECT max(s.active), s.project_hash, s.project, s.cwd, s.machine, s.host, s.owner, sum(s.parent = ''),

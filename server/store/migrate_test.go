@@ -42,6 +42,9 @@ INSERT INTO generations VALUES (21, 0, 0, 1, 3, 1, 3, 5);
 INSERT INTO lines (epoch, generation, line, kind, raw, received) VALUES (21, 0, 0, 0, CAST('{}' AS BLOB), 6);
 INSERT INTO shares (with_user, owner, project_hash, project, created) VALUES (11, 1, 'ph', 'shop', 5);
 INSERT INTO forgotten VALUES (11, 'gone', 5, 3);`,
+	4: `
+INSERT INTO documents (id, stream, path_key, path, linked, added_at, added_by, unlinked_at, link_rank, link_version, link_at)
+VALUES (1, 7, x'00', 'a.md', 1, 5, 'user', 0, 1, 1, 5);`,
 	3: `
 INSERT INTO facts SELECT id, 'kept', '', 'kept', '', '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM streams WHERE id = 7;
 UPDATE streams SET derived = version WHERE id = 7;`,

@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ccship/ccship/server"
 )
 
 // Postgres is a store in a PostgreSQL database. Safe for concurrent use, also by several processes.
@@ -22,6 +24,7 @@ type Postgres struct {
 	trigrams bool
 	notes    []string
 	queue
+	papers
 	notices *notices
 }
 
@@ -43,6 +46,10 @@ func OpenPostgres(ctx context.Context, url string) (*Postgres, error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, explain(err, config.ConnConfig)
 	}
+	s.papers = papers{reader: pgLedger{s.pool}, writer: s.writePapers, tell: func(c server.Change) {
+		s.begin()
+		s.notices.tell(c)
+	}}
 	return s, nil
 }
 
@@ -69,6 +76,21 @@ func (s *Postgres) Version(ctx context.Context) (v int64, err error) {
 // withTx runs fn in a transaction, again when another try can help; that it runs twice must change nothing.
 func (s *Postgres) withTx(ctx context.Context, fn func(pgx.Tx) error) error {
 	return s.persist(ctx, func(ctx context.Context) error { return s.try(ctx, fn) })
+}
+
+// writePapers is withTx for papers: nothing is forgotten meanwhile.
+func (s *Postgres) writePapers(ctx context.Context, fn func(ledger) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pgPatience)
+	defer cancel()
+	return s.withTx(ctx, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(planByKey)
+		batch.Queue(lockForgotten)
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("begin transaction: %w", err)
+		}
+		return fn(pgLedger{tx})
+	})
 }
 
 // once is withTx for what must not be done twice: it gives up when it can't know whether it was done.

@@ -99,10 +99,10 @@ func (s *Postgres) DisableUser(ctx context.Context, user int64, at time.Time) er
 // AddShare implements server.Accounts.
 func (s *Postgres) AddShare(ctx context.Context, h server.Share) error {
 	return s.edit(ctx, "share project", `
-INSERT INTO shares AS h (with_user, owner, project_key, project_hash, project, created)
-SELECT r.id, o.id, $3::bytea, $4::text, $5::text, $6::bigint FROM users r, users o WHERE r.id = $1 AND o.id = $2
-ON CONFLICT (with_user, owner, project_key) DO UPDATE SET project = h.project`,
-		h.With, h.Owner, key(h.ProjectHash), cleanText(h.ProjectHash), cleanText(h.Project), micros(h.Created))
+INSERT INTO shares (with_user, owner, project_key, project_hash, project, created, documents)
+SELECT r.id, o.id, $3::bytea, $4::text, $5::text, $6::bigint, $7::bigint FROM users r, users o WHERE r.id = $1 AND o.id = $2
+ON CONFLICT (with_user, owner, project_key) DO UPDATE SET documents = excluded.documents`,
+		h.With, h.Owner, key(h.ProjectHash), cleanText(h.ProjectHash), cleanText(h.Project), micros(h.Created), flag(h.Documents))
 }
 
 // RemoveShare implements server.Accounts.
@@ -114,10 +114,10 @@ func (s *Postgres) RemoveShare(ctx context.Context, h server.Share) error {
 // Shares implements server.Accounts.
 func (s *Postgres) Shares(ctx context.Context) ([]server.Share, error) {
 	out, err := collectPg(ctx, s, `
-SELECT owner, with_user, project_hash, project, created FROM shares ORDER BY created, owner, with_user, project_hash`,
+SELECT owner, with_user, project_hash, project, documents = 1, created FROM shares ORDER BY created, owner, with_user, project_hash`,
 		nil, func(row scanner) (h server.Share, err error) {
 			var created int64
-			err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &created)
+			err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &h.Documents, &created)
 			h.Created = moment(created)
 			return h, err
 		})

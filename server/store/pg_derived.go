@@ -212,7 +212,7 @@ func (s *Postgres) ResetDerived(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, `TRUNCATE texts, answers, drops, facts, folds`); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `UPDATE streams SET derived = 0, leased = 0, redo = true`)
+		_, err := tx.Exec(ctx, `UPDATE streams AS s SET derived = 0, leased = 0, redo = true WHERE `+hasLines)
 		return err
 	})
 	if err != nil {

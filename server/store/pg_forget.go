@@ -52,9 +52,7 @@ func forgettablesPg(ctx context.Context, tx pgx.Tx, scope server.Scope, session 
 	f.add(`(s.session_key = ? OR s.parent = ? OR starts_with(s.session_id, ?) OR starts_with(s.session_id, ?)
   OR starts_with(s.parent, ?) OR starts_with(s.parent, ?))`,
 		key(session), session, session+"/", session+"~", session+"/", session+"~")
-	if !scope.All {
-		f.add(`s.owner = ? AND s.owner <> 0`, scope.User)
-	}
+	f.own(scope)
 	sql, args := numbered(`SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER BY s.id`, f.args)
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -103,6 +101,9 @@ func (s *Postgres) removeStream(ctx context.Context, x owned, session string) (l
 		}
 		if err := removeAnswersPg(ctx, tx, x); err != nil {
 			return fmt.Errorf("remove answers: %w", err)
+		}
+		if err := removePapers(ctx, pgLedger{tx}, x); err != nil {
+			return fmt.Errorf("remove papers: %w", err)
 		}
 		for _, table := range []string{"texts", "drops", "superseded", "facts", "folds", "generations", "epochs"} {
 			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE stream = $1`, x.stream); err != nil {

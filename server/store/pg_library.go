@@ -21,6 +21,7 @@ func (s *Postgres) FactsOf(ctx context.Context, stream int64) (server.Facts, err
 func (s *Postgres) Groups(ctx context.Context, scope server.Scope) ([]server.Group, error) {
 	var f filter
 	f.scope(scope)
+	f.add(hasLines)
 	sql, args := numbered(`
 SELECT max(s.active), s.project_hash, (array_agg(s.project ORDER BY s.active DESC, s.id DESC))[1],
   (array_agg(s.cwd ORDER BY s.active DESC, s.id DESC))[1], s.machine,

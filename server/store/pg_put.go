@@ -226,11 +226,7 @@ func cleanText(s string) string {
 
 // notes are the keys of what keeps a batch from being stored when it was forgotten.
 func notes(h *server.Head) (keys [][]byte) {
-	names := rootsOf(h.SessionID)
-	if h.Parent != "" {
-		names = append(names, rootsOf(h.Parent)...)
-	}
-	for _, name := range names {
+	for _, name := range forgettable(h) {
 		keys = append(keys, key(name))
 	}
 	return keys

@@ -38,6 +38,7 @@ type SQLite struct {
 	conn  *sql.Conn
 	stmts statements
 	queue
+	papers
 	changes changes
 
 	ingesting atomic.Int64 // Puts that are under way
@@ -80,6 +81,9 @@ func (s *SQLite) connect(ctx context.Context) (err error) {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
+	s.papers = papers{reader: sqliteLedger{s.read}, tell: s.changes.tell, writer: func(ctx context.Context, fn func(ledger) error) error {
+		return s.withWriter(ctx, func(c *sql.Conn) error { return fn(sqliteLedger{c}) })
+	}}
 	return nil
 }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -135,16 +134,8 @@ func (s *statements) store(ctx context.Context, b *server.Batch) (server.Change,
 
 // remembered answers server.ErrForgotten for a session that is not to be stored.
 func (s *statements) remembered(ctx context.Context, b *server.Batch) error {
-	names := rootsOf(b.Head.SessionID)
-	if b.Head.Parent != "" {
-		names = append(names, rootsOf(b.Head.Parent)...)
-	}
-	list, err := json.Marshal(names)
-	if err != nil {
-		return fmt.Errorf("look for forgotten session: %w", err)
-	}
 	var gone bool
-	if err := s.isForgotten.QueryRowContext(ctx, b.Owner, list).Scan(&gone); err != nil {
+	if err := s.isForgotten.QueryRowContext(ctx, b.Owner, jsonList(forgettable(&b.Head))).Scan(&gone); err != nil {
 		return fmt.Errorf("look for forgotten session: %w", err)
 	}
 	if gone {

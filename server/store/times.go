@@ -10,10 +10,14 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// moment is a stored time.
+// moment is a stored time. One that JSON has no form for, beyond the years 0 to 9999, is none.
 func moment(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
 	}
-	return time.UnixMicro(us).UTC()
+	t := time.UnixMicro(us).UTC()
+	if y := t.Year(); y < 0 || y > 9999 {
+		return time.Time{}
+	}
+	return t
 }

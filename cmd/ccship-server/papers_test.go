@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server/store"
+)
+
+// call makes a call and answers the body; an error when there was no answer at all.
+func (p *program) call(key, method, path string, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequest(method, p.url+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("X-API-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+func paper(rest string) []byte {
+	return fmt.Appendf(nil, `{"project_hash":"ph","session_id":"s1","ccship":{"v":1,"machine":"m","host":"h","epoch":"e","cwd":"/w"},%s}`, rest)
+}
+
+// must is call for what has to succeed.
+func (p *program) must(t *testing.T, key, method, path string, body []byte) []byte {
+	t.Helper()
+	status, answer, err := p.call(key, method, path, body)
+	if err != nil || status != 200 {
+		t.Fatalf("%s %s: %d %.300s %v", method, path, status, answer, err)
+	}
+	return answer
+}
+
+// upload sends a file from where the server says on, and calls acknowledged with each chunk that is. It ends when the
+// server does.
+func (p *program) upload(key, at string, content []byte, acknowledged func(offset int)) (done bool, err error) {
+	about := paper(fmt.Sprintf(`"size":%d,"media_type":"text/plain","name":"tool-results/t.txt"`, len(content)))
+	var a struct {
+		Offset   int
+		Complete bool
+	}
+	step := func(method, path string, body []byte) error {
+		status, answer, err := p.call(key, method, path, body)
+		if err != nil {
+			return nil // killed
+		}
+		if status != 200 {
+			return fmt.Errorf("%s: %d %s", path, status, answer)
+		}
+		done = strings.HasSuffix(path, "/end")
+		a.Offset = -1
+		return json.Unmarshal(answer, &a)
+	}
+	for path := "/start"; err == nil && !done; path = fmt.Sprintf("?offset=%d", a.Offset) {
+		if a.Offset < 0 {
+			return false, nil
+		}
+		switch {
+		case path == "/start":
+			a.Offset = -1
+			err = step("POST", at+path, about)
+		case a.Offset == len(content):
+			err = step("POST", at+"/end", about)
+		default:
+			body := content[a.Offset:min(a.Offset+64<<10, len(content))]
+			a.Offset = -1
+			err = step("PUT", at+path, body)
+		}
+		if err == nil && a.Offset >= 0 {
+			acknowledged(a.Offset)
+		}
+	}
+	return done, err
+}
+
+// TestKillUpload kills the server in the middle of a file, again and again: what was acknowledged is there, and in the
+// end the whole file is.
+func TestKillUpload(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	key, content := newKeyIn(t, path), bytes.Repeat([]byte("0123456789abcde\n"), 256<<10) // 4 MiB, 64 chunks
+	at := fmt.Sprintf("/api/blobs/%x", sha256.Sum256(content))
+	furthest, done := 0, false
+	for round := 0; !done; round++ {
+		p := launch(t, path)
+		chunks := 0
+		var err error
+		done, err = p.upload(key, at, content, func(offset int) {
+			if offset < furthest {
+				t.Errorf("round %d: it goes on at %d, and %d were acknowledged", round, offset, furthest)
+			}
+			furthest = max(furthest, offset)
+			if chunks++; chunks == 5+3*round && round < 5 {
+				_ = p.cmd.Process.Kill()
+			}
+		})
+		if err != nil || round > 50 {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if done {
+			checkCopy(t, p, path, key, at, content)
+		}
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	}
+}
+
+// checkCopy: a copy of the store has the file too, and other papers; damage to it is found.
+func checkCopy(t *testing.T, p *program, path, key, at string, content []byte) {
+	t.Helper()
+	document := sha256.Sum256([]byte("# Plan"))
+	p.must(t, key, "POST", "/api/documents", paper(fmt.Sprintf(`"events":[{"path":"plan.md","change":"linked","by":"user",`+
+		`"at":"2026-11-21T00:00:00Z","version":1,"size":6,"sha256":"%x","encoding":"utf-8","content":"# Plan"}]`, document)))
+	p.must(t, key, "POST", "/api/checkpoints", paper(`"checkpoints":[{"id":"cp-1","trigger_type":"manual","created_at":"2026-11-21T00:00:00Z"}]`))
+	copied, restored := filepath.Join(t.TempDir(), "copy.db"), filepath.Join(t.TempDir(), "restored.db")
+	tool(t, 0, "backup", "--to", copied, "--store", "sqlite:"+path)
+	tool(t, 0, "restore", "--from", copied, "--store", "sqlite:"+restored)
+	q := launch(t, restored)
+	for _, path := range []string{at, "/api/checkpoints", "/api/sessions/s1/documents", "/api/sessions/s1/documents/plan.md", "/api/sessions/s1/blobs"} {
+		if a, b := p.must(t, key, "GET", path, nil), q.must(t, key, "GET", path, nil); !bytes.Equal(a, b) || len(a) < 5 {
+			t.Errorf("%s: %.200s, in the copy %.200s", path, a, b)
+		}
+	}
+	if got := q.must(t, key, "GET", at, nil); !bytes.Equal(got, content) {
+		t.Errorf("%d bytes of %d, or others", len(got), len(content))
+	}
+	_ = q.cmd.Process.Kill()
+	_ = q.cmd.Wait()
+	if _, words := tool(t, 0, "verify", "--store", "sqlite:"+restored); !strings.Contains(words, "2 files") {
+		t.Errorf("verify: %s", words)
+	}
+	damageFile(t, restored)
+	sum := strings.TrimPrefix(at, "/api/blobs/")
+	if out, _ := tool(t, exitFailed, "verify", "--store", "sqlite:"+restored); !strings.Contains(out, "file "+sum+": its bytes have another hash") {
+		t.Errorf("verify of a damaged file: %s", out)
+	}
+}
+
+// damageFile changes a byte of the file that was uploaded, in the database's file.
+func damageFile(t *testing.T, path string) {
+	t.Helper()
+	st, err := store.OpenSQLite(t.Context(), path) // ends the log of the server that was killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.LastIndex(b, []byte("0123456789abcde\n0123456789"))
+	if at < 0 {
+		t.Fatal("the file is not in the database")
+	}
+	b[at] = 'x'
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

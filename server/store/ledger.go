@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ccship/ccship/server"
+)
+
+// ledger is one connection of either database, or all of them, for papers: what both say in one SQL. Question marks are
+// values; flags are 0 and 1.
+type ledger interface {
+	// exec runs a statement and answers how many rows it touched.
+	exec(ctx context.Context, query string, args ...any) (int64, error)
+	// query calls row with each row of an answer. Bytes that it scans are its own.
+	query(ctx context.Context, query string, args []any, row func(scanner) error) error
+	// lock stands behind a SELECT of rows that nobody else may change until the transaction ends.
+	lock() string
+	// named is the condition that streams s have a session's name, and its value.
+	named(session string) (condition string, value any)
+	// enter finds or makes a stream, in a transaction, and keeps others from writing its papers until that ends.
+	// server.ErrForgotten for one that is not to be stored. A stream that is made lags behind nothing: it has no lines.
+	enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error)
+}
+
+// flag is a bool as it is stored.
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// enterStream fills in what was not known of a stream. What a batch of lines does beside that is not done.
+const enterStream = `
+ON CONFLICT (%s) DO UPDATE SET
+  project_hash = CASE s.project_hash WHEN '' THEN excluded.project_hash ELSE s.project_hash END,
+  host = CASE excluded.host WHEN '' THEN s.host ELSE excluded.host END,
+  project = CASE s.project WHEN '' THEN excluded.project ELSE s.project END,
+  cwd = CASE s.cwd WHEN '' THEN excluded.cwd ELSE s.cwd END,
+  path = CASE s.path WHEN '' THEN excluded.path ELSE s.path END,
+  parent = CASE s.parent WHEN '' THEN excluded.parent ELSE s.parent END
+RETURNING id, project_hash`
+
+// sqliteLedger is a ledger in SQLite.
+type sqliteLedger struct {
+	db interface {
+		querier
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	}
+}
+
+func (l sqliteLedger) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := l.db.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (l sqliteLedger) query(ctx context.Context, query string, args []any, row func(scanner) error) error {
+	rows, err := l.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (l sqliteLedger) lock() string { return "" } // who writes is alone
+
+func (l sqliteLedger) named(session string) (string, any) { return `s.session_id = ?`, session }
+
+func (l sqliteLedger) enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error) {
+	var gone bool
+	if err := l.db.QueryRowContext(ctx, isForgotten, owner, jsonList(forgettable(h))).Scan(&gone); err != nil {
+		return 0, "", fmt.Errorf("look for forgotten session: %w", err)
+	}
+	if gone {
+		return 0, "", fmt.Errorf("session %q: %w", h.SessionID, server.ErrForgotten)
+	}
+	c := clean(*h)
+	err = l.db.QueryRowContext(ctx, `
+INSERT INTO streams AS s (session_id, machine, project_hash, host, project, cwd, path, parent, first_received,
+  last_received, owner, version, derived)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, 1, 1)`+fmt.Sprintf(enterStream, "owner, session_id, machine"),
+		h.SessionID, h.Machine, c.ProjectHash, c.Host, c.Project, c.Cwd, c.Path, c.Parent, now, owner).Scan(&stream, &project)
+	if err != nil {
+		return 0, "", fmt.Errorf("write stream: %w", err)
+	}
+	return stream, project, nil
+}
+
+// forgettable are the names by which a head's session may have been forgotten.
+func forgettable(h *server.Head) []string {
+	names := rootsOf(h.SessionID)
+	if h.Parent != "" {
+		names = append(names, rootsOf(h.Parent)...)
+	}
+	return names
+}
+
+// pgLedger is a ledger in PostgreSQL.
+type pgLedger struct {
+	db interface {
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	}
+}
+
+func (l pgLedger) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	query, args = numbered(query, args)
+	tag, err := l.db.Exec(ctx, query, args...)
+	return tag.RowsAffected(), err
+}
+
+func (l pgLedger) query(ctx context.Context, query string, args []any, row func(scanner) error) error {
+	query, args = numbered(query, args)
+	rows, err := l.db.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (l pgLedger) lock() string { return " FOR UPDATE" }
+
+func (l pgLedger) named(session string) (string, any) { return `s.session_key = ?`, key(session) }
+
+func (l pgLedger) enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error) {
+	c := clean(*h)
+	err = l.query(ctx, `
+INSERT INTO streams AS s (session_key, owner, machine_key, session_id, machine, project_hash, host, project, cwd,
+  path, parent, first_received, last_received, version, derived)
+SELECT ?::bytea, ?::bigint, ?::bytea, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text,
+  ?::bigint, ?::bigint, 1, 1
+WHERE NOT EXISTS (SELECT FROM forgotten WHERE owner = ?::bigint AND session_key = ANY (?::bytea[]))`+
+		fmt.Sprintf(enterStream, "session_key, owner, machine_key"),
+		[]any{key(h.SessionID), owner, key(h.Machine), c.SessionID, c.Machine, c.ProjectHash, c.Host, c.Project, c.Cwd,
+			c.Path, c.Parent, now, now, owner, notes(h)},
+		func(row scanner) error { return row.Scan(&stream, &project) })
+	if err != nil {
+		return 0, "", fmt.Errorf("write stream: %w", err)
+	}
+	if stream == 0 {
+		return 0, "", fmt.Errorf("session %q: %w", h.SessionID, server.ErrForgotten)
+	}
+	return stream, project, nil
+}

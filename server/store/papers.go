@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+)
+
+// papers keeps what daemons send beside lines, the same in both databases. Set once, when a store opens.
+type papers struct {
+	reader ledger
+	// writer runs fn in a transaction, which may be tried again: fn begins anew then.
+	writer func(ctx context.Context, fn func(ledger) error) error
+	tell   func(server.Change)
+}
+
+// desk is a stream whose papers are being written.
+type desk struct {
+	ledger
+	stream, owner, rank, now int64
+	project                  string
+}
+
+// keep runs fn with a stream's papers, and tells of it when it is durable.
+func (p *papers) keep(ctx context.Context, owner int64, h *server.Head, now int64, about string, fn func(desk) error) error {
+	var d desk
+	err := p.writer(ctx, func(l ledger) (err error) {
+		d = desk{ledger: l, owner: owner, now: now}
+		if d.stream, d.project, err = l.enter(ctx, owner, h, now); err != nil {
+			return err
+		}
+		if d.rank, err = d.epoch(ctx, h.Epoch); err != nil {
+			return fmt.Errorf("write epoch: %w", err)
+		}
+		return fn(d)
+	})
+	if err == nil && about != "" {
+		p.tell(server.Change{About: about, Stream: d.stream, SessionID: h.SessionID, Machine: h.Machine, Owner: owner,
+			Project: d.project, At: moment(now)})
+	}
+	return err
+}
+
+// epoch finds or makes the rank of an epoch.
+func (d desk) epoch(ctx context.Context, name string) (int64, error) {
+	rank, err := one(ctx, d, `SELECT rank FROM paper_epochs WHERE stream = ? AND name_key = ?`, d.stream, key(name))
+	if err != nil || rank > 0 {
+		return rank, err
+	}
+	last, err := one(ctx, d, `SELECT max(rank) FROM paper_epochs WHERE stream = ? HAVING count(*) > 0`, d.stream)
+	if err != nil {
+		return 0, err
+	}
+	_, err = d.exec(ctx, `INSERT INTO paper_epochs (stream, rank, name, name_key, first_seen) VALUES (?, ?, ?, ?, ?)`,
+		d.stream, last+1, cleanText(name), key(name), d.now)
+	return last + 1, err
+}
+
+// one answers a number; 0 when there is no row.
+func one(ctx context.Context, l ledger, query string, args ...any) (n int64, err error) {
+	err = l.query(ctx, query, args, func(row scanner) error { return row.Scan(&n) })
+	return n, err
+}
+
+// PutCheckpoints implements server.PaperIngester.
+func (p *papers) PutCheckpoints(ctx context.Context, b *server.CheckpointBatch) error {
+	err := p.keep(ctx, b.Owner, &b.Head, micros(b.Received), server.AboutCheckpoints, func(d desk) error {
+		for i := range b.List {
+			if err := d.checkpoint(ctx, &b.List[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("store checkpoints: %w", err)
+	}
+	return nil
+}
+
+func (d desk) checkpoint(ctx context.Context, c *server.Checkpoint) error {
+	files := c.ActiveFiles
+	if files == nil {
+		files = []string{}
+	}
+	list, err := json.Marshal(files)
+	if err != nil {
+		return err
+	}
+	_, err = d.exec(ctx, `
+INSERT INTO checkpoints AS c (stream, id, rank, port_id, tokens_used, token_budget, cause, context_hash, summary,
+  active_files, created, generation, line, received)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (stream, id) DO UPDATE SET rank = excluded.rank, port_id = excluded.port_id,
+  tokens_used = excluded.tokens_used, token_budget = excluded.token_budget, cause = excluded.cause,
+  context_hash = excluded.context_hash, summary = excluded.summary, active_files = excluded.active_files,
+  created = excluded.created, generation = excluded.generation, line = excluded.line
+WHERE excluded.rank >= c.rank`,
+		d.stream, cleanText(c.ID), d.rank, cleanText(c.PortID), c.TokensUsed, c.TokenBudget, cleanText(c.Trigger),
+		cleanText(c.ContextHash), cleanText(c.Summary), cleanText(string(list)), micros(c.Created), c.Generation, c.Line, d.now)
+	return err
+}
+
+const selectCheckpoint = `
+SELECT c.num, c.id, c.stream, s.session_id, s.machine, s.owner, c.port_id, c.tokens_used, c.token_budget, c.cause,
+  c.context_hash, c.summary, c.active_files, c.created, c.generation, c.line
+FROM checkpoints c JOIN streams s ON s.id = c.stream `
+
+func scanCheckpoint(row scanner) (c server.Checkpoint, num int64, err error) {
+	var created int64
+	var files string
+	err = row.Scan(&num, &c.ID, &c.Stream, &c.SessionID, &c.Machine, &c.Owner, &c.PortID, &c.TokensUsed, &c.TokenBudget,
+		&c.Trigger, &c.ContextHash, &c.Summary, &files, &created, &c.Generation, &c.Line)
+	if err == nil {
+		err = json.Unmarshal([]byte(files), &c.ActiveFiles)
+	}
+	c.Created = moment(created)
+	return c, num, err
+}
+
+// Checkpoints implements server.Papers.
+func (p *papers) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.Checkpoints, error) {
+	if q.Ref != nil {
+		x, err := p.folder(ctx, p.reader, scope, *q.Ref, (*filter).scope)
+		if err != nil {
+			return server.Checkpoints{}, err
+		}
+		q.Stream = x.stream
+	}
+	var f filter
+	f.scope(scope)
+	if q.Session != "" {
+		f.add(p.reader.named(q.Session))
+	}
+	if q.Stream != 0 {
+		f.add(`c.stream = ?`, q.Stream)
+	}
+	last, num, err := parseAfter(server.Page{After: q.After, Recent: true})
+	if err != nil {
+		return server.Checkpoints{}, err
+	}
+	f.add(`(c.created, c.num) < (?, ?)`, last, num)
+	var out server.Checkpoints
+	var nums []int64
+	err = p.reader.query(ctx, selectCheckpoint+f.where()+` ORDER BY c.created DESC, c.num DESC LIMIT ?`,
+		append(f.args, q.Limit+1), func(row scanner) error {
+			c, num, err := scanCheckpoint(row)
+			out.List, nums = append(out.List, c), append(nums, num)
+			return err
+		})
+	if err != nil {
+		return server.Checkpoints{}, fmt.Errorf("list checkpoints: %w", err)
+	}
+	if len(out.List) > q.Limit {
+		out.List = out.List[:q.Limit]
+		if q.Limit > 0 {
+			out.Next = fmt.Sprintf("%d-%d", micros(out.List[q.Limit-1].Created), nums[q.Limit-1])
+		}
+	}
+	return out, nil
+}
+
+// Checkpoint implements server.Papers.
+func (p *papers) Checkpoint(ctx context.Context, scope server.Scope, id string) (out server.Checkpoint, err error) {
+	var f filter
+	f.add(`c.id = ?`, id)
+	f.scope(scope)
+	found := false
+	err = p.reader.query(ctx, selectCheckpoint+f.where()+` ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, c.num DESC LIMIT 1`,
+		append(f.args, scope.User), func(row scanner) (err error) {
+			found = true
+			out, _, err = scanCheckpoint(row)
+			return err
+		})
+	switch {
+	case err != nil:
+		return out, fmt.Errorf("look up checkpoint: %w", err)
+	case !found:
+		return out, fmt.Errorf("checkpoint %q: %w", id, server.ErrNotFound)
+	}
+	return out, nil
+}
+
+// folder is a stream whose papers are read.
+type folder struct {
+	stream, owner                   int64
+	session, machine, host, project string
+}
+
+// folder finds the stream that a ref names: the one whose lines are read by that ref, and only when there is none
+// with lines one without. limit adds what of the scope's streams is let through.
+func (p *papers) folder(ctx context.Context, l ledger, scope server.Scope, ref server.Ref, limit func(*filter, server.Scope)) (folder, error) {
+	var f filter
+	limit(&f, scope)
+	if ref.Stream != 0 {
+		f.add(`s.id = ?`, ref.Stream)
+	} else {
+		f.add(l.named(ref.SessionID))
+		f.streams("", ref.Machine, ref.Owner)
+	}
+	var x folder
+	err := l.query(ctx, `SELECT s.id, s.owner, s.session_id, s.machine, s.host, s.project_hash FROM streams s `+f.where()+`
+ORDER BY CASE WHEN `+hasLines+` THEN 0 ELSE 1 END, CASE s.owner WHEN ? THEN 0 ELSE 1 END, s.last_received DESC, s.id DESC
+LIMIT 1`, append(f.args, scope.User), func(row scanner) error {
+		return row.Scan(&x.stream, &x.owner, &x.session, &x.machine, &x.host, &x.project)
+	})
+	switch {
+	case err != nil:
+		return x, fmt.Errorf("find session: %w", err)
+	case x.stream == 0:
+		return x, fmt.Errorf("session %q: %w", ref.SessionID, server.ErrNotFound)
+	}
+	return x, nil
+}

@@ -1,0 +1,343 @@
+package store_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+func uploadOf(owner int64, session, name string, content []byte) *server.Upload {
+	return &server.Upload{Head: paperHead(session, "e"), Owner: owner, SHA256: sha256.Sum256(content), Size: int64(len(content)),
+		Name: name, Media: "text/plain", At: start}
+}
+
+// push sends what is missing and answers where it got to.
+func push(t *testing.T, st full, u *server.Upload, content []byte, chunk int) error {
+	t.Helper()
+	have, complete, err := st.StartBlob(t.Context(), u)
+	for err == nil && !complete && have < u.Size {
+		have, err = st.PutBlob(t.Context(), u.Owner, u.SHA256, have, content[have:min(have+int64(chunk), u.Size)], u.At)
+	}
+	if err != nil {
+		return err
+	}
+	return st.EndBlob(t.Context(), u)
+}
+
+func upload(t *testing.T, st full, owner int64, session, name string, content []byte) (sum string) {
+	t.Helper()
+	u := uploadOf(owner, session, name, content)
+	if err := push(t, st, u, content, server.MaxChunk); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", u.SHA256)
+}
+
+func blobContent(t *testing.T, st full, sum string) string {
+	t.Helper()
+	_, from, err := st.BlobContent(t.Context(), all, sum)
+	if err != nil {
+		return err.Error()
+	}
+	b, err := io.ReadAll(from)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func expectOffset(t *testing.T, what string, err error, have int64, wrong bool) {
+	t.Helper()
+	at, ok := errors.AsType[*server.OffsetError](err)
+	if !ok || at.Have != have || at.Wrong != wrong {
+		t.Errorf("%s: %v, want offset %d", what, err, have)
+	}
+}
+
+func (s suite) upload(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	content := []byte("0123456789")
+	u := uploadOf(1, "s", "tool-results/t.txt", content)
+	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, content, start); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("an upload that was not begun: %v", err)
+	}
+	if err := st.EndBlob(ctx, u); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("the end of an upload that was not begun: %v", err)
+	}
+	for _, want := range []int64{0, 4, 8} {
+		have, complete, err := st.StartBlob(ctx, u)
+		if err != nil || have != want || complete {
+			t.Fatalf("%d, %v, %v", have, complete, err)
+		}
+		for _, offset := range []int64{have - 1, have + 1, 1 << 50} {
+			_, err := st.PutBlob(ctx, 1, u.SHA256, offset, []byte("x"), start)
+			expectOffset(t, fmt.Sprint("at ", offset), err, have, false)
+		}
+		expectOffset(t, "the end before the end", st.EndBlob(ctx, u), have, false)
+		if list, err := st.Blobs(ctx, all, ofSession("s")); err != nil || len(list) != 0 {
+			t.Errorf("half a file shows: %+v, %v", list, err)
+		}
+		if got, err := st.PutBlob(ctx, 1, u.SHA256, have, content[have:min(have+4, 10)], start); err != nil || got != min(have+4, 10) {
+			t.Fatalf("%d, %v", got, err)
+		}
+		if want == 4 {
+			st = s.reopen(t, st)
+		}
+	}
+	for range 2 {
+		if err := st.EndBlob(ctx, u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got != string(content) {
+		t.Errorf("it is %q", got)
+	}
+	_, err := st.PutBlob(ctx, 1, u.SHA256, 0, content, start)
+	expectOffset(t, "a chunk of a whole file", err, 10, false)
+	other := uploadOf(1, "t", "tool-results/other.txt", content) // stored once, of two sessions
+	if have, complete, err := st.StartBlob(ctx, other); err != nil || !complete || have != 10 {
+		t.Errorf("%d, %v, %v", have, complete, err)
+	}
+	if list, err := st.Blobs(ctx, all, ofSession("t")); err != nil || len(list) != 1 || list[0].Name != "tool-results/other.txt" || list[0].Size != 10 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	stranger := uploadOf(2, "u", "tool-results/t.txt", content) // whoever knows the hash has not the file
+	if have, complete, err := st.StartBlob(ctx, stranger); err != nil || complete || have != 0 {
+		t.Errorf("%d, %v, %v", have, complete, err)
+	}
+	upload(t, st, 1, "s", "tool-results/empty.txt", nil)
+	if got := blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(nil))); got != "" {
+		t.Errorf("an empty file is %q", got)
+	}
+}
+
+// uploadLies: what is not what it says is not kept.
+func (s suite) uploadLies(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	content, other := []byte("0123456789"), []byte("9876543210")
+	u := uploadOf(1, "s", "tool-results/t.txt", content)
+	if _, _, err := st.StartBlob(ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, append(other, 'x'), start); !errors.Is(err, server.ErrSize) {
+		t.Errorf("more than its size: %v", err)
+	}
+	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, other, start); err != nil {
+		t.Fatal(err)
+	}
+	expectOffset(t, "another hash", st.EndBlob(ctx, u), 0, true)
+	expectOffset(t, "and again", st.EndBlob(ctx, u), 0, false)
+	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got == string(other) {
+		t.Error("the wrong bytes can be read")
+	}
+	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, content[:5], start); err != nil {
+		t.Fatal(err)
+	}
+	longer := *u
+	longer.Size = 11 // begins again
+	if have, complete, err := st.StartBlob(ctx, &longer); err != nil || have != 0 || complete {
+		t.Errorf("%d, %v, %v", have, complete, err)
+	}
+	if err := push(t, st, u, content, 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := st.StartBlob(ctx, &longer); !errors.Is(err, server.ErrSize) {
+		t.Errorf("another size of a whole file: %v", err)
+	}
+	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got != string(content) {
+		t.Errorf("it is %q", got)
+	}
+	for _, sum := range append(hostile, "", "00", fmt.Sprintf("%x", sha256.Sum256([]byte("?")))) {
+		if _, _, err := st.BlobContent(ctx, all, sum); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("%q: %v", sum, err)
+		}
+	}
+}
+
+// uploadsAtOnce: many send the same file for many sessions at the same time; it is there once, whole.
+func (s suite) uploadsAtOnce(t *testing.T) {
+	st := s.open(t)
+	content := bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // 1 MiB
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			u := uploadOf(1, fmt.Sprint("s", i), "tool-results/t.txt", content)
+			for {
+				err := push(t, st, u, content, 100_000)
+				if _, elsewhere := errors.AsType[*server.OffsetError](err); elsewhere {
+					continue // somebody was faster
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+		})
+	}
+	wg.Wait()
+	if got := blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(content))); got != string(content) {
+		t.Errorf("%d bytes, and not the right ones", len(got))
+	}
+	for i := range 6 {
+		if list, err := st.Blobs(t.Context(), all, ofSession(fmt.Sprint("s", i))); err != nil || len(list) != 1 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	}
+	noFindings(t, st, 1)
+}
+
+// noFindings checks every file.
+func noFindings(t *testing.T, st full, files int64) {
+	t.Helper()
+	var n int64
+	err := st.AuditBlobs(t.Context(), func(problem string) { t.Error(problem) }, func(blobs, _ int64) { n = blobs })
+	if err != nil || n != files {
+		t.Errorf("%d files, want %d, %v", n, files, err)
+	}
+}
+
+// uploadRoom: one user can begin no more than so many; those that rest give way, and other users do not wait.
+func (s suite) uploadRoom(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	begin := func(owner int64, n int, at time.Time) error {
+		u := uploadOf(owner, "s", "tool-results/t.txt", fmt.Append(nil, "file ", n))
+		u.At = at
+		_, _, err := st.StartBlob(ctx, u)
+		return err
+	}
+	for n := range server.MaxUploads {
+		if err := begin(1, n, start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := begin(1, 1000, start.Add(time.Minute)); !errors.Is(err, server.ErrTooManyUploads) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := begin(1, 3, start.Add(time.Minute)); err != nil {
+		t.Errorf("one of them again: %v", err)
+	}
+	if err := begin(2, 1000, start); err != nil {
+		t.Errorf("somebody else's: %v", err)
+	}
+	if err := begin(1, 1000, start.Add(time.Hour)); err != nil {
+		t.Errorf("one more, when they rest: %v", err)
+	}
+}
+
+func (s suite) sweep(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	u := uploadOf(1, "s", "tool-results/t.txt", []byte("0123456789"))
+	if _, _, err := st.StartBlob(ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.PutBlob(ctx, 1, u.SHA256, 0, []byte("01234"), start.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	upload(t, st, 1, "s", "tool-results/whole.txt", []byte("whole"))
+	for _, step := range []struct {
+		before time.Time
+		want   int64
+	}{{start.Add(time.Hour), 0}, {start.Add(2 * time.Hour), 1}, {start.Add(2 * time.Hour), 0}} {
+		if n, err := st.SweepBlobs(ctx, step.before); err != nil || n != step.want {
+			t.Errorf("%d removed, want %d, %v", n, step.want, err)
+		}
+	}
+	if have, complete, err := st.StartBlob(ctx, u); err != nil || have != 0 || complete {
+		t.Errorf("it goes on at %d, %v, %v", have, complete, err)
+	}
+	noFindings(t, st, 1)
+}
+
+// forgetPapers: everything of a session goes, but what another one has too.
+func (s suite) forgetPapers(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := addUser(t, st, "ann", server.Member)
+	for _, session := range []string{"s", "t"} {
+		putDocuments(t, st, ann.ID, session, "e", version("shared.md", 1, server.Linked, "of both"), version(session+".md", 1, server.Linked, "of "+session))
+		putCheckpoints(t, st, ann.ID, session, "e", mark("cp-"+session, 1))
+		upload(t, st, ann.ID, session, "tool-results/t.txt", []byte("result of both"))
+		upload(t, st, ann.ID, session, "tool-results/"+session, []byte("result of "+session))
+		if _, err := st.Wish(ctx, all, ofSession(session), server.NewWish{Path: "x", Link: true, By: ann.ID, At: start}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	half := uploadOf(ann.ID, "s", "tool-results/half", []byte("half"))
+	if _, _, err := st.StartBlob(ctx, half); err != nil {
+		t.Fatal(err)
+	}
+	noFindings(t, st, 6)
+	if gone, err := st.Forget(ctx, server.Scope{User: ann.ID}, "s", start); err != nil || gone.Lines != 0 {
+		t.Fatalf("%+v, %v", gone, err)
+	}
+	noFindings(t, st, 4)
+	if _, err := st.Documents(ctx, all, ofSession("s")); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("documents: %v", err)
+	}
+	if _, err := st.Checkpoint(ctx, all, "cp-s"); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("checkpoint: %v", err)
+	}
+	if asked, err := st.Asked(ctx, ann.ID, "m"); err != nil || len(asked) != 1 || asked[0].SessionID != "t" {
+		t.Errorf("wishes: %+v, %v", asked, err)
+	}
+	if _, err := st.PutBlob(ctx, ann.ID, half.SHA256, 0, []byte("half"), start); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("an upload goes on: %v", err)
+	}
+	expect(t, "the other's", history(t, st, "t", "shared.md"), []string{"1 linked user: of both"})
+	for _, err := range []error{
+		st.PutDocuments(ctx, &server.DocumentBatch{Head: paperHead("s", "e"), Owner: ann.ID, Received: start}),
+		st.PutCheckpoints(ctx, &server.CheckpointBatch{Head: paperHead("s/agent-1", "e"), Owner: ann.ID, Received: start}),
+		second(0, second2(st.StartBlob(ctx, half))), st.EndBlob(ctx, uploadOf(ann.ID, "s", "n", []byte("result of both"))),
+	} {
+		if !errors.Is(err, server.ErrForgotten) {
+			t.Errorf("it comes back: %v", err)
+		}
+	}
+	if _, err := st.Forget(ctx, all, "t", start); err != nil {
+		t.Fatal(err)
+	}
+	noFindings(t, st, 0)
+}
+
+func second2[A, B any](_ A, _ B, err error) error { return err }
+
+// forgetBesideUpload: a content that one session brings while another one that has it is forgotten is there in the end.
+func (s suite) forgetBesideUpload(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	for round := range 10 {
+		doomed, kept := fmt.Sprint("doomed", round), fmt.Sprint("kept", round)
+		content := fmt.Sprint("content ", round)
+		putDocuments(t, st, 1, doomed, "e", version("a", 1, server.Linked, content))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := st.Forget(ctx, all, doomed, start); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			b := &server.DocumentBatch{Head: paperHead(kept, "e"), Owner: 1, Received: start, Events: []server.DocumentEvent{version("a", 1, server.Linked, content)}}
+			if err := st.PutDocuments(ctx, b); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		expect(t, "what is kept", history(t, st, kept, "a"), []string{"1 linked user: " + content})
+	}
+}
+
+// auditBlobs: every content is looked at, and none is stored that no version has.
+func (s suite) auditBlobs(t *testing.T) {
+	st := s.open(t)
+	unlinked, refused, unnumbered := version("a", 1, server.Unlinked, "u"), version("a", 1, server.Refused, "r"), version("a", 0, server.Linked, "n")
+	putDocuments(t, st, 1, "s", "e", unlinked, refused, unnumbered, version("a", 1, server.Deleted, "d"))
+	noFindings(t, st, 0)
+	upload(t, st, 1, "s", "tool-results/t.txt", bytes.Repeat([]byte("x"), 2<<20))
+	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "one"))
+	noFindings(t, st, 2)
+}

@@ -1,0 +1,162 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+func (s suite) documents(t *testing.T) {
+	st := s.open(t)
+	big := server.DocumentEvent{Path: "a.md", Change: server.Modified, By: "claude", At: start.Add(time.Minute), Version: 3, Size: 1 << 40, TooLarge: true, Line: 4}
+	events := []server.DocumentEvent{
+		version("a.md", 1, server.Linked, "one"), version("a.md", 2, server.Modified, ""), big,
+		version("문서/b.md", 1, server.Linked, "one"),
+		{Path: "문서/b.md", Change: server.Deleted, By: "other", At: start.Add(time.Minute), Version: 2, Line: -1,
+			Size: 3, SHA256: version("", 1, "", "one").SHA256}, // still says what it was
+	}
+	for range 2 { // the same again changes nothing
+		putDocuments(t, st, 1, "s", "e", events...)
+	}
+	expect(t, "versions", history(t, st, "s", "a.md"), []string{"1 linked user: one", "2 modified user: ", "3 modified claude: -"})
+	expect(t, "versions", history(t, st, "s", "문서/b.md"), []string{"1 linked user: one", "2 deleted other: -"})
+	list := documents(t, st, "s")
+	if len(list) != 2 {
+		t.Fatalf("%+v", list)
+	}
+	expect(t, "a document", list[0], server.Document{Path: "a.md", Linked: true, AddedAt: start, AddedBy: "user",
+		ChangedAt: start.Add(time.Minute), ChangedBy: "claude", Versions: 3, Size: 1 << 40, TooLarge: true, SessionID: "s", Machine: "m", Host: "h"})
+	if d := list[1]; !d.Deleted || !d.Linked || d.Versions != 2 || d.Stored || d.SHA256 != "" || d.Size != 0 {
+		t.Errorf("a deleted document: %+v", d)
+	}
+	unlink := server.DocumentEvent{Path: "a.md", Change: server.Unlinked, By: "user", At: start.Add(2 * time.Minute), Version: 3, Line: -1}
+	again := version("a.md", 4, server.Linked, "two")
+	again.At, again.AddedAt = start.Add(3*time.Minute), start.Add(3*time.Minute)
+	putDocuments(t, st, 1, "s", "e", unlink)
+	if d := documents(t, st, "s")[0]; d.Linked || !d.UnlinkedAt.Equal(unlink.At) || d.Versions != 3 {
+		t.Errorf("unlinked: %+v", d)
+	}
+	putDocuments(t, st, 1, "s", "e", again)
+	if d := documents(t, st, "s")[1]; d.Path != "a.md" || !d.Linked || !d.AddedAt.Equal(again.At) || d.Versions != 4 || !d.Stored {
+		t.Errorf("linked again: %+v", d)
+	}
+	for _, n := range []int64{5, 1 << 60} {
+		if _, _, err := st.Content(t.Context(), all, ofSession("s"), "a.md", n); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("version %d: %v", n, err)
+		}
+	}
+	if v, from, err := st.Content(t.Context(), all, ofSession("s"), "a.md", 0); err != nil || v.N != 4 {
+		t.Errorf("the newest: %+v, %v", v, err)
+	} else if b, err := io.ReadAll(from); err != nil || string(b) != "two" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// documentOrder: events that come late or in another order end as they would have in order.
+func (s suite) documentOrder(t *testing.T) {
+	st := s.open(t)
+	unlink := server.DocumentEvent{Path: "a", Change: server.Unlinked, By: "user", At: start.Add(time.Minute), Version: 3, Line: -1}
+	putDocuments(t, st, 1, "s", "e", unlink)
+	putDocuments(t, st, 1, "s", "e", version("a", 3, server.Modified, "three"))
+	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "one"))
+	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "two"))
+	expect(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one", "2 modified user: two", "3 modified user: three"})
+	if d := documents(t, st, "s")[0]; d.Linked || d.Versions != 3 {
+		t.Errorf("%+v", d)
+	}
+	// One number with two contents in one epoch (a state was restored): the later one shows, the other one is kept.
+	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "other two"))
+	expect(t, "versions", history(t, st, "s", "a")[1], "2 modified user: other two")
+}
+
+// documentEpochs: a daemon that lost its state counts from 1 again; its versions follow those before.
+func (s suite) documentEpochs(t *testing.T) {
+	st := s.open(t)
+	putDocuments(t, st, 1, "s", "e1", version("a", 1, server.Linked, "one"), version("a", 2, server.Modified, "two"))
+	putDocuments(t, st, 1, "s", "e2", version("a", 1, server.Linked, "three"), version("a", 2, server.Modified, "four"))
+	putDocuments(t, st, 1, "s", "e1", version("a", 2, server.Modified, "two")) // late
+	expect(t, "versions", history(t, st, "s", "a"),
+		[]string{"1 linked user: one", "2 modified user: two", "3 linked user: three", "4 modified user: four"})
+	for before, want := range map[int64][]int64{0: {4, 3}, 4: {3, 2}, 3: {2, 1}, 2: {1}, 1: nil, 99: {4, 3}} {
+		list, err := st.Versions(t.Context(), all, ofSession("s"), "a", server.VersionPage{Before: before, Limit: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for _, v := range list.List {
+			got = append(got, v.N)
+		}
+		expect(t, fmt.Sprint("before ", before), got, want)
+	}
+}
+
+// manyVersions: ten thousand, some of which are lost on the way.
+func (s suite) manyVersions(t *testing.T) {
+	st := s.open(t)
+	const most = 10_000
+	for n := int64(1); n <= most; n += 500 {
+		var events []server.DocumentEvent
+		for i := n; i < n+500; i++ {
+			if i%100 != 50 {
+				events = append(events, version("a", i, server.Modified, fmt.Sprint(i%7)))
+			}
+		}
+		putDocuments(t, st, 1, "s", "e", events...)
+	}
+	if d := documents(t, st, "s")[0]; d.Versions != most || !d.Stored {
+		t.Errorf("%+v", d)
+	}
+	seen, last := 0, int64(most+1)
+	for p := (server.VersionPage{Limit: 1000}); ; {
+		list, err := st.Versions(t.Context(), all, ofSession("s"), "a", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range list.List {
+			if v.N >= last {
+				t.Fatalf("version %d behind %d", v.N, last)
+			}
+			last = v.N
+			seen++
+		}
+		if p.Before = list.Next; p.Before == 0 {
+			break
+		}
+	}
+	if seen != most-most/100 {
+		t.Errorf("%d versions", seen)
+	}
+	if _, _, err := st.Content(t.Context(), all, ofSession("s"), "a", 50); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a version that never came: %v", err)
+	}
+}
+
+// documentNames: whatever somebody calls a document, it is that document's and no other's.
+func (s suite) documentNames(t *testing.T) {
+	st := s.open(t)
+	names := append([]string{strings.Repeat("k/", 2047) + "kk", "회의록.md", "A.md", "a.md", "%2e%2e", "b\\..\\c", "a.md/versions"}, hostile...)
+	for _, name := range names {
+		putDocuments(t, st, 1, "s", "e", version(name, 1, server.Linked, "of "+name))
+	}
+	if list := documents(t, st, "s"); len(list) != len(names) {
+		t.Errorf("%d documents, want %d", len(list), len(names))
+	}
+	for _, name := range names {
+		_, from, err := st.Content(t.Context(), all, ofSession("s"), name, 1)
+		if err != nil {
+			t.Errorf("%.50q: %v", name, err)
+			continue
+		}
+		if b, err := io.ReadAll(from); err != nil || string(b) != "of "+name {
+			t.Errorf("%.50q: %.50q, %v", name, b, err)
+		}
+	}
+	if _, _, err := st.Content(t.Context(), all, ofSession("s"), "B.md", 1); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a document nobody linked: %v", err)
+	}
+}

@@ -1,0 +1,288 @@
+package store_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// paperHead is what a daemon of machine m says of a session.
+func paperHead(session, epoch string) server.Head {
+	return server.Head{SessionID: session, Machine: "m", Host: "h", Epoch: epoch, ProjectHash: "ph", Project: "shop", Cwd: "/w"}
+}
+
+func putCheckpoints(t *testing.T, st full, owner int64, session, epoch string, list ...server.Checkpoint) {
+	t.Helper()
+	b := &server.CheckpointBatch{Head: paperHead(session, epoch), Owner: owner, List: list, Received: start}
+	if err := st.PutCheckpoints(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mark(id string, minute int) server.Checkpoint {
+	return server.Checkpoint{ID: id, TokensUsed: 80, TokenBudget: 100, Trigger: "auto_80", ContextHash: "c", Summary: "요약 \"x\" of " + id,
+		ActiveFiles: []string{"a.go", "ü b.go"}, Created: start.Add(time.Duration(minute) * time.Minute), Generation: 1, Line: 7}
+}
+
+// version is an event with a content that comes with it.
+func version(path string, n int64, change, content string) server.DocumentEvent {
+	sum := sha256.Sum256([]byte(content))
+	return server.DocumentEvent{Path: path, Change: change, By: "user", AddedAt: start, At: start.Add(time.Duration(n) * time.Second),
+		Version: n, Size: int64(len(content)), SHA256: sum[:], Content: []byte(content), Line: -1}
+}
+
+func putDocuments(t *testing.T, st full, owner int64, session, epoch string, events ...server.DocumentEvent) {
+	t.Helper()
+	b := &server.DocumentBatch{Head: paperHead(session, epoch), Owner: owner, Events: events, Received: start}
+	if err := st.PutDocuments(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ofSession(session string) server.Ref { return server.Ref{SessionID: session} }
+
+func documents(t *testing.T, st full, session string) []server.Document {
+	t.Helper()
+	list, err := st.Documents(t.Context(), all, ofSession(session))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// history is a document's versions, the oldest first, as "N change by: content".
+func history(t *testing.T, st full, session, path string) (out []string) {
+	t.Helper()
+	list, err := st.Versions(t.Context(), all, ofSession(session), path, server.VersionPage{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := len(list.List) - 1; i >= 0; i-- {
+		v := list.List[i]
+		content := "-"
+		if _, from, err := st.Content(t.Context(), all, ofSession(session), path, v.N); err == nil {
+			b, err := io.ReadAll(from)
+			if err != nil {
+				t.Error(err)
+			}
+			content = string(b)
+		} else if !errors.Is(err, server.ErrNoContent) || v.Stored {
+			t.Errorf("version %d: %v", v.N, err)
+		}
+		out = append(out, fmt.Sprintf("%d %s %s: %s", v.N, v.Change, v.By, content))
+	}
+	return out
+}
+
+func expect(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\ngot  %+v\nwant %+v", what, got, want)
+	}
+}
+
+func (s suite) checkpoints(t *testing.T) {
+	st := s.open(t)
+	ann := addUser(t, st, "ann", server.Member)
+	for range 2 {
+		putCheckpoints(t, st, ann.ID, "s", "e1", mark("cp-1", 1), mark("cp-2", 2))
+	}
+	newer := mark("cp-1", 1)
+	newer.Summary, newer.ActiveFiles = "newer", nil
+	putCheckpoints(t, st, ann.ID, "s", "e2", newer)
+	putCheckpoints(t, st, ann.ID, "s", "e1", mark("cp-1", 1)) // late: its epoch is over
+	list, err := st.Checkpoints(t.Context(), server.Scope{User: ann.ID}, server.CheckpointQuery{Session: "s", Limit: 10})
+	if err != nil || list.Next != "" || len(list.List) != 2 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	want := mark("cp-2", 2)
+	want.Stream, want.SessionID, want.Machine, want.Owner = list.List[0].Stream, "s", "m", ann.ID
+	expect(t, "the later one", list.List[0], want)
+	if c := list.List[1]; c.Summary != "newer" || len(c.ActiveFiles) != 0 {
+		t.Errorf("the newer epoch's does not stand: %+v", c)
+	}
+	c, err := st.Checkpoint(t.Context(), server.Scope{User: ann.ID}, "cp-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "by id", c, want)
+	for _, id := range append(hostile, "cp-3", "") {
+		if _, err := st.Checkpoint(t.Context(), all, id); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if _, err := st.Checkpoints(t.Context(), all, server.CheckpointQuery{Ref: &server.Ref{SessionID: "no"}, Limit: 1}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("of a session that is not there: %v", err)
+	}
+}
+
+func (s suite) checkpointPages(t *testing.T) {
+	st := s.open(t)
+	var want, got []string
+	for i := range 25 {
+		id := fmt.Sprintf("cp-%02d", i)
+		putCheckpoints(t, st, 1, "s", "e", mark(id, i/5)) // five at each moment
+		want = append([]string{id}, want...)
+	}
+	for q := (server.CheckpointQuery{Limit: 7}); ; {
+		page, err := st.Checkpoints(t.Context(), all, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range page.List {
+			got = append(got, c.ID)
+		}
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	expect(t, "pages", got, want)
+	for _, after := range []string{"x", "5", "-", "1-x"} {
+		if _, err := st.Checkpoints(t.Context(), all, server.CheckpointQuery{After: after, Limit: 1}); !errors.Is(err, server.ErrBadPage) {
+			t.Errorf("after %q: %v", after, err)
+		}
+	}
+}
+
+// papersFirst: a session may have papers before it has a line. It is no session until then, and one after.
+func (s suite) papersFirst(t *testing.T) {
+	st := s.open(t)
+	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "x"))
+	putCheckpoints(t, st, 1, "s", "e", mark("cp", 1))
+	if found, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true}); err != nil || len(found.List) != 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if groups, err := st.Groups(t.Context(), all); err != nil || len(groups) != 0 {
+		t.Errorf("%+v, %v", groups, err)
+	}
+	for range 2 {
+		if n, err := st.Lag(t.Context()); err != nil || n != 0 {
+			t.Errorf("%d streams are to be derived, %v", n, err)
+		}
+		if err := st.ResetDerived(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(documents(t, st, "s")) != 1 {
+		t.Error("its document can't be seen")
+	}
+	b := batch("s", object(0, "{}"))
+	b.Owner, b.Head.Epoch, b.Head.Cwd = 1, "e", "/elsewhere"
+	put(t, st, b)
+	found, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})
+	if err != nil || len(found.List) != 1 || found.List[0].Project != "shop" || found.List[0].Cwd != "/elsewhere" {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if n, err := st.Lag(t.Context()); err != nil || n != 1 {
+		t.Errorf("%d streams are to be derived, %v", n, err)
+	}
+	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "y"))
+	after, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "papers change nothing about a session", after, found)
+	if tasks := lease(t, st); len(tasks) != 1 {
+		t.Errorf("%d tasks", len(tasks))
+	}
+}
+
+// paperScopes: what a scope does not allow is not there, and a share shows documents only when it says so.
+func (s suite) paperScopes(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann, bob := members(t, st)
+	eve := addUser(t, st, "eve", server.Viewer)
+	putDocuments(t, st, ann.ID, "anns", "e", version("a.md", 1, server.Linked, "secret"))
+	putCheckpoints(t, st, ann.ID, "anns", "e", mark("cp", 1))
+	result, paper := upload(t, st, ann.ID, "anns", "tool-results/t.txt", []byte("long result")), upload(t, st, ann.ID, "anns", "a.md", []byte("long document"))
+	disguised := upload(t, st, ann.ID, "anns", "tool-results/a.md", []byte("secret")) // a document's content by another name
+	type sees struct{ session, docs bool }
+	check := func(when string, scope server.Scope, want sees) {
+		t.Helper()
+		is := func(what string, err error, want bool) {
+			t.Helper()
+			if (err == nil) != want || err != nil && !errors.Is(err, server.ErrNotFound) {
+				t.Errorf("%s: %s: %v", when, what, err)
+			}
+		}
+		ref := ofSession("anns")
+		_, err := st.Checkpoint(ctx, scope, "cp")
+		is("checkpoint", err, want.session)
+		page, err := st.Checkpoints(ctx, scope, server.CheckpointQuery{Session: "anns", Limit: 5})
+		if err != nil || (len(page.List) == 1) != want.session {
+			t.Errorf("%s: checkpoints: %+v, %v", when, page, err)
+		}
+		_, err = st.Documents(ctx, scope, ref)
+		is("documents", err, want.docs)
+		_, err = st.Versions(ctx, scope, ref, "a.md", server.VersionPage{Limit: 1})
+		is("versions", err, want.docs)
+		_, _, err = st.Content(ctx, scope, ref, "a.md", 1)
+		is("content", err, want.docs)
+		_, err = st.Wishes(ctx, scope, ref)
+		is("wishes", err, want.docs)
+		blobs, err := st.Blobs(ctx, scope, ref)
+		is("blobs", err, want.session)
+		if n := len(blobs); want.docs && n != 3 || !want.docs && want.session && n != 1 {
+			t.Errorf("%s: %d blobs", when, n)
+		}
+		_, _, err = st.BlobContent(ctx, scope, result)
+		is("a tool's result", err, want.session)
+		_, _, err = st.BlobContent(ctx, scope, paper)
+		is("a document as a file", err, want.docs)
+		_, _, err = st.BlobContent(ctx, scope, disguised)
+		is("a document's content as a file", err, want.docs)
+	}
+	check("nobody", server.Scope{}, sees{})
+	check("bob", server.Scope{User: bob.ID}, sees{})
+	check("eve", server.Scope{User: eve.ID}, sees{})
+	check("ann", server.Scope{User: ann.ID}, sees{true, true})
+	check("an owner", all, sees{true, true})
+	share := server.Share{Owner: ann.ID, With: eve.ID, ProjectHash: "ph", Project: "shop", Created: start}
+	for _, documents := range []bool{false, true, false} {
+		share.Documents = documents
+		if err := st.AddShare(ctx, share); err != nil {
+			t.Fatal(err)
+		}
+		check(fmt.Sprintf("shared with documents %v", documents), server.Scope{User: eve.ID}, sees{true, documents})
+	}
+	if _, err := st.Wish(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.NewWish{Path: "b.md", Link: true, By: eve.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a reader may wish: %v", err)
+	}
+	// Another one's session of the same name, with a document of the same content, is another.
+	putDocuments(t, st, bob.ID, "anns", "e", version("a.md", 1, server.Linked, "secret"), version("b.md", 1, server.Linked, "bob's"))
+	if list, err := st.Documents(ctx, server.Scope{User: ann.ID}, ofSession("anns")); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// papersStay: nothing of it is derived, and nothing is lost by a restart.
+func (s suite) papersStay(t *testing.T) {
+	st := s.open(t)
+	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "one"))
+	putCheckpoints(t, st, 1, "s", "e", mark("cp", 1))
+	sum := upload(t, st, 1, "s", "tool-results/t.txt", bytes.Repeat([]byte("x"), 3<<20))
+	if err := st.ResetDerived(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st = s.reopen(t, st)
+	expect(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one"})
+	if c, err := st.Checkpoint(t.Context(), all, "cp"); err != nil || c.Summary != mark("cp", 1).Summary {
+		t.Errorf("%+v, %v", c, err)
+	}
+	b, from, err := st.BlobContent(t.Context(), all, sum)
+	if err != nil || b.Size != 3<<20 || b.Name != "tool-results/t.txt" || b.SessionID != "s" {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if got := sha256.New(); true {
+		if n, err := io.Copy(got, from); err != nil || n != 3<<20 || fmt.Sprintf("%x", got.Sum(nil)) != sum {
+			t.Errorf("%d bytes, %x, %v", n, got.Sum(nil), err)
+		}
+	}
+}
