@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -82,7 +83,33 @@ func hang() error {
 	if err := s.send(s.key, x, main.lines); err != nil {
 		return err
 	}
+	if err := layBeside(s, x, now); err != nil {
+		return err
+	}
 	return s.settle()
+}
+
+// clockNotes is the document that the tale's prompts and answers work on.
+const clockNotes = "# Clock changes\n\nA day is **not** 24 hours twice a year.\n\n| night | sailing | shown |\n|---|---|---|\n| 25 October | 02:30 Skerry | twice |\n\n```go\nat := time.Date(y, m, d, s.Hour, s.Minute, 0, 0, b.zone)\n```\n"
+
+// layBeside gives the tale checkpoints, linked documents and a file.
+func layBeside(s *site, x stream, now time.Time) error {
+	err := s.beside(s.key, x, "checkpoints",
+		mark("51b0c4e97a20", "manual", 12, 27_300, now.Add(-96*time.Minute), "The board walks in steps of 24 hours. A test shows it.", "timetable/board.go", "timetable/clock_test.go"),
+		mark("7d1e90a3f6c8", "compact", 25, 31_000, now.Add(-60*time.Minute), "Departures are built from calendar dates; both nights are tested. Open: quiet hours, changelog."))
+	if err != nil {
+		return err
+	}
+	after := strings.Replace(clockNotes, "| twice |", "| once, in summer time |", 1) + "\n- *fallback*: of the hour that comes twice the first counts\n"
+	gone := paper("notes/old-rule.txt", 2, now.Add(-20*time.Minute), "")
+	gone["change"] = "deleted"
+	delete(gone, "content")
+	err = s.beside(s.key, x, "documents", paper("docs/clock.md", 1, now.Add(-100*time.Minute), clockNotes), paper("docs/clock.md", 2, now.Add(-50*time.Minute), after),
+		paper("timetable/board.go", 1, now.Add(-99*time.Minute), boardGo), paper("notes/old-rule.txt", 1, now.Add(-98*time.Minute), "Twice a year somebody looks."), gone)
+	if err != nil {
+		return err
+	}
+	return s.sendFile(s.key, x, "tool-results/toolu_01Clock.txt", failingTest)
 }
 
 // sendRewritten is a session of which a rewrite took two prompts out.

@@ -3,7 +3,9 @@
 package viewer_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // longEnv, when it is set, has every payload shown on every kind of page.
@@ -75,6 +78,34 @@ func hostileScript(n int, p string) *script {
 	return s
 }
 
+// hostilePath is a payload as far as it can be a document's path.
+func hostilePath(p, ending string) string {
+	return "d/n " + strings.ReplaceAll(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '-'
+		}
+		return r
+	}, p), "/", "\u2215") + ending
+}
+
+// hostileBeside has a payload in every place of what lies beside lines.
+func hostileBeside(s *site, x stream, p string) error {
+	sum := sha256.Sum256([]byte(p))
+	m := mark(hex.EncodeToString(sum[:6]), p, 2, 5, t0, p, p, p)
+	m["port_id"], m["context_hash"] = p, p
+	if err := s.beside(s.key, x, "checkpoints", m); err != nil {
+		return err
+	}
+	for _, ending := range []string{".md", ".svg", ".html"} {
+		one, two := paper(hostilePath(p, ending), 1, t0, p), paper(hostilePath(p, ending), 2, t0, "# "+p+"\n\n"+hostileSVG+p)
+		one["by"], two["by"] = p, p
+		if err := s.beside(s.key, x, "documents", one, two); err != nil {
+			return err
+		}
+	}
+	return s.sendFile(s.key, x, "tool-results/x.txt", "file "+p)
+}
+
 // TestHostile shows payloads on every kind of page in the browser, unfolds and hovers over all of it, and listens for
 // anything that ran, asked for something elsewhere or broke the page's policy.
 func TestHostile(t *testing.T) {
@@ -86,6 +117,7 @@ func TestHostile(t *testing.T) {
 		ids = append(ids, h.id)
 		x := stream{id: h.id, machine: p + "-machine", host: p, project: p, cwd: p}
 		must(t, s.send(s.key, x, h.lines))
+		must(t, hostileBeside(s, x, p))
 		x.generation, x.rewoundTo = 1, 3
 		must(t, s.send(s.key, x, h.lines[5:]))
 		if i%7 == 0 {
@@ -113,6 +145,13 @@ func TestHostile(t *testing.T) {
 		show("/sessions/" + id + "/compare")
 		show("/sessions/" + id + "/entry/0")
 		show("/sessions/" + id + "?mode=prompts")
+		show("/sessions/" + id + "/context")
+		show("/sessions/" + id + "/file?name=tool-results/x.txt")
+		for _, ending := range []string{".md", ".svg", ".html"} {
+			at := "?path=" + url.QueryEscape(hostilePath(payloads[i], ending))
+			show("/sessions/" + id + "/document" + at)
+			show("/sessions/" + id + "/document/compare" + at)
+		}
 	}
 	for _, p := range payloads[:6] { // what is typed comes back
 		show("/search?q=" + url.QueryEscape(p) + "&project=" + url.QueryEscape(p))

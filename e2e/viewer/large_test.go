@@ -81,6 +81,12 @@ func TestLarge(t *testing.T) {
 			t.Errorf("%s: the page has %d MB", c.name, n>>20)
 		}
 	}
+	for _, reading := range []string{"first", "second"} {
+		began := time.Now()
+		b.open("/sessions/" + largeID + "/context")
+		b.wait("the gauge is drawn", one(".only-wide .level"))
+		t.Logf("the gauge, %s reading: %d ms, %d KB", reading, time.Since(began).Milliseconds(), eval[int](b, `performance.getEntriesByType("navigation")[0].decodedBodySize >> 10`))
+	}
 	b.open("/sessions/" + largeID)
 	b.click(`a[rel="next"]`)
 	b.wait("the next page", `location.search.includes("from=")`)

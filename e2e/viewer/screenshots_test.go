@@ -37,6 +37,17 @@ func TestScreenshots(t *testing.T) {
 	b.open("/sessions/" + taleID)
 	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length >= 5`)
 	keep(b, "conversation")
+	must(t, sendWindows(s))
+	b.open("/sessions/" + paperID)
+	drawGauge(b)
+	keep(b, "context")
+	b.look("dark")
+	keep(b, "context-dark")
+	b.look("light")
+	b.open("/sessions/" + taleID + "/document/compare?path=docs/clock.md")
+	keep(b, "document-versions")
+	b.open("/sessions/" + taleID)
+	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length >= 5`)
 	openTool(b, "Run the tests of the board")
 	openTool(b, "Find other day arithmetic")
 	eval[any](b, `document.querySelector("details.tool.error").closest(".item").scrollIntoView(), scrollBy(0, -90)`)
@@ -51,6 +62,10 @@ func TestScreenshots(t *testing.T) {
 	b.open("/sessions/" + taleID)
 	eval[any](b, `document.querySelector(".item.answer").scrollIntoView(), scrollBy(0, -120)`)
 	keep(b, "phone-conversation")
+	b.open("/sessions/" + paperID)
+	b.wait("the gauge is drawn", one(".only-narrow .level"))
+	eval[any](b, `document.querySelector("h1").scrollIntoView(), scrollBy(0, -10)`)
+	keep(b, "phone-context")
 }
 
 // keep takes the picture of what is in sight.
@@ -77,6 +92,22 @@ func keep(b *tab, name string) {
 		must(b.t, os.MkdirAll(dir, 0o755))
 		must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))
 	}
+}
+
+// sendWindows is a session whose context filled up, with documents.
+func sendWindows(s *site) error {
+	talk, x, marks := windows(time.Now().Add(-50 * time.Minute))
+	talk.titled("Winter plan from the tide tables of all piers")
+	if err := s.send(s.key, x, talk.lines); err != nil {
+		return err
+	}
+	if err := s.beside(s.key, x, "checkpoints", marks...); err != nil {
+		return err
+	}
+	if err := s.beside(s.key, x, "documents", paper("docs/winter-plan.md", 1, t0, "# Winter plan\n"), paper("tides/predict.go", 1, t0, "package tides\n")); err != nil {
+		return err
+	}
+	return s.settle()
 }
 
 // sendLive is a session in which a tool is running.

@@ -16,6 +16,9 @@ func pages() map[string]string {
 		"prompts": "/sessions/" + taleID + "?mode=prompts", "agent": "/sessions/" + taleID + "%2Fagent-" + taleAgent, "entry": "/sessions/" + taleID + "/entry/7",
 		"compare": "/sessions/" + rewrittenID + "/compare", "search": "/search?q=hours", "nothing": "/search?q=zzzz", "usage": "/usage", "year": "/usage?range=365&by=project",
 		"drops": "/drops", "account": "/account", "missing": "/sessions/none",
+		"context": "/sessions/" + taleID + "/context", "document": "/sessions/" + taleID + "/document?path=docs/clock.md", "code": "/sessions/" + taleID + "/document?path=timetable/board.go",
+		"deleted": "/sessions/" + taleID + "/document?path=notes/old-rule.txt", "versions": "/sessions/" + taleID + "/document/compare?path=docs/clock.md",
+		"file": "/sessions/" + taleID + "/file?name=tool-results/toolu_01Clock.txt",
 	}
 }
 

@@ -334,8 +334,14 @@ func (v *Viewer) addShare(r *http.Request, who server.Login) (notice, secret str
 	}
 	for _, g := range ownProjects(groups, s.Owner) {
 		if g.ProjectHash == s.ProjectHash {
-			s.Project = g.Project
-			return g.Project + " is shared with " + with + ".", "", v.store.AddShare(r.Context(), s)
+			s.Project, s.Documents = g.Project, r.PostForm.Get("documents") != ""
+			what := g.Project + " is shared with " + with + ", "
+			if !s.Documents {
+				what += "without its linked documents."
+			} else {
+				what += "with its linked documents."
+			}
+			return what, "", v.store.AddShare(r.Context(), s)
 		}
 	}
 	return "", "", errUsage("There is no such project.")

@@ -63,6 +63,11 @@ func (s stream) path(below string, more ...string) string {
 // line is the permalink of a line.
 func (s stream) line(n int64) string { return s.path("/L/" + strconv.FormatInt(n, 10)) }
 
+// document is the page of a linked document, below that of its session. more is as in path.
+func (s stream) document(name string, more ...string) string {
+	return s.path("/document", append([]string{"path", name}, more...)...)
+}
+
 // query is an address with some of its values changed: "" takes one out.
 func query(path string, q url.Values, change ...string) string {
 	next := url.Values{}

@@ -58,6 +58,7 @@ type builder struct {
 	earlier map[string]call  // of lines before it
 	tree    transcript.Tree
 	items   []item
+	spills  []*spilled
 	hidden  int64
 	at      rawLine
 	cut     bool

@@ -47,6 +47,9 @@ type header struct {
 	Compare     string
 	Resume      string
 	Links       map[string]string // to pages of this session, by name
+	View        server.View       // as the request names it
+	Papers      papers
+	Agent       agentMeta
 }
 
 type agentRow struct {
@@ -78,16 +81,24 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
 		return err
 	}
+	if err := v.papersOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+		return err
+	}
 	p.Stream = s
-	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
+	var b *builder
+	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) (err error) {
 		from := number(q.Get("from"), 0)
 		if q.Get("from") == "end" {
 			from = max(0, view.Total-pageLines)
 		}
 		p.Total, p.Older = view.Total, s.Generation >= 0 && s.Generation < p.S.Generation
-		return v.read(r.Context(), &p, snap, view, min(from, max(0, view.Total-1)))
+		b, err = v.read(r.Context(), &p, snap, view, min(from, max(0, view.Total-1)))
+		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := v.findSpilled(r.Context(), who, s, b.spills); err != nil {
 		return err
 	}
 	p.frame = v.frame(r, who, p.Heading, "sessions")
@@ -99,7 +110,7 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 }
 
 // read makes the items of the window that begins at from.
-func (v *Viewer) read(ctx context.Context, p *talk, snap server.Snapshot, view server.View, from int64) error {
+func (v *Viewer) read(ctx context.Context, p *talk, snap server.Snapshot, view server.View, from int64) (*builder, error) {
 	b := newBuilder(v.Base, p.Stream, p.Mode)
 	b.agents = map[string]agentLink{}
 	for _, a := range p.Agents {
@@ -108,10 +119,10 @@ func (v *Viewer) read(ctx context.Context, p *talk, snap server.Snapshot, view s
 	b.live = p.header.Live
 	w, err := fill(ctx, b, snap, view, from, from+pageLines)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.Items, p.Hidden, p.From, p.To = b.done(), b.hidden, w.From, w.To
-	return nil
+	return b, nil
 }
 
 // fill reads a window with what is around it into b.
@@ -139,8 +150,8 @@ func fill(ctx context.Context, b *builder, snap server.Snapshot, view server.Vie
 // head reads what is known of the session, and gives s its machine. It opens a snapshot of its own and closes it: a store
 // has only so many.
 func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *stream) error {
-	err := v.open(ctx, who, *s, func(snap server.Snapshot, _ server.View) error {
-		h.S, h.Generations = snap.Session(), len(snap.Generations())
+	err := v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
+		h.S, h.Generations, h.View = snap.Session(), len(snap.Generations()), view
 		return nil
 	})
 	if err != nil {

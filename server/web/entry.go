@@ -86,6 +86,7 @@ func (v *Viewer) readLine(r *http.Request, who server.Login, meaning bool) (l ra
 		return l, p, server.ErrNotFound
 	}
 	s := requested(r)
+	var spills []*spilled
 	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		w, err := readWindow(r.Context(), snap, view, line, line+1, pageBytes)
 		if err != nil {
@@ -105,10 +106,14 @@ func (v *Viewer) readLine(r *http.Request, who server.Login, meaning bool) (l ra
 		if _, err := fill(r.Context(), b, snap, view, line, line+1); err != nil {
 			return err
 		}
-		p.Items = b.done()
+		p.Items, spills = b.done(), b.spills
 		p.Offset, err = offset(r.Context(), snap, view, line)
 		return err
 	})
+	if err == nil {
+		s.Machine = &p.S.Machine
+		err = v.findSpilled(r.Context(), who, s, spills)
+	}
 	return l, p, err
 }
 

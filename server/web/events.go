@@ -18,6 +18,7 @@ const (
 
 // told is a change, as pages hear of it.
 type told struct {
+	About      string `json:"about,omitempty"` // "checkpoints", "documents"; else lines
 	Session    string `json:"session"`
 	Machine    string `json:"machine"`
 	Generation int64  `json:"generation"`
@@ -35,6 +36,11 @@ func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login
 	if err != nil {
 		return err
 	}
+	leave, err := v.Hub.Admit(who.User.ID)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	q := r.URL.Query()
 	changes := v.Hub.Listen(r.Context(), func(c server.Change) bool {
 		return visible(c) && (!q.Has("session") || c.SessionID == q.Get("session") && c.Machine == q.Get("machine"))
@@ -93,7 +99,7 @@ func (s sender) change(c server.Change) error {
 	if c.Stream == 0 {
 		return s.send("event: all\ndata: {}\n\n")
 	}
-	b, err := json.Marshal(told{c.SessionID, c.Machine, c.Generation, c.From, c.To})
+	b, err := json.Marshal(told{c.About, c.SessionID, c.Machine, c.Generation, c.From, c.To})
 	if err != nil {
 		return err
 	}

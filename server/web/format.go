@@ -35,6 +35,7 @@ func (v *Viewer) functions() template.FuncMap {
 		"firstOf":  firstOf,
 		"add":      func(a, b int64) int64 { return a + b },
 		"markHits": markHits,
+		"len64":    func(list []string) int64 { return int64(len(list)) },
 	}
 }
 

@@ -10,8 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+	"unicode"
 
 	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/server"
 )
 
 // payloads are what would run, load or lead somewhere if a page let it.
@@ -41,7 +45,7 @@ var payloads = []string{
 }
 
 // ownSVG is what our drawings are made of.
-var ownSVG = []string{"svg", "path", "rect", "circle", "line", "text", "title", "desc"}
+var ownSVG = []string{"svg", "path", "rect", "circle", "line", "text", "title", "desc", "a", "g"}
 
 // inert reports whatever in a page is not ours and could do something.
 func inert(page string) (wrong []string) {
@@ -194,6 +198,37 @@ func hostile(p string) []string {
 	return append(s.lines, p, "")
 }
 
+// hostilePapers stores a payload in every place of what lies beside lines.
+func hostilePapers(t *testing.T, s *site, h server.Head, p string) {
+	t.Helper()
+	line := int64(len(p)) % 7
+	s.markAs(t, h, server.Checkpoint{ID: "cp-" + p, PortID: p, TokensUsed: 5, TokenBudget: 4, Trigger: p, ContextHash: p, Summary: p, ActiveFiles: []string{p, p}, Created: noon, Generation: 1, Line: line},
+		server.Checkpoint{ID: p, Trigger: "auto_80", Summary: p, Created: noon, Line: -1})
+	for i, name := range []string{hostileName(p, ".md"), hostileName(p, ".html"), hostileName(p, "")} {
+		e, f := paper(name, 1, p), paper(name, 2, "# "+p+"\n\n"+p)
+		e.By, f.By, f.Line = p, p, int64(i)
+		s.papers(t, h, e, f)
+	}
+	w, err := s.store.Wish(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine}, server.NewWish{Path: hostileName(p, ".x"), Link: true, At: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.papers(t, h, server.DocumentEvent{Path: w.Path, Change: server.Refused, By: p, At: time.Now(), Reason: p, Wish: w.ID, Line: -1})
+	h.SessionID, _, _ = strings.Cut(h.SessionID, "/") // an agent's files are its session's
+	s.file(t, h, "tool-results/x.txt", p)
+}
+
+// hostileName is a payload as far as it can be a path.
+func hostileName(p, ending string) string {
+	p = strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '/' {
+			return '-'
+		}
+		return r
+	}, p), "")
+	return "d " + p + "/n " + p + ending
+}
+
 // TestHostile puts each payload everywhere and looks at the pages there are of it.
 func TestHostile(t *testing.T) {
 	s := newSite(t, open)
@@ -204,6 +239,7 @@ func TestHostile(t *testing.T) {
 		s.put(t, h, lines...)
 		h.Generation, h.RewoundTo = 1, 2
 		s.put(t, h, lines[3:]...)
+		hostilePapers(t, s, h, p)
 		at := func(below string, q ...string) string {
 			v := url.Values{"machine": {h.Machine}}
 			for i := 0; i+1 < len(q); i += 2 {
@@ -214,6 +250,10 @@ func TestHostile(t *testing.T) {
 		for _, path := range []string{"/?" + url.Values{"q": {p}, "branch": {p}, "model": {p}, "project": {p}, "machine": {p}, "since": {p}}.Encode(),
 			"/search?" + url.Values{"q": {`"` + strings.ReplaceAll(p, `"`, "") + `"`}, "kind": {p}}.Encode(), "/search?q=script&" + url.Values{"session": {p}}.Encode(), at("", "mode", "everything"), at("", "generation", "0"), at("/prompts"),
 			at("/compare"), at("/tail", "after", "-1", "inside", "1"), at("/entry/1"), at(fmt.Sprintf("/entry/%d", 3+2*i)), at("/entry/0", "generation", "0")} {
+			s.inert(t, p, path)
+		}
+		for _, path := range []string{at("/context"), at("/context", "bare", "1"), at("/papers"), at("/file", "name", "tool-results/x.txt"), at("/document", "path", hostileName(p, ".md")),
+			at("/document", "path", hostileName(p, ".md"), "source", "1"), at("/document", "path", hostileName(p, ".html")), at("/document", "path", hostileName(p, ""), "version", "1"), at("/document/compare", "path", hostileName(p, ".md"))} {
 			s.inert(t, p, path)
 		}
 		s.inertExport(t, p, at("/export", "format", "html"))

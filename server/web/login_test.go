@@ -241,7 +241,10 @@ func TestAccountShares(t *testing.T) {
 	anas := s.addKey(t, ana, "tower")
 	s.login(t, s.key)
 	a := s.do(t, "POST", "/account/shares", url.Values{"project": {"sha-of-shop"}, "with": {"ana"}}, nil)
-	mustHave(t, a.body, "shop is shared with ana", "Stop sharing")
+	mustHave(t, a.body, "shop is shared with ana, without its linked documents", "Stop sharing")
+	mustLack(t, a.body, ", linked documents too")
+	a = s.do(t, "POST", "/account/shares", url.Values{"project": {"sha-of-shop"}, "with": {"ana"}, "documents": {"1"}}, nil)
+	mustHave(t, a.body, "shop is shared with ana, with its linked documents", "with ana, linked documents too")
 	for _, form := range []url.Values{{"project": {"none"}, "with": {"ana"}}, {"project": {"sha-of-shop"}, "with": {"eve"}}, {"project": {"sha-of-shop"}, "with": {"kim"}}} {
 		if a := s.do(t, "POST", "/account/shares", form, nil); a.code != http.StatusBadRequest {
 			t.Errorf("%v: %d", form, a.code)

@@ -268,6 +268,44 @@ func TestFollow(t *testing.T) {
 	mustHave(t, s.get(t, sessionPath(agentID, "/tail", "after", "-1", "inside", "1")), "Task", "Three templates", `class="inside"`)
 }
 
+// TestFollowersEach: one user who follows too often leaves room for others, and may come back.
+func TestFollowersEach(t *testing.T) {
+	s := newSite(t, nil)
+	s.login(t, s.key)
+	follow := func(c *http.Client) (status int, leave func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, "GET", s.URL+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = func() { cancel(); _ = res.Body.Close() } // it ended with ctx
+		t.Cleanup(leave)
+		return res.StatusCode, leave
+	}
+	var leave func()
+	for range 64 {
+		_, leave = follow(s.client)
+	}
+	if code, _ := follow(s.client); code != http.StatusServiceUnavailable {
+		t.Errorf("one more: %d", code)
+	}
+	kims := s.client
+	s.client = newClient(t)
+	s.login(t, s.addKey(t, s.addUser(t, "ana", server.Member), "tower"))
+	if code, _ := follow(s.client); code != http.StatusOK {
+		t.Errorf("another user: %d", code)
+	}
+	leave()
+	for code := 0; code != http.StatusOK; { // until it has gone there
+		code, leave = follow(kims)
+		leave()
+	}
+}
+
 // listen answers the data of events as they come, once the stream has begun.
 func (s *site) listen(t *testing.T, path string) <-chan string {
 	t.Helper()

@@ -93,8 +93,9 @@ type tool struct {
 	Open              bool   // shown unfolded
 	Input, Result     []part
 	Agent             *agentLink
-	ResultLine        int64 // -1: none
-	CallLine          int64 // with CallURL, of a result that stands apart from its call
+	Spilled           *spilled // where all of the result is, when not all of it is in the line
+	ResultLine        int64    // -1: none
+	CallLine          int64    // with CallURL, of a result that stands apart from its call
 	CallURL           string
 	Took              time.Duration
 

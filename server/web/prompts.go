@@ -57,6 +57,9 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
 		return err
 	}
+	if err := v.papersOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+		return err
+	}
 	p.frame = v.frame(r, who, p.Heading, "sessions")
 	p.Modes = modes(v.Base, s, promptOnly, 0)
 	v.render(w, http.StatusOK, "prompts.html", p)

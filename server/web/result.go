@@ -88,6 +88,7 @@ func (b *builder) finish(t *tool, rec transcript.Record, x transcript.Block) {
 		t.Took = 0
 	}
 	t.Result = b.output(t.call, rec, x)
+	b.spill(t, x.Output())
 	if len(o.Patch) > 0 && (t.call.Name == "Edit" || t.call.Name == "MultiEdit" || t.call.Name == "Write") && !x.Error {
 		t.Input, t.Result = b.patch(o, t.call.relative(readInput(t.call.Input).FilePath)), nil
 	}

@@ -25,10 +25,11 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		return errUsage("after is not the number of a line.")
 	}
 	f := fragment{Last: after, Inside: q.Get("inside") != ""}
+	var b *builder
 	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		x := snap.Session()
 		s.Machine = &x.Machine
-		b := newBuilder(v.Base, s, modeOf(q.Get("mode")))
+		b = newBuilder(v.Base, s, modeOf(q.Get("mode")))
 		b.live = v.isLive(x.Active)
 		win, err := fill(r.Context(), b, snap, view, min(after+1, view.Total), after+1+pageLines)
 		if err != nil {
@@ -45,6 +46,9 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if err := v.findSpilled(r.Context(), who, s, b.spills); err != nil {
 		return err
 	}
 	w.Header().Set("Ccship-Last", strconv.FormatInt(f.Last, 10))

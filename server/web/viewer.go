@@ -43,6 +43,8 @@ type Viewer struct {
 	pages  *template.Template
 	files  map[string]file
 	now    func() time.Time
+
+	courses courses
 }
 
 // New makes a viewer of what is in store for whoever access lets in.
@@ -78,6 +80,14 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /sessions/{id}/image/{line}/{n}": v.image,
 		"GET /sessions/{id}/compare":          v.compare,
 		"GET /sessions/{id}/export":           v.download,
+		"GET /sessions/{id}/context":          v.gauge,
+		"GET /sessions/{id}/papers":           v.papers,
+		"POST /sessions/{id}/documents":       v.wish,
+		"GET /sessions/{id}/document":         v.document,
+		"GET /sessions/{id}/document/bytes":   v.documentBytes,
+		"GET /sessions/{id}/document/image":   v.documentImage,
+		"GET /sessions/{id}/document/compare": v.compareVersions,
+		"GET /sessions/{id}/file":             v.file,
 		"GET /search":                         v.search,
 		"GET /usage":                          v.usage,
 		"GET /drops":                          v.drops,
@@ -145,6 +155,8 @@ func (v *Viewer) answer(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, server.ErrNotFound):
 		v.fail(w, r, http.StatusNotFound, "There is no such session, or it is not yours to see.")
+	case errors.Is(err, server.ErrListeners):
+		v.fail(w, r, http.StatusServiceUnavailable, "Too many pages follow what comes in.")
 	case errors.As(err, &usage):
 		v.fail(w, r, http.StatusBadRequest, usage.Error())
 	case r.Context().Err() != nil:

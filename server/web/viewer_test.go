@@ -101,13 +101,14 @@ func TestTheme(t *testing.T) {
 // TestBase: below a path of a proxy every address and cookie is below it, too.
 func TestBase(t *testing.T) {
 	s := newSite(t, func(v *web.Viewer) { v.Base = "/cc" })
-	s.tour(t)
+	s.desk(t)
 	if a := s.login(t, s.key); a.code != 200 || a.path != "/cc/" {
 		t.Fatalf("login: %d %s", a.code, a.path)
 	}
-	for _, path := range []string{"/", sessionPath(tourID, ""), sessionPath(tourID, "/prompts"), sessionPath(tourID, "/entry/3"), sessionPath(tourID, "/compare"), "/search?q=cart", "/usage", "/drops", "/account"} {
+	for _, path := range []string{"/", sessionPath(tourID, ""), sessionPath(tourID, "/prompts"), sessionPath(tourID, "/entry/3"), sessionPath(tourID, "/compare"), "/search?q=cart", "/usage", "/drops", "/account",
+		sessionPath(tourID, "/context"), sessionPath(tourID, "/papers"), document(tourID, "docs/plan.md"), sessionPath(tourID, "/document/compare", "path", "docs/plan.md")} {
 		nodes(t, s.get(t, path), func(n *html.Node) {
-			for _, name := range []string{"href", "src", "action", "data-src", "data-tail"} {
+			for _, name := range []string{"href", "src", "action", "data-src", "data-tail", "data-url", "data-papers"} {
 				if v := attr(n, name); strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "/cc/") {
 					t.Errorf("%s: %s %s=%q", path, n.Data, name, v)
 				}
@@ -122,11 +123,12 @@ func TestBase(t *testing.T) {
 // TestGolden holds the pages of a conversation of all shapes. go test ./server/web -update writes them anew.
 func TestGolden(t *testing.T) {
 	s := newSite(t, open)
-	s.tour(t)
+	s.desk(t)
 	for name, path := range map[string]string{
 		"focused.html": sessionPath(tourID, ""), "everything.html": sessionPath(tourID, "", "mode", "everything"), "prompts.html": sessionPath(tourID, "/prompts"),
 		"agent.html": sessionPath(agentID, ""), "compare.html": sessionPath(tourID, "/compare"), "entry.html": sessionPath(tourID, "/entry/14"), "list.html": "/",
-		"export.md": sessionPath(tourID, "/export", "format", "md"),
+		"context.html": sessionPath(tourID, "/context"), "papers.html": sessionPath(tourID, "/papers"), "document.html": document(tourID, "docs/plan.md"),
+		"documentdiff.html": sessionPath(tourID, "/document/compare", "path", "docs/plan.md"), "export.md": sessionPath(tourID, "/export", "format", "md"),
 	} {
 		got := s.get(t, path)
 		if strings.HasSuffix(name, ".html") {
@@ -180,7 +182,7 @@ func diffAt(a, b string) string {
 // TestAccessible asserts what readers of screens, keys and small displays need, on every page.
 func TestAccessible(t *testing.T) {
 	s := newSite(t, nil)
-	s.tour(t)
+	s.desk(t)
 	pages := []string{"/login", "/login?ticket=x"}
 	for _, p := range pages {
 		accessible(t, p, s.get(t, p))
@@ -188,7 +190,8 @@ func TestAccessible(t *testing.T) {
 	s.login(t, s.key)
 	s.addUser(t, "ana", server.Member)
 	for _, p := range []string{"/", "/?q=nothing-like-it", sessionPath(tourID, ""), sessionPath(tourID, "", "mode", "everything"), sessionPath(tourID, "/prompts"),
-		sessionPath(tourID, "/compare"), sessionPath(tourID, "/entry/14"), sessionPath(tourID, "/entry/31"), "/search?q=cart", "/usage?range=all", "/drops", "/account"} {
+		sessionPath(tourID, "/compare"), sessionPath(tourID, "/entry/14"), sessionPath(tourID, "/entry/31"), "/search?q=cart", "/usage?range=all", "/drops", "/account",
+		sessionPath(tourID, "/context"), document(tourID, "docs/plan.md"), document(tourID, "old.txt"), sessionPath(tourID, "/document/compare", "path", "docs/plan.md")} {
 		accessible(t, p, s.get(t, p))
 	}
 }
@@ -241,7 +244,7 @@ func named(t *testing.T, path string, n *html.Node, labels map[string]bool) {
 			t.Errorf("%s: an image without words", path)
 		}
 	case "svg":
-		if attr(n, "aria-hidden") != "true" && attr(n, "role") != "img" {
+		if attr(n, "aria-hidden") != "true" && attr(n, "role") != "img" && (attr(n, "role") != "group" || attr(n, "aria-labelledby") == "") {
 			t.Errorf("%s: a drawing that is neither hidden nor named", path)
 		}
 	case "input", "select":

@@ -51,7 +51,41 @@
       holder.dataset.src = src; // what stood there before is a link to the same
     }
   };
+  // What a browser remembers for itself. It may have no store, or none for this site.
+  const remember = (name, value) => {
+    try {
+      if (value === undefined) return localStorage.getItem(`ccship${base}:${name}`);
+      localStorage.setItem(`ccship${base}:${name}`, value);
+    } catch { /* then nothing is remembered */ }
+    return null;
+  };
+  for (const d of $$("details[data-keep]")) d.open = remember(d.dataset.keep) === "open";
+
+  // Documents that have changed since this browser opened them, or saw them first: the version of each, newest last.
+  const seen = () => { try { return new Map(JSON.parse(remember("documents") || "[]")); } catch { return new Map(); } };
+  const saw = (list, key, version) => {
+    list.delete(key);
+    list.set(key, version);
+    remember("documents", JSON.stringify([...list].slice(-1000)));
+  };
+  const opened = $("main[data-opened]");
+  if (opened) saw(seen(), opened.dataset.opened, Number(opened.dataset.version));
+  const badges = () => {
+    const list = seen();
+    for (const a of $$("[data-doc]")) {
+      const version = Number(a.dataset.version);
+      if (!list.has(a.dataset.doc)) saw(list, a.dataset.doc, version);
+      if (version <= list.get(a.dataset.doc) || a.nextElementSibling?.matches(".changed")) continue;
+      const tag = document.createElement("span");
+      tag.className = "tag changed";
+      tag.title = "Changed since this browser opened it, or saw it first";
+      tag.textContent = "changed";
+      a.after(tag);
+    }
+  };
+  badges();
   document.addEventListener("toggle", (e) => {
+    if (e.target.dataset.keep) remember(e.target.dataset.keep, e.target.open ? "open" : "shut");
     if (!e.target.open) return;
     if (e.target.dataset.src) lazy(e.target);
     $$(":scope > [data-src]", e.target).forEach(lazy);
@@ -170,8 +204,9 @@
   if (!("live" in document.body.dataset)) return;
   const main = $("#main");
   const pill = $("#pill");
-  const follow = main.dataset.tail ? tailer() : main.classList.contains("home") ? lister() : null;
+  const follow = main.dataset.tail ? tailer() : main.classList.contains("home") ? lister() : main.dataset.papers ? onlooker() : null;
   if (!follow) return;
+  const papers = beside();
   let source = null;
   const listen = () => {
     if (document.hidden) {
@@ -181,13 +216,22 @@
     }
     if (source) return;
     source = new EventSource(base + "/events" + follow.query);
-    source.addEventListener("open", () => follow.all());
-    source.addEventListener("change", (e) => follow.change(JSON.parse(e.data)));
-    source.addEventListener("all", () => follow.all());
+    source.addEventListener("open", () => { follow.all(); papers.soon(false); });
+    source.addEventListener("change", (e) => {
+      const c = JSON.parse(e.data);
+      papers.soon(true);
+      if (!c.about) follow.change(c);
+    });
+    source.addEventListener("all", () => { follow.all(); papers.soon(true); });
     source.addEventListener("error", () => { if (source?.readyState === 2) { source = null; setTimeout(listen, 5000); } });
   };
   document.addEventListener("visibilitychange", listen);
   listen();
+
+  function here() { return "?" + new URLSearchParams({ session: main.dataset.session, machine: main.dataset.machine }); }
+
+  // onlooker hears of a session whose end is not on the page.
+  function onlooker() { return { query: here(), all: () => {}, change: () => {} }; }
 
   // tailer appends the lines of one session as they come. While its end is in sight the page stays there.
   function tailer() {
@@ -238,15 +282,49 @@
       return n;
     };
     $("#following").hidden = false;
-    const here = new URLSearchParams({ session: main.dataset.session, machine: main.dataset.machine });
     let generation = null;
     return {
-      query: "?" + here,
+      query: here(),
       all: fetchMore,
       change: (c) => {
         if (generation !== null && c.generation !== generation) { location.reload(); return; } // the file was rewritten
         generation = c.generation;
         fetchMore();
+      },
+    };
+  }
+
+  // beside renews what a session has beside its lines, at most every few seconds however fast they come.
+  function beside() {
+    const rest = 4000;
+    let waiting = false, drawing = false, last = -rest;
+    const put = (doc) => {
+      for (const id of ["fill", "chips", "wishes", "checkpoints"]) {
+        const was = document.getElementById(id), is = doc.getElementById(id);
+        if (!was || !is || was.contains(document.activeElement) || was.innerHTML === is.innerHTML) continue;
+        $$("details", is).forEach((d, i) => { const o = $$("details", was)[i]; if (o) d.open = o.open; });
+        was.replaceChildren(...is.childNodes); // the element stays: it may be one that is read out when it changes
+      }
+      badges();
+    };
+    const renew = async () => {
+      waiting = false;
+      last = performance.now();
+      try {
+        put((await piece(main.dataset.papers)).doc);
+        const holder = $(".context[open] > .holder");
+        if (!drawing || !holder || holder.dataset.src || holder.contains(document.activeElement)) return;
+        drawing = false;
+        holder.replaceChildren(...(await piece(holder.dataset.url)).doc.body.childNodes);
+      } catch { /* the next event tries again */ }
+    };
+    return {
+      // soon renews them, and the gauge over the session's life when that may have changed.
+      soon: (changed) => {
+        drawing ||= changed;
+        if (waiting || !main.dataset.papers) return;
+        waiting = true;
+        setTimeout(renew, Math.max(600, last + rest - performance.now()));
       },
     };
   }

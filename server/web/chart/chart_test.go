@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -94,5 +95,44 @@ func TestBars(t *testing.T) {
 	got := marks(t, chart.Bars{ID: "b", Format: plain, List: []chart.Bar{{"one", 10}, {"<two>", 5}, {"none", 0}}}.SVG())
 	if strings.Join(got, "|") != "track 6|s0 6 one: 10|track 6|s0 6 <two>: 5|track 6" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestCourse(t *testing.T) {
+	c := chart.Course{ID: "c", Title: "T <b>", Desc: `D "`, End: 4, Format: plain,
+		Points: []chart.Point{{X: 1, Y: 10}, {X: 2, Y: 90}, {X: 4, Y: 20}}, Limits: []chart.Limit{{Y: 80, Label: "80 %", Class: "l0"}, {Y: 100, Label: "100 %", Class: "l2"}},
+		Ticks: []chart.Tick{{X: 0, Label: "one <"}},
+		Marks: []chart.Mark{{X: 2, Class: "band", Label: `a "band"`, URL: `/x?a=1&b="`}, {X: 2, Y: 90, Class: "pin m0", Glyph: "<", Label: "pin <1>", URL: "/y"}, {X: 4, Y: 20, Class: "pin m1", Glyph: "M", Label: "nowhere"}}}
+	got := string(c.SVG())
+	marks(t, template.HTML(got)) // it is well-formed
+	for _, w := range []string{`role="group"`, `aria-labelledby="c-t" aria-describedby="c-d"`, "T &lt;b&gt;", "one &lt;", `href="/x?a=1&amp;b=&#34;"`, `aria-label="pin &lt;1&gt;"`, `<text x="398" y="18.2" text-anchor="middle">&lt;</text>`,
+		`d="M218 162.4L398 45.9L758 147.9"`, `<g class="mark"><title>nowhere</title>`} {
+		if !strings.Contains(got, w) {
+			t.Errorf("no %s in %s", w, got)
+		}
+	}
+	if n := strings.Count(got, "<a "); n != 2 {
+		t.Errorf("%d links", n)
+	}
+	marks(t, chart.Course{ID: "e", Format: plain}.SVG()) // nothing is no accident
+}
+
+// TestCourseLanes: pins that would touch stand in different lanes; what finds no room there is a point on the line.
+func TestCourseLanes(t *testing.T) {
+	c := chart.Course{ID: "c", End: 100, Format: plain, Points: []chart.Point{{X: 0, Y: 1}, {X: 100, Y: 1}}}
+	for range 5 {
+		c.Marks = append(c.Marks, chart.Mark{X: 50, Y: 1, Class: "pin m0", Label: "p", URL: "/"})
+	}
+	c.Marks = append(c.Marks, chart.Mark{X: 90, Y: 1, Class: "pin m0", Label: "p", URL: "/"})
+	got := string(c.SVG())
+	if heads, points := strings.Count(got, `r="8"`), strings.Count(got, `r="3.5"`); heads != 4 || points != 2 {
+		t.Errorf("%d heads, %d points: %s", heads, points, got)
+	}
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`cx="398" cy="([\d.]+)" r="8"`).FindAllStringSubmatch(got, -1) {
+		seen[m[1]] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("the heads stand at %v", seen)
 	}
 }

@@ -19,6 +19,12 @@ func (s *svg) open(id, class string, w, h float64, title, desc string) {
 	fmt.Fprintf(&s.b, `<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(title), id, esc(desc))
 }
 
+// group begins a drawing whose marks are links: a picture would hide them.
+func (s *svg) group(id string, w, h float64, title, desc string) {
+	fmt.Fprintf(&s.b, `<svg class="chart course" role="group" viewBox="0 0 %s %s" aria-labelledby="%s-t" aria-describedby="%s-d">`, num(w), num(h), id, id)
+	fmt.Fprintf(&s.b, `<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(title), id, esc(desc))
+}
+
 func (s *svg) rect(class string, x, y, w, h float64, title string) {
 	fmt.Fprintf(&s.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"`, class, num(x), num(y), num(w), num(h))
 	if class == "grid" || title == "" {

@@ -1,0 +1,96 @@
+//go:build unix
+
+package viewer_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// beside posts what a daemon sends beside lines: kind is "checkpoints" or "documents".
+func (s *site) beside(key string, x stream, kind string, list ...object) error {
+	member := kind
+	if kind == "documents" {
+		member = "events"
+	}
+	body, err := json.Marshal(object{"project_hash": "hash-of-" + x.project, "session_id": x.id, "ccship": x.told(), member: list})
+	if err != nil {
+		return fmt.Errorf("write a request: %w", err)
+	}
+	return s.posts("POST", "/api/"+kind, key, body)
+}
+
+// told is what a request says of its stream.
+func (x stream) told() object {
+	return object{"v": 1, "machine": x.machine, "host": x.host, "epoch": "epoch-of-" + x.machine,
+		"path": strings.ReplaceAll(x.cwd, "/", "-") + "/" + x.id + ".jsonl", "cwd": x.cwd, "project": x.project, "parent_session_id": nil}
+}
+
+func (s *site) posts(method, path, key string, body []byte) error {
+	status, answer, err := s.ask(method, path, key, "", body)
+	if err == nil && status/100 != 2 {
+		err = fmt.Errorf("%s %s: %d %s", method, path, status, answer)
+	}
+	return err
+}
+
+// sendFile sends a file that lies beside a session.
+func (s *site) sendFile(key string, x stream, name, content string) error {
+	sum := sha256.Sum256([]byte(content))
+	at := "/api/blobs/" + hex.EncodeToString(sum[:])
+	body, err := json.Marshal(object{"project_hash": "hash-of-" + x.project, "session_id": x.id, "ccship": x.told(), "size": len(content), "media_type": "text/plain", "name": name})
+	if err != nil {
+		return fmt.Errorf("write a request: %w", err)
+	}
+	if err := s.posts("POST", at+"/start", key, body); err != nil {
+		return err
+	}
+	if err := s.posts("PUT", at+"?offset=0", key, []byte(content)); err != nil {
+		return err
+	}
+	return s.posts("POST", at+"/end", key, body)
+}
+
+// mark is a checkpoint behind a line.
+func mark(id, trigger string, line int, used int64, at time.Time, summary string, files ...string) object {
+	return object{"id": "cp-" + id, "tokens_used": used, "token_budget": 167_000, "trigger_type": trigger, "context_hash": "5eed", "summary": summary,
+		"active_files": files, "created_at": at.UTC().Format(time.RFC3339), "generation": 0, "line": line}
+}
+
+// paper is a version of a document.
+func paper(path string, version int, at time.Time, content string) object {
+	sum := sha256.Sum256([]byte(content))
+	change, by := "modified", "claude"
+	if version == 1 {
+		change, by = "linked", "user"
+	}
+	return object{"path": path, "change": change, "by": by, "added_at": t0.UTC().Format(time.RFC3339), "at": at.UTC().Format(time.RFC3339), "version": version,
+		"size": len(content), "sha256": hex.EncodeToString(sum[:]), "encoding": "utf-8", "content": content}
+}
+
+// wishes are what waits for a machine's daemon.
+func (s *site) wishes(key, machine string) (list []struct {
+	ID   string `json:"id"`
+	Path string `json:"path"`
+	Link bool   `json:"link"`
+}, err error) {
+	status, body, err := s.ask("GET", "/api/wishes?"+url.Values{"machine": {machine}}.Encode(), key, "", nil)
+	if err != nil || status != http.StatusOK {
+		return nil, fmt.Errorf("wishes: %d %s: %w", status, body, err)
+	}
+	var out struct {
+		Wishes []struct {
+			ID   string `json:"id"`
+			Path string `json:"path"`
+			Link bool   `json:"link"`
+		} `json:"wishes"`
+	}
+	err = json.Unmarshal(body, &out)
+	return out.Wishes, err
+}

@@ -1,0 +1,230 @@
+package chart
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Course is one value over a way: an area below its line, limits across it, marks along it.
+type Course struct {
+	ID, Title, Desc string
+	Wide            float64 // of the plot, in units; 0: 720
+	Points          []Point // by X
+	End             float64 // X at the right edge
+	Limits          []Limit
+	Marks           []Mark
+	Ticks           []Tick
+	Format          func(float64) string
+}
+
+// Point is a value on the way.
+type Point struct{ X, Y float64 }
+
+// Limit is a line across, at a value.
+type Limit struct {
+	Y     float64
+	Label string
+	Class string // "l0", "l1", "l2": the higher the nearer to the end
+}
+
+// Mark is something that happened on the way.
+type Mark struct {
+	X, Y  float64
+	Class string // "pin m0" to "pin m4" stand in a lane above the plot; "band" and "seam" go through all of it
+	Glyph string // of a pin: one or two characters
+	Label string // for the reader
+	URL   string // "" leads nowhere
+}
+
+// Tick is words below the axis.
+type Tick struct {
+	X     float64
+	Label string
+}
+
+const (
+	courseHeight = 150.0
+	lane         = 19.0
+	maxLanes     = 3
+	pinRadius    = 8.0
+	courseLeft   = 38.0
+	courseRight  = 44.0
+)
+
+// placed is a drawing of a course that is being made.
+type placed struct {
+	Course
+	svg
+	top     float64 // of the plot
+	ceiling float64
+	lanes   []int // of each mark: where its pin stands; -1: there is no room
+}
+
+// SVG draws it. Its marks are links, so it is a group and no picture.
+func (c Course) SVG() template.HTML {
+	if c.Wide <= 0 {
+		c.Wide = plotWidth
+	}
+	p := &placed{Course: c}
+	p.ceiling = c.highest()
+	used := p.assign()
+	p.top = 8 + lane*float64(used)
+	p.group(c.ID, courseLeft+c.Wide+courseRight, p.top+courseHeight+below, c.Title, c.Desc)
+	p.axis()
+	p.area()
+	p.limits()
+	for _, band := range []bool{true, false} {
+		for i, m := range c.Marks {
+			if strings.HasPrefix(m.Class, "pin") != band {
+				p.mark(m, p.lanes[i])
+			}
+		}
+	}
+	return p.close()
+}
+
+// highest is the value at the upper edge.
+func (c Course) highest() float64 {
+	most := 1.0
+	for _, x := range c.Points {
+		most = max(most, x.Y)
+	}
+	for _, l := range c.Limits {
+		most = max(most, l.Y)
+	}
+	return most * 1.03
+}
+
+func (p *placed) x(v float64) float64 {
+	if p.End <= 0 {
+		return courseLeft
+	}
+	return courseLeft + p.Wide*min(max(v/p.End, 0), 1)
+}
+
+func (p *placed) y(v float64) float64 {
+	return p.top + courseHeight*(1-min(max(v/p.ceiling, 0), 1))
+}
+
+// assign gives each pin a lane in which it touches no other, and answers how many lanes there are. What finds no room
+// is drawn without a head.
+func (p *placed) assign() int {
+	order := make([]int, len(p.Marks))
+	p.lanes = make([]int, len(p.Marks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch d := p.Marks[a].X - p.Marks[b].X; {
+		case d < 0:
+			return -1
+		case d > 0:
+			return 1
+		}
+		return 0
+	})
+	var ends [maxLanes]float64
+	used := 0
+	for _, i := range order {
+		p.lanes[i] = -1
+		if !strings.HasPrefix(p.Marks[i].Class, "pin") {
+			continue
+		}
+		x := p.x(p.Marks[i].X)
+		for l := range ends {
+			if ends[l] == 0 || x-pinRadius >= ends[l] {
+				p.lanes[i], ends[l] = l, x+pinRadius+2
+				used = max(used, l+1)
+				break
+			}
+		}
+	}
+	return used
+}
+
+func (p *placed) axis() {
+	step := nice(p.ceiling / 4)
+	for v := 0.0; v <= p.ceiling; v += step {
+		p.line(courseLeft, p.y(v), courseLeft+p.Wide, p.y(v))
+		p.text(courseLeft-5, p.y(v)+3.5, "end", p.Format(v))
+	}
+	for _, t := range p.Ticks {
+		anchor, x := "middle", p.x(t.X)
+		switch {
+		case x < courseLeft+20:
+			anchor, x = "start", courseLeft
+		case x > courseLeft+p.Wide-24:
+			anchor, x = "end", courseLeft+p.Wide
+		}
+		p.text(x, p.top+courseHeight+15, anchor, t.Label)
+	}
+}
+
+// area draws the line and what is below it.
+func (p *placed) area() {
+	if len(p.Points) == 0 {
+		return
+	}
+	var d strings.Builder
+	for i, x := range p.Points {
+		fmt.Fprintf(&d, "%c%s %s", "ML"[min(i, 1)], one(p.x(x.X)), one(p.y(x.Y)))
+	}
+	first, last := p.Points[0], p.Points[len(p.Points)-1]
+	foot := one(p.top + courseHeight)
+	fmt.Fprintf(&p.b, `<path class="area" d="%sL%s %sL%s %sZ"/><path class="level" d="%s"/>`,
+		d.String(), one(p.x(last.X)), foot, one(p.x(first.X)), foot, d.String())
+}
+
+// limits draws the lines across, with their names where these do not touch.
+func (p *placed) limits() {
+	at := math.Inf(-1)
+	list := slices.Clone(p.Limits)
+	slices.SortFunc(list, func(a, b Limit) int { return int(b.Y - a.Y) })
+	for _, l := range list {
+		y := p.y(l.Y)
+		fmt.Fprintf(&p.b, `<line class="limit %s" x1="%s" y1="%s" x2="%s" y2="%s"/>`, l.Class, num(courseLeft), one(y), num(courseLeft+p.Wide), one(y))
+		if y-at >= 11 {
+			p.text(courseLeft+p.Wide+5, y+3.5, "start", l.Label)
+			at = y
+		}
+	}
+}
+
+// mark draws what happened, as a link when it leads somewhere.
+func (p *placed) mark(m Mark, at int) {
+	x, foot := p.x(m.X), p.top+courseHeight
+	open, shut := `<g class="mark">`, `</g>`
+	if m.URL != "" {
+		open, shut = fmt.Sprintf(`<a class="mark" href="%s" aria-label="%s">`, esc(m.URL), esc(m.Label)), `</a>`
+	}
+	p.b.WriteString(open + "<title>" + esc(m.Label) + "</title>")
+	switch {
+	case m.Class == "band":
+		fmt.Fprintf(&p.b, `<rect class="band" x="%s" y="%s" width="6" height="%s"/>`, one(x-3), one(p.top), num(courseHeight))
+	case m.Class == "seam":
+		fmt.Fprintf(&p.b, `<rect class="hit" x="%s" y="%s" width="8" height="%s"/><line class="seam" x1="%s" y1="%s" x2="%s" y2="%s"/>`,
+			one(x-4), one(p.top), num(courseHeight), one(x), one(p.top), one(x), one(foot))
+	default:
+		p.pin(m, x, at)
+	}
+	p.b.WriteString(shut)
+}
+
+// pin is a head in a lane, with a stem down to the value; without room only the point at the value.
+func (p *placed) pin(m Mark, x float64, at int) {
+	y := p.y(m.Y)
+	if at < 0 {
+		fmt.Fprintf(&p.b, `<circle class="%s" cx="%s" cy="%s" r="3.5"/>`, esc(m.Class), one(x), one(y))
+		return
+	}
+	head := p.top - 4 - lane*float64(at) - pinRadius
+	fmt.Fprintf(&p.b, `<line class="stem" x1="%s" y1="%s" x2="%s" y2="%s"/><circle class="%s" cx="%s" cy="%s" r="%s"/>`,
+		one(x), one(head+pinRadius), one(x), one(y), esc(m.Class), one(x), one(head), num(pinRadius))
+	p.text(x, head+3.2, "middle", m.Glyph)
+}
+
+// one is a coordinate with one digit behind the point: courses have many.
+func one(f float64) string { return num(math.Round(f*10) / 10) }

@@ -1,0 +1,309 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/markup"
+)
+
+const (
+	// versionPage is how many versions of a document are listed at once.
+	versionPage = 100
+	// maxPicture is the largest file that is shown as an image.
+	maxPicture = 16 << 20
+	// sniffed is as much of a file as says what it is.
+	sniffed = 8 << 10
+)
+
+// documentPage is a version of a linked document, and the list of all of them.
+type documentPage struct {
+	frame
+	S        server.Session
+	Heading  string
+	Back     string
+	Document server.Document
+	Name     string
+	Version  server.Version
+	Newest   bool
+	Latest   string // address of the newest version
+	Lines    string // where the tool is that made it
+	Content  content
+	Source   string // address of the text of what is shown rendered, or the other way round
+	Rendered bool
+	Versions []versionRow
+	Earlier  string // more of them
+	Compare  string // address of the form
+	Hidden   []pair // its fields
+	Download string
+	MayAsk   bool
+	Action   string
+}
+
+type versionRow struct {
+	server.Version
+	URL, Lines string
+	On         bool // is shown
+	A, B       bool // is chosen to be compared
+}
+
+// content is a file as a page shows it. Kind says what is set: "md" or "code" HTML, "image" Image, "binary" nothing,
+// "none" Words, why it is not here.
+type content struct {
+	Kind  string
+	HTML  template.HTML
+	Image template.URL
+	Words string
+	Size  int64
+	More  int64
+}
+
+// document is GET /sessions/{id}/document?path&version&source&before: a linked document as it was in a version, the
+// newest without one, and its versions.
+func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s, q := requested(r), r.URL.Query()
+	p := documentPage{Rendered: q.Get("source") == ""}
+	if err := v.findDocument(r.Context(), who, &p, &s, q.Get("path")); err != nil {
+		return err
+	}
+	ref, scope := server.Ref{Stream: p.S.ID}, server.ScopeOf(who.User)
+	list, err := v.store.Versions(r.Context(), scope, ref, p.Document.Path, server.VersionPage{Before: number(q.Get("before"), 0), Limit: versionPage})
+	if err != nil {
+		return err
+	}
+	if p.Version, p.Content, err = v.content(r.Context(), scope, ref, &p, number(q.Get("version"), 0)); err != nil {
+		return err
+	}
+	p.Newest, p.Latest = p.Version.N == p.Document.Versions, v.Base+s.document(p.Document.Path)
+	v.listVersions(&p, s, list)
+	at := digitsOnly(p.Version.N)
+	p.Download = v.Base + s.path("/document/bytes", "path", p.Document.Path, "version", at)
+	switch {
+	case p.Content.Kind == "image":
+		p.Content.Image = template.URL(v.Base + s.path("/document/image", "path", p.Document.Path, "version", at)) //nolint:gosec // made by us
+	case markdownName(p.Name) && p.Rendered:
+		p.Source = v.Base + s.document(p.Document.Path, "version", at, "source", "1")
+	case markdownName(p.Name):
+		p.Source = v.Base + s.document(p.Document.Path, "version", at)
+	}
+	if p.Version.Line >= 0 {
+		p.Lines = v.Base + s.line(p.Version.Line)
+	}
+	p.frame = v.frame(r, who, p.Name, "sessions")
+	v.render(w, http.StatusOK, "document.html", p)
+	return nil
+}
+
+// findDocument finds the session and the document that a request names.
+func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *documentPage, s *stream, name string) error {
+	var h header
+	if err := v.head(ctx, who, &h, s); err != nil {
+		return err
+	}
+	p.S, p.Heading = h.S, h.Heading
+	list, err := v.store.Documents(ctx, server.ScopeOf(who.User), server.Ref{Stream: p.S.ID})
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		if d.Path == name {
+			p.Document, p.Name = d, path.Base(d.Path)
+			p.Back, p.Action = v.Base+s.path("")+"#documents", v.Base+s.path("/documents")
+			p.MayAsk = mayAsk(who.User, p.S)
+			return nil
+		}
+	}
+	return server.ErrNotFound
+}
+
+// listVersions makes the rows of the list. The version shown and the one before it are chosen to be compared.
+func (v *Viewer) listVersions(p *documentPage, s stream, list server.Versions) {
+	p.Compare = v.Base + s.path("/document/compare")
+	if i := strings.IndexByte(p.Compare, '?'); i >= 0 {
+		p.Compare = p.Compare[:i]
+	}
+	if s.Machine != nil {
+		p.Hidden = append(p.Hidden, pair{"machine", *s.Machine})
+	}
+	p.Hidden = append(p.Hidden, pair{"path", p.Document.Path})
+	for _, x := range list.List {
+		row := versionRow{Version: x, URL: v.Base + s.document(p.Document.Path, "version", digitsOnly(x.N)), On: x.N == p.Version.N}
+		row.B, row.A = row.On, x.N == p.Version.N-1
+		if x.Line >= 0 {
+			row.Lines = v.Base + s.line(x.Line)
+		}
+		p.Versions = append(p.Versions, row)
+	}
+	if list.Next > 0 {
+		p.Earlier = v.Base + s.document(p.Document.Path, "version", digitsOnly(p.Version.N), "before", digitsOnly(list.Next))
+	}
+}
+
+// content reads a version as far as a page shows it.
+func (v *Viewer) content(ctx context.Context, scope server.Scope, ref server.Ref, p *documentPage, n int64) (server.Version, content, error) {
+	if p.Document.Versions == 0 {
+		return server.Version{Line: -1}, content{Kind: "none", Words: "Its content has not arrived yet."}, nil
+	}
+	version, from, err := v.store.Content(ctx, scope, ref, p.Document.Path, n)
+	if errors.Is(err, server.ErrNoContent) {
+		return version, content{Kind: "none", Words: missing(version), Size: version.Size}, nil
+	}
+	if err != nil {
+		return version, content{}, err
+	}
+	c, err := show(from, p.Name, version.Size, p.Rendered)
+	return version, c, err
+}
+
+// missing says why a version's content is not here.
+func missing(x server.Version) string {
+	switch {
+	case x.Change == "deleted":
+		return "The file was deleted."
+	case x.TooLarge:
+		return "The file is too large: its daemon does not send its content (option document_cap)."
+	}
+	return "Its content has not arrived yet."
+}
+
+// show reads a file named name and makes it fit to be seen. What it is the bytes say, not the name.
+func show(from io.Reader, name string, length int64, rendered bool) (content, error) {
+	b, err := io.ReadAll(io.LimitReader(from, fullText+utf8.UTFMax))
+	if err != nil {
+		return content{}, fmt.Errorf("read a file: %w", err)
+	}
+	c := content{Kind: "binary", Size: length}
+	text, ok := textOf(b, length)
+	switch {
+	case !ok && length <= maxPicture && pictureKind(b) != "":
+		c.Kind = "image"
+		return c, nil
+	case !ok:
+		return c, nil
+	}
+	head, _ := cut(text, fullText)
+	c.More = max(length-int64(len(head)), 0)
+	brush := markup.NewBrush(brushBytes, brushTime)
+	if markdownName(name) && rendered {
+		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(brush.Markdown(head)))) //nolint:gosec // tags for tags; text has none
+		return c, nil
+	}
+	c.Kind, c.HTML = "code", brush.Code(head, name)
+	return c, nil
+}
+
+// below makes a document's headings ones below the page's own.
+var below = strings.NewReplacer("<h1>", "<h2>", "</h1>", "</h2>", "<h2>", "<h3>", "</h2>", "</h3>", "<h3>", "<h4>", "</h3>", "</h4>",
+	"<h4>", "<h5>", "</h4>", "</h5>", "<h5>", "<h6>", "</h5>", "</h6>")
+
+// textOf is the beginning of a file as text; false when it is none. A character that is cut at the end is left out.
+func textOf(b []byte, length int64) (string, bool) {
+	if int64(len(b)) < length {
+		for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]); i++ {
+			b = b[:len(b)-1]
+		}
+	}
+	if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
+		return "", false
+	}
+	return string(b), true
+}
+
+// pictureKind is the media type of an image that browsers show without harm; "" of anything else.
+func pictureKind(b []byte) string {
+	switch kind := http.DetectContentType(b); kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return kind
+	}
+	return ""
+}
+
+func markdownName(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".md", ".markdown", ".mdown", ".mkd":
+		return true
+	}
+	return false
+}
+
+// documentBytes is GET /sessions/{id}/document/bytes?path&version: a version's content, to be saved.
+func (v *Viewer) documentBytes(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	version, from, name, err := v.openDocument(r, who)
+	if err != nil {
+		return err
+	}
+	save(w, from, name, version.Size)
+	return nil
+}
+
+// openDocument opens the content that a request names.
+func (v *Viewer) openDocument(r *http.Request, who server.Login) (version server.Version, from io.Reader, name string, err error) {
+	s, q := requested(r), r.URL.Query()
+	var p documentPage
+	if err = v.findDocument(r.Context(), who, &p, &s, q.Get("path")); err != nil {
+		return version, nil, "", err
+	}
+	version, from, err = v.store.Content(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: p.S.ID}, p.Document.Path, number(q.Get("version"), 0))
+	if errors.Is(err, server.ErrNoContent) {
+		err = server.ErrNotFound
+	}
+	return version, from, p.Name, err
+}
+
+// save answers bytes that a browser is to keep, not to show.
+func save(w http.ResponseWriter, from io.Reader, name string, length int64) {
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Content-Disposition", `attachment; filename="`+savedName(name)+`"`)
+	h.Set("Content-Length", strconv.FormatInt(length, 10))
+	if _, err := io.Copy(w, from); err != nil {
+		panic(http.ErrAbortHandler) // the answer has begun: only a cut connection can tell
+	}
+}
+
+// savedName is a name as far as it can stand in a header, with its ending.
+func savedName(name string) string {
+	ext := path.Ext(name)
+	stem := fileName(strings.TrimSuffix(name, ext))
+	if ext = fileName(strings.TrimPrefix(ext, ".")); ext != "" {
+		return firstOf(stem, "document") + "." + ext
+	}
+	return firstOf(stem, "document")
+}
+
+// documentImage is GET /sessions/{id}/document/image?path&version: a version that is an image. It comes with a policy of
+// its own, so that even opened alone it can do nothing.
+func (v *Viewer) documentImage(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	version, from, _, err := v.openDocument(r, who)
+	if err != nil {
+		return err
+	}
+	if version.Size > maxPicture {
+		return server.ErrNotFound
+	}
+	b, err := io.ReadAll(io.LimitReader(from, maxPicture))
+	if err != nil {
+		return fmt.Errorf("read a file: %w", err)
+	}
+	kind := pictureKind(b[:min(len(b), sniffed)])
+	if kind == "" {
+		return server.ErrNotFound
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	_, _ = w.Write(b) // a browser that has gone is told nothing
+	return nil
+}

@@ -1,0 +1,263 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/chart"
+)
+
+const (
+	// wideLevels and narrowLevels are how many values a drawing has at most, whatever the session's length.
+	wideLevels, narrowLevels = 480, 240
+	narrowPlot               = 262.0
+	// tableRows is how many values the table beside it has.
+	tableRows = 24
+)
+
+// gaugePage is how full the context was over a session's life.
+type gaugePage struct {
+	frame
+	header
+	Stream stream
+	Gauge  gauge
+}
+
+// gauge is the drawing with all that it says in words.
+type gauge struct {
+	Wide, Narrow template.HTML
+	Budget       int64
+	Now          int64
+	Most         int64
+	Answers      int64
+	Words        string
+	Rows         []gaugeRow
+	Bends        []bendRow
+	Forgot       int64 // bends that are not marked
+	Legend       []legendRow
+	Full         string
+}
+
+type gaugeRow struct {
+	Answer, Line, Tokens int64
+	Percent              int64
+	Time                 time.Time
+	URL                  string
+}
+
+type bendRow struct {
+	Kind, Words, URL string
+	Line             int64
+}
+
+// legendRow says what a mark of the drawing means.
+type legendRow struct{ Class, Glyph, Name string }
+
+// gauge is GET /sessions/{id}/context?bare: the context gauge over the session's life. bare is the drawing without a page
+// around it.
+func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s := requested(r)
+	p := gaugePage{}
+	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
+		return err
+	}
+	if err := v.papersOf(r.Context(), who, &p.header, s, maxMarks); err != nil {
+		return err
+	}
+	p.Stream = s
+	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
+		return v.courses.read(r.Context(), snap, view, s, func(c *course) { p.Gauge = v.measure(c, s, &p.header) })
+	})
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Get("bare") != "" {
+		p.Gauge.Full = p.Papers.Context
+		v.render(w, http.StatusOK, "gauge.html", p)
+		return nil
+	}
+	p.frame = v.frame(r, who, "Context of "+p.Heading, "sessions")
+	v.render(w, http.StatusOK, "context.html", p)
+	return nil
+}
+
+// measure makes the gauge of a course.
+func (v *Viewer) measure(c *course, s stream, h *header) gauge {
+	sum := c.fold.Summary()
+	g := gauge{Budget: budget(sum.Budget.Limit, h.Papers.Checkpoints), Answers: c.answers, Forgot: c.forgot}
+	if sum.Context.Known {
+		g.Now = sum.Context.Tokens
+	}
+	list := c.levels(wideLevels)
+	for _, x := range list {
+		g.Most = max(g.Most, x.Tokens)
+	}
+	if len(list) == 0 {
+		return g
+	}
+	g.Bends = v.bends(c, s)
+	g.Words = g.words(len(h.Papers.Checkpoints))
+	for _, x := range c.levels(tableRows) {
+		g.Rows = append(g.Rows, gaugeRow{x.Answer, x.Line, x.Tokens, percentOf(x.Tokens, g.Budget), x.Time, v.Base + s.line(x.Line)})
+	}
+	marks := v.marks(c, list, g.Bends, h)
+	g.Legend = legend(h.Papers.Checkpoints, g.Bends)
+	g.Wide = g.draw("gauge", 0, list, c.answers, marks)
+	g.Narrow = g.draw("gauge-n", narrowPlot, c.levels(narrowLevels), c.answers, marks)
+	return g
+}
+
+// budget is the tokens at which the session compacts: as its daemon told with the newest checkpoint, which knows what
+// the user set and what other sessions taught, unless that speaks of another window; else as inferred from its lines.
+func budget(inferred int64, list []checkpointRow) int64 {
+	if len(list) == 0 {
+		return inferred
+	}
+	told := list[0].TokenBudget
+	if told <= 0 || inferred > 0 && (told > 2*inferred || 3*told < inferred) {
+		return inferred
+	}
+	return told
+}
+
+func (g gauge) words(checkpoints int) string {
+	var compactions, rewinds int64
+	for _, b := range g.Bends {
+		if b.Kind == "band" {
+			compactions++
+		} else {
+			rewinds++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Tokens in use over %s: at most %s of %s (%d %%)", count(g.Answers, "answer"), tokens(g.Most), tokens(g.Budget), percentOf(g.Most, g.Budget))
+	if g.Now > 0 {
+		fmt.Fprintf(&b, ", now %s (%d %%)", tokens(g.Now), percentOf(g.Now, g.Budget))
+	}
+	for _, x := range []struct {
+		n    int64
+		noun string
+	}{{int64(checkpoints), "checkpoint"}, {compactions, "compaction"}, {rewinds, "rewind"}} {
+		if x.n > 0 {
+			b.WriteString(", " + count(x.n, x.noun))
+		}
+	}
+	return b.String() + "."
+}
+
+// bends are the compactions and rewinds with where they are.
+func (v *Viewer) bends(c *course, s stream) []bendRow {
+	var out []bendRow
+	for _, b := range c.bends {
+		row := bendRow{Line: b.Line, URL: v.Base + s.line(b.Line)}
+		if b.Compact != nil {
+			row.Kind, row.Words = "band", compacted(b.Compact)
+		} else {
+			row.Kind, row.Words = "seam", "Rewound to the beginning"
+			if b.Rewind.ToLine >= 0 {
+				row.Words = fmt.Sprintf("Rewound to line %d", b.Rewind.ToLine+1)
+			}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// marks are the bends and the checkpoints of this view, as the drawing has them. Checkpoints of a past that was rewritten
+// are only listed.
+func (v *Viewer) marks(c *course, list []level, bends []bendRow, h *header) []chart.Mark {
+	var out []chart.Mark
+	for i, b := range bends {
+		out = append(out, chart.Mark{X: float64(c.bends[i].Answer), Class: b.Kind, URL: b.URL, Label: fmt.Sprintf("%s, line %d", b.Words, b.Line+1)})
+	}
+	for i := len(h.Papers.Checkpoints) - 1; i >= 0; i-- {
+		p := h.Papers.Checkpoints[i]
+		if p.Line < 0 || p.Past {
+			continue
+		}
+		class, glyph := pinOf(p.Trigger)
+		out = append(out, chart.Mark{X: along(list, p.Line), Y: float64(p.TokensUsed), Class: "pin " + class, Glyph: glyph, URL: p.URL,
+			Label: fmt.Sprintf("Checkpoint %s: %s at %d %%, line %d", p.ID, p.Name, p.Percent, p.Line+1)})
+	}
+	return out
+}
+
+// legend is each kind of mark once.
+func legend(checkpoints []checkpointRow, bends []bendRow) []legendRow {
+	var out []legendRow
+	add := func(row legendRow) {
+		if !slices.Contains(out, row) {
+			out = append(out, row)
+		}
+	}
+	for i := len(checkpoints) - 1; i >= 0; i-- {
+		class, glyph := pinOf(checkpoints[i].Trigger)
+		add(legendRow{"pin " + class, glyph, "checkpoint: " + checkpoints[i].Name})
+	}
+	for _, b := range bends {
+		name := "compaction"
+		if b.Kind == "seam" {
+			name = "rewind"
+		}
+		add(legendRow{b.Kind, "", name})
+	}
+	return out
+}
+
+// draw makes a drawing of one width; 0 is the wide one.
+func (g gauge) draw(id string, wide float64, list []level, answers int64, marks []chart.Mark) template.HTML {
+	c := chart.Course{ID: id, Title: "Context over the session’s life", Desc: g.Words, Wide: wide, End: float64(answers), Marks: marks,
+		Format: func(f float64) string { return tokens(int64(f)) }}
+	for _, x := range list {
+		c.Points = append(c.Points, chart.Point{X: float64(x.Answer), Y: float64(x.Tokens)})
+	}
+	if g.Budget > 0 {
+		for i, p := range []float64{80, 90, 100} {
+			c.Limits = append(c.Limits, chart.Limit{Y: float64(g.Budget) * p / 100, Label: fmt.Sprintf("%.0f %%", p), Class: fmt.Sprintf("l%d", i)})
+		}
+	}
+	ticks := 6
+	if wide > 0 {
+		ticks = 2
+	}
+	for i := range ticks + 1 {
+		x := list[i*(len(list)-1)/ticks]
+		if n := len(c.Ticks); n > 0 && (float64(x.Answer)-c.Ticks[n-1].X)*float64(ticks) < .7*c.End {
+			continue
+		}
+		c.Ticks = append(c.Ticks, chart.Tick{X: float64(x.Answer), Label: fmt.Sprintf("line %s", digits(x.Line+1))})
+	}
+	return c.SVG()
+}
+
+// percentOf is a share in whole percent that are full, which may be more than 100; 0 of nothing.
+func percentOf(n, of int64) int64 {
+	if of <= 0 {
+		return 0
+	}
+	return 100 * n / of
+}
+
+// mostCheckpoints reads a session's checkpoints, the latest first, up to n.
+func (v *Viewer) mostCheckpoints(ctx context.Context, scope server.Scope, stream int64, n int) ([]server.Checkpoint, error) {
+	var out []server.Checkpoint
+	q := server.CheckpointQuery{Stream: stream}
+	for len(out) < n {
+		q.Limit = min(n-len(out), checkpointPage)
+		page, err := v.store.Checkpoints(ctx, scope, q)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.List...)
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,177 @@
+package web_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/server"
+)
+
+// holds is an answer after which so many tokens were in use.
+func holds(n int, used int64) string {
+	return fmt.Sprintf(`{"type":"assistant","uuid":"a%[1]d","parentUuid":"a%[2]d","timestamp":"2026-11-20T09:00:00Z","message":{"id":"m%[1]d","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"x"}],"usage":{"input_tokens":%[3]d,"output_tokens":1}}}`, n, n-1, used)
+}
+
+func bare(t *testing.T, s *site, id string, q ...string) string {
+	t.Helper()
+	return s.get(t, sessionPath(id, "/context", append([]string{"bare", "1"}, q...)...))
+}
+
+// pins are the links in the wide drawing: what each says and where it leads.
+func pins(t *testing.T, page string) (out []string) {
+	t.Helper()
+	nodes(t, page, func(n *html.Node) {
+		if attr(n, "class") != "only-wide" {
+			return
+		}
+		for a := range n.Descendants() {
+			if a.Data == "a" {
+				out = append(out, attr(a, "aria-label")+" → "+attr(a, "href"))
+			}
+		}
+	})
+	return out
+}
+
+func TestGauge(t *testing.T) {
+	s := newSite(t, open)
+	s.desk(t)
+	page := bare(t, s, tourID)
+	mustHave(t, page, "Tokens in use over 7 answers: at most 16", "now 16k (9 %)", "3 checkpoints", "1 compaction", "1 rewind", `>80 %</text>`, `>90 %</text>`, `>100 %</text>`, `class="level"`)
+	at := func(line int) string { return fmt.Sprintf(" → /sessions/%s/L/%d?machine=%s", tourID, line, machine) }
+	want := []string{"Checkpoint cp-000000000026: 80 % reached at 80 %, line 39" + at(38), "Checkpoint cp-00000000002b: 90 % reached at 90 %, line 44" + at(43), "Checkpoint cp-000000000030: compaction at 100 %, line 49" + at(48)}
+	got := strings.Join(pins(t, page), "\n")
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("no mark %s among\n%s", w, got)
+		}
+	}
+	if !strings.Contains(got, "Conversation compacted by itself at 167k tokens") || !strings.Contains(got, "Rewound to line 42") {
+		t.Errorf("the marks are\n%s", got)
+	}
+	full := s.get(t, sessionPath(tourID, "/context"))
+	mustHave(t, full, "What was done up to auto_90", "cart.go", "<table", "Compactions and rewinds")
+	mustHave(t, s.get(t, sessionPath(tourID, "")), `data-src="/sessions/`+tourID+`/context?machine=`+machine+`&amp;bare=1"`, "80 % reached", "cp-000000000026")
+	s.put(t, head("quiet"), `{"type":"user","message":{"role":"user","content":"nobody answers"}}`)
+	mustHave(t, s.get(t, sessionPath("quiet", "/context")), "No answer tells yet", "No checkpoint was made")
+	mustLack(t, s.get(t, sessionPath("quiet", "")), "data-keep")
+}
+
+// TestGaugeStaysSmall: a session of 20 000 answers makes no large drawing, and nothing that stands out is lost.
+func TestGaugeStaysSmall(t *testing.T) {
+	s := newSite(t, open)
+	lines := make([]string, 20_000)
+	for i := range lines {
+		lines[i] = holds(i, 60_000+int64(i))
+	}
+	lines[12_345], lines[4_321] = holds(12_345, 166_001), holds(4_321, 1_002)
+	s.put(t, head("long"), lines...)
+	page := bare(t, s, "long")
+	if len(page) > 40<<10 {
+		t.Errorf("the drawings have %d KB", len(page)>>10)
+	}
+	mustHave(t, page, "20\u202f000 answers", "at most 166k of 167k (99 %), now 80k (47 %)")
+	for class, drawing := range drawings(t, page) {
+		low, high := drawing[1], drawing[0]
+		for _, y := range drawing {
+			low, high = max(low, y), min(high, y)
+		}
+		// The highest value lies at the limit's line, the lowest at the foot.
+		if last := drawing[len(drawing)-1]; len(drawing) < 100 || len(drawing) > 520 || low-high < 120 || last >= low || last <= high {
+			t.Errorf("%s has %d values from %v to %v, the last %v", class, len(drawing), high, low, last)
+		}
+	}
+	table := s.get(t, sessionPath("long", "/context"))
+	mustHave(t, table, "12\u202f346</a>", "4\u202f322</a>", "166\u202f001")
+}
+
+var coordinates = regexp.MustCompile(`[ML][\d.]+ ([\d.]+)`)
+
+// drawings are the heights of each drawing's line.
+func drawings(t *testing.T, page string) map[string][]float64 {
+	t.Helper()
+	out := map[string][]float64{}
+	nodes(t, page, func(n *html.Node) {
+		if class := attr(n, "class"); strings.HasPrefix(class, "only-") {
+			for p := range n.Descendants() {
+				if attr(p, "class") != "level" {
+					continue
+				}
+				for _, m := range coordinates.FindAllStringSubmatch(attr(p, "d"), -1) {
+					y, err := strconv.ParseFloat(m[1], 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					out[class] = append(out[class], y)
+				}
+			}
+		}
+	})
+	if len(out) != 2 {
+		t.Fatalf("there are %d drawings", len(out))
+	}
+	return out
+}
+
+// TestGaugeGrows: what was folded for one reading is gone on with at the next, and begun again when a rewrite or a late
+// line changed what lies behind.
+func TestGaugeGrows(t *testing.T) {
+	s := newSite(t, open)
+	h := head("grows")
+	s.put(t, h, holds(1, 50_000), holds(2, 60_000))
+	mustHave(t, bare(t, s, "grows"), "2 answers", "at most 60k", "now 60k")
+	h.RewoundTo = 3 // the line before it is not here yet
+	s.put(t, h, holds(4, 80_000))
+	mustHave(t, bare(t, s, "grows"), "3 answers", "now 80k")
+	h.RewoundTo = 2
+	s.put(t, h, holds(3, 120_000))
+	mustHave(t, bare(t, s, "grows"), "4 answers", "at most 120k", "now 80k")
+	h.Generation, h.RewoundTo = 1, 1
+	s.put(t, h, holds(9, 55_000))
+	mustHave(t, bare(t, s, "grows"), "2 answers", "at most 55k")
+	mustHave(t, bare(t, s, "grows", "generation", "0"), "4 answers", "at most 120k")
+}
+
+// TestCheckpointOfThePast: a checkpoint whose line a rewrite took out is listed, leads to the past that has the line, and
+// is no mark in the drawing of the file as it is.
+func TestCheckpointOfThePast(t *testing.T) {
+	s := newSite(t, open)
+	h := head("past")
+	s.put(t, h, holds(1, 50_000), holds(2, 60_000), holds(3, 140_000))
+	kept, lost := s.mark(t, h, "manual", 0, 50_000), s.mark(t, h, "auto_80", 2, 140_000)
+	h.Generation, h.RewoundTo = 1, 1
+	s.put(t, h, holds(4, 70_000), holds(5, 71_000))
+	got := strings.Join(pins(t, bare(t, s, "past")), "\n")
+	if !strings.Contains(got, kept) || strings.Contains(got, lost) {
+		t.Errorf("the marks are\n%s", got)
+	}
+	page := s.get(t, sessionPath("past", ""))
+	mustHave(t, page, "rewritten since", `href="/sessions/past/L/2?generation=0&amp;machine=`+machine+`"`)
+	if a := s.do(t, "GET", "/sessions/past/L/2?generation=0&machine="+machine, nil, nil); a.code != 200 || !strings.Contains(a.body, `id="L2"`) {
+		t.Errorf("it leads to %d %s", a.code, a.path)
+	}
+	if got := strings.Join(pins(t, bare(t, s, "past", "generation", "0")), "\n"); !strings.Contains(got, lost) {
+		t.Errorf("the marks of its own past are\n%s", got)
+	}
+}
+
+// TestGaugeBudget: the limit is what the daemon told, unless that was told of another window.
+func TestGaugeBudget(t *testing.T) {
+	s := newSite(t, open)
+	h := head("budget")
+	s.put(t, h, holds(1, 50_000))
+	for i, c := range []struct {
+		told int64
+		want string
+	}{{100_000, "50"}, {967_000, "29"}, {0, "29"}, {20_000, "29"}} {
+		s.markAs(t, h, server.Checkpoint{ID: fmt.Sprint("cp-", i), TokensUsed: 50_000, TokenBudget: c.told, Trigger: "manual", Created: noon.Add(time.Duration(i) * time.Hour), Line: 0})
+		mustHave(t, bare(t, s, "budget"), "("+c.want+" %)")
+		mustHave(t, s.get(t, sessionPath("budget", "")), "Context "+c.want+" % full")
+	}
+}

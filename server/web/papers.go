@@ -1,0 +1,229 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	checkpointPage = 200
+	// maxMarks is how many checkpoints the gauge has; fewCheckpoints how many stand beside a conversation.
+	maxMarks       = 400
+	fewCheckpoints = 8
+	// maxWaiting is how many wishes are told of.
+	maxWaiting = 8
+	// tellWish is for how long it is told what became of a wish.
+	tellWish = 15 * time.Minute
+)
+
+// papers is what a session has beside its lines.
+type papers struct {
+	Checkpoints []checkpointRow
+	More        bool // checkpoints
+	Documents   []chip
+	Wishes      []wishRow
+	MayAsk      bool   // the reader may link and unlink
+	Piece       string // address of these without a page around them
+	Action      string // of the form
+	Context     string
+}
+
+// checkpointRow is a checkpoint with where it leads.
+type checkpointRow struct {
+	server.Checkpoint
+	Name    string // of what made it
+	Percent int64
+	URL     string // "": its line is not known
+	Past    bool   // its line is no longer in the file
+}
+
+// chip is a linked document at the session's head.
+type chip struct {
+	server.Document
+	Name string // its last element
+	URL  string
+}
+
+// wishRow is something the reader asked for.
+type wishRow struct {
+	server.Wish
+	Where string
+}
+
+// papersOf reads what a session has beside its lines. s has its machine; h has been read.
+func (v *Viewer) papersOf(ctx context.Context, who server.Login, h *header, s stream, checkpoints int) error {
+	scope := server.ScopeOf(who.User)
+	p := &h.Papers
+	p.Piece, p.Context, p.Action = v.Base+s.path("/papers"), v.Base+s.path("/context"), v.Base+s.path("/documents")
+	p.MayAsk = mayAsk(who.User, h.S)
+	list, err := v.mostCheckpoints(ctx, scope, h.S.ID, checkpoints+1)
+	if err != nil {
+		return err
+	}
+	if p.More = len(list) > checkpoints; p.More {
+		list = list[:checkpoints]
+	}
+	for _, c := range list {
+		p.Checkpoints = append(p.Checkpoints, v.checkpoint(c, s, h.View))
+	}
+	h.Facts.Limit = budget(h.Facts.Limit, p.Checkpoints)
+	ref := server.Ref{Stream: h.S.ID}
+	documents, err := v.store.Documents(ctx, scope, ref)
+	if err != nil && !errors.Is(err, server.ErrNotFound) {
+		return err
+	}
+	for _, d := range documents {
+		if d.Linked {
+			p.Documents = append(p.Documents, chip{d, path.Base(d.Path), v.Base + s.document(d.Path)})
+		}
+	}
+	if h.Agent, err = v.agentOf(ctx, who, s); err != nil || !p.MayAsk {
+		return err
+	}
+	wishes, err := v.store.Wishes(ctx, scope, ref)
+	if err != nil && !errors.Is(err, server.ErrNotFound) {
+		return err
+	}
+	p.Wishes = v.recent(wishes, h.S)
+	return nil
+}
+
+// mayAsk says whether a reader may have documents linked: whose session it is, and owners. A plain client has no daemon
+// that could, and an agent's documents are its session's.
+func mayAsk(u server.User, s server.Session) bool {
+	return s.Machine != "" && s.Parent == "" && (u.Role == server.Owner || u.Role == server.Member && u.ID != 0 && u.ID == s.Owner)
+}
+
+// recent is the wishes worth telling of: the newest for each path, while it waits and a little longer.
+func (v *Viewer) recent(list []server.Wish, s server.Session) []wishRow {
+	var out []wishRow
+	seen := map[string]bool{}
+	for _, w := range list {
+		if seen[w.Path] || len(out) == maxWaiting {
+			continue
+		}
+		seen[w.Path] = true
+		if w.State == server.WishWaits || v.now().Sub(w.Answered) < tellWish {
+			out = append(out, wishRow{w, firstOf(w.Host, s.Host, w.Machine)})
+		}
+	}
+	return out
+}
+
+// checkpoint says where a checkpoint is: in this view, or in the past it was made in.
+func (v *Viewer) checkpoint(c server.Checkpoint, s stream, view server.View) checkpointRow {
+	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Percent: percentOf(c.TokensUsed, c.TokenBudget)}
+	if c.Line < 0 {
+		return row
+	}
+	row.Past = true
+	for _, span := range view.Between(c.Line, c.Line+1) {
+		row.Past = span.Generation > c.Generation
+	}
+	if row.Past {
+		if c.Generation > view.Generation.Number {
+			return row
+		}
+		s.Generation = c.Generation
+	}
+	row.URL = v.Base + s.line(c.Line)
+	return row
+}
+
+// triggerName says what made a checkpoint.
+func triggerName(trigger string) string {
+	switch trigger {
+	case "auto_80":
+		return "80 % reached"
+	case "auto_90":
+		return "90 % reached"
+	case "compact":
+		return "compaction"
+	case "manual":
+		return "by hand"
+	case "pre_heavy":
+		return "before heavy work"
+	}
+	return strings.ReplaceAll(trigger, "_", " ")
+}
+
+// pinOf is a checkpoint's class and sign in the gauge.
+func pinOf(trigger string) (class, glyph string) {
+	switch trigger {
+	case "auto_80":
+		return "m0", "80"
+	case "auto_90":
+		return "m1", "90"
+	case "compact":
+		return "m2", "C"
+	case "manual":
+		return "m3", "M"
+	case "pre_heavy":
+		return "m4", "H"
+	}
+	return "m3", "·"
+}
+
+// papers is GET /sessions/{id}/papers: what an open page fetches when there is something new beside the lines.
+func (v *Viewer) papers(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s := requested(r)
+	p := gaugePage{}
+	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
+		return err
+	}
+	if err := v.papersOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+		return err
+	}
+	v.render(w, http.StatusOK, "papers.html", p)
+	return nil
+}
+
+// maxPath is the longest path that can be asked for, in bytes.
+const maxPath = 4096
+
+// wish is POST /sessions/{id}/documents with path and do: asks the session's daemon to link or unlink a document.
+func (v *Viewer) wish(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return errUsage("This form could not be read.")
+	}
+	s := requested(r)
+	var x server.Session
+	err := v.open(r.Context(), who, s, func(snap server.Snapshot, _ server.View) error {
+		x = snap.Session()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !mayAsk(who.User, x) {
+		return server.ErrNotFound
+	}
+	ask := server.NewWish{Path: r.PostForm.Get("path"), Link: r.PostForm.Get("do") != "unlink", By: who.User.ID, At: v.now()}
+	if ask.Link { // it was typed
+		ask.Path = strings.TrimSpace(ask.Path)
+	}
+	if ask.Path == "" || len(ask.Path) > maxPath {
+		return errUsage("Name a file in the session’s working directory, as docs/plan.md.")
+	}
+	_, err = v.store.Wish(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: x.ID}, ask)
+	switch {
+	case errors.Is(err, server.ErrBadPath):
+		return errUsage("A document lies in the session’s working directory: its path is relative, as docs/plan.md, and does not lead out of it.")
+	case errors.Is(err, server.ErrNoDaemon):
+		return errUsage("No ccship daemon sends this session, so nobody could do it.")
+	case errors.Is(err, server.ErrTooManyWishes):
+		return errUsage("Too many wishes wait for " + firstOf(x.Host, x.Machine) + " already. They are done as soon as ccship runs there.")
+	case err != nil:
+		return err
+	}
+	s.Machine = &x.Machine
+	http.Redirect(w, r, v.Base+s.path("")+"#documents", http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,396 @@
+package web_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/server"
+)
+
+// noon is when everything beside the lines of a test happens.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// mark stores a checkpoint behind a line.
+func (s *site) mark(t *testing.T, h server.Head, trigger string, line, used int64) string {
+	t.Helper()
+	c := server.Checkpoint{ID: fmt.Sprintf("cp-%012x", line), TokensUsed: used, TokenBudget: 167_000, Trigger: trigger, ContextHash: "c0ffee",
+		Summary: "What was done up to " + trigger, ActiveFiles: []string{"cart.go", "docs/plan.md"}, Created: noon.Add(time.Duration(line) * time.Second),
+		Generation: h.Generation, Line: line}
+	s.markAs(t, h, c)
+	return c.ID
+}
+
+func (s *site) markAs(t *testing.T, h server.Head, list ...server.Checkpoint) {
+	t.Helper()
+	if err := s.store.PutCheckpoints(t.Context(), &server.CheckpointBatch{Head: h, Owner: s.owner.ID, List: list, Received: noon}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// paper is a version of a document.
+func paper(path string, n int64, content string) server.DocumentEvent {
+	sum := sha256.Sum256([]byte(content))
+	e := server.DocumentEvent{Path: path, Change: server.Modified, By: "claude", AddedAt: noon, At: noon.Add(time.Duration(n) * time.Minute), Version: n,
+		Size: int64(len(content)), SHA256: sum[:], Content: []byte(content), Line: 10 + n}
+	if n == 1 {
+		e.Change, e.By, e.Line = server.Linked, "user", -1
+	}
+	return e
+}
+
+func (s *site) papers(t *testing.T, h server.Head, events ...server.DocumentEvent) {
+	t.Helper()
+	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: h, Owner: s.owner.ID, Events: events, Received: noon}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// file stores a file that lies beside a session.
+func (s *site) file(t *testing.T, h server.Head, name, content string) {
+	t.Helper()
+	u := &server.Upload{Head: h, Owner: s.owner.ID, SHA256: sha256.Sum256([]byte(content)), Size: int64(len(content)), Name: name, Media: "text/plain", At: noon}
+	_, complete, err := s.store.StartBlob(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if complete {
+		return
+	}
+	if _, err := s.store.PutBlob(t.Context(), s.owner.ID, u.SHA256, 0, []byte(content), noon); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.EndBlob(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// desk stores the tour with everything that can lie beside it.
+func (s *site) desk(t *testing.T) {
+	t.Helper()
+	s.tour(t)
+	h := head(tourID)
+	s.mark(t, h, "auto_80", 38, 134_100)
+	s.mark(t, h, "auto_90", 43, 151_300)
+	s.mark(t, h, "compact", 48, 167_020)
+	deleted := paper("old.txt", 2, "")
+	deleted.Change, deleted.Content, deleted.SHA256, deleted.Size = server.Deleted, nil, nil, 0
+	large := paper("dump.sql", 1, "")
+	large.TooLarge, large.Content, large.SHA256, large.Size = true, nil, nil, 40_000_000
+	s.papers(t, h, paper("docs/plan.md", 1, "# Plan\n\n- count euros\n- tests\n"), paper("docs/plan.md", 2, "# Plan\n\n- count **cents**\n- tests\n- changelog\n"),
+		paper("cart.go", 1, "package cart\n\nfunc Total() int { return 0 }\n"), paper("old.txt", 1, "old"), deleted, large)
+}
+
+// chips are the documents at a session's head: the text of each by its path.
+func chips(t *testing.T, page string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	nodes(t, page, func(n *html.Node) {
+		if n.Data == "li" && strings.HasPrefix(attr(n, "class"), "chip") {
+			for a := range n.Descendants() {
+				if attr(a, "data-doc") != "" {
+					out[attr(a, "title")] = strings.TrimSpace(words(n))
+				}
+			}
+		}
+	})
+	return out
+}
+
+func document(id, path string, q ...string) string {
+	return sessionPath(id, "/document", append([]string{"path", path}, q...)...)
+}
+
+func TestDocuments(t *testing.T) {
+	s := newSite(t, open)
+	s.desk(t)
+	page := s.get(t, sessionPath(tourID, ""))
+	got := chips(t, page)
+	for path, want := range map[string]string{"docs/plan.md": "plan.md×", "cart.go": "cart.go×", "old.txt": "old.txtdeleted×", "dump.sql": "dump.sqltoo large×"} {
+		if got[path] != want {
+			t.Errorf("the chip of %s says %q, want %q", path, got[path], want)
+		}
+	}
+	mustHave(t, page, `data-doc="`+machine+" "+tourID+` docs/plan.md" data-version="2"`, `aria-label="Unlink docs/plan.md"`)
+	plan := s.get(t, document(tourID, "docs/plan.md"))
+	mustHave(t, plan, "<strong>cents</strong>", "version 2 of 2", "modified by claude", "linked by user", `href="/sessions/`+tourID+`/L/12?machine=`+machine+`"`, `data-opened="`+machine+" "+tourID+` docs/plan.md" data-version="2"`)
+	source := s.get(t, document(tourID, "docs/plan.md", "source", "1"))
+	mustHave(t, source, "**cents**")
+	mustLack(t, source, "<strong>cents")
+	first := s.get(t, document(tourID, "docs/plan.md", "version", "1"))
+	mustHave(t, first, "count euros", "version 1 of 2", "Newest version")
+	mustLack(t, first, "data-opened")
+	mustHave(t, s.get(t, document(tourID, "cart.go")), `<span class="tk">func</span>`)
+	mustHave(t, s.get(t, document(tourID, "old.txt")), "The file was deleted.")
+	mustHave(t, s.get(t, document(tourID, "old.txt", "version", "1")), "<code>old</code>")
+	mustHave(t, s.get(t, document(tourID, "dump.sql")), "too large", "40.0 MB")
+	for _, path := range []string{"", "nothing", "../docs/plan.md", "docs/../docs/plan.md", "docs/plan.md\x00", "DOCS/plan.md", strings.Repeat("a/", 3000), "/etc/passwd", "사과"} {
+		for _, below := range []string{"/document", "/document/bytes", "/document/image", "/document/compare"} {
+			if a := s.do(t, "GET", sessionPath(tourID, below, "path", path), nil, nil); a.code != 404 {
+				t.Errorf("%s of %.30q answers %d", below, path, a.code)
+			}
+		}
+	}
+	for _, q := range []string{"version=3", "version=99999999999999999999", "version=-1"} {
+		if a := s.do(t, "GET", document(tourID, "docs/plan.md")+"&"+q, nil, nil); a.code != 404 && !strings.HasSuffix(q, "999999999") && q != "version=-1" {
+			t.Errorf("%s answers %d", q, a.code)
+		}
+	}
+	gone := paper("cart.go", 1, "")
+	gone.Change, gone.Content, gone.SHA256, gone.At = server.Unlinked, nil, nil, noon.Add(time.Hour)
+	s.papers(t, head(tourID), gone)
+	page = s.get(t, sessionPath(tourID, ""))
+	if _, there := chips(t, page)["cart.go"]; there {
+		t.Error("an unlinked document has a chip")
+	}
+	mustHave(t, s.get(t, document(tourID, "cart.go")), "no longer linked", "Link again", "func")
+}
+
+func TestCompareVersions(t *testing.T) {
+	s := newSite(t, open)
+	s.desk(t)
+	at := func(path string, q ...string) string {
+		return sessionPath(tourID, "/document/compare", append([]string{"path", path}, q...)...)
+	}
+	page := s.get(t, at("docs/plan.md"))
+	mustHave(t, page, `<tr class="del">`, "count <mark>euros</mark>", "changelog", "Versions 1 and 2")
+	mustHave(t, s.get(t, at("docs/plan.md", "a", "2", "b", "1")), "Versions 2 and 1", "<mark>euros</mark>")
+	mustHave(t, s.get(t, at("docs/plan.md", "a", "2", "b", "2")), "Both are the same.")
+	mustHave(t, s.get(t, at("old.txt")), `<tr class="del">`, "Versions 1 and 2")
+	mustHave(t, s.get(t, at("dump.sql")), "too large")
+	for _, q := range []string{"0", "3", "9999999999999999"} {
+		if a := s.do(t, "GET", at("docs/plan.md", "a", q), nil, nil); a.code != 404 {
+			t.Errorf("version %s answers %d", q, a.code)
+		}
+	}
+	big := strings.Repeat("line\n", 600_000)
+	s.papers(t, head(tourID), paper("big.txt", 1, "x"), paper("big.txt", 2, big))
+	mustHave(t, s.get(t, at("big.txt")), "too much to be compared")
+	shown := s.get(t, document(tourID, "big.txt"))
+	mustHave(t, shown, "the download has all of it")
+	if len(shown) > 3<<20 {
+		t.Errorf("a page of %d MB", len(shown)>>20)
+	}
+}
+
+// TestVersionPages: of very many versions each is on one of the pages that lead to each other.
+func TestVersionPages(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	var list []server.DocumentEvent
+	for n := range int64(250) {
+		list = append(list, paper("a.txt", n+1, fmt.Sprint("version ", n+1)))
+	}
+	s.papers(t, head(tourID), list...)
+	seen := map[string]bool{}
+	for path := document(tourID, "a.txt"); path != ""; {
+		page := s.get(t, path)
+		path = ""
+		nodes(t, page, func(n *html.Node) {
+			if attr(n, "rel") == "next" {
+				path = attr(n, "href")
+			}
+			if n.Data == "input" && attr(n, "name") == "a" {
+				seen[attr(n, "value")] = true
+			}
+		})
+	}
+	if len(seen) != 250 {
+		t.Errorf("%d versions are listed", len(seen))
+	}
+}
+
+// TestDocumentKinds: what a file is its bytes say. What could run is shown as text, or only to be saved.
+func TestDocumentKinds(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("x", 100)
+	svg := `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`
+	files := map[string]string{"a.png": png, "b.svg": svg, "c.html": "<script>alert(1)</script>", "d.md": "<script>alert(1)</script> [x](javascript:alert(1))", "e.bin": "\x00\x01", "f.txt": "\xff\xfe",
+		"g.md": png, "h": "", "i.txt": "ünï", "j.jpg": svg}
+	for name, content := range files {
+		s.papers(t, head(tourID), paper(name, 1, content))
+		page := s.get(t, document(tourID, name))
+		for _, w := range inert(page) {
+			t.Errorf("%s: %s", name, w)
+		}
+		a := s.do(t, "GET", sessionPath(tourID, "/document/bytes", "path", name), nil, nil)
+		if h := a.header; a.body != content || h.Get("Content-Type") != "application/octet-stream" || h.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.HasPrefix(h.Get("Content-Disposition"), "attachment; ") || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
+			t.Errorf("%s is saved as %q with %v", name, a.body, h)
+		}
+		picture := s.do(t, "GET", sessionPath(tourID, "/document/image", "path", name), nil, nil)
+		if isPicture := content == png; isPicture != (picture.code == 200) || isPicture != strings.Contains(page, "<img ") {
+			t.Errorf("%s as an image answers %d", name, picture.code)
+		}
+		if picture.code == 200 && (picture.header.Get("Content-Type") != "image/png" || picture.header.Get("Content-Security-Policy") != "default-src 'none'; sandbox") {
+			t.Errorf("%s is an image with %v", name, picture.header)
+		}
+	}
+	mustHave(t, s.get(t, document(tourID, "e.bin")), "This is no text: 2 B")
+	mustHave(t, s.get(t, document(tourID, "i.txt")), "ünï")
+	mustHave(t, s.get(t, document(tourID, "b.svg")), "alert")
+}
+
+// wishFor asks for a document as the form does.
+func (s *site) wishFor(t *testing.T, path, action string) answer {
+	t.Helper()
+	return s.do(t, "POST", sessionPath(tourID, "/documents"), url.Values{"path": {path}, "do": {action}}, nil)
+}
+
+// TestWhoMayWish: only whose session it is and owners see the forms and may send them.
+func TestWhoMayWish(t *testing.T) {
+	s := newSite(t, nil)
+	s.desk(t)
+	ana, vic := s.addUser(t, "ana", server.Member), s.addUser(t, "vic", server.Viewer)
+	for _, u := range []server.User{ana, vic} {
+		if err := s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: u.ID, ProjectHash: "sha-of-shop", Project: "shop", Documents: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := s.wishFor(t, "docs/a.md", ""); a.code != http.StatusUnauthorized {
+		t.Errorf("a stranger asks: %d", a.code)
+	}
+	for _, u := range []server.User{ana, vic} {
+		s.client = newClient(t)
+		s.login(t, s.addKey(t, u, u.Name))
+		page := s.get(t, sessionPath(tourID, ""))
+		mustHave(t, page, "plan.md")
+		mustLack(t, page, `/documents?`, "Unlink", "Link a document")
+		mustLack(t, s.get(t, document(tourID, "docs/plan.md")), ">Unlink<", "Link again")
+		if a := s.wishFor(t, "docs/a.md", ""); a.code != 404 {
+			t.Errorf("%s asks: %d", u.Name, a.code)
+		}
+	}
+	s.client = newClient(t)
+	s.login(t, s.key)
+	if a := s.do(t, "POST", sessionPath(tourID, "/documents"), url.Values{"path": {"x"}}, map[string]string{"Sec-Fetch-Site": "cross-site"}); a.code != 403 {
+		t.Errorf("another site asks: %d", a.code)
+	}
+	plain := head("plain")
+	plain.Machine, plain.Epoch, plain.Host = "", "", ""
+	s.put(t, plain, `{"type":"user","message":{"role":"user","content":"no daemon sends this"}}`)
+	mustLack(t, s.get(t, "/sessions/plain?machine="), "Link a document")
+	if a := s.do(t, "POST", "/sessions/plain/documents?machine=", url.Values{"path": {"x"}}, nil); a.code != 404 {
+		t.Errorf("a wish that nobody can do answers %d", a.code)
+	}
+}
+
+// TestWishes: a document is asked for, and the page tells what became of it.
+func TestWishes(t *testing.T) {
+	s := newSite(t, open)
+	s.desk(t)
+	for _, path := range []string{"", "  ", "../x", "/etc/passwd", "a/../../b", "a\x00b", "a\nb", strings.Repeat("x", 5000), "\xff"} {
+		if a := s.wishFor(t, path, ""); a.code != 400 {
+			t.Errorf("%.20q answers %d", path, a.code)
+		}
+	}
+	a := s.wishFor(t, " docs/new <b>.md ", "")
+	if a.code != 200 {
+		t.Fatalf("answers %d: %s", a.code, a.body)
+	}
+	mustHave(t, a.body, "Link <bdi class=\"path\">docs/new &lt;b&gt;.md</bdi>: asked; waits for <bdi>kims-laptop</bdi>")
+	mustHave(t, s.wishFor(t, "docs/plan.md", "unlink").body, `Unlink <bdi class="path">docs/plan.md</bdi>: asked`)
+	list, err := s.store.Wishes(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})
+	if err != nil || len(list) != 2 || list[0].Link || !list[1].Link {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	no := server.DocumentEvent{Path: list[1].Path, Change: server.Refused, By: "viewer", At: time.Now(), Reason: "there is no such <i>file</i>", Wish: list[1].ID, Line: -1}
+	yes := server.DocumentEvent{Path: list[0].Path, Change: server.Unlinked, By: "viewer", At: time.Now(), Version: 2, Wish: list[0].ID, Line: -1}
+	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	page := s.get(t, sessionPath(tourID, "/papers"))
+	mustHave(t, page, "refused: <bdi>there is no such &lt;i&gt;file&lt;/i&gt;</bdi>", `Unlink <bdi class="path">docs/plan.md</bdi>: done`)
+	if _, there := chips(t, page)["docs/plan.md"]; there {
+		t.Error("the unlinked document has a chip")
+	}
+}
+
+// TestPapersAreScoped: what a reader may not see is not there.
+func TestPapersAreScoped(t *testing.T) {
+	s := newSite(t, nil)
+	s.desk(t)
+	s.file(t, head(tourID), "tool-results/a.txt", "all of it")
+	ana := s.addUser(t, "ana", server.Member)
+	s.login(t, s.addKey(t, ana, "ana"))
+	share := server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop"}
+	paths := []string{sessionPath(tourID, "/context"), sessionPath(tourID, "/papers"), sessionPath(tourID, "/file", "name", "tool-results/a.txt"),
+		document(tourID, "docs/plan.md"), sessionPath(tourID, "/document/bytes", "path", "docs/plan.md"), sessionPath(tourID, "/document/compare", "path", "docs/plan.md")}
+	for i, want := range [][]int{{404, 404, 404, 404, 404, 404}, {200, 200, 200, 404, 404, 404}, {200, 200, 200, 200, 200, 200}} {
+		if i > 0 {
+			share.Documents = i == 2
+			if err := s.store.AddShare(t.Context(), share); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for j, p := range paths {
+			if a := s.do(t, "GET", p, nil, nil); a.code != want[j] {
+				t.Errorf("share %d: %s answers %d, want %d", i, p, a.code, want[j])
+			}
+		}
+		if i == 1 {
+			page := s.get(t, sessionPath(tourID, ""))
+			mustHave(t, page, "80 % reached")
+			mustLack(t, page, "data-doc", "Link a document")
+		}
+	}
+}
+
+// TestAgentMeta: what lies beside an agent's transcript is told at its head.
+func TestAgentMeta(t *testing.T) {
+	s := newSite(t, open)
+	s.tour(t)
+	mustLack(t, s.get(t, sessionPath(agentID, "")), "Explore")
+	s.file(t, head(tourID), "subagents/agent-a7f3c21b09d84e51.meta.json", `{"agentType":"Explore","description":"Look for <b>sums</b>","spawnDepth":"x","worktreePath":7}`)
+	s.file(t, head(tourID), "subagents/agent-other.meta.json", `{"agentType":"Plan"}`)
+	page := s.get(t, sessionPath(agentID, ""))
+	mustHave(t, page, `<span class="tag">Explore</span>`, "Look for &lt;b&gt;sums&lt;/b&gt;")
+	mustLack(t, page, ">Plan<", ">Link a document<")
+	mustLack(t, s.get(t, sessionPath(tourID, "")), `<span class="tag">Explore</span>`)
+}
+
+// TestSpilled: a result that was too long for its line leads to the file that has all of it.
+func TestSpilled(t *testing.T) {
+	s := newSite(t, open)
+	result := func(id, text string) string {
+		return fmt.Sprintf(`{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":%q}]}}`, id, text)
+	}
+	call := func(id string) string {
+		return fmt.Sprintf(`{"type":"assistant","message":{"role":"assistant","id":%q,"model":"m","content":[{"type":"tool_use","id":%q,"name":"Bash","input":{"command":"cat log"}}]}}`, "m"+id, id)
+	}
+	spilled := func(name string) string {
+		return "<persisted-output>\nOutput too large (5.2MB). Full output saved to: /home/kim/.claude/projects/-home-kim-shop/spill/tool-results/" + name + "\n\nPreview (first 2KB):\nhead of it\n</persisted-output>"
+	}
+	lines := []string{call("t1"), result("t1", spilled("toolu_01.txt")), call("t2"), result("t2", spilled("gone.txt")), call("t3"), result("t3", spilled("../../etc/passwd")), call("t4"), result("t4", "see tool-results/toolu_01.txt")}
+	s.put(t, head("spill"), lines...)
+	agent := head("spill/agent-1")
+	agent.Parent = "spill"
+	s.put(t, agent, lines[:2]...)
+	s.file(t, head("spill"), "tool-results/toolu_01.txt", "<b>all</b> of it\n"+strings.Repeat("x\n", 1000))
+	want := "/sessions/spill/file?machine=" + machine + "&amp;name=tool-results%2Ftoolu_01.txt"
+	for _, path := range []string{sessionPath("spill", ""), sessionPath("spill/agent-1", ""), sessionPath("spill", "/tail", "after", "-1"), sessionPath("spill", "/entry/0")} {
+		page := s.get(t, path)
+		if n := strings.Count(page, `href="`+want+`"`); n != 1 {
+			t.Errorf("%s has %d links to the file", path, n)
+		}
+		mustLack(t, page, "etc%2Fpasswd")
+	}
+	mustHave(t, s.get(t, sessionPath("spill", "")), "its file is not here")
+	name := sessionPath("spill", "/file", "name", "tool-results/toolu_01.txt")
+	mustHave(t, s.get(t, name), "&lt;b&gt;all&lt;/b&gt; of it", "2.0 kB")
+	if a := s.do(t, "GET", name+"&bytes=1", nil, nil); !strings.HasPrefix(a.body, "<b>all") || a.header.Get("Content-Type") != "application/octet-stream" {
+		t.Errorf("it is saved with %v", a.header)
+	}
+	for _, name := range []string{"", "tool-results/gone.txt", "../spill/tool-results/toolu_01.txt"} {
+		if a := s.do(t, "GET", sessionPath("spill", "/file", "name", name), nil, nil); a.code != 404 {
+			t.Errorf("%q answers %d", name, a.code)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+)
+
+// spilled is the full text of a tool's result that was too long for the transcript.
+type spilled struct {
+	Name string // of its file
+	URL  string // "" when it is not here
+	Size int64
+}
+
+// spilledPath finds the file in what a result says in place of the text.
+var spilledPath = regexp.MustCompile(`tool-results[/\\]([A-Za-z0-9_.-]{1,160}\.(?:txt|json|md|log))`)
+
+// spill notes that a result's full text lies in a file of its own.
+func (b *builder) spill(t *tool, text string) {
+	_, rest, found := strings.Cut(text, "<persisted-output>")
+	if !found || b.inline {
+		return
+	}
+	head, _ := cut(rest, 4<<10)
+	if m := spilledPath.FindStringSubmatch(head); m != nil && m[1] != ".." {
+		t.Spilled = &spilled{Name: "tool-results/" + m[1]}
+		b.spills = append(b.spills, t.Spilled)
+	}
+}
+
+// owner is the stream that a session's files belong to: an agent's are its session's.
+func (s stream) owner() stream {
+	id, _, _ := strings.Cut(s.ID, "/")
+	return stream{ID: id, Machine: s.Machine, Generation: -1}
+}
+
+// findSpilled looks which of the files are here.
+func (v *Viewer) findSpilled(ctx context.Context, who server.Login, s stream, list []*spilled) error {
+	if len(list) == 0 {
+		return nil
+	}
+	files, err := v.sessionFiles(ctx, who, s)
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		if f, ok := files[x.Name]; ok {
+			x.URL, x.Size = v.Base+s.owner().path("/file", "name", x.Name), f.Size
+		}
+	}
+	return nil
+}
+
+// sessionFiles is the files that lie beside a session, by name.
+func (v *Viewer) sessionFiles(ctx context.Context, who server.Login, s stream) (map[string]server.Blob, error) {
+	list, err := v.store.Blobs(ctx, server.ScopeOf(who.User), s.owner().ref())
+	if errors.Is(err, server.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]server.Blob{}
+	for _, f := range list {
+		out[f.Name] = f
+	}
+	return out, nil
+}
+
+// filePage is a file that lies beside a session.
+type filePage struct {
+	frame
+	S        server.Session
+	Back     string
+	File     server.Blob
+	Name     string
+	Content  content
+	Download string
+}
+
+// file is GET /sessions/{id}/file?name&bytes: a file that lies beside a session, as the full text of a tool's result.
+func (v *Viewer) file(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	s, q := requested(r), r.URL.Query()
+	p := filePage{}
+	err := v.open(r.Context(), who, s, func(snap server.Snapshot, _ server.View) error {
+		p.S = snap.Session()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Machine = &p.S.Machine
+	files, err := v.sessionFiles(r.Context(), who, s)
+	if err != nil {
+		return err
+	}
+	f, ok := files[q.Get("name")]
+	if !ok {
+		return server.ErrNotFound
+	}
+	_, from, err := v.store.BlobContent(r.Context(), server.ScopeOf(who.User), f.SHA256)
+	if errors.Is(err, server.ErrNoContent) {
+		return server.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	p.File, p.Name = f, path.Base(f.Name)
+	if q.Get("bytes") != "" {
+		save(w, from, p.Name, f.Size)
+		return nil
+	}
+	if p.Content, err = show(from, p.Name, f.Size, false); err != nil {
+		return err
+	}
+	if p.Content.Kind == "image" {
+		p.Content.Kind = "binary"
+	}
+	p.Back, p.Download = v.Base+s.path(""), v.Base+s.path("/file", "name", f.Name, "bytes", "1")
+	p.frame = v.frame(r, who, p.Name, "sessions")
+	v.render(w, http.StatusOK, "file.html", p)
+	return nil
+}
