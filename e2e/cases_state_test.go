@@ -144,7 +144,7 @@ func TestStateOfANewerVersion(t *testing.T) {
 	w.d.stop()
 	file := stateFile(w.home)
 	ours := w.read(file)
-	newer := bytes.ReplaceAll(ours, []byte("schema\x00\x00\x00\x01"), []byte("schema\x00\x00\x00\x63"))
+	newer := bytes.ReplaceAll(ours, []byte("schema\x00\x00\x00\x02"), []byte("schema\x00\x00\x00\x63"))
 	if bytes.Equal(ours, newer) {
 		t.Fatal("the state file says nothing of its schema's version")
 	}

@@ -16,10 +16,12 @@ import (
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
-			"cmd/ccship":          {"daemon", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote", "daemon/service"},
+			"cmd/ccship":          {"daemon", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote", "daemon/service", "packaging"},
+			"cmd/ccship-mcp":      {"daemon/control"},
 			"cmd/ccship-server":   {"server", "server/store", "server/web"},
-			"daemon":              {"daemon/control", "daemon/library", "daemon/project", "daemon/remote", "state", "tail", "outbox", "transcript"},
+			"daemon":              {"daemon/control", "daemon/document", "daemon/library", "daemon/project", "daemon/remote", "state", "tail", "outbox", "transcript"},
 			"daemon/control":      {},
+			"daemon/document":     {},
 			"daemon/doctor":       {"daemon", "daemon/control", "daemon/service", "state"},
 			"daemon/library":      {"daemon/control", "daemon/remote", "transcript"},
 			"daemon/project":      {},
@@ -62,6 +64,7 @@ func house() plan {
 			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship-server"},
 			"github.com/spf13/pflag":                   {"cmd/ccship"},
 			"github.com/schollz/progressbar/v3":        {"cmd/ccship"},
+			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},
 			"golang.org/x/term":                        {"cmd/ccship"},
 			"golang.org/x/sync":                        {"tail", "state", "outbox", "daemon", "server"},
 			"golang.org/x/sys":                         {"tail", "state", "daemon", "daemon/control", "cmd/ccship"},
@@ -75,7 +78,7 @@ func house() plan {
 			"pgregory.net/rapid":                       {}, // tests only
 		},
 		Apart: map[string][]string{
-			"cmd/ccship": {"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "database/sql"},
+			"cmd/ccship": {"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "database/sql", "github.com/modelcontextprotocol/go-sdk"},
 		},
 	}
 }

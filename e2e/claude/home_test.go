@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,8 @@ type home struct {
 	program string // Claude Code
 	api     string // base URL of the stub
 	version string // of Claude Code
+	flags   []string
+	env     []string // beside the usual one
 }
 
 const apiKey = "sk-ant-e2e-0000000000000000000000000"
@@ -60,7 +63,7 @@ func (h *home) preset(path string, content any) {
 // claude is Claude Code with args, ready to start, without a terminal. Its proxy is a closed port: whatever is not
 // for this machine fails at once.
 func (h *home) claude(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, h.program, append([]string{"-p", "--permission-mode", "bypassPermissions"}, args...)...)
+	cmd := exec.CommandContext(ctx, h.program, slices.Concat([]string{"-p", "--permission-mode", "bypassPermissions"}, h.flags, args)...)
 	cmd.Dir = h.cwd()
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "LANG=C.UTF-8", "TERM=dumb", "SHELL=/bin/bash", "PWD=" + h.cwd(),
@@ -71,6 +74,7 @@ func (h *home) claude(ctx context.Context, args ...string) *exec.Cmd {
 		"CLAUDE_CODE_TRANSCRIPT_LOCAL_GC=1", // newer ones replace a large file at its compaction
 		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1,localhost",
 	}
+	cmd.Env = append(cmd.Env, h.env...)
 	ownGroup(cmd)
 	return cmd
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // binaries are the paths of the programs under test.
-type binaries struct{ ccship, server string }
+type binaries struct{ ccship, mcp, server string }
 
-// built builds both programs, once per test process.
+// built builds the programs, once per test process.
 var built = sync.OnceValues(func() (binaries, error) {
-	b := binaries{filepath.Join(workshop, "ccship"), filepath.Join(workshop, "ccship-server")}
-	for _, target := range []struct{ path, name string }{{b.ccship, "ccship"}, {b.server, "ccship-server"}} {
+	b := binaries{filepath.Join(workshop, "ccship"), filepath.Join(workshop, "ccship-mcp"), filepath.Join(workshop, "ccship-server")}
+	for _, target := range []struct{ path, name string }{{b.ccship, "ccship"}, {b.mcp, "ccship-mcp"}, {b.server, "ccship-server"}} {
 		cmd := exec.Command("go", "build", "-trimpath", "-o", target.path, "../../cmd/"+target.name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -35,6 +35,7 @@ type script struct {
 type answer struct {
 	thinking, text string
 	tools          []call
+	used           int // tokens of the context that it claims; 0: a small part of the request's size
 	status         int // HTTP status to fail with, once: the retry gets the message
 }
 

@@ -83,6 +83,9 @@ func (s *stub) render(req *request, a answer) completion {
 		stop, said = "tool_use", said+len(t.input)
 	}
 	total := req.size / 40 // a tenth of the truth: no version is to compact of its own accord
+	if a.used > 0 {
+		total = a.used
+	}
 	u := usage{Input: min(total, 3), Output: said/4 + 1}
 	u.CacheCreation = min(total-u.Input, 1000)
 	u.CacheRead = total - u.Input - u.CacheCreation

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -25,6 +26,9 @@ type stub struct {
 	failed  map[string]bool  // scripted errors that were answered once already, by script
 	counts  map[kind]int
 	strange []string // requests it does not know
+	keeps   bool     // set before the first request
+	tools   []tool   // with keeps: of the last of them
+	kept    []string // with keeps: what the model was told in each request of a conversation, as JSON
 }
 
 func newStub(t testing.TB, scripts ...script) *stub {
@@ -96,6 +100,9 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	k, a := s.answer(&req)
 	s.count(k)
+	if s.keeps && k == conversation {
+		s.keep(&req)
+	}
 	if a.status != 0 {
 		refuse(w, a.status, "overloaded_error")
 		return
@@ -113,6 +120,27 @@ func (s *stub) count(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts[k]++
+}
+
+func (s *stub) keep(req *request) {
+	told, _ := json.Marshal(req.Messages) // they came as JSON
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.tools = append(s.kept, string(told)), req.Tools
+}
+
+// offered says whether the model could call a tool in the last request of a conversation.
+func (s *stub) offered(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.tools, func(t tool) bool { return t.Name == name })
+}
+
+// told is what the model was told in each request of a conversation, from the one with index from on.
+func (s *stub) told(from int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.kept[from:])
 }
 
 func (s *stub) wonder(what string) {

@@ -3,6 +3,7 @@
 package claude_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -94,7 +95,10 @@ func pairs(b *testing.B, w *world, turn func()) {
 
 // paired is times of the same thing under two conditions; index i of both is one pair. A pair stands in the order
 // without, with when its index is even, and the other way round when it is odd.
-type paired struct{ with, without []time.Duration }
+type paired struct {
+	with, without []time.Duration
+	what          string // that is compared; "" is ccship
+}
 
 // differences is with minus without, pair by pair.
 func (p paired) differences() []time.Duration {
@@ -135,13 +139,14 @@ func interval(values []time.Duration) (low, high time.Duration) {
 // table is the figures for people, in milliseconds.
 func (p paired) table() string {
 	d := p.differences()
+	what := cmp.Or(p.what, "ccship")
 	low, high := interval(d)
 	var t strings.Builder
 	fmt.Fprintf(&t, "  %-22s %9s %9s %9s   (%d pairs, ms)\n", "", "median", "IQR", "MAD", len(d))
 	for _, row := range []struct {
 		name   string
 		values []time.Duration
-	}{{"without ccship", p.without}, {"with ccship", p.with}, {"difference in a pair", d}} {
+	}{{"without " + what, p.without}, {"with " + what, p.with}, {"difference in a pair", d}} {
 		fmt.Fprintf(&t, "  %-22s %9.2f %9.2f %9.2f\n", row.name, ms(median(row.values)), ms(spread(row.values)), ms(deviation(row.values)))
 	}
 	verdict := "within the noise"

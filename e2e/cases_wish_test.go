@@ -1,0 +1,85 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// wish is what the tests read of one.
+type wish struct{ Path, State, Reason string }
+
+// wish asks the server to have a document linked or unlinked, as the viewer does.
+func (w *world) wish(method, session, path string) {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]string{"path": path})
+	must(w.t, err)
+	address := w.exact.url.String() + "/api/sessions/" + url.PathEscape(session) + "/documents"
+	r, err := http.NewRequest(method, address, strings.NewReader(string(body)))
+	must(w.t, err)
+	r.Header.Set("X-API-Key", w.exact.key)
+	answer, err := http.DefaultClient.Do(r)
+	must(w.t, err)
+	must(w.t, answer.Body.Close())
+	if answer.StatusCode != http.StatusAccepted {
+		w.t.Errorf("%s %s: %s", method, path, answer.Status)
+	}
+}
+
+// wishes are a session's, by path.
+func (w *world) wishes(session string) map[string]wish {
+	w.t.Helper()
+	_, body := w.exact.get("/api/sessions/" + url.PathEscape(session) + "/wishes")
+	var list struct{ Wishes []wish }
+	if err := json.Unmarshal(body, &list); err != nil {
+		w.t.Fatalf("wishes: %v\n%s", err, body)
+	}
+	byPath := map[string]wish{}
+	for _, x := range list.Wishes {
+		byPath[x.Path] = x
+	}
+	return byPath
+}
+
+// TestWishes has documents linked and unlinked by the server of this machine, which may not have what is not the
+// session's.
+func TestWishes(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c := newTalk(sessionA, w.cwd())
+	path := w.path("-work-shop", sessionA+".jsonl")
+	must(t, os.WriteFile(filepath.Join(w.cwd(), "plan.md"), []byte("# Plan\n"), 0o600))
+	must(t, os.Symlink(w.keyFile(), filepath.Join(w.cwd(), "notes.md")))
+	w.start()
+	w.add(path, c.turn(10_000, "hello", "hello"))
+	w.sync()
+	w.wish(http.MethodPost, sessionA, "plan.md")
+	w.wish(http.MethodPost, sessionA, "notes.md")
+	eventually(t, "both wishes are answered", 60*time.Second, func() bool {
+		w.add(path, c.turn(10_000, "go", "on")) // the answer to it says that there are wishes
+		w.sync()
+		list := w.wishes(sessionA)
+		return list["plan.md"].State == "done" && list["notes.md"].State == "refused"
+	})
+	if list := w.wishes(sessionA); list["notes.md"].Reason == "" {
+		t.Errorf("refused without a reason: %+v", list)
+	}
+	w.document(sessionA, "plan.md", "# Plan\n")
+	if code, _ := w.exact.get(w.documentAddress(sessionA, "notes.md")); code != http.StatusNotFound {
+		t.Errorf("a link to the key: %d", code)
+	}
+	w.wish(http.MethodDelete, sessionA, "plan.md")
+	eventually(t, "the link is ended", 60*time.Second, func() bool {
+		w.add(path, c.turn(10_000, "go", "on"))
+		w.sync()
+		return !strings.Contains(w.ccship("link", "list", "--session", sessionA, "--json").stdout, "plan.md")
+	})
+	w.verified()
+}

@@ -1,0 +1,84 @@
+//go:build unix
+
+package claude_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// turnPairs is how many turns with the plugin are compared with as many without, for each state of the daemon;
+// CCSHIP_TURN_PAIRS says another number.
+const turnPairs = 15
+
+// tolerable is a difference that no noise explains. What was seen is printed: that is the measurement.
+const tolerable = 100 * time.Millisecond
+
+// TestRealClaudePluginTurns times the same turn in a Claude Code with the plugin and in one without, side by side,
+// while the daemon runs, is stopped by a signal, and does not run.
+func TestRealClaudePluginTurns(t *testing.T) {
+	wanted(t)
+	n := turnPairs
+	if text := os.Getenv("CCSHIP_TURN_PAIRS"); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		must(t, err)
+	}
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			program := installed(t, version)
+			w := newWorld(newHome(t, program, newStub(t)))
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			w.start()
+			w.flags = []string{"--model", model}
+			without := w.converse(ctx)
+			w.withPlugin()
+			with := w.converse(ctx)
+			for range 3 { // until its code is warm
+				without.prompt(turnPrompt)
+				with.prompt(turnPrompt)
+			}
+			compare(t, "up", n, with, without)
+			must(t, w.daemon.cmd.Process.Signal(syscall.SIGSTOP))
+			compare(t, "frozen", n, with, without)
+			must(t, w.daemon.cmd.Process.Signal(syscall.SIGCONT))
+			w.daemon.kill()
+			compare(t, "down", n, with, without)
+			with.end()
+			without.end()
+			w.start()
+			w.verify()
+		})
+	}
+}
+
+// compare times n pairs of turns, whose order alternates.
+func compare(t *testing.T, daemon string, n int, with, without *dialogue) {
+	t.Helper()
+	var p paired
+	timed := func(d *dialogue) time.Duration {
+		<-time.After(rest) // hooks that nobody waits for are still running
+		start := time.Now()
+		d.prompt(turnPrompt)
+		return time.Since(start)
+	}
+	for i := range n {
+		if i%2 == 0 {
+			p.without = append(p.without, timed(without))
+		}
+		p.with = append(p.with, timed(with))
+		if i%2 == 1 {
+			p.without = append(p.without, timed(without))
+		}
+	}
+	p.what = "the plugin"
+	t.Logf("the daemon is %s:\n%s", daemon, p.table())
+	if d := median(p.differences()); d > tolerable {
+		t.Errorf("the daemon is %s: with the plugin a turn takes %s longer", daemon, d)
+	}
+}

@@ -1,0 +1,167 @@
+//go:build unix
+
+package claude_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// toolPrefix is before the names of the plugin's tools.
+const toolPrefix = "mcp__plugin_ccship_ccship__"
+
+// model has a window of 200,000 tokens, and is compacted at limit.
+const (
+	model = "claude-sonnet-4-5"
+	limit = 167_000
+)
+
+// withPlugin has Claude Code of a home use the plugin of this checkout, with the programs under test on PATH.
+func (w *world) withPlugin() {
+	w.t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "..", "packaging", "claude-plugin"))
+	must(w.t, err)
+	w.flags = []string{"--plugin-dir", dir, "--model", model}
+	w.env = []string{
+		"PATH=" + filepath.Dir(w.bin.ccship) + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"XDG_RUNTIME_DIR=" + filepath.Join(w.dir, "run"), "CCSHIP_API_KEY_FILE=" + w.keyFile(), "CCSHIP_SERVER_URL=" + w.server.String(),
+	}
+}
+
+// tale is what happens with the plugin.
+type tale struct {
+	*world
+	api    *stub
+	linked string // the session with a document
+	filled string // the session whose context was filled
+}
+
+// requests is how many the conversations have made.
+func (s *tale) requests() int { return len(s.api.told(0)) }
+
+// expect demands an answer.
+func (s *tale) expect(o outcome, want string) outcome {
+	s.t.Helper()
+	if !strings.Contains(o.Result, want) || o.SessionID == "" {
+		s.t.Fatalf("Claude Code answered %.300q in session %q, want %q", o.Result, o.SessionID, want)
+	}
+	return o
+}
+
+// json runs a verb of ccship with --json and reads what it prints.
+func (w *world) json(into any, args ...string) {
+	w.t.Helper()
+	out, code := w.ccship(append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), into); code != 0 || err != nil {
+		w.t.Fatalf("ccship %v: exit %d, %v\n%s", args, code, err, out)
+	}
+}
+
+// checkpoint is what the tests read of one.
+type checkpoint struct {
+	ID      string
+	Trigger string   `json:"trigger_type"`
+	Used    int64    `json:"tokens_used"`
+	Budget  int64    `json:"token_budget"`
+	Files   []string `json:"active_files"`
+	Summary string
+}
+
+// checkpoints are a session's, newest first; an error while the daemon does not know the session.
+func (w *world) checkpoints(session string) ([]checkpoint, error) {
+	w.t.Helper()
+	var list struct{ Checkpoints []checkpoint }
+	out, code := w.ccship("checkpoint", "list", "--session", session, "--json")
+	if code != 0 {
+		return nil, fmt.Errorf("exit %d: %s", code, out)
+	}
+	err := json.Unmarshal([]byte(out), &list)
+	return list.Checkpoints, err
+}
+
+func triggers(list []checkpoint) []string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.Trigger
+	}
+	return names
+}
+
+// madeCheckpoints waits until a session has these, newest first.
+func (w *world) madeCheckpoints(session string, want ...string) []checkpoint {
+	w.t.Helper()
+	var list []checkpoint
+	var err error
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("it has %q, %v", triggers(list), err)
+		}
+	}()
+	eventually(w.t, "the session has the checkpoints "+strings.Join(want, ", "), 20*time.Second, func() bool {
+		list, err = w.checkpoints(session)
+		return err == nil && slices.Equal(triggers(list), want)
+	})
+	return list
+}
+
+// versions is what the server has of a document of a session, the first version first.
+func (w *world) versions(session, path string) []string {
+	w.t.Helper()
+	base := "/api/sessions/" + url.PathEscape(session) + "/documents/" + url.PathEscape(path)
+	code, body := w.get(base + "/versions")
+	if code == http.StatusNotFound {
+		return nil
+	}
+	var list struct {
+		Versions []struct {
+			Version int64
+			Change  string
+		}
+	}
+	if code != http.StatusOK || json.Unmarshal(body, &list) != nil {
+		w.t.Fatalf("versions of %s: %d %.500s", path, code, body)
+	}
+	slices.Reverse(list.Versions)
+	var contents []string
+	for _, v := range list.Versions {
+		code, body := w.get(base + "?version=" + jsonText(v.Version))
+		if code != http.StatusOK {
+			w.t.Fatalf("version %d of %s: %d %.500s", v.Version, path, code, body)
+		}
+		contents = append(contents, string(body))
+	}
+	return contents
+}
+
+func jsonText(v any) string {
+	text, _ := json.Marshal(v) // numbers and texts
+	return string(text)
+}
+
+// tell runs steps that stand on each other, and after each demands that the server has every line.
+func (s *tale) tell(t *testing.T, steps []chapter) {
+	for _, step := range steps {
+		ok := t.Run(step.name, func(t *testing.T) {
+			defer s.lend(t)()
+			step.tell(s)
+			s.settled()
+		})
+		if !ok {
+			t.FailNow()
+		}
+	}
+}
+
+// chapter is one part of what happens with the plugin.
+type chapter struct {
+	name string
+	tell func(*tale)
+}
