@@ -9,10 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"syscall"
 
+	"github.com/ccship/ccship/daemon/document"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -146,32 +146,18 @@ type blobFile struct {
 // Size implements outbox.Content.
 func (f blobFile) Size() int64 { return f.info.Size() }
 
-// openBlob opens a file that is to be sent: a regular one below root, whatever the links on the way say by now.
-func openBlob(root, name string) (blob blobFile, err error) {
-	folder, err := os.OpenRoot(root)
+// openBlob opens a file that is to be sent: a regular one below root that guard lets through, whatever the links on the
+// way say by now.
+func openBlob(root, name string, guard document.Guard) (outbox.Content, error) {
+	folder, err := document.Open(root)
 	if err != nil {
-		return blob, err
+		return nil, err
 	}
 	defer folder.Close()
-	local := filepath.FromSlash(name)
-	listed, err := folder.Stat(local)
+	folder.Guard = guard
+	file, info, err := folder.Open(name)
 	if err != nil {
-		return blob, err
+		return nil, err
 	}
-	if !listed.Mode().IsRegular() {
-		return blob, errChanging
-	}
-	f, err := folder.OpenFile(local, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that took its place must not block
-	if err != nil {
-		return blob, err
-	}
-	info, err := f.Stat()
-	if err == nil && !os.SameFile(info, listed) {
-		err = errChanging
-	}
-	if err != nil {
-		f.Close()
-		return blob, err
-	}
-	return blobFile{f, info}, nil
+	return blobFile{file, info}, nil
 }

@@ -91,17 +91,5 @@ func (d *Daemon) protects(path string, info fs.FileInfo) error {
 
 // openBlob opens a file that is to be sent, unless it is one of ccship's own by now.
 func (d *Daemon) openBlob(root, name string) (outbox.Content, error) {
-	content, err := openBlob(root, name)
-	if err != nil {
-		return nil, err
-	}
-	path, err := document.Resolve(filepath.Join(root, filepath.FromSlash(name)), content.info)
-	if err == nil {
-		err = d.protects(path, content.info)
-	}
-	if err != nil {
-		content.Close()
-		return nil, err
-	}
-	return content, nil
+	return openBlob(root, name, d.protects)
 }

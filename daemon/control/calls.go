@@ -25,9 +25,7 @@ func (c *Client) Sessions(ctx context.Context, q SessionsQuery) (Sessions, error
 	if q.Project != "" {
 		v.Set("project", q.Project)
 	}
-	var a Sessions
-	err := c.call(ctx, listTimeout, http.MethodGet, "/v1/sessions?"+v.Encode(), nil, &a)
-	return a, err
+	return ask[Sessions](ctx, c, listTimeout, http.MethodGet, "/v1/sessions?"+v.Encode(), nil)
 }
 
 func (p Page) query() url.Values {
@@ -36,94 +34,68 @@ func (p Page) query() url.Values {
 
 // Outbox lists what waits.
 func (c *Client) Outbox(ctx context.Context, p Page) (OutboxList, error) {
-	var a OutboxList
-	err := c.call(ctx, listTimeout, http.MethodGet, "/v1/outbox?"+p.query().Encode(), nil, &a)
-	return a, err
+	return ask[OutboxList](ctx, c, listTimeout, http.MethodGet, "/v1/outbox?"+p.query().Encode(), nil)
 }
 
 // DeadLetters lists the entries that a server refuses for what they are.
 func (c *Client) DeadLetters(ctx context.Context) (DeadLetters, error) {
-	var a DeadLetters
-	err := c.call(ctx, listTimeout, http.MethodGet, "/v1/outbox/dead", nil, &a)
-	return a, err
+	return ask[DeadLetters](ctx, c, listTimeout, http.MethodGet, "/v1/outbox/dead", nil)
 }
 
 // RetryDead queues dead letters again; CodeNoDeadLetter when one of them is not there.
 func (c *Client) RetryDead(ctx context.Context, req DeadRequest) (DeadResult, error) {
-	var a DeadResult
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/outbox/dead/retry", req, &a)
-	return a, err
+	return ask[DeadResult](ctx, c, changeTimeout, http.MethodPost, "/v1/outbox/dead/retry", req)
 }
 
 // DropServer removes what waits for a server that lines go to no more; CodeUsage for one they go to, or that nothing
 // waits for.
 func (c *Client) DropServer(ctx context.Context, req DropServerRequest) (DropServerResult, error) {
-	var a DropServerResult
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/outbox/drop", req, &a)
-	return a, err
+	return ask[DropServerResult](ctx, c, changeTimeout, http.MethodPost, "/v1/outbox/drop", req)
 }
 
 // DropDead removes dead letters for good; CodeNoDeadLetter when one of them is not there.
 func (c *Client) DropDead(ctx context.Context, req DeadRequest) (DeadResult, error) {
-	var a DeadResult
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/outbox/dead/drop", req, &a)
-	return a, err
+	return ask[DeadResult](ctx, c, changeTimeout, http.MethodPost, "/v1/outbox/dead/drop", req)
 }
 
 // Pause ends sending for a while, or until Resume.
 func (c *Client) Pause(ctx context.Context, req PauseRequest) (PauseState, error) {
-	var a PauseState
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/pause", req, &a)
-	return a, err
+	return ask[PauseState](ctx, c, changeTimeout, http.MethodPost, "/v1/pause", req)
 }
 
 // Resume ends the user's pause.
 func (c *Client) Resume(ctx context.Context) (PauseState, error) {
-	var a PauseState
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/resume", nil, &a)
-	return a, err
+	return ask[PauseState](ctx, c, changeTimeout, http.MethodPost, "/v1/resume", nil)
 }
 
 // Flush ends back-off and the pauses of servers that refuse: everything is tried now.
 func (c *Client) Flush(ctx context.Context) (FlushResult, error) {
-	var a FlushResult
-	err := c.call(ctx, statusTimeout, http.MethodPost, "/v1/flush", nil, &a)
-	return a, err
+	return ask[FlushResult](ctx, c, statusTimeout, http.MethodPost, "/v1/flush", nil)
 }
 
 // Forget removes a session everywhere but on disk.
 func (c *Client) Forget(ctx context.Context, req ForgetRequest) (ForgetResult, error) {
-	var a ForgetResult
-	err := c.call(ctx, forgetTimeout, http.MethodPost, "/v1/forget", req, &a)
-	return a, err
+	return ask[ForgetResult](ctx, c, forgetTimeout, http.MethodPost, "/v1/forget", req)
 }
 
 // Excludes says what keeps transcripts from being delivered.
 func (c *Client) Excludes(ctx context.Context) (Excludes, error) {
-	var a Excludes
-	err := c.call(ctx, listTimeout, http.MethodGet, "/v1/exclude", nil, &a)
-	return a, err
+	return ask[Excludes](ctx, c, listTimeout, http.MethodGet, "/v1/exclude", nil)
 }
 
 // Exclude adds a pattern to exclude_projects.
 func (c *Client) Exclude(ctx context.Context, req ExcludeRequest) (Excludes, error) {
-	var a Excludes
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/exclude", req, &a)
-	return a, err
+	return ask[Excludes](ctx, c, changeTimeout, http.MethodPost, "/v1/exclude", req)
 }
 
 // Include takes a pattern out of exclude_projects.
 func (c *Client) Include(ctx context.Context, pattern string) (Excludes, error) {
-	var a Excludes
-	err := c.call(ctx, changeTimeout, http.MethodDelete, "/v1/exclude?"+url.Values{"pattern": {pattern}}.Encode(), nil, &a)
-	return a, err
+	return ask[Excludes](ctx, c, changeTimeout, http.MethodDelete, "/v1/exclude?"+url.Values{"pattern": {pattern}}.Encode(), nil)
 }
 
 // Reload has the configuration read again.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
-	var a ReloadResult
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/reload", nil, &a)
-	return a, err
+	return ask[ReloadResult](ctx, c, changeTimeout, http.MethodPost, "/v1/reload", nil)
 }
 
 // Events calls f with everything that happens, until ctx is done, f answers an error, or the daemon ends or cuts the

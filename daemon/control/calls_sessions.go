@@ -10,81 +10,59 @@ import (
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (Messages, error) {
 	v := q.Page.query()
 	v.Set("session", q.Session)
-	var a Messages
-	err := c.call(ctx, changeTimeout, http.MethodGet, "/v1/messages?"+v.Encode(), nil, &a)
-	return a, err
+	return ask[Messages](ctx, c, changeTimeout, http.MethodGet, "/v1/messages?"+v.Encode(), nil)
 }
 
 // ClearMessages forgets a session's short history.
 func (c *Client) ClearMessages(ctx context.Context, session string) (ClearResult, error) {
-	var a ClearResult
-	err := c.call(ctx, changeTimeout, http.MethodDelete, "/v1/messages?"+url.Values{"session": {session}}.Encode(), nil, &a)
-	return a, err
+	return ask[ClearResult](ctx, c, changeTimeout, http.MethodDelete, "/v1/messages?"+url.Values{"session": {session}}.Encode(), nil)
 }
 
 // Checkpoints lists checkpoints, newest first.
 func (c *Client) Checkpoints(ctx context.Context, q CheckpointsQuery) (Checkpoints, error) {
 	v := q.Page.query()
 	v.Set("session", q.Session)
-	var a Checkpoints
-	err := c.call(ctx, changeTimeout, http.MethodGet, "/v1/checkpoints?"+v.Encode(), nil, &a)
-	return a, err
+	return ask[Checkpoints](ctx, c, changeTimeout, http.MethodGet, "/v1/checkpoints?"+v.Encode(), nil)
 }
 
 // Checkpoint answers one checkpoint; CodeNoCheckpoint when there is none with that id.
 func (c *Client) Checkpoint(ctx context.Context, id string) (CheckpointAnswer, error) {
-	var a CheckpointAnswer
-	err := c.call(ctx, listTimeout, http.MethodGet, "/v1/checkpoint?"+url.Values{"id": {id}}.Encode(), nil, &a)
-	return a, err
+	return ask[CheckpointAnswer](ctx, c, listTimeout, http.MethodGet, "/v1/checkpoint?"+url.Values{"id": {id}}.Encode(), nil)
 }
 
 // CreateCheckpoint makes one of a session as it stands.
 func (c *Client) CreateCheckpoint(ctx context.Context, req CheckpointRequest) (CheckpointAnswer, error) {
-	var a CheckpointAnswer
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/checkpoints", req, &a)
-	return a, err
+	return ask[CheckpointAnswer](ctx, c, changeTimeout, http.MethodPost, "/v1/checkpoints", req)
 }
 
 // Budgets says how many tokens a session can hold; with "" what is known of all models.
 func (c *Client) Budgets(ctx context.Context, session string) (Budgets, error) {
-	var a Budgets
-	err := c.call(ctx, changeTimeout, http.MethodGet, "/v1/budget?"+url.Values{"session": {session}}.Encode(), nil, &a)
-	return a, err
+	return ask[Budgets](ctx, c, changeTimeout, http.MethodGet, "/v1/budget?"+url.Values{"session": {session}}.Encode(), nil)
 }
 
 // SetBudget sets how many tokens a session, or every session with a model, can hold.
 func (c *Client) SetBudget(ctx context.Context, req BudgetRequest) (Budgets, error) {
-	var a Budgets
-	err := c.call(ctx, changeTimeout, http.MethodPut, "/v1/budget", req, &a)
-	return a, err
+	return ask[Budgets](ctx, c, changeTimeout, http.MethodPut, "/v1/budget", req)
 }
 
 // Documents lists what is linked to a session.
 func (c *Client) Documents(ctx context.Context, session string) (Documents, error) {
-	var a Documents
-	err := c.call(ctx, listTimeout, http.MethodGet, "/v1/documents?"+url.Values{"session": {session}}.Encode(), nil, &a)
-	return a, err
+	return ask[Documents](ctx, c, listTimeout, http.MethodGet, "/v1/documents?"+url.Values{"session": {session}}.Encode(), nil)
 }
 
 // LinkDocument links a file to a session.
 func (c *Client) LinkDocument(ctx context.Context, req DocumentRequest) (Documents, error) {
-	var a Documents
-	err := c.call(ctx, changeTimeout, http.MethodPost, "/v1/documents", req, &a)
-	return a, err
+	return ask[Documents](ctx, c, changeTimeout, http.MethodPost, "/v1/documents", req)
 }
 
 // UnlinkDocument ends a link.
 func (c *Client) UnlinkDocument(ctx context.Context, req DocumentRequest) (Documents, error) {
-	var a Documents
-	err := c.call(ctx, changeTimeout, http.MethodDelete, "/v1/documents", req, &a)
-	return a, err
+	return ask[Documents](ctx, c, changeTimeout, http.MethodDelete, "/v1/documents", req)
 }
 
 // Init answers what a session's Claude is told at its start.
 func (c *Client) Init(ctx context.Context, q InitQuery) (Init, error) {
-	var a Init
-	err := c.call(ctx, statusTimeout, http.MethodGet, "/v1/init?"+url.Values{"session": {q.Session}, "cwd": {q.Cwd}}.Encode(), nil, &a)
-	return a, err
+	return ask[Init](ctx, c, statusTimeout, http.MethodGet, "/v1/init?"+url.Values{"session": {q.Session}, "cwd": {q.Cwd}}.Encode(), nil)
 }
 
 // Pending takes what a session's Claude has not been told yet, and confirms that it has it. After an error the caller

@@ -111,6 +111,12 @@ func (c *Client) call(ctx context.Context, limit time.Duration, method, path str
 	return nil
 }
 
+// ask is call for an answer that is of use whole only.
+func ask[A any](ctx context.Context, c *Client, limit time.Duration, method, path string, body any) (a A, err error) {
+	err = c.call(ctx, limit, method, path, body, &a)
+	return a, err
+}
+
 // do sends a request and turns every answer that is not 200 into an error. The caller closes the body.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var text []byte

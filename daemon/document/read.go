@@ -95,6 +95,13 @@ func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
 	return c, nil
 }
 
+// Open opens a document for reading. The caller closes it. Its errors are those of Read, and what is missing wraps
+// fs.ErrNotExist.
+func (f *Folder) Open(name string) (*os.File, fs.FileInfo, error) {
+	file, info, _, err := f.open(name)
+	return file, info, err
+}
+
 // open opens a document for reading, and says where it lies. What was opened is what was looked at, and it is a regular
 // file that the guard lets through: a pipe does not block, a device is not touched. An error that is missing passes as
 // it is; others are a *Refusal.
