@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -148,8 +148,8 @@ func (f blobFile) Size() int64 { return f.info.Size() }
 
 // openBlob opens a file that is to be sent: a regular one below root that guard lets through, whatever the links on the
 // way say by now.
-func openBlob(root, name string, guard document.Guard) (outbox.Content, error) {
-	folder, err := document.Open(root)
+func openBlob(root, name string, guard file.Guard) (outbox.Content, error) {
+	folder, err := file.OpenFolder(root)
 	if err != nil {
 		return nil, err
 	}

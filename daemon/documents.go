@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -27,7 +27,7 @@ type documents struct {
 	log    *slog.Logger
 	conf   func() *Config
 	locate func(ctx context.Context, session string) (site, error)
-	guard  document.Guard
+	guard  file.Guard
 	optout func(dir string) string // why nothing in a folder may be sent; ""
 
 	bell chan struct{}
@@ -69,13 +69,13 @@ type shelf struct {
 // paper is a document, and what is known of its file that is not told.
 type paper struct {
 	state.Document
-	seen     document.Stamp // at the look before, when it is not that of the version
-	since    time.Time      // when the file was first seen to be another
-	missed   bool           // it was not there at the look before
-	doubtful bool           // bytes may have changed under an unchanged stamp
-	problem  string         // why it cannot be read just now
-	misses   int            // how often its newest version was not there when it was to be sent
-	placed   bool           // the working directory was seen to be the one it was linked in
+	seen     file.Stamp // at the look before, when it is not that of the version
+	since    time.Time  // when the file was first seen to be another
+	missed   bool       // it was not there at the look before
+	doubtful bool       // bytes may have changed under an unchanged stamp
+	problem  string     // why it cannot be read just now
+	misses   int        // how often its newest version was not there when it was to be sent
+	placed   bool       // the working directory was seen to be the one it was linked in
 }
 
 // edit is a change of a file by one of Claude's tools.
@@ -101,7 +101,7 @@ func (x *documents) load(ctx context.Context) error {
 		return err
 	}
 	err := x.db.Documents(ctx, func(d state.Document) {
-		p := paper{Document: d, doubtful: !document.Stamp(d.Stat).Settled(time.UnixMilli(d.ChangedAt))}
+		p := paper{Document: d, doubtful: !file.Stamp(d.Stat).Settled(time.UnixMilli(d.ChangedAt))}
 		x.shelf(d.Session).papers[d.Path] = p
 	}, func(session string) { x.shelf(session).asked = true })
 	if err != nil {
@@ -168,7 +168,7 @@ type linkage struct {
 	asks       []state.DocumentAsk
 }
 
-// link links a file. Of one that is linked already nothing becomes. A refusal is a *document.Refusal.
+// link links a file. Of one that is linked already nothing becomes. A refusal is a *file.Refusal.
 func (x *documents) link(ctx context.Context, l linkage) error {
 	x.work.Lock()
 	defer x.work.Unlock()
@@ -191,7 +191,7 @@ func (x *documents) link(ctx context.Context, l linkage) error {
 		return err
 	}
 	if s = x.within(s, folder.Path(name)); l.wish != "" && s.withheld != "" { // no answer but this could be sent
-		return &document.Refusal{Message: name + " stays on that machine", Hint: "its folder is excluded there"}
+		return &file.Refusal{Message: name + " stays on that machine", Hint: "its folder is excluded there"}
 	}
 	p, linked := x.paperOf(s.session, folder, name)
 	n := news{paper: p, by: l.by, line: l.line, wish: l.wish, asks: l.asks}
@@ -205,7 +205,7 @@ func (x *documents) link(ctx context.Context, l linkage) error {
 		return x.publish(ctx, s, &n)
 	}
 	if !p.Linked && linked >= mostLinked {
-		return &document.Refusal{Message: fmt.Sprintf("the session has %d linked documents, and can have no more", linked), Hint: "`ccship link rm PATH` ends a link"}
+		return &file.Refusal{Message: fmt.Sprintf("the session has %d linked documents, and can have no more", linked), Hint: "`ccship link rm PATH` ends a link"}
 	}
 	if n.content, err = x.read(folder, name); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (x *documents) link(ctx context.Context, l linkage) error {
 }
 
 // paperOf is what is known of a file of a session, and how many documents that has.
-func (x *documents) paperOf(session string, folder *document.Folder, name string) (p paper, linked int) {
+func (x *documents) paperOf(session string, folder *file.Folder, name string) (p paper, linked int) {
 	p.Session, p.Path = session, name
 	for _, known := range x.papers(session, false) {
 		if known.Linked {
@@ -248,11 +248,11 @@ func (x *documents) met(ctx context.Context, s site) bool {
 }
 
 // read reads a document for a new version; one that is being written is read a few times.
-func (x *documents) read(folder *document.Folder, name string) (*document.Content, error) {
+func (x *documents) read(folder *file.Folder, name string) (*file.Content, error) {
 	for tries := 3; ; tries-- {
 		c, err := folder.Read(name, x.conf().DocumentCap, outbox.BlobInRow)
-		if errors.Is(err, document.ErrGone) {
-			return nil, &document.Refusal{Message: name + " has gone away", Hint: "a document must be there when it is linked"}
+		if errors.Is(err, file.ErrGone) {
+			return nil, &file.Refusal{Message: name + " has gone away", Hint: "a document must be there when it is linked"}
 		}
 		if err != nil || !c.Torn || tries == 0 {
 			return &c, err
@@ -268,7 +268,7 @@ func (x *documents) unlink(ctx context.Context, l linkage) error {
 	if err != nil {
 		return err
 	}
-	names := append(document.Names(l.base, l.path, s.cwd), l.path)
+	names := append(file.Names(l.base, l.path, s.cwd), l.path)
 	if folder, err := x.open(s.cwd); err == nil {
 		names = append(names, folder.Names(l.base, l.path)...)
 		if name, err := folder.Find(l.base, l.path); err == nil {
@@ -288,7 +288,7 @@ func (x *documents) unlink(ctx context.Context, l linkage) error {
 		}
 		return x.publish(ctx, s, &news{paper: p, change: unlinkedChange, by: l.by, line: l.line, wish: l.wish, asks: l.asks})
 	}
-	return &document.Refusal{Message: l.path + " is not linked to the session", Hint: "`ccship link list` names what is"}
+	return &file.Refusal{Message: l.path + " is not linked to the session", Hint: "`ccship link list` names what is"}
 }
 
 // forget removes everything about the documents of a session.
@@ -350,7 +350,7 @@ func (x *documents) announced(ctx context.Context, dest string) error {
 
 // refused turns a refusal into what the socket answers.
 func refused(err error) error {
-	if r, ok := errors.AsType[*document.Refusal](err); ok {
+	if r, ok := errors.AsType[*file.Refusal](err); ok {
 		return &control.Error{Code: control.CodeDocument, Message: r.Message, Hint: r.Hint}
 	}
 	return err

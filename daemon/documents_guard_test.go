@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/daemon/project"
 )
 
 func (g *gallery) refuses(what, name, says string) {
 	g.t.Helper()
 	err := g.d.documents.link(g.t.Context(), linkage{session: sessionA, path: name, by: byUser, line: -1})
-	if r, ok := errors.AsType[*document.Refusal](err); !ok || !strings.Contains(r.Message, says) {
+	if r, ok := errors.AsType[*file.Refusal](err); !ok || !strings.Contains(r.Message, says) {
 		g.t.Errorf("%s is linked, or refused otherwise: %v", what, err)
 	}
 }
@@ -146,7 +146,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	}
 	saveFile(t, g.cwd, "a/other.md", "client")
 	err := g.d.documents.link(t.Context(), linkage{session: sessionA, path: "a/other.md", by: byViewer, line: -1, wish: "w1"})
-	if r, ok := errors.AsType[*document.Refusal](err); !ok || !strings.Contains(r.Message, "stays") {
+	if r, ok := errors.AsType[*file.Refusal](err); !ok || !strings.Contains(r.Message, "stays") {
 		t.Errorf("a wish of the viewer: %v", err)
 	}
 	saveFile(t, g.cwd, "open.md", "public")

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/state"
 )
 
@@ -16,8 +16,8 @@ const (
 )
 
 // open opens the working directory of a session; ccship's own files are not read in it.
-func (x *documents) open(cwd string) (*document.Folder, error) {
-	folder, err := document.Open(cwd)
+func (x *documents) open(cwd string) (*file.Folder, error) {
+	folder, err := file.OpenFolder(cwd)
 	if err == nil {
 		folder.Guard = x.guard
 	}
@@ -26,7 +26,7 @@ func (x *documents) open(cwd string) (*document.Folder, error) {
 
 // elsewhere says whether the working directory is another folder than when the document was linked. Its device may have
 // another number since a restart.
-func (p *paper) elsewhere(id document.Identity) bool {
+func (p *paper) elsewhere(id file.Identity) bool {
 	now := state.Folder(id)
 	if now.Inode == 0 || p.Folder.Inode != 0 && (p.Folder.Inode != now.Inode || p.placed && p.Folder.Device != now.Device) {
 		return now.Inode != 0

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 )
@@ -43,10 +43,10 @@ type news struct {
 	by      string
 	line    int64 // of the transcript; -1: none
 	wish    string
-	reason  string            // of a refusal
-	content *document.Content // nil: none is told
-	root    string            // absolute: the folder that content lies in
-	notice  bool              // the session's Claude is told
+	reason  string        // of a refusal
+	content *file.Content // nil: none is told
+	root    string        // absolute: the folder that content lies in
+	notice  bool          // the session's Claude is told
 	asks    []state.DocumentAsk
 }
 
@@ -75,7 +75,7 @@ func (p *paper) compare(other *paper) int {
 }
 
 // read takes in a new version.
-func (p *paper) read(c *document.Content, by string) {
+func (p *paper) read(c *file.Content, by string) {
 	p.Version++
 	p.ChangedAt, p.By = time.Now().UnixMilli(), by
 	p.Size, p.SHA256, p.TooLarge, p.Deleted = c.Size, c.SHA256, c.TooLarge, false
@@ -83,9 +83,9 @@ func (p *paper) read(c *document.Content, by string) {
 }
 
 // at takes in which state of the file was read.
-func (p *paper) at(c *document.Content) {
+func (p *paper) at(c *file.Content) {
 	p.Stat, p.doubtful = state.Stamp(c.Stamp), c.Torn || !c.Stamp.Settled(time.Now())
-	p.seen, p.since, p.missed, p.problem = document.Stamp{}, time.Time{}, false, ""
+	p.seen, p.since, p.missed, p.problem = file.Stamp{}, time.Time{}, false, ""
 }
 
 // publish makes durable what became of a document, with the rows that tell the server. The caller holds work.

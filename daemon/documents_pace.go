@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/document/file"
 )
 
 const (
@@ -94,5 +94,5 @@ func (x *documents) quietPaper(s site, p *paper) bool {
 	if p.Deleted {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	return err == nil && info.Mode().IsRegular() && document.StampOf(info) == document.Stamp(p.Stat)
+	return err == nil && info.Mode().IsRegular() && file.StampOf(info) == file.Stamp(p.Stat)
 }

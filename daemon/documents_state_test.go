@@ -142,7 +142,7 @@ func TestDocumentInTrouble(t *testing.T) {
 		make func() error
 	}{
 		{"directory", func() error { return os.Mkdir(doc, 0o700) }},
-		{"leads out", func() error { return os.Symlink(secret, doc) }},
+		{"outside", func() error { return os.Symlink(secret, doc) }},
 	} {
 		if err := errors.Join(os.RemoveAll(doc), trouble.make()); err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestDocumentInTrouble(t *testing.T) {
 	}
 	w.until("the folder is said to be away", func() bool {
 		d, err := w.client.Documents(t.Context(), sessionA)
-		return err == nil && strings.Contains(d.Documents[0].Problem, "is not there")
+		return err == nil && strings.Contains(d.Documents[0].Problem, "does not exist")
 	})
 	if err := errors.Join(os.Rename(cwd+"-away", cwd), os.RemoveAll(doc)); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 )
@@ -222,7 +222,7 @@ func (x *documents) sends(s site) bool {
 type look struct {
 	x      *documents
 	site   site
-	folder *document.Folder
+	folder *file.Folder
 	paper  paper
 	edited bool  // by one of Claude's tools, whose work is done
 	line   int64 // of that tool's result; -1: none
@@ -238,7 +238,7 @@ func (l *look) look(ctx context.Context) (again bool, err error) {
 	}
 	stamp, err := l.folder.Stamp(p.Path)
 	switch {
-	case errors.Is(err, document.ErrGone):
+	case errors.Is(err, file.ErrGone):
 		return l.gone(ctx)
 	case err != nil:
 		p.problem, p.missed = err.Error(), false
@@ -251,7 +251,7 @@ func (l *look) look(ctx context.Context) (again bool, err error) {
 		return p.doubtful || !p.since.IsZero(), nil
 	}
 	c, err := l.folder.Read(p.Path, l.x.conf().DocumentCap, outbox.BlobInRow)
-	if errors.Is(err, document.ErrGone) {
+	if errors.Is(err, file.ErrGone) {
 		return true, nil
 	}
 	if err != nil {
@@ -267,7 +267,7 @@ func (l *look) look(ctx context.Context) (again bool, err error) {
 }
 
 // wait notes that the file is being written.
-func (l *look) wait(stamp document.Stamp) {
+func (l *look) wait(stamp file.Stamp) {
 	p := &l.paper
 	if p.seen = stamp; p.since.IsZero() {
 		p.since = time.Now()
@@ -277,10 +277,10 @@ func (l *look) wait(stamp document.Stamp) {
 
 // ripe says whether the file is to be read now: it seems to be another, and nobody writes it; or the server has not
 // got it yet.
-func (l *look) ripe(stamp document.Stamp) bool {
+func (l *look) ripe(stamp file.Stamp) bool {
 	p := &l.paper
-	if stamp == document.Stamp(p.Stat) && !p.Deleted {
-		p.seen, p.since = document.Stamp{}, time.Time{}
+	if stamp == file.Stamp(p.Stat) && !p.Deleted {
+		p.seen, p.since = file.Stamp{}, time.Time{}
 		readable := p.TooLarge && p.Size <= l.x.conf().DocumentCap
 		return readable || l.edited || l.unsent() || p.doubtful && stamp.Settled(time.Now())
 	}
@@ -297,12 +297,12 @@ func (l *look) unsent() bool {
 }
 
 // take compares what was read with what is known, and publishes what is new.
-func (l *look) take(ctx context.Context, c *document.Content) (again bool, err error) {
+func (l *look) take(ctx context.Context, c *file.Content) (again bool, err error) {
 	p := l.paper
 	l.site = l.x.within(l.site, c.Path)
 	same := !p.Deleted && c.Size == p.Size && c.SHA256 == p.SHA256 && c.TooLarge == p.TooLarge
 	if c.TooLarge { // it was not read: the directory entry must do
-		same = same && c.Stamp == document.Stamp(p.Stat)
+		same = same && c.Stamp == file.Stamp(p.Stat)
 	}
 	n := news{change: modifiedChange, by: byOther, line: l.line, content: c, root: l.folder.Root()}
 	if l.edited {
@@ -343,7 +343,7 @@ func (l *look) gone(ctx context.Context) (again bool, err error) {
 		p.ChangedAt, p.By = time.Now().UnixMilli(), n.by
 	}
 	p.Deleted, p.missed, p.Size, p.SHA256, p.TooLarge = true, false, 0, "", false
-	p.Stat, p.seen, p.since = state.Stamp{}, document.Stamp{}, time.Time{}
+	p.Stat, p.seen, p.since = state.Stamp{}, file.Stamp{}, time.Time{}
 	n.paper = p
 	return false, l.x.publish(ctx, l.site, &n)
 }

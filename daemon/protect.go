@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 )
 
@@ -43,7 +43,7 @@ func (c *Config) protects(path string, info fs.FileInfo, projects []string) erro
 	if !own {
 		return nil
 	}
-	return &document.Refusal{Message: fmt.Sprintf("%s is one of ccship's own files", path), Hint: "its state, its configuration and its keys are never sent"}
+	return &file.Refusal{Message: fmt.Sprintf("%s is one of ccship's own files", path), Hint: "its state, its configuration and its keys are never sent"}
 }
 
 // ownFolders are those that hold nothing but files of ccship and its server, links resolved, with the ones below them

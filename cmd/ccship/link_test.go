@@ -45,7 +45,7 @@ func (l *librarian) LinkDocument(_ context.Context, req control.DocumentRequest)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if req.Path == "bad" {
-		return control.Documents{}, &control.Error{Code: control.CodeDocument, Message: "bad is a directory", Hint: "link the files in it"}
+		return control.Documents{}, &control.Error{Code: control.CodeDocument, Message: "bad is a directory", Hint: "link files inside it instead"}
 	}
 	l.reqs = append(l.reqs, req)
 	return control.Documents{SchemaVersion: 1, Session: req.Session}, nil
@@ -98,7 +98,7 @@ func TestLinkSession(t *testing.T) {
 	}
 	l.reqs = nil
 	code, _, words := inProcess(t, "link", "add", "a.md", "bad", "b.md", "--session", "a", "--socket", socket)
-	if code != exitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link the files in it") {
+	if code != exitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link files inside it instead") {
 		t.Errorf("a refusal: exit code %d, %+v\n%s", code, l.reqs, words)
 	}
 	if code, _, words := inProcess(t, "link", "add"); code != exitUsage || words == "" {

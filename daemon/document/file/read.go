@@ -1,4 +1,4 @@
-package document
+package file
 
 import (
 	"crypto/sha256"
@@ -13,40 +13,40 @@ import (
 	"time"
 )
 
-// Stamp tells the states of a file apart, as far as its directory entry can. Times are in Unix nanoseconds.
+// Stamp identifies one state of a file, as far as its metadata can. Times are in Unix nanoseconds.
 type Stamp struct {
 	Size       int64
 	ModTime    int64
 	ChangeTime int64  // 0 where the system has none
-	Inode      uint64 // the same
+	Inode      uint64 // 0 where the system has none
 }
 
-// coarseTick is the coarsest clock of a file system: FAT dates by two seconds.
+// coarseTick is the coarsest time resolution of a file system: FAT stores times in steps of two seconds.
 const coarseTick = 2 * time.Second
 
-// Settled says whether the stamp is so old that an unchanged one proves unchanged bytes: another write within a tick
-// of the file system's clock would leave it as it is. One of the future never is.
+// Settled reports whether the stamp is old enough for an unchanged stamp to prove unchanged bytes: a second write within
+// one tick of the file system's clock leaves the stamp as it is. A stamp from the future is never settled.
 func (s Stamp) Settled(now time.Time) bool {
 	return now.UnixNano()-max(s.ModTime, s.ChangeTime) > int64(coarseTick)
 }
 
-// ErrGone says that a document is not there.
-var ErrGone = errors.New("the file is not there")
+// ErrGone is returned for a document that does not exist.
+var ErrGone = errors.New("the file does not exist")
 
-// Content is what a document holds.
+// Content is the content of a document.
 type Content struct {
 	Stamp  Stamp
 	Path   string // where the file lies: absolute, links resolved
 	Size   int64
 	SHA256 string // hex; "" when TooLarge
-	Bytes  []byte // nil when there are more than were to be kept
-	// TooLarge says that there is more than was to be read; then only Stamp and Size are known.
+	Bytes  []byte // nil if the content is larger than the keep limit
+	// TooLarge is set if the file is larger than the read limit; then only Stamp, Path and Size are known.
 	TooLarge bool
-	// Torn says that somebody wrote while it was read: what was read may never have been the file's content.
+	// Torn is set if the file was written while it was read: these bytes may never have been its content.
 	Torn bool
 }
 
-// Stamp looks at a document without opening it. Its errors are those of Read.
+// Stamp returns a document's stamp without opening the file. Errors are those of Read.
 func (f *Folder) Stamp(name string) (Stamp, error) {
 	info, err := f.root.Stat(filepath.FromSlash(name))
 	if err != nil {
@@ -58,8 +58,8 @@ func (f *Folder) Stamp(name string) (Stamp, error) {
 	return StampOf(info), nil
 }
 
-// Read reads a document of at most limit bytes, and keeps its bytes when there are at most keep. ErrGone when it is not
-// there; any other error is a *Refusal.
+// Read reads a document of at most limit bytes, and returns its bytes if there are at most keep. The error is ErrGone if
+// the document does not exist; any other error is a *Refusal.
 func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
 	file, info, path, err := f.open(name)
 	if missing(err) {
@@ -95,16 +95,16 @@ func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
 	return c, nil
 }
 
-// Open opens a document for reading. The caller closes it. Its errors are those of Read, and what is missing wraps
-// fs.ErrNotExist.
+// Open opens a document for reading. The caller closes it. The error for a missing document wraps fs.ErrNotExist; any
+// other error is a *Refusal.
 func (f *Folder) Open(name string) (*os.File, fs.FileInfo, error) {
 	file, info, _, err := f.open(name)
 	return file, info, err
 }
 
-// open opens a document for reading, and says where it lies. What was opened is what was looked at, and it is a regular
-// file that the guard lets through: a pipe does not block, a device is not touched. An error that is missing passes as
-// it is; others are a *Refusal.
+// open opens a document for reading and returns its resolved path. The open file itself is checked: it is regular, and
+// the guard allows it. A pipe does not block, a device is not touched. The error for a missing file wraps
+// fs.ErrNotExist; any other error is a *Refusal.
 func (f *Folder) open(name string) (file *os.File, info fs.FileInfo, path string, err error) {
 	local := filepath.FromSlash(name)
 	info, err = f.root.Stat(local)
@@ -140,8 +140,8 @@ func (f *Folder) open(name string) (file *os.File, info fs.FileInfo, path string
 	return file, info, path, nil
 }
 
-// Resolve answers where a file lies that was opened by an absolute path: the path with its links resolved. An error is a
-// *Refusal when something else lies there by now.
+// Resolve returns where a file lies that was opened by an absolute path: the path with its links resolved. The error is
+// a *Refusal if another file lies there by now.
 func Resolve(path string, opened fs.FileInfo) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -157,7 +157,7 @@ func Resolve(path string, opened fs.FileInfo) (string, error) {
 	return real, nil
 }
 
-// cannotRead is the error for a document that cannot be looked at.
+// cannotRead turns an error of the system into what Read returns.
 func (f *Folder) cannotRead(name string, err error) error {
 	if missing(err) {
 		return ErrGone
@@ -166,7 +166,7 @@ func (f *Folder) cannotRead(name string, err error) error {
 		return known
 	}
 	if info, e := f.root.Lstat(filepath.FromSlash(name)); e == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return refuse("put the file itself there", "%s is a link that leads out of the session's working directory", name)
+		return refuse("put the file itself there", "%s is a link to a file outside the session's working directory", name)
 	}
-	return refuse("make it readable for this user", "%s cannot be read: %s", name, reason(err))
+	return refuse("make it readable for this user", "cannot read %s: %s", name, reason(err))
 }

@@ -1,22 +1,22 @@
-package document
+package file
 
 import (
 	"io/fs"
 	"syscall"
 )
 
-// StampOf is the stamp of a file that was looked at.
+// StampOf returns the stamp in the metadata of a file.
 func StampOf(info fs.FileInfo) Stamp {
 	s := Stamp{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.ChangeTime, s.Inode = st.Ctim.Nano(), st.Ino
+		s.ChangeTime, s.Inode = st.Ctimespec.Nano(), st.Ino
 	}
 	return s
 }
 
 func identityOf(info fs.FileInfo) (id Identity) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		id.Device, id.Inode = st.Dev, st.Ino
+		id.Device, id.Inode = uint64(st.Dev), st.Ino
 	}
 	return id
 }

@@ -1,7 +1,7 @@
-// Package document knows linked documents on disk: which paths may be linked, and how such a file is read without ever
-// leaving the session's working directory, blocking, or mistaking half a write for a version. It does not know sessions
-// or servers.
-package document
+// Package file reads one linked document: it decides which paths may be linked, and reads such a file without leaving
+// the session's working directory, without blocking, and without taking a half-written file for a version. It does not
+// know sessions or servers.
+package file
 
 import (
 	"cmp"
@@ -16,10 +16,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxPath is the longest path that is taken, in bytes.
+// maxPath is the longest accepted path, in bytes.
 const maxPath = 4096
 
-// Refusal says why a file is not linked or read, and what to do about it. Each is one line.
+// Refusal says why a file is not linked or not read, and what to do about it. Each field is one line.
 type Refusal struct{ Message, Hint string }
 
 func (r *Refusal) Error() string { return r.Message }
@@ -28,22 +28,22 @@ func refuse(hint, format string, args ...any) error {
 	return &Refusal{Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Guard says why a file may not be read; nil: it may. It is asked with where the file lies, absolute and links resolved,
-// and with what is open there: a name alone proves nothing about a file.
+// Guard returns why a file may not be read, or nil if it may. path is where the file lies, absolute and with links
+// resolved; info describes the open file, because a name alone proves nothing about a file.
 type Guard func(path string, info fs.FileInfo) error
 
-// Folder is a session's working directory. What is opened through it lies in it, whatever links do meanwhile.
+// Folder is a session's working directory. A file opened through it lies inside it, even if links change meanwhile.
 type Folder struct {
-	Guard Guard // nil: every file in the folder may be read. Set before use
+	Guard Guard // nil: every file in the folder may be read. Set it before use
 
-	cwd  string // as the session names it
+	cwd  string // as the session spells it
 	root *os.Root
 	self fs.FileInfo
 }
 
-// Open opens a working directory, which may be a link to one. Close it.
-func Open(cwd string) (*Folder, error) {
-	const hint = "documents are files in the folder that the session was started in"
+// OpenFolder opens a working directory, or a link to one. The caller closes it. Errors are a *Refusal.
+func OpenFolder(cwd string) (*Folder, error) {
+	const hint = "documents must be files in the folder that the session was started in"
 	if !filepath.IsAbs(cwd) {
 		return nil, refuse(hint, "the working directory of the session is not known")
 	}
@@ -59,12 +59,12 @@ func Open(cwd string) (*Folder, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refuse(hint, "the working directory %s is not there", cwd)
+		return nil, refuse(hint, "the working directory %s does not exist", cwd)
 	}
-	return nil, refuse(hint, "the working directory %s cannot be used: %s", cwd, reason(err))
+	return nil, refuse(hint, "cannot open the working directory %s: %s", cwd, reason(err))
 }
 
-// Close gives the folder back.
+// Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
 // Root is the folder's absolute path.
@@ -75,9 +75,9 @@ func (f *Folder) Path(name string) string {
 	return filepath.Join(f.root.Name(), filepath.FromSlash(name))
 }
 
-// Find answers the name of the file that someone means by a path, which counts from base ("": the working directory)
-// unless it is absolute: relative to the working directory, links resolved, slashes. The file is there, regular,
-// readable, and inside; else the error is a *Refusal.
+// Find returns the name of the file at a path: relative to the working directory, links resolved, with slashes. A
+// relative path starts at base, or at the working directory if base is "". The file exists, is regular, is readable and
+// lies inside the working directory; otherwise the error is a *Refusal.
 func (f *Folder) Find(base, path string) (name string, err error) {
 	if err := checkPath(path); err != nil {
 		return "", err
@@ -89,9 +89,9 @@ func (f *Folder) Find(base, path string) (name string, err error) {
 	real, err := filepath.EvalSymlinks(abs)
 	switch {
 	case missing(err):
-		return "", refuse("a document must be there when it is linked; relative paths count from "+cmp.Or(base, f.cwd), "there is no file %s", path)
+		return "", refuse("a document must exist when it is linked; relative paths start at "+cmp.Or(base, f.cwd), "there is no file %s", path)
 	case err != nil:
-		return "", refuse("make it readable for this user", "%s cannot be found: %s", path, reason(err))
+		return "", refuse("make it readable for this user", "cannot find %s: %s", path, reason(err))
 	}
 	name, inside := f.inside(real)
 	switch {
@@ -101,13 +101,13 @@ func (f *Folder) Find(base, path string) (name string, err error) {
 	case name == ".":
 		return "", notAFile(path, f.self)
 	}
-	if err := checkPath(name); err != nil { // what a link leads to may be named otherwise
+	if err := checkPath(name); err != nil { // the target of a link may have another name
 		return "", err
 	}
 	name = filepath.ToSlash(name)
 	file, _, _, err := f.open(name)
 	if missing(err) {
-		return "", refuse("try again", "there is no file %s any more", path)
+		return "", refuse("try again", "the file %s has just been removed", path)
 	}
 	if err != nil {
 		return "", err
@@ -115,8 +115,8 @@ func (f *Folder) Find(base, path string) (name string, err error) {
 	return name, file.Close()
 }
 
-// inside finds an absolute path without links below the folder. Folders are compared as the system does, so a name in
-// other letters' case, or another mount of the same folder, is understood.
+// inside returns the name of an absolute, link-free path relative to the folder. Folders are compared by identity, so a
+// spelling in another letter case, or another mount of the same folder, matches too.
 func (f *Folder) inside(path string) (name string, ok bool) {
 	for dir := path; ; {
 		if info, err := os.Stat(dir); err == nil && os.SameFile(info, f.self) {
@@ -131,11 +131,11 @@ func (f *Folder) inside(path string) (name string, ok bool) {
 	}
 }
 
-// Names are the names that someone may mean by a path whose file need not be there any more.
+// Names returns the names that a path may stand for, relative to the folder. The file need not exist any more.
 func (f *Folder) Names(base, path string) []string { return Names(base, path, f.cwd, f.root.Name()) }
 
-// Names are the names relative to one of some folders that a path, which counts from base or else from the first of
-// them, stands for as it is written.
+// Names returns the names that a path as written may stand for, relative to each of the folders. A relative path starts
+// at base, or at the first folder if base is "".
 func Names(base, path string, folders ...string) (names []string) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmp.Or(base, folders[0]), path)
@@ -148,7 +148,7 @@ func Names(base, path string, folders ...string) (names []string) {
 	return names
 }
 
-// Same says whether two names are one file, written in other letters' case.
+// Same reports whether two names are one file, spelled in different letter case.
 func (f *Folder) Same(a, b string) bool {
 	if !strings.EqualFold(a, b) {
 		return false
@@ -158,7 +158,7 @@ func (f *Folder) Same(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// checkPath refuses names that no message, screen or prompt can carry.
+// checkPath refuses paths that cannot be shown on a screen or in a prompt.
 func checkPath(path string) error {
 	const hint = "rename the file"
 	switch {
@@ -167,17 +167,17 @@ func checkPath(path string) error {
 	case len(path) > maxPath:
 		return refuse("name it by a shorter path", "the path is %d bytes long, more than %d", len(path), maxPath)
 	case strings.ContainsRune(path, 0):
-		return refuse("name a file", "the path has a zero byte in it")
+		return refuse("name a file", "the path contains a zero byte")
 	case !utf8.ValidString(path):
 		return refuse(hint, "the name %q is not UTF-8", path)
-	case strings.ContainsFunc(path, unseen):
-		return refuse(hint, "the name %q has control characters in it", path)
+	case strings.ContainsFunc(path, invisible):
+		return refuse(hint, "the name %q contains control characters", path)
 	}
 	return nil
 }
 
-// unseen says whether a character ends a line, or is not seen, or has others seen in another order.
-func unseen(r rune) bool {
+// invisible reports whether a character ends a line, is not displayed, or changes the display order of others.
+func invisible(r rune) bool {
 	switch {
 	case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069', r == '\u2028', r == '\u2029',
 		r == '\u200b', r == '\u200e', r == '\u200f', r == '\ufeff':
@@ -186,12 +186,12 @@ func unseen(r rune) bool {
 	return unicode.IsControl(r)
 }
 
-// missing says that a file is not there; also when its folder has become a file.
+// missing reports that a file does not exist, including the case that its folder has become a file.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// reason is what an error of the system says, without the path.
+// reason is the text of a system error without the path.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -200,12 +200,12 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// notAFile refuses what is no regular file by what it is.
+// notAFile refuses a path that is not a regular file, and names what it is.
 func notAFile(path string, info fs.FileInfo) error {
-	kind, hint := "no regular file", "only files can be linked"
+	kind, hint := "not a regular file", "only regular files can be linked"
 	switch mode := info.Mode(); {
 	case mode.IsDir():
-		kind, hint = "a directory", "link the files in it"
+		kind, hint = "a directory", "link files inside it instead"
 	case mode&fs.ModeNamedPipe != 0:
 		kind = "a named pipe"
 	case mode&fs.ModeSocket != 0:

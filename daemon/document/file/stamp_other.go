@@ -1,10 +1,10 @@
 //go:build !linux && !darwin
 
-package document
+package file
 
 import "io/fs"
 
-// StampOf is the stamp of a file that was looked at.
+// StampOf returns the stamp in the metadata of a file.
 func StampOf(info fs.FileInfo) Stamp {
 	return Stamp{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
 }

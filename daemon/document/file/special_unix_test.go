@@ -1,6 +1,6 @@
 //go:build unix
 
-package document_test
+package file_test
 
 import (
 	"net"

@@ -1,4 +1,4 @@
-package document_test
+package file_test
 
 import (
 	"crypto/sha256"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/ccship/ccship/daemon/document"
+	. "github.com/ccship/ccship/daemon/document/file"
 )
 
 // place is a working directory with something beside it.
@@ -54,7 +54,7 @@ func (p place) link(to, name string) {
 
 func (p place) open() *Folder {
 	p.t.Helper()
-	f, err := Open(p.dir)
+	f, err := OpenFolder(p.dir)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -133,12 +133,12 @@ func TestFindRefuses(t *testing.T) {
 		}
 		refused(t, path, err, says)
 	}
-	_, err := Open(filepath.Join(p.dir, "nowhere"))
-	refused(t, "no folder", err, "not there")
-	_, err = Open("shop")
+	_, err := OpenFolder(filepath.Join(p.dir, "nowhere"))
+	refused(t, "no folder", err, "does not exist")
+	_, err = OpenFolder("shop")
 	refused(t, "relative folder", err, "not known")
-	_, err = Open(filepath.Join(p.dir, "docs", "spec.md"))
-	refused(t, "a file for a folder", err, "cannot be used")
+	_, err = OpenFolder(filepath.Join(p.dir, "docs", "spec.md"))
+	refused(t, "a file for a folder", err, "cannot open")
 }
 
 func TestFind(t *testing.T) {
@@ -173,7 +173,7 @@ func TestFind(t *testing.T) {
 	if err := os.Symlink(p.dir, linked); err != nil {
 		t.Fatal(err)
 	}
-	through, err := Open(linked)
+	through, err := OpenFolder(linked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,9 +254,9 @@ func TestReadNoLonger(t *testing.T) {
 	replace("directory", func() error { return os.Mkdir(doc, 0o700) })
 	both("directory", func(err error) { refused(t, "directory", err, "directory") })
 	replace("link out", func() error { return os.Symlink("../../secret", doc) })
-	both("link out", func(err error) { refused(t, "link out", err, "leads out") })
+	both("link out", func(err error) { refused(t, "link out", err, "outside") })
 	replace("absolute link", func() error { return os.Symlink(p.outside, doc) })
-	both("absolute link", func(err error) { refused(t, "absolute link", err, "leads out") })
+	both("absolute link", func(err error) { refused(t, "absolute link", err, "outside") })
 	replace("dangling link", func() error { return os.Symlink("nowhere", doc) })
 	both("dangling link", gone)
 	if err := os.RemoveAll(filepath.Dir(doc)); err != nil {
@@ -274,5 +274,5 @@ func TestReadNoLonger(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(p.dir), "spec.md"), []byte("outside"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	both("folder leads out", func(err error) { refused(t, "folder leads out", err, "cannot be read") })
+	both("folder leads out", func(err error) { refused(t, "folder leads out", err, "cannot read") })
 }
