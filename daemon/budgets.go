@@ -60,17 +60,15 @@ func (d *Daemon) Budgets(ctx context.Context, session string) (control.Budgets, 
 func (d *Daemon) SetBudget(ctx context.Context, req control.BudgetRequest) (control.Budgets, error) {
 	a := control.Budgets{SchemaVersion: control.SchemaVersion, Budgets: []control.Budget{}}
 	if (req.Session == "") == (req.Model == "") {
-		return a, &control.Error{Code: control.CodeUsage, Message: "a budget is set for a session or for a model", Hint: "name one of them"}
+		return a, control.Usage("a budget is set for a session or for a model", "name one of them")
 	}
 	if req.Limit != 0 && (req.Limit < leastBudget || req.Limit > mostBudget) {
-		return a, &control.Error{
-			Code: control.CodeUsage, Message: fmt.Sprintf("a budget of %d tokens", req.Limit),
-			Hint: fmt.Sprintf("it is a number from %d to %d, or 0 to forget it", leastBudget, mostBudget),
-		}
+		return a, control.Usage(fmt.Sprintf("a budget of %d tokens", req.Limit),
+			fmt.Sprintf("it is a number from %d to %d, or 0 to forget it", leastBudget, mostBudget))
 	}
 	if req.Model != "" {
 		if len(req.Model) > 200 {
-			return a, &control.Error{Code: control.CodeUsage, Message: "the model's name is too long", Hint: "it is one like claude-sonnet-5"}
+			return a, control.Usage("the model's name is too long", "it is one like claude-sonnet-5")
 		}
 		if err := d.db.PinBudget(ctx, req.Model, 0, req.Limit); err != nil {
 			return a, err

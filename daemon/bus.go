@@ -37,7 +37,7 @@ func (b *bus) listen(ctx context.Context, first control.Event) (<-chan control.E
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.listeners) >= mostListen {
-		return nil, &control.Error{Code: control.CodeTooMany, Message: "too many listen to events already", Hint: "end some of them", Retryable: true}
+		return nil, control.NewError(control.CodeTooMany, "too many listen to events already", "end some of them").AsRetryable()
 	}
 	c := make(chan control.Event, busQueue)
 	c <- stamped(first)

@@ -61,9 +61,8 @@ func shownCheckpoint(c *state.Checkpoint) control.Checkpoint {
 func (d *Daemon) Checkpoint(ctx context.Context, id string) (control.CheckpointAnswer, error) {
 	c, found, err := d.db.Checkpoint(ctx, id)
 	if err == nil && !found {
-		err = &control.Error{
-			Code: control.CodeNoCheckpoint, Message: fmt.Sprintf("there is no checkpoint %.40q", id), Hint: "`ccship checkpoint list` names them",
-		}
+		err = control.NewError(control.CodeNoCheckpoint, fmt.Sprintf("there is no checkpoint %.40q", id),
+			"`ccship checkpoint list` names them")
 	}
 	return control.CheckpointAnswer{SchemaVersion: control.SchemaVersion, Checkpoint: shownCheckpoint(&c)}, err
 }
@@ -75,7 +74,7 @@ func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointReq
 		return a, err
 	}
 	if utf8.RuneCountInString(req.PortID) > mostPort {
-		return a, &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("the port has more than %d characters", mostPort), Hint: "it is a short name"}
+		return a, control.Usage(fmt.Sprintf("the port has more than %d characters", mostPort), "it is a short name")
 	}
 	s, err := d.sessionNamed(ctx, req.Session)
 	if err != nil {
@@ -87,9 +86,8 @@ func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointReq
 	}
 	err = d.derive.visit(ctx, s.id, func(p *pass) error {
 		if !hasCheckpoints(p) {
-			return &control.Error{
-				Code: control.CodeUsage, Message: "an agent's transcript has no checkpoints", Hint: "name the session that started it: " + p.facts.Stream.Parent,
-			}
+			return control.Usage("an agent's transcript has no checkpoints",
+				"name the session that started it: "+p.facts.Stream.Parent)
 		}
 		c := checkpointOf(p, p.marks.Now(p.session, trigger, max(0, p.line-1)))
 		c.ID, c.Port, c.At = id, req.PortID, time.Now().UTC().Truncate(time.Millisecond)
@@ -110,9 +108,8 @@ func askedTrigger(name string) (transcript.Trigger, error) {
 	case control.TriggerPreHeavy:
 		return transcript.MarkPreHeavy, nil
 	}
-	return "", &control.Error{
-		Code: control.CodeUsage, Message: fmt.Sprintf("a checkpoint cannot be asked for with trigger %.40q", name), Hint: "it is manual or pre_heavy; the others come by themselves",
-	}
+	return "", control.Usage(fmt.Sprintf("a checkpoint cannot be asked for with trigger %.40q", name),
+		"it is manual or pre_heavy; the others come by themselves")
 }
 
 func newCheckpointID() (string, error) {

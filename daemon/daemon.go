@@ -122,7 +122,7 @@ func openState(ctx context.Context, cfg Config, log *slog.Logger) (*state.DB, er
 	case errors.Is(err, state.ErrLocked):
 		return nil, ErrAlreadyRunning
 	case errors.Is(err, state.ErrNewer):
-		return nil, &control.Error{Code: control.CodeFailed, Message: err.Error(), Hint: "run the newer ccship, or name another folder with --state-dir"}
+		return nil, control.Failed(err.Error(), "run the newer ccship, or name another folder with --state-dir")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
 		return nil, &ConfigError{Message: err.Error(), Hint: "the state folder must belong to this user; name another one with state_dir or CCSHIP_STATE_DIR"}
 	}

@@ -351,7 +351,7 @@ func (x *documents) announced(ctx context.Context, dest string) error {
 // refused turns a refusal into what the socket answers.
 func refused(err error) error {
 	if r, ok := errors.AsType[*file.Refusal](err); ok {
-		return &control.Error{Code: control.CodeDocument, Message: r.Message, Hint: r.Hint}
+		return control.BadDocument(r.Message, r.Hint)
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (d *Daemon) relink(ctx context.Context, req control.DocumentRequest, do fun
 // documentsOf is the session that somebody means by its name, or by a beginning that only one has.
 func (d *Daemon) documentsOf(ctx context.Context, name string) (string, error) {
 	if name == "" {
-		return "", &control.Error{Code: control.CodeUsage, Message: "name a session"}
+		return "", control.Usage("name a session", "")
 	}
 	s, err := d.siteOf(ctx, name)
 	if err == nil {

@@ -46,7 +46,8 @@ func (d *Daemon) siteOf(ctx context.Context, session string) (site, error) {
 	session = mainSession(session, "")
 	s := site{session: session}
 	if d.desk.graves.has(session) {
-		return s, &control.Error{Code: control.CodeNoSession, Message: "session " + session + " was forgotten", Hint: "what belongs to it is not kept or sent any more"}
+		return s, control.NoSession("session "+session+" was forgotten",
+			"what belongs to it is not kept or sent any more")
 	}
 	if id, ok := d.desk.streamID(session); ok {
 		facts, known, err := d.db.Facts(ctx, id)

@@ -72,9 +72,8 @@ func (d *Daemon) editExcludes(ctx context.Context, add, remove []string) (contro
 		return control.Excludes{}, wireError(err)
 	}
 	if len(edit.Missing) > 0 {
-		return control.Excludes{}, &control.Error{
-			Code: control.CodeNoPattern, Message: strings.Join(edit.Missing, ", ") + " is not in exclude_projects", Hint: "`ccship exclude list` lists what is",
-		}
+		return control.Excludes{}, control.NewError(control.CodeNoPattern, strings.Join(edit.Missing, ", ")+" is not in exclude_projects",
+			"`ccship exclude list` lists what is")
 	}
 	if _, err := d.Reload(ctx); err != nil {
 		return control.Excludes{}, wireError(err)

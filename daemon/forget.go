@@ -25,7 +25,7 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 		SchemaVersion: control.SchemaVersion, Session: req.Session, Owed: []string{}, Kept: []string{}, OnDisk: []string{},
 	}
 	if req.Session == "" {
-		return a, &control.Error{Code: control.CodeUsage, Message: "name a session"}
+		return a, control.Usage("name a session", "")
 	}
 	known := d.desk.graves.has(req.Session)
 	files, dests, err := d.streamsOf(ctx, req.Session)
@@ -52,7 +52,7 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 	}
 	if !told.found && err == nil && len(files) == 0 && !known {
 		e := d.desk.graves.change(ctx, func(list map[string]*grave) { delete(list, req.Session) })
-		return a, errors.Join(e, &control.Error{Code: control.CodeNoSession, Message: "there is no session " + req.Session, Hint: "`ccship sessions list` names them"})
+		return a, errors.Join(e, control.NoSession("there is no session "+req.Session, "`ccship sessions list` names them"))
 	}
 	d.log.Info("session forgotten", "session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "owed", a.Owed)
 	return a, nil

@@ -50,10 +50,8 @@ func (d *Daemon) DropServer(ctx context.Context, req control.DropServerRequest) 
 			continue
 		}
 		if !d.former(dest) {
-			return a, &control.Error{
-				Code: control.CodeUsage, Message: "lines go to " + url + ": what waits for it is not given up",
-				Hint: "`ccship exclude add` leaves projects out, `ccship outbox drop` removes dead letters",
-			}
+			return a, control.Usage("lines go to "+url+": what waits for it is not given up",
+				"`ccship exclude add` leaves projects out, `ccship outbox drop` removes dead letters")
 		}
 		dests = append(dests, dest)
 	}
@@ -62,7 +60,7 @@ func (d *Daemon) DropServer(ctx context.Context, req control.DropServerRequest) 
 		return a, err
 	}
 	if a.Rows, a.Entries, a.Letters = dropped.Rows, dropped.Entries, dropped.Dead; dropped.Rows+dropped.Dead == 0 {
-		return a, &control.Error{Code: control.CodeUsage, Message: "nothing waits for " + url, Hint: "`ccship outbox list` names the servers"}
+		return a, control.Usage("nothing waits for "+url, "`ccship outbox list` names the servers")
 	}
 	d.log.Info("what waited for a former server was given up", "server", url, "rows", a.Rows, "entries", a.Entries)
 	return a, nil

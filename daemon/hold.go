@@ -41,9 +41,8 @@ func (d *Daemon) Pause(ctx context.Context, req control.PauseRequest) (control.P
 	if req.For != "" {
 		length, err := time.ParseDuration(req.For)
 		if err != nil || length <= 0 || length > mostPause {
-			return control.PauseState{}, &control.Error{
-				Code: control.CodeUsage, Message: fmt.Sprintf("%q is no length of a pause", req.For), Hint: "a duration looks like 30m or 2h",
-			}
+			return control.PauseState{}, control.Usage(fmt.Sprintf("%q is no length of a pause", req.For),
+				"a duration looks like 30m or 2h")
 		}
 		until := now.Add(length)
 		p.Until = &until

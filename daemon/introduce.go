@@ -27,7 +27,7 @@ const (
 func (d *Daemon) Init(ctx context.Context, q control.InitQuery) (control.Init, error) {
 	a := control.Init{SchemaVersion: control.SchemaVersion}
 	if !sessionName(q.Session) {
-		return a, &control.Error{Code: control.CodeUsage, Message: "no session is named", Hint: "name one with ?session="}
+		return a, control.Usage("no session is named", "name one with ?session=")
 	}
 	session := mainSession(q.Session, "")
 	i, found, err := d.documents.introduction(ctx, session)
@@ -70,7 +70,7 @@ func (d *Daemon) acquaint(ctx context.Context, session, cwd string) (state.Intro
 		}
 	}
 	if !filepath.IsAbs(cwd) {
-		return i, &control.Error{Code: control.CodeUsage, Message: "the working directory of the session is not known", Hint: "name it with &cwd="}
+		return i, control.Usage("the working directory of the session is not known", "name it with &cwd=")
 	}
 	i.Cwd = filepath.Clean(cwd)
 	i.Name = cmp.Or(i.Name, oneLine(filepath.Base(i.Cwd), maxTitle))

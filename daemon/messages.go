@@ -52,15 +52,12 @@ func (d *Daemon) ClearMessages(ctx context.Context, session string) (control.Cle
 // notVisited says for people why a session cannot be looked into.
 func (d *Daemon) notVisited(s namedSession, err error) error {
 	if errors.Is(err, state.ErrUnknownFile) {
-		return &control.Error{
-			Code: control.CodeNoSession, Message: "nothing of session " + s.name + " was read yet", Hint: "`ccship sync` reads everything at once",
-		}
+		return control.NoSession("nothing of session "+s.name+" was read yet",
+			"`ccship sync` reads everything at once")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &control.Error{
-			Code: control.CodeNoSession, Message: "the transcript of " + s.name + " is gone, and nothing was kept of it here",
-			Hint: "`ccship sessions show " + s.name + "` asks the server",
-		}
+		return control.NoSession("the transcript of "+s.name+" is gone, and nothing was kept of it here",
+			"`ccship sessions show "+s.name+"` asks the server")
 	}
 	return err
 }

@@ -23,7 +23,7 @@ const mostNamed = 5
 // transcript among them. The error is for people.
 func (d *Daemon) sessionNamed(_ context.Context, name string) (namedSession, error) {
 	if name == "" {
-		return namedSession{}, &control.Error{Code: control.CodeUsage, Message: "name a session"}
+		return namedSession{}, control.Usage("name a session", "")
 	}
 	found := d.desk.find(name)
 	if len(found) > 1 {
@@ -40,7 +40,8 @@ func (d *Daemon) sessionNamed(_ context.Context, name string) (namedSession, err
 	}
 	s := found[0]
 	if why, excluded := d.excludedFiles()[s.id]; excluded {
-		return namedSession{}, &control.Error{Code: control.CodeNoSession, Message: "session " + s.name + " is not read: " + why, Hint: "`ccship exclude list` says what is left out"}
+		return namedSession{}, control.NoSession("session "+s.name+" is not read: "+why,
+			"`ccship exclude list` says what is left out")
 	}
 	return s, nil
 }
@@ -50,7 +51,7 @@ func (d *Daemon) unknownSession(name string) error {
 	if !d.desk.anyServer() {
 		hint = "nothing is read until server_url is set: `ccship setup`, or try `ccship up`"
 	}
-	return &control.Error{Code: control.CodeNoSession, Message: "there is no session " + name, Hint: hint}
+	return control.NoSession("there is no session "+name, hint)
 }
 
 func ambiguous(name string, found []namedSession) error {
@@ -61,7 +62,8 @@ func ambiguous(name string, found []namedSession) error {
 	if more := len(found) - mostNamed; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return &control.Error{Code: control.CodeAmbiguous, Message: fmt.Sprintf("%d sessions begin with %s", len(found), name), Hint: "one of " + strings.Join(names, ", ")}
+	return control.Ambiguous(fmt.Sprintf("%d sessions begin with %s", len(found), name),
+		"one of "+strings.Join(names, ", "))
 }
 
 // find answers the streams of a name, or else those whose names begin with it, in order; none of the prompt histories.

@@ -152,7 +152,8 @@ func (d *Daemon) Pending(ctx context.Context, req control.PendingRequest) (contr
 	if req.Receipt != "" {
 		n := d.herald.confirm(req.Receipt)
 		if n == 0 {
-			return a, &control.Error{Code: control.CodeNotFound, Message: "nothing waits for this receipt", Hint: "it came too late: the notices go to the next hook"}
+			return a, control.NewError(control.CodeNotFound, "nothing waits for this receipt",
+				"it came too late: the notices go to the next hook")
 		}
 		d.log.Debug("told a session", "session", req.Session, "notices", n, "hook", req.Event)
 		return a, nil

@@ -131,8 +131,8 @@ func (p *probe) unreachable(ctx context.Context, err error) error {
 	} else if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &control.Error{Code: control.CodeUnreachable, Message: "the server at " + p.base.String() + " cannot be reached: " + err.Error(), Retryable: true,
-		Hint: "check the address, and that the server runs"}
+	return control.Unreachable("the server at "+p.base.String()+" cannot be reached: "+err.Error(),
+		"check the address, and that the server runs")
 }
 
 // judge is the error in an answer, nil when it is fine.
@@ -141,10 +141,8 @@ func (p *probe) judge(answer *http.Response, text []byte, fine bool) error {
 		return nil
 	}
 	where, code := p.base.String(), answer.StatusCode
-	e := &control.Error{
-		Code: outbox.KindProtocol, Message: fmt.Sprintf("what answers at %s takes no conversations (%s)", where, answer.Status),
-		Hint: "check the address: another program may answer there",
-	}
+	e := control.NewError(outbox.KindProtocol, fmt.Sprintf("what answers at %s takes no conversations (%s)", where, answer.Status),
+		"check the address: another program may answer there")
 	switch {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		e.Code, e.Message = control.CodeRefusedKey, "the server at "+where+" refuses the key ("+answer.Status+")"

@@ -95,7 +95,7 @@ func (d *Daemon) DropDead(ctx context.Context, req control.DeadRequest) (control
 
 func (d *Daemon) takeDead(ctx context.Context, req control.DeadRequest, take func(context.Context, []state.DeadKey) (int, error)) (control.DeadResult, error) {
 	if req.All == (len(req.IDs) > 0) {
-		return control.DeadResult{}, &control.Error{Code: control.CodeUsage, Message: "name dead letters, or all of them", Hint: "`ccship outbox dead` lists them"}
+		return control.DeadResult{}, control.Usage("name dead letters, or all of them", "`ccship outbox dead` lists them")
 	}
 	letters, err := d.db.DeadLetters(ctx)
 	if err != nil {
@@ -111,7 +111,8 @@ func (d *Daemon) takeDead(ctx context.Context, req control.DeadRequest, take fun
 		for _, id := range req.IDs {
 			key, ok := parseDeadID(id)
 			if !ok || !slices.Contains(there, key) {
-				return control.DeadResult{}, &control.Error{Code: control.CodeNoDeadLetter, Message: "there is no dead letter " + id, Hint: "`ccship outbox dead` lists them"}
+				return control.DeadResult{}, control.NewError(control.CodeNoDeadLetter, "there is no dead letter "+id,
+					"`ccship outbox dead` lists them")
 			}
 			keys = append(keys, key)
 		}

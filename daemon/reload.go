@@ -53,7 +53,7 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 // remove files for a moment, and exclusions must not end with them.
 func (d *Daemon) readAgain(now *Config) (Config, error) {
 	if now.env == nil {
-		return Config{}, &control.Error{Code: control.CodeConfig, Message: "this daemon's configuration cannot be read again", Hint: "restart it"}
+		return Config{}, control.BadConfig("this daemon's configuration cannot be read again", "restart it")
 	}
 	if _, err := os.Stat(now.Path); errors.Is(err, fs.ErrNotExist) && now.hadFile {
 		return Config{}, &ConfigError{Message: now.Path + " is gone", Hint: "put it back; until then the settings read last hold"}
@@ -183,7 +183,7 @@ func ownKeyFile(c *Config) *keyFile {
 
 // wireError is a mistake in the configuration in the terms of the socket.
 func wireError(err error) *control.Error {
-	e := &control.Error{Code: control.CodeFailed, Message: err.Error(), Hint: "`ccship config validate` says more"}
+	e := control.Failed(err.Error(), "`ccship config validate` says more")
 	if c, ok := errors.AsType[*ConfigError](err); ok {
 		e.Code, e.Message, e.Hint = control.CodeConfig, c.Message, c.Hint
 	}

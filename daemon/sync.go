@@ -38,7 +38,7 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 	if req.Timeout != "" {
 		t, err := time.ParseDuration(req.Timeout)
 		if err != nil {
-			return control.SyncResult{}, &control.Error{Code: "usage", Message: fmt.Sprintf("%q is no duration", req.Timeout), Hint: "for example 20s or 2m"}
+			return control.SyncResult{}, control.Usage(fmt.Sprintf("%q is no duration", req.Timeout), "for example 20s or 2m")
 		}
 		limit = t
 	}
@@ -224,7 +224,7 @@ func syncError(r control.SyncResult) error {
 	if r.Reason == reasonNoServer {
 		hint = "set server_url in the configuration, or try `ccship up`"
 	}
-	return &control.Error{Code: r.Reason, Message: r.Detail, Hint: hint}
+	return control.NewError(r.Reason, r.Detail, hint)
 }
 
 // excludedLines counts the lines that were left out by their type, or of a history for their project.

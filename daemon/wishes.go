@@ -150,7 +150,8 @@ func (w *wishes) do(ctx context.Context, dest string, wish remote.Wish) error {
 	case w.allowed() || loopback(dest):
 		err = x.link(ctx, l)
 	default:
-		err = &control.Error{Code: control.CodeDocument, Message: "this machine obeys links only from a server of its own; viewer_links = true in its configuration allows them"}
+		err = control.BadDocument("this machine obeys links only from a server of its own; viewer_links = true in its configuration allows them",
+			"")
 	}
 	no, ok := errors.AsType[*control.Error](refused(err))
 	if !ok {

@@ -39,7 +39,8 @@ func (d *desk) sessionOf(ctx context.Context, client *control.Client, named stri
 		return "", err
 	}
 	if len(found.Sessions) == 0 {
-		return "", &control.Error{Code: control.CodeNoSession, Message: "no session was started in " + d.dir, Hint: "name one: `ccship sessions list` lists all"}
+		return "", control.NoSession("no session was started in "+d.dir,
+			"name one: `ccship sessions list` lists all")
 	}
 	return found.Sessions[0].Session, nil
 }

@@ -71,7 +71,7 @@ func decode(arguments json.RawMessage, into any) error {
 	return nil
 }
 
-func usage(message string) error { return &control.Error{Code: control.CodeUsage, Message: message} }
+func usage(message string) error { return control.Usage(message, "") }
 
 // words is an error as the model reads it: what is wrong, and what can be done.
 func words(err error) string {

@@ -42,7 +42,8 @@ func (k *asker) line(question, preset string) (string, error) {
 	}
 	if err != nil {
 		k.app.say("")
-		return "", &control.Error{Code: "interrupted", Message: "no answer: the input has ended", Hint: "`ccship setup --help` lists the flags that answer instead"}
+		return "", control.NewError("interrupted", "no answer: the input has ended",
+			"`ccship setup --help` lists the flags that answer instead")
 	}
 	return preset, nil
 }

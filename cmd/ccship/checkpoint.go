@@ -33,7 +33,7 @@ func (a *app) checkpointList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.Offset < 0 || q.Limit < 1 {
-				return &control.Error{Code: control.CodeUsage, Message: "--limit must be 1 or more, and --offset 0 or more"}
+				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "")
 			}
 			client, _, err := a.daemonClient(cmd.Context())
 			if err != nil {
@@ -64,7 +64,7 @@ func (a *app) checkpointShow() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if session != "" && args[0] != latest {
-				return &control.Error{Code: control.CodeUsage, Message: "--session goes with latest", Hint: "an id names one checkpoint already"}
+				return control.Usage("--session goes with latest", "an id names one checkpoint already")
 			}
 			client, _, err := a.daemonClient(cmd.Context())
 			if err != nil {
@@ -94,7 +94,8 @@ func (a *app) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, sess
 	}
 	list, err := client.Checkpoints(cmd.Context(), control.CheckpointsQuery{Session: session, Page: control.Page{Limit: 1}})
 	if err == nil && len(list.Checkpoints) == 0 {
-		err = &control.Error{Code: control.CodeNoCheckpoint, Message: "there is no checkpoint yet", Hint: "`ccship checkpoint create --session ID` makes one"}
+		err = control.NewError(control.CodeNoCheckpoint, "there is no checkpoint yet",
+			"`ccship checkpoint create --session ID` makes one")
 	}
 	if err != nil {
 		return control.CheckpointAnswer{}, err
@@ -111,7 +112,7 @@ func (a *app) checkpointCreate() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.Session = cmp.Or(req.Session, os.Getenv(sessionVariable)); req.Session == "" {
-				return &control.Error{Code: control.CodeUsage, Message: "no session is named", Hint: "name it with --session; `ccship sessions list` has the ids"}
+				return control.Usage("no session is named", "name it with --session; `ccship sessions list` has the ids")
 			}
 			client, _, err := a.daemonClient(cmd.Context())
 			if err != nil {

@@ -56,13 +56,13 @@ func (a *app) checkpointBudget() *cobra.Command {
 func checkBudget(req *control.BudgetRequest, set, unset bool) error {
 	switch {
 	case req.Session != "" && req.Model != "":
-		return &control.Error{Code: control.CodeUsage, Message: "--session and --model exclude each other"}
+		return control.Usage("--session and --model exclude each other", "")
 	case set && unset:
-		return &control.Error{Code: control.CodeUsage, Message: "--set and --unset exclude each other"}
+		return control.Usage("--set and --unset exclude each other", "")
 	case (set || unset) && req.Session+req.Model == "":
-		return &control.Error{Code: control.CodeUsage, Message: "a budget is set for a session or for a model", Hint: "name it with --session or --model"}
+		return control.Usage("a budget is set for a session or for a model", "name it with --session or --model")
 	case set && req.Limit <= 0:
-		return &control.Error{Code: control.CodeUsage, Message: "--set is a number of tokens", Hint: "--unset forgets what was set"}
+		return control.Usage("--set is a number of tokens", "--unset forgets what was set")
 	}
 	return nil
 }

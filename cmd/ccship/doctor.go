@@ -28,7 +28,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 0 || days > 3650 {
-				return &control.Error{Code: control.CodeUsage, Message: "--days must be from 0 to 3650", Hint: "7 is a week"}
+				return control.Usage("--days must be from 0 to 3650", "7 is a week")
 			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()

@@ -34,7 +34,7 @@ func usageError(err error) error {
 	if _, names, ok := strings.Cut(rest, "Did you mean this?"); ok {
 		hint = "did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 	}
-	return &control.Error{Code: control.CodeUsage, Message: message, Hint: hint}
+	return control.Usage(message, hint)
 }
 
 // describe is an error as --json prints it. It has a hint, always.

@@ -132,10 +132,8 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 		return err
 	}
 	if len(edit.Missing) > 0 {
-		return &control.Error{
-			Code: control.CodeNoPattern, Message: strings.Join(edit.Missing, ", ") + " is not excluded in " + path,
-			Hint: "`ccship exclude list` says what is excluded, and why",
-		}
+		return control.NewError(control.CodeNoPattern, strings.Join(edit.Missing, ", ")+" is not excluded in "+path,
+			"`ccship exclude list` says what is excluded, and why")
 	}
 	o, _ := daemon.LookupOption(excludeKey)
 	if os.Getenv(o.Env()) != "" {
@@ -164,7 +162,7 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 // has, any other path from here on.
 func folderPattern(text string) (string, error) {
 	if text == "" { // an unset variable; not the folder that one is in
-		return "", &control.Error{Code: control.CodeUsage, Message: "the pattern is empty", Hint: "name a folder, or . for this one"}
+		return "", control.Usage("the pattern is empty", "name a folder, or . for this one")
 	}
 	if strings.HasPrefix(text, "~") || strings.HasPrefix(filepath.ToSlash(text), "**/") {
 		return text, nil

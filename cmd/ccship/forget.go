@@ -65,7 +65,8 @@ func (a *app) forgetCommand() *cobra.Command {
 func (a *app) confirmForget(f library.Found) error {
 	k := a.asker()
 	if k == nil {
-		return &control.Error{Code: control.CodeUsage, Message: "this removes session " + f.Session + " for good", Hint: "say --yes if that is what you want"}
+		return control.Usage("this removes session "+f.Session+" for good",
+			"say --yes if that is what you want")
 	}
 	title := ""
 	for _, s := range f.Stored {
@@ -76,7 +77,7 @@ func (a *app) confirmForget(f library.Found) error {
 	}
 	sure, err := k.yes("remove session "+f.Session+" from the server for good?", false)
 	if err == nil && !sure {
-		return &control.Error{Code: "interrupted", Message: "nothing was removed", Hint: "run it again, or with --yes"}
+		return control.NewError("interrupted", "nothing was removed", "run it again, or with --yes")
 	}
 	return err
 }

@@ -84,7 +84,7 @@ func (a *app) hookCommand() *cobra.Command {
 func (a *app) hook(ctx context.Context, event string, stdin io.Reader) error {
 	name, known := hookEvents[event]
 	if !known {
-		return &control.Error{Code: control.CodeUsage, Message: "there is no hook " + event}
+		return control.Usage("there is no hook "+event, "")
 	}
 	in := readHook(stdin)
 	drained := make(chan struct{})

@@ -111,10 +111,8 @@ func (a *app) writeUnwritten(t *theService) (bool, error) {
 		return false, err
 	}
 	if t.flags != "" {
-		return false, &control.Error{
-			Code: control.CodeUsage, Message: "--" + strings.ReplaceAll(values[0].Name, "_", "-") + " cannot be kept for another user's service",
-			Hint: "as that user: `ccship config set " + values[0].Name + " …`",
-		}
+		return false, control.Usage("--"+strings.ReplaceAll(values[0].Name, "_", "-")+" cannot be kept for another user's service",
+			"as that user: `ccship config set "+values[0].Name+" …`")
 	}
 	if err := daemon.WriteValues(t.config.Path, values); err != nil {
 		return false, err

@@ -125,10 +125,8 @@ func (a *app) linkSession(ctx context.Context, named string) (*control.Client, s
 		return nil, "", err
 	}
 	if !found {
-		return nil, "", &control.Error{
-			Code: control.CodeNoSession, Message: "no session was started in " + here + " or above it",
-			Hint: "name one with --session; `ccship sessions list` lists them",
-		}
+		return nil, "", control.NoSession("no session was started in "+here+" or above it",
+			"name one with --session; `ccship sessions list` lists them")
 	}
 	if !a.json {
 		a.say("session %s, written last in %s", printable(s.Session), printable(s.Cwd))

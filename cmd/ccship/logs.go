@@ -23,7 +23,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if lines < 0 {
-				return &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("-n %d is negative", lines), Hint: "-n takes the number of lines to show"}
+				return control.Usage(fmt.Sprintf("-n %d is negative", lines), "-n takes the number of lines to show")
 			}
 			t, err := a.service(w)
 			if err != nil {
@@ -61,7 +61,9 @@ func (a *app) show(argv []string) error {
 	case err == nil || ignored():
 		return nil
 	case errors.As(err, &exit):
-		return &control.Error{Code: control.CodeFailed, Message: argv[0] + " could not show the log (" + exit.String() + ")", Hint: "`ccship doctor` says whether the service works"}
+		return control.Failed(argv[0]+" could not show the log ("+exit.String()+")",
+			"`ccship doctor` says whether the service works")
 	}
-	return &control.Error{Code: control.CodeFailed, Message: fmt.Sprintf("show log: %v", err), Hint: "install " + argv[0] + ", which shows the log on this system"}
+	return control.Failed(fmt.Sprintf("show log: %v", err),
+		"install "+argv[0]+", which shows the log on this system")
 }

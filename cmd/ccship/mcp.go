@@ -80,10 +80,8 @@ func findMCP() (string, error) {
 	}
 	found, err := exec.LookPath(name)
 	if err != nil {
-		return "", &control.Error{
-			Code: control.CodeFailed, Message: "the program " + mcpProgram + " is not beside " + self,
-			Hint: "it comes with ccship in every package and archive: put it into " + filepath.Dir(self),
-		}
+		return "", control.Failed("the program "+mcpProgram+" is not beside "+self,
+			"it comes with ccship in every package and archive: put it into "+filepath.Dir(self))
 	}
 	return found, nil
 }

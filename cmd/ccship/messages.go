@@ -27,10 +27,10 @@ func (a *app) messagesCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Limit < 0 || o.Offset < 0 {
-				return &control.Error{Code: control.CodeUsage, Message: "--limit and --offset must be 0 or more"}
+				return control.Usage("--limit and --offset must be 0 or more", "")
 			}
 			if o.follow && (o.clear || o.Offset > 0) {
-				return &control.Error{Code: control.CodeUsage, Message: "--follow goes with neither --clear nor --offset"}
+				return control.Usage("--follow goes with neither --clear nor --offset", "")
 			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()

@@ -27,7 +27,7 @@ func (a *app) outboxList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if page.Offset < 0 || page.Limit < 1 {
-				return &control.Error{Code: control.CodeUsage, Message: "--limit must be 1 or more, and --offset 0 or more"}
+				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "")
 			}
 			client, _, err := a.daemonClient(cmd.Context())
 			if err != nil {
@@ -107,12 +107,10 @@ func (a *app) outboxDrop() *cobra.Command {
 func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes bool) error {
 	switch {
 	case len(args) > 0 || cmd.Flags().Changed("all"):
-		return &control.Error{Code: control.CodeUsage, Message: "--server gives up all that waits for a server: name no dead letters with it"}
+		return control.Usage("--server gives up all that waits for a server: name no dead letters with it", "")
 	case !yes:
-		return &control.Error{
-			Code: control.CodeUsage, Message: "what waits for " + server + " would be given up for good",
-			Hint: "`ccship outbox list` shows it; add --yes to give it up",
-		}
+		return control.Usage("what waits for "+server+" would be given up for good",
+			"`ccship outbox list` shows it; add --yes to give it up")
 	}
 	client, _, err := a.daemonClient(cmd.Context())
 	if err != nil {
@@ -138,7 +136,7 @@ func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Co
 		ValidArgsFunction: a.completeDead,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
-				return &control.Error{Code: control.CodeUsage, Message: "name dead letters, or all of them with --all", Hint: "`ccship outbox dead` lists them"}
+				return control.Usage("name dead letters, or all of them with --all", "`ccship outbox dead` lists them")
 			}
 			client, _, err := a.daemonClient(cmd.Context())
 			if err != nil {

@@ -87,7 +87,8 @@ func (a *app) installPlugin(c daemon.Config) error {
 func (a *app) uninstallPlugin(c daemon.Config) error {
 	dir := pluginDir(c)
 	if knownToClaude(c, dir) {
-		return &control.Error{Code: control.CodeFailed, Message: "Claude Code still has the plugin", Hint: "first `" + leaveCommand + "`, then this again"}
+		return control.Failed("Claude Code still has the plugin",
+			"first `"+leaveCommand+"`, then this again")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove plugin: %w", err)
@@ -117,7 +118,7 @@ func (a *app) pluginPath(c daemon.Config) error {
 		return a.printJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir, Installed: err == nil})
 	}
 	if err != nil {
-		return &control.Error{Code: control.CodeFailed, Message: "the plugin is not installed", Hint: "`ccship plugin install` writes it to " + dir}
+		return control.Failed("the plugin is not installed", "`ccship plugin install` writes it to "+dir)
 	}
 	return a.print(dir + "\n")
 }

@@ -42,7 +42,7 @@ func (a *app) searchCommand() *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.Limit < 1 || f.Limit > 1000 {
-				return &control.Error{Code: control.CodeUsage, Message: "--limit must be 1 to 1000"}
+				return control.Usage("--limit must be 1 to 1000", "")
 			}
 			from, err := parseSince(since, time.Now())
 			if err != nil {
@@ -73,7 +73,7 @@ func (a *app) search(cmd *cobra.Command, f remote.Find) error {
 		return err
 	}
 	if l.Server == nil {
-		return &control.Error{Code: "no_server", Message: "no server is set"}
+		return control.NewError("no_server", "no server is set", "")
 	}
 	if f.Session != "" {
 		found, err := l.Find(ctx, f.Session)

@@ -48,7 +48,7 @@ type theService struct {
 // service finds it. Nothing is asked of the manager yet.
 func (a *app) service(w which) (*theService, error) {
 	if !w.system && w.user != "" {
-		return nil, &control.Error{Code: control.CodeUsage, Message: "--for goes with --system", Hint: "a service of your own is always for you"}
+		return nil, control.Usage("--for goes with --system", "a service of your own is always for you")
 	}
 	t := &theService{}
 	o := service.Options{System: w.system}
@@ -84,11 +84,13 @@ func ownerOf(name string) (*user.User, error) {
 		name = os.Getenv("SUDO_USER")
 	}
 	if name == "" {
-		return nil, &control.Error{Code: control.CodeUsage, Message: "--system does not say whose conversations are delivered", Hint: "name the user with --for"}
+		return nil, control.Usage("--system does not say whose conversations are delivered",
+			"name the user with --for")
 	}
 	owner, err := user.Lookup(name)
 	if err != nil {
-		return nil, &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("there is no user %q", name), Hint: "name the user whose conversations are delivered with --for"}
+		return nil, control.Usage(fmt.Sprintf("there is no user %q", name),
+			"name the user whose conversations are delivered with --for")
 	}
 	return owner, nil
 }
@@ -144,10 +146,8 @@ func (t *theService) foreign(ctx context.Context, st service.Status) error {
 	if err != nil || status.PID == st.PID || st.Running && st.PID == 0 {
 		return nil
 	}
-	return &control.Error{
-		Code: control.CodeInUse, Message: fmt.Sprintf("a daemon is running already that is no service (pid %d)", status.PID),
-		Hint: "stop it first: Ctrl-C where `ccship run` was started, or `kill " + fmt.Sprint(status.PID) + "`",
-	}
+	return control.NewError(control.CodeInUse, fmt.Sprintf("a daemon is running already that is no service (pid %d)", status.PID),
+		"stop it first: Ctrl-C where `ccship run` was started, or `kill "+fmt.Sprint(status.PID)+"`")
 }
 
 // sockets are the places where the service may listen: not where `ccship up` does.
@@ -170,7 +170,8 @@ func (t *theService) answered(ctx context.Context) (*control.Client, control.Sta
 		if pause(ctx, serviceBeat) == nil {
 			continue
 		}
-		e := &control.Error{Code: service.CodeNotStarted, Message: "the service was started, but its daemon does not answer: " + err.Error(), Hint: "`ccship logs` says why"}
+		e := control.NewError(service.CodeNotStarted, "the service was started, but its daemon does not answer: "+err.Error(),
+			"`ccship logs` says why")
 		if st, statusErr := t.Status(context.WithoutCancel(ctx)); statusErr == nil && st.Note != "" {
 			e.Message = "the service was started, but its daemon does not answer: " + st.Note
 		}

@@ -66,7 +66,7 @@ func (a *app) sessionsList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if f.Limit < 1 {
-				return &control.Error{Code: control.CodeUsage, Message: "--limit must be 1 or more"}
+				return control.Usage("--limit must be 1 or more", "")
 			}
 			if f.Since, err = parseSince(since, time.Now()); err != nil {
 				return err
@@ -133,7 +133,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("%q is no time", text), Hint: "a time looks like 2026-11-01, 36h or 7d"}
+	return time.Time{}, control.Usage(fmt.Sprintf("%q is no time", text), "a time looks like 2026-11-01, 36h or 7d")
 }
 
 func (a *app) sessionsShow() *cobra.Command {
@@ -149,7 +149,7 @@ func (a *app) sessionsShow() *cobra.Command {
 				return err
 			}
 			if v.Messages < 0 || v.Messages > 200 {
-				return &control.Error{Code: control.CodeUsage, Message: "--messages must be 0 to 200"}
+				return control.Usage("--messages must be 0 to 200", "")
 			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
@@ -183,7 +183,7 @@ func chosenGeneration(cmd *cobra.Command, generation int64, into **int64) error 
 		return nil
 	}
 	if generation < 0 {
-		return &control.Error{Code: control.CodeUsage, Message: "--generation must be 0 or more"}
+		return control.Usage("--generation must be 0 or more", "")
 	}
 	*into = &generation
 	return nil

@@ -25,7 +25,8 @@ func (a *app) sessionsExport() *cobra.Command {
 		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formats(), format) {
-				return &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("--format %q is unknown", format), Hint: "it is one of " + strings.Join(formats(), ", ")}
+				return control.Usage(fmt.Sprintf("--format %q is unknown", format),
+					"it is one of "+strings.Join(formats(), ", "))
 			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()

@@ -39,7 +39,8 @@ func (a *app) setupCommand() *cobra.Command {
 			defer stop()
 			for _, both := range [][2]string{{"key-file", "key-stdin"}, {"install", "no-install"}} {
 				if cmd.Flags().Changed(both[0]) && cmd.Flags().Changed(both[1]) {
-					return &control.Error{Code: control.CodeUsage, Message: "--" + both[0] + " and --" + both[1] + " exclude each other", Hint: "leave one of them out"}
+					return control.Usage("--"+both[0]+" and --"+both[1]+" exclude each other",
+						"leave one of them out")
 				}
 			}
 			if !s.assumeYes && !s.keyStdin {
@@ -98,7 +99,8 @@ func (s *setup) answers(ctx context.Context, c daemon.Config) (server, key strin
 		}
 	}
 	if server == "" {
-		return "", "", &control.Error{Code: control.CodeUsage, Message: "no server is named", Hint: "`ccship setup --server-url https://ccship.example.org --key-file FILE`"}
+		return "", "", control.Usage("no server is named",
+			"`ccship setup --server-url https://ccship.example.org --key-file FILE`")
 	}
 	if ctx.Err() != nil {
 		return "", "", ctx.Err()

@@ -19,7 +19,7 @@ func (a *app) statusCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case line && (watch || a.json):
-				return &control.Error{Code: control.CodeUsage, Message: "--line goes with neither --watch nor --json", Hint: "choose one of them"}
+				return control.Usage("--line goes with neither --watch nor --json", "choose one of them")
 			case line:
 				return a.statusLine(cmd.Context())
 			}

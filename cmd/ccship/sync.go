@@ -46,7 +46,7 @@ func positive(flag string, d time.Duration) error {
 	if d > 0 {
 		return nil
 	}
-	return &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("--%s %s is not positive", flag, d), Hint: "a duration looks like 20s or 2m"}
+	return control.Usage(fmt.Sprintf("--%s %s is not positive", flag, d), "a duration looks like 20s or 2m")
 }
 
 func (a *app) showSync(r control.SyncResult, wait bool) error {

@@ -52,11 +52,12 @@ func (a *app) confirmPurge(dir string) error {
 	}
 	ask := a.asker()
 	if ask == nil {
-		return &control.Error{Code: control.CodeUsage, Message: "--purge asks before it removes " + dir + ", and nobody is there to answer", Hint: "add --yes"}
+		return control.Usage("--purge asks before it removes "+dir+", and nobody is there to answer",
+			"add --yes")
 	}
 	ok, err := ask.yes("remove cursors and outbox in "+dir+" ("+humanSize(stateSize(dir))+")?", false)
 	if err == nil && !ok {
-		err = &control.Error{Code: "declined", Message: "nothing was changed", Hint: "without --purge the state stays"}
+		err = control.NewError("declined", "nothing was changed", "without --purge the state stays")
 	}
 	return err
 }
@@ -148,10 +149,8 @@ func stateSize(dir string) (bytes int64) {
 // someone has named and uses for more, and the database of `ccship up` lies below it.
 func (t *theService) purge(ctx context.Context) error {
 	if _, status, err := control.Reach(ctx, t.sockets()); err == nil {
-		return &control.Error{
-			Code: control.CodeInUse, Message: fmt.Sprintf("the state is not removed: a daemon still uses it (pid %d)", status.PID),
-			Hint: "stop it and run the command again",
-		}
+		return control.NewError(control.CodeInUse, fmt.Sprintf("the state is not removed: a daemon still uses it (pid %d)", status.PID),
+			"stop it and run the command again")
 	}
 	for _, path := range stateFiles(t.config.StateDir) {
 		if err := os.RemoveAll(path); err != nil {

@@ -58,10 +58,8 @@ func (a *app) alreadyUp(ctx context.Context, c daemon.Config) (bool, error) {
 			return false, err
 		}
 		if path == own && (err != nil || c.OriginOf("socket") == daemon.FromDefault) {
-			return false, &control.Error{
-				Code: control.CodeInUse, Message: "`ccship up` is running already",
-				Hint: "see it with `ccship status`, or stop it with Ctrl-C where it runs",
-			}
+			return false, control.NewError(control.CodeInUse, "`ccship up` is running already",
+				"see it with `ccship status`, or stop it with Ctrl-C where it runs")
 		}
 		if err != nil {
 			return false, err

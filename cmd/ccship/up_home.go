@@ -74,10 +74,8 @@ func (h upHome) address(asked string) (string, error) {
 			}
 		}
 	case taken(address) != nil:
-		return "", &control.Error{
-			Code: "port_taken", Message: address + " is taken by another program",
-			Hint: "stop that program, or choose another address with `ccship up --listen 127.0.0.1:PORT`",
-		}
+		return "", control.NewError("port_taken", address+" is taken by another program",
+			"stop that program, or choose another address with `ccship up --listen 127.0.0.1:PORT`")
 	}
 	if address == strings.TrimSpace(string(remembered)) {
 		return address, nil
@@ -91,10 +89,8 @@ func loopback(address string) error {
 	if ip := net.ParseIP(host); err == nil && port != "" && port != "0" && ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return &control.Error{
-		Code: control.CodeUsage, Message: fmt.Sprintf("--listen %s is no address of this machine alone", address),
-		Hint: "it looks like 127.0.0.1:5000; for others run `ccship-server serve`",
-	}
+	return control.Usage(fmt.Sprintf("--listen %s is no address of this machine alone", address),
+		"it looks like 127.0.0.1:5000; for others run `ccship-server serve`")
 }
 
 // taken says why an address cannot be listened on. Someone who listens on all addresses does not keep every system
@@ -135,7 +131,7 @@ func (h upHome) ensureKey(ctx context.Context, program string) (fresh bool, err 
 	cmd := exec.CommandContext(ctx, program, "key", "create", "--name", "ccship up", "--store", h.store())
 	out, err := cmd.Output()
 	if err != nil {
-		return false, &control.Error{Code: control.CodeFailed, Message: "make a key: " + lastWords(err), Hint: "`" + program + " key create --help`"}
+		return false, control.Failed("make a key: "+lastWords(err), "`"+program+" key create --help`")
 	}
 	return fresh, writePrivate(h.file("api_key"), strings.TrimSpace(string(out))+"\n")
 }

@@ -101,7 +101,7 @@ func (s *serverChild) giveUp(err error) error {
 	if line := lastLine(s.logPath); line != "" {
 		message += ": " + line
 	}
-	var failed error = &control.Error{Code: control.CodeFailed, Message: message, Hint: "its log is " + s.logPath}
+	var failed error = control.Failed(message, "its log is "+s.logPath)
 	s.failed.Store(&failed)
 	return failed
 }
@@ -119,9 +119,8 @@ func endOf(err error) string {
 
 // waitHealthy returns when the server answers.
 func (s *serverChild) waitHealthy(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, healthWait, &control.Error{
-		Code: control.CodeFailed, Message: "ccship-server does not answer on " + s.url, Hint: "its log is " + s.logPath,
-	})
+	ctx, cancel := context.WithTimeoutCause(ctx, healthWait,
+		control.Failed("ccship-server does not answer on "+s.url, "its log is "+s.logPath))
 	defer cancel()
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
@@ -175,10 +174,8 @@ func lastLine(path string) string {
 func lookPath(beside string) (string, error) {
 	path, err := exec.LookPath(serverName())
 	if err != nil {
-		return "", &control.Error{
-			Code: control.CodeFailed, Message: serverName() + " is neither in " + beside + " nor on PATH",
-			Hint: "put it beside ccship; `make build` builds both",
-		}
+		return "", control.Failed(serverName()+" is neither in "+beside+" nor on PATH",
+			"put it beside ccship; `make build` builds both")
 	}
 	return path, nil
 }

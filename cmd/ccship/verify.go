@@ -50,10 +50,8 @@ func (a *app) verifyCommand() *cobra.Command {
 
 func (a *app) showReport(r control.VerifyReport, session string) error {
 	if session != "" && r.Files == 0 && r.Vanished == 0 && len(r.Transcripts) == 0 {
-		return &control.Error{
-			Code: "no_session", Message: "no transcript of a session that begins with " + session,
-			Hint: "`ccship verify` without a session compares all and, with --json, names them",
-		}
+		return control.NewError("no_session", "no transcript of a session that begins with "+session,
+			"`ccship verify` without a session compares all and, with --json, names them")
 	}
 	var err error
 	if a.json {

@@ -47,7 +47,7 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) *Error {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	body.DisallowUnknownFields()
 	if err := body.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return &Error{Code: CodeUsage, Message: fmt.Sprintf("read request: %v", err), Hint: "GET /v1/openapi describes every request"}
+		return Usage(fmt.Sprintf("read request: %v", err), "GET /v1/openapi describes every request")
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func page(r *http.Request) (Page, *Error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return p, &Error{Code: CodeUsage, Message: fmt.Sprintf("bad %s %q", name, text), Hint: "it is a whole number from 0 up"}
+			return p, Usage(fmt.Sprintf("bad %s %q", name, text), "it is a whole number from 0 up")
 		}
 		*field = n
 	}

@@ -18,7 +18,7 @@ func (s *Endpoint) checkpoints(w http.ResponseWriter, r *http.Request) {
 func (s *Endpoint) checkpoint(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	if id == "" {
-		s.fail(w, &Error{Code: CodeUsage, Message: "no checkpoint is named", Hint: "name one with ?id="})
+		s.fail(w, Usage("no checkpoint is named", "name one with ?id="))
 		return
 	}
 	give(s, w, r, func(ctx context.Context) (CheckpointAnswer, error) { return s.daemon.Checkpoint(ctx, id) })

@@ -31,5 +31,5 @@ func (s *Endpoint) clearMessages(w http.ResponseWriter, r *http.Request) {
 }
 
 func noSessionNamed() *Error {
-	return &Error{Code: CodeUsage, Message: "no session is named", Hint: "name one with ?session="}
+	return Usage("no session is named", "name one with ?session=")
 }

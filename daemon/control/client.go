@@ -63,7 +63,8 @@ func dialError(path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return notOurs(path)
 	}
-	return &Error{Code: CodeNotRunning, Message: ErrNotRunning.Error(), Hint: "start it with `ccship run`, or try everything with `ccship up`", Retryable: true}
+	return NewError(CodeNotRunning, ErrNotRunning.Error(),
+		"start it with `ccship run`, or try everything with `ccship up`").AsRetryable()
 }
 
 func notOurs(path string) *Error {
@@ -71,10 +72,8 @@ func notOurs(path string) *Error {
 }
 
 func noAnswer(path string) *Error {
-	return &Error{
-		Code: CodeNoAnswer, Message: "the daemon on " + path + " accepts but does not answer", Retryable: true,
-		Hint: "it may be stopped or overloaded: look at its process, or restart it",
-	}
+	return NewError(CodeNoAnswer, "the daemon on "+path+" accepts but does not answer",
+		"it may be stopped or overloaded: look at its process, or restart it").AsRetryable()
 }
 
 // Status asks what the daemon is doing. Errors here and below are *Error: ErrNotRunning when nobody listens,
@@ -140,7 +139,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	defer answer.Body.Close()
 	refusal := &Error{}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxBody)).Decode(refusal); err != nil || refusal.Message == "" {
-		refusal = &Error{Code: CodeFailed, Message: "the daemon answered " + answer.Status}
+		refusal = Failed("the daemon answered "+answer.Status, "")
 	}
 	return nil, refusal
 }
@@ -163,7 +162,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	} else if e := dialError(c.path, gone); errors.Is(e, ErrNotRunning) {
 		return e // it ended while it was asked
 	}
-	return &Error{Code: CodeFailed, Message: fmt.Sprintf("ask daemon: %v", err), Hint: "it may have stopped just now: `ccship status`", Retryable: true}
+	return Failed(fmt.Sprintf("ask daemon: %v", err), "it may have stopped just now: `ccship status`").AsRetryable()
 }
 
 // Verify compares the disk with the server. progress, which may be nil, is called as reports arrive.

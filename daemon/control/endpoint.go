@@ -146,12 +146,13 @@ func allowed(uid int) bool { return uid == os.Geteuid() || uid == 0 }
 // ServeHTTP refuses whatever a web page could send, and finds the route.
 func (s *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := refusal(r); why != "" {
-		s.fail(w, &Error{Code: CodeForbidden, Message: why, Hint: "use the command line, or curl --unix-socket with http://localhost/"})
+		s.fail(w, NewError(CodeForbidden, why, "use the command line, or curl --unix-socket with http://localhost/"))
 		return
 	}
 	found, ok := s.routes[r.URL.Path]
 	if !ok {
-		s.fail(w, &Error{Code: CodeNotFound, Message: "there is no " + r.URL.Path, Hint: "client and daemon may be of different versions: restart the daemon"})
+		s.fail(w, NewError(CodeNotFound, "there is no "+r.URL.Path,
+			"client and daemon may be of different versions: restart the daemon"))
 		return
 	}
 	method := r.Method
@@ -162,7 +163,7 @@ func (s *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 		w.Header().Set("Allow", allowed)
-		s.fail(w, &Error{Code: CodeMethod, Message: r.URL.Path + " takes " + allowed, Hint: "GET /v1/openapi describes every request"})
+		s.fail(w, NewError(CodeMethod, r.URL.Path+" takes "+allowed, "GET /v1/openapi describes every request"))
 		return
 	}
 	handle(w, r)
@@ -183,7 +184,7 @@ func checkTimeout(text string) error {
 		return nil
 	}
 	if d, err := time.ParseDuration(text); err != nil || d < 0 {
-		return &Error{Code: CodeUsage, Message: fmt.Sprintf("bad timeout %q", text), Hint: "a duration looks like 20s or 2m"}
+		return Usage(fmt.Sprintf("bad timeout %q", text), "a duration looks like 20s or 2m")
 	}
 	return nil
 }

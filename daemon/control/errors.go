@@ -50,3 +50,37 @@ func asError(err error) *Error {
 	}
 	return &Error{Code: CodeFailed, Message: err.Error()}
 }
+
+// NewError returns an error with a code of the caller's own. The hint says what to do next; it may be empty.
+func NewError(code, message, hint string) *Error {
+	return &Error{Code: code, Message: message, Hint: hint}
+}
+
+// Usage returns the error of a request that cannot be carried out as it was made.
+func Usage(message, hint string) *Error { return NewError(CodeUsage, message, hint) }
+
+// Failed returns the error of a valid request that could not be carried out.
+func Failed(message, hint string) *Error { return NewError(CodeFailed, message, hint) }
+
+// BadConfig returns the error of a configuration that cannot be used.
+func BadConfig(message, hint string) *Error { return NewError(CodeConfig, message, hint) }
+
+// NoSession returns the error of a session name that stands for none.
+func NoSession(message, hint string) *Error { return NewError(CodeNoSession, message, hint) }
+
+// Ambiguous returns the error of a prefix that several sessions or machines share.
+func Ambiguous(message, hint string) *Error { return NewError(CodeAmbiguous, message, hint) }
+
+// BadDocument returns the error of a file that cannot be linked, or is not linked.
+func BadDocument(message, hint string) *Error { return NewError(CodeDocument, message, hint) }
+
+// Unreachable returns the error of a server that cannot be reached. Retrying may help.
+func Unreachable(message, hint string) *Error {
+	return NewError(CodeUnreachable, message, hint).AsRetryable()
+}
+
+// AsRetryable marks e, which must not be shared, as one that may not occur when the request is repeated. It returns e.
+func (e *Error) AsRetryable() *Error {
+	e.Retryable = true
+	return e
+}

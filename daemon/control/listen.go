@@ -56,15 +56,12 @@ func RemoveStale(path string) error {
 	}
 	conn, err := net.DialTimeout("unix", path, dialTimeout)
 	if err == nil {
-		return errors.Join(&Error{
-			Code: CodeInUse, Message: "a daemon is running already (it answers on " + path + ")", Hint: "see it with `ccship status`",
-		}, conn.Close())
+		return errors.Join(NewError(CodeInUse, "a daemon is running already (it answers on "+path+")",
+			"see it with `ccship status`"), conn.Close())
 	}
 	if busy(err) {
-		return &Error{
-			Code: CodeInUse, Message: "a daemon is running already, but does not answer on " + path,
-			Hint: "stop that process before another is started",
-		}
+		return NewError(CodeInUse, "a daemon is running already, but does not answer on "+path,
+			"stop that process before another is started")
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return unusable(fmt.Sprintf("control socket %s belongs to someone else", path))
@@ -82,7 +79,7 @@ func busy(err error) bool {
 }
 
 func unusable(message string) *Error {
-	return &Error{Code: CodeSocket, Message: message, Hint: "name another path with --socket or CCSHIP_SOCKET"}
+	return NewError(CodeSocket, message, "name another path with --socket or CCSHIP_SOCKET")
 }
 
 // checkPath refuses what the system's socket addresses cannot hold, which bind would call an invalid argument.

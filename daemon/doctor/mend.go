@@ -110,7 +110,8 @@ func (x *exam) sync(ctx context.Context) error {
 	}
 	result, err := r.client.Sync(ctx, control.SyncRequest{Wait: true, Timeout: "10s"})
 	if err == nil && !result.Done {
-		err = &control.Error{Code: result.Reason, Message: "not everything could be delivered: " + cmp.Or(result.Detail, result.Reason), Hint: "`ccship status` says what is in the way; it goes on by itself"}
+		err = control.NewError(result.Reason, "not everything could be delivered: "+cmp.Or(result.Detail, result.Reason),
+			"`ccship status` says what is in the way; it goes on by itself")
 	}
 	return err
 }
@@ -129,7 +130,8 @@ func (x *exam) answered(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return &control.Error{Code: control.CodeNoAnswer, Message: fmt.Sprintf("it was started, but does not answer: %v", r.err), Hint: "`ccship logs` says why"}
+			return control.NewError(control.CodeNoAnswer, fmt.Sprintf("it was started, but does not answer: %v", r.err),
+				"`ccship logs` says why")
 		}
 	}
 }

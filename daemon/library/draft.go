@@ -72,7 +72,8 @@ func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 }
 
 func there(path string) error {
-	return &control.Error{Code: CodeThere, Message: path + " is there already", Hint: "name another file, or replace it with --force"}
+	return control.NewError(CodeThere, path+" is there already",
+		"name another file, or replace it with --force")
 }
 
 // link gives the draft its name only if nobody has it.

@@ -212,11 +212,13 @@ func (l *Library) machine(ctx context.Context, name string) (*string, error) {
 	case 1:
 		return &found[0], nil
 	case 0:
-		return nil, &control.Error{Code: "no_machine", Message: "the server has no session of a machine " + name, Hint: "`ccship sessions list --json` names each session's machine and host"}
+		return nil, control.NewError("no_machine", "the server has no session of a machine "+name,
+			"`ccship sessions list --json` names each session's machine and host")
 	}
-	return nil, &control.Error{Code: CodeAmbiguous, Message: fmt.Sprintf("%s stands for %d machines: %s", name, len(found), strings.Join(found, ", ")), Hint: "give more of the id"}
+	return nil, control.Ambiguous(fmt.Sprintf("%s stands for %d machines: %s", name, len(found), strings.Join(found, ", ")),
+		"give more of the id")
 }
 
 func noServer() error {
-	return &control.Error{Code: "no_server", Message: "no server is set"}
+	return control.NewError("no_server", "no server is set", "")
 }

@@ -27,7 +27,8 @@ type Found struct {
 // is the server's error when that does not find it either.
 func (l *Library) Find(ctx context.Context, prefix string) (Found, error) {
 	if len(prefix) < minPrefix {
-		return Found{}, &control.Error{Code: control.CodeUsage, Message: fmt.Sprintf("%q is too short for a session", prefix), Hint: fmt.Sprintf("give at least %d characters of its id", minPrefix)}
+		return Found{}, control.Usage(fmt.Sprintf("%q is too short for a session", prefix),
+			fmt.Sprintf("give at least %d characters of its id", minPrefix))
 	}
 	all := map[string]*Found{}
 	at := func(session string) *Found {
@@ -66,7 +67,7 @@ func pick(prefix string, all map[string]*Found) (Found, error) {
 		return *exact, nil
 	}
 	if len(all) == 0 {
-		return Found{}, &control.Error{Code: control.CodeNoSession, Message: "there is no session " + prefix, Hint: "`ccship sessions list` names them"}
+		return Found{}, control.NoSession("there is no session "+prefix, "`ccship sessions list` names them")
 	}
 	var names []string
 	for name := range all {
@@ -81,10 +82,8 @@ func pick(prefix string, all map[string]*Found) (Found, error) {
 	if len(names) > shown {
 		more = fmt.Sprintf(" and %d more", len(names)-shown)
 	}
-	return Found{}, &control.Error{
-		Code: CodeAmbiguous, Message: fmt.Sprintf("%s stands for %d sessions: %s%s", prefix, len(names), strings.Join(names[:min(len(names), shown)], ", "), more),
-		Hint: "give more of the id",
-	}
+	return Found{}, control.Ambiguous(fmt.Sprintf("%s stands for %d sessions: %s%s", prefix, len(names), strings.Join(names[:min(len(names), shown)], ", "), more),
+		"give more of the id")
 }
 
 // stored chooses the machine whose copy is meant: the one named, else this one, else the only one there is.
@@ -107,14 +106,14 @@ func (l *Library) stored(ctx context.Context, f Found, machine string) (*remote.
 	case len(f.Stored) == 0 && f.failed != nil:
 		return nil, f.failed
 	case len(f.Stored) == 0:
-		return nil, &control.Error{Code: control.CodeNoSession, Message: "the server does not have session " + f.Session, Hint: "`ccship sync` delivers what is on disk"}
+		return nil, control.NoSession("the server does not have session "+f.Session,
+			"`ccship sync` delivers what is on disk")
 	case wanted != nil:
-		return nil, &control.Error{Code: control.CodeNoSession, Message: "the server does not have session " + f.Session + " of that machine", Hint: "it is of " + strings.Join(others, ", ")}
+		return nil, control.NoSession("the server does not have session "+f.Session+" of that machine",
+			"it is of "+strings.Join(others, ", "))
 	case len(f.Stored) == 1:
 		return f.Stored[0], nil
 	}
-	return nil, &control.Error{
-		Code: CodeAmbiguous, Message: fmt.Sprintf("session %s is of %d machines: %s", f.Session, len(others), strings.Join(others, ", ")),
-		Hint: "name one with --machine",
-	}
+	return nil, control.Ambiguous(fmt.Sprintf("session %s is of %d machines: %s", f.Session, len(others), strings.Join(others, ", ")),
+		"name one with --machine")
 }

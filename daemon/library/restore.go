@@ -131,7 +131,8 @@ func (l *Library) placeOf(s *remote.Session, files []File, to string) (string, e
 		return files[0].Path, nil
 	}
 	if len(l.Roots) == 0 {
-		return "", &control.Error{Code: control.CodeConfig, Message: "there is no projects folder to restore to", Hint: "name a file with --to, or a folder with --roots"}
+		return "", control.BadConfig("there is no projects folder to restore to",
+			"name a file with --to, or a folder with --roots")
 	}
 	root := l.Roots[0]
 	for _, r := range l.Roots {
@@ -151,7 +152,8 @@ func below(root, path string) (string, error) {
 	hidden := func(part string) bool { return strings.HasPrefix(part, ".") }
 	parts := strings.Split(path, "/")
 	if !filepath.IsLocal(local) || strings.ContainsAny(path, "\\\x00") || !strings.HasSuffix(path, ".jsonl") || len(parts) < 2 || slices.ContainsFunc(parts, hidden) {
-		return "", &control.Error{Code: control.CodeFailed, Message: fmt.Sprintf("the server says that the file is %q, which is no place for a transcript", path), Hint: "name a file with --to"}
+		return "", control.Failed(fmt.Sprintf("the server says that the file is %q, which is no place for a transcript", path),
+			"name a file with --to")
 	}
 	return filepath.Join(root, local), nil
 }
@@ -170,9 +172,8 @@ func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w
 }
 
 // errGrew says that the file is not what the digest before it was of.
-var errGrew = &control.Error{
-	Code: control.CodeFailed, Message: "what the server sent is not what it says it stores", Hint: "try again; `ccship-server verify` checks its store",
-}
+var errGrew = control.Failed("what the server sent is not what it says it stores",
+	"try again; `ccship-server verify` checks its store")
 
 func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string, w Wish) (RestoredOne, int64, error) {
 	one := RestoredOne{Session: ref.Session, Path: path}
@@ -226,7 +227,8 @@ const quiet = 2 * time.Minute
 // running processes names it.
 func (l *Library) refuseLive(session, path string, now time.Time) error {
 	refuse := func(why string) error {
-		return &control.Error{Code: CodeLive, Message: "session " + session + " is live: " + why, Hint: "end it first, or restore it to another place with --to, or use --force"}
+		return control.NewError(CodeLive, "session "+session+" is live: "+why,
+			"end it first, or restore it to another place with --to, or use --force")
 	}
 	if info, err := os.Stat(path); err == nil && now.Sub(info.ModTime()) < quiet && info.ModTime().Sub(now) < quiet {
 		return refuse("its transcript was written to " + now.Sub(info.ModTime()).Round(time.Second).String() + " ago")

@@ -114,10 +114,8 @@ func viewEnd(s *remote.Session, generation *int64) (int64, error) {
 }
 
 func noGeneration(session string, generation int64) error {
-	return &control.Error{
-		Code: "no_generation", Message: fmt.Sprintf("the server has no generation %d of session %s", generation, session),
-		Hint: "`ccship sessions show " + session + "` lists them",
-	}
+	return control.NewError("no_generation", fmt.Sprintf("the server has no generation %d of session %s", generation, session),
+		"`ccship sessions show "+session+"` lists them")
 }
 
 // showFile shows a session that only the disk has.

@@ -201,33 +201,38 @@ func refusal(answer *http.Response) error {
 	}
 	switch code := answer.StatusCode; {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden && !known:
-		return &control.Error{Code: control.CodeRefusedKey, Message: fmt.Sprintf("the server refused the key (%d)", code), Hint: "put a key that this server knows into the API key file"}
+		return control.NewError(control.CodeRefusedKey, fmt.Sprintf("the server refused the key (%d)", code),
+			"put a key that this server knows into the API key file")
 	case code == http.StatusForbidden:
-		return &control.Error{Code: CodeNotAllowed, Message: words, Hint: "use a key of the user whose session it is, or of an owner"}
+		return control.NewError(CodeNotAllowed, words,
+			"use a key of the user whose session it is, or of an owner")
 	case code == http.StatusNotFound && known && said.Error.Code == "not_found":
 		return noSession()
 	case code >= 300 && code < 400: // one that the client's policy does not follow
-		return &control.Error{Code: control.CodeFailed, Message: fmt.Sprintf("the server sends on to %q, which is not followed with a key", answer.Header.Get("Location")), Hint: "set server_url to the address the server lives at now"}
+		return control.Failed(fmt.Sprintf("the server sends on to %q, which is not followed with a key", answer.Header.Get("Location")),
+			"set server_url to the address the server lives at now")
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
 		return noReading(errors.New(words))
 	case code == http.StatusConflict && said.Error.Code == "incomplete":
-		return &control.Error{Code: CodeIncomplete, Message: words, Hint: "--partial leaves the lines that are not stored blank"}
+		return control.NewError(CodeIncomplete, words, "--partial leaves the lines that are not stored blank")
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return unreachable(errors.New(words))
 	}
-	return &control.Error{Code: control.CodeFailed, Message: strings.Join(strings.Fields(words), " "), Hint: "the server's log says more"}
+	return control.Failed(strings.Join(strings.Fields(words), " "), "the server's log says more")
 }
 
 func noSession() error {
-	return &control.Error{Code: control.CodeNoSession, Message: "the server has no such session", Hint: "`ccship sessions list` names them"}
+	return control.NoSession("the server has no such session", "`ccship sessions list` names them")
 }
 
 func noReading(err error) error {
-	return &control.Error{Code: CodeNoReading, Message: "the server gives nothing back: " + err.Error(), Hint: "that needs ccship-server; check server_url"}
+	return control.NewError(CodeNoReading, "the server gives nothing back: "+err.Error(),
+		"that needs ccship-server; check server_url")
 }
 
 func unreachable(err error) error {
-	return &control.Error{Code: control.CodeUnreachable, Message: "the server cannot be reached: " + err.Error(), Hint: "`ccship status` says what is wrong", Retryable: true}
+	return control.Unreachable("the server cannot be reached: "+err.Error(),
+		"`ccship status` says what is wrong")
 }
 
 // Is says whether an error of this package has a code.

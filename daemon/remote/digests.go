@@ -166,7 +166,7 @@ func readDigests(r io.Reader, n int, f func(int, Digest, error) error) error {
 		case x.Error.Code == "not_found":
 			err = noSession()
 		default:
-			err = &control.Error{Code: control.CodeFailed, Message: x.Error.Message, Hint: "the server's log says more"}
+			err = control.Failed(x.Error.Message, "the server's log says more")
 		}
 		if err := f(i, x.Digest, err); err != nil {
 			return err

@@ -43,7 +43,5 @@ func (nobody) logs(int, bool) []string                        { return nil }
 
 // failed is the error of a step that a manager did not do.
 func failed(what string, err error, hint string) error {
-	return &control.Error{
-		Code: control.CodeFailed, Message: what + ": " + strings.Join(strings.Fields(err.Error()), " "), Hint: hint,
-	}
+	return control.Failed(what+": "+strings.Join(strings.Fields(err.Error()), " "), hint)
 }

@@ -158,7 +158,7 @@ func (l *launchd) until(ctx context.Context, late string, so func() bool) error 
 	for !so() {
 		select {
 		case <-ctx.Done():
-			return &control.Error{Code: CodeNotStarted, Message: late, Hint: "`launchctl print " + l.target() + "` says how it is"}
+			return control.NewError(CodeNotStarted, late, "`launchctl print "+l.target()+"` says how it is")
 		case <-tick.C:
 		}
 	}

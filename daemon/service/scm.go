@@ -117,10 +117,8 @@ func (s *scm) control(ctx context.Context, what string, do func(installer) error
 }
 
 func (s *scm) refused(what string, err error) error {
-	return &control.Error{
-		Code: control.CodeFailed, Message: fmt.Sprintf("%s: %v", what, err),
-		Hint: "run the command in a terminal that was started as administrator",
-	}
+	return control.Failed(fmt.Sprintf("%s: %v", what, err),
+		"run the command in a terminal that was started as administrator")
 }
 
 func (s *scm) logs(n int, follow bool) []string {

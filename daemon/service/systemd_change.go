@@ -63,7 +63,8 @@ func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
 // mayChange says whether this user may change the manager's units.
 func (s *systemd) mayChange() error {
 	if s.o.System && os.Geteuid() != 0 {
-		return &control.Error{Code: CodeNeedsRoot, Message: "a service of the system is for root to change", Hint: "`sudo ccship … --system`, or leave --system out"}
+		return control.NewError(CodeNeedsRoot, "a service of the system is for root to change",
+			"`sudo ccship … --system`, or leave --system out")
 	}
 	return nil
 }
@@ -137,10 +138,8 @@ func (s *systemd) inForce(ctx context.Context, path string) error {
 	if found == "" {
 		found = "none at all (" + p["LoadState"] + ")"
 	}
-	return &control.Error{
-		Code: control.CodeFailed, Message: "systemd does not use " + path + " but " + found,
-		Hint: "remove the other one, or see `" + strings.Join(s.with("systemctl", "cat", s.unit), " ") + "`",
-	}
+	return control.Failed("systemd does not use "+path+" but "+found,
+		"remove the other one, or see `"+strings.Join(s.with("systemctl", "cat", s.unit), " ")+"`")
 }
 
 // bringUp starts what does not run, and starts anew what runs another program than the one that is there now.

@@ -19,10 +19,8 @@ func renderUnit(o Options) (string, error) {
 		unit = packaging.SystemUnit
 	}
 	if strings.ContainsAny(o.Binary, `"'\`) || strings.ContainsFunc(o.Binary, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "", &control.Error{
-			Code: control.CodeFailed, Message: fmt.Sprintf("systemd starts no program whose path has quotes or backslashes: %q", o.Binary),
-			Hint: "put ccship into another folder",
-		}
+		return "", control.Failed(fmt.Sprintf("systemd starts no program whose path has quotes or backslashes: %q", o.Binary),
+			"put ccship into another folder")
 	}
 	command := quoteProgram(o.Binary) + " run"
 	if o.Config != "" {
