@@ -2,18 +2,18 @@ package transcript
 
 import "strings"
 
-// piece is a Block whose strings are not decoded.
-type piece struct {
-	kind                        BlockKind
-	typ, text, id, name         []byte
-	input, content, source, raw []byte
-	failed                      bool
+// RawBlock is a Block whose strings are not decoded: what CutEscaped and Unquote take. Its slices point into the line.
+type RawBlock struct {
+	Kind                        BlockKind
+	Type, Text, ID, Name        []byte
+	Input, Content, Source, Raw []byte
+	Failed                      bool
 }
 
 // appendPieces appends what a content, a string or an array of blocks, is made of. Plain text is one piece.
-func appendPieces(dst []piece, content []byte) []piece {
+func appendPieces(dst []RawBlock, content []byte) []RawBlock {
 	if len(content) > 0 && content[0] == '"' {
-		return append(dst, piece{kind: TextBlock, text: contents(content), raw: content})
+		return append(dst, RawBlock{Kind: TextBlock, Text: contents(content), Raw: content})
 	}
 	if len(content) == 0 || content[0] != '[' {
 		return dst
@@ -23,11 +23,11 @@ func appendPieces(dst []piece, content []byte) []piece {
 }
 
 // appendPieces is the same for the array at w.i; it ends behind it.
-func (w *walk) appendPieces(dst []piece) []piece {
+func (w *walk) appendPieces(dst []RawBlock) []RawBlock {
 	start := w.enter()
 	for w.gap(); w.i < len(w.b) && w.b[w.i] != ']'; w.gap() {
 		if w.b[w.i] == '{' {
-			dst = append(dst, piece{})
+			dst = append(dst, RawBlock{})
 			dst[len(dst)-1].read(w)
 			continue
 		}
@@ -36,7 +36,7 @@ func (w *walk) appendPieces(dst []piece) []piece {
 			break
 		}
 		if value[0] == '"' {
-			dst = append(dst, piece{kind: TextBlock, text: contents(value), raw: value})
+			dst = append(dst, RawBlock{Kind: TextBlock, Text: contents(value), Raw: value})
 		}
 	}
 	w.leave(start)
@@ -44,40 +44,40 @@ func (w *walk) appendPieces(dst []piece) []piece {
 }
 
 // read reads the block at w.i.
-func (p *piece) read(w *walk) {
+func (p *RawBlock) read(w *walk) {
 	var result, thinking []byte
 	start := w.enter()
 	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
 		switch string(key) {
 		case "type":
-			p.typ = contents(value)
+			p.Type = contents(value)
 		case "text":
-			p.text = contents(value)
+			p.Text = contents(value)
 		case "thinking":
 			thinking = contents(value)
 		case "id":
-			p.id = contents(value)
+			p.ID = contents(value)
 		case "tool_use_id":
 			result = contents(value)
 		case "name":
-			p.name = contents(value)
+			p.Name = contents(value)
 		case "input":
-			p.input = value
+			p.Input = value
 		case "content":
-			p.content = value
+			p.Content = value
 		case "source":
-			p.source = value
+			p.Source = value
 		case "is_error":
-			p.failed = truth(value)
+			p.Failed = truth(value)
 		}
 	}
 	w.leave(start)
-	p.raw = w.b[start:w.i]
-	switch p.kind = kindOf(p.typ); p.kind {
+	p.Raw = w.b[start:w.i]
+	switch p.Kind = kindOf(p.Type); p.Kind {
 	case ThinkingBlock:
-		p.text = thinking
+		p.Text = thinking
 	case ToolResultBlock:
-		p.id = result
+		p.ID = result
 	}
 }
 
@@ -108,37 +108,40 @@ func (m *Message) Blocks() []Block { return blocksOf(m.pieces, 0) }
 // maxNesting is how deep tool results are decoded within tool results.
 const maxNesting = 3
 
-func blocksOf(pieces []piece, depth int) []Block {
+func blocksOf(pieces []RawBlock, depth int) []Block {
 	var out []Block
 	for _, p := range pieces {
 		b := Block{
-			Kind: p.kind, Type: Unquote(p.typ), Text: Unquote(p.text), ToolID: Unquote(p.id), ToolName: Unquote(p.name),
-			Input: p.input, Error: p.failed, Raw: p.raw,
+			Kind: p.Kind, Type: Unquote(p.Type), Text: Unquote(p.Text), ToolID: Unquote(p.ID), ToolName: Unquote(p.Name),
+			Input: p.Input, Error: p.Failed, Raw: p.Raw,
 		}
 		if b.Type == "" && b.Kind == TextBlock {
 			b.Type = "text"
 		}
-		if p.source != nil {
-			b.MediaType = text(field(p.source, "media_type"))
-			b.Data = contents(field(p.source, "data"))
-			b.URL = text(field(p.source, "url"))
+		if p.Source != nil {
+			b.MediaType = text(field(p.Source, "media_type"))
+			b.Data = contents(field(p.Source, "data"))
+			b.URL = text(field(p.Source, "url"))
 		}
-		if p.kind == ToolResultBlock && depth < maxNesting {
-			b.Content = blocksOf(appendPieces(nil, p.content), depth+1)
+		if p.Kind == ToolResultBlock && depth < maxNesting {
+			b.Content = blocksOf(appendPieces(nil, p.Content), depth+1)
 		}
 		out = append(out, b)
 	}
 	return out
 }
 
+// Blocks are the blocks of a tool result's content; plain text is one TextBlock.
+func (b *RawBlock) Blocks() []RawBlock { return appendPieces(nil, b.Content) }
+
 // Text is the text blocks joined with newlines.
 func (m *Message) Text() string { return joined(m.pieces) }
 
-func joined(pieces []piece) string {
+func joined(pieces []RawBlock) string {
 	var all []string
 	for i := range pieces {
-		if p := &pieces[i]; p.kind == TextBlock {
-			all = append(all, Unquote(p.text))
+		if p := &pieces[i]; p.Kind == TextBlock {
+			all = append(all, Unquote(p.Text))
 		}
 	}
 	return strings.Join(all, "\n")
@@ -155,20 +158,20 @@ func (b Block) Output() string {
 	return strings.Join(all, "\n")
 }
 
-// output is Output cut at limit characters; pictures are named.
-func (p *piece) output(limit int) string {
-	if c := contents(p.content); c != nil {
-		return cutRaw(c, limit)
+// Output is Block.Output cut at limit characters; pictures are named.
+func (p *RawBlock) Output(limit int) string {
+	if c := contents(p.Content); c != nil {
+		return CutEscaped(c, limit)
 	}
-	inner := appendPieces(nil, p.content)
-	if len(inner) == 1 && inner[0].kind == TextBlock {
-		return cutRaw(inner[0].text, limit)
+	inner := appendPieces(nil, p.Content)
+	if len(inner) == 1 && inner[0].Kind == TextBlock {
+		return CutEscaped(inner[0].Text, limit)
 	}
 	var all []string
 	for _, q := range inner {
-		switch q.kind {
+		switch q.Kind {
 		case TextBlock:
-			all = append(all, Unquote(q.text))
+			all = append(all, Unquote(q.Text))
 		case ImageBlock:
 			all = append(all, "[image]")
 		case DocumentBlock:

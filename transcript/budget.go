@@ -37,12 +37,8 @@ type Budget struct {
 // Learned holds, by model, where automatic compactions happened: the least tokens that were in use.
 type Learned map[string]int64
 
-const (
-	smallWindow = 200_000
-	largeWindow = 1_000_000
-	// reserve is what Claude Code keeps free before it compacts: room for an answer, and 13 000.
-	reserve = 20_000 + 13_000
-)
+// reserve is what Claude Code keeps free before it compacts: room for an answer, and 13 000.
+const reserve = 20_000 + 13_000
 
 // BudgetFor climbs the ladder for a model. most is the most tokens that were in use, boundary the
 // least at an automatic compaction; 0 if none was seen. A step that is contradicted by what was seen is passed over.
@@ -76,12 +72,12 @@ func window(model string, most, boundary int64, o BudgetOptions) (int64, BudgetS
 		return o.Window, ConfiguredBudget
 	case native > 0 && native >= most:
 		return native, ModelBudget
-	case most > smallWindow:
-		return largeWindow, SeenBudget
-	case boundary > smallWindow-reserve-smallWindow/10:
-		return smallWindow, BoundaryBudget
+	case most > StandardWindow:
+		return LargeWindow, SeenBudget
+	case boundary > StandardWindow-reserve-StandardWindow/10:
+		return StandardWindow, BoundaryBudget
 	}
-	return smallWindow, DefaultBudget
+	return StandardWindow, DefaultBudget
 }
 
 func limit(window int64, model string, most, boundary int64, o BudgetOptions) (int64, BudgetSource) {

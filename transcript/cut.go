@@ -32,8 +32,8 @@ func noteTotal(head []byte, total int) string {
 	return string(append(head, " chars total)"...))
 }
 
-// cutRaw is Cut for the contents of a JSON string, without decoding what is not kept.
-func cutRaw(raw []byte, limit int) string {
+// CutEscaped is Cut for the contents of a JSON string, without decoding what is not kept.
+func CutEscaped(raw []byte, limit int) string {
 	if len(raw) <= limit {
 		return Unquote(raw)
 	}
@@ -131,8 +131,8 @@ func runes(b []byte) int {
 	return n
 }
 
-// oneLine puts text on one line of at most limit characters; what was cut off leaves "…".
-func oneLine(text string, limit int) string {
+// OneLine puts text on one line of at most limit characters; what was cut off leaves "…".
+func OneLine(text string, limit int) string {
 	var out []byte
 	n, last, space := 0, 0, false
 	add := func(r rune) {

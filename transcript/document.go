@@ -61,9 +61,9 @@ func (s *Session) fileStart(line int64, r *Record, id, name, path string, c call
 }
 
 // fileResult takes the result of a tool call.
-func (s *Session) fileResult(line int64, r *Record, id string, p *piece) {
+func (s *Session) fileResult(line int64, r *Record, id string, p *RawBlock) {
 	begun, known := s.takeFileCall(hash(id))
-	if p.failed {
+	if p.Failed {
 		return
 	}
 	if known && documentTool(begun.name) == 0 {
@@ -84,12 +84,12 @@ func (s *Session) fileResult(line int64, r *Record, id string, p *piece) {
 }
 
 // documentAnswer reads {"action":"link","path":…} out of a result, whatever text stands around it; 0 when it is none.
-func documentAnswer(p *piece) (EventKind, string) {
-	for _, q := range appendPieces(nil, p.content) {
-		if q.kind != TextBlock || len(q.text) > 4*maxPath {
+func documentAnswer(p *RawBlock) (EventKind, string) {
+	for _, q := range p.Blocks() {
+		if q.Kind != TextBlock || len(q.Text) > 4*maxPath {
 			continue
 		}
-		said := Unquote(q.text)
+		said := Unquote(q.Text)
 		at := strings.IndexByte(said, '{')
 		if at < 0 {
 			continue

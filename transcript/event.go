@@ -51,7 +51,6 @@ const (
 // Limits of what events carry, in characters.
 const (
 	MaxText   = 16 << 10 // prompts and answers
-	MaxInput  = 300      // tool inputs
 	MaxOutput = 500      // tool outputs and errors
 )
 

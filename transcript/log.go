@@ -66,7 +66,7 @@ func (l *MessageLog) Add(e Event) {
 	switch e.Kind {
 	case PromptEvent, TaskEvent:
 		if m.Kind = UserMessage; m.Content == "" {
-			m.Content = pictureOnly
+			m.Content = ImageOnly
 		}
 		l.append(m)
 	case AnswerEvent:

@@ -40,7 +40,7 @@ const (
 func (g *gist) add(e *Event) {
 	switch e.Kind {
 	case PromptEvent, TaskEvent:
-		g.say(saying{prompt: true, line: e.Line, text: oneLine(e.Text, maxSaying)}, maxPrompts)
+		g.say(saying{prompt: true, line: e.Line, text: OneLine(e.Text, maxSaying)}, maxPrompts)
 	case AnswerEvent:
 		if text := lastSentences(e.Text, maxSaying); text != "" && !e.Synthetic {
 			g.say(saying{line: e.Line, text: text}, maxSayings)
@@ -69,7 +69,7 @@ func (g *gist) say(s saying, most int) {
 }
 
 func (g *gist) count(name string) {
-	name = oneLine(name, 64)
+	name = OneLine(name, 64)
 	if i := slices.IndexFunc(g.tools, func(t toolCount) bool { return t.name == name }); i >= 0 {
 		g.tools[i].calls++
 		return
@@ -109,10 +109,10 @@ func (g *gist) summary(s *Session) string {
 		last = prompts[n-1]
 	}
 	if title, _ := s.titled(); title != last {
-		add("Title", oneLine(title, toldTitle))
+		add("Title", OneLine(title, toldTitle))
 	}
 	if n := len(prompts); n > 1 {
-		add("Earlier", oneLine(prompts[n-2], toldEarlier))
+		add("Earlier", OneLine(prompts[n-2], toldEarlier))
 	}
 	add("Prompt", last)
 	if n := len(answers); n > 0 {
@@ -129,9 +129,9 @@ func (g *gist) toolLine() string {
 	})
 	var parts []string
 	for _, t := range tools[:min(len(tools), toldTools)] {
-		parts = append(parts, fmt.Sprintf("%s %d", oneLine(t.name, 24), t.calls))
+		parts = append(parts, fmt.Sprintf("%s %d", OneLine(t.name, 24), t.calls))
 	}
-	return oneLine(strings.Join(parts, ", "), toldToolLine)
+	return OneLine(strings.Join(parts, ", "), toldToolLine)
 }
 
 // lastSentences is the end of a text on one line, at most limit characters, from the beginning of a sentence if there
@@ -145,7 +145,7 @@ func lastSentences(text string, limit int) string {
 			text = text[1:]
 		}
 	}
-	line := []rune(oneLine(text, most))
+	line := []rune(OneLine(text, most))
 	if len(line) <= limit && !cut {
 		return string(line)
 	}

@@ -12,7 +12,7 @@ type Message struct {
 	Model      string
 	StopReason string
 	Usage      *Usage // nil when the line has none
-	pieces     []piece
+	pieces     []RawBlock
 }
 
 // BlockKind tells content blocks apart.
@@ -47,3 +47,6 @@ type Block struct {
 
 // Synthetic says whether the program, not a model, made the message.
 func (m *Message) Synthetic() bool { return m.Model == SyntheticModel }
+
+// RawBlocks are the content's blocks, not decoded: they are the message's own, and point into the line.
+func (m *Message) RawBlocks() []RawBlock { return m.pieces }

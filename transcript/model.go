@@ -2,6 +2,12 @@ package transcript
 
 import "strings"
 
+// The sizes of context windows, in tokens.
+const (
+	StandardWindow = 200_000
+	LargeWindow    = 1_000_000
+)
+
 // NativeWindow is how many tokens a model can hold by itself, 0 if the model is not known. Where a larger window has
 // to be asked for, which no transcript tells, it is the smaller one. Source: Anthropic's model overview.
 func NativeWindow(model string) int64 {
@@ -12,11 +18,11 @@ func NativeWindow(model string) int64 {
 	case family == "":
 		return 0
 	case asked, family == "fable", family == "sonnet" && version >= 500:
-		return largeWindow
+		return LargeWindow
 	case family == "opus" && version == 407, family == "opus" && version > 407 && !elsewhere:
-		return largeWindow
+		return LargeWindow
 	}
-	return smallWindow
+	return StandardWindow
 }
 
 // modelFamily takes a model's name apart: claude-opus-4-7-20260101 is "opus" and 407, claude-3-5-sonnet-20241022

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"time"
 )
@@ -317,12 +318,12 @@ func (p *parsed) fill(r *Record) {
 type answer struct {
 	Message
 	usage Usage
-	first [1]piece
+	first [1]RawBlock
 }
 
 func (p *parsed) lineage(requested, continued, relocated string) *Lineage {
 	return &Lineage{
-		ForkedFrom:        either(text(field(p.forked, "sessionId")), requested),
+		ForkedFrom:        cmp.Or(text(field(p.forked, "sessionId")), requested),
 		ForkedMessageUUID: text(field(p.forked, "messageUuid")),
 		ContinuedIn:       continued,
 		RelocatedTo:       relocated,
@@ -330,19 +331,12 @@ func (p *parsed) lineage(requested, continued, relocated string) *Lineage {
 	}
 }
 
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 // moment reads a time: RFC 3339, or milliseconds since 1970. The zero time for what is none, or is implausible.
-func moment(value []byte) time.Time { return plausible(written(value)) }
+func moment(value []byte) time.Time { return PlausibleTime(written(value)) }
 
 // plausible is t, or the zero time for one outside the years 1970 to 9999 of UTC: no record is from then, and beyond
 // year 9999, which a zone can reach, a time has no form in JSON.
-func plausible(t time.Time) time.Time {
+func PlausibleTime(t time.Time) time.Time {
 	if y := t.Year(); y < 1970 || y > 9999 {
 		return time.Time{}
 	}

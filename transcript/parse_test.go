@@ -13,12 +13,15 @@ import (
 	. "github.com/ccship/ccship/transcript"
 )
 
-func TestParse(t *testing.T) {
+// parseCase is a line and the record that Parse makes of it.
+type parseCase struct {
+	name, line string
+	want       Record
+}
+
+func parseCases() []parseCase {
 	at := time.Date(2026, 8, 20, 9, 0, 0, 101e6, time.UTC)
-	for _, tt := range []struct {
-		name, line string
-		want       Record
-	}{
+	return []parseCase{
 		{"envelope", `{"parentUuid":"p","logicalParentUuid":"l","isSidechain":true,"promptId":"i","agentId":"a","type":"user","uuid":"u","timestamp":"2026-08-20T09:00:00.101Z","permissionMode":"plan","origin":{"kind":"human"},"promptSource":"typed","sourceToolAssistantUUID":"s","userType":"external","entrypoint":"cli","cwd":"C:\\src\\x","sessionId":"S","version":"2.1.235","gitBranch":"main","teamName":"t","requestId":"r","isMeta":true,"isCompactSummary":true,"isVisibleInTranscriptOnly":true,"planContent":"#"}`,
 			Record{Type: "user", UUID: "u", ParentUUID: "p", LogicalParentUUID: "l", SessionID: "S", AgentID: "a", RequestID: "r", PromptID: "i", Time: at, Cwd: `C:\src\x`, Branch: "main", Version: "2.1.235", Entrypoint: "cli", Origin: "human", PromptSource: "typed", PermissionMode: "plan", TeamName: "t", Meta: true, Sidechain: true, CompactSummary: true, VisibleOnly: true, FromPlan: true, SourceID: "s"}},
 		{"time in another zone", `{"timestamp":"2026-08-20T11:00:00.101+02:00"}`, Record{Time: at}},
@@ -53,7 +56,11 @@ func TestParse(t *testing.T) {
 		{"away", `{"type":"system","subtype":"away_summary","summary":"Tests were fixed."}`, Record{Type: "system", Subtype: "away_summary", Text: "Tests were fixed."}},
 		{"queue", `{"type":"queue-operation","operation":"enqueue","content":"x"}`, Record{Type: "queue-operation", Subtype: "enqueue", Text: "x"}},
 		{"pull request", `{"type":"pr-link","prNumber":42,"prUrl":"u"}`, Record{Type: "pr-link", Labels: &Labels{PRURL: "u", PRNumber: 42}}},
-	} {
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, tt := range parseCases() {
 		if diff := cmp.Diff(tt.want, Parse([]byte(tt.line)), cmpopts.IgnoreUnexported(Message{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
@@ -117,57 +124,15 @@ func TestPreview(t *testing.T) {
 		`{"type":"attachment","attachment":{"type":"skill_listing"}}`:                                                "attachment skill_listing",
 		`{"type":"x-new"}`: "x-new",
 	} {
-		if got := Parse([]byte(line)).Preview(); got != want {
+		r := Parse([]byte(line))
+		if got := r.Preview(); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	long := Parse([]byte(`{"type":"user","message":{"content":"` + strings.Repeat("가 ", 300) + `"}}`)).Preview()
+	r := Parse([]byte(`{"type":"user","message":{"content":"` + strings.Repeat("가 ", 300) + `"}}`))
+	long := r.Preview()
 	if n := len([]rune(long)); n > 200 || !strings.HasSuffix(long, "…") {
 		t.Errorf("a long preview has %d characters: %q", n, long)
-	}
-}
-
-func TestBudget(t *testing.T) {
-	const k = 1000
-	learned := Learned{}
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 160 * k})
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 155 * k})
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 158 * k})
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "manual", Pre: 20 * k})
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 20 * k, Micro: true})
-	learned.Learn("", Compact{Trigger: "auto", Pre: 20 * k})
-	if diff := cmp.Diff(Learned{"claude-opus-4-5": 155 * k}, learned); diff != "" {
-		t.Errorf("learned (-want +got):\n%s", diff)
-	}
-	for _, tt := range []struct {
-		name           string
-		model          string
-		most, boundary int64
-		options        BudgetOptions
-		want           Budget
-	}{
-		{"nothing known", "", 0, 0, BudgetOptions{}, Budget{200 * k, 167 * k, DefaultBudget, DerivedBudget}},
-		{"native", "claude-sonnet-5", 0, 0, BudgetOptions{}, Budget{1000 * k, 967 * k, ModelBudget, DerivedBudget}},
-		{"native, elsewhere", "us.anthropic.claude-opus-4-8-v1:0", 0, 0, BudgetOptions{}, Budget{200 * k, 167 * k, ModelBudget, DerivedBudget}},
-		{"more than native", "claude-opus-4-6", 230 * k, 0, BudgetOptions{}, Budget{1000 * k, 967 * k, SeenBudget, DerivedBudget}},
-		{"boundary", "gateway-model", 174 * k, 167_412, BudgetOptions{}, Budget{200 * k, 167_412, BoundaryBudget, BoundaryBudget}},
-		{"boundary of a large window", "gateway-model", 967 * k, 967 * k, BudgetOptions{}, Budget{1000 * k, 967 * k, SeenBudget, BoundaryBudget}},
-		{"boundary long passed", "claude-sonnet-5", 400 * k, 167 * k, BudgetOptions{}, Budget{1000 * k, 967 * k, ModelBudget, DerivedBudget}},
-		{"learned", "claude-opus-4-5", 150 * k, 0, BudgetOptions{Learned: learned}, Budget{200 * k, 155 * k, ModelBudget, LearnedBudget}},
-		{"learned, and passed", "claude-opus-4-5", 190 * k, 0, BudgetOptions{Learned: learned}, Budget{200 * k, 167 * k, ModelBudget, DerivedBudget}},
-		{"status line", "claude-sonnet-5", 0, 0, BudgetOptions{StatusLine: 200 * k, Window: 7}, Budget{200 * k, 167 * k, StatusLineBudget, DerivedBudget}},
-		{"configured", "claude-sonnet-5", 0, 160 * k, BudgetOptions{Window: 500 * k, Limit: 400 * k}, Budget{500 * k, 400 * k, ConfiguredBudget, ConfiguredBudget}},
-		{"limit beyond the window", "claude-haiku-4-5", 0, 0, BudgetOptions{Limit: 400 * k}, Budget{200 * k, 200 * k, ModelBudget, ConfiguredBudget}},
-		{"no compaction", "claude-haiku-4-5", 0, 160 * k, BudgetOptions{NoCompact: true}, Budget{200 * k, 200 * k, ModelBudget, NoCompactionLimit}},
-		{"pinned", "claude-haiku-4-5", 0, 160 * k, BudgetOptions{Limit: 90 * k, Pins: map[string]int64{"claude-haiku-4-5": 100 * k}}, Budget{200 * k, 100 * k, ModelBudget, ConfiguredBudget}},
-		{"pinned beyond the window", "claude-haiku-4-5", 0, 0, BudgetOptions{Pins: map[string]int64{"claude-haiku-4-5": 960 * k}}, Budget{960 * k, 960 * k, ConfiguredBudget, ConfiguredBudget}},
-		{"the session's pin", "m", 0, 0, BudgetOptions{Pins: map[string]int64{"": 50 * k, "m": 60 * k}}, Budget{200 * k, 50 * k, DefaultBudget, ConfiguredBudget}},
-		{"another's pin", "m", 0, 0, BudgetOptions{Pins: map[string]int64{"n": 60 * k}}, Budget{200 * k, 167 * k, DefaultBudget, DerivedBudget}},
-		{"small window", "m", 0, 0, BudgetOptions{Window: 40 * k}, Budget{40 * k, 20 * k, ConfiguredBudget, DerivedBudget}},
-	} {
-		if diff := cmp.Diff(tt.want, BudgetFor(tt.model, tt.most, tt.boundary, tt.options)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
 	}
 }
 
@@ -222,18 +187,13 @@ func TestParseAgentMeta(t *testing.T) {
 	}
 }
 
-func fuzzSeeds(f *testing.F) {
-	for _, file := range fixtures(f) {
-		lines := fixture(f, file)
-		f.Add(bytes.Join(lines, []byte("\n")))
+// FuzzParse reads anything, and what it says of a real record must agree with encoding/json.
+func FuzzParse(f *testing.F) {
+	for _, tt := range parseCases() {
+		f.Add([]byte(tt.line))
 	}
 	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"tool_result","content":[{}]}]}]`))
 	f.Add([]byte("{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_tokens\":99999999999999999999,\"output_tokens\":-1e9}}}\n{\"\\u"))
-}
-
-// FuzzParse reads anything, and what it says of a real record must agree with encoding/json.
-func FuzzParse(f *testing.F) {
-	fuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, line []byte) {
 		before := bytes.Clone(line)
 		r := Parse(line)
@@ -271,40 +231,5 @@ func FuzzParse(f *testing.F) {
 		if json.Unmarshal(o["uuid"], &want) == nil && want != r.UUID {
 			t.Errorf("uuid is %q, want %q", r.UUID, want)
 		}
-	})
-}
-
-// FuzzSession folds anything: it never panics, stays bounded, and its state goes on as it does.
-func FuzzSession(f *testing.F) {
-	fuzzSeeds(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var s Session
-		var log MessageLog
-		var tree Tree
-		for i, line := range bytes.Split(data, []byte("\n")) {
-			r := Parse(line)
-			copied := restore(t, &s)
-			events := s.Add(int64(i), r)
-			if diff := cmp.Diff(append([]Event(nil), events...), append([]Event(nil), copied.Add(int64(i), r)...)); diff != "" {
-				t.Fatalf("line %d (-session +restored):\n%s", i, diff)
-			}
-			for _, e := range events {
-				log.Add(e)
-			}
-			tree.Add(int64(i), &r)
-		}
-		s.Summary()
-		tree.ActiveBranch()
-		if log.Len() > LogSize {
-			t.Errorf("%d messages", log.Len())
-		}
-		state, _ := log.MarshalBinary()
-		var again MessageLog
-		if err := again.UnmarshalBinary(state); err != nil {
-			t.Fatal(err)
-		}
-		var broken Session
-		_ = broken.UnmarshalBinary(data)
-		_ = broken.Add(0, Parse(data))
 	})
 }

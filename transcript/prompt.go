@@ -5,15 +5,13 @@ import "strings"
 // Prompt is what a human typed, in whatever form the line holds it: a user record, one with a tool result beside it,
 // or a queued command. ok is false for everything that the program or an agent wrote. text is "" for a lone image.
 // Prompts that exist only as queue operations take a Session to find.
-func (r Record) Prompt() (text string, ok bool) { return r.prompt() }
-
-func (r *Record) prompt() (text string, ok bool) {
+func (r *Record) Prompt() (text string, ok bool) {
 	if r.Sidechain || r.Meta || r.CompactSummary || r.VisibleOnly {
 		return "", false
 	}
 	switch {
 	case r.Type == "attachment":
-		ok = r.Queued == "prompt" && !made(r.Origin) && !marked(r.Text)
+		ok = r.Queued == "prompt" && !made(r.Origin) && !FromProgram(r.Text)
 		return r.Text, ok && r.Text != ""
 	case r.Type != "user" || r.Message == nil || made(r.Origin) || r.PromptSource == "system":
 		return "", false
@@ -28,7 +26,7 @@ func (r *Record) prompt() (text string, ok bool) {
 		}
 	}
 	sure := r.PromptSource == "typed" || r.PromptSource == "queued" || r.Origin == "human"
-	if program(text) || !sure && marked(text) {
+	if program(text) || !sure && FromProgram(text) {
 		return "", false
 	}
 	return text, true
@@ -53,8 +51,9 @@ func program(text string) bool {
 	return false
 }
 
-// marked says whether text looks like the program's, unless the record says that it was typed.
-func marked(text string) bool {
+// FromProgram reports whether text looks like something Claude Code wrote rather than a human. A record that says it was
+// typed (PromptSource) overrides it.
+func FromProgram(text string) bool {
 	return program(text) || strings.HasPrefix(text, "<task-notification>") || strings.HasPrefix(text, interruption)
 }
 
@@ -64,13 +63,13 @@ func (m *Message) spoken() (said string, pictures, results bool) {
 	var all []string
 	for i := range m.pieces {
 		p := &m.pieces[i]
-		switch p.kind {
+		switch p.Kind {
 		case ToolResultBlock:
 			results = true
 		case ImageBlock, DocumentBlock:
 			pictures = true
 		case TextBlock:
-			if t := strings.TrimSpace(Unquote(p.text)); t != "" && !beside(t) {
+			if t := strings.TrimSpace(Unquote(p.Text)); t != "" && !beside(t) {
 				all = append(all, t)
 			}
 		}
@@ -85,7 +84,7 @@ func beside(text string) bool {
 
 // Command is a slash command the record stands for: a built-in one, or one that expands to a prompt. name has no
 // slash.
-func (r Record) Command() (name, args string, ok bool) {
+func (r *Record) Command() (name, args string, ok bool) {
 	if r.Type == "system" && r.Subtype == "local_command" {
 		return command(strings.TrimSpace(r.Text))
 	}
@@ -100,15 +99,16 @@ func command(text string) (name, args string, ok bool) {
 	if !strings.HasPrefix(text, commandName) && !strings.HasPrefix(text, commandMessage) {
 		return "", "", false
 	}
-	name = strings.TrimPrefix(tag(text, "command-name"), "/")
+	name = strings.TrimPrefix(Element(text, "command-name"), "/")
 	if name == "" {
-		name = tag(text, "command-message")
+		name = Element(text, "command-message")
 	}
-	return name, tag(text, "command-args"), name != ""
+	return name, Element(text, "command-args"), name != ""
 }
 
-// tag is what stands between <name> and </name>.
-func tag(text, name string) string {
+// Element is the trimmed text between <name> and </name>, "" when there is none. Claude Code puts commands and task
+// notifications into messages in this form.
+func Element(text, name string) string {
 	_, rest, found := strings.Cut(text, "<"+name+">")
 	if !found {
 		return ""
@@ -118,15 +118,13 @@ func tag(text, name string) string {
 }
 
 // Interrupted says whether the record notes that the user stopped the model.
-func (r Record) Interrupted() bool { return r.interrupted() }
-
-func (r *Record) interrupted() bool {
+func (r *Record) Interrupted() bool {
 	if r.Type != "user" || r.Message == nil || r.Meta || r.PromptSource == "typed" || r.Origin == "human" {
 		return false
 	}
 	for i := range r.Message.pieces {
 		p := &r.Message.pieces[i]
-		if p.kind == TextBlock && strings.HasPrefix(string(p.text[:min(len(p.text), len(interruption))]), interruption) {
+		if p.Kind == TextBlock && strings.HasPrefix(string(p.Text[:min(len(p.Text), len(interruption))]), interruption) {
 			return true
 		}
 	}
@@ -134,17 +132,17 @@ func (r *Record) interrupted() bool {
 }
 
 // Preview is the record in one line of at most 200 characters, for lists.
-func (r Record) Preview() string { return oneLine(r.preview(), previewSize) }
+func (r *Record) Preview() string { return OneLine(r.preview(), previewSize) }
 
 const previewSize = 200
 
-// pictureOnly stands for a prompt without text.
-const pictureOnly = "[image]"
+// ImageOnly stands for a prompt without text.
+const ImageOnly = "[image]"
 
 func (r *Record) preview() string {
-	if text, ok := r.prompt(); ok {
+	if text, ok := r.Prompt(); ok {
 		if text == "" {
-			return pictureOnly
+			return ImageOnly
 		}
 		return text
 	}
@@ -173,18 +171,18 @@ func (m *Message) preview() string {
 	var other string
 	for i := range m.pieces {
 		p := &m.pieces[i]
-		switch p.kind {
+		switch p.Kind {
 		case TextBlock:
-			if t := cutRaw(p.text, 4*previewSize); strings.TrimSpace(t) != "" {
+			if t := CutEscaped(p.Text, 4*previewSize); strings.TrimSpace(t) != "" {
 				return t
 			}
 		case ToolUseBlock:
-			name := Unquote(p.name)
-			return name + " " + ToolSummary(name, p.input, previewSize)
+			name := Unquote(p.Name)
+			return name + " " + ToolSummary(name, p.Input, previewSize)
 		case ToolResultBlock:
-			return p.output(previewSize)
+			return p.Output(previewSize)
 		case ThinkingBlock:
-			if other = cutRaw(p.text, previewSize); other == "" {
+			if other = CutEscaped(p.Text, previewSize); other == "" {
 				other = "[thinking]"
 			}
 		case ImageBlock:

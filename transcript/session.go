@@ -114,7 +114,7 @@ func (s *Session) Add(line int64, r Record) []Event {
 	if g.flags&isPrompt == 0 && (r.Message != nil || r.Type == "system") {
 		s.turn.at(line, &r)
 	}
-	if u := r.usage(); u != nil {
+	if u := usageOf(&r); u != nil {
 		g.context = uint32(min(u.Context(), 1<<31))
 	}
 	if chain {
@@ -151,8 +151,8 @@ func clip(r *Record) {
 	}
 }
 
-// usage is what the record tells of tokens that count; nil if nothing.
-func (r *Record) usage() *Usage {
+// usageOf is what the record tells of tokens that count; nil if nothing.
+func usageOf(r *Record) *Usage {
 	if r.Type != "assistant" || r.Message == nil || r.APIError || r.Message.Synthetic() {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (s *Session) rewinds(g *growth, r *Record) {
 // aside takes a sidechain's record that lies in a main transcript: it costs tokens, and is no part of the
 // conversation.
 func (s *Session) aside(line int64, r *Record) {
-	if u := r.usage(); u != nil {
+	if u := usageOf(r); u != nil {
 		s.count(line, r, *u)
 	}
 }

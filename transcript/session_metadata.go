@@ -1,6 +1,9 @@
 package transcript
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // metadata takes records without a uuid: titles, labels, the queue. They are repeated all the time.
 func (s *Session) metadata(line int64, r *Record) {
@@ -24,7 +27,7 @@ func (s *Session) metadata(line int64, r *Record) {
 
 func (s *Session) labels(l *Labels) {
 	to := &s.sum.Labels
-	to.Tag, to.AgentName, to.PRURL = clone(either(l.Tag, to.Tag)), clone(either(l.AgentName, to.AgentName)), clone(either(l.PRURL, to.PRURL))
+	to.Tag, to.AgentName, to.PRURL = clone(cmp.Or(l.Tag, to.Tag)), clone(cmp.Or(l.AgentName, to.AgentName)), clone(cmp.Or(l.PRURL, to.PRURL))
 	if l.PRNumber != 0 {
 		to.PRNumber = l.PRNumber
 	}
@@ -33,7 +36,7 @@ func (s *Session) labels(l *Labels) {
 // title takes a title, and tells when it is the session's.
 func (s *Session) title(line int64, r *Record, kind TitleKind, title string) {
 	before, _ := s.titled()
-	s.titles[kind] = oneLine(title, maxPrompt)
+	s.titles[kind] = OneLine(title, maxPrompt)
 	if now, by := s.titled(); now != before {
 		e := s.event(TitleEvent, line, r)
 		e.Text, e.TitleKind = now, by
@@ -59,7 +62,7 @@ func (s *Session) summaryTitle(line int64, r *Record) {
 	if len(s.summaries) == maxSummaries {
 		s.summaries = slices.Delete(s.summaries, 0, 1)
 	}
-	s.summaries = append(s.summaries, looseSummary{id, oneLine(r.Title, maxPrompt)})
+	s.summaries = append(s.summaries, looseSummary{id, OneLine(r.Title, maxPrompt)})
 }
 
 // looseSummaries looks whether the record is the leaf that a summary named.
@@ -112,7 +115,7 @@ func (s *Session) remove(text string) {
 	}
 	q := s.queue[i]
 	s.queue = slices.Delete(s.queue, i, i+1)
-	if q.text == "" || marked(q.text) || !older(s.sum.Version, 2, 1, 97) {
+	if q.text == "" || FromProgram(q.text) || !older(s.sum.Version, 2, 1, 97) {
 		return
 	}
 	if len(s.removed) == maxQueue {
@@ -134,7 +137,7 @@ func (s *Session) flushRemoved() {
 	s.removed = s.removed[:0]
 	for _, q := range removed {
 		s.sum.Prompts++
-		s.sum.LastPrompt = oneLine(q.text, maxPrompt)
+		s.sum.LastPrompt = OneLine(q.text, maxPrompt)
 		s.hear(hash(q.text))
 		s.events = append(s.events, Event{
 			Kind: PromptEvent, Line: q.line, SessionID: s.sum.SessionID, Time: q.time, Text: q.text, Queued: true,

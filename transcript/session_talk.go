@@ -9,22 +9,23 @@ func (s *Session) user(line int64, r *Record, g *growth) {
 	if r.Message == nil {
 		return
 	}
-	for i := range r.Message.pieces {
-		p := &r.Message.pieces[i]
-		if p.kind == ToolResultBlock {
+	blocks := r.Message.RawBlocks()
+	for i := range blocks {
+		p := &blocks[i]
+		if p.Kind == ToolResultBlock {
 			s.result(line, r, p)
 		}
 	}
 	switch {
 	case g.flags&isPrompt != 0:
 		s.prompt(line, r, g.text, r.PromptSource == "queued")
-	case r.interrupted():
+	case r.Interrupted():
 		s.interrupt(line, r)
 	case r.Origin == "task-notification" || r.PromptSource == "system":
 		s.notification(line, r)
 	case s.own.agent && !r.Meta && r.ParentUUID == "" && s.sum.FirstPrompt == "":
 		text := r.Message.Text()
-		s.sum.FirstPrompt = oneLine(text, maxPrompt)
+		s.sum.FirstPrompt = OneLine(text, maxPrompt)
 		s.title(line, r, PromptTitle, s.sum.FirstPrompt)
 		s.event(TaskEvent, line, r).Text = Cut(text, MaxText)
 		s.openTurn(line, r)
@@ -58,9 +59,9 @@ func (s *Session) prompt(line int64, r *Record, text string, fromQueue bool) {
 	s.sum.Prompts++
 	e := s.event(PromptEvent, line, r)
 	e.Text, e.Queued = Cut(text, MaxText), middle
-	short := oneLine(text, maxPrompt)
+	short := OneLine(text, maxPrompt)
 	if short == "" {
-		short = pictureOnly
+		short = ImageOnly
 	}
 	s.sum.LastPrompt = short
 	if s.sum.FirstPrompt == "" {
@@ -99,7 +100,7 @@ func (s *Session) assistant(line int64, r *Record) {
 		s.endTurn(line, r)
 		return
 	}
-	u := r.usage()
+	u := usageOf(r)
 	if u != nil {
 		s.answered(line, r, *u)
 	}
@@ -107,12 +108,13 @@ func (s *Session) assistant(line int64, r *Record) {
 		s.openTurn(line, r)
 	}
 	said := false
-	for i := range m.pieces {
-		p := &m.pieces[i]
-		switch p.kind {
+	blocks := m.RawBlocks()
+	for i := range blocks {
+		p := &blocks[i]
+		switch p.Kind {
 		case TextBlock:
 			e := s.event(AnswerEvent, line, r)
-			e.Text, e.MessageID, e.Synthetic = cutRaw(p.text, MaxText), m.ID, m.Synthetic()
+			e.Text, e.MessageID, e.Synthetic = CutEscaped(p.Text, MaxText), m.ID, m.Synthetic()
 			said = true
 		case ToolUseBlock:
 			s.start(line, r, p)

@@ -3,12 +3,11 @@ package transcript
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // start takes a tool call.
-func (s *Session) start(line int64, r *Record, p *piece) {
-	id, name := Unquote(p.id), Unquote(p.name)
+func (s *Session) start(line int64, r *Record, p *RawBlock) {
+	id, name := Unquote(p.ID), Unquote(p.Name)
 	c, known := s.calls.get(hash(id))
 	if known && c.started {
 		return
@@ -18,17 +17,17 @@ func (s *Session) start(line int64, r *Record, p *piece) {
 	c.started = true
 	c.agent = name == "Task" || name == "Agent"
 	s.calls.set(hash(id), c)
-	path := ToolPath(name, p.input)
+	path := ToolPath(name, p.Input)
 	if path != "" {
 		s.active(path)
 	}
 	e := s.event(ToolStartEvent, line, r)
 	e.ToolID, e.ToolName, e.MessageID = id, name, r.Message.ID
-	e.Input, e.Path = string(ToolInput(name, p.input, s.InputLimit)), path
+	e.Input, e.Path = string(ToolInput(name, p.Input, s.InputLimit)), path
 	s.fileStart(line, r, id, name, path, before)
 	if c.agent {
 		s.agent(line, r, Agent{
-			ToolID: clone(id), Type: clone(text(field(p.input, "subagent_type"))), Description: clone(text(field(p.input, "description"))),
+			ToolID: clone(id), Type: clone(StringField(p.Input, "subagent_type")), Description: clone(StringField(p.Input, "description")),
 		})
 	}
 }
@@ -44,27 +43,27 @@ func (s *Session) active(path string) {
 }
 
 // result takes the answer to a tool call.
-func (s *Session) result(line int64, r *Record, p *piece) {
-	id := Unquote(p.id)
+func (s *Session) result(line int64, r *Record, p *RawBlock) {
+	id := Unquote(p.ID)
 	c, known := s.calls.get(hash(id))
 	if known && c.done && !c.started {
 		return // a second one
 	}
-	if p.failed {
+	if p.Failed {
 		s.sum.ToolErrors++
 	}
 	agent := c.agent || !known
-	c.done, c.failed = true, p.failed
+	c.done, c.failed = true, p.Failed
 	s.calls.set(hash(id), c)
 	e := s.event(ToolCompleteEvent, line, r)
-	e.ToolID, e.Success, e.Text = id, !p.failed, p.output(cmp.Or(s.OutputLimit, MaxOutput))
+	e.ToolID, e.Success, e.Text = id, !p.Failed, p.Output(cmp.Or(s.OutputLimit, MaxOutput))
 	s.fileResult(line, r, id, p)
 	if agent && len(r.ToolResult) > 0 && r.ToolResult[0] == '{' {
-		if agentID := text(field(r.ToolResult, "agentId")); agentID != "" {
-			status := text(field(r.ToolResult, "status"))
+		if agentID := StringField(r.ToolResult, "agentId"); agentID != "" {
+			status := StringField(r.ToolResult, "status")
 			s.agent(line, r, Agent{
-				ID: clone(agentID), ToolID: clone(id), Type: clone(text(field(r.ToolResult, "agentType"))),
-				Background: truth(field(r.ToolResult, "isAsync")) || status == "async_launched",
+				ID: clone(agentID), ToolID: clone(id), Type: clone(StringField(r.ToolResult, "agentType")),
+				Background: BoolField(r.ToolResult, "isAsync") || status == "async_launched",
 				Done:       status == "completed",
 			})
 		}
@@ -74,8 +73,8 @@ func (s *Session) result(line int64, r *Record, p *piece) {
 // notification takes the program's note that work in the background is over.
 func (s *Session) notification(line int64, r *Record) {
 	text := r.Message.Text()
-	id := tag(text, "tool-use-id")
-	if id == "" || tag(text, "status") == "running" {
+	id := Element(text, "tool-use-id")
+	if id == "" || Element(text, "status") == "running" {
 		return
 	}
 	for _, a := range s.sum.Agents {
@@ -96,24 +95,8 @@ func (s *Session) agent(line int64, r *Record, news Agent) {
 		i = len(s.sum.Agents) - 1
 	}
 	a := &s.sum.Agents[i]
-	a.ID, a.Type, a.Description = either(news.ID, a.ID), either(a.Type, news.Type), either(a.Description, news.Description)
+	a.ID, a.Type, a.Description = cmp.Or(news.ID, a.ID), cmp.Or(a.Type, news.Type), cmp.Or(a.Description, news.Description)
 	a.Background, a.Done = a.Background || news.Background, a.Done || news.Done
 	told := *a
 	s.event(AgentEvent, line, r).Agent = &told
-}
-
-// AgentMeta is what an agent's sidecar (agent-<id>.meta.json) says.
-type AgentMeta struct {
-	AgentType, Description, ToolUseID, Model, WorktreePath string
-	SpawnDepth                                             int64
-}
-
-// ParseAgentMeta reads a sidecar; what it does not say stays empty.
-func ParseAgentMeta(data []byte) AgentMeta {
-	object := []byte(strings.TrimSpace(string(data)))
-	return AgentMeta{
-		AgentType: text(field(object, "agentType")), Description: text(field(object, "description")),
-		ToolUseID: text(field(object, "toolUseId")), Model: text(field(object, "model")),
-		WorktreePath: text(field(object, "worktreePath")), SpawnDepth: whole(field(object, "spawnDepth")),
-	}
 }

@@ -208,3 +208,10 @@ func field(object []byte, name string) []byte {
 	}
 	return nil
 }
+
+// StringField is a member of a JSON object that is a string, decoded; "" when object is none, or has no such string.
+// object must be part of a line that Scan accepted.
+func StringField(object []byte, name string) string { return text(field(object, name)) }
+
+// BoolField reports whether a member of a JSON object is true.
+func BoolField(object []byte, name string) bool { return truth(field(object, name)) }

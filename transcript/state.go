@@ -106,7 +106,7 @@ func (c *codec) time(v ...*time.Time) {
 		if c.reading {
 			*t = time.Time{}
 			if n != 0 {
-				*t = plausible(time.UnixMicro(n).UTC()) // older states hold any
+				*t = PlausibleTime(time.UnixMicro(n).UTC()) // older states hold any
 			}
 		}
 	}

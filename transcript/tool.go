@@ -20,6 +20,9 @@ func toolMembers(name string) []string {
 	return nil
 }
 
+// MaxInput is the default limit, in characters, of each value of a tool's input that a summary keeps.
+const MaxInput = 300
+
 // The summary of a tool that is not known keeps this many members, and this many bytes of them.
 const (
 	maxMembers = 24
@@ -56,7 +59,7 @@ func kept(name string, input []byte, visit func(key, value []byte)) {
 func ToolSummary(name string, input []byte, limit int) string {
 	var parts []string
 	kept(name, input, func(key, value []byte) {
-		if s := oneLine(shown(name, key, value, limit), limitOr(limit)+32); s != "" {
+		if s := OneLine(shown(name, key, value, limit), limitOr(limit)+32); s != "" {
 			parts = append(parts, s)
 		}
 	})
@@ -97,10 +100,10 @@ func shown(name string, key, value []byte, limit int) string {
 		return Cut(string(value), limit)
 	}
 	if name == "Bash" && string(key) == "command" {
-		line, _, _ := strings.Cut(strings.TrimLeft(cutRaw(c, maxSummary), "\r\n\t "), "\n")
+		line, _, _ := strings.Cut(strings.TrimLeft(CutEscaped(c, maxSummary), "\r\n\t "), "\n")
 		return Cut(strings.TrimRight(line, "\r\t "), limit)
 	}
-	return cutRaw(c, limit)
+	return CutEscaped(c, limit)
 }
 
 func limitOr(limit int) int {

@@ -89,10 +89,10 @@ func grow(line int64, r *Record) growth {
 	case r.Compact != nil && !r.Compact.Micro:
 		g.flags = isBoundary
 		g.context = uint32(min(r.Compact.Post, 1<<31))
-	case r.Type == "assistant" && r.Message != nil && !r.Message.Synthetic() && !r.APIError && r.Message.speaks():
+	case r.Type == "assistant" && r.Message != nil && !r.Message.Synthetic() && !r.APIError && hasText(r.Message):
 		g.flags = isAnswer
 	case r.Type == "user" || r.Type == "attachment":
-		if text, ok := r.prompt(); ok {
+		if text, ok := r.Prompt(); ok {
 			g.flags, g.said, g.text = isPrompt, uint32(hash(text)), text
 			if r.Type == "attachment" || r.PromptSource == "queued" {
 				g.flags |= isQueued
@@ -102,11 +102,11 @@ func grow(line int64, r *Record) growth {
 	return g
 }
 
-// speaks says whether the message has text.
-func (m *Message) speaks() bool {
-	for i := range m.pieces {
-		p := &m.pieces[i]
-		if p.kind == TextBlock && len(p.text) > 0 {
+// hasText reports whether a message has a text block that is not empty.
+func hasText(m *Message) bool {
+	blocks := m.RawBlocks()
+	for i := range blocks {
+		if p := &blocks[i]; p.Kind == TextBlock && len(p.Text) > 0 {
 			return true
 		}
 	}

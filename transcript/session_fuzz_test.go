@@ -1,0 +1,54 @@
+package transcript_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	. "github.com/ccship/ccship/transcript"
+)
+
+func fuzzSeeds(f *testing.F) {
+	for _, file := range fixtures(f) {
+		lines := fixture(f, file)
+		f.Add(bytes.Join(lines, []byte("\n")))
+	}
+	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"tool_result","content":[{}]}]}]`))
+	f.Add([]byte("{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_tokens\":99999999999999999999,\"output_tokens\":-1e9}}}\n{\"\\u"))
+}
+
+// FuzzSession folds anything: it never panics, stays bounded, and its state goes on as it does.
+func FuzzSession(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s Session
+		var log MessageLog
+		var tree Tree
+		for i, line := range bytes.Split(data, []byte("\n")) {
+			r := Parse(line)
+			copied := restore(t, &s)
+			events := s.Add(int64(i), r)
+			if diff := cmp.Diff(append([]Event(nil), events...), append([]Event(nil), copied.Add(int64(i), r)...)); diff != "" {
+				t.Fatalf("line %d (-session +restored):\n%s", i, diff)
+			}
+			for _, e := range events {
+				log.Add(e)
+			}
+			tree.Add(int64(i), &r)
+		}
+		s.Summary()
+		tree.ActiveBranch()
+		if log.Len() > LogSize {
+			t.Errorf("%d messages", log.Len())
+		}
+		state, _ := log.MarshalBinary()
+		var again MessageLog
+		if err := again.UnmarshalBinary(state); err != nil {
+			t.Fatal(err)
+		}
+		var broken Session
+		_ = broken.UnmarshalBinary(data)
+		_ = broken.Add(0, Parse(data))
+	})
+}
