@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Limits of what a user may set as a budget, in tokens.
@@ -109,7 +109,7 @@ func (d *Daemon) sessionBudget(ctx context.Context, s namedSession) (b control.B
 // modelBudget is what holds for a session with a model that has only begun.
 func (d *Daemon) modelBudget(model string) control.Budget {
 	known := d.db.Budgets()
-	b := shownBudget(transcript.BudgetFor(model, 0, 0, transcript.BudgetOptions{Learned: known.Learned, Pins: known.Models}))
+	b := shownBudget(session.BudgetFor(model, 0, 0, session.BudgetOptions{Learned: known.Learned, Pins: known.Models}))
 	b.Model, b.Seen, b.Pinned = model, known.Learned[model], known.Models[model] > 0
 	return b
 }
@@ -120,14 +120,14 @@ const (
 )
 
 // shownBudget says how a limit is known. One that follows from the window is known as well as that is.
-func shownBudget(b transcript.Budget) control.Budget {
+func shownBudget(b session.Budget) control.Budget {
 	out := control.Budget{Window: b.Window, Limit: b.Limit}
 	switch b.LimitBy {
-	case transcript.ConfiguredBudget:
+	case session.ConfiguredBudget:
 		out.Source = sourceConfigured
-	case transcript.LearnedBudget:
+	case session.LearnedBudget:
 		out.Source = sourceLearned
-	case transcript.BoundaryBudget:
+	case session.BoundaryBudget:
 		out.Source = "boundary"
 	default:
 		out.Source = windowSource(b.WindowFrom)
@@ -135,13 +135,13 @@ func shownBudget(b transcript.Budget) control.Budget {
 	return out
 }
 
-func windowSource(s transcript.BudgetSource) string {
+func windowSource(s session.BudgetSource) string {
 	switch s {
-	case transcript.ModelBudget:
+	case session.ModelBudget:
 		return "model"
-	case transcript.SeenBudget:
+	case session.SeenBudget:
 		return "seen"
-	case transcript.DefaultBudget:
+	case session.DefaultBudget:
 		return "default"
 	}
 	return "derived"

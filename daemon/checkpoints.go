@@ -11,7 +11,7 @@ import (
 
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // marker makes checkpoints of what it observes: when a part of the token budget is passed, and at every compaction.
@@ -37,16 +37,16 @@ func (m *marker) begin(p *pass) {
 func hasCheckpoints(p *pass) bool { return p.file.File.Kind == tail.Main }
 
 // budget is what is known of a transcript's budget beside itself.
-func (m *marker) budget(id tail.FileID) transcript.BudgetOptions {
+func (m *marker) budget(id tail.FileID) session.BudgetOptions {
 	known := m.db.Budgets()
-	o := transcript.BudgetOptions{Learned: known.Learned, Pins: known.Models}
+	o := session.BudgetOptions{Learned: known.Learned, Pins: known.Models}
 	if limit := known.Files[id]; limit > 0 {
 		o.Pins = map[string]int64{"": limit}
 	}
 	return o
 }
 
-func (m *marker) event(p *pass, e *transcript.Event, watched bool) {
+func (m *marker) event(p *pass, e *session.Event, watched bool) {
 	if !hasCheckpoints(p) {
 		return
 	}
@@ -76,7 +76,7 @@ func (m *marker) end(p *pass) error {
 	return addCheckpoints(p, m.due)
 }
 
-func checkpointOf(p *pass, m transcript.Mark) state.Checkpoint {
+func checkpointOf(p *pass, m session.Mark) state.Checkpoint {
 	c := state.Checkpoint{
 		Session: p.facts.Stream.SessionID, Trigger: string(m.Trigger), Tokens: m.Tokens, Budget: m.Limit,
 		ContextHash: m.ContextHash, Summary: m.Summary, ActiveFiles: m.ActiveFiles, At: m.Time.UTC(),
@@ -90,12 +90,12 @@ func checkpointOf(p *pass, m transcript.Mark) state.Checkpoint {
 
 // checkpointID names the same moment of a session the same, however often and in whatever generation it is read. The
 // line counts only for a record without a uuid.
-func checkpointID(session string, m *transcript.Mark) string {
+func checkpointID(stream string, m *session.Mark) string {
 	at := m.UUID
 	if at == "" {
 		at = strconv.FormatInt(m.Line, 10)
 	}
-	sum := sha256.Sum256([]byte(session + "\x00" + string(m.Trigger) + "\x00" + at))
+	sum := sha256.Sum256([]byte(stream + "\x00" + string(m.Trigger) + "\x00" + at))
 	return "cp-" + hex.EncodeToString(sum[:6])
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Limits of what a caller may say of a checkpoint, in characters.
@@ -101,12 +102,12 @@ func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointReq
 	return a, d.notVisited(s, err)
 }
 
-func askedTrigger(name string) (transcript.Trigger, error) {
+func askedTrigger(name string) (session.Trigger, error) {
 	switch name {
 	case "", control.TriggerManual:
-		return transcript.MarkManual, nil
+		return session.MarkManual, nil
 	case control.TriggerPreHeavy:
-		return transcript.MarkPreHeavy, nil
+		return session.MarkPreHeavy, nil
 	}
 	return "", control.Usage(fmt.Sprintf("a checkpoint cannot be asked for with trigger %.40q", name),
 		"it is manual or pre_heavy; the others come by themselves")

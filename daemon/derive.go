@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Understanding is a second stage behind delivery: the deriver reads what the relay has committed once more from the
@@ -26,7 +26,7 @@ type observer interface {
 	// event is one thing that a line brought; p.session and p.log have taken its record, p.marks is the observer's to
 	// feed. watched says that the line was written while a daemon looked on, and has had no effects yet: only then
 	// anybody may be told or sent anything new because of it.
-	event(p *pass, e *transcript.Event, watched bool)
+	event(p *pass, e *session.Event, watched bool)
 	// end comes behind the last line. What it adds to the step is kept with the place behind that line. An error undoes
 	// what is not durable yet, and the lines come again.
 	end(p *pass) error
@@ -36,9 +36,9 @@ type observer interface {
 type pass struct {
 	file    tail.Tracked
 	facts   state.Facts
-	session *transcript.Session // as of the event
-	marks   *transcript.Marks
-	log     *transcript.MessageLog
+	session *session.Session // as of the event
+	marks   *session.Marks
+	log     *session.MessageLog
 	line    int64             // behind the last line that was folded
 	step    *state.Derivation // Checkpoints, Pending, Documents and Batches are to be added to
 	packer  *outbox.Packer

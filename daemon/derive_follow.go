@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // following is a transcript in memory: what its lines up to a place mean.
@@ -21,9 +22,9 @@ type following struct {
 	id      tail.FileID
 	place   state.Place // behind the last line that was folded
 	stored  state.Place // as the state has it
-	session transcript.Session
-	log     transcript.MessageLog
-	marks   transcript.Marks
+	session session.Session
+	log     session.MessageLog
+	marks   session.Marks
 	copying bool  // the last answer was a copy of another session's
 	cleared int64 // lines below it are not in the log
 	had     int64 // lines below it have had their effects in an earlier folding; stored, for this one may be broken off
@@ -75,7 +76,7 @@ func (f *following) restore(u *state.Understood) error {
 // begin empties the fold: it starts at line 0. Lines below had have had their effects.
 func (f *following) begin(generation uint32, had int64) {
 	f.place = state.Place{Generation: generation}
-	f.session, f.log, f.marks = transcript.Session{}, transcript.MessageLog{}, transcript.Marks{}
+	f.session, f.log, f.marks = session.Session{}, session.MessageLog{}, session.Marks{}
 	f.copying, f.had = false, had
 }
 

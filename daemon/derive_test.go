@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // An import folds nothing, but for what has a compaction in it; a question folds what it asks for, once; what is
@@ -91,7 +91,7 @@ type noted struct {
 
 func (n *noted) begin(*pass)     {}
 func (n *noted) end(*pass) error { return nil }
-func (n *noted) event(p *pass, _ *transcript.Event, _ bool) {
+func (n *noted) event(p *pass, _ *session.Event, _ bool) {
 	if p.facts.Stream.SessionID == n.session {
 		n.at.CompareAndSwap(0, n.deriver.folded.Load()+1)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // onlooker is an observer that notes which prompts and answers it was told of, and whether they were watched.
@@ -27,8 +27,8 @@ type onlooker struct {
 
 func (*onlooker) begin(*pass) {}
 
-func (o *onlooker) event(_ *pass, e *transcript.Event, watched bool) {
-	if e.Kind != transcript.PromptEvent && e.Kind != transcript.AnswerEvent {
+func (o *onlooker) event(_ *pass, e *session.Event, watched bool) {
+	if e.Kind != session.PromptEvent && e.Kind != session.AnswerEvent {
 		return
 	}
 	text := e.Text

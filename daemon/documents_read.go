@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/state"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // reader reads in transcripts what becomes of documents: Claude's tools change them, and ask for links. What lies in a
@@ -28,20 +28,20 @@ func (r *reader) begin(p *pass) {
 	r.news = false
 }
 
-func (r *reader) event(p *pass, e *transcript.Event, watched bool) {
+func (r *reader) event(p *pass, e *session.Event, watched bool) {
 	if !watched {
 		return
 	}
 	r.news = true
 	switch e.Kind {
-	case transcript.FileEvent:
+	case session.FileEvent:
 		r.edits = append(r.edits, edit{e.Path, e.Line})
-	case transcript.LinkEvent, transcript.UnlinkEvent:
+	case session.LinkEvent, session.UnlinkEvent:
 		if !sessionName(r.session) {
 			return
 		}
 		r.asks = append(r.asks, state.DocumentAsk{
-			Session: r.session, Line: e.Line, Tool: e.ToolID[:min(len(e.ToolID), maxToolID)], Link: e.Kind == transcript.LinkEvent, Path: e.Path,
+			Session: r.session, Line: e.Line, Tool: e.ToolID[:min(len(e.ToolID), maxToolID)], Link: e.Kind == session.LinkEvent, Path: e.Path,
 			Base: p.session.Summary().Cwd,
 		})
 	}

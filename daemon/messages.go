@@ -8,7 +8,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/state"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Messages answers a session's short history as its transcript stands now.
@@ -70,25 +70,25 @@ func milli(t time.Time) int64 {
 }
 
 // wireMessage is a message in the terms of the socket.
-func wireMessage(m *transcript.LogMessage) control.Message {
+func wireMessage(m *session.LogMessage) control.Message {
 	w := control.Message{Line: m.Line, UUID: m.UUID, Timestamp: milli(m.Time), Content: m.Content}
 	switch m.Kind {
-	case transcript.UserMessage:
+	case session.UserMessage:
 		w.Role, w.Type = "user", "text"
-	case transcript.AssistantMessage:
+	case session.AssistantMessage:
 		w.Role, w.Type = "assistant", "text"
-	case transcript.ToolStartMessage, transcript.ToolCompleteMessage:
+	case session.ToolStartMessage, session.ToolCompleteMessage:
 		w.Role, w.Type = "assistant", string(m.Kind)
 		w.ToolUseID, w.ToolName, w.ToolInput, w.Aborted = m.ToolID, m.ToolName, m.ToolInput, m.Aborted
-		if m.Kind == transcript.ToolCompleteMessage {
+		if m.Kind == session.ToolCompleteMessage {
 			w.Success, w.Output = &m.Success, m.Output
 			if !m.Success {
 				w.Error = &m.Error
 			}
 		}
-	case transcript.ErrorMessage:
+	case session.ErrorMessage:
 		w.Role, w.Type = "system", "error"
-	case transcript.ResultMessage:
+	case session.ResultMessage:
 		w.Role, w.Type = "system", "result"
 		w.Duration, w.InputTokens, w.OutputTokens, w.Interrupted = m.Duration.Seconds(), m.InputTokens, m.OutputTokens, m.Interrupted
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // A call that began before the daemon was stopped is completed by what comes after, whether it was stopped gently or
@@ -90,8 +91,8 @@ func TestMessagesOfAnyChunking(t *testing.T) {
 
 // folded is the messages of a whole transcript.
 func folded(text string) (messages []control.Message) {
-	var s transcript.Session
-	var log transcript.MessageLog
+	var s session.Session
+	var log session.MessageLog
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		for _, e := range s.Add(int64(i), transcript.Parse([]byte(line))) {
 			log.Add(e)

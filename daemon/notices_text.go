@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/state"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // noticeWords are the texts of notices in one language. The figures are: a percentage, a checkpoint's id.
@@ -65,12 +65,12 @@ func noticeText(locale string, list []state.Pending) string {
 }
 
 func (w *noticeWords) checkpoint(p *state.Pending) string {
-	switch transcript.Trigger(p.Kind) {
-	case transcript.MarkAt80:
+	switch session.Trigger(p.Kind) {
+	case session.MarkAt80:
 		return fmt.Sprintf(w.at80, percent(p), p.Checkpoint)
-	case transcript.MarkAt90:
+	case session.MarkAt90:
 		return fmt.Sprintf(w.at90, percent(p), p.Checkpoint)
-	case transcript.MarkCompact:
+	case session.MarkCompact:
 		return fmt.Sprintf(w.compact, p.Checkpoint)
 	}
 	return ""

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 )
 
 // Format is the format of everything that a Deriver of this program derives.
-const Format = deriveFormat<<16 | transcript.SessionVersion
+const Format = deriveFormat<<16 | session.SessionVersion
 
 // Derivable is what a Deriver needs of a store.
 type Derivable interface {

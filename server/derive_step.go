@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 const (
@@ -28,7 +29,7 @@ type derivation struct {
 	clock    time.Time // the latest time seen: of records that have none
 	arrived  time.Time // of records that come before any time
 	// fold is that of the newest view up to task.Place, nil when it has to be read from task.State.
-	fold *transcript.Session
+	fold *session.Session
 }
 
 // stage is the lines of one generation that come next.
@@ -115,7 +116,7 @@ func (w *derivation) stageIn(e Epoch, generations []Generation, front bool) *sta
 
 // past derives texts and answers from lines of a generation that is not the newest.
 func (w *derivation) past(ctx context.Context, snap Snapshot, s *stage) (*Derivation, error) {
-	h := harvest{w: w, agent: snap.Session().Parent != "", fold: &transcript.Session{}, keep: true}
+	h := harvest{w: w, agent: snap.Session().Parent != "", fold: &session.Session{}, keep: true}
 	out := w.begin(s)
 	err := snap.Lines(ctx, Span{s.generation().Number, s.from, s.end()}, func(l Line) error {
 		out.Place.Line = l.Index + 1
@@ -187,7 +188,7 @@ func (w *derivation) resume(ctx context.Context, snap Snapshot, view View, s *st
 	if w.fold != nil && s.from > 0 {
 		return nil
 	}
-	w.fold = &transcript.Session{}
+	w.fold = &session.Session{}
 	if s.from == 0 || w.fold.UnmarshalBinary(w.task.State) == nil {
 		return nil
 	}
@@ -205,7 +206,7 @@ func (w *derivation) resume(ctx context.Context, snap Snapshot, view View, s *st
 }
 
 // factsOf is a summary as it is stored.
-func factsOf(s transcript.Summary, lines int64) Facts {
+func factsOf(s session.Summary, lines int64) Facts {
 	f := Facts{
 		FirstPrompt: s.FirstPrompt, Model: s.Model, Models: s.Models, Branch: s.Branch, Version: s.Version,
 		Started: s.Started, Ended: s.Ended, Prompts: s.Prompts, Messages: s.Messages, Tools: s.Tools,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // maxText bounds what can be found of one line and kind, in bytes.
@@ -17,7 +18,7 @@ const maxText = 256 << 10
 type harvest struct {
 	w       *derivation
 	agent   bool // the transcript is an agent's
-	fold    *transcript.Session
+	fold    *session.Session
 	keep    bool // texts and answers, not only the fold
 	bytes   int  // of lines
 	text    int  // bytes of texts
@@ -62,9 +63,9 @@ func (h *harvest) record(line int64, r transcript.Record) {
 	}
 	for _, e := range events {
 		switch {
-		case e.Kind == transcript.UsageEvent:
+		case e.Kind == session.UsageEvent:
 			h.answer(*e.Usage, at)
-		case e.Kind == transcript.PromptEvent && r.Type == "queue-operation":
+		case e.Kind == session.PromptEvent && r.Type == "queue-operation":
 			h.add(line, at, "prompt", e.Text)
 		}
 	}

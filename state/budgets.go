@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Rows of the bucket checkpoints that are about token budgets.
@@ -155,7 +155,7 @@ func decodeBoundaries(key, v []byte) (list []boundary, err error) {
 // leastOf is the least of a model's boundaries that are believed, 0 if none is. One alone that is far below what the
 // model can hold may be a slip of the program, or of one session's settings: it takes a second one near it.
 func leastOf(model string, list []boundary) (least int64) {
-	usual := transcript.BudgetFor(model, 0, 0, transcript.BudgetOptions{}).Limit
+	usual := session.BudgetFor(model, 0, 0, session.BudgetOptions{}).Limit
 	for i, b := range list {
 		believed := b.Tokens >= usual/2 || slices.ContainsFunc(list[i+1:], b.near) || slices.ContainsFunc(list[:i], b.near)
 		if believed && (least == 0 || b.Tokens < least) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // File is a main transcript on disk.
@@ -60,7 +61,7 @@ func mainName(name string) (string, bool) {
 const headBytes = 256 << 10
 
 // head is what the beginning of a transcript says.
-type head struct{ transcript.Summary }
+type head struct{ session.Summary }
 
 func readHead(path string) head {
 	f, err := os.Open(path)
@@ -68,7 +69,7 @@ func readHead(path string) head {
 		return head{}
 	}
 	defer f.Close()
-	var s transcript.Session
+	var s session.Session
 	lines := bufio.NewReaderSize(io.LimitReader(f, headBytes), 64<<10)
 	for n := int64(0); ; n++ {
 		line, err := lines.ReadBytes('\n')

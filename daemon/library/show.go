@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Shown is a session and the end of its conversation.
@@ -152,8 +153,8 @@ func showFile(file File, machine string, most int) (Shown, error) {
 
 // messages folds lines into what was said.
 type messages struct {
-	session transcript.Session
-	log     transcript.MessageLog
+	session session.Session
+	log     session.MessageLog
 }
 
 func (m *messages) add(line int64, raw []byte) {
@@ -171,13 +172,13 @@ func (m *messages) last(n int) []Message {
 	for _, x := range m.log.Messages(n, 0) {
 		message := Message{Kind: string(x.Kind), Line: x.Line, Text: x.Content}
 		switch x.Kind {
-		case transcript.ToolStartMessage:
+		case session.ToolStartMessage:
 			message.Text = x.ToolName + " " + transcript.ToolSummary(x.ToolName, x.ToolInput, 120)
-		case transcript.ToolCompleteMessage:
+		case session.ToolCompleteMessage:
 			message.Text = x.ToolName + ": " + cmp.Or(x.Error, x.Output)
-		case transcript.ResultMessage:
+		case session.ResultMessage:
 			message.Text = x.Duration.Round(time.Second).String()
-		case transcript.ErrorMessage:
+		case session.ErrorMessage:
 			message.Text = cmp.Or(x.Error, x.Content)
 		}
 		if !x.Time.IsZero() {

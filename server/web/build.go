@@ -10,6 +10,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // mode is how much of a conversation a page shows.
@@ -56,7 +57,7 @@ type builder struct {
 	room    int
 	calls   map[string]*tool // of this page, by id
 	earlier map[string]call  // of lines before it
-	tree    transcript.Tree
+	tree    session.Tree
 	items   []item
 	spills  []*spilled
 	hidden  int64
@@ -220,7 +221,7 @@ func (b *builder) unread(l rawLine) {
 }
 
 // rewound says that the conversation goes on from an earlier message, and marks what was left.
-func (b *builder) rewound(r *transcript.Rewind) {
+func (b *builder) rewound(r *session.Rewind) {
 	words := "Rewound to the beginning"
 	link := ""
 	if r.ToLine >= 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 const (
@@ -35,7 +36,7 @@ type bend struct {
 	Line    int64
 	Answer  int64 // the last one before it
 	Compact *transcript.Compact
-	Rewind  *transcript.Rewind
+	Rewind  *session.Rewind
 }
 
 // course is how full the model's window was over a session's life. It is folded line by line and stays small.
@@ -43,7 +44,7 @@ type course struct {
 	mu      sync.Mutex
 	next    int64 // line to go on with
 	lines   int64 // that were folded
-	fold    transcript.Session
+	fold    session.Session
 	answers int64
 	width   int64 // answers of a stretch
 	list    []stretch
@@ -62,26 +63,26 @@ func (c *course) add(l server.Line) {
 	}
 }
 
-func (c *course) event(e transcript.Event) {
+func (c *course) event(e session.Event) {
 	switch e.Kind {
-	case transcript.CompactionEvent:
+	case session.CompactionEvent:
 		if !e.Compact.Micro {
 			c.bend(bend{Line: e.Line, Answer: c.answers, Compact: e.Compact})
 		}
-	case transcript.RewindEvent:
+	case session.RewindEvent:
 		c.bend(bend{Line: e.Line, Answer: c.answers, Rewind: e.Rewind})
-	case transcript.RewindUndoneEvent:
+	case session.RewindUndoneEvent:
 		for i := len(c.bends) - 1; i >= 0; i-- {
 			if r := c.bends[i].Rewind; r != nil && r.Number == e.Rewind.Number {
 				c.bends = append(c.bends[:i], c.bends[i+1:]...)
 				return
 			}
 		}
-	case transcript.ContextEvent:
+	case session.ContextEvent:
 		if !e.Context.Known {
 			return
 		}
-		if e.Context.Cause == transcript.AnswerCause || e.Context.Cause == transcript.DropCause {
+		if e.Context.Cause == session.AnswerCause || e.Context.Cause == session.DropCause {
 			c.answers++
 		}
 		c.level(level{c.answers, e.Line, e.Context.Tokens, e.Time})
@@ -239,7 +240,7 @@ func (k *courses) read(ctx context.Context, snap server.Snapshot, view server.Vi
 
 func (c *course) reset() {
 	c.next, c.lines, c.answers, c.width, c.forgot = 0, 0, 0, 0, 0
-	c.list, c.bends, c.last, c.fold = nil, nil, level{}, transcript.Session{}
+	c.list, c.bends, c.last, c.fold = nil, nil, level{}, session.Session{}
 }
 
 // whole says whether what was folded is all that is stored up to there.

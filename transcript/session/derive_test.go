@@ -1,4 +1,4 @@
-package transcript_test
+package session_test
 
 import (
 	"bytes"
@@ -14,7 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 const (
@@ -48,14 +49,14 @@ func fixture(t testing.TB, file string) [][]byte {
 }
 
 // records are those on a line: one, those that can be recovered, or none.
-func records(line []byte) []Record {
-	switch l := Scan(line); l.Shape {
-	case Object:
-		return []Record{ParseScanned(line, l)}
-	case Malformed:
-		var out []Record
-		for _, object := range Recover(line) {
-			out = append(out, Parse(object))
+func records(line []byte) []transcript.Record {
+	switch l := transcript.Scan(line); l.Shape {
+	case transcript.Object:
+		return []transcript.Record{transcript.ParseScanned(line, l)}
+	case transcript.Malformed:
+		var out []transcript.Record
+		for _, object := range transcript.Recover(line) {
+			out = append(out, transcript.Parse(object))
 		}
 		return out
 	}
@@ -140,7 +141,7 @@ func eventLine(e Event) string {
 	if e.Synthetic {
 		b.WriteString(" synthetic")
 	}
-	if e.TitleKind != NoTitle {
+	if e.TitleKind != transcript.NoTitle {
 		fmt.Fprintf(&b, " kind=%d", e.TitleKind)
 	}
 	for _, v := range []any{e.Turn, e.Compact, e.Usage, e.Rewind, e.Context, e.Agent} {
@@ -178,7 +179,7 @@ func tersely(v any) string {
 		switch x := f.Interface().(type) {
 		case json.RawMessage:
 			fmt.Fprintf(&b, "%s=%s\n", name, shorten(string(x)))
-		case Usage, Context, Budget, Labels:
+		case transcript.Usage, Context, Budget, transcript.Labels:
 			fmt.Fprintf(&b, "%s={%s}\n", name, strings.ReplaceAll(strings.TrimSpace(tersely(x)), "\n", " "))
 		case fmt.Stringer:
 			fmt.Fprintf(&b, "%s=%s\n", name, x)

@@ -1,9 +1,10 @@
-package transcript_test
+package session_test
 
 import (
 	"testing"
 
-	. "github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 // BenchmarkDerive is what deriving costs beside the scan that delivery pays anyway. The import as a whole takes about
@@ -30,12 +31,12 @@ func deriving(b *testing.B, lines [][]byte) {
 	for _, line := range lines {
 		size += len(line)
 	}
-	scans := make([]Line, len(lines))
+	scans := make([]transcript.Line, len(lines))
 	b.Run("scan", func(b *testing.B) {
 		b.SetBytes(int64(size))
 		for b.Loop() {
 			for i, line := range lines {
-				scans[i] = Scan(line)
+				scans[i] = transcript.Scan(line)
 			}
 		}
 	})
@@ -45,7 +46,7 @@ func deriving(b *testing.B, lines [][]byte) {
 		for b.Loop() {
 			var s Session
 			for i, line := range lines {
-				s.Add(int64(i), ParseScanned(line, scans[i]))
+				s.Add(int64(i), transcript.ParseScanned(line, scans[i]))
 			}
 		}
 	})

@@ -1,4 +1,6 @@
-package transcript
+package session
+
+import "github.com/ccship/ccship/transcript"
 
 // sessionVersion rises when the layout changes, or what is derived: then all states are derived again.
 const sessionVersion = 2
@@ -29,7 +31,7 @@ func (s *Session) layout(c *codec) {
 	list(c, &s.summaries, maxSummaries, func(l *looseSummary) { c.fixed(&l.leaf); c.text(&l.title) })
 	c.bools(&s.own.known, &s.own.agent)
 	s.branches.layout(c)
-	s.answers.layout(c, func(v *counted) { v.usage.layout(c); c.bools(&v.main) })
+	s.answers.layout(c, func(v *counted) { layoutUsage(c, &v.usage); c.bools(&v.main) })
 	s.calls.layout(c, func(v *call) { c.bools(&v.started, &v.done, &v.agent, &v.failed) })
 	list(c, &s.files, maxFileCalls, func(f *fileCall) { f.layout(c) })
 	list(c, &s.models, maxModels, func(m *modelState) { c.text(&m.name); c.ints(&m.most, &m.boundary) })
@@ -42,14 +44,14 @@ func (s *Session) layout(c *codec) {
 	c.time(&s.queueTime)
 	t := &s.turn
 	c.ints(&t.Number, (*int64)(&t.Duration))
-	t.Usage.layout(c)
+	layoutUsage(c, &t.Usage)
 	c.bools(&t.Interrupted, &t.open, &t.touched, &t.told)
 	c.time(&t.from, &t.to)
 	c.int(&t.line)
 	c.text(&t.uuid)
 }
 
-func (u *Usage) layout(c *codec) {
+func layoutUsage(c *codec, u *transcript.Usage) {
 	c.ints(&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite5m, &u.CacheWrite1h, &u.WebSearches, &u.WebFetches)
 }
 
@@ -60,7 +62,7 @@ func (s *Summary) layout(c *codec) {
 	c.time(&s.Started, &s.Ended)
 	c.ints(&s.Prompts, &s.Answers, &s.Tools, &s.ToolErrors, &s.APIErrors, &s.Compactions, &s.Rewinds, &s.Turns,
 		&s.Labels.PRNumber, &s.Context.Tokens, &s.Context.Epoch)
-	s.Usage.layout(c)
+	layoutUsage(c, &s.Usage)
 	c.bools(&s.Context.Known)
 	c.text(&s.Context.Model)
 	c.byte((*uint8)(&s.Context.Cause))

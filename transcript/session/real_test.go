@@ -1,4 +1,4 @@
-package transcript_test
+package session_test
 
 import (
 	"bytes"
@@ -14,7 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 // realFiles are the transcripts of a folder that is no part of the project: CCSHIP_TRANSCRIPTS names it. Without one
@@ -58,11 +59,11 @@ func objects(t testing.TB, file string) (lines [][]byte) {
 	}
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
-		switch Scan(line).Shape {
-		case Object:
+		switch transcript.Scan(line).Shape {
+		case transcript.Object:
 			lines = append(lines, line)
-		case Malformed:
-			lines = append(lines, Recover(line)...)
+		case transcript.Malformed:
+			lines = append(lines, transcript.Recover(line)...)
 		}
 	}
 	return lines
@@ -80,7 +81,7 @@ func TestRealTranscripts(t *testing.T) {
 		var marks Marks
 		var made int64
 		for i, line := range lines {
-			for _, e := range s.Add(int64(i), Parse(line)) {
+			for _, e := range s.Add(int64(i), transcript.Parse(line)) {
 				if e.Kind == RewindEvent {
 					t.Errorf("%s: line %d: a rewind, and there is none", name, i)
 				}

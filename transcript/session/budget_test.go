@@ -1,22 +1,23 @@
-package transcript_test
+package session_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 func TestBudget(t *testing.T) {
 	const k = 1000
 	learned := Learned{}
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 160 * k})
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 155 * k})
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 158 * k})
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "manual", Pre: 20 * k})
-	learned.Learn("claude-opus-4-5", Compact{Trigger: "auto", Pre: 20 * k, Micro: true})
-	learned.Learn("", Compact{Trigger: "auto", Pre: 20 * k})
+	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "auto", Pre: 160 * k})
+	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "auto", Pre: 155 * k})
+	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "auto", Pre: 158 * k})
+	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "manual", Pre: 20 * k})
+	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "auto", Pre: 20 * k, Micro: true})
+	learned.Learn("", transcript.Compact{Trigger: "auto", Pre: 20 * k})
 	if diff := cmp.Diff(Learned{"claude-opus-4-5": 155 * k}, learned); diff != "" {
 		t.Errorf("learned (-want +got):\n%s", diff)
 	}

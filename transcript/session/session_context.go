@@ -1,9 +1,11 @@
-package transcript
+package session
+
+import "github.com/ccship/ccship/transcript"
 
 // count takes an answer's tokens once: of several lines with one message id the one that says most. known is whether
 // there was one before.
-func (s *Session) count(line int64, r *Record, u Usage) (key uint64, known bool) {
-	sample := UsageSample{
+func (s *Session) count(line int64, r *transcript.Record, u transcript.Usage) (key uint64, known bool) {
+	sample := transcript.UsageSample{
 		MessageID: r.Message.ID, RequestID: r.RequestID, Model: r.Message.Model, UUID: r.UUID, Time: r.Time, Usage: u,
 		Line: line, Sidechain: r.Sidechain, Final: r.Message.StopReason != "",
 	}
@@ -24,7 +26,7 @@ func (s *Session) count(line int64, r *Record, u Usage) (key uint64, known bool)
 }
 
 // answered notes which model answered, and how much it held. A late line of an older answer tells nothing of now.
-func (s *Session) answered(line int64, r *Record, u Usage) {
+func (s *Session) answered(line int64, r *transcript.Record, u transcript.Usage) {
 	key, known := s.count(line, r, u)
 	context := u.Context()
 	if context == 0 || known && key != s.newest {
@@ -54,7 +56,7 @@ func (s *Session) modelState(name string) *modelState {
 }
 
 // setContext takes the tokens in use, and tells when they changed. 0 is not known.
-func (s *Session) setContext(line int64, r *Record, tokens int64, cause ContextCause) {
+func (s *Session) setContext(line int64, r *transcript.Record, tokens int64, cause ContextCause) {
 	c := &s.sum.Context
 	before := *c
 	dropped := before.Known && tokens < before.Tokens-before.Tokens*3/10
@@ -75,7 +77,7 @@ func (s *Session) setContext(line int64, r *Record, tokens int64, cause ContextC
 }
 
 // compacted takes the boundary of a compaction.
-func (s *Session) compacted(line int64, r *Record) {
+func (s *Session) compacted(line int64, r *transcript.Record) {
 	s.sum.Compactions++
 	c := *r.Compact
 	s.event(CompactionEvent, line, r).Compact = &c

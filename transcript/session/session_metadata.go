@@ -1,12 +1,14 @@
-package transcript
+package session
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // metadata takes records without a uuid: titles, labels, the queue. They are repeated all the time.
-func (s *Session) metadata(line int64, r *Record) {
+func (s *Session) metadata(line int64, r *transcript.Record) {
 	if s.sum.SessionID == "" && r.Type != "file-history-snapshot" {
 		s.sum.SessionID = clone(r.SessionID)
 	}
@@ -14,9 +16,9 @@ func (s *Session) metadata(line int64, r *Record) {
 	switch {
 	case r.Type == "queue-operation":
 		s.queueOperation(line, r)
-	case r.TitleKind == SummaryTitle:
+	case r.TitleKind == transcript.SummaryTitle:
 		s.summaryTitle(line, r)
-	case r.TitleKind != NoTitle:
+	case r.TitleKind != transcript.NoTitle:
 		s.title(line, r, r.TitleKind, r.Title)
 	case r.Labels != nil:
 		s.labels(r.Labels)
@@ -25,7 +27,7 @@ func (s *Session) metadata(line int64, r *Record) {
 	}
 }
 
-func (s *Session) labels(l *Labels) {
+func (s *Session) labels(l *transcript.Labels) {
 	to := &s.sum.Labels
 	to.Tag, to.AgentName, to.PRURL = clone(cmp.Or(l.Tag, to.Tag)), clone(cmp.Or(l.AgentName, to.AgentName)), clone(cmp.Or(l.PRURL, to.PRURL))
 	if l.PRNumber != 0 {
@@ -34,50 +36,50 @@ func (s *Session) labels(l *Labels) {
 }
 
 // title takes a title, and tells when it is the session's.
-func (s *Session) title(line int64, r *Record, kind TitleKind, title string) {
+func (s *Session) title(line int64, r *transcript.Record, kind transcript.TitleKind, title string) {
 	before, _ := s.titled()
-	s.titles[kind] = OneLine(title, maxPrompt)
+	s.titles[kind] = transcript.OneLine(title, maxPrompt)
 	if now, by := s.titled(); now != before {
 		e := s.event(TitleEvent, line, r)
 		e.Text, e.TitleKind = now, by
 	}
 }
 
-func (s *Session) titled() (string, TitleKind) {
-	for kind := CustomTitle; kind > NoTitle; kind-- {
+func (s *Session) titled() (string, transcript.TitleKind) {
+	for kind := transcript.CustomTitle; kind > transcript.NoTitle; kind-- {
 		if s.titles[kind] != "" {
 			return s.titles[kind], kind
 		}
 	}
-	return "", NoTitle
+	return "", transcript.NoTitle
 }
 
 // summaryTitle takes the title of the session that a leaf is in, which may be another one.
-func (s *Session) summaryTitle(line int64, r *Record) {
+func (s *Session) summaryTitle(line int64, r *transcript.Record) {
 	id := hash(r.LeafUUID)
 	if s.branches.find(id) != nil {
-		s.title(line, r, SummaryTitle, r.Title)
+		s.title(line, r, transcript.SummaryTitle, r.Title)
 		return
 	}
 	if len(s.summaries) == maxSummaries {
 		s.summaries = slices.Delete(s.summaries, 0, 1)
 	}
-	s.summaries = append(s.summaries, looseSummary{id, OneLine(r.Title, maxPrompt)})
+	s.summaries = append(s.summaries, looseSummary{id, transcript.OneLine(r.Title, maxPrompt)})
 }
 
 // looseSummaries looks whether the record is the leaf that a summary named.
-func (s *Session) looseSummaries(g *growth, r *Record) {
+func (s *Session) looseSummaries(g *growth, r *transcript.Record) {
 	for i, l := range s.summaries {
 		if l.leaf == g.id {
 			s.summaries = slices.Delete(s.summaries, i, i+1)
-			s.title(g.line, r, SummaryTitle, l.title)
+			s.title(g.line, r, transcript.SummaryTitle, l.title)
 			return
 		}
 	}
 }
 
 // queueOperation follows the prompts typed while the model was working.
-func (s *Session) queueOperation(line int64, r *Record) {
+func (s *Session) queueOperation(line int64, r *transcript.Record) {
 	if r.Time.Before(s.queueTime) {
 		return // copied
 	}
@@ -87,7 +89,7 @@ func (s *Session) queueOperation(line int64, r *Record) {
 		if len(s.queue) == maxQueue {
 			s.queue = slices.Delete(s.queue, 0, 1)
 		}
-		s.queue = append(s.queue, queued{Cut(r.Text, maxQueueText), line, r.Time})
+		s.queue = append(s.queue, queued{transcript.Cut(r.Text, maxQueueText), line, r.Time})
 	case "dequeue":
 		// A user record follows.
 		if len(s.queue) > 0 {
@@ -108,14 +110,14 @@ func (s *Session) remove(text string) {
 	}
 	i := 0
 	if text != "" {
-		cut := Cut(text, maxQueueText)
+		cut := transcript.Cut(text, maxQueueText)
 		if i = slices.IndexFunc(s.queue, func(q queued) bool { return q.text == cut }); i < 0 {
 			return
 		}
 	}
 	q := s.queue[i]
 	s.queue = slices.Delete(s.queue, i, i+1)
-	if q.text == "" || FromProgram(q.text) || !older(s.sum.Version, 2, 1, 97) {
+	if q.text == "" || transcript.FromProgram(q.text) || !older(s.sum.Version, 2, 1, 97) {
 		return
 	}
 	if len(s.removed) == maxQueue {
@@ -137,7 +139,7 @@ func (s *Session) flushRemoved() {
 	s.removed = s.removed[:0]
 	for _, q := range removed {
 		s.sum.Prompts++
-		s.sum.LastPrompt = OneLine(q.text, maxPrompt)
+		s.sum.LastPrompt = transcript.OneLine(q.text, maxPrompt)
 		s.hear(hash(q.text))
 		s.events = append(s.events, Event{
 			Kind: PromptEvent, Line: q.line, SessionID: s.sum.SessionID, Time: q.time, Text: q.text, Queued: true,

@@ -1,10 +1,12 @@
-package transcript
+package session
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // ErrState is wrapped by every error of UnmarshalBinary: the bytes are not a state of this version. Derive again from
@@ -106,7 +108,7 @@ func (c *codec) time(v ...*time.Time) {
 		if c.reading {
 			*t = time.Time{}
 			if n != 0 {
-				*t = PlausibleTime(time.UnixMicro(n).UTC()) // older states hold any
+				*t = transcript.PlausibleTime(time.UnixMicro(n).UTC()) // older states hold any
 			}
 		}
 	}

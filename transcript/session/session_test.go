@@ -1,4 +1,4 @@
-package transcript_test
+package session_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 // chain makes lines of a conversation without end: a prompt, an answer with a call, its result, an answer, for ever.
@@ -54,7 +55,7 @@ func TestSessionIsBounded(t *testing.T) {
 	var log MessageLog
 	largest := 0
 	for i := range lines {
-		for _, e := range s.Add(int64(i), Parse(c.next())) {
+		for _, e := range s.Add(int64(i), transcript.Parse(c.next())) {
 			if e.Kind == RewindEvent {
 				t.Fatalf("line %d: a rewind", i)
 			}
@@ -91,19 +92,19 @@ func TestSessionKnowsOldCopies(t *testing.T) {
 		lines = append(lines, c.next())
 	}
 	for i, line := range lines {
-		s.Add(int64(i), Parse(line))
+		s.Add(int64(i), transcript.Parse(line))
 	}
 	want := s.Summary()
 	s = *restore(t, &s)
 	for i, line := range lines {
-		if events := s.Add(int64(len(lines)+i), Parse(line)); len(events) > 0 {
+		if events := s.Add(int64(len(lines)+i), transcript.Parse(line)); len(events) > 0 {
 			t.Fatalf("the copy of line %d brought %+v", i, events[0])
 		}
 	}
 	if diff := cmp.Diff(want, s.Summary()); diff != "" {
 		t.Errorf("summary after copies (-want +got):\n%s", diff)
 	}
-	if events := s.Add(24_000, Parse(c.next())); len(events) == 0 {
+	if events := s.Add(24_000, transcript.Parse(c.next())); len(events) == 0 {
 		t.Error("what came after the copies brought nothing")
 	}
 }
@@ -114,7 +115,7 @@ func TestRewindFarBack(t *testing.T) {
 	var s Session
 	var target string
 	for i := range 3000 {
-		s.Add(int64(i), Parse(c.next()))
+		s.Add(int64(i), transcript.Parse(c.next()))
 		if i == 399 {
 			target = c.parent
 		}
@@ -124,7 +125,7 @@ func TestRewindFarBack(t *testing.T) {
 		c.n++
 	}
 	var found *Rewind
-	for _, e := range s.Add(3000, Parse(c.next())) {
+	for _, e := range s.Add(3000, transcript.Parse(c.next())) {
 		if e.Kind == RewindEvent {
 			found = e.Rewind
 		}
@@ -141,7 +142,7 @@ func TestTreeDeepChain(t *testing.T) {
 	c.parent = fmt.Sprintf("%08d-0000-4000-8000-000000000000", 3) // the third record is the first one's parent
 	var second string
 	for i := range 100_000 {
-		r := Parse(c.next())
+		r := transcript.Parse(c.next())
 		if rewind, _ := tree.Add(int64(i), &r); rewind != nil {
 			t.Fatalf("line %d: %+v", i, *rewind)
 		}
@@ -150,7 +151,7 @@ func TestTreeDeepChain(t *testing.T) {
 		}
 	}
 	c.parent = second
-	r := Parse(c.next())
+	r := transcript.Parse(c.next())
 	rewind, _ := tree.Add(100_000, &r)
 	if rewind == nil || rewind.ToLine != 3 || tree.Abandoned(99_999) != 1 || tree.Abandoned(3) != 0 {
 		t.Fatalf("the rewind is %+v, line 99999 is abandoned by %d", rewind, tree.Abandoned(99_999))
@@ -162,8 +163,8 @@ func TestTreeDeepChain(t *testing.T) {
 
 // TestRewindWaitsForParent meets a prompt before the message that it hangs off.
 func TestRewindWaitsForParent(t *testing.T) {
-	line := func(uuid, parent, typ, content string) Record {
-		return Parse([]byte(fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"message":{"id":%q,"content":%q}}`, typ, uuid, parent, uuid, content)))
+	line := func(uuid, parent, typ, content string) transcript.Record {
+		return transcript.Parse([]byte(fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"message":{"id":%q,"content":%q}}`, typ, uuid, parent, uuid, content)))
 	}
 	var s Session
 	s.Add(0, line("a", "", "user", "one"))
@@ -175,7 +176,7 @@ func TestRewindWaitsForParent(t *testing.T) {
 	}
 	s = *restore(t, &s)
 	var found *Rewind
-	for _, e := range s.Add(3, Parse([]byte(`{"type":"system","uuid":"c","parentUuid":"a"}`))) {
+	for _, e := range s.Add(3, transcript.Parse([]byte(`{"type":"system","uuid":"c","parentUuid":"a"}`))) {
 		if e.Kind == RewindEvent {
 			found = e.Rewind
 		}
@@ -191,7 +192,7 @@ func TestStateIsChecked(t *testing.T) {
 	var s Session
 	var log MessageLog
 	for i := range 40 {
-		for _, e := range s.Add(int64(i), Parse(c.next())) {
+		for _, e := range s.Add(int64(i), transcript.Parse(c.next())) {
 			log.Add(e)
 		}
 	}
@@ -263,7 +264,7 @@ func TestToolLimits(t *testing.T) {
 	escaped := strings.Repeat(`\n\u00e9\ud83d\ude00`, 200) // 600 characters
 	outputs, told := 0, 0
 	var s Session
-	s.Add(0, Parse([]byte(`{"type":"assistant","uuid":"a","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"x","input":{"a":"`+korean+`","n":[1]}}]}}`)))
+	s.Add(0, transcript.Parse([]byte(`{"type":"assistant","uuid":"a","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"x","input":{"a":"`+korean+`","n":[1]}}]}}`)))
 	for content, want := range map[string]string{
 		`"` + korean + `"`:                            strings.Repeat("가", 500) + "... (600 chars total)",
 		`"` + escaped + `"`:                           strings.Repeat("\né😀", 166) + "\né... (600 chars total)",
@@ -273,7 +274,7 @@ func TestToolLimits(t *testing.T) {
 		`[{"type":"image"},{"type":"text","text":1}]`: "[image]\n",
 	} {
 		outputs++
-		r := Parse([]byte(`{"type":"user","uuid":"` + fmt.Sprint(outputs) + `","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":` + content + `}]}}`))
+		r := transcript.Parse([]byte(`{"type":"user","uuid":"` + fmt.Sprint(outputs) + `","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":` + content + `}]}}`))
 		for _, e := range s.Add(1, r) {
 			if e.Kind != ToolCompleteEvent {
 				continue
@@ -286,7 +287,7 @@ func TestToolLimits(t *testing.T) {
 	if told != outputs {
 		t.Errorf("%d of %d outputs were told", told, outputs)
 	}
-	input := ToolInput("x", []byte(`{"a":"`+korean+`","n":[1]}`), 0)
+	input := transcript.ToolInput("x", []byte(`{"a":"`+korean+`","n":[1]}`), 0)
 	want := `{"a":"` + strings.Repeat("가", 300) + `... (600 chars total)","n":[1]}`
 	if string(input) != want || !json.Valid(input) {
 		t.Errorf("input is %s", input)

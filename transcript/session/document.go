@@ -1,8 +1,10 @@
-package transcript
+package session
 
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // maxFileCalls is how many calls that work on files are remembered while their other half is missing.
@@ -45,7 +47,7 @@ func documentTool(name string) EventKind {
 
 // fileStart takes a tool call whose result may say that a file is another one, or belongs to the session. c is what was
 // known of it before.
-func (s *Session) fileStart(line int64, r *Record, id, name, path string, c call) {
+func (s *Session) fileStart(line int64, r *transcript.Record, id, name, path string, c call) {
 	asks := documentTool(name)
 	switch {
 	case c.failed || asks == 0 && (!editTool(name) || path == "" || len(path) > maxPath):
@@ -61,7 +63,7 @@ func (s *Session) fileStart(line int64, r *Record, id, name, path string, c call
 }
 
 // fileResult takes the result of a tool call.
-func (s *Session) fileResult(line int64, r *Record, id string, p *RawBlock) {
+func (s *Session) fileResult(line int64, r *transcript.Record, id string, p *transcript.RawBlock) {
 	begun, known := s.takeFileCall(hash(id))
 	if p.Failed {
 		return
@@ -84,12 +86,12 @@ func (s *Session) fileResult(line int64, r *Record, id string, p *RawBlock) {
 }
 
 // documentAnswer reads {"action":"link","path":…} out of a result, whatever text stands around it; 0 when it is none.
-func documentAnswer(p *RawBlock) (EventKind, string) {
+func documentAnswer(p *transcript.RawBlock) (EventKind, string) {
 	for _, q := range p.Blocks() {
-		if q.Kind != TextBlock || len(q.Text) > 4*maxPath {
+		if q.Kind != transcript.TextBlock || len(q.Text) > 4*maxPath {
 			continue
 		}
-		said := Unquote(q.Text)
+		said := transcript.Unquote(q.Text)
 		at := strings.IndexByte(said, '{')
 		if at < 0 {
 			continue
@@ -108,7 +110,7 @@ func documentAnswer(p *RawBlock) (EventKind, string) {
 	return 0, ""
 }
 
-func (s *Session) fileEvent(kind EventKind, line int64, r *Record, id, name, path string) {
+func (s *Session) fileEvent(kind EventKind, line int64, r *transcript.Record, id, name, path string) {
 	e := s.event(kind, line, r)
 	e.ToolID, e.ToolName, e.Path = id, name, path
 }

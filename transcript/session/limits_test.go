@@ -1,18 +1,19 @@
-package transcript_test
+package session_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	. "github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 // The limits of a session and the size of a log are those they are told, also of a state that is read again.
 func TestConfiguredLimits(t *testing.T) {
 	s, log := Session{InputLimit: 5, OutputLimit: 7}, MessageLog{Size: 3}
 	add := func(line int64, text string) {
-		for _, e := range s.Add(line, Parse([]byte(text))) {
+		for _, e := range s.Add(line, transcript.Parse([]byte(text))) {
 			log.Add(e)
 		}
 	}

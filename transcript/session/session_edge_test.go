@@ -1,4 +1,4 @@
-package transcript_test
+package session_test
 
 import (
 	"bytes"
@@ -10,7 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 // fold adds records, one on a line, that are written short: "type uuid parent text", "-" for no parent.
@@ -21,7 +22,7 @@ func fold(t *testing.T, s *Session, records ...string) (events []Event) {
 		typ, subtype, _ := strings.Cut(f[0], "/")
 		line := fmt.Sprintf(`{"type":%q,"subtype":%q,"uuid":%q,"parentUuid":%q,"sessionId":"S","message":{"id":%q,"content":%q}}`,
 			typ, subtype, f[1], strings.Trim(f[2], "-"), f[1], strings.TrimSpace(f[3]))
-		events = append(events, s.Add(int64(i), Parse([]byte(line)))...)
+		events = append(events, s.Add(int64(i), transcript.Parse([]byte(line)))...)
 	}
 	return events
 }
@@ -87,7 +88,7 @@ func TestAnswersOnce(t *testing.T) {
 	n := 0
 	add := func(id, output int) {
 		n++
-		s.Add(int64(n), Parse([]byte(fmt.Sprintf(
+		s.Add(int64(n), transcript.Parse([]byte(fmt.Sprintf(
 			`{"type":"assistant","uuid":"u%d","message":{"id":"m%d","model":"m","usage":{"input_tokens":1,"output_tokens":%d},"content":[]}}`, n, id, output))))
 	}
 	for i := range 500 {
@@ -108,14 +109,14 @@ func TestAnswersOnce(t *testing.T) {
 
 // TestCacheWrites tells writes apart, and takes the flat number where it says more.
 func TestCacheWrites(t *testing.T) {
-	for usage, want := range map[string]Usage{
+	for usage, want := range map[string]transcript.Usage{
 		`{"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":30,"ephemeral_1h_input_tokens":70}}`: {CacheWrite5m: 30, CacheWrite1h: 70},
 		`{"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_1h_input_tokens":70}}`:                                {CacheWrite5m: 30, CacheWrite1h: 70},
 		`{"cache_creation_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":30}}`:                                  {CacheWrite5m: 30},
 		`{"cache_creation_input_tokens":100}`:                      {CacheWrite5m: 100},
 		`{"input_tokens":-5,"output_tokens":99999999999999999999}`: {},
 	} {
-		r := Parse([]byte(`{"type":"assistant","message":{"usage":` + usage + `}}`))
+		r := transcript.Parse([]byte(`{"type":"assistant","message":{"usage":` + usage + `}}`))
 		if r.Message.Usage == nil || *r.Message.Usage != want {
 			t.Errorf("%s is %+v, want %+v", usage, r.Message.Usage, want)
 		}
@@ -159,7 +160,7 @@ func TestQueueCounts(t *testing.T) {
 	} {
 		var s Session
 		for i, line := range tt.lines {
-			s.Add(int64(i), Parse([]byte(line)))
+			s.Add(int64(i), transcript.Parse([]byte(line)))
 			s = *restore(t, &s)
 		}
 		if got := s.Summary().Prompts; got != tt.want {
@@ -196,7 +197,7 @@ func TestRepeatedCalls(t *testing.T) {
 		`{"type":"assistant","uuid":"2","message":{"id":"b","content":[{"type":"tool_use","id":"t","name":"Read","input":{}}]}}`,
 		`{"type":"user","uuid":"3","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x"},{"type":"image"}]}}`,
 	} {
-		s.Add(int64(i), Parse([]byte(line)))
+		s.Add(int64(i), transcript.Parse([]byte(line)))
 	}
 	if sum := s.Summary(); sum.Tools != 1 || sum.Prompts != 0 || sum.OpenTools != 0 {
 		t.Errorf("%d calls, %d open, %d prompts", sum.Tools, sum.OpenTools, sum.Prompts)
@@ -211,7 +212,7 @@ func TestNewestAnswerGoesOn(t *testing.T) {
 		context, want int64
 	}{{"a", 10, 10}, {"b", 20, 20}, {"b", 2000, 2000}, {"a", 30, 2000}, {"b", 2100, 2100}} {
 		s = *restore(t, &s)
-		s.Add(int64(i), Parse([]byte(fmt.Sprintf(
+		s.Add(int64(i), transcript.Parse([]byte(fmt.Sprintf(
 			`{"type":"assistant","uuid":"u%d","message":{"id":%q,"model":"m","usage":{"input_tokens":%d},"content":[]}}`, i, u.id, u.context))))
 		if got := s.Summary().Context.Tokens; got != u.want {
 			t.Errorf("line %d: %d tokens in use, want %d", i, got, u.want)
@@ -222,7 +223,7 @@ func TestNewestAnswerGoesOn(t *testing.T) {
 // TestStateOfImplausibleTime: a time that an older version took from a record is none when the state is read again.
 func TestStateOfImplausibleTime(t *testing.T) {
 	var s Session
-	s.Add(1, Parse([]byte(`{"type":"user","uuid":"u","timestamp":"9999-12-31T23:59:59.000Z"}`)))
+	s.Add(1, transcript.Parse([]byte(`{"type":"user","uuid":"u","timestamp":"9999-12-31T23:59:59.000Z"}`)))
 	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 	if got := s.Summary().Ended; !got.Equal(last) {
 		t.Fatalf("ended %s", got)

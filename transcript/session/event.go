@@ -1,6 +1,10 @@
-package transcript
+package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/ccship/ccship/transcript"
+)
 
 // EventKind says what happened in a session.
 type EventKind uint8
@@ -71,11 +75,11 @@ type Event struct {
 	Success   bool
 	Queued    bool // a prompt typed while the model was working
 	Synthetic bool // an answer that the program made up
-	TitleKind TitleKind
+	TitleKind transcript.TitleKind
 
 	Turn    *Turn
-	Compact *Compact
-	Usage   *UsageSample
+	Compact *transcript.Compact
+	Usage   *transcript.UsageSample
 	Rewind  *Rewind
 	Context *Context
 	Agent   *Agent
@@ -83,9 +87,9 @@ type Event struct {
 
 // Turn is what happened between a prompt and the end of the work on it.
 type Turn struct {
-	Number      int64         // from 1; 0 is what came before the first prompt
-	Duration    time.Duration // told by the program, else between the first and the last record
-	Usage       Usage         // of its answers, each once
+	Number      int64            // from 1; 0 is what came before the first prompt
+	Duration    time.Duration    // told by the program, else between the first and the last record
+	Usage       transcript.Usage // of its answers, each once
 	Interrupted bool
 }
 

@@ -1,8 +1,10 @@
-package transcript
+package session
 
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // LogSize is how many messages a MessageLog keeps unless it is told otherwise, MaxLogSize how many it can keep.
@@ -66,7 +68,7 @@ func (l *MessageLog) Add(e Event) {
 	switch e.Kind {
 	case PromptEvent, TaskEvent:
 		if m.Kind = UserMessage; m.Content == "" {
-			m.Content = ImageOnly
+			m.Content = transcript.ImageOnly
 		}
 		l.append(m)
 	case AnswerEvent:

@@ -1,13 +1,15 @@
-package transcript
+package session
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // start takes a tool call.
-func (s *Session) start(line int64, r *Record, p *RawBlock) {
-	id, name := Unquote(p.ID), Unquote(p.Name)
+func (s *Session) start(line int64, r *transcript.Record, p *transcript.RawBlock) {
+	id, name := transcript.Unquote(p.ID), transcript.Unquote(p.Name)
 	c, known := s.calls.get(hash(id))
 	if known && c.started {
 		return
@@ -17,17 +19,17 @@ func (s *Session) start(line int64, r *Record, p *RawBlock) {
 	c.started = true
 	c.agent = name == "Task" || name == "Agent"
 	s.calls.set(hash(id), c)
-	path := ToolPath(name, p.Input)
+	path := transcript.ToolPath(name, p.Input)
 	if path != "" {
 		s.active(path)
 	}
 	e := s.event(ToolStartEvent, line, r)
 	e.ToolID, e.ToolName, e.MessageID = id, name, r.Message.ID
-	e.Input, e.Path = string(ToolInput(name, p.Input, s.InputLimit)), path
+	e.Input, e.Path = string(transcript.ToolInput(name, p.Input, s.InputLimit)), path
 	s.fileStart(line, r, id, name, path, before)
 	if c.agent {
 		s.agent(line, r, Agent{
-			ToolID: clone(id), Type: clone(StringField(p.Input, "subagent_type")), Description: clone(StringField(p.Input, "description")),
+			ToolID: clone(id), Type: clone(transcript.StringField(p.Input, "subagent_type")), Description: clone(transcript.StringField(p.Input, "description")),
 		})
 	}
 }
@@ -43,8 +45,8 @@ func (s *Session) active(path string) {
 }
 
 // result takes the answer to a tool call.
-func (s *Session) result(line int64, r *Record, p *RawBlock) {
-	id := Unquote(p.ID)
+func (s *Session) result(line int64, r *transcript.Record, p *transcript.RawBlock) {
+	id := transcript.Unquote(p.ID)
 	c, known := s.calls.get(hash(id))
 	if known && c.done && !c.started {
 		return // a second one
@@ -59,11 +61,11 @@ func (s *Session) result(line int64, r *Record, p *RawBlock) {
 	e.ToolID, e.Success, e.Text = id, !p.Failed, p.Output(cmp.Or(s.OutputLimit, MaxOutput))
 	s.fileResult(line, r, id, p)
 	if agent && len(r.ToolResult) > 0 && r.ToolResult[0] == '{' {
-		if agentID := StringField(r.ToolResult, "agentId"); agentID != "" {
-			status := StringField(r.ToolResult, "status")
+		if agentID := transcript.StringField(r.ToolResult, "agentId"); agentID != "" {
+			status := transcript.StringField(r.ToolResult, "status")
 			s.agent(line, r, Agent{
-				ID: clone(agentID), ToolID: clone(id), Type: clone(StringField(r.ToolResult, "agentType")),
-				Background: BoolField(r.ToolResult, "isAsync") || status == "async_launched",
+				ID: clone(agentID), ToolID: clone(id), Type: clone(transcript.StringField(r.ToolResult, "agentType")),
+				Background: transcript.BoolField(r.ToolResult, "isAsync") || status == "async_launched",
 				Done:       status == "completed",
 			})
 		}
@@ -71,10 +73,10 @@ func (s *Session) result(line int64, r *Record, p *RawBlock) {
 }
 
 // notification takes the program's note that work in the background is over.
-func (s *Session) notification(line int64, r *Record) {
+func (s *Session) notification(line int64, r *transcript.Record) {
 	text := r.Message.Text()
-	id := Element(text, "tool-use-id")
-	if id == "" || Element(text, "status") == "running" {
+	id := transcript.Element(text, "tool-use-id")
+	if id == "" || transcript.Element(text, "status") == "running" {
 		return
 	}
 	for _, a := range s.sum.Agents {
@@ -85,7 +87,7 @@ func (s *Session) notification(line int64, r *Record) {
 }
 
 // agent takes what is known of an agent, and tells all of it.
-func (s *Session) agent(line int64, r *Record, news Agent) {
+func (s *Session) agent(line int64, r *transcript.Record, news Agent) {
 	i := slices.IndexFunc(s.sum.Agents, func(a Agent) bool { return a.ToolID == news.ToolID })
 	if i < 0 {
 		if len(s.sum.Agents) == maxAgents {

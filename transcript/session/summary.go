@@ -1,8 +1,10 @@
-package transcript
+package session
 
 import (
 	"slices"
 	"time"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // Summary is a session at a glance.
@@ -10,7 +12,7 @@ type Summary struct {
 	SessionID string // of the records; the file's name is the better one
 	AgentID   string // "" for a main transcript
 	Title     string
-	TitleKind TitleKind
+	TitleKind transcript.TitleKind
 	// FirstPrompt and LastPrompt are one line each, up to 300 characters. FirstPrompt of an agent is its task.
 	FirstPrompt, LastPrompt string
 	Model                   string   // of the newest answer
@@ -30,13 +32,13 @@ type Summary struct {
 	Compactions int64
 	Rewinds     int64 // that were not undone
 	Turns       int64
-	Usage       Usage // of Answers and inline sidechains, each answer once
+	Usage       transcript.Usage // of Answers and inline sidechains, each answer once
 
 	Context     Context
 	Budget      Budget
 	ForkedFrom  string // session
 	ContinuedIn string
-	Labels      Labels
+	Labels      transcript.Labels
 	Agents      []Agent  // newest last, at most 64
 	ActiveFiles []string // that tools worked on, newest last, at most 20
 	Leaf        string   // uuid of the live end of the conversation

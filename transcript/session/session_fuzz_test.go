@@ -1,4 +1,4 @@
-package transcript_test
+package session_test
 
 import (
 	"bytes"
@@ -6,7 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 func fuzzSeeds(f *testing.F) {
@@ -26,7 +27,7 @@ func FuzzSession(f *testing.F) {
 		var log MessageLog
 		var tree Tree
 		for i, line := range bytes.Split(data, []byte("\n")) {
-			r := Parse(line)
+			r := transcript.Parse(line)
 			copied := restore(t, &s)
 			events := s.Add(int64(i), r)
 			if diff := cmp.Diff(append([]Event(nil), events...), append([]Event(nil), copied.Add(int64(i), r)...)); diff != "" {
@@ -49,6 +50,6 @@ func FuzzSession(f *testing.F) {
 		}
 		var broken Session
 		_ = broken.UnmarshalBinary(data)
-		_ = broken.Add(0, Parse(data))
+		_ = broken.Add(0, transcript.Parse(data))
 	})
 }

@@ -1,4 +1,4 @@
-package transcript
+package session
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // gist is what a summary is made of: the last prompts and answers, and the tools since the last compaction.
@@ -40,7 +42,7 @@ const (
 func (g *gist) add(e *Event) {
 	switch e.Kind {
 	case PromptEvent, TaskEvent:
-		g.say(saying{prompt: true, line: e.Line, text: OneLine(e.Text, maxSaying)}, maxPrompts)
+		g.say(saying{prompt: true, line: e.Line, text: transcript.OneLine(e.Text, maxSaying)}, maxPrompts)
 	case AnswerEvent:
 		if text := lastSentences(e.Text, maxSaying); text != "" && !e.Synthetic {
 			g.say(saying{line: e.Line, text: text}, maxSayings)
@@ -69,7 +71,7 @@ func (g *gist) say(s saying, most int) {
 }
 
 func (g *gist) count(name string) {
-	name = OneLine(name, 64)
+	name = transcript.OneLine(name, 64)
 	if i := slices.IndexFunc(g.tools, func(t toolCount) bool { return t.name == name }); i >= 0 {
 		g.tools[i].calls++
 		return
@@ -109,10 +111,10 @@ func (g *gist) summary(s *Session) string {
 		last = prompts[n-1]
 	}
 	if title, _ := s.titled(); title != last {
-		add("Title", OneLine(title, toldTitle))
+		add("Title", transcript.OneLine(title, toldTitle))
 	}
 	if n := len(prompts); n > 1 {
-		add("Earlier", OneLine(prompts[n-2], toldEarlier))
+		add("Earlier", transcript.OneLine(prompts[n-2], toldEarlier))
 	}
 	add("Prompt", last)
 	if n := len(answers); n > 0 {
@@ -129,9 +131,9 @@ func (g *gist) toolLine() string {
 	})
 	var parts []string
 	for _, t := range tools[:min(len(tools), toldTools)] {
-		parts = append(parts, fmt.Sprintf("%s %d", OneLine(t.name, 24), t.calls))
+		parts = append(parts, fmt.Sprintf("%s %d", transcript.OneLine(t.name, 24), t.calls))
 	}
-	return OneLine(strings.Join(parts, ", "), toldToolLine)
+	return transcript.OneLine(strings.Join(parts, ", "), toldToolLine)
 }
 
 // lastSentences is the end of a text on one line, at most limit characters, from the beginning of a sentence if there
@@ -145,7 +147,7 @@ func lastSentences(text string, limit int) string {
 			text = text[1:]
 		}
 	}
-	line := []rune(OneLine(text, most))
+	line := []rune(transcript.OneLine(text, most))
 	if len(line) <= limit && !cut {
 		return string(line)
 	}

@@ -1,4 +1,4 @@
-package transcript_test
+package session_test
 
 import (
 	"crypto/sha256"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 // TestMarkContents holds what a checkpoint says to the conversation.

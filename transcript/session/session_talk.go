@@ -1,18 +1,20 @@
-package transcript
+package session
 
 import (
 	"strings"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // user takes a user record: a prompt, a command, results of tools, an interruption.
-func (s *Session) user(line int64, r *Record, g *growth) {
+func (s *Session) user(line int64, r *transcript.Record, g *growth) {
 	if r.Message == nil {
 		return
 	}
 	blocks := r.Message.RawBlocks()
 	for i := range blocks {
 		p := &blocks[i]
-		if p.Kind == ToolResultBlock {
+		if p.Kind == transcript.ToolResultBlock {
 			s.result(line, r, p)
 		}
 	}
@@ -25,9 +27,9 @@ func (s *Session) user(line int64, r *Record, g *growth) {
 		s.notification(line, r)
 	case s.own.agent && !r.Meta && r.ParentUUID == "" && s.sum.FirstPrompt == "":
 		text := r.Message.Text()
-		s.sum.FirstPrompt = OneLine(text, maxPrompt)
-		s.title(line, r, PromptTitle, s.sum.FirstPrompt)
-		s.event(TaskEvent, line, r).Text = Cut(text, MaxText)
+		s.sum.FirstPrompt = transcript.OneLine(text, maxPrompt)
+		s.title(line, r, transcript.PromptTitle, s.sum.FirstPrompt)
+		s.event(TaskEvent, line, r).Text = transcript.Cut(text, MaxText)
 		s.openTurn(line, r)
 	case !r.Meta:
 		s.command(line, r)
@@ -35,8 +37,8 @@ func (s *Session) user(line int64, r *Record, g *growth) {
 }
 
 // prompt takes what a human typed. One that came from the queue is recorded up to three times.
-func (s *Session) prompt(line int64, r *Record, text string, fromQueue bool) {
-	id := hash(Cut(text, maxQueueText))
+func (s *Session) prompt(line int64, r *transcript.Record, text string, fromQueue bool) {
+	id := hash(transcript.Cut(text, maxQueueText))
 	if s.takeRemoved(id) {
 		fromQueue = true
 	}
@@ -58,15 +60,15 @@ func (s *Session) prompt(line int64, r *Record, text string, fromQueue bool) {
 	}
 	s.sum.Prompts++
 	e := s.event(PromptEvent, line, r)
-	e.Text, e.Queued = Cut(text, MaxText), middle
-	short := OneLine(text, maxPrompt)
+	e.Text, e.Queued = transcript.Cut(text, MaxText), middle
+	short := transcript.OneLine(text, maxPrompt)
 	if short == "" {
-		short = ImageOnly
+		short = transcript.ImageOnly
 	}
 	s.sum.LastPrompt = short
 	if s.sum.FirstPrompt == "" {
 		s.sum.FirstPrompt = short
-		s.title(line, r, PromptTitle, short)
+		s.title(line, r, transcript.PromptTitle, short)
 	}
 }
 
@@ -77,16 +79,16 @@ func (s *Session) hear(id uint64) {
 	s.heard = append(s.heard, id)
 }
 
-func (s *Session) command(line int64, r *Record) {
+func (s *Session) command(line int64, r *transcript.Record) {
 	name, args, ok := r.Command()
 	if !ok {
 		return
 	}
-	s.event(CommandEvent, line, r).Text = Cut(strings.TrimSpace("/"+name+" "+args), MaxInput)
+	s.event(CommandEvent, line, r).Text = transcript.Cut(strings.TrimSpace("/"+name+" "+args), transcript.MaxInput)
 }
 
 // assistant takes one piece, or more, of an answer.
-func (s *Session) assistant(line int64, r *Record) {
+func (s *Session) assistant(line int64, r *transcript.Record) {
 	m := r.Message
 	if m == nil {
 		return
@@ -94,7 +96,7 @@ func (s *Session) assistant(line int64, r *Record) {
 	if r.APIError {
 		s.sum.APIErrors++
 		e := s.event(ErrorEvent, line, r)
-		if e.Text = Cut(m.Text(), MaxText); e.Text == "" {
+		if e.Text = transcript.Cut(m.Text(), MaxText); e.Text == "" {
 			e.Text = r.Error
 		}
 		s.endTurn(line, r)
@@ -112,13 +114,13 @@ func (s *Session) assistant(line int64, r *Record) {
 	for i := range blocks {
 		p := &blocks[i]
 		switch p.Kind {
-		case TextBlock:
+		case transcript.TextBlock:
 			e := s.event(AnswerEvent, line, r)
-			e.Text, e.MessageID, e.Synthetic = CutEscaped(p.Text, MaxText), m.ID, m.Synthetic()
+			e.Text, e.MessageID, e.Synthetic = transcript.CutEscaped(p.Text, MaxText), m.ID, m.Synthetic()
 			said = true
-		case ToolUseBlock:
+		case transcript.ToolUseBlock:
 			s.start(line, r, p)
-		case ToolResultBlock:
+		case transcript.ToolResultBlock:
 			s.result(line, r, p) // of a tool that the server ran
 		}
 	}
@@ -127,7 +129,7 @@ func (s *Session) assistant(line int64, r *Record) {
 	}
 }
 
-func (s *Session) system(line int64, r *Record) {
+func (s *Session) system(line int64, r *transcript.Record) {
 	switch r.Subtype {
 	case "compact_boundary":
 		s.compacted(line, r)
@@ -149,14 +151,14 @@ func (s *Session) system(line int64, r *Record) {
 	}
 }
 
-func (s *Session) interrupt(line int64, r *Record) {
+func (s *Session) interrupt(line int64, r *transcript.Record) {
 	s.event(InterruptEvent, line, r)
 	s.turn.Interrupted = true
 	s.endTurn(line, r)
 }
 
 // nextTurn begins a turn with a prompt.
-func (s *Session) nextTurn(line int64, r *Record) {
+func (s *Session) nextTurn(line int64, r *transcript.Record) {
 	s.closeTurn()
 	s.flushRemoved()
 	s.heard = s.heard[:0]
@@ -166,7 +168,7 @@ func (s *Session) nextTurn(line int64, r *Record) {
 }
 
 // openTurn notes that the model works, without a prompt that would have begun a turn.
-func (s *Session) openTurn(line int64, r *Record) {
+func (s *Session) openTurn(line int64, r *transcript.Record) {
 	if !s.turn.touched {
 		s.turn.from = r.Time
 	}
@@ -175,7 +177,7 @@ func (s *Session) openTurn(line int64, r *Record) {
 }
 
 // at notes the newest record of a turn that goes on.
-func (t *turnState) at(line int64, r *Record) {
+func (t *turnState) at(line int64, r *transcript.Record) {
 	if !t.open {
 		return
 	}
@@ -188,12 +190,12 @@ func (t *turnState) at(line int64, r *Record) {
 // closeTurn ends a turn that nothing has ended: the next one begins.
 func (s *Session) closeTurn() {
 	if s.turn.open {
-		s.endTurn(s.turn.line, &Record{UUID: s.turn.uuid, SessionID: s.sum.SessionID, Time: s.turn.to})
+		s.endTurn(s.turn.line, &transcript.Record{UUID: s.turn.uuid, SessionID: s.sum.SessionID, Time: s.turn.to})
 	}
 }
 
 // endTurn tells that the model is done. It may turn out that it was not, and be told again.
-func (s *Session) endTurn(line int64, r *Record) {
+func (s *Session) endTurn(line int64, r *transcript.Record) {
 	s.heard = s.heard[:0]
 	s.flushRemoved()
 	if !s.turn.touched {

@@ -1,4 +1,4 @@
-package transcript
+package session
 
 // recent is a map that forgets the key that was set first when it has more than bound.
 type recent[V any] struct {

@@ -1,4 +1,4 @@
-package transcript_test
+package session_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	. "github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript/session"
 )
 
 // dialog writes a conversation's lines, and says of each whether it was written while somebody looked on.

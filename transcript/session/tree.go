@@ -1,8 +1,10 @@
-package transcript
+package session
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // Tree is the message tree of one transcript, for readers that want to know which lines are part of the conversation
@@ -14,7 +16,7 @@ type Tree struct {
 
 // Add takes the record on a line, in file order. rewind is set when it shows that the user went back, undone when it
 // shows that an earlier Rewind was none.
-func (t *Tree) Add(line int64, r *Record) (rewind, undone *Rewind) {
+func (t *Tree) Add(line int64, r *transcript.Record) (rewind, undone *Rewind) {
 	if !t.own.chain(r) {
 		return nil, nil
 	}
@@ -59,7 +61,7 @@ type ownership struct {
 }
 
 // own says whether a user, assistant, system or attachment record is part of this transcript's conversation.
-func (o *ownership) own(r *Record) bool {
+func (o *ownership) own(r *transcript.Record) bool {
 	if !o.known && r.UUID != "" {
 		o.known, o.agent = true, r.Sidechain && r.AgentID != ""
 	}
@@ -67,7 +69,7 @@ func (o *ownership) own(r *Record) bool {
 }
 
 // chain says whether the record is part of the transcript's message tree.
-func (o *ownership) chain(r *Record) bool {
+func (o *ownership) chain(r *transcript.Record) bool {
 	if r.UUID == "" || !o.own(r) {
 		return false
 	}
@@ -79,7 +81,7 @@ func (o *ownership) chain(r *Record) bool {
 }
 
 // grow says what the tree needs to know of a record.
-func grow(line int64, r *Record) growth {
+func grow(line int64, r *transcript.Record) growth {
 	g := growth{uuid: r.UUID, parentUUID: r.ParentUUID, session: r.SessionID, talk: r.Message != nil}
 	g.node = node{id: hash(r.UUID), parent: hash(r.ParentUUID), line: line}
 	if s := r.Time.Unix(); s > 0 && s < 1<<32 {
@@ -103,10 +105,10 @@ func grow(line int64, r *Record) growth {
 }
 
 // hasText reports whether a message has a text block that is not empty.
-func hasText(m *Message) bool {
+func hasText(m *transcript.Message) bool {
 	blocks := m.RawBlocks()
 	for i := range blocks {
-		if p := &blocks[i]; p.Kind == TextBlock && len(p.Text) > 0 {
+		if p := &blocks[i]; p.Kind == transcript.TextBlock && len(p.Text) > 0 {
 			return true
 		}
 	}

@@ -1,8 +1,10 @@
-package transcript
+package session
 
 import (
 	"strings"
 	"time"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // Session folds the records of one transcript, in file order, into what they mean together. The zero value is a
@@ -15,7 +17,7 @@ type Session struct {
 	InputLimit, OutputLimit int
 
 	sum       Summary // what is counted and remembered; the rest of it is worked out when it is asked for
-	titles    [CustomTitle + 1]string
+	titles    [transcript.CustomTitle + 1]string
 	summaries []looseSummary
 	own       ownership
 	branches  branches
@@ -61,7 +63,7 @@ type call struct {
 
 // counted is what was counted for an answer.
 type counted struct {
-	usage Usage
+	usage transcript.Usage
 	main  bool // not a sidechain's copy
 }
 
@@ -93,7 +95,7 @@ type turnState struct {
 // Add takes the record on a line (0-based; several records of a glued line have one number) and says what it brought.
 // Copies of records that were added before bring nothing. The slice is valid until the next Add; what its elements
 // point to stays.
-func (s *Session) Add(line int64, r Record) []Event {
+func (s *Session) Add(line int64, r transcript.Record) []Event {
 	s.events = s.events[:0]
 	s.bounds()
 	clip(&r)
@@ -141,7 +143,7 @@ func (s *Session) bounds() {
 }
 
 // clip cuts what should be names and paths, so that no record can make the state large.
-func clip(r *Record) {
+func clip(r *transcript.Record) {
 	for _, name := range []*string{
 		&r.UUID, &r.ParentUUID, &r.SessionID, &r.AgentID, &r.Cwd, &r.Branch, &r.Version, &r.Entrypoint, &r.PermissionMode, &r.Title,
 	} {
@@ -152,7 +154,7 @@ func clip(r *Record) {
 }
 
 // usageOf is what the record tells of tokens that count; nil if nothing.
-func usageOf(r *Record) *Usage {
+func usageOf(r *transcript.Record) *transcript.Usage {
 	if r.Type != "assistant" || r.Message == nil || r.APIError || r.Message.Synthetic() {
 		return nil
 	}
@@ -160,13 +162,13 @@ func usageOf(r *Record) *Usage {
 }
 
 // event appends an event of a record.
-func (s *Session) event(kind EventKind, line int64, r *Record) *Event {
+func (s *Session) event(kind EventKind, line int64, r *transcript.Record) *Event {
 	s.events = append(s.events, Event{Kind: kind, Line: line, UUID: r.UUID, SessionID: r.SessionID, Time: r.Time})
 	return &s.events[len(s.events)-1]
 }
 
 // envelope takes what records of every type have.
-func (s *Session) envelope(r *Record) {
+func (s *Session) envelope(r *transcript.Record) {
 	if !r.Time.IsZero() {
 		if s.sum.Started.IsZero() || r.Time.Before(s.sum.Started) {
 			s.sum.Started = r.Time
@@ -195,7 +197,7 @@ func (s *Session) envelope(r *Record) {
 	s.lineage(r.Lineage)
 }
 
-func (s *Session) lineage(l *Lineage) {
+func (s *Session) lineage(l *transcript.Lineage) {
 	if l == nil {
 		return
 	}
@@ -211,14 +213,14 @@ func (s *Session) lineage(l *Lineage) {
 func clone(s string) string { return strings.Clone(s[:min(len(s), maxName)]) }
 
 // leaf remembers the live end of the conversation.
-func (s *Session) leaf(r *Record) {
+func (s *Session) leaf(r *transcript.Record) {
 	if r.Message != nil && !r.Meta && r.TeamName == "" && r.UUID != "" {
 		s.sum.Leaf = r.UUID
 	}
 }
 
 // rewinds puts the record into the tree, and tells what that shows.
-func (s *Session) rewinds(g *growth, r *Record) {
+func (s *Session) rewinds(g *growth, r *transcript.Record) {
 	s.looseSummaries(g, r)
 	rewind, undone := s.branches.add(*g)
 	if undone != nil {
@@ -240,7 +242,7 @@ func (s *Session) rewinds(g *growth, r *Record) {
 
 // aside takes a sidechain's record that lies in a main transcript: it costs tokens, and is no part of the
 // conversation.
-func (s *Session) aside(line int64, r *Record) {
+func (s *Session) aside(line int64, r *transcript.Record) {
 	if u := usageOf(r); u != nil {
 		s.count(line, r, *u)
 	}

@@ -1,4 +1,6 @@
-package transcript
+package session
+
+import "github.com/ccship/ccship/transcript"
 
 // BudgetSource says which step of the ladder answered.
 type BudgetSource uint8
@@ -64,7 +66,7 @@ func (o *BudgetOptions) pin(model string) int64 {
 }
 
 func window(model string, most, boundary int64, o BudgetOptions) (int64, BudgetSource) {
-	native := NativeWindow(model)
+	native := transcript.NativeWindow(model)
 	switch {
 	case o.StatusLine > 0:
 		return o.StatusLine, StatusLineBudget
@@ -72,12 +74,12 @@ func window(model string, most, boundary int64, o BudgetOptions) (int64, BudgetS
 		return o.Window, ConfiguredBudget
 	case native > 0 && native >= most:
 		return native, ModelBudget
-	case most > StandardWindow:
-		return LargeWindow, SeenBudget
-	case boundary > StandardWindow-reserve-StandardWindow/10:
-		return StandardWindow, BoundaryBudget
+	case most > transcript.StandardWindow:
+		return transcript.LargeWindow, SeenBudget
+	case boundary > transcript.StandardWindow-reserve-transcript.StandardWindow/10:
+		return transcript.StandardWindow, BoundaryBudget
 	}
-	return StandardWindow, DefaultBudget
+	return transcript.StandardWindow, DefaultBudget
 }
 
 func limit(window int64, model string, most, boundary int64, o BudgetOptions) (int64, BudgetSource) {
@@ -98,7 +100,7 @@ func limit(window int64, model string, most, boundary int64, o BudgetOptions) (i
 
 // Learn notes an automatic compaction of a session with this model. Manual ones, and those that say no number, teach
 // nothing.
-func (l Learned) Learn(model string, c Compact) {
+func (l Learned) Learn(model string, c transcript.Compact) {
 	if model == "" || c.Micro || c.Trigger != "auto" || c.Pre < 1000 {
 		return
 	}
