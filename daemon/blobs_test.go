@@ -67,7 +67,7 @@ func TestFilesBesideTranscripts(t *testing.T) {
 	}
 	puts := w.server.beside.puts
 	w.server.mu.Unlock()
-	if r := w.verify(); !r.Equal || r.Beside.Files != 4 || r.Beside.Missing != 0 {
+	if r := w.verify(); !r.Equal || r.Attachments.Files != 4 || r.Attachments.Missing != 0 {
 		t.Errorf("verify %+v", r)
 	}
 	// More of the session, one more file, and one that changed: these two alone go out.
@@ -97,7 +97,7 @@ func TestVerifyMissesFilesBeside(t *testing.T) {
 	delete(w.server.beside.blobs[besideSession], "tool-results/empty.txt")
 	w.server.mu.Unlock()
 	r := w.verify()
-	if r.Equal || r.Beside.Missing != 2 || len(r.Differences) != 1 || !strings.Contains(r.Differences[0].Detail, "tool-results/toolu_1.txt") {
+	if r.Equal || r.Attachments.Missing != 2 || len(r.Differences) != 1 || !strings.Contains(r.Differences[0].Detail, "tool-results/toolu_1.txt") {
 		t.Errorf("verify %+v", r)
 	}
 }
@@ -132,8 +132,8 @@ func TestFilesBesideAreLeftOut(t *testing.T) {
 	w.start()
 	w.sync()
 	r := w.verify()
-	if !r.Equal || r.Beside.Files != 4 || r.Beside.TooLarge != 1 {
-		t.Errorf("verify %+v", r.Beside)
+	if !r.Equal || r.Attachments.Files != 4 || r.Attachments.TooLarge != 1 {
+		t.Errorf("verify %+v", r.Attachments)
 	}
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -151,7 +151,7 @@ func TestServerBeginsToTakeBlobs(t *testing.T) {
 	w.server.beside.accept = ""
 	w.start()
 	w.sync()
-	if r := w.verify(); !r.Equal || r.Beside.Unproven != 4 {
+	if r := w.verify(); !r.Equal || r.Attachments.Unproven != 4 {
 		t.Errorf("verify %+v", r)
 	}
 	w.server.mu.Lock()
@@ -160,7 +160,7 @@ func TestServerBeginsToTakeBlobs(t *testing.T) {
 	w.write("-work-shop/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/shop","n":1}`+"\n")
 	w.hasBlob("tool-results/toolu_1.txt", "spilled text")
 	w.sync()
-	if r := w.verify(); !r.Equal || r.Beside.Files != 4 {
+	if r := w.verify(); !r.Equal || r.Attachments.Files != 4 {
 		t.Errorf("verify %+v", r)
 	}
 }

@@ -150,7 +150,7 @@ func (d *destinations) open(dest string) error {
 	dr.OnForgotten = d.forgotten
 	dr.OnAccepts = func(kinds outbox.Kinds, again bool) error { return d.accepts(dest, kinds, again) }
 	dr.OpenBlob = d.openBlob
-	dr.OnWishes = func() { d.wishes(dest) }
+	dr.OnLinkRequests = func() { d.wishes(dest) }
 	dr.Hold(d.held)
 	d.all[dest] = dr
 	d.opened = append(d.opened, dr)

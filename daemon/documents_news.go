@@ -65,7 +65,7 @@ type documentEvent struct {
 	Blob     string    `json:"blob,omitempty"` // sha256 of one that was sent before
 	TooLarge bool      `json:"too_large,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
-	Wish     string    `json:"wish,omitempty"`
+	Wish     string    `json:"link_request,omitempty"`
 	Line     *int64    `json:"line,omitempty"`
 }
 

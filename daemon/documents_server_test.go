@@ -65,9 +65,9 @@ func (s *paperServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Ccship-Accept", s.accepts)
 	}
 	if len(s.wishes) > 0 {
-		w.Header().Set("Ccship-Wishes", "1")
+		w.Header().Set("Ccship-Link-Requests", "1")
 	}
-	mine := r.URL.Path == "/api/documents" || strings.HasPrefix(r.URL.Path, "/api/blobs/") || r.URL.Path == "/api/wishes"
+	mine := r.URL.Path == "/api/documents" || strings.HasPrefix(r.URL.Path, "/api/blobs/") || r.URL.Path == "/api/link-requests"
 	if !mine {
 		s.mu.Unlock()
 		s.next.ServeHTTP(w, r)
@@ -81,9 +81,9 @@ func (s *paperServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(s.status)
 	case s.accepts == "":
 		http.NotFound(w, r)
-	case r.URL.Path == "/api/wishes":
+	case r.URL.Path == "/api/link-requests":
 		s.asked++
-		json.NewEncoder(w).Encode(map[string]any{"wishes": s.wishes})
+		json.NewEncoder(w).Encode(map[string]any{"link_requests": s.wishes})
 	case r.URL.Path == "/api/documents":
 		s.documents(w, r)
 	default:

@@ -66,7 +66,7 @@ func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tra
 		return nil
 	}
 	if !v.d.dests.takes(f.Dest, outbox.Blob) {
-		v.report.Beside.Unproven += len(here)
+		v.report.Attachments.Unproven += len(here)
 		return nil
 	}
 	missing, refused, err := v.missingBeside(ctx, here, t, f)
@@ -80,12 +80,12 @@ func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tra
 	if err != nil {
 		return err
 	}
-	v.report.Beside.Files += len(here)
+	v.report.Attachments.Files += len(here)
 	for i := range here {
-		v.report.Beside.Bytes += here[i].Size
+		v.report.Attachments.Bytes += here[i].Size
 	}
-	v.report.Beside.Missing += len(missing)
-	v.report.Beside.Refused += refused
+	v.report.Attachments.Missing += len(missing)
+	v.report.Attachments.Refused += refused
 	row := v.row(t, f)
 	if unread != nil {
 		v.report.Differences = append(v.report.Differences, *difference(row, "a file beside it cannot be read: "+unread.Error()))
@@ -106,7 +106,7 @@ func (v *verifier) besideHere(root *os.Root, t *tail.Tracked) (here []state.Besi
 	listed, unread := listBeside(root, folder)
 	for i := range listed {
 		if listed[i].info.Size() > v.d.beside.most() {
-			v.report.Beside.TooLarge++
+			v.report.Attachments.TooLarge++
 			continue
 		}
 		f, _, err := readBeside(root, folder, &listed[i])

@@ -112,7 +112,7 @@ func (w *wishes) run(ctx context.Context) error {
 func (w *wishes) ask(ctx context.Context, dest string) {
 	asking, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	list, err := w.reader(dest).Wishes(asking, w.machine)
+	list, err := w.reader(dest).LinkRequests(asking, w.machine)
 	if err != nil {
 		w.log.Debug("cannot ask for wishes", "server", urlOf(dest), "err", err)
 		return
@@ -134,7 +134,7 @@ func (w *wishes) ask(ctx context.Context, dest string) {
 }
 
 // do does one wish, or refuses it; nil once the answer is on its way.
-func (w *wishes) do(ctx context.Context, dest string, wish remote.Wish) error {
+func (w *wishes) do(ctx context.Context, dest string, wish remote.LinkRequest) error {
 	x := w.documents
 	s, err := x.locate(ctx, wish.SessionID)
 	if err != nil {

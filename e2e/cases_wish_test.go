@@ -36,8 +36,10 @@ func (w *world) wish(method, session, path string) {
 // wishes are a session's, by path.
 func (w *world) wishes(session string) map[string]wish {
 	w.t.Helper()
-	_, body := w.exact.get("/api/sessions/" + url.PathEscape(session) + "/wishes")
-	var list struct{ Wishes []wish }
+	_, body := w.exact.get("/api/sessions/" + url.PathEscape(session) + "/link-requests")
+	var list struct {
+		Wishes []wish `json:"link_requests"`
+	}
 	if err := json.Unmarshal(body, &list); err != nil {
 		w.t.Fatalf("wishes: %v\n%s", err, body)
 	}

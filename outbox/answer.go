@@ -45,18 +45,18 @@ type announcement struct {
 
 // reply is an answer, understood. The zero reply is a failure to be tried again.
 type reply struct {
-	verdict    verdict
-	status     int // 0: there was no answer
-	announced  announcement
-	retryAfter time.Duration
-	kind       string
-	summary    string // may be logged: holds nothing that the server said about entries
-	message    string // what the server said about it; shown, not logged
-	hint       string
-	answer     string  // first bytes of the answer, for dead letters
-	forgotten  bool    // with taken: the stream was forgotten, nothing of it is stored
-	wishes     bool    // the server has wishes of people who look at sessions there
-	damage     *damage // with broken
+	verdict      verdict
+	status       int // 0: there was no answer
+	announced    announcement
+	retryAfter   time.Duration
+	kind         string
+	summary      string // may be logged: holds nothing that the server said about entries
+	message      string // what the server said about it; shown, not logged
+	hint         string
+	answer       string  // first bytes of the answer, for dead letters
+	forgotten    bool    // with taken: the stream was forgotten, nothing of it is stored
+	linkRequests bool    // link requests wait at the server
+	damage       *damage // with broken
 }
 
 // detail is summary and message on one line.
@@ -78,12 +78,12 @@ const (
 // understand classifies an answer to a request of n entries. sent says how it was encoded.
 func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
 	r := reply{
-		status:     resp.StatusCode,
-		announced:  announcementOf(resp.Header),
-		wishes:     hasToken(resp.Header.Values("Ccship-Wishes"), "1"),
-		retryAfter: retryAfterOf(resp.Header, time.Now()),
-		summary:    "answered " + statusText(resp.StatusCode),
-		answer:     string(text[:min(len(text), answerShown)]),
+		status:       resp.StatusCode,
+		announced:    announcementOf(resp.Header),
+		linkRequests: hasToken(resp.Header.Values("Ccship-Link-Requests"), "1"),
+		retryAfter:   retryAfterOf(resp.Header, time.Now()),
+		summary:      "answered " + statusText(resp.StatusCode),
+		answer:       string(text[:min(len(text), answerShown)]),
 	}
 	code := resp.StatusCode
 	switch {

@@ -10,10 +10,10 @@ func (l *lane) uploadOf(seq uint64) *upload {
 	return l.upload
 }
 
-// hearWishes passes on that the server has wishes.
-func (l *loop) hearWishes(r *reply) {
-	if r.wishes && l.d.OnWishes != nil {
-		l.d.OnWishes()
+// noteLinkRequests passes on that link requests wait at the server.
+func (l *loop) noteLinkRequests(r *reply) {
+	if r.linkRequests && l.d.OnLinkRequests != nil {
+		l.d.OnLinkRequests()
 	}
 }
 

@@ -326,12 +326,12 @@ func TestBlobOfForgottenSession(t *testing.T) {
 	}
 }
 
-func TestWishesAreHeard(t *testing.T) {
+func TestLinkRequestsAreNoted(t *testing.T) {
 	r, _ := newShelf(t)
 	heard := make(chan struct{}, 10)
-	r.drainer.OnWishes = func() { heard <- struct{}{} }
+	r.drainer.OnLinkRequests = func() { heard <- struct{}{} }
 	r.set(func(*seen) *canned {
-		return &canned{status: 200, header: map[string]string{"Ccship-Wishes": "1"}, body: `{"success":true}`, store: true}
+		return &canned{status: 200, header: map[string]string{"Ccship-Link-Requests": "1"}, body: `{"success":true}`, store: true}
 	})
 	r.start()
 	r.add(conversation(1), rowsOf(0, 1, 1)...)

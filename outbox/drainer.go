@@ -58,8 +58,8 @@ type Drainer struct {
 	// it took lines before, so that rows of these kinds may have been withheld. It returns nil once what follows from it
 	// is durable, and is called again when it fails, and after a crash. The rows whose answer said so are still there.
 	OnAccepts func(kinds Kinds, again bool) error
-	// OnWishes is called from Run when the server says that there are wishes to be fetched. It must not block.
-	OnWishes func()
+	// OnLinkRequests is called from Run when the server says that link requests wait there. It must not block.
+	OnLinkRequests func()
 	// OpenBlob opens the file of a blob that does not lie in its row. Any error means that it can be sent no more.
 	OpenBlob func(root, path string) (Content, error)
 

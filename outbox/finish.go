@@ -151,7 +151,7 @@ func (l *loop) asked(now time.Time, r result) {
 // forgotten, and its rows are fetched again when the gate opens.
 func (l *loop) judge(now time.Time, r result) bool {
 	w, k := r.work, &l.known
-	l.hearWishes(&r.reply)
+	l.noteLinkRequests(&r.reply)
 	if w.kind().beside() {
 		if on, judged := l.judgeBeside(now, r); judged {
 			return on

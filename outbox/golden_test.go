@@ -124,7 +124,7 @@ func pin(t *testing.T, name string, got ...[]byte) {
 	if len(got) != 1 {
 		t.Fatalf("%s: %d requests", name, len(got))
 	}
-	file := filepath.Join("..", "e2e", "testdata", "wire", "beside", name+".json")
+	file := filepath.Join("..", "e2e", "testdata", "wire", "artifacts", name+".json")
 	if *update {
 		if err := os.WriteFile(file, got[0], 0o644); err != nil {
 			t.Fatal(err)

@@ -134,12 +134,12 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestSessionFacts: a listing shows what is derived, its use of tokens and their cost.
-func TestSessionFacts(t *testing.T) {
+// TestSessionSummary: a listing shows what is derived, its use of tokens and their cost.
+func TestSessionSummary(t *testing.T) {
 	r := newRig(t)
 	r.talk("s")
 	type found struct {
-		Facts struct {
+		Summary struct {
 			FirstPrompt string `json:"first_prompt"`
 			Model       string
 			Prompts     int
@@ -157,7 +157,7 @@ func TestSessionFacts(t *testing.T) {
 	var one found
 	r.getJSON("/api/sessions/s", &one)
 	for _, f := range append(list.Sessions, one) {
-		if f.Facts.FirstPrompt != "Why is the <b>elephant</b> purple?" || f.Facts.Prompts != 1 || !strings.HasPrefix(f.Facts.Started, "2026-11-20T23:30:00") ||
+		if f.Summary.FirstPrompt != "Why is the <b>elephant</b> purple?" || f.Summary.Prompts != 1 || !strings.HasPrefix(f.Summary.Started, "2026-11-20T23:30:00") ||
 			len(f.Usage) != 2 || f.Cost < 0.0599 || f.Cost > 0.0601 || f.Unpriced != 7 {
 			t.Errorf("%+v", f)
 		}

@@ -147,7 +147,7 @@ type eventItem struct {
 	Blob     string    `json:"blob"`
 	TooLarge bool      `json:"too_large"`
 	Reason   string    `json:"reason"`
-	Wish     string    `json:"wish"`
+	Wish     string    `json:"link_request"`
 	Line     *int64    `json:"line"`
 }
 

@@ -74,7 +74,7 @@ func (r *rig) everyPaperCall() {
 	for _, path := range []string{
 		"/api/checkpoints?session=s&limit=1", "/api/checkpoints/cp-1", "/api/sessions/s/checkpoints", "/api/sessions/s/documents",
 		documentURL("s", "docs/a.md") + "?version=1", documentURL("s", "docs/a.md") + "/versions", "/api/sessions/s/blobs",
-		"/api/blobs/" + sum, "/api/sessions/s/wishes", "/api/wishes?machine=m1",
+		"/api/blobs/" + sum, "/api/sessions/s/link-requests", "/api/link-requests?machine=m1",
 	} {
 		if a := r.get(path); a.status != 200 {
 			r.t.Errorf("%s: %d %s", path, a.status, a.body)
@@ -86,7 +86,7 @@ func (r *rig) everyPaperCall() {
 func TestGoldenPapers(t *testing.T) {
 	r := newRig(t)
 	read := func(name string) string {
-		b, err := os.ReadFile(filepath.Join("../e2e/testdata/wire/beside", name))
+		b, err := os.ReadFile(filepath.Join("../e2e/testdata/wire/artifacts", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,16 +231,16 @@ func TestPaperRoles(t *testing.T) {
 		owner.as("nobody's").send("POST", path, body, 401)
 	}
 	eve.send("PUT", "/api/blobs/"+sum+"?offset=0", "x", 403)
-	eve.send("GET", "/api/wishes?machine=m1", "", 403)
+	eve.send("GET", "/api/link-requests?machine=m1", "", 403)
 	eve.send("POST", "/api/sessions/s/documents", `{"path":"b.md"}`, 403)
 	paths := []string{"/api/checkpoints/cp-1", "/api/sessions/s/checkpoints", "/api/sessions/s/documents", documentURL("s", "docs/a.md"),
-		documentURL("s", "docs/a.md") + "/versions", "/api/sessions/s/blobs", "/api/blobs/" + sum, "/api/sessions/s/wishes"}
+		documentURL("s", "docs/a.md") + "/versions", "/api/sessions/s/blobs", "/api/blobs/" + sum, "/api/sessions/s/link-requests"}
 	for _, path := range paths {
 		bob.send("GET", path, "", 404)
 		owner.send("GET", path, "", 200)
 	}
 	bob.send("POST", "/api/sessions/s/documents", `{"path":"b.md"}`, 404)
-	if a := bob.get("/api/wishes?machine=m1"); string(a.body) != `{"wishes":[]}`+"\n" {
+	if a := bob.get("/api/link-requests?machine=m1"); string(a.body) != `{"link_requests":[]}`+"\n" {
 		t.Errorf("bob is asked %s", a.body)
 	}
 	// Bob sends to a session of that name: it is his own.
@@ -282,7 +282,7 @@ func TestWishesAnnounced(t *testing.T) {
 	}
 	says := func(who *rig, machine string) bool {
 		lines := who.send("POST", "/api/conversations", piece{machine: machine, epoch: "e1"}.body("s"), 200)
-		return lines.header.Get("Ccship-Wishes") == "1" && who.send("POST", "/api/documents", body(machine), 200).header.Get("Ccship-Wishes") == "1"
+		return lines.header.Get("Ccship-Link-Requests") == "1" && who.send("POST", "/api/documents", body(machine), 200).header.Get("Ccship-Link-Requests") == "1"
 	}
 	until := func(what string, want bool) { // at once, or when what was known is stale
 		tick := time.NewTicker(5 * time.Millisecond)
@@ -298,21 +298,21 @@ func TestWishesAnnounced(t *testing.T) {
 		t.Error("somebody else hears of it")
 	}
 	var asked struct {
-		Wishes []struct {
+		LinkRequests []struct {
 			ID, Path  string
 			SessionID string `json:"session_id"`
 			Link      bool
-		}
+		} `json:"link_requests"`
 	}
-	r.getJSON("/api/wishes?machine=m2", &asked)
-	if len(asked.Wishes) != 1 || asked.Wishes[0].ID != wish.ID || asked.Wishes[0].SessionID != "s" || asked.Wishes[0].Path != "문서.md" || !asked.Wishes[0].Link {
+	r.getJSON("/api/link-requests?machine=m2", &asked)
+	if len(asked.LinkRequests) != 1 || asked.LinkRequests[0].ID != wish.ID || asked.LinkRequests[0].SessionID != "s" || asked.LinkRequests[0].Path != "문서.md" || !asked.LinkRequests[0].Link {
 		t.Errorf("%+v", asked)
 	}
-	r.send("GET", "/api/wishes", "", 400)
-	done := strings.Replace(paper("s", `"events":[`+strings.Replace(linked("문서.md", 1, "x"), `"by":"user"`, `"by":"viewer","wish":"`+wish.ID+`"`, 1)+`]`),
+	r.send("GET", "/api/link-requests", "", 400)
+	done := strings.Replace(paper("s", `"events":[`+strings.Replace(linked("문서.md", 1, "x"), `"by":"user"`, `"by":"viewer","link_request":"`+wish.ID+`"`, 1)+`]`),
 		`"machine":"m1"`, `"machine":"m2"`, 1)
 	r.send("POST", "/api/documents", done, 200)
-	if a := r.get("/api/sessions/s/wishes?machine=m2"); !strings.Contains(string(a.body), `"state":"done"`) {
+	if a := r.get("/api/sessions/s/link-requests?machine=m2"); !strings.Contains(string(a.body), `"state":"done"`) {
 		t.Errorf("%s", a.body)
 	}
 	until("the daemon is called all the time", false)

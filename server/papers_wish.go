@@ -69,7 +69,7 @@ func (s *Server) announceWishes(w http.ResponseWriter, r *http.Request, who Key,
 		s.logOf(r).Warn("wishes can't be looked up", "error", err)
 	}
 	if some {
-		w.Header().Set("Ccship-Wishes", "1")
+		w.Header().Set("Ccship-Link-Requests", "1")
 	}
 }
 
@@ -81,7 +81,7 @@ type askedAnswer struct {
 	Link      bool   `json:"link"`
 }
 
-// asked is GET /api/wishes?machine: what waits for a machine's daemon, the oldest first.
+// asked is GET /api/link-requests?machine: what waits for a machine's daemon, the oldest first.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request, who Key) error {
 	machine := r.URL.Query().Get("machine")
 	if machine == "" {
@@ -92,7 +92,7 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request, who Key) error {
 		return err
 	}
 	a := struct {
-		Wishes []askedAnswer `json:"wishes"`
+		Wishes []askedAnswer `json:"link_requests"`
 	}{make([]askedAnswer, 0, len(list))}
 	for _, x := range list {
 		a.Wishes = append(a.Wishes, askedAnswer{x.ID, x.SessionID, x.Path, x.Link})
@@ -109,7 +109,7 @@ type wishAnswer struct {
 	By       string     `json:"by"`
 	Machine  string     `json:"machine"`
 	Host     string     `json:"host"`
-	Asked    time.Time  `json:"asked_at"`
+	Asked    time.Time  `json:"created_at"`
 	State    string     `json:"state"`
 	Reason   string     `json:"reason"`
 	Answered *time.Time `json:"answered_at"`
@@ -141,7 +141,7 @@ func (s *Server) wish(w http.ResponseWriter, r *http.Request, who Key, link bool
 	case errors.Is(err, ErrBadPath):
 		return badRequest("bad_path", err.Error())
 	case errors.Is(err, ErrTooManyWishes):
-		return &refusal{http.StatusConflict, "too_many_wishes", ErrTooManyWishes.Error()}
+		return &refusal{http.StatusConflict, "too_many_link_requests", ErrTooManyWishes.Error()}
 	case errors.Is(err, ErrNoDaemon):
 		return &refusal{http.StatusConflict, "no_daemon", ErrNoDaemon.Error()}
 	case errors.Is(err, ErrNotFound):
@@ -161,7 +161,7 @@ func (s *Server) wish(w http.ResponseWriter, r *http.Request, who Key, link bool
 	return nil
 }
 
-// wishes is GET /api/sessions/{id}/wishes.
+// wishes is GET /api/sessions/{id}/link-requests.
 func (s *Server) wishes(w http.ResponseWriter, r *http.Request, who Key) error {
 	list, err := s.store.Wishes(r.Context(), ScopeOf(who.User), refOf(r))
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Server) wishes(w http.ResponseWriter, r *http.Request, who Key) error {
 		return err
 	}
 	a := struct {
-		Wishes []wishAnswer `json:"wishes"`
+		Wishes []wishAnswer `json:"link_requests"`
 	}{make([]wishAnswer, 0, len(list))}
 	for _, x := range list {
 		a.Wishes = append(a.Wishes, answerWish(x, names))

@@ -44,8 +44,8 @@ func answerSession(x Session, names names) sessionAnswer {
 	return a
 }
 
-// factsAnswer is what is derived of a session.
-type factsAnswer struct {
+// summaryAnswer is what is derived of a session.
+type summaryAnswer struct {
 	Title       string     `json:"title"`
 	FirstPrompt string     `json:"first_prompt"`
 	Model       string     `json:"model"`
@@ -65,8 +65,8 @@ type factsAnswer struct {
 	Lines       int64      `json:"derived_lines"`
 }
 
-func answerFacts(f Facts) factsAnswer {
-	a := factsAnswer{
+func answerSummary(f Facts) summaryAnswer {
+	a := summaryAnswer{
 		Title: f.Title, FirstPrompt: f.FirstPrompt, Model: f.Model, Models: f.Models, Branch: f.Branch,
 		Version: f.Version, Started: momentOrNull(f.Started), Ended: momentOrNull(f.Ended), Prompts: f.Prompts,
 		Messages: f.Messages, Tools: f.Tools, Errors: f.Errors, Compactions: f.Compactions, Context: f.Context,
@@ -88,14 +88,14 @@ func momentOrNull(t time.Time) *time.Time {
 // foundAnswer is a session with what is derived of it and what its answers used.
 type foundAnswer struct {
 	sessionAnswer
-	Facts factsAnswer   `json:"facts"`
-	Usage []usageAnswer `json:"usage"` // by model
+	Summary summaryAnswer `json:"summary"`
+	Usage   []usageAnswer `json:"usage"` // by model
 	costAnswer
 }
 
 func (s *Server) answerFound(x Session, f Facts, usage []UsageRow, names names) foundAnswer {
 	a := foundAnswer{
-		sessionAnswer: answerSession(x, names), Facts: answerFacts(f), Usage: []usageAnswer{},
+		sessionAnswer: answerSession(x, names), Summary: answerSummary(f), Usage: []usageAnswer{},
 		costAnswer: answerCost(s.Prices.Sum(usage)),
 	}
 	for _, row := range usage {

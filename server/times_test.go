@@ -32,10 +32,10 @@ func TestImplausibleTimes(t *testing.T) {
 	r.waitDerived()
 	r.reads("just derived")
 	var s struct {
-		Facts struct{ Started, Ended *string }
+		Summary struct{ Started, Ended *string }
 	}
-	if r.getJSON("/api/sessions/s", &s); s.Facts.Started != nil || s.Facts.Ended != nil {
-		t.Errorf("facts %+v, want no times", s.Facts)
+	if r.getJSON("/api/sessions/s", &s); s.Summary.Started != nil || s.Summary.Ended != nil {
+		t.Errorf("summary %+v, want no times", s.Summary)
 	}
 	for _, at := range []time.Time{time.Date(10000, 1, 1, 9, 0, 0, 0, time.UTC), time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC)} {
 		for _, set := range []string{"facts SET started = ?, ended = ?", "answers SET time = ?"} {

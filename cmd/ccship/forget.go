@@ -70,7 +70,7 @@ func (a *app) confirmForget(f library.Found) error {
 	}
 	title := ""
 	for _, s := range f.Stored {
-		title = printable(cmp.Or(s.Facts.Title, s.Facts.FirstPrompt))
+		title = printable(cmp.Or(s.Summary.Title, s.Summary.FirstPrompt))
 	}
 	if title != "" {
 		a.say("%s", cut(title, 100))

@@ -112,8 +112,8 @@ func fullReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Incomplete: "time is up", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
 		Dead: 1, Withheld: 4, Oversize: 1, Waiting: 5, Vanished: 1, Resumed: true,
-		Former: formerServers(),
-		Beside: control.BesideReport{Files: 9, Bytes: 12_345, Missing: 1, Refused: 2, TooLarge: 3, Unproven: 4},
+		Former:      formerServers(),
+		Attachments: control.AttachmentsReport{Files: 9, Bytes: 12_345, Missing: 1, Refused: 2, TooLarge: 3, Unproven: 4},
 		Deep: &control.DeepReport{
 			Past: control.DeepCount{Generations: 3, Lines: 40, Bytes: 4000}, Gone: control.DeepCount{Generations: 1, Lines: 2, Bytes: 3},
 			Stored: control.DeepCount{Generations: 2, Lines: 5, Bytes: 6}, Why: []control.StoredReason{{Why: "of an earlier state file", Generations: 2}},

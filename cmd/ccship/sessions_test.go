@@ -26,7 +26,7 @@ const (
 const storedDocument = `{"session_id":"` + storedSession + `","user":"owner","machine":"0c0c0c0c","host":"laptop","project_hash":"h","project":"shop",
 "cwd":"/nowhere/it's shop","path":"-nowhere-shop/` + storedSession + `.jsonl","parent_session_id":null,"epoch":"e","epochs":1,"generation":1,"lines":1,"bytes":114,
 "first_received":"2026-11-19T10:00:01Z","last_received":"2026-11-19T10:00:02Z","last_active":"2026-11-19T10:00:00Z","agents":2,"cost_usd":0.415,"unpriced_tokens":0,
-"facts":{"title":"Fix the\u001b[31m cart","first_prompt":"fix the cart","model":"claude-sonnet-4-5","branch":"main","started":"2026-11-19T10:00:00Z","messages":34},
+"summary":{"title":"Fix the\u001b[31m cart","first_prompt":"fix the cart","model":"claude-sonnet-4-5","branch":"main","started":"2026-11-19T10:00:00Z","messages":34},
 "usage":[{"input_tokens":1000,"output_tokens":500,"cache_read_tokens":1200000,"cache_write_5m_tokens":1,"cache_write_1h_tokens":2}],
 "generations":[{"generation":0,"rewound_to":0,"end_line":5,"eof_newline":true,"first_received":"2026-11-18T10:00:00Z"},{"generation":1,"rewound_to":0,"end_line":1,"eof_newline":true,"first_received":"2026-11-19T10:00:00Z"}]}`
 

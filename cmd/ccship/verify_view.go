@@ -84,7 +84,7 @@ func apartText(r control.VerifyReport) string {
 			fmt.Fprintf(&b, "  apart: %s %s\n", counted(apart.n, "line", "lines"), apart.text)
 		}
 	}
-	b.WriteString(besideText(r.Beside) + formerText(r.Former))
+	b.WriteString(besideText(r.Attachments) + formerText(r.Former))
 	if r.ExcludedFiles > 0 {
 		fmt.Fprintf(&b, "  apart: %s left out, not compared\n", counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
 	}
@@ -100,7 +100,7 @@ func apartText(r control.VerifyReport) string {
 }
 
 // besideText counts the files beside transcripts.
-func besideText(r control.BesideReport) string {
+func besideText(r control.AttachmentsReport) string {
 	text := ""
 	if r.Files > 0 {
 		text += fmt.Sprintf("  beside them: %s, %s, %d missing\n", counted(int64(r.Files), "file", "files"), humanSize(r.Bytes), r.Missing)

@@ -160,28 +160,28 @@ type VerifyReport struct {
 	SchemaVersion int  `json:"schema_version"`
 	Equal         bool `json:"equal"`
 	// Incomplete says why the sync before it did not finish; then the report is not equal.
-	Incomplete    string           `json:"incomplete,omitempty"`
-	Proven        bool             `json:"proven"` // false: a plain server, lines are acknowledged, not proven
-	Files         int              `json:"files"`
-	Lines         int64            `json:"lines"`
-	Bytes         int64            `json:"bytes"`
-	Excluded      int64            `json:"excluded"`       // lines left out by exclude_types or sent before ccship came
-	ExcludedFiles int              `json:"excluded_files"` // transcripts whose project has opted out
-	Dead          int64            `json:"dead_letters"`
-	Withheld      int64            `json:"withheld"`
-	Oversize      int64            `json:"oversize"`
-	Waiting       int64            `json:"waiting"`
-	Vanished      int              `json:"vanished"`          // no longer on disk, not compared
-	Resumed       bool             `json:"resumed,omitempty"` // the sync before it ended the user's pause
-	Former        []FormerServer   `json:"former,omitempty"`  // as in SyncResult
-	Beside        BesideReport     `json:"beside"`
-	Deep          *DeepReport      `json:"deep,omitempty"` // when it was asked for
-	Differences   []FileDifference `json:"differences,omitempty"`
-	Transcripts   []FileReport     `json:"transcripts,omitempty"`
+	Incomplete    string            `json:"incomplete,omitempty"`
+	Proven        bool              `json:"proven"` // false: a plain server, lines are acknowledged, not proven
+	Files         int               `json:"files"`
+	Lines         int64             `json:"lines"`
+	Bytes         int64             `json:"bytes"`
+	Excluded      int64             `json:"excluded"`       // lines left out by exclude_types or sent before ccship came
+	ExcludedFiles int               `json:"excluded_files"` // transcripts whose project has opted out
+	Dead          int64             `json:"dead_letters"`
+	Withheld      int64             `json:"withheld"`
+	Oversize      int64             `json:"oversize"`
+	Waiting       int64             `json:"waiting"`
+	Vanished      int               `json:"vanished"`          // no longer on disk, not compared
+	Resumed       bool              `json:"resumed,omitempty"` // the sync before it ended the user's pause
+	Former        []FormerServer    `json:"former,omitempty"`  // as in SyncResult
+	Attachments   AttachmentsReport `json:"attachments"`
+	Deep          *DeepReport       `json:"deep,omitempty"` // when it was asked for
+	Differences   []FileDifference  `json:"differences,omitempty"`
+	Transcripts   []FileReport      `json:"transcripts,omitempty"`
 }
 
-// BesideReport counts the files beside transcripts: spilled tool output, and what is said of agents.
-type BesideReport struct {
+// AttachmentsReport counts the files beside transcripts: tool output too long for a line, and metadata of agents.
+type AttachmentsReport struct {
 	Files    int   `json:"files"`     // compared
 	Bytes    int64 `json:"bytes"`     // of them
 	Missing  int   `json:"missing"`   // of them not on the server as they are on disk; named among the Differences

@@ -113,8 +113,8 @@ func (l *Library) onServer(ctx context.Context, f Filter, machine *string, disk 
 
 func (l *Library) item(s *remote.Session, disk map[string]File) Item {
 	i := Item{
-		Session: s.SessionID, State: OnServer, Title: cmp.Or(s.Facts.Title, s.Facts.FirstPrompt), Project: s.Project, Cwd: s.Cwd,
-		Machine: s.Machine, Host: s.Host, ChangedAt: s.Last, Messages: s.Facts.Messages, Tokens: s.Tokens(), Cost: s.Cost,
+		Session: s.SessionID, State: OnServer, Title: cmp.Or(s.Summary.Title, s.Summary.FirstPrompt), Project: s.Project, Cwd: s.Cwd,
+		Machine: s.Machine, Host: s.Host, ChangedAt: s.Last, Messages: s.Summary.Messages, Tokens: s.Tokens(), Cost: s.Cost,
 		Bytes: s.Bytes, Agents: s.Agents, Generation: s.Generation,
 	}
 	if file, ok := disk[s.SessionID]; ok && s.Machine == l.Machine {

@@ -50,7 +50,7 @@ func (s *shelf) find(id, machine string) *stored {
 func (x *stored) answer() map[string]any {
 	return map[string]any{
 		"session_id": x.id, "machine": x.machine, "host": "host-" + x.machine, "project": "shop", "cwd": "/nowhere/shop", "path": x.path,
-		"parent_session_id": x.parent, "epoch": "e", "bytes": len(x.text), "last_active": x.at, "facts": map[string]any{"title": "Title of " + x.id[:4]},
+		"parent_session_id": x.parent, "epoch": "e", "bytes": len(x.text), "last_active": x.at, "summary": map[string]any{"title": "Title of " + x.id[:4]},
 		"generations": []any{map[string]any{"generation": 0, "end_line": strings.Count(x.text, "\n"), "eof_newline": true}},
 	}
 }

@@ -76,7 +76,7 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 		disk[file.Session] = file
 	}
 	out := Shown{
-		Item: l.item(&full, disk), Lines: full.Lines, Model: full.Facts.Model, Branch: full.Facts.Branch, StartedAt: full.Facts.Started,
+		Item: l.item(&full, disk), Lines: full.Lines, Model: full.Summary.Model, Branch: full.Summary.Branch, StartedAt: full.Summary.Started,
 		Generations: []Generation{}, Last: []Message{},
 	}
 	for _, g := range full.Generations {

@@ -28,7 +28,7 @@ type Session struct {
 	Bytes       int64     `json:"bytes"`
 	Last        time.Time `json:"last_active"`
 	Agents      int       `json:"agents"`
-	Facts       Facts     `json:"facts"`
+	Summary     Summary   `json:"summary"`
 	Usage       []Usage   `json:"usage"`
 	Cost        *float64  `json:"cost_usd"`    // nil: no price is known
 	Generations []Past    `json:"generations"` // of one epoch; not in lists
@@ -42,8 +42,8 @@ func (s *Session) Tokens() (n int64) {
 	return n
 }
 
-// Facts is what the server derived of a session.
-type Facts struct {
+// Summary is what the server derived of a session.
+type Summary struct {
 	Title       string     `json:"title"`
 	FirstPrompt string     `json:"first_prompt"`
 	Model       string     `json:"model"`

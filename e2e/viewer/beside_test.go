@@ -80,7 +80,7 @@ func (s *site) wishes(key, machine string) (list []struct {
 	Path string `json:"path"`
 	Link bool   `json:"link"`
 }, err error) {
-	status, body, err := s.ask("GET", "/api/wishes?"+url.Values{"machine": {machine}}.Encode(), key, "", nil)
+	status, body, err := s.ask("GET", "/api/link-requests?"+url.Values{"machine": {machine}}.Encode(), key, "", nil)
 	if err != nil || status != http.StatusOK {
 		return nil, fmt.Errorf("wishes: %d %s: %w", status, body, err)
 	}
@@ -89,7 +89,7 @@ func (s *site) wishes(key, machine string) (list []struct {
 			ID   string `json:"id"`
 			Path string `json:"path"`
 			Link bool   `json:"link"`
-		} `json:"wishes"`
+		} `json:"link_requests"`
 	}
 	err = json.Unmarshal(body, &out)
 	return out.Wishes, err

@@ -140,13 +140,13 @@ func papersWish(b *tab, s *site, x stream) {
 		b.t.Fatalf("the daemon is asked for %+v", list)
 	}
 	done := paper("docs/new.md", 1, time.Now(), "new")
-	done["by"], done["wish"] = "viewer", list[0].ID
+	done["by"], done["link_request"] = "viewer", list[0].ID
 	must(b.t, s.beside(s.key, x, "documents", done))
 	b.wait("it is done", `document.querySelector("#wishes .done") && document.querySelector('.chip a[title="docs/new.md"]')`)
 	b.click(`button[aria-label="Unlink docs/new.md"]`)
 	b.wait("its end is asked for", `document.querySelector("#wishes .waiting")?.innerText.includes("Unlink docs/new.md")`)
 	list, err = s.wishes(s.key, x.machine)
 	must(b.t, err)
-	must(b.t, s.beside(s.key, x, "documents", object{"path": "docs/new.md", "change": "refused", "by": "viewer", "at": time.Now().UTC().Format(time.RFC3339), "wish": list[0].ID, "reason": "only from this machine"}))
+	must(b.t, s.beside(s.key, x, "documents", object{"path": "docs/new.md", "change": "refused", "by": "viewer", "at": time.Now().UTC().Format(time.RFC3339), "link_request": list[0].ID, "reason": "only from this machine"}))
 	b.wait("it is refused", `document.querySelector("#wishes .refused")?.innerText.includes("only from this machine")`)
 }
