@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
 )
 
-// contract is openapi.json as answers are held to it. Every answer that a test gets through a rig is.
+// contract is openapi.yaml. Every answer that a test gets through a rig is checked against it.
 type contract struct {
 	doc     map[string]any
 	schemas *jsonschema.Compiler
@@ -30,18 +31,14 @@ type pathPattern struct {
 }
 
 var theContract = sync.OnceValues(func() (*contract, error) {
-	b, err := os.ReadFile("openapi.json")
-	if err != nil {
-		return nil, err
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	doc, err := readContract("openapi.yaml")
 	if err != nil {
 		return nil, err
 	}
 	c := &contract{doc: doc.(map[string]any), schemas: jsonschema.NewCompiler(), seen: map[string]bool{}}
 	c.schemas.AssertFormat()
 	c.schemas.AssertContent()
-	if err := c.schemas.AddResource("https://ccship.invalid/openapi.json", doc); err != nil {
+	if err := c.schemas.AddResource("https://ccship.invalid/openapi", doc); err != nil {
 		return nil, err
 	}
 	parameter := regexp.MustCompile(`\\\{[a-z0-9]+\\\}`)
@@ -52,7 +49,23 @@ var theContract = sync.OnceValues(func() (*contract, error) {
 	return c, nil
 })
 
-// checkContract fails the test when an answer is not as openapi.json has it.
+// readContract reads a YAML document as the JSON values that a schema is made of.
+func readContract(path string) (any, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var doc any
+	if err := yaml.Unmarshal(b, &doc); err != nil {
+		return nil, err
+	}
+	if b, err = json.Marshal(doc); err != nil {
+		return nil, err
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(b))
+}
+
+// checkContract fails the test when an answer does not match openapi.yaml.
 func checkContract(t testing.TB, req *http.Request, status int, contentType string, body []byte) {
 	t.Helper()
 	c, err := theContract()
@@ -120,7 +133,7 @@ func (c *contract) checkAnswer(operation map[string]any, path, method string, st
 func (c *contract) compile(pointer string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.schemas.Compile("https://ccship.invalid/openapi.json" + strings.ReplaceAll(strings.ReplaceAll(pointer, "{", "%7B"), "}", "%7D"))
+	return c.schemas.Compile("https://ccship.invalid/openapi" + strings.ReplaceAll(strings.ReplaceAll(pointer, "{", "%7B"), "}", "%7D"))
 }
 
 // unseen are the operations that no test was answered with success.

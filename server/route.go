@@ -79,8 +79,7 @@ func (s *Server) routes() []route {
 		{"POST /api/shares", shipper, false, s.addShare},
 		{"DELETE /api/shares", shipper, false, s.removeShare},
 		{"POST /api/tickets", anyone, false, s.addTicket},
-		{"GET /api/openapi.yaml", anyone, false, s.openapiYAML},
-		{"GET /api/openapi.json", anyone, false, s.openapiJSON},
+		{"GET /api/openapi.yaml", anyone, false, s.openapi},
 		{"/api/", anyone, false, s.noCall},
 	}
 }
