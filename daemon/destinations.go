@@ -44,7 +44,7 @@ type destinations struct {
 	mu     sync.Mutex
 	own    string                     // key of the user's own server, "" none; guarded by mu
 	ownKey *keyFile                   // guarded by mu
-	held   bool                       // nothing is to be sent; guarded by mu
+	paused bool                       // nothing is to be sent; guarded by mu
 	all    map[string]*outbox.Drainer // guarded by mu
 	opened []*outbox.Drainer          // not yet running; guarded by mu
 	bell   chan struct{}              // opened has grown
@@ -118,13 +118,13 @@ func (d *destinations) setOwn(own string, key *keyFile) {
 	d.own, d.ownKey = own, key
 }
 
-// hold keeps everything here, or with false lets it go again.
-func (d *destinations) hold(held bool) {
+// setPaused stops sending to every server, or resumes it.
+func (d *destinations) setPaused(paused bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.held = held
+	d.paused = paused
 	for _, dr := range d.all {
-		dr.Hold(held)
+		dr.SetPaused(paused)
 	}
 }
 
@@ -151,7 +151,7 @@ func (d *destinations) open(dest string) error {
 	dr.OnAccepts = func(kinds outbox.Kinds, again bool) error { return d.accepts(dest, kinds, again) }
 	dr.OpenBlob = d.openBlob
 	dr.OnLinkRequests = func() { d.wishes(dest) }
-	dr.Hold(d.held)
+	dr.SetPaused(d.paused)
 	d.all[dest] = dr
 	d.opened = append(d.opened, dr)
 	select {

@@ -79,7 +79,7 @@ func TestEvents(t *testing.T) {
 	}
 	w.pause("")
 	l.wait("the pause", func(e control.Event) bool {
-		return e.Type == control.EventStatus && e.Status.State == "held" && e.Status.Pause != nil
+		return e.Type == control.EventStatus && e.Status.State == "paused" && e.Status.Pause != nil
 	})
 	w.set("line_cap", `"1MiB"`)
 	w.reload()

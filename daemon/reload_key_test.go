@@ -68,12 +68,12 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	w.server.mu.Lock()
 	w.server.busy = false
 	w.server.mu.Unlock()
-	w.until("the first server is paused for its key", func() bool {
+	w.until("the first server refuses its key", func() bool {
 		if _, err := w.client.Flush(t.Context()); err != nil { // an answer under way may have made it wait again
 			t.Fatal(err)
 		}
 		s := w.status().Servers
-		return len(s) == 2 && s[1].State == "paused" && s[1].Kind == "refused_key"
+		return len(s) == 2 && s[1].State == "refused" && s[1].Kind == "refused_key"
 	})
 	w.server.mu.Lock()
 	for _, key := range w.server.keys {

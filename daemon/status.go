@@ -39,7 +39,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 	s.Process.StateFile = d.db.FileSize()
 	s.Servers, s.Sent = d.servers(usage)
 	s.Notices = d.notices(&s, stats, usage)
-	s.State = d.word(&s, stats, usage)
+	s.State = d.overallState(&s, stats, usage)
 	s.TookUS = time.Since(begun).Microseconds()
 	return s
 }
@@ -132,32 +132,32 @@ func (d *Daemon) excludedFiles() map[tail.FileID]string {
 	return out
 }
 
-// word is the state of the whole in one word.
-func (d *Daemon) word(s *control.Status, stats tail.Stats, usage state.Usage) string {
-	failing, paused := false, false
+// overallState is Status.State.
+func (d *Daemon) overallState(s *control.Status, stats tail.Stats, usage state.Usage) string {
+	failing, refused := false, false
 	for _, srv := range s.Servers {
-		failing = failing || srv.State == "retrying" && srv.Batches > 0
-		paused = paused || srv.State == "paused"
+		failing = failing || srv.State == outbox.StateRetrying && srv.Batches > 0
+		refused = refused || srv.State == outbox.StateRefused
 	}
 	switch {
 	case !d.desk.anyServer():
-		return "no_server"
+		return control.StateNoServer
 	case s.Pause != nil:
-		return "held"
+		return control.StatePaused
 	case usage.Full != "":
-		return "full"
-	case paused:
-		return "paused"
+		return control.StateFull
+	case refused:
+		return control.StateRefused
 	case failing:
-		return "retrying"
+		return control.StateRetrying
 	case stats.Importing:
-		return "importing"
+		return control.StateImporting
 	case stats.UnreadFiles > 0:
-		return "reading"
+		return control.StateReading
 	case s.Outbox.Batches > 0:
-		return "sending"
+		return control.StateSending
 	}
-	return "watching"
+	return control.StateWatching
 }
 
 // obstacle says what stands between the outbox and its servers: "", "unreachable", "refused_key" or "refused", with a
@@ -166,13 +166,13 @@ func (d *Daemon) obstacle() (kind, detail string) {
 	usage, own := d.db.Usage(), d.dests.ownServer()
 	for key, dr := range d.dests.drainers() {
 		h := dr.Health()
-		if usage.ByDest[key].Batches == 0 && (h.State == "ok" || key != own) || d.former(key) {
+		if usage.ByDest[key].Batches == 0 && (h.State == outbox.StateOK || key != own) || d.former(key) {
 			continue
 		}
 		switch {
 		case h.Kind == outbox.KindRefusedKey:
 			return reasonRefusedKey, h.Detail
-		case h.State == "retrying" || h.State == "paused":
+		case h.State == outbox.StateRetrying || h.State == outbox.StateRefused:
 			kind, detail = obstacleKind(h), h.Detail
 		}
 	}

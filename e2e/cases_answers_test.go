@@ -22,15 +22,15 @@ func TestRefusedForAWhile(t *testing.T) {
 		taken bool   // the server took lines before it began to refuse
 		state string // what status calls it meanwhile
 	}{
-		{"400 from the start", refuse(400), false, "paused"},
-		{"422 later", refuse(422), true, "paused"},
-		{"401", refuse(401), true, "paused"},
-		{"403 from the start", refuse(403), false, "paused"},
-		{"404", refuse(404), true, "paused"},
+		{"400 from the start", refuse(400), false, "refused"},
+		{"422 later", refuse(422), true, "refused"},
+		{"401", refuse(401), true, "refused"},
+		{"403 from the start", refuse(403), false, "refused"},
+		{"404", refuse(404), true, "refused"},
 		{"408", refuse(408), true, "retrying"},
 		{"429", refuse(429, "Retry-After", "1"), true, "retrying"},
 		{"503", refuse(503), true, "retrying"},
-		{"redirect to another host", refuse(302, "Location", "http://192.0.2.1/api/conversations"), true, "paused"},
+		{"redirect to another host", refuse(302, "Location", "http://192.0.2.1/api/conversations"), true, "refused"},
 		{"success is false", onPost(say(200, "application/json", `{"success":false,"error":"no"}`)), true, "retrying"},
 		{"a web page", onPost(say(200, "text/html", "<html>Sign in to the hotel's network</html>")), true, "retrying"},
 		{"connections cut", unreachable, true, "retrying"},

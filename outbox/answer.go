@@ -14,7 +14,7 @@ type verdict uint8
 
 const (
 	again       verdict = iota // the same request may pass later
-	pause                      // only someone's doing will let it pass
+	refuse                     // it passes only after someone has acted
 	taken                      // acknowledged
 	tooLarge                   // less of it may pass
 	rejected                   // something in it is refused for what it is
@@ -91,7 +91,7 @@ func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
 		r.success(text, n)
 		return r
 	case code >= 300 && code < 400:
-		r.verdict, r.kind = pause, KindRedirect
+		r.verdict, r.kind = refuse, KindRedirect
 		r.summary += " to " + strconv.Quote(resp.Header.Get("Location"))
 		r.hint = "set server_url to the address the server lives at now"
 		return r
@@ -100,10 +100,10 @@ func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
 	case code >= 500, code < 200:
 		r.verdict, r.kind = again, KindServerError
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		r.verdict, r.kind = pause, KindRefusedKey
+		r.verdict, r.kind = refuse, KindRefusedKey
 		r.hint = "put a key that this server knows into the API key file"
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusGone:
-		r.verdict, r.kind = pause, KindNotFound
+		r.verdict, r.kind = refuse, KindNotFound
 		r.hint = "check server_url: nothing takes conversations there"
 	case code == http.StatusRequestEntityTooLarge:
 		r.verdict, r.kind = tooLarge, KindRefused
@@ -113,7 +113,7 @@ func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
 	case code == http.StatusUnsupportedMediaType && sent != identity:
 		r.verdict, r.kind = unsupported, KindRefused
 	default:
-		r.verdict, r.kind = pause, KindRefused
+		r.verdict, r.kind = refuse, KindRefused
 		r.hint = "check server_url and what stands between here and the server"
 	}
 	r.message = messageOf(text)

@@ -29,16 +29,16 @@ type trouble struct {
 
 func troubles() []trouble {
 	return []trouble{
-		{"401", &canned{status: 401, body: `{"error":{"code":"unauthorized","message":"unknown key"}}`}, StatePaused, KindRefusedKey, "unknown key"},
-		{"403", status(403), StatePaused, KindRefusedKey, "403 Forbidden"},
-		{"404", status(404), StatePaused, KindNotFound, "404"},
-		{"405", status(405), StatePaused, KindNotFound, "405"},
-		{"402", status(402), StatePaused, KindRefused, "402"},
-		{"415", status(415), StatePaused, KindRefused, "415"},
-		{"400 before anything was taken", status(400), StatePaused, KindRefused, "400"},
-		{"301", status(301, "Location", "http://elsewhere.test/"), StatePaused, KindRedirect, "http://elsewhere.test/"},
-		{"307 to another host", status(307, "Location", "http://elsewhere.test/base/api/conversations"), StatePaused, KindRedirect, "elsewhere"},
-		{"308 without a place", status(308), StatePaused, KindRedirect, "308"},
+		{"401", &canned{status: 401, body: `{"error":{"code":"unauthorized","message":"unknown key"}}`}, StateRefused, KindRefusedKey, "unknown key"},
+		{"403", status(403), StateRefused, KindRefusedKey, "403 Forbidden"},
+		{"404", status(404), StateRefused, KindNotFound, "404"},
+		{"405", status(405), StateRefused, KindNotFound, "405"},
+		{"402", status(402), StateRefused, KindRefused, "402"},
+		{"415", status(415), StateRefused, KindRefused, "415"},
+		{"400 before anything was taken", status(400), StateRefused, KindRefused, "400"},
+		{"301", status(301, "Location", "http://elsewhere.test/"), StateRefused, KindRedirect, "http://elsewhere.test/"},
+		{"307 to another host", status(307, "Location", "http://elsewhere.test/base/api/conversations"), StateRefused, KindRedirect, "elsewhere"},
+		{"308 without a place", status(308), StateRefused, KindRedirect, "308"},
 		{"408", status(408), StateRetrying, KindBusy, "408"},
 		{"425", status(425), StateRetrying, KindBusy, "425"},
 		{"429", status(429), StateRetrying, KindBusy, "429"},
@@ -126,7 +126,7 @@ func TestRedirects(t *testing.T) {
 	r.set(func(*seen) *canned { return status(308, "Location", thief.URL+"/base/api/conversations") })
 	r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
 	r.start()
-	r.troubled(StatePaused, KindRedirect)
+	r.troubled(StateRefused, KindRedirect)
 	if len(stolen) > 0 {
 		t.Errorf("another server got the key %q", stolen)
 	}
@@ -141,7 +141,7 @@ func TestRedirects(t *testing.T) {
 	r.holds("session-1", 0, 1, 2)
 }
 
-// TestKeyCannotBeRead pauses without a request, and goes on when the key is there.
+// TestKeyCannotBeRead stops without a request, and goes on when the key is there.
 func TestKeyCannotBeRead(t *testing.T) {
 	r := newRig(t)
 	missing := make(chan struct{})
@@ -155,7 +155,7 @@ func TestKeyCannotBeRead(t *testing.T) {
 	}
 	r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
 	r.start()
-	r.troubled(StatePaused, KindRefusedKey)
+	r.troubled(StateRefused, KindRefusedKey)
 	if n := r.count(); n != 0 {
 		t.Errorf("%d requests without a key", n)
 	}
@@ -183,7 +183,7 @@ func TestOneStreamRefused(t *testing.T) {
 			}
 			r.start()
 			r.until("the others are through", func() bool {
-				if r.drainer.Health().State == StatePaused {
+				if r.drainer.Health().State == StateRefused {
 					r.drainer.Retry(false)
 				}
 				return r.queue.waiting() == 4

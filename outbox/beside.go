@@ -39,7 +39,7 @@ func (l *loop) judgeBeside(now time.Time, r result) (on, judged bool) {
 		return l.unwanted(now, r), true
 	case tooLarge, rejected:
 		if !l.known.proven {
-			r.reply.verdict = pause
+			r.reply.verdict = refuse
 			return l.failed(now, r), true
 		}
 		if w.single() {
@@ -74,7 +74,7 @@ func (l *loop) unwanted(now time.Time, r result) bool {
 	k, kind := &l.known, r.work.kind()
 	if l.gate.closed && !r.reply.announced.extension && !r.lane.doubted {
 		r.lane.doubted = true
-		r.reply.verdict, r.reply.kind = pause, KindNotFound
+		r.reply.verdict, r.reply.kind = refuse, KindNotFound
 		return l.failed(now, r)
 	}
 	l.d.Log.Warn("the server announces what it does not take; it is withheld", "server", l.server, "kind", kind.announced(), "err", r.reply.summary)

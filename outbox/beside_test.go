@@ -365,7 +365,7 @@ func TestPoisonedItemIsBuriedAlone(t *testing.T) {
 	}
 }
 
-// A server that takes none of a kind is not paused for it: its lines go on.
+// A server that takes none of a kind is not called refusing for it: its lines go on.
 func TestRefusedKindIsWithheldAlone(t *testing.T) {
 	for _, status := range []int{404, 405, 410, 501, 400} {
 		r, s := newShelf(t)

@@ -296,7 +296,7 @@ func TestBlobWaitsForKey(t *testing.T) {
 	})
 	r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("x")), []byte("x")))
 	r.start()
-	r.troubled(StatePaused, KindRefusedKey)
+	r.troubled(StateRefused, KindRefusedKey)
 	s.mu.Lock()
 	refuse = false
 	s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 type Destination struct {
 	Key string   // names it in the Queue
 	URL *url.URL // base of its requests, as NormalizeURL returns it
-	// APIKey is asked before each request; an error pauses delivery. An empty key is not sent.
+	// APIKey is asked before each request; an error stops delivery until a later try. An empty key is not sent.
 	APIKey func() (key string, err error)
 	Plain  bool // never send the extension
 }
@@ -71,7 +71,7 @@ type Drainer struct {
 	wake    chan struct{}
 	retry   chan struct{}
 	changed atomic.Bool // with retry: the configuration changed
-	held    atomic.Bool // nothing is to be sent
+	paused  atomic.Bool // nothing is to be sent
 
 	mu     sync.Mutex
 	health Health // guarded by mu
@@ -94,7 +94,7 @@ func NewDrainer(d Destination, o Origin, q Queue, m Memory) *Drainer {
 // Wake says that rows arrived. It never blocks.
 func (d *Drainer) Wake() { ring(d.wake) }
 
-// Retry ends back-off and pauses of every kind, but never a running Retry-After. After a change of the configuration
+// Retry ends back-off of every kind, but never a running Retry-After. After a change of the configuration
 // or the key, limits learned under the old one are forgotten. It never blocks.
 func (d *Drainer) Retry(configChanged bool) {
 	if configChanged {
@@ -103,9 +103,9 @@ func (d *Drainer) Retry(configChanged bool) {
 	ring(d.retry)
 }
 
-// Hold keeps everything here, or with false lets it go again. What is in flight is finished. It never blocks.
-func (d *Drainer) Hold(held bool) {
-	if d.held.Swap(held) != held {
+// SetPaused stops sending, or resumes it. Requests in flight are finished. It never blocks.
+func (d *Drainer) SetPaused(paused bool) {
+	if d.paused.Swap(paused) != paused {
 		ring(d.wake)
 	}
 }

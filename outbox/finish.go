@@ -258,7 +258,7 @@ func (l *loop) rejected(now time.Time, r result) bool {
 		w.bare = true // perhaps it minds the extension
 		return true
 	case !k.proven || k.refusedInRow >= refusedMost:
-		r.reply.verdict = pause
+		r.reply.verdict = refuse
 		return l.failed(now, r)
 	case !w.single():
 		w.halve = true
@@ -271,7 +271,7 @@ func (l *loop) rejected(now time.Time, r result) bool {
 func (l *loop) bury(now time.Time, r result, reason string) bool {
 	l.known.refusedInRow = min(l.known.refusedInRow+1, refusedMost)
 	if l.known.refusedInRow == refusedMost {
-		r.reply.verdict = pause
+		r.reply.verdict = refuse
 		return l.failed(now, r)
 	}
 	r.work.bury(l.codecs, &r.reply, reason)

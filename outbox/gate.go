@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	pauseBetween = time.Minute            // probes of a paused destination
-	shortestWait = 100 * time.Millisecond // full jitter may say 0
+	probeInterval = time.Minute            // of a destination that refuses
+	shortestWait  = 100 * time.Millisecond // full jitter may say 0
 )
 
 // gate says when a destination may be sent to. Open: at will. Closed: one request at a time, not before openAt.
@@ -52,7 +52,7 @@ func (g *gate) allows(now time.Time, inFlight, most int) bool {
 	return inFlight < most
 }
 
-// fail closes the gate. round is what g.round was when the request began; quick waits seconds even for a pause.
+// fail closes the gate. round is what g.round was when the request began; quick waits seconds even after a refusal.
 func (g *gate) fail(now time.Time, r reply, round uint64, quick bool) {
 	if floor := now.Add(r.retryAfter); r.retryAfter > 0 && floor.After(g.floor) {
 		g.floor = floor
@@ -70,8 +70,8 @@ func (g *gate) fail(now time.Time, r reply, round uint64, quick bool) {
 	switch {
 	case round < g.woken:
 		wait = 0 // it went with the old key, or into a network that is another now
-	case r.verdict == pause && !quick:
-		wait = pauseBetween
+	case r.verdict == refuse && !quick:
+		wait = probeInterval
 	}
 	g.openAt = now.Add(wait)
 	if g.floor.After(g.openAt) {
@@ -93,7 +93,7 @@ func (g *gate) pass(now time.Time) (recovered string) {
 	return fmt.Sprintf("delivered again after %d failure%s, %s", g.failures, plural, now.Sub(g.since).Round(time.Second))
 }
 
-// wake ends waits and pauses, but not the server's Retry-After.
+// wake ends every wait but the server's Retry-After.
 func (g *gate) wake(now time.Time) {
 	g.waits.Reset()
 	g.round++

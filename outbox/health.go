@@ -7,7 +7,7 @@ const (
 	StateOK       = "ok"
 	StateUnknown  = "unknown" // nothing was sent since start
 	StateRetrying = "retrying"
-	StatePaused   = "paused" // someone must do something; it is probed each minute
+	StateRefused  = "refused" // the server refuses until someone acts; it is probed every minute
 )
 
 // Health is how delivery to a destination goes. A copy: it does not change.
@@ -50,8 +50,8 @@ func (l *loop) publish() {
 	switch t := &l.gate.trouble; {
 	case l.gate.closed:
 		h.State = StateRetrying
-		if t.verdict == pause {
-			h.State = StatePaused
+		if t.verdict == refuse {
+			h.State = StateRefused
 		}
 		h.Kind, h.Detail, h.Hint, h.RetryAt = t.kind, t.detail(), t.hint, l.gate.next()
 		if h.State != was || h.Kind != wasKind {

@@ -122,7 +122,7 @@ func (l *loop) wakeUp(configChanged bool) {
 
 // start sends as much as may go now.
 func (l *loop) start(ctx context.Context) {
-	for !l.d.held.Load() {
+	for !l.d.paused.Load() {
 		now := time.Now()
 		most := l.d.InFlight
 		if l.known.unknown() {

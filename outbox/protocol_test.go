@@ -261,7 +261,7 @@ func TestLogTellsNothing(t *testing.T) {
 	r.set(func(*seen) *canned { return &canned{status: 403, body: `{"message":"words of line 1 and ccs_secret"}`} })
 	r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
 	r.start()
-	r.troubled(StatePaused, KindRefusedKey)
+	r.troubled(StateRefused, KindRefusedKey)
 	for range 3 {
 		before := r.drainer.Health().RetryAt
 		r.drainer.Retry(false)
@@ -275,7 +275,7 @@ func TestLogTellsNothing(t *testing.T) {
 	if strings.Contains(got, "words") || strings.Contains(got, "ccs_") {
 		t.Errorf("log:\n%s", got)
 	}
-	if strings.Count(got, "\n") != 2 || !strings.Contains(got, "delivery paused") || !strings.Contains(got, "delivered again after 4 failures, 0s") {
+	if strings.Count(got, "\n") != 2 || !strings.Contains(got, "delivery refused") || !strings.Contains(got, "delivered again after 4 failures, 0s") {
 		t.Errorf("log, want one line for the trouble and one for its end:\n%s", got)
 	}
 }

@@ -22,7 +22,7 @@ func TestOtherKeySinceRestart(t *testing.T) {
 	r.server.set(refusing(400, 1))
 	r.add(Stream{ID: 1, SessionID: "one"}, rowsOf(0, 3, 3)...)
 	r.start()
-	r.until("delivery pauses", func() bool { return r.drainer.Health().State == StatePaused })
+	r.until("delivery is refused", func() bool { return r.drainer.Health().State == StateRefused })
 	if n := r.drainer.Health().Dead; n != 0 {
 		t.Errorf("%d entries buried", n)
 	}
@@ -116,12 +116,12 @@ func TestEightInARow(t *testing.T) {
 		r.set(refusing(422, numbers(0, 40)...))
 		r.queue.add(conversation(1), rowsOf(0, 40, each)...)
 		r.start()
-		r.troubled(StatePaused, KindRefused)
+		r.troubled(StateRefused, KindRefused)
 		if sum := r.queue.total(); len(sum.Dead) > 0 || r.queue.waiting() != 40/each {
 			t.Errorf("dead %d, %d rows wait", len(sum.Dead), r.queue.waiting())
 		}
 		r.drainer.Retry(false)
-		r.until("it was asked again", func() bool { return r.drainer.Health().State == StatePaused })
+		r.until("it was asked again", func() bool { return r.drainer.Health().State == StateRefused })
 		r.set(nil)
 		r.drainer.Retry(false)
 		r.drained()
@@ -140,7 +140,7 @@ func TestEightOneByOne(t *testing.T) {
 		r.drained()
 	}
 	r.add(conversation(1), rowsOf(7, 8, 1)...)
-	r.troubled(StatePaused, KindRefused)
+	r.troubled(StateRefused, KindRefused)
 	r.buried(numbers(0, 7), 400, "rejected")
 	if n := r.queue.waiting(); n != 1 {
 		t.Errorf("%d rows wait", n)
@@ -156,7 +156,7 @@ func TestNotProven(t *testing.T) {
 	r.start()
 	r.until("the change is known", func() bool { return len(r.drainer.retry) == 0 })
 	r.add(conversation(1), rowsOf(0, 10, 10)...)
-	r.troubled(StatePaused, KindRefused)
+	r.troubled(StateRefused, KindRefused)
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
 	r.drainer.Retry(false)
 	r.drained()

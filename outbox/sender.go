@@ -98,7 +98,7 @@ func (s *sender) ask(ctx context.Context, r *request, c *call) (reply, []byte) {
 	key, err := s.dest.APIKey()
 	if err != nil {
 		return reply{
-			verdict: pause, kind: KindRefusedKey, summary: "read API key: " + err.Error(),
+			verdict: refuse, kind: KindRefusedKey, summary: "read API key: " + err.Error(),
 			hint: "put a key that this server knows into the API key file",
 		}, nil
 	}

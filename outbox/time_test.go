@@ -161,7 +161,7 @@ func TestPauseProbes(t *testing.T) {
 		first := r.count()
 		for range 10 {
 			pass(time.Minute)
-			r.drainer.Wake() // rows arriving do not end a pause
+			r.drainer.Wake() // arriving rows do not end a refusal
 		}
 		synctest.Wait()
 		if n := r.count() - first; first > 4 || n != 10 {
@@ -176,9 +176,9 @@ func TestPauseProbes(t *testing.T) {
 	})
 }
 
-// TestRetryWhileInFlight: the refusal of a request that went with the old key does not pause the new one.
+// TestRetryWhileInFlight: the refusal of a request that went with the old key does not count for the new one.
 func TestRetryWhileInFlight(t *testing.T) {
-	for _, paused := range []bool{false, true} {
+	for _, refused := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 			took(r)
 			const old = "ccs_old"
@@ -195,7 +195,7 @@ func TestRetryWhileInFlight(t *testing.T) {
 			r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
 			r.start()
 			pass(500 * time.Millisecond)
-			if paused {
+			if refused {
 				pass(time.Minute + time.Second) // the first probe is in flight
 			}
 			key.Store("ccs_new")
@@ -203,7 +203,7 @@ func TestRetryWhileInFlight(t *testing.T) {
 			pass(2 * time.Second)
 			synctest.Wait()
 			if n := r.queue.waiting(); n != 0 {
-				t.Errorf("paused before: %t: %d rows wait, though the key is good now", paused, n)
+				t.Errorf("refused before: %t: %d rows wait, though the key is good now", refused, n)
 			}
 		})
 	}
@@ -294,8 +294,8 @@ func TestProbeBackOff(t *testing.T) {
 	})
 }
 
-// TestHold: nothing leaves while it is held, neither rows nor questions, whatever rings; then everything does.
-func TestHold(t *testing.T) {
+// TestPause: while paused nothing leaves, neither rows nor probes, whatever wakes the loop; then everything does.
+func TestPause(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 			rows := rowsOf(0, 300, 100)
@@ -304,45 +304,45 @@ func TestHold(t *testing.T) {
 			} else {
 				rows = []Batch{batchOf(Opaque, 0, entry(0, "odd"))} // waits for the server to be asked what it speaks
 			}
-			r.drainer.Hold(true)
+			r.drainer.SetPaused(true)
 			r.queue.add(conversation(1), rows...)
 			r.start()
 			for range 10 {
 				pass(time.Hour)
 				r.drainer.Wake()
 				r.drainer.Retry(true)
-				r.drainer.Hold(true)
+				r.drainer.SetPaused(true)
 			}
 			synctest.Wait()
 			if n, probes := r.count(), r.probed(); n+probes != 0 {
-				t.Errorf("%d requests, %d questions while held", n, probes)
+				t.Errorf("%d requests, %d questions while paused", n, probes)
 			}
-			r.drainer.Hold(false)
+			r.drainer.SetPaused(false)
 			synctest.Wait()
 			if !known {
 				if r.probed() == 0 {
-					t.Error("nothing is asked after the hold")
+					t.Error("nothing is asked after the pause")
 				}
 				return
 			}
 			pass(time.Second)
 			r.holds("session-1", numbers(0, 300)...)
 			if n := r.queue.waiting(); n != 0 {
-				t.Errorf("%d rows wait after the hold", n)
+				t.Errorf("%d rows wait after the pause", n)
 			}
 		})
 	}
 }
 
-// TestHoldFinishes: what is in flight when the hold begins is acknowledged, and nothing follows it.
-func TestHoldFinishes(t *testing.T) {
+// TestPauseFinishes: what is in flight when the pause begins is acknowledged, and nothing follows it.
+func TestPauseFinishes(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		took(r)
 		r.set(func(*seen) *canned { pass(time.Second); return nil })
 		r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
 		r.start()
 		synctest.Wait()
-		r.drainer.Hold(true)
+		r.drainer.SetPaused(true)
 		pass(time.Minute)
 		if n := r.queue.waiting(); n != 2 || r.count() != 1 {
 			t.Errorf("%d rows wait, %d requests; want the first alone to be done", n, r.count())

@@ -131,12 +131,12 @@ func (a actor) Reload(context.Context) (control.ReloadResult, error) {
 	return control.ReloadResult{SchemaVersion: 1, Config: "/c/config.toml", Changed: []string{"history", "roots"}, Restart: []string{"watch"}}, nil
 }
 
-// held is a status with the actor's pause in it.
-func (a actor) held(s control.Status) control.Status {
+// paused is a status with the actor's pause in it.
+func (a actor) paused(s control.Status) control.Status {
 	a.stage.mu.Lock()
 	defer a.stage.mu.Unlock()
 	if s.Pause = a.stage.pause; s.Pause != nil {
-		s.State = "held"
+		s.State = "paused"
 	}
 	return s
 }

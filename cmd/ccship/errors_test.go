@@ -63,7 +63,7 @@ func TestServerHints(t *testing.T) {
 	for _, kind := range []string{"unreachable", "server_error", "busy", "refused_key", "refused", "not_found", "redirect", "protocol", "something new", ""} {
 		state := "retrying"
 		if strings.HasPrefix(kind, "re") || kind == "not_found" {
-			state = "paused"
+			state = "refused"
 		}
 		show(control.Server{State: state, Kind: kind, Detail: "kind " + kind})
 	}

@@ -40,7 +40,7 @@ type actor struct {
 }
 
 func (a actor) Status(context.Context) control.Status {
-	return a.held(control.Status{
+	return a.paused(control.Status{
 		SchemaVersion: 1, Running: true, PID: 4711, State: "watching",
 		Servers: []control.Server{{URL: "http://127.0.0.1:5000", State: "ok", Protocol: "ccship"}},
 		Files:   &control.Files{Tracked: 3, Sessions: 2, Bytes: 1234, ReadBytes: 1234, Lines: 56},

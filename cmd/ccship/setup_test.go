@@ -25,7 +25,7 @@ func TestImportGoesOn(t *testing.T) {
 		{"sending beside a server that is gone", "unreachable", status("ok", 7, 3, 0), true, false},
 		{"everything is there, but for a server that is gone", "unreachable", status("ok", 0, 3, 0), false, true},
 		{"the server went away", "unreachable", status("retrying", 7, 0, 0), false, false},
-		{"the key was revoked", "refused_key", status("paused", 7, 0, 0), false, false},
+		{"the key was revoked", "refused_key", status("refused", 7, 0, 0), false, false},
 		{"the daemon went away", "unreachable", control.Status{}, false, false},
 	} {
 		if got := goesOn(control.SyncResult{Reason: c.reason}, c.status); got != c.goesOn || arrived(c.status) != c.arrived {

@@ -54,15 +54,15 @@ func lineText(s control.Status, now time.Time, symbols bool) string {
 		symbol, words = "↑", "sending"
 	case "retrying":
 		symbol, words = "!", "server away"
-	case "paused":
+	case "refused":
 		symbol, words = "✗", "server refuses"
 		for _, srv := range s.Servers {
-			if srv.State == "paused" {
+			if srv.State == "refused" {
 				words = "server " + trouble(srv, "refuses")
 				break
 			}
 		}
-	case "held":
+	case "paused":
 		symbol, words = "‖", "paused"
 		if s.Pause != nil && s.Pause.Until != nil {
 			words += " " + pauseEnd(now, s.Pause)

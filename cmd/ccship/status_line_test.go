@@ -12,10 +12,10 @@ import (
 )
 
 func TestLineText(t *testing.T) {
-	held := well()
-	held.State, held.Pause = "held", &control.Pause{Since: *before(time.Hour), Until: after(59 * time.Minute)}
-	held.Outbox.Entries = 1200
-	forever := held
+	paused := well()
+	paused.State, paused.Pause = "paused", &control.Pause{Since: *before(time.Hour), Until: after(59 * time.Minute)}
+	paused.Outbox.Entries = 1200
+	forever := paused
 	forever.Pause = &control.Pause{Since: *before(time.Hour)}
 	retrying := well()
 	retrying.State, retrying.Outbox = "retrying", &control.Outbox{Entries: 3, Dead: 2}
@@ -27,7 +27,7 @@ func TestLineText(t *testing.T) {
 		"↑ ccship: sending":                                          statuses()["reading"],
 		"✗ ccship: server refuses the key, 1 200 waiting, 1 refused": statuses()["trouble"],
 		"○ ccship: no server set":                                    statuses()["no_server"],
-		"‖ ccship: paused for 59 min, 1 200 waiting":                 held,
+		"‖ ccship: paused for 59 min, 1 200 waiting":                 paused,
 		"‖ ccship: paused, 1 200 waiting":                            forever,
 		"! ccship: server away, 3 waiting, 2 refused":                retrying,
 		"✗ ccship: outbox full":                                      full,
@@ -66,7 +66,7 @@ func TestStatusLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := well()
-	long.State, long.Servers = "paused", []control.Server{{State: "paused", Kind: "refused_key"}}
+	long.State, long.Servers = "refused", []control.Server{{State: "refused", Kind: "refused_key"}}
 	long.Outbox = &control.Outbox{Entries: 1 << 62, Dead: 1 << 62}
 	for _, test := range []struct {
 		socket string

@@ -63,9 +63,9 @@ func statuses() map[string]control.Status {
 	reading.Files.ReadBytes -= 4096
 
 	trouble := well()
-	trouble.State = "paused"
+	trouble.State = "refused"
 	trouble.Servers = []control.Server{
-		{URL: "https://ccship.example.org", State: "paused", Kind: "refused_key", Protocol: "unknown", Detail: "401 Unauthorized:\n no such key", Hint: "put a valid key into /home/me/.config/ccship/api_key", RetryAt: after(42 * time.Second), LastOKAt: before(50 * time.Hour)},
+		{URL: "https://ccship.example.org", State: "refused", Kind: "refused_key", Protocol: "unknown", Detail: "401 Unauthorized:\n no such key", Hint: "put a valid key into /home/me/.config/ccship/api_key", RetryAt: after(42 * time.Second), LastOKAt: before(50 * time.Hour)},
 		{URL: "http://localhost:5000", State: "retrying", Kind: "unreachable", Protocol: "plain", Detail: "connection refused", RetryAt: after(100 * time.Millisecond)},
 	}
 	trouble.Files = &control.Files{Tracked: 10, Sessions: 8, Excluded: 1, Bytes: 999, ReadBytes: 999, Lines: 5, Vanished: 2, Rewinds: 3, Oversize: 1}
@@ -73,12 +73,12 @@ func statuses() map[string]control.Status {
 	trouble.Watch = &control.Watch{Mode: "poll", Reason: "too many open files", Roots: []string{"/a", "/b"}}
 	trouble.Notices = []control.Notice{{Kind: "dead_letters", Text: "the server refuses some entries", Hint: "ccship verify names the lines"}, {Kind: "state", Text: "state was set aside"}}
 
-	held := well()
-	held.State, held.Pause = "held", &control.Pause{Since: *before(time.Minute), Until: after(59 * time.Minute)}
-	held.Outbox.Batches, held.Outbox.Entries, held.Outbox.Bytes = 1, 12, 4000
+	paused := well()
+	paused.State, paused.Pause = "paused", &control.Pause{Since: *before(time.Minute), Until: after(59 * time.Minute)}
+	paused.Outbox.Batches, paused.Outbox.Entries, paused.Outbox.Bytes = 1, 12, 4000
 
 	return map[string]control.Status{
-		"held": held, "watching": well(), "importing": importing, "reading": reading, "trouble": trouble,
+		"paused": paused, "watching": well(), "importing": importing, "reading": reading, "trouble": trouble,
 		"no_server": {SchemaVersion: 1, Running: true, State: "no_server", Files: &control.Files{}, Outbox: &control.Outbox{}},
 		"empty":     {SchemaVersion: 1, Running: true, State: "watching", Files: &control.Files{}, Servers: []control.Server{{URL: "http://h", State: "unknown", Protocol: "unknown"}}},
 	}

@@ -91,9 +91,9 @@ func (v statusView) headline(s control.Status) string {
 		symbol, colour, words = "↑", busy, "sending"
 	case "retrying":
 		symbol, colour, words = "!", uneasy, "the server does not take anything now; it is tried again, nothing is lost"
+	case "refused":
+		symbol, colour, words = "✗", bad, "the server refuses what it is sent; nothing is lost"
 	case "paused":
-		symbol, colour, words = "✗", bad, "paused: the server refuses; nothing is lost"
-	case "held":
 		symbol, colour, words = "‖", uneasy, "paused "+pauseEnd(v.now, s.Pause)+"; reading goes on"
 	case "full":
 		symbol, colour, words = "✗", bad, "outbox full: reading has stopped"
@@ -127,7 +127,7 @@ func (v statusView) server(s control.Server) []string {
 		state = "not tried yet"
 	case "retrying":
 		state = v.paint(uneasy, trouble(s, "not reachable"))
-	case "paused":
+	case "refused":
 		state = v.paint(bad, trouble(s, "refuses"))
 	}
 	parts := []string{s.URL, state}

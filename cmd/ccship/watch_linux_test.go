@@ -159,7 +159,7 @@ func TestWatchTerminal(t *testing.T) {
 	}
 	shown("\x1b[?25l")
 	shown("more lines\r\n")
-	shown("paused: the server …")
+	shown("the server refuses …")
 	resize(t, tty, 100, 40)
 	d.set(well())
 	shown("\x1b[2J\x1b[H")

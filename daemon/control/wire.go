@@ -7,6 +7,19 @@ import "time"
 // SchemaVersion is the version of every JSON document of this package. It rises when a member changes its meaning.
 const SchemaVersion = 1
 
+// What Status.State can be.
+const (
+	StateWatching  = "watching"
+	StateImporting = "importing"
+	StateReading   = "reading"
+	StateSending   = "sending"
+	StateRetrying  = "retrying"
+	StatePaused    = "paused"  // by the user
+	StateRefused   = "refused" // by a server
+	StateFull      = "full"
+	StateNoServer  = "no_server"
+)
+
 // Status is the answer of GET /v1/status, and of `ccship status --json`.
 type Status struct {
 	SchemaVersion int       `json:"schema_version"`
@@ -15,8 +28,8 @@ type Status struct {
 	PID           int       `json:"pid,omitempty"`
 	StartedAt     time.Time `json:"started_at,omitzero"`
 	Config        string    `json:"config,omitempty"` // the configuration file that was read, which need not exist
-	// State is one word for the whole: "watching", "importing", "reading", "sending", "retrying", "paused" (by a server
-	// that refuses), "held" (by the user: see Pause), "full", "no_server".
+	// State is one word for the whole: "watching", "importing", "reading", "sending", "retrying", "paused" (by the user:
+	// see Pause), "refused" (a server refuses what it is sent), "full", "no_server".
 	State   string   `json:"state,omitempty"`
 	Pause   *Pause   `json:"pause,omitempty"`
 	Servers []Server `json:"servers,omitempty"` // the user's own server first
@@ -66,7 +79,7 @@ type Sent struct {
 // Server is one destination.
 type Server struct {
 	URL        string     `json:"url"`
-	State      string     `json:"state"`    // "ok", "unknown", "retrying", "paused"
+	State      string     `json:"state"`    // "ok", "unknown", "retrying", "refused"
 	Protocol   string     `json:"protocol"` // "ccship", "plain", "unknown"
 	Detail     string     `json:"detail,omitempty"`
 	Hint       string     `json:"hint,omitempty"`

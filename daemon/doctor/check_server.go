@@ -145,11 +145,11 @@ func checkDelivery(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	for _, s := range x.daemon().status.Servers {
 		own := s.URL == x.o.Config.ServerURL && x.o.ConfigErr == nil
-		if s.State != "retrying" && s.State != "paused" || own && x.server().err != nil || !own && s.Batches == 0 {
+		if s.State != "retrying" && s.State != "refused" || own && x.server().err != nil || !own && s.Batches == 0 {
 			continue
 		}
 		f := Finding{Level: Warn, Text: "the daemon cannot deliver to " + s.URL + " (" + strings.ReplaceAll(s.Kind, "_", " ") + ")", Detail: s.Detail, Fix: s.Hint}
-		if s.State == "paused" {
+		if s.State == "refused" {
 			f.Level = Fail
 		}
 		if own {

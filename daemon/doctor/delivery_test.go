@@ -122,7 +122,7 @@ func TestDelivery(t *testing.T) {
 	w.mended(r, "delivery")
 	w.serve(refuse(401))
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
-	w.status("it is refused", state("paused"))
+	w.status("it is refused", state("refused"))
 	r = w.examine()
 	w.silent(r, "delivery") // the server's own finding says it
 	w.wants(r, "server", Fail, "refuses the key", "key create")

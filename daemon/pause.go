@@ -30,7 +30,7 @@ func (d *Daemon) recallPause(ctx context.Context) error {
 		return fmt.Errorf("read pause: %w", err)
 	}
 	d.pause.Store(&p)
-	d.dests.hold(true)
+	d.dests.setPaused(true)
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (d *Daemon) Pause(ctx context.Context, req control.PauseRequest) (control.P
 		return control.PauseState{}, err
 	}
 	was := d.pause.Swap(p)
-	d.dests.hold(true)
+	d.dests.setPaused(true)
 	d.log.Info("paused by the user", "until", p.Until)
 	return control.PauseState{SchemaVersion: control.SchemaVersion, Paused: true, Was: was != nil, Pause: p}, nil
 }
@@ -80,7 +80,7 @@ func (d *Daemon) resume(ctx context.Context, over func(*control.Pause) bool) (bo
 		return false, err
 	}
 	d.pause.Store(nil)
-	d.dests.hold(false)
+	d.dests.setPaused(false)
 	d.log.Info("the user's pause is over", "since", p.Since)
 	return true, nil
 }

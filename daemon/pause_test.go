@@ -36,7 +36,7 @@ func TestPause(t *testing.T) {
 	if f, err := w.client.Flush(t.Context()); err != nil || !f.Paused || f.Waiting != 5 {
 		t.Errorf("flush: %+v %v", f, err)
 	}
-	if s := w.status(); s.State != "held" || s.Pause == nil || s.Sent.Entries != 0 {
+	if s := w.status(); s.State != "paused" || s.Pause == nil || s.Sent.Entries != 0 {
 		t.Errorf("status %s %+v, %d sent", s.State, s.Pause, s.Sent.Entries)
 	}
 	if got := w.server.newest(sessionA); got != records("/home/kim/shop", 0, 5) {
