@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // mostLinked is how many documents a session can have: its Claude is told of all of them.
@@ -298,7 +299,7 @@ func (x *documents) forget(ctx context.Context, session string) error {
 	gone := []string{session}
 	x.mu.Lock()
 	for name := range x.shelves {
-		if name != session && slices.Contains(rootsOf(name), session) {
+		if name != session && slices.Contains(transcript.ForgetNames(name), session) {
 			gone = append(gone, name)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // A rewrite of a transcript that takes lines out of it is worth telling: someone may miss them. At the rewind only this
@@ -111,7 +112,7 @@ func (d *drops) forget(session string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := len(d.list)
-	d.list = slices.DeleteFunc(d.list, func(x drop) bool { return slices.Contains(rootsOf(x.Session), session) })
+	d.list = slices.DeleteFunc(d.list, func(x drop) bool { return slices.Contains(transcript.ForgetNames(x.Session), session) })
 	d.dirty = d.dirty || len(d.list) != before
 }
 

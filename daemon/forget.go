@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // inFlight is longer than a request of usual size may be under way.
@@ -75,7 +76,7 @@ func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tr
 	}
 	for _, t := range d.tailer.Files() {
 		f := facts[t.File.ID]
-		if !slices.Contains(rootsOf(d.desk.streamOf(&f, t.File)), session) && f.Stream.Parent != session {
+		if !slices.Contains(transcript.ForgetNames(d.desk.streamOf(&f, t.File)), session) && f.Stream.Parent != session {
 			continue
 		}
 		files = append(files, t)

@@ -89,7 +89,7 @@ func (g *graves) has(stream string) bool {
 	if len(g.list) == 0 {
 		return false
 	}
-	for _, name := range rootsOf(stream) {
+	for _, name := range transcript.ForgetNames(stream) {
 		if g.list[name] != nil {
 			return true
 		}
@@ -109,28 +109,9 @@ func (g *graves) due(now time.Time) (list []grave) {
 	return list
 }
 
-// rootsOf is a stream's name with those that stand for it when they are forgotten: a second file of a session is
-// "<session>~2", an agent's transcript "<session>/agent-…".
-func rootsOf(stream string) []string {
-	names := []string{stream, plainName(stream)}
-	if parent := transcript.ParentName(stream); parent != "" {
-		names = append(names, parent, plainName(parent))
-	}
-	return names
-}
-
 // isOf says whether a stream is of one of some sessions.
 func isOf(stream string, sessions map[string]bool) bool {
-	return slices.ContainsFunc(rootsOf(stream), func(name string) bool { return sessions[name] })
-}
-
-// plainName takes the number off the name of a session's second file.
-func plainName(name string) string {
-	i := strings.LastIndexByte(name, '~')
-	if i < 0 || i+1 == len(name) || strings.Trim(name[i+1:], "0123456789") != "" {
-		return name
-	}
-	return name[:i]
+	return slices.ContainsFunc(transcript.ForgetNames(stream), func(name string) bool { return sessions[name] })
 }
 
 // streamOf is a file's stream, also before it is given its name.

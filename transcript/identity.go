@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -65,6 +66,33 @@ func ParentName(name string) string {
 		return ""
 	}
 	return parent
+}
+
+// ForgetNames are the names whose forgetting covers a stream: its own first, and each name once. A session's further
+// file "<session>~2" goes with "<session>", an agent's "<session>/agent-<id>" with its session. The daemon asks before it
+// sends, the server before it stores, and both must answer alike. Nil for "".
+func ForgetNames(stream string) []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	add(stream)
+	add(withoutCopy(stream))
+	parent := ParentName(stream)
+	add(parent)
+	add(withoutCopy(parent))
+	return names
+}
+
+// withoutCopy takes the number that StreamName appends off a name.
+func withoutCopy(name string) string {
+	i := strings.LastIndexByte(name, '~')
+	if i < 0 || i+1 == len(name) || strings.Trim(name[i+1:], "0123456789") != "" {
+		return name
+	}
+	return name[:i]
 }
 
 // HistoryName is the stream of the prompt history beside a projects folder: it belongs to no session, so it is named

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,6 +62,32 @@ func TestNames(t *testing.T) {
 	// sha256 of "/home/kim/.claude/projects"
 	if got, want := HistoryName("m1", "/home/kim/.claude/projects"), "history-m1-c672a285"; got != want {
 		t.Errorf("HistoryName = %q, want %q", got, want)
+	}
+}
+
+// TestForgetNames: forgetting a session covers its further files and its agents, and no other session.
+func TestForgetNames(t *testing.T) {
+	for stream, want := range map[string][]string{
+		"s":             {"s"},
+		"s~2":           {"s~2", "s"},
+		"s~12":          {"s~12", "s"},
+		"s~2~3":         {"s~2~3", "s~2"},
+		"s/agent-7":     {"s/agent-7", "s"},
+		"s/agent-7~2":   {"s/agent-7~2", "s/agent-7", "s"},
+		"s~2/agent-7":   {"s~2/agent-7", "s~2", "s"},
+		"s~2/agent-7~3": {"s~2/agent-7~3", "s~2/agent-7", "s~2", "s"},
+		"agent-7":       {"agent-7"},
+		"agent-7~2":     {"agent-7~2", "agent-7"},
+		"s~":            {"s~"},
+		"s~x":           {"s~x"},
+		"s~2x":          {"s~2x"},
+		"~2":            {"~2"},
+		"/agent-7":      {"/agent-7"},
+		"":              nil,
+	} {
+		if got := ForgetNames(stream); !slices.Equal(got, want) {
+			t.Errorf("ForgetNames(%q) = %q, want %q", stream, got, want)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
 )
 
 // Forget implements server.Library. What is removed is overwritten in the file.
@@ -70,7 +71,7 @@ func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session 
 			var x owned
 			var name, parent string
 			err = row.Scan(&x.stream, &x.owner, &name, &parent)
-			if slices.Contains(rootsOf(name), session) || slices.Contains(rootsOf(parent), session) {
+			if slices.Contains(transcript.ForgetNames(name), session) || slices.Contains(transcript.ForgetNames(parent), session) {
 				out = append(out, x)
 			}
 			return struct{}{}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
 )
 
 // ledger is one connection of either database, or all of them, for papers: what both say in one SQL. Question marks are
@@ -102,9 +103,9 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, 1, 1)`+fmt.Sprintf(enterStr
 
 // forgettable are the names by which a head's session may have been forgotten.
 func forgettable(h *server.Head) []string {
-	names := rootsOf(h.SessionID)
+	names := transcript.ForgetNames(h.SessionID)
 	if h.Parent != "" {
-		names = append(names, rootsOf(h.Parent)...)
+		names = append(names, transcript.ForgetNames(h.Parent)...)
 	}
 	return names
 }

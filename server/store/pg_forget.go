@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
 )
 
 // Forget implements server.Library, in two steps: a note that keeps more from coming, for which all storing waits a
@@ -62,7 +63,7 @@ func forgettablesPg(ctx context.Context, tx pgx.Tx, scope server.Scope, session 
 	var x owned
 	var name, parent string
 	_, err = pgx.ForEachRow(rows, []any{&x.stream, &x.owner, &name, &parent}, func() error {
-		if session := cleanText(session); slices.Contains(rootsOf(name), session) || slices.Contains(rootsOf(parent), session) {
+		if session := cleanText(session); slices.Contains(transcript.ForgetNames(name), session) || slices.Contains(transcript.ForgetNames(parent), session) {
 			out = append(out, x)
 		}
 		return nil
