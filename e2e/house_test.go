@@ -16,7 +16,8 @@ import (
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
-			"cmd/ccship":           {"daemon", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote", "daemon/service", "packaging"},
+			"cmd/ccship":           {"cmd/ccship/term", "daemon", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote", "daemon/service", "packaging"},
+			"cmd/ccship/term":      {},
 			"cmd/ccship-mcp":       {"daemon/control"},
 			"cmd/ccship-server":    {"server", "server/store", "server/web"},
 			"daemon":               {"daemon/control", "daemon/document/file", "daemon/library", "daemon/project", "daemon/remote", "state", "tail", "outbox", "transcript", "transcript/session"},
@@ -64,9 +65,10 @@ func house() plan {
 			"github.com/microcosm-cc/bluemonday":       {"server/web/markup"},
 			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship-server"},
 			"github.com/spf13/pflag":                   {"cmd/ccship"},
-			"github.com/schollz/progressbar/v3":        {"cmd/ccship"},
+			"github.com/clipperhouse/displaywidth":     {"cmd/ccship/term"},
+			"github.com/dustin/go-humanize":            {"cmd/ccship/term"},
 			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},
-			"golang.org/x/term":                        {"cmd/ccship"},
+			"golang.org/x/term":                        {"cmd/ccship/term"},
 			"golang.org/x/sync":                        {"tail", "state", "outbox", "daemon", "server"},
 			"golang.org/x/sys":                         {"tail", "state", "daemon", "daemon/control", "cmd/ccship"},
 			"github.com/chromedp/chromedp":             {}, // tests only

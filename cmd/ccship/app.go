@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/ccship/ccship/daemon"
 )
@@ -119,25 +117,6 @@ func (a *app) print(text string) error {
 // say writes words about what happens. A closed stderr stops nothing.
 func (a *app) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...)
-}
-
-// terminal says whether a person sees what is written to w, and how many columns there are.
-func terminal(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || columns < 20 {
-		columns = 80
-	}
-	return columns, true
-}
-
-// colours says whether to use them on w: only on a terminal that has them, and not against https://no-color.org.
-func colours(w io.Writer) bool {
-	_, ok := terminal(w)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -14,8 +15,8 @@ func (v sessionView) checkpoints(l control.Checkpoints) string {
 	}
 	var b strings.Builder
 	for _, c := range l.Checkpoints {
-		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", pad(printable(c.ID), 15), pad(v.when(c.CreatedAt), 14), pad(printable(c.TriggerType), 9),
-			pad(usedOf(c.TokensUsed, c.TokenBudget), 19), pad(printable(c.SessionID[:min(shortID, len(c.SessionID))]), shortID), cut(printable(lastPrompt(c.Summary)), 100))
+		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", term.Pad(term.Printable(c.ID), 15), term.Pad(v.when(c.CreatedAt), 14), term.Pad(term.Printable(c.TriggerType), 9),
+			term.Pad(usedOf(c.TokensUsed, c.TokenBudget), 19), term.Pad(term.Printable(c.SessionID[:min(shortID, len(c.SessionID))]), shortID), term.Cut(term.Printable(lastPrompt(c.Summary)), 100))
 		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
 	}
 	if l.Next > 0 {
@@ -53,8 +54,8 @@ func lastPrompt(summary string) string {
 func (v sessionView) checkpoint(c control.Checkpoint) string {
 	var b strings.Builder
 	row := func(name, text string) {
-		if text = printable(text); text != "" {
-			b.WriteString(pad(name, 12) + text + "\n")
+		if text = term.Printable(text); text != "" {
+			b.WriteString(term.Pad(name, 12) + text + "\n")
 		}
 	}
 	row("checkpoint", c.ID)
@@ -63,7 +64,7 @@ func (v sessionView) checkpoint(c control.Checkpoint) string {
 	row("made", c.CreatedAt.In(v.zone).Format(time.DateTime)+", "+c.TriggerType)
 	used := usedOf(c.TokensUsed, c.TokenBudget)
 	if c.TokensUsed > 0 {
-		used = humanCount(c.TokensUsed) + " tokens, " + used
+		used = term.Count(c.TokensUsed) + " tokens, " + used
 	}
 	row("in use", used)
 	row("context", c.ContextHash)
@@ -71,13 +72,13 @@ func (v sessionView) checkpoint(c control.Checkpoint) string {
 		b.WriteString("\n")
 	}
 	for line := range strings.Lines(c.Summary) {
-		b.WriteString(printable(line) + "\n")
+		b.WriteString(term.Printable(line) + "\n")
 	}
 	if len(c.ActiveFiles) > 0 {
 		b.WriteString("\nfiles\n")
 	}
 	for _, f := range c.ActiveFiles {
-		b.WriteString("  " + printable(f) + "\n")
+		b.WriteString("  " + term.Printable(f) + "\n")
 	}
 	return b.String()
 }
@@ -92,9 +93,9 @@ func (v sessionView) budgets(l control.Budgets) string {
 		if name == "" {
 			name = x.Model
 		}
-		line := fmt.Sprintf("%s  %s tokens: %s", pad(printable(name), 24), humanCount(x.Limit), budgetSource(x))
+		line := fmt.Sprintf("%s  %s tokens: %s", term.Pad(term.Printable(name), 24), term.Count(x.Limit), budgetSource(x))
 		if x.Session != "" && x.Used > 0 && x.Limit > 0 {
-			line += fmt.Sprintf("; %s in use, %d %%", humanCount(x.Used), x.Used*100/x.Limit)
+			line += fmt.Sprintf("; %s in use, %d %%", term.Count(x.Used), x.Used*100/x.Limit)
 		}
 		b.WriteString(v.fit(line) + "\n")
 	}
@@ -103,12 +104,12 @@ func (v sessionView) budgets(l control.Budgets) string {
 
 // budgetSource is how a limit is known.
 func budgetSource(x control.Budget) string {
-	window := "a window of " + humanCount(x.Window)
+	window := "a window of " + term.Count(x.Window)
 	switch x.Source {
 	case "configured":
 		return "set by you"
 	case "learned":
-		return "where other sessions with " + printable(x.Model) + " compacted"
+		return "where other sessions with " + term.Printable(x.Model) + " compacted"
 	case "boundary":
 		return "where it compacted"
 	case "seen":

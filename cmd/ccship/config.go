@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -65,7 +66,7 @@ func (a *app) configShow() *cobra.Command {
 			for _, v := range c.Values() {
 				line := v.TOML()
 				if origin {
-					line = pad(line, 44) + " # " + string(v.Origin)
+					line = term.Pad(line, 44) + " # " + string(v.Origin)
 					if v.Source != "" {
 						line += ": " + v.Source
 					}

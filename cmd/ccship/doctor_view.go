@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/doctor"
 )
 
@@ -18,8 +19,8 @@ type doctorView struct {
 
 // newDoctorView is what suits w.
 func newDoctorView(w io.Writer, env func(string) (string, bool)) doctorView {
-	columns, _ := terminal(w)
-	return doctorView{width: columns, colour: colours(w), symbols: wantsUTF8(env)}
+	columns, _ := term.Columns(w)
+	return doctorView{width: columns, colour: term.Colours(w), symbols: wantsUTF8(env)}
 }
 
 // nameWidth is the column behind symbol and name.
@@ -73,12 +74,12 @@ func (v doctorView) verdict(r doctor.Report) string {
 	level, words := doctor.OK, "all is well"
 	switch {
 	case r.Failed > 0:
-		level, words = doctor.Fail, counted(int64(r.Failed), "thing fails", "things fail")
+		level, words = doctor.Fail, term.Counted(int64(r.Failed), "thing fails", "things fail")
 		if r.Warned > 0 {
-			words += ", " + counted(int64(r.Warned), "needs a look", "need a look")
+			words += ", " + term.Counted(int64(r.Warned), "needs a look", "need a look")
 		}
 	case r.Warned > 0:
-		level, words = doctor.Warn, "it works; "+counted(int64(r.Warned), "thing needs a look", "things need a look")
+		level, words = doctor.Warn, "it works; "+term.Counted(int64(r.Warned), "thing needs a look", "things need a look")
 	}
 	symbol, colour := v.mark(level)
 	return v.paint(colour, symbol) + " " + v.paint(bold, "ccship doctor") + ": " + words
@@ -86,12 +87,12 @@ func (v doctorView) verdict(r doctor.Report) string {
 
 // finding is one of them, with what mends it.
 func (v doctorView) finding(b *strings.Builder, f doctor.Finding) {
-	v.paragraph(b, f.Level, strings.ReplaceAll(f.ID, "_", " "), oneLine(f.Text))
+	v.paragraph(b, f.Level, strings.ReplaceAll(f.ID, "_", " "), term.OneLine(f.Text))
 	if f.Level == doctor.OK {
 		return
 	}
 	if f.Detail != "" {
-		v.lines(b, oneLine(f.Detail), faint)
+		v.lines(b, term.OneLine(f.Detail), faint)
 	}
 	if f.Fix != "" {
 		arrow, star := "→ ", ""
@@ -101,7 +102,7 @@ func (v doctorView) finding(b *strings.Builder, f doctor.Finding) {
 		if f.Safe {
 			star = " *"
 		}
-		v.lines(b, arrow+oneLine(f.Fix)+star, "")
+		v.lines(b, arrow+term.OneLine(f.Fix)+star, "")
 	}
 }
 
@@ -113,7 +114,7 @@ func (v doctorView) paragraph(b *strings.Builder, l doctor.Level, name, text str
 			b.WriteString(strings.Repeat(" ", nameWidth) + line + "\n")
 			continue
 		}
-		b.WriteString(v.paint(colour, symbol) + " " + v.paint(faint, pad(name, nameWidth-3)) + " " + line + "\n")
+		b.WriteString(v.paint(colour, symbol) + " " + v.paint(faint, term.Pad(name, nameWidth-3)) + " " + line + "\n")
 	}
 }
 
@@ -141,9 +142,9 @@ func (v doctorView) fixes(b *strings.Builder, fixes []doctor.Fix, fixing bool) {
 			v.paragraph(b, doctor.OK, "mended", f.Command)
 			continue
 		}
-		v.paragraph(b, doctor.Fail, "not mended", f.Command+": "+oneLine(f.Error))
+		v.paragraph(b, doctor.Fail, "not mended", f.Command+": "+term.OneLine(f.Error))
 		if f.Hint != "" {
-			v.lines(b, "hint: "+oneLine(f.Hint), "")
+			v.lines(b, "hint: "+term.OneLine(f.Hint), "")
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
@@ -51,6 +52,8 @@ func describe(err error) *control.Error {
 		e.Code = control.CodeInUse
 	case errors.Is(err, context.Canceled):
 		e.Code, e.Message = "interrupted", "interrupted"
+	case errors.Is(err, term.ErrNoAnswer):
+		e.Code, e.Hint = "interrupted", "flags answer questions too: see --help of the command"
 	default:
 		e.Hint = systemHint(err)
 	}
@@ -97,11 +100,9 @@ func (a *app) report(err error) int {
 
 // printError writes the line and the hint. Whoever closed stderr does not want them.
 func printError(w io.Writer, e *control.Error) {
-	text := "ccship: " + oneLine(e.Message) + "\n"
+	text := "ccship: " + term.OneLine(e.Message) + "\n"
 	if e.Hint != "" {
-		text += "hint: " + oneLine(e.Hint) + "\n"
+		text += "hint: " + term.OneLine(e.Hint) + "\n"
 	}
 	_, _ = io.WriteString(w, text)
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -103,10 +104,10 @@ func (a *app) excludes(ctx context.Context) (control.Excludes, error) {
 func excludesText(e control.Excludes) string {
 	var b strings.Builder
 	for _, x := range e.Patterns {
-		fmt.Fprintf(&b, "%s  %s\n", pad(x.Pattern, 40), counted(int64(x.Transcripts), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "%s  %s\n", term.Pad(x.Pattern, 40), term.Counted(int64(x.Transcripts), "transcript", "transcripts"))
 	}
 	for _, x := range e.Others {
-		fmt.Fprintf(&b, "%s  %s\n", pad(oneLine(x.Why), 40), counted(int64(x.Transcripts), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "%s  %s\n", term.Pad(term.OneLine(x.Why), 40), term.Counted(int64(x.Transcripts), "transcript", "transcripts"))
 	}
 	if b.Len() == 0 {
 		return "nothing is excluded\n"

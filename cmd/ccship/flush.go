@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -33,7 +34,7 @@ func (a *app) showFlush(r control.FlushResult) error {
 	case a.json:
 		return a.printJSON(r)
 	case r.Paused:
-		return a.print("paused: " + counted(r.Waiting, "entry waits", "entries wait") + " for `ccship resume`\n")
+		return a.print("paused: " + term.Counted(r.Waiting, "entry waits", "entries wait") + " for `ccship resume`\n")
 	}
-	return a.print(counted(r.Waiting, "entry is", "entries are") + " tried now\n")
+	return a.print(term.Counted(r.Waiting, "entry is", "entries are") + " tried now\n")
 }

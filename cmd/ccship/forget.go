@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
@@ -63,19 +64,19 @@ func (a *app) forgetCommand() *cobra.Command {
 
 // confirmForget asks before what cannot be undone.
 func (a *app) confirmForget(f library.Found) error {
-	k := a.asker()
+	k := term.NewAsker(a.stderr)
 	if k == nil {
 		return control.Usage("this removes session "+f.Session+" for good",
 			"say --yes if that is what you want")
 	}
 	title := ""
 	for _, s := range f.Stored {
-		title = printable(cmp.Or(s.Summary.Title, s.Summary.FirstPrompt))
+		title = term.Printable(cmp.Or(s.Summary.Title, s.Summary.FirstPrompt))
 	}
 	if title != "" {
-		a.say("%s", cut(title, 100))
+		a.say("%s", term.Cut(title, 100))
 	}
-	sure, err := k.yes("remove session "+f.Session+" from the server for good?", false)
+	sure, err := k.Yes("remove session "+f.Session+" from the server for good?", false)
 	if err == nil && !sure {
 		return control.NewError("interrupted", "nothing was removed", "run it again, or with --yes")
 	}
@@ -100,12 +101,12 @@ func (a *app) showForgotten(r control.ForgetResult) error {
 
 func forgottenText(r control.ForgetResult) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", printable(r.Session), counted(r.Lines, "line", "lines"))
+	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", term.Printable(r.Session), term.Counted(r.Lines, "line", "lines"))
 	if r.Waiting > 0 {
-		fmt.Fprintf(&b, ", %s that waited", counted(r.Waiting, "entry", "entries"))
+		fmt.Fprintf(&b, ", %s that waited", term.Counted(r.Waiting, "entry", "entries"))
 	}
 	if r.Dead > 0 {
-		fmt.Fprintf(&b, ", %s", counted(r.Dead, "dead letter", "dead letters"))
+		fmt.Fprintf(&b, ", %s", term.Counted(r.Dead, "dead letter", "dead letters"))
 	}
 	b.WriteString("\n")
 	for _, url := range r.Owed {
@@ -115,7 +116,7 @@ func forgottenText(r control.ForgetResult) string {
 		fmt.Fprintf(&b, "keeps what it has: %s\n", url)
 	}
 	if r.Detail != "" {
-		fmt.Fprintf(&b, "  %s\n", printable(r.Detail))
+		fmt.Fprintf(&b, "  %s\n", term.Printable(r.Detail))
 	}
 	for _, path := range r.OnDisk {
 		fmt.Fprintf(&b, "stays on disk, and is not sent: %s\n", path)

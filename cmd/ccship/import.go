@@ -5,14 +5,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
 // showImport shows how the import goes, until every line that was on disk is delivered. A sync that has not come so far
 // within its time is begun again as long as again says so.
 func (a *app) showImport(ctx context.Context, client *control.Client, within time.Duration, again func(control.SyncResult) bool) (control.SyncResult, error) {
-	bar := newLiveBar(a.stderr, "importing")
-	defer bar.clear()
+	bar := term.NewBar(a.stderr, "importing")
+	defer bar.Clear()
 	showing, hide := context.WithCancel(ctx)
 	var drawing sync.WaitGroup
 	drawing.Go(func() { drawImport(showing, client, bar) })
@@ -30,11 +31,11 @@ func (a *app) showImport(ctx context.Context, client *control.Client, within tim
 }
 
 // drawImport moves the bar by what is read and acknowledged until ctx is done.
-func drawImport(ctx context.Context, client *control.Client, bar *liveBar) {
+func drawImport(ctx context.Context, client *control.Client, bar *term.Bar) {
 	for bar != nil && pause(ctx, 200*time.Millisecond) == nil {
 		status, err := client.Status(ctx)
 		if err == nil && status.Files != nil && status.Outbox != nil {
-			bar.set(status.Files.ReadBytes-status.Outbox.Bytes, status.Files.Bytes)
+			bar.Set(status.Files.ReadBytes-status.Outbox.Bytes, status.Files.Bytes)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -62,7 +63,7 @@ func (a *app) linkVerb(cmd *cobra.Command, done string, change func(*control.Cli
 				return err
 			}
 			if !a.json {
-				a.say("%s is %s", printable(path), done)
+				a.say("%s is %s", term.Printable(path), done)
 			}
 		}
 		if a.json {
@@ -70,7 +71,7 @@ func (a *app) linkVerb(cmd *cobra.Command, done string, change func(*control.Cli
 		}
 		for _, d := range list.Documents {
 			if d.Problem != "" {
-				a.say("%s: %s", printable(d.Path), printable(d.Problem))
+				a.say("%s: %s", term.Printable(d.Path), term.Printable(d.Problem))
 			}
 		}
 		return nil
@@ -129,7 +130,7 @@ func (a *app) linkSession(ctx context.Context, named string) (*control.Client, s
 			"name one with --session; `ccship sessions list` lists them")
 	}
 	if !a.json {
-		a.say("session %s, written last in %s", printable(s.Session), printable(s.Cwd))
+		a.say("session %s, written last in %s", term.Printable(s.Session), term.Printable(s.Cwd))
 	}
 	return client, s.Session, nil
 }

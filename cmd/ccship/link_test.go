@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -116,14 +117,14 @@ func TestLinkList(t *testing.T) {
 	}}
 	want := "docs/spec.md  3 versions, changed 1 min ago, 4.3 kB\n" +
 		"docs/설계.md  1 version, changed 2 h 0 min ago, deleted\n" +
-		"big.bin       2 versions, changed 1 h 0 min ago, 20.0 MB, too large to send, red \n"
+		"big.bin       2 versions, changed 1 h 0 min ago, 20 MB, too large to send, red \n"
 	got := v.documents(list)
 	if strings.ContainsRune(got, 0x1b) || !strings.HasPrefix(got, want[:len(want)-2]) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 	v.columns = 30
 	for line := range strings.Lines(v.documents(list)) {
-		if columns(strings.TrimSuffix(line, "\n")) > 30 {
+		if term.Width(strings.TrimSuffix(line, "\n")) > 30 {
 			t.Errorf("too wide: %q", line)
 		}
 	}

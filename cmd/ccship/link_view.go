@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -13,27 +14,27 @@ func (v sessionView) documents(list control.Documents) string {
 	}
 	width := 0
 	for _, d := range list.Documents {
-		width = max(width, min(48, columns(printable(d.Path))))
+		width = max(width, min(48, term.Width(term.Printable(d.Path))))
 	}
 	var b strings.Builder
 	for _, d := range list.Documents {
-		b.WriteString(v.fit(strings.TrimRight(pad(cut(printable(d.Path), width), width)+"  "+v.document(d), " ")) + "\n")
+		b.WriteString(v.fit(strings.TrimRight(term.Pad(term.Cut(term.Printable(d.Path), width), width)+"  "+v.document(d), " ")) + "\n")
 	}
 	return b.String()
 }
 
 // document is what is known of one.
 func (v sessionView) document(d control.Document) string {
-	size := humanSize(d.Size)
+	size := term.Size(d.Size)
 	switch {
 	case d.Deleted:
 		size = "deleted"
 	case d.TooLarge:
 		size += ", too large to send"
 	}
-	parts := []string{counted(d.Version, "version", "versions"), "changed " + v.when(d.ChangedAt), size}
+	parts := []string{term.Counted(d.Version, "version", "versions"), "changed " + v.when(d.ChangedAt), size}
 	if d.Problem != "" {
-		parts = append(parts, printable(d.Problem))
+		parts = append(parts, term.Printable(d.Problem))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -74,7 +75,7 @@ func (a *app) clearMessages(ctx context.Context, client *control.Client, session
 	if a.json {
 		return a.printJSON(r)
 	}
-	a.say("%s of %s forgotten; the transcript stays as it is", counted(int64(r.Cleared), "message", "messages"), printable(r.Session))
+	a.say("%s of %s forgotten; the transcript stays as it is", term.Counted(int64(r.Cleared), "message", "messages"), term.Printable(r.Session))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -68,7 +69,7 @@ there are 1 older one: --limit, or --offset 8
 	}
 	v.columns, v.colours = 24, true
 	for line := range strings.Lines(v.messages(allMessages())) {
-		if n := columns(uncoloured(strings.TrimSuffix(line, "\n"))); n > 24 && !strings.HasPrefix(line, "there are") {
+		if n := term.Width(uncoloured(strings.TrimSuffix(line, "\n"))); n > 24 && !strings.HasPrefix(line, "there are") {
 			t.Errorf("%d columns: %q", n, line)
 		}
 		if strings.Count(line, "\x1b[") == 1 {
@@ -121,19 +122,5 @@ func TestFreshMessages(t *testing.T) {
 	fresh := seen.fresh(all[1:7])
 	if len(fresh) != 3 || fresh[0].Output != "package b" || fresh[2].Content != "overloaded" {
 		t.Errorf("%+v", fresh)
-	}
-}
-
-func TestColumns(t *testing.T) {
-	for s, want := range map[string]int{"": 0, "abc": 3, "가나": 4, "e\u0301": 1, "漢字!": 5, "💾": 2, "…": 1, "\u1112\u1161\u11ab": 2, "\u200b": 0} {
-		if got := columns(s); got != want {
-			t.Errorf("%q takes %d columns, want %d", s, got, want)
-		}
-	}
-	if got := cut("가나다라", 5); got != "가나…" {
-		t.Errorf("%q", got)
-	}
-	if got := pad("가", 4) + "|"; got != "가  |" {
-		t.Errorf("%q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -17,7 +18,7 @@ const mostShown = 400
 func (v sessionView) messages(m control.Messages) string {
 	var b strings.Builder
 	if m.Title != "" {
-		b.WriteString(v.fit(cut(printable(m.Title), mostShown)) + "\n\n")
+		b.WriteString(v.fit(term.Cut(term.Printable(m.Title), mostShown)) + "\n\n")
 	}
 	for i := range m.Messages {
 		b.WriteString(v.message(&m.Messages[i]))
@@ -26,7 +27,7 @@ func (v sessionView) messages(m control.Messages) string {
 	case m.Total == 0:
 		b.WriteString("no messages\n")
 	case more > 0:
-		fmt.Fprintf(&b, "there are %s: --limit, or --offset %d\n", counted(int64(more), "older one", "older ones"), m.Offset+len(m.Messages))
+		fmt.Fprintf(&b, "there are %s: --limit, or --offset %d\n", term.Counted(int64(more), "older one", "older ones"), m.Offset+len(m.Messages))
 	}
 	return b.String()
 }
@@ -38,7 +39,7 @@ func (v sessionView) message(m *control.Message) string {
 		at = time.UnixMilli(m.Timestamp).In(v.zone).Format("15:04")
 	}
 	who, colour, text := describeMessage(m)
-	line := fmt.Sprintf("%s  %s  %s", pad(at, 5), pad(who, 6), cut(printable(text), mostShown))
+	line := fmt.Sprintf("%s  %s  %s", term.Pad(at, 5), term.Pad(who, 6), term.Cut(term.Printable(text), mostShown))
 	line = strings.TrimRight(v.fit(line), " ")
 	if v.colours && len(line) > 13 && strings.HasPrefix(line[7:], who) {
 		line = line[:7] + "\x1b[" + colour + "m" + line[7:13] + "\x1b[0m" + line[13:]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -123,8 +124,8 @@ func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes b
 	if a.json {
 		return a.printJSON(r)
 	}
-	return a.print(fmt.Sprintf("%s with %s and %s for %s given up\n", counted(r.Rows, "row", "rows"), counted(r.Entries, "line", "lines"),
-		counted(r.Letters, "dead letter", "dead letters"), r.Server))
+	return a.print(fmt.Sprintf("%s with %s and %s for %s given up\n", term.Counted(r.Rows, "row", "rows"), term.Counted(r.Entries, "line", "lines"),
+		term.Counted(r.Letters, "dead letter", "dead letters"), r.Server))
 }
 
 // deadCommand is a verb that does something to dead letters.
@@ -149,7 +150,7 @@ func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Co
 			if a.json {
 				return a.printJSON(result)
 			}
-			return a.print(counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
+			return a.print(term.Counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all dead letters there are")

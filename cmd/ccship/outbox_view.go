@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -24,8 +25,8 @@ func (v outboxView) list(l control.OutboxList) string {
 			server = r.Server
 			fmt.Fprintf(&b, "for %s\n", server)
 		}
-		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", pad(orPath(r.Session, r.Path), 36),
-			rowText(r), humanSize(r.Bytes), humanDuration(v.now.Sub(r.OldestAt)))
+		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", term.Pad(orPath(r.Session, r.Path), 36),
+			rowText(r), term.Size(r.Bytes), term.Duration(v.now.Sub(r.OldestAt)))
 	}
 	if l.Next > 0 {
 		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
@@ -34,7 +35,7 @@ func (v outboxView) list(l control.OutboxList) string {
 		b.WriteString("paused " + pauseEnd(v.now, l.Pause) + "\n")
 	}
 	if l.Outbox.Dead > 0 {
-		b.WriteString(counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox dead`\n")
+		b.WriteString(term.Counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox dead`\n")
 	}
 	return b.String()
 }
@@ -43,11 +44,11 @@ func (v outboxView) list(l control.OutboxList) string {
 func rowText(r control.OutboxRow) string {
 	switch {
 	case r.Kind == "blobs":
-		return counted(r.Batches, "file", "files")
+		return term.Counted(r.Batches, "file", "files")
 	case r.Entries == 0:
-		return counted(r.Batches, "row", "rows") + " without lines"
+		return term.Counted(r.Batches, "row", "rows") + " without lines"
 	}
-	return counted(r.Entries, "entry", "entries")
+	return term.Counted(r.Entries, "entry", "entries")
 }
 
 func orPath(session, path string) string {
@@ -70,10 +71,10 @@ func (v outboxView) dead(d control.DeadLetters) string {
 		if l.Entries > 1 {
 			what += fmt.Sprintf(" and %d more", l.Entries-1)
 		}
-		fmt.Fprintf(&b, "%s  %s, %s, %s\n", pad(l.ID, 12), orPath(l.Session, l.Path), what, humanSize(l.Bytes))
-		fmt.Fprintf(&b, "%s  %s by %s %s\n", pad("", 12), reasonText(l), l.Server, ago(v.now, l.At))
+		fmt.Fprintf(&b, "%s  %s, %s, %s\n", term.Pad(l.ID, 12), orPath(l.Session, l.Path), what, term.Size(l.Bytes))
+		fmt.Fprintf(&b, "%s  %s by %s %s\n", term.Pad("", 12), reasonText(l), l.Server, term.Ago(v.now, l.At))
 		if l.Answer != "" {
-			fmt.Fprintf(&b, "%s  %s\n", pad("", 12), cut(printable(l.Answer), 100))
+			fmt.Fprintf(&b, "%s  %s\n", term.Pad("", 12), term.Cut(term.Printable(l.Answer), 100))
 		}
 	}
 	return b.String()
@@ -83,7 +84,7 @@ func (v outboxView) dead(d control.DeadLetters) string {
 func letterText(l control.DeadLetter) string {
 	switch l.Kind {
 	case "blob":
-		return "file " + printable(l.Name)
+		return "file " + term.Printable(l.Name)
 	case "checkpoints":
 		return "a checkpoint"
 	case "documents":
@@ -104,14 +105,4 @@ func reasonText(l control.DeadLetter) string {
 		return fmt.Sprintf("refused with %d", l.Status)
 	}
 	return "refused"
-}
-
-// printable is one line of somebody else's text that does nothing to a terminal.
-func printable(s string) string {
-	return oneLine(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?")))
 }

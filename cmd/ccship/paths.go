@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -51,7 +52,7 @@ func (a *app) pathsCommand() *cobra.Command {
 
 func (p places) text() string {
 	var b strings.Builder
-	row := func(name, path string) { b.WriteString(pad(name, 14) + path + "\n") }
+	row := func(name, path string) { b.WriteString(term.Pad(name, 14) + path + "\n") }
 	row("config", p.Config)
 	row("api_key_file", p.APIKeyFile)
 	row("state_dir", p.StateDir)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -52,7 +53,7 @@ func pauseEnd(now time.Time, p *control.Pause) string {
 	if p == nil || p.Until == nil {
 		return "until `ccship resume`"
 	}
-	return "for " + humanDuration(p.Until.Sub(now).Round(time.Second))
+	return "for " + term.Duration(p.Until.Sub(now).Round(time.Second))
 }
 
 func (a *app) resumeCommand() *cobra.Command {

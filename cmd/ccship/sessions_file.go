@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 )
@@ -40,7 +41,7 @@ func (a *app) sessionsExport() *cobra.Command {
 			}
 			n, err := library.WriteFile(output, force, export)
 			if err == nil {
-				a.say("wrote %s (%s)", output, humanSize(n))
+				a.say("wrote %s (%s)", output, term.Size(n))
 			}
 			return err
 		},
@@ -106,9 +107,9 @@ func restoredText(r library.Restored, elsewhere bool) string {
 		if f.Same {
 			done = "already there:"
 		}
-		fmt.Fprintf(&b, "%s %s (%s)\n", done, f.Path, humanSize(f.Bytes))
+		fmt.Fprintf(&b, "%s %s (%s)\n", done, f.Path, term.Size(f.Bytes))
 		if f.Missing > 0 {
-			fmt.Fprintf(&b, "  %s not stored, left blank\n", counted(f.Missing, "line is", "lines are"))
+			fmt.Fprintf(&b, "  %s not stored, left blank\n", term.Counted(f.Missing, "line is", "lines are"))
 		}
 		if f.Aside != "" {
 			fmt.Fprintf(&b, "  the file of before: %s\n", f.Aside)
@@ -118,7 +119,7 @@ func restoredText(r library.Restored, elsewhere bool) string {
 		return b.String()
 	}
 	if r.Cwd != "" && !r.CwdThere {
-		fmt.Fprintf(&b, "its folder is not on this machine: %s\n", printable(r.Cwd))
+		fmt.Fprintf(&b, "its folder is not on this machine: %s\n", term.Printable(r.Cwd))
 	}
 	if r.Cwd != "" {
 		fmt.Fprintf(&b, "cd %s && ", shellQuoted(r.Cwd))

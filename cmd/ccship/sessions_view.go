@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
 )
@@ -19,8 +20,8 @@ type sessionView struct {
 }
 
 func (a *app) sessionView() sessionView {
-	columns, _ := terminal(a.stdout)
-	return sessionView{now: time.Now(), zone: time.Local, columns: columns, colours: colours(a.stdout)}
+	columns, _ := term.Columns(a.stdout)
+	return sessionView{now: time.Now(), zone: time.Local, columns: columns, colours: term.Colours(a.stdout)}
 }
 
 // shortID is how much of an id lists show.
@@ -37,9 +38,9 @@ func (v sessionView) list(l sessionList) string {
 	}
 	var b strings.Builder
 	for i, s := range l.Sessions {
-		figures := []string{counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
-		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", pad(ids[i], width), pad(v.when(s.ChangedAt), 14), pad(s.State, 6),
-			pad(cut(printable(s.Project), project), project), pad(strings.Join(figures, ", "), 34), cut(printable(s.Title), 100))
+		figures := []string{term.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
+		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", term.Pad(ids[i], width), term.Pad(v.when(s.ChangedAt), 14), term.Pad(s.State, 6),
+			term.Pad(term.Cut(term.Printable(s.Project), project), project), term.Pad(strings.Join(figures, ", "), 34), term.Cut(term.Printable(s.Title), 100))
 		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
 	}
 	if l.More {
@@ -58,14 +59,14 @@ func shortened(items []library.Item) []string {
 				n++
 			}
 		}
-		out[i] = printable(s.Session[:n])
+		out[i] = term.Printable(s.Session[:n])
 	}
 	return out
 }
 
 func (v sessionView) fit(line string) string {
 	if v.columns > 0 {
-		return cut(line, v.columns)
+		return term.Cut(line, v.columns)
 	}
 	return line
 }
@@ -73,7 +74,7 @@ func (v sessionView) fit(line string) string {
 // when is a time near now in words, else a day.
 func (v sessionView) when(t time.Time) string {
 	if v.now.Sub(t) < 24*time.Hour {
-		return ago(v.now, t)
+		return term.Ago(v.now, t)
 	}
 	return t.In(v.zone).Format(time.DateOnly)
 }
@@ -86,7 +87,7 @@ func humanTokens(n int64) string {
 	case n >= 1000:
 		return fmt.Sprintf("%.0fk tokens", float64(n)/1e3)
 	}
-	return counted(n, "token", "tokens")
+	return term.Counted(n, "token", "tokens")
 }
 
 func money(cost *float64) string {
@@ -99,11 +100,11 @@ func money(cost *float64) string {
 func (v sessionView) show(s library.Shown) string {
 	var b strings.Builder
 	row := func(name, text string) {
-		if text = printable(text); text != "" {
-			b.WriteString(pad(name, 12) + text + "\n")
+		if text = term.Printable(text); text != "" {
+			b.WriteString(term.Pad(name, 12) + text + "\n")
 		}
 	}
-	b.WriteString(cmp.Or(printable(s.Title), "(no title)") + "\n\n")
+	b.WriteString(cmp.Or(term.Printable(s.Title), "(no title)") + "\n\n")
 	row("session", s.Session)
 	row("project", strings.TrimSpace(s.Project+"  "+s.Cwd))
 	row("machine", strings.TrimSpace(s.Host+"  "+s.Machine))
@@ -115,7 +116,7 @@ func (v sessionView) show(s library.Shown) string {
 	row("changed", s.ChangedAt.In(v.zone).Format(time.DateTime))
 	row("model", s.Model)
 	row("branch", s.Branch)
-	row("size", fmt.Sprintf("%s, %s, %s, %s", counted(s.Lines, "line", "lines"), humanSize(s.Bytes), counted(s.Messages, "message", "messages"), counted(int64(s.Agents), "agent", "agents")))
+	row("size", fmt.Sprintf("%s, %s, %s, %s", term.Counted(s.Lines, "line", "lines"), term.Size(s.Bytes), term.Counted(s.Messages, "message", "messages"), term.Counted(int64(s.Agents), "agent", "agents")))
 	row("used", humanTokens(s.Tokens)+", "+money(s.Cost))
 	if len(s.Generations) > 1 {
 		b.WriteString(v.generations(s))
@@ -131,7 +132,7 @@ func (v sessionView) show(s library.Shown) string {
 		if m.At != nil {
 			at = m.At.In(v.zone).Format("15:04")
 		}
-		b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", pad(at, 5), pad(speaker(m.Kind), 9), cut(printable(m.Text), 400))) + "\n")
+		b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", term.Pad(at, 5), term.Pad(speaker(m.Kind), 9), term.Cut(term.Printable(m.Text), 400))) + "\n")
 	}
 	return b.String()
 }
@@ -146,7 +147,7 @@ func (v sessionView) generations(s library.Shown) string {
 		if g.Generation == s.Generation {
 			mark = "  ← shown"
 		}
-		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", pad(name, 12), g.Generation, counted(g.Lines, "line", "lines"), g.RewoundTo,
+		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", term.Pad(name, 12), g.Generation, term.Counted(g.Lines, "line", "lines"), g.RewoundTo,
 			g.ReceivedAt.In(v.zone).Format(time.DateTime), mark)
 	}
 	return b.String()
@@ -177,7 +178,7 @@ func (v sessionView) hits(hits []remote.Hit, more bool) string {
 	for _, h := range hits {
 		if h.Session.SessionID != last {
 			last = h.Session.SessionID
-			b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", printable(last), printable(h.Session.Project), printable(h.Title))) + "\n")
+			b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", term.Printable(last), term.Printable(h.Session.Project), term.Printable(h.Title))) + "\n")
 		}
 		at := ""
 		if h.Time != nil {
@@ -187,7 +188,7 @@ func (v sessionView) hits(hits []remote.Hit, more bool) string {
 		if !h.Current {
 			where += fmt.Sprintf(" of generation %d", h.Generation)
 		}
-		fmt.Fprintf(&b, "  %s  %s  %s\n    %s\n", pad(at, 16), pad(h.Kind, 8), where, v.snippet(h.Snippet))
+		fmt.Fprintf(&b, "  %s  %s  %s\n    %s\n", term.Pad(at, 16), term.Pad(h.Kind, 8), where, v.snippet(h.Snippet))
 	}
 	if more {
 		b.WriteString("there are more: --limit, or narrow it with --project, --session or --since\n")
@@ -218,22 +219,22 @@ func (v sessionView) lost(l library.Lost) string {
 		return "nothing is lost: every session that the prompt history names is on disk or on the server\n"
 	}
 	if len(l.Gone) > 0 {
-		fmt.Fprintf(&b, "gone: %s in the prompt history alone\n", counted(int64(len(l.Gone)), "session is", "sessions are"))
+		fmt.Fprintf(&b, "gone: %s in the prompt history alone\n", term.Counted(int64(len(l.Gone)), "session is", "sessions are"))
 	}
 	for _, g := range l.Gone {
-		fmt.Fprintf(&b, "  %s  %s  %s to %s\n", printable(g.Session), printable(g.Project), v.minute(g.First), v.minute(g.Last))
+		fmt.Fprintf(&b, "  %s  %s  %s to %s\n", term.Printable(g.Session), term.Printable(g.Project), v.minute(g.First), v.minute(g.Last))
 		for _, p := range g.Prompts {
-			b.WriteString(v.fit(fmt.Sprintf("    %s  %s", v.minute(p.At), cut(printable(p.Text), 300))) + "\n")
+			b.WriteString(v.fit(fmt.Sprintf("    %s  %s", v.minute(p.At), term.Cut(term.Printable(p.Text), 300))) + "\n")
 		}
 		if more := g.Count - len(g.Prompts); more > 0 {
-			fmt.Fprintf(&b, "    and %s\n", counted(int64(more), "prompt more", "prompts more"))
+			fmt.Fprintf(&b, "    and %s\n", term.Counted(int64(more), "prompt more", "prompts more"))
 		}
 	}
 	if len(l.Away) > 0 {
-		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship sessions restore SESSION` puts one back\n", counted(int64(len(l.Away)), "session is", "sessions are"))
+		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship sessions restore SESSION` puts one back\n", term.Counted(int64(len(l.Away)), "session is", "sessions are"))
 	}
 	for _, s := range l.Away {
-		b.WriteString(v.fit(fmt.Sprintf("  %s  %s  %s  %s", printable(s.Session), v.minute(s.ChangedAt), printable(s.Project), printable(s.Title))) + "\n")
+		b.WriteString(v.fit(fmt.Sprintf("  %s  %s  %s  %s", term.Printable(s.Session), v.minute(s.ChangedAt), term.Printable(s.Project), term.Printable(s.Title))) + "\n")
 	}
 	return b.String()
 }

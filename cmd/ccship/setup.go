@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
@@ -16,7 +17,7 @@ import (
 // setup is one run of `ccship setup`.
 type setup struct {
 	app *app
-	ask *asker // nil: nobody answers
+	ask *term.Asker // nil: nobody answers
 
 	keyFile              string
 	keyStdin             bool
@@ -44,7 +45,7 @@ func (a *app) setupCommand() *cobra.Command {
 				}
 			}
 			if !s.assumeYes && !s.keyStdin {
-				s.ask = a.asker()
+				s.ask = term.NewAsker(a.stderr)
 			}
 			return s.run(ctx)
 		},
@@ -111,7 +112,7 @@ func (s *setup) answers(ctx context.Context, c daemon.Config) (server, key strin
 
 func (s *setup) askServer(preset string) (string, error) {
 	for {
-		text, err := s.ask.line("server address", preset)
+		text, err := s.ask.Line("server address", preset)
 		if err != nil {
 			return "", err
 		}
@@ -142,7 +143,7 @@ func (s *setup) key(c daemon.Config) (string, error) {
 	if old != "" {
 		question = "API key (empty: keep the one in " + c.APIKeyFile + ")"
 	}
-	text, err := s.ask.secret(question)
+	text, err := s.ask.Secret(question)
 	if err != nil || text == "" {
 		return old, err
 	}
@@ -167,7 +168,7 @@ func (s *setup) check(ctx context.Context, server, key string) (usable bool, err
 	keep := s.evenIfBad
 	if !keep && s.ask != nil {
 		printError(s.app.stderr, problem)
-		if keep, err = s.ask.yes("keep server and key all the same?", false); err != nil {
+		if keep, err = s.ask.Yes("keep server and key all the same?", false); err != nil {
 			return false, err
 		}
 		if !keep {
@@ -179,7 +180,7 @@ func (s *setup) check(ctx context.Context, server, key string) (usable bool, err
 		problem.Hint += "; --force keeps server and key all the same"
 		return false, problem
 	}
-	s.app.say("%s; kept all the same", oneLine(problem.Message))
+	s.app.say("%s; kept all the same", term.OneLine(problem.Message))
 	return false, nil
 }
 
@@ -205,13 +206,13 @@ func (s *setup) mayInstall(ctx context.Context, t *theService) (bool, error) {
 	if s.ask == nil || s.install || st.Installed {
 		return true, nil
 	}
-	return s.ask.yes("install the service, which starts by itself from now on?", true)
+	return s.ask.Yes("install the service, which starts by itself from now on?", true)
 }
 
 // bringUp installs the service and waits for the import.
 func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 	if s.ask != nil && !s.noImport {
-		now, err := s.ask.yes("import everything now?", true)
+		now, err := s.ask.Yes("import everything now?", true)
 		if err != nil {
 			return err
 		}

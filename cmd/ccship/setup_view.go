@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -33,20 +34,20 @@ func (s *setup) saved(c daemon.Config, status control.Status, r control.SyncResu
 	case status.Files == nil || status.Files.Tracked == 0:
 		fmt.Fprintf(&b, "no conversations yet in %s; the first will be delivered as it is written\n", strings.Join(c.Roots, ", "))
 	case status.Files.Sessions == 1:
-		fmt.Fprintf(&b, "the 1 session (%s) is on your server", humanSize(status.Files.Bytes))
+		fmt.Fprintf(&b, "the 1 session (%s) is on your server", term.Size(status.Files.Bytes))
 	default:
-		fmt.Fprintf(&b, "all %s (%s) are on your server", counted(int64(status.Files.Sessions), "session", "sessions"), humanSize(status.Files.Bytes))
+		fmt.Fprintf(&b, "all %s (%s) are on your server", term.Counted(int64(status.Files.Sessions), "session", "sessions"), term.Size(status.Files.Bytes))
 	}
 	if status.Files != nil && status.Files.Tracked > 0 {
 		if err == nil && doom.Doomed > 0 {
-			fmt.Fprintf(&b, "; Claude Code would have deleted %s of them within 7 days", humanCount(int64(doom.Doomed)))
+			fmt.Fprintf(&b, "; Claude Code would have deleted %s of them within 7 days", term.Count(int64(doom.Doomed)))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString(leftOut(r))
 	for i, other := range status.Servers {
 		if i > 0 && other.Batches > 0 {
-			fmt.Fprintf(&b, "  %s still wait for %s, where they were to go before\n", counted(other.Batches, "batch", "batches"), other.URL)
+			fmt.Fprintf(&b, "  %s still wait for %s, where they were to go before\n", term.Counted(other.Batches, "batch", "batches"), other.URL)
 		}
 	}
 	b.WriteString("every new line follows as it is written; `ccship status` says how it goes\n")
@@ -61,7 +62,7 @@ func leftOut(r control.SyncResult) string {
 		text string
 	}{{r.Dead, "refused by the server"}, {r.Excluded, "excluded"}, {r.Withheld, "withheld"}} {
 		if left.n > 0 {
-			fmt.Fprintf(&b, "  apart from %s %s\n", counted(left.n, "line", "lines"), left.text)
+			fmt.Fprintf(&b, "  apart from %s %s\n", term.Counted(left.n, "line", "lines"), left.text)
 		}
 	}
 	return b.String()
@@ -81,7 +82,7 @@ func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
 		s.app.say("not everything could be counted: %v", err)
 	}
 	if doom.Sessions > 0 {
-		s.app.say("%s (%s) can be saved; Claude Code deletes %s within 7 days", counted(int64(doom.Sessions), "session", "sessions"), humanSize(doom.Bytes), noneOr(doom.Doomed))
+		s.app.say("%s (%s) can be saved; Claude Code deletes %s within 7 days", term.Counted(int64(doom.Sessions), "session", "sessions"), term.Size(doom.Bytes), noneOr(doom.Doomed))
 	}
 	how := "ccship run"
 	if t.config.Path != "" && s.app.flags.Changed("config") {
@@ -94,5 +95,5 @@ func noneOr(n int) string {
 	if n == 0 {
 		return "none of them"
 	}
-	return humanCount(int64(n)) + " of them"
+	return term.Count(int64(n)) + " of them"
 }

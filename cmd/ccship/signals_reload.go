@@ -6,7 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"golang.org/x/term"
+	"github.com/ccship/ccship/cmd/ccship/term"
 )
 
 // untilSignalOrReload is untilSignal for the daemon: SIGHUP asks it to read its configuration again, which is said on
@@ -34,8 +34,8 @@ func untilSignalOrReload(ctx context.Context) (_ context.Context, reloads <-chan
 // terminalGone answers a function that says whether the terminal of now has hung up since.
 func terminalGone() func() bool {
 	for _, f := range []*os.File{os.Stdin, os.Stderr, os.Stdout} {
-		if fd := int(f.Fd()); term.IsTerminal(fd) {
-			return func() bool { return !term.IsTerminal(fd) }
+		if term.IsTerminal(f) {
+			return func() bool { return !term.IsTerminal(f) }
 		}
 	}
 	return func() bool { return false }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -38,7 +39,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(status)
 			}
-			return a.print(statusView{now: time.Now(), colour: colours(a.stdout)}.render(status))
+			return a.print(statusView{now: time.Now(), colour: term.Colours(a.stdout)}.render(status))
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it until Ctrl-C")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -20,7 +21,7 @@ func (a *app) statusLine(ctx context.Context) error {
 	if err == nil {
 		var status control.Status
 		if _, status, err = control.Reach(ctx, sockets(c)); err == nil {
-			return a.print(cut(lineText(status, time.Now(), wantsUTF8(os.LookupEnv)), lineWidth) + "\n")
+			return a.print(term.Cut(lineText(status, time.Now(), wantsUTF8(os.LookupEnv)), lineWidth) + "\n")
 		}
 	}
 	e := describe(err)
@@ -74,10 +75,10 @@ func lineText(s control.Status, now time.Time, symbols bool) string {
 	}
 	parts := []string{words}
 	if waiting > 0 {
-		parts = append(parts, humanCount(waiting)+" waiting")
+		parts = append(parts, term.Count(waiting)+" waiting")
 	}
 	if s.Outbox != nil && s.Outbox.Dead > 0 {
-		parts = append(parts, humanCount(s.Outbox.Dead)+" refused")
+		parts = append(parts, term.Count(s.Outbox.Dead)+" refused")
 	}
 	line := "ccship: " + strings.Join(parts, ", ")
 	if symbols {

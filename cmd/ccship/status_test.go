@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -115,7 +116,7 @@ func TestStatusColour(t *testing.T) {
 func TestStatusWidth(t *testing.T) {
 	for name, status := range statuses() {
 		for line := range strings.Lines(statusView{now: moment()}.render(status)) {
-			if cut(strings.TrimSuffix(line, "\n"), 120) != strings.TrimSuffix(line, "\n") {
+			if term.Cut(strings.TrimSuffix(line, "\n"), 120) != strings.TrimSuffix(line, "\n") {
 				t.Errorf("%s: too long: %s", name, line)
 			}
 		}
@@ -123,31 +124,13 @@ func TestStatusWidth(t *testing.T) {
 }
 
 func TestProgressBar(t *testing.T) {
-	view := statusView{now: moment(), bar: func(done, total int64) string { return bytesBar(done, total, 20) }}
+	view := statusView{now: moment(), bar: func(done, total int64) string { return term.Progress(done, total, 20) }}
 	golden(t, "status_bar.txt", view.render(statuses()["importing"]))
 }
 
 func TestSummary(t *testing.T) {
-	want := "importing, 1 transcript, 30.1 MB of 61.2 MB read, 1 waiting, 48 211 sent"
+	want := "importing, 1 transcript, 30 MB of 61 MB read, 1 waiting, 48 211 sent"
 	if got := summary(statuses()["importing"]); got != want {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestHuman(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 999_949: "999.9 kB", 999_950: "1.0 MB", 61_200_000: "61.2 MB", 2 << 30: "2.1 GB"} {
-		if got := humanSize(n); got != want {
-			t.Errorf("size %d is %q, want %q", n, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 48211: "48 211", 1234567: "1 234 567", -1234: "-1 234", -123: "-123"} {
-		if got := humanCount(n); got != want {
-			t.Errorf("count %d is %q, want %q", n, got, want)
-		}
-	}
-	for d, want := range map[time.Duration]string{-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min", 3*time.Hour + 12*time.Minute: "3 h 12 min", 50 * time.Hour: "2 d 2 h"} {
-		if got := humanDuration(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
-		}
 	}
 }

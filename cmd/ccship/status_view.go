@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -39,7 +40,7 @@ const muchWaiting = 1 << 20
 func (v statusView) render(s control.Status) string {
 	var b strings.Builder
 	b.WriteString(v.headline(s) + "\n\n")
-	row := func(name, text string) { b.WriteString("  " + v.paint(faint, pad(name, 9)) + text + "\n") }
+	row := func(name, text string) { b.WriteString("  " + v.paint(faint, term.Pad(name, 9)) + text + "\n") }
 	if len(s.Servers) == 0 {
 		row("server", "none set: nothing is sent")
 	}
@@ -68,7 +69,7 @@ func (v statusView) render(s control.Status) string {
 		row("watching", v.watch(*s.Watch))
 	}
 	if p := s.Process; p != nil {
-		row("process", fmt.Sprintf("%s memory, %.1f s CPU, state file %s", humanSize(p.RSS), p.CPUSeconds, humanSize(p.StateFile)))
+		row("process", fmt.Sprintf("%s memory, %.1f s CPU, state file %s", term.Size(p.RSS), p.CPUSeconds, term.Size(p.StateFile)))
 	}
 	b.WriteString(v.notices(s))
 	return b.String()
@@ -103,7 +104,7 @@ func (v statusView) headline(s control.Status) string {
 	line := v.paint(colour, symbol) + " " + v.paint(bold, "ccship") + ": " + words
 	about := []string{}
 	if !s.StartedAt.IsZero() {
-		about = append(about, "up "+humanDuration(v.now.Sub(s.StartedAt)))
+		about = append(about, "up "+term.Duration(v.now.Sub(s.StartedAt)))
 	}
 	if s.PID != 0 {
 		about = append(about, fmt.Sprintf("pid %d", s.PID))
@@ -138,14 +139,14 @@ func (v statusView) server(s control.Server) []string {
 		parts = append(parts, s.Protocol+" protocol")
 	}
 	if s.LastOKAt != nil {
-		parts = append(parts, "last acknowledged "+ago(v.now, *s.LastOKAt))
+		parts = append(parts, "last acknowledged "+term.Ago(v.now, *s.LastOKAt))
 	}
 	lines := []string{strings.Join(parts, ", ")}
 	if s.Detail != "" && s.State != "ok" {
-		lines = append(lines, v.paint(faint, oneLine(s.Detail)))
+		lines = append(lines, v.paint(faint, term.OneLine(s.Detail)))
 	}
 	if hint := serverHint(s); hint != "" {
-		lines = append(lines, "hint: "+oneLine(hint))
+		lines = append(lines, "hint: "+term.OneLine(hint))
 	}
 	return lines
 }
@@ -189,15 +190,15 @@ func trouble(s control.Server, otherwise string) string {
 
 func soon(now, t time.Time) string {
 	if d := t.Sub(now); d >= time.Second {
-		return "in " + humanDuration(d)
+		return "in " + term.Duration(d)
 	}
 	return "now"
 }
 
 func (v statusView) files(f control.Files) string {
 	text := fmt.Sprintf("%s of %s, %s, %s read",
-		counted(int64(f.Tracked), "transcript", "transcripts"), counted(int64(f.Sessions), "session", "sessions"),
-		humanSize(f.Bytes), counted(f.Lines, "line", "lines"))
+		term.Counted(int64(f.Tracked), "transcript", "transcripts"), term.Counted(int64(f.Sessions), "session", "sessions"),
+		term.Size(f.Bytes), term.Counted(f.Lines, "line", "lines"))
 	for _, extra := range []struct {
 		n    int64
 		word string
@@ -206,7 +207,7 @@ func (v statusView) files(f control.Files) string {
 		{f.Malformed, "malformed"}, {f.Oversize, "oversize"},
 	} {
 		if extra.n > 0 {
-			text += ", " + humanCount(extra.n) + " " + extra.word
+			text += ", " + term.Count(extra.n) + " " + extra.word
 		}
 	}
 	return text
@@ -220,32 +221,32 @@ func (v statusView) progress(done, total int64) string {
 	if total > 0 {
 		percent = 100 * float64(done) / float64(total)
 	}
-	return fmt.Sprintf("%.0f %%: %s of %s", percent, humanSize(done), humanSize(total))
+	return fmt.Sprintf("%.0f %%: %s of %s", percent, term.Size(done), term.Size(total))
 }
 
 func (v statusView) outbox(o control.Outbox) string {
 	text := "empty"
 	if o.Batches > 0 || o.Entries > 0 {
-		text = fmt.Sprintf("%s, %s waiting", counted(o.Entries, "entry", "entries"), humanSize(o.Bytes))
+		text = fmt.Sprintf("%s, %s waiting", term.Counted(o.Entries, "entry", "entries"), term.Size(o.Bytes))
 		if o.OldestAt != nil {
-			text += ", the oldest for " + humanDuration(v.now.Sub(*o.OldestAt))
+			text += ", the oldest for " + term.Duration(v.now.Sub(*o.OldestAt))
 		}
 		if o.Cap > 0 {
-			text += fmt.Sprintf(" (%.0f %% of %s)", 100*float64(o.Stored)/float64(o.Cap), humanSize(o.Cap))
+			text += fmt.Sprintf(" (%.0f %% of %s)", 100*float64(o.Stored)/float64(o.Cap), term.Size(o.Cap))
 		}
 	}
 	if o.Dead > 0 {
-		text += ", " + v.paint(bad, counted(o.Dead, "dead letter", "dead letters"))
+		text += ", " + v.paint(bad, term.Counted(o.Dead, "dead letter", "dead letters"))
 	}
 	if o.Withheld > 0 {
-		text += ", " + humanCount(o.Withheld) + " withheld from a plain server"
+		text += ", " + term.Count(o.Withheld) + " withheld from a plain server"
 	}
 	return text
 }
 
 func (v statusView) sent(s control.Sent) string {
 	return fmt.Sprintf("%s, %s in %s since start",
-		counted(s.Entries, "entry", "entries"), humanSize(s.Bytes), counted(s.Requests, "request", "requests"))
+		term.Counted(s.Entries, "entry", "entries"), term.Size(s.Bytes), term.Counted(s.Requests, "request", "requests"))
 }
 
 func (v statusView) watch(w control.Watch) string {
@@ -257,7 +258,7 @@ func (v statusView) watch(w control.Watch) string {
 		text += " by file events"
 	}
 	if w.Reason != "" {
-		text += " (" + oneLine(w.Reason) + ")"
+		text += " (" + term.OneLine(w.Reason) + ")"
 	}
 	return text
 }
@@ -265,9 +266,9 @@ func (v statusView) watch(w control.Watch) string {
 func (v statusView) notices(s control.Status) string {
 	var b strings.Builder
 	for _, n := range s.Notices {
-		b.WriteString("\n" + v.paint(uneasy, "! ") + oneLine(n.Text) + "\n")
+		b.WriteString("\n" + v.paint(uneasy, "! ") + term.OneLine(n.Text) + "\n")
 		if n.Hint != "" {
-			b.WriteString("  hint: " + oneLine(n.Hint) + "\n")
+			b.WriteString("  hint: " + term.OneLine(n.Hint) + "\n")
 		}
 	}
 	if s.State == "no_server" {

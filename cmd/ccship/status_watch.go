@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -15,12 +16,12 @@ func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	show := a.watchLines()
-	switch _, live := terminal(a.stdout); {
+	switch _, live := term.Columns(a.stdout); {
 	case a.json:
 		show = func(s control.Status, _ error) error { return a.printJSON(s) }
 	case live:
-		s := newScreen(a.stdout)
-		defer func() { err = errors.Join(err, s.close()) }()
+		s := term.NewScreen(a.stdout)
+		defer func() { err = errors.Join(err, s.Close()) }()
 		show = a.watchScreen(s)
 	}
 	tick := time.NewTicker(time.Second)
@@ -59,7 +60,7 @@ func (a *app) watchLines() func(control.Status, error) error {
 	return func(s control.Status, err error) error {
 		line := "not running"
 		if err != nil {
-			line = oneLine(err.Error())
+			line = term.OneLine(err.Error())
 		} else {
 			line = summary(s)
 		}
@@ -75,34 +76,33 @@ func (a *app) watchLines() func(control.Status, error) error {
 func summary(s control.Status) string {
 	parts := []string{s.State}
 	if s.Files != nil {
-		parts = append(parts, counted(int64(s.Files.Tracked), "transcript", "transcripts"))
+		parts = append(parts, term.Counted(int64(s.Files.Tracked), "transcript", "transcripts"))
 		if s.State == "importing" {
-			parts = append(parts, humanSize(s.Files.ReadBytes)+" of "+humanSize(s.Files.Bytes)+" read")
+			parts = append(parts, term.Size(s.Files.ReadBytes)+" of "+term.Size(s.Files.Bytes)+" read")
 		}
 	}
 	if s.Outbox != nil {
-		parts = append(parts, humanCount(s.Outbox.Entries)+" waiting")
+		parts = append(parts, term.Count(s.Outbox.Entries)+" waiting")
 	}
 	if s.Sent != nil {
-		parts = append(parts, humanCount(s.Sent.Entries)+" sent")
+		parts = append(parts, term.Count(s.Sent.Entries)+" sent")
 	}
 	for _, n := range s.Notices {
-		parts = append(parts, oneLine(n.Text))
+		parts = append(parts, term.OneLine(n.Text))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // watchScreen draws the view in place.
-func (a *app) watchScreen(s *screen) func(control.Status, error) error {
-	colour := colours(a.stdout)
+func (a *app) watchScreen(s *term.Screen) func(control.Status, error) error {
+	colour := term.Colours(a.stdout)
 	return func(status control.Status, err error) error {
 		if err != nil {
-			return s.draw(oneLine(err.Error()) + "; waiting for it to come back\n")
+			return s.Draw(term.OneLine(err.Error()) + "; waiting for it to come back\n")
 		}
-		columns, _ := s.size()
 		view := statusView{now: time.Now(), colour: colour, bar: func(done, total int64) string {
-			return bytesBar(done, total, min(40, max(10, columns-50)))
+			return term.Progress(done, total, min(40, max(10, s.Columns()-50)))
 		}}
-		return s.draw(view.render(status))
+		return s.Draw(view.render(status))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -64,8 +65,8 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 		return a.print("looking at every transcript now\n")
 	}
 	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
-		counted(r.Lines, "line", "lines"), humanCount(r.Acknowledged), counted(r.Dead, "dead letter", "dead letters"),
-		humanCount(r.Excluded), humanCount(r.Withheld), humanCount(r.Waiting))
+		term.Counted(r.Lines, "line", "lines"), term.Count(r.Acknowledged), term.Counted(r.Dead, "dead letter", "dead letters"),
+		term.Count(r.Excluded), term.Count(r.Withheld), term.Count(r.Waiting))
 	if err := a.print(counts + formerText(r.Former)); err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func formerText(list []control.FormerServer) string {
 	text := ""
 	for _, f := range list {
 		text += fmt.Sprintf("  apart: %s for %s, which is not your server any more: `ccship outbox drop --server %s --yes` gives them up\n",
-			counted(f.Entries, "line", "lines"), f.URL, f.URL)
+			term.Counted(f.Entries, "line", "lines"), f.URL, f.URL)
 	}
 	return text
 }

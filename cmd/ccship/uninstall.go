@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -50,12 +51,12 @@ func (a *app) confirmPurge(dir string) error {
 	if !exists(dir) {
 		return nil
 	}
-	ask := a.asker()
+	ask := term.NewAsker(a.stderr)
 	if ask == nil {
 		return control.Usage("--purge asks before it removes "+dir+", and nobody is there to answer",
 			"add --yes")
 	}
-	ok, err := ask.yes("remove cursors and outbox in "+dir+" ("+humanSize(stateSize(dir))+")?", false)
+	ok, err := ask.Yes("remove cursors and outbox in "+dir+" ("+term.Size(stateSize(dir))+")?", false)
 	if err == nil && !ok {
 		err = control.NewError("declined", "nothing was changed", "without --purge the state stays")
 	}
@@ -90,7 +91,7 @@ func (a *app) uninstall(ctx context.Context, t *theService, purge bool) error {
 		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"state", t.config.StateDir},
 	} {
 		if exists(left.path) {
-			b.WriteString("left " + left.what + ": " + left.path + " (" + humanSize(daemon.FileSize(left.path)) + ")\n")
+			b.WriteString("left " + left.what + ": " + left.path + " (" + term.Size(daemon.FileSize(left.path)) + ")\n")
 		}
 	}
 	return a.print(b.String())

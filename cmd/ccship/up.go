@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -190,9 +191,9 @@ func (u *up) arrived(s control.Status, r control.SyncResult) string {
 	if s.Files == nil || s.Files.Tracked == 0 {
 		fmt.Fprintf(&b, "no conversations yet in %s; your server: %s\n", strings.Join(u.config.Roots, ", "), url)
 	} else {
-		sessions := "all " + counted(int64(s.Files.Sessions), "session", "sessions") + " (" + humanSize(s.Files.Bytes) + ") are"
+		sessions := "all " + term.Counted(int64(s.Files.Sessions), "session", "sessions") + " (" + term.Size(s.Files.Bytes) + ") are"
 		if s.Files.Sessions == 1 {
-			sessions = "the 1 session (" + humanSize(s.Files.Bytes) + ") is"
+			sessions = "the 1 session (" + term.Size(s.Files.Bytes) + ") is"
 		}
 		fmt.Fprintf(&b, "%s on your server: %s\n", sessions, url)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -33,9 +34,9 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			bar := newLiveBar(a.stderr, "comparing")
-			report, err := client.Verify(ctx, req, func(p control.VerifyProgress) { bar.set(p.Bytes, p.BytesTotal) })
-			bar.clear()
+			bar := term.NewBar(a.stderr, "comparing")
+			report, err := client.Verify(ctx, req, func(p control.VerifyProgress) { bar.Set(p.Bytes, p.BytesTotal) })
+			bar.Clear()
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -19,14 +20,14 @@ func reportText(r control.VerifyReport) string {
 	if !r.Proven {
 		proof = "acknowledged, not proven"
 	}
-	fmt.Fprintf(&b, "%s: %s, %s, %s, %s", verdict, counted(int64(r.Files), "transcript", "transcripts"),
-		counted(r.Lines, "line", "lines"), humanSize(r.Bytes), proof)
+	fmt.Fprintf(&b, "%s: %s, %s, %s, %s", verdict, term.Counted(int64(r.Files), "transcript", "transcripts"),
+		term.Counted(r.Lines, "line", "lines"), term.Size(r.Bytes), proof)
 	if servers := serversOf(r); len(servers) > 0 {
 		b.WriteString(" on " + strings.Join(servers, ", "))
 	}
 	b.WriteString("\n")
 	if r.Incomplete != "" {
-		b.WriteString("not everything was delivered in time: " + oneLine(r.Incomplete) + "\n")
+		b.WriteString("not everything was delivered in time: " + term.OneLine(r.Incomplete) + "\n")
 	}
 	for _, d := range r.Differences {
 		b.WriteString(differenceText(d))
@@ -54,11 +55,11 @@ func deepText(d *control.DeepReport) string {
 		{"gone", d.Gone, "of transcripts no longer on disk, proven in the same way"},
 		{"stored", d.Stored, "on the server that nothing here can prove any more"},
 	} {
-		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n", c.name, counted(int64(c.count.Generations), "generation", "generations"), c.words,
-			counted(c.count.Lines, "line", "lines"), humanSize(c.count.Bytes))
+		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n", c.name, term.Counted(int64(c.count.Generations), "generation", "generations"), c.words,
+			term.Counted(c.count.Lines, "line", "lines"), term.Size(c.count.Bytes))
 	}
 	for _, r := range d.Why {
-		fmt.Fprintf(&b, "    %s: %s\n", counted(int64(r.Generations), "generation", "generations"), r.Why)
+		fmt.Fprintf(&b, "    %s: %s\n", term.Counted(int64(r.Generations), "generation", "generations"), r.Why)
 	}
 	return b.String()
 }
@@ -81,20 +82,20 @@ func apartText(r control.VerifyReport) string {
 		{r.Oversize, "longer than the cap: length and sha256 only"},
 	} {
 		if apart.n > 0 {
-			fmt.Fprintf(&b, "  apart: %s %s\n", counted(apart.n, "line", "lines"), apart.text)
+			fmt.Fprintf(&b, "  apart: %s %s\n", term.Counted(apart.n, "line", "lines"), apart.text)
 		}
 	}
 	b.WriteString(besideText(r.Attachments) + formerText(r.Former))
 	if r.ExcludedFiles > 0 {
-		fmt.Fprintf(&b, "  apart: %s left out, not compared\n", counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "  apart: %s left out, not compared\n", term.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
 	}
 	for _, t := range r.Transcripts {
 		if why, held := strings.CutPrefix(t.Note, heldBack); held && !differs(r, t) {
-			fmt.Fprintf(&b, "    held back: %s  %s%s\n", t.SessionID, t.Path, oneLine(why))
+			fmt.Fprintf(&b, "    held back: %s  %s%s\n", t.SessionID, t.Path, term.OneLine(why))
 		}
 	}
 	if r.Vanished > 0 && r.Deep == nil {
-		fmt.Fprintf(&b, "  apart: %s no longer on disk, not compared\n", counted(int64(r.Vanished), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "  apart: %s no longer on disk, not compared\n", term.Counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
 	return b.String()
 }
@@ -103,7 +104,7 @@ func apartText(r control.VerifyReport) string {
 func besideText(r control.AttachmentsReport) string {
 	text := ""
 	if r.Files > 0 {
-		text += fmt.Sprintf("  beside them: %s, %s, %d missing\n", counted(int64(r.Files), "file", "files"), humanSize(r.Bytes), r.Missing)
+		text += fmt.Sprintf("  beside them: %s, %s, %d missing\n", term.Counted(int64(r.Files), "file", "files"), term.Size(r.Bytes), r.Missing)
 	}
 	for _, apart := range []struct {
 		n    int
@@ -114,7 +115,7 @@ func besideText(r control.AttachmentsReport) string {
 		{r.Unproven, "not sent: the server takes no files"},
 	} {
 		if apart.n > 0 {
-			text += fmt.Sprintf("  apart: %s beside transcripts %s\n", counted(int64(apart.n), "file", "files"), apart.text)
+			text += fmt.Sprintf("  apart: %s beside transcripts %s\n", term.Counted(int64(apart.n), "file", "files"), apart.text)
 		}
 	}
 	return text
@@ -149,7 +150,7 @@ func differenceText(d control.FileDifference) string {
 		}
 	}
 	if d.Detail != "" {
-		text += "  " + oneLine(d.Detail) + "\n"
+		text += "  " + term.OneLine(d.Detail) + "\n"
 	}
 	return text
 }

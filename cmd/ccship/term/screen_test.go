@@ -1,4 +1,4 @@
-package main
+package term
 
 import (
 	"bytes"
@@ -6,28 +6,6 @@ import (
 	"testing"
 	"unicode/utf8"
 )
-
-func TestCutColoured(t *testing.T) {
-	for _, test := range []struct {
-		line  string
-		width int
-		want  string
-	}{
-		{"", 5, ""},
-		{"abc", 3, "abc"},
-		{"abcd", 3, "ab…"},
-		{"abc", 1, "…"},
-		{"\x1b[31mabc\x1b[0m", 3, "\x1b[31mabc\x1b[0m"},
-		{"\x1b[31mabcd\x1b[0m", 3, "\x1b[31mab…\x1b[0m"},
-		{"a\x1b[31mbcd\x1b[0mef", 3, "a\x1b[31mb…\x1b[0m"},
-		{"\x1b[31mab\x1b[0mcd", 3, "\x1b[31mab\x1b[0m…"},
-		{"● é漢x", 4, "● é…"},
-	} {
-		if got := cutColoured(test.line, test.width); got != test.want {
-			t.Errorf("cut of %q to %d is %q, want %q", test.line, test.width, got, test.want)
-		}
-	}
-}
 
 // terminalOf is a terminal of a size that shows what is written to it.
 type terminalOf struct {
@@ -61,7 +39,7 @@ func (d *terminalOf) Write(p []byte) (int, error) {
 				d.lines = append(d.lines, "")
 			}
 			d.lines[d.row] += string(r)
-			if utf8.RuneCountInString(d.lines[d.row]) > d.columns {
+			if Width(d.lines[d.row]) > d.columns {
 				d.t.Errorf("a line of more than %d columns: %q", d.columns, d.lines[d.row])
 			}
 			text = text[n:]
@@ -93,35 +71,39 @@ func (d *terminalOf) escape(argument string, what byte) {
 	}
 }
 
+// tall is a text of thirty lines.
+func tall() string {
+	return "ccship: sending\n" + strings.Repeat("  server   http://127.0.0.1:5000, not reachable, next try in 4 s\n", 29)
+}
+
 // The screen shows each text in place of the one before, at every size, and gives the cursor back.
 func TestScreen(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {20, 24}, {80, 5}, {1, 2}, {40, 3}} {
 		d := &terminalOf{t: t, columns: size[0], rows: size[1]}
-		s := &screen{w: d, size: func() (int, int) { return d.columns, d.rows }}
-		for name := range statuses() {
-			text := statusView{now: moment(), colour: true}.render(statuses()[name])
-			if err := s.draw(text); err != nil {
+		s := &Screen{w: d, size: func() (int, int) { return d.columns, d.rows }}
+		for _, text := range []string{tall(), "ccship: watching\n", "\x1b[32mccship\x1b[0m: 안녕하세요 여러분\n\n  hint: none\n"} {
+			if err := s.Draw(text); err != nil {
 				t.Fatal(err)
 			}
 			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 			want := min(len(lines), d.rows-1)
-			if len(d.lines) != want && !(want > 0 && len(d.lines) == want-1 && lines[len(lines)-1] == "") || !d.hidden {
-				t.Errorf("%v %s: %d lines shown, want %d", size, name, len(d.lines), want)
+			if len(d.lines) != want || !d.hidden {
+				t.Errorf("%v: %d lines shown of %q, want %d", size, len(d.lines), text, want)
 			}
-			if len(d.lines) > 0 && d.columns > 10 && !strings.Contains(d.lines[0], "ccship") && want > 1 {
-				t.Errorf("%v %s: the first line is %q", size, name, d.lines[0])
+			if d.columns > 10 && want > 1 && !strings.Contains(d.lines[0], "ccship") {
+				t.Errorf("%v: the first line is %q", size, d.lines[0])
 			}
 		}
 		d.columns, d.rows = d.columns+7, d.rows+2
-		if err := s.draw("one\n"); err != nil || len(d.lines) != 1 || d.lines[0] != "one" {
+		if err := s.Draw("one\n"); err != nil || len(d.lines) != 1 || d.lines[0] != "one" {
 			t.Errorf("%v: after resizing %q", size, d.lines)
 		}
-		if err := s.close(); err != nil || d.hidden {
+		if err := s.Close(); err != nil || d.hidden {
 			t.Errorf("%v: the cursor is not given back", size)
 		}
 	}
 	var untouched bytes.Buffer
-	if err := newScreen(&untouched).close(); err != nil || untouched.Len() > 0 {
+	if err := NewScreen(&untouched).Close(); err != nil || untouched.Len() > 0 {
 		t.Errorf("a screen that was never drawn says %q", untouched.String())
 	}
 }

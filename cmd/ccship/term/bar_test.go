@@ -1,0 +1,43 @@
+package term
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+func TestProgress(t *testing.T) {
+	for _, c := range []struct {
+		done, total int64
+		want        string
+	}{
+		{0, 0, "0% ░░░░  0 B of 1 B"},
+		{1, 2, "50% ██░░  1 B of 2 B"},
+		{9_000_000, 9_000_000, "100% ████  9.0 MB of 9.0 MB"},
+		{12, 10, "100% ████  12 B of 10 B"},
+		{-1, 10, "0% ░░░░  0 B of 10 B"},
+	} {
+		if got := Progress(c.done, c.total, 4); got != c.want {
+			t.Errorf("%d of %d: %q, want %q", c.done, c.total, got, c.want)
+		}
+	}
+}
+
+func TestRemaining(t *testing.T) {
+	for _, c := range []struct{ done, total, want int64 }{{0, 100, 0}, {25, 100, 30}, {100, 100, 0}} {
+		if got := remaining(10*time.Second, c.done, c.total); got != time.Duration(c.want)*time.Second {
+			t.Errorf("%d of %d: %s", c.done, c.total, got)
+		}
+	}
+}
+
+// Where nobody watches nothing is drawn.
+func TestBarWithoutTerminal(t *testing.T) {
+	var out bytes.Buffer
+	bar := NewBar(&out, "importing")
+	bar.Set(1, 2)
+	bar.Clear()
+	if bar != nil || out.Len() > 0 {
+		t.Errorf("%q", out.String())
+	}
+}
