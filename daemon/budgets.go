@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -93,17 +94,17 @@ func (d *Daemon) SetBudget(ctx context.Context, req control.BudgetRequest) (cont
 // sessionBudget asks a session as it stands.
 func (d *Daemon) sessionBudget(ctx context.Context, s namedSession) (b control.Budget, err error) {
 	known := d.db.Budgets()
-	err = d.derive.visit(ctx, s.id, func(p *pass) error {
-		sum := p.session.Summary()
-		b = shownBudget(p.session.TokenBudget())
-		b.Session, b.Model, b.Used = p.facts.Stream.SessionID, sum.Model, sum.Context.Tokens
+	err = d.derive.Query(ctx, s.id, func(p *derive.FoldStep) error {
+		sum := p.Session.Summary()
+		b = shownBudget(p.Session.TokenBudget())
+		b.Session, b.Model, b.Used = p.Facts.Stream.SessionID, sum.Model, sum.Context.Tokens
 		b.Pinned = known.Files[s.id] > 0 || known.Models[sum.Model] > 0
 		if b.Source == sourceLearned {
 			b.Seen = known.Learned[sum.Model]
 		}
 		return nil
 	})
-	return b, d.notVisited(s, err)
+	return b, derive.QueryError(s.name, err)
 }
 
 // modelBudget is what holds for a session with a model that has only begun.

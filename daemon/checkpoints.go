@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
@@ -22,19 +23,19 @@ type marker struct {
 	err error
 }
 
-var _ observer = (*marker)(nil)
+var _ derive.Observer = (*marker)(nil)
 
 // begin takes in what is known of the budget by now: what is passed already because of it is no news.
-func (m *marker) begin(p *pass) {
+func (m *marker) Begin(p *derive.FoldStep) {
 	m.due, m.say, m.err = nil, nil, nil
-	p.session.Budget = m.budget(p.file.File.ID)
+	p.Session.Budget = m.budget(p.File.File.ID)
 	if hasCheckpoints(p) {
-		p.marks.Begin(p.session)
+		p.Marks.Begin(p.Session)
 	}
 }
 
 // hasCheckpoints says whether a transcript can have checkpoints: an agent's ends with its task.
-func hasCheckpoints(p *pass) bool { return p.file.File.Kind == tail.Main }
+func hasCheckpoints(p *derive.FoldStep) bool { return p.File.File.Kind == tail.Main }
 
 // budget is what is known of a transcript's budget beside itself.
 func (m *marker) budget(id tail.FileID) session.BudgetOptions {
@@ -46,11 +47,11 @@ func (m *marker) budget(id tail.FileID) session.BudgetOptions {
 	return o
 }
 
-func (m *marker) event(p *pass, e *session.Event, watched bool) {
+func (m *marker) Event(p *derive.FoldStep, e *session.Event, watched bool) {
 	if !hasCheckpoints(p) {
 		return
 	}
-	mark, due := p.marks.Add(e, p.session, watched)
+	mark, due := p.Marks.Add(e, p.Session, watched)
 	if !due {
 		return
 	}
@@ -68,19 +69,19 @@ func (m *marker) event(p *pass, e *session.Event, watched bool) {
 	}
 }
 
-func (m *marker) end(p *pass) error {
+func (m *marker) End(p *derive.FoldStep) error {
 	if m.err != nil {
 		return m.err
 	}
-	p.step.Pending = append(p.step.Pending, m.say...)
+	p.Effects.Pending = append(p.Effects.Pending, m.say...)
 	return addCheckpoints(p, m.due)
 }
 
-func checkpointOf(p *pass, m session.Mark) state.Checkpoint {
+func checkpointOf(p *derive.FoldStep, m session.Mark) state.Checkpoint {
 	c := state.Checkpoint{
-		Session: p.facts.Stream.SessionID, Trigger: string(m.Trigger), Tokens: m.Tokens, Budget: m.Limit,
+		Session: p.Facts.Stream.SessionID, Trigger: string(m.Trigger), Tokens: m.Tokens, Budget: m.Limit,
 		ContextHash: m.ContextHash, Summary: m.Summary, ActiveFiles: m.ActiveFiles, At: m.Time.UTC(),
-		Generation: p.file.Cursor.Generation, Line: m.Line, Model: m.Model, Automatic: m.Automatic,
+		Generation: p.File.Cursor.Generation, Line: m.Line, Model: m.Model, Automatic: m.Automatic,
 	}
 	if y := c.At.Year(); y < 1971 || y > 9999 { // none, or one that neither a row nor a server can hold
 		c.At = time.Now().UTC().Truncate(time.Millisecond)
@@ -100,7 +101,7 @@ func checkpointID(stream string, m *session.Mark) string {
 }
 
 // addCheckpoints has checkpoints kept, and sent to where the session's lines go.
-func addCheckpoints(p *pass, list []state.Checkpoint) error {
+func addCheckpoints(p *derive.FoldStep, list []state.Checkpoint) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -108,8 +109,8 @@ func addCheckpoints(p *pass, list []state.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	p.step.Checkpoints = append(p.step.Checkpoints, list...)
-	p.step.Batches = append(p.step.Batches, p.packer.Checkpoints(items))
+	p.Effects.Checkpoints = append(p.Effects.Checkpoints, list...)
+	p.Effects.Batches = append(p.Effects.Batches, p.Packer.Checkpoints(items))
 	return nil
 }
 

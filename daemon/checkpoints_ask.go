@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
@@ -32,7 +33,7 @@ func (d *Daemon) Checkpoints(ctx context.Context, q control.CheckpointsQuery) (c
 		if s, err = d.sessionNamed(ctx, q.Session); err != nil {
 			return a, err
 		}
-		err = d.derive.visit(ctx, s.id, func(*pass) error { return nil })
+		err = d.derive.Query(ctx, s.id, func(*derive.FoldStep) error { return nil })
 		// Of a file that is gone, what was made stays; of one that was not read yet, there is nothing.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, state.ErrUnknownFile) {
 			return a, fmt.Errorf("list checkpoints: %w", err)
@@ -85,12 +86,12 @@ func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointReq
 	if err != nil {
 		return a, err
 	}
-	err = d.derive.visit(ctx, s.id, func(p *pass) error {
+	err = d.derive.Query(ctx, s.id, func(p *derive.FoldStep) error {
 		if !hasCheckpoints(p) {
 			return control.Usage("an agent's transcript has no checkpoints",
-				"name the session that started it: "+p.facts.Stream.Parent)
+				"name the session that started it: "+p.Facts.Stream.Parent)
 		}
-		c := checkpointOf(p, p.marks.Now(p.session, trigger, max(0, p.line-1)))
+		c := checkpointOf(p, p.Marks.Now(p.Session, trigger, max(0, p.Line-1)))
 		c.ID, c.Port, c.At = id, req.PortID, time.Now().UTC().Truncate(time.Millisecond)
 		if text := strings.TrimSpace(req.Summary); text != "" {
 			c.Summary = transcript.Cut(strings.ToValidUTF8(text, "\uFFFD"), mostSummary)
@@ -99,7 +100,7 @@ func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointReq
 		return addCheckpoints(p, []state.Checkpoint{c})
 	})
 	a.SchemaVersion = control.SchemaVersion
-	return a, d.notVisited(s, err)
+	return a, derive.QueryError(s.name, err)
 }
 
 func askedTrigger(name string) (session.Trigger, error) {

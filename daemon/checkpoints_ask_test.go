@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/state"
 )
 
@@ -18,9 +19,9 @@ import (
 func TestCreateCheckpoint(t *testing.T) {
 	w := newWorld(t)
 	sent := w.checkpointServer()
-	c := chat{session: sessionA}
-	w.write(transcriptOf(sessionA), c.turn(140_000))
-	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.prompt("task"))
+	c := daemontest.Chat{Session: sessionA}
+	w.write(transcriptOf(sessionA), c.Turn(140_000))
+	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.Prompt("task"))
 	w.watching()
 	create := func(req control.CheckpointRequest) (control.Checkpoint, error) {
 		a, err := w.client.CreateCheckpoint(t.Context(), req)
@@ -87,8 +88,8 @@ func TestCreateCheckpoint(t *testing.T) {
 // A question about a session that nothing was understood of finds what lies in it, and tells nobody.
 func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 	w := newWorld(t)
-	c := chat{session: sessionA}
-	w.write(transcriptOf(sessionA), c.turn(140_000)+c.compaction())
+	c := daemontest.Chat{Session: sessionA}
+	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction())
 	w.watching()
 	w.stop()
 	db := openTestState(t, w)
@@ -126,9 +127,9 @@ func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 func TestSetBudget(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
-	c, other := chat{session: sessionA}, chat{session: sessionB}
-	w.write(transcriptOf(sessionA), c.turn(95_000))
-	w.write(transcriptOf(sessionB), other.turn(60_000))
+	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	w.write(transcriptOf(sessionA), c.Turn(95_000))
+	w.write(transcriptOf(sessionB), other.Turn(60_000))
 	w.sync()
 	set := func(req control.BudgetRequest) control.Budget {
 		t.Helper()
@@ -143,8 +144,8 @@ func TestSetBudget(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	set(control.BudgetRequest{Model: "claude-opus-4-5", Limit: 100_000})
-	w.write(transcriptOf(sessionA), c.turn(96_000)+c.turn(99_000))
-	w.write(transcriptOf(sessionB), other.turn(70_000)+other.turn(81_000))
+	w.write(transcriptOf(sessionA), c.Turn(96_000)+c.Turn(99_000))
+	w.write(transcriptOf(sessionB), other.Turn(70_000)+other.Turn(81_000))
 	w.sync()
 	if got := w.triggers(sessionA); got != "auto_90@99000" {
 		t.Errorf("got %q", got)
@@ -181,10 +182,10 @@ func TestSetBudget(t *testing.T) {
 // An automatic compaction teaches where others with its model will compact.
 func TestLearnedBudget(t *testing.T) {
 	w := newWorld(t)
-	c, other := chat{session: sessionA}, chat{session: sessionB}
-	w.write(transcriptOf(sessionA), c.turn(100_000)+c.compaction())
+	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Compaction())
 	w.watching()
-	w.write(transcriptOf(sessionB), other.turn(100_000)+other.turn(128_000))
+	w.write(transcriptOf(sessionB), other.Turn(100_000)+other.Turn(128_000))
 	w.sync()
 	if got := w.triggers(sessionB); got != "auto_80@128000" {
 		t.Errorf("got %q", got)

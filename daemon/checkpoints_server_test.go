@@ -17,7 +17,10 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
 )
 
 // sentCheckpoint is a checkpoint as a server got it first.
@@ -72,14 +75,14 @@ func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentC
 func TestCheckpointsForAnotherServer(t *testing.T) {
 	w := newFileWorld(t)
 	w.watching()
-	c := chat{session: sessionA}
-	w.write(transcriptOf(sessionA), c.turn(100_000)+c.turn(140_000))
+	c := daemontest.Chat{Session: sessionA}
+	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Turn(140_000))
 	w.sync()
 	w.until("the checkpoint is withheld", func() bool { return len(w.checkpoints(sessionA)) == 1 && w.status().Outbox.Batches == 0 })
 	w.server.mu.Lock()
 	sent := keepCheckpoints(t, w.server, false)
 	w.server.mu.Unlock()
-	w.write(transcriptOf(sessionA), c.turn(155_000))
+	w.write(transcriptOf(sessionA), c.Turn(155_000))
 	w.until("the server has both", func() bool { return len(sent()) == 2 })
 
 	other := newMemServer()
@@ -94,7 +97,7 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 	if !strings.Contains(sent()[0].text, "auto_80") {
 		t.Errorf("not in order: %v", sent())
 	}
-	w.write(transcriptOf(sessionA), c.compaction())
+	w.write(transcriptOf(sessionA), c.Compaction())
 	w.until("the other server has what is new", func() bool { return len(sent()) == 3 })
 	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000 compact@160000"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -106,10 +109,10 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 func TestCheckpointsOverACrash(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
-	c := chat{session: sessionA}
-	w.write(transcriptOf(sessionA), c.turn(100_000))
+	c := daemontest.Chat{Session: sessionA}
+	w.write(transcriptOf(sessionA), c.Turn(100_000))
 	w.sync()
-	w.write(transcriptOf(sessionA), c.turn(140_000)+c.turn(155_000)+c.compaction()+c.turn(20_000))
+	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Turn(155_000)+c.Compaction()+c.Turn(20_000))
 	w.sync()
 	w.stop()
 	var dying atomic.Pointer[string]
@@ -125,12 +128,12 @@ func TestCheckpointsOverACrash(t *testing.T) {
 	t.Cleanup(func() { db.Close() })
 	file := slices.Collect(maps.Keys(loadFacts(t, db)))
 	visit := func() error {
-		v := newDeriver(db, w.cfg.Log)
-		v.where, v.lineCap, v.observers = whereNothing, w.cfg.LineCap, []observer{&marker{db: db}}
+		v := derive.New(derive.Config{LineCap: w.cfg.LineCap, Log: w.cfg.Log}, db, noFiles{}, noPolicy{}, &marker{db: db})
 		ctx, cancel := context.WithCancel(t.Context())
-		defer func() { cancel(); <-v.gone }()
-		go v.run(ctx)
-		return v.visit(ctx, file[0], func(p *pass) error { p.keep(); return nil })
+		ended := make(chan error, 1)
+		defer func() { cancel(); <-ended }()
+		go func() { ended <- v.Run(ctx) }()
+		return v.Query(ctx, file[0], func(s *derive.FoldStep) error { s.Save(); return nil })
 	}
 	for _, step := range []string{"put session", "put messages", "put checkpoint", "put notice", "put batch", "commit"} {
 		if err := db.DropDerived(t.Context(), file); err != nil {
@@ -158,3 +161,15 @@ func TestCheckpointsOverACrash(t *testing.T) {
 		}
 	}
 }
+
+// noFiles is a tailer that knows nothing.
+type noFiles struct{}
+
+func (noFiles) File(tail.FileID) (tail.Tracked, bool) { return tail.Tracked{}, false }
+func (noFiles) Stats() tail.Stats                     { return tail.Stats{} }
+
+// noPolicy excludes nothing.
+type noPolicy struct{}
+
+func (noPolicy) Excluded(*tail.Tracked, *state.Facts) bool { return false }
+func (noPolicy) MessageLimits() (l derive.MessageLimits)   { return l }

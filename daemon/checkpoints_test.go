@@ -12,16 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/daemontest"
 )
-
-// turn is a prompt, and an answer with so many tokens in use. The limit of its model is 167 000: 80 % are 133 600.
-func (c *chat) turn(tokens int64) string {
-	return c.prompt(fmt.Sprintf("prompt %d", c.n)) + c.record(map[string]any{"type": "assistant", "message": map[string]any{
-		"id": fmt.Sprintf("msg_%s%d", c.session[:4], c.n), "role": "assistant", "model": "claude-opus-4-5", "stop_reason": "end_turn",
-		"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf("Answer %d.", c.n)}},
-		"usage":   map[string]any{"input_tokens": 10, "cache_read_input_tokens": tokens - 10, "output_tokens": 5},
-	}})
-}
 
 // watching starts a daemon and waits until it has seen what there is: what is written from then on is watched.
 func (w *world) watching() {
@@ -85,8 +77,8 @@ func TestCheckpoints(t *testing.T) {
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.watching()
-	c := chat{session: sessionA}
-	for _, text := range []string{c.turn(100_200), c.turn(136_940), c.turn(151_970), c.compaction(), c.turn(30_000)} {
+	c := daemontest.Chat{Session: sessionA}
+	for _, text := range []string{c.Turn(100_200), c.Turn(136_940), c.Turn(151_970), c.Compaction(), c.Turn(30_000)} {
 		w.write(transcriptOf(sessionA), text)
 		w.sync()
 	}
@@ -134,10 +126,10 @@ func code(err error) string {
 // from there.
 func TestCheckpointsOfHistory(t *testing.T) {
 	w := newWorld(t)
-	c, other := chat{session: sessionA}, chat{session: sessionB}
-	w.write(transcriptOf(sessionA), c.turn(140_000)+c.compaction()+c.turn(140_000))
-	w.write(transcriptOf(sessionB), other.turn(160_000))
-	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", strings.ReplaceAll(c.compaction(), `"isSidechain":false`, `"isSidechain":true,"agentId":"a1"`))
+	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction()+c.Turn(140_000))
+	w.write(transcriptOf(sessionB), other.Turn(160_000))
+	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", strings.ReplaceAll(c.Compaction(), `"isSidechain":false`, `"isSidechain":true,"agentId":"a1"`))
 	w.watching()
 	if got := w.triggers(""); got != "compact@160000" {
 		t.Errorf("the import made %q", got)
@@ -145,8 +137,8 @@ func TestCheckpointsOfHistory(t *testing.T) {
 	if got := w.triggers(sessionB); got != "" {
 		t.Errorf("a question made %q", got)
 	}
-	w.write(transcriptOf(sessionA), c.turn(141_000)+c.turn(152_000))
-	w.write(transcriptOf(sessionB), other.turn(161_000))
+	w.write(transcriptOf(sessionA), c.Turn(141_000)+c.Turn(152_000))
+	w.write(transcriptOf(sessionB), other.Turn(161_000))
 	w.sync()
 	if got, want := w.triggers(sessionA), "compact@160000 auto_90@152000"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -167,8 +159,8 @@ func TestCheckpointsOverRestart(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Locale = korean
 	sent := w.checkpointServer()
-	c := chat{session: sessionA}
-	for _, text := range []string{c.turn(100_000), c.turn(140_000), c.turn(141_000), c.turn(155_000), c.turn(156_000)} {
+	c := daemontest.Chat{Session: sessionA}
+	for _, text := range []string{c.Turn(100_000), c.Turn(140_000), c.Turn(141_000), c.Turn(155_000), c.Turn(156_000)} {
 		w.watching()
 		w.write(transcriptOf(sessionA), text)
 		w.sync()
@@ -199,9 +191,9 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.watching()
-	c := chat{session: sessionA}
-	begin := c.turn(100_000) + c.turn(140_000)
-	w.write(transcriptOf(sessionA), begin+c.turn(155_000)+c.turn(156_000))
+	c := daemontest.Chat{Session: sessionA}
+	begin := c.Turn(100_000) + c.Turn(140_000)
+	w.write(transcriptOf(sessionA), begin+c.Turn(155_000)+c.Turn(156_000))
 	w.sync()
 	w.allPending(sessionA, 2)
 	w.rewrite(transcriptOf(sessionA), begin)
@@ -210,8 +202,8 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 		t.Errorf("after the cut: %q, want %q", got, want)
 	}
 	other := c
-	other.session = strings.Replace(sessionA, sessionA[:1], "e", 1) // further uuids
-	w.write(transcriptOf(sessionA), strings.ReplaceAll(other.turn(157_000), other.session, sessionA))
+	other.Session = strings.Replace(sessionA, sessionA[:1], "e", 1) // further uuids
+	w.write(transcriptOf(sessionA), strings.ReplaceAll(other.Turn(157_000), other.Session, sessionA))
 	w.sync()
 	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000 auto_90@157000"; got != want {
 		t.Errorf("on the new way: %q, want %q", got, want)
@@ -224,15 +216,15 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 func TestCheckpointsOfAFork(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
-	c := chat{session: sessionA}
-	lines := c.turn(100_000) + c.turn(140_000) + c.compaction() + c.turn(130_000)
+	c := daemontest.Chat{Session: sessionA}
+	lines := c.Turn(100_000) + c.Turn(140_000) + c.Compaction() + c.Turn(130_000)
 	w.write(transcriptOf(sessionA), lines)
 	w.sync()
 	fork := c
-	fork.session = sessionB
+	fork.Session = sessionB
 	copied := strings.ReplaceAll(strings.ReplaceAll(lines, `"sessionId":"`+sessionA, `"sessionId":"`+sessionB),
 		`"type":"`, `"forkedFrom":{"sessionId":"`+sessionA+`"},"type":"`)
-	w.write(transcriptOf(sessionB), copied+fork.turn(131_000)+fork.turn(152_000))
+	w.write(transcriptOf(sessionB), copied+fork.Turn(131_000)+fork.Turn(152_000))
 	w.sync()
 	if got := w.triggers(sessionA); got != "auto_80@140000 compact@160000 auto_80@130000" {
 		t.Errorf("the original has %q", got)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
@@ -43,7 +44,7 @@ type Daemon struct {
 	relay   *relay
 	desk    *desk
 	dests   *destinations
-	derive  *deriver
+	derive  *derive.Deriver
 	herald  *herald
 
 	documents *documents
@@ -167,11 +168,12 @@ func (d *Daemon) wire(ctx context.Context) error {
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
 	d.wireBeside()
-	d.wireDeriver()
 	d.herald = newHerald(d.db, d.log)
-	if err := d.wireDocuments(ctx); err != nil {
+	documents, err := d.wireDocuments(ctx)
+	if err != nil {
 		return err
 	}
+	d.wireDeriver(&marker{db: d.db}, documents)
 	d.wireWishes()
 	d.db.Notify = d.dests.wake
 	d.db.RoomChanged = d.tailer.Wake
@@ -193,7 +195,7 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	parts := map[string]func(context.Context) error{
 		"tail":    d.tailer.Run,
 		"deliver": d.dests.Run,
-		"derive":  d.derive.run,
+		"derive":  d.derive.Run,
 		"tell":    d.herald.run,
 		"papers":  d.documents.run,
 		"wishes":  d.wishes.run,
@@ -326,7 +328,7 @@ func (d *Daemon) giveBack(w *watchman) {
 	}
 	const large = 4 << 20
 	_, sent := d.servers(usage)
-	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) || d.beside.looked.Swap(false) {
+	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) || d.derive.Freed() || d.beside.looked.Swap(false) {
 		w.moved = moved
 		debug.FreeOSMemory()
 		giveBackCode()

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/daemontest"
 )
 
 // BenchmarkImport is what understanding costs an import: the processor time of one with the deriver, beside that of one
@@ -44,16 +45,16 @@ func conversations(b *testing.B, megabytes, every int) (root string) {
 	b.Helper()
 	root = b.TempDir()
 	for i := range megabytes {
-		c := chat{session: fmt.Sprintf("%08x-0000-4000-8000-000000000001", i+1)}
+		c := daemontest.Chat{Session: fmt.Sprintf("%08x-0000-4000-8000-000000000001", i+1)}
 		var text strings.Builder
 		for n := 0; text.Len() < 1<<20; n++ {
 			id := fmt.Sprintf("toolu_%d", n)
-			text.WriteString(c.prompt("prompt") + c.call(id, "ls") + c.result(id, strings.Repeat("output ", 300)) + c.answer(strings.Repeat("answer ", 100)) + c.done())
+			text.WriteString(c.Prompt("prompt") + c.Call(id, "ls") + c.Result(id, strings.Repeat("output ", 300)) + c.Answer(strings.Repeat("answer ", 100)) + c.Done())
 			if n == 100 && every > 0 && i%every == 0 {
-				text.WriteString(c.compaction())
+				text.WriteString(c.Compaction())
 			}
 		}
-		old(b, filepath.Join(root, "-home-kim-shop", c.session+".jsonl"), []byte(text.String()))
+		old(b, filepath.Join(root, "-home-kim-shop", c.Session+".jsonl"), []byte(text.String()))
 	}
 	return root
 }

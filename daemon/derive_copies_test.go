@@ -1,12 +1,13 @@
 package daemon
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/daemon/daemontest"
 )
 
 const (
@@ -35,14 +36,14 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			a := chat{session: sessionA}
-			old := a.turn(20_000)
+			a := daemontest.Chat{Session: sessionA}
+			old := a.Turn(20_000)
 			for range 400 { // beyond what is looked at of the beginning
-				old += a.prompt(strings.Repeat("word ", 100))
+				old += a.Prompt(strings.Repeat("word ", 100))
 			}
 			w.write(transcriptOf(sessionA), old)
 			w.watching()
-			fresh := a.turn(30_000) + a.turn(139_000)
+			fresh := a.Turn(30_000) + a.Turn(139_000)
 			w.write(transcriptOf(sessionA), fresh)
 			w.sync()
 			if got := w.triggers(sessionA); got != "auto_80@139000" {
@@ -53,11 +54,11 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 			w.write(transcriptOf(sessionB), text)
 			w.sync()
 			w.silent(sessionB)
-			b := chat{session: sessionB, leaf: a.leaf, n: a.n}
-			w.write(transcriptOf(sessionB), b.turn(140_000))
+			b := daemontest.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
+			w.write(transcriptOf(sessionB), b.Turn(140_000))
 			w.sync()
 			w.silent(sessionB)
-			w.write(transcriptOf(sessionB), b.turn(152_000))
+			w.write(transcriptOf(sessionB), b.Turn(152_000))
 			w.sync()
 			if got := w.triggers(sessionB); got != "auto_90@152000" {
 				t.Errorf("what goes on has %q", got)
@@ -70,18 +71,18 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 // A copy may be of the middle of another transcript: of what follows a compaction, up to an earlier answer.
 func TestCopyOfAMiddle(t *testing.T) {
 	w := newWorld(t)
-	a := chat{session: sessionA}
+	a := daemontest.Chat{Session: sessionA}
 	var long [2]string
 	for i := range long {
 		for range 500 {
-			long[i] += a.prompt(strings.Repeat("word ", 100))
+			long[i] += a.Prompt(strings.Repeat("word ", 100))
 		}
 		if i == 0 {
-			a.leaf = ""
-			long[i] += a.compaction()
+			a.Leaf = ""
+			long[i] += a.Compaction()
 		}
 	}
-	middle := a.turn(139_000)
+	middle := a.Turn(139_000)
 	w.write(transcriptOf(sessionA), long[0]+middle+long[1])
 	w.watching()
 	w.write(transcriptOf(sessionB), strings.ReplaceAll(middle, sessionA, sessionB))
@@ -93,10 +94,10 @@ func TestCopyOfAMiddle(t *testing.T) {
 func TestCopiedInPieces(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
-	a := chat{session: sessionA}
+	a := daemontest.Chat{Session: sessionA}
 	var lines []string
 	for _, tokens := range []int64{20_000, 40_000, 139_000, 152_000} {
-		lines = append(lines, a.turn(tokens))
+		lines = append(lines, a.Turn(tokens))
 		w.write(transcriptOf(sessionA), lines[len(lines)-1])
 		w.sync()
 	}
@@ -106,8 +107,8 @@ func TestCopiedInPieces(t *testing.T) {
 		w.sync()
 	}
 	w.silent(sessionB)
-	b := chat{session: sessionB, leaf: a.leaf, n: a.n}
-	w.write(transcriptOf(sessionB), b.compaction()+b.turn(140_000))
+	b := daemontest.Chat{Session: sessionB, Leaf: a.Leaf, N: a.N}
+	w.write(transcriptOf(sessionB), b.Compaction()+b.Turn(140_000))
 	w.sync()
 	if got := w.triggers(sessionB); got != "compact@160000 auto_80@140000" {
 		t.Errorf("what goes on has %q", got)
@@ -118,9 +119,9 @@ func TestCopiedInPieces(t *testing.T) {
 func TestOldFileMovedIn(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
-	a := chat{session: sessionA}
+	a := daemontest.Chat{Session: sessionA}
 	path := filepath.Join(t.TempDir(), "old")
-	if err := os.WriteFile(path, []byte(a.turn(139_000)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(a.Turn(139_000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	old := time.Now().Add(-time.Hour)
@@ -135,7 +136,7 @@ func TestOldFileMovedIn(t *testing.T) {
 	}
 	w.sync()
 	w.silent(sessionA)
-	w.write(transcriptOf(sessionA), a.turn(152_000))
+	w.write(transcriptOf(sessionA), a.Turn(152_000))
 	w.sync()
 	if got := w.triggers(sessionA); got != "auto_90@152000" {
 		t.Errorf("what goes on has %q", got)
@@ -146,13 +147,13 @@ func TestOldFileMovedIn(t *testing.T) {
 func TestLinesOfAnotherSession(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
-	c, d := chat{session: sessionC}, chat{session: sessionD}
-	w.write(transcriptOf(sessionC), c.turn(20_000))
+	c, d := daemontest.Chat{Session: sessionC}, daemontest.Chat{Session: sessionD}
+	w.write(transcriptOf(sessionC), c.Turn(20_000))
 	w.sync()
-	w.write(transcriptOf(sessionC), d.turn(152_000))
+	w.write(transcriptOf(sessionC), d.Turn(152_000))
 	w.sync()
 	w.silent(sessionC)
-	w.write("-home-kim-shop/weird name.jsonl", d.turn(139_000))
+	w.write("-home-kim-shop/weird name.jsonl", d.Turn(139_000))
 	w.sync()
 	if got := w.triggers("weird name"); got != "auto_80@139000" {
 		t.Errorf("a file with a name of its own has %q", got)
@@ -164,43 +165,13 @@ func TestNewSessionsAreNoCopies(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
 	for _, session := range []string{sessionA, sessionB, sessionC} {
-		c := chat{session: session}
-		w.write(transcriptOf(session), c.turn(20_000)+c.turn(139_000))
+		c := daemontest.Chat{Session: session}
+		w.write(transcriptOf(session), c.Turn(20_000)+c.Turn(139_000))
 		w.sync()
-		w.write(transcriptOf(session), c.turn(152_000))
+		w.write(transcriptOf(session), c.Turn(152_000))
 		w.sync()
 		if got := w.triggers(session); got != "auto_80@139000 auto_90@152000" {
 			t.Errorf("%s has %q", session, got)
 		}
-	}
-}
-
-// Where many transcripts come at once somebody puts them there: what they hold is history, what is written behind is not.
-// The cost of looking for copies stays bounded.
-func TestManyComeAtOnce(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
-	var chats []*chat
-	for n := range 4 * mostComing {
-		c := &chat{session: fmt.Sprintf("%08x-0000-4000-8000-000000000000", n+1)}
-		chats = append(chats, c)
-		w.write(transcriptOf(c.session), c.turn(30_000)+c.turn(139_000))
-	}
-	w.sync()
-	marked := 0
-	for _, c := range chats {
-		if w.triggers(c.session) != "" {
-			marked++
-		}
-	}
-	if marked > 2*mostComing { // twice, for the burst may take more than one count's time
-		t.Errorf("%d of %d that came at once have checkpoints", marked, len(chats))
-	}
-	last := chats[len(chats)-1]
-	before := w.triggers(last.session)
-	w.write(transcriptOf(last.session), last.turn(152_000))
-	w.sync()
-	if got := w.triggers(last.session); got == before || !strings.HasPrefix(got, "auto_90") {
-		t.Errorf("what is written behind: %q, before %q", got, before)
 	}
 }

@@ -4,29 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
-	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript/session"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/daemon/derive"
 )
 
 // An import folds nothing, but for what has a compaction in it; a question folds what it asks for, once; what is
 // written while the daemon watches is folded as it comes.
 func TestFoldsOnlyForAReason(t *testing.T) {
 	w := newWorld(t)
-	history, compacted := chat{session: sessionA}, chat{session: sessionB}
-	w.write(transcriptOf(sessionA), history.prompt("one")+history.answer("two"))
+	history, compacted := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	w.write(transcriptOf(sessionA), history.Prompt("one")+history.Answer("two"))
 	w.start()
 	w.sync()
 	if n := w.figure("understood_lines_total"); n != 0 {
 		t.Fatalf("the import of %d lines folded %d", 2, n)
 	}
 	w.stop()
-	w.write(transcriptOf(sessionB), compacted.prompt("one")+compacted.compaction()+compacted.answer("two"))
+	w.write(transcriptOf(sessionB), compacted.Prompt("one")+compacted.Compaction()+compacted.Answer("two"))
 	w.start()
 	w.sync()
 	if n := w.figure("understood_lines_total"); n != 3 {
@@ -40,7 +41,7 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 	if n := w.figure("understood_lines_total"); n != 5 {
 		t.Errorf("a question asked three times folded %d lines, want 2", n-3)
 	}
-	w.write(transcriptOf(sessionA), history.prompt("three"))
+	w.write(transcriptOf(sessionA), history.Prompt("three"))
 	w.sync()
 	if n := w.figure("understood_lines_total"); n != 6 {
 		t.Errorf("one line written folded %d", n-5)
@@ -56,13 +57,13 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 // A thousand messages later the memory is where it was.
 func TestMemoryIsBounded(t *testing.T) {
 	w := newWorld(t)
-	c := chat{session: sessionA}
+	c := daemontest.Chat{Session: sessionA}
 	w.start()
 	grow := func(turns int) uint64 {
 		var text strings.Builder
 		for i := range turns {
-			id := fmt.Sprintf("toolu_%d_%d", c.n, i)
-			text.WriteString(c.prompt("prompt "+id) + c.call(id, "ls") + c.result(id, strings.Repeat("o", 2000)) + c.answer(strings.Repeat("a", 500)))
+			id := fmt.Sprintf("toolu_%d_%d", c.N, i)
+			text.WriteString(c.Prompt("prompt "+id) + c.Call(id, "ls") + c.Result(id, strings.Repeat("o", 2000)) + c.Answer(strings.Repeat("a", 500)))
 		}
 		w.write(transcriptOf(sessionA), text.String())
 		w.sync()
@@ -82,108 +83,165 @@ func TestMemoryIsBounded(t *testing.T) {
 	t.Logf("%d KiB after 500 turns, %d KiB after 2 500", before>>10, after>>10)
 }
 
-// noted is an observer that notes how many lines were folded when one session's first line was.
-type noted struct {
-	deriver *deriver
-	session string
-	at      atomic.Int64
-}
-
-func (n *noted) begin(*pass)     {}
-func (n *noted) end(*pass) error { return nil }
-func (n *noted) event(p *pass, _ *session.Event, _ bool) {
-	if p.facts.Stream.SessionID == n.session {
-		n.at.CompareAndSwap(0, n.deriver.folded.Load()+1)
-	}
-}
-
-// A session that is asked for is answered, and one that is written is followed, while a huge one is being folded.
-func TestHugeFileHoldsNobodyUp(t *testing.T) {
-	w := newWorld(t)
-	huge, small, live := chat{session: sessionA}, chat{session: sessionB}, chat{session: sessionC}
-	line := huge.answer(strings.Repeat("lorem ipsum ", sliceBytes/100)) // copies, but they have to be read
-	w.write(transcriptOf(sessionA), strings.Repeat(line, 100))
-	w.write(transcriptOf(sessionB), small.prompt("quick"))
-	w.write(transcriptOf(sessionC), live.prompt("now"))
-	w.start()
-	w.sync()
-	w.stop()
-	db := openTestState(t, w)
-	v := newDeriver(db, w.cfg.Log)
-	v.where, v.lineCap = whereNothing, w.cfg.LineCap
-	ids := map[string]tail.FileID{}
-	for id, f := range loadFacts(t, db) {
-		ids[f.Stream.SessionID] = id
-	}
-	followed := &noted{deriver: v, session: sessionC}
-	v.observers = append(v.observers, followed)
-	v.wanted[ids[sessionC]] = struct{}{}
-	answered := make(chan error, 2)
-	folded := map[string]int64{} // when it was answered
-	for n, session := range []string{sessionA, sessionB} {
-		go func() {
-			answered <- v.visit(t.Context(), ids[session], func(*pass) error { folded[session] = v.folded.Load(); return nil })
-		}()
-		w.until("it is asked for", func() bool { v.mu.Lock(); defer v.mu.Unlock(); return len(v.asks) > n })
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- v.run(ctx) }()
-	for range 2 {
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if at := followed.at.Load(); folded[sessionA] < 101 || folded[sessionB] > 20 || at == 0 || at > 20 {
-		t.Errorf("of 102 lines so many were folded when they were answered: %v; followed after %d", folded, at)
-	}
-}
-
-// A file that is not what was delivered of it is not believed: nothing of it is folded until the rewrite is noticed.
-func TestRewrittenUnderTheDeriver(t *testing.T) {
-	w := newWorld(t)
-	c := chat{session: sessionA}
-	path := w.write(transcriptOf(sessionA), c.prompt("one")+c.answer("two"))
-	w.start()
-	w.sync()
-	w.stop()
-	db := openTestState(t, w)
-	v := newDeriver(db, w.cfg.Log)
-	v.where, v.lineCap = whereNothing, w.cfg.LineCap
-	other := chat{session: sessionA}
-	w.rewrite(transcriptOf(sessionA), other.prompt("ONE")+other.answer("TWO"))
-	for id := range loadFacts(t, db) {
-		if _, _, err := v.advance(t.Context(), id); !errors.Is(err, errRewritten) {
-			t.Errorf("rewritten: %v", err)
-		}
-	}
-	if err := os.Truncate(path, 10); err != nil {
-		t.Fatal(err)
-	}
-	for id := range loadFacts(t, db) {
-		if _, _, err := v.advance(t.Context(), id); !errors.Is(err, errRewritten) {
-			t.Errorf("cut short: %v", err)
-		}
-	}
-	if n := v.folded.Load(); n != 0 {
-		t.Errorf("%d lines of it were folded", n)
-	}
-}
-
 // A line longer than the cap is stepped over, one longer than a slice is not.
 func TestLongLines(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.LineCap = 3 << 20
-	c := chat{session: sessionA}
-	w.write(transcriptOf(sessionA), c.prompt("one")+c.answer(strings.Repeat("x", 2<<20))+c.answer(strings.Repeat("y", 8<<20))+c.answer("end"))
+	c := daemontest.Chat{Session: sessionA}
+	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Answer(strings.Repeat("x", 2<<20))+c.Answer(strings.Repeat("y", 8<<20))+c.Answer("end"))
 	w.start()
 	w.sync()
 	m := w.messages(sessionA)
 	if m.Total != 3 || m.Messages[2].Content != "end" || m.Messages[2].Line != 3 || !strings.HasPrefix(m.Messages[1].Content, "xx") {
 		t.Errorf("%d messages, %q…", m.Total, said(m)[m.Total-1][:20])
 	}
+}
+
+// What no row of the state can hold, and no server takes, keeps nothing else from being stored.
+func TestUnstorable(t *testing.T) {
+	late := daemontest.Chat{Session: sessionA}
+	for name, lines := range map[string]string{
+		"a tool id as long as a file": late.Assistant(map[string]any{"type": "tool_use", "id": strings.Repeat("t", 40_000), "name": "mcp__ccship__link_document", "input": map[string]any{"path": "a"}}) +
+			late.Result(strings.Repeat("t", 40_000), `{"action":"link","path":"a"}`),
+		"a compaction in another age": late.Record(map[string]any{"type": "system", "subtype": "compact_boundary", "timestamp": 9e15,
+			"compactMetadata": map[string]any{"trigger": "auto", "preTokens": 160000}}),
+		"a compaction in the year 10000": late.Record(map[string]any{"type": "system", "subtype": "compact_boundary", "timestamp": "9999-12-31T23:59:59-05:00",
+			"compactMetadata": map[string]any{"trigger": "auto", "preTokens": 160000}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.start()
+			w.sync()
+			other := daemontest.Chat{Session: sessionB}
+			w.write(transcriptOf(sessionA), lines)
+			w.write(transcriptOf(sessionB), other.Prompt("one")+other.Compaction())
+			if r := w.sync(); !r.Done {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// What was forgotten is not understood again: not when the daemon starts, and not when it is asked for or written.
+func TestForgottenIsNotUnderstood(t *testing.T) {
+	w := newWorld(t)
+	a := daemontest.Chat{Session: sessionA}
+	w.start()
+	w.sync()
+	w.write(transcriptOf(sessionA), a.Prompt("one")+a.Compaction())
+	w.sync()
+	if _, err := w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}); err != nil {
+		t.Fatal(err)
+	}
+	nothing := func(when string) {
+		t.Helper()
+		w.sync()
+		if list, err := w.client.Checkpoints(t.Context(), control.CheckpointsQuery{}); err != nil || len(list.Checkpoints) > 0 {
+			t.Errorf("%s: %+v %v", when, list, err)
+		}
+		if m, err := w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA}); err == nil {
+			t.Errorf("%s: messages %q", when, said(m))
+		}
+		w.stop()
+		db := openTestState(t, w)
+		for id := range loadFacts(t, db) {
+			if u, found, err := db.Understood(t.Context(), id); err != nil || found {
+				t.Errorf("%s: understood up to %v, %v", when, u.Place, err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nothing("forgotten")
+	w.start()
+	nothing("after a restart")
+	w.start()
+	w.write(transcriptOf(sessionA), a.Prompt("two")+a.Compaction())
+	nothing("written again")
+}
+
+// startInside starts the daemon as start does, and returns it.
+func (w *world) startInside() *Daemon {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := open(ctx, w.cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ln, err := control.Listen(w.cfg.Socket)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.serve(ctx, ln) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := errors.Join(<-ended, d.db.Close()); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(w.stop)
+	w.client = control.Dial(w.cfg.Socket)
+	return d
+}
+
+// A sync that waits, waits until what is scheduled is folded: its rows are to be counted.
+func TestSyncWaitsForFolding(t *testing.T) {
+	w := newWorld(t)
+	a, b := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
+	w.write(transcriptOf(sessionA), a.Prompt("one"))
+	d := w.startInside()
+	w.sync()
+	s, err := d.sessionNamed(t.Context(), sessionA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, looking, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		answered <- d.derive.Query(context.Background(), s.id, func(*derive.FoldStep) error { close(looking); <-gate; return nil })
+	}()
+	<-looking // nothing is folded until the gate opens
+	w.write(transcriptOf(sessionB), b.Prompt("one")+b.Compaction())
+	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "500ms"})
+	if err != nil || r.Done || r.Reason != reasonTimeout {
+		t.Errorf("while nothing is folded: %+v %v", r, err)
+	}
+	close(gate)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	if r := w.sync(); !r.Done {
+		t.Errorf("%+v", r)
+	}
+	if got := w.triggers(sessionB); got != "compact@160000" {
+		t.Errorf("checkpoints %q", got)
+	}
+}
+
+// Delivering everything to another server is not news: no one is told again what was told.
+func TestAnotherServerIsNotNews(t *testing.T) {
+	w := newFileWorld(t)
+	a := daemontest.Chat{Session: sessionA}
+	w.watching()
+	w.write(transcriptOf(sessionA), a.Turn(20_000)+a.Turn(139_000))
+	w.sync()
+	w.allPending(sessionA, 1)
+	other := httptest.NewServer(newMemServer())
+	defer other.Close()
+	w.set("server_url", quote(other.URL))
+	if _, err := w.client.Reload(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	if p := w.handed(sessionA); p.Notices != 0 {
+		t.Errorf("delivered again: %q", p.Text)
+	}
+	w.write(transcriptOf(sessionA), a.Turn(152_000))
+	w.sync()
+	if got := w.triggers(sessionA); got != "auto_80@139000 auto_90@152000" {
+		t.Errorf("checkpoints %q", got)
+	}
+	w.allPending(sessionA, 1)
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"time"
 
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -23,12 +24,12 @@ type reader struct {
 // maxToolID is how much of a tool use id tells one ask from the others of its line, in bytes: it is part of a key.
 const maxToolID = 200
 
-func (r *reader) begin(p *pass) {
-	r.session, r.edits, r.asks = mainSession(p.facts.Stream.SessionID, p.facts.Stream.Parent), r.edits[:0], nil
+func (r *reader) Begin(p *derive.FoldStep) {
+	r.session, r.edits, r.asks = mainSession(p.Facts.Stream.SessionID, p.Facts.Stream.Parent), r.edits[:0], nil
 	r.news = false
 }
 
-func (r *reader) event(p *pass, e *session.Event, watched bool) {
+func (r *reader) Event(p *derive.FoldStep, e *session.Event, watched bool) {
 	if !watched {
 		return
 	}
@@ -42,15 +43,15 @@ func (r *reader) event(p *pass, e *session.Event, watched bool) {
 		}
 		r.asks = append(r.asks, state.DocumentAsk{
 			Session: r.session, Line: e.Line, Tool: e.ToolID[:min(len(e.ToolID), maxToolID)], Link: e.Kind == session.LinkEvent, Path: e.Path,
-			Base: p.session.Summary().Cwd,
+			Base: p.Session.Summary().Cwd,
 		})
 	}
 }
 
 // end leaves edits to the documents' own loop at once: their files show what they did, whatever becomes of the step. What
 // is asked for is done when the step is durable.
-func (r *reader) end(p *pass) error {
-	p.step.Asks = append(p.step.Asks, r.asks...)
+func (r *reader) End(p *derive.FoldStep) error {
+	p.Effects.Asks = append(p.Effects.Asks, r.asks...)
 	if r.news {
 		r.written(time.Now())
 	}
@@ -87,7 +88,9 @@ func (s *shelf) unsent() bool {
 	return false
 }
 
-// stored hears of a step that is durable.
+// Saved hears of a step that is durable.
+func (r *reader) Saved(d *state.Derivation) { r.documents.stored(d) }
+
 func (x *documents) stored(d *state.Derivation) {
 	if len(d.Asks) == 0 {
 		return

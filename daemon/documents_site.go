@@ -6,20 +6,19 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
 
 // wireDocuments makes what looks after linked documents. Nothing runs yet.
-func (d *Daemon) wireDocuments(ctx context.Context) error {
+func (d *Daemon) wireDocuments(ctx context.Context) (derive.Observer, error) {
 	x := newDocuments(d.db, d.log)
 	x.conf, x.locate, x.guard, x.optout = d.conf.Load, d.siteOf, d.protects, d.optedOut
 	d.db.Missed = x.missed
 	d.documents = x
-	d.derive.observers = append(d.derive.observers, &reader{documents: x, written: func(t time.Time) { d.wishes.written.Store(t.UnixMilli()) }})
-	d.derive.stored = x.stored
-	return x.load(ctx)
+	return &reader{documents: x, written: func(t time.Time) { d.wishes.written.Store(t.UnixMilli()) }}, x.load(ctx)
 }
 
 // problem is why nothing of a session's documents is sent; "" when it is.

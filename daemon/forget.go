@@ -129,7 +129,7 @@ func (d *Daemon) dropFiles(ctx context.Context, files []tail.Tracked) (state.Dro
 	}
 	d.relay.setExcluded(out)
 	defer d.db.Scrub() // of a forgotten session no text is left behind
-	if err := d.derive.forget(ctx, ids); err != nil {
+	if err := d.derive.Forget(ctx, ids); err != nil {
 		return state.Dropped{}, err
 	}
 	return d.db.Drop(ctx, ids)

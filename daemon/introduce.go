@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -84,8 +85,8 @@ const titleTime = 8 * time.Millisecond
 func (d *Daemon) userTitle(ctx context.Context, id tail.FileID) (title string) {
 	ctx, cancel := context.WithTimeout(ctx, titleTime)
 	defer cancel()
-	err := d.derive.visit(ctx, id, func(p *pass) error {
-		if sum := p.session.Summary(); sum.TitleKind == transcript.CustomTitle {
+	err := d.derive.Query(ctx, id, func(p *derive.FoldStep) error {
+		if sum := p.Session.Summary(); sum.TitleKind == transcript.CustomTitle {
 			title = oneLine(sum.Title, maxTitle)
 		}
 		return nil

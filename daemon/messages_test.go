@@ -13,20 +13,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/transcript"
-	"github.com/ccship/ccship/transcript/session"
+	"github.com/ccship/ccship/daemon/daemontest"
 )
 
 // A call that began before the daemon was stopped is completed by what comes after, whether it was stopped gently or
 // not at all; the messages are the same as if it had never been.
 func TestMessagesOverRestart(t *testing.T) {
 	w := newWorld(t)
-	c := chat{session: sessionA}
+	c := daemontest.Chat{Session: sessionA}
 	w.start()
-	w.write(transcriptOf(sessionA), c.prompt("list it")+c.call("toolu_1", "ls -l"))
+	w.write(transcriptOf(sessionA), c.Prompt("list it")+c.Call("toolu_1", "ls -l"))
 	w.sync()
 	want := []string{"text user list it", "tool_start assistant toolu_1"}
 	if got := said(w.messages(sessionA)); !cmp.Equal(got, want) {
@@ -40,7 +38,7 @@ func TestMessagesOverRestart(t *testing.T) {
 	if n := w.figure("understood_lines_total"); n != 0 {
 		t.Errorf("the restart folded %d lines anew", n)
 	}
-	w.write(transcriptOf(sessionA), c.result("toolu_1", "total 0")+c.answer("Nothing.")+c.done())
+	w.write(transcriptOf(sessionA), c.Result("toolu_1", "total 0")+c.Answer("Nothing.")+c.Done())
 	w.sync()
 	m := w.messages(sessionA)
 	want = []string{"text user list it", "tool_complete assistant toolu_1 total 0", "text assistant Nothing.", "result system"}
@@ -56,65 +54,17 @@ func TestMessagesOverRestart(t *testing.T) {
 	}
 }
 
-// However the lines arrive, and whenever the daemon is stopped, the messages are those of the whole file.
-func TestMessagesOfAnyChunking(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		c := chat{session: sessionA}
-		var text strings.Builder
-		for i := range rapid.IntRange(1, 6).Draw(r, "turns") {
-			text.WriteString(c.prompt(fmt.Sprintf("prompt %d", i)))
-			id := fmt.Sprintf("toolu_%d", i)
-			text.WriteString(c.call(id, "ls") + c.result(id, strings.Repeat("o", 600)) + c.answer(fmt.Sprintf("answer %d", i)) + c.done())
-		}
-		w := newWorld(t)
-		w.start()
-		defer w.stop()
-		rest := text.String()
-		for len(rest) > 0 {
-			n := rapid.IntRange(1, len(rest)).Draw(r, "bytes")
-			w.write(transcriptOf(sessionA), rest[:n])
-			rest = rest[n:]
-			switch rapid.IntRange(0, 5).Draw(r, "then") {
-			case 0:
-				w.sync()
-			case 1:
-				w.stop()
-				w.start()
-			}
-		}
-		w.sync()
-		if diff := cmp.Diff(folded(text.String()), w.messages(sessionA).Messages); diff != "" {
-			r.Errorf("-whole +pieces:\n%s", diff)
-		}
-	})
-}
-
-// folded is the messages of a whole transcript.
-func folded(text string) (messages []control.Message) {
-	var s session.Session
-	var log session.MessageLog
-	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		for _, e := range s.Add(int64(i), transcript.Parse([]byte(line))) {
-			log.Add(e)
-		}
-	}
-	for _, m := range log.Messages(0, 0) {
-		messages = append(messages, wireMessage(&m))
-	}
-	return messages
-}
-
 // After a rewrite the history is that of the file as it is now.
 func TestMessagesAfterRewrite(t *testing.T) {
 	w := newWorld(t)
-	c := chat{session: sessionA}
-	first := c.prompt("one") + c.answer("two")
+	c := daemontest.Chat{Session: sessionA}
+	first := c.Prompt("one") + c.Answer("two")
 	w.start()
-	w.write(transcriptOf(sessionA), first+c.prompt("three")+c.answer("four"))
+	w.write(transcriptOf(sessionA), first+c.Prompt("three")+c.Answer("four"))
 	w.sync()
 	w.messages(sessionA)
-	again := chat{session: sessionA}
-	w.rewrite(transcriptOf(sessionA), again.prompt("ONE")+again.answer("TWO"))
+	again := daemontest.Chat{Session: sessionA}
+	w.rewrite(transcriptOf(sessionA), again.Prompt("ONE")+again.Answer("TWO"))
 	w.sync()
 	if diff := cmp.Diff([]string{"text user ONE", "text assistant TWO"}, said(w.messages(sessionA))); diff != "" {
 		t.Error(diff)
@@ -124,9 +74,9 @@ func TestMessagesAfterRewrite(t *testing.T) {
 // What was cleared stays away: over a restart, the loss of the fold, and until something new is written.
 func TestClearMessages(t *testing.T) {
 	w := newWorld(t)
-	c := chat{session: sessionA}
+	c := daemontest.Chat{Session: sessionA}
 	w.start()
-	w.write(transcriptOf(sessionA), c.prompt("one")+c.answer("two"))
+	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Answer("two"))
 	w.sync()
 	r, err := w.client.ClearMessages(context.Background(), sessionA)
 	if err != nil || r.Cleared != 2 || r.Session != sessionA {
@@ -139,7 +89,7 @@ func TestClearMessages(t *testing.T) {
 		w.stop()
 		w.start()
 	}
-	w.write(transcriptOf(sessionA), c.prompt("three"))
+	w.write(transcriptOf(sessionA), c.Prompt("three"))
 	w.sync()
 	if got := said(w.messages(sessionA)); !cmp.Equal(got, []string{"text user three"}) {
 		t.Errorf("%q", got)
@@ -148,10 +98,10 @@ func TestClearMessages(t *testing.T) {
 
 func TestMessagesPages(t *testing.T) {
 	w := newWorld(t)
-	c := chat{session: sessionA}
-	text := c.prompt("p0")
+	c := daemontest.Chat{Session: sessionA}
+	text := c.Prompt("p0")
 	for i := range 9 {
-		text += c.answer(fmt.Sprint("p", i+1))
+		text += c.Answer(fmt.Sprint("p", i+1))
 	}
 	w.write(transcriptOf(sessionA), text)
 	w.start()
@@ -176,12 +126,12 @@ func TestSessionsByName(t *testing.T) {
 	w := newWorld(t)
 	near := strings.Replace(sessionA, "0001", "0009", 1)
 	for _, session := range []string{sessionA, near, sessionB} {
-		c := chat{session: session}
-		w.write(transcriptOf(session), c.prompt("hello"))
+		c := daemontest.Chat{Session: session}
+		w.write(transcriptOf(session), c.Prompt("hello"))
 	}
-	c := chat{session: sessionA}
-	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.prompt("look"))
-	gone := w.write(transcriptOf("0c0c0c0c-0000-4000-8000-000000000003"), (&chat{session: "0c0c0c0c-0000-4000-8000-000000000003"}).prompt("gone"))
+	c := daemontest.Chat{Session: sessionA}
+	w.write("-home-kim-shop/"+sessionA+"/subagents/agent-a1.jsonl", c.Prompt("look"))
+	gone := w.write(transcriptOf("0c0c0c0c-0000-4000-8000-000000000003"), (&daemontest.Chat{Session: "0c0c0c0c-0000-4000-8000-000000000003"}).Prompt("gone"))
 	w.start()
 	w.sync()
 	if err := os.Remove(gone); err != nil {
@@ -210,10 +160,10 @@ func TestSessionsByName(t *testing.T) {
 // A session whose file is gone is answered from what was kept; a forgotten one is not, and nothing of it is left.
 func TestMessagesOfWhatIsGone(t *testing.T) {
 	w := newWorld(t)
-	a, b := chat{session: sessionA}, chat{session: sessionB}
+	a, b := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
 	w.start()
-	path := w.write(transcriptOf(sessionA), a.prompt("kept words"))
-	w.write(transcriptOf(sessionB), b.prompt("secret words"))
+	path := w.write(transcriptOf(sessionA), a.Prompt("kept words"))
+	w.write(transcriptOf(sessionB), b.Prompt("secret words"))
 	w.sync()
 	w.stop() // stores all
 	if err := os.Remove(path); err != nil {
@@ -242,9 +192,9 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 
 func TestMessagesMembers(t *testing.T) {
 	w := newWorld(t)
-	c := chat{session: sessionA}
+	c := daemontest.Chat{Session: sessionA}
 	long := strings.Repeat("가", 600)
-	w.write(transcriptOf(sessionA), c.prompt("one")+c.call("toolu_1", "ls\nrm")+c.result("toolu_1", long))
+	w.write(transcriptOf(sessionA), c.Prompt("one")+c.Call("toolu_1", "ls\nrm")+c.Result("toolu_1", long))
 	w.start()
 	w.sync()
 	m := w.messages(sessionA)

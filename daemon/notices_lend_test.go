@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/state"
 )
 
@@ -84,8 +85,8 @@ func TestHeraldStopsWithLoans(t *testing.T) {
 func TestNoticeOfAHookThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.watching()
-	c := chat{session: sessionA}
-	w.write(transcriptOf(sessionA), c.turn(140_000))
+	c := daemontest.Chat{Session: sessionA}
+	w.write(transcriptOf(sessionA), c.Turn(140_000))
 	w.sync()
 	http1 := w.contract().http
 	ask := func(req control.PendingRequest) (code int, a control.Pending) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -25,15 +26,15 @@ type relay struct {
 	rows   sync.Pool // *rows
 	counts counts
 
-	arrivals arrivals
+	copies derive.CopyDetector
 
 	mu       sync.Mutex
 	excluded map[tail.FileID]*optedOut // files whose project has opted out; guarded by mu
 
-	events *bus     // hears of new transcripts and of rewinds
-	drops  *drops   // hears of rewinds
-	beside *beside  // hears of everything; nil: nobody does
-	derive *deriver // hears of all that became durable; nil: nobody does
+	events *bus            // hears of new transcripts and of rewinds
+	drops  *drops          // hears of rewinds
+	beside *beside         // hears of everything; nil: nobody does
+	derive *derive.Deriver // notified of every committed chunk; may be nil
 }
 
 // counts is what the relay saw since the daemon started.
@@ -91,7 +92,7 @@ func (r *relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 		if err == nil {
 			r.tell(&chunks[at[i]], &decided[i])
 			if r.derive != nil {
-				r.derive.note(&chunks[at[i]], &steps[i].Facts, compactions[i])
+				r.derive.Note(&chunks[at[i]], &steps[i].Facts, compactions[i])
 			}
 		}
 	}
@@ -127,10 +128,7 @@ func (r *relay) commit(ctx context.Context, steps []state.Step, chunks []tail.Ch
 // step turns one chunk into the durable move of its file.
 func (r *relay) step(c *tail.Chunk, d *decision, w *rows) state.Step {
 	facts := d.facts
-	if r.arrivals.history(c, time.Now()) {
-		facts.WatchedFrom = max(facts.WatchedFrom, c.File.Stat.Size)
-	}
-	watch(&facts, c, d.moved)
+	r.copies.Watch(&facts, c, d.moved)
 	if c.From != c.Prev {
 		facts.RewoundTo = c.From.Line
 		if c.From.Offset == 0 {

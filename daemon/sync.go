@@ -51,7 +51,7 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 	defer cancel()
 	err = d.readAll(ctx)
 	if err == nil && req.Wait {
-		err = d.derive.wait(ctx)
+		err = d.derive.Wait(ctx)
 	}
 	if err == nil && req.Wait {
 		err = d.documents.wait(ctx)

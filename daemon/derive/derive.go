@@ -1,0 +1,179 @@
+// Package derive folds committed lines into projections: what sessions mean. It reads transcripts again behind delivery,
+// keeps projections in the state and a few in memory, and answers queries about them. It does not know what follows from
+// an event; observers do. Delivery never waits for it, and every projection can be made again from its session.
+package derive
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// Observer is told about every event in newly folded lines, in file order, and adds effects to the step. All calls come
+// from the deriver's goroutine and must not block. Several observers are called in the order in which New got them.
+type Observer interface {
+	// Begin starts a step over the next lines of one transcript, or a query about it. A long transcript takes several
+	// steps. A query calls Begin alone.
+	Begin(s *FoldStep)
+	// Event is called for each event, after s.Session has taken its record. watched reports that the line was written
+	// while a daemon watched, and has had no effects yet: only then may a person or a server learn anything new from it.
+	Event(s *FoldStep, e *session.Event, watched bool)
+	// End is called after the last line of a step. Its effects are committed together with the offset behind that line.
+	// After an error nothing of the step is kept, and the same lines are folded again.
+	End(s *FoldStep) error
+}
+
+// SaveObserver is an Observer that is also told which effects are durable.
+type SaveObserver interface {
+	Observer
+	// Saved is called once a transaction is committed. It must not block, and must not change d.
+	Saved(d *state.Derivation)
+}
+
+// Files is the tailer: what it knows about transcripts. Its methods must be safe for concurrent use.
+type Files interface {
+	// File returns a file with the path that it has now; false if the tailer does not know it.
+	File(id tail.FileID) (tail.Tracked, bool)
+	// Stats reports whether an import is under way.
+	Stats() tail.Stats
+}
+
+// Policy says which transcripts are folded, and how much of them is kept. The deriver's goroutine calls it; its methods
+// must not wait for the deriver.
+type Policy interface {
+	// Excluded reports whether a transcript was forgotten or has opted out. Then it is not folded.
+	Excluded(t *tail.Tracked, f *state.Facts) bool
+	// MessageLimits returns the limits of a session's message log.
+	MessageLimits() MessageLimits
+}
+
+// MessageLimits bounds a session's message log. 0 is the default of package session.
+type MessageLimits struct {
+	Kept          int // messages
+	Input, Output int // characters of a tool's input and output
+}
+
+// FoldStep is one transcript while some of its lines are folded, or while a query looks at it. It is valid only during
+// the call that gets it.
+type FoldStep struct {
+	File    tail.Tracked
+	Facts   state.Facts
+	Session *session.Session // includes the record of the event
+	Marks   *session.Marks   // an observer feeds it
+	Line    int64            // the number of lines folded so far
+	// Effects is committed together with the projection. Observers append to Checkpoints, Pending, Documents, Asks and
+	// Batches; the other fields belong to the deriver.
+	Effects *state.Derivation
+	Packer  *outbox.Packer // makes the Batches
+
+	projection *projection
+}
+
+// Save has the projection saved at once, even without effects.
+func (s *FoldStep) Save() { s.projection.saveNow = true }
+
+const (
+	maxCached    = 64              // projections in memory
+	maxBurst     = 4 * maxCached   // while saves wait for the disk; at this number folding waits too
+	maxCacheSize = 8 << 20         // of the projections' encodings, approximately
+	cacheTime    = 2 * time.Minute // without lines and queries a projection leaves memory after this
+	sliceSize    = 1 << 20         // of one transcript, folded before others have their turn
+)
+
+// Config holds the optional settings of New.
+type Config struct {
+	LineCap int64 // longer lines are skipped; in bytes
+	Log     *slog.Logger
+}
+
+// Deriver folds transcripts. All folding happens in Run's goroutine; other goroutines leave work in schedule and queries.
+type Deriver struct {
+	cfg       Config
+	db        *state.DB
+	files     Files
+	policy    Policy
+	observers []Observer
+
+	bell     bell
+	schedule schedule
+	queries  queryQueue
+	stopped  chan struct{} // closed when Run has ended
+
+	// Owned by Run's goroutine:
+	cache  cache
+	saver  saver
+	packer *outbox.Packer // nil while the cache is empty
+	buf    []byte         // nil while the cache is empty
+
+	foldedLines atomic.Int64
+	freed       atomic.Bool // the cache has become empty
+}
+
+// ErrStopping is returned to callers that wait while the daemon stops.
+var ErrStopping = errors.New("the daemon is stopping")
+
+// New returns a deriver. Run starts it.
+func New(cfg Config, db *state.DB, files Files, policy Policy, observers ...Observer) *Deriver {
+	b := newBell()
+	return &Deriver{
+		cfg: cfg, db: db, files: files, policy: policy, observers: observers,
+		bell: b, schedule: newSchedule(), stopped: make(chan struct{}), cache: newCache(), saver: newSaver(db),
+	}
+}
+
+// Note is called for every committed chunk with the facts committed beside it. compaction reports that the chunk contains
+// a compaction. It never blocks.
+func (d *Deriver) Note(c *tail.Chunk, f *state.Facts, compaction bool) {
+	watched := f.Watched && c.To.Offset > f.WatchedFrom
+	if c.File.Kind == tail.History || !watched && !compaction {
+		return
+	}
+	d.schedule.add(c.File.ID, !watched)
+	if watched || c.Live {
+		d.bell.ring()
+	}
+}
+
+// CaughtUp reports whether every scheduled transcript is folded to its end and all effects are in the outbox.
+func (d *Deriver) CaughtUp() bool { return d.schedule.caughtUp() }
+
+// waitPoll is how often Wait checks.
+const waitPoll = 10 * time.Millisecond
+
+// Wait returns when the deriver has caught up. The error is ctx's, or ErrStopping.
+func (d *Deriver) Wait(ctx context.Context) error {
+	d.bell.ring()
+	tick := time.NewTicker(waitPoll)
+	defer tick.Stop()
+	for !d.CaughtUp() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.stopped:
+			return ErrStopping
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Stats are figures of a deriver since its start.
+type Stats struct {
+	FoldedLines int64
+	Cached      int64 // projections in memory
+}
+
+// Stats returns the current figures.
+func (d *Deriver) Stats() Stats {
+	return Stats{FoldedLines: d.foldedLines.Load(), Cached: d.cache.count.Load()}
+}
+
+// Freed reports whether the cache has become empty since the last call: memory can be returned to the system.
+func (d *Deriver) Freed() bool { return d.freed.Swap(false) }

@@ -1,0 +1,326 @@
+package derive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+const (
+	sessionA = "0a0a0a0a-0000-4000-8000-000000000001"
+	sessionB = "0b0b0b0b-0000-4000-8000-000000000002"
+	sessionC = "0c0c0c0c-0000-4000-8000-000000000003"
+)
+
+// chat is short for the conversations of tests.
+type chat = daemontest.Chat
+
+// harness is a deriver behind a real tailer and a real state, on real files. Nothing is delivered to a server.
+type harness struct {
+	t         *testing.T
+	root      string // projects folder
+	statePath string
+	fault     func(step string) error // of the state
+	lineCap   int64
+
+	db          *state.DB
+	tailer      *tail.Tailer
+	deriver     *Deriver
+	copies      CopyDetector
+	redelivered bool // what is committed was committed before
+	stop        func()
+}
+
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	dir := t.TempDir()
+	h := &harness{t: t, root: filepath.Join(dir, "projects"), statePath: filepath.Join(dir, "state.db"), lineCap: 16 << 20}
+	if err := os.MkdirAll(h.root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// policy excludes nothing.
+type policy struct{}
+
+func (policy) Excluded(*tail.Tracked, *state.Facts) bool { return false }
+func (policy) MessageLimits() MessageLimits              { return MessageLimits{} }
+
+// noFiles is a tailer that knows nothing.
+type noFiles struct{}
+
+func (noFiles) File(tail.FileID) (tail.Tracked, bool) { return tail.Tracked{}, false }
+func (noFiles) Stats() tail.Stats                     { return tail.Stats{} }
+
+// open opens the state, until stop.
+func (h *harness) open() *state.DB {
+	h.t.Helper()
+	db, err := state.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.db = db
+	h.stop = sync.OnceFunc(func() {
+		if err := db.Close(); err != nil {
+			h.t.Error(err)
+		}
+	})
+	h.t.Cleanup(h.stop)
+	return db
+}
+
+// alone returns a deriver on the opened state whose Run is not called.
+func (h *harness) alone(observers ...Observer) *Deriver {
+	return New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, h.db, noFiles{}, policy{}, observers...)
+}
+
+// start runs everything, until stop.
+func (h *harness) start(observers ...Observer) {
+	h.t.Helper()
+	db := h.open()
+	closeState := h.stop
+	h.tailer = tail.New(tail.Config{Roots: []tail.Root{{Dir: h.root}}, Cap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, db, h)
+	h.deriver = New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, db, h.tailer, policy{}, observers...)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context) error{h.tailer.Run, h.deriver.Run, db.Run} {
+		wg.Go(func() {
+			if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				h.t.Error(err)
+			}
+		})
+	}
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+		closeState()
+	})
+	h.t.Cleanup(h.stop)
+}
+
+// Room is the tailer's: there is always some.
+func (h *harness) Room(bool) bool { return true }
+
+// Deliver commits chunks without batches, as a relay does.
+func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result, error) {
+	steps := make([]state.Step, len(chunks))
+	compactions := make([]bool, len(chunks))
+	for i := range chunks {
+		c := &chunks[i]
+		facts, _, err := h.db.Facts(ctx, c.File.ID)
+		if err != nil {
+			return nil, err
+		}
+		facts.Decided = true
+		facts.Stream.ID, facts.Stream.SessionID = uint64(c.File.ID), c.File.Name
+		h.copies.Watch(&facts, c, h.redelivered)
+		if c.From != c.Prev {
+			facts.RewoundTo = c.From.Line
+		}
+		compactions[i] = bytes.Contains(c.Lines, []byte("compact_boundary"))
+		facts.Compacted = facts.Compacted || compactions[i]
+		steps[i] = state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks, Facts: facts, Live: c.Live}
+	}
+	errs, err := h.db.Commit(ctx, steps)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]tail.Result, len(chunks))
+	for i, err := range errs {
+		if results[i].Err = err; err == nil {
+			h.deriver.Note(&chunks[i], &steps[i].Facts, compactions[i])
+		}
+	}
+	return results, nil
+}
+
+// sync returns when everything on disk is committed and folded.
+func (h *harness) sync() {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
+	defer cancel()
+	if err := h.tailer.Sync(ctx); err != nil {
+		h.t.Fatalf("sync: %v", err)
+	}
+	if err := h.deriver.Wait(ctx); err != nil {
+		h.t.Fatalf("wait: %v", err)
+	}
+}
+
+func (h *harness) path(session string) string {
+	return filepath.Join(h.root, "-home-kim-shop", session+".jsonl")
+}
+
+// write appends text to a session's transcript.
+func (h *harness) write(session, text string) {
+	h.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(h.path(session)), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	f, err := os.OpenFile(h.path(session), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// rewrite replaces a transcript's content in place.
+func (h *harness) rewrite(session, text string) {
+	h.t.Helper()
+	if err := os.WriteFile(h.path(session), []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// delivered commits transcripts before a test folds them itself: the state is open then, and nothing runs.
+func (h *harness) delivered(transcripts map[string]string) *state.DB {
+	h.t.Helper()
+	for session, text := range transcripts {
+		h.write(session, text)
+	}
+	h.start()
+	h.sync()
+	h.stop()
+	return h.open()
+}
+
+// id returns the file of a session's transcript.
+func (h *harness) id(session string) tail.FileID {
+	h.t.Helper()
+	facts, err := h.db.LoadFacts(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for id, f := range facts {
+		if f.Stream.SessionID == session {
+			return id
+		}
+	}
+	h.t.Fatalf("%s is not in the state", session)
+	return 0
+}
+
+// messages asks for a session's message log.
+func (h *harness) messages(session string) control.Messages {
+	h.t.Helper()
+	m, err := h.deriver.Messages(h.t.Context(), h.id(session), session, control.Page{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return m
+}
+
+// emptyState removes what buckets of the closed state hold.
+func (h *harness) emptyState(buckets ...string) {
+	h.t.Helper()
+	db, err := bbolt.Open(h.statePath, 0o600, &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range buckets {
+			if err := tx.DeleteBucket([]byte(name)); err != nil {
+				return err
+			}
+			if _, err := tx.CreateBucket([]byte(name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// until waits for something to be so.
+func (h *harness) until(what string, so func() bool) {
+	h.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			h.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// recorder is an observer that records prompts and answers, and whether they were watched.
+type recorder struct {
+	mu   sync.Mutex
+	seen []string      // "one", or "one!" when it was watched; guarded by mu
+	fail error         // of End; guarded by mu
+	gate chan struct{} // End waits until it is closed; nil: it does not
+}
+
+func (*recorder) Begin(*FoldStep) {}
+
+func (r *recorder) Event(_ *FoldStep, e *session.Event, watched bool) {
+	if e.Kind != session.PromptEvent && e.Kind != session.AnswerEvent {
+		return
+	}
+	text := e.Text
+	if watched {
+		text += "!"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, text)
+}
+
+func (r *recorder) End(*FoldStep) error {
+	if r.gate != nil {
+		<-r.gate
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fail
+}
+
+// last returns what was recorded last.
+func (r *recorder) last() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.seen) == 0 {
+		return ""
+	}
+	return r.seen[len(r.seen)-1]
+}
+
+// take returns what was recorded, and forgets it.
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := r.seen
+	r.seen = nil
+	return seen
+}
+
+func (h *harness) expect(r *recorder, what string, want ...string) {
+	h.t.Helper()
+	if diff := cmp.Diff(want, r.take()); diff != "" {
+		h.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

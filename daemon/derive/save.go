@@ -1,0 +1,223 @@
+package derive
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+const (
+	saveAfter = 1500 * time.Millisecond // a projection without effects is saved so long after its first change
+	retrySave = 2 * time.Second         // after a failed save: the disk may be full
+)
+
+// save is a projection on its way to the disk.
+type save struct {
+	projection *projection
+	derivation state.Derivation
+	waiters    []chan<- error // each gets the result
+}
+
+// saveResult is how a save ended.
+type saveResult struct {
+	save
+	err error
+}
+
+// saver writes projections to the state in a goroutine of its own: the disk may be slow, and folding and queries go on.
+// At most one list of saves is in flight.
+type saver struct {
+	db   *state.DB
+	in   chan []save       // Run closes it
+	out  chan []saveResult // one list for each list of in
+	busy bool              // a list is in flight; owned by Run's goroutine
+}
+
+func newSaver(db *state.DB) saver {
+	return saver{db: db, in: make(chan []save, 1), out: make(chan []saveResult, 1)}
+}
+
+// run saves until in is closed.
+func (s *saver) run() {
+	for list := range s.in {
+		all := make([]state.Derivation, len(list))
+		for i := range list {
+			all[i] = list[i].derivation
+		}
+		errs, err := s.db.Derive(context.Background(), all)
+		if err != nil {
+			errs = s.saveEach(all, err)
+		}
+		results := make([]saveResult, len(list))
+		for i := range list {
+			results[i] = saveResult{save: list[i], err: errs[i]}
+		}
+		s.out <- results
+	}
+}
+
+// saveEach saves one by one what could not be saved together: one that can never be saved must not keep the others.
+func (s *saver) saveEach(all []state.Derivation, err error) []error {
+	errs := make([]error, len(all))
+	for i := range all {
+		if errs[i] = err; len(all) == 1 {
+			break
+		}
+		one, err := s.db.Derive(context.Background(), all[i:i+1])
+		if errs[i] = err; err == nil {
+			errs[i] = one[0]
+		}
+	}
+	return errs
+}
+
+// changed notes that a projection differs from what is saved.
+func (d *Deriver) changed(p *projection) {
+	if p.dirtySince.IsZero() {
+		p.dirtySince = time.Now()
+	}
+	if hasEffects(&p.effects) {
+		p.saveNow = true
+	}
+	d.setUnsaved(p, p.saveNow)
+}
+
+func hasEffects(d *state.Derivation) bool {
+	return len(d.Checkpoints)+len(d.Pending)+len(d.Documents)+len(d.Asks)+len(d.Batches) > 0
+}
+
+// setUnsaved counts the projections that must be saved before the deriver has caught up.
+func (d *Deriver) setUnsaved(p *projection, unsaved bool) {
+	if p.unsaved == unsaved {
+		return
+	}
+	p.unsaved = unsaved
+	if unsaved {
+		d.schedule.addUnsaved(1)
+	} else {
+		d.schedule.addUnsaved(-1)
+	}
+}
+
+// saveAt returns when a changed projection is to be saved.
+func (p *projection) saveAt() time.Time {
+	at := p.dirtySince.Add(saveAfter)
+	if p.saveNow {
+		at = p.dirtySince
+	}
+	if at.Before(p.retryAt) {
+		at = p.retryAt
+	}
+	return at
+}
+
+// save hands the projections that are due to the saver, if it is free; with all, every changed one. When the cache is
+// full every changed one goes at once too, because a transaction costs the same for one as for many.
+func (d *Deriver) save(all bool) {
+	if d.saver.busy {
+		return
+	}
+	all = all || d.cache.full
+	var list []save
+	now := time.Now()
+	for _, p := range d.cache.projections {
+		if p.dirtySince.IsZero() || p.saving || now.Before(p.retryAt) || !all && now.Before(p.saveAt()) {
+			continue
+		}
+		list = append(list, save{projection: p, derivation: p.takeEffects(), waiters: p.saveWaiters})
+		p.saveWaiters, p.saving = nil, true
+	}
+	if len(list) == 0 {
+		return
+	}
+	d.saver.busy = true
+	d.saver.in <- list
+}
+
+// takeEffects returns what is to be saved, and begins a new set of effects.
+func (p *projection) takeEffects() state.Derivation {
+	d := p.effects
+	d.File, d.Prev, d.Understood = p.file, p.savedPlace, p.encode()
+	p.size = len(d.Understood.Fold) + len(d.Understood.Log) + len(d.Understood.Marks)
+	p.effects, p.saveNow, p.dirtySince = state.Derivation{}, false, time.Time{}
+	return d
+}
+
+// finishSaves takes in the results of the list in flight.
+func (d *Deriver) finishSaves(results []saveResult) {
+	d.saver.busy = false
+	for i := range results {
+		d.finishSave(&results[i])
+	}
+	d.cache.evict(d.cache.newest())
+}
+
+func (d *Deriver) finishSave(r *saveResult) {
+	p := r.projection
+	p.saving = false
+	switch {
+	case !d.cache.holds(p): // discarded meanwhile: what is not saved is folded again
+		if r.err == nil {
+			d.notifySaved(&r.derivation)
+		}
+	case r.err == nil:
+		p.savedPlace = r.derivation.Understood.Place
+		p.retryAt = time.Time{}
+		d.setUnsaved(p, p.saveNow)
+		d.notifySaved(&r.derivation)
+	case errors.Is(r.err, tail.ErrStale), errors.Is(r.err, state.ErrUnknownFile):
+		d.discard(p, r.err) // somebody dropped what was stored: the transcript is folded again
+	default:
+		d.putBack(p, r)
+	}
+	for _, w := range r.waiters {
+		w <- r.err
+	}
+	if d.cache.holds(p) && p.saved() && p.transient {
+		d.cache.remove(p)
+	}
+}
+
+// notifySaved tells the observers about durable effects.
+func (d *Deriver) notifySaved(effects *state.Derivation) {
+	for _, o := range d.observers {
+		if s, ok := o.(SaveObserver); ok {
+			s.Saved(effects)
+		}
+	}
+}
+
+// putBack keeps the effects that could not be saved, to try again.
+func (d *Deriver) putBack(p *projection, r *saveResult) {
+	if p.retryAt.IsZero() {
+		d.cfg.Log.Warn("cannot save session projections; retrying", "err", r.err)
+	}
+	p.effects.Checkpoints = slices.Concat(r.derivation.Checkpoints, p.effects.Checkpoints)
+	p.effects.Pending = slices.Concat(r.derivation.Pending, p.effects.Pending)
+	p.effects.Documents = slices.Concat(r.derivation.Documents, p.effects.Documents)
+	p.effects.Asks = slices.Concat(r.derivation.Asks, p.effects.Asks)
+	p.effects.Batches = slices.Concat(r.derivation.Batches, p.effects.Batches)
+	p.retryAt = time.Now().Add(retrySave)
+	d.changed(p)
+}
+
+// saveAll saves every projection, because the daemon stops.
+func (d *Deriver) saveAll() {
+	for _, p := range d.cache.projections {
+		p.retryAt = time.Time{}
+	}
+	d.awaitSaves()
+	d.save(true)
+	d.awaitSaves()
+}
+
+// awaitSaves waits for the list in flight, if there is one.
+func (d *Deriver) awaitSaves() {
+	if d.saver.busy {
+		d.finishSaves(<-d.saver.out)
+	}
+}

@@ -1,0 +1,230 @@
+package derive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// An observer that fails undoes what is not saved, and sees the lines again.
+func TestFailingObserver(t *testing.T) {
+	h, r := newHarness(t), &recorder{}
+	a := chat{Session: sessionA}
+	h.start(r)
+	h.sync()
+	h.write(sessionA, a.Prompt("one"))
+	h.sync()
+	h.expect(r, "as written", "one!")
+	r.mu.Lock()
+	r.fail = errors.New("broken")
+	r.mu.Unlock()
+	h.write(sessionA, a.Prompt("two"))
+	h.until("the observer sees it", func() bool { return r.last() != "" })
+	r.mu.Lock()
+	r.fail, r.seen = nil, nil
+	r.mu.Unlock()
+	h.until("the observer sees it again", func() bool { return r.last() == "two!" })
+	h.until("the deriver has caught up", h.deriver.CaughtUp)
+	if m := h.messages(sessionA); m.Total != 3 { // with the result of the first turn
+		t.Errorf("%+v", m)
+	}
+}
+
+// A disk that takes nothing for a while loses no effect, and makes none twice.
+func TestSaveFailsForAWhile(t *testing.T) {
+	h := newHarness(t)
+	a := chat{Session: sessionA}
+	db := h.delivered(map[string]string{sessionA: a.Prompt("one")})
+	h.stop()
+	working := make(chan struct{})
+	h.fault = func(step string) error {
+		select {
+		case <-working:
+			return nil
+		default:
+			if step == "put session" {
+				return fmt.Errorf("no space: %w", os.ErrInvalid)
+			}
+			return nil
+		}
+	}
+	db = h.open()
+	id := h.id(sessionA)
+	d := h.alone()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	if err := d.Query(ctx, id, func(s *FoldStep) error { s.Save(); return nil }); err == nil {
+		t.Error("a failed save is reported as done")
+	}
+	close(working)
+	h.until("it is saved", func() bool {
+		u, _, err := db.Understood(t.Context(), id)
+		return err == nil && u.Place.Line == 1
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// One projection that cannot be saved does not keep the others from it.
+func TestSavedOneByOne(t *testing.T) {
+	h := newHarness(t)
+	a, b := chat{Session: sessionA}, chat{Session: sessionB}
+	db := h.delivered(map[string]string{sessionA: a.Prompt("one"), sessionB: b.Prompt("one")})
+	var all []state.Derivation
+	for _, session := range []string{sessionA, sessionB} {
+		all = append(all, state.Derivation{File: h.id(session), Understood: &state.Understood{Place: state.Place{Line: 1}}})
+	}
+	all[0].Asks = []state.DocumentAsk{{Session: sessionA, Tool: strings.Repeat("t", 40_000)}} // no key is so long
+	s := newSaver(db)
+	errs, err := db.Derive(t.Context(), all)
+	if err == nil {
+		t.Fatal("there are keys that long: ", errs)
+	}
+	if errs := s.saveEach(all, err); errs[0] == nil || errs[1] != nil {
+		t.Error(errs)
+	}
+	if _, saved, err := db.Understood(t.Context(), all[1].File); err != nil || !saved {
+		t.Error("the other is not saved: ", err)
+	}
+}
+
+// effectful is an observer that makes a checkpoint of every session that has a compaction.
+type effectful struct{}
+
+func (effectful) Begin(*FoldStep)     {}
+func (effectful) End(*FoldStep) error { return nil }
+func (effectful) Event(s *FoldStep, e *session.Event, _ bool) {
+	if e.Kind == session.CompactionEvent {
+		name := s.Facts.Stream.SessionID
+		s.Effects.Checkpoints = append(s.Effects.Checkpoints, state.Checkpoint{ID: "cp-" + name, Session: name, At: time.Now().UTC()})
+	}
+}
+
+// More transcripts at once than the cache holds are all folded, each once, on a disk that stands still for a while.
+func TestBurst(t *testing.T) {
+	const sessions = maxBurst + maxCached
+	h := newHarness(t)
+	transcripts := map[string]string{}
+	for i := range sessions {
+		c := chat{Session: fmt.Sprintf("%08x-0000-4000-8000-00000000000b", i)}
+		transcripts[c.Session] = c.Prompt("one") + c.Compaction()
+	}
+	h.delivered(transcripts)
+	h.stop()
+	h.emptyState("sessions", "messages", "checkpoints") // as if nothing were folded yet
+	stuck, freed := make(chan struct{}), make(chan struct{})
+	free := sync.OnceFunc(func() { close(freed) })
+	first := sync.OnceFunc(func() { close(stuck) })
+	h.fault = func(step string) error {
+		if step == "put session" {
+			first()
+			<-freed
+		}
+		return nil
+	}
+	db := h.open()
+	defer free()
+	d := h.alone(effectful{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	<-stuck
+	h.until("the cache is full", func() bool { return d.foldedLines.Load() >= 2*maxBurst })
+	free()
+	h.until("the deriver has caught up", d.CaughtUp)
+	list, _, err := db.Checkpoints(t.Context(), 0, 0, 2*sessions)
+	if err != nil || len(list) != sessions || d.foldedLines.Load() != 2*sessions {
+		t.Errorf("%d checkpoints of %d lines, err %v; want %d", len(list), d.foldedLines.Load(), err, sessions)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if d.schedule.unsaved != 0 || d.saver.busy {
+		t.Errorf("%d unsaved, saver busy %v", d.schedule.unsaved, d.saver.busy)
+	}
+}
+
+// failSaves answers the list in flight as a saver does whose disk is full.
+func failSaves(d *Deriver, err error) {
+	var results []saveResult
+	for _, s := range <-d.saver.in {
+		results = append(results, saveResult{save: s, err: err})
+	}
+	d.saver.out <- results
+}
+
+// A disk that takes nothing is tried again after a while, even when the cache is full, and the cache does not grow
+// meanwhile.
+func TestFullDiskIsNotRetriedAtOnce(t *testing.T) {
+	h := newHarness(t)
+	d := h.alone()
+	for id := range tail.FileID(maxBurst) {
+		p := &projection{file: id + 1}
+		d.cache.add(p)
+		d.changed(p)
+	}
+	d.schedule.add(maxBurst+1, false)
+	d.save(true)
+	failSaves(d, errors.New("the disk is full"))
+	if d.nextWork(t.Context()) || d.saver.busy {
+		t.Errorf("retried at once, or folded one more: %d in memory, saver busy %v", len(d.cache.projections), d.saver.busy)
+	}
+	if next := d.idle(time.Now()); next <= 0 || next > retrySave {
+		t.Errorf("retries in %v", next)
+	}
+}
+
+// A projection that is discarded while it is being saved does not count as unsaved any more: Wait would never return.
+func TestDiscardedWhileSaved(t *testing.T) {
+	h := newHarness(t)
+	for name, err := range map[string]error{"saved": nil, "not saved": errors.New("the disk is full"), "stale": tail.ErrStale} {
+		d := h.alone()
+		p := &projection{file: 1}
+		d.cache.add(p)
+		effect := func() {
+			p.effects.Pending = append(p.effects.Pending, state.Pending{Session: sessionA})
+			d.changed(p)
+		}
+		effect()
+		d.save(true)
+		effect()
+		d.discard(p, errRewritten)
+		failSaves(d, err)
+		d.awaitSaves()
+		if !d.CaughtUp() || len(d.cache.projections) > 0 {
+			t.Errorf("%s: %d unsaved, %d in memory", name, d.schedule.unsaved, len(d.cache.projections))
+		}
+	}
+}
+
+// Wait waits until what is scheduled is folded.
+func TestWait(t *testing.T) {
+	h, r := newHarness(t), &recorder{gate: make(chan struct{})}
+	a := chat{Session: sessionA}
+	h.write(sessionA, a.Prompt("one")+a.Compaction())
+	h.start(r)
+	if err := h.tailer.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := h.deriver.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it is being folded: %v", err)
+	}
+	close(r.gate)
+	h.sync()
+	h.expect(r, "history with a compaction", "one")
+}
