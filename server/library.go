@@ -25,6 +25,9 @@ type Library interface {
 	Usage(ctx context.Context, scope Scope, q UsageQuery) ([]UsageRow, error)
 	// Drops lists rewrites that took lines out of files, the newest first; of one session when session is not "".
 	Drops(ctx context.Context, scope Scope, session string, limit int) ([]Drop, error)
+	// Lags answers whether some stored lines are not derived yet, so that Drops with the same scope and session may
+	// still change.
+	Lags(ctx context.Context, scope Scope, session string) (bool, error)
 	// Received answers when the bytes of a line arrived that is stored in that generation of that epoch (an Epoch.ID of
 	// the stream); of lines stored before times were kept, when the generation began. ErrNotFound for a line that is
 	// not stored.

@@ -83,10 +83,12 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who Key) error {
 
 type dropAnswer struct {
 	Session    sessionAnswer `json:"session"`
+	Epoch      string        `json:"epoch"`
 	Generation int64         `json:"generation"`
 	At         time.Time     `json:"at"`
 	From       int64         `json:"from_line"`
 	To         int64         `json:"to_line"` // before it
+	Lines      int64         `json:"lines"`
 }
 
 // drops is GET /api/drops?session&limit: rewrites that took lines out of files, the newest first.
@@ -100,15 +102,21 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who Key) error {
 	if f.err != nil {
 		return f.err
 	}
-	list, err := s.store.Drops(r.Context(), ScopeOf(who.User), session, limit)
+	scope := ScopeOf(who.User)
+	lags, err := s.store.Lags(r.Context(), scope, session) // first: what is derived meanwhile is listed
+	if err != nil {
+		return err
+	}
+	list, err := s.store.Drops(r.Context(), scope, session, limit)
 	if err != nil {
 		return err
 	}
 	a := struct {
-		Drops []dropAnswer `json:"drops"`
-	}{make([]dropAnswer, 0, len(list))}
+		Drops   []dropAnswer `json:"drops"`
+		Lagging bool         `json:"lagging"`
+	}{make([]dropAnswer, 0, len(list)), lags}
 	for _, d := range list {
-		a.Drops = append(a.Drops, dropAnswer{answerSession(d.Session, names), d.Generation, d.At, d.First, d.Last})
+		a.Drops = append(a.Drops, dropAnswer{answerSession(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines})
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil

@@ -77,6 +77,21 @@ ORDER BY g.first_seen DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.a
 	return out, nil
 }
 
+// Lags implements server.Library.
+func (s *SQLite) Lags(ctx context.Context, scope server.Scope, session string) (lags bool, err error) {
+	var f filter
+	f.add(`s.version > s.derived`)
+	f.scope(scope)
+	if session != "" {
+		f.add(`s.session_id = ?`, session)
+	}
+	err = s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM streams s `+f.where()+`)`, f.args...).Scan(&lags)
+	if err != nil {
+		return false, fmt.Errorf("look for what is to derive: %w", err)
+	}
+	return lags, nil
+}
+
 // Received implements server.Library.
 func (s *SQLite) Received(ctx context.Context, stream, epoch, generation, line int64) (time.Time, error) {
 	var at int64

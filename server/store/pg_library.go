@@ -80,6 +80,21 @@ ORDER BY g.first_seen DESC, d.stream DESC, d.epoch DESC, d.generation DESC LIMIT
 	return out, nil
 }
 
+// Lags implements server.Library.
+func (s *Postgres) Lags(ctx context.Context, scope server.Scope, session string) (lags bool, err error) {
+	var f filter
+	f.add(`s.version > s.derived`)
+	f.scope(scope)
+	if session != "" {
+		f.add(`s.session_key = ?`, key(session))
+	}
+	sql, args := numbered(`SELECT EXISTS (SELECT FROM streams s `+f.where()+`)`, f.args)
+	if err := s.pool.QueryRow(ctx, sql, args...).Scan(&lags); err != nil {
+		return false, fmt.Errorf("look for what is to derive: %w", err)
+	}
+	return lags, nil
+}
+
 // Received implements server.Library.
 func (s *Postgres) Received(ctx context.Context, stream, epoch, generation, line int64) (time.Time, error) {
 	var at int64

@@ -254,6 +254,30 @@ func (s suite) renew(t *testing.T) {
 	}
 }
 
+// lags: a session lags until all of it is derived, for those who may see it.
+func (s suite) lags(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann, _ := members(t, st)
+	expect := func(when string, want map[string]bool) {
+		t.Helper()
+		for _, scope := range []server.Scope{all, {User: ann.ID}} {
+			for _, session := range []string{"", "anns", "bobs", "none"} {
+				got, err := st.Lags(ctx, scope, session)
+				if want := want[session] && (scope.All || session != "bobs"); err != nil || got != want {
+					t.Errorf("%s: Lags(%+v, %q) is %t, %v", when, scope, session, got, err)
+				}
+			}
+		}
+	}
+	expect("stored", map[string]bool{"": true, "anns": true, "bobs": true})
+	deriveAll(t, st)
+	expect("derived", nil)
+	put(t, st, batch("bobs", object(2, `{"a":2}`)))
+	if got, err := st.Lags(ctx, all, "bobs"); err != nil || !got {
+		t.Errorf("after another line: %t, %v", got, err)
+	}
+}
+
 // reset: nothing derived is left, everything is to be derived again, no line is touched.
 func (s suite) reset(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
