@@ -30,7 +30,8 @@ func house() plan {
 			"daemon/project":       {},
 			"daemon/remote":        {"daemon/control"},
 			"daemon/service":       {"daemon/control", "packaging"},
-			"state":                {"tail", "outbox", "transcript/session"},
+			"state":                {"state/kv", "tail", "outbox", "transcript/session"},
+			"state/kv":             {},
 			"tail":                 {},
 			"outbox":               {},
 			"transcript":           {},
@@ -52,7 +53,7 @@ func house() plan {
 		Doors: map[string][]string{
 			"github.com/fsnotify/fsnotify":             {"tail"},
 			"github.com/cespare/xxhash/v2":             {"tail"},
-			"go.etcd.io/bbolt":                         {"state"},
+			"go.etcd.io/bbolt":                         {"state/kv"},
 			"github.com/kardianos/service":             {"daemon/service"},
 			"github.com/cenkalti/backoff/v4":           {"outbox"},
 			"github.com/BurntSushi/toml":               {"daemon"},
@@ -71,8 +72,8 @@ func house() plan {
 			"github.com/dustin/go-humanize":            {"cmd/ccship/term"},
 			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},
 			"golang.org/x/term":                        {"cmd/ccship/term"},
-			"golang.org/x/sync":                        {"tail", "state", "outbox", "daemon", "server"},
-			"golang.org/x/sys":                         {"tail", "state", "daemon", "daemon/control", "cmd/ccship"},
+			"golang.org/x/sync":                        {"tail", "outbox", "daemon", "server"},
+			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "cmd/ccship"},
 			"github.com/chromedp/chromedp":             {}, // tests only
 			"github.com/chromedp/cdproto":              {}, // tests only
 			"github.com/rogpeppe/go-internal":          {}, // tests only
@@ -113,7 +114,8 @@ func TestHouseSeesBreaches(t *testing.T) {
 		graph []node
 		want  []string
 	}{
-		{"as planned", []node{owned(module+"/state", module, module+"/tail", "go.etcd.io/bbolt", "os"), bolt}, nil},
+		{"as planned", []node{owned(module+"/state", module, module+"/tail", module+"/state/kv", "os"),
+			owned(module+"/state/kv", module, "go.etcd.io/bbolt"), bolt}, nil},
 		{"arrow backwards", []node{owned(module+"/tail", module, module+"/state")}, []string{"tail must not import state"}},
 		{"across the wire", []node{owned(module+"/server", module, module+"/outbox")}, []string{"server must not import outbox"}},
 		{"command line past the daemon", []node{owned(module+"/cmd/ccship", module, module+"/tail")}, []string{"cmd/ccship must not import tail"}},
@@ -124,7 +126,8 @@ func TestHouseSeesBreaches(t *testing.T) {
 		{"database driver in the daemon's binary", []node{
 			owned(module+"/cmd/ccship", module, module+"/daemon"),
 			owned(module+"/daemon", module, module+"/state"),
-			owned(module+"/state", module, "go.etcd.io/bbolt"),
+			owned(module+"/state", module, module+"/state/kv"),
+			owned(module+"/state/kv", module, "go.etcd.io/bbolt"),
 			owned("go.etcd.io/bbolt", "go.etcd.io/bbolt", "modernc.org/sqlite/lib"), sqlite,
 		}, []string{"cmd/ccship links modernc.org/sqlite"}},
 	}

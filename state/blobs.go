@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
@@ -38,17 +38,17 @@ func (db *DB) Beside(ctx context.Context, dest string, file tail.FileID) (map[st
 	if !ok {
 		return queued, ctx.Err()
 	}
-	err := db.view(ctx, func(tx *bbolt.Tx) error {
+	err := db.view(ctx, func(tx *kv.Snapshot) error {
 		prefix := streamPrefix(id, uint64(file))
-		c := tx.Bucket([]byte(bucketBlobs)).Cursor()
+		c := tx.Bucket(bucketBlobs).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
-			v, err := unseal(k, v, blobRowVersion)
+			v, err := kv.Unseal(k, v, blobRowVersion)
 			if err != nil {
 				return fmt.Errorf("read blobs row: %w", err)
 			}
-			d := decoder{b: v}
-			f := BesideFile{Name: string(k[len(prefix):]), Size: d.int(), ModTime: d.int(), SHA256: d.string()}
-			if err := d.end(); err != nil {
+			d := kv.NewDecoder(v, nil)
+			f := BesideFile{Name: string(k[len(prefix):]), Size: d.Int(), ModTime: d.Int(), SHA256: d.String()}
+			if err := d.End(); err != nil {
 				return fmt.Errorf("read blobs row: %w", err)
 			}
 			queued[f.Name] = f
@@ -68,7 +68,7 @@ func (db *DB) QueueBeside(ctx context.Context, dest string, file tail.FileID, fi
 	for i := range batches {
 		size += int64(len(batches[i].Frame))
 	}
-	err := db.submit(ctx, size, func(t *txn) error {
+	err := db.update(ctx, size, func(t *txn) error {
 		id, err := t.destID(dest)
 		if err != nil {
 			return err
@@ -94,20 +94,13 @@ func (db *DB) QueueBeside(ctx context.Context, dest string, file tail.FileID, fi
 }
 
 func (t *txn) putBeside(k []byte, f *BesideFile) error {
-	if err := t.fault("put beside"); err != nil {
-		return err
-	}
-	v := appendString(appendInt(appendInt(newSealed(blobRowVersion, 96), f.Size), f.ModTime), f.SHA256)
-	if err := t.tx.Bucket([]byte(bucketBlobs)).Put(k, seal(k, v)); err != nil {
-		return fmt.Errorf("put blobs row: %w", err)
-	}
-	t.dirty = true
-	return nil
+	v := kv.AppendString(kv.AppendInt(kv.AppendInt(kv.NewSealed(blobRowVersion, 96), f.Size), f.ModTime), f.SHA256)
+	return t.Put("put beside", t.Bucket(bucketBlobs), k, kv.Seal(k, v))
 }
 
 // ForgetBeside forgets what was queued for a server, so that it is queued again.
 func (db *DB) ForgetBeside(ctx context.Context, dest string) error {
-	err := db.submit(ctx, 0, func(t *txn) error {
+	err := db.update(ctx, 0, func(t *txn) error {
 		id, known := t.known.destID(dest)
 		if !known {
 			return nil
@@ -133,20 +126,11 @@ func (t *txn) dropBeside(file tail.FileID) error {
 
 // dropBlobRows removes the rows whose keys begin with prefix.
 func (t *txn) dropBlobRows(prefix []byte) error {
-	b := t.tx.Bucket([]byte(bucketBlobs))
-	var keys [][]byte // a cursor skips keys when its bucket is deleted from on the way
-	c := b.Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-		keys = append(keys, clone(k))
-	}
-	for _, k := range keys {
-		if err := t.fault("drop beside"); err != nil {
+	b := t.Bucket(bucketBlobs)
+	for _, k := range kv.Keys(b, prefix) {
+		if err := t.Delete("drop beside", b, k); err != nil {
 			return err
 		}
-		if err := b.Delete(k); err != nil {
-			return fmt.Errorf("drop blobs row: %w", err)
-		}
-		t.dirty = true
 	}
 	return nil
 }
@@ -166,13 +150,9 @@ func (t *txn) missBeside(dest uint32, stream, seq uint64) error {
 	if err := t.missDocument(dest, stream, &b.Blob); err != nil {
 		return err
 	}
-	rows, key := t.tx.Bucket([]byte(bucketBlobs)), blobKey(dest, tail.FileID(stream), b.Blob.Name)
+	rows, key := t.Bucket(bucketBlobs), blobKey(dest, tail.FileID(stream), b.Blob.Name)
 	if rows.Get(key) == nil {
 		return nil
 	}
-	if err := t.fault("drop beside"); err != nil {
-		return err
-	}
-	t.dirty = true
-	return rows.Delete(key)
+	return t.Delete("drop beside", rows, key)
 }

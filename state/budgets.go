@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
@@ -65,7 +64,7 @@ func (db *DB) Budgets() Budgets {
 // PinBudget keeps the limit that the user sets for the sessions of a model, or for one session if file is not 0. A limit
 // of 0 forgets it.
 func (db *DB) PinBudget(ctx context.Context, model string, file tail.FileID, limit int64) error {
-	err := db.submit(ctx, 0, func(t *txn) error { return t.putPin(pinKey(model, file), limit) })
+	err := db.update(ctx, 0, func(t *txn) error { return t.putPin(pinKey(model, file), limit) })
 	if err != nil {
 		return fmt.Errorf("keep budget: %w", err)
 	}
@@ -81,25 +80,22 @@ func pinKey(model string, file tail.FileID) []byte {
 
 // putPin stores a limit; 0 removes it.
 func (t *txn) putPin(key []byte, limit int64) error {
-	b := t.tx.Bucket([]byte(bucketCheckpoints))
+	b := t.Bucket(bucketCheckpoints)
 	if limit <= 0 && b.Get(key) == nil {
 		return nil
 	}
-	if err := t.fault("put budget"); err != nil {
-		return err
-	}
-	t.dirty = true
 	change, err := pinOf(key)
 	if err != nil {
 		return err
 	}
 	if change.limit = max(limit, 0); change.limit == 0 {
-		err = b.Delete(key)
+		err = t.Delete("put budget", b, key)
 	} else {
-		err = b.Put(key, seal(key, binary.BigEndian.AppendUint64(newSealed(budgetVersion, 8), uint64(limit))))
+		v := binary.BigEndian.AppendUint64(kv.NewSealed(budgetVersion, 8), uint64(limit))
+		err = t.Put("put budget", b, key, kv.Seal(key, v))
 	}
 	if err != nil {
-		return fmt.Errorf("put budget: %w", err)
+		return err
 	}
 	t.delta.budgets = append(t.delta.budgets, change)
 	return nil
@@ -115,7 +111,7 @@ func pinOf(key []byte) (budgetChange, error) {
 }
 
 // learnBoundary takes in what an automatic compaction says of its model's budget.
-func (t *txn) learnBoundary(b *bbolt.Bucket, c *Checkpoint) error {
+func (t *txn) learnBoundary(b *kv.Bucket, c *Checkpoint) error {
 	if !c.Automatic || c.Model == "" || c.Tokens < leastBoundary {
 		return nil
 	}
@@ -126,27 +122,22 @@ func (t *txn) learnBoundary(b *bbolt.Bucket, c *Checkpoint) error {
 		if list, err = decodeBoundaries(key, v); err != nil {
 			return err
 		}
-	} else if len(keysWith(b, []byte{boundaryRows})) >= boundaryModels {
+	} else if len(kv.Keys(b, []byte{boundaryRows})) >= boundaryModels {
 		return nil
 	}
 	list = append(list, boundary{c.At.UnixMilli(), c.Tokens})
 	slices.SortStableFunc(list, func(a, b boundary) int { return cmp.Compare(b.At, a.At) })
 	list = list[:min(len(list), boundariesPerModel)]
-	text, err := json.Marshal(list)
+	v, err := kv.SealJSON(budgetVersion, key, list)
 	if err != nil {
 		return err
 	}
-	t.dirty = true
 	t.delta.budgets = append(t.delta.budgets, budgetChange{learned: true, model: c.Model, limit: leastOf(c.Model, list)})
-	return b.Put(key, seal(key, append(newSealed(budgetVersion, len(text)), text...)))
+	return t.Put("put boundaries", b, key, v)
 }
 
 func decodeBoundaries(key, v []byte) (list []boundary, err error) {
-	text, err := unseal(key, v, budgetVersion)
-	if err == nil {
-		err = json.Unmarshal(text, &list)
-	}
-	if err != nil {
+	if err := kv.UnsealJSON(budgetVersion, key, v, &list); err != nil {
 		return nil, fmt.Errorf("read learned budget: %w", err)
 	}
 	return list, nil
@@ -171,10 +162,10 @@ func (b boundary) near(other boundary) bool {
 }
 
 // readBudgets reads what is known of budgets into the memory.
-func readBudgets(x *index, tx *bbolt.Tx) error {
-	b := tx.Bucket([]byte(bucketCheckpoints))
+func readBudgets(x *index, tx *kv.Snapshot) error {
+	b := tx.Bucket(bucketCheckpoints)
 	var changes []budgetChange
-	for _, key := range keysWith(b, []byte{boundaryRows}) {
+	for _, key := range kv.Keys(b, []byte{boundaryRows}) {
 		list, err := decodeBoundaries(key, b.Get(key))
 		if err != nil {
 			return err
@@ -182,8 +173,8 @@ func readBudgets(x *index, tx *bbolt.Tx) error {
 		model := string(key[1:])
 		changes = append(changes, budgetChange{learned: true, model: model, limit: leastOf(model, list)})
 	}
-	for _, key := range append(keysWith(b, []byte{modelPinRows}), keysWith(b, []byte{filePinRows})...) {
-		v, err := unseal(key, b.Get(key), budgetVersion)
+	for _, key := range append(kv.Keys(b, []byte{modelPinRows}), kv.Keys(b, []byte{filePinRows})...) {
+		v, err := kv.Unseal(key, b.Get(key), budgetVersion)
 		if err == nil && len(v) != 8 {
 			err = fmt.Errorf("%w: budget of %d bytes", ErrCorrupt, len(v))
 		}

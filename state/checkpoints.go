@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 )
@@ -81,11 +80,7 @@ func decodeCheckpoint(k, v []byte) (c Checkpoint, err error) {
 	if len(k) != checkpointKeySize {
 		return c, fmt.Errorf("%w: checkpoint key of %d bytes", ErrCorrupt, len(k))
 	}
-	text, err := unseal(k, v, checkpointVersion)
-	if err == nil {
-		err = json.Unmarshal(text, &c)
-	}
-	if err != nil {
+	if err := kv.UnsealJSON(checkpointVersion, k, v, &c); err != nil {
 		return c, fmt.Errorf("read checkpoint: %w", err)
 	}
 	c.File = tail.FileID(binary.BigEndian.Uint64(k[1:]))
@@ -97,15 +92,12 @@ func (t *txn) putCheckpoints(d *Derivation) error {
 	for i := range d.Checkpoints {
 		c := &d.Checkpoints[i]
 		c.File = d.File
-		b := t.tx.Bucket([]byte(bucketCheckpoints))
+		b := t.Bucket(bucketCheckpoints)
 		if c.repeated = b.Get(checkpointID(c.ID)) != nil; c.repeated {
 			continue
 		}
-		if err := t.fault("put checkpoint"); err != nil {
-			return err
-		}
 		if err := t.putCheckpoint(b, c); err != nil {
-			return fmt.Errorf("put checkpoint: %w", err)
+			return err
 		}
 		if err := t.learnBoundary(b, c); err != nil {
 			return fmt.Errorf("learn budget: %w", err)
@@ -117,33 +109,30 @@ func (t *txn) putCheckpoints(d *Derivation) error {
 	return t.boundCheckpoints(d.File)
 }
 
-func (t *txn) putCheckpoint(b *bbolt.Bucket, c *Checkpoint) error {
-	text, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
+func (t *txn) putCheckpoint(b *kv.Bucket, c *Checkpoint) error {
 	seq, err := b.NextSequence()
 	if err != nil {
+		return fmt.Errorf("number checkpoint: %w", err)
+	}
+	k := checkpointKey(c.File, c.At, seq)
+	v, err := kv.SealJSON(checkpointVersion, k, c)
+	if err != nil {
 		return err
 	}
-	t.dirty = true
-	k := checkpointKey(c.File, c.At, seq)
-	for _, row := range [][2][]byte{
-		{k, seal(k, append(newSealed(checkpointVersion, len(text)), text...))},
-		{checkpointID(c.ID), k}, {checkpointTime(k), fileKey(c.File)},
-	} {
-		if err := b.Put(row[0], row[1]); err != nil {
+	for _, row := range [][2][]byte{{k, v}, {checkpointID(c.ID), k}, {checkpointTime(k), fileKey(c.File)}} {
+		if err := t.Put("put checkpoint", b, row[0], row[1]); err != nil {
 			return err
 		}
 	}
 	return t.countCheckpoints(b, 1)
 }
 
-func (t *txn) countCheckpoints(b *bbolt.Bucket, n int64) error {
-	return b.Put([]byte{checkpointCount}, binary.BigEndian.AppendUint64(nil, uint64(int64(checkpointTotal(b))+n)))
+func (t *txn) countCheckpoints(b *kv.Bucket, n int64) error {
+	count := binary.BigEndian.AppendUint64(nil, uint64(int64(checkpointTotal(b))+n))
+	return t.Put("count checkpoints", b, []byte{checkpointCount}, count)
 }
 
-func checkpointTotal(b *bbolt.Bucket) uint64 {
+func checkpointTotal(b *kv.Bucket) uint64 {
 	v := b.Get([]byte{checkpointCount})
 	if len(v) != 8 {
 		return 0
@@ -153,8 +142,8 @@ func checkpointTotal(b *bbolt.Bucket) uint64 {
 
 // boundCheckpoints removes the oldest ones of a file that has too many, and of all.
 func (t *txn) boundCheckpoints(id tail.FileID) error {
-	b := t.tx.Bucket([]byte(bucketCheckpoints))
-	keys := keysWith(b, checkpointsOf(id))
+	b := t.Bucket(bucketCheckpoints)
+	keys := kv.Keys(b, checkpointsOf(id))
 	for _, k := range keys[:max(0, len(keys)-checkpointsPerFile)] {
 		if err := t.removeCheckpoint(b, k); err != nil {
 			return err
@@ -172,19 +161,7 @@ func (t *txn) boundCheckpoints(id tail.FileID) error {
 	return nil
 }
 
-// keysWith are the keys of a bucket that begin with prefix.
-func keysWith(b *bbolt.Bucket, prefix []byte) (keys [][]byte) {
-	c := b.Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-		keys = append(keys, clone(k))
-	}
-	return keys
-}
-
-func (t *txn) removeCheckpoint(b *bbolt.Bucket, k []byte) error {
-	if err := t.fault("delete checkpoint"); err != nil {
-		return err
-	}
+func (t *txn) removeCheckpoint(b *kv.Bucket, k []byte) error {
 	v := b.Get(k)
 	if v == nil {
 		return fmt.Errorf("%w: a checkpoint is missing", ErrCorrupt)
@@ -193,10 +170,9 @@ func (t *txn) removeCheckpoint(b *bbolt.Bucket, k []byte) error {
 	if err != nil {
 		return err
 	}
-	t.dirty = true
 	for _, key := range [][]byte{checkpointID(c.ID), checkpointTime(k), k} {
-		if err := b.Delete(key); err != nil {
-			return fmt.Errorf("delete checkpoint: %w", err)
+		if err := t.Delete("delete checkpoint", b, key); err != nil {
+			return err
 		}
 	}
 	return t.countCheckpoints(b, -1)
@@ -204,8 +180,8 @@ func (t *txn) removeCheckpoint(b *bbolt.Bucket, k []byte) error {
 
 // dropCheckpoints removes a file's checkpoints, and the budget that was set for it.
 func (t *txn) dropCheckpoints(id tail.FileID, _ string) error {
-	b := t.tx.Bucket([]byte(bucketCheckpoints))
-	for _, k := range keysWith(b, checkpointsOf(id)) {
+	b := t.Bucket(bucketCheckpoints)
+	for _, k := range kv.Keys(b, checkpointsOf(id)) {
 		if err := t.removeCheckpoint(b, k); err != nil {
 			return err
 		}
@@ -215,8 +191,8 @@ func (t *txn) dropCheckpoints(id tail.FileID, _ string) error {
 
 // Checkpoint answers the one with an id; false: there is none.
 func (db *DB) Checkpoint(ctx context.Context, id string) (c Checkpoint, found bool, err error) {
-	err = db.view(ctx, func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte(bucketCheckpoints))
+	err = db.view(ctx, func(tx *kv.Snapshot) error {
+		b := tx.Bucket(bucketCheckpoints)
 		k := b.Get(checkpointID(id))
 		if k == nil {
 			return nil
@@ -238,8 +214,8 @@ func (db *DB) Checkpoints(ctx context.Context, file tail.FileID, offset, limit i
 	if file != 0 {
 		prefix = checkpointsOf(file)
 	}
-	err = db.view(ctx, func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte(bucketCheckpoints))
+	err = db.view(ctx, func(tx *kv.Snapshot) error {
+		b := tx.Bucket(bucketCheckpoints)
 		c := b.Cursor()
 		for k, v := lastWith(c, prefix); bytes.HasPrefix(k, prefix); k, v = c.Prev() {
 			if offset > 0 {
@@ -268,7 +244,7 @@ func (db *DB) Checkpoints(ctx context.Context, file tail.FileID, offset, limit i
 }
 
 // lastWith goes to the last key that begins with prefix, or to one before it.
-func lastWith(c *bbolt.Cursor, prefix []byte) (k, v []byte) {
+func lastWith(c *kv.Cursor, prefix []byte) (k, v []byte) {
 	if k, _ := c.Seek(append(clone(prefix), bytes.Repeat([]byte{0xff}, checkpointKeySize)...)); k == nil {
 		return c.Last()
 	}

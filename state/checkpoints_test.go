@@ -225,8 +225,8 @@ func TestPendingExpires(t *testing.T) {
 	db := open(t, Options{})
 	write := func(at int64, sessions ...string) {
 		t.Helper()
-		err := db.submit(t.Context(), 0, func(tx *txn) error {
-			tx.now = at
+		err := db.update(t.Context(), 0, func(tx *txn) error {
+			tx.Now = at
 			for _, session := range sessions {
 				if err := tx.putPending(&Derivation{Pending: []Pending{{Session: session, Kind: "auto_80"}}}); err != nil {
 					return err

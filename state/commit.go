@@ -25,7 +25,7 @@ func (db *DB) Commit(ctx context.Context, steps []Step) ([]error, error) {
 		}
 	}
 	errs := make([]error, len(steps))
-	err := db.submit(ctx, size, func(t *txn) error {
+	err := db.update(ctx, size, func(t *txn) error {
 		for i := range steps {
 			errs[i] = t.step(&steps[i])
 			if errs[i] != nil && !errors.Is(errs[i], tail.ErrStale) {
@@ -43,7 +43,7 @@ func (db *DB) Commit(ctx context.Context, steps []Step) ([]error, error) {
 // step moves one file. tail.ErrStale: it was left out, and nothing of it was written.
 func (t *txn) step(s *Step) error {
 	id := s.Tracked.File.ID
-	if err := t.fault("check"); err != nil {
+	if err := t.Fault("check"); err != nil {
 		return err
 	}
 	if len(s.Batches) > 0 && s.Facts.Dest == "" {
@@ -72,10 +72,7 @@ func (t *txn) step(s *Step) error {
 	if row.dest, err = t.destID(s.Facts.Dest); err != nil {
 		return err
 	}
-	if err := t.fault("put file"); err != nil {
-		return err
-	}
-	if err := t.putFile(row, old, found); err != nil {
+	if err := t.putFile("put file", row, old, found); err != nil {
 		return err
 	}
 	for i := range s.Batches {
@@ -90,22 +87,15 @@ func (t *txn) step(s *Step) error {
 func (t *txn) moveMarks(s *Step) error {
 	id := s.Tracked.File.ID
 	if s.From != s.Prev {
-		if err := t.fault("cut marks"); err != nil {
-			return err
-		}
 		if err := t.cutMarks(id, s.From.Offset); err != nil {
 			return err
 		}
 	}
 	for _, m := range s.Marks {
-		if err := t.fault("put marks"); err != nil {
+		v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(m.Line))
+		if err := t.Put("put marks", t.prefixes, markKey(id, m.Offset), binary.BigEndian.AppendUint64(v, m.Hash)); err != nil {
 			return err
 		}
-		v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(m.Line))
-		if err := t.prefixes.Put(markKey(id, m.Offset), binary.BigEndian.AppendUint64(v, m.Hash)); err != nil {
-			return fmt.Errorf("put marks: %w", err)
-		}
-		t.dirty = true
 	}
 	return nil
 }
@@ -119,10 +109,9 @@ func (t *txn) cutMarks(id tail.FileID, beyond int64) error {
 		keys = append(keys, k)
 	}
 	for _, k := range keys {
-		if err := t.prefixes.Delete(k); err != nil {
-			return fmt.Errorf("cut marks: %w", err)
+		if err := t.Delete("cut marks", t.prefixes, k); err != nil {
+			return err
 		}
-		t.dirty = true
 	}
 	return nil
 }
@@ -130,21 +119,17 @@ func (t *txn) cutMarks(id tail.FileID, beyond int64) error {
 // putBatch queues a batch and gives it its Seq.
 func (t *txn) putBatch(dest uint32, stream uint64, b *outbox.Batch) error {
 	dest = queueOf(dest, b.Kind == outbox.Blob)
-	if err := t.fault("put batch"); err != nil {
-		return err
-	}
 	seq, err := t.outbox.NextSequence()
 	if err != nil {
 		return fmt.Errorf("number batch: %w", err)
 	}
 	b.Seq = seq
 	k := rowKey(dest, stream, seq)
-	v := encodeBatchRow(k, b, t.now)
-	if err := t.outbox.Put(k, v); err != nil {
-		return fmt.Errorf("put batch: %w", err)
+	v := encodeBatchRow(k, b, t.Now)
+	if err := t.Put("put batch", t.outbox, k, v); err != nil {
+		return err
 	}
-	t.dirty = true
-	t.delta.added = append(t.delta.added, rowMeta{dest: dest, stream: stream, seq: seq, at: t.now,
+	t.delta.added = append(t.delta.added, rowMeta{dest: dest, stream: stream, seq: seq, at: t.Now,
 		entries: int64(b.Entries), raw: rawOf(b), stored: int64(len(k) + len(v))})
 	return nil
 }

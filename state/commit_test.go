@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -54,6 +55,15 @@ func TestStepSurvivesReopen(t *testing.T) {
 	if marks, err := db.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, s.Marks) {
 		t.Errorf("marks %v %v", marks, err)
 	}
+}
+
+// lastTx is the number of the last committed transaction.
+func lastTx(t *testing.T, db *DB) (id int) {
+	t.Helper()
+	if err := db.view(t.Context(), func(tx *kv.Snapshot) error { id = tx.ID(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 func TestStaleStepIsLeftOut(t *testing.T) {

@@ -158,7 +158,7 @@ func crashChild(path string) {
 	}
 	all.Go(func() {
 		for {
-			if err := db.compact(context.Background()); err != nil {
+			if err := db.file.Compact(context.Background()); err != nil {
 				panic(err)
 			}
 			say("compacted")

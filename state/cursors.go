@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 )
@@ -34,8 +34,8 @@ func (db *DB) LoadFacts(ctx context.Context) (map[tail.FileID]Facts, error) {
 // eachFile calls fn for every row of files, with strings that share their bytes.
 func (db *DB) eachFile(ctx context.Context, fn func(*fileRow)) error {
 	interned := map[string]string{}
-	return db.view(ctx, func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(bucketFiles)).ForEach(func(k, v []byte) error {
+	return db.view(ctx, func(tx *kv.Snapshot) error {
+		return tx.Bucket(bucketFiles).ForEach(func(k, v []byte) error {
 			id, err := splitFileKey(k)
 			if err != nil {
 				return err
@@ -89,8 +89,8 @@ func (db *DB) Facts(ctx context.Context, id tail.FileID) (Facts, bool, error) {
 }
 
 func (db *DB) readFile(ctx context.Context, id tail.FileID) (r fileRow, found bool, err error) {
-	err = db.view(ctx, func(tx *bbolt.Tx) (err error) {
-		v := tx.Bucket([]byte(bucketFiles)).Get(fileKey(id))
+	err = db.view(ctx, func(tx *kv.Snapshot) (err error) {
+		v := tx.Bucket(bucketFiles).Get(fileKey(id))
 		if v == nil {
 			return nil
 		}
@@ -108,8 +108,8 @@ func (db *DB) readFile(ctx context.Context, id tail.FileID) (r fileRow, found bo
 // Marks implements tail.Cursors.
 func (db *DB) Marks(ctx context.Context, id tail.FileID) ([]tail.Mark, error) {
 	var marks []tail.Mark
-	err := db.view(ctx, func(tx *bbolt.Tx) error {
-		return eachMark(tx.Bucket([]byte(bucketPrefixes)), id, 0, func(m tail.Mark) { marks = append(marks, m) })
+	err := db.view(ctx, func(tx *kv.Snapshot) error {
+		return eachMark(tx.Bucket(bucketPrefixes), id, 0, func(m tail.Mark) { marks = append(marks, m) })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read marks: %w", err)
@@ -118,7 +118,7 @@ func (db *DB) Marks(ctx context.Context, id tail.FileID) ([]tail.Mark, error) {
 }
 
 // eachMark calls fn for the marks of a file from an offset on.
-func eachMark(prefixes *bbolt.Bucket, id tail.FileID, from int64, fn func(tail.Mark)) error {
+func eachMark(prefixes *kv.Bucket, id tail.FileID, from int64, fn func(tail.Mark)) error {
 	prefix := fileKey(id)
 	c := prefixes.Cursor()
 	for k, v := c.Seek(markKey(id, from)); bytes.HasPrefix(k, prefix); k, v = c.Next() {
@@ -140,7 +140,7 @@ func (db *DB) Update(ctx context.Context, files []tail.Tracked) error {
 	if len(files) == 0 {
 		return nil
 	}
-	return db.submit(ctx, 0, func(t *txn) error {
+	return db.update(ctx, 0, func(t *txn) error {
 		for _, f := range files {
 			old, found, err := t.file(f.File.ID)
 			if err != nil {
@@ -156,10 +156,7 @@ func (db *DB) Update(ctx context.Context, files []tail.Tracked) error {
 			if found && row.tracked == old.tracked {
 				continue
 			}
-			if err := t.fault("put file"); err != nil {
-				return err
-			}
-			if err := t.putFile(row, old, found); err != nil {
+			if err := t.putFile("put file", row, old, found); err != nil {
 				return err
 			}
 		}
@@ -173,7 +170,7 @@ func (db *DB) Forget(ctx context.Context, ids []tail.FileID) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return db.submit(ctx, 0, func(t *txn) error {
+	return db.update(ctx, 0, func(t *txn) error {
 		buried, err := t.deadStreams()
 		if err != nil {
 			return err
@@ -195,9 +192,6 @@ func (t *txn) forget(id tail.FileID) error {
 	if err != nil || !found {
 		return err
 	}
-	if err := t.fault("forget file"); err != nil {
-		return err
-	}
 	if err := t.cutMarks(id, -1); err != nil {
 		return err
 	}
@@ -210,10 +204,9 @@ func (t *txn) forget(id tail.FileID) error {
 	if err := t.dropDerived(id, old.facts.Stream.SessionID); err != nil {
 		return err
 	}
-	if err := t.files.Delete(fileKey(id)); err != nil {
-		return fmt.Errorf("forget file: %w", err)
+	if err := t.Delete("forget file", t.files, fileKey(id)); err != nil {
+		return err
 	}
-	t.dirty = true
 	t.delta.countFile(old.dest, -1)
 	t.delta.withheld -= old.facts.Withheld
 	return nil
@@ -224,7 +217,7 @@ func (db *DB) SetFacts(ctx context.Context, facts map[tail.FileID]Facts) error {
 	if len(facts) == 0 {
 		return nil
 	}
-	return db.submit(ctx, 0, func(t *txn) error {
+	return db.update(ctx, 0, func(t *txn) error {
 		for id, f := range facts {
 			old, found, err := t.file(id)
 			if err != nil {
@@ -240,10 +233,7 @@ func (db *DB) SetFacts(ctx context.Context, facts map[tail.FileID]Facts) error {
 			if row.dest, err = t.destID(f.Dest); err != nil {
 				return err
 			}
-			if err := t.fault("put file"); err != nil {
-				return err
-			}
-			if err := t.putFile(row, old, true); err != nil {
+			if err := t.putFile("put file", row, old, true); err != nil {
 				return err
 			}
 		}

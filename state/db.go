@@ -1,9 +1,9 @@
 // Package state keeps what the daemon must not forget: the cursor of every transcript, and the outbox. Both live in
-// one bbolt file, so that the one durable move of a transcript (Step) is one transaction: the cursor goes on and the
-// lines enter the outbox, together or not at all.
+// one file, so that the one durable move of a transcript (Step) is one transaction: the cursor goes on and the lines
+// enter the outbox, together or not at all.
 //
 // It implements tail.Cursors, outbox.Queue and outbox.Memory. It knows rows, caps and disks; it does not know what a
-// line says, who reads files or who talks to servers.
+// line says, who reads files or who talks to servers, nor how the file survives a crash: that is state/kv.
 package state
 
 import (
@@ -12,25 +12,22 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
-	"time"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
 
 var (
 	// ErrNewer says that the file was written by a newer ccship. It is left as it is.
-	ErrNewer = errors.New("state is from a newer ccship")
+	ErrNewer = kv.ErrNewer
 	// ErrLocked says that another process has the file open.
-	ErrLocked = errors.New("state is in use by another process")
+	ErrLocked = kv.ErrLocked
 	// ErrCorrupt says that the file is damaged. Open sets such a file aside; found later, it ends Run, and the next
 	// Open sets the file aside.
-	ErrCorrupt = errors.New("state is damaged")
+	ErrCorrupt = kv.ErrCorrupt
 	// ErrClosed is answered after Close.
-	ErrClosed = errors.New("state is closed")
+	ErrClosed = kv.ErrClosed
 	// ErrUnknownFile says that nothing is remembered of a file.
 	ErrUnknownFile = errors.New("file is not known")
 )
@@ -56,9 +53,9 @@ type Options struct {
 	// FreeDisk answers the free and total bytes of the disk that dir is on. nil: the OS is asked.
 	FreeDisk func(dir string) (free, total uint64, err error)
 
-	maxSize       int         // of the file, for tests: stands for a full disk
-	understoodCap int64       // for tests; 0: as in understood.go
-	migrations    []migration // for tests; nil: those of schema.go
+	maxSize       int            // of the file, for tests: stands for a full disk
+	understoodCap int64          // for tests; 0: as in understood.go
+	migrations    []kv.Migration // for tests; nil: those of schema.go
 }
 
 // Notice is something a person should know about the state, with what to do about it.
@@ -76,27 +73,12 @@ type DB struct {
 	// RoomChanged is told that Room came back. Set before Run and the first Commit.
 	RoomChanged func()
 
-	opt     Options
-	log     *slog.Logger
-	epoch   string
-	notices []Notice
-	lock    *fileLock
-
-	handle sync.RWMutex // held for reading around every transaction, for writing while the file is swapped
-	bolt   *bbolt.DB    // guarded by handle; nil after Close or when reopening went wrong
-	closed bool         // guarded by handle
-
-	group  committer
+	opt    Options
+	log    *slog.Logger
+	file   *kv.DB
+	memory *memory
 	index  index
 	room   room
-	bell   chan struct{} // something happened: Run looks in a second
-	broken chan struct{} // closed once the file proved damaged
-	damage sync.Once
-
-	activity atomic.Int64 // what happened so far, counted by ring
-	empty    atomic.Int64 // bytes of the file's empty pages, after the last commit
-	touched  atomic.Int64 // bytes of rows touched since pages were given back
-	scrubs   atomic.Bool  // Scrub was called
 
 	packers sync.Pool // *flate.Writer
 }
@@ -114,12 +96,6 @@ func (o Options) withDefaults() Options {
 	if o.ReadAhead <= 0 {
 		o.ReadAhead = 64 << 20
 	}
-	if o.CompactAbove <= 0 {
-		o.CompactAbove = 64 << 20
-	}
-	if o.FreeDisk == nil {
-		o.FreeDisk = freeDisk
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -132,96 +108,78 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// Open opens the state at opt.Path, and makes it when there is none. It waits at most three seconds for another process
+// that has it open (ErrLocked), unless told not to. A damaged file is set aside as <path>.corrupt-<time>, and the state
+// begins anew, in a new epoch; Notices says so. A file of a newer ccship is not touched (ErrNewer). Nothing runs until
+// Run.
+func Open(ctx context.Context, opt Options) (*DB, error) {
+	opt = opt.withDefaults()
+	db := &DB{opt: opt, log: opt.Log, index: newIndex()}
+	db.memory = &memory{db}
+	db.room.limits = Limits{opt.Cap, opt.HeadRoom, opt.CompactAbove}
+	file, err := kv.Open(ctx, kv.Options{
+		Path: opt.Path, Schema: kv.Schema{Buckets: bucketNames(), Migrations: opt.migrations}, Memory: []kv.Memory{db.memory},
+		CompactAbove: opt.CompactAbove, Drained: db.drained, NoWait: opt.NoWait, Log: opt.Log, Fault: opt.Fault,
+		FreeDisk: opt.FreeDisk, MaxSize: opt.maxSize,
+	})
+	if err != nil {
+		return nil, err
+	}
+	db.file = file
+	return db, nil
+}
+
 // Epoch is the random name of this state file; it changes when the state is lost.
-func (db *DB) Epoch() string { return db.epoch }
+func (db *DB) Epoch() string { return db.file.Epoch() }
 
 // Notices are what Open found that a person should know.
-func (db *DB) Notices() []Notice { return append([]Notice(nil), db.notices...) }
-
-// Close ends all use of the file. Transactions under way are finished first.
-func (db *DB) Close() error {
-	db.group.write.Lock()
-	defer db.group.write.Unlock()
-	db.handle.Lock()
-	defer db.handle.Unlock()
-	if db.closed {
+func (db *DB) Notices() []Notice {
+	aside := db.file.SetAside()
+	if aside == "" {
 		return nil
 	}
-	db.closed = true
-	var err error
-	if db.bolt != nil {
-		err = db.bolt.Close()
-		db.bolt = nil
-	}
-	if e := db.lock.release(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return fmt.Errorf("close state: %w", err)
-	}
-	return nil
+	return []Notice{{
+		Kind: "state_corrupt",
+		Text: fmt.Sprintf("The state file was damaged. It was set aside as %s, and every transcript is sent again.", aside),
+		Hint: "Check the disk. The file set aside can be removed when nothing is missed.",
+	}}
 }
+
+// Alive returns nil once a transaction could be run, behind those that wait. Nothing is written. It may be called
+// while others use the state; an error says why it cannot be used, or that ctx ended first.
+func (db *DB) Alive(ctx context.Context) error { return db.file.Alive(ctx) }
+
+// Scrub has Run compact the file soon, so that nothing of what was removed is left in its empty pages. A file with much
+// more in use keeps them until it has become smaller: commits wait for a compaction. Not remembered over a restart.
+func (db *DB) Scrub() { db.file.Scrub() }
+
+// FileSize is the size of the state file in bytes, 0 when it cannot be asked.
+func (db *DB) FileSize() int64 { return db.file.FileSize() }
+
+// Close ends all use of the file. Transactions under way are finished first.
+func (db *DB) Close() error { return db.file.Close() }
 
 // Run does the background work until ctx is done: it compacts a mostly empty file, gives touched pages back, and
 // tells RoomChanged when time or the disk brought room back. It sleeps while nothing happens. An error, ErrCorrupt
 // among them, means that the state can no longer be used.
 func (db *DB) Run(ctx context.Context) error {
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
-	armed, seen := true, db.activity.Load()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-db.broken:
-			return fmt.Errorf("use state %s: %w", db.opt.Path, ErrCorrupt)
-		case <-db.bell:
-			if !armed {
-				timer.Reset(time.Second)
-				armed = true
-			}
-		case <-timer.C:
-			now := db.activity.Load()
-			quiet := now == seen
-			seen = now
-			armed = db.tend(ctx, quiet) || !quiet
-			if armed {
-				timer.Reset(time.Second)
-			}
-		}
-	}
+	return db.file.Run(ctx, func() (again bool) {
+		db.roomCheck()
+		return db.roomBlocked()
+	})
 }
 
-// tend does what is due, and says whether it must be called again in a second.
-func (db *DB) tend(ctx context.Context, quiet bool) bool {
-	if db.compactionDue() {
-		if err := db.compact(ctx); err != nil {
-			db.log.Warn("compaction failed", "path", db.opt.Path, "error", err)
-		}
-	}
-	if quiet {
-		db.givePagesBack()
-	}
-	db.roomCheck()
-	return db.roomBlocked()
+// Remember keeps a few bytes of the owner's under a name, durably; nil forgets them.
+func (db *DB) Remember(ctx context.Context, name string, value []byte) error {
+	return db.file.PutMeta(ctx, name, value)
 }
 
-// ring tells Run that something happened.
-func (db *DB) ring() {
-	db.activity.Add(1)
-	select {
-	case db.bell <- struct{}{}:
-	default:
-	}
+// Remembered is what was kept under a name, nil when nothing is.
+func (db *DB) Remembered(ctx context.Context, name string) ([]byte, error) {
+	return db.file.Meta(ctx, name)
 }
 
-// fault makes the named step fail when a test wants it to.
-func (db *DB) fault(step string) error {
-	if db.opt.Fault == nil {
-		return nil
-	}
-	if err := db.opt.Fault(step); err != nil {
-		return fmt.Errorf("%s: %w", step, err)
-	}
-	return nil
-}
+// Check reads the structure of the state file at path, also while a daemon uses it: nothing is locked, and nobody waits.
+// ErrCorrupt: it does not hold together, or its daemon has found that out. fs.ErrNotExist: there is none. What ctx ends
+// with: it is too large, or changes too fast, to be read in that time. The values in it are not looked at.
+func Check(ctx context.Context, path string) error { return kv.Check(ctx, path) }

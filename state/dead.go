@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/outbox"
 )
@@ -27,8 +27,8 @@ type Dead struct {
 // DeadLetters lists all dead letters in the order of their batches.
 func (db *DB) DeadLetters(ctx context.Context) ([]Dead, error) {
 	var all []Dead
-	err := db.view(ctx, func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(bucketDead)).ForEach(func(k, v []byte) error {
+	err := db.view(ctx, func(tx *kv.Snapshot) error {
+		return tx.Bucket(bucketDead).ForEach(func(k, v []byte) error {
 			key, err := splitDeadKey(k)
 			if err != nil {
 				return err
@@ -74,7 +74,7 @@ func (db *DB) DropDead(ctx context.Context, keys []DeadKey) (int, error) {
 
 // takeDead removes dead letters, and does something with each in the same transaction.
 func (db *DB) takeDead(ctx context.Context, keys []DeadKey, do func(*txn, *deadRow) error) (n int, err error) {
-	err = db.submit(ctx, 0, func(t *txn) error {
+	err = db.update(ctx, 0, func(t *txn) error {
 		n = 0
 		for _, key := range keys {
 			k := key.bytes()
@@ -89,14 +89,10 @@ func (db *DB) takeDead(ctx context.Context, keys []DeadKey, do func(*txn, *deadR
 			if err := do(t, &r); err != nil {
 				return err
 			}
-			if err := t.fault("delete dead"); err != nil {
+			t.delta.countDead(k, v, -1)
+			if err := t.Delete("delete dead", t.dead, k); err != nil {
 				return err
 			}
-			t.delta.countDead(k, v, -1)
-			if err := t.dead.Delete(k); err != nil {
-				return fmt.Errorf("delete dead letter: %w", err)
-			}
-			t.dirty = true
 			n++
 		}
 		return nil

@@ -76,7 +76,7 @@ func (db *DB) Derive(ctx context.Context, all []Derivation) ([]error, error) {
 		}
 	}
 	errs := make([]error, len(all))
-	err := db.submit(ctx, size, func(t *txn) error {
+	err := db.update(ctx, size, func(t *txn) error {
 		for i := range all {
 			errs[i] = t.derive(&all[i], &packed[i])
 			if errs[i] != nil && !errors.Is(errs[i], tail.ErrStale) && !errors.Is(errs[i], ErrUnknownFile) {
@@ -127,7 +127,7 @@ func (t *txn) derive(d *Derivation, b *blobs) error {
 
 // DropDerived removes all that is kept of what some files mean. What of it waits in the outbox is Drop's.
 func (db *DB) DropDerived(ctx context.Context, ids []tail.FileID) error {
-	err := db.submit(ctx, 0, func(t *txn) error {
+	err := db.update(ctx, 0, func(t *txn) error {
 		for _, id := range ids {
 			f, _, err := t.file(id)
 			if err != nil {

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 )
@@ -84,16 +83,15 @@ func (t *txn) putAsks(d *Derivation) error {
 		if err != nil {
 			return err
 		}
-		b := t.tx.Bucket([]byte(bucketDocuments))
+		b := t.Bucket(bucketDocuments)
 		switch {
 		case !a.Done:
 			err = t.putDocumentRow(key, v)
 		case b.Get(key) != nil:
-			t.dirty = true
-			err = b.Delete(key)
+			err = t.Delete("delete request", b, key)
 		}
 		if err != nil {
-			return fmt.Errorf("keep what is asked for: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -113,19 +111,11 @@ func documentKey(session, path string) []byte {
 
 // sealJSON is a row's value.
 func sealJSON(key []byte, row any) ([]byte, error) {
-	text, err := json.Marshal(row)
-	if err != nil {
-		return nil, fmt.Errorf("write document: %w", err)
-	}
-	return seal(key, append(newSealed(documentVersion, len(text)), text...)), nil
+	return kv.SealJSON(documentVersion, key, row)
 }
 
 func unsealJSON(key, v []byte, row any) error {
-	text, err := unseal(key, v, documentVersion)
-	if err == nil {
-		err = json.Unmarshal(text, row)
-	}
-	if err != nil {
+	if err := kv.UnsealJSON(documentVersion, key, v, row); err != nil {
 		return fmt.Errorf("read document: %w", err)
 	}
 	return nil
@@ -148,14 +138,7 @@ func (t *txn) putDocuments(d *Derivation) error {
 }
 
 func (t *txn) putDocumentRow(key, v []byte) error {
-	if err := t.fault("put document"); err != nil {
-		return err
-	}
-	if err := t.tx.Bucket([]byte(bucketDocuments)).Put(key, v); err != nil {
-		return fmt.Errorf("put document: %w", err)
-	}
-	t.dirty = true
-	return nil
+	return t.Put("put document", t.Bucket(bucketDocuments), key, v)
 }
 
 // dropDocuments removes all that is kept of a session's documents; of "" there is nothing.
@@ -163,27 +146,18 @@ func (t *txn) dropDocuments(_ tail.FileID, session string) error {
 	if session == "" {
 		return nil
 	}
-	var keys [][]byte // a cursor skips keys when its bucket is deleted from on the way
-	b, prefix := t.tx.Bucket([]byte(bucketDocuments)), documentKey(session, "")
-	c := b.Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-		keys = append(keys, clone(k))
-	}
-	for _, k := range keys {
-		if err := t.fault("drop document"); err != nil {
+	b := t.Bucket(bucketDocuments)
+	for _, k := range kv.Keys(b, documentKey(session, "")) {
+		if err := t.Delete("drop document", b, k); err != nil {
 			return err
 		}
-		if err := b.Delete(k); err != nil {
-			return fmt.Errorf("drop document: %w", err)
-		}
-		t.dirty = true
 	}
 	return nil
 }
 
 // DropDocuments removes all that is kept of the documents of a session, which need not have a transcript.
 func (db *DB) DropDocuments(ctx context.Context, session string) error {
-	if err := db.submit(ctx, 0, func(t *txn) error { return t.dropDocuments(0, session) }); err != nil {
+	if err := db.update(ctx, 0, func(t *txn) error { return t.dropDocuments(0, session) }); err != nil {
 		return fmt.Errorf("drop documents: %w", err)
 	}
 	return nil
@@ -192,8 +166,8 @@ func (db *DB) DropDocuments(ctx context.Context, session string) error {
 // Documents calls fn for every document there is or was, those of a session together, and asks for every session in
 // which something is asked for that is not done.
 func (db *DB) Documents(ctx context.Context, fn func(Document), asks func(session string)) error {
-	return db.view(ctx, func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(bucketDocuments)).ForEach(func(k, v []byte) error {
+	return db.view(ctx, func(tx *kv.Snapshot) error {
+		return tx.Bucket(bucketDocuments).ForEach(func(k, v []byte) error {
 			session, rest, _ := bytes.Cut(k, []byte{0})
 			switch {
 			case len(rest) == 0:
@@ -215,8 +189,8 @@ func (db *DB) Documents(ctx context.Context, fn func(Document), asks func(sessio
 // DocumentAsks answers what is asked for in a session and not done, in the order of the lines.
 func (db *DB) DocumentAsks(ctx context.Context, session string) (asks []DocumentAsk, err error) {
 	prefix := append(documentKey(session, ""), askMark)
-	err = db.view(ctx, func(tx *bbolt.Tx) error {
-		c := tx.Bucket([]byte(bucketDocuments)).Cursor()
+	err = db.view(ctx, func(tx *kv.Snapshot) error {
+		c := tx.Bucket(bucketDocuments).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 			a, err := decodeAsk([]byte(session), k[len(prefix):], k, v)
 			if err != nil {
@@ -244,9 +218,9 @@ func (db *DB) Introduce(ctx context.Context, i Introduction) (kept Introduction,
 	if err != nil {
 		return i, err
 	}
-	err = db.submit(ctx, int64(len(v)), func(t *txn) error {
+	err = db.update(ctx, int64(len(v)), func(t *txn) error {
 		kept = i
-		if old := t.tx.Bucket([]byte(bucketDocuments)).Get(key); old != nil {
+		if old := t.Bucket(bucketDocuments).Get(key); old != nil {
 			return unsealJSON(key, old, &kept)
 		}
 		return t.putDocumentRow(key, v)
@@ -261,8 +235,8 @@ func (db *DB) Introduce(ctx context.Context, i Introduction) (kept Introduction,
 func (db *DB) Introduction(ctx context.Context, session string) (i Introduction, found bool, err error) {
 	key := documentKey(session, "")
 	i.Session = session
-	err = db.view(ctx, func(tx *bbolt.Tx) error {
-		v := tx.Bucket([]byte(bucketDocuments)).Get(key)
+	err = db.view(ctx, func(tx *kv.Snapshot) error {
+		v := tx.Bucket(bucketDocuments).Get(key)
 		found = v != nil
 		if !found {
 			return nil
@@ -275,10 +249,10 @@ func (db *DB) Introduction(ctx context.Context, session string) (i Introduction,
 // ForgetIntroductions removes those of sessions that were introduced before a time, in Unix milliseconds, and have no
 // documents.
 func (db *DB) ForgetIntroductions(ctx context.Context, before int64) error {
-	err := db.submit(ctx, 0, func(t *txn) error {
+	err := db.update(ctx, 0, func(t *txn) error {
 		var last []byte // an introduction, until a document of its session is seen
 		var keys [][]byte
-		b := t.tx.Bucket([]byte(bucketDocuments))
+		b := t.Bucket(bucketDocuments)
 		c := b.Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			var i Introduction
@@ -296,10 +270,9 @@ func (db *DB) ForgetIntroductions(ctx context.Context, before int64) error {
 			}
 		}
 		for _, k := range keys {
-			if err := b.Delete(k); err != nil {
-				return fmt.Errorf("delete: %w", err)
+			if err := t.Delete("delete introduction", b, k); err != nil {
+				return err
 			}
-			t.dirty = true
 		}
 		return nil
 	})
@@ -310,9 +283,9 @@ func (db *DB) ForgetIntroductions(ctx context.Context, before int64) error {
 }
 
 // readDocuments checks every row.
-func readDocuments(_ *index, tx *bbolt.Tx) error {
-	return tx.Bucket([]byte(bucketDocuments)).ForEach(func(k, v []byte) error {
-		_, err := unseal(k, v, documentVersion)
+func readDocuments(_ *index, tx *kv.Snapshot) error {
+	return tx.Bucket(bucketDocuments).ForEach(func(k, v []byte) error {
+		_, err := kv.Unseal(k, v, documentVersion)
 		return err
 	})
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/ccship/ccship/outbox"
@@ -27,7 +26,7 @@ func (t *txn) missDocument(dest uint32, stream uint64, ref *outbox.BlobRef) erro
 	}
 	d := Document{Session: f.facts.Stream.SessionID, Path: path}
 	key := documentKey(d.Session, d.Path)
-	v := t.tx.Bucket([]byte(bucketDocuments)).Get(key)
+	v := t.Bucket(bucketDocuments).Get(key)
 	if v == nil {
 		return nil
 	}
@@ -45,8 +44,5 @@ func (t *txn) missDocument(dest uint32, stream uint64, ref *outbox.BlobRef) erro
 		return err
 	}
 	t.delta.missed = append(t.delta.missed, MissedDocument{d.Session, d.Path, d.SHA256})
-	if err := t.putDocumentRow(key, v); err != nil {
-		return fmt.Errorf("miss a document: %w", err)
-	}
-	return nil
+	return t.putDocumentRow(key, v)
 }

@@ -87,7 +87,7 @@ func TestDocuments(t *testing.T) {
 	if diff := cmp.Diff(want, documentsOf(t, db)); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
-	if err := db.compact(t.Context()); err != nil {
+	if err := db.file.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	closeNow(t, db)

@@ -1,11 +1,11 @@
 package state
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 
+	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -15,7 +15,7 @@ type Dropped struct{ Rows, Entries, Dead int64 }
 // Drop removes everything of some files that waits to be sent, for any destination, and their dead letters. What is in
 // flight may still arrive. Cursors stay.
 func (db *DB) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err error) {
-	err = db.submit(ctx, 0, func(t *txn) error {
+	err = db.update(ctx, 0, func(t *txn) error {
 		d = Dropped{}
 		for _, id := range ids {
 			if err := t.dropBeside(id); err != nil {
@@ -36,15 +36,15 @@ func (db *DB) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err error
 // DropDestinations removes everything that waits for some destinations, by their normalised URLs, and their dead
 // letters. What is in flight may still arrive.
 func (db *DB) DropDestinations(ctx context.Context, urls []string) (d Dropped, err error) {
-	err = db.submit(ctx, 0, func(t *txn) error {
+	err = db.update(ctx, 0, func(t *txn) error {
 		d = Dropped{}
 		for _, url := range urls {
 			id, known := t.known.destID(url)
 			if !known {
 				continue
 			}
-			rows := t.rowsBelow(nil, destKey(id))
-			if err := t.dropRows(t.rowsBelow(rows, destKey(queueOf(id, true))), &d); err != nil {
+			rows := append(kv.Keys(t.outbox, destKey(id)), kv.Keys(t.outbox, destKey(queueOf(id, true)))...)
+			if err := t.dropRows(rows, &d); err != nil {
 				return err
 			}
 			if err := t.dropDead(func(r *deadRow) bool { return r.dest == id }, &d); err != nil {
@@ -64,26 +64,18 @@ func (db *DB) DropDestinations(ctx context.Context, urls []string) (d Dropped, e
 
 // drop removes a stream's rows and dead letters.
 func (t *txn) drop(stream uint64, d *Dropped) error {
-	var rows [][]byte // a cursor skips keys when its bucket is deleted from on the way
+	var rows [][]byte
 	dests := t.dests.Cursor()
 	for k, _ := dests.First(); k != nil; k, _ = dests.Next() {
 		for _, blobs := range []bool{false, true} {
-			rows = t.rowsBelow(rows, streamPrefix(queueOf(binary.BigEndian.Uint32(k), blobs), stream))
+			queue := queueOf(binary.BigEndian.Uint32(k), blobs)
+			rows = append(rows, kv.Keys(t.outbox, streamPrefix(queue, stream))...)
 		}
 	}
 	if err := t.dropRows(rows, d); err != nil {
 		return err
 	}
 	return t.dropDead(func(r *deadRow) bool { return r.stream.ID == stream }, d)
-}
-
-// rowsBelow appends the keys of the outbox that begin with prefix.
-func (t *txn) rowsBelow(rows [][]byte, prefix []byte) [][]byte {
-	c := t.outbox.Cursor()
-	for row, _ := c.Seek(prefix); bytes.HasPrefix(row, prefix); row, _ = c.Next() {
-		rows = append(rows, clone(row))
-	}
-	return rows
 }
 
 func (t *txn) dropRows(rows [][]byte, d *Dropped) error {
@@ -113,14 +105,10 @@ func (t *txn) dropDead(which func(*deadRow) bool, d *Dropped) error {
 		return err
 	}
 	for _, k := range letters {
-		if err := t.fault("delete dead"); err != nil {
+		t.delta.countDead(k, t.dead.Get(k), -1)
+		if err := t.Delete("delete dead", t.dead, k); err != nil {
 			return err
 		}
-		t.delta.countDead(k, t.dead.Get(k), -1)
-		if err := t.dead.Delete(k); err != nil {
-			return fmt.Errorf("delete dead letter: %w", err)
-		}
-		t.dirty = true
 		d.Dead++
 	}
 	return nil

@@ -159,31 +159,3 @@ func TestFullDisk(t *testing.T) {
 	commit(t, db, advance(2, 0, 1, 1)) // what was freed can be used from the next transaction on
 	commit(t, db, advance(1, line, line+1, 100_000))
 }
-
-// After a commit that failed half-way the disk may or may not have it. Memory follows the disk.
-func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
-	db := open(t, Options{})
-	commit(t, db, advance(1, 0, 3, 10))
-	b, release, err := db.acquire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	release()
-	// The root is written and then its fsync fails: as if another had committed behind the index's back.
-	db.group.write.Lock()
-	other := &DB{opt: db.opt, bolt: b, index: newIndex()}
-	other.bell = make(chan struct{}, 1)
-	if err := other.reindex(b); err != nil {
-		t.Fatal(err)
-	}
-	db.group.write.Unlock()
-	commit(t, other, advance(1, 3, 4, 10))
-	db.group.write.Lock()
-	db.index.stale = true
-	db.group.write.Unlock()
-	errs, err := db.Commit(t.Context(), []Step{advance(1, 3, 4, 10)})
-	if err != nil || !errors.Is(errs[0], tail.ErrStale) {
-		t.Errorf("%v %v", errs, err)
-	}
-	checkIndex(t, db)
-}

@@ -11,8 +11,6 @@ import (
 // index is what is kept in memory of the outbox: sums per destination and stream, no rows. It is read from the file
 // at Open and follows every commit.
 type index struct {
-	stale bool // guarded by committer.write; a commit failed half-way: to be read anew before the next one
-
 	mu       sync.Mutex // guards all below; a leaf: nothing else is locked or called under it, Pick's skip excepted
 	names    map[string]uint32
 	urls     map[uint32]string

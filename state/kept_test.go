@@ -1,11 +1,7 @@
 package state
 
 import (
-	"bytes"
-	"errors"
-	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,51 +9,6 @@ import (
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
-
-// What is kept outlives a restart and a compaction, and can be forgotten.
-func TestRemember(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	failing := false
-	fault := func(step string) error {
-		if failing && step == "remember" {
-			return errors.New("disk on fire")
-		}
-		return nil
-	}
-	db := open(t, Options{Path: path, Fault: fault})
-	kept := func(db *DB, want []byte) {
-		t.Helper()
-		got, err := db.Remembered(t.Context(), "pause")
-		if err != nil || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
-			t.Errorf("remembered %q %v, want %q", got, err, want)
-		}
-	}
-	remember := func(value []byte) {
-		t.Helper()
-		if err := db.Remember(t.Context(), "pause", value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	kept(db, nil)
-	remember(nil)
-	remember([]byte{})
-	kept(db, []byte{})
-	remember([]byte("until noon"))
-	failing = true
-	if err := db.Remember(t.Context(), "pause", []byte("never")); err == nil {
-		t.Error("a write that failed is said to be durable")
-	}
-	remember([]byte("until noon")) // nothing to write: nothing to fail
-	failing = false
-	if err := db.compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	closeNow(t, db)
-	db = open(t, Options{Path: path, Fault: fault})
-	kept(db, []byte("until noon"))
-	remember(nil)
-	kept(db, nil)
-}
 
 // Limits take hold at once: room that a higher cap makes is told.
 func TestSetLimits(t *testing.T) {
@@ -77,7 +28,7 @@ func TestSetLimits(t *testing.T) {
 		t.Errorf("room %v with more head-room than disk", got)
 	}
 	db.SetLimits(Limits{})
-	if got, l := rooms(db), db.limits(); got != [2]bool{true, true} || l.Cap != 2<<30 || l.CompactAbove != 64<<20 {
+	if got, l := rooms(db), db.limits(); got != [2]bool{true, true} || l.Cap != 2<<30 || l.CompactAbove != 0 {
 		t.Errorf("defaults: room %v, limits %+v", got, l)
 	}
 }
@@ -112,24 +63,4 @@ func TestQueued(t *testing.T) {
 	if got := db.Queued(); len(got) != 2 || got[0].File != 2 {
 		t.Errorf("queued after the acknowledgement: %+v", got)
 	}
-}
-
-// Whoever is told not to wait for another process is told at once.
-func TestNoWait(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
-	synctest.Test(t, func(t *testing.T) { // in its time only waiting takes any
-		for noWait, want := range map[bool]time.Duration{true: 0, false: lockWait} {
-			begun := time.Now()
-			if _, err := Open(t.Context(), Options{Path: path, NoWait: noWait}); !errors.Is(err, ErrLocked) {
-				t.Errorf("%v, want %v", err, ErrLocked)
-			}
-			if took := time.Since(begun); took != want {
-				t.Errorf("no wait %t: it waited %v, want %v", noWait, took, want)
-			}
-		}
-	})
-	closeNow(t, db)
-	again := open(t, Options{Path: path, NoWait: true})
-	closeNow(t, again)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/outbox"
 )
@@ -16,9 +16,9 @@ func (db *DB) Learned(ctx context.Context, dest string) (outbox.Learned, error) 
 		return outbox.Learned{}, nil
 	}
 	var r destRow
-	err := db.view(ctx, func(tx *bbolt.Tx) (err error) {
+	err := db.view(ctx, func(tx *kv.Snapshot) (err error) {
 		k := destKey(id)
-		_, r, err = decodeDestRow(k, tx.Bucket([]byte(bucketDests)).Get(k))
+		_, r, err = decodeDestRow(k, tx.Bucket(bucketDests).Get(k))
 		return err
 	})
 	if err != nil {
@@ -29,14 +29,11 @@ func (db *DB) Learned(ctx context.Context, dest string) (outbox.Learned, error) 
 
 // Learn implements outbox.Memory.
 func (db *DB) Learn(ctx context.Context, dest string, l outbox.Learned) error {
-	return db.submit(ctx, 0, func(t *txn) error {
+	return db.update(ctx, 0, func(t *txn) error {
 		id, err := t.destID(dest)
 		if err != nil {
 			return err
 		}
-		if err := t.fault("put learned"); err != nil {
-			return err
-		}
-		return t.putDest(id, destRow{URL: dest, Learned: l})
+		return t.putDest("put learned", id, destRow{URL: dest, Learned: l})
 	})
 }

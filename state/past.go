@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 )
@@ -51,9 +51,6 @@ func (t *txn) putPast(s *Step, old *fileRow) error {
 	if s.From == s.Prev || s.Prev.Line == 0 {
 		return nil
 	}
-	if err := t.fault("put past"); err != nil {
-		return err
-	}
 	id := s.Tracked.File.ID
 	p := Past{
 		File: id, Generation: s.Prev.Generation, Next: s.From.Generation, RewoundTo: old.facts.RewoundTo, Cursor: s.Prev,
@@ -66,48 +63,42 @@ func (t *txn) putPast(s *Step, old *fileRow) error {
 	if len(p.Marks) > mostPastMarks {
 		p.Marks, p.Unmarked = nil, true
 	}
-	meta := t.tx.Bucket([]byte(bucketMeta))
+	meta := t.Bucket(kv.BucketMeta)
 	key := pastKey(id, p.Generation)
-	if err := meta.Put(key, p.encode(key, old.dest)); err != nil {
-		return fmt.Errorf("put past: %w", err)
+	if err := t.Put("put past", meta, key, p.encode(key, old.dest)); err != nil {
+		return err
 	}
-	t.dirty = true
 	return t.trimPasts(id, mostPasts)
 }
 
 // trimPasts removes the oldest pasts of a file until so many are left.
 func (t *txn) trimPasts(id tail.FileID, left int) error {
-	meta, prefix := t.tx.Bucket([]byte(bucketMeta)), pastsOf(id)
-	var keys [][]byte
-	c := meta.Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-		keys = append(keys, clone(k))
-	}
+	meta := t.Bucket(kv.BucketMeta)
+	keys := kv.Keys(meta, pastsOf(id))
 	for _, k := range keys[:max(0, len(keys)-left)] {
-		if err := meta.Delete(k); err != nil {
-			return fmt.Errorf("remove past: %w", err)
+		if err := t.Delete("delete past", meta, k); err != nil {
+			return err
 		}
-		t.dirty = true
 	}
 	return nil
 }
 
 func (p *Past) encode(key []byte, dest uint32) []byte {
-	b := newSealed(pastVersion, 128+24*len(p.Marks))
-	b = appendInt(b, int64(dest))
-	b = appendInt(b, int64(p.Next))
-	b = appendInt(b, p.RewoundTo)
+	b := kv.NewSealed(pastVersion, 128+24*len(p.Marks))
+	b = kv.AppendInt(b, int64(dest))
+	b = kv.AppendInt(b, int64(p.Next))
+	b = kv.AppendInt(b, p.RewoundTo)
 	b = appendCursor(b, p.Cursor)
-	b = appendInt(b, p.CutOffset)
-	b = appendInt(b, p.CutLine)
-	b = appendFlags(b, p.LeftOut, p.Unmarked)
-	b = appendInt(b, int64(len(p.Marks)))
+	b = kv.AppendInt(b, p.CutOffset)
+	b = kv.AppendInt(b, p.CutLine)
+	b = kv.AppendFlags(b, p.LeftOut, p.Unmarked)
+	b = kv.AppendInt(b, int64(len(p.Marks)))
 	for _, m := range p.Marks {
-		b = appendInt(b, m.Offset)
-		b = appendInt(b, m.Line)
-		b = appendFixed(b, m.Hash)
+		b = kv.AppendInt(b, m.Offset)
+		b = kv.AppendInt(b, m.Line)
+		b = kv.AppendFixed(b, m.Hash)
 	}
-	return seal(key, b)
+	return kv.Seal(key, b)
 }
 
 func decodePast(key, v []byte) (p Past, dest uint32, err error) {
@@ -115,23 +106,23 @@ func decodePast(key, v []byte) (p Past, dest uint32, err error) {
 	if len(id) != 12 {
 		return p, 0, fmt.Errorf("%w: past key of %d bytes", ErrCorrupt, len(key))
 	}
-	if v, err = unseal(key, v, pastVersion); err != nil {
+	if v, err = kv.Unseal(key, v, pastVersion); err != nil {
 		return p, 0, fmt.Errorf("read past: %w", err)
 	}
 	p.File, p.Generation = tail.FileID(binary.BigEndian.Uint64(id)), binary.BigEndian.Uint32(id[8:])
-	d := decoder{b: v}
-	dest = uint32(d.int())
-	p.Next = uint32(d.int())
-	p.RewoundTo = d.int()
-	p.Cursor = d.cursor()
-	p.CutOffset = d.int()
-	p.CutLine = d.int()
-	flags := d.byte()
+	d := kv.NewDecoder(v, nil)
+	dest = uint32(d.Int())
+	p.Next = uint32(d.Int())
+	p.RewoundTo = d.Int()
+	p.Cursor = cursorFrom(d)
+	p.CutOffset = d.Int()
+	p.CutLine = d.Int()
+	flags := d.Byte()
 	p.LeftOut, p.Unmarked = flags&1 != 0, flags&2 != 0
-	for n := d.int(); n > 0 && d.err == nil; n-- {
-		p.Marks = append(p.Marks, tail.Mark{Offset: d.int(), Line: d.int(), Hash: d.fixed()})
+	for n := d.Int(); n > 0 && d.OK(); n-- {
+		p.Marks = append(p.Marks, tail.Mark{Offset: d.Int(), Line: d.Int(), Hash: d.Fixed()})
 	}
-	return p, dest, d.end()
+	return p, dest, d.End()
 }
 
 // History is everything remembered of how a file was read, as of one moment.
@@ -144,8 +135,8 @@ type History struct {
 // History answers a file's. ErrUnknownFile: nothing is remembered of it.
 func (db *DB) History(ctx context.Context, id tail.FileID) (History, error) {
 	var h History
-	err := db.view(ctx, func(tx *bbolt.Tx) error {
-		v := tx.Bucket([]byte(bucketFiles)).Get(fileKey(id))
+	err := db.view(ctx, func(tx *kv.Snapshot) error {
+		v := tx.Bucket(bucketFiles).Get(fileKey(id))
 		if v == nil {
 			return ErrUnknownFile
 		}
@@ -154,11 +145,11 @@ func (db *DB) History(ctx context.Context, id tail.FileID) (History, error) {
 			return err
 		}
 		h.Tracked = r.tracked
-		if err := eachMark(tx.Bucket([]byte(bucketPrefixes)), id, 0, func(m tail.Mark) { h.Marks = append(h.Marks, m) }); err != nil {
+		if err := eachMark(tx.Bucket(bucketPrefixes), id, 0, func(m tail.Mark) { h.Marks = append(h.Marks, m) }); err != nil {
 			return err
 		}
 		prefix := pastsOf(id)
-		c := tx.Bucket([]byte(bucketMeta)).Cursor()
+		c := tx.Bucket(kv.BucketMeta).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 			p, dest, err := decodePast(k, v)
 			if err != nil {

@@ -5,12 +5,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 )
@@ -60,11 +59,7 @@ func decodePending(k, v []byte) (h heldPending, err error) {
 	if i < 1 || k[i] != 0 {
 		return h, fmt.Errorf("%w: notice key of %d bytes", ErrCorrupt, len(k))
 	}
-	text, err := unseal(k, v, pendingVersion)
-	if err == nil {
-		err = json.Unmarshal(text, &h.Pending)
-	}
-	if err != nil {
+	if err := kv.UnsealJSON(pendingVersion, k, v, &h.Pending); err != nil {
 		return h, fmt.Errorf("read notice: %w", err)
 	}
 	h.Session, h.seq = string(k[:i]), binary.BigEndian.Uint64(k[i+1:])
@@ -76,37 +71,33 @@ func (t *txn) putPending(d *Derivation) error {
 	if len(d.Pending) == 0 {
 		return nil
 	}
-	b := t.tx.Bucket([]byte(bucketNotices))
+	b := t.Bucket(bucketNotices)
 	for i := range d.Pending {
 		p := d.Pending[i]
 		repeated := slices.ContainsFunc(d.Checkpoints, func(c Checkpoint) bool { return c.ID == p.Checkpoint && c.repeated })
 		if p.Session == "" || repeated {
 			continue
 		}
-		p.At = t.now
+		p.At = t.Now
 		seq, err := b.NextSequence()
 		if err != nil {
 			return fmt.Errorf("number notice: %w", err)
 		}
-		text, err := json.Marshal(&p)
+		k := pendingKey(p.Session, seq)
+		v, err := kv.SealJSON(pendingVersion, k, &p)
 		if err != nil {
-			return fmt.Errorf("write notice: %w", err)
-		}
-		if err := t.fault("put notice"); err != nil {
 			return err
 		}
-		k := pendingKey(p.Session, seq)
-		if err := b.Put(k, seal(k, append(newSealed(pendingVersion, len(text)), text...))); err != nil {
-			return fmt.Errorf("put notice: %w", err)
+		if err := t.Put("put notice", b, k, v); err != nil {
+			return err
 		}
-		t.dirty = true
 		t.delta.noticed = append(t.delta.noticed, heldPending{seq, p})
 	}
 	return t.boundPending(b)
 }
 
 // boundPending removes notices that are too old, and the oldest of too many.
-func (t *txn) boundPending(b *bbolt.Bucket) error {
+func (t *txn) boundPending(b *kv.Bucket) error {
 	var all []heldPending
 	err := b.ForEach(func(k, v []byte) error {
 		h, err := decodePending(k, v)
@@ -119,7 +110,7 @@ func (t *txn) boundPending(b *bbolt.Bucket) error {
 	slices.SortFunc(all, func(a, b heldPending) int { return cmp.Compare(b.seq, a.seq) })
 	of := map[string]int{}
 	for i, h := range all {
-		if of[h.Session]++; i >= pendingsInAll || of[h.Session] > pendingsPerSession || h.expired(t.now) {
+		if of[h.Session]++; i >= pendingsInAll || of[h.Session] > pendingsPerSession || h.expired(t.Now) {
 			if err := t.removePending(b, h); err != nil {
 				return err
 			}
@@ -130,14 +121,10 @@ func (t *txn) boundPending(b *bbolt.Bucket) error {
 
 func (p *Pending) expired(now int64) bool { return now-p.At > pendingLife }
 
-func (t *txn) removePending(b *bbolt.Bucket, h heldPending) error {
-	if err := t.fault("delete notice"); err != nil {
+func (t *txn) removePending(b *kv.Bucket, h heldPending) error {
+	if err := t.Delete("delete notice", b, pendingKey(h.Session, h.seq)); err != nil {
 		return err
 	}
-	if err := b.Delete(pendingKey(h.Session, h.seq)); err != nil {
-		return fmt.Errorf("delete notice: %w", err)
-	}
-	t.dirty = true
 	t.delta.unnoticed = append(t.delta.unnoticed, h)
 	return nil
 }
@@ -145,7 +132,7 @@ func (t *txn) removePending(b *bbolt.Bucket, h heldPending) error {
 // takePending removes what is queued for a session.
 func (t *txn) takePending(session string) (taken []Pending, err error) {
 	var all []heldPending
-	b, prefix := t.tx.Bucket([]byte(bucketNotices)), pendingPrefix(session)
+	b, prefix := t.Bucket(bucketNotices), pendingPrefix(session)
 	c := b.Cursor()
 	for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 		h, err := decodePending(k, v)
@@ -155,7 +142,7 @@ func (t *txn) takePending(session string) (taken []Pending, err error) {
 		all = append(all, h)
 	}
 	for _, h := range all {
-		if !h.expired(t.now) {
+		if !h.expired(t.Now) {
 			taken = append(taken, h.Pending)
 		}
 		if err := t.removePending(b, h); err != nil {
@@ -184,7 +171,7 @@ func (db *DB) HasPending(session string) bool {
 
 // TakePending hands over what is queued for some sessions, each notice once: it is gone when this answers. Oldest first.
 func (db *DB) TakePending(ctx context.Context, sessions ...string) (taken map[string][]Pending, err error) {
-	err = db.submit(ctx, 0, func(t *txn) error {
+	err = db.update(ctx, 0, func(t *txn) error {
 		taken = map[string][]Pending{}
 		for _, session := range sessions {
 			of, err := t.takePending(session)
@@ -204,8 +191,8 @@ func (db *DB) TakePending(ctx context.Context, sessions ...string) (taken map[st
 }
 
 // readPending reads the notices into the memory.
-func readPending(x *index, tx *bbolt.Tx) error {
-	return tx.Bucket([]byte(bucketNotices)).ForEach(func(k, v []byte) error {
+func readPending(x *index, tx *kv.Snapshot) error {
+	return tx.Bucket(bucketNotices).ForEach(func(k, v []byte) error {
 		h, err := decodePending(k, v)
 		if err == nil {
 			x.hold(h)

@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
@@ -92,8 +92,8 @@ func (db *DB) Peek(ctx context.Context, dest string, stream, after uint64, max o
 		return outbox.Parcel{}, nil
 	}
 	var p outbox.Parcel
-	err := db.view(ctx, func(tx *bbolt.Tx) (err error) {
-		p, err = db.peek(tx, rowKey(queueOf(id, max.Blobs), stream, after), max)
+	err := db.view(ctx, func(tx *kv.Snapshot) (err error) {
+		p, err = readParcel(tx, rowKey(queueOf(id, max.Blobs), stream, after), max)
 		return err
 	})
 	if err != nil {
@@ -102,12 +102,12 @@ func (db *DB) Peek(ctx context.Context, dest string, stream, after uint64, max o
 	return p, nil
 }
 
-// peek collects the rows behind a key.
-func (db *DB) peek(tx *bbolt.Tx, key []byte, max outbox.Limits) (outbox.Parcel, error) {
+// readParcel collects the rows behind a key.
+func readParcel(tx *kv.Snapshot, key []byte, max outbox.Limits) (outbox.Parcel, error) {
 	_, stream, after, _ := splitRowKey(key)
 	p := outbox.Parcel{Stream: outbox.Stream{ID: stream}}
 	file := tail.FileID(stream)
-	if v := tx.Bucket([]byte(bucketFiles)).Get(fileKey(file)); v != nil {
+	if v := tx.Bucket(bucketFiles).Get(fileKey(file)); v != nil {
 		f, err := decodeFileRow(file, v, nil)
 		if err != nil {
 			return p, err
@@ -118,7 +118,7 @@ func (db *DB) peek(tx *bbolt.Tx, key []byte, max outbox.Limits) (outbox.Parcel, 
 		max.Entries = n
 	}
 	prefix := key[:rowKeySize-8]
-	c := tx.Bucket([]byte(bucketOutbox)).Cursor()
+	c := tx.Bucket(bucketOutbox).Cursor()
 	k, v := c.Seek(key)
 	if bytes.Equal(k, key) && after > 0 {
 		k, v = c.Next()
@@ -144,9 +144,7 @@ func (db *DB) peek(tx *bbolt.Tx, key []byte, max outbox.Limits) (outbox.Parcel, 
 		p.Batches = append(p.Batches, b)
 		entries, raw = entries+b.Entries, raw+b.Raw
 	}
-	if db.touch(size) {
-		giveBack(tx)
-	}
+	tx.Moved(size)
 	return p, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 )
@@ -46,8 +46,8 @@ func (db *DB) Queued() []Queued {
 // FactsOf answers the facts of some files; those that are not known are left out.
 func (db *DB) FactsOf(ctx context.Context, ids []tail.FileID) (map[tail.FileID]Facts, error) {
 	some := make(map[tail.FileID]Facts, len(ids))
-	err := db.view(ctx, func(tx *bbolt.Tx) error {
-		files := tx.Bucket([]byte(bucketFiles))
+	err := db.view(ctx, func(tx *kv.Snapshot) error {
+		files := tx.Bucket(bucketFiles)
 		for _, id := range ids {
 			v := files.Get(fileKey(id))
 			if v == nil {

@@ -1,9 +1,10 @@
 package state
 
 import (
-	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/ccship/ccship/state/kv"
 )
 
 const (
@@ -31,13 +32,13 @@ type Limits struct{ Cap, HeadRoom, CompactAbove int64 }
 
 // SetLimits takes the place of what Open was told; 0 is the default.
 func (db *DB) SetLimits(l Limits) {
-	o := Options{Cap: l.Cap, CompactAbove: l.CompactAbove}.withDefaults()
-	l.Cap, l.CompactAbove = o.Cap, o.CompactAbove
+	l.Cap = Options{Cap: l.Cap}.withDefaults().Cap
 	db.room.mu.Lock()
 	db.room.limits, db.room.asked = l, time.Time{} // so that the disk is asked anew
 	db.room.mu.Unlock()
+	db.file.SetCompactAbove(l.CompactAbove)
 	db.roomCheck()
-	db.ring()
+	db.file.Wake()
 }
 
 func (db *DB) limits() Limits {
@@ -67,7 +68,7 @@ func (db *DB) Room(live bool) bool {
 	db.look(stored, queued, settled)
 	r.shut[class] = !r.open(class)
 	if r.shut[class] {
-		db.ring() // so that Run looks again in a second
+		db.file.Wake() // so that Run looks again in a second
 	}
 	return !r.shut[class]
 }
@@ -141,7 +142,7 @@ func latch(on, reached, near bool) bool { return reached || on && near }
 // askDisk asks for the free bytes. The caller holds room.mu.
 func (db *DB) askDisk() {
 	r := &db.room
-	free, total, err := db.opt.FreeDisk(filepath.Dir(db.opt.Path))
+	free, total, err := db.file.FreeDisk()
 	if unknown := err != nil; unknown != r.unknown {
 		r.unknown = unknown
 		if unknown {
@@ -156,7 +157,7 @@ const slack = 1 << 20
 
 // spare is how many bytes may be written without the file growing. A file that filled the disk and was drained has
 // its room inside.
-func (db *DB) spare() int64 { return max(0, db.empty.Load()-slack) }
+func (db *DB) spare() int64 { return max(0, db.file.Empty()-slack) }
 
 // headRoom answers the bytes to keep free on a disk. Little, when not told otherwise: the disks of laptops are nearly
 // full for months, and a daemon that then stops to deliver would lose what it is there to keep.
@@ -165,6 +166,16 @@ func headRoom(configured int64, total uint64) uint64 {
 		return uint64(configured)
 	}
 	return min(256<<20, total/50)
+}
+
+// DiskSpace answers how many bytes are free on the disk of a folder, and below how many of them reading stops, for the
+// head-room that Options would be told; 0 is the default. Room inside the state file is not counted.
+func DiskSpace(dir string, headRoomOption int64) (free, head uint64, err error) {
+	free, total, err := kv.FreeDisk(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	return free, headRoom(headRoomOption, total), nil
 }
 
 // stored answers the bytes that the cap counts, those of the outbox alone, and when rows last left it.

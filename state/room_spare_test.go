@@ -19,6 +19,6 @@ func TestRoomInsideTheFile(t *testing.T) {
 	settle(t, db, 1, seqs...)
 	db.room.asked = db.room.asked.Add(-diskEvery)
 	if !db.Room(true) {
-		t.Errorf("no room, though %d bytes of the file are empty", db.empty.Load())
+		t.Errorf("no room, though %d bytes of the file are empty", db.file.Empty())
 	}
 }

@@ -3,10 +3,13 @@ package state
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/state/kv"
 )
 
 // rooms asks for both classes.
@@ -177,7 +180,33 @@ func TestHeadRoomDefault(t *testing.T) {
 			t.Errorf("disk of %d: %d", total, got)
 		}
 	}
-	if free, total, err := freeDisk(t.TempDir()); err != nil || free == 0 || total < free {
+	if free, total, err := kv.FreeDisk(t.TempDir()); err != nil || free == 0 || total < free {
 		t.Errorf("this disk: %d of %d, %v", free, total, err)
 	}
+}
+
+func TestDiskSpace(t *testing.T) {
+	free, head, err := DiskSpace(t.TempDir(), 0)
+	if err != nil || free == 0 || head == 0 || head > 256<<20 {
+		t.Errorf("%d %d %v", free, head, err)
+	}
+	if _, head, err := DiskSpace(t.TempDir(), 77); err != nil || head != 77 {
+		t.Errorf("%d %v", head, err)
+	}
+	if _, _, err := DiskSpace(filepath.Join(t.TempDir(), "none"), 0); err == nil {
+		t.Error("no folder, no error")
+	}
+}
+
+// drained makes a state with a drained backlog and a few rows left, and answers its content.
+func drained(t *testing.T, opt Options) (*DB, map[string]string) {
+	t.Helper()
+	db := open(t, opt)
+	var steps []Step
+	for i := range int64(40) {
+		steps = append(steps, advance(1, i, i+1, 100_000))
+	}
+	settle(t, db, 1, commit(t, db, steps...)...)
+	commit(t, db, advance(2, 0, 3, 100), advance(3, 0, 3, 100))
+	return db, dump(t, db)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
 )
 
 // A row of the outbox: version byte, u32 length of the header, u32 CRC-32C of key and header, the header, the frame. The
@@ -33,31 +34,31 @@ func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
 	}
 	v := make([]byte, batchRowPrefix, batchRowPrefix+size+len(b.Frame))
 	v[0] = batchRowVersion
-	v = appendInt(v, at)
+	v = kv.AppendInt(v, at)
 	v = append(v, byte(b.Kind))
-	v = appendInt(v, int64(b.Generation))
+	v = kv.AppendInt(v, int64(b.Generation))
 	for _, n := range []int64{b.RewoundTo, b.From.Offset, b.From.Line, b.To.Offset, b.To.Line, int64(b.Entries), b.Raw} {
-		v = appendInt(v, n)
+		v = kv.AppendInt(v, n)
 	}
 	beside := b.Items != 0 || b.Blob != outbox.BlobRef{}
-	v = appendFlags(v, b.NoNewline, beside)
-	v = binary.BigEndian.AppendUint32(v, checksum(nil, b.Frame))
-	v = appendInt(v, int64(len(b.Frame)))
-	v = appendInt(v, int64(len(b.Edges)))
+	v = kv.AppendFlags(v, b.NoNewline, beside)
+	v = binary.BigEndian.AppendUint32(v, kv.Checksum(nil, b.Frame))
+	v = kv.AppendInt(v, int64(len(b.Frame)))
+	v = kv.AppendInt(v, int64(len(b.Edges)))
 	for _, e := range b.Edges {
-		v = appendInt(v, e.Line)
-		v = appendBytes(v, e.Before)
-		v = appendBytes(v, e.After)
+		v = kv.AppendInt(v, e.Line)
+		v = kv.AppendBytes(v, e.Before)
+		v = kv.AppendBytes(v, e.After)
 	}
 	if beside {
-		v = appendInt(v, int64(b.Items))
+		v = kv.AppendInt(v, int64(b.Items))
 		for _, s := range []string{b.Blob.SHA256, b.Blob.Name, b.Blob.Media, b.Blob.Root, b.Blob.Path} {
-			v = appendString(v, s)
+			v = kv.AppendString(v, s)
 		}
-		v = appendInt(v, b.Blob.Size)
+		v = kv.AppendInt(v, b.Blob.Size)
 	}
 	binary.BigEndian.PutUint32(v[1:], uint32(len(v)-batchRowPrefix))
-	binary.BigEndian.PutUint32(v[5:], checksum(key, v[batchRowPrefix:]))
+	binary.BigEndian.PutUint32(v[5:], kv.Checksum(key, v[batchRowPrefix:]))
 	return append(v, b.Frame...)
 }
 
@@ -71,7 +72,7 @@ func splitBatchRow(key, v []byte) (header, frame []byte, err error) {
 		return nil, nil, fmt.Errorf("%w: outbox row is cut short", ErrCorrupt)
 	}
 	header, frame = v[batchRowPrefix:batchRowPrefix+int(n)], v[batchRowPrefix+int(n):]
-	if checksum(key, header) != binary.BigEndian.Uint32(v[5:]) {
+	if kv.Checksum(key, header) != binary.BigEndian.Uint32(v[5:]) {
 		return nil, nil, fmt.Errorf("%w: checksum of an outbox row's header differs", ErrCorrupt)
 	}
 	return header, frame, nil
@@ -83,33 +84,33 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 	if err != nil {
 		return outbox.Batch{}, 0, 0, err
 	}
-	d := decoder{b: header}
-	at = d.int()
-	b.Kind = outbox.Kind(d.byte())
-	b.Generation = uint32(d.int())
-	b.RewoundTo = d.int()
-	b.From = outbox.Position{Offset: d.int(), Line: d.int()}
-	b.To = outbox.Position{Offset: d.int(), Line: d.int()}
-	b.Entries = int(d.int())
-	b.Raw = d.int()
-	flags := d.byte()
+	d := kv.NewDecoder(header, nil)
+	at = d.Int()
+	b.Kind = outbox.Kind(d.Byte())
+	b.Generation = uint32(d.Int())
+	b.RewoundTo = d.Int()
+	b.From = outbox.Position{Offset: d.Int(), Line: d.Int()}
+	b.To = outbox.Position{Offset: d.Int(), Line: d.Int()}
+	b.Entries = int(d.Int())
+	b.Raw = d.Int()
+	flags := d.Byte()
 	b.NoNewline = flags&1 != 0
-	if s := d.take(4); s != nil {
+	if s := d.Take(4); s != nil {
 		sum = binary.BigEndian.Uint32(s)
 	}
-	if n := d.int(); n != int64(len(frame)) {
-		d.fail()
+	if n := d.Int(); n != int64(len(frame)) {
+		d.Fail()
 	}
-	edges := d.int()
-	for ; edges > 0 && d.err == nil; edges-- {
-		b.Edges = append(b.Edges, outbox.Edge{Line: d.int(), Before: d.bytes(), After: d.bytes()})
+	edges := d.Int()
+	for ; edges > 0 && d.OK(); edges-- {
+		b.Edges = append(b.Edges, outbox.Edge{Line: d.Int(), Before: d.Bytes(), After: d.Bytes()})
 	}
 	if flags&2 != 0 { // rows of lines are as they were before there were others
-		b.Items = int(d.int())
-		b.Blob = outbox.BlobRef{SHA256: d.string(), Name: d.string(), Media: d.string(), Root: d.string(), Path: d.string(), Size: d.int()}
+		b.Items = int(d.Int())
+		b.Blob = outbox.BlobRef{SHA256: d.String(), Name: d.String(), Media: d.String(), Root: d.String(), Path: d.String(), Size: d.Int()}
 	}
 	b.Frame = frame
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return outbox.Batch{}, 0, 0, fmt.Errorf("read outbox row: %w", err)
 	}
 	return b, at, sum, nil
@@ -118,7 +119,7 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 // detach makes a decoded batch the caller's own, and checks its frame on the way.
 func detach(b *outbox.Batch, sum uint32) error {
 	b.Frame = clone(b.Frame)
-	if checksum(nil, b.Frame) != sum {
+	if kv.Checksum(nil, b.Frame) != sum {
 		return fmt.Errorf("%w: checksum of outbox row %d differs", ErrCorrupt, b.Seq)
 	}
 	for i := range b.Edges {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
 )
 
 const (
@@ -22,33 +23,33 @@ type deadRow struct {
 
 func (r *deadRow) encode() []byte {
 	l := &r.letter
-	b := newSealed(deadRowVersion, 512+len(l.Batch.Frame))
-	b = appendInt(b, int64(r.dest))
-	b = appendFixed(b, r.stream.ID)
+	b := kv.NewSealed(deadRowVersion, 512+len(l.Batch.Frame))
+	b = kv.AppendInt(b, int64(r.dest))
+	b = kv.AppendFixed(b, r.stream.ID)
 	b = appendStream(b, r.stream)
-	b = appendInt(b, l.Line)
-	b = appendInt(b, int64(l.Status))
-	b = appendString(b, l.Reason)
-	b = appendString(b, l.Answer)
-	b = appendInt(b, l.At)
+	b = kv.AppendInt(b, l.Line)
+	b = kv.AppendInt(b, int64(l.Status))
+	b = kv.AppendString(b, l.Reason)
+	b = kv.AppendString(b, l.Answer)
+	b = kv.AppendInt(b, l.At)
 	key := DeadKey{Seq: l.Batch.Seq, Line: l.Line}.bytes()
-	return seal(key, appendBytes(b, encodeBatchRow(nil, &l.Batch, l.At)))
+	return kv.Seal(key, kv.AppendBytes(b, encodeBatchRow(nil, &l.Batch, l.At)))
 }
 
 // decodeDeadRow reads a row; the letter's batch points into v.
 func decodeDeadRow(k, v []byte) (deadRow, error) {
-	v, err := unseal(k, v, deadRowVersion)
+	v, err := kv.Unseal(k, v, deadRowVersion)
 	if err != nil {
 		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
 	}
-	d := decoder{b: v}
-	r := deadRow{dest: uint32(d.int())}
-	id := d.fixed()
-	r.stream = d.stream()
+	d := kv.NewDecoder(v, nil)
+	r := deadRow{dest: uint32(d.Int())}
+	id := d.Fixed()
+	r.stream = streamFrom(d)
 	r.stream.ID = id
-	r.letter = outbox.DeadLetter{Line: d.int(), Status: int(d.int()), Reason: d.string(), Answer: d.string(), At: d.int()}
-	row := d.bytes()
-	if err := d.end(); err != nil {
+	r.letter = outbox.DeadLetter{Line: d.Int(), Status: int(d.Int()), Reason: d.String(), Answer: d.String(), At: d.Int()}
+	row := d.Bytes()
+	if err := d.End(); err != nil {
 		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
 	}
 	if r.letter.Batch, _, _, err = decodeBatchRow(nil, row); err != nil {
@@ -70,14 +71,14 @@ func (r *destRow) encode(id uint32) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode destination: %w", err)
 	}
-	return seal(destKey(id), append(newSealed(destRowVersion, len(j)), j...)), nil
+	return kv.Seal(destKey(id), append(kv.NewSealed(destRowVersion, len(j)), j...)), nil
 }
 
 func decodeDestRow(k, v []byte) (id uint32, r destRow, err error) {
 	if len(k) != 4 {
 		return 0, r, fmt.Errorf("%w: destination key of %d bytes", ErrCorrupt, len(k))
 	}
-	j, err := unseal(k, v, destRowVersion)
+	j, err := kv.Unseal(k, v, destRowVersion)
 	if err != nil {
 		return 0, r, fmt.Errorf("read destination: %w", err)
 	}

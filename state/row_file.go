@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -19,29 +20,29 @@ type fileRow struct {
 
 func (r *fileRow) encode() []byte {
 	t, f := &r.tracked, &r.facts
-	b := newSealed(fileRowVersion, 512)
+	b := kv.NewSealed(fileRowVersion, 512)
 	b = append(b, byte(t.File.Kind))
-	b = appendString(b, t.File.Path)
-	b = appendString(b, t.File.Root)
-	b = appendString(b, t.File.Name)
-	b = appendInt(b, int64(t.File.Copy))
+	b = kv.AppendString(b, t.File.Path)
+	b = kv.AppendString(b, t.File.Root)
+	b = kv.AppendString(b, t.File.Name)
+	b = kv.AppendInt(b, int64(t.File.Copy))
 	b = appendStat(b, t.File.Stat)
 	b = appendCursor(b, t.Cursor)
-	b = appendInt(b, t.Provisional.Length)
-	b = appendFixed(b, t.Provisional.Hash)
+	b = kv.AppendInt(b, t.Provisional.Length)
+	b = kv.AppendFixed(b, t.Provisional.Hash)
 	b = appendStat(b, t.Verified)
-	b = appendInt(b, t.Gone)
-	b = appendInt(b, t.Listings)
+	b = kv.AppendInt(b, t.Gone)
+	b = kv.AppendInt(b, t.Listings)
 	b = appendStream(b, f.Stream)
-	b = appendInt(b, int64(r.dest))
-	b = appendInt(b, f.RewoundTo)
-	b = appendInt(b, f.Withheld)
-	b = appendInt(b, f.Excluded)
-	b = appendInt(b, f.SentBefore)
-	b = appendInt(b, f.SentBefore)
-	b = appendFlags(b, f.Decided, f.Plain, f.Watched, f.Compacted)
-	b = appendInt(b, f.WatchedFrom)
-	return seal(fileKey(t.File.ID), b)
+	b = kv.AppendInt(b, int64(r.dest))
+	b = kv.AppendInt(b, f.RewoundTo)
+	b = kv.AppendInt(b, f.Withheld)
+	b = kv.AppendInt(b, f.Excluded)
+	b = kv.AppendInt(b, f.SentBefore)
+	b = kv.AppendInt(b, f.SentBefore)
+	b = kv.AppendFlags(b, f.Decided, f.Plain, f.Watched, f.Compacted)
+	b = kv.AppendInt(b, f.WatchedFrom)
+	return kv.Seal(fileKey(t.File.ID), b)
 }
 
 // decodeFileRow reads a row; interned may be nil. The caller fills facts.Dest from dest.
@@ -50,84 +51,84 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	if len(v) > 0 && v[0] == 1 {
 		version = 1
 	}
-	v, err := unseal(fileKey(id), v, version)
+	v, err := kv.Unseal(fileKey(id), v, version)
 	if err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)
 	}
-	d := decoder{b: v, interned: interned}
+	d := kv.NewDecoder(v, interned)
 	var r fileRow
 	t, f := &r.tracked, &r.facts
 	t.File.ID = id
-	t.File.Kind = tail.Kind(d.byte())
-	t.File.Path = d.string()
-	t.File.Root = d.shared()
-	t.File.Name = d.string()
-	t.File.Copy = int(d.int())
-	t.File.Stat = d.stat()
-	t.Cursor = d.cursor()
-	t.Provisional.Length = d.int()
-	t.Provisional.Hash = d.fixed()
-	t.Verified = d.stat()
-	t.Gone = d.int()
-	t.Listings = d.int()
-	f.Stream = d.stream()
+	t.File.Kind = tail.Kind(d.Byte())
+	t.File.Path = d.String()
+	t.File.Root = d.Shared()
+	t.File.Name = d.String()
+	t.File.Copy = int(d.Int())
+	t.File.Stat = statFrom(d)
+	t.Cursor = cursorFrom(d)
+	t.Provisional.Length = d.Int()
+	t.Provisional.Hash = d.Fixed()
+	t.Verified = statFrom(d)
+	t.Gone = d.Int()
+	t.Listings = d.Int()
+	f.Stream = streamFrom(d)
 	f.Stream.ID = uint64(id)
-	r.dest = uint32(d.int())
-	f.RewoundTo = d.int()
-	f.Withheld = d.int()
-	f.Excluded = d.int()
-	f.SentBefore = d.int()
-	f.SentBefore = d.int()
-	flags := d.byte()
+	r.dest = uint32(d.Int())
+	f.RewoundTo = d.Int()
+	f.Withheld = d.Int()
+	f.Excluded = d.Int()
+	f.SentBefore = d.Int()
+	f.SentBefore = d.Int()
+	flags := d.Byte()
 	f.Decided, f.Plain, f.Watched, f.Compacted = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
 	if version > 1 {
-		f.WatchedFrom = d.int()
+		f.WatchedFrom = d.Int()
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)
 	}
 	return r, nil
 }
 
 func appendStat(b []byte, s tail.Stat) []byte {
-	b = appendFixed(b, s.Device)
-	b = appendFixed(b, s.Inode)
-	b = appendInt(b, s.Size)
-	b = appendInt(b, s.ModTime)
-	return appendInt(b, s.ChangeTime)
+	b = kv.AppendFixed(b, s.Device)
+	b = kv.AppendFixed(b, s.Inode)
+	b = kv.AppendInt(b, s.Size)
+	b = kv.AppendInt(b, s.ModTime)
+	return kv.AppendInt(b, s.ChangeTime)
 }
 
-func (d *decoder) stat() tail.Stat {
-	return tail.Stat{Device: d.fixed(), Inode: d.fixed(), Size: d.int(), ModTime: d.int(), ChangeTime: d.int()}
+func statFrom(d *kv.Decoder) tail.Stat {
+	return tail.Stat{Device: d.Fixed(), Inode: d.Fixed(), Size: d.Int(), ModTime: d.Int(), ChangeTime: d.Int()}
 }
 
 func appendCursor(b []byte, c tail.Cursor) []byte {
-	b = appendInt(b, c.Offset)
-	b = appendInt(b, c.Line)
-	b = appendInt(b, int64(c.Generation))
-	b = appendFixed(b, c.Anchor)
-	b = appendInt(b, c.Mark)
-	return appendFixed(b, c.Segment)
+	b = kv.AppendInt(b, c.Offset)
+	b = kv.AppendInt(b, c.Line)
+	b = kv.AppendInt(b, int64(c.Generation))
+	b = kv.AppendFixed(b, c.Anchor)
+	b = kv.AppendInt(b, c.Mark)
+	return kv.AppendFixed(b, c.Segment)
 }
 
-func (d *decoder) cursor() tail.Cursor {
-	return tail.Cursor{Offset: d.int(), Line: d.int(), Generation: uint32(d.int()), Anchor: d.fixed(), Mark: d.int(), Segment: d.fixed()}
+func cursorFrom(d *kv.Decoder) tail.Cursor {
+	return tail.Cursor{Offset: d.Int(), Line: d.Int(), Generation: uint32(d.Int()), Anchor: d.Fixed(), Mark: d.Int(), Segment: d.Fixed()}
 }
 
 func appendStream(b []byte, s outbox.Stream) []byte {
-	b = appendString(b, s.SessionID)
-	b = appendString(b, s.ProjectHash)
-	b = appendString(b, s.Path)
-	b = appendString(b, s.Cwd)
-	b = appendString(b, s.Project)
-	b = appendString(b, s.Parent)
-	b = appendInt(b, int64(s.MaxEntries))
-	return appendFlags(b, s.Extended)
+	b = kv.AppendString(b, s.SessionID)
+	b = kv.AppendString(b, s.ProjectHash)
+	b = kv.AppendString(b, s.Path)
+	b = kv.AppendString(b, s.Cwd)
+	b = kv.AppendString(b, s.Project)
+	b = kv.AppendString(b, s.Parent)
+	b = kv.AppendInt(b, int64(s.MaxEntries))
+	return kv.AppendFlags(b, s.Extended)
 }
 
-func (d *decoder) stream() outbox.Stream {
+func streamFrom(d *kv.Decoder) outbox.Stream {
 	return outbox.Stream{
-		SessionID: d.string(), ProjectHash: d.shared(), Path: d.string(), Cwd: d.shared(), Project: d.shared(), Parent: d.shared(),
-		MaxEntries: int(d.int()), Extended: d.byte()&1 != 0,
+		SessionID: d.String(), ProjectHash: d.Shared(), Path: d.String(), Cwd: d.Shared(), Project: d.Shared(), Parent: d.Shared(),
+		MaxEntries: int(d.Int()), Extended: d.Byte()&1 != 0,
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 )
@@ -12,9 +12,7 @@ import (
 // The schema, version 2. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
 // with a version byte and the CRC-32C of the key and what follows; u is unsigned.
 //
-//	meta      "schema" → u32                                    version of this drawing
-//	          "epoch"  → sealed 32 hex digits                   random name of the file
-//	          "kept/…" → sealed bytes                           what the owner keeps: Remember
+//	meta      as kv.BucketMeta says, and
 //	          "past/" u64 file | u32 generation → sealed Past   generations that a rewind ended, with the marks it cut
 //	dests     u32 destination → sealed JSON {url, learned}      ids from the bucket's sequence, never reused
 //	files     u64 file → sealed {Tracked, Facts}                fileRow
@@ -27,7 +25,6 @@ import (
 //
 // The buckets checkpoints, notices, documents and blobs are drawn where they are read and written.
 const (
-	bucketMeta     = "meta"
 	bucketDests    = "dests"
 	bucketFiles    = "files"
 	bucketPrefixes = "prefixes"
@@ -40,52 +37,26 @@ const (
 	bucketNotices     = "notices"
 	bucketDocuments   = "documents"
 	bucketBlobs       = "blobs"
-
-	keySchema = "schema"
-	keyEpoch  = "epoch"
 )
 
 func bucketNames() []string {
 	return []string{
-		bucketMeta, bucketDests, bucketFiles, bucketPrefixes, bucketOutbox, bucketDead,
+		kv.BucketMeta, bucketDests, bucketFiles, bucketPrefixes, bucketOutbox, bucketDead,
 		bucketSessions, bucketMessages, bucketCheckpoints, bucketNotices, bucketDocuments, bucketBlobs,
 	}
 }
 
-// migration rewrites a file of one schema version as the next. It runs in the transaction that stores the new
-// version, and must not look at rows with today's code, which changes.
-type migration func(*bbolt.Tx) error
-
 // migrations are the steps from version 1 on: the first makes a version 2 of a version 1.
-func migrations() []migration { return []migration{addBuckets} }
+func migrations() []kv.Migration { return []kv.Migration{addBuckets} }
 
-// migrate brings the schema up to date, or answers ErrNewer.
-func migrate(tx *bbolt.Tx, steps []migration) (changed bool, err error) {
-	meta := tx.Bucket([]byte(bucketMeta))
-	if meta == nil {
-		return false, fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, bucketMeta)
-	}
-	v := meta.Get([]byte(keySchema))
-	if len(v) != 4 {
-		return false, fmt.Errorf("%w: no schema version", ErrCorrupt)
-	}
-	have, want := binary.BigEndian.Uint32(v), uint32(len(steps)+1)
-	if have > want {
-		return false, fmt.Errorf("%w: it has schema %d, this ccship knows up to %d; run the newer ccship, or use another state directory", ErrNewer, have, want)
-	}
-	if have == 0 {
-		return false, fmt.Errorf("%w: schema version 0", ErrCorrupt)
-	}
-	for ; have < want; have++ {
-		if err := steps[have-1](tx); err != nil {
-			return false, fmt.Errorf("migrate state from schema %d: %w", have, err)
+// addBuckets is the step from schema 1 to 2: what sessions mean gets its buckets, which are empty.
+func addBuckets(tx *kv.RawTx) error {
+	for _, name := range []string{"sessions", "messages", "checkpoints", "notices", "documents", "blobs"} {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return fmt.Errorf("make bucket %s: %w", name, err)
 		}
-		if err := meta.Put([]byte(keySchema), binary.BigEndian.AppendUint32(nil, have+1)); err != nil {
-			return false, fmt.Errorf("store schema version: %w", err)
-		}
-		changed = true
 	}
-	return changed, nil
+	return nil
 }
 
 func destKey(dest uint32) []byte { return binary.BigEndian.AppendUint32(nil, dest) }

@@ -1,20 +1,17 @@
 package state
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -59,7 +56,7 @@ func v1Fixture(t *testing.T) string {
 	}
 	n := binary.BigEndian
 	rows := map[string]map[string][]byte{
-		"meta":     {"schema": {0, 0, 0, 1}, "epoch": seal([]byte("epoch"), append(newSealed(1, 32), "000102030405060708090a0b0c0d0e0f"...))},
+		"meta":     {"schema": {0, 0, 0, 1}, "epoch": kv.Seal([]byte("epoch"), append(kv.NewSealed(1, 32), "000102030405060708090a0b0c0d0e0f"...))},
 		"dests":    {"\x00\x00\x00\x01": unhex(t, v1Dest)},
 		"files":    {string(n.AppendUint64(nil, 5)): unhex(t, v1File)},
 		"prefixes": {string(n.AppendUint64(n.AppendUint64(nil, 5), 200)): n.AppendUint64(n.AppendUint64(nil, 2), 16)},
@@ -146,70 +143,5 @@ func TestVersion1Migrates(t *testing.T) {
 	}
 	if f, _, err := db.Facts(t.Context(), 5); err != nil || !f.Watched || f.WatchedFrom != 300 || f.SentBefore != 9 {
 		t.Errorf("%+v %v", f, err)
-	}
-}
-
-func TestMigrations(t *testing.T) {
-	path := v1Fixture(t)
-	var ran []int
-	step := func(n int, err error) migration {
-		return func(tx *bbolt.Tx) error {
-			ran = append(ran, n)
-			_, e := tx.CreateBucketIfNotExists([]byte{byte('0' + n)})
-			return errors.Join(e, err)
-		}
-	}
-	broken := errors.New("broken")
-	_, err := Open(t.Context(), Options{Path: path, migrations: []migration{addBuckets, step(2, nil), step(3, broken)}})
-	if !errors.Is(err, broken) {
-		t.Fatalf("a migration that fails: %v", err)
-	}
-	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != 0 {
-		t.Error("it was set aside for that")
-	}
-	db := open(t, Options{Path: path})
-	if _, ok := dump(t, db)["2"]; ok {
-		t.Error("half of the migrations lasted")
-	}
-	checkFixture(t, db)
-	closeNow(t, db)
-	ran = nil
-	for range 2 {
-		db = open(t, Options{Path: path, migrations: []migration{addBuckets, step(2, nil), step(3, nil)}})
-		if d := dump(t, db); d["meta/schema"] != "\x00\x00\x00\x04" || d["2"] == "" || d["3"] == "" {
-			t.Errorf("schema %q", d["meta/schema"])
-		}
-		closeNow(t, db)
-	}
-	if !cmp.Equal(ran, []int{2, 3}) {
-		t.Errorf("ran %v", ran)
-	}
-	before, _ := os.ReadFile(path)
-	if _, err := Open(t.Context(), Options{Path: path}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 4") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("newer: %v", err)
-	}
-	if after, _ := os.ReadFile(path); string(before) != string(after) {
-		t.Error("a newer state was touched")
-	}
-}
-
-func TestLocked(t *testing.T) {
-	db := open(t, Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // instead of three seconds
-	defer cancel()
-	if _, err := Open(ctx, Options{Path: db.opt.Path}); !errors.Is(err, ErrLocked) {
-		t.Errorf("second open: %v", err)
-	}
-}
-
-func TestModes(t *testing.T) {
-	db := open(t, Options{Path: filepath.Join(t.TempDir(), "a", "b", "state.db")})
-	for path, want := range map[string]os.FileMode{filepath.Dir(db.opt.Path): 0o700 | os.ModeDir, db.opt.Path: 0o600, db.opt.Path + suffixLock: 0o600} {
-		if info, err := os.Stat(path); err != nil || info.Mode() != want {
-			t.Errorf("%s: %v %v", path, info.Mode(), err)
-		}
-	}
-	if _, err := Open(t.Context(), Options{Path: filepath.Dir(db.opt.Path)}); err == nil || errors.Is(err, ErrCorrupt) {
-		t.Errorf("a folder in its place: %v", err)
 	}
 }

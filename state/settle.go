@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/ccship/ccship/outbox"
@@ -23,7 +22,7 @@ func (db *DB) Settle(ctx context.Context, settlements []outbox.Settlement) error
 			size += int64(len(settlements[i].Dead[j].Batch.Frame))
 		}
 	}
-	return db.submit(ctx, size, func(t *txn) error {
+	return db.update(ctx, size, func(t *txn) error {
 		for i := range settlements {
 			if err := t.settle(&settlements[i]); err != nil {
 				return err
@@ -77,17 +76,13 @@ func (t *txn) deleteRow(dest uint32, stream, seq uint64) (bool, error) {
 	if v == nil {
 		return false, nil
 	}
-	if err := t.fault("delete row"); err != nil {
-		return false, err
-	}
 	m, err := readRowMeta(k, v)
 	if err != nil {
 		return false, err
 	}
-	if err := t.outbox.Delete(k); err != nil {
-		return false, fmt.Errorf("delete row: %w", err)
+	if err := t.Delete("delete row", t.outbox, k); err != nil {
+		return false, err
 	}
-	t.dirty = true
 	t.delta.remove(m)
 	t.delta.settled = true
 	return true, nil
@@ -95,9 +90,6 @@ func (t *txn) deleteRow(dest uint32, stream, seq uint64) (bool, error) {
 
 // bury puts a dead letter.
 func (t *txn) bury(dest uint32, stream uint64, l *outbox.DeadLetter) error {
-	if err := t.fault("put dead"); err != nil {
-		return err
-	}
 	row := deadRow{dest: dest, letter: *l}
 	f, found, err := t.file(tail.FileID(stream))
 	if err != nil {
@@ -108,14 +100,12 @@ func (t *txn) bury(dest uint32, stream uint64, l *outbox.DeadLetter) error {
 	}
 	row.stream.ID = stream
 	k, v := DeadKey{Seq: l.Batch.Seq, Line: l.Line}.bytes(), row.encode()
-	old := t.dead.Get(k)
-	if old != nil {
+	if old := t.dead.Get(k); old != nil {
 		t.delta.countDead(k, old, -1)
 	}
-	if err := t.dead.Put(k, v); err != nil {
-		return fmt.Errorf("put dead letter: %w", err)
+	if err := t.Put("put dead", t.dead, k, v); err != nil {
+		return err
 	}
-	t.dirty = true
 	t.delta.countDead(k, v, 1)
 	return nil
 }
@@ -141,10 +131,7 @@ func (t *txn) settleFacts(dest uint32, s *outbox.Settlement) error {
 	if row.facts == old.facts {
 		return nil
 	}
-	if err := t.fault("put facts"); err != nil {
-		return err
-	}
-	return t.putFile(row, old, true)
+	return t.putFile("put facts", row, old, true)
 }
 
 // hasRows says whether anything of a stream waits in the outbox, for any destination.

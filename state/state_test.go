@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.etcd.io/bbolt"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -123,14 +124,19 @@ func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.
 func dump(t testing.TB, db *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := db.view(context.Background(), func(tx *bbolt.Tx) error {
-		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
-			all[string(name)] = fmt.Sprint(b.Sequence())
-			return b.ForEach(func(k, v []byte) error {
-				all[string(name)+"/"+string(k)] = string(v)
+	err := db.view(context.Background(), func(tx *kv.Snapshot) error {
+		for _, name := range append(bucketNames(), kv.BucketMeta) {
+			b := tx.Bucket(name)
+			all[name] = fmt.Sprint(b.Sequence())
+			err := b.ForEach(func(k, v []byte) error {
+				all[name+"/"+string(k)] = string(v)
 				return nil
 			})
-		})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -141,21 +147,16 @@ func dump(t testing.TB, db *DB) map[string]string {
 // checkIndex compares what is in memory with what the file says.
 func checkIndex(t testing.TB, db *DB) {
 	t.Helper()
-	b, release, err := db.acquire()
-	if err == ErrClosed {
+	fresh := &memory{&DB{index: newIndex()}}
+	err := db.view(context.Background(), fresh.Load)
+	if errors.Is(err, ErrClosed) {
 		return
 	}
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	defer release()
-	fresh := &DB{index: newIndex()}
-	if err := fresh.reindex(b); err != nil {
-		t.Error(err)
-		return
-	}
-	if diff := cmp.Diff(describe(&fresh.index), describe(&db.index)); diff != "" {
+	if diff := cmp.Diff(describe(&fresh.db.index), describe(&db.index)); diff != "" {
 		t.Errorf("memory differs from the file (-file +memory):\n%s", diff)
 	}
 }

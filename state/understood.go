@@ -9,7 +9,7 @@ import (
 	"io"
 	"slices"
 
-	"go.etcd.io/bbolt"
+	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
 )
@@ -31,24 +31,24 @@ type understoodRow struct {
 }
 
 func (r *understoodRow) encode(key []byte) []byte {
-	b := newSealed(understoodVersion, 32)
-	b = appendInt(b, r.at)
-	b = appendInt(b, r.place.Offset)
-	b = appendInt(b, r.place.Line)
-	b = appendInt(b, int64(r.place.Generation))
-	b = appendInt(b, r.cleared)
-	b = appendInt(b, r.had)
-	return seal(key, b)
+	b := kv.NewSealed(understoodVersion, 32)
+	b = kv.AppendInt(b, r.at)
+	b = kv.AppendInt(b, r.place.Offset)
+	b = kv.AppendInt(b, r.place.Line)
+	b = kv.AppendInt(b, int64(r.place.Generation))
+	b = kv.AppendInt(b, r.cleared)
+	b = kv.AppendInt(b, r.had)
+	return kv.Seal(key, b)
 }
 
 func decodeUnderstood(key, v []byte) (understoodRow, error) {
-	v, err := unseal(key, v, understoodVersion)
+	v, err := kv.Unseal(key, v, understoodVersion)
 	if err != nil {
 		return understoodRow{}, fmt.Errorf("read session row: %w", err)
 	}
-	d := decoder{b: v}
-	r := understoodRow{at: d.int(), place: Place{Offset: d.int(), Line: d.int(), Generation: uint32(d.int())}, cleared: d.int(), had: d.int()}
-	if err := d.end(); err != nil {
+	d := kv.NewDecoder(v, nil)
+	r := understoodRow{at: d.Int(), place: Place{Offset: d.Int(), Line: d.Int(), Generation: uint32(d.Int())}, cleared: d.Int(), had: d.Int()}
+	if err := d.End(); err != nil {
 		return understoodRow{}, fmt.Errorf("read session row: %w", err)
 	}
 	return r, nil
@@ -58,22 +58,22 @@ func decodeUnderstood(key, v []byte) (understoodRow, error) {
 type blobs struct{ fold, log, marks []byte }
 
 func (b *blobs) encode(key []byte) []byte {
-	v := newSealed(blobsVersion, 16+len(b.fold)+len(b.log)+len(b.marks))
-	v = appendBytes(v, b.fold)
-	v = appendBytes(v, b.log)
-	v = appendBytes(v, b.marks)
-	return seal(key, v)
+	v := kv.NewSealed(blobsVersion, 16+len(b.fold)+len(b.log)+len(b.marks))
+	v = kv.AppendBytes(v, b.fold)
+	v = kv.AppendBytes(v, b.log)
+	v = kv.AppendBytes(v, b.marks)
+	return kv.Seal(key, v)
 }
 
 // decodeBlobs reads a row; the blobs point into it.
 func decodeBlobs(key, v []byte) (blobs, error) {
-	v, err := unseal(key, v, blobsVersion)
+	v, err := kv.Unseal(key, v, blobsVersion)
 	if err != nil {
 		return blobs{}, fmt.Errorf("read messages row: %w", err)
 	}
-	d := decoder{b: v}
-	b := blobs{fold: d.bytes(), log: d.bytes(), marks: d.bytes()}
-	if err := d.end(); err != nil {
+	d := kv.NewDecoder(v, nil)
+	b := blobs{fold: d.Bytes(), log: d.Bytes(), marks: d.Bytes()}
+	if err := d.End(); err != nil {
 		return blobs{}, fmt.Errorf("read messages row: %w", err)
 	}
 	return b, nil
@@ -129,9 +129,9 @@ func (b *blobs) unpack(u *Understood) (err error) {
 // Understood answers what is kept of what a file means; false: nothing. Without blobs only the place is known.
 func (db *DB) Understood(ctx context.Context, id tail.FileID) (u Understood, found bool, err error) {
 	var b blobs
-	err = db.view(ctx, func(tx *bbolt.Tx) error {
+	err = db.view(ctx, func(tx *kv.Snapshot) error {
 		k := fileKey(id)
-		v := tx.Bucket([]byte(bucketSessions)).Get(k)
+		v := tx.Bucket(bucketSessions).Get(k)
 		if v == nil {
 			return nil
 		}
@@ -141,7 +141,7 @@ func (db *DB) Understood(ctx context.Context, id tail.FileID) (u Understood, fou
 		}
 		found = true
 		u.Place, u.Cleared, u.Had = r.place, r.cleared, r.had
-		if v = tx.Bucket([]byte(bucketMessages)).Get(k); v == nil {
+		if v = tx.Bucket(bucketMessages).Get(k); v == nil {
 			return nil
 		}
 		b, err = decodeBlobs(k, v)
@@ -161,9 +161,9 @@ func (db *DB) Understood(ctx context.Context, id tail.FileID) (u Understood, fou
 // those with a compaction.
 func (db *DB) Behind(ctx context.Context) (ids []tail.FileID, err error) {
 	interned := map[string]string{}
-	err = db.view(ctx, func(tx *bbolt.Tx) error {
-		sessions := tx.Bucket([]byte(bucketSessions))
-		return tx.Bucket([]byte(bucketFiles)).ForEach(func(k, v []byte) error {
+	err = db.view(ctx, func(tx *kv.Snapshot) error {
+		sessions := tx.Bucket(bucketSessions)
+		return tx.Bucket(bucketFiles).ForEach(func(k, v []byte) error {
 			id, err := splitFileKey(k)
 			if err != nil {
 				return err
@@ -205,28 +205,17 @@ func (t *txn) putUnderstood(d *Derivation, b *blobs) error {
 	if old.place != d.Prev {
 		return tail.ErrStale
 	}
-	if err := t.fault("put session"); err != nil {
+	row := understoodRow{at: t.Now, place: d.Understood.Place, cleared: d.Understood.Cleared, had: d.Understood.Had}
+	if err := t.Put("put session", t.sessions, k, row.encode(k)); err != nil {
 		return err
 	}
-	row := understoodRow{at: t.now, place: d.Understood.Place, cleared: d.Understood.Cleared, had: d.Understood.Had}
-	if err := t.sessions.Put(k, row.encode(k)); err != nil {
-		return fmt.Errorf("put session: %w", err)
-	}
-	t.dirty = true
 	return t.putBlobs(k, b)
 }
 
 func (t *txn) putBlobs(k []byte, b *blobs) error {
-	if err := t.fault("put messages"); err != nil {
-		return err
-	}
 	v := b.encode(k)
 	t.delta.understood += int64(len(v) - len(t.messages.Get(k)))
-	if err := t.messages.Put(k, v); err != nil {
-		return fmt.Errorf("put messages: %w", err)
-	}
-	t.dirty = true
-	return nil
+	return t.Put("put messages", t.messages, k, v)
 }
 
 // dropBlobs takes a file's blobs away, if it has any.
@@ -235,15 +224,8 @@ func (t *txn) dropBlobs(k []byte) error {
 	if v == nil {
 		return nil
 	}
-	if err := t.fault("drop messages"); err != nil {
-		return err
-	}
 	t.delta.understood -= int64(len(v))
-	t.dirty = true
-	if err := t.messages.Delete(k); err != nil {
-		return fmt.Errorf("drop messages: %w", err)
-	}
-	return nil
+	return t.Delete("drop messages", t.messages, k)
 }
 
 func (t *txn) dropUnderstood(id tail.FileID) error {
@@ -251,14 +233,7 @@ func (t *txn) dropUnderstood(id tail.FileID) error {
 	if err := t.dropBlobs(k); err != nil || t.sessions.Get(k) == nil {
 		return err
 	}
-	if err := t.fault("drop session"); err != nil {
-		return err
-	}
-	t.dirty = true
-	if err := t.sessions.Delete(k); err != nil {
-		return fmt.Errorf("drop session: %w", err)
-	}
-	return nil
+	return t.Delete("drop session", t.sessions, k)
 }
 
 // boundUnderstood drops the blobs that were written the longest ago when there is too much of them, but none of the
@@ -304,15 +279,15 @@ func (t *txn) boundUnderstood(fresh []Derivation) error {
 }
 
 // readUnderstood checks the rows of sessions and counts the bytes of the blobs, which are checked when they are read.
-func readUnderstood(x *index, tx *bbolt.Tx) error {
-	err := tx.Bucket([]byte(bucketSessions)).ForEach(func(k, v []byte) error {
+func readUnderstood(x *index, tx *kv.Snapshot) error {
+	err := tx.Bucket(bucketSessions).ForEach(func(k, v []byte) error {
 		_, err := decodeUnderstood(k, v)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return tx.Bucket([]byte(bucketMessages)).ForEach(func(_, v []byte) error {
+	return tx.Bucket(bucketMessages).ForEach(func(_, v []byte) error {
 		x.understood += int64(len(v))
 		return nil
 	})
@@ -322,14 +297,4 @@ func (x *index) understoodBytes() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.understood
-}
-
-// addBuckets is the step from schema 1 to 2: what sessions mean gets its buckets, which are empty.
-func addBuckets(tx *bbolt.Tx) error {
-	for _, name := range []string{"sessions", "messages", "checkpoints", "notices", "documents", "blobs"} {
-		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
-			return fmt.Errorf("make bucket %s: %w", name, err)
-		}
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package state
 import (
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -98,13 +97,12 @@ func (db *DB) LastSeq() (last uint64) {
 	return last
 }
 
-// FileSize is the size of the state file in bytes, 0 when it cannot be asked.
-func (db *DB) FileSize() int64 {
-	info, err := os.Stat(db.opt.Path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
+// drained says that nothing is in the outbox.
+func (db *DB) drained() bool {
+	x := &db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.total.rows == 0
 }
 
 // Destinations names, in order, those with rows waiting or with files.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package state
+package kv
 
 import (
 	"context"
@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLock is a lock on a file beside the state. bbolt locks the state file itself, but that one is exchanged when
-// it is compacted or set aside.
+// fileLock is a lock on a file beside the state. bbolt locks the state file itself, but that one is swapped when it is
+// compacted or set aside: a second process could then open the new file while the first still has the old one. The
+// system drops the lock when the process ends, however it ends, so there is no stale lock to clean up.
 type fileLock struct{ f *os.File }
 
 // lockFile takes the lock, and waits for another process that has it until ctx ends: ErrLocked.

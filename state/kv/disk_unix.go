@@ -1,6 +1,6 @@
 //go:build unix
 
-package state
+package kv
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 // mmapSize is how much of the file is mapped from the start: address space only.
 const mmapSize = initialMmap
 
-// freeDisk answers the bytes that may still be written to the disk of a folder, and the size of the disk.
-func freeDisk(dir string) (free, total uint64, err error) {
+// FreeDisk answers the bytes that may still be written to the disk of a folder, and the size of the disk.
+func FreeDisk(dir string) (free, total uint64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, 0, fmt.Errorf("ask for free disk space: %w", err)

@@ -1,4 +1,4 @@
-package state
+package kv
 
 import (
 	"context"
@@ -9,9 +9,13 @@ import (
 	"strings"
 )
 
-// Check reads the structure of the state file at path, also while a daemon uses it: nothing is locked, and nobody waits.
-// ErrCorrupt: it does not hold together, or its daemon has found that out. fs.ErrNotExist: there is none. What ctx ends
-// with: it is too large, or changes too fast, to be read in that time. The values in it are not looked at.
+// Check reads the structure of the file at path, also while a daemon uses it: nothing is locked, and nobody waits.
+// ErrCorrupt: it does not hold together, or its daemon has found that out. fs.ErrNotExist: there is none. An error of
+// ctx: the file is too large, or changes too fast, to be read in that time. The values in it are not checked.
+//
+// A daemon that commits meanwhile makes the walk fail: the pages of the old tree are written over once nothing reads
+// them, and this process is not among those that bbolt knows of. So a failure counts only if the root is still the
+// same afterwards; else the walk begins again at the new root.
 func Check(ctx context.Context, path string) error {
 	if words, err := os.ReadFile(path + suffixBroken); err == nil {
 		return fmt.Errorf("%w: found while it was in use: %s", ErrCorrupt, strings.TrimSpace(string(words)))
@@ -30,7 +34,7 @@ func Check(ctx context.Context, path string) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("check state: %w", ctx.Err())
 		}
-		// A page is written anew only after the next root is: while the root is the same, it was damage that was seen.
+		// A page is written over only after the next root is written: while the root is the same, it was damage.
 		if m, metaErr := newestMeta(reader); !errors.Is(err, ErrCorrupt) || metaErr != nil || m.txid == txid {
 			return fmt.Errorf("check state: %w", err)
 		}
@@ -42,7 +46,7 @@ type reading func(p []byte, off int64) (int, error)
 
 func (r reading) ReadAt(p []byte, off int64) (int, error) { return r(p, off) }
 
-// readUntil fails once ctx is done.
+// readUntil reads f until ctx is done, and fails then: the walk has no other place where it could end early.
 func readUntil(ctx context.Context, f io.ReaderAt) io.ReaderAt {
 	return reading(func(p []byte, off int64) (int, error) {
 		if err := ctx.Err(); err != nil {
@@ -50,14 +54,4 @@ func readUntil(ctx context.Context, f io.ReaderAt) io.ReaderAt {
 		}
 		return f.ReadAt(p, off)
 	})
-}
-
-// DiskSpace answers how many bytes are free on the disk of a folder, and below how many of them reading stops, for the
-// head-room that Options would be told; 0 is the default. Room inside the state file is not counted.
-func DiskSpace(dir string, headRoomOption int64) (free, head uint64, err error) {
-	free, total, err := freeDisk(dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	return free, headRoom(headRoomOption, total), nil
 }

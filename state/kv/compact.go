@@ -1,6 +1,7 @@
-package state
+package kv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +13,24 @@ import (
 	"go.etcd.io/bbolt"
 )
 
+// bbolt never makes its file smaller: a backlog of gigabytes leaves a file of gigabytes. A compaction writes the rows
+// to a file of their own and puts that in place of the old one. What a crash or a power cut leaves, by step:
+//
+//	copy, sync, close  the file as it was, and a part of the new one aside; Open removes that
+//	rename             either file, each whole, for the new one was synced and checked before
+//	sync dir           the same; no commit has reached the new file yet, so nothing is lost with the old one back
+//	reopen             the new file
+//
+// Commits wait from the first step to the last, so that the copy has them all. Reads go on until the files are swapped.
+
 // compactBytes is what one transaction of a compaction carries.
 const compactBytes = 8 << 20
 
 // scrubBytes is what may be in use of a file that is scrubbed: commits wait no longer than for about a second.
 const scrubBytes = 128 << 20
 
-// liveSize answers the bytes of the file that have held anything, and those of them that are in use.
+// liveSize answers the bytes of the file that have held anything, and those of them that are in use. Run asks: it is no
+// activity.
 func (db *DB) liveSize() (size, live int64, err error) {
 	b, release, err := db.acquire()
 	if err != nil {
@@ -26,7 +38,7 @@ func (db *DB) liveSize() (size, live int64, err error) {
 	}
 	defer release()
 	err = db.guard(func() error {
-		return b.View(func(tx *bbolt.Tx) error { // not db.view: this is no activity
+		return b.View(func(tx *bbolt.Tx) error {
 			s := b.Stats()
 			size = tx.Size()
 			live = size - int64(s.FreePageN+s.PendingPageN)*int64(b.Info().PageSize)
@@ -40,10 +52,10 @@ func (db *DB) liveSize() (size, live int64, err error) {
 // more in use keeps them until it has become smaller: commits wait for a compaction. Not remembered over a restart.
 func (db *DB) Scrub() {
 	db.scrubs.Store(true)
-	db.ring()
+	db.Wake()
 }
 
-// compactionDue says whether the file is large and mostly empty, or to be scrubbed, and the disk has place for a second
+// compactionDue says whether the file is large and mostly empty, or to be scrubbed, and the disk has room for a second
 // one.
 func (db *DB) compactionDue() bool {
 	size, live, err := db.liveSize()
@@ -53,23 +65,26 @@ func (db *DB) compactionDue() bool {
 	if (!db.scrubs.Load() || live > scrubBytes) && !db.mostlyEmpty(size, live) {
 		return false
 	}
-	free, _, err := db.opt.FreeDisk(filepath.Dir(db.opt.Path))
+	free, _, err := db.FreeDisk()
 	return err == nil && free > 2*uint64(live)
 }
 
+// mostlyEmpty says whether a compaction pays: the file is large, and little of it is in use. With a backlog in it the
+// empty pages will be used again soon, so more of them are left.
 func (db *DB) mostlyEmpty(size, live int64) bool {
-	return size > db.limits().CompactAbove && (live < size/4 || live < size/2 && db.Usage().Batches == 0)
+	return size > db.compactAbove.Load() && (live < size/4 || live < size/2 && db.opt.Drained())
 }
 
-// compact rewrites the file without its empty pages. Commits wait until it is done, reads only while the files are
-// exchanged. Interrupted anywhere, either file is whole and in place; Open removes what is left aside.
-func (db *DB) compact(ctx context.Context) error {
+// Compact rewrites the file without its empty pages. Commits wait until it is done, reads only while the files are
+// swapped. Interrupted anywhere, either file is whole and in place; Open removes what is left aside. Run calls it when
+// it is due.
+func (db *DB) Compact(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	db.group.write.Lock()
 	defer db.group.write.Unlock()
-	db.scrubs.Store(false) // one that fails is not tried for ever
+	db.scrubs.Store(false) // a scrub that fails is not tried again: it would hold up every commit, every second
 	began, aside := time.Now(), db.opt.Path+suffixAside
 	before, _, err := db.liveSize()
 	if err != nil {
@@ -79,7 +94,7 @@ func (db *DB) compact(ctx context.Context) error {
 		_ = os.Remove(aside)
 		return fmt.Errorf("compact state: %w", err)
 	}
-	if err := db.exchange(aside); err != nil {
+	if err := db.swap(aside); err != nil {
 		_ = os.Remove(aside)
 		return fmt.Errorf("compact state: %w", err)
 	}
@@ -96,7 +111,7 @@ func (db *DB) copyAside(aside string) error {
 	if err := db.fault("compact copy"); err != nil {
 		return err
 	}
-	to, err := openBolt(aside, db.opt.maxSize)
+	to, err := openBolt(aside, db.opt.MaxSize)
 	if err != nil {
 		return err
 	}
@@ -116,6 +131,7 @@ func (db *DB) copyAside(aside string) error {
 	return checkFile(aside)
 }
 
+// copyRows copies all buckets, with their sequences: numbers that are never used again must stay so.
 func (db *DB) copyRows(to *bbolt.DB) error {
 	from, release, err := db.acquire()
 	if err != nil {
@@ -128,15 +144,15 @@ func (db *DB) copyRows(to *bbolt.DB) error {
 		}
 		// Once more, so that both of the new file's roots hold all rows.
 		return to.Update(func(tx *bbolt.Tx) error {
-			meta := tx.Bucket([]byte(bucketMeta))
-			return meta.Put([]byte(keySchema), clone(meta.Get([]byte(keySchema))))
+			meta := tx.Bucket([]byte(BucketMeta))
+			return meta.Put([]byte(keySchema), bytes.Clone(meta.Get([]byte(keySchema))))
 		})
 	})
 }
 
-// exchange puts the file aside in place of the open one. Between closing and reopening there is none; when that is
-// where it ends, the next transaction opens the file.
-func (db *DB) exchange(aside string) error {
+// swap puts the file aside in place of the open one. It closes the old one first, for Windows does not rename over an
+// open file. Between closing and reopening no file is open; when that is where it ends, the next transaction opens it.
+func (db *DB) swap(aside string) error {
 	db.handle.Lock()
 	defer db.handle.Unlock()
 	if db.closed {
@@ -156,8 +172,8 @@ func (db *DB) exchange(aside string) error {
 	return db.reopen()
 }
 
-// reopen opens the file after an exchange. First it makes the exchange last: until that is sure, commits to the new
-// file could be lost to a power cut that brings the old one back. The caller holds handle.
+// reopen opens the file after a swap. First it makes the new name last: until that is sure, commits to the new file
+// could be lost to a power cut that brings the old one back. The caller holds handle.
 func (db *DB) reopen() (err error) {
 	if err := db.fault("compact sync dir"); err != nil {
 		return err
@@ -168,6 +184,6 @@ func (db *DB) reopen() (err error) {
 	if err := db.fault("compact reopen"); err != nil {
 		return err
 	}
-	db.bolt, err = openBolt(db.opt.Path, db.opt.maxSize)
+	db.bolt, err = openBolt(db.opt.Path, db.opt.MaxSize)
 	return err
 }

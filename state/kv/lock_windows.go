@@ -1,4 +1,4 @@
-package state
+package kv
 
 import (
 	"context"
@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// fileLock is a lock on a file beside the state. bbolt locks the state file itself, but that one is exchanged when
-// it is compacted or set aside.
+// fileLock is a lock on a file beside the state. bbolt locks the state file itself, but that one is swapped when it is
+// compacted or set aside: a second process could then open the new file while the first still has the old one. The
+// system drops the lock when the process ends, however it ends, so there is no stale lock to clean up.
 type fileLock struct{ f *os.File }
 
 // lockFile takes the lock, and waits for another process that has it until ctx ends: ErrLocked.
@@ -23,7 +24,8 @@ func lockFile(ctx context.Context, path string) (*fileLock, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{})
+		const how = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+		err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &windows.Overlapped{})
 		if err == nil {
 			return &fileLock{f}, nil
 		}

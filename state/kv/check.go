@@ -1,4 +1,4 @@
-package state
+package kv
 
 import (
 	"bytes"
@@ -13,8 +13,17 @@ import (
 // bbolt walks all pages of a file when it opens it, through the memory map and in a goroutine of its own: a damaged
 // page ends the process, and nothing can be done about it from outside. So the pages are walked here first, by plain
 // reads, and only a file that holds together is given to bbolt. What is inside the values has checksums (codec.go).
+//
+// The walk holds one page for each level of the tree, however large the file is. It checks that each page carries its
+// own number and is used once, that every element lies inside its page, that the keys of a page rise and lie between
+// those of the branch above, and that the tree ends. It does not look for pages that nothing points to: without a free
+// list on disk bbolt finds the free pages by the same walk.
 
-// The layout of bbolt's pages, version 2 of its format.
+// The layout of bbolt's pages, version 2 of its format. Numbers are in the byte order of the machine: a file that was
+// carried to another order has no valid root, and is set aside.
+//
+//	page 0, 1   the two roots (meta pages), written in turn: the one with the higher transaction that is whole counts
+//	page 2..    header, then the table of elements, then keys and values; a large page goes on in those behind it
 const (
 	pageHeader  = 16 // id u64, flags u16, count u16, overflow u32
 	element     = 16 // branch: pos u32, ksize u32, page u64; leaf: flags u32, pos u32, ksize u32, vsize u32
@@ -34,11 +43,11 @@ type checker struct {
 	f        io.ReaderAt
 	pageSize int64
 	pages    uint64   // below this number a page may be used
-	seen     []uint64 // bit set
+	seen     []uint64 // bit set of the pages that were walked: a page in two places would be freed under one of them
 	bufs     [][]byte // one page by depth: the keys of a page are needed until all below it is checked
 }
 
-// metaPage is a root of the file.
+// metaPage is a root of the file: the page that the tree of buckets begins with, as one transaction left it.
 type metaPage struct{ pageSize, root, freelist, pages, txid uint64 }
 
 // checkFile reads the structure of a bbolt file; ErrCorrupt says that it does not hold together.
@@ -52,7 +61,8 @@ func checkFile(path string) error {
 	return err
 }
 
-// checkPages is checkFile for an open file; stat is asked for its size. It answers the transaction that it looked at.
+// checkPages is checkFile for an open file; stat is asked for its size. It answers the transaction that it looked at,
+// so that a caller can tell damage from a file that a daemon wrote to meanwhile.
 func checkPages(f io.ReaderAt, stat func() (os.FileInfo, error)) (txid uint64, err error) {
 	m, err := newestMeta(f)
 	if err != nil {
@@ -64,9 +74,10 @@ func checkPages(f io.ReaderAt, stat func() (os.FileInfo, error)) (txid uint64, e
 	}
 	c := &checker{f: f, pageSize: int64(m.pageSize), pages: m.pages}
 	if info.Size() < 2*c.pageSize || uint64(info.Size()/c.pageSize) < m.pages {
-		return m.txid, fmt.Errorf("%w: %d pages of %d bytes do not fit its %d bytes", ErrCorrupt, m.pages, m.pageSize, info.Size())
+		return m.txid, fmt.Errorf("%w: %d pages of %d bytes do not fit its %d bytes",
+			ErrCorrupt, m.pages, m.pageSize, info.Size())
 	}
-	if m.freelist != noFreelist {
+	if m.freelist != noFreelist { // a free list on disk would have pages that this walk does not see
 		return m.txid, fmt.Errorf("%w: it was not written by ccship", ErrCorrupt)
 	}
 	c.seen = make([]uint64, m.pages/64+1)
@@ -74,7 +85,8 @@ func checkPages(f io.ReaderAt, stat func() (os.FileInfo, error)) (txid uint64, e
 	return m.txid, c.walk(m.root, nil, nil, 0)
 }
 
-// newestMeta answers the root that bbolt will use: the valid one with the highest transaction.
+// newestMeta answers the root that bbolt will use: the valid one with the highest transaction. One root alone is
+// enough: a power cut while the other is written leaves the file as the transaction before left it.
 func newestMeta(f io.ReaderAt) (newest metaPage, err error) {
 	found := false
 	// The second one lies a page further; its size is in either.
@@ -100,6 +112,7 @@ func newestMeta(f io.ReaderAt) (newest metaPage, err error) {
 	return newest, nil
 }
 
+// pageSizes are those that a system may have: bbolt takes the one of the system that made the file.
 func pageSizes() (sizes []int64) {
 	for s := int64(1 << 10); s <= 64<<10; s *= 2 {
 		sizes = append(sizes, s)
@@ -107,6 +120,7 @@ func pageSizes() (sizes []int64) {
 	return sizes
 }
 
+// parseMeta reads a root, which has a checksum of its own. ok: it is whole, and its numbers make sense.
 func parseMeta(b []byte) (m metaPage, ok bool) {
 	n := binary.NativeEndian
 	h := fnv.New64a()
@@ -114,7 +128,10 @@ func parseMeta(b []byte) (m metaPage, ok bool) {
 	if n.Uint32(b) != boltMagic || n.Uint32(b[4:]) != boltVersion || n.Uint64(b[metaSize-8:]) != h.Sum64() {
 		return m, false
 	}
-	m = metaPage{pageSize: uint64(n.Uint32(b[8:])), root: n.Uint64(b[16:]), freelist: n.Uint64(b[32:]), pages: n.Uint64(b[40:]), txid: n.Uint64(b[48:])}
+	m = metaPage{
+		pageSize: uint64(n.Uint32(b[8:])), root: n.Uint64(b[16:]), freelist: n.Uint64(b[32:]), pages: n.Uint64(b[40:]),
+		txid: n.Uint64(b[48:]),
+	}
 	return m, m.pageSize >= 1<<10 && m.pageSize <= 64<<10 && m.pageSize&(m.pageSize-1) == 0 && m.pages < 1<<40
 }
 
@@ -151,7 +168,7 @@ func (c *checker) walk(id uint64, low, high []byte, depth int) error {
 	return c.walkNode(p, low, high)
 }
 
-// node is a page of the tree, or a bucket's page inside a value.
+// node is a page of the tree, or a bucket's page inside a value: bbolt keeps a small bucket in the page of its parent.
 type node struct {
 	id    uint64
 	at    int64 // in the file
@@ -164,6 +181,7 @@ func (p *node) flags() uint16 { return binary.NativeEndian.Uint16(p.front[8:]) }
 func (p *node) count() int    { return int(binary.NativeEndian.Uint16(p.front[10:])) }
 
 // walkNode checks the elements of a page.
+// walkNode checks the elements of a page, and goes on into the pages and buckets below it.
 func (c *checker) walkNode(p node, low, high []byte) error {
 	if f := p.flags(); f != flagBranch && f != flagLeaf {
 		return c.bad(p.id, "its kind is unknown")
@@ -183,7 +201,8 @@ func (c *checker) walkNode(p node, low, high []byte) error {
 		return err
 	}
 	for i, k := range keys {
-		if i > 0 && bytes.Compare(keys[i-1], k) >= 0 || low != nil && bytes.Compare(k, low) < 0 || high != nil && bytes.Compare(k, high) >= 0 {
+		unsorted := i > 0 && bytes.Compare(keys[i-1], k) >= 0
+		if unsorted || low != nil && bytes.Compare(k, low) < 0 || high != nil && bytes.Compare(k, high) >= 0 {
 			return c.bad(p.id, "its keys are out of order")
 		}
 		e := table[i*element:]
@@ -204,7 +223,8 @@ func (c *checker) walkNode(p node, low, high []byte) error {
 	return nil
 }
 
-// keys reads the keys of all elements, and checks that keys and values lie inside the page.
+// keys reads the keys of all elements, and checks that keys and values lie inside the page. Values are not read: they
+// may be gigabytes, and have checksums.
 func (c *checker) keys(p node, table []byte) (keys [][]byte, err error) {
 	keys = make([][]byte, p.count())
 	for i := range keys {
@@ -220,6 +240,7 @@ func (c *checker) keys(p node, table []byte) (keys [][]byte, err error) {
 	return keys, nil
 }
 
+// elementSizes answers where the key of an element begins, counted from the element, and how long key and value are.
 func elementSizes(flags uint16, e []byte) (pos, ksize, vsize int64) {
 	n := binary.NativeEndian
 	if flags == flagBranch {
@@ -258,7 +279,8 @@ func (c *checker) walkBucket(p node, e []byte, place int64) error {
 	return c.walkNode(inner, nil, nil)
 }
 
-// read answers bytes of a page: those in front as they are, others as a copy.
+// read answers bytes of a page: those in front as they are, others as a copy. Only the first page of a large one is in
+// memory.
 func (c *checker) read(p node, at, size int64) ([]byte, error) {
 	if at+size <= int64(len(p.front)) {
 		return p.front[at : at+size], nil
@@ -270,6 +292,7 @@ func (c *checker) read(p node, at, size int64) ([]byte, error) {
 	return b, nil
 }
 
+// bad is the damage found at a page. The number helps whoever looks at the file that was set aside.
 func (c *checker) bad(page uint64, what string) error {
 	return fmt.Errorf("%w: page %d: %s", ErrCorrupt, page, what)
 }

@@ -1,16 +1,15 @@
-package state
+package kv
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/ccship/ccship/tail"
 )
 
 func TestCheck(t *testing.T) {
@@ -48,15 +47,15 @@ func TestCheck(t *testing.T) {
 // A state that is written to at the same time is whole, and its writer waits for nobody.
 func TestCheckInUse(t *testing.T) {
 	path := filled(t)
-	db := open(t, Options{Path: path})
+	s := open(t, Options{Path: path})
 	var writing sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	defer writing.Wait()
 	defer stop()
 	wrote := make(chan struct{}, 1)
 	writing.Go(func() {
-		for id := tail.FileID(2000); ctx.Err() == nil; id++ {
-			if _, err := db.Commit(ctx, []Step{advance(id, 0, 5, 300)}); err != nil && ctx.Err() == nil {
+		for i := 0; ctx.Err() == nil; i++ {
+			if err := s.putRows(ctx, 300, fmt.Sprintf("more%d", i)); err != nil && ctx.Err() == nil {
 				t.Errorf("commit: %v", err)
 				return
 			}
@@ -71,18 +70,5 @@ func TestCheckInUse(t *testing.T) {
 		if err := Check(t.Context(), path); err != nil {
 			t.Fatalf("while it is written to: %v", err)
 		}
-	}
-}
-
-func TestDiskSpace(t *testing.T) {
-	free, head, err := DiskSpace(t.TempDir(), 0)
-	if err != nil || free == 0 || head == 0 || head > 256<<20 {
-		t.Errorf("%d %d %v", free, head, err)
-	}
-	if _, head, err := DiskSpace(t.TempDir(), 77); err != nil || head != 77 {
-		t.Errorf("%d %v", head, err)
-	}
-	if _, _, err := DiskSpace(filepath.Join(t.TempDir(), "none"), 0); err == nil {
-		t.Error("no folder, no error")
 	}
 }

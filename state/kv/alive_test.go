@@ -1,4 +1,4 @@
-package state
+package kv
 
 import (
 	"context"
@@ -11,47 +11,43 @@ import (
 // Being alive costs no write, and is not claimed while a transaction hangs or after the end.
 func TestAlive(t *testing.T) {
 	path := t.TempDir() + "/state.db"
-	db, err := Open(t.Context(), Options{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	s := open(t, Options{Path: path})
 	before, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := lastTx(t, db)
+	was := lastTx(t, s)
 	for range 10 {
-		if err := db.Alive(t.Context()); err != nil {
+		if err := s.Alive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) || lastTx(t, db) != was {
+	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) || lastTx(t, s) != was {
 		t.Errorf("it wrote: %v", err)
 	}
-	db.group.write.Lock() // as a transaction that hangs holds it
+	s.group.write.Lock() // as a transaction that hangs holds it
 	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { first <- db.Alive(t.Context()) }()
-	waitFor(t, "the first", func() bool { return db.group.queued() == 1 })
+	go func() { first <- s.Alive(t.Context()) }()
+	waitFor(t, "the first", func() bool { return s.group.queued() == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	go func() { second <- db.Alive(ctx) }()
+	go func() { second <- s.Alive(ctx) }()
 	if err := <-second; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("behind one that hangs: %v", err)
 	}
 	select {
 	case err := <-first:
-		t.Errorf("answered while the state hangs: %v", err)
+		t.Errorf("answered while the file hangs: %v", err)
 	default:
 	}
-	db.group.write.Unlock()
+	s.group.write.Unlock()
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	if err := db.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Alive(t.Context()); !errors.Is(err, ErrClosed) {
+	if err := s.Alive(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

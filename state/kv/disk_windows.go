@@ -1,4 +1,4 @@
-package state
+package kv
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 // mmapSize is 0, for bbolt would make the file as large as the map on Windows.
 const mmapSize = 0
 
-// freeDisk answers the bytes that may still be written to the disk of a folder, and the size of the disk.
-func freeDisk(dir string) (free, total uint64, err error) {
+// FreeDisk answers the bytes that may still be written to the disk of a folder, and the size of the disk.
+func FreeDisk(dir string) (free, total uint64, err error) {
 	p, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, 0, fmt.Errorf("ask for free disk space: %w", err)

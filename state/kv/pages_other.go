@@ -1,6 +1,6 @@
 //go:build !linux
 
-package state
+package kv
 
 import "go.etcd.io/bbolt"
 

@@ -1,0 +1,141 @@
+package kv
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+)
+
+// filled makes a file with a few pages of every kind, and answers its path.
+func filled(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, Options{Path: path})
+	for i, key := range names("row", 300) {
+		put(t, s, i*20, key)
+	}
+	closeNow(t, s)
+	return path
+}
+
+// usedBytes reads the part of a state that has pages; bbolt makes the file longer.
+func usedBytes(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := newestMeta(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, m.pages*m.pageSize)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Each rule of the check is broken in turn, where bbolt itself might not mind.
+func TestCheckRefuses(t *testing.T) {
+	path := filled(t)
+	whole := usedBytes(t, path)
+	n := binary.NativeEndian
+	branch := 0 // a page that points to others
+	for at := 2 * 4096; at < len(whole) && branch == 0; at += 4096 {
+		p := whole[at:]
+		is := n.Uint64(p) == uint64(at/4096) && n.Uint16(p[8:]) == flagBranch && n.Uint16(p[10:]) > 2
+		if is && checkReaches(t, whole, at) {
+			branch = at
+		}
+	}
+	if branch == 0 {
+		t.Fatal("no branch page in the sample")
+	}
+	for what, damage := range map[string]func(p []byte){
+		"it is used twice":           func(p []byte) { copy(p[32+8:32+16], p[16+8:16+16]) },
+		"it ends outside the file":   func(p []byte) { n.PutUint32(p[12:], 1<<31) },
+		"it lies outside the file":   func(p []byte) { n.PutUint64(p[16+8:], 1<<40) },
+		"it has another number":      func(p []byte) { n.PutUint64(p, 1) },
+		"its kind is unknown":        func(p []byte) { n.PutUint16(p[8:], 3) },
+		"it has too many elements":   func(p []byte) { n.PutUint16(p[10:], 1<<15) },
+		"it branches to nothing":     func(p []byte) { n.PutUint16(p[10:], 0) },
+		"an element lies outside it": func(p []byte) { n.PutUint32(p[16+4:], 900); n.PutUint32(p[16:], 4000) },
+		"its keys are out of order":  func(p []byte) { p[16+n.Uint32(p[16:])] = 0xff },
+	} {
+		b := append([]byte(nil), whole...)
+		damage(b[branch : branch+4096])
+		if err := checkBytes(t, b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// checkReaches says whether a page is in use: damage to it is seen.
+func checkReaches(t *testing.T, whole []byte, at int) bool {
+	t.Helper()
+	b := append([]byte(nil), whole...)
+	b[at] ^= 1
+	return checkBytes(t, b) != nil
+}
+
+func checkBytes(t *testing.T, b []byte) error {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "damaged.db")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return checkFile(path)
+}
+
+// The check of the pages knows bbolt's format: what bbolt writes must pass, whatever its shape.
+func TestCheckPassesWhatBboltWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "any.db")
+	b, err := openBolt(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for round := range 60 {
+		err := b.Update(func(tx *bbolt.Tx) error {
+			top, err := tx.CreateBucketIfNotExists([]byte{byte(round % 3)})
+			if err != nil {
+				return err
+			}
+			inner, err := top.CreateBucketIfNotExists([]byte("inner"))
+			if err != nil {
+				return err
+			}
+			for range 200 {
+				key := make([]byte, 1+rnd.IntN(300))
+				key[0] = byte(rnd.IntN(8))
+				bucket := []*bbolt.Bucket{top, inner}[rnd.IntN(2)]
+				if rnd.IntN(3) == 0 {
+					k, _ := bucket.Cursor().Seek(key)
+					if k != nil && string(k) != "inner" {
+						if err := bucket.Delete(append([]byte(nil), k...)); err != nil {
+							return err
+						}
+					}
+				} else if err := bucket.Put(key, make([]byte, rnd.IntN(1+rnd.IntN(9000)))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkFile(path); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// gate holds the first commit back until it is opened.
+type gate struct {
+	once          sync.Once
+	reached, open chan struct{}
+}
+
+func newGate() *gate { return &gate{reached: make(chan struct{}), open: make(chan struct{})} }
+
+func (g *gate) fault(step string) error {
+	if step == "commit" {
+		g.once.Do(func() {
+			close(g.reached)
+			<-g.open
+		})
+	}
+	return nil
+}
+
+// lastTx is the number of the last committed transaction.
+func lastTx(t *testing.T, s store) (id int) {
+	t.Helper()
+	if err := s.viewQuietly(func(tx *Snapshot) error { id = tx.ID(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (c *committer) queued() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting)
+}
+
+// together runs n requests of which all but the first wait for it, and answers how many transactions that took.
+func together(t *testing.T, s store, n int, do func(i int)) int {
+	t.Helper()
+	g, first := newGate(), lastTx(t, s)
+	s.opt.Fault = g.fault
+	var all sync.WaitGroup
+	for i := range n {
+		if i == 1 {
+			<-g.reached // the first one went at once, alone
+		}
+		all.Go(func() { do(i) })
+	}
+	waitFor(t, "the others to queue", func() bool { return s.group.queued() == n-1 })
+	close(g.open)
+	all.Wait()
+	return lastTx(t, s) - first
+}
+
+func TestConcurrentCommitsShareTransactions(t *testing.T) {
+	s := open(t, Options{})
+	const n = 40
+	refused := errors.New("this one can't be done")
+	took := together(t, s, n, func(i int) {
+		key := fmt.Sprintf("a%d", i)
+		if i != 7 {
+			put(t, s, 100, key)
+			return
+		}
+		err := s.Update(context.Background(), 100, func(tx *Tx) error {
+			return errors.Join(tx.Put("put row", tx.Bucket(rows), []byte(key), value(key, 100)), refused)
+		})
+		if !errors.Is(err, refused) {
+			t.Errorf("%d: %v", i, err)
+		}
+	})
+	if got := len(s.held()); got != n-1 {
+		t.Errorf("%d rows", got)
+	}
+	checkMemory(t, s)
+	if took != 1+n-2 { // the group of 39 was rolled back for one of them, then each went alone
+		t.Errorf("%d transactions", took)
+	}
+	if took := together(t, s, n, func(i int) { put(t, s, 100, fmt.Sprintf("b%d", i)) }); took != 2 {
+		t.Errorf("%d commits took %d transactions, want 2", n, took)
+	}
+}
+
+func TestGroupsAreBounded(t *testing.T) {
+	s := open(t, Options{})
+	took := together(t, s, 5, func(i int) { put(t, s, groupBytes/3, fmt.Sprint(i)) })
+	if took != 3 { // 1, then 3 that fit, then 1
+		t.Errorf("%d transactions", took)
+	}
+}
+
+// Who gives up while waiting either did nothing or learns the outcome; the others go on.
+func TestCancelledCommit(t *testing.T) {
+	g := newGate()
+	s := open(t, Options{Fault: g.fault})
+	var all sync.WaitGroup
+	all.Go(func() { put(t, s, 1, "1") })
+	<-g.reached
+	ctx, cancel := context.WithCancel(t.Context())
+	gaveUp := make(chan error, 1)
+	go func() { gaveUp <- s.putRows(ctx, 1, "2") }()
+	waitFor(t, "the second to queue", func() bool { return s.group.queued() == 1 })
+	all.Go(func() { put(t, s, 1, "3") })
+	waitFor(t, "the third to queue", func() bool { return s.group.queued() == 2 })
+	cancel()
+	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(g.open)
+	all.Wait()
+	if got := s.held(); len(got) != 2 || got["2"] != 0 {
+		t.Errorf("rows %v", got)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	s := open(t, Options{})
+	closeNow(t, s)
+	if err := s.putRows(t.Context(), 1, "1"); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if err := s.View(t.Context(), func(*Snapshot) error { return nil }); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	closeNow(t, s)
+}

@@ -1,0 +1,247 @@
+// Package kv keeps rows in one bbolt file that survives: kill -9 at any instruction, a full disk, a power cut, a bit
+// that rots. It commits the requests of concurrent callers together (committer.go), checks the pages of a file before
+// bbolt maps them (check.go), sets a damaged file aside, compacts a mostly empty one while it is in use (compact.go),
+// and lets one process at a time have it (lock_*.go).
+//
+// It knows keys, values and what its owners keep of them in memory (Memory). It does not know what rows say: cursors,
+// batches and sessions are its owners'. Only it uses bbolt.
+//
+// A write names its steps ("put row", "commit"), and a test can make each of them fail (Options.Fault): a transaction
+// then happens whole or not at all, on the disk and in memory.
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+var (
+	// ErrNewer says that the file was written by a newer ccship. It is left as it is.
+	ErrNewer = errors.New("state is from a newer ccship")
+	// ErrLocked says that another process has the file open.
+	ErrLocked = errors.New("state is in use by another process")
+	// ErrCorrupt says that the file is damaged. Open sets such a file aside; found later, it ends Run, and the next
+	// Open sets the file aside.
+	ErrCorrupt = errors.New("state is damaged")
+	// ErrClosed is answered after Close.
+	ErrClosed = errors.New("state is closed")
+)
+
+// Options say where the file is and what it holds. Path and Schema are required.
+type Options struct {
+	Path   string
+	Schema Schema
+	// Memory is what the owners keep in memory of their rows. It follows every commit, in this order.
+	Memory []Memory
+	// CompactAbove is the file size in bytes above which a mostly empty file is compacted; default 64 MiB. It can be
+	// changed with SetCompactAbove.
+	CompactAbove int64
+	// Drained says that no backlog is in the file: it is compacted sooner then, for its empty pages are not used soon.
+	// It must not call the DB. nil: never.
+	Drained func() bool
+	// NoWait answers ErrLocked at once when another process has the file open.
+	NoWait bool
+	Log    *slog.Logger // nil: discard
+	// Fault is asked before every named step of a write; an error makes that step fail. For tests; nil: none fails.
+	Fault func(step string) error
+	// FreeDisk answers the free and total bytes of the disk that dir is on. nil: the system is asked.
+	FreeDisk func(dir string) (free, total uint64, err error)
+	// MaxSize bounds the file in bytes. For tests: it stands for a full disk; 0: no bound.
+	MaxSize int
+}
+
+// Memory is what an owner keeps in memory of its rows, so that it need not read them. Neither method may call the DB.
+type Memory interface {
+	// Load reads all of it from the file, and checks the rows on the way. Open calls it, and a write after a commit that
+	// failed half-way: then the disk may or may not have it. An error leaves the memory as it was; ErrCorrupt sets the
+	// file aside.
+	Load(tx *Snapshot) error
+	// Begin begins the changes of one write transaction. It is called once for each, before the first request.
+	Begin(tx *Tx) Changes
+}
+
+// Changes are what one write transaction will change in memory. Requests that share the transaction share them.
+type Changes interface {
+	// Finish is the last part of a transaction that wrote something. An error rolls all of it back.
+	Finish() error
+	// Apply makes the changes visible once the disk has the transaction; it is not called when that fails. No other
+	// write runs meanwhile.
+	Apply()
+}
+
+// DB is the open file. Safe for concurrent use.
+type DB struct {
+	opt   Options
+	log   *slog.Logger
+	epoch string
+	aside string // where Open put a damaged file; "" if there was none
+	lock  *fileLock
+
+	// A transaction holds handle for reading, so that the file cannot be swapped under it.
+	handle sync.RWMutex
+	bolt   *bbolt.DB // guarded by handle; nil after Close, or when reopening the file after a swap failed
+	closed bool      // guarded by handle
+
+	group committer
+	stale bool // guarded by group.write; a commit failed half-way, and Memory is to be loaded before the next one
+
+	bell     chan struct{} // something happened: Run looks in a second
+	activity atomic.Int64  // what happened so far, counted by Wake
+	broken   chan struct{} // closed once the file proved damaged
+	damage   sync.Once
+
+	compactAbove atomic.Int64
+	empty        atomic.Int64 // bytes of the file's empty pages, after the last commit
+	touched      atomic.Int64 // bytes of rows touched since pages were given back
+	scrubs       atomic.Bool  // Scrub was called
+}
+
+const defaultCompactAbove = 64 << 20
+
+func (o Options) withDefaults() Options {
+	if o.FreeDisk == nil {
+		o.FreeDisk = FreeDisk
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Drained == nil {
+		o.Drained = func() bool { return false }
+	}
+	return o
+}
+
+// Epoch is the random name of this file; it changes when a damaged file is replaced by an empty one.
+func (db *DB) Epoch() string { return db.epoch }
+
+// SetAside is the path to which Open moved a damaged file; "" if it found none.
+func (db *DB) SetAside() string { return db.aside }
+
+// SetCompactAbove changes Options.CompactAbove; 0 is the default.
+func (db *DB) SetCompactAbove(size int64) {
+	if size <= 0 {
+		size = defaultCompactAbove
+	}
+	db.compactAbove.Store(size)
+}
+
+// Empty answers the bytes of empty pages inside the file: so much can be written without the file growing.
+func (db *DB) Empty() int64 { return db.empty.Load() }
+
+// FileSize answers the size of the file in bytes, 0 when it cannot be asked.
+func (db *DB) FileSize() int64 {
+	info, err := os.Stat(db.opt.Path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// FreeDisk answers the free and total bytes of the disk that the file is on.
+func (db *DB) FreeDisk() (free, total uint64, err error) {
+	return db.opt.FreeDisk(filepath.Dir(db.opt.Path))
+}
+
+// Alive returns nil once a transaction could be run, behind those that wait. Nothing is written, so a watchdog may call
+// it often. An error says why the file cannot be used, or that ctx ended first: a disk that hangs shows so.
+func (db *DB) Alive(ctx context.Context) error {
+	return db.Update(ctx, 0, func(*Tx) error { return nil })
+}
+
+// Close ends all use of the file. Transactions under way are finished first; those that wait get ErrClosed. A second
+// call does nothing. The lock goes last: nobody may open the file while this process still has it mapped.
+func (db *DB) Close() error {
+	db.group.write.Lock()
+	defer db.group.write.Unlock()
+	db.handle.Lock()
+	defer db.handle.Unlock()
+	if db.closed {
+		return nil
+	}
+	db.closed = true
+	var err error
+	if db.bolt != nil {
+		err = db.bolt.Close()
+		db.bolt = nil
+	}
+	if e := db.lock.release(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return fmt.Errorf("close state: %w", err)
+	}
+	return nil
+}
+
+// Run does the background work until ctx is done: it compacts a mostly empty file and gives touched pages back. A
+// second after something happened it calls check for its owner, and every second from then on while check answers true.
+// It sleeps while nothing happens: a daemon that is idle must not wake a laptop's processor. An error, ErrCorrupt among
+// them, means that the file can no longer be used.
+func (db *DB) Run(ctx context.Context, check func() (again bool)) error {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	armed, seen := true, db.activity.Load()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-db.broken:
+			return fmt.Errorf("use state %s: %w", db.opt.Path, ErrCorrupt)
+		case <-db.bell:
+			if !armed {
+				timer.Reset(time.Second)
+				armed = true
+			}
+		case <-timer.C:
+			now := db.activity.Load()
+			quiet := now == seen
+			seen = now
+			db.maintain(ctx, quiet)
+			armed = check() || !quiet
+			if armed {
+				timer.Reset(time.Second)
+			}
+		}
+	}
+}
+
+// maintain does what is due. quiet: nothing happened for a second.
+func (db *DB) maintain(ctx context.Context, quiet bool) {
+	if db.compactionDue() {
+		if err := db.Compact(ctx); err != nil {
+			db.log.Warn("compaction failed", "path", db.opt.Path, "error", err)
+		}
+	}
+	if quiet {
+		db.givePagesBack()
+	}
+}
+
+// Wake tells Run that something happened. It does not block, and carries nothing: Run looks for itself.
+func (db *DB) Wake() {
+	db.activity.Add(1)
+	select {
+	case db.bell <- struct{}{}:
+	default:
+	}
+}
+
+// fault makes the named step fail when a test wants it to.
+func (db *DB) fault(step string) error {
+	if db.opt.Fault == nil {
+		return nil
+	}
+	if err := db.opt.Fault(step); err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return nil
+}

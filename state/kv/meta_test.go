@@ -1,0 +1,52 @@
+package kv
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+)
+
+// What PutMeta stored outlives a restart and a compaction, and can be removed.
+func TestMeta(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	failing := false
+	fault := func(step string) error {
+		if failing && step == "put meta" {
+			return errInjected
+		}
+		return nil
+	}
+	s := open(t, Options{Path: path, Fault: fault})
+	check := func(want []byte) {
+		t.Helper()
+		got, err := s.Meta(t.Context(), "pause")
+		if err != nil || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
+			t.Errorf("stored %q %v, want %q", got, err, want)
+		}
+	}
+	store := func(value []byte) {
+		t.Helper()
+		if err := s.PutMeta(t.Context(), "pause", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(nil)
+	store(nil)
+	store([]byte{})
+	check([]byte{})
+	store([]byte("until noon"))
+	failing = true
+	if err := s.PutMeta(t.Context(), "pause", []byte("never")); err == nil {
+		t.Error("a write that failed is said to be durable")
+	}
+	store([]byte("until noon")) // nothing to write: nothing to fail
+	failing = false
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, s)
+	s = open(t, Options{Path: path, Fault: fault})
+	check([]byte("until noon"))
+	store(nil)
+	check(nil)
+}

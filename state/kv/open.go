@@ -1,0 +1,261 @@
+package kv
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+const (
+	lockWait     = 3 * time.Second // a daemon that was told to stop needs so long
+	keepCorrupt  = 2               // damaged files that are kept
+	bigFile      = 64 << 20        // bytes of file from which opening leaves a heap worth returning
+	initialMmap  = 64 << 20        // bytes of address space; spares remaps, which wait for readers
+	suffixNew    = ".new"          // a file that is being made
+	suffixAside  = ".compact"      // a copy that is being made; compact.go
+	suffixBroken = ".damaged"      // marker: damage was found in use, and says which
+	suffixLock   = ".lock"         // fileLock
+)
+
+// Open opens the file at opt.Path, and makes it when there is none. It waits at most three seconds for another process
+// that has it open (ErrLocked), unless told not to. A damaged file is moved to <path>.corrupt-<time>, and an empty one
+// takes its place, in a new epoch; SetAside answers the path. A file of a newer ccship is not touched (ErrNewer).
+// Nothing runs until Run.
+func Open(ctx context.Context, opt Options) (*DB, error) {
+	opt = opt.withDefaults()
+	if opt.Path == "" {
+		return nil, errors.New("open state: no path")
+	}
+	if err := os.MkdirAll(filepath.Dir(opt.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("open state: %w", err)
+	}
+	wait := lockWait
+	if opt.NoWait {
+		wait = 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lock, err := lockFile(ctx, opt.Path+suffixLock)
+	if err != nil {
+		return nil, fmt.Errorf("open state %s: %w", opt.Path, err)
+	}
+	db := &DB{opt: opt, log: opt.Log, lock: lock, bell: make(chan struct{}, 1), broken: make(chan struct{})}
+	db.SetCompactAbove(opt.CompactAbove)
+	if err := db.openOrReplace(); err != nil {
+		if db.bolt != nil {
+			_ = db.bolt.Close()
+		}
+		_ = lock.release()
+		return nil, fmt.Errorf("open state %s: %w", opt.Path, err)
+	}
+	return db, nil
+}
+
+// openOrReplace opens the file, or sets a damaged one aside and opens an empty one in its place. First it removes what
+// a crash left of a file that was being made or compacted: the file itself is whole in both cases.
+func (db *DB) openOrReplace() error {
+	for _, suffix := range []string{suffixNew, suffixAside} {
+		if err := os.Remove(db.opt.Path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	err := db.openOnce()
+	if !errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	if db.bolt != nil {
+		_ = db.bolt.Close()
+		db.bolt = nil
+	}
+	aside, e := setAside(db.opt.Path)
+	if e != nil {
+		return errors.Join(err, e)
+	}
+	db.log.Warn("state was damaged and is set aside", "path", aside, "error", err)
+	db.aside = aside
+	return db.openOnce()
+}
+
+// openOnce opens the file as it is, or makes one where there is none. Before bbolt maps it the file passes checkFile,
+// for bbolt ends the process over some kinds of damage. ErrCorrupt comes from the marker that an earlier process left,
+// from the pages, from the schema, or from a row that an owner could not read.
+func (db *DB) openOnce() error {
+	path := db.opt.Path
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := create(path, &db.opt.Schema); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	default:
+		if _, err := os.Stat(path + suffixBroken); err == nil {
+			return fmt.Errorf("%w: found while it was in use", ErrCorrupt)
+		}
+		if err := checkFile(path); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	b, err := openBolt(path, db.opt.MaxSize)
+	if err != nil {
+		return err
+	}
+	db.bolt = b
+	return db.guard(func() error { return db.load(b) })
+}
+
+// load brings the schema up to date, and loads what the owners keep in memory. A file that needs no migration is not
+// written.
+func (db *DB) load(b *bbolt.DB) error {
+	err := b.Update(func(tx *bbolt.Tx) error {
+		changed, err := migrate(tx, db.opt.Schema.Migrations)
+		if err == nil && !changed {
+			err = errNothing
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errNothing) {
+		return err
+	}
+	if err := db.reload(b); err != nil {
+		return err
+	}
+	return b.View(func(tx *bbolt.Tx) error {
+		v, err := Unseal([]byte(keyEpoch), tx.Bucket([]byte(BucketMeta)).Get([]byte(keyEpoch)), 1)
+		if err != nil {
+			return fmt.Errorf("read epoch: %w", err)
+		}
+		db.epoch = string(v)
+		giveBack(tx)
+		if tx.Size() > bigFile {
+			debug.FreeOSMemory() // bbolt's search for free pages needs a map of all pages
+		}
+		return nil
+	})
+}
+
+// openBolt opens a file that checkFile has passed. A panic of bbolt, and what it refuses, is ErrCorrupt.
+func openBolt(path string, maxSize int) (b *bbolt.DB, err error) {
+	old := debug.SetPanicOnFault(true)
+	defer debug.SetPanicOnFault(old)
+	defer func() {
+		if p := recover(); p != nil {
+			b, err = nil, fmt.Errorf("%w: %v", ErrCorrupt, p)
+		}
+	}()
+	b, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout: lockWait, InitialMmapSize: mmapSize, MaxSize: maxSize,
+		// Without a free list on disk: after a drained backlog each commit would write it whole.
+		FreelistType: bbolt.FreelistMapType, NoFreelistSync: true,
+	})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, ErrLocked
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
+		errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return b, err
+}
+
+// create makes an empty file of the newest schema. It works under another name and renames the file when all is on the
+// disk, for a power cut while bbolt initialises a file leaves one that cannot be opened.
+func create(path string, schema *Schema) error {
+	fresh := path + suffixNew
+	b, err := openBolt(fresh, 0)
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	epoch := make([]byte, 16)
+	_, _ = rand.Read(epoch) // never fails
+	// Twice, so that both of bbolt's roots are ours: either one alone must do.
+	for range 2 {
+		err = errors.Join(err, b.Update(func(tx *bbolt.Tx) error {
+			for _, name := range schema.Buckets {
+				if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+					return err
+				}
+			}
+			meta, err := tx.CreateBucketIfNotExists([]byte(BucketMeta))
+			if err != nil {
+				return err
+			}
+			key := []byte(keyEpoch)
+			if err := meta.Put(key, Seal(key, append(NewSealed(1, 32), hex.EncodeToString(epoch)...))); err != nil {
+				return err
+			}
+			return meta.Put([]byte(keySchema), binary.BigEndian.AppendUint32(nil, schema.version()))
+		}))
+	}
+	if err = errors.Join(err, b.Sync(), b.Close()); err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	return replace(fresh, path)
+}
+
+// replace puts a file in place of another so that either is there after a power cut. The caller has synced from.
+func replace(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+// setAside renames a damaged file and removes the oldest of those set aside before: a failing disk must not be filled
+// with damaged copies. The file goes first and its marker after it: a crash between the two sets the next file aside
+// too; the other way round it would open the damaged one.
+func setAside(path string) (string, error) {
+	stamp := path + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000000Z")
+	if err := replace(path, stamp); err != nil {
+		return "", fmt.Errorf("set damaged state aside: %w", err)
+	}
+	if err := os.Remove(path + suffixBroken); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("set damaged state aside: %w", err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return stamp, nil // the older ones stay; no reason not to start
+	}
+	var old []string
+	for _, e := range entries {
+		if ok, _ := filepath.Match(filepath.Base(path)+".corrupt-*", e.Name()); ok {
+			old = append(old, filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+	slices.Sort(old)
+	for len(old) > keepCorrupt {
+		_ = os.Remove(old[0])
+		old = old[1:]
+	}
+	return stamp, nil
+}
+
+// markDamaged leaves a marker for the next Open, and ends Run. Restarting at once is what mends the damage: Open sets
+// the file aside and begins an empty one.
+func (db *DB) markDamaged(cause error) {
+	db.damage.Do(func() {
+		db.log.Error("state is damaged", "path", db.opt.Path, "error", cause)
+		if err := os.WriteFile(db.opt.Path+suffixBroken, []byte(cause.Error()+"\n"), 0o600); err != nil {
+			db.log.Error("marking the state as damaged failed", "path", db.opt.Path, "error", err)
+		}
+		close(db.broken)
+	})
+}

@@ -1,0 +1,77 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLocked(t *testing.T) {
+	s := open(t, Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // instead of three seconds
+	defer cancel()
+	if _, err := tryOpen(ctx, Options{Path: s.opt.Path}); !errors.Is(err, ErrLocked) {
+		t.Errorf("second open: %v", err)
+	}
+}
+
+// Whoever is told not to wait for another process is told at once.
+func TestNoWait(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, Options{Path: path})
+	synctest.Test(t, func(t *testing.T) { // in its time only waiting takes any
+		for noWait, want := range map[bool]time.Duration{true: 0, false: lockWait} {
+			begun := time.Now()
+			if _, err := tryOpen(t.Context(), Options{Path: path, NoWait: noWait}); !errors.Is(err, ErrLocked) {
+				t.Errorf("%v, want %v", err, ErrLocked)
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("no wait %t: it waited %v, want %v", noWait, took, want)
+			}
+		}
+	})
+	closeNow(t, s)
+	open(t, Options{Path: path, NoWait: true})
+}
+
+func TestModes(t *testing.T) {
+	s := open(t, Options{Path: filepath.Join(t.TempDir(), "a", "b", "state.db")})
+	for path, want := range map[string]os.FileMode{
+		filepath.Dir(s.opt.Path): 0o700 | os.ModeDir, s.opt.Path: 0o600, s.opt.Path + suffixLock: 0o600,
+	} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v %v", path, info.Mode(), err)
+		}
+	}
+	_, err := tryOpen(t.Context(), Options{Path: filepath.Dir(s.opt.Path)})
+	if err == nil || errors.Is(err, ErrCorrupt) {
+		t.Errorf("a folder in its place: %v", err)
+	}
+}
+
+// Only two damaged files are kept, and each new one begins a new epoch.
+func TestDamageFoundInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, Options{Path: path})
+	for range 4 {
+		epoch := s.Epoch()
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(t.Context(), func() bool { return false }) }()
+		s.markDamaged(ErrCorrupt)
+		if err := <-ended; !errors.Is(err, ErrCorrupt) {
+			t.Errorf("run: %v", err)
+		}
+		closeNow(t, s)
+		s = open(t, Options{Path: path})
+		if s.SetAside() == "" || s.Epoch() == epoch {
+			t.Errorf("aside %q, epoch %s", s.SetAside(), s.Epoch())
+		}
+	}
+	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != keepCorrupt {
+		t.Errorf("set aside: %v", aside)
+	}
+}

@@ -1,0 +1,66 @@
+package kv
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// Schema is the layout of the file. Its version is the number of migrations and one.
+type Schema struct {
+	Buckets    []string    // of the newest version; BucketMeta need not be among them
+	Migrations []Migration // from version 1 on: the first makes a version 2 of a version 1
+}
+
+// Migration rewrites a file of one schema version as the next. It runs in the transaction that stores the new version,
+// and must not look at rows with the code of the day, which changes.
+type Migration func(*RawTx) error
+
+// RawTx is what a Migration works on.
+type RawTx = bbolt.Tx
+
+// BucketMeta is the bucket that every file has:
+//
+//	"schema"          → u32                  version of the layout
+//	"epoch"           → sealed 32 hex digits random name of the file
+//	"kept/" name      → sealed bytes         PutMeta
+const BucketMeta = "meta"
+
+const (
+	keySchema  = "schema"
+	keyEpoch   = "epoch"
+	prefixMeta = "kept/"
+)
+
+func (s *Schema) version() uint32 { return uint32(len(s.Migrations) + 1) }
+
+// migrate brings the schema up to date, or answers ErrNewer.
+func migrate(tx *bbolt.Tx, steps []Migration) (changed bool, err error) {
+	meta := tx.Bucket([]byte(BucketMeta))
+	if meta == nil {
+		return false, fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, BucketMeta)
+	}
+	v := meta.Get([]byte(keySchema))
+	if len(v) != 4 {
+		return false, fmt.Errorf("%w: no schema version", ErrCorrupt)
+	}
+	have, want := binary.BigEndian.Uint32(v), uint32(len(steps)+1)
+	if have > want {
+		return false, fmt.Errorf("%w: it has schema %d, this ccship knows up to %d; "+
+			"run the newer ccship, or use another state directory", ErrNewer, have, want)
+	}
+	if have == 0 {
+		return false, fmt.Errorf("%w: schema version 0", ErrCorrupt)
+	}
+	for ; have < want; have++ {
+		if err := steps[have-1](tx); err != nil {
+			return false, fmt.Errorf("migrate state from schema %d: %w", have, err)
+		}
+		if err := meta.Put([]byte(keySchema), binary.BigEndian.AppendUint32(nil, have+1)); err != nil {
+			return false, fmt.Errorf("store schema version: %w", err)
+		}
+		changed = true
+	}
+	return changed, nil
+}

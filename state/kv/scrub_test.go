@@ -1,0 +1,57 @@
+package kv
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What was removed is gone from the file too once it was scrubbed, and everything else is as it was.
+func TestScrub(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, Options{Path: path})
+	put(t, s, 10, "a", "what nobody is to read")
+	if err := s.deleteRows(t.Context(), "what nobody is to read"); err != nil {
+		t.Fatal(err)
+	}
+	want := dump(t, s)
+	holds := func() bool {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(text, []byte("nobody is to read"))
+	}
+	if !holds() || s.compactionDue() {
+		t.Fatal("removed already, or about to be")
+	}
+	stop := run(t, s)
+	s.Scrub()
+	waitFor(t, "the text to be gone", func() bool { return !holds() })
+	stop()
+	if diff := cmp.Diff(want, dump(t, s)); diff != "" || s.compactionDue() {
+		t.Errorf("and then: due %v, %s", s.compactionDue(), diff)
+	}
+}
+
+// A disk without room for a second file, and one that fails, leave the file as it is.
+func TestScrubWithoutRoom(t *testing.T) {
+	s := open(t, Options{FreeDisk: func(string) (uint64, uint64, error) { return 1 << 10, 1 << 30, nil }})
+	if s.Scrub(); s.compactionDue() {
+		t.Error("it would fill the disk")
+	}
+	broken := open(t, Options{Fault: func(step string) error {
+		if step == "compact copy" {
+			return errInjected
+		}
+		return nil
+	}})
+	broken.Scrub()
+	broken.maintain(t.Context(), true)
+	if broken.compactionDue() {
+		t.Error("tried for ever")
+	}
+}

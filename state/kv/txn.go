@@ -1,0 +1,282 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// Bucket is one bucket of the file, and Cursor a place in it. What they answer is valid until the transaction ends, and
+// must not be changed.
+type (
+	Bucket = bbolt.Bucket
+	Cursor = bbolt.Cursor
+)
+
+// Tx is a write transaction under way. Requests that share it see what those before them wrote.
+type Tx struct {
+	// Now is when it began, in Unix seconds: one time for all rows of one transaction.
+	Now int64
+
+	bolt    *bbolt.Tx
+	fault   func(step string) error
+	memory  []Memory
+	changes []Changes // one for each of memory
+	dirty   bool      // something was written
+	moved   int64     // bytes of rows that came or went
+}
+
+// Bucket answers a bucket of the schema; nil: there is none of that name.
+func (t *Tx) Bucket(name string) *Bucket { return t.bolt.Bucket([]byte(name)) }
+
+// Changes answers what this transaction changes in one of Options.Memory.
+func (t *Tx) Changes(m Memory) Changes {
+	return t.changes[slices.Index(t.memory, m)]
+}
+
+// Fault makes the named step fail when a test wants it to. Put and Delete ask by themselves.
+func (t *Tx) Fault(step string) error { return t.fault(step) }
+
+// Put stores a row. step names the write to Options.Fault and in the error. value must not change before the
+// transaction ends.
+func (t *Tx) Put(step string, b *Bucket, key, value []byte) error {
+	if err := t.fault(step); err != nil {
+		return err
+	}
+	t.dirty = true
+	if err := b.Put(key, value); err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return nil
+}
+
+// Delete removes a row; step as in Put. A row that is not there is no error. A cursor skips rows when its bucket is
+// deleted from on the way: collect the keys first (Keys).
+func (t *Tx) Delete(step string, b *Bucket, key []byte) error {
+	if err := t.fault(step); err != nil {
+		return err
+	}
+	t.dirty = true
+	if err := b.Delete(key); err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return nil
+}
+
+// Moved counts bytes of large rows that came or went, so that the pages beside them are given back in time.
+func (t *Tx) Moved(n int64) { t.moved += n }
+
+// Keys copies the keys of a bucket that begin with prefix, in order, so that their rows can be deleted one by one.
+func Keys(b *Bucket, prefix []byte) (keys [][]byte) {
+	c := b.Cursor()
+	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+		keys = append(keys, bytes.Clone(k))
+	}
+	return keys
+}
+
+// Snapshot is a read transaction under way: the file as one commit left it.
+type Snapshot struct {
+	bolt *bbolt.Tx
+	db   *DB
+}
+
+// Bucket answers a bucket of the schema; nil: there is none of that name.
+func (s *Snapshot) Bucket(name string) *Bucket { return s.bolt.Bucket([]byte(name)) }
+
+// ID is the number of the last commit that it sees. A transaction that wrote nothing has none.
+func (s *Snapshot) ID() int { return s.bolt.ID() }
+
+// Moved counts bytes of large rows that were read, and gives their pages back in time: they count as our memory.
+func (s *Snapshot) Moved(n int64) {
+	if s.db.touch(n) {
+		giveBack(s.bolt)
+	}
+}
+
+// errNothing rolls back a transaction that has nothing to write: even an empty commit is two fsyncs.
+var errNothing = errors.New("nothing to commit")
+
+// runGroup runs requests in one transaction. The caller holds group.write. An applyError says that one of the requests
+// failed, and that nothing of the others was written either.
+func (db *DB) runGroup(group []*request) error {
+	var t *Tx
+	err := db.update(func(tx *bbolt.Tx) error {
+		t = db.begin(tx)
+		for _, r := range group {
+			if err := r.apply(t); err != nil {
+				return &applyError{err}
+			}
+		}
+		if !t.dirty {
+			return errNothing
+		}
+		for _, c := range t.changes {
+			if err := c.Finish(); err != nil {
+				return err
+			}
+		}
+		if err := db.fault("commit"); err != nil {
+			return &applyError{err}
+		}
+		return nil
+	})
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("commit state: %w", err)
+	}
+	// Durable first: nobody is told of a row before the disk has it.
+	for _, c := range t.changes {
+		c.Apply()
+	}
+	db.Wake()
+	if db.touch(t.moved) {
+		db.givePagesBack()
+	}
+	return nil
+}
+
+// begin begins a transaction and what it changes in the owners' memory.
+func (db *DB) begin(tx *bbolt.Tx) *Tx {
+	t := &Tx{Now: time.Now().Unix(), bolt: tx, fault: db.fault, memory: db.opt.Memory}
+	for _, m := range db.opt.Memory {
+		t.changes = append(t.changes, m.Begin(t))
+	}
+	return t
+}
+
+// update runs a write transaction. The caller holds group.write. When it fails in the commit itself, it cannot be
+// known whether the disk has it (a failed fsync leaves the new root readable), so the memory is loaded again.
+func (db *DB) update(fn func(*bbolt.Tx) error) error {
+	b, release, err := db.acquire()
+	if err != nil {
+		return err
+	}
+	defer release()
+	if db.stale {
+		if err := db.reload(b); err != nil {
+			return err
+		}
+	}
+	done := false
+	err = db.guard(func() error {
+		return b.Update(func(tx *bbolt.Tx) error {
+			err := fn(tx)
+			done = err == nil
+			return err
+		})
+	})
+	if err == nil {
+		s := b.Stats()
+		db.empty.Store(int64(s.FreePageN+s.PendingPageN) * int64(b.Info().PageSize))
+	}
+	if err != nil && done {
+		db.stale = true
+		if e := db.reload(b); e != nil {
+			db.log.Warn("reading the state again failed", "path", db.opt.Path, "error", e)
+		}
+	}
+	return err
+}
+
+// reload loads what the owners keep in memory, and looks for the buckets that they need. The caller holds group.write,
+// or is Open.
+func (db *DB) reload(b *bbolt.DB) error {
+	err := b.View(func(tx *bbolt.Tx) error {
+		for _, name := range db.opt.Schema.Buckets {
+			if tx.Bucket([]byte(name)) == nil {
+				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
+			}
+		}
+		for _, m := range db.opt.Memory {
+			if err := m.Load(&Snapshot{tx, db}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read index: %w", err)
+	}
+	db.stale = false
+	return nil
+}
+
+// View runs a read transaction. What fn reads is to be copied before it leaves. Compaction and Close wait for it.
+func (db *DB) View(ctx context.Context, fn func(*Snapshot) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	defer db.Wake()
+	return db.viewQuietly(fn)
+}
+
+// viewQuietly is View without waking Run: what Run itself reads is no activity, or it would never sleep.
+func (db *DB) viewQuietly(fn func(*Snapshot) error) error {
+	b, release, err := db.acquire()
+	if err != nil {
+		return err
+	}
+	defer release()
+	return db.guard(func() error {
+		return b.View(func(tx *bbolt.Tx) error { return fn(&Snapshot{tx, db}) })
+	})
+}
+
+// acquire answers the open file, which stays until release is called. It opens the file again when a compaction was
+// interrupted between closing and reopening it: such a file is whole, and only its daemon has no hold of it.
+func (db *DB) acquire() (b *bbolt.DB, release func(), err error) {
+	for {
+		db.handle.RLock()
+		if db.closed {
+			db.handle.RUnlock()
+			return nil, nil, ErrClosed
+		}
+		if db.bolt != nil {
+			return db.bolt, db.handle.RUnlock, nil
+		}
+		db.handle.RUnlock()
+		db.handle.Lock()
+		if db.bolt == nil && !db.closed {
+			err = db.reopen()
+		}
+		db.handle.Unlock()
+		if err != nil {
+			return nil, nil, fmt.Errorf("reopen state: %w", err)
+		}
+	}
+}
+
+// guard turns the panics of a damaged file into ErrCorrupt: bbolt asserts what it reads, and a page that the disk
+// cannot deliver arrives as a memory fault, for the file is mapped. Whatever ErrCorrupt comes out marks the file as
+// damaged, also one that fn found in a row. Programming errors go on as panics.
+func (db *DB) guard(fn func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer debug.SetPanicOnFault(old)
+	defer func() {
+		p := recover()
+		if p == nil {
+			if errors.Is(err, ErrCorrupt) {
+				db.markDamaged(err)
+			}
+			return
+		}
+		if e, ok := p.(runtime.Error); ok {
+			if _, fault := e.(interface{ Addr() uintptr }); !fault {
+				panic(p)
+			}
+		}
+		err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+		db.markDamaged(err)
+	}()
+	return fn()
+}
