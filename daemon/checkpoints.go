@@ -30,7 +30,7 @@ func (m *marker) Begin(p *derive.FoldStep) {
 	m.due, m.say, m.err = nil, nil, nil
 	p.Session.Budget = m.budget(p.File.File.ID)
 	if hasCheckpoints(p) {
-		p.Marks.Begin(p.Session)
+		p.Marks.BudgetChanged(p.Session)
 	}
 }
 
@@ -77,7 +77,7 @@ func (m *marker) End(p *derive.FoldStep) error {
 	return addCheckpoints(p, m.due)
 }
 
-func checkpointOf(p *derive.FoldStep, m session.Mark) state.Checkpoint {
+func checkpointOf(p *derive.FoldStep, m session.Checkpoint) state.Checkpoint {
 	c := state.Checkpoint{
 		Session: p.Facts.Stream.SessionID, Trigger: string(m.Trigger), Tokens: m.Tokens, Budget: m.Limit,
 		ContextHash: m.ContextHash, Summary: m.Summary, ActiveFiles: m.ActiveFiles, At: m.Time.UTC(),
@@ -91,7 +91,7 @@ func checkpointOf(p *derive.FoldStep, m session.Mark) state.Checkpoint {
 
 // checkpointID names the same moment of a session the same, however often and in whatever generation it is read. The
 // line counts only for a record without a uuid.
-func checkpointID(stream string, m *session.Mark) string {
+func checkpointID(stream string, m *session.Checkpoint) string {
 	at := m.UUID
 	if at == "" {
 		at = strconv.FormatInt(m.Line, 10)

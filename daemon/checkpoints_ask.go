@@ -91,7 +91,7 @@ func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointReq
 			return control.Usage("an agent's transcript has no checkpoints",
 				"name the session that started it: "+p.Facts.Stream.Parent)
 		}
-		c := checkpointOf(p, p.Marks.Now(p.Session, trigger, max(0, p.Line-1)))
+		c := checkpointOf(p, p.Marks.Current(p.Session, trigger, max(0, p.Line-1)))
 		c.ID, c.Port, c.At = id, req.PortID, time.Now().UTC().Truncate(time.Millisecond)
 		if text := strings.TrimSpace(req.Summary); text != "" {
 			c.Summary = transcript.Cut(strings.ToValidUTF8(text, "\uFFFD"), mostSummary)
@@ -106,9 +106,9 @@ func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointReq
 func askedTrigger(name string) (session.Trigger, error) {
 	switch name {
 	case "", control.TriggerManual:
-		return session.MarkManual, nil
+		return session.TriggerManual, nil
 	case control.TriggerPreHeavy:
-		return session.MarkPreHeavy, nil
+		return session.TriggerPreHeavy, nil
 	}
 	return "", control.Usage(fmt.Sprintf("a checkpoint cannot be asked for with trigger %.40q", name),
 		"it is manual or pre_heavy; the others come by themselves")

@@ -66,11 +66,11 @@ func noticeText(locale string, list []state.Pending) string {
 
 func (w *noticeWords) checkpoint(p *state.Pending) string {
 	switch session.Trigger(p.Kind) {
-	case session.MarkAt80:
+	case session.Trigger80:
 		return fmt.Sprintf(w.at80, percent(p), p.Checkpoint)
-	case session.MarkAt90:
+	case session.Trigger90:
 		return fmt.Sprintf(w.at90, percent(p), p.Checkpoint)
-	case session.MarkCompact:
+	case session.TriggerCompact:
 		return fmt.Sprintf(w.compact, p.Checkpoint)
 	}
 	return ""

@@ -26,7 +26,7 @@ const (
 )
 
 // Format is the format of everything that a Deriver of this program derives.
-const Format = deriveFormat<<16 | session.SessionVersion
+const Format = deriveFormat<<16 | session.FoldVersion
 
 // Derivable is what a Deriver needs of a store.
 type Derivable interface {

@@ -29,7 +29,7 @@ type derivation struct {
 	clock    time.Time // the latest time seen: of records that have none
 	arrived  time.Time // of records that come before any time
 	// fold is that of the newest view up to task.Place, nil when it has to be read from task.State.
-	fold *session.Session
+	fold *session.Fold
 }
 
 // stage is the lines of one generation that come next.
@@ -116,7 +116,7 @@ func (w *derivation) stageIn(e Epoch, generations []Generation, front bool) *sta
 
 // past derives texts and answers from lines of a generation that is not the newest.
 func (w *derivation) past(ctx context.Context, snap Snapshot, s *stage) (*Derivation, error) {
-	h := harvest{w: w, agent: snap.Session().Parent != "", fold: &session.Session{}, keep: true}
+	h := harvest{w: w, agent: snap.Session().Parent != "", fold: &session.Fold{}, keep: true}
 	out := w.begin(s)
 	err := snap.Lines(ctx, Span{s.generation().Number, s.from, s.end()}, func(l Line) error {
 		out.Place.Line = l.Index + 1
@@ -188,7 +188,7 @@ func (w *derivation) resume(ctx context.Context, snap Snapshot, view View, s *st
 	if w.fold != nil && s.from > 0 {
 		return nil
 	}
-	w.fold = &session.Session{}
+	w.fold = &session.Fold{}
 	if s.from == 0 || w.fold.UnmarshalBinary(w.task.State) == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ const maxText = 256 << 10
 type harvest struct {
 	w       *derivation
 	agent   bool // the transcript is an agent's
-	fold    *session.Session
+	fold    *session.Fold
 	keep    bool // texts and answers, not only the fold
 	bytes   int  // of lines
 	text    int  // bytes of texts

@@ -4,7 +4,7 @@ import "strings"
 
 // Prompt is what a human typed, in whatever form the line holds it: a user record, one with a tool result beside it,
 // or a queued command. ok is false for everything that the program or an agent wrote. text is "" for a lone image.
-// Prompts that exist only as queue operations take a Session to find.
+// Prompts that exist only as queue operations take a session.Fold to find.
 func (r *Record) Prompt() (text string, ok bool) {
 	if r.Sidechain || r.Meta || r.CompactSummary || r.VisibleOnly {
 		return "", false

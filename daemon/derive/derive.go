@@ -65,8 +65,8 @@ type MessageLimits struct {
 type FoldStep struct {
 	File    tail.Tracked
 	Facts   state.Facts
-	Session *session.Session // includes the record of the event
-	Marks   *session.Marks   // an observer feeds it
+	Session *session.Fold // includes the record of the event
+	Marks   *session.CheckpointDetector   // an observer feeds it
 	Line    int64            // the number of lines folded so far
 	// Effects is committed together with the projection. Observers append to Checkpoints, Pending, Documents, Asks and
 	// Batches; the other fields belong to the deriver.

@@ -63,7 +63,7 @@ func unixMilli(t time.Time) int64 {
 }
 
 // wireMessage converts a message to the wire type.
-func wireMessage(m *session.LogMessage) control.Message {
+func wireMessage(m *session.Message) control.Message {
 	w := control.Message{Line: m.Line, UUID: m.UUID, Timestamp: unixMilli(m.Time), Content: m.Content}
 	switch m.Kind {
 	case session.UserMessage:

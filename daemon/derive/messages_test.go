@@ -48,8 +48,8 @@ func TestMessagesOfAnyChunking(t *testing.T) {
 
 // folded returns the messages of a whole transcript.
 func folded(text string) (messages []control.Message) {
-	var s session.Session
-	var log session.MessageLog
+	var s session.Fold
+	var log session.Log
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		for _, e := range s.Add(int64(i), transcript.Parse([]byte(line))) {
 			log.Add(e)

@@ -14,9 +14,9 @@ import (
 type projection struct {
 	file    tail.FileID
 	place   state.Place // behind the last folded line
-	session session.Session
-	log     session.MessageLog
-	marks   session.Marks
+	session session.Fold
+	log     session.Log
+	marks   session.CheckpointDetector
 	copying bool  // the last answer was copied from another session
 	cleared int64 // lines below it are not in the log
 	// effectsThrough is the number of lines that had their effects in an earlier folding. It is stored, because this
@@ -77,7 +77,7 @@ func (p *projection) restore(u *state.Understood) error {
 // reset empties the projection: folding starts at line 0. Lines below effectsThrough had their effects.
 func (p *projection) reset(generation uint32, effectsThrough int64) {
 	p.place = state.Place{Generation: generation}
-	p.session, p.log, p.marks = session.Session{}, session.MessageLog{}, session.Marks{}
+	p.session, p.log, p.marks = session.Fold{}, session.Log{}, session.CheckpointDetector{}
 	p.copying, p.effectsThrough = false, effectsThrough
 }
 

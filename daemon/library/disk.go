@@ -69,7 +69,7 @@ func readHead(path string) head {
 		return head{}
 	}
 	defer f.Close()
-	var s session.Session
+	var s session.Fold
 	lines := bufio.NewReaderSize(io.LimitReader(f, headBytes), 64<<10)
 	for n := int64(0); ; n++ {
 		line, err := lines.ReadBytes('\n')

@@ -153,8 +153,8 @@ func showFile(file File, machine string, most int) (Shown, error) {
 
 // messages folds lines into what was said.
 type messages struct {
-	session session.Session
-	log     session.MessageLog
+	session session.Fold
+	log     session.Log
 }
 
 func (m *messages) add(line int64, raw []byte) {

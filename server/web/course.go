@@ -44,7 +44,7 @@ type course struct {
 	mu      sync.Mutex
 	next    int64 // line to go on with
 	lines   int64 // that were folded
-	fold    session.Session
+	fold    session.Fold
 	answers int64
 	width   int64 // answers of a stretch
 	list    []stretch
@@ -240,7 +240,7 @@ func (k *courses) read(ctx context.Context, snap server.Snapshot, view server.Vi
 
 func (c *course) reset() {
 	c.next, c.lines, c.answers, c.width, c.forgot = 0, 0, 0, 0, 0
-	c.list, c.bends, c.last, c.fold = nil, nil, level{}, session.Session{}
+	c.list, c.bends, c.last, c.fold = nil, nil, level{}, session.Fold{}
 }
 
 // whole says whether what was folded is all that is stored up to there.

@@ -15,21 +15,21 @@ type branches struct {
 	waiting []fork
 	rewinds []Rewind // that were not undone
 	number  int64    // of the last rewind
-	tag     uint32   // of the last climb
+	visit   uint32   // of the last climb
 	bound   int      // most nodes kept; 0: all
 	horizon uint32   // newest time of a node that was dropped
 }
 
 // node is a record of the tree.
 type node struct {
-	id, parent uint64 // hashes of uuids; parent 0 is none
-	line       int64
-	context    uint32 // tokens in use after it, 0: not known
-	cut        uint32 // number of the rewind that gave it up
-	time       uint32 // seconds since 1970
-	said       uint32 // of prompts: hash of the text
-	tag        uint32 // of the climb that came by last; not part of the state
-	flags      uint8
+	id, parent  uint64 // hashes of uuids; parent 0 is none
+	line        int64
+	context     uint32 // tokens in use after it, 0: not known
+	abandonedBy uint32 // number of the rewind that gave it up
+	time        uint32 // seconds since 1970
+	promptHash  uint32 // of prompts: hash of the text
+	visited     uint32 // of the climb that came by last; not part of the state
+	flags       uint8
 }
 
 // What a node is.
@@ -58,16 +58,16 @@ type fork struct {
 const (
 	maxLeaves  = 16
 	maxWaiting = 8
-	maxKept    = 64 // rewinds, of a bounded tree
+	maxRewinds = 64 // rewinds, of a bounded tree
 )
 
-// growth is a record on its way into the tree.
-type growth struct {
+// treeRecord is a record on its way into the tree.
+type treeRecord struct {
 	node
 	uuid, parentUUID string
 	session          string
 	text             string // of a prompt
-	talk             bool   // a user or assistant record
+	message          bool   // a user or assistant record
 }
 
 // hash is a number for a name. 0 is kept for no name.
@@ -107,7 +107,7 @@ func (b *branches) find(id uint64) *node {
 
 // known says whether a record is in the tree already, or was: then it is a copy, and only its parent is news. What was
 // dropped from a bounded tree is recognised by its age, unless it goes on where the conversation ends.
-func (b *branches) known(g *growth) bool {
+func (b *branches) known(g *treeRecord) bool {
 	if n := b.find(g.id); n != nil {
 		n.parent = g.parent
 		return true
@@ -116,13 +116,13 @@ func (b *branches) known(g *growth) bool {
 }
 
 // add takes a record with a uuid that is not known.
-func (b *branches) add(g growth) (rewind, undone *Rewind) {
+func (b *branches) add(g treeRecord) (rewind, undone *Rewind) {
 	parent := b.find(g.parent)
 	if parent != nil {
-		if parent.cut != 0 && g.talk {
-			undone = b.undo(parent.cut)
+		if parent.abandonedBy != 0 && g.message {
+			undone = b.undo(parent.abandonedBy)
 		}
-		g.cut = parent.cut
+		g.abandonedBy = parent.abandonedBy
 		if g.context == 0 {
 			g.context = parent.context
 		}
@@ -132,10 +132,10 @@ func (b *branches) add(g growth) (rewind, undone *Rewind) {
 		rewind = b.fork(&g, l)
 	}
 	b.insert(g.node)
-	if g.talk || g.flags&(isPrompt|isBoundary) != 0 || g.parent == l.id {
+	if g.message || g.flags&(isPrompt|isBoundary) != 0 || g.parent == l.id {
 		*l = leaf{l.session, g.uuid, g.id, g.line}
 	}
-	if late := b.arrived(g.id); late != nil && rewind == nil {
+	if late := b.resolveWaiting(g.id); late != nil && rewind == nil {
 		rewind = late
 	}
 	return rewind, undone
@@ -167,7 +167,7 @@ func (b *branches) leafOf(session string) *leaf {
 }
 
 // fork looks at a prompt that may not hang off the leaf.
-func (b *branches) fork(g *growth, l *leaf) *Rewind {
+func (b *branches) fork(g *treeRecord, l *leaf) *Rewind {
 	if p := b.find(g.parent); p != nil {
 		p.flags |= isAnchor
 	}
@@ -183,16 +183,16 @@ func (b *branches) fork(g *growth, l *leaf) *Rewind {
 		b.waiting = append(b.waiting, f)
 		return nil
 	}
-	return b.decide(f)
+	return b.decideFork(f)
 }
 
-// arrived decides the forks that have waited for this record.
-func (b *branches) arrived(id uint64) (rewind *Rewind) {
+// resolveWaiting decides the forks that have waited for this record.
+func (b *branches) resolveWaiting(id uint64) (rewind *Rewind) {
 	kept := b.waiting[:0]
 	for _, f := range b.waiting {
 		if f.prompt.parent != id {
 			kept = append(kept, f)
-		} else if found := b.decide(f); found != nil {
+		} else if found := b.decideFork(f); found != nil {
 			rewind = found
 		}
 	}
@@ -200,12 +200,12 @@ func (b *branches) arrived(id uint64) (rewind *Rewind) {
 	return rewind
 }
 
-// decide says whether a fork is a rewind, and cuts off what it gives up.
-func (b *branches) decide(f fork) *Rewind {
-	common := b.common(f.leaf, f.prompt.parent)
+// decideFork says whether a fork is a rewind, and cuts off what it gives up.
+func (b *branches) decideFork(f fork) *Rewind {
+	common := b.commonAncestor(f.leaf, f.prompt.parent)
 	found := false
 	first := int32(len(b.nodes))
-	b.climb(f.leaf, common, func(i int32) {
+	b.walkUp(f.leaf, common, func(i int32) {
 		n := &b.nodes[i]
 		first = min(first, i)
 		switch {
@@ -224,9 +224,9 @@ func (b *branches) decide(f fork) *Rewind {
 	if n := b.find(common); n != nil {
 		rewind.ToLine = n.line
 	}
-	b.cut(f, common, first)
+	b.abandon(f, common, first)
 	b.rewinds = append(b.rewinds, rewind)
-	if b.bound > 0 && len(b.rewinds) > maxKept {
+	if b.bound > 0 && len(b.rewinds) > maxRewinds {
 		b.rewinds = append(b.rewinds[:0], b.rewinds[1:]...)
 	}
 	return &rewind
@@ -235,56 +235,56 @@ func (b *branches) decide(f fork) *Rewind {
 // samePrompt says whether two prompts are one, recorded twice: as the queue gave it out and as the turn's own, or
 // copied by a compaction.
 func (n *node) samePrompt(m node) bool {
-	if n.said != m.said {
+	if n.promptHash != m.promptHash {
 		return false
 	}
 	return (n.flags|m.flags)&isQueued != 0 || n.parent == m.parent && n.time == m.time
 }
 
-// common is the last message that two have in common, 0 if there is none. Both sides climb in turns, so the cost is
+// commonAncestor is the last message that two have in common, 0 if there is none. Both sides climb in turns, so the cost is
 // the distance, not the depth.
-func (b *branches) common(one, other uint64) uint64 {
-	b.tag += 2
+func (b *branches) commonAncestor(one, other uint64) uint64 {
+	b.visit += 2
 	sides := [2]uint64{one, other}
 	for sides[0] != 0 || sides[1] != 0 {
 		for s := range sides {
 			n := b.find(sides[s])
-			if n == nil || n.tag == b.tag+uint32(s) {
+			if n == nil || n.visited == b.visit+uint32(s) {
 				sides[s] = 0
 				continue
 			}
-			if n.tag == b.tag+uint32(1-s) {
+			if n.visited == b.visit+uint32(1-s) {
 				return n.id
 			}
-			n.tag = b.tag + uint32(s)
+			n.visited = b.visit + uint32(s)
 			sides[s] = n.parent
 		}
 	}
 	return 0
 }
 
-// climb visits the nodes from a message up to before another, each once.
-func (b *branches) climb(from, to uint64, visit func(int32)) {
-	b.tag += 2
+// walkUp visits the nodes from a message up to before another, each once.
+func (b *branches) walkUp(from, to uint64, visit func(int32)) {
+	b.visit += 2
 	for id := from; id != to; {
 		i, ok := b.at[id]
-		if !ok || b.nodes[i].tag == b.tag {
+		if !ok || b.nodes[i].visited == b.visit {
 			return
 		}
-		b.nodes[i].tag = b.tag
+		b.nodes[i].visited = b.visit
 		visit(i)
 		id = b.nodes[i].parent
 	}
 }
 
 // cut marks what a rewind gives up: the way from the leaf to the common message, and what hangs off it.
-func (b *branches) cut(f fork, common uint64, first int32) {
+func (b *branches) abandon(f fork, common uint64, first int32) {
 	number := uint32(b.number)
-	b.climb(f.leaf, common, func(i int32) { b.nodes[i].cut = number })
+	b.walkUp(f.leaf, common, func(i int32) { b.nodes[i].abandonedBy = number })
 	for i := first; int(i) < len(b.nodes); i++ {
 		n := &b.nodes[i]
-		if p := b.find(n.parent); n.cut == 0 && p != nil && p.cut == number && n.line != f.at.Line {
-			n.cut = number
+		if p := b.find(n.parent); n.abandonedBy == 0 && p != nil && p.abandonedBy == number && n.line != f.at.Line {
+			n.abandonedBy = number
 		}
 	}
 }
@@ -292,8 +292,8 @@ func (b *branches) cut(f fork, common uint64, first int32) {
 // undo takes a rewind back: the branch it gave up goes on, so two processes write.
 func (b *branches) undo(number uint32) *Rewind {
 	for i := range b.nodes {
-		if b.nodes[i].cut == number {
-			b.nodes[i].cut = 0
+		if b.nodes[i].abandonedBy == number {
+			b.nodes[i].abandonedBy = 0
 		}
 	}
 	for i, r := range b.rewinds {

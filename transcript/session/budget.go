@@ -20,11 +20,11 @@ const (
 
 // BudgetOptions is what is known beside the transcript. The zero value is nothing.
 type BudgetOptions struct {
-	StatusLine int64   // context_window_size
-	Window     int64   // configured
-	Limit      int64   // configured
-	Learned    Learned // may be nil; only read
-	NoCompact  bool    // automatic compaction is switched off
+	StatusLine int64         // context_window_size
+	Window     int64         // configured
+	Limit      int64         // configured
+	Learned    LearnedLimits // may be nil; only read
+	NoCompact  bool          // automatic compaction is switched off
 	// Pins are limits that the user has set, by model; "" is for all of them, and comes first. A pin above what the window
 	// seems to be says that the window is larger. May be nil; only read.
 	Pins map[string]int64
@@ -36,8 +36,8 @@ type Budget struct {
 	WindowFrom, LimitBy BudgetSource
 }
 
-// Learned holds, by model, where automatic compactions happened: the least tokens that were in use.
-type Learned map[string]int64
+// LearnedLimits holds, by model, where automatic compactions happened: the least tokens that were in use.
+type LearnedLimits map[string]int64
 
 // reserve is what Claude Code keeps free before it compacts: room for an answer, and 13 000.
 const reserve = 20_000 + 13_000
@@ -100,7 +100,7 @@ func limit(window int64, model string, most, boundary int64, o BudgetOptions) (i
 
 // Learn notes an automatic compaction of a session with this model. Manual ones, and those that say no number, teach
 // nothing.
-func (l Learned) Learn(model string, c transcript.Compact) {
+func (l LearnedLimits) Learn(model string, c transcript.Compact) {
 	if model == "" || c.Micro || c.Trigger != "auto" || c.Pre < 1000 {
 		return
 	}

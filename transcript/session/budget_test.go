@@ -11,14 +11,14 @@ import (
 
 func TestBudget(t *testing.T) {
 	const k = 1000
-	learned := Learned{}
+	learned := LearnedLimits{}
 	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "auto", Pre: 160 * k})
 	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "auto", Pre: 155 * k})
 	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "auto", Pre: 158 * k})
 	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "manual", Pre: 20 * k})
 	learned.Learn("claude-opus-4-5", transcript.Compact{Trigger: "auto", Pre: 20 * k, Micro: true})
 	learned.Learn("", transcript.Compact{Trigger: "auto", Pre: 20 * k})
-	if diff := cmp.Diff(Learned{"claude-opus-4-5": 155 * k}, learned); diff != "" {
+	if diff := cmp.Diff(LearnedLimits{"claude-opus-4-5": 155 * k}, learned); diff != "" {
 		t.Errorf("learned (-want +got):\n%s", diff)
 	}
 	for _, tt := range []struct {

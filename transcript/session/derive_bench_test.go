@@ -11,7 +11,7 @@ import (
 // ten times as long as its scan.
 func BenchmarkDerive(b *testing.B) {
 	conversations := map[string][][]byte{}
-	var c chain
+	var c hashChain
 	for range 2000 {
 		conversations["short lines"] = append(conversations["short lines"], c.next())
 	}
@@ -44,7 +44,7 @@ func deriving(b *testing.B, lines [][]byte) {
 		b.SetBytes(int64(size))
 		b.ReportAllocs()
 		for b.Loop() {
-			var s Session
+			var s Fold
 			for i, line := range lines {
 				s.Add(int64(i), transcript.ParseScanned(line, scans[i]))
 			}

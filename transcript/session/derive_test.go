@@ -76,8 +76,8 @@ func fixtures(t testing.TB) []string {
 func TestDerive(t *testing.T) {
 	for _, file := range fixtures(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {
-			var s Session
-			var log MessageLog
+			var s Fold
+			var log Log
 			var out strings.Builder
 			for i, line := range fixture(t, file) {
 				for _, r := range records(line) {
@@ -159,7 +159,7 @@ func shorten(s string) string {
 	return s
 }
 
-func messageLine(m LogMessage) string {
+func messageLine(m Message) string {
 	if len(m.UUID) > 2 {
 		m.UUID = "«" + m.UUID[len(m.UUID)-2:] + "»"
 	}
@@ -195,8 +195,8 @@ func tersely(v any) string {
 func TestDeriveInPieces(t *testing.T) {
 	for _, file := range fixtures(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			var whole, pieces Session
-			var wholeLog, piecesLog MessageLog
+			var whole, pieces Fold
+			var wholeLog, piecesLog Log
 			for i, line := range fixture(t, file) {
 				for _, r := range records(line) {
 					want := append([]Event(nil), whole.Add(int64(i), r)...)
@@ -211,7 +211,7 @@ func TestDeriveInPieces(t *testing.T) {
 				}
 				pieces = *restore(t, &pieces)
 				state, _ := piecesLog.MarshalBinary()
-				var log MessageLog
+				var log Log
 				if err := log.UnmarshalBinary(state); err != nil {
 					t.Fatal(err)
 				}
@@ -227,13 +227,13 @@ func TestDeriveInPieces(t *testing.T) {
 	}
 }
 
-func restore(t testing.TB, s *Session) *Session {
+func restore(t testing.TB, s *Fold) *Fold {
 	t.Helper()
 	state, err := s.MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out Session
+	var out Fold
 	if err := out.UnmarshalBinary(state); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func restore(t testing.TB, s *Session) *Session {
 // TestTreeAgrees compares the rewinds of the whole tree with those of the bounded fold.
 func TestTreeAgrees(t *testing.T) {
 	for _, file := range fixtures(t) {
-		var s Session
+		var s Fold
 		var tree Tree
 		undone := map[int64]bool{}
 		var fromSession []Rewind

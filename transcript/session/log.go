@@ -7,10 +7,10 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// LogSize is how many messages a MessageLog keeps unless it is told otherwise, MaxLogSize how many it can keep.
+// LogSize is how many messages a Log keeps unless it is told otherwise, MaxLogSize how many it can keep.
 const (
-	LogSize    = 200
-	MaxLogSize = 1000
+	DefaultLogSize = 200
+	MaxLogSize     = 1000
 )
 
 // MessageKind tells the messages of a log apart.
@@ -25,8 +25,8 @@ const (
 	ResultMessage       MessageKind = "result"
 )
 
-// LogMessage is one message of a session's short history.
-type LogMessage struct {
+// Message is one message of a session's short history.
+type Message struct {
 	Kind    MessageKind
 	Line    int64
 	UUID    string
@@ -48,23 +48,23 @@ type LogMessage struct {
 	Turn         int64
 }
 
-// MessageLog folds events into the last Size messages of the conversation as it stands: after a rewind those of
+// Log folds events into the last Size messages of the conversation as it stands: after a rewind those of
 // the new branch. The zero value is empty. It keeps as many messages that a rewind hid, for a rewind may turn out to
 // be none.
-type MessageLog struct {
+type Log struct {
 	// Size is how many messages are kept, up to MaxLogSize; 0: LogSize. It is not part of the encoded state.
 	Size     int
-	messages []logged
+	messages []logEntry
 }
 
-type logged struct {
-	LogMessage
+type logEntry struct {
+	Message
 	hidden int64 // number of the rewind
 }
 
 // Add takes the next event.
-func (l *MessageLog) Add(e Event) {
-	m := LogMessage{Line: e.Line, UUID: e.UUID, Time: e.Time, Content: e.Text}
+func (l *Log) Add(e Event) {
+	m := Message{Line: e.Line, UUID: e.UUID, Time: e.Time, Content: e.Text}
 	switch e.Kind {
 	case PromptEvent, TaskEvent:
 		if m.Kind = UserMessage; m.Content == "" {
@@ -98,13 +98,13 @@ func (l *MessageLog) Add(e Event) {
 }
 
 // append adds a message, and lets the oldest of its sort go when there are too many.
-func (l *MessageLog) append(m LogMessage) {
-	l.messages = append(l.messages, logged{LogMessage: m})
+func (l *Log) append(m Message) {
+	l.messages = append(l.messages, logEntry{Message: m})
 	l.trim()
 }
 
-func (l *MessageLog) trim() {
-	size := LogSize
+func (l *Log) trim() {
+	size := DefaultLogSize
 	if l.Size > 0 {
 		size = min(l.Size, MaxLogSize)
 	}
@@ -114,7 +114,7 @@ func (l *MessageLog) trim() {
 }
 
 // forget removes the oldest n messages that are hidden, or are not.
-func (l *MessageLog) forget(n int, hidden bool) {
+func (l *Log) forget(n int, hidden bool) {
 	if n <= 0 {
 		return
 	}
@@ -131,9 +131,9 @@ func (l *MessageLog) forget(n int, hidden bool) {
 }
 
 // tool finds a call's message; nil if there is none.
-func (l *MessageLog) tool(id string) *LogMessage {
+func (l *Log) tool(id string) *Message {
 	for i := len(l.messages) - 1; i >= 0; i-- {
-		m := &l.messages[i].LogMessage
+		m := &l.messages[i].Message
 		if m.ToolID == id && id != "" {
 			return m
 		}
@@ -141,10 +141,10 @@ func (l *MessageLog) tool(id string) *LogMessage {
 	return nil
 }
 
-func (l *MessageLog) start(e Event) {
+func (l *Log) start(e Event) {
 	m := l.tool(e.ToolID)
 	if m == nil {
-		l.append(LogMessage{
+		l.append(Message{
 			Kind: ToolStartMessage, Line: e.Line, UUID: e.UUID, Time: e.Time,
 			ToolID: e.ToolID, ToolName: e.ToolName, ToolInput: json.RawMessage(e.Input),
 		})
@@ -154,11 +154,11 @@ func (l *MessageLog) start(e Event) {
 	m.Line, m.UUID, m.Time, m.ToolName, m.ToolInput = e.Line, e.UUID, e.Time, e.ToolName, json.RawMessage(e.Input)
 }
 
-func (l *MessageLog) complete(e Event) {
+func (l *Log) complete(e Event) {
 	m := l.tool(e.ToolID)
 	if m == nil {
-		l.append(LogMessage{Line: e.Line, UUID: e.UUID, Time: e.Time, ToolID: e.ToolID})
-		m = &l.messages[len(l.messages)-1].LogMessage
+		l.append(Message{Line: e.Line, UUID: e.UUID, Time: e.Time, ToolID: e.ToolID})
+		m = &l.messages[len(l.messages)-1].Message
 	}
 	m.Kind, m.Success, m.Aborted, m.Output, m.Error = ToolCompleteMessage, e.Success, false, e.Text, ""
 	if !e.Success {
@@ -167,7 +167,7 @@ func (l *MessageLog) complete(e Event) {
 }
 
 // result puts the turn's figures at the end; what was said of the turn before is replaced.
-func (l *MessageLog) result(e Event) {
+func (l *Log) result(e Event) {
 	for i := len(l.messages) - 1; i >= 0; i-- {
 		m := &l.messages[i]
 		if m.Kind == ResultMessage && m.Turn == e.Turn.Number {
@@ -180,14 +180,14 @@ func (l *MessageLog) result(e Event) {
 			m.Aborted = true
 		}
 	}
-	l.append(LogMessage{
+	l.append(Message{
 		Kind: ResultMessage, Line: e.Line, UUID: e.UUID, Time: e.Time, Turn: e.Turn.Number, Duration: e.Turn.Duration,
 		InputTokens: e.Turn.Usage.Context(), OutputTokens: e.Turn.Usage.Output, Interrupted: e.Turn.Interrupted,
 	})
 }
 
 // hide takes out what a rewind gave up.
-func (l *MessageLog) hide(r *Rewind) {
+func (l *Log) hide(r *Rewind) {
 	for i := range l.messages {
 		m := &l.messages[i]
 		if m.hidden == 0 && m.Line > r.ToLine {
@@ -198,11 +198,11 @@ func (l *MessageLog) hide(r *Rewind) {
 }
 
 // Messages are up to limit messages (0: all), oldest first, that end offset before the newest. They are the caller's.
-func (l *MessageLog) Messages(limit, offset int) []LogMessage {
-	var out []LogMessage
+func (l *Log) Messages(limit, offset int) []Message {
+	var out []Message
 	for _, m := range l.messages {
 		if m.hidden == 0 {
-			out = append(out, m.LogMessage)
+			out = append(out, m.Message)
 		}
 	}
 	end := max(0, len(out)-max(0, offset))
@@ -214,7 +214,7 @@ func (l *MessageLog) Messages(limit, offset int) []LogMessage {
 }
 
 // Len is how many there are.
-func (l *MessageLog) Len() int {
+func (l *Log) Len() int {
 	n := 0
 	for _, m := range l.messages {
 		if m.hidden == 0 {
@@ -225,25 +225,25 @@ func (l *MessageLog) Len() int {
 }
 
 // Clear forgets all messages. What comes is kept again.
-func (l *MessageLog) Clear() { l.messages = nil }
+func (l *Log) Clear() { l.messages = nil }
 
 const logVersion = 1
 
 // MarshalBinary encodes the log. The error is always nil.
-func (l *MessageLog) MarshalBinary() ([]byte, error) { return encode(logVersion, l.layout), nil }
+func (l *Log) MarshalBinary() ([]byte, error) { return encode(logVersion, l.layout), nil }
 
 // UnmarshalBinary replaces the log. The error wraps ErrState; the log is empty then.
-func (l *MessageLog) UnmarshalBinary(data []byte) error {
+func (l *Log) UnmarshalBinary(data []byte) error {
 	l.messages = nil
-	if err := decode("message log", data, logVersion, l.layout); err != nil {
+	if err := decode("log", data, logVersion, l.layout); err != nil {
 		l.messages = nil
 		return err
 	}
 	return nil
 }
 
-func (l *MessageLog) layout(c *codec) {
-	list(c, &l.messages, 2*MaxLogSize, func(m *logged) {
+func (l *Log) layout(c *codec) {
+	list(c, &l.messages, 2*MaxLogSize, func(m *logEntry) {
 		kind, input := string(m.Kind), string(m.ToolInput)
 		c.text(&kind, &m.UUID, &m.Content, &m.ToolID, &m.ToolName, &input, &m.Output, &m.Error)
 		m.Kind = MessageKind(kind)

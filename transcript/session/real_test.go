@@ -77,8 +77,8 @@ func TestRealTranscripts(t *testing.T) {
 	for _, file := range files {
 		name, _ := filepath.Rel(root, file)
 		lines := objects(t, file)
-		var s Session
-		var marks Marks
+		var s Fold
+		var marks CheckpointDetector
 		var made int64
 		for i, line := range lines {
 			for _, e := range s.Add(int64(i), transcript.Parse(line)) {

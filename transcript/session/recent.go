@@ -1,19 +1,19 @@
 package session
 
-// recent is a map that forgets the key that was set first when it has more than bound.
-type recent[V any] struct {
+// recentMap is a map that forgets the key that was set first when it has more than bound.
+type recentMap[V any] struct {
 	bound int
-	items []recentItem[V] // a ring once it is full
-	next  int             // the oldest item then
+	items []recentEntry[V] // a ring once it is full
+	next  int              // the oldest item then
 	at    map[uint64]int
 }
 
-type recentItem[V any] struct {
+type recentEntry[V any] struct {
 	key   uint64
 	value V
 }
 
-func (r *recent[V]) get(key uint64) (value V, ok bool) {
+func (r *recentMap[V]) get(key uint64) (value V, ok bool) {
 	i, ok := r.at[key]
 	if !ok {
 		return value, false
@@ -21,7 +21,7 @@ func (r *recent[V]) get(key uint64) (value V, ok bool) {
 	return r.items[i].value, true
 }
 
-func (r *recent[V]) set(key uint64, value V) {
+func (r *recentMap[V]) set(key uint64, value V) {
 	if i, ok := r.at[key]; ok {
 		r.items[i].value = value
 		return
@@ -29,7 +29,7 @@ func (r *recent[V]) set(key uint64, value V) {
 	if r.at == nil {
 		r.at = map[uint64]int{}
 	}
-	item := recentItem[V]{key, value}
+	item := recentEntry[V]{key, value}
 	if len(r.items) < r.bound {
 		r.at[key] = len(r.items)
 		r.items = append(r.items, item)
@@ -42,12 +42,12 @@ func (r *recent[V]) set(key uint64, value V) {
 }
 
 // layout writes the oldest item first.
-func (r *recent[V]) layout(c *codec, each func(*V)) {
+func (r *recentMap[V]) layout(c *codec, each func(*V)) {
 	ordered := r.items
 	if !c.reading && r.next > 0 {
-		ordered = append(append(make([]recentItem[V], 0, len(r.items)), r.items[r.next:]...), r.items[:r.next]...)
+		ordered = append(append(make([]recentEntry[V], 0, len(r.items)), r.items[r.next:]...), r.items[:r.next]...)
 	}
-	list(c, &ordered, r.bound, func(i *recentItem[V]) { c.fixed(&i.key); each(&i.value) })
+	list(c, &ordered, r.bound, func(i *recentEntry[V]) { c.fixed(&i.key); each(&i.value) })
 	if !c.reading {
 		return
 	}

@@ -47,7 +47,7 @@ type Summary struct {
 }
 
 // Summary is what the records added so far mean together. It is the caller's.
-func (s *Session) Summary() Summary {
+func (s *Fold) Summary() Summary {
 	sum := s.sum
 	sum.Title, sum.TitleKind = s.titled()
 	sum.Model = s.model

@@ -17,10 +17,10 @@ type Tree struct {
 // Add takes the record on a line, in file order. rewind is set when it shows that the user went back, undone when it
 // shows that an earlier Rewind was none.
 func (t *Tree) Add(line int64, r *transcript.Record) (rewind, undone *Rewind) {
-	if !t.own.chain(r) {
+	if !t.own.inTree(r) {
 		return nil, nil
 	}
-	g := grow(line, r)
+	g := treeRecordOf(line, r)
 	if t.branches.known(&g) {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (t *Tree) Add(line int64, r *transcript.Record) (rewind, undone *Rewind) {
 func (t *Tree) Abandoned(line int64) int64 {
 	i, _ := slices.BinarySearchFunc(t.branches.nodes, line, func(n node, line int64) int { return cmp.Compare(n.line, line) })
 	for ; i < len(t.branches.nodes) && t.branches.nodes[i].line == line; i++ {
-		if cut := t.branches.nodes[i].cut; cut != 0 {
+		if cut := t.branches.nodes[i].abandonedBy; cut != 0 {
 			return int64(cut)
 		}
 	}
@@ -44,7 +44,7 @@ func (t *Tree) Abandoned(line int64) int64 {
 func (t *Tree) ActiveBranch() []int64 {
 	var lines []int64
 	for _, n := range t.branches.nodes {
-		if n.cut == 0 && (len(lines) == 0 || lines[len(lines)-1] != n.line) {
+		if n.abandonedBy == 0 && (len(lines) == 0 || lines[len(lines)-1] != n.line) {
 			lines = append(lines, n.line)
 		}
 	}
@@ -60,17 +60,17 @@ type ownership struct {
 	known, agent bool
 }
 
-// own says whether a user, assistant, system or attachment record is part of this transcript's conversation.
-func (o *ownership) own(r *transcript.Record) bool {
+// includes says whether a user, assistant, system or attachment record is part of this transcript's conversation.
+func (o *ownership) includes(r *transcript.Record) bool {
 	if !o.known && r.UUID != "" {
 		o.known, o.agent = true, r.Sidechain && r.AgentID != ""
 	}
 	return r.Sidechain == o.agent
 }
 
-// chain says whether the record is part of the transcript's message tree.
-func (o *ownership) chain(r *transcript.Record) bool {
-	if r.UUID == "" || !o.own(r) {
+// inTree says whether the record is part of the transcript's message tree.
+func (o *ownership) inTree(r *transcript.Record) bool {
+	if r.UUID == "" || !o.includes(r) {
 		return false
 	}
 	switch r.Type {
@@ -80,9 +80,9 @@ func (o *ownership) chain(r *transcript.Record) bool {
 	return false
 }
 
-// grow says what the tree needs to know of a record.
-func grow(line int64, r *transcript.Record) growth {
-	g := growth{uuid: r.UUID, parentUUID: r.ParentUUID, session: r.SessionID, talk: r.Message != nil}
+// treeRecordOf says what the tree needs to know of a record.
+func treeRecordOf(line int64, r *transcript.Record) treeRecord {
+	g := treeRecord{uuid: r.UUID, parentUUID: r.ParentUUID, session: r.SessionID, message: r.Message != nil}
 	g.node = node{id: hash(r.UUID), parent: hash(r.ParentUUID), line: line}
 	if s := r.Time.Unix(); s > 0 && s < 1<<32 {
 		g.time = uint32(s)
@@ -95,7 +95,7 @@ func grow(line int64, r *transcript.Record) growth {
 		g.flags = isAnswer
 	case r.Type == "user" || r.Type == "attachment":
 		if text, ok := r.Prompt(); ok {
-			g.flags, g.said, g.text = isPrompt, uint32(hash(text)), text
+			g.flags, g.promptHash, g.text = isPrompt, uint32(hash(text)), text
 			if r.Type == "attachment" || r.PromptSource == "queued" {
 				g.flags |= isQueued
 			}

@@ -11,7 +11,7 @@ import (
 
 // The limits of a session and the size of a log are those they are told, also of a state that is read again.
 func TestConfiguredLimits(t *testing.T) {
-	s, log := Session{InputLimit: 5, OutputLimit: 7}, MessageLog{Size: 3}
+	s, log := Fold{InputLimit: 5, OutputLimit: 7}, Log{Size: 3}
 	add := func(line int64, text string) {
 		for _, e := range s.Add(line, transcript.Parse([]byte(text))) {
 			log.Add(e)

@@ -10,13 +10,13 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// gist is what a summary is made of: the last prompts and answers, and the tools since the last compaction.
-type gist struct {
-	said  []saying
-	tools []toolCount
+// summaryParts is what a summary is made of: the last prompts and answers, and the tools since the last compaction.
+type summaryParts struct {
+	excerpts []excerpt
+	tools    []toolCount
 }
 
-type saying struct {
+type excerpt struct {
 	prompt bool
 	line   int64
 	text   string
@@ -27,50 +27,50 @@ type toolCount struct {
 	calls int64
 }
 
-// Bounds of a gist, in characters where nothing else is said. Together they keep the summary below 1 000.
+// Bounds of summaryParts, in characters where nothing else is said. Together they keep the summary below 1 000.
 const (
-	maxSaying    = 260
-	maxPrompts   = 3 // that are kept; the last two are told
-	maxSayings   = 2 // answers
-	maxToolNames = 32
-	toldTools    = 8
-	toldToolLine = 120
-	toldTitle    = 120
-	toldEarlier  = 160 // of the prompt before the last
+	maxExcerpt        = 260
+	maxPromptExcerpts = 3 // that are kept; the last two are told
+	maxAnswerExcerpts = 2 // answers
+	maxToolNames      = 32
+	summaryTools      = 8
+	summaryToolLine   = 120
+	summaryTitleSize  = 120
+	summaryEarlier    = 160 // of the prompt before the last
 )
 
-func (g *gist) add(e *Event) {
+func (g *summaryParts) add(e *Event) {
 	switch e.Kind {
 	case PromptEvent, TaskEvent:
-		g.say(saying{prompt: true, line: e.Line, text: transcript.OneLine(e.Text, maxSaying)}, maxPrompts)
+		g.keep(excerpt{prompt: true, line: e.Line, text: transcript.OneLine(e.Text, maxExcerpt)}, maxPromptExcerpts)
 	case AnswerEvent:
-		if text := lastSentences(e.Text, maxSaying); text != "" && !e.Synthetic {
-			g.say(saying{line: e.Line, text: text}, maxSayings)
+		if text := lastSentences(e.Text, maxExcerpt); text != "" && !e.Synthetic {
+			g.keep(excerpt{line: e.Line, text: text}, maxAnswerExcerpts)
 		}
 	case ToolStartEvent:
 		g.count(e.ToolName)
 	}
 }
 
-// say keeps the last ones of each sort.
-func (g *gist) say(s saying, most int) {
+// keep keeps the last ones of each sort.
+func (g *summaryParts) keep(s excerpt, most int) {
 	if s.text == "" {
 		return
 	}
 	n := 0
-	for i := len(g.said) - 1; i >= 0; i-- {
-		if g.said[i].prompt != s.prompt {
+	for i := len(g.excerpts) - 1; i >= 0; i-- {
+		if g.excerpts[i].prompt != s.prompt {
 			continue
 		}
 		if n++; n == most {
-			g.said = slices.Delete(g.said, i, i+1)
+			g.excerpts = slices.Delete(g.excerpts, i, i+1)
 			break
 		}
 	}
-	g.said = append(g.said, s)
+	g.excerpts = append(g.excerpts, s)
 }
 
-func (g *gist) count(name string) {
+func (g *summaryParts) count(name string) {
 	name = transcript.OneLine(name, 64)
 	if i := slices.IndexFunc(g.tools, func(t toolCount) bool { return t.name == name }); i >= 0 {
 		g.tools[i].calls++
@@ -81,15 +81,15 @@ func (g *gist) count(name string) {
 	}
 }
 
-func (g *gist) cut(to int64) {
-	g.said = slices.DeleteFunc(g.said, func(s saying) bool { return s.line > to })
+func (g *summaryParts) cut(to int64) {
+	g.excerpts = slices.DeleteFunc(g.excerpts, func(s excerpt) bool { return s.line > to })
 }
 
-func (g *gist) restart() { g.tools = nil }
+func (g *summaryParts) restart() { g.tools = nil }
 
-// last are the texts of a sort, the newest last.
-func (g *gist) last(prompts bool) (texts []string) {
-	for _, s := range g.said {
+// texts are the texts of a sort, the newest last.
+func (g *summaryParts) texts(prompts bool) (texts []string) {
+	for _, s := range g.excerpts {
 		if s.prompt == prompts {
 			texts = append(texts, s.text)
 		}
@@ -98,23 +98,23 @@ func (g *gist) last(prompts bool) (texts []string) {
 }
 
 // summary says in a few lines what a session is about just now. It is put together from its own words.
-func (g *gist) summary(s *Session) string {
+func (g *summaryParts) summary(s *Fold) string {
 	var lines []string
 	add := func(label, text string) {
 		if text != "" {
 			lines = append(lines, label+": "+text)
 		}
 	}
-	prompts, answers := g.last(true), g.last(false)
+	prompts, answers := g.texts(true), g.texts(false)
 	last := ""
 	if n := len(prompts); n > 0 {
 		last = prompts[n-1]
 	}
 	if title, _ := s.titled(); title != last {
-		add("Title", transcript.OneLine(title, toldTitle))
+		add("Title", transcript.OneLine(title, summaryTitleSize))
 	}
 	if n := len(prompts); n > 1 {
-		add("Earlier", transcript.OneLine(prompts[n-2], toldEarlier))
+		add("Earlier", transcript.OneLine(prompts[n-2], summaryEarlier))
 	}
 	add("Prompt", last)
 	if n := len(answers); n > 0 {
@@ -124,16 +124,16 @@ func (g *gist) summary(s *Session) string {
 	return strings.Join(lines, "\n")
 }
 
-func (g *gist) toolLine() string {
+func (g *summaryParts) toolLine() string {
 	tools := slices.Clone(g.tools)
 	slices.SortFunc(tools, func(a, b toolCount) int {
 		return cmp.Or(cmp.Compare(b.calls, a.calls), cmp.Compare(a.name, b.name))
 	})
 	var parts []string
-	for _, t := range tools[:min(len(tools), toldTools)] {
+	for _, t := range tools[:min(len(tools), summaryTools)] {
 		parts = append(parts, fmt.Sprintf("%s %d", transcript.OneLine(t.name, 24), t.calls))
 	}
-	return transcript.OneLine(strings.Join(parts, ", "), toldToolLine)
+	return transcript.OneLine(strings.Join(parts, ", "), summaryToolLine)
 }
 
 // lastSentences is the end of a text on one line, at most limit characters, from the beginning of a sentence if there
@@ -164,7 +164,7 @@ func lastSentences(text string, limit int) string {
 	return "…" + string(end)
 }
 
-func (g *gist) layout(c *codec) {
-	list(c, &g.said, maxPrompts+maxSayings, func(s *saying) { c.bools(&s.prompt); c.int(&s.line); c.text(&s.text) })
+func (g *summaryParts) layout(c *codec) {
+	list(c, &g.excerpts, maxPromptExcerpts+maxAnswerExcerpts, func(s *excerpt) { c.bools(&s.prompt); c.int(&s.line); c.text(&s.text) })
 	list(c, &g.tools, maxToolNames, func(t *toolCount) { c.text(&t.name); c.int(&t.calls) })
 }

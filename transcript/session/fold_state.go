@@ -2,34 +2,34 @@ package session
 
 import "github.com/ccship/ccship/transcript"
 
-// sessionVersion rises when the layout changes, or what is derived: then all states are derived again.
-const sessionVersion = 2
+// foldVersion rises when the layout changes, or what is derived: then all states are derived again.
+const foldVersion = 2
 
-// SessionVersion is the version of a Session's encoded state: states of another one can't be read.
-const SessionVersion = sessionVersion
+// FoldVersion is the version of a Fold's encoded state: states of another one can't be read.
+const FoldVersion = foldVersion
 
-// MarshalBinary encodes the state, so that another Session can go on where this one is. The error is always nil.
-func (s *Session) MarshalBinary() ([]byte, error) { return encode(sessionVersion, s.layout), nil }
+// MarshalBinary encodes the state, so that another Fold can go on where this one is. The error is always nil.
+func (s *Fold) MarshalBinary() ([]byte, error) { return encode(foldVersion, s.layout), nil }
 
 // UnmarshalBinary replaces the state, all but Budget and the limits. The error wraps ErrState; the session is empty then.
-func (s *Session) UnmarshalBinary(data []byte) error {
-	fresh := Session{Budget: s.Budget, InputLimit: s.InputLimit, OutputLimit: s.OutputLimit}
+func (s *Fold) UnmarshalBinary(data []byte) error {
+	fresh := Fold{Budget: s.Budget, InputLimit: s.InputLimit, OutputLimit: s.OutputLimit}
 	fresh.bounds()
-	if err := decode("session", data, sessionVersion, fresh.layout); err != nil {
-		*s = Session{Budget: s.Budget, InputLimit: s.InputLimit, OutputLimit: s.OutputLimit}
+	if err := decode("session", data, foldVersion, fresh.layout); err != nil {
+		*s = Fold{Budget: s.Budget, InputLimit: s.InputLimit, OutputLimit: s.OutputLimit}
 		return err
 	}
 	*s = fresh
 	return nil
 }
 
-func (s *Session) layout(c *codec) {
+func (s *Fold) layout(c *codec) {
 	s.sum.layout(c)
 	for i := range s.titles {
 		c.text(&s.titles[i])
 	}
 	list(c, &s.summaries, maxSummaries, func(l *looseSummary) { c.fixed(&l.leaf); c.text(&l.title) })
-	c.bools(&s.own.known, &s.own.agent)
+	c.bools(&s.ownership.known, &s.ownership.agent)
 	s.branches.layout(c)
 	s.answers.layout(c, func(v *counted) { layoutUsage(c, &v.usage); c.bools(&v.main) })
 	s.calls.layout(c, func(v *call) { c.bools(&v.started, &v.done, &v.agent, &v.failed) })
@@ -40,12 +40,12 @@ func (s *Session) layout(c *codec) {
 	prompt := func(q *queued) { c.text(&q.text); c.int(&q.line); c.time(&q.time) }
 	list(c, &s.queue, maxQueue, prompt)
 	list(c, &s.removed, maxQueue, prompt)
-	list(c, &s.heard, maxQueue, c.fixed)
+	list(c, &s.queuedPrompts, maxQueue, c.fixed)
 	c.time(&s.queueTime)
 	t := &s.turn
 	c.ints(&t.Number, (*int64)(&t.Duration))
 	layoutUsage(c, &t.Usage)
-	c.bools(&t.Interrupted, &t.open, &t.touched, &t.told)
+	c.bools(&t.Interrupted, &t.open, &t.active, &t.durationStated)
 	c.time(&t.from, &t.to)
 	c.int(&t.line)
 	c.text(&t.uuid)
@@ -83,13 +83,13 @@ func (b *branches) layout(c *codec) {
 		c.fixed(&f.prompt.id)
 		c.fixed(&f.prompt.parent)
 		c.int(&f.prompt.line)
-		c.small(&f.prompt.time)
-		c.small(&f.prompt.said)
+		c.uint32(&f.prompt.time)
+		c.uint32(&f.prompt.promptHash)
 		c.byte(&f.prompt.flags)
 	})
-	list(c, &b.rewinds, maxKept, func(r *Rewind) { layoutRewind(c, r) })
+	list(c, &b.rewinds, maxRewinds, func(r *Rewind) { layoutRewind(c, r) })
 	c.int(&b.number)
-	c.small(&b.horizon)
+	c.uint32(&b.horizon)
 }
 
 // layoutNode writes what differs from the node before: most records are children of the one before, seconds later.
@@ -100,7 +100,7 @@ func (b *branches) layoutNode(c *codec, n, before *node) {
 	if n.parent == before.id {
 		kind |= child
 	}
-	if n.cut|n.said != 0 {
+	if n.abandonedBy|n.promptHash != 0 {
 		kind |= more
 	}
 	kind |= uint64(n.flags) << 2
@@ -112,8 +112,8 @@ func (b *branches) layoutNode(c *codec, n, before *node) {
 		n.parent = before.id
 	}
 	if kind&more != 0 {
-		c.small(&n.cut)
-		c.small(&n.said)
+		c.uint32(&n.abandonedBy)
+		c.uint32(&n.promptHash)
 	}
 	line, context, at := n.line-before.line, int64(n.context)-int64(before.context), int64(n.time)-int64(before.time)
 	c.ints(&line, &context, &at)

@@ -2,16 +2,16 @@ package session
 
 import "github.com/ccship/ccship/transcript"
 
-// count takes an answer's tokens once: of several lines with one message id the one that says most. known is whether
+// countUsage takes an answer's tokens once: of several lines with one message id the one that says most. known is whether
 // there was one before.
-func (s *Session) count(line int64, r *transcript.Record, u transcript.Usage) (key uint64, known bool) {
+func (s *Fold) countUsage(line int64, r *transcript.Record, u transcript.Usage) (key uint64, known bool) {
 	sample := transcript.UsageSample{
 		MessageID: r.Message.ID, RequestID: r.RequestID, Model: r.Message.Model, UUID: r.UUID, Time: r.Time, Usage: u,
 		Line: line, Sidechain: r.Sidechain, Final: r.Message.StopReason != "",
 	}
 	key = hash(sample.Key())
 	before, known := s.answers.get(key)
-	main := !r.Sidechain || s.own.agent
+	main := !r.Sidechain || s.ownership.agent
 	if main && !before.main {
 		s.sum.Answers++
 	}
@@ -25,9 +25,9 @@ func (s *Session) count(line int64, r *transcript.Record, u transcript.Usage) (k
 	return key, known
 }
 
-// answered notes which model answered, and how much it held. A late line of an older answer tells nothing of now.
-func (s *Session) answered(line int64, r *transcript.Record, u transcript.Usage) {
-	key, known := s.count(line, r, u)
+// modelAnswered notes which model answered, and how much it held. A late line of an older answer tells nothing of now.
+func (s *Fold) modelAnswered(line int64, r *transcript.Record, u transcript.Usage) {
+	key, known := s.countUsage(line, r, u)
 	context := u.Context()
 	if context == 0 || known && key != s.newest {
 		return
@@ -41,7 +41,7 @@ func (s *Session) answered(line int64, r *transcript.Record, u transcript.Usage)
 	s.setContext(line, r, context, AnswerCause)
 }
 
-func (s *Session) modelState(name string) *modelState {
+func (s *Fold) modelState(name string) *modelState {
 	name = name[:min(len(name), maxName)]
 	for i := range s.models {
 		if s.models[i].name == name {
@@ -56,7 +56,7 @@ func (s *Session) modelState(name string) *modelState {
 }
 
 // setContext takes the tokens in use, and tells when they changed. 0 is not known.
-func (s *Session) setContext(line int64, r *transcript.Record, tokens int64, cause ContextCause) {
+func (s *Fold) setContext(line int64, r *transcript.Record, tokens int64, cause ContextCause) {
 	c := &s.sum.Context
 	before := *c
 	dropped := before.Known && tokens < before.Tokens-before.Tokens*3/10
@@ -77,7 +77,7 @@ func (s *Session) setContext(line int64, r *transcript.Record, tokens int64, cau
 }
 
 // compacted takes the boundary of a compaction.
-func (s *Session) compacted(line int64, r *transcript.Record) {
+func (s *Fold) compacted(line int64, r *transcript.Record) {
 	s.sum.Compactions++
 	c := *r.Compact
 	s.event(CompactionEvent, line, r).Compact = &c

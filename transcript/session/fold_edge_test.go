@@ -15,7 +15,7 @@ import (
 )
 
 // fold adds records, one on a line, that are written short: "type uuid parent text", "-" for no parent.
-func fold(t *testing.T, s *Session, records ...string) (events []Event) {
+func fold(t *testing.T, s *Fold, records ...string) (events []Event) {
 	t.Helper()
 	for i, short := range records {
 		f := strings.SplitN(short+"   ", " ", 4)
@@ -48,7 +48,7 @@ func TestRewindShapes(t *testing.T) {
 		{"no message in common", []string{"user 1 - one", "assistant 2 1 a", "user 3 - two"}, []int64{-1}},
 		{"loop", []string{"user 1 2 one", "assistant 2 1 a", "user 3 3 two"}, []int64{-1}},
 	} {
-		var s Session
+		var s Fold
 		var got []int64
 		for _, e := range fold(t, &s, tt.records...) {
 			if e.Kind == RewindEvent {
@@ -63,7 +63,7 @@ func TestRewindShapes(t *testing.T) {
 
 // TestRewindOverThinnedTree goes back over messages that the tree has dropped: that something was said must be left.
 func TestRewindOverThinnedTree(t *testing.T) {
-	var s Session
+	var s Fold
 	records := []string{"user p0 - zero", "assistant a0 p0 a", "user p1 a0 one", "assistant a1 p1 b"}
 	parent := "a1"
 	for i := range 6000 {
@@ -84,7 +84,7 @@ func TestRewindOverThinnedTree(t *testing.T) {
 
 // TestAnswersOnce repeats message ids at a distance, over restarts: each counts once, with its largest output.
 func TestAnswersOnce(t *testing.T) {
-	var s Session
+	var s Fold
 	n := 0
 	add := func(id, output int) {
 		n++
@@ -158,7 +158,7 @@ func TestQueueCounts(t *testing.T) {
 		{"the same words in the next turn", []string{promptLine("1", "2.1.235", "x"), attachment, ended("2"), promptLine("3", "2.1.235", "go on")}, 3},
 		{"the same words in this turn", []string{promptLine("1", "2.1.235", "x"), attachment, promptLine("3", "2.1.235", "go on")}, 2},
 	} {
-		var s Session
+		var s Fold
 		for i, line := range tt.lines {
 			s.Add(int64(i), transcript.Parse([]byte(line)))
 			s = *restore(t, &s)
@@ -171,27 +171,27 @@ func TestQueueCounts(t *testing.T) {
 
 // TestLogForgetsHidden goes back again and again: what is hidden is bounded too, or the log could not be read back.
 func TestLogForgetsHidden(t *testing.T) {
-	var log MessageLog
+	var log Log
 	for round := range int64(5) {
-		for i := range int64(LogSize) {
+		for i := range int64(DefaultLogSize) {
 			log.Add(Event{Kind: PromptEvent, Line: round*1000 + i, Text: "x"})
 		}
 		log.Add(Event{Kind: RewindEvent, Rewind: &Rewind{Number: round + 1, ToLine: -1}})
 	}
 	state, _ := log.MarshalBinary()
-	var again MessageLog
+	var again Log
 	if err := again.UnmarshalBinary(state); err != nil || again.Len() != 0 {
 		t.Errorf("read back: %v, %d messages", err, again.Len())
 	}
 	again.Add(Event{Kind: RewindUndoneEvent, Rewind: &Rewind{Number: 5}})
-	if again.Len() != LogSize {
+	if again.Len() != DefaultLogSize {
 		t.Errorf("%d messages are back", again.Len())
 	}
 }
 
 // TestRepeatedCalls meets one call in two answers, as a broken stream leaves it, and pictures beside a result.
 func TestRepeatedCalls(t *testing.T) {
-	var s Session
+	var s Fold
 	for i, line := range []string{
 		`{"type":"assistant","uuid":"1","message":{"id":"a","content":[{"type":"tool_use","id":"t","name":"Read","input":{}}]}}`,
 		`{"type":"assistant","uuid":"2","message":{"id":"b","content":[{"type":"tool_use","id":"t","name":"Read","input":{}}]}}`,
@@ -206,7 +206,7 @@ func TestRepeatedCalls(t *testing.T) {
 
 // TestNewestAnswerGoesOn takes a better figure of the newest answer after a restart, and none of an older one.
 func TestNewestAnswerGoesOn(t *testing.T) {
-	var s Session
+	var s Fold
 	for i, u := range []struct {
 		id            string
 		context, want int64
@@ -222,7 +222,7 @@ func TestNewestAnswerGoesOn(t *testing.T) {
 
 // TestStateOfImplausibleTime: a time that an older version took from a record is none when the state is read again.
 func TestStateOfImplausibleTime(t *testing.T) {
-	var s Session
+	var s Fold
 	s.Add(1, transcript.Parse([]byte(`{"type":"user","uuid":"u","timestamp":"9999-12-31T23:59:59.000Z"}`)))
 	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 	if got := s.Summary().Ended; !got.Equal(last) {

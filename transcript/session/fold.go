@@ -7,35 +7,35 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Session folds the records of one transcript, in file order, into what they mean together. The zero value is a
+// Fold folds the records of one transcript, in file order, into what they mean together. The zero value is a
 // session without records. It is pure and bounded: its memory does not grow with the transcript beyond about 300 KiB,
 // its encoded state not beyond about 64 KiB; a usual session's takes a tenth of that.
-type Session struct {
+type Fold struct {
 	// Budget is what is known beside the records. It is not part of the encoded state.
 	Budget BudgetOptions
 	// InputLimit and OutputLimit take the place of MaxInput and MaxOutput; 0 does not. Nor are they part of the state.
 	InputLimit, OutputLimit int
 
-	sum       Summary // what is counted and remembered; the rest of it is worked out when it is asked for
-	titles    [transcript.CustomTitle + 1]string
-	summaries []looseSummary
-	own       ownership
-	branches  branches
-	answers   recent[counted] // by message id
-	calls     recent[call]    // by tool use id
-	files     []fileCall      // calls on files with one half missing
-	models    []modelState    // by first use
-	model     string
-	newest    uint64   // the message id of the newest answer
-	queue     []queued // prompts that wait for their turn
-	removed   []queued // taken out of the queue, and not seen anywhere else yet
-	heard     []uint64 // prompts of this turn that came from the queue
-	queueTime time.Time
-	turn      turnState
-	events    []Event
+	sum           Summary // what is counted and remembered; the rest of it is worked out when it is asked for
+	titles        [transcript.CustomTitle + 1]string
+	summaries     []looseSummary
+	ownership     ownership
+	branches      branches
+	answers       recentMap[counted] // by message id
+	calls         recentMap[call]    // by tool use id
+	files         []fileCall         // calls on files with one half missing
+	models        []modelState       // by first use
+	model         string
+	newest        uint64   // the message id of the newest answer
+	queue         []queued // prompts that wait for their turn
+	removed       []queued // taken out of the queue, and not seen anywhere else yet
+	queuedPrompts []uint64 // prompts of this turn that came from the queue
+	queueTime     time.Time
+	turn          turnState
+	events        []Event
 }
 
-// Bounds of what a Session remembers.
+// Bounds of what a Fold remembers.
 const (
 	maxNodes     = 2048
 	maxAnswers   = 128
@@ -83,19 +83,19 @@ type queued struct {
 // turnState is the turn that goes on, or was the last.
 type turnState struct {
 	Turn
-	open    bool // work goes on
-	touched bool // something happened in it
-	told    bool // the program told the duration
-	from    time.Time
-	to      time.Time
-	line    int64 // of its last record, as is uuid
-	uuid    string
+	open           bool // work goes on
+	active         bool // something happened in it
+	durationStated bool // the program told the duration
+	from           time.Time
+	to             time.Time
+	line           int64 // of its last record, as is uuid
+	uuid           string
 }
 
 // Add takes the record on a line (0-based; several records of a glued line have one number) and says what it brought.
 // Copies of records that were added before bring nothing. The slice is valid until the next Add; what its elements
 // point to stays.
-func (s *Session) Add(line int64, r transcript.Record) []Event {
+func (s *Fold) Add(line int64, r transcript.Record) []Event {
 	s.events = s.events[:0]
 	s.bounds()
 	clip(&r)
@@ -103,14 +103,14 @@ func (s *Session) Add(line int64, r transcript.Record) []Event {
 		s.metadata(line, &r)
 		return s.events
 	}
-	g := grow(line, &r)
-	chain := s.own.chain(&r)
+	g := treeRecordOf(line, &r)
+	chain := s.ownership.inTree(&r)
 	if chain && s.branches.known(&g) {
 		return s.events
 	}
 	s.envelope(&r)
-	if !s.own.own(&r) {
-		s.aside(line, &r)
+	if !s.ownership.includes(&r) {
+		s.sidechain(line, &r)
 		return s.events
 	}
 	if g.flags&isPrompt == 0 && (r.Message != nil || r.Type == "system") {
@@ -134,11 +134,11 @@ func (s *Session) Add(line int64, r transcript.Record) []Event {
 			s.prompt(line, &r, g.text, true)
 		}
 	}
-	s.leaf(&r)
+	s.updateLeaf(&r)
 	return s.events
 }
 
-func (s *Session) bounds() {
+func (s *Fold) bounds() {
 	s.branches.bound, s.answers.bound, s.calls.bound = maxNodes, maxAnswers, maxCalls
 }
 
@@ -162,13 +162,13 @@ func usageOf(r *transcript.Record) *transcript.Usage {
 }
 
 // event appends an event of a record.
-func (s *Session) event(kind EventKind, line int64, r *transcript.Record) *Event {
+func (s *Fold) event(kind EventKind, line int64, r *transcript.Record) *Event {
 	s.events = append(s.events, Event{Kind: kind, Line: line, UUID: r.UUID, SessionID: r.SessionID, Time: r.Time})
 	return &s.events[len(s.events)-1]
 }
 
 // envelope takes what records of every type have.
-func (s *Session) envelope(r *transcript.Record) {
+func (s *Fold) envelope(r *transcript.Record) {
 	if !r.Time.IsZero() {
 		if s.sum.Started.IsZero() || r.Time.Before(s.sum.Started) {
 			s.sum.Started = r.Time
@@ -191,13 +191,13 @@ func (s *Session) envelope(r *transcript.Record) {
 			*member.to = clone(member.from)
 		}
 	}
-	if r.Sidechain && s.sum.AgentID == "" && s.own.agent {
+	if r.Sidechain && s.sum.AgentID == "" && s.ownership.agent {
 		s.sum.AgentID = clone(r.AgentID)
 	}
 	s.lineage(r.Lineage)
 }
 
-func (s *Session) lineage(l *transcript.Lineage) {
+func (s *Fold) lineage(l *transcript.Lineage) {
 	if l == nil {
 		return
 	}
@@ -212,15 +212,15 @@ func (s *Session) lineage(l *transcript.Lineage) {
 // clone is a copy that does not keep the line's other texts alive.
 func clone(s string) string { return strings.Clone(s[:min(len(s), maxName)]) }
 
-// leaf remembers the live end of the conversation.
-func (s *Session) leaf(r *transcript.Record) {
+// updateLeaf remembers the live end of the conversation.
+func (s *Fold) updateLeaf(r *transcript.Record) {
 	if r.Message != nil && !r.Meta && r.TeamName == "" && r.UUID != "" {
 		s.sum.Leaf = r.UUID
 	}
 }
 
 // rewinds puts the record into the tree, and tells what that shows.
-func (s *Session) rewinds(g *growth, r *transcript.Record) {
+func (s *Fold) rewinds(g *treeRecord, r *transcript.Record) {
 	s.looseSummaries(g, r)
 	rewind, undone := s.branches.add(*g)
 	if undone != nil {
@@ -240,10 +240,10 @@ func (s *Session) rewinds(g *growth, r *transcript.Record) {
 	s.setContext(g.line, r, tokens, RewindCause)
 }
 
-// aside takes a sidechain's record that lies in a main transcript: it costs tokens, and is no part of the
+// sidechain takes a sidechain's record that lies in a main transcript: it costs tokens, and is no part of the
 // conversation.
-func (s *Session) aside(line int64, r *transcript.Record) {
+func (s *Fold) sidechain(line int64, r *transcript.Record) {
 	if u := usageOf(r); u != nil {
-		s.count(line, r, *u)
+		s.countUsage(line, r, *u)
 	}
 }

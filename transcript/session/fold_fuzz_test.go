@@ -23,8 +23,8 @@ func fuzzSeeds(f *testing.F) {
 func FuzzSession(f *testing.F) {
 	fuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var s Session
-		var log MessageLog
+		var s Fold
+		var log Log
 		var tree Tree
 		for i, line := range bytes.Split(data, []byte("\n")) {
 			r := transcript.Parse(line)
@@ -40,15 +40,15 @@ func FuzzSession(f *testing.F) {
 		}
 		s.Summary()
 		tree.ActiveBranch()
-		if log.Len() > LogSize {
+		if log.Len() > DefaultLogSize {
 			t.Errorf("%d messages", log.Len())
 		}
 		state, _ := log.MarshalBinary()
-		var again MessageLog
+		var again Log
 		if err := again.UnmarshalBinary(state); err != nil {
 			t.Fatal(err)
 		}
-		var broken Session
+		var broken Fold
 		_ = broken.UnmarshalBinary(data)
 		_ = broken.Add(0, transcript.Parse(data))
 	})

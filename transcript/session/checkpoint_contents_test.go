@@ -26,8 +26,8 @@ func TestMarkContents(t *testing.T) {
 	d.prompt("Now the tests")
 	d.answer(140_000)
 	k := marksOf(d)
-	want := Mark{
-		Trigger: MarkAt80, Line: 7, UUID: d.leaf, Time: time.Date(2026, 8, 20, 9, 0, 8, 0, time.UTC), Tokens: 140_000, Limit: 167_000,
+	want := Checkpoint{
+		Trigger: Trigger80, Line: 7, UUID: d.leaf, Time: time.Date(2026, 8, 20, 9, 0, 8, 0, time.UTC), Tokens: 140_000, Limit: 167_000,
 		Model: "claude-haiku-4-5",
 		Summary: "Title: Fix the rounding in the cart\nEarlier: Fix the rounding in the cart\nPrompt: Now the tests\n" +
 			"Answer: Answer 5. It is done.\nTools: Edit 2, Read 2",
@@ -47,8 +47,8 @@ func TestMarkContents(t *testing.T) {
 	d.add(d.leaf, `"type":"assistant","message":{"id":"s","model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}`)
 	d.edit("Read", "/home/kim/shop/tax.go")
 	k.read(d, 8, len(d.lines))
-	now := k.m.Now(&k.s, MarkManual, 9)
-	if now.Tokens != 140_000 || now.UUID != d.leaf || now.Line != 9 || now.Trigger != MarkManual || !strings.HasSuffix(now.Summary, "Answer: Answer 7. It is done.\nTools: Read 3, Edit 2") {
+	now := k.m.Current(&k.s, TriggerManual, 9)
+	if now.Tokens != 140_000 || now.UUID != d.leaf || now.Line != 9 || now.Trigger != TriggerManual || !strings.HasSuffix(now.Summary, "Answer: Answer 7. It is done.\nTools: Read 3, Edit 2") {
 		t.Errorf("now: %+v", now)
 	}
 }
@@ -64,19 +64,19 @@ func TestMarkSummary(t *testing.T) {
 	d.answer(1000)
 	d.promptAt(back, "right")
 	k := marksOf(d)
-	if got, want := k.m.Now(&k.s, MarkManual, 0).Summary, "Title: begin\nEarlier: begin\nPrompt: right\nAnswer: Answer 2. It is done.\nTools: Write 1"; got != want {
+	if got, want := k.m.Current(&k.s, TriggerManual, 0).Summary, "Title: begin\nEarlier: begin\nPrompt: right\nAnswer: Answer 2. It is done.\nTools: Write 1"; got != want {
 		t.Errorf("after a rewind:\n%s\nwant\n%s", got, want)
 	}
 	d.boundary("manual", 9000, 100)
 	d.edit("Read", "/a")
 	k = marksOf(d)
-	if got := k.m.Now(&k.s, MarkManual, 0).Summary; !strings.HasSuffix(got, "Tools: Read 1") {
+	if got := k.m.Current(&k.s, TriggerManual, 0).Summary; !strings.HasSuffix(got, "Tools: Read 1") {
 		t.Errorf("after a compaction:\n%s", got)
 	}
 	d = newDialog()
 	d.prompt("only this")
 	k = marksOf(d)
-	if got := k.m.Now(&k.s, MarkManual, 0).Summary; got != "Prompt: only this" {
+	if got := k.m.Current(&k.s, TriggerManual, 0).Summary; got != "Prompt: only this" {
 		t.Errorf("a prompt that is the title: %q", got)
 	}
 }
@@ -137,7 +137,7 @@ func TestContextHashIs(t *testing.T) {
 	check := func(names ...string) {
 		t.Helper()
 		k := marksOf(d)
-		if got, want := k.m.Now(&k.s, MarkManual, 0).ContextHash, of(names...); got != want {
+		if got, want := k.m.Current(&k.s, TriggerManual, 0).ContextHash, of(names...); got != want {
 			t.Errorf("got %s, want %s of %q", got, want, names)
 		}
 	}
@@ -170,7 +170,7 @@ func TestContextHash(t *testing.T) {
 		d := newDialog()
 		talk(d)
 		k := marksOf(d)
-		return k.m.Now(&k.s, MarkManual, 0).ContextHash
+		return k.m.Current(&k.s, TriggerManual, 0).ContextHash
 	}
 	three := func(d *dialog) {
 		for range 3 {
@@ -238,7 +238,7 @@ func TestMarksState(t *testing.T) {
 		if err := m.UnmarshalBinary(bad); err == nil {
 			t.Errorf("%.8q is taken", bad)
 		}
-		if fresh, _ := new(Marks).MarshalBinary(); true {
+		if fresh, _ := new(CheckpointDetector).MarshalBinary(); true {
 			if got, _ := m.MarshalBinary(); !slices.Equal(got, fresh) {
 				t.Errorf("%.8q leaves something behind", bad)
 			}

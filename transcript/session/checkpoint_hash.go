@@ -8,12 +8,12 @@ import (
 
 // chain is the hash over a conversation's records, and what it was after each of the last ones, so that a way back
 // finds it again.
-type chain struct {
+type hashChain struct {
 	sum   [8]byte
-	links []chained // ascending by line
+	links []chainLink // ascending by line
 }
 
-type chained struct {
+type chainLink struct {
 	line int64
 	sum  [8]byte
 }
@@ -21,11 +21,11 @@ type chained struct {
 // maxLinks is how many links are kept at most; when there are more, the older half goes.
 const maxLinks = 1024
 
-func (c *chain) hash() string { return hex.EncodeToString(c.sum[:]) }
+func (c *hashChain) hash() string { return hex.EncodeToString(c.sum[:]) }
 
 // add takes an event's record, once for all of its events. A prompt that only the queue has seen has no record: it
 // counts with its text.
-func (c *chain) add(e *Event) {
+func (c *hashChain) add(e *Event) {
 	line := e.Line
 	if n := len(c.links); n > 0 {
 		if last := c.links[n-1].line; last == line && e.UUID != "" {
@@ -41,23 +41,23 @@ func (c *chain) add(e *Event) {
 	c.append(line, name)
 }
 
-func (c *chain) append(line int64, name string) {
+func (c *hashChain) append(line int64, name string) {
 	h := sha256.Sum256(append(c.sum[:len(c.sum):len(c.sum)], name...))
 	copy(c.sum[:], h[:])
 	if len(c.links) == maxLinks {
 		c.links = append(c.links[:0], c.links[maxLinks/2:]...)
 	}
-	c.links = append(c.links, chained{line, c.sum})
+	c.links = append(c.links, chainLink{line, c.sum})
 }
 
 // restart begins anew with a compaction's record. The links stay: a way back may lead across it.
-func (c *chain) restart(e *Event) {
+func (c *hashChain) restart(e *Event) {
 	c.sum = [8]byte{}
 	c.append(e.Line, e.UUID)
 }
 
 // cut goes back to where a rewind went.
-func (c *chain) cut(r *Rewind) {
+func (c *hashChain) cut(r *Rewind) {
 	n := len(c.links)
 	for n > 0 && c.links[n-1].line > r.ToLine {
 		n--
@@ -72,7 +72,7 @@ func (c *chain) cut(r *Rewind) {
 	}
 }
 
-func (c *chain) layout(k *codec) {
+func (c *hashChain) layout(k *codec) {
 	sum := func(s *[8]byte) {
 		n := binary.LittleEndian.Uint64(s[:])
 		k.fixed(&n)
@@ -80,7 +80,7 @@ func (c *chain) layout(k *codec) {
 	}
 	sum(&c.sum)
 	var before int64
-	list(k, &c.links, maxLinks, func(l *chained) {
+	list(k, &c.links, maxLinks, func(l *chainLink) {
 		step := l.line - before
 		k.int(&step)
 		l.line = before + step

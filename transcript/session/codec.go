@@ -47,7 +47,7 @@ func (c *codec) ints(v ...*int64) {
 	}
 }
 
-func (c *codec) small(v *uint32) {
+func (c *codec) uint32(v *uint32) {
 	n := uint64(*v)
 	c.uint(&n)
 	*v = uint32(n)

@@ -7,7 +7,7 @@ import (
 )
 
 // user takes a user record: a prompt, a command, results of tools, an interruption.
-func (s *Session) user(line int64, r *transcript.Record, g *growth) {
+func (s *Fold) user(line int64, r *transcript.Record, g *treeRecord) {
 	if r.Message == nil {
 		return
 	}
@@ -15,7 +15,7 @@ func (s *Session) user(line int64, r *transcript.Record, g *growth) {
 	for i := range blocks {
 		p := &blocks[i]
 		if p.Kind == transcript.ToolResultBlock {
-			s.result(line, r, p)
+			s.toolResult(line, r, p)
 		}
 	}
 	switch {
@@ -25,7 +25,7 @@ func (s *Session) user(line int64, r *transcript.Record, g *growth) {
 		s.interrupt(line, r)
 	case r.Origin == "task-notification" || r.PromptSource == "system":
 		s.notification(line, r)
-	case s.own.agent && !r.Meta && r.ParentUUID == "" && s.sum.FirstPrompt == "":
+	case s.ownership.agent && !r.Meta && r.ParentUUID == "" && s.sum.FirstPrompt == "":
 		text := r.Message.Text()
 		s.sum.FirstPrompt = transcript.OneLine(text, maxPrompt)
 		s.title(line, r, transcript.PromptTitle, s.sum.FirstPrompt)
@@ -37,13 +37,13 @@ func (s *Session) user(line int64, r *transcript.Record, g *growth) {
 }
 
 // prompt takes what a human typed. One that came from the queue is recorded up to three times.
-func (s *Session) prompt(line int64, r *transcript.Record, text string, fromQueue bool) {
+func (s *Fold) prompt(line int64, r *transcript.Record, text string, fromQueue bool) {
 	id := hash(transcript.Cut(text, maxQueueText))
-	if s.takeRemoved(id) {
+	if s.confirmRemoved(id) {
 		fromQueue = true
 	}
 	twice := false
-	for _, h := range s.heard {
+	for _, h := range s.queuedPrompts {
 		twice = twice || h == id
 	}
 	if twice {
@@ -56,7 +56,7 @@ func (s *Session) prompt(line int64, r *transcript.Record, text string, fromQueu
 		s.nextTurn(line, r)
 	}
 	if fromQueue {
-		s.hear(id)
+		s.rememberQueued(id)
 	}
 	s.sum.Prompts++
 	e := s.event(PromptEvent, line, r)
@@ -72,14 +72,14 @@ func (s *Session) prompt(line int64, r *transcript.Record, text string, fromQueu
 	}
 }
 
-func (s *Session) hear(id uint64) {
-	if len(s.heard) == maxQueue {
-		s.heard = append(s.heard[:0], s.heard[1:]...)
+func (s *Fold) rememberQueued(id uint64) {
+	if len(s.queuedPrompts) == maxQueue {
+		s.queuedPrompts = append(s.queuedPrompts[:0], s.queuedPrompts[1:]...)
 	}
-	s.heard = append(s.heard, id)
+	s.queuedPrompts = append(s.queuedPrompts, id)
 }
 
-func (s *Session) command(line int64, r *transcript.Record) {
+func (s *Fold) command(line int64, r *transcript.Record) {
 	name, args, ok := r.Command()
 	if !ok {
 		return
@@ -88,7 +88,7 @@ func (s *Session) command(line int64, r *transcript.Record) {
 }
 
 // assistant takes one piece, or more, of an answer.
-func (s *Session) assistant(line int64, r *transcript.Record) {
+func (s *Fold) assistant(line int64, r *transcript.Record) {
 	m := r.Message
 	if m == nil {
 		return
@@ -104,7 +104,7 @@ func (s *Session) assistant(line int64, r *transcript.Record) {
 	}
 	u := usageOf(r)
 	if u != nil {
-		s.answered(line, r, *u)
+		s.modelAnswered(line, r, *u)
 	}
 	if !s.turn.open && !m.Synthetic() {
 		s.openTurn(line, r)
@@ -119,9 +119,9 @@ func (s *Session) assistant(line int64, r *transcript.Record) {
 			e.Text, e.MessageID, e.Synthetic = transcript.CutEscaped(p.Text, MaxText), m.ID, m.Synthetic()
 			said = true
 		case transcript.ToolUseBlock:
-			s.start(line, r, p)
+			s.toolStart(line, r, p)
 		case transcript.ToolResultBlock:
-			s.result(line, r, p) // of a tool that the server ran
+			s.toolResult(line, r, p) // of a tool that the server ran
 		}
 	}
 	if said && m.StopReason == "end_turn" {
@@ -129,7 +129,7 @@ func (s *Session) assistant(line int64, r *transcript.Record) {
 	}
 }
 
-func (s *Session) system(line int64, r *transcript.Record) {
+func (s *Fold) system(line int64, r *transcript.Record) {
 	switch r.Subtype {
 	case "compact_boundary":
 		s.compacted(line, r)
@@ -139,7 +139,7 @@ func (s *Session) system(line int64, r *transcript.Record) {
 		}
 	case "turn_duration":
 		if r.Duration > 0 {
-			s.turn.Duration, s.turn.told = r.Duration, true
+			s.turn.Duration, s.turn.durationStated = r.Duration, true
 		}
 		s.endTurn(line, r)
 	case "stop_hook_summary":
@@ -151,28 +151,28 @@ func (s *Session) system(line int64, r *transcript.Record) {
 	}
 }
 
-func (s *Session) interrupt(line int64, r *transcript.Record) {
+func (s *Fold) interrupt(line int64, r *transcript.Record) {
 	s.event(InterruptEvent, line, r)
 	s.turn.Interrupted = true
 	s.endTurn(line, r)
 }
 
 // nextTurn begins a turn with a prompt.
-func (s *Session) nextTurn(line int64, r *transcript.Record) {
+func (s *Fold) nextTurn(line int64, r *transcript.Record) {
 	s.closeTurn()
 	s.flushRemoved()
-	s.heard = s.heard[:0]
-	s.turn = turnState{Turn: Turn{Number: s.turn.Number + 1}, open: true, touched: true, from: r.Time}
+	s.queuedPrompts = s.queuedPrompts[:0]
+	s.turn = turnState{Turn: Turn{Number: s.turn.Number + 1}, open: true, active: true, from: r.Time}
 	s.turn.at(line, r)
 	s.sum.Turns++
 }
 
 // openTurn notes that the model works, without a prompt that would have begun a turn.
-func (s *Session) openTurn(line int64, r *transcript.Record) {
-	if !s.turn.touched {
+func (s *Fold) openTurn(line int64, r *transcript.Record) {
+	if !s.turn.active {
 		s.turn.from = r.Time
 	}
-	s.turn.open, s.turn.touched = true, true
+	s.turn.open, s.turn.active = true, true
 	s.turn.at(line, r)
 }
 
@@ -188,17 +188,17 @@ func (t *turnState) at(line int64, r *transcript.Record) {
 }
 
 // closeTurn ends a turn that nothing has ended: the next one begins.
-func (s *Session) closeTurn() {
+func (s *Fold) closeTurn() {
 	if s.turn.open {
 		s.endTurn(s.turn.line, &transcript.Record{UUID: s.turn.uuid, SessionID: s.sum.SessionID, Time: s.turn.to})
 	}
 }
 
 // endTurn tells that the model is done. It may turn out that it was not, and be told again.
-func (s *Session) endTurn(line int64, r *transcript.Record) {
-	s.heard = s.heard[:0]
+func (s *Fold) endTurn(line int64, r *transcript.Record) {
+	s.queuedPrompts = s.queuedPrompts[:0]
 	s.flushRemoved()
-	if !s.turn.touched {
+	if !s.turn.active {
 		return
 	}
 	s.turn.open = false
@@ -206,7 +206,7 @@ func (s *Session) endTurn(line int64, r *transcript.Record) {
 		s.calls.items[i].value.done = true
 	}
 	t := s.turn.Turn
-	if !s.turn.told && !s.turn.from.IsZero() && s.turn.to.After(s.turn.from) {
+	if !s.turn.durationStated && !s.turn.from.IsZero() && s.turn.to.After(s.turn.from) {
 		t.Duration = s.turn.to.Sub(s.turn.from)
 	}
 	s.event(TurnEvent, line, r).Turn = &t

@@ -15,12 +15,12 @@ import (
 )
 
 // chain makes lines of a conversation without end: a prompt, an answer with a call, its result, an answer, for ever.
-type chain struct {
+type hashChain struct {
 	n      int
 	parent string
 }
 
-func (c *chain) line(typ, message string) []byte {
+func (c *hashChain) line(typ, message string) []byte {
 	c.n++
 	uuid := fmt.Sprintf("%08d-0000-4000-8000-000000000000", c.n)
 	parent := "null"
@@ -34,7 +34,7 @@ func (c *chain) line(typ, message string) []byte {
 }
 
 // next is a prompt, a call, its result or an answer, in turns.
-func (c *chain) next() []byte {
+func (c *hashChain) next() []byte {
 	usage := `"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":1000}`
 	switch c.n % 4 {
 	case 0:
@@ -50,9 +50,9 @@ func (c *chain) next() []byte {
 // TestSessionIsBounded folds 100 000 records: counts are exact, the state stays small, and what is kept is enough.
 func TestSessionIsBounded(t *testing.T) {
 	const lines = 40_000
-	var c chain
-	var s Session
-	var log MessageLog
+	var c hashChain
+	var s Fold
+	var log Log
 	largest := 0
 	for i := range lines {
 		for _, e := range s.Add(int64(i), transcript.Parse(c.next())) {
@@ -74,7 +74,7 @@ func TestSessionIsBounded(t *testing.T) {
 	if diff := cmp.Diff([]int64{lines / 4, lines / 2, lines / 4, lines / 4, lines}, got); diff != "" {
 		t.Errorf("prompts, answers, tools, turns, output (-want +got):\n%s", diff)
 	}
-	if log.Len() != LogSize {
+	if log.Len() != DefaultLogSize {
 		t.Errorf("the log has %d messages", log.Len())
 	}
 	restored := restore(t, &s)
@@ -85,8 +85,8 @@ func TestSessionIsBounded(t *testing.T) {
 
 // TestSessionKnowsOldCopies re-appends a history much longer than what the tree keeps, as a compaction does.
 func TestSessionKnowsOldCopies(t *testing.T) {
-	var c chain
-	var s Session
+	var c hashChain
+	var s Fold
 	var lines [][]byte
 	for range 12_000 {
 		lines = append(lines, c.next())
@@ -111,8 +111,8 @@ func TestSessionKnowsOldCopies(t *testing.T) {
 
 // TestRewindFarBack goes back behind what the tree has thinned out: prompts and what they hang off are kept.
 func TestRewindFarBack(t *testing.T) {
-	var c chain
-	var s Session
+	var c hashChain
+	var s Fold
 	var target string
 	for i := range 3000 {
 		s.Add(int64(i), transcript.Parse(c.next()))
@@ -137,7 +137,7 @@ func TestRewindFarBack(t *testing.T) {
 
 // TestTreeDeepChain walks a chain of 100 000 records from its end, with a loop at its root.
 func TestTreeDeepChain(t *testing.T) {
-	var c chain
+	var c hashChain
 	var tree Tree
 	c.parent = fmt.Sprintf("%08d-0000-4000-8000-000000000000", 3) // the third record is the first one's parent
 	var second string
@@ -166,7 +166,7 @@ func TestRewindWaitsForParent(t *testing.T) {
 	line := func(uuid, parent, typ, content string) transcript.Record {
 		return transcript.Parse([]byte(fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"message":{"id":%q,"content":%q}}`, typ, uuid, parent, uuid, content)))
 	}
-	var s Session
+	var s Fold
 	s.Add(0, line("a", "", "user", "one"))
 	s.Add(1, line("b", "a", "assistant", "answer"))
 	for _, e := range s.Add(2, line("d", "c", "user", "two, edited")) {
@@ -188,9 +188,9 @@ func TestRewindWaitsForParent(t *testing.T) {
 
 // TestStateIsChecked feeds a Session and a MessageLog states that are none.
 func TestStateIsChecked(t *testing.T) {
-	var c chain
-	var s Session
-	var log MessageLog
+	var c hashChain
+	var s Fold
+	var log Log
 	for i := range 40 {
 		for _, e := range s.Add(int64(i), transcript.Parse(c.next())) {
 			log.Add(e)
@@ -199,19 +199,19 @@ func TestStateIsChecked(t *testing.T) {
 	state, _ := s.MarshalBinary()
 	messages, _ := log.MarshalBinary()
 	for cut := range state {
-		var broken Session
+		var broken Fold
 		if err := broken.UnmarshalBinary(state[:cut]); !errors.Is(err, ErrState) {
 			t.Fatalf("a state cut at %d: %v", cut, err)
 		}
 	}
 	for cut := range messages {
-		var broken MessageLog
+		var broken Log
 		if err := broken.UnmarshalBinary(messages[:cut]); !errors.Is(err, ErrState) || broken.Len() != 0 {
 			t.Fatalf("a log cut at %d: %v, %d messages", cut, err, broken.Len())
 		}
 	}
 	for _, bad := range [][]byte{nil, {99}, append(append([]byte{}, state...), 0)} {
-		fresh := Session{Budget: BudgetOptions{Window: 7}}
+		fresh := Fold{Budget: BudgetOptions{Window: 7}}
 		if err := fresh.UnmarshalBinary(bad); !errors.Is(err, ErrState) || fresh.Budget.Window != 7 {
 			t.Errorf("%.8q: %v, budget %+v", bad, err, fresh.Budget)
 		}
@@ -220,7 +220,7 @@ func TestStateIsChecked(t *testing.T) {
 
 // TestMessageLog pages through the log, and goes back in it.
 func TestMessageLog(t *testing.T) {
-	var log MessageLog
+	var log Log
 	for i := range 250 {
 		log.Add(Event{Kind: PromptEvent, Line: int64(i), Text: fmt.Sprint(i)})
 	}
@@ -240,7 +240,7 @@ func TestMessageLog(t *testing.T) {
 			t.Errorf("limit %d, offset %d (-want +got):\n%s", tt.limit, tt.offset, diff)
 		}
 	}
-	if log.Len() != LogSize || len(texts(0, 0)) != LogSize {
+	if log.Len() != DefaultLogSize || len(texts(0, 0)) != DefaultLogSize {
 		t.Errorf("%d messages", log.Len())
 	}
 	log.Add(Event{Kind: RewindEvent, Line: 250, Rewind: &Rewind{Number: 1, ToLine: 200}})
@@ -249,7 +249,7 @@ func TestMessageLog(t *testing.T) {
 	}
 	log.Add(Event{Kind: PromptEvent, Line: 250, Text: "again"})
 	log.Add(Event{Kind: RewindUndoneEvent, Line: 251, Rewind: &Rewind{Number: 1}})
-	if diff := cmp.Diff([]string{"249", "again"}, texts(2, 0)); diff != "" || log.Len() != LogSize {
+	if diff := cmp.Diff([]string{"249", "again"}, texts(2, 0)); diff != "" || log.Len() != DefaultLogSize {
 		t.Errorf("after the rewind was undone: %d messages (-want +got):\n%s", log.Len(), diff)
 	}
 	log.Clear()
@@ -263,7 +263,7 @@ func TestToolLimits(t *testing.T) {
 	korean := strings.Repeat("가", 600)
 	escaped := strings.Repeat(`\n\u00e9\ud83d\ude00`, 200) // 600 characters
 	outputs, told := 0, 0
-	var s Session
+	var s Fold
 	s.Add(0, transcript.Parse([]byte(`{"type":"assistant","uuid":"a","message":{"id":"m","content":[{"type":"tool_use","id":"t1","name":"x","input":{"a":"`+korean+`","n":[1]}}]}}`)))
 	for content, want := range map[string]string{
 		`"` + korean + `"`:                            strings.Repeat("가", 500) + "... (600 chars total)",

@@ -8,7 +8,7 @@ import (
 )
 
 // metadata takes records without a uuid: titles, labels, the queue. They are repeated all the time.
-func (s *Session) metadata(line int64, r *transcript.Record) {
+func (s *Fold) metadata(line int64, r *transcript.Record) {
 	if s.sum.SessionID == "" && r.Type != "file-history-snapshot" {
 		s.sum.SessionID = clone(r.SessionID)
 	}
@@ -27,7 +27,7 @@ func (s *Session) metadata(line int64, r *transcript.Record) {
 	}
 }
 
-func (s *Session) labels(l *transcript.Labels) {
+func (s *Fold) labels(l *transcript.Labels) {
 	to := &s.sum.Labels
 	to.Tag, to.AgentName, to.PRURL = clone(cmp.Or(l.Tag, to.Tag)), clone(cmp.Or(l.AgentName, to.AgentName)), clone(cmp.Or(l.PRURL, to.PRURL))
 	if l.PRNumber != 0 {
@@ -36,7 +36,7 @@ func (s *Session) labels(l *transcript.Labels) {
 }
 
 // title takes a title, and tells when it is the session's.
-func (s *Session) title(line int64, r *transcript.Record, kind transcript.TitleKind, title string) {
+func (s *Fold) title(line int64, r *transcript.Record, kind transcript.TitleKind, title string) {
 	before, _ := s.titled()
 	s.titles[kind] = transcript.OneLine(title, maxPrompt)
 	if now, by := s.titled(); now != before {
@@ -45,7 +45,7 @@ func (s *Session) title(line int64, r *transcript.Record, kind transcript.TitleK
 	}
 }
 
-func (s *Session) titled() (string, transcript.TitleKind) {
+func (s *Fold) titled() (string, transcript.TitleKind) {
 	for kind := transcript.CustomTitle; kind > transcript.NoTitle; kind-- {
 		if s.titles[kind] != "" {
 			return s.titles[kind], kind
@@ -55,7 +55,7 @@ func (s *Session) titled() (string, transcript.TitleKind) {
 }
 
 // summaryTitle takes the title of the session that a leaf is in, which may be another one.
-func (s *Session) summaryTitle(line int64, r *transcript.Record) {
+func (s *Fold) summaryTitle(line int64, r *transcript.Record) {
 	id := hash(r.LeafUUID)
 	if s.branches.find(id) != nil {
 		s.title(line, r, transcript.SummaryTitle, r.Title)
@@ -68,7 +68,7 @@ func (s *Session) summaryTitle(line int64, r *transcript.Record) {
 }
 
 // looseSummaries looks whether the record is the leaf that a summary named.
-func (s *Session) looseSummaries(g *growth, r *transcript.Record) {
+func (s *Fold) looseSummaries(g *treeRecord, r *transcript.Record) {
 	for i, l := range s.summaries {
 		if l.leaf == g.id {
 			s.summaries = slices.Delete(s.summaries, i, i+1)
@@ -79,7 +79,7 @@ func (s *Session) looseSummaries(g *growth, r *transcript.Record) {
 }
 
 // queueOperation follows the prompts typed while the model was working.
-func (s *Session) queueOperation(line int64, r *transcript.Record) {
+func (s *Fold) queueOperation(line int64, r *transcript.Record) {
 	if r.Time.Before(s.queueTime) {
 		return // copied
 	}
@@ -104,7 +104,7 @@ func (s *Session) queueOperation(line int64, r *transcript.Record) {
 
 // remove takes a prompt out of the queue: it was given to the model in the middle of a turn. Since 2.1.97 a record
 // says so; before, often nothing else does.
-func (s *Session) remove(text string) {
+func (s *Fold) remove(text string) {
 	if len(s.queue) == 0 {
 		return
 	}
@@ -117,7 +117,7 @@ func (s *Session) remove(text string) {
 	}
 	q := s.queue[i]
 	s.queue = slices.Delete(s.queue, i, i+1)
-	if q.text == "" || transcript.FromProgram(q.text) || !older(s.sum.Version, 2, 1, 97) {
+	if q.text == "" || transcript.FromProgram(q.text) || !versionBelow(s.sum.Version, 2, 1, 97) {
 		return
 	}
 	if len(s.removed) == maxQueue {
@@ -126,29 +126,29 @@ func (s *Session) remove(text string) {
 	s.removed = append(s.removed, q)
 }
 
-// takeRemoved forgets a prompt that has its own record now.
-func (s *Session) takeRemoved(id uint64) bool {
+// confirmRemoved forgets a prompt that has its own record now.
+func (s *Fold) confirmRemoved(id uint64) bool {
 	n := len(s.removed)
 	s.removed = slices.DeleteFunc(s.removed, func(q queued) bool { return hash(q.text) == id })
 	return len(s.removed) < n
 }
 
 // flushRemoved counts the prompts that have turned up nowhere else.
-func (s *Session) flushRemoved() {
+func (s *Fold) flushRemoved() {
 	removed := s.removed
 	s.removed = s.removed[:0]
 	for _, q := range removed {
 		s.sum.Prompts++
 		s.sum.LastPrompt = transcript.OneLine(q.text, maxPrompt)
-		s.hear(hash(q.text))
+		s.rememberQueued(hash(q.text))
 		s.events = append(s.events, Event{
 			Kind: PromptEvent, Line: q.line, SessionID: s.sum.SessionID, Time: q.time, Text: q.text, Queued: true,
 		})
 	}
 }
 
-// older says whether a version is below another; an unknown one is not.
-func older(version string, than ...int64) bool {
+// versionBelow says whether a version is below another; an unknown one is not.
+func versionBelow(version string, than ...int64) bool {
 	var n [3]int64
 	if !versionNumbers(version, &n) {
 		return false

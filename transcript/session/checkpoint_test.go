@@ -77,14 +77,14 @@ func (d *dialog) boundary(trigger string, pre, post int64) {
 
 // marker is a fold with its marks.
 type marker struct {
-	s     Session
-	m     Marks
-	marks []Mark
+	s     Fold
+	m     CheckpointDetector
+	marks []Checkpoint
 	fresh []bool // of marks
 }
 
 func (k *marker) read(d *dialog, from, to int) {
-	k.m.Begin(&k.s)
+	k.m.BudgetChanged(&k.s)
 	for i := from; i < to; i++ {
 		for _, r := range records(d.lines[i]) {
 			for _, e := range slices.Clone(k.s.Add(int64(i), r)) {
@@ -103,7 +103,7 @@ func (k *marker) restart(t testing.TB) {
 	k.s = *restore(t, &k.s)
 	k.s.Budget = budget
 	state, _ := k.m.MarshalBinary()
-	var m Marks
+	var m CheckpointDetector
 	if err := m.UnmarshalBinary(state); err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestMarksOfKnownBudgets(t *testing.T) {
 	for _, options := range []BudgetOptions{
 		{Pins: map[string]int64{"": limit}},
 		{Pins: map[string]int64{"claude-haiku-4-5": limit}},
-		{Learned: Learned{"claude-haiku-4-5": limit}},
+		{Learned: LearnedLimits{"claude-haiku-4-5": limit}},
 	} {
 		d := newDialog()
 		d.turn(85_000)
@@ -379,7 +379,7 @@ func TestMarksInPieces(t *testing.T) {
 			rt.Fatalf("-whole +in pieces:\n%s", diff)
 		}
 		for i, m := range whole.marks {
-			if !whole.fresh[i] && m.Trigger != MarkCompact {
+			if !whole.fresh[i] && m.Trigger != TriggerCompact {
 				rt.Fatalf("history made %+v", m)
 			}
 		}

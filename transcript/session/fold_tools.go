@@ -7,8 +7,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// start takes a tool call.
-func (s *Session) start(line int64, r *transcript.Record, p *transcript.RawBlock) {
+// toolStart takes a tool call.
+func (s *Fold) toolStart(line int64, r *transcript.Record, p *transcript.RawBlock) {
 	id, name := transcript.Unquote(p.ID), transcript.Unquote(p.Name)
 	c, known := s.calls.get(hash(id))
 	if known && c.started {
@@ -21,7 +21,7 @@ func (s *Session) start(line int64, r *transcript.Record, p *transcript.RawBlock
 	s.calls.set(hash(id), c)
 	path := transcript.ToolPath(name, p.Input)
 	if path != "" {
-		s.active(path)
+		s.touchFile(path)
 	}
 	e := s.event(ToolStartEvent, line, r)
 	e.ToolID, e.ToolName, e.MessageID = id, name, r.Message.ID
@@ -34,8 +34,8 @@ func (s *Session) start(line int64, r *transcript.Record, p *transcript.RawBlock
 	}
 }
 
-// active moves a file to the end of those that are worked on.
-func (s *Session) active(path string) {
+// touchFile moves a file to the end of those that are worked on.
+func (s *Fold) touchFile(path string) {
 	path = clone(path)
 	files := slices.DeleteFunc(s.sum.ActiveFiles, func(f string) bool { return f == path })
 	if len(files) == maxFiles {
@@ -44,8 +44,8 @@ func (s *Session) active(path string) {
 	s.sum.ActiveFiles = append(files, path)
 }
 
-// result takes the answer to a tool call.
-func (s *Session) result(line int64, r *transcript.Record, p *transcript.RawBlock) {
+// toolResult takes the answer to a tool call.
+func (s *Fold) toolResult(line int64, r *transcript.Record, p *transcript.RawBlock) {
 	id := transcript.Unquote(p.ID)
 	c, known := s.calls.get(hash(id))
 	if known && c.done && !c.started {
@@ -73,7 +73,7 @@ func (s *Session) result(line int64, r *transcript.Record, p *transcript.RawBloc
 }
 
 // notification takes the program's note that work in the background is over.
-func (s *Session) notification(line int64, r *transcript.Record) {
+func (s *Fold) notification(line int64, r *transcript.Record) {
 	text := r.Message.Text()
 	id := transcript.Element(text, "tool-use-id")
 	if id == "" || transcript.Element(text, "status") == "running" {
@@ -87,7 +87,7 @@ func (s *Session) notification(line int64, r *transcript.Record) {
 }
 
 // agent takes what is known of an agent, and tells all of it.
-func (s *Session) agent(line int64, r *transcript.Record, news Agent) {
+func (s *Fold) agent(line int64, r *transcript.Record, news Agent) {
 	i := slices.IndexFunc(s.sum.Agents, func(a Agent) bool { return a.ToolID == news.ToolID })
 	if i < 0 {
 		if len(s.sum.Agents) == maxAgents {

@@ -47,12 +47,12 @@ func documentTool(name string) EventKind {
 
 // fileStart takes a tool call whose result may say that a file is another one, or belongs to the session. c is what was
 // known of it before.
-func (s *Session) fileStart(line int64, r *transcript.Record, id, name, path string, c call) {
+func (s *Fold) fileStart(line int64, r *transcript.Record, id, name, path string, c call) {
 	asks := documentTool(name)
 	switch {
 	case c.failed || asks == 0 && (!editTool(name) || path == "" || len(path) > maxPath):
 	case !c.done:
-		s.remember(fileCall{id: hash(id), name: clone(name), path: strings.Clone(path)})
+		s.rememberFileCall(fileCall{id: hash(id), name: clone(name), path: strings.Clone(path)})
 	case asks == 0:
 		s.fileEvent(FileEvent, line, r, id, name, path)
 	default:
@@ -63,7 +63,7 @@ func (s *Session) fileStart(line int64, r *transcript.Record, id, name, path str
 }
 
 // fileResult takes the result of a tool call.
-func (s *Session) fileResult(line int64, r *transcript.Record, id string, p *transcript.RawBlock) {
+func (s *Fold) fileResult(line int64, r *transcript.Record, id string, p *transcript.RawBlock) {
 	begun, known := s.takeFileCall(hash(id))
 	if p.Failed {
 		return
@@ -79,7 +79,7 @@ func (s *Session) fileResult(line int64, r *transcript.Record, id string, p *tra
 	switch {
 	case kind == 0:
 	case !known:
-		s.remember(fileCall{id: hash(id), kind: kind, path: path})
+		s.rememberFileCall(fileCall{id: hash(id), kind: kind, path: path})
 	case kind == documentTool(begun.name):
 		s.fileEvent(kind, line, r, id, begun.name, path)
 	}
@@ -110,19 +110,19 @@ func documentAnswer(p *transcript.RawBlock) (EventKind, string) {
 	return 0, ""
 }
 
-func (s *Session) fileEvent(kind EventKind, line int64, r *transcript.Record, id, name, path string) {
+func (s *Fold) fileEvent(kind EventKind, line int64, r *transcript.Record, id, name, path string) {
 	e := s.event(kind, line, r)
 	e.ToolID, e.ToolName, e.Path = id, name, path
 }
 
-func (s *Session) remember(c fileCall) {
+func (s *Fold) rememberFileCall(c fileCall) {
 	if len(s.files) == maxFileCalls {
 		s.files = append(s.files[:0], s.files[1:]...)
 	}
 	s.files = append(s.files, c)
 }
 
-func (s *Session) takeFileCall(id uint64) (c fileCall, ok bool) {
+func (s *Fold) takeFileCall(id uint64) (c fileCall, ok bool) {
 	for i := range s.files {
 		if s.files[i].id == id {
 			c = s.files[i]
