@@ -9,54 +9,54 @@ import (
 	"time"
 )
 
-// verdict is what an answer means for the entries it is about.
+// verdict is what an answer means for the entries of its request.
 type verdict uint8
 
 const (
-	again       verdict = iota // the same request may pass later
-	refuse                     // it passes only after someone has acted
-	taken                      // acknowledged
-	tooLarge                   // less of it may pass
-	rejected                   // something in it is refused for what it is
-	unsupported                // passes without compression
-	broken                     // one of its rows cannot be unpacked
-	unwanted                   // nothing takes rows of this kind there
-	more                       // of a blob: part of it is there
-	gone                       // of a blob: its file is not what was queued any more
+	retryLater          verdict = iota // the same request may succeed later
+	refused                            // only a person can fix it
+	acknowledged                       // acknowledged
+	tooLarge                           // a smaller request may succeed
+	rejected                           // something in it is refused for its content
+	unsupportedEncoding                // the server does not accept the compression
+	damagedRow                         // one of its batches cannot be unpacked
+	unsupportedKind                    // the server does not accept this kind
+	partial                            // of a blob: chunks remain
+	contentGone                        // of a blob: its file has changed or is gone
 )
 
-// Kinds of trouble, as Health and the status show them.
+// Kinds of failures, as Health and the status show them.
 const (
 	KindUnreachable = "unreachable"  // no connection, or no answer in time
 	KindServerError = "server_error" // 5xx
-	KindBusy        = "busy"         // 408, 425, 429: the server is there and says later
-	KindProtocol    = "protocol"     // a 2xx that is not this protocol's
+	KindBusy        = "busy"         // 408, 425, 429
+	KindProtocol    = "protocol"     // a 2xx that is not this protocol
 	KindRefusedKey  = "refused_key"  // 401, 403, or no key to send
 	KindRefused     = "refused"      // any other 4xx
 	KindNotFound    = "not_found"    // 404, 405, 410
-	KindRedirect    = "redirect"     // to somewhere the key must not go
+	KindRedirect    = "redirect"     // to a server that must not get the key
 )
 
-// announcement is what a server says of itself in the headers of an answer.
+// announcement is what the headers of an answer say about the server.
 type announcement struct {
 	extension, zstd, gzip bool
 	accepts               Kinds
 }
 
-// reply is an answer, understood. The zero reply is a failure to be tried again.
+// reply is a classified answer. The zero reply is a failure to retry.
 type reply struct {
 	verdict      verdict
 	status       int // 0: there was no answer
 	announced    announcement
 	retryAfter   time.Duration
 	kind         string
-	summary      string // may be logged: holds nothing that the server said about entries
-	message      string // what the server said about it; shown, not logged
+	summary      string // may be logged: holds no text of the server
+	message      string // the server's text; shown, not logged
 	hint         string
 	answer       string  // first bytes of the answer, for dead letters
-	forgotten    bool    // with taken: the stream was forgotten, nothing of it is stored
+	forgotten    bool    // with acknowledged: the server has forgotten the stream
 	linkRequests bool    // link requests wait at the server
-	damage       *damage // with broken
+	damage       *damage // with damagedRow
 }
 
 // detail is summary and message on one line.
@@ -68,15 +68,15 @@ func (r *reply) detail() string {
 }
 
 const (
-	answerKept    = 64 << 10         // bytes of an answer that are looked at
-	answerDrained = 256 << 10        // bytes read beyond, so that the connection can be used again
+	answerKept    = 64 << 10         // bytes of an answer that are read
+	answerDrained = 256 << 10        // further bytes discarded so that the connection can be reused
 	answerShown   = 1 << 10          // bytes kept with a dead letter
-	retryAfterMax = 10 * time.Minute // longer pleas are cut: the daemon's owner waits too
+	retryAfterMax = 10 * time.Minute // upper limit
 	messageShown  = 200              // bytes of a server's message in a status line
 )
 
-// understand classifies an answer to a request of n entries. sent says how it was encoded.
-func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
+// interpret classifies the answer to a request of n entries that was sent with a content coding.
+func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	r := reply{
 		status:       resp.StatusCode,
 		announced:    announcementOf(resp.Header),
@@ -91,65 +91,65 @@ func understand(resp *http.Response, text []byte, n int, sent encoding) reply {
 		r.success(text, n)
 		return r
 	case code >= 300 && code < 400:
-		r.verdict, r.kind = refuse, KindRedirect
+		r.verdict, r.kind = refused, KindRedirect
 		r.summary += " to " + strconv.Quote(resp.Header.Get("Location"))
-		r.hint = "set server_url to the address the server lives at now"
+		r.hint = "set server_url to the server's new address"
 		return r
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
-		r.verdict, r.kind = again, KindBusy
+		r.verdict, r.kind = retryLater, KindBusy
 	case code >= 500, code < 200:
-		r.verdict, r.kind = again, KindServerError
+		r.verdict, r.kind = retryLater, KindServerError
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		r.verdict, r.kind = refuse, KindRefusedKey
-		r.hint = "put a key that this server knows into the API key file"
+		r.verdict, r.kind = refused, KindRefusedKey
+		r.hint = "write a key that this server accepts into the API key file"
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusGone:
-		r.verdict, r.kind = refuse, KindNotFound
-		r.hint = "check server_url: nothing takes conversations there"
+		r.verdict, r.kind = refused, KindNotFound
+		r.hint = "check server_url: no server accepts conversations at that address"
 	case code == http.StatusRequestEntityTooLarge:
 		r.verdict, r.kind = tooLarge, KindRefused
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		r.verdict, r.kind = rejected, KindRefused
-		r.hint = "the server refuses everything it is sent; its log says why"
+		r.hint = "the server refuses every request; check its log"
 	case code == http.StatusUnsupportedMediaType && sent != identity:
-		r.verdict, r.kind = unsupported, KindRefused
+		r.verdict, r.kind = unsupportedEncoding, KindRefused
 	default:
-		r.verdict, r.kind = refuse, KindRefused
-		r.hint = "check server_url and what stands between here and the server"
+		r.verdict, r.kind = refused, KindRefused
+		r.hint = "check server_url and any proxy between here and the server"
 	}
 	r.message = messageOf(text)
 	return r
 }
 
-// success decides whether a 2xx is an acknowledgement. A captive portal answers 200 as well.
+// success decides whether a 2xx is an acknowledgement. A captive portal answers 200 too.
 func (r *reply) success(text []byte, n int) {
 	var a struct {
 		Success *bool    `json:"success"`
 		Stored  *float64 `json:"entries_stored"`
 		Forgot  bool     `json:"forgotten"`
 	}
-	r.verdict, r.kind = again, KindProtocol
+	r.verdict, r.kind = retryLater, KindProtocol
 	switch err := json.Unmarshal(text, &a); {
 	case err != nil || a.Success == nil:
-		r.summary += " with something that is not this protocol's"
-		r.hint = "check server_url: another program may answer there"
+		r.summary += " with something that is not this protocol"
+		r.hint = "check server_url: another program may be answering there"
 	case !*a.Success:
 		r.summary += " with success:false"
 		r.message = messageOf(text)
 	case r.announced.extension && a.Forgot:
-		r.verdict, r.kind, r.forgotten = taken, "", true
+		r.verdict, r.kind, r.forgotten = acknowledged, "", true
 	case r.announced.extension && a.Stored != nil && *a.Stored < float64(n):
 		r.summary += fmt.Sprintf(" but stored %v of %d entries", *a.Stored, n)
 	default:
-		r.verdict, r.kind = taken, ""
+		r.verdict, r.kind = acknowledged, ""
 	}
 }
 
-// about turns an answer to what lies beside lines: that nothing is at its address says nothing of the others.
-func (r *reply) about(k Kind) {
+// forKind adapts the verdict to artifacts: a missing endpoint for them says nothing about lines.
+func (r *reply) forKind(k Kind) {
 	switch r.status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented:
-		if k.beside() {
-			r.verdict, r.kind, r.hint = unwanted, "", ""
+		if k.artifact() {
+			r.verdict, r.kind, r.hint = unsupportedKind, "", ""
 		}
 	}
 }
@@ -158,7 +158,7 @@ func statusText(code int) string {
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
-// messageOf finds the words for people in an error body, in the shapes servers use; "" when there are none.
+// messageOf returns the message in an error body, in the shapes that servers use; "" if there is none.
 func messageOf(text []byte) string {
 	var outer struct {
 		Error   json.RawMessage `json:"error"`
@@ -185,7 +185,7 @@ func messageOf(text []byte) string {
 	return words
 }
 
-// Announced says whether a server's answer announces the extension that this package speaks.
+// Announced reports whether an answer announces the extension that this package speaks.
 func Announced(h http.Header) bool { return announcementOf(h).extension }
 
 func announcementOf(h http.Header) announcement {
@@ -198,7 +198,7 @@ func announcementOf(h http.Header) announcement {
 		zstd:      hasToken(codings, string(zstdCoding)),
 		gzip:      hasToken(codings, string(gzipCoding)),
 	}
-	for _, k := range besideKinds() {
+	for _, k := range artifactKinds() {
 		if hasToken(h.Values("Ccship-Accept"), k.announced()) {
 			a.accepts = a.accepts.With(k)
 		}
@@ -206,7 +206,7 @@ func announcementOf(h http.Header) announcement {
 	return a
 }
 
-// hasToken says whether a comma-separated header names token, with a weight other than 0.
+// hasToken reports whether a comma-separated header lists token with a weight other than 0.
 func hasToken(values []string, token string) bool {
 	for _, v := range values {
 		for t := range strings.SplitSeq(v, ",") {
@@ -223,7 +223,7 @@ func hasToken(values []string, token string) bool {
 	return false
 }
 
-// retryAfterOf reads Retry-After: seconds, or a date that counts from the answer's own Date, for clocks differ.
+// retryAfterOf reads Retry-After: seconds, or a date relative to the answer's own Date, because clocks differ.
 func retryAfterOf(h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {

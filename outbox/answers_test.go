@@ -45,7 +45,7 @@ func troubles() []trouble {
 		{"500", status(500), StateRetrying, KindServerError, "500"},
 		{"503", status(503), StateRetrying, KindServerError, "503"},
 		{"success:false", &canned{status: 200, body: `{"success":false,"error":"disk full"}`}, StateRetrying, KindProtocol, "disk full"},
-		{"HTML", &canned{status: 200, body: "<html>Log in to the hotel</html>"}, StateRetrying, KindProtocol, "not this protocol's"},
+		{"HTML", &canned{status: 200, body: "<html>Log in to the hotel</html>"}, StateRetrying, KindProtocol, "not this protocol"},
 		{"empty 204", status(204), StateRetrying, KindProtocol, "204"},
 		{"JSON without success", &canned{status: 200, body: `{"ok":true}`}, StateRetrying, KindProtocol, "not this"},
 		{"stored too few", &canned{status: 200, body: `{"success":true,"entries_stored":1}`}, StateRetrying, KindProtocol, "stored 1 of 5"},

@@ -277,7 +277,7 @@ func TestBlobChanged(t *testing.T) {
 				t.Errorf("settled %+v", sum)
 			}
 			r.until("it is counted", func() bool { return r.drainer.Health().Gone == 1 })
-			if n := strings.Count(logged(), "changed or went away"); n != 1 || strings.Contains(logged(), "/disk/") {
+			if n := strings.Count(logged(), "changed or was removed"); n != 1 || strings.Contains(logged(), "/disk/") {
 				t.Errorf("logged %d times: %s", n, logged())
 			}
 		})

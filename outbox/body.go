@@ -23,17 +23,17 @@ func (p part) length() int64 {
 	return int64(len(p.literal))
 }
 
-// body reads parts one after the other and unpacks rows as they come, so that a request needs the memory of one row.
+// body reads parts one after the other and unpacks batches on the way, so that a request needs the memory of one batch.
 type body struct {
 	parts   []part // those not begun
 	codecs  *codecs
-	damaged *atomic.Pointer[damage] // told of a row that cannot be unpacked
+	damaged *atomic.Pointer[damage] // set when a batch cannot be unpacked
 
 	// The transport may close a body while it is being read.
 	mu      sync.Mutex
 	current io.Reader // of the part begun; nil between parts
 	left    int64     // bytes that current still has to give
-	seq     uint64    // of the row being unpacked
+	seq     uint64    // of the batch being unpacked
 	whole   []byte    // buffer for rows unpacked in one piece
 	stream  *zstd.Decoder
 	closed  bool
@@ -99,7 +99,7 @@ func (b *body) begin() error {
 func (b *body) end() {
 	b.current = nil
 	if b.stream != nil {
-		b.codecs.giveBack(b.stream)
+		b.codecs.release(b.stream)
 		b.stream = nil
 	}
 }

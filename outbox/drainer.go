@@ -17,12 +17,12 @@ import (
 type Destination struct {
 	Key string   // names it in the Queue
 	URL *url.URL // base of its requests, as NormalizeURL returns it
-	// APIKey is asked before each request; an error stops delivery until a later try. An empty key is not sent.
+	// APIKey is asked before each request; an error pauses delivery. An empty key is not sent.
 	APIKey func() (key string, err error)
 	Plain  bool // never send the extension
 }
 
-// fingerprint changes with whatever may make the server answer otherwise: its address, the key, the protocol.
+// fingerprint changes with everything that can change the server's answer: address, key, protocol.
 func (d *Destination) fingerprint() uint64 {
 	key, err := d.APIKey()
 	return fingerprint(d.URL, key, err, d.Plain)
@@ -33,34 +33,34 @@ func fingerprint(url *url.URL, key string, err error, plain bool) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// Knows says whether the server at url took entries with this very key when it took some last.
+// Knows reports whether the server at url accepted entries with this key when it last accepted any.
 func (l Learned) Knows(url *url.URL, key string, plain bool) bool {
 	return l.Took && l.Config == fingerprint(url, key, nil, plain)
 }
 
-// Origin is what every request says of this end.
+// Origin identifies this machine and state in every request.
 type Origin struct{ Machine, Host, Epoch, UserAgent string }
 
 // Drainer delivers the rows of one destination. The exported fields are optional and set before Run.
 type Drainer struct {
-	Log      *slog.Logger // nil: silent. A line for each change of state, none for entries or keys
-	Client   *http.Client // nil: an own one. Its CheckRedirect is not used
+	Log      *slog.Logger // nil: silent. One line per change of state; never entries or keys
+	Client   *http.Client // nil: NewClient. Its CheckRedirect is not used
 	InFlight int          // streams sent at once; 0: 4
 	AckDelay time.Duration
-	AckBytes int64 // acknowledgements wait for company at most AckDelay (0: 100 ms) or so many raw bytes (0: 1 MiB)
-	// OnAnnounced is called, from a goroutine of Run, when the server begins to speak the extension after it took
-	// entries without it. All it took that way is settled by then. It may be called again when late answers come in.
+	AckBytes int64 // acknowledgements are grouped for at most AckDelay (0: 100 ms) or AckBytes raw bytes (0: 1 MiB)
+	// OnAnnounced is called, from a goroutine of Run, when a server that accepted entries without the extension begins to
+	// speak it. Everything it accepted before is settled by then. Late answers may cause a second call.
 	OnAnnounced func()
-	// OnForgotten is called, from a goroutine of Run, when the server says that it keeps nothing of a stream any more,
-	// for someone forgot it there. What was sent is settled by then. stream may be that of a transcript's blobs.
+	// OnForgotten is called, from a goroutine of Run, when the server answers that it has forgotten a stream. What was
+	// sent is settled by then. stream may be that of a transcript's blobs.
 	OnForgotten func(stream uint64)
-	// OnAccepts is called, from a goroutine of Run, when the server begins to take kinds beside lines; again says that
-	// it took lines before, so that rows of these kinds may have been withheld. It returns nil once what follows from it
-	// is durable, and is called again when it fails, and after a crash. The rows whose answer said so are still there.
+	// OnAccepts is called, from a goroutine of Run, when the server begins to accept artifact kinds. again: it accepted
+	// lines before, so artifacts may have been withheld. It returns nil once its effects are durable. It is called again
+	// after an error and after a crash: the batches whose answer announced the kinds are still queued then.
 	OnAccepts func(kinds Kinds, again bool) error
-	// OnLinkRequests is called from Run when the server says that link requests wait there. It must not block.
+	// OnLinkRequests is called from Run when the server announces pending link requests. It must not block.
 	OnLinkRequests func()
-	// OpenBlob opens the file of a blob that does not lie in its row. Any error means that it can be sent no more.
+	// OpenBlob opens the file of a blob whose content is not in the queue. After any error the blob is given up.
 	OpenBlob func(root, path string) (Content, error)
 
 	dest   Destination
@@ -71,13 +71,13 @@ type Drainer struct {
 	wake    chan struct{}
 	retry   chan struct{}
 	changed atomic.Bool // with retry: the configuration changed
-	paused  atomic.Bool // nothing is to be sent
+	paused  atomic.Bool // send nothing
 
 	mu     sync.Mutex
 	health Health // guarded by mu
 }
 
-// NewDrainer returns a drainer of d's rows in q. It starts nothing.
+// NewDrainer returns a drainer for the batches of d in q. It starts nothing.
 func NewDrainer(d Destination, o Origin, q Queue, m Memory) *Drainer {
 	dr := &Drainer{
 		InFlight: 4, AckDelay: 100 * time.Millisecond, AckBytes: 1 << 20,
@@ -91,40 +91,40 @@ func NewDrainer(d Destination, o Origin, q Queue, m Memory) *Drainer {
 	return dr
 }
 
-// Wake says that rows arrived. It never blocks.
-func (d *Drainer) Wake() { ring(d.wake) }
+// Wake tells the drainer that batches arrived. It never blocks.
+func (d *Drainer) Wake() { signal(d.wake) }
 
-// Retry ends back-off of every kind, but never a running Retry-After. After a change of the configuration
-// or the key, limits learned under the old one are forgotten. It never blocks.
+// Retry ends every backoff and refusal wait, but not a running Retry-After. With configChanged (also a new key) it
+// discards limits learned before. It never blocks.
 func (d *Drainer) Retry(configChanged bool) {
 	if configChanged {
 		d.changed.Store(true)
 	}
-	ring(d.retry)
+	signal(d.retry)
 }
 
-// SetPaused stops sending, or resumes it. Requests in flight are finished. It never blocks.
+// SetPaused keeps everything here, or with false lets it go again. What is in flight is finished. It never blocks.
 func (d *Drainer) SetPaused(paused bool) {
 	if d.paused.Swap(paused) != paused {
-		ring(d.wake)
+		signal(d.wake)
 	}
 }
 
-func ring(bell chan struct{}) {
+func signal(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
 	default:
 	}
 }
 
-// Run delivers until ctx is done. Then it waits shortly for what is in flight and records what was acknowledged. It
-// returns nil; whatever goes wrong is tried again and shown in Health.
+// Run delivers until ctx is done. Then it waits up to a second for requests in flight and records acknowledgements. It
+// always returns nil: failures are retried and shown in Health.
 func (d *Drainer) Run(ctx context.Context) error {
 	d.defaults()
 	learned, err := d.memory.Learned(ctx, d.dest.Key)
 	if err != nil {
 		// Everything in it can be learned again.
-		d.Log.Warn("cannot read what is known of the server", "server", d.dest.URL.String(), "err", err)
+		d.Log.Warn("cannot read learned server limits", "server", d.dest.URL.String(), "err", err)
 	}
 	return newLoop(d, learned).run(ctx)
 }

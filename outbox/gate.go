@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	probeInterval = time.Minute            // of a destination that refuses
-	shortestWait  = 100 * time.Millisecond // full jitter may say 0
+	probeInterval = time.Minute            // between requests to a server that refuses
+	minBackoff    = 100 * time.Millisecond // full jitter may return 0
 )
 
-// gate says when a destination may be sent to. Open: at will. Closed: one request at a time, not before openAt.
-// Owned by the loop.
+// gate decides when requests may go to a destination. Open: any time. Closed, after a failure: one request at a time,
+// not before openAt. Owned by the loop.
 type gate struct {
-	waits *backoff.ExponentialBackOff
+	backoff *backoff.ExponentialBackOff
 
-	closed   bool
-	openAt   time.Time // while closed: when the next request may go
-	floor    time.Time // the server's Retry-After; nothing goes before it
-	round    uint64    // failures so far; a request started before the last of them says nothing new
-	woken    uint64    // round of the last wake; what failed of requests begun before it may pass now
-	failures int       // in a row
-	since    time.Time // when the first of them was
-	trouble  reply     // the last of them
+	closed     bool
+	openAt     time.Time // while closed: when the next request may go
+	retryAfter time.Time // end of the server's Retry-After; nothing is sent before it
+	round      uint64    // failures so far; the failure of a request started before the last one is ignored
+	wokenRound uint64    // round of the last openNow; requests that started before it may be repeated at once
+	failures   int       // consecutive
+	since      time.Time // time of the first of them
+	failure    reply     // the last of them
 }
 
 func newGate() gate {
-	return gate{waits: newBackOff(time.Minute)}
+	return gate{backoff: newBackOff(time.Minute)}
 }
 
-// newBackOff returns waits with full jitter: between 0 and an upper end that doubles from 1 s to longest. The library jitters
-// around an interval, by up to the whole of it, so its intervals are half of those ends. It never says stop.
+// newBackOff returns a backoff with full jitter: between 0 and a limit that doubles from 1 s to longest. The library
+// jitters around its interval by up to 100 %, so its intervals are half of these limits. It never stops.
 func newBackOff(longest time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(500*time.Millisecond), backoff.WithMultiplier(2),
@@ -41,9 +41,9 @@ func newBackOff(longest time.Duration) *backoff.ExponentialBackOff {
 	return b
 }
 
-// allows says whether one more request may go now.
+// allows reports whether one more request may be sent now.
 func (g *gate) allows(now time.Time, inFlight, most int) bool {
-	if now.Before(g.floor) {
+	if now.Before(g.retryAfter) {
 		return false
 	}
 	if g.closed {
@@ -52,40 +52,40 @@ func (g *gate) allows(now time.Time, inFlight, most int) bool {
 	return inFlight < most
 }
 
-// fail closes the gate. round is what g.round was when the request began; quick waits seconds even after a refusal.
+// fail closes the gate. round is g.round when the request began. quick backs off by seconds even after a refusal.
 func (g *gate) fail(now time.Time, r reply, round uint64, quick bool) {
-	if floor := now.Add(r.retryAfter); r.retryAfter > 0 && floor.After(g.floor) {
-		g.floor = floor
+	if floor := now.Add(r.retryAfter); r.retryAfter > 0 && floor.After(g.retryAfter) {
+		g.retryAfter = floor
 	}
 	if g.closed && round < g.round {
-		return // one of those that were in flight when the trouble began
+		return // it was in flight when the first failure came
 	}
 	if !g.closed {
 		g.since, g.failures = now, 0
 	}
-	g.closed, g.trouble = true, r
+	g.closed, g.failure = true, r
 	g.round++
 	g.failures++
-	wait := max(g.waits.NextBackOff(), shortestWait)
+	wait := max(g.backoff.NextBackOff(), minBackoff)
 	switch {
-	case round < g.woken:
-		wait = 0 // it went with the old key, or into a network that is another now
-	case r.verdict == refuse && !quick:
+	case round < g.wokenRound:
+		wait = 0 // it used the old key or the old network
+	case r.verdict == refused && !quick:
 		wait = probeInterval
 	}
 	g.openAt = now.Add(wait)
-	if g.floor.After(g.openAt) {
-		g.openAt = g.floor
+	if g.retryAfter.After(g.openAt) {
+		g.openAt = g.retryAfter
 	}
 }
 
-// pass opens the gate: the server took something. It returns words for the log when there was trouble before.
+// pass opens the gate after a success. It returns a log message if requests failed before, else "".
 func (g *gate) pass(now time.Time) (recovered string) {
-	g.waits.Reset()
+	g.backoff.Reset()
 	if !g.closed {
 		return ""
 	}
-	g.closed, g.trouble = false, reply{}
+	g.closed, g.failure = false, reply{}
 	plural := "s"
 	if g.failures == 1 {
 		plural = ""
@@ -93,21 +93,21 @@ func (g *gate) pass(now time.Time) (recovered string) {
 	return fmt.Sprintf("delivered again after %d failure%s, %s", g.failures, plural, now.Sub(g.since).Round(time.Second))
 }
 
-// wake ends every wait but the server's Retry-After.
-func (g *gate) wake(now time.Time) {
-	g.waits.Reset()
+// openNow ends backoff and refusal waits, but not the server's Retry-After.
+func (g *gate) openNow(now time.Time) {
+	g.backoff.Reset()
 	g.round++
-	g.woken = g.round
+	g.wokenRound = g.round
 	g.openAt = now
-	if g.floor.After(now) {
-		g.openAt = g.floor
+	if g.retryAfter.After(now) {
+		g.openAt = g.retryAfter
 	}
 }
 
-// next is when something may go that may not go now; a time past when nothing is held back.
+// next returns when the next request may be sent; a time in the past if nothing is delayed.
 func (g *gate) next() time.Time {
-	if g.closed && g.openAt.After(g.floor) {
+	if g.closed && g.openAt.After(g.retryAfter) {
 		return g.openAt
 	}
-	return g.floor
+	return g.retryAfter
 }

@@ -5,57 +5,57 @@ import "time"
 // States of a destination.
 const (
 	StateOK       = "ok"
-	StateUnknown  = "unknown" // nothing was sent since start
+	StateUnknown  = "unknown" // nothing sent since the start
 	StateRetrying = "retrying"
-	StateRefused  = "refused" // the server refuses until someone acts; it is probed every minute
+	StateRefused  = "refused" // the server refuses until a person acts; one request is tried each minute
 )
 
-// Health is how delivery to a destination goes. A copy: it does not change.
+// Health is the state of delivery to a destination. It is a copy.
 type Health struct {
 	State      string
-	Kind       string // of the trouble, see Kind…; "" when there is none
+	Kind       string // of the failure, see Kind…; "": none
 	Detail     string // one line
-	Hint       string // what to do about it, may be ""
+	Hint       string // what to do next, may be ""
 	RetryAt    time.Time
 	LastOKAt   time.Time // when entries were last acknowledged
 	Protocol   string    // "ccship", "plain" or "unknown"
 	MaxRequest int64     // uncompressed bytes, learned from 413; 0: none
-	Accepts    Kinds     // kinds beside lines that the server takes
+	Accepts    Kinds     // artifact kinds that the server accepts
 
-	// Since start, counted when they left the queue.
+	// Since the start, counted when they left the queue.
 	Entries  int64 // acknowledged
 	Bytes    int64 // theirs, uncompressed
 	Requests int64 // that were acknowledged
 	Withheld int64 // entries
 	Dead     int64 // entries and items
 	Items    int64 // checkpoints, document events and blobs that were acknowledged
-	Unwanted int64 // those that were withheld
-	Gone     int64 // blobs whose file changed or went away before it was sent
+	Unwanted int64 // items that were withheld
+	Gone     int64 // blobs whose file changed or was removed before it was sent
 }
 
-// Health says how delivery goes. Safe for concurrent use.
+// Health returns the state of delivery. Safe for concurrent use.
 func (d *Drainer) Health() Health {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.health
 }
 
-// publish shows the loop's state to Health, and logs when it became another.
+// publish copies the loop's state to Health and logs when it changes.
 func (l *loop) publish() {
 	h := &l.health
-	h.Protocol, h.MaxRequest = l.known.protocol(), l.known.MaxRaw
-	h.Accepts = l.known.Accepts
+	h.Protocol, h.MaxRequest = l.server.protocol(), l.server.MaxRaw
+	h.Accepts = l.server.Accepts
 	was, wasKind := h.State, h.Kind
 	h.Kind, h.Detail, h.Hint, h.RetryAt = "", "", "", time.Time{}
-	switch t := &l.gate.trouble; {
+	switch t := &l.gate.failure; {
 	case l.gate.closed:
 		h.State = StateRetrying
-		if t.verdict == refuse {
+		if t.verdict == refused {
 			h.State = StateRefused
 		}
 		h.Kind, h.Detail, h.Hint, h.RetryAt = t.kind, t.detail(), t.hint, l.gate.next()
 		if h.State != was || h.Kind != wasKind {
-			l.d.Log.Warn("delivery "+h.State, "server", l.server, "kind", h.Kind, "err", t.summary, "hint", h.Hint)
+			l.d.Log.Warn("delivery "+h.State, "server", l.name, "kind", h.Kind, "err", t.summary, "hint", h.Hint)
 		}
 	case l.successes > 0:
 		h.State = StateOK

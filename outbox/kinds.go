@@ -13,29 +13,29 @@ const (
 	Opaque                  // lines that are no JSON object, and oversize notes: only for servers that speak the extension
 	Marker                  // no entries: a rewind or a final newline, only for servers that speak the extension
 	Checkpoints             // no lines: checkpoints, only for servers that announce "checkpoints"
-	Documents               // no lines: what became of linked documents, only for servers that announce "documents"
-	Blob                    // no lines: a file beside the transcript, only for servers that announce "blobs"
+	Documents               // no lines: events of linked documents, only for servers that announce "documents"
+	Blob                    // no lines: a document version or an attachment, only for servers that announce "blobs"
 )
 
-// beside says that the kind holds no lines of the transcript.
-func (k Kind) beside() bool { return k >= Checkpoints }
+// artifact reports whether the kind holds no lines of the transcript.
+func (k Kind) artifact() bool { return k >= Checkpoints }
 
-// joins says that batches of both kinds may share a request.
-func (k Kind) joins(other Kind) bool { return k == other || !k.beside() && !other.beside() }
+// joins reports whether batches of both kinds may share a request.
+func (k Kind) joins(other Kind) bool { return k == other || !k.artifact() && !other.artifact() }
 
-// Kinds is a set of kinds beside lines.
+// Kinds is a set of artifact kinds.
 type Kinds uint8
 
-// Has says whether the set has a kind.
-func (s Kinds) Has(k Kind) bool { return k.beside() && s&(1<<(k-Checkpoints)) != 0 }
+// Has reports whether the set has a kind.
+func (s Kinds) Has(k Kind) bool { return k.artifact() && s&(1<<(k-Checkpoints)) != 0 }
 
-// With is the set and a kind.
+// With returns the set with a kind added.
 func (s Kinds) With(k Kind) Kinds { return s | 1<<(k-Checkpoints) }
 
 // Names lists the set's kinds as servers announce them, in order. It is never nil.
 func (s Kinds) Names() []string {
 	names := []string{}
-	for _, k := range besideKinds() {
+	for _, k := range artifactKinds() {
 		if s.Has(k) {
 			names = append(names, k.announced())
 		}
@@ -43,7 +43,7 @@ func (s Kinds) Names() []string {
 	return names
 }
 
-func besideKinds() []Kind { return []Kind{Checkpoints, Documents, Blob} }
+func artifactKinds() []Kind { return []Kind{Checkpoints, Documents, Blob} }
 
 // announced is the kind's name in Ccship-Accept.
 func (k Kind) announced() string {
@@ -66,18 +66,18 @@ func (k Kind) String() string {
 	return "lines"
 }
 
-// BlobRef says which file a Blob is.
+// BlobRef identifies the file of a Blob.
 type BlobRef struct {
 	SHA256 string // of the whole content, lower-case hex
 	Name   string // path below the session's folder, slashes
 	Media  string // media type
 	Size   int64  // bytes
-	// Where the content is read when it is sent, unused while the row holds it: a file below Root, in slashes, and
-	// nowhere else whatever the links on the way say by then.
+	// Where the content is read when it is sent, unless the queue holds it: Path, with slashes, below Root. Symbolic links
+	// that lead out of Root are not followed.
 	Root, Path string
 }
 
-// BlobInRow is up to how many bytes a blob's content lies in its row; a longer one is read again when it is sent.
+// BlobInRow is the limit in bytes up to which the queue holds a blob's content. Larger files are read when they are sent.
 const BlobInRow = 1 << 20
 
 // Checkpoints returns a batch of checkpoints, JSON objects as the server gets them. The caller owns it.
@@ -97,7 +97,7 @@ func (p *Packer) items(kind Kind, items []json.RawMessage) Batch {
 	return Batch{Kind: kind, Items: len(items), Raw: int64(len(raw)), Frame: p.Pack(nil, raw)}
 }
 
-// Blob returns a batch of one file. With content nil it is read from ref.Path when it is sent. The caller owns it.
+// Blob returns a batch of one file. With nil content the file is read from ref.Path when it is sent. The caller owns it.
 func (p *Packer) Blob(ref BlobRef, content []byte) Batch {
 	b := Batch{Kind: Blob, Items: 1, Blob: ref}
 	if content != nil {

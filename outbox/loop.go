@@ -7,55 +7,55 @@ import (
 )
 
 const (
-	stopGrace = time.Second     // for what is in flight at a stop
+	stopGrace = time.Second     // for requests in flight at a stop
 	stopFlush = 2 * time.Second // for the last acknowledgements
 )
 
-// loop owns everything a running drainer knows. Its goroutine alone touches it; requests and flushes run in
-// goroutines of their own and come back through channels.
+// loop owns all state of a running drainer. Only its goroutine touches that state; requests and flushes run in
+// goroutines of their own and send their results back through channels.
 type loop struct {
 	d      *Drainer
-	server string // for the log
+	name   string // for the log
 	codecs *codecs
 	sender *sender
 
-	gate   gate
-	known  knowledge
-	lanes  lanes
-	begun  []*lane // lanes with work to be gone on with, the one that waits longest first
-	acks   acks
-	health Health
+	gate      gate
+	server    capabilities
+	lanes     lanes
+	resumable []*lane // lanes with an unfinished transfer, the one waiting longest first
+	acks      acks
+	health    Health
 
-	inFlight  int
-	uploads   int    // of them, those of blobs
-	oldest    bool   // the last Pick asked for the oldest
-	turn      int    // picks so far
-	worst     *lane  // failed last; others go first
-	successes uint64 // requests acknowledged since start
+	inFlight   int
+	uploads    int    // of them, those of blobs
+	pickOldest bool   // the last Pick asked for the oldest
+	picks      int    // picks so far
+	failedLast *lane  // the lane that failed last; others go first
+	successes  uint64 // requests acknowledged since start
 
-	probeAt    time.Time // next question to a server that is still unknown
-	probeWaits interface{ NextBackOff() time.Duration }
+	probeAt      time.Time // next probe of a server with unknown capabilities
+	probeBackoff interface{ NextBackOff() time.Duration }
 
 	results chan result
-	flushes chan flushed
+	flushes chan flushJob
 	wg      sync.WaitGroup
 }
 
 func newLoop(d *Drainer, learned Learned) *loop {
 	c := &codecs{}
 	l := &loop{
-		d: d, server: d.dest.URL.String(), codecs: c,
+		d: d, name: d.dest.URL.String(), codecs: c,
 		sender: newSender(d, c),
-		gate:   newGate(), lanes: lanes{}, acks: acks{waits: newBackOff(time.Minute)},
-		known:      knowledge{Learned: learned, plain: d.dest.Plain, proven: learned.Took && learned.Config == d.dest.fingerprint()},
-		probeWaits: newBackOff(time.Minute),
-		health:     d.Health(),
-		results:    make(chan result), flushes: make(chan flushed),
+		gate:   newGate(), lanes: lanes{}, acks: acks{backoff: newBackOff(time.Minute)},
+		server:       capabilities{Learned: learned, plain: d.dest.Plain, proven: learned.Took && learned.Config == d.dest.fingerprint()},
+		probeBackoff: newBackOff(time.Minute),
+		health:       d.Health(),
+		results:      make(chan result), flushes: make(chan flushJob),
 	}
 	return l
 }
 
-// run is the loop: react to one thing, start whatever may go now, sleep.
+// run is the loop: start what may be sent now, flush what is due, wait for the next event.
 func (l *loop) run(ctx context.Context) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer l.wg.Wait()
@@ -73,17 +73,17 @@ func (l *loop) run(ctx context.Context) error {
 			return nil
 		case <-l.d.wake:
 		case <-l.d.retry:
-			l.wakeUp(l.d.changed.Swap(false))
+			l.retryNow(l.d.changed.Swap(false))
 		case r := <-l.results:
-			l.finish(r)
+			l.handleResult(r)
 		case f := <-l.flushes:
-			l.settled(f)
+			l.flushFinished(f)
 		case <-timer.C:
 		}
 	}
 }
 
-// sleepUntil sets the timer to the next moment at which something falls due by itself.
+// sleepUntil sets the timer to the next time at which something is due.
 func (l *loop) sleepUntil(timer *time.Timer) {
 	now := time.Now()
 	next := now.Add(time.Hour)
@@ -101,61 +101,61 @@ func (l *loop) sleepUntil(timer *time.Timer) {
 	timer.Reset(next.Sub(now))
 }
 
-// wakeUp forgets everything that holds requests back, except the server's own Retry-After.
-func (l *loop) wakeUp(configChanged bool) {
+// retryNow removes everything that delays requests, except the server's own Retry-After.
+func (l *loop) retryNow(configChanged bool) {
 	now := time.Now()
-	l.gate.wake(now)
+	l.gate.openNow(now)
 	l.probeAt = time.Time{}
 	for _, lane := range l.lanes {
-		lane.pass()
-		l.lanes.drop(lane)
+		lane.clearFailure()
+		l.lanes.dropIdle(lane)
 	}
 	if !configChanged {
 		return
 	}
-	k := &l.known
+	k := &l.server
 	l.acks.learn = l.acks.learn || k.MaxRaw != 0
 	k.MaxRaw, k.MaxRawAt = 0, 0
 	k.noCoding, k.proven, k.refusedInRow = false, false, 0
-	k.barred, k.itemsRefused = 0, 0
+	k.disabled, k.itemsRefused = 0, 0
 }
 
-// start sends as much as may go now.
+// start sends as many requests as are allowed now.
 func (l *loop) start(ctx context.Context) {
 	for !l.d.paused.Load() {
 		now := time.Now()
 		most := l.d.InFlight
-		if l.known.unknown() {
-			most = 1 // what the first answer says decides what the others may carry
+		if l.server.unknown() {
+			most = 1 // the first answer decides what later requests may carry
 		}
 		if !l.gate.allows(now, l.inFlight, most) {
 			return
 		}
-		if l.known.age(now) {
+		if l.server.expire(now) {
 			l.acks.learn = true
 		}
 		lane, last := l.next(now)
 		if lane == nil {
-			l.ask(ctx, now)
+			l.probe(ctx, now)
 			return
 		}
 		l.send(ctx, lane, last)
 	}
 }
 
-// next chooses a lane, and says how far its stream goes when its rows are still to be fetched. What was begun goes
-// first, which also bounds it; then live lines and the backlog take turns. The lane that failed last goes last, for
-// it may be the only one that does.
+// next chooses a lane, and returns its stream's highest Seq when its batches are still to be fetched. Unfinished
+// transfers go first, which also bounds their number; then live lines and the backlog alternate. The lane that failed
+// last goes last, because it may be the only one that fails.
 func (l *loop) next(now time.Time) (*lane, uint64) {
-	worst := l.worst
+	worst := l.failedLast
 	for range 2 {
-		for i, lane := range l.begun {
+		for i, lane := range l.resumable {
 			if (worst == nil || lane.laneKey != worst.laneKey) && !now.Before(lane.notBefore) {
-				l.begun = append(l.begun[:i:i], l.begun[i+1:]...)
+				l.resumable = append(l.resumable[:i:i], l.resumable[i+1:]...)
 				return lane, 0
 			}
 		}
-		if len(l.begun) < l.d.InFlight {
+		if len(l.resumable) < l.d.InFlight {
 			if lane, last := l.pick(now, worst); lane != nil {
 				return lane, last
 			}
@@ -168,12 +168,12 @@ func (l *loop) next(now time.Time) (*lane, uint64) {
 	return nil, 0
 }
 
-// pick asks the queue for a stream that has something to send. Blobs may take half of what may be in flight, and turns
-// with the rest.
+// pick asks the queue for a stream that has something to send. Blobs get at most half of the requests in flight, and
+// alternate with the rest.
 func (l *loop) pick(now time.Time, not *lane) (*lane, uint64) {
-	l.turn++
+	l.picks++
 	blobs := l.uploads < max(l.d.InFlight/2, 1)
-	if blobs && l.turn%3 == 0 {
+	if blobs && l.picks%3 == 0 {
 		if lane, last := l.pickOf(now, not, true); lane != nil {
 			return lane, last
 		}
@@ -185,20 +185,20 @@ func (l *loop) pick(now time.Time, not *lane) (*lane, uint64) {
 	return l.pickOf(now, not, true)
 }
 
-// pickOf asks for a stream that has blobs, or anything else.
+// pickOf asks for a stream that has blobs, or with blobs false anything else.
 func (l *loop) pickOf(now time.Time, not *lane, blobs bool) (*lane, uint64) {
 	var last uint64
 	skip := func(stream, seq uint64) bool {
 		last = seq
 		key := laneKey{stream, blobs}
 		lane := l.lanes[key]
-		return not != nil && not.laneKey == key || lane != nil && lane.skip(seq, now)
+		return not != nil && not.laneKey == key || lane != nil && lane.skips(seq, now)
 	}
 	pick := l.d.queue.PickBlobs
 	if !blobs {
-		l.oldest = !l.oldest
+		l.pickOldest = !l.pickOldest
 		pick = func(dest string, skip func(stream, last uint64) bool) (uint64, bool) {
-			return l.d.queue.Pick(dest, l.oldest, skip)
+			return l.d.queue.Pick(dest, l.pickOldest, skip)
 		}
 	}
 	id, ok := pick(l.d.dest.Key, skip)
@@ -208,14 +208,14 @@ func (l *loop) pickOf(now time.Time, not *lane, blobs bool) (*lane, uint64) {
 	return l.lanes.get(laneKey{id, blobs}), last
 }
 
-// ask probes a server whose abilities are not known, when that is what everything waits for.
-func (l *loop) ask(ctx context.Context, now time.Time) {
-	if !l.known.unknown() || l.inFlight > 0 || now.Before(l.probeAt) {
+// probe asks a server for its capabilities when every waiting lane needs them.
+func (l *loop) probe(ctx context.Context, now time.Time) {
+	if !l.server.unknown() || l.inFlight > 0 || now.Before(l.probeAt) {
 		return
 	}
 	waits := false
 	for _, lane := range l.lanes {
-		waits = waits || lane.waits
+		waits = waits || lane.needsProbe
 	}
 	if !waits {
 		return
@@ -225,7 +225,7 @@ func (l *loop) ask(ctx context.Context, now time.Time) {
 	l.wg.Go(func() { l.results <- result{probe: true, reply: l.sender.probe(ctx), round: round} })
 }
 
-// flush records what is due.
+// flush starts recording what is due.
 func (l *loop) flush(ctx context.Context) {
 	a := &l.acks
 	if !a.due(time.Now(), l.d, l.inFlight == 0) {
@@ -233,29 +233,29 @@ func (l *loop) flush(ctx context.Context) {
 	}
 	var learned *Learned
 	if a.learn {
-		copied := l.known.Learned
+		copied := l.server.Learned
 		learned = &copied
 	}
-	tell := a.tell
+	tell := a.announce
 	for i := range a.pending {
 		s := &a.pending[i]
 		// Sent before the announcement, answered after it.
-		tell = tell || l.known.Extension && (s.Plain || s.Withheld > 0)
+		tell = tell || l.server.Extension && (s.Plain || s.Withheld > 0)
 	}
-	todo := flushed{settlements: a.pending, learned: learned, telling: tell, begins: a.begins, again: a.again}
-	a.pending, a.raw, a.learn, a.tell, a.running = nil, 0, false, false, true
-	a.begins, a.again = 0, false
+	todo := flushJob{settlements: a.pending, learned: learned, announce: tell, newKinds: a.newKinds, tookBefore: a.tookBefore}
+	a.pending, a.raw, a.learn, a.announce, a.running = nil, 0, false, false, true
+	a.newKinds, a.tookBefore = 0, false
 	l.wg.Go(func() { l.flushes <- l.d.flush(ctx, todo) })
 }
 
-// settled takes in what became of a flush; what failed is tried again.
-func (l *loop) settled(f flushed) {
+// flushFinished handles the result of a flush. What failed is queued again.
+func (l *loop) flushFinished(f flushJob) {
 	now := time.Now()
 	a := &l.acks
 	a.running = false
 	if f.settled {
 		for i := range f.settlements {
-			l.count(&f.settlements[i])
+			l.countSettled(&f.settlements[i])
 		}
 	} else {
 		a.pending = append(f.settlements, a.pending...)
@@ -265,24 +265,24 @@ func (l *loop) settled(f flushed) {
 		}
 	}
 	a.learn = a.learn || f.learned != nil && !f.saved
-	if f.begins != 0 && !f.begun {
-		a.begins, a.again = a.begins|f.begins, a.again || f.again
+	if f.newKinds != 0 && !f.kindsDone {
+		a.newKinds, a.tookBefore = a.newKinds|f.newKinds, a.tookBefore || f.tookBefore
 	}
-	a.tell = a.tell || f.telling && !f.told
+	a.announce = a.announce || f.announce && !f.announced
 	if f.err == nil {
-		a.waits.Reset()
+		a.backoff.Reset()
 		a.failing = false
 		return
 	}
-	a.notYet = now.Add(max(a.waits.NextBackOff(), shortestWait))
+	a.notBefore = now.Add(max(a.backoff.NextBackOff(), minBackoff))
 	if !a.failing {
-		l.d.Log.Error("cannot record deliveries; trying again", "server", l.server, "err", f.err)
+		l.d.Log.Error("cannot record acknowledgements; retrying", "server", l.name, "err", f.err)
 	}
 	a.failing = true
 }
 
-// count takes a recorded settlement into the counters, and lets its lane go on.
-func (l *loop) count(s *Settlement) {
+// countSettled adds a recorded settlement to the counters and unblocks its lane.
+func (l *loop) countSettled(s *Settlement) {
 	h := &l.health
 	h.Entries += s.Entries
 	h.Bytes += s.Raw
@@ -292,30 +292,30 @@ func (l *loop) count(s *Settlement) {
 	h.Gone += s.Gone
 	h.Dead += int64(len(s.Dead))
 	lane := l.lanes.get(laneKey{s.Stream, s.Blobs})
-	if lane.unsettled--; lane.unsettled == 0 {
-		lane.hold, lane.after = false, 0
+	if lane.unflushed--; lane.unflushed == 0 {
+		lane.blocked, lane.acknowledgedTo = false, 0
 	}
-	l.lanes.drop(lane)
+	l.lanes.dropIdle(lane)
 }
 
-// stop waits shortly for what is in flight, then records what was acknowledged.
+// stop waits for requests in flight, at most stopGrace, then records acknowledgements.
 func (l *loop) stop(cancel context.CancelFunc) {
 	grace := time.AfterFunc(stopGrace, cancel)
 	defer grace.Stop()
 	for l.inFlight > 0 || l.acks.running {
 		select {
 		case r := <-l.results:
-			l.finish(r)
+			l.handleResult(r)
 		case f := <-l.flushes:
-			l.settled(f)
+			l.flushFinished(f)
 		}
 	}
-	l.acks.notYet = time.Time{}
+	l.acks.notBefore = time.Time{}
 	ctx, done := context.WithTimeout(context.Background(), stopFlush)
 	defer done()
 	l.flush(ctx)
 	if l.acks.running {
-		l.settled(<-l.flushes)
+		l.flushFinished(<-l.flushes)
 	}
 	l.publish()
 }

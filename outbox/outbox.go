@@ -1,11 +1,11 @@
-// Package outbox drains a durable queue of transcript lines to a server: in order per stream, with retries for ever,
-// one HTTP request at a time per stream. It knows batches, answers and back-off; it does not know files, and where
-// the queue is kept is its owner's business (Queue).
+// Package outbox drains a durable queue of transcript lines to a server: in order within a stream, one HTTP request per
+// stream at a time, retrying for ever. It knows batches, requests, answers and backoff. It does not know files, nor how
+// the queue is stored (see Queue).
 package outbox
 
 import "context"
 
-// Stream is what every request of one transcript repeats. Its ID orders nothing; it only tells streams apart.
+// Stream is what every request of one transcript repeats. The ID only tells streams apart; it has no order.
 type Stream struct {
 	ID          uint64
 	SessionID   string // the stream's name on the wire
@@ -14,7 +14,7 @@ type Stream struct {
 	Cwd         string // "" when unknown
 	Project     string // last element of the project's folder
 	Parent      string // the parent session of an agent's transcript, else ""
-	MaxEntries  int    // at most so many entries per request; 0: DefaultMaxEntries
+	MaxEntries  int    // limit of entries per request; 0: DefaultMaxEntries
 	Extended    bool   // goes only to servers that speak the extension (history)
 }
 
@@ -51,63 +51,63 @@ type Batch struct {
 
 // Limits bound a Peek.
 type Limits struct {
-	Entries int   // at most so many entries, unless the first batch alone has more
-	Raw     int64 // at most so many uncompressed bytes, unless the first batch alone has more
-	Blobs   bool  // the stream's blobs are meant; else all else of it
-	// OnlyObjects passes over batches that a server of unknown abilities may not get.
+	Entries int   // limit of entries; a first batch with more is returned alone
+	Raw     int64 // limit of uncompressed bytes; a larger first batch is returned alone
+	Blobs   bool  // select the stream's blobs; false: everything else of it
+	// OnlyObjects skips batches that a server with unknown capabilities must not get.
 	OnlyObjects bool
 }
 
-// Parcel is what one request can carry: batches of one stream and one generation, in order. The caller owns it.
-type Parcel struct {
+// StreamBatches holds batches of one stream and one generation, in order: what one request can carry. The caller owns it.
+type StreamBatches struct {
 	Stream  Stream
 	Batches []Batch
 }
 
 // Queue is the durable queue of one or more destinations, keyed by their normalised URL. Safe for concurrent use. The
-// blobs of a stream stand apart from its lines and what else goes with them: their order among these means nothing, and
-// a large one would hold them back.
+// blobs of a stream have a queue of their own: their order relative to lines means nothing, and a large blob would
+// delay the lines.
 type Queue interface {
-	// Pick names a stream of dest that has batches waiting: the one written last, or with oldest the one that waits
-	// longest. skip is asked with a stream's id and its highest Seq, and says no to streams in flight.
+	// Pick returns a stream of dest that has batches waiting: the one written last, or with oldest the one that has
+	// waited longest. It leaves out streams for which skip returns true; last is the stream's highest Seq.
 	Pick(dest string, oldest bool, skip func(stream, last uint64) bool) (stream uint64, ok bool)
-	// PickBlobs names a stream of dest that has blobs waiting: the one that waits longest. skip is as for Pick.
+	// PickBlobs returns the stream of dest whose blobs have waited longest. skip is as for Pick.
 	PickBlobs(dest string, skip func(stream, last uint64) bool) (stream uint64, ok bool)
-	// Peek copies out the first batches of a stream with Seq > after. An empty Parcel: none fit the limits.
-	Peek(ctx context.Context, dest string, stream, after uint64, max Limits) (Parcel, error)
-	// Settle takes batches out of the queue, and puts dead letters in, in one durable step.
+	// Peek copies out the first batches of a stream with Seq > after. No batches: none fit the limits.
+	Peek(ctx context.Context, dest string, stream, after uint64, max Limits) (StreamBatches, error)
+	// Settle removes batches from the queue and adds dead letters, in one durable step.
 	Settle(ctx context.Context, settlements []Settlement) error
 }
 
-// Settlement is the end of some batches of one stream.
+// Settlement says what became of batches of one stream. Settling removes them from the queue.
 type Settlement struct {
 	Dest     string
 	Stream   uint64
 	Blobs    bool     // the batches are blobs
-	Seqs     []uint64 // leave the outbox, ascending
+	Seqs     []uint64 // batches to remove, ascending
 	Entries  int64    // acknowledged entries among them
 	Raw      int64    // their bytes
-	Withheld int64    // entries among them that were not sent, for the server does not speak the extension
+	Withheld int64    // entries not sent, because the server does not speak the extension
 	Items    int64    // acknowledged checkpoints, document events and blobs among them
-	Unwanted int64    // those of them that were not sent, for the server does not take their kind
-	Gone     int64    // blobs among them whose file changed or went away before it was sent
+	Unwanted int64    // items not sent, because the server does not accept their kind
+	Gone     int64    // blobs whose file changed or was removed before it was sent
 	Plain    bool     // the server that took them did not announce the extension
-	// Forgotten says that the server keeps nothing of the stream any more; what was sent counts as acknowledged.
+	// Forgotten: the server has forgotten the stream and stores nothing of it. What was sent counts as acknowledged.
 	Forgotten bool
 	Dead      []DeadLetter
 }
 
-// DeadLetter is one entry that the server refuses for what it is.
+// DeadLetter is one entry or item that the server refuses for its content.
 type DeadLetter struct {
 	Batch  Batch  // a batch of this one entry or item
-	Line   int64  // of an item: its number in the row it was queued with
+	Line   int64  // line number; of an item: its position in the batch it was queued in
 	Status int    // HTTP status of the refusal
-	Reason string // "rejected", "too_large", or "damaged": the row cannot be unpacked, Batch is the whole row
+	Reason string // "rejected", "too_large", or "damaged": the batch cannot be unpacked and is kept whole
 	Answer string // the first bytes of the server's answer
 	At     int64  // Unix seconds
 }
 
-// Learned is what is remembered of a destination between runs.
+// Learned is what the queue's owner keeps of a destination between runs.
 type Learned struct {
 	Took      bool   // has answered 2xx to entries at least once
 	Config    uint64 // fingerprint of the address and key with which it last did
@@ -120,7 +120,7 @@ type Learned struct {
 	MaxRawAt  int64 // Unix seconds when MaxRaw was learned
 }
 
-// Memory keeps what was learned. Save is durable when it returns.
+// Memory keeps what was learned. Learn is durable when it returns.
 type Memory interface {
 	Learned(ctx context.Context, dest string) (Learned, error)
 	Learn(ctx context.Context, dest string, l Learned) error

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// packWindow bounds what an encoder and a decoder of our frames must remember. Rows are rarely longer.
+	// packWindow bounds the memory of an encoder and a decoder of our frames. Batches are rarely larger.
 	packWindow = 512 << 10
-	// unpackLimit is more than any row holds: the longest line in base64, and its frame of JSON.
+	// unpackLimit exceeds every batch: the longest line in base64 with its JSON frame.
 	unpackLimit = 256 << 20
-	// wholeRow is up to how many bytes a row is unpacked in one piece; longer ones are streamed.
+	// wholeRow is the limit in bytes up to which a batch is unpacked at once; larger ones are streamed.
 	wholeRow = 1 << 20
 )
 
@@ -25,9 +25,9 @@ type Packer struct {
 	encoder *zstd.Encoder
 }
 
-// NewPacker returns a packer that keeps about 1.5 MiB once used.
+// NewPacker returns a packer. It holds about 1.5 MiB after its first use.
 func NewPacker() *Packer {
-	// No checksum: the queue and the transport have their own. The options are constants, so the error is a bug.
+	// No checksum: queue and transport have their own. The options are constants, so an error is a bug.
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(packWindow), zstd.WithEncoderCRC(false))
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Packer) Pack(dst, raw []byte) []byte {
 	return p.encoder.EncodeAll(raw, dst)
 }
 
-// codecs lends encoders and decoders to the requests of a drainer.
+// codecs pools encoders and decoders for the requests of a drainer.
 type codecs struct {
 	packers  sync.Pool // *Packer
 	decoders sync.Pool // *zstd.Decoder
@@ -60,7 +60,7 @@ func (c *codecs) pack(dst, raw []byte) []byte {
 	return p.Pack(dst, raw)
 }
 
-// decoder lends a decoder; it works without goroutines, so one that is never given back costs nothing.
+// decoder returns a pooled decoder. It uses no goroutines, so one that is never released costs nothing.
 func (c *codecs) decoder() *zstd.Decoder {
 	if d, ok := c.decoders.Get().(*zstd.Decoder); ok {
 		return d
@@ -73,27 +73,27 @@ func (c *codecs) decoder() *zstd.Decoder {
 	return d
 }
 
-func (c *codecs) giveBack(d *zstd.Decoder) {
+func (c *codecs) release(d *zstd.Decoder) {
 	if d.Reset(nil) == nil {
 		c.decoders.Put(d)
 	}
 }
 
-// damage says that a row of the queue does not hold what it says.
+// damage is the error of a queued batch whose content does not match its header.
 type damage struct {
 	seq uint64
 	err error
 }
 
-func (d *damage) Error() string { return fmt.Sprintf("unpack row %d: %v", d.seq, d.err) }
+func (d *damage) Error() string { return fmt.Sprintf("unpack batch %d: %v", d.seq, d.err) }
 func (d *damage) Unwrap() error { return d.err }
 
-var errRowLength = errors.New("length differs from the row's header")
+var errRowLength = errors.New("length differs from the header")
 
 // unpack appends the entries of b to dst. Its error is a *damage.
 func (c *codecs) unpack(dst []byte, b *Batch) ([]byte, error) {
 	d := c.decoder()
-	defer c.giveBack(d)
+	defer c.release(d)
 	start := len(dst)
 	if b.Raw >= 0 && b.Raw <= unpackLimit {
 		dst = slices.Grow(dst, int(b.Raw))
@@ -111,7 +111,7 @@ func (c *codecs) unpack(dst []byte, b *Batch) ([]byte, error) {
 // firstBytes returns the first up to n unpacked bytes of b, without unpacking the rest.
 func (c *codecs) firstBytes(b *Batch, n int64) ([]byte, error) {
 	d := c.decoder()
-	defer c.giveBack(d)
+	defer c.release(d)
 	if err := d.Reset(bytes.NewReader(b.Frame)); err != nil {
 		return nil, &damage{seq: b.Seq, err: err}
 	}
@@ -122,8 +122,8 @@ func (c *codecs) firstBytes(b *Batch, n int64) ([]byte, error) {
 	return out, nil
 }
 
-// halve makes two batches of one of at least two entries or items: the same span of the file, the first and the second
-// half of them. Its error is a *damage.
+// halve splits a batch of at least two entries or items into its first and second half. Both keep the span of the whole.
+// Its error is a *damage.
 func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 	raw, err := c.unpack(nil, b)
 	if err != nil {
@@ -131,14 +131,14 @@ func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 	}
 	entries, err := splitEntries(raw)
 	if err == nil && len(entries) < 2 {
-		err = errors.New("fewer entries than the row's header says")
+		err = errors.New("fewer entries than the header says")
 	}
 	if err != nil {
 		return first, second, &damage{seq: b.Seq, err: err}
 	}
 	middle := len(entries) / 2
 	var line int64
-	if !b.Kind.beside() {
+	if !b.Kind.artifact() {
 		var ok bool
 		if line, ok = lineIndex(entries[middle]); !ok {
 			return first, second, &damage{seq: b.Seq, err: errors.New("entry without line_index")}
@@ -150,10 +150,10 @@ func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 		cut += len(e) + 1
 	}
 	first, second = *b, *b
-	if first.Entries, second.Entries = middle, len(entries)-middle; b.Kind.beside() {
+	if first.Entries, second.Entries = middle, len(entries)-middle; b.Kind.artifact() {
 		first.Items, second.Items = first.Entries, second.Entries
 		first.Entries, second.Entries = 0, 0
-		second.From.Line += int64(middle) // dead letters of one row are told apart by it
+		second.From.Line += int64(middle) // tells apart the dead letters of one batch
 	}
 	first.Raw, second.Raw = int64(cut-1), int64(len(raw)-cut)
 	first.Frame, second.Frame = c.pack(nil, raw[:cut-1]), c.pack(nil, raw[cut:])

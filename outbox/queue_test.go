@@ -79,10 +79,10 @@ func (q *memQueue) first(stream laneKey) uint64 {
 	return 0
 }
 
-func (q *memQueue) Peek(ctx context.Context, _ string, stream, after uint64, limits Limits) (Parcel, error) {
+func (q *memQueue) Peek(ctx context.Context, _ string, stream, after uint64, limits Limits) (StreamBatches, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := Parcel{Stream: q.streams[stream]}
+	p := StreamBatches{Stream: q.streams[stream]}
 	entries, raw := 0, int64(0)
 	for _, b := range q.rows[laneKey{stream, limits.Blobs}] {
 		if b.Seq <= after || limits.OnlyObjects && b.Kind != Objects {

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// protocolVersion is what this end speaks, and what a server must announce.
+// protocolVersion is the extension version of this client, which a server must announce.
 const protocolVersion = 1
 
 // encoding is a content coding of a request.
@@ -22,7 +22,7 @@ const (
 	gzipCoding encoding = "gzip"
 )
 
-// identityOf is what every extension object begins with.
+// identityOf returns the common members of every extension object.
 func (r *request) identityOf(o *Origin) streamIdentity {
 	x := streamIdentity{
 		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: o.Epoch,
@@ -34,8 +34,7 @@ func (r *request) identityOf(o *Origin) streamIdentity {
 	return x
 }
 
-// streamIdentity says which transcript of which machine a request is about. The order of its members is part of the
-// golden requests.
+// streamIdentity names the transcript and machine of a request. The golden requests fix the order of its members.
 type streamIdentity struct {
 	Version int     `json:"v"`
 	Machine string  `json:"machine"`
@@ -47,7 +46,7 @@ type streamIdentity struct {
 	Parent  *string `json:"parent_session_id"`
 }
 
-// extension is the object beside the entries. The order of its members is part of the golden requests.
+// extension is the ccship object next to the entries. The golden requests fix the order of its members.
 type extension struct {
 	streamIdentity
 	Generation uint32   `json:"generation"`
@@ -58,7 +57,7 @@ type extension struct {
 	Edges      [][3]any `json:"edges,omitempty"` // [line_index, base64 before, base64 after]
 }
 
-// request is one POST: batches of one stream, of kinds that go together, and of one generation, in order.
+// request is one POST: batches of one stream, one generation and joinable kinds, in order.
 type request struct {
 	stream   *Stream
 	batches  []Batch
@@ -82,16 +81,16 @@ func (r *request) raw() (n int64) {
 	return n
 }
 
-// kind is what the request holds. A request holds something.
+// kind is the kind of the request's batches. A request has at least one.
 func (r *request) kind() Kind { return r.batches[0].Kind }
 
-// head is the body up to the first entry or item.
+// head builds the body up to the first entry or item.
 func (r *request) head(o *Origin) ([]byte, error) {
 	b, err := r.names()
 	if err != nil {
 		return nil, err
 	}
-	if !r.kind().beside() {
+	if !r.kind().artifact() {
 		b.WriteString(`,"entries":[`)
 		return b.Bytes(), nil
 	}
@@ -107,7 +106,7 @@ func (r *request) head(o *Origin) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// names begins a body: the project and the session.
+// names begins a body with project and session.
 func (r *request) names() (*bytes.Buffer, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"project_hash":`)
@@ -121,9 +120,9 @@ func (r *request) names() (*bytes.Buffer, error) {
 	return &b, nil
 }
 
-// tail is the body behind the last entry or item.
+// tail builds the body after the last entry or item.
 func (r *request) tail(o *Origin) ([]byte, error) {
-	if r.bare || r.kind().beside() {
+	if r.bare || r.kind().artifact() {
 		return []byte("]}"), nil
 	}
 	first, last := &r.batches[0], &r.batches[len(r.batches)-1]
@@ -164,14 +163,14 @@ func writeJSON(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// payload is a body that can be read again, as redirects and broken connections ask for.
+// payload is a body that can be read again, for redirects and broken connections.
 type payload struct {
 	length int64
 	open   func() io.ReadCloser
 }
 
-// payload builds the body. It holds the batches' frames and, for gzip, the whole compressed body; nothing else of
-// the entries' size.
+// payload builds the body. It holds the frames of the batches and, for gzip, the whole compressed body; nothing else
+// grows with the entries.
 func (r *request) payload(o *Origin, c *codecs) (payload, error) {
 	head, err := r.head(o)
 	if err != nil {
@@ -204,7 +203,7 @@ func (r *request) payload(o *Origin, c *codecs) (payload, error) {
 	return newPayload(r, c, []part{{literal: b.Bytes()}}), nil
 }
 
-// frames is the body as zstd frames: the rows' own, glued by tiny ones, nothing encoded again.
+// frames returns the body as zstd frames: those of the batches, joined by small ones. Nothing is compressed again.
 func (r *request) frames(c *codecs, head, tail []byte) []part {
 	parts := []part{{literal: c.pack(nil, head)}}
 	var comma []byte
@@ -223,7 +222,7 @@ func (r *request) frames(c *codecs, head, tail []byte) []part {
 	return append(parts, part{literal: c.pack(nil, tail)})
 }
 
-// parts is the body as it is without compression.
+// parts returns the uncompressed body.
 func (r *request) parts(head, tail []byte) []part {
 	parts := []part{{literal: head}}
 	for i := range r.batches {

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// sender makes requests of one destination and understands the answers. Safe for concurrent use.
+// sender makes requests to one destination and classifies the answers. Safe for concurrent use.
 type sender struct {
 	dest   *Destination
 	origin *Origin
 	client *http.Client
 	codecs *codecs
-	open   func(root, path string) (Content, error) // blobs; nil: there are none
+	open   func(root, path string) (Content, error) // opens blobs; nil: none can be opened
 	health string                                   // URL of the probe
 }
 
-// address is where a request goes: path elements below the base.
+// address returns the URL of path elements below the base.
 func (s *sender) address(elements ...string) string {
 	return s.dest.URL.JoinPath(append([]string{"api"}, elements...)...).String()
 }
 
-// place is the path element of the address that rows of a kind go to.
-func (k Kind) place() string {
-	if k.beside() {
+// endpoint is the last path element of the address that batches of a kind go to.
+func (k Kind) endpoint() string {
+	if k.artifact() {
 		return k.announced()
 	}
 	return "conversations"
@@ -44,8 +44,8 @@ func newSender(d *Drainer, c *codecs) *sender {
 	}
 }
 
-// NewClient is an HTTP client for drainers and for whoever asks the same servers: it keeps up to idle connections to
-// each, follows redirects by SameServer, and leaves time-outs to the requests.
+// NewClient returns an HTTP client for drainers and for other requests to the same servers. It keeps up to idle
+// connections per server and follows redirects by SameServer. Requests set their own time-outs.
 func NewClient(idle int) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{CheckRedirect: SameServer, Transport: &http.Transport{
@@ -55,9 +55,9 @@ func NewClient(idle int) *http.Client {
 	}}
 }
 
-// SameServer is the redirect policy of every client that shows a key (http.Client.CheckRedirect): it follows only
-// redirects that keep method, body and server, for net/http strips only the headers it knows. A step up to https is
-// the same server.
+// SameServer is the redirect policy (http.Client.CheckRedirect) of every client that sends a key. It follows only
+// redirects that keep method, body and server, because net/http strips only the headers it knows. An upgrade to https
+// is the same server.
 func SameServer(req *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, req.URL
 	kept := req.Response.StatusCode == http.StatusTemporaryRedirect || req.Response.StatusCode == http.StatusPermanentRedirect
@@ -69,23 +69,23 @@ func SameServer(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// timeout is how long an answer to so many uncompressed bytes may take.
+// timeout is the limit for the answer to a request of raw uncompressed bytes.
 func timeout(raw int64) time.Duration {
 	return 30*time.Second + time.Duration(raw>>20)*time.Second
 }
 
-// send makes one POST. What it returns says all there is to do about it; it never returns an error.
+// send makes one POST. The reply says what to do next, also after an error.
 func (s *sender) send(ctx context.Context, r *request) reply {
 	p, err := r.payload(s.origin, s.codecs)
 	if err != nil {
-		return r.unsent(err)
+		return r.noAnswer(err)
 	}
-	c := call{method: http.MethodPost, url: s.address(r.kind().place()), media: "application/json", body: p, raw: r.raw(), encoding: r.encoding}
-	out, _ := s.ask(ctx, r, &c)
+	c := call{method: http.MethodPost, url: s.address(r.kind().endpoint()), media: "application/json", body: p, raw: r.raw(), encoding: r.encoding}
+	out, _ := s.do(ctx, r, &c)
 	return out
 }
 
-// call is one HTTP request to be made.
+// call describes one HTTP request.
 type call struct {
 	method, url, media string
 	body               payload
@@ -93,13 +93,13 @@ type call struct {
 	encoding           encoding
 }
 
-// ask makes one HTTP request for r, and classifies the answer. The text is the answer's, nil when there was none.
-func (s *sender) ask(ctx context.Context, r *request, c *call) (reply, []byte) {
+// do makes one HTTP request for r and classifies the answer. It also returns the answer's text, nil when there was none.
+func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	key, err := s.dest.APIKey()
 	if err != nil {
 		return reply{
-			verdict: refuse, kind: KindRefusedKey, summary: "read API key: " + err.Error(),
-			hint: "put a key that this server knows into the API key file",
+			verdict: refused, kind: KindRefusedKey, summary: "read API key: " + err.Error(),
+			hint: "write a key that this server accepts into the API key file",
 		}, nil
 	}
 	limit := timeout(c.raw)
@@ -109,7 +109,7 @@ func (s *sender) ask(ctx context.Context, r *request, c *call) (reply, []byte) {
 	req, err := http.NewRequestWithContext(ctx, c.method, c.url, body)
 	if err != nil {
 		body.Close()
-		return r.unsent(err), nil
+		return r.noAnswer(err), nil
 	}
 	req.ContentLength = c.body.length
 	req.GetBody = func() (io.ReadCloser, error) { return c.body.open(), nil }
@@ -121,19 +121,19 @@ func (s *sender) ask(ctx context.Context, r *request, c *call) (reply, []byte) {
 	if c.encoding != identity {
 		req.Header.Set("Content-Encoding", string(c.encoding))
 	}
-	// Tells net/http that a connection found closed may be replaced: a repeat changes nothing. Not sent when empty.
+	// Tells net/http that it may repeat the request on a new connection. An empty value is not sent.
 	req.Header["X-Idempotency-Key"] = []string{}
-	resp, text, err := s.do(req)
+	resp, text, err := s.roundTrip(req)
 	if err != nil {
-		return r.unsent(err), nil
+		return r.noAnswer(err), nil
 	}
-	out := understand(resp, text, r.entries(), c.encoding)
-	out.about(r.kind())
+	out := interpret(resp, text, r.entries(), c.encoding)
+	out.forKind(r.kind())
 	return out, text
 }
 
-// do makes a request and reads the answer, within limits.
-func (s *sender) do(req *http.Request) (*http.Response, []byte, error) {
+// roundTrip makes a request and reads the answer, within limits.
+func (s *sender) roundTrip(req *http.Request) (*http.Response, []byte, error) {
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, nil, cause(req.Context(), err)
@@ -148,7 +148,7 @@ func (s *sender) do(req *http.Request) (*http.Response, []byte, error) {
 	return resp, text, nil
 }
 
-// cause finds the words in an error of net/http: without the URL, and with our own reason for giving up.
+// cause unwraps an error of net/http: it removes the URL and returns our own time-out message.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -160,32 +160,32 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// unsent is the reply to a request that got no answer.
-func (r *request) unsent(err error) reply {
+// noAnswer returns the reply for a request that got no answer.
+func (r *request) noAnswer(err error) reply {
 	if d := r.damaged.Load(); d != nil {
-		return reply{verdict: broken, damage: d, summary: d.Error()}
+		return reply{verdict: damagedRow, damage: d, summary: d.Error()}
 	}
-	out := reply{verdict: again, kind: KindUnreachable, summary: err.Error()}
+	out := reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
-		out.hint = "the server's certificate is not trusted here: add its authority to the system's, or check server_url"
+		out.hint = "the server's certificate is not trusted: install its certificate authority, or check server_url"
 	}
 	return out
 }
 
-// probe asks the server what it speaks, without a key and without entries.
+// probe asks the server for its capabilities, without a key and without entries.
 func (s *sender) probe(ctx context.Context) reply {
 	limit := timeout(0)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.health, nil)
 	if err != nil {
-		return reply{verdict: again, kind: KindUnreachable, summary: err.Error()}
+		return reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
 	}
 	req.Header.Set("User-Agent", s.origin.UserAgent)
-	resp, _, err := s.do(req)
+	resp, _, err := s.roundTrip(req)
 	if err != nil {
-		return reply{verdict: again, kind: KindUnreachable, summary: err.Error()}
+		return reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
 	}
-	return reply{verdict: taken, status: resp.StatusCode, announced: announcementOf(resp.Header)}
+	return reply{verdict: acknowledged, status: resp.StatusCode, announced: announcementOf(resp.Header)}
 }

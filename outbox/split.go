@@ -8,7 +8,7 @@ import (
 var errNotEntries = errors.New("not JSON objects joined by commas")
 
 // splitEntries finds the entries in the bytes of a batch: JSON objects joined by single commas. The entries alias
-// raw. It looks at strings, escapes and brackets and at nothing else: what is inside was checked when it was queued.
+// raw. It checks only strings, escapes and brackets: the content was checked when it was queued.
 func splitEntries(raw []byte) ([][]byte, error) {
 	var entries [][]byte
 	for len(raw) > 0 {
@@ -81,7 +81,7 @@ func lineIndex(entry []byte) (line int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	const most = 18 // digits that fit an int64 whatever they are
+	const most = 18 // digits that always fit an int64
 	n := 0
 	for n < len(digits) && n < most && digits[n] >= '0' && digits[n] <= '9' {
 		line = line*10 + int64(digits[n]-'0')

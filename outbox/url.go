@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// NormalizeURL reads a server's address as people write it. It returns the base of its requests, and its one
-// spelling, which names the destination in the queue. The error is one line that says what to write instead.
+// NormalizeURL parses a server's address as people write it. It returns the base URL of requests and the one spelling
+// that names the destination in the queue. The error is one line that says what to write instead.
 func NormalizeURL(raw string) (*url.URL, string, error) {
 	raw = strings.TrimSpace(raw)
 	if raw == "" {
@@ -44,7 +44,7 @@ func NormalizeURL(raw string) (*url.URL, string, error) {
 	return trimmed, trimmed.String(), nil
 }
 
-// normalHost is the host in lower case, without the port that its scheme has anyway.
+// normalHost returns the host in lower case, without the default port of the scheme.
 func normalHost(u *url.URL) string {
 	host, port := strings.ToLower(u.Hostname()), u.Port()
 	if port == defaultPort(u.Scheme) {

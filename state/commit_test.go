@@ -49,7 +49,7 @@ func TestStepSurvivesReopen(t *testing.T) {
 	if f, ok, err := db.Facts(t.Context(), 1); f != s.Facts || !ok || err != nil {
 		t.Errorf("facts of one: %v %v %v", f, ok, err)
 	}
-	if diff := cmp.Diff(outbox.Parcel{Stream: s.Facts.Stream, Batches: s.Batches}, peek(t, db, 1, 0, outbox.Limits{})); diff != "" {
+	if diff := cmp.Diff(outbox.StreamBatches{Stream: s.Facts.Stream, Batches: s.Batches}, peek(t, db, 1, 0, outbox.Limits{})); diff != "" {
 		t.Error(diff)
 	}
 	if marks, err := db.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, s.Marks) {

@@ -85,27 +85,27 @@ func (c *candidates) Pop() any {
 }
 
 // Peek implements outbox.Queue. A stream's own MaxEntries bounds it like max.Entries; a batch whose last line had no
-// newline ends the parcel. Limits of 0 do not bound.
-func (db *DB) Peek(ctx context.Context, dest string, stream, after uint64, max outbox.Limits) (outbox.Parcel, error) {
+// newline ends the batches. Limits of 0 do not bound.
+func (db *DB) Peek(ctx context.Context, dest string, stream, after uint64, max outbox.Limits) (outbox.StreamBatches, error) {
 	id, ok := db.index.destID(dest)
 	if !ok {
-		return outbox.Parcel{}, nil
+		return outbox.StreamBatches{}, nil
 	}
-	var p outbox.Parcel
+	var p outbox.StreamBatches
 	err := db.view(ctx, func(tx *kv.Snapshot) (err error) {
-		p, err = readParcel(tx, rowKey(queueOf(id, max.Blobs), stream, after), max)
+		p, err = readBatches(tx, rowKey(queueOf(id, max.Blobs), stream, after), max)
 		return err
 	})
 	if err != nil {
-		return outbox.Parcel{}, fmt.Errorf("read outbox: %w", err)
+		return outbox.StreamBatches{}, fmt.Errorf("read outbox: %w", err)
 	}
 	return p, nil
 }
 
-// readParcel collects the rows behind a key.
-func readParcel(tx *kv.Snapshot, key []byte, max outbox.Limits) (outbox.Parcel, error) {
+// readBatches collects the rows behind a key.
+func readBatches(tx *kv.Snapshot, key []byte, max outbox.Limits) (outbox.StreamBatches, error) {
 	_, stream, after, _ := splitRowKey(key)
-	p := outbox.Parcel{Stream: outbox.Stream{ID: stream}}
+	p := outbox.StreamBatches{Stream: outbox.Stream{ID: stream}}
 	file := tail.FileID(stream)
 	if v := tx.Bucket(bucketFiles).Get(fileKey(file)); v != nil {
 		f, err := decodeFileRow(file, v, nil)
@@ -149,7 +149,7 @@ func readParcel(tx *kv.Snapshot, key []byte, max outbox.Limits) (outbox.Parcel, 
 }
 
 // fits says whether a batch may follow those of a parcel.
-func fits(p *outbox.Parcel, b *outbox.Batch, entries int, raw int64, max outbox.Limits) bool {
+func fits(p *outbox.StreamBatches, b *outbox.Batch, entries int, raw int64, max outbox.Limits) bool {
 	if len(p.Batches) == 0 {
 		return true
 	}

@@ -97,7 +97,7 @@ func checkFixture(t *testing.T, db *DB) {
 	if got, err := db.Reload(t.Context(), 5); err != nil || got != want.Tracked {
 		t.Errorf("%v %s", err, cmp.Diff(want.Tracked, got))
 	}
-	if diff := cmp.Diff(outbox.Parcel{Stream: want.Facts.Stream, Batches: want.Batches}, peek(t, db, 5, 0, outbox.Limits{})); diff != "" {
+	if diff := cmp.Diff(outbox.StreamBatches{Stream: want.Facts.Stream, Batches: want.Batches}, peek(t, db, 5, 0, outbox.Limits{})); diff != "" {
 		t.Error(diff)
 	}
 	if f, _, _ := db.Facts(t.Context(), 5); f != want.Facts {

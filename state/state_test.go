@@ -111,7 +111,7 @@ func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
 	}
 }
 
-func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.Parcel {
+func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
 	t.Helper()
 	p, err := db.Peek(context.Background(), server, stream, after, max)
 	if err != nil {

@@ -2,26 +2,26 @@ package outbox
 
 import "time"
 
-// maxRaw is how many uncompressed bytes a request holds at most, unless one entry is larger.
+// maxRaw is the limit of uncompressed bytes in a request; one larger entry is sent alone.
 const maxRaw = 4 << 20
 
-// work is a parcel on its way: the pieces that are still to be sent, and what became of the others. It leaves the
-// queue as a whole, when the last piece is settled, so that a poisoned row is never half gone.
+// transfer is a set of batches being sent: the pieces still to send, and what became of the others. Its batches leave
+// the queue together, after the last piece, so that a batch with a refused entry is never half removed.
 // It has one owner at a time: the loop, or the goroutine that sends its first piece.
-type work struct {
-	stream     Stream
-	pieces     [][]Batch // in order; the first is being sent
-	settlement Settlement
-	last       uint64 // highest Seq of the parcel
-	objects    bool   // peeked with OnlyObjects: batches in between were passed over
-	halve      bool   // the first piece is to be halved before it is sent
-	bare       bool   // without the extension, though nothing was learned yet
-	progressed bool   // worth keeping over a failure
+type transfer struct {
+	stream      Stream
+	pieces      [][]Batch // in order; the first is being sent
+	settlement  Settlement
+	last        uint64 // highest Seq of the batches
+	objectsOnly bool   // fetched with OnlyObjects: batches in between were skipped
+	splitFirst  bool   // halve the first piece before sending it
+	bare        bool   // try without the extension; nothing is learned yet
+	progressed  bool   // keep it over a failure
 }
 
-// newWork takes from the front of a parcel what one request may carry; the rest is left to the next Peek.
-func newWork(dest string, p Parcel, limits Limits, known *knowledge) *work {
-	w := &work{stream: p.Stream, objects: limits.OnlyObjects, settlement: Settlement{Dest: dest, Stream: p.Stream.ID, Blobs: limits.Blobs}}
+// newTransfer takes what one request may carry from the front of p. The rest is left to the next Peek.
+func newTransfer(dest string, p StreamBatches, limits Limits, known *capabilities) *transfer {
+	w := &transfer{stream: p.Stream, objectsOnly: limits.OnlyObjects, settlement: Settlement{Dest: dest, Stream: p.Stream.ID, Blobs: limits.Blobs}}
 	most := p.Stream.MaxEntries
 	if most <= 0 {
 		most = DefaultMaxEntries
@@ -45,7 +45,7 @@ func newWork(dest string, p Parcel, limits Limits, known *knowledge) *work {
 		w.settlement.Seqs = append(w.settlement.Seqs, b.Seq)
 		w.last = b.Seq
 		if b.NoNewline {
-			break // what follows says that the newline is there now
+			break // the next batch says that the newline is there now
 		}
 	}
 	if len(piece) > 0 {
@@ -55,33 +55,33 @@ func newWork(dest string, p Parcel, limits Limits, known *knowledge) *work {
 }
 
 // withhold counts a batch that is not sent.
-func (w *work) withhold(b *Batch) {
+func (w *transfer) withhold(b *Batch) {
 	w.settlement.Withheld += int64(b.Entries)
 	w.settlement.Unwanted += int64(b.Items)
 }
 
-// withholdAll gives up what is left of the work.
-func (w *work) withholdAll() {
+// withholdRest withholds the remaining pieces.
+func (w *transfer) withholdRest() {
 	for _, p := range w.pieces {
 		for i := range p {
 			w.withhold(&p[i])
 		}
 	}
-	w.pieces, w.halve = nil, false
+	w.pieces, w.splitFirst = nil, false
 }
 
-// kind is what the first piece holds.
-func (w *work) kind() Kind { return w.pieces[0][0].Kind }
+// firstKind is the kind of the first piece.
+func (w *transfer) firstKind() Kind { return w.pieces[0][0].Kind }
 
-// single says that the first piece cannot be made smaller.
-func (w *work) single() bool {
+// single reports whether the first piece cannot be split.
+func (w *transfer) single() bool {
 	p := w.pieces[0]
 	return len(p) == 1 && p[0].Entries+p[0].Items <= 1
 }
 
-// split halves the first piece: between rows, then inside one. Its error is a *damage.
-func (w *work) split(c *codecs) error {
-	w.halve = false
+// split halves the first piece: between batches, then inside one. Its error is a *damage.
+func (w *transfer) split(c *codecs) error {
+	w.splitFirst = false
 	p := w.pieces[0]
 	first, second := p[:len(p)/2], p[len(p)/2:]
 	if len(p) == 1 {
@@ -96,9 +96,9 @@ func (w *work) split(c *codecs) error {
 	return nil
 }
 
-// acknowledge takes the first piece off: the server has it.
-func (w *work) acknowledge(plain bool) (entries, raw int64) {
-	beside := w.kind().beside()
+// acknowledge removes the first piece: the server has stored it.
+func (w *transfer) acknowledge(plain bool) (entries, raw int64) {
+	artifact := w.firstKind().artifact()
 	for i := range w.pieces[0] {
 		b := &w.pieces[0][i]
 		entries += int64(b.Entries)
@@ -109,18 +109,18 @@ func (w *work) acknowledge(plain bool) (entries, raw int64) {
 	}
 	w.settlement.Entries += entries
 	w.settlement.Raw += raw
-	w.settlement.Plain = w.settlement.Plain || plain && !beside
+	w.settlement.Plain = w.settlement.Plain || plain && !artifact
 	w.pieces = w.pieces[1:]
 	w.progressed = true
 	return entries, raw
 }
 
-// bury makes a dead letter of the first piece, which is single.
-func (w *work) bury(c *codecs, r *reply, reason string) {
+// deadLetterFirst turns the first piece, which is single, into a dead letter.
+func (w *transfer) deadLetterFirst(c *codecs, r *reply, reason string) {
 	b := w.pieces[0][0]
 	line := b.From.Line
-	const head = 64 // bytes that hold a line_index whatever follows
-	if text, err := c.firstBytes(&b, head); err == nil && !b.Kind.beside() {
+	const head = 64 // bytes: enough for any line_index
+	if text, err := c.firstBytes(&b, head); err == nil && !b.Kind.artifact() {
 		if n, ok := lineIndex(text); ok {
 			line = n
 		}
@@ -132,8 +132,9 @@ func (w *work) bury(c *codecs, r *reply, reason string) {
 	w.progressed = true
 }
 
-// buryDamaged takes the row that cannot be unpacked out of the first piece. It reports whether the row was there.
-func (w *work) buryDamaged(d *damage) bool {
+// deadLetterDamaged moves the batch that cannot be unpacked from the first piece to the dead letters. It reports whether
+// the batch was there.
+func (w *transfer) deadLetterDamaged(d *damage) bool {
 	p := w.pieces[0]
 	for i := range p {
 		if p[i].Seq != d.seq {
@@ -143,7 +144,7 @@ func (w *work) buryDamaged(d *damage) bool {
 			Batch: p[i], Line: p[i].From.Line, Reason: "damaged", Answer: d.Error(), At: time.Now().Unix(),
 		})
 		rest := append(append([]Batch(nil), p[:i]...), p[i+1:]...)
-		w.halve, w.progressed = false, true
+		w.splitFirst, w.progressed = false, true
 		if w.pieces = w.pieces[1:]; len(rest) > 0 {
 			w.pieces = append([][]Batch{rest}, w.pieces...)
 		}

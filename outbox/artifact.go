@@ -1,0 +1,85 @@
+package outbox
+
+import "time"
+
+// uploadOf returns the upload of the blob in batch seq, a new one if none has begun.
+func (l *lane) uploadOf(seq uint64) *upload {
+	if l.upload == nil || l.upload.seq != seq {
+		l.upload = newUpload(seq)
+	}
+	return l.upload
+}
+
+// noteLinkRequests reports that link requests are pending at the server.
+func (l *loop) noteLinkRequests(r *reply) {
+	if r.linkRequests && l.d.OnLinkRequests != nil {
+		l.d.OnLinkRequests()
+	}
+}
+
+// judgeArtifact handles replies to artifacts where they differ from replies to lines: whatever is wrong with an artifact,
+// lines continue. judged: the reply was handled here; on is the result for handleReply then.
+func (l *loop) judgeArtifact(now time.Time, r result) (on, judged bool) {
+	w := r.transfer
+	switch r.reply.verdict {
+	case partial:
+		l.requestSucceeded(now, r.lane)
+		if n := r.lane.upload.setbacks; n > 0 {
+			r.lane.notBefore = now.Add(min(minBackoff<<n, time.Minute))
+		}
+		return false, true
+	case contentGone:
+		if l.health.Gone == 0 && w.settlement.Gone == 0 {
+			l.d.Log.Info("a file changed or was removed before it was sent; such files are counted", "server", l.name, "err", r.reply.summary)
+		}
+		w.settlement.Gone++
+		w.pieces = w.pieces[1:]
+		return true, true
+	case unsupportedKind:
+		return l.disableKind(now, r), true
+	case tooLarge, rejected:
+		if !l.server.proven {
+			r.reply.verdict = refused
+			return l.handleFailure(now, r), true
+		}
+		if w.single() {
+			return l.deadLetterItem(now, r), true
+		}
+		if r.reply.verdict == rejected {
+			w.splitFirst = true
+			return true, true
+		}
+	}
+	return false, false
+}
+
+// deadLetterItem handles an item that was refused alone. After too many in a row its kind is disabled.
+func (l *loop) deadLetterItem(now time.Time, r result) bool {
+	if l.server.itemsRefused++; l.server.itemsRefused >= maxRefusedInRow {
+		return l.disableKind(now, r)
+	}
+	reason := "rejected"
+	if r.reply.verdict == tooLarge {
+		reason = "too_large"
+	}
+	r.transfer.deadLetterFirst(l.codecs, &r.reply, reason)
+	r.lane.clearFailure()
+	return true
+}
+
+// disableKind withholds a kind that the server announced but does not accept. While the server is failing it needs two
+// such answers, because a proxy may be answering in its place.
+func (l *loop) disableKind(now time.Time, r result) bool {
+	k, kind := &l.server, r.transfer.firstKind()
+	if l.gate.closed && !r.reply.announced.extension && !r.lane.unwantedOnce {
+		r.lane.unwantedOnce = true
+		r.reply.verdict, r.reply.kind = refused, KindNotFound
+		return l.handleFailure(now, r)
+	}
+	l.d.Log.Warn("the server announces a kind that it does not accept; it is withheld", "server", l.name, "kind", kind.announced(), "err", r.reply.summary)
+	k.disable(kind, now)
+	l.acks.learn = true
+	r.transfer.withholdRest()
+	r.lane.clearFailure()
+	return true
+}

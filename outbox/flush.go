@@ -1,0 +1,112 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// acks collects what is to be recorded: settlements, and what was learned about the server. Owned by the loop.
+type acks struct {
+	pending    []Settlement
+	raw        int64     // raw bytes of pending
+	since      time.Time // time of the first of them
+	learn      bool      // save what was learned
+	announce   bool      // then call OnAnnounced
+	newKinds   Kinds     // before that call OnAccepts with these
+	tookBefore bool      // and with this
+	running    bool      // a flush is running
+	notBefore  time.Time // after a failure
+	backoff    *backoff.ExponentialBackOff
+	failing    bool
+}
+
+func (a *acks) add(now time.Time, s Settlement) {
+	if len(a.pending) == 0 {
+		a.since = now
+	}
+	a.pending = append(a.pending, s)
+	a.raw += s.Raw
+}
+
+func (a *acks) empty() bool { return len(a.pending) == 0 && !a.learn && !a.announce && a.newKinds == 0 }
+
+// due reports whether to flush now. idle: no request is in flight whose acknowledgement could join.
+func (a *acks) due(now time.Time, d *Drainer, idle bool) bool {
+	if a.running || a.empty() || now.Before(a.notBefore) {
+		return false
+	}
+	return idle || a.learn || a.announce || a.newKinds != 0 || a.raw >= d.AckBytes || now.Sub(a.since) >= d.AckDelay
+}
+
+// next returns when a flush is due; zero: never.
+func (a *acks) next(d *Drainer) time.Time {
+	if a.running || a.empty() {
+		return time.Time{}
+	}
+	at := a.since.Add(d.AckDelay)
+	if a.notBefore.After(at) {
+		return a.notBefore
+	}
+	return at
+}
+
+// flushJob is a flush and its result.
+type flushJob struct {
+	settlements []Settlement // recorded, or to be recorded again when err is set
+	settled     bool
+	newKinds    Kinds // call OnAccepts with these
+	tookBefore  bool
+	kindsDone   bool
+	learned     *Learned // to save; nil: nothing
+	saved       bool
+	announce    bool // call OnAnnounced
+	announced   bool
+	err         error
+}
+
+// flush works in an order that survives a crash after each step. First it reports new kinds, before anything records
+// that they are known. Then it records settlements, then what was learned, so that a crash reports the kinds again.
+// Last it reports the announcement: by then everything that a plain server accepted is recorded as such.
+func (d *Drainer) flush(ctx context.Context, f flushJob) flushJob {
+	if f.newKinds != 0 && d.OnAccepts != nil {
+		if err := d.OnAccepts(f.newKinds, f.tookBefore); err != nil {
+			f.err = fmt.Errorf("record which kinds the server accepts: %w", err)
+			return f
+		}
+	}
+	f.kindsDone = true
+	if len(f.settlements) > 0 {
+		if err := d.queue.Settle(ctx, f.settlements); err != nil {
+			f.err = fmt.Errorf("record acknowledgements: %w", err)
+			return f
+		}
+		d.reportForgotten(f.settlements)
+	}
+	f.settled = true
+	if f.learned != nil {
+		if err := d.memory.Learn(ctx, d.dest.Key, *f.learned); err != nil {
+			f.err = fmt.Errorf("record learned server limits: %w", err)
+			return f
+		}
+	}
+	f.saved = true
+	if f.announce && d.OnAnnounced != nil {
+		d.OnAnnounced()
+	}
+	f.announced = true
+	return f
+}
+
+func (d *Drainer) reportForgotten(settlements []Settlement) {
+	if d.OnForgotten == nil {
+		return
+	}
+	for i := range settlements {
+		if settlements[i].Forgotten {
+			d.OnForgotten(settlements[i].Stream)
+		}
+	}
+}
