@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,7 +90,7 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 	sent = keepCheckpoints(t, other, false)
 	web := httptest.NewServer(other)
 	t.Cleanup(web.Close)
-	w.set("server_url", quote(web.URL))
+	w.set("server_url", strconv.Quote(web.URL))
 	if _, err := w.client.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
@@ -35,7 +37,7 @@ const stopTime = 5 * time.Second
 
 // Daemon is a running ccship. Its exported methods answer the control socket.
 type Daemon struct {
-	cfg     Config // as it was at the start; what may change since is in conf
+	cfg     config.Config // as it was at the start; what may change since is in conf
 	log     *slog.Logger
 	started time.Time
 	origin  outbox.Origin
@@ -55,7 +57,7 @@ type Daemon struct {
 	drops  *drops
 	beside *beside
 
-	conf        atomic.Pointer[Config]        // in force
+	conf        atomic.Pointer[config.Config] // in force
 	lastRead    atomic.Pointer[string]        // stamp of the configuration file when it was read last, with success or not
 	badConfig   atomic.Pointer[notice]        // why the configuration as it is now is not in force; nil: it is
 	needRestart atomic.Pointer[[]string]      // options whose new value needs a restart
@@ -73,9 +75,9 @@ type Daemon struct {
 var _ control.Daemon = (*Daemon)(nil)
 
 // Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
-// ErrAlreadyRunning when another daemon holds the state, a *ConfigError for what the configuration makes impossible,
+// ErrAlreadyRunning when another daemon holds the state, a *config.Error for what the configuration makes impossible,
 // and any other error when a part of the daemon broke: the process is then to end, so that its manager restarts it.
-func Run(ctx context.Context, cfg Config) error {
+func Run(ctx context.Context, cfg config.Config) error {
 	d, err := open(ctx, cfg) // first: the state's lock makes this the only daemon that may take the socket
 	if err != nil {
 		return err
@@ -93,10 +95,11 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // open wires every part. Nothing runs yet.
-func open(ctx context.Context, cfg Config) (*Daemon, error) {
+func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns), events: newBus()}
 	d.conf.Store(&cfg)
-	d.lastRead.Store(&cfg.stamp)
+	stamp := cfg.Stamp()
+	d.lastRead.Store(&stamp)
 	db, err := openState(ctx, cfg, d.log)
 	if err != nil {
 		return nil, err
@@ -114,7 +117,7 @@ var ErrAlreadyRunning = errors.New("another ccship is running on the same state"
 
 // openState opens the state, which no other process has open then for as long as this one lives: the system drops its
 // lock when the process ends, however it ends, so there is no stale pid to clean up.
-func openState(ctx context.Context, cfg Config, log *slog.Logger) (*state.DB, error) {
+func openState(ctx context.Context, cfg config.Config, log *slog.Logger) (*state.DB, error) {
 	db, err := state.Open(ctx, state.Options{
 		Path: filepath.Join(cfg.StateDir, "state.db"), Cap: cfg.OutboxCap, HeadRoom: cfg.HeadRoom,
 		CompactAbove: cfg.CompactAbove, NoWait: true, Log: log,
@@ -125,18 +128,18 @@ func openState(ctx context.Context, cfg Config, log *slog.Logger) (*state.DB, er
 	case errors.Is(err, state.ErrNewer):
 		return nil, control.Failed(err.Error(), "run the newer ccship, or name another folder with --state-dir")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
-		return nil, &ConfigError{Message: err.Error(), Hint: "the state folder must belong to this user; name another one with state_dir or CCSHIP_STATE_DIR"}
+		return nil, &config.Error{Message: err.Error(), Hint: "the state folder must belong to this user; name another one with state_dir or CCSHIP_STATE_DIR"}
 	}
 	return db, err
 }
 
 func (d *Daemon) wire(ctx context.Context) error {
-	machine, err := machineName(d.cfg.StateDir)
+	machineName, err := machine.Name(d.cfg.StateDir)
 	if err != nil {
 		return err
 	}
 	host, _ := os.Hostname()
-	d.origin = outbox.Origin{Machine: machine, Host: host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version}
+	d.origin = outbox.Origin{Machine: machineName, Host: host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version}
 	d.dests = newDestinations(d.db, d.log)
 	d.dests.origin, d.dests.client = d.origin, d.client
 	d.dests.setOwn(d.cfg.ServerURL, ownKeyFile(&d.cfg))
@@ -150,10 +153,10 @@ func (d *Daemon) wire(ctx context.Context) error {
 		return err
 	}
 	d.desk = &desk{
-		db: d.db, finder: project.NewFinder(), machine: machine, speaks: d.dests.speaks, open: d.dests.open, graves: graves,
+		db: d.db, finder: project.NewFinder(), machine: machineName, speaks: d.dests.speaks, open: d.dests.open, graves: graves,
 		streams: map[string]tail.FileID{}, waiting: map[tail.FileID]time.Time{}, notices: map[string]notice{}, omitted: omissions{},
 	}
-	d.desk.finder.Home = d.cfg.home
+	d.desk.finder.Home = d.cfg.Home()
 	d.desk.finder.Exclude(d.cfg.ExcludeProjects)
 	d.desk.rules.Store(newRules(&d.cfg))
 	if err := d.desk.load(ctx); err != nil {
@@ -306,7 +309,7 @@ func (d *Daemon) look(ctx context.Context, w *watchman) {
 		d.dests.retry(true)
 	}
 	d.endPause(ctx)
-	if stamp := configStamp(d.conf.Load().Path); stamp == w.rest && stamp != *d.lastRead.Load() {
+	if stamp := config.Stamp(d.conf.Load().Path); stamp == w.rest && stamp != *d.lastRead.Load() {
 		d.reloadAsked(ctx)
 	} else {
 		w.rest = stamp
@@ -336,7 +339,7 @@ func (d *Daemon) giveBack(w *watchman) {
 }
 
 // tailRoots are the configured projects folders, each with the prompt history that lies beside it.
-func tailRoots(cfg Config) []tail.Root {
+func tailRoots(cfg config.Config) []tail.Root {
 	roots := make([]tail.Root, 0, len(cfg.Roots))
 	for _, dir := range cfg.Roots {
 		r := tail.Root{Dir: dir}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/daemontest"
 )
@@ -126,10 +127,10 @@ func importOnce(b *testing.B, root string, understand bool) time.Duration {
 		b.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	cfg, err := LoadConfig(map[string]string{
+	cfg, err := config.Load(map[string]string{
 		"config": "", "server_url": server.URL, "state_dir": dir, "socket": filepath.Join(dir, "s"), "roots": root, "head_room": "1",
 	}, func(name string) (string, bool) {
-		if name == homeVariable {
+		if name == config.HomeVariable {
 			return dir, true
 		}
 		return "", false
@@ -141,7 +142,7 @@ func importOnce(b *testing.B, root string, understand bool) time.Duration {
 	return importWith(b, cfg, understand)
 }
 
-func importWith(b *testing.B, cfg Config, understand bool) time.Duration {
+func importWith(b *testing.B, cfg config.Config, understand bool) time.Duration {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -230,7 +231,7 @@ func TestAnotherServerIsNotNews(t *testing.T) {
 	w.allPending(sessionA, 1)
 	other := httptest.NewServer(newMemServer())
 	defer other.Close()
-	w.set("server_url", quote(other.URL))
+	w.set("server_url", strconv.Quote(other.URL))
 	if _, err := w.client.Reload(context.Background()); err != nil {
 		t.Fatal(err)
 	}

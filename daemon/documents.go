@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
@@ -26,7 +27,7 @@ const mostLinked = 100
 type documents struct {
 	db     *state.DB
 	log    *slog.Logger
-	conf   func() *Config
+	conf   func() *config.Config
 	locate func(ctx context.Context, session string) (site, error)
 	guard  file.Guard
 	optout func(dir string) string // why nothing in a folder may be sent; ""

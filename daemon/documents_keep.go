@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/state"
 )
@@ -47,7 +48,7 @@ type optouts map[string]optoutAnswer
 type optoutAnswer struct {
 	why  string
 	at   time.Time
-	conf *Config // that held then
+	conf *config.Config // that held then
 }
 
 // mostOptouts bounds how many folders are remembered.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -47,7 +48,7 @@ func newPaperWorld(t *testing.T) (*world, *paperServer, string) {
 	}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	url, err := NormalizeURL(web.URL)
+	url, err := config.NormalizeURL(web.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (d *Daemon) editExcludes(ctx context.Context, add, remove []string) (contro
 	d.editing.Lock()
 	defer d.editing.Unlock()
 	conf := d.conf.Load()
-	edit, err := EditList(conf.Path, "exclude_projects", add, remove, conf.env)
+	edit, err := conf.EditList("exclude_projects", add, remove)
 	if err != nil {
 		return control.Excludes{}, wireError(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/state"
@@ -40,7 +41,7 @@ func (d *Daemon) formerServers(usage state.Usage) []control.FormerServer {
 // DropServer removes what waits for a server that lines go to no more, with its dead letters.
 func (d *Daemon) DropServer(ctx context.Context, req control.DropServerRequest) (control.DropServerResult, error) {
 	a := control.DropServerResult{SchemaVersion: control.SchemaVersion, Server: req.Server}
-	url, err := NormalizeURL(req.Server)
+	url, err := config.NormalizeURL(req.Server)
 	if err != nil {
 		return a, wireError(err)
 	}

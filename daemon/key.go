@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/ccship/ccship/daemon/config"
 )
 
 // keyFile is a file with an API key in it. It is read again whenever it changed, so a new key needs no restart.
@@ -28,7 +30,7 @@ func (k *keyFile) read() (string, error) {
 	if statErr == nil && k.key != "" && st.ModTime().Equal(k.when) && st.Size() == k.size {
 		return k.key, nil
 	}
-	key, err := ReadAPIKey(k.path)
+	key, err := config.ReadAPIKey(k.path)
 	if k.optional && errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -22,15 +23,15 @@ type manager struct {
 }
 
 // serviceManager finds the manager that started this process, in env.
-func serviceManager(env Env) manager {
-	m := manager{socket: env.get("NOTIFY_SOCKET")}
+func serviceManager(env config.Env) manager {
+	m := manager{socket: env.Get("NOTIFY_SOCKET")}
 	if m.socket == "" {
 		return m
 	}
-	if pid := env.get("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
+	if pid := env.Get("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
 		return m // meant for another process
 	}
-	if us, err := strconv.ParseInt(env.get("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
+	if us, err := strconv.ParseInt(env.Get("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
 		m.watchdog = time.Duration(us) * time.Microsecond
 	}
 	return m

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,7 +146,7 @@ func (c *contract) call(method, path, body string, code int) []byte {
 func TestContract(t *testing.T) {
 	w := newFileWorld(t)
 	w.picky(t, "poison")
-	w.set("server_url", quote(w.cfg.ServerURL))
+	w.set("server_url", strconv.Quote(w.cfg.ServerURL))
 	w.load()
 	out := t.TempDir()
 	tracked(t, out, "config.json", `{"conversation_tracking":{"enabled":false}}`)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/outbox"
 )
@@ -32,7 +33,7 @@ type ServerKind struct {
 func ProbeServer(ctx context.Context, server, key, userAgent string) (ServerKind, error) {
 	base, _, err := outbox.NormalizeURL(server)
 	if err != nil {
-		return ServerKind{}, &ConfigError{Message: err.Error(), Hint: "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"}
+		return ServerKind{}, &config.Error{Message: err.Error(), Hint: "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"}
 	}
 	p := probe{base: base, key: key, agent: userAgent, client: outbox.NewClient(1)}
 	defer p.client.CloseIdleConnections()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -84,7 +85,7 @@ func TestProbeServer(t *testing.T) {
 	if _, err := ProbeServer(t.Context(), web.URL, "", "x"); !errors.As(err, &e) || e.Code != control.CodeUnreachable || !strings.Contains(e.Message, "refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
-	var config *ConfigError
+	var config *config.Error
 	if _, err := ProbeServer(t.Context(), "ftp://x", "", "x"); !errors.As(err, &config) {
 		t.Errorf("no URL: %v", err)
 	}

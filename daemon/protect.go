@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 )
@@ -19,10 +20,10 @@ const (
 
 // protects refuses the files that ccship keeps its secrets and its state in, by whatever name or link they are opened:
 // path is where the open file info lies, links resolved. projects are folders whose keys open servers.
-func (c *Config) protects(path string, info fs.FileInfo, projects []string) error {
+func protects(c *config.Config, path string, info fs.FileInfo, projects []string) error {
 	own := strings.EqualFold(filepath.Base(path), keyFileName) && strings.EqualFold(filepath.Base(filepath.Dir(path)), keyFolder)
 	files := []string{c.Path, c.APIKeyFile, c.Socket}
-	for _, dir := range c.ownFolders() {
+	for _, dir := range c.OwnFolders() {
 		rel, err := filepath.Rel(dir, path)
 		own = own || err == nil && filepath.IsLocal(rel)
 		entries, _ := os.ReadDir(dir) // what cannot be listed may not exist
@@ -46,27 +47,6 @@ func (c *Config) protects(path string, info fs.FileInfo, projects []string) erro
 	return &file.Refusal{Message: fmt.Sprintf("%s is one of ccship's own files", path), Hint: "its state, its configuration and its keys are never sent"}
 }
 
-// ownFolders are those that hold nothing but files of ccship and its server, links resolved, with the ones below them
-// that hold secrets; of those that exist.
-func (c *Config) ownFolders() (dirs []string) {
-	all := []string{c.StateDir}
-	if up := filepath.Dir(c.StateDir); filepath.Base(up) == "up" {
-		all = append(all, up) // a daemon of `ccship up` has its state beside the server's
-	}
-	if p, err := findPlaces(c.env); err == nil {
-		all = append(all, p.config, p.state, filepath.Join(filepath.Dir(p.state), "ccship-server"),
-			filepath.Join(p.home, ".local", "state", "ccship-server"))
-	}
-	for _, dir := range all {
-		for _, below := range []string{"", "up", filepath.Join("up", "state")} {
-			if real, err := filepath.EvalSymlinks(filepath.Join(dir, below)); err == nil {
-				dirs = append(dirs, real)
-			}
-		}
-	}
-	return dirs
-}
-
 // above yields a folder and all above it.
 func above(dir string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
@@ -78,7 +58,7 @@ func above(dir string) func(yield func(string) bool) {
 	}
 }
 
-// protects refuses ccship's own files: see Config.protects.
+// protects refuses ccship's own files: see the function protects.
 func (d *Daemon) protects(path string, info fs.FileInfo) error {
 	var projects []string
 	for _, dest := range d.db.KnownDestinations() {
@@ -86,7 +66,7 @@ func (d *Daemon) protects(path string, info fs.FileInfo) error {
 			projects = append(projects, dir)
 		}
 	}
-	return d.conf.Load().protects(path, info, projects)
+	return protects(d.conf.Load(), path, info, projects)
 }
 
 // openBlob opens a file that is to be sent, unless it is one of ccship's own by now.

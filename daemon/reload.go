@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -23,21 +21,21 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	defer d.reloading.Unlock()
 	defer d.tellReloading()()
 	now := d.conf.Load()
-	stamp := configStamp(now.Path)
+	stamp := config.Stamp(now.Path)
 	defer func() {
 		d.lastRead.Store(&stamp)
 		if d.dests.withheld.Swap(false) {
 			d.dests.retry(true)
 		}
 	}()
-	next, err := d.readAgain(now)
+	next, err := now.Reread()
 	if err != nil {
 		e := wireError(err)
 		d.badConfig.Store(&notice{"the configuration is not taken over: " + e.Message, e.Hint})
 		d.log.Warn("the configuration is not taken over", "err", err)
 		return control.ReloadResult{}, e
 	}
-	changed, restart := now.difference(&next)
+	changed, restart := now.Changes(&next)
 	if err := d.apply(ctx, now, &next, changed); err != nil {
 		return control.ReloadResult{}, err
 	}
@@ -49,42 +47,8 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	return control.ReloadResult{SchemaVersion: control.SchemaVersion, Config: next.Path, Changed: changed, Restart: restart}, nil
 }
 
-// readAgain reads the sources of a configuration once more. A file that has gone is no wish for the defaults: editors
-// remove files for a moment, and exclusions must not end with them.
-func (d *Daemon) readAgain(now *Config) (Config, error) {
-	if now.env == nil {
-		return Config{}, control.BadConfig("this daemon's configuration cannot be read again", "restart it")
-	}
-	if _, err := os.Stat(now.Path); errors.Is(err, fs.ErrNotExist) && now.hadFile {
-		return Config{}, &ConfigError{Message: now.Path + " is gone", Hint: "put it back; until then the settings read last hold"}
-	}
-	next, err := now.With(nil)
-	if err != nil {
-		return Config{}, err
-	}
-	next.level, next.hadFile = now.level, next.hadFile || now.hadFile
-	return next, nil
-}
-
-// difference names the options that differ in next, apart those that a running daemon cannot change; of these next
-// gets the values in force.
-func (c *Config) difference(next *Config) (changed, restart []string) {
-	for _, o := range Options() {
-		if reflect.DeepEqual(c.value(o.Name), next.value(o.Name)) {
-			continue
-		}
-		if o.Live {
-			changed = append(changed, o.Name)
-			continue
-		}
-		restart = append(restart, o.Name)
-		reflect.ValueOf(next.field(o.Name)).Elem().Set(reflect.ValueOf(c.field(o.Name)).Elem())
-	}
-	return changed, restart
-}
-
 // apply takes over a configuration. Only opening a server, for which nothing has happened yet, can fail.
-func (d *Daemon) apply(ctx context.Context, now, next *Config, changed []string) error {
+func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []string) error {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(changed, n) })
 	}
@@ -93,9 +57,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *Config, changed []string)
 			return err
 		}
 	}
-	if next.level != nil {
-		next.level.Set(next.LogLevel)
-	}
+	next.ApplyLogLevel()
 	if has("outbox_cap", "head_room", "compact_above") {
 		d.db.SetLimits(state.Limits{Cap: next.OutboxCap, HeadRoom: next.HeadRoom, CompactAbove: next.CompactAbove})
 	}
@@ -177,14 +139,14 @@ func excludedTypes(facts map[tail.FileID]state.Facts) (ids []tail.FileID) {
 }
 
 // ownKeyFile is where the key of the user's own server is.
-func ownKeyFile(c *Config) *keyFile {
-	return &keyFile{path: c.APIKeyFile, optional: c.OriginOf("api_key_file") == FromDefault}
+func ownKeyFile(c *config.Config) *keyFile {
+	return &keyFile{path: c.APIKeyFile, optional: c.OriginOf("api_key_file") == config.FromDefault}
 }
 
 // wireError is a mistake in the configuration in the terms of the socket.
 func wireError(err error) *control.Error {
 	e := control.Failed(err.Error(), "`ccship config validate` says more")
-	if c, ok := errors.AsType[*ConfigError](err); ok {
+	if c, ok := errors.AsType[*config.Error](err); ok {
 		e.Code, e.Message, e.Hint = control.CodeConfig, c.Message, c.Hint
 	}
 	if known, ok := errors.AsType[*control.Error](err); ok {
@@ -206,14 +168,5 @@ func (d *Daemon) configNotices() (out []control.Notice) {
 
 // settled says whether the configuration in force is the one on disk.
 func (d *Daemon) settled() bool {
-	return d.badConfig.Load() == nil && configStamp(d.conf.Load().Path) == *d.lastRead.Load()
-}
-
-// configStamp changes whenever a configuration file does.
-func configStamp(path string) string {
-	st, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprint(st.ModTime().UnixNano(), " ", st.Size())
+	return d.badConfig.Load() == nil && config.Stamp(d.conf.Load().Path) == *d.lastRead.Load()
 }

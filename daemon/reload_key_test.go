@@ -5,26 +5,28 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
 // TestReloadKey shows the new key at once, and from another file.
 func TestReloadKey(t *testing.T) {
 	w := newFileWorld(t)
-	first, second := filepath.Join(w.cfg.home, "one"), filepath.Join(w.cfg.home, "two")
+	first, second := filepath.Join(w.cfg.Home(), "one"), filepath.Join(w.cfg.Home(), "two")
 	for path, key := range map[string]string{first: "one", second: "two"} {
 		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.set("api_key_file", quote(first))
+	w.set("api_key_file", strconv.Quote(first))
 	w.load()
 	w.start()
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.sync()
-	w.set("api_key_file", quote(second))
+	w.set("api_key_file", strconv.Quote(second))
 	w.reload("api_key_file")
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 6))
 	w.sync()
@@ -39,7 +41,7 @@ func TestReloadKey(t *testing.T) {
 // is never shown to it, the old rows stay, and go when it is the user's server again.
 func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	w := newFileWorld(t)
-	file := filepath.Join(w.cfg.home, "key")
+	file := filepath.Join(w.cfg.Home(), "key")
 	write := func(key string) {
 		t.Helper()
 		if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
@@ -47,7 +49,7 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 		}
 	}
 	write("first")
-	w.set("api_key_file", quote(file))
+	w.set("api_key_file", strconv.Quote(file))
 	w.load()
 	path := "-p/" + sessionA + ".jsonl"
 	w.write(path, records("/home/kim/shop", 0, 5))
@@ -62,7 +64,7 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	web := httptest.NewServer(second)
 	defer web.Close()
 	write("second-key")
-	w.set("server_url", quote(web.URL))
+	w.set("server_url", strconv.Quote(web.URL))
 	w.reload("server_url")
 	w.until("the second server has it", func() bool { return second.newest(sessionA) == records("/home/kim/shop", 0, 7) })
 	w.server.mu.Lock()
@@ -89,11 +91,11 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 // shown until that is in force, by delivery and by verify.
 func TestReloadPendingKeepsKey(t *testing.T) {
 	w := newFileWorld(t)
-	file := filepath.Join(w.cfg.home, "key")
+	file := filepath.Join(w.cfg.Home(), "key")
 	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.set("api_key_file", quote(file))
+	w.set("api_key_file", strconv.Quote(file))
 	w.load()
 	path := "-p/" + sessionA + ".jsonl"
 	w.write(path, records("/home/kim/shop", 0, 5))
@@ -102,7 +104,7 @@ func TestReloadPendingKeepsKey(t *testing.T) {
 	second := newMemServer()
 	web := httptest.NewServer(second)
 	defer web.Close()
-	if err := WriteServer(w.cfg.Path, file, "second-key", []Value{{Name: "server_url", Value: web.URL}}); err != nil {
+	if err := config.WriteServer(w.cfg.Path, file, "second-key", []config.Value{{Name: "server_url", Value: web.URL}}); err != nil {
 		t.Fatal(err)
 	}
 	w.write(path, records("/home/kim/shop", 5, 7))
@@ -122,14 +124,14 @@ func TestReloadPendingKeepsKey(t *testing.T) {
 // TestReloadUnchangedFreesKey shows a new key to the same server, though the file was written again and says the same.
 func TestReloadUnchangedFreesKey(t *testing.T) {
 	w := newFileWorld(t)
-	file := filepath.Join(w.cfg.home, "key")
+	file := filepath.Join(w.cfg.Home(), "key")
 	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.set("api_key_file", quote(file))
+	w.set("api_key_file", strconv.Quote(file))
 	w.load()
 	w.start()
-	if err := WriteServer(w.cfg.Path, file, "second-key", nil); err != nil {
+	if err := config.WriteServer(w.cfg.Path, file, "second-key", nil); err != nil {
 		t.Fatal(err)
 	}
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
@@ -139,11 +141,11 @@ func TestReloadUnchangedFreesKey(t *testing.T) {
 // TestFormerServerIsAskedWithItsKey shows a server of before no new key, whatever it is asked.
 func TestFormerServerIsAskedWithItsKey(t *testing.T) {
 	w := newFileWorld(t)
-	file := filepath.Join(w.cfg.home, "key")
+	file := filepath.Join(w.cfg.Home(), "key")
 	if err := os.WriteFile(file, []byte("second-key\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.set("api_key_file", quote(file))
+	w.set("api_key_file", strconv.Quote(file))
 	w.load()
 	d, err := open(t.Context(), w.cfg)
 	if err != nil {

@@ -3,16 +3,19 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -25,13 +28,13 @@ type fileWorld struct {
 func newFileWorld(t *testing.T) *fileWorld {
 	t.Helper()
 	w := &fileWorld{newWorld(t), map[string]string{}}
-	w.lines["server_url"] = quote(w.cfg.ServerURL)
+	w.lines["server_url"] = strconv.Quote(w.cfg.ServerURL)
 	w.lines["roots"] = tomlList(w.cfg.Roots)
-	home := w.cfg.home
+	home := w.cfg.Home()
 	w.cfg.Path = filepath.Join(home, "config.toml")
 	w.save()
-	env := map[string]string{homeVariable: home, "CCSHIP_CONFIG": w.cfg.Path} // which, unlike a flag, need not exist
-	cfg, err := LoadConfig(map[string]string{
+	env := map[string]string{config.HomeVariable: home, "CCSHIP_CONFIG": w.cfg.Path} // which, unlike a flag, need not exist
+	cfg, err := config.Load(map[string]string{
 		"state_dir": w.cfg.StateDir, "socket": w.cfg.Socket, "head_room": "1",
 	}, func(name string) (string, bool) { return env[name], env[name] != "" })
 	if err != nil {
@@ -49,9 +52,22 @@ func (w *fileWorld) save() {
 	for key, value := range w.lines {
 		fmt.Fprintf(&text, "%s = %s\n", key, value)
 	}
-	if err := replaceFile(w.cfg.Path, []byte(text.String())); err != nil {
+	next := w.cfg.Path + ".next"
+	if err := os.WriteFile(next, []byte(text.String()), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
+	if err := os.Rename(next, w.cfg.Path); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// tomlList is a list as the file has it.
+func tomlList(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = strconv.Quote(text)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 // load reads the file as the next start does.
@@ -109,7 +125,7 @@ func TestReloadServer(t *testing.T) {
 	second := newMemServer()
 	web := httptest.NewServer(second)
 	defer web.Close()
-	w.set("server_url", quote(web.URL))
+	w.set("server_url", strconv.Quote(web.URL))
 	w.reload("server_url")
 	all := records("/home/kim/shop", 0, 30)
 	w.until("the second server has all of it", func() bool { return second.newest(sessionA) == all })
@@ -131,7 +147,7 @@ func TestReloadServer(t *testing.T) {
 	if r := w.verify(); !r.Equal || !r.Proven || r.Transcripts[0].Server != web.URL {
 		t.Errorf("verify: %+v", r)
 	}
-	w.set("server_url", quote(w.cfg.ServerURL))
+	w.set("server_url", strconv.Quote(w.cfg.ServerURL))
 	w.reload("server_url")
 	want := all + records("/home/kim/shop", 30, 33)
 	w.until("the first server has all of it again", func() bool { return w.server.newest(sessionA) == want })
@@ -217,8 +233,8 @@ func TestReloadRestart(t *testing.T) {
 	if n := w.notice("restart"); n == nil || !strings.Contains(n.Text, "watch, line_cap") || n.Hint == "" {
 		t.Errorf("notice %+v", n)
 	}
-	if w.cfg.level.Level() != slog.LevelDebug {
-		t.Errorf("log level %v", w.cfg.level.Level())
+	if !w.cfg.TextLog(io.Discard).Enabled(t.Context(), slog.LevelDebug) {
+		t.Error("the log level is not taken over")
 	}
 	delete(w.lines, "line_cap")
 	delete(w.lines, "watch")
@@ -231,7 +247,7 @@ func TestReloadRestart(t *testing.T) {
 // TestReloadRoots follows another root, with the history beside it, and lets go of the one before.
 func TestReloadRoots(t *testing.T) {
 	w := newFileWorld(t)
-	other := filepath.Join(w.cfg.home, "other", "projects")
+	other := filepath.Join(w.cfg.Home(), "other", "projects")
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.write("../../other/projects/-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 5))
 	w.write("../../other/history.jsonl", `{"display":"hello","project":"/home/kim/other"}`+"\n")

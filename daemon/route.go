@@ -3,6 +3,7 @@ package daemon
 import (
 	"strings"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
@@ -18,7 +19,7 @@ type rules struct {
 	types   map[string]bool // record types that are left out
 }
 
-func newRules(c *Config) *rules {
+func newRules(c *config.Config) *rules {
 	r := &rules{own: c.ServerURL, trusted: c.TrustedProjects, history: c.History, max: c.MaxEntriesPerRequest, types: map[string]bool{}}
 	for _, t := range c.ExcludeTypes {
 		r.types[t] = true

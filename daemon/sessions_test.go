@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -93,11 +94,11 @@ func many(b *testing.B, n int) *Daemon {
 			b.Fatal(err)
 		}
 	}
-	cfg, err := LoadConfig(map[string]string{
+	cfg, err := config.Load(map[string]string{
 		"server_url": "http://127.0.0.1:9", "state_dir": filepath.Join(dir, "state"), "socket": filepath.Join(dir, "s"),
 		"roots": root, "log_level": "error", "head_room": "1",
 	}, func(name string) (string, bool) {
-		return map[string]string{homeVariable: dir}[name], name == homeVariable
+		return map[string]string{config.HomeVariable: dir}[name], name == config.HomeVariable
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -11,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
 // world is a daemon on real files, with a real state and a server in this process.
 type world struct {
 	t      *testing.T
-	cfg    Config
+	cfg    config.Config
 	server *memServer
 	root   string
 	client *control.Client
@@ -38,11 +38,11 @@ func newWorld(t *testing.T) *world {
 	}
 	web := httptest.NewServer(w.server)
 	t.Cleanup(web.Close)
-	cfg, err := LoadConfig(map[string]string{
+	cfg, err := config.Load(map[string]string{
 		"config": "", "server_url": web.URL, "state_dir": filepath.Join(dir, "state"),
 		"socket": filepath.Join(dir, "s"), "roots": w.root, "head_room": "1",
 	}, func(name string) (string, bool) {
-		if name == homeVariable {
+		if name == config.HomeVariable {
 			return dir, true
 		}
 		return "", false

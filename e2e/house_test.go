@@ -16,17 +16,19 @@ import (
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
-			"cmd/ccship":           {"cmd/ccship/term", "daemon", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote", "daemon/service", "packaging"},
+			"cmd/ccship":           {"cmd/ccship/term", "daemon", "daemon/config", "daemon/control", "daemon/doctor", "daemon/library", "daemon/machine", "daemon/remote", "daemon/service", "packaging", "outbox"},
 			"cmd/ccship/term":      {},
 			"cmd/ccship-mcp":       {"daemon/control"},
 			"cmd/ccship-server":    {"server", "server/store", "server/web"},
-			"daemon":               {"daemon/control", "daemon/derive", "daemon/document/file", "daemon/library", "daemon/project", "daemon/remote", "state", "tail", "outbox", "transcript", "transcript/session"},
+			"daemon":               {"daemon/config", "daemon/control", "daemon/derive", "daemon/document/file", "daemon/machine", "daemon/project", "daemon/remote", "state", "tail", "outbox", "transcript", "transcript/session"},
+			"daemon/config":        {"daemon/project"},
 			"daemon/control":       {},
 			"daemon/daemontest":    {},
 			"daemon/derive":        {"daemon/control", "outbox", "state", "tail", "transcript", "transcript/session"},
 			"daemon/document/file": {},
-			"daemon/doctor":        {"daemon", "daemon/control", "daemon/service", "state"},
+			"daemon/doctor":        {"daemon", "daemon/config", "daemon/control", "daemon/service", "state"},
 			"daemon/library":       {"daemon/control", "daemon/remote", "transcript", "transcript/session"},
+			"daemon/machine":       {},
 			"daemon/project":       {},
 			"daemon/remote":        {"daemon/control"},
 			"daemon/service":       {"daemon/control", "packaging"},
@@ -56,7 +58,7 @@ func house() plan {
 			"go.etcd.io/bbolt":                         {"state/kv"},
 			"github.com/kardianos/service":             {"daemon/service"},
 			"github.com/cenkalti/backoff/v4":           {"outbox"},
-			"github.com/BurntSushi/toml":               {"daemon"},
+			"github.com/BurntSushi/toml":               {"daemon/config"},
 			"github.com/bmatcuk/doublestar/v4":         {"daemon/project"},
 			"github.com/klauspost/compress":            {"outbox", "server"},
 			"modernc.org/sqlite":                       {"server/store"},
@@ -73,7 +75,7 @@ func house() plan {
 			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},
 			"golang.org/x/term":                        {"cmd/ccship/term"},
 			"golang.org/x/sync":                        {"tail", "outbox", "daemon", "server"},
-			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "cmd/ccship"},
+			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "cmd/ccship", "daemon/machine"},
 			"github.com/chromedp/chromedp":             {}, // tests only
 			"github.com/chromedp/cdproto":              {}, // tests only
 			"github.com/rogpeppe/go-internal":          {}, // tests only

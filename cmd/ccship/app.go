@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 )
 
 // app is one run of the command line. Data goes to stdout, words to stderr.
@@ -54,7 +54,7 @@ func (a *app) root() *cobra.Command {
 	a.flags = root.PersistentFlags()
 	a.flags.String("config", "", "configuration `file`")
 	for _, name := range []string{"state_dir", "socket", "roots", "server_url", "api_key_file", "log_level"} {
-		if o, ok := daemon.LookupOption(name); ok {
+		if o, ok := config.LookupOption(name); ok {
 			a.flags.String(o.Flag(), "", lowerFirst(strings.TrimSuffix(o.Doc, "."))+" (`"+firstWord(o.Type())+"`)")
 		}
 	}
@@ -71,11 +71,11 @@ func (a *app) root() *cobra.Command {
 }
 
 // config loads the configuration with the flags that were given.
-func (a *app) config() (daemon.Config, error) { return a.configIn(nil) }
+func (a *app) config() (config.Config, error) { return a.configIn(nil) }
 
 // configIn is config with another environment; nil is that of the process.
-func (a *app) configIn(env daemon.Env) (daemon.Config, error) {
-	c, err := daemon.LoadConfig(a.given(), env)
+func (a *app) configIn(env config.Env) (config.Config, error) {
+	c, err := config.Load(a.given(), env)
 	c.Version = a.build.Version
 	return c, err
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 )
 
 // Completions ask the daemon where only it knows, and offer nothing when it does not answer.
@@ -13,11 +13,11 @@ import (
 // completeKeys offers configuration keys, one for a command.
 func completeKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		o, _ := daemon.LookupOption(args[0])
+		o, _ := config.LookupOption(args[0])
 		return o.Choices, cobra.ShellCompDirectiveDefault
 	}
 	var keys []string
-	for _, o := range daemon.Options() {
+	for _, o := range config.Options() {
 		keys = append(keys, cobra.CompletionWithDesc(o.Name, o.Doc))
 	}
 	return keys, cobra.ShellCompDirectiveNoFileComp

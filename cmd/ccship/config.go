@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -16,7 +16,7 @@ import (
 type settings struct {
 	SchemaVersion int            `json:"schema_version"`
 	Config        string         `json:"config"`
-	Values        []daemon.Value `json:"values"`
+	Values        []config.Value `json:"values"`
 }
 
 func (a *app) configCommand() *cobra.Command {
@@ -34,7 +34,7 @@ func (a *app) configCommand() *cobra.Command {
 // optionTable is the reference of all keys.
 func optionTable() string {
 	var b strings.Builder
-	for _, o := range daemon.Options() {
+	for _, o := range config.Options() {
 		fmt.Fprintf(&b, "  %-24s %s\n", o.Name, o.Doc)
 		fmt.Fprintf(&b, "  %-24s   %s", "", o.Type())
 		if o.Default != "" {
@@ -98,7 +98,7 @@ func (a *app) configGet() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(settings{control.SchemaVersion, c.Path, []daemon.Value{v}})
+				return a.printJSON(settings{control.SchemaVersion, c.Path, []config.Value{v}})
 			}
 			return a.print(v.Text() + "\n")
 		},
@@ -119,11 +119,11 @@ func (a *app) configSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := daemon.WriteOption(path, args[0], args[1:], nil); err != nil {
+			if err := config.WriteOption(path, args[0], args[1:], nil); err != nil {
 				return err
 			}
 			a.say("%s is set in %s", args[0], path)
-			if o, ok := daemon.LookupOption(args[0]); ok && os.Getenv(o.Env()) != "" {
+			if o, ok := config.LookupOption(args[0]); ok && os.Getenv(o.Env()) != "" {
 				a.say("%s in the environment wins over it", o.Env())
 			}
 			return a.takeOver(cmd.Context(), path, args[0])
@@ -138,7 +138,7 @@ func (a *app) configPath() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read flags: %w", err)
 	}
-	return daemon.ConfigPath(named, nil)
+	return config.Path(named, nil)
 }
 
 func (a *app) configValidate() *cobra.Command {
@@ -151,7 +151,7 @@ func (a *app) configValidate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.CheckKey(); err != nil {
+			if _, err := c.APIKey(); err != nil {
 				return err
 			}
 			for _, root := range c.Roots {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/doctor"
 	"github.com/ccship/ccship/daemon/service"
@@ -86,7 +86,7 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 		return o, err
 	}
 	if o.Config, err = a.config(); err != nil {
-		var mistake *daemon.ConfigError
+		var mistake *config.Error
 		if !errors.As(err, &mistake) {
 			return o, err
 		}
@@ -96,7 +96,7 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 		}
 	}
 	o.Sockets = sockets(o.Config)
-	if o.Config.OriginOf("socket") == daemon.FromDefault {
+	if o.Config.OriginOf("socket") == config.FromDefault {
 		o.ForeignSocket = upSocket(o.Config)
 	}
 	if o.ConfigErr != nil {
@@ -112,7 +112,7 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 }
 
 // configWithoutFile is what flags and environment say, and if the mistake is there, what the system says.
-func (a *app) configWithoutFile() (daemon.Config, error) {
+func (a *app) configWithoutFile() (config.Config, error) {
 	flags := a.given()
 	delete(flags, "config")
 	noFile := filepath.Join(os.TempDir(), fmt.Sprintf("ccship-no-config-%d", os.Getpid()))
@@ -122,9 +122,9 @@ func (a *app) configWithoutFile() (daemon.Config, error) {
 		}
 		return os.LookupEnv(name)
 	}
-	c, err := daemon.LoadConfig(flags, env)
+	c, err := config.Load(flags, env)
 	if err != nil {
-		c, err = daemon.LoadConfig(nil, func(name string) (string, bool) {
+		c, err = config.Load(nil, func(name string) (string, bool) {
 			if strings.HasPrefix(name, "CCSHIP_") && name != "CCSHIP_CONFIG" {
 				return "", false
 			}

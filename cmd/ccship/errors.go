@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 )
@@ -40,7 +41,7 @@ func usageError(err error) error {
 
 // describe is an error as --json prints it. It has a hint, always.
 func describe(err error) *control.Error {
-	var config *daemon.ConfigError
+	var config *config.Error
 	var known *control.Error
 	e := control.Error{Code: control.CodeFailed, Message: err.Error()}
 	switch {

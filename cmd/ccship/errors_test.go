@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -24,8 +25,8 @@ func TestErrorHints(t *testing.T) {
 		fmt.Errorf("open state: %w", &fs.PathError{Op: "open", Path: "/s/state.db", Err: fs.ErrNotExist}),
 		fmt.Errorf("ask daemon: %w", context.Canceled),
 		daemon.ErrAlreadyRunning,
-		&daemon.ConfigError{Message: "a mistake"},
-		&daemon.ConfigError{Message: "a mistake", Hint: "its own hint"},
+		&config.Error{Message: "a mistake"},
+		&config.Error{Message: "a mistake", Hint: "its own hint"},
 		&control.Error{Code: control.CodeUnreachable, Message: "of a known kind", Hint: "its own hint"},
 	}
 	for _, code := range []string{

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -128,7 +128,7 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 			}
 		}
 	}
-	edit, err := daemon.EditList(path, excludeKey, add, remove, nil)
+	edit, err := config.EditList(path, excludeKey, add, remove, nil)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 		return control.NewError(control.CodeNoPattern, strings.Join(edit.Missing, ", ")+" is not excluded in "+path,
 			"`ccship exclude list` says what is excluded, and why")
 	}
-	o, _ := daemon.LookupOption(excludeKey)
+	o, _ := config.LookupOption(excludeKey)
 	if os.Getenv(o.Env()) != "" {
 		a.say("%s in the environment wins over %s", o.Env(), path)
 	}
@@ -173,10 +173,10 @@ func folderPattern(text string) (string, error) {
 		return "", fmt.Errorf("find %s: %w", text, err)
 	}
 	if info, err := os.Stat(abs); err == nil && info.IsDir() {
-		return daemon.FolderPattern(abs), nil
+		return config.FolderPattern(abs), nil
 	}
 	if here := strings.TrimSuffix(abs, filepath.Clean(text)); filepath.IsLocal(text) && here != abs {
-		return daemon.FolderPattern(filepath.Clean(here)) + "/" + filepath.ToSlash(filepath.Clean(text)), nil
+		return config.FolderPattern(filepath.Clean(here)) + "/" + filepath.ToSlash(filepath.Clean(text)), nil
 	}
 	return filepath.ToSlash(abs), nil
 }

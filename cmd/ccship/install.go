@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -98,7 +98,7 @@ func (a *app) installable(ctx context.Context, t *theService) (service.Status, e
 		_, err := t.Install(ctx, false) // says why, and does nothing else
 		return st, err
 	}
-	if err := t.config.CheckKey(); err != nil {
+	if _, err := t.config.APIKey(); err != nil {
 		return st, err
 	}
 	return st, t.foreign(ctx, st)
@@ -114,7 +114,7 @@ func (a *app) writeUnwritten(t *theService) (bool, error) {
 		return false, control.Usage("--"+strings.ReplaceAll(values[0].Name, "_", "-")+" cannot be kept for another user's service",
 			"as that user: `ccship config set "+values[0].Name+" …`")
 	}
-	if err := daemon.WriteValues(t.config.Path, values); err != nil {
+	if err := config.WriteValues(t.config.Path, values); err != nil {
 		return false, err
 	}
 	for _, v := range values {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -255,7 +255,7 @@ func TestJSONConfig(t *testing.T) {
 
 // A mistake in the configuration without a hint of its own gets one.
 func TestJSONConfigHint(t *testing.T) {
-	if e := describe(&daemon.ConfigError{Message: "no"}); e.Code != control.CodeConfig || e.Hint == "" {
+	if e := describe(&config.Error{Message: "no"}); e.Code != control.CodeConfig || e.Hint == "" {
 		t.Errorf("%+v", e)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/packaging"
 )
@@ -29,7 +29,7 @@ type pluginPlace struct {
 const leaveCommand = "claude plugin uninstall ccship@ccship && claude plugin marketplace remove ccship"
 
 // pluginDir is where the plugin is put.
-func pluginDir(c daemon.Config) string { return filepath.Join(c.StateDir, "claude-plugin") }
+func pluginDir(c config.Config) string { return filepath.Join(c.StateDir, "claude-plugin") }
 
 func (a *app) pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -42,7 +42,7 @@ func (a *app) pluginCommand() *cobra.Command {
 	}
 	for _, verb := range []struct {
 		name, short string
-		run         func(daemon.Config) error
+		run         func(config.Config) error
 	}{
 		{"install", "Write the plugin, and print the command that has Claude Code take it", a.installPlugin},
 		{"uninstall", "Remove the plugin, once Claude Code has left it", a.uninstallPlugin},
@@ -61,7 +61,7 @@ func (a *app) pluginCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) installPlugin(c daemon.Config) error {
+func (a *app) installPlugin(c config.Config) error {
 	dir := pluginDir(c)
 	if err := writePlugin(dir); err != nil {
 		return fmt.Errorf("write plugin: %w", err)
@@ -84,7 +84,7 @@ func (a *app) installPlugin(c daemon.Config) error {
 }
 
 // uninstallPlugin removes the plugin. Claude Code before 2.1 cannot leave a plugin that is gone.
-func (a *app) uninstallPlugin(c daemon.Config) error {
+func (a *app) uninstallPlugin(c config.Config) error {
 	dir := pluginDir(c)
 	if knownToClaude(c, dir) {
 		return control.Failed("Claude Code still has the plugin",
@@ -100,7 +100,7 @@ func (a *app) uninstallPlugin(c daemon.Config) error {
 }
 
 // knownToClaude says whether dir is one of Claude Code's marketplaces.
-func knownToClaude(c daemon.Config, dir string) bool {
+func knownToClaude(c config.Config, dir string) bool {
 	quoted, err := json.Marshal(dir)
 	if err != nil {
 		return false
@@ -111,7 +111,7 @@ func knownToClaude(c daemon.Config, dir string) bool {
 	})
 }
 
-func (a *app) pluginPath(c daemon.Config) error {
+func (a *app) pluginPath(c config.Config) error {
 	dir := pluginDir(c)
 	_, err := os.Stat(filepath.Join(dir, ".claude-plugin", "plugin.json"))
 	if a.json {

@@ -4,16 +4,16 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
 // upDir is where `ccship up` keeps its own things.
-func upDir(c daemon.Config) string { return filepath.Join(c.StateDir, "up") }
+func upDir(c config.Config) string { return filepath.Join(c.StateDir, "up") }
 
 // upSocket is where the daemon of `ccship up` listens.
-func upSocket(c daemon.Config) string {
-	if c.OriginOf("socket") != daemon.FromDefault {
+func upSocket(c config.Config) string {
+	if c.OriginOf("socket") != config.FromDefault {
 		return c.Socket
 	}
 	return filepath.Join(upDir(c), "ccship.sock")
@@ -21,8 +21,8 @@ func upSocket(c daemon.Config) string {
 
 // sockets are the places where a daemon may listen. A service and a shell can disagree about XDG_RUNTIME_DIR (cron and
 // su do not set it), so the fallback is tried too; a socket that was named is the only one.
-func sockets(c daemon.Config) []string {
-	if c.OriginOf("socket") != daemon.FromDefault {
+func sockets(c config.Config) []string {
+	if c.OriginOf("socket") != config.FromDefault {
 		return []string{c.Socket}
 	}
 	paths := []string{c.Socket}

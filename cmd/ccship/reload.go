@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -52,7 +52,7 @@ func reloadText(r control.ReloadResult) string {
 // takeOver has a running daemon read a configuration file that was just written, and says when the change of a key is
 // in force.
 func (a *app) takeOver(ctx context.Context, path, key string) error {
-	o, _ := daemon.LookupOption(key)
+	o, _ := config.LookupOption(key)
 	client, _, err := a.daemonClient(ctx)
 	if errors.Is(err, control.ErrNotRunning) {
 		a.say("it takes effect when the daemon is started")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/service"
 )
 
@@ -47,7 +48,7 @@ func (a *app) runDaemon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.CheckKey(); err != nil {
+	if _, err := c.APIKey(); err != nil {
 		return err
 	}
 	c.Log = c.TextLog(a.stderr)
@@ -59,9 +60,9 @@ func (a *app) runDaemon(ctx context.Context) error {
 }
 
 // warnRoots names the folders that cannot be read. The daemon goes on: it reads them as soon as it may.
-func (a *app) warnRoots(c daemon.Config) {
+func (a *app) warnRoots(c config.Config) {
 	for _, root := range c.Roots {
-		var problem *daemon.ConfigError
+		var problem *config.Error
 		if err := checkRoot(root); errors.As(err, &problem) {
 			a.say("ccship: %s; it is tried again until it can\nhint: %s", problem.Message, problem.Hint)
 		}
@@ -75,13 +76,13 @@ func checkRoot(root string) error {
 		return nil
 	}
 	if err == nil && !info.IsDir() {
-		return &daemon.ConfigError{Message: fmt.Sprintf("root %s is no folder", root), Hint: "roots names the folders that hold Claude Code's projects"}
+		return &config.Error{Message: fmt.Sprintf("root %s is no folder", root), Hint: "roots names the folders that hold Claude Code's projects"}
 	}
 	if err == nil {
 		_, err = os.ReadDir(root)
 	}
 	if err != nil {
-		return &daemon.ConfigError{Message: fmt.Sprintf("root %s cannot be read: %v", root, errors.Unwrap(err)), Hint: "make it readable for this user, or name another one in roots"}
+		return &config.Error{Message: fmt.Sprintf("root %s cannot be read: %v", root, errors.Unwrap(err)), Hint: "make it readable for this user, or name another one in roots"}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -40,8 +40,8 @@ func (w *which) addTo(cmd *cobra.Command) {
 // theService is the service that a command is about, with the configuration that it has.
 type theService struct {
 	*service.Service
-	config daemon.Config
-	env    daemon.Env // that the configuration was read with; nil: of this process
+	config config.Config
+	env    config.Env // that the configuration was read with; nil: of this process
 	flags  string     // that name this service on the command line
 }
 
@@ -96,7 +96,7 @@ func ownerOf(name string) (*user.User, error) {
 }
 
 // homeOf is an environment that knows nothing but a home.
-func homeOf(home string) daemon.Env {
+func homeOf(home string) config.Env {
 	return func(name string) (string, bool) {
 		if name == "HOME" {
 			return home, true
@@ -106,7 +106,7 @@ func homeOf(home string) daemon.Env {
 }
 
 // serviceLog is where a service writes its log; "" where systemd's journal keeps it.
-func serviceLog(c daemon.Config) string {
+func serviceLog(c config.Config) string {
 	switch runtime.GOOS {
 	case "darwin":
 		if home, err := os.UserHomeDir(); err == nil {
@@ -154,7 +154,7 @@ func (t *theService) foreign(ctx context.Context, st service.Status) error {
 func (t *theService) sockets() []string {
 	own := upSocket(t.config)
 	return slices.DeleteFunc(sockets(t.config), func(path string) bool {
-		return path == own && t.config.OriginOf("socket") == daemon.FromDefault
+		return path == own && t.config.OriginOf("socket") == config.FromDefault
 	})
 }
 

@@ -9,9 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/daemon/machine"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
 )
 
 func (a *app) sessionsCommand() *cobra.Command {
@@ -35,7 +38,7 @@ func (a *app) library(ctx context.Context) (*library.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	if client, _, err := control.Reach(ctx, sockets(c)); err == nil && c.OriginOf("socket") == daemon.FromDefault && client.Path() == upSocket(c) {
+	if client, _, err := control.Reach(ctx, sockets(c)); err == nil && c.OriginOf("socket") == config.FromDefault && client.Path() == upSocket(c) {
 		home := upHome{dir: upDir(c)}
 		address, err := os.ReadFile(home.file("listen"))
 		if err != nil {
@@ -45,7 +48,26 @@ func (a *app) library(ctx context.Context) (*library.Library, error) {
 			return nil, err
 		}
 	}
-	return c.Library()
+	return newLibrary(c)
+}
+
+// newLibrary reads the sessions on disk and on the user's own server, as the daemon would see them; no daemon needs to
+// run.
+func newLibrary(c config.Config) (*library.Library, error) {
+	name, err := machine.Name(c.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	l := &library.Library{Roots: c.Roots, Machine: name}
+	if c.ServerURL == "" {
+		return l, nil
+	}
+	base, _, err := outbox.NormalizeURL(c.ServerURL)
+	if err != nil {
+		return nil, &config.Error{Message: err.Error(), Hint: "mend server_url"}
+	}
+	l.Server = &remote.Client{Base: base, Key: c.APIKey, HTTP: outbox.NewClient(1), Agent: "ccship/" + c.Version}
+	return l, nil
 }
 
 // sessionList is what `sessions list --json` prints.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -78,7 +79,7 @@ func (s *setup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := daemon.WriteServer(t.config.Path, t.config.APIKeyFile, key, []daemon.Value{{Name: "server_url", Value: server}}); err != nil {
+	if err := config.WriteServer(t.config.Path, t.config.APIKeyFile, key, []config.Value{{Name: "server_url", Value: server}}); err != nil {
 		return err
 	}
 	s.app.say("saved in %s", t.config.Path)
@@ -92,9 +93,9 @@ func (s *setup) run(ctx context.Context) error {
 }
 
 // answers are the server and its key: from flags, from whoever sits at the terminal, or as they were.
-func (s *setup) answers(ctx context.Context, c daemon.Config) (server, key string, err error) {
+func (s *setup) answers(ctx context.Context, c config.Config) (server, key string, err error) {
 	server = c.ServerURL
-	if from := c.OriginOf("server_url"); s.ask != nil && from != daemon.FromFlag {
+	if from := c.OriginOf("server_url"); s.ask != nil && from != config.FromFlag {
 		if server, err = s.askServer(server); err != nil {
 			return "", "", err
 		}
@@ -116,7 +117,7 @@ func (s *setup) askServer(preset string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		url, err := daemon.NormalizeURL(text)
+		url, err := config.NormalizeURL(text)
 		if err == nil {
 			return url, nil
 		}
@@ -125,14 +126,14 @@ func (s *setup) askServer(preset string) (string, error) {
 }
 
 // key is the key to keep; the one that is there already, else none, when nobody names another.
-func (s *setup) key(c daemon.Config) (string, error) {
+func (s *setup) key(c config.Config) (string, error) {
 	switch {
 	case s.keyFile != "":
-		return daemon.ReadAPIKey(s.keyFile)
+		return config.ReadAPIKey(s.keyFile)
 	case s.keyStdin:
 		return readKey()
 	}
-	old, err := daemon.ReadAPIKey(c.APIKeyFile)
+	old, err := config.ReadAPIKey(c.APIKeyFile)
 	if err != nil && exists(c.APIKeyFile) {
 		return "", err
 	}
@@ -147,7 +148,7 @@ func (s *setup) key(c daemon.Config) (string, error) {
 	if err != nil || text == "" {
 		return old, err
 	}
-	return daemon.CheckAPIKey("the key", text)
+	return config.CheckAPIKey("the key", text)
 }
 
 // check asks the server. usable is false when it is to be kept although it cannot be used now.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -23,11 +24,11 @@ func readKey() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read API key: %w", err)
 	}
-	return daemon.CheckAPIKey("standard input", string(text))
+	return config.CheckAPIKey("standard input", string(text))
 }
 
 // saved is what setup ends with: what is safe now, and what would have been lost soon.
-func (s *setup) saved(c daemon.Config, status control.Status, r control.SyncResult) string {
+func (s *setup) saved(c config.Config, status control.Status, r control.SyncResult) string {
 	var b strings.Builder
 	doom, err := daemon.Doomed(c.Roots, sweepSoon, time.Now())
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -91,7 +91,7 @@ func (a *app) uninstall(ctx context.Context, t *theService, purge bool) error {
 		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"state", t.config.StateDir},
 	} {
 		if exists(left.path) {
-			b.WriteString("left " + left.what + ": " + left.path + " (" + term.Size(daemon.FileSize(left.path)) + ")\n")
+			b.WriteString("left " + left.what + ": " + left.path + " (" + term.Size(fileSize(left.path)) + ")\n")
 		}
 	}
 	return a.print(b.String())
@@ -108,7 +108,7 @@ func (t *theService) removeTraces(ctx context.Context) (removed []string) {
 			removed = append(removed, path)
 		}
 	}
-	if t.config.OriginOf("socket") == daemon.FromDefault && filepath.Base(filepath.Dir(t.config.Socket)) == "ccship" && filepath.Dir(t.config.Socket) != t.config.StateDir {
+	if t.config.OriginOf("socket") == config.FromDefault && filepath.Base(filepath.Dir(t.config.Socket)) == "ccship" && filepath.Dir(t.config.Socket) != t.config.StateDir {
 		_ = os.Remove(filepath.Dir(t.config.Socket)) // fails when something of others is in it
 	}
 	if log := serviceLog(t.config); log != "" {
@@ -141,8 +141,22 @@ func stateFiles(dir string) (paths []string) {
 
 func stateSize(dir string) (bytes int64) {
 	for _, path := range stateFiles(dir) {
-		bytes += daemon.FileSize(path)
+		bytes += fileSize(path)
 	}
+	return bytes
+}
+
+// fileSize is the size of a file, or of all files in a folder; 0 when it is not there.
+func fileSize(path string) (bytes int64) {
+	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error { // what cannot be seen is not counted
+		if err != nil || !e.Type().IsRegular() {
+			return nil
+		}
+		if info, err := e.Info(); err == nil {
+			bytes += info.Size()
+		}
+		return nil
+	})
 	return bytes
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -48,7 +49,7 @@ func (a *app) upCommand() *cobra.Command {
 }
 
 // alreadyUp says whether a service runs, and names its server. Another `ccship up` on the same folder is an error.
-func (a *app) alreadyUp(ctx context.Context, c daemon.Config) (bool, error) {
+func (a *app) alreadyUp(ctx context.Context, c config.Config) (bool, error) {
 	own := upSocket(c)
 	for _, path := range sockets(c) {
 		status, err := control.Dial(path).Status(ctx)
@@ -58,7 +59,7 @@ func (a *app) alreadyUp(ctx context.Context, c daemon.Config) (bool, error) {
 		if err != nil && control.UnusablePath(err) {
 			return false, err
 		}
-		if path == own && (err != nil || c.OriginOf("socket") == daemon.FromDefault) {
+		if path == own && (err != nil || c.OriginOf("socket") == config.FromDefault) {
 			return false, control.NewError(control.CodeInUse, "`ccship up` is running already",
 				"see it with `ccship status`, or stop it with Ctrl-C where it runs")
 		}
@@ -77,13 +78,13 @@ func (a *app) alreadyUp(ctx context.Context, c daemon.Config) (bool, error) {
 // up is one run of `ccship up`: a server as a child, a daemon in this process.
 type up struct {
 	app    *app
-	config daemon.Config // of the daemon
+	config config.Config // of the daemon
 	server *serverChild
 	log    io.Closer
 }
 
 // newUp prepares folder, address, key and log; nothing runs yet.
-func (a *app) newUp(ctx context.Context, c daemon.Config, listen string) (*up, error) {
+func (a *app) newUp(ctx context.Context, c config.Config, listen string) (*up, error) {
 	program, err := findServer()
 	if err != nil {
 		return nil, err

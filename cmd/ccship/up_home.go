@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -45,7 +45,7 @@ func (h upHome) make() error {
 }
 
 // config is the configuration of the daemon here, as flags, so that they hold when it is read again.
-func (h upHome) config(c daemon.Config, address string) (daemon.Config, error) {
+func (h upHome) config(c config.Config, address string) (config.Config, error) {
 	return c.With(map[string]string{
 		"socket": upSocket(c), "state_dir": h.file("state"), "server_url": "http://" + address, "api_key_file": h.file("api_key"),
 	})

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 )
 
 func checkConfig(_ context.Context, x *exam) []Finding {
@@ -57,13 +57,13 @@ func checkKey(_ context.Context, x *exam) []Finding {
 	}
 	path := x.o.Config.APIKeyFile
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && x.o.Config.OriginOf("api_key_file") == daemon.FromDefault {
+	if errors.Is(err, fs.ErrNotExist) && x.o.Config.OriginOf("api_key_file") == config.FromDefault {
 		if x.o.Config.ServerURL == "" {
 			return nil
 		}
 		return fine("none: the server is asked without one")
 	}
-	if _, readErr := daemon.ReadAPIKey(path); readErr != nil {
+	if _, readErr := config.ReadAPIKey(path); readErr != nil {
 		f := explained(Fail, readErr)
 		if err == nil && info.Mode().IsRegular() && !onlyOwners(info.Mode()) && ours(info) {
 			f.Fix = "`chmod 600 " + shell(path) + "`"
@@ -86,7 +86,7 @@ func checkEnvironment(_ context.Context, x *exam) []Finding {
 	}
 	var names []string
 	for _, v := range values {
-		if v.Origin != daemon.FromFlag { // it is meant for this command
+		if v.Origin != config.FromFlag { // it is meant for this command
 			names = append(names, v.Name)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -62,9 +62,9 @@ type Manager interface {
 // Options say what is examined. Config, Sockets and Program are required.
 type Options struct {
 	// Config is in force for whoever asks. With ConfigErr, the mistake in it, it is what is in force without its file.
-	Config    daemon.Config
+	Config    config.Config
 	ConfigErr error
-	Env       daemon.Env // that it was read with; nil: of this process
+	Env       config.Env // that it was read with; nil: of this process
 	// Sockets are the places where a daemon may listen, at least one, its own first; ForeignSocket is the one of them that
 	// is `ccship up`'s, "" none.
 	Sockets       []string

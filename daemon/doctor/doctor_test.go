@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -264,7 +264,7 @@ func TestBadConfig(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	w.write(".config/ccship/config.toml", "server_ulr = 1\n", 0)
-	_, err := daemon.LoadConfig(nil, w.env)
+	_, err := config.Load(nil, w.env)
 	w.opts.ConfigErr = err
 	w.told.current = false
 	r := w.examine()
@@ -314,7 +314,7 @@ func TestEnvironment(t *testing.T) {
 		}
 		return w.env(name)
 	}
-	c, err := daemon.LoadConfig(map[string]string{"log_level": "debug"}, env)
+	c, err := config.Load(map[string]string{"log_level": "debug"}, env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -93,7 +94,7 @@ func probe(ctx context.Context, o Options) probed {
 	if o.Config.ServerURL == "" || o.ConfigErr != nil {
 		return probed{}
 	}
-	key, err := daemon.ReadAPIKey(o.Config.APIKeyFile)
+	key, err := config.ReadAPIKey(o.Config.APIKeyFile)
 	keyed := err == nil // if not, checkKey says why
 	kind, err := daemon.ProbeServer(ctx, o.Config.ServerURL, key, "ccship/"+o.Version)
 	return probed{kind, keyed, err}
@@ -129,7 +130,7 @@ func explained(level Level, err error) Finding {
 	f := Finding{Level: level, Text: err.Error()}
 	if known, ok := errors.AsType[*control.Error](err); ok {
 		f.Text, f.Fix = known.Message, known.Hint
-	} else if config, ok := errors.AsType[*daemon.ConfigError](err); ok {
+	} else if config, ok := errors.AsType[*config.Error](err); ok {
 		f.Text, f.Fix = config.Message, config.Hint
 	}
 	return f

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -123,7 +123,7 @@ func TestClaudeSettings(t *testing.T) {
 	w.write(".claude/settings.local.json", `{"hooks"`, 0)
 	w.wants(w.examine(), "recording", Note, "cannot be understood", "mend that file")
 	w.write(".claude/settings.local.json", `{}`, 0)
-	w.opts.Env = daemon.Env(func(name string) (string, bool) {
+	w.opts.Env = config.Env(func(name string) (string, bool) {
 		if name == noTranscripts {
 			return "1", true
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -77,7 +78,7 @@ func (w *world) env(name string) (string, bool) {
 // load reads the configuration as it is now.
 func (w *world) load() {
 	w.t.Helper()
-	c, err := daemon.LoadConfig(nil, w.env)
+	c, err := config.Load(nil, w.env)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func (w *world) serve(h http.HandlerFunc) { w.answer.Store(&h) }
 // start runs the daemon until the test ends.
 func (w *world) start() { w.startAt(w.opts.Config) }
 
-func (w *world) startAt(cfg daemon.Config) {
+func (w *world) startAt(cfg config.Config) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 func TestUnwritten(t *testing.T) {
 	home := t.TempDir()
 	vars := map[string]string{
-		homeVariable: home, "CLAUDE_CONFIG_DIR": filepath.Join(home, "cc"), "XDG_STATE_HOME": filepath.Join(home, "st"),
+		HomeVariable: home, "CLAUDE_CONFIG_DIR": filepath.Join(home, "cc"), "XDG_STATE_HOME": filepath.Join(home, "st"),
 		"XDG_RUNTIME_DIR": filepath.Join(home, "run"), "CCSHIP_LOG_LEVEL": "debug", "CCSHIP_EXCLUDE_TYPES": "a,b", "CCSHIP_OUTBOX_CAP": "64MiB",
 	}
 	env := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
@@ -24,7 +24,7 @@ func TestUnwritten(t *testing.T) {
 	load := func(flags map[string]string) Config {
 		t.Helper()
 		flags["config"] = path
-		c, err := LoadConfig(flags, env)
+		c, err := Load(flags, env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +57,8 @@ func TestUnwritten(t *testing.T) {
 	if named, err := c.ServiceConfig(env); err != nil || named != path {
 		t.Errorf("named %q %v", named, err)
 	}
-	vars = map[string]string{homeVariable: home}
-	c, err = LoadConfig(nil, env)
+	vars = map[string]string{HomeVariable: home}
+	c, err = Load(nil, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,17 +107,5 @@ func TestWriteServer(t *testing.T) {
 	}
 	if err := WriteValues(path+"2", []Value{{Name: "bogus", Value: "x"}}); err == nil || !strings.Contains(err.Error(), "nearest") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestFileSize(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{"a": "12345", "b/c": "123"} {
-		if err := replaceFile(filepath.Join(dir, name), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if all, one, none := FileSize(dir), FileSize(filepath.Join(dir, "a")), FileSize(filepath.Join(dir, "x")); all != 8 || one != 5 || none != 0 {
-		t.Errorf("%d %d %d", all, one, none)
 	}
 }

@@ -1,10 +1,12 @@
 //go:build !windows
 
-package daemon
+package config
 
-import "path/filepath"
+import (
+	"path/filepath"
+)
 
-const homeVariable = "HOME"
+const HomeVariable = "HOME"
 
 // systemPlaces follows the XDG base directory specification, on macOS too.
 func systemPlaces(home string, env Env) places {
@@ -13,7 +15,7 @@ func systemPlaces(home string, env Env) places {
 		config: filepath.Join(either(env, "XDG_CONFIG_HOME", home, ".config"), "ccship"),
 		state:  filepath.Join(either(env, "XDG_STATE_HOME", home, ".local", "state"), "ccship"),
 	}
-	if dir := env.get("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+	if dir := env.Get("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		p.runtime = filepath.Clean(dir)
 	}
 	return p

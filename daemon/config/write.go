@@ -1,11 +1,10 @@
-package daemon
+package config
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 )
 
@@ -15,7 +14,7 @@ func serviceEnv(env Env) Env {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	seen := map[string]bool{homeVariable: true, "XDG_RUNTIME_DIR": runtime.GOOS == "linux", "AppData": true, "LocalAppData": true}
+	seen := map[string]bool{HomeVariable: true, "XDG_RUNTIME_DIR": runtime.GOOS == "linux", "AppData": true, "LocalAppData": true}
 	return func(name string) (string, bool) {
 		if !seen[name] {
 			return "", false
@@ -28,7 +27,7 @@ func serviceEnv(env Env) Env {
 // flags and variables of this process. env nil is the environment of the process.
 func (c Config) Unwritten(env Env) ([]Value, error) {
 	seen := serviceEnv(env)
-	service, err := LoadConfig(nil, func(name string) (string, bool) {
+	service, err := Load(nil, func(name string) (string, bool) {
 		if name == "CCSHIP_CONFIG" {
 			return c.Path, true // it need not be there
 		}
@@ -49,7 +48,7 @@ func (c Config) Unwritten(env Env) ([]Value, error) {
 // ServiceConfig is the path of the configuration that has to be named to a service; "" when it is the one that it reads
 // by itself. env nil is the environment of the process.
 func (c Config) ServiceConfig(env Env) (string, error) {
-	path, err := ConfigPath("", serviceEnv(env))
+	path, err := Path("", serviceEnv(env))
 	if err != nil || path == c.Path {
 		return "", err
 	}
@@ -100,18 +99,4 @@ func WriteServer(path, keyFile, key string, values []Value) error {
 		undo = func(string) error { return replaceFile(path, old) }
 	}
 	return errors.Join(fmt.Errorf("write API key: %w", err), undo(path))
-}
-
-// FileSize is the size of a file, or of all files in a folder; 0 when it is not there.
-func FileSize(path string) (bytes int64) {
-	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error { // what cannot be seen is not counted
-		if err != nil || !e.Type().IsRegular() {
-			return nil
-		}
-		if info, err := e.Info(); err == nil {
-			bytes += info.Size()
-		}
-		return nil
-	})
-	return bytes
 }

@@ -1,10 +1,10 @@
-package daemon
+// Package config holds every option of ccship: where its value comes from, what it means, and how the configuration
+// file is edited. It reads the key file, and it knows no part of the daemon that an option is for.
+package config
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Config is everything a daemon is told. LoadConfig makes one from flags, environment, file and defaults; all paths
+// Config is everything a daemon is told. Load makes one from flags, environment, file and defaults; all paths
 // in it are absolute. A value: changing a copy changes nothing else.
 type Config struct {
 	ServerURL            string // normalised; "" until a server is set: nothing is queued then
@@ -49,24 +49,24 @@ type Config struct {
 	origins map[string]provenance
 	home    string
 	level   *slog.LevelVar    // of every TextLog made from this and later readings; nil: LogLevel for good
-	flags   map[string]string // what LoadConfig was told
-	env     Env               // as flags; nil: made without LoadConfig
+	flags   map[string]string // what Load was told
+	env     Env               // as flags; nil: made without Load
 	hadFile bool              // Path was there when it was read
 	stamp   string            // of the file, from before it was read
 }
 
-// ConfigError is a mistake in what the daemon was told. Trying again without changing something cannot help; commands
+// Error is a mistake in what the daemon was told. Trying again without changing something cannot help; commands
 // end with exit code 2.
-type ConfigError struct {
+type Error struct {
 	Message string // one line
 	Hint    string // what to type next; may be empty
 
 	cause error // keeps a missing file apart from a bad one
 }
 
-func (e *ConfigError) Error() string { return e.Message }
+func (e *Error) Error() string { return e.Message }
 
-func (e *ConfigError) Unwrap() error { return e.cause }
+func (e *Error) Unwrap() error { return e.cause }
 
 // Origin says which kind of source a value came from.
 type Origin string
@@ -101,16 +101,16 @@ type Value struct {
 // Env looks up an environment variable.
 type Env func(name string) (value string, ok bool)
 
-// get is an environment variable's value, empty when it is not set.
-func (e Env) get(name string) string {
+// Get is an environment variable's value, empty when it is not set.
+func (e Env) Get(name string) string {
 	v, _ := e(name)
 	return v
 }
 
-// LoadConfig reads the configuration: flags (option name → text; "config" names the file) win over the CCSHIP_*
+// Load reads the configuration: flags (option name → text; "config" names the file) win over the CCSHIP_*
 // environment, that over the file, that over the defaults. env nil is the environment of the process. A mistake is a
-// *ConfigError. Whether the key file and the server are usable is not looked at: see Config.CheckKey.
-func LoadConfig(flags map[string]string, env Env) (Config, error) {
+// *Error. Whether the key file and the server are usable is not looked at: see Config.APIKey.
+func Load(flags map[string]string, env Env) (Config, error) {
 	if env == nil {
 		env = os.LookupEnv
 	}
@@ -124,7 +124,7 @@ func LoadConfig(flags map[string]string, env Env) (Config, error) {
 	}
 	c := Config{Path: path, origins: map[string]provenance{}, home: p.home, level: &slog.LevelVar{}}
 	c.flags, c.env = maps.Clone(flags), env
-	c.stamp = configStamp(path)
+	c.stamp = Stamp(path)
 	c.hadFile = c.stamp != ""
 	settings, err := readFile(c.Path, must)
 	if err != nil {
@@ -147,14 +147,14 @@ func (c Config) With(flags map[string]string) (Config, error) {
 		all = map[string]string{}
 	}
 	maps.Copy(all, flags)
-	next, err := LoadConfig(all, c.env)
+	next, err := Load(all, c.env)
 	next.Version, next.Log = c.Version, c.Log
 	return next, err
 }
 
-// ConfigPath is the configuration file that LoadConfig would read, whether it is there or not: the one named, else that
+// Path is the configuration file that Load would read, whether it is there or not: the one named, else that
 // of CCSHIP_CONFIG, else the default. env nil is the environment of the process.
-func ConfigPath(named string, env Env) (string, error) {
+func Path(named string, env Env) (string, error) {
 	if env == nil {
 		env = os.LookupEnv
 	}
@@ -171,7 +171,7 @@ func strongest(o Option, flags map[string]string, env Env, file map[string]setti
 	if text, ok := flags[o.Name]; ok {
 		return setting{split(o, text), provenance{FromFlag, "--" + o.Flag()}}
 	}
-	if text := env.get(o.Env()); text != "" {
+	if text := env.Get(o.Env()); text != "" {
 		return setting{split(o, text), provenance{FromEnvironment, o.Env()}}
 	}
 	if s, ok := file[o.Name]; ok {
@@ -207,7 +207,7 @@ func (c *Config) fillDefaults(p places, env Env) {
 		}
 		return
 	}
-	if dir := env.get("CLAUDE_CONFIG_DIR"); filepath.IsAbs(dir) {
+	if dir := env.Get("CLAUDE_CONFIG_DIR"); filepath.IsAbs(dir) {
 		c.Roots = append(c.Roots, filepath.Join(dir, "projects"))
 	}
 	home := filepath.Join(p.home, ".claude", "projects")
@@ -219,7 +219,7 @@ func (c *Config) fillDefaults(p places, env Env) {
 // localeOf is the language that the environment names; a service's names none.
 func localeOf(env Env) string {
 	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
-		if language := env.get(name); language != "" {
+		if language := env.Get(name); language != "" {
 			if strings.HasPrefix(language, "ko") {
 				return "ko"
 			}
@@ -261,7 +261,7 @@ func (c Config) Values() []Value {
 	return values
 }
 
-// Lookup is one option in force. An unknown name is a *ConfigError that names the nearest known one.
+// Lookup is one option in force. An unknown name is a *Error that names the nearest known one.
 func (c Config) Lookup(name string) (Value, error) {
 	for _, v := range c.Values() {
 		if v.Name == name {
@@ -309,13 +309,4 @@ func (c Config) TextLog(w io.Writer) *slog.Logger {
 		level = c.level
 	}
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
-}
-
-// CheckKey reads the key file the way the daemon will. A missing file is a mistake only when someone named it.
-func (c Config) CheckKey() error {
-	_, err := ReadAPIKey(c.APIKeyFile)
-	if errors.Is(err, fs.ErrNotExist) && c.OriginOf("api_key_file") == FromDefault {
-		return nil
-	}
-	return err
 }

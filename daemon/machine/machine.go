@@ -1,4 +1,5 @@
-package daemon
+// Package machine names this user on this machine, the same for ever, without giving away who or where that is.
+package machine
 
 import (
 	"crypto/hmac"
@@ -12,14 +13,14 @@ import (
 	"strings"
 )
 
-// machineName is the server's name for this user on this machine: a keyed hash of the system's machine id and the
-// user id, so that it survives a lost state and gives neither of them away. A system without a machine id gets a
-// random one, kept beside the state.
-func machineName(stateDir string) (string, error) {
-	id := systemMachineID()
+// Name is what servers call this user on this machine: a keyed hash of the system's machine id and the user id. It
+// survives the loss of the state and reveals neither id. A system without a machine id gets a random one, stored in
+// stateDir.
+func Name(stateDir string) (string, error) {
+	id := systemID()
 	if id == "" {
 		var err error
-		if id, err = keptMachineID(filepath.Join(stateDir, "machine-id")); err != nil {
+		if id, err = persistedID(filepath.Join(stateDir, "machine-id")); err != nil {
 			return "", err
 		}
 	}
@@ -32,8 +33,8 @@ func machineName(stateDir string) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)[:16]), nil
 }
 
-// keptMachineID reads the random id beside the state, made at the first call.
-func keptMachineID(path string) (string, error) {
+// persistedID reads the random id beside the state, made at the first call.
+func persistedID(path string) (string, error) {
 	if b, err := os.ReadFile(path); err == nil && len(strings.TrimSpace(string(b))) > 0 {
 		return strings.TrimSpace(string(b)), nil
 	}

@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"errors"
@@ -57,6 +57,11 @@ func EditList(path, name string, add, remove []string, env Env) (ListEdit, error
 		return e, err
 	}
 	return e, nil
+}
+
+// EditList is the function EditList for the file and the environment that c was read from.
+func (c *Config) EditList(name string, add, remove []string) (ListEdit, error) {
+	return EditList(c.Path, name, add, remove, c.env)
 }
 
 // sameValue says whether two texts mean the same.

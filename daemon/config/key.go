@@ -1,8 +1,10 @@
-package daemon
+package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -12,7 +14,7 @@ import (
 const maxKeyFile = 16 << 10
 
 // ReadAPIKey reads the key a server is to be shown. The file must be readable by its owner alone (Windows keeps that in
-// access lists, which are not looked at) and hold the key on one line. An error is a *ConfigError, and fs.ErrNotExist
+// access lists, which are not looked at) and hold the key on one line. An error is a *Error, and fs.ErrNotExist
 // when the file is missing.
 func ReadAPIKey(path string) (string, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe could block for ever
@@ -20,7 +22,7 @@ func ReadAPIKey(path string) (string, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", &ConfigError{
+		return "", &Error{
 			Message: fmt.Sprintf("read API key: %v", err),
 			Hint:    "write the key into that file and `chmod 600` it, or name another one with api_key_file",
 			cause:   err,
@@ -29,37 +31,47 @@ func ReadAPIKey(path string) (string, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
+		return "", &Error{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
 	}
 	if !info.Mode().IsRegular() {
 		return "", notKeyFile(path)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return "", &ConfigError{
+		return "", &Error{
 			Message: fmt.Sprintf("API key file %s may be read or changed by others (mode %04o)", path, mode),
 			Hint:    "chmod 600 " + path,
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
-		return "", &ConfigError{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
+		return "", &Error{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
 	}
 	return CheckAPIKey("API key file "+path, string(text))
 }
 
+// APIKey reads the key file: the key to show to the user's own server. It is "" when the file of the default name is
+// missing, for a server without keys; a missing file that someone named is an error. See ReadAPIKey.
+func (c Config) APIKey() (string, error) {
+	key, err := ReadAPIKey(c.APIKeyFile)
+	if errors.Is(err, fs.ErrNotExist) && c.OriginOf("api_key_file") == FromDefault {
+		return "", nil
+	}
+	return key, err
+}
+
 func notKeyFile(path string) error {
-	return &ConfigError{Message: fmt.Sprintf("read API key: %s is not a file", path), Hint: "api_key_file names the file that holds the key"}
+	return &Error{Message: fmt.Sprintf("read API key: %s is not a file", path), Hint: "api_key_file names the file that holds the key"}
 }
 
 // CheckAPIKey finds the key in a text, which is to hold nothing else; where names its place in the error, which is a
-// *ConfigError.
+// *Error.
 func CheckAPIKey(where, text string) (string, error) {
 	key := strings.TrimSpace(text)
 	switch {
 	case key == "":
-		return "", &ConfigError{Message: where + " is empty", Hint: "write the server's key into it, on one line"}
+		return "", &Error{Message: where + " is empty", Hint: "write the server's key into it, on one line"}
 	case len(text) > maxKeyFile || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", &ConfigError{Message: where + " holds something else than one key", Hint: "write the server's key into it, on one line"}
+		return "", &Error{Message: where + " holds something else than one key", Hint: "write the server's key into it, on one line"}
 	}
 	return key, nil
 }

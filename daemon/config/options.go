@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"strings"
@@ -114,7 +114,7 @@ func unknownOption(name, where string) error {
 			nearest, least = o.Name, d
 		}
 	}
-	return &ConfigError{
+	return &Error{
 		Message: where + "unknown key " + quote(name) + ", the nearest known one is " + quote(nearest),
 		Hint:    "`ccship config --help` lists every key",
 	}

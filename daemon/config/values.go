@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"fmt"
@@ -44,14 +44,14 @@ func (c *Config) set(o Option, s setting, p places) error {
 // blame makes the error for a value that cannot be understood, with the place where it is written.
 func (s setting) blame(o Option, err error) error {
 	hint := o.Name + " takes: " + o.Type() + "; `ccship config --help` describes every key"
-	if known, ok := err.(*ConfigError); ok && known.Hint != "" {
+	if known, ok := err.(*Error); ok && known.Hint != "" {
 		hint = known.Hint
 	}
 	where := s.source
 	if s.origin == FromFile {
 		where += ": " + o.Name
 	}
-	return &ConfigError{Message: fmt.Sprintf("%s: %v", where, err), Hint: hint}
+	return &Error{Message: fmt.Sprintf("%s: %v", where, err), Hint: hint}
 }
 
 // field is a pointer to the field of an option.
@@ -159,10 +159,10 @@ func parse(o Option, text string, p places) (any, error) {
 }
 
 // NormalizeURL gives a server's URL its one spelling: lower case scheme and host, no default port, no slash at the
-// end. Cursors and outbox rows belong to that spelling. An error is a *ConfigError.
+// end. Cursors and outbox rows belong to that spelling. An error is a *Error.
 func NormalizeURL(text string) (string, error) {
 	bad := func(why string) (string, error) {
-		return "", &ConfigError{
+		return "", &Error{
 			Message: fmt.Sprintf("bad server URL %s: %s", quote(redact(text)), why),
 			Hint:    "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000",
 		}

@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ type home struct {
 
 func newHome(t *testing.T) *home {
 	dir := t.TempDir()
-	return &home{t, dir, map[string]string{homeVariable: dir, "XDG_CONFIG_HOME": filepath.Join(dir, ".config"), "XDG_STATE_HOME": filepath.Join(dir, ".local", "state")}}
+	return &home{t, dir, map[string]string{HomeVariable: dir, "XDG_CONFIG_HOME": filepath.Join(dir, ".config"), "XDG_STATE_HOME": filepath.Join(dir, ".local", "state")}}
 }
 
 func (h *home) lookup(name string) (string, bool) {
@@ -48,7 +48,7 @@ func (h *home) write(name, text string, mode os.FileMode) string {
 
 func (h *home) load(flags map[string]string) Config {
 	h.t.Helper()
-	c, err := LoadConfig(flags, h.lookup)
+	c, err := Load(flags, h.lookup)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -166,10 +166,10 @@ func TestMistakes(t *testing.T) {
 			for k, v := range test.env {
 				h.env[k] = v
 			}
-			_, err := LoadConfig(nil, h.lookup)
-			mistake, ok := errors.AsType[*ConfigError](err)
+			_, err := Load(nil, h.lookup)
+			mistake, ok := errors.AsType[*Error](err)
 			if !ok || mistake.Hint == "" {
-				t.Fatalf("%#v is no ConfigError with a hint", err)
+				t.Fatalf("%#v is no Error with a hint", err)
 			}
 			text := mistake.Message + " " + mistake.Hint
 			for _, want := range test.want {
@@ -187,7 +187,7 @@ func TestMistakes(t *testing.T) {
 func TestConfigFile(t *testing.T) {
 	h := newHome(t)
 	missing := filepath.Join(h.dir, "missing.toml")
-	if _, err := LoadConfig(map[string]string{"config": missing}, h.lookup); err == nil {
+	if _, err := Load(map[string]string{"config": missing}, h.lookup); err == nil {
 		t.Error("a missing file that a flag names is no mistake")
 	}
 	h.env["CCSHIP_CONFIG"] = missing
@@ -195,7 +195,7 @@ func TestConfigFile(t *testing.T) {
 		t.Errorf("path %s", c.Path)
 	}
 	h.env["CCSHIP_CONFIG"] = h.dir
-	if _, err := LoadConfig(nil, h.lookup); err == nil {
+	if _, err := Load(nil, h.lookup); err == nil {
 		t.Error("a folder is read as a file")
 	}
 }
@@ -221,7 +221,7 @@ func TestReadAPIKey(t *testing.T) {
 			}
 			key, err := ReadAPIKey(h.write("keys/"+test.name, test.text, test.mode))
 			text := ""
-			if mistake, ok := errors.AsType[*ConfigError](err); ok {
+			if mistake, ok := errors.AsType[*Error](err); ok {
 				text = mistake.Message + " " + mistake.Hint
 			}
 			if key != test.key || !strings.Contains(text, test.want) || (err == nil) != (test.want == "") {
@@ -230,14 +230,14 @@ func TestReadAPIKey(t *testing.T) {
 		})
 	}
 	_, err := ReadAPIKey(filepath.Join(h.dir, "none"))
-	if _, ok := errors.AsType[*ConfigError](err); !ok || !errors.Is(err, os.ErrNotExist) {
+	if _, ok := errors.AsType[*Error](err); !ok || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing: %v", err)
 	}
-	if err := h.load(nil).CheckKey(); err != nil {
+	if _, err := h.load(nil).APIKey(); err != nil {
 		t.Errorf("missing where nobody named it: %v", err)
 	}
 	h.env["CCSHIP_API_KEY_FILE"] = filepath.Join(h.dir, "none")
-	if err := h.load(nil).CheckKey(); err == nil {
+	if _, err := h.load(nil).APIKey(); err == nil {
 		t.Error("missing where someone named it: no error")
 	}
 }
@@ -253,7 +253,7 @@ func TestLocale(t *testing.T) {
 		{map[string]string{"LANG": "ko_KR.UTF-8", "CCSHIP_LOCALE": "en"}, "en"}, {map[string]string{"CCSHIP_LOCALE": "ko"}, "ko"},
 	} {
 		h := newHome(t)
-		c, err := LoadConfig(nil, func(name string) (string, bool) {
+		c, err := Load(nil, func(name string) (string, bool) {
 			if v, ok := x.env[name]; ok {
 				return v, true
 			}

@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func readFile(path string, must bool) (map[string]setting, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &ConfigError{
+		return nil, &Error{
 			Message: fmt.Sprintf("read configuration: %v", err),
 			Hint:    "name a readable file with --config or CCSHIP_CONFIG",
 		}
@@ -40,7 +40,7 @@ func parseFile(path string, text []byte) (map[string]setting, error) {
 			where = fmt.Sprintf("%s:%d", path, syntax.Position.Line)
 			message = syntax.Message
 		}
-		return nil, &ConfigError{Message: where + ": " + message, Hint: "values look like key = \"text\", key = [\"a\", \"b\"] or key = true"}
+		return nil, &Error{Message: where + ": " + message, Hint: "values look like key = \"text\", key = [\"a\", \"b\"] or key = true"}
 	}
 	settings := map[string]setting{}
 	for key, value := range tree {
@@ -51,7 +51,7 @@ func parseFile(path string, text []byte) (map[string]setting, error) {
 		}
 		texts, err := textsOf(o, value)
 		if err != nil {
-			return nil, &ConfigError{Message: fmt.Sprintf("%s: %v", where, err), Hint: "write " + o.Name + " = " + example(o)}
+			return nil, &Error{Message: fmt.Sprintf("%s: %v", where, err), Hint: "write " + o.Name + " = " + example(o)}
 		}
 		settings[key] = setting{texts, provenance{FromFile, where}}
 	}
@@ -120,14 +120,14 @@ func lineOf(text []byte, key string) int {
 
 // WriteOption sets one key in a configuration file and keeps everything else in it, comments included. The file is
 // made when there is none; it is replaced in one step and is 0600 afterwards. Nothing is written when the new file
-// would not be a valid configuration; that error is a *ConfigError.
+// would not be a valid configuration; that error is a *Error.
 func WriteOption(path, name string, texts []string, env Env) error {
 	o, ok := LookupOption(name)
 	if !ok {
 		return unknownOption(name, "")
 	}
 	if !o.List() && len(texts) != 1 {
-		return &ConfigError{Message: name + " takes one value", Hint: "ccship config set " + name + " " + example(o)}
+		return &Error{Message: name + " takes one value", Hint: "ccship config set " + name + " " + example(o)}
 	}
 	p, err := findPlaces(env)
 	if err != nil {

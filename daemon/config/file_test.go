@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"errors"
@@ -60,8 +60,8 @@ func TestWriteOptionRefuses(t *testing.T) {
 			h := newHome(t)
 			path := h.write("config.toml", test.before, 0o600)
 			err := WriteOption(path, test.key, test.texts, h.lookup)
-			if _, ok := errors.AsType[*ConfigError](err); !ok {
-				t.Errorf("%v is no ConfigError", err)
+			if _, ok := errors.AsType[*Error](err); !ok {
+				t.Errorf("%v is no Error", err)
 			}
 			if text, err := os.ReadFile(path); err != nil || string(text) != test.before {
 				t.Errorf("file %q %v", text, err)
@@ -101,7 +101,7 @@ func TestShowIsConfig(t *testing.T) {
 		text += v.TOML() + "\n"
 	}
 	clean := newHome(t)
-	second, err := LoadConfig(map[string]string{"config": clean.write("shown.toml", text, 0o600)}, clean.lookup)
+	second, err := Load(map[string]string{"config": clean.write("shown.toml", text, 0o600)}, clean.lookup)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}

@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"os"
@@ -21,11 +21,11 @@ func findPlaces(env Env) (places, error) {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	home := env.get(homeVariable)
+	home := env.Get(HomeVariable)
 	if !filepath.IsAbs(home) {
 		found, err := os.UserHomeDir()
 		if err != nil || !filepath.IsAbs(found) {
-			return places{}, &ConfigError{Message: "find home folder: " + homeVariable + " is not set to a folder", Hint: "set " + homeVariable}
+			return places{}, &Error{Message: "find home folder: " + HomeVariable + " is not set to a folder", Hint: "set " + HomeVariable}
 		}
 		home = found
 	}
@@ -37,7 +37,7 @@ func findPlaces(env Env) (places, error) {
 func (p places) configFile(flag string, env Env) (path string, must bool, err error) {
 	path = flag
 	if path == "" {
-		path = env.get("CCSHIP_CONFIG")
+		path = env.Get("CCSHIP_CONFIG")
 	}
 	if path == "" {
 		return filepath.Join(p.config, "config.toml"), false, nil
@@ -51,11 +51,11 @@ func (p places) absolute(path string) (string, error) {
 	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) && filepath.Separator == '\\' {
 		path = filepath.Join(p.home, path[1:])
 	} else if strings.HasPrefix(path, "~") {
-		return "", &ConfigError{Message: quote(path) + " names another user's home", Hint: "write the folder in full"}
+		return "", &Error{Message: quote(path) + " names another user's home", Hint: "write the folder in full"}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return "", &ConfigError{Message: "find " + quote(path) + ": " + err.Error(), Hint: "write the path in full"}
+		return "", &Error{Message: "find " + quote(path) + ": " + err.Error(), Hint: "write the path in full"}
 	}
 	return abs, nil
 }
@@ -66,7 +66,7 @@ func (p places) pattern(text string) (string, error) {
 		text = project.Literal(p.home) + filepath.ToSlash(text[1:])
 	}
 	if err := project.CheckPattern(text); err != nil {
-		return "", &ConfigError{Message: quote(text) + ": " + err.Error(), Hint: "write a folder in full, or a pattern such as ~/clients/* or **/private"}
+		return "", &Error{Message: quote(text) + ": " + err.Error(), Hint: "write a folder in full, or a pattern such as ~/clients/* or **/private"}
 	}
 	return text, nil
 }
@@ -74,8 +74,29 @@ func (p places) pattern(text string) (string, error) {
 // either is a folder from a variable when that is absolute (others are to be ignored by the XDG specification), else
 // a folder below home.
 func either(env Env, variable, home string, below ...string) string {
-	if dir := env.get(variable); filepath.IsAbs(dir) {
+	if dir := env.Get(variable); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
 	}
 	return filepath.Join(append([]string{home}, below...)...)
+}
+
+// OwnFolders are those that hold nothing but files of ccship and its server, links resolved, with the ones below them
+// that hold secrets; of those that exist.
+func (c *Config) OwnFolders() (dirs []string) {
+	all := []string{c.StateDir}
+	if up := filepath.Dir(c.StateDir); filepath.Base(up) == "up" {
+		all = append(all, up) // a daemon of `ccship up` has its state beside the server's
+	}
+	if p, err := findPlaces(c.env); err == nil {
+		all = append(all, p.config, p.state, filepath.Join(filepath.Dir(p.state), "ccship-server"),
+			filepath.Join(p.home, ".local", "state", "ccship-server"))
+	}
+	for _, dir := range all {
+		for _, below := range []string{"", "up", filepath.Join("up", "state")} {
+			if real, err := filepath.EvalSymlinks(filepath.Join(dir, below)); err == nil {
+				dirs = append(dirs, real)
+			}
+		}
+	}
+	return dirs
 }

@@ -1,4 +1,4 @@
-package daemon
+package config
 
 import (
 	"errors"
@@ -46,7 +46,7 @@ func TestEditList(t *testing.T) {
 			for _, list := range [][]string{test.add, test.remove} {
 				for i := range list {
 					if rest, ok := cutHome(list[i]); ok {
-						list[i] = filepath.ToSlash(h.env[homeVariable]) + rest
+						list[i] = filepath.ToSlash(h.env[HomeVariable]) + rest
 					}
 				}
 			}
@@ -82,8 +82,8 @@ func TestEditListRefuses(t *testing.T) {
 	} {
 		path := h.write("config.toml", test.before, 0o600)
 		_, err := EditList(path, test.key, []string{test.value}, nil, h.lookup)
-		if e, ok := errors.AsType[*ConfigError](err); !ok || e.Hint == "" {
-			t.Errorf("%+v: %v is no ConfigError with a hint", test, err)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Hint == "" {
+			t.Errorf("%+v: %v is no Error with a hint", test, err)
 		}
 		if text, err := os.ReadFile(path); err != nil || string(text) != test.before {
 			t.Errorf("%+v: file %q %v", test, text, err)
@@ -95,7 +95,7 @@ func TestEditListRefuses(t *testing.T) {
 func TestExcludeProjects(t *testing.T) {
 	h := newHome(t)
 	path := h.write("config.toml", "exclude_projects = [\"~/a*\", \"**/b\", \"/c/\"]\n", 0o600)
-	want := []string{filepath.ToSlash(h.env[homeVariable]) + "/a*", "**/b", "/c/"}
+	want := []string{filepath.ToSlash(h.env[HomeVariable]) + "/a*", "**/b", "/c/"}
 	if diff := cmp.Diff(want, h.load(map[string]string{"config": path}).ExcludeProjects); diff != "" {
 		t.Error(diff)
 	}

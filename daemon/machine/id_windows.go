@@ -1,9 +1,11 @@
-package daemon
+package machine
 
-import "golang.org/x/sys/windows/registry"
+import (
+	"golang.org/x/sys/windows/registry"
+)
 
-// systemMachineID is the id Windows Setup gave this installation, "" where it cannot be read.
-func systemMachineID() string {
+// systemID is the id Windows Setup gave this installation, "" where it cannot be read.
+func systemID() string {
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Cryptography`, registry.QUERY_VALUE|registry.WOW64_64KEY)
 	if err != nil {
 		return ""

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestFileSize(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a": "12345", "b/c": "123"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, one, none := fileSize(dir), fileSize(filepath.Join(dir, "a")), fileSize(filepath.Join(dir, "x")); all != 8 || one != 5 || none != 0 {
+		t.Errorf("%d %d %d", all, one, none)
+	}
+}

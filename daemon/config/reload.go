@@ -1,0 +1,65 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+)
+
+// Reread reads the sources that c was made from once more. A file that has gone is an error, not a wish for the
+// defaults: editors remove files for a moment, and exclusions must not end with them. An error is an *Error.
+func (c Config) Reread() (Config, error) {
+	if c.env == nil {
+		return Config{}, &Error{Message: "this daemon's configuration cannot be read again", Hint: "restart it"}
+	}
+	if _, err := os.Stat(c.Path); errors.Is(err, fs.ErrNotExist) && c.hadFile {
+		return Config{}, &Error{Message: c.Path + " is gone", Hint: "put it back; until then the settings read last hold"}
+	}
+	next, err := c.With(nil)
+	if err != nil {
+		return Config{}, err
+	}
+	next.level, next.hadFile = c.level, next.hadFile || c.hadFile
+	return next, nil
+}
+
+// Changes names the options that differ in next. Those that a running daemon cannot change are named apart, and next
+// gets their values in force.
+func (c *Config) Changes(next *Config) (changed, restart []string) {
+	for _, o := range Options() {
+		if reflect.DeepEqual(c.value(o.Name), next.value(o.Name)) {
+			continue
+		}
+		if o.Live {
+			changed = append(changed, o.Name)
+			continue
+		}
+		restart = append(restart, o.Name)
+		reflect.ValueOf(next.field(o.Name)).Elem().Set(reflect.ValueOf(c.field(o.Name)).Elem())
+	}
+	return changed, restart
+}
+
+// ApplyLogLevel makes LogLevel the level of every TextLog that was made from c or from what c was reread from.
+func (c *Config) ApplyLogLevel() {
+	if c.level != nil {
+		c.level.Set(c.LogLevel)
+	}
+}
+
+// Stamp is Stamp of the configuration file from before it was read.
+func (c *Config) Stamp() string { return c.stamp }
+
+// Home is the user's home folder; empty when c was made without Load.
+func (c *Config) Home() string { return c.home }
+
+// Stamp changes whenever the file does; it is empty while there is none.
+func Stamp(path string) string {
+	st, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(st.ModTime().UnixNano(), " ", st.Size())
+}
