@@ -16,9 +16,9 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// A hook takes so many beats at most, counted from the first line of main. A turn must not wait for more than 20 ms, and
-// the system needs some of them to start a program and to end it. Beats, and not a time: on a machine that lets this
-// process wait, the daemon waits too, and what it hands over just too late would be lost.
+// A hook takes hookBeats beats at most, counted from the first line of main. A turn must not wait for more than 20 ms,
+// and the system needs some of them to start a program and to end it. Beats are counted, not time: on a machine that
+// lets this process wait the daemon waits too, and what it hands over too late would be lost.
 const (
 	hookBeats = 9
 	hookBeat  = time.Millisecond
@@ -36,13 +36,13 @@ var hookEvents = map[string]string{
 	"post-tool-use":      "PostToolUse",
 }
 
-// runHook is the command line of `ccship hook`. Whatever happens it ends in time, with nothing on stderr and 0: a hook
-// that fails is shown to people, and one that ends with 2 stops their work.
-func runHook(args []string) int {
+// runHook is the command line of `ccship hook`. Whatever happens, it ends within so many beats, with exit code 0 and
+// nothing on stderr: a hook that fails is shown to people, and one that ends with 2 stops their work.
+func runHook(args []string, beats int) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		for range hookBeats {
+		for range beats {
 			time.Sleep(hookBeat)
 		}
 		cancel()
@@ -159,7 +159,7 @@ func heard(event string, in hookInput) bool {
 // askForHook asks the first daemon that runs.
 func askForHook(ctx context.Context, paths []string, event string, in hookInput) (text string, err error) {
 	for _, path := range slices.Compact(paths) {
-		client := control.Dial(path)
+		client := control.DialPatiently(path) // ctx ends in time
 		if event == "SessionStart" {
 			var init control.Init
 			init, err = client.Init(ctx, control.InitQuery{Session: in.session, Cwd: in.cwd})

@@ -10,12 +10,12 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-func main() { os.Exit(command()) }
+func main() { os.Exit(command(hookBeats)) }
 
-// command is main with an exit code.
-func command() int {
+// command is main with an exit code; a hook may take so many beats.
+func command(beats int) int {
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
-		return runHook(os.Args[1:])
+		return runHook(os.Args[1:], beats)
 	}
 	a := &app{stdout: os.Stdout, stderr: os.Stderr, build: thisBuild()}
 	return a.execute(context.Background(), os.Args[1:])

@@ -15,10 +15,15 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
+// hung is how long something may take before a test calls it hung. It is no measure of speed: a busy machine must not
+// reach it.
+const hung = 5 * time.Minute
+
 // TestMain lets this binary be every program the tests run: ccship itself, and what it meets in them.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ccship":        func() { os.Exit(command()) },
+		"ccship":        func() { os.Exit(command(hookBeats)) },
+		patientCCShip:   func() { os.Exit(command(int(10 * time.Minute / hookBeat))) },
 		"ccship-server": fakeServer,
 		"fake-daemon":   fakeDaemon,
 		"systemctl":     fakeSystemctl,
@@ -60,7 +65,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(hung)
 	for {
 		err := ts.Exec(args[0], args[1:]...)
 		if err == nil {
@@ -82,7 +87,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	is := regexp.MustCompile(args[0])
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(hung)
 	for {
 		if err := ts.Exec(args[1], args[2:]...); err == nil && is.MatchString(ts.ReadFile("stdout")) {
 			return

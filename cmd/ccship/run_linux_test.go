@@ -1,8 +1,10 @@
 package main
 
 import (
+	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -10,14 +12,38 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// On a terminal SIGHUP is a wish for the configuration, until the terminal is gone: then it is the end.
+// waitUntil asks again and again until something is so; a program that ends meanwhile fails the test.
+func waitUntil(t *testing.T, what string, ended <-chan error, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(hung); !is(); {
+		select {
+		case <-tick.C:
+		case err := <-ended:
+			t.Fatalf("ended with %v before %s", err, what)
+		case <-limit:
+			t.Fatalf("never %s", what)
+		}
+	}
+}
+
+// On a terminal SIGHUP asks for the configuration to be read again, until the terminal is gone: then it ends the daemon.
 func TestRunOnTerminal(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) {
 		t.Skip("SIGHUP is ignored here, as below nohup: what is started inherits that, and is to live on")
 	}
 	seen, tty := openTerminal(t, 80, 24)
-	socket := socketPath(t)
-	cmd := process(t, "run", "--socket", socket, "--state-dir", filepath.Join(t.TempDir(), "state"))
+	dir := t.TempDir()
+	socket, config, log := socketPath(t), filepath.Join(dir, "config.toml"), filepath.Join(dir, "log")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	cmd := process(t, "run", "--socket", socket, "--state-dir", filepath.Join(dir, "state"), "--config", config, "--log-file", log)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -26,28 +52,25 @@ func TestRunOnTerminal(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	client := control.Dial(socket)
-	answers := func() bool {
+	waitUntil(t, "it answers", ended, func() bool {
 		_, err := client.Status(t.Context())
 		return err == nil
-	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(20 * time.Second)
-	for !answers() {
-		select {
-		case <-tick.C:
-		case err := <-ended:
-			t.Fatalf("ended with %v", err)
-		case <-limit:
-			t.Fatal("it does not answer")
+	})
+	// A mistake is logged each time it is read: the log counts how often the configuration is.
+	write("no_such_key = 1\n")
+	reads := func() int {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return strings.Count(string(text), "no_such_key")
 	}
+	waitUntil(t, "it reads a changed configuration", ended, func() bool { return reads() > 0 })
+	before := reads()
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Sync(t.Context(), control.SyncRequest{}); err != nil { // it goes on
-		t.Errorf("after SIGHUP: %v", err)
-	}
+	waitUntil(t, "SIGHUP has it read its configuration again", ended, func() bool { return reads() > before })
 	if err := tty.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +82,7 @@ func TestRunOnTerminal(t *testing.T) {
 		if err != nil {
 			t.Errorf("ended with %v", err)
 		}
-	case <-limit:
+	case <-time.After(hung):
 		t.Error("it lives on without its terminal")
 	}
 }

@@ -81,7 +81,7 @@ func startUp(t *testing.T, env []string, args ...string) *upRun {
 // read waits for a line that begins with prefix.
 func (u *upRun) read(prefix string) string {
 	u.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(hung)
 	for {
 		select {
 		case line, ok := <-u.lines:
@@ -118,7 +118,7 @@ func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(hung)
 	for !done() {
 		select {
 		case <-deadline:

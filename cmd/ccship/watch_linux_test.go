@@ -142,7 +142,7 @@ func TestWatchTerminal(t *testing.T) {
 		t.Helper()
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
-		limit := time.After(20 * time.Second)
+		limit := time.After(hung)
 		for {
 			mu.Lock()
 			there := strings.Contains(text.String(), words)

@@ -26,16 +26,27 @@ const clientHost = "ccship"
 
 // Client asks a daemon over its socket. Safe for concurrent use; it holds no connection between calls.
 type Client struct {
-	path string
-	http *http.Client
+	path    string
+	http    *http.Client
+	patient bool // calls have no time limit but their context's
 }
 
 // Dial makes a client for the socket at path; it connects with each call, for at most 200 ms.
-func Dial(path string) *Client {
+func Dial(path string) *Client { return newClient(path, dialTimeout) }
+
+// DialPatiently is Dial for a caller that limits its calls itself: each ends when its context does, and not before.
+func DialPatiently(path string) *Client {
+	c := newClient(path, 0)
+	c.patient = true
+	return c
+}
+
+// newClient makes a client that waits so long for a connection; 0: as long as the context of a call.
+func newClient(path string, connect time.Duration) *Client {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			dialer := net.Dialer{Timeout: dialTimeout}
+			dialer := net.Dialer{Timeout: connect}
 			conn, err := dialer.DialContext(ctx, "unix", path)
 			if err != nil {
 				return nil, dialError(path, err)
@@ -97,8 +108,11 @@ func (c *Client) Sync(ctx context.Context, req SyncRequest) (SyncResult, error) 
 
 // call makes one request whose whole answer is one document.
 func (c *Client) call(ctx context.Context, limit time.Duration, method, path string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	if !c.patient {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	answer, err := c.do(ctx, method, path, body)
 	if err != nil {
 		return c.explain(ctx, err)
