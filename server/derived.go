@@ -1,6 +1,9 @@
 package server
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Facts are what a stream's newest view says about its session. They are derived, and can be rebuilt from the lines.
 type Facts struct {
@@ -31,6 +34,20 @@ type Tokens struct {
 	CacheRead    int64
 	CacheWrite5m int64
 	CacheWrite1h int64
+}
+
+// All is the number of tokens of every kind.
+func (t Tokens) All() int64 {
+	return t.Input + t.Output + t.CacheRead + t.CacheWrite5m + t.CacheWrite1h
+}
+
+// Add is the sum of both.
+func (t Tokens) Add(o Tokens) Tokens {
+	return Tokens{
+		Answers: t.Answers + o.Answers, Input: t.Input + o.Input, Output: t.Output + o.Output,
+		CacheRead: t.CacheRead + o.CacheRead, CacheWrite5m: t.CacheWrite5m + o.CacheWrite5m,
+		CacheWrite1h: t.CacheWrite1h + o.CacheWrite1h,
+	}
 }
 
 // Answer is one model answer's use of tokens. The store keeps one for each Key and owner: of several the one that is
@@ -215,6 +232,9 @@ type Change struct {
 	From, To   int64 // lines stored, From up to before To
 	At         time.Time
 }
+
+// ErrTooManyListeners refuses a listener beyond those that the server, or one user, may have.
+var ErrTooManyListeners = errors.New("too many listeners")
 
 // Forgotten is a session that was removed and is not to be stored again.
 type Forgotten struct {

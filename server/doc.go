@@ -1,9 +1,7 @@
-// Package server is the reference server: it takes the lines of transcripts over HTTP, keeps their bytes as they
-// are, and gives back sessions, entries, whole files and digests computed from what is stored.
+// Package server holds the words and the contracts of the reference server: what a stream, a generation and a view are,
+// who may see what, and what a store must do. It knows neither HTTP (server/api, server/web) nor how bytes are kept
+// (server/store).
 //
-// It knows the wire and what a generation's view is. It does not know how bytes are kept (Store, implemented in
-// server/store) or what a page looks like (a Viewer, implemented in server/web).
-//
-// Every key belongs to a user. An owner sees and manages everything, a member sees what is its own and what is shared
-// with it, a viewer only what is shared. What a user may not see is not there.
+// Every key belongs to a user. An owner sees and manages everything; a member sees its own sessions and those shared with
+// it; a viewer sees only what is shared with it. What a user may not see does not exist for that user.
 package server

@@ -113,3 +113,14 @@ type Backer interface {
 	// Backup writes a copy of one moment that Restore takes. progress gets bytes done and bytes in all.
 	Backup(ctx context.Context, to io.Writer, progress func(done, total int64)) error
 }
+
+// Sizes is what a store can say of itself.
+type Sizes struct {
+	Bytes   int64 // on disk, or of the database
+	Streams int64
+}
+
+// Measured is a store that knows its sizes. Optional.
+type Measured interface {
+	Sizes(ctx context.Context) (Sizes, error)
+}

@@ -1,6 +1,9 @@
 package server
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Role is what a user may do.
 type Role string
@@ -44,4 +47,13 @@ type Login struct {
 	User  User
 	Key   int64 // the key it was made with; 0: a one-time link
 	Until time.Time
+}
+
+// ParseRole reads a role's name.
+func ParseRole(s string) (Role, error) {
+	switch r := Role(s); r {
+	case Owner, Member, Viewer:
+		return r, nil
+	}
+	return "", fmt.Errorf("%q is no role: want owner, member or viewer", s)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -35,7 +36,7 @@ func newKeyCreate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				key, hash := server.NewKey()
+				key, hash := auth.NewKey()
 				err = s.AddKey(c.Context(), owner.ID, name, hash, time.Now())
 				if errors.Is(err, server.ErrExists) {
 					return hinted{err, "choose another --name; names of revoked keys stay taken"}
@@ -91,7 +92,7 @@ func checkName(c *cobra.Command, flag, name string) error {
 	if name == "" {
 		return usage(c, errors.New(flag+" is missing"))
 	}
-	if err := server.CheckAccountName(name); err != nil {
+	if err := auth.CheckAccountName(name); err != nil {
 		return usage(c, fmt.Errorf("bad %s: %w", flag, err))
 	}
 	return nil
@@ -162,12 +163,12 @@ func newKeyRotate() *cobra.Command {
 			if err := checkName(c, "--name", name); err != nil {
 				return err
 			}
-			d, err := server.ParseGrace(grace)
+			d, err := auth.ParseGrace(grace)
 			if err != nil {
 				return usage(c, fmt.Errorf("bad --grace: %w", err))
 			}
 			return withStore(c, url, func(s store.Store) error {
-				key, hash := server.NewKey()
+				key, hash := auth.NewKey()
 				now := time.Now()
 				err := s.RotateKey(c.Context(), name, hash, now, now.Add(d))
 				if errors.Is(err, server.ErrNotFound) {

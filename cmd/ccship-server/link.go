@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -21,7 +22,7 @@ func newLink() *cobra.Command {
 		Short: "Print an address that logs one browser in, once",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			d, err := server.ParseTTL(ttl)
+			d, err := auth.ParseTTL(ttl)
 			if err != nil {
 				return usage(c, fmt.Errorf("bad --ttl: %w", err))
 			}
@@ -34,22 +35,22 @@ func newLink() *cobra.Command {
 					return err
 				}
 				until := time.Now().Add(d)
-				ticket, err := server.NewAccess(s, slog.New(slog.NewTextHandler(io.Discard, nil))).NewTicket(c.Context(), u, 0, d)
-				if errors.Is(err, server.ErrUnauthorized) {
+				ticket, err := auth.New(s, slog.New(slog.NewTextHandler(io.Discard, nil))).NewTicket(c.Context(), u, 0, d)
+				if errors.Is(err, auth.ErrUnauthorized) {
 					return hinted{fmt.Errorf("user %q is disabled", u.Name), "ccship-server user enable " + u.Name}
 				}
 				if err != nil {
 					return err
 				}
 				fmt.Fprintf(c.ErrOrStderr(), "works once, until %s\n", stamp(until))
-				_, err = fmt.Fprintln(c.OutOrStdout(), server.TicketURL(base, ticket))
+				_, err = fmt.Fprintln(c.OutOrStdout(), auth.TicketURL(base, ticket))
 				return err
 			})
 		},
 	}
 	c.Flags().StringVar(&user, "user", "", "who is logged in; may be left out while there is one user only")
 	c.Flags().StringVar(&base, "public-url", "http://127.0.0.1:5000", "where the browser reaches the server")
-	c.Flags().StringVar(&ttl, "ttl", server.DefaultTicket.String(), "how long the address works, at most 168h")
+	c.Flags().StringVar(&ttl, "ttl", auth.DefaultTicket.String(), "how long the address works, at most 168h")
 	storeFlag(c, &storeURL)
 	return c
 }

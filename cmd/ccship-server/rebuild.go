@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -51,7 +51,7 @@ const lagEvery = 200 * time.Millisecond
 func deriveAll(ctx context.Context, s store.Store, all int64, p *progress) error {
 	done := errors.New("done")
 	err := together(ctx,
-		(&server.Deriver{Store: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).Run,
+		(&derive.Deriver{Store: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}).Run,
 		func(ctx context.Context) error {
 			tick := time.NewTicker(lagEvery)
 			defer tick.Stop()

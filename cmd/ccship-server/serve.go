@@ -10,7 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/hub"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/web"
 )
@@ -42,7 +45,7 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	s, hub, err := assemble(f, set, st)
+	s, changes, err := assemble(f, set, st)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -56,27 +59,27 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 			set.log.Warn(note)
 		}
 	}
-	deriver := &server.Deriver{Store: st, Log: set.log}
-	sweeper := &server.Sweeper{Store: st, Log: set.log}
+	deriver := &derive.Deriver{Store: st, Log: set.log}
+	sweep := &sweeper{store: st, log: set.log}
 	return together(c.Context(),
-		func(ctx context.Context) error { return s.Run(ctx, ln) }, hub.Run, deriver.Run, sweeper.Run)
+		func(ctx context.Context) error { return s.Run(ctx, ln) }, changes.Run, deriver.Run, sweep.Run)
 }
 
 // assemble puts the server together.
-func assemble(f serveFlags, set settings, st store.Store) (*server.Server, *server.Hub, error) {
-	access := server.NewAccess(st, set.log)
+func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *hub.Hub, error) {
+	access := auth.New(st, set.log)
 	access.Proxies = set.proxies
-	hub := server.NewHub(st)
+	changes := hub.New(st)
 	viewer, err := web.New(st, access)
 	if err != nil {
 		return nil, nil, err
 	}
-	viewer.Open, viewer.Base, viewer.Hub, viewer.Prices, viewer.Log = f.openViewer, f.base, hub, set.prices, set.log
-	s := server.New(st, access, hub)
+	viewer.Open, viewer.Base, viewer.Hub, viewer.Prices, viewer.Log = f.openViewer, f.base, changes, set.prices, set.log
+	s := api.New(st, access, changes)
 	s.Version, s.Log, s.Viewer, s.Export = version, set.log, viewer.Handler(), viewer.Export
 	s.Base, s.PublicURL, s.Hosts, s.Prices, s.TLS = f.base, f.publicURL, set.hosts, set.prices, set.tls
 	s.MaxBody, s.MaxRequests, s.MaxConns, s.MetricsOpen = set.maxBody, f.maxRequests, f.maxConnections, f.metricsOpen
-	return s, hub, nil
+	return s, changes, nil
 }
 
 // together runs all parts until ctx is done or one of them fails, which ends the others.

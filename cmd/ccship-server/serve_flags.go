@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web"
 )
 
@@ -36,8 +38,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.proxies, "trusted-proxies", "", "addresses and networks, with commas, whose X-Forwarded-For and -Proto are believed")
 	flags.StringVar(&f.prices, "prices", "", "file of token prices in place of the built-in list")
 	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
-	flags.IntVar(&f.maxRequests, "max-requests", server.DefaultMaxRequests, "requests worked on at once; more wait")
-	flags.IntVar(&f.maxConnections, "max-connections", server.DefaultMaxConns, "open connections; beyond it the longest idle ones are closed")
+	flags.IntVar(&f.maxRequests, "max-requests", api.DefaultMaxRequests, "requests worked on at once; more wait")
+	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns, "open connections; beyond it the longest idle ones are closed")
 	flags.BoolVar(&f.openViewer, "open-viewer", false, "show the pages without a login (loopback addresses only)")
 	flags.BoolVar(&f.metricsOpen, "metrics-open", false, "show /metrics without a key (loopback addresses only)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -49,7 +51,7 @@ type settings struct {
 	maxBody int64
 	proxies []netip.Prefix
 	hosts   []string
-	prices  *server.Prices
+	prices  *derive.Prices
 	tls     *tls.Config
 	log     *slog.Logger
 }
@@ -97,7 +99,7 @@ func (f *serveFlags) checkLimits(s *settings) (err error) {
 	if f.maxConnections < 1 {
 		return fmt.Errorf("bad --max-connections %d: want 1 or more", f.maxConnections)
 	}
-	if s.proxies, err = server.ParseProxies(f.proxies); err != nil {
+	if s.proxies, err = auth.ParseProxies(f.proxies); err != nil {
 		return fmt.Errorf("bad --trusted-proxies: %w", err)
 	}
 	return nil
@@ -150,8 +152,8 @@ func (f *serveFlags) checkFiles(s *settings) error {
 		return fmt.Errorf("bad --prices: %w", err)
 	}
 	defer file.Close()
-	if s.prices, err = server.ReadPrices(file); err != nil {
-		return usageError{hinted{fmt.Errorf("bad --prices %s: %w", f.prices, err), "server/prices.json in the source is an example"}}
+	if s.prices, err = derive.ReadPrices(file); err != nil {
+		return usageError{hinted{fmt.Errorf("bad --prices %s: %w", f.prices, err), "server/derive/prices.json in the source is an example"}}
 	}
 	return nil
 }

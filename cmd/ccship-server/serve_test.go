@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -58,7 +59,7 @@ func newKeyIn(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, hash := server.NewKey()
+	key, hash := auth.NewKey()
 	u, err := st.AddUser(t.Context(), "owner", server.Owner, time.Now())
 	if err != nil {
 		t.Fatal(err)

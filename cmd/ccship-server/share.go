@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -40,8 +41,8 @@ func (f *shareFlags) find(c *cobra.Command, s store.Store) (server.Share, error)
 	if err != nil {
 		return server.Share{}, err
 	}
-	x, err := server.FindShare(c.Context(), s, owner, with, f.project)
-	if _, ok := errors.AsType[*server.AmbiguousProject](err); ok {
+	x, err := auth.FindShare(c.Context(), s, owner, with, f.project)
+	if _, ok := errors.AsType[*auth.AmbiguousProject](err); ok {
 		return x, hinted{err, "give the hash as --project"}
 	}
 	return x, err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -100,14 +101,14 @@ func usersDocument(users []server.User) any {
 }
 
 // changeUser runs a change of one user, and says it is done.
-func changeUser(c *cobra.Command, url, name, done string, change func(*server.Access, server.User) error) error {
+func changeUser(c *cobra.Command, url, name, done string, change func(*auth.Access, server.User) error) error {
 	return withStore(c, url, func(s store.Store) error {
 		u, err := findUser(c.Context(), s, name)
 		if err != nil {
 			return err
 		}
-		err = change(server.NewAccess(s, slog.New(slog.NewTextHandler(io.Discard, nil))), u)
-		if errors.Is(err, server.ErrLastOwner) {
+		err = change(auth.New(s, slog.New(slog.NewTextHandler(io.Discard, nil))), u)
+		if errors.Is(err, auth.ErrLastOwner) {
 			return hinted{err, "ccship-server user role NAME owner"}
 		}
 		if err != nil {
@@ -129,7 +130,7 @@ func newUserRole() *cobra.Command {
 			if err != nil {
 				return usage(c, err)
 			}
-			return changeUser(c, url, args[0], "is "+string(role), func(a *server.Access, u server.User) error {
+			return changeUser(c, url, args[0], "is "+string(role), func(a *auth.Access, u server.User) error {
 				return a.SetRole(c.Context(), u, role)
 			})
 		},
@@ -145,7 +146,7 @@ func newUserDisable() *cobra.Command {
 		Short: "Refuse a user's keys and logins from now on; sessions stay",
 		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return changeUser(c, url, args[0], "is disabled", func(a *server.Access, u server.User) error {
+			return changeUser(c, url, args[0], "is disabled", func(a *auth.Access, u server.User) error {
 				return a.Disable(c.Context(), u, true)
 			})
 		},
@@ -161,7 +162,7 @@ func newUserEnable() *cobra.Command {
 		Short: "Take a disabled user's keys again",
 		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return changeUser(c, url, args[0], "may act again", func(a *server.Access, u server.User) error {
+			return changeUser(c, url, args[0], "may act again", func(a *auth.Access, u server.User) error {
 				return a.Disable(c.Context(), u, false)
 			})
 		},

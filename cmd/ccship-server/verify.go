@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
 )
 
@@ -87,9 +87,9 @@ func verify(ctx context.Context, s store.Store, p *progress) (*report, error) {
 			return nil, err
 		}
 	}
-	read, err := server.Audit(ctx, s, func(f server.Finding) {
+	read, err := audit.Run(ctx, s, func(f audit.Finding) {
 		r.add(finding{f.SessionID, f.Machine, f.Epoch, f.Generation, f.Problem})
-	}, func(a server.Audited) {
+	}, func(a audit.Progress) {
 		p.say("%d transcripts, %d lines, %s", a.Streams, a.Lines, formatSize(a.Bytes))
 	})
 	if err != nil && r.Problems == 0 {

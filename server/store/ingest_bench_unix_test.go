@@ -25,6 +25,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/hub"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
 )
@@ -200,7 +203,7 @@ func (l *load) store(b *testing.B, s store.Store) func() {
 
 // server posts over loopback; what the client takes is in the server's figure.
 func (l *load) server(b *testing.B, s store.Store) func() {
-	key, hash := server.NewKey()
+	key, hash := auth.NewKey()
 	u, err := s.AddUser(b.Context(), "owner", server.Owner, time.Now())
 	if err == nil {
 		err = s.AddKey(b.Context(), u.ID, "bench", hash, time.Now())
@@ -209,7 +212,7 @@ func (l *load) server(b *testing.B, s store.Store) func() {
 		b.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	srv := httptest.NewServer(server.New(s, server.NewAccess(s, log), server.NewHub(s)).Handler())
+	srv := httptest.NewServer(api.New(s, auth.New(s, log), hub.New(s)).Handler())
 	b.Cleanup(srv.Close)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchWriters}}
 	return func() {

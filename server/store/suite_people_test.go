@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 )
 
 // hostile are texts that mean something to SQL, to patterns, to full-text search, or to nobody.
@@ -29,7 +30,7 @@ func addUser(t *testing.T, st full, name string, role server.Role) server.User {
 
 func addKey(t *testing.T, st full, user int64, name string) (server.Key, [32]byte) {
 	t.Helper()
-	_, hash := server.NewKey()
+	_, hash := auth.NewKey()
 	if err := st.AddKey(t.Context(), user, name, hash, start); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func (s suite) keys(t *testing.T) {
 	if k.Name != "laptop" || k.User != ann || !k.Created.Equal(start) || !k.Used.IsZero() || !k.Revoked.IsZero() || k.Hash != hash {
 		t.Errorf("%+v", k)
 	}
-	_, other := server.NewKey()
+	_, other := auth.NewKey()
 	if err := st.AddKey(ctx, bob.ID, "laptop", other, start); !errors.Is(err, server.ErrExists) {
 		t.Errorf("a second laptop: %v", err)
 	}
@@ -132,7 +133,7 @@ func (s suite) rotate(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := addUser(t, st, "ann", server.Owner)
 	_, first := addKey(t, st, ann.ID, "laptop")
-	_, next := server.NewKey()
+	_, next := auth.NewKey()
 	at, grace := start.Add(time.Hour), start.Add(2*time.Hour)
 	if err := st.RotateKey(ctx, "laptop", next, at, grace); err != nil {
 		t.Fatal(err)
@@ -145,14 +146,14 @@ func (s suite) rotate(t *testing.T) {
 	if err != nil || k.Name != "laptop" || !k.Revoked.IsZero() || k.User != ann || !k.Created.Equal(at) {
 		t.Errorf("the new key is %+v, %v", k, err)
 	}
-	_, third := server.NewKey()
+	_, third := auth.NewKey()
 	if err := st.RotateKey(ctx, "laptop", third, at, at); err != nil { // at once, without grace
 		t.Errorf("again: %v", err)
 	}
 	if err := st.RevokeKey(ctx, "laptop", at); err != nil {
 		t.Error(err)
 	}
-	_, fourth := server.NewKey()
+	_, fourth := auth.NewKey()
 	if err := st.RotateKey(ctx, "laptop", fourth, at.Add(time.Second), grace); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("a revoked key was rotated: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 )
 
 const (
@@ -168,7 +169,7 @@ func (v *Viewer) addKey(r *http.Request, who server.Login) (notice, secret strin
 	if err != nil {
 		return "", "", err
 	}
-	key, hash := server.NewKey()
+	key, hash := auth.NewKey()
 	if err := v.store.AddKey(r.Context(), who.User.ID, name, hash, v.now()); err != nil {
 		return "", "", err
 	}
@@ -209,7 +210,7 @@ func (v *Viewer) rotateKey(r *http.Request, who server.Login) (notice, secret st
 	if err != nil {
 		return "", "", err
 	}
-	key, hash := server.NewKey()
+	key, hash := auth.NewKey()
 	if err := v.store.RotateKey(r.Context(), k.Name, hash, v.now(), v.now().Add(rotateGrace)); err != nil {
 		return "", "", err
 	}
@@ -228,7 +229,7 @@ func (v *Viewer) addLink(r *http.Request, who server.Login) (notice, secret stri
 		}
 	}
 	ticket, err := v.access.NewTicket(r.Context(), user, who.Key, 0)
-	if errors.Is(err, server.ErrUnauthorized) {
+	if errors.Is(err, auth.ErrUnauthorized) {
 		return "", "", errUsage("This user is disabled.")
 	}
 	if err != nil {
@@ -239,7 +240,7 @@ func (v *Viewer) addLink(r *http.Request, who server.Login) (notice, secret stri
 		scheme = "https://"
 	}
 	return fmt.Sprintf("Whoever opens this link first is logged in as %s. It works once, for %d minutes.",
-		user.Name, server.DefaultTicket/time.Minute), scheme + r.Host + v.Base + "/login?ticket=" + ticket, nil
+		user.Name, auth.DefaultTicket/time.Minute), scheme + r.Host + v.Base + "/login?ticket=" + ticket, nil
 }
 
 func (v *Viewer) addUser(r *http.Request, _ server.Login) (notice, secret string, err error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
 )
 
 // liveFor is how long after its last line a session counts as live.
@@ -37,7 +38,7 @@ type header struct {
 	Facts       server.Facts
 	Usage       []server.UsageRow // by model
 	Tokens      server.Tokens
-	Cost        server.Cost
+	Cost        derive.Cost
 	Heading     string
 	Live        bool
 	Parent      string // address
@@ -197,7 +198,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *strea
 func (v *Viewer) isLive(last time.Time) bool { return v.now().Sub(last) < liveFor }
 
 // sum adds tokens up and says what they cost.
-func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c server.Cost) {
+func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c derive.Cost) {
 	for _, r := range rows {
 		t = t.Add(r.Tokens)
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 )
 
 const (
@@ -15,6 +17,15 @@ const (
 	// patience is how long a browser may take to read one message.
 	patience = 10 * time.Second
 )
+
+// Hub tells listeners of changes. Safe for concurrent use.
+type Hub interface {
+	// Admit counts one listener of a user; the caller calls leave once. server.ErrTooManyListeners beyond the bounds.
+	Admit(user int64) (leave func(), err error)
+	// Listen returns changes that filter lets through, until ctx is done or the hub ends; then it closes the channel. A
+	// zero Change says that anything may have changed.
+	Listen(ctx context.Context, filter func(server.Change) bool) <-chan server.Change
+}
 
 // told is a change, as pages hear of it.
 type told struct {
@@ -76,7 +87,7 @@ func (v *Viewer) still(r *http.Request) error {
 		return nil
 	}
 	_, err := v.login(r)
-	if errors.Is(err, server.ErrUnauthorized) {
+	if errors.Is(err, auth.ErrUnauthorized) {
 		return err
 	}
 	return nil

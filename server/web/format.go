@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -90,7 +91,7 @@ func tokens(n int64) string {
 }
 
 // cost is an amount of money; "" when nothing is known of it.
-func cost(c server.Cost) string {
+func cost(c derive.Cost) string {
 	if !c.Known() {
 		return ""
 	}

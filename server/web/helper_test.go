@@ -18,6 +18,9 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/hub"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/web"
 )
@@ -28,7 +31,7 @@ var update = flag.Bool("update", false, "write the golden pages anew")
 type site struct {
 	*httptest.Server
 	store  *store.SQLite
-	access *server.Access
+	access *auth.Access
 	viewer *web.Viewer
 	client *http.Client
 	owner  server.User
@@ -47,18 +50,18 @@ func newSite(t *testing.T, change func(*web.Viewer)) *site {
 	s.owner = s.addUser(t, "kim", server.Owner)
 	s.key = s.addKey(t, s.owner, "laptop")
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s.access = server.NewAccess(st, log)
+	s.access = auth.New(st, log)
 	if s.viewer, err = web.New(st, s.access); err != nil {
 		t.Fatal(err)
 	}
-	hub := server.NewHub(st)
+	hub := hub.New(st)
 	s.viewer.Log, s.viewer.Hub = log, hub
 	if change != nil {
 		change(s.viewer)
 	}
 	s.base = s.viewer.Base
 	ctx, stop := context.WithCancel(context.Background())
-	deriver := &server.Deriver{Store: st}
+	deriver := &derive.Deriver{Store: st}
 	ended := make(chan error, 2)
 	go func() { ended <- hub.Run(ctx) }()
 	go func() { ended <- deriver.Run(ctx) }()
@@ -119,7 +122,7 @@ func (s *site) addUser(t *testing.T, name string, role server.Role) server.User 
 
 func (s *site) addKey(t *testing.T, u server.User, name string) string {
 	t.Helper()
-	key, hash := server.NewKey()
+	key, hash := auth.NewKey()
 	if err := s.store.AddKey(t.Context(), u.ID, name, hash, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
 )
 
 const listPage = 60
@@ -43,7 +44,7 @@ type census struct {
 	Projects, Sessions, Machines int64
 	Bytes                        int64
 	Tokens                       server.Tokens
-	Cost                         server.Cost
+	Cost                         derive.Cost
 }
 
 type projectRow struct {
@@ -64,7 +65,7 @@ type group struct {
 type row struct {
 	server.FoundSession
 	Tokens server.Tokens
-	Cost   server.Cost
+	Cost   derive.Cost
 	Title  string
 	Prompt string // the first, when the title is another
 	Live   bool

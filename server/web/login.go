@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 )
 
 const cookieName = "ccship_login"
@@ -19,7 +20,7 @@ func (v *Viewer) guard(p page) http.HandlerFunc {
 		if !v.Open {
 			var err error
 			who, err = v.login(r)
-			if errors.Is(err, server.ErrUnauthorized) {
+			if errors.Is(err, auth.ErrUnauthorized) {
 				v.askKey(w, r, http.StatusUnauthorized, "")
 				return
 			}
@@ -38,7 +39,7 @@ func (v *Viewer) guard(p page) http.HandlerFunc {
 func (v *Viewer) login(r *http.Request) (server.Login, error) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
-		return server.Login{}, server.ErrUnauthorized
+		return server.Login{}, auth.ErrUnauthorized
 	}
 	return v.access.Check(r.Context(), c.Value)
 }
@@ -80,16 +81,16 @@ func (v *Viewer) takeLogin(w http.ResponseWriter, r *http.Request) {
 	} else {
 		token, _, err = v.access.Login(r.Context(), remote, strings.TrimSpace(r.PostForm.Get("key")))
 	}
-	var tooMany *server.TooMany
+	var tooMany *auth.TooMany
 	switch {
 	case err == nil:
-		v.setCookie(w, r, token, int(server.LoginFor/time.Second))
+		v.setCookie(w, r, token, int(auth.LoginFor/time.Second))
 		http.Redirect(w, r, v.Base+next, http.StatusSeeOther)
 	case errors.As(err, &tooMany):
 		w.Header().Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
 		v.render(w, http.StatusTooManyRequests, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""),
 			Message: "Too many wrong keys came from here. Try again in " + count(int64(tooMany.Seconds()), "second") + ".", Next: next})
-	case errors.Is(err, server.ErrUnauthorized):
+	case errors.Is(err, auth.ErrUnauthorized):
 		v.render(w, http.StatusUnauthorized, "login.html",
 			loginPage{frame: v.frame(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})
 	default:

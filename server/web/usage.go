@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/chart"
 )
 
@@ -28,7 +29,7 @@ type usagePage struct {
 	Year     template.HTML
 	Parts    []breakdown
 	Tokens   server.Tokens
-	Cost     server.Cost
+	Cost     derive.Cost
 	AsOf     string
 	Nothing  bool
 }
@@ -36,7 +37,7 @@ type usagePage struct {
 type dayRow struct {
 	Day    string
 	Tokens server.Tokens
-	Cost   server.Cost
+	Cost   derive.Cost
 }
 
 // breakdown is sums by one name.
@@ -50,7 +51,7 @@ type breakdown struct {
 type breakdownRow struct {
 	Name, URL string
 	Tokens    server.Tokens
-	Cost      server.Cost
+	Cost      derive.Cost
 }
 
 // measure is what a chart shows of tokens.
@@ -312,8 +313,8 @@ func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
 	}
 }
 
-func plus(a, b server.Cost) server.Cost {
-	return server.Cost{USD: a.USD + b.USD, Priced: a.Priced + b.Priced, Unpriced: a.Unpriced + b.Unpriced}
+func plus(a, b derive.Cost) derive.Cost {
+	return derive.Cost{USD: a.USD + b.USD, Priced: a.Priced + b.Priced, Unpriced: a.Unpriced + b.Unpriced}
 }
 
 func sorted(values map[string]float64) []string {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
 )
 
 //go:embed assets
@@ -33,13 +35,13 @@ type Viewer struct {
 	// it; whoever mounts the viewer strips it.
 	Base string
 	// Hub tells of new lines; nil: pages do not follow.
-	Hub *server.Hub
+	Hub Hub
 	// Prices is what tokens cost; nil: the list that comes with the program.
-	Prices *server.Prices
+	Prices *derive.Prices
 	Log    *slog.Logger
 
 	store  Store
-	access *server.Access
+	access *auth.Access
 	pages  *template.Template
 	files  map[string]file
 	now    func() time.Time
@@ -48,7 +50,7 @@ type Viewer struct {
 }
 
 // New makes a viewer of what is in store for whoever access lets in.
-func New(store Store, access *server.Access) (*Viewer, error) {
+func New(store Store, access *auth.Access) (*Viewer, error) {
 	v := &Viewer{Log: slog.New(slog.DiscardHandler), store: store, access: access, now: time.Now}
 	var err error
 	if v.files, err = readFiles(); err != nil {
@@ -64,7 +66,7 @@ func New(store Store, access *server.Access) (*Viewer, error) {
 // Handler serves everything below /. To be called once.
 func (v *Viewer) Handler() http.Handler {
 	if v.Prices == nil {
-		v.Prices = server.DefaultPrices()
+		v.Prices = derive.DefaultPrices()
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /assets/{name}", v.asset)
@@ -155,7 +157,7 @@ func (v *Viewer) answer(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, server.ErrNotFound):
 		v.fail(w, r, http.StatusNotFound, "There is no such session, or it is not yours to see.")
-	case errors.Is(err, server.ErrListeners):
+	case errors.Is(err, server.ErrTooManyListeners):
 		v.fail(w, r, http.StatusServiceUnavailable, "Too many pages follow what comes in.")
 	case errors.As(err, &usage):
 		v.fail(w, r, http.StatusBadRequest, usage.Error())

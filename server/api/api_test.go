@@ -1,0 +1,382 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+)
+
+// answered is an assistant's line with tokens.
+func answered(id, model, at string, input, output int) string {
+	return fmt.Sprintf(`{"type":"assistant","uuid":"u-%s","parentUuid":null,"sessionId":"s","timestamp":%q,"requestId":"r-%s",`+
+		`"message":{"id":%q,"model":%q,"role":"assistant","type":"message","content":[{"type":"text","text":"found in answer %s"}],`+
+		`"usage":{"input_tokens":%d,"output_tokens":%d,"cache_read_input_tokens":0,"cache_creation_input_tokens":0}}}`,
+		id, at, id, id, model, id, input, output)
+}
+
+func prompted(text, at string) string {
+	b, _ := json.Marshal(text)
+	return fmt.Sprintf(`{"type":"user","uuid":"p-%s","parentUuid":null,"sessionId":"s","timestamp":%q,"message":{"role":"user","content":%s}}`, at, at, b)
+}
+
+// talk posts one conversation: a prompt and three answers of two models, one of them without a price.
+func (r *rig) talk(session string) {
+	r.post(piece{lines: []string{
+		prompted("Why is the <b>elephant</b> purple?", "2026-11-20T23:30:00Z"),
+		answered("m1-"+session, "claude-opus-5", "2026-11-20T23:30:10Z", 1000, 2000),
+		answered("m2-"+session, "claude-opus-5", "2026-11-21T00:30:00Z", 1000, 0),
+		answered("m3-"+session, "unheard-of", "2026-11-21T00:31:00Z", 7, 0),
+	}}.body(session))
+	r.waitDerived()
+}
+
+// TestEveryCall makes every call there is, with success: each answer matches openapi.yaml.
+func TestEveryCall(t *testing.T) {
+	r := newRig(t, func(s *api.Server) {
+		s.Export = func(_ context.Context, w io.Writer, snap server.Snapshot, format string) error {
+			_, err := fmt.Fprintf(w, "%s as %s", snap.Session().SessionID, format)
+			return err
+		}
+	})
+	r.person("ann", server.Member)
+	r.talk("s")
+	r.post(piece{gen: 1, rewound: 2, first: 2, lines: objects("a", 2, 3)}.body("s"))
+	r.waitDerived()
+	for _, path := range []string{
+		"/healthz", "/metrics", "/api/sessions", "/api/sessions?order=recent&limit=1", "/api/groups", "/api/sessions/s", "/api/sessions/s/entries?limit=2",
+		"/api/sessions/s/raw", "/api/sessions/s/digest", "/api/sessions/s/digest?epochs=all", "/api/sessions/s/digest?from=0&to=2",
+		"/api/sessions/s/export", "/api/sessions/s/export?format=json", "/api/sessions/s/export?format=md", "/api/sessions/s/export?format=html",
+		"/api/search?q=elephant", "/api/search?q=answer&superseded=1&limit=1", "/api/usage", "/api/usage?by=day,hour,project,model,machine,user,session",
+		"/api/drops", "/api/forgotten", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
+	} {
+		if a := r.get(path); a.status != 200 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	r.everyPaperCall()
+	r.send("POST", "/api/sessions/s/export?format=json", "", 200)
+	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"},{"session_id":"s","machine":"m1","epoch":"e1"},{"session_id":"no","machine":"m"}]}`, 200)
+	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"}],"epochs":"all"}`, 200)
+	r.send("POST", "/api/digests", `{"sessions":[]}`, 200)
+	r.send("POST", "/api/users", `{"name":"bob","role":"viewer"}`, 201)
+	r.send("PATCH", "/api/users/bob", `{"role":"member","disabled":true}`, 200)
+	r.send("POST", "/api/keys", `{"name":"k"}`, 201)
+	r.send("POST", "/api/keys/k/rotate", `{}`, 200)
+	r.send("DELETE", "/api/keys/k", "", 200)
+	r.send("POST", "/api/shares", `{"with":"ann","project":"ph"}`, 201)
+	r.send("DELETE", "/api/shares", `{"with":"ann","project":"ph"}`, 200)
+	r.send("POST", "/api/tickets", `{}`, 201)
+	r.send("DELETE", "/api/sessions/s", "", 200)
+	if a := r.get("/api/forgotten"); !strings.Contains(string(a.body), `"session_id":"s"`) {
+		t.Errorf("forgotten: %s", a.body)
+	}
+	e := r.listen("", nil)
+	e.close()
+
+	c, err := theContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unseen := c.unseen(); len(unseen) > 0 {
+		slices.Sort(unseen)
+		t.Errorf("not called: %q", unseen)
+	}
+}
+
+// TestUsage counts each answer once, by what is asked for, with the cost of the models whatever the rows are.
+func TestUsage(t *testing.T) {
+	r := newRig(t)
+	r.talk("s")
+	r.talk("t")
+	type row struct {
+		Day, Model, User string
+		SessionID        string `json:"session_id"`
+		Answers          int
+		Input            int      `json:"input_tokens"`
+		Cost             *float64 `json:"cost_usd"`
+		Unpriced         int      `json:"unpriced_tokens"`
+	}
+	var a struct {
+		Rows  []row
+		Total row
+	}
+	r.getJSON("/api/usage?by=day", &a)
+	if len(a.Rows) != 2 || a.Rows[0].Day != "2026-11-20" || a.Rows[0].Answers != 2 || a.Rows[1].Unpriced != 14 || a.Rows[1].Cost == nil {
+		t.Errorf("by day: %+v", a.Rows)
+	}
+	const want = 2 * (1000*5 + 2000*25 + 1000*5) / 1e6
+	if a.Total.Answers != 6 || a.Total.Input != 4014 || a.Total.Cost == nil || *a.Total.Cost < want-1e-9 || *a.Total.Cost > want+1e-9 {
+		t.Errorf("total: %+v", a.Total)
+	}
+	a.Rows = nil
+	if r.getJSON("/api/usage?by=day&zone=%2B01:00", &a); len(a.Rows) != 1 || a.Rows[0].Day != "2026-11-21" {
+		t.Errorf("by day in Berlin: %+v", a.Rows)
+	}
+	a.Rows = nil
+	r.getJSON("/api/usage?by=model,session&session=t", &a)
+	for _, x := range a.Rows {
+		if x.SessionID != "t" || (x.Model == "unheard-of") != (x.Cost == nil) {
+			t.Errorf("by model of t: %+v", x)
+		}
+	}
+	for _, bad := range []string{"by=shoes", "zone=Berlin", "since=soon", "agents=2"} {
+		if a := r.get("/api/usage?" + bad); a.status != 400 {
+			t.Errorf("%s: %d", bad, a.status)
+		}
+	}
+}
+
+// TestSessionSummary: a listing shows what is derived, its use of tokens and their cost.
+func TestSessionSummary(t *testing.T) {
+	r := newRig(t)
+	r.talk("s")
+	type found struct {
+		Summary struct {
+			FirstPrompt string `json:"first_prompt"`
+			Model       string
+			Prompts     int
+			Started     string
+		}
+		Usage []struct {
+			Model string
+			Cost  *float64 `json:"cost_usd"`
+		}
+		Cost     float64 `json:"cost_usd"`
+		Unpriced int     `json:"unpriced_tokens"`
+	}
+	var list struct{ Sessions []found }
+	r.getJSON("/api/sessions", &list)
+	var one found
+	r.getJSON("/api/sessions/s", &one)
+	for _, f := range append(list.Sessions, one) {
+		if f.Summary.FirstPrompt != "Why is the <b>elephant</b> purple?" || f.Summary.Prompts != 1 || !strings.HasPrefix(f.Summary.Started, "2026-11-20T23:30:00") ||
+			len(f.Usage) != 2 || f.Cost < 0.0599 || f.Cost > 0.0601 || f.Unpriced != 7 {
+			t.Errorf("%+v", f)
+		}
+	}
+	for query, n := range map[string]int{"model=claude-opus-5": 1, "model=unheard": 0, "text=elephant": 1, "text=zebra": 0, "since=2100-01-01": 0, "until=2000-01-01": 0, "machine=m1": 1, "machine=": 0} {
+		if r.getJSON("/api/sessions?"+query, &list); len(list.Sessions) != n {
+			t.Errorf("%s: %d sessions, want %d", query, len(list.Sessions), n)
+		}
+	}
+}
+
+// TestSearchCall: a hit's snippet says what was found, as plain text.
+func TestSearchCall(t *testing.T) {
+	r := newRig(t)
+	r.talk("s")
+	var a struct {
+		Hits []struct {
+			Session struct {
+				SessionID string `json:"session_id"`
+			}
+			Line    int `json:"line_index"`
+			Kind    string
+			Snippet []struct {
+				Text  string
+				Match bool
+			}
+			Current bool
+		}
+	}
+	r.getJSON("/api/search?q=elephant", &a)
+	if len(a.Hits) == 0 {
+		t.Fatal("nothing was found")
+	}
+	h := a.Hits[0]
+	text, matched := "", ""
+	for _, p := range h.Snippet {
+		text += p.Text
+		if p.Match {
+			matched += p.Text
+		}
+	}
+	if h.Session.SessionID != "s" || h.Line != 0 || h.Kind != "prompt" || !h.Current || matched != "elephant" || !strings.Contains(text, "<b>elephant</b>") {
+		t.Errorf("%+v", h)
+	}
+	for query, want := range map[string]int{
+		"q=": 400, "": 400, "q=%20": 400, "q=x&kind=shoes": 400, "q=x&after=nonsense": 400, "q=x&limit=0": 400, "q=%ff": 400, "q=%00": 400,
+		"q=%22": 200, "q=%22elephant": 200, "q=*": 200, "q=NEAR(": 200, "q=a+OR+b": 200, "q='--": 200, "q=%25": 200, "kind=prompt,answer&q=purple": 200,
+	} {
+		if a := r.get("/api/search?" + query); a.status != want {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+}
+
+// TestFilterMeta: what means something to a database means nothing in a filter.
+func TestFilterMeta(t *testing.T) {
+	r := newRig(t)
+	r.talk("s")
+	for _, v := range []string{"'", "%25", "_", "%5C", "%22", "'%3B--", "%0A", "s'%20OR%20'1'='1", "%E2%80%AE"} {
+		for _, name := range []string{"project", "machine", "user", "model", "branch", "parent"} {
+			a := r.get("/api/sessions?" + name + "=" + v)
+			if a.status != 200 || !bytes.Contains(a.body, []byte(`"sessions":[]`)) {
+				t.Errorf("%s=%s: %d %.200s", name, v, a.status, a.body)
+			}
+		}
+		for _, path := range []string{"/api/sessions?text=", "/api/usage?session=", "/api/drops?session=", "/api/usage?project="} {
+			if a := r.get(path + v); a.status != 200 {
+				t.Errorf("%s%s: %d %s", path, v, a.status, a.body)
+			}
+		}
+	}
+	for _, v := range []string{"%00", "%ff", strings.Repeat("x", 5000)} {
+		for _, path := range []string{"/api/sessions?project=", "/api/sessions?machine=", "/api/usage?model=", "/api/drops?session=", "/api/events?session="} {
+			if a := r.get(path + v); a.status != 400 {
+				t.Errorf("%s%.10s: %d %s", path, v, a.status, a.body)
+			}
+		}
+	}
+	if a := r.get("/api/sessions?machine=x;y"); a.status != 400 {
+		t.Errorf("a query that cannot be read: %d %s", a.status, a.body)
+	}
+	for _, id := range []string{"%00", "%ff", "'", "..%2F..%2Fetc", "%25", "s%20"} {
+		if a := r.get("/api/sessions/" + id); a.status != http.StatusNotFound {
+			t.Errorf("session %s: %d %s", id, a.status, a.body)
+		}
+	}
+}
+
+// TestForgetCall: what is forgotten is gone, and what still comes of it is acknowledged and not stored.
+func TestForgetCall(t *testing.T) {
+	owner := newRig(t)
+	ann := owner.person("ann", server.Member)
+	ann.post(piece{lines: objects("a", 0, 3)}.body("s"))
+	ann.post(strings.Replace(piece{lines: objects("a", 0, 2)}.body("s/agent-1"), `"parent_session_id":null`, `"parent_session_id":"s"`, 1))
+	ann.post(piece{lines: objects("a", 0, 3)}.body("other"))
+	a := ann.send("DELETE", "/api/sessions/s", "", 200)
+	if gone := decode[struct {
+		Lines int `json:"lines_removed"`
+	}](t, a); gone.Lines != 5 {
+		t.Errorf("%s", a.body)
+	}
+	for _, id := range []string{"s", "s%2Fagent-1"} {
+		if a := ann.get("/api/sessions/" + id); a.status != 404 {
+			t.Errorf("%s: %d", id, a.status)
+		}
+	}
+	for _, id := range []string{"s", "s/agent-1", "s/agent-2"} {
+		a := ann.send("POST", "/api/conversations", piece{lines: objects("a", 0, 3)}.body(id), 200)
+		if got := strings.TrimSpace(string(a.body)); got != `{"success":true,"entries_stored":0,"forgotten":true}` {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+	if got := ann.sessionsOf(""); got != "ann:other" {
+		t.Errorf("there is %q", got)
+	}
+	ann.send("DELETE", "/api/sessions/s", "", 404)
+}
+
+// TestCursor: pages go on in the view they began in, whatever comes meanwhile.
+func TestCursor(t *testing.T) {
+	r := newRig(t)
+	r.post(piece{lines: objects("a", 0, 5)}.body("s"))
+	type page struct {
+		Generation int
+		Epoch      string
+		Cursor     *string
+		Entries    []struct {
+			Line   int `json:"line_index"`
+			Record map[string]int
+		}
+	}
+	var p page
+	r.getJSON("/api/sessions/s/entries?limit=2", &p)
+	r.post(piece{gen: 1, rewound: 1, first: 1, lines: objects("b", 1, 3)}.body("s"))
+	r.post(piece{machine: "m1", epoch: "e2", lines: objects("c", 0, 1)}.body("s"))
+	r.post(piece{machine: "m2", epoch: "e1", lines: objects("d", 0, 5)}.body("s")) // heard last: the one without a machine
+	r.post(piece{lines: objects("o", 0, 5)}.body("other"))
+	var lines []string
+	for {
+		for _, e := range p.Entries {
+			for k := range e.Record {
+				lines = append(lines, fmt.Sprint(k, e.Line))
+			}
+		}
+		if p.Cursor == nil {
+			break
+		}
+		next := *p.Cursor
+		p = page{}
+		if a := r.get("/api/sessions/other/entries?limit=2&cursor=" + next); a.status != 400 {
+			t.Errorf("a cursor of another session: %d", a.status)
+		}
+		r.getJSON("/api/sessions/s/entries?limit=2&cursor="+next, &p)
+		if p.Generation != 0 || p.Epoch != "e1" {
+			t.Errorf("the page is of generation %d, epoch %s", p.Generation, p.Epoch)
+		}
+	}
+	if got := strings.Join(lines, " "); got != "a0 a1 a2 a3 a4" {
+		t.Errorf("read %s", got)
+	}
+	for _, bad := range []string{"x", "1.2", "1.x.e", "x.1.e", "-1.0.1.e1", "1.-5.1.e1", "0.0.e1", "0.0.0.e1", "0.0.99.e1", ""} {
+		if a := r.get("/api/sessions/s/entries?cursor=" + bad); a.status != 400 && a.status != 404 {
+			t.Errorf("cursor %q: %d", bad, a.status)
+		}
+	}
+}
+
+// TestDigests answers many streams at once: each as /digest does.
+func TestDigests(t *testing.T) {
+	r := newRig(t)
+	for i := range 5 {
+		r.post(piece{lines: objects("a", 0, 3+i)}.body(fmt.Sprint("s", i)))
+	}
+	r.post(piece{gen: 1, rewound: 1, first: 1, lines: objects("b", 1, 3)}.body("s0"))
+	r.post(piece{machine: "m1", epoch: "e2", lines: objects("c", 0, 1)}.body("s0"))
+	a := r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s3"},{"session_id":"s0","machine":"m1"},{"session_id":"s0","epoch":"e1"},{"session_id":"x"}]}`, 200)
+	got := decode[struct{ Digests []json.RawMessage }](t, a).Digests
+	if len(got) != 4 {
+		t.Fatalf("%s", a.body)
+	}
+	for i, path := range []string{"s3/digest", "s0/digest", "s0/digest?epoch=e1"} {
+		if want := strings.TrimSpace(string(r.get("/api/sessions/" + path).body)); string(got[i]) != want {
+			t.Errorf("%s\nis  %s\nwas %s", path, want, got[i])
+		}
+	}
+	all := decode[struct {
+		Epochs []struct {
+			Epoch       string
+			Generations []json.RawMessage
+		}
+	}](t, r.get("/api/sessions/s0/digest?epochs=all"))
+	if len(all.Epochs) != 2 || all.Epochs[0].Epoch != "e2" || len(all.Epochs[1].Generations) != 2 {
+		t.Errorf("%+v", all)
+	}
+	many := strings.Repeat(`{"session_id":"s"},`, 1000) + `{"session_id":"s"}`
+	r.send("POST", "/api/digests", `{"sessions":[`+many+`]}`, 400)
+	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"}],"epochs":"some"}`, 400)
+}
+
+// TestExport: jsonl is the lines, json the entries, and no session's name breaks the header.
+func TestExport(t *testing.T) {
+	r := newRig(t)
+	const name = `a"b/ü;x`
+	r.post(encode(t, name, "{\"a\":1}\n\n not json\n"))
+	path := "/api/sessions/a%22b%2F%C3%BC;x/export"
+	a := r.get(path)
+	if string(a.body) != "{\"a\":1}\n\n not json\n" || a.header.Get("Content-Disposition") != `attachment; filename="a_b___x.jsonl"` {
+		t.Errorf("%q %v", a.body, a.header)
+	}
+	doc := decode[struct {
+		Entries []struct{ Kind string }
+	}](t, r.get(path+"?format=json"))
+	if len(doc.Entries) != 3 || doc.Entries[0].Kind != "object" || doc.Entries[2].Kind != "opaque" {
+		t.Errorf("%+v", doc)
+	}
+	for format, want := range map[string]int{"md": 404, "html": 404, "exe": 400} {
+		if a := r.get(path + "?format=" + format); a.status != want {
+			t.Errorf("%s: %d", format, a.status)
+		}
+	}
+}

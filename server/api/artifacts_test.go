@@ -1,0 +1,367 @@
+package api_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+)
+
+// paper is a request of papers: the head, and behind it rest.
+func paper(session, rest string) string {
+	return fmt.Sprintf(`{"project_hash":"ph","session_id":%q,"ccship":{"v":1,"machine":"m1","host":"h","epoch":"e1","path":"p/s.jsonl",`+
+		`"cwd":"/w","project":"w","parent_session_id":null},%s}`, session, rest)
+}
+
+// linked is an event with a content that comes with it.
+func linked(path string, version int, content string) string {
+	name, _ := json.Marshal(path)
+	return fmt.Sprintf(`{"path":%s,"change":"linked","by":"user","added_at":"2026-11-21T00:00:00Z","at":"2026-11-21T00:00:%02dZ","version":%d,`+
+		`"size":%d,"sha256":"%x","encoding":"base64","content":%q}`, name, version%60, version, len(content), sha256.Sum256([]byte(content)),
+		base64.StdEncoding.EncodeToString([]byte(content)))
+}
+
+func (r *rig) putDocument(session string, events ...string) {
+	r.t.Helper()
+	r.send("POST", "/api/documents", paper(session, `"events":[`+strings.Join(events, ",")+`]`), 200)
+}
+
+const aCheckpoint = `{"id":"cp-1","session_id":"s","tokens_used":80,"token_budget":100,"trigger_type":"auto_80","context_hash":"c",` +
+	`"summary":"<b>half</b>","active_files":["a.go"],"created_at":"2026-11-21T00:00:00Z","generation":0,"line":1}`
+
+func documentURL(session, path string) string {
+	return "/api/sessions/" + url.PathEscape(session) + "/documents/" + url.PathEscape(path)
+}
+
+// sendBlob uploads a file in chunks.
+func (r *rig) sendBlob(session, name, content string) (sum string) {
+	r.t.Helper()
+	sum = fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
+	about := paper(session, fmt.Sprintf(`"size":%d,"media_type":"text/plain","name":%q`, len(content), name))
+	at := decode[struct {
+		Offset   int
+		Complete bool
+	}](r.t, r.send("POST", "/api/blobs/"+sum+"/start", about, 200))
+	for !at.Complete && at.Offset < len(content) {
+		chunk := content[at.Offset:min(at.Offset+1<<20, len(content))]
+		at.Offset = decode[struct{ Offset int }](r.t,
+			r.send("PUT", fmt.Sprintf("/api/blobs/%s?offset=%d", sum, at.Offset), chunk, 200)).Offset
+	}
+	r.send("POST", "/api/blobs/"+sum+"/end", about, 200)
+	return sum
+}
+
+// everyPaperCall makes every call about papers, with success.
+func (r *rig) everyPaperCall() {
+	r.t.Helper()
+	r.send("POST", "/api/checkpoints", paper("s", `"checkpoints":[`+aCheckpoint+`]`), 200)
+	r.putDocument("s", linked("docs/a.md", 1, "# A"))
+	sum := r.sendBlob("s", "tool-results/t.txt", "result")
+	r.send("POST", "/api/sessions/s/documents", `{"path":"b.md"}`, 202)
+	r.send("DELETE", "/api/sessions/s/documents", `{"path":"docs/a.md"}`, 202)
+	for _, path := range []string{
+		"/api/checkpoints?session=s&limit=1", "/api/checkpoints/cp-1", "/api/sessions/s/checkpoints", "/api/sessions/s/documents",
+		documentURL("s", "docs/a.md") + "?version=1", documentURL("s", "docs/a.md") + "/versions", "/api/sessions/s/blobs",
+		"/api/blobs/" + sum, "/api/sessions/s/link-requests", "/api/link-requests?machine=m1",
+	} {
+		if a := r.get(path); a.status != 200 {
+			r.t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// TestGoldenPapers takes the requests that the client's end of the wire is pinned to.
+func TestGoldenPapers(t *testing.T) {
+	r := newRig(t)
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join("../../e2e/testdata/wire/artifacts", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	r.send("POST", "/api/checkpoints", read("checkpoints.json"), 200)
+	r.send("POST", "/api/documents", read("documents.json"), 200)
+	content := "thirteen byte"
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
+	r.send("POST", "/api/blobs/"+sum+"/start", read("blob_start.json"), 200)
+	r.send("PUT", "/api/blobs/"+sum+"?offset=0", content, 200)
+	r.send("POST", "/api/blobs/"+sum+"/end", read("blob_end.json"), 200)
+	var a struct {
+		Checkpoints []struct{ ID, Summary string }
+		Documents   []struct {
+			Path     string
+			Deleted  bool
+			Versions int
+		}
+	}
+	agent := "/api/sessions/" + url.PathEscape("1c0e5a52-0000-4000-8000-000000000001/agent-a0b1")
+	r.getJSON(agent+"/checkpoints", &a)
+	r.getJSON(agent+"/documents", &a)
+	if len(a.Checkpoints) != 2 || a.Checkpoints[1].Summary != "half < way & on" || len(a.Documents) != 1 || !a.Documents[0].Deleted || a.Documents[0].Versions != 2 {
+		t.Errorf("%+v", a)
+	}
+	if got := r.get("/api/blobs/" + sum); string(got.body) != content {
+		t.Errorf("%q", got.body)
+	}
+}
+
+// TestPapersAnnounced: a daemon learns what is taken from any answer.
+func TestPapersAnnounced(t *testing.T) {
+	r := newRig(t)
+	for _, a := range []answer{r.get("/healthz"), r.do("POST", "/api/conversations", nil, strings.NewReader(piece{lines: objects("a", 0, 1)}.body("s")))} {
+		if a.status != 200 || a.header.Get("Ccship-Accept") != "checkpoints, documents, blobs" {
+			t.Errorf("%d %v", a.status, a.header)
+		}
+	}
+}
+
+// TestBlobWire: an upload as a client sees it.
+func TestBlobWire(t *testing.T) {
+	r := newRig(t)
+	content := "0123456789"
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
+	at := "/api/blobs/" + sum
+	about := paper("s", `"size":10,"media_type":"text/html","name":"tool-results/t.html"`)
+	r.send("PUT", at+"?offset=0", "x", 404)
+	if a := r.send("POST", at+"/start", about, 200); string(a.body) != `{"offset":0,"complete":false}`+"\n" {
+		t.Errorf("%s", a.body)
+	}
+	r.send("PUT", at, "x", 400)
+	r.send("PUT", at+"?offset=-1", "x", 400)
+	if a := r.send("PUT", at+"?offset=4", "x", 409); !strings.Contains(string(a.body), `"offset":0,`) {
+		t.Errorf("%s", a.body)
+	}
+	r.send("PUT", at+"?offset=0", content+"x", 400)
+	r.send("PUT", at+"?offset=0", strings.Repeat("x", 1<<20+1), 413)
+	if a := r.send("PUT", at+"?offset=0", content[:4], 200); string(a.body) != `{"offset":4}`+"\n" {
+		t.Errorf("%s", a.body)
+	}
+	if a := r.send("POST", at+"/end", about, 409); !strings.Contains(string(a.body), `"offset":4,`) {
+		t.Errorf("%s", a.body)
+	}
+	r.send("GET", at, "", 404)
+	if a := r.do("PUT", at+"?offset=4", map[string]string{"Content-Encoding": "zstd"}, bytes.NewReader(zstdOf(t, []byte("wrong!")))); a.status != 200 {
+		t.Errorf("compressed: %d %s", a.status, a.body)
+	}
+	if a := r.send("POST", at+"/end", about, 409); !strings.Contains(string(a.body), `"offset":0,`) || !strings.Contains(string(a.body), `"wrong_hash"`) {
+		t.Errorf("%s", a.body)
+	}
+	r.sendBlob("s", "tool-results/t.html", content)
+	if a := r.send("POST", at+"/start", about, 200); string(a.body) != `{"offset":10,"complete":true}`+"\n" {
+		t.Errorf("%s", a.body)
+	}
+	r.send("POST", at+"/start", strings.Replace(about, `"size":10`, `"size":11`, 1), 400)
+	var list []struct {
+		SHA256, Name string
+		Size         int
+	}
+	r.getJSON("/api/sessions/s/blobs", &list)
+	if len(list) != 1 || list[0].SHA256 != sum || list[0].Name != "tool-results/t.html" || list[0].Size != 10 {
+		t.Errorf("%+v", list)
+	}
+	long := strings.Repeat("긴 결과 ", 300_000)
+	if got := r.get("/api/blobs/" + r.sendBlob("s", "tool-results/long.txt", long)); string(got.body) != long || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("%d bytes as %s", len(got.body), got.header.Get("Content-Type"))
+	}
+}
+
+// TestDocumentsInert: no browser makes anything of a document's content, whatever it and its name are.
+func TestDocumentsInert(t *testing.T) {
+	r := newRig(t)
+	for name, content := range map[string]string{
+		"evil.html": "<script>alert(1)</script>", "evil.svg": `<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`,
+		"a\"; filename=evil.html": "<html>", "문서/회의록.md": "한글", "bin.html": "\x00<html>\xff", "latin.html": "<p>\xe9</p>",
+		"empty.html": "", "..%2fx.html": "<html>", "<img src=x onerror=alert(1)>": "x", "a.md/versions": "x",
+		strings.Repeat("x", 4000): "x",
+	} {
+		r.putDocument("s", linked(name, 1, content))
+		a := r.get(documentURL("s", name))
+		h := a.header
+		if a.status != 200 || string(a.body) != content {
+			t.Errorf("%.60q: %d %q", name, a.status, a.body)
+			continue
+		}
+		media := h.Get("Content-Type")
+		if media != "text/plain; charset=utf-8" && media != "application/octet-stream" || (strings.Contains(content, "\x00") || !utf8.ValidString(content)) && media != "application/octet-stream" {
+			t.Errorf("%.60q is sent as %q", name, media)
+		}
+		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") ||
+			!strings.Contains(h.Get("Content-Security-Policy"), "sandbox") || h.Get("Ccship-Version") != "1" || h.Get("Cache-Control") != "no-store" {
+			t.Errorf("%.60q: %v", name, h)
+		}
+		if strings.Count(h.Get("Content-Disposition"), "filename") > 1 && !strings.Contains(h.Get("Content-Disposition"), `\"`) {
+			t.Errorf("a name breaks out: %s", h.Get("Content-Disposition"))
+		}
+	}
+	for _, path := range []string{"../s", "%00", "..\x00", "no.md"} {
+		if a := r.get("/api/sessions/s/documents/" + url.PathEscape(path)); a.status == 200 {
+			t.Errorf("%q: %d %s", path, a.status, a.body)
+		}
+	}
+	r.putDocument("s", `{"path":"evil.html","change":"deleted","by":"other","at":"2026-11-21T01:00:00Z","version":2,"size":9,"sha256":"`+
+		fmt.Sprintf("%x", sha256.Sum256([]byte("<script>alert(1)</script>")))+`"}`)
+	if a := r.get(documentURL("s", "evil.html")); a.status != 404 || !strings.Contains(string(a.body), "no_content") {
+		t.Errorf("a deleted document: %d %s", a.status, a.body)
+	}
+}
+
+// TestPaperRoles: who may not ship sends nothing, whose the session is not sees nothing, and another one's stays as it is.
+func TestPaperRoles(t *testing.T) {
+	owner := newRig(t)
+	ann, bob, eve := owner.person("ann", server.Member), owner.person("bob", server.Member), owner.person("eve", server.Viewer)
+	ann.post(piece{lines: objects("a", 0, 2)}.body("s"))
+	ann.everyPaperCall()
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("result")))
+	body := paper("s", `"checkpoints":[],"events":[],"size":1,"name":"t"`)
+	for _, path := range []string{"/api/checkpoints", "/api/documents", "/api/blobs/" + sum + "/start", "/api/blobs/" + sum + "/end"} {
+		eve.send("POST", path, body, 403)
+		owner.as("nobody's").send("POST", path, body, 401)
+	}
+	eve.send("PUT", "/api/blobs/"+sum+"?offset=0", "x", 403)
+	eve.send("GET", "/api/link-requests?machine=m1", "", 403)
+	eve.send("POST", "/api/sessions/s/documents", `{"path":"b.md"}`, 403)
+	paths := []string{"/api/checkpoints/cp-1", "/api/sessions/s/checkpoints", "/api/sessions/s/documents", documentURL("s", "docs/a.md"),
+		documentURL("s", "docs/a.md") + "/versions", "/api/sessions/s/blobs", "/api/blobs/" + sum, "/api/sessions/s/link-requests"}
+	for _, path := range paths {
+		bob.send("GET", path, "", 404)
+		owner.send("GET", path, "", 200)
+	}
+	bob.send("POST", "/api/sessions/s/documents", `{"path":"b.md"}`, 404)
+	if a := bob.get("/api/link-requests?machine=m1"); string(a.body) != `{"link_requests":[]}`+"\n" {
+		t.Errorf("bob is asked %s", a.body)
+	}
+	// Bob sends to a session of that name: it is his own.
+	bob.putDocument("s", linked("docs/a.md", 1, "bob's"))
+	if a := ann.get(documentURL("s", "docs/a.md")); string(a.body) != "# A" {
+		t.Errorf("ann's document is %q", a.body)
+	}
+	// Shared without documents, then with.
+	ann.send("POST", "/api/shares", `{"with":"eve","project":"ph"}`, 201)
+	for _, path := range paths {
+		want := 404
+		if strings.Contains(path, "checkpoints") || strings.Contains(path, "blobs") {
+			want = 200
+		}
+		eve.send("GET", path, "", want)
+	}
+	ann.send("POST", "/api/shares", `{"with":"eve","project":"ph","documents":true}`, 201)
+	for _, path := range paths {
+		eve.send("GET", path, "", 200)
+	}
+	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph","documents":true}`, 201)
+	bob.send("DELETE", "/api/sessions/s/documents?machine=m1", `{"path":"docs/a.md"}`, 202) // of his own
+	owner.send("POST", "/api/sessions/s/documents", `{"path":"../x"}`, 400)
+	owner.send("POST", "/api/sessions/no/documents", `{"path":"x"}`, 404)
+}
+
+// TestWishesAnnounced: answers to the machine's daemon say that wishes wait, and to no other.
+func TestWishesAnnounced(t *testing.T) {
+	r := newRig(t, func(s *api.Server) { api.SetWishesStale(s, 20*time.Millisecond) })
+	other := r.person("other", server.Member)
+	r.post(piece{lines: objects("a", 0, 1)}.body("before"))
+	r.post(piece{machine: "m2", epoch: "e", lines: objects("a", 0, 1)}.body("s"))
+	wish := decode[struct{ ID, State, Host string }](t, r.send("POST", "/api/sessions/s/documents", `{"path":"문서.md"}`, 202))
+	if wish.State != "waiting" || wish.ID == "" {
+		t.Errorf("%+v", wish)
+	}
+	body := func(machine string) string {
+		return strings.Replace(paper("s", `"events":[]`), `"machine":"m1"`, `"machine":"`+machine+`"`, 1)
+	}
+	says := func(who *rig, machine string) bool {
+		lines := who.send("POST", "/api/conversations", piece{machine: machine, epoch: "e1"}.body("s"), 200)
+		return lines.header.Get("Ccship-Link-Requests") == "1" && who.send("POST", "/api/documents", body(machine), 200).header.Get("Ccship-Link-Requests") == "1"
+	}
+	until := func(what string, want bool) { // at once, or when what was known is stale
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for end := time.Now().Add(time.Minute); says(r, "m2") != want; <-tick.C {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	until("the daemon does not hear of the wish", true)
+	if says(r, "m1") || says(other, "m2") {
+		t.Error("somebody else hears of it")
+	}
+	var asked struct {
+		LinkRequests []struct {
+			ID, Path  string
+			SessionID string `json:"session_id"`
+			Link      bool
+		} `json:"link_requests"`
+	}
+	r.getJSON("/api/link-requests?machine=m2", &asked)
+	if len(asked.LinkRequests) != 1 || asked.LinkRequests[0].ID != wish.ID || asked.LinkRequests[0].SessionID != "s" || asked.LinkRequests[0].Path != "문서.md" || !asked.LinkRequests[0].Link {
+		t.Errorf("%+v", asked)
+	}
+	r.send("GET", "/api/link-requests", "", 400)
+	done := strings.Replace(paper("s", `"events":[`+strings.Replace(linked("문서.md", 1, "x"), `"by":"user"`, `"by":"viewer","link_request":"`+wish.ID+`"`, 1)+`]`),
+		`"machine":"m1"`, `"machine":"m2"`, 1)
+	r.send("POST", "/api/documents", done, 200)
+	if a := r.get("/api/sessions/s/link-requests?machine=m2"); !strings.Contains(string(a.body), `"state":"done"`) {
+		t.Errorf("%s", a.body)
+	}
+	until("the daemon is called all the time", false)
+}
+
+// TestPaperEvents: listeners hear of papers of what they may see.
+func TestPaperEvents(t *testing.T) {
+	owner := newRig(t)
+	ann, eve := owner.person("ann", server.Member), owner.person("eve", server.Viewer)
+	ann.post(piece{lines: objects("a", 0, 1)}.body("s"))
+	ann.send("POST", "/api/shares", `{"with":"eve","project":"ph"}`, 201)
+	hers, mine := eve.listen("", nil), owner.listen("?session=s", nil)
+	ann.putDocument("s", linked("a.md", 1, "x"))
+	ann.send("POST", "/api/checkpoints", paper("s", `"checkpoints":[`+aCheckpoint+`]`), 200)
+	heard := func(e *ear, n int) (events []string) {
+		for len(events) < n {
+			if name, ok := strings.CutPrefix(<-e.lines, "event: "); ok {
+				events = append(events, name)
+			}
+		}
+		return events
+	}
+	if got := heard(mine, 2); !slices.Equal(got, []string{"documents", "checkpoints"}) {
+		t.Errorf("the owner heard of %q", got)
+	}
+	if got := heard(hers, 1); got[0] != "checkpoints" {
+		t.Errorf("eve heard of %q", got)
+	}
+}
+
+// TestPapersForgotten: an acknowledgement, so that a daemon goes on to what is wanted, and nothing is stored.
+func TestPapersForgotten(t *testing.T) {
+	r := newRig(t)
+	r.everyPaperCall()
+	r.send("DELETE", "/api/sessions/s", "", 200)
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("result")))
+	about := paper("s", `"checkpoints":[`+aCheckpoint+`],"events":[`+linked("a.md", 1, "x")+`],"size":6,"name":"tool-results/t"`)
+	for _, path := range []string{"/api/checkpoints", "/api/documents", "/api/blobs/" + sum + "/start"} {
+		if a := r.send("POST", path, about, 200); !strings.Contains(string(a.body), `"forgotten":true`) {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	for _, table := range []string{"documents", "document_versions", "checkpoints", "blobs", "blob_chunks", "blob_refs", "wishes", "paper_epochs", "streams"} {
+		if n := r.count(table); n != 0 {
+			t.Errorf("%d rows in %s", n, table)
+		}
+	}
+	if a := r.get("/api/sessions/s/documents"); a.status != http.StatusNotFound {
+		t.Errorf("%d", a.status)
+	}
+}

@@ -1,0 +1,145 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+)
+
+// offsetAnswer is where an upload goes on.
+type offsetAnswer struct {
+	Offset    int64 `json:"offset"`
+	Complete  *bool `json:"complete,omitempty"`  // of start: nothing needs to be sent
+	Forgotten bool  `json:"forgotten,omitempty"` // of start and end: the session was forgotten, the file is not wanted
+}
+
+// startBlob is POST /api/blobs/{sha256}/start.
+func (s *Server) startBlob(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	u, err := s.readUpload(w, r, who)
+	if err != nil {
+		return err
+	}
+	have, complete, err := s.store.StartBlob(r.Context(), u)
+	gone := errors.Is(err, server.ErrForgotten)
+	if gone {
+		have, complete, err = u.Size, true, nil
+	}
+	if err != nil {
+		return s.refuseUpload(w, err)
+	}
+	s.announceWishes(w, r, who, u.Head.Machine)
+	s.answer(w, http.StatusOK, offsetAnswer{have, &complete, gone})
+	return nil
+}
+
+func (s *Server) readUpload(w http.ResponseWriter, r *http.Request, who server.Key) (*server.Upload, error) {
+	body, err := s.bodies.Read(w, r, wire.MaxUploadBody)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Release()
+	u, err := wire.ParseUpload(body.Bytes(), r.PathValue("sha256"))
+	if err != nil {
+		return nil, err
+	}
+	u.Owner, u.At = who.User.ID, time.Now()
+	return u, nil
+}
+
+// putBlob is PUT /api/blobs/{sha256}?offset=N with the bytes from there on, MaxChunk at most.
+func (s *Server) putBlob(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	raw, err := wire.ParseSum(r.PathValue("sha256"))
+	if err != nil {
+		return err
+	}
+	offset, err := number(r.URL.Query(), "offset", -1)
+	if err != nil || offset < 0 {
+		return wire.BadRequest("bad_query", "offset is not a number from 0")
+	}
+	buf, err := s.bodies.Read(w, r, server.MaxChunk)
+	if err != nil {
+		return err
+	}
+	defer buf.Release()
+	have, err := s.store.PutBlob(r.Context(), who.User.ID, [32]byte(raw), offset, buf.Bytes(), time.Now())
+	if err != nil {
+		return s.refuseUpload(w, err)
+	}
+	s.metrics.artifacts(0, 0, 0, int64(buf.Len()))
+	s.answer(w, http.StatusOK, offsetAnswer{Offset: have})
+	return nil
+}
+
+// endBlob is POST /api/blobs/{sha256}/end.
+func (s *Server) endBlob(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	u, err := s.readUpload(w, r, who)
+	if err != nil {
+		return err
+	}
+	err = s.store.EndBlob(r.Context(), u)
+	gone := errors.Is(err, server.ErrForgotten)
+	if err != nil && !gone {
+		return s.refuseUpload(w, err)
+	}
+	if !gone {
+		s.metrics.artifacts(0, 0, 1, 0)
+	}
+	s.announceWishes(w, r, who, u.Head.Machine)
+	s.answer(w, http.StatusOK, storedAnswer{true, 1, gone})
+	return nil
+}
+
+// refuseUpload answers an *OffsetError with the offset; other errors go on as they are, or as refusals.
+func (s *Server) refuseUpload(w http.ResponseWriter, err error) error {
+	switch at, ok := errors.AsType[*server.OffsetError](err); {
+	case ok:
+		a := struct {
+			Offset int64 `json:"offset"`
+			errorAnswer
+		}{Offset: at.Have}
+		a.Error.Code, a.Error.Message = "wrong_offset", at.Error()
+		if at.Wrong {
+			a.Error.Code = "wrong_hash"
+		}
+		s.answer(w, http.StatusConflict, a)
+		return nil
+	case errors.Is(err, server.ErrSize):
+		return wire.BadRequest("wrong_size", server.ErrSize.Error())
+	case errors.Is(err, server.ErrTooManyUploads):
+		return wire.Refuse(http.StatusServiceUnavailable, "busy", server.ErrTooManyUploads.Error())
+	}
+	return err
+}
+
+// listBlobs is GET /api/sessions/{id}/blobs?machine: its files, by name.
+func (s *Server) listBlobs(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	list, err := s.store.Blobs(r.Context(), server.ScopeOf(who.User), refOf(r))
+	if err != nil {
+		return err
+	}
+	type listed struct {
+		SHA256 string    `json:"sha256"`
+		Name   string    `json:"name"`
+		Media  string    `json:"media_type"`
+		Size   int64     `json:"size"`
+		Stored time.Time `json:"stored_at"`
+	}
+	a := make([]listed, 0, len(list))
+	for _, b := range list {
+		a = append(a, listed{b.SHA256, b.Name, b.Media, b.Size, b.Stored})
+	}
+	s.answer(w, http.StatusOK, a)
+	return nil
+}
+
+// blob is GET /api/blobs/{sha256}: a file's bytes.
+func (s *Server) blob(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	b, content, err := s.store.BlobContent(r.Context(), server.ScopeOf(who.User), r.PathValue("sha256"))
+	if err != nil {
+		return err
+	}
+	return s.serveFile(w, r, b.Name, b.Size, content)
+}

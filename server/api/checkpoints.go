@@ -1,0 +1,111 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+)
+
+// putCheckpoints is POST /api/checkpoints.
+func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	body, err := s.bodies.Read(w, r, wire.MaxItemsBody)
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	b, err := wire.ParseCheckpoints(body.Bytes())
+	if err != nil {
+		return err
+	}
+	b.Owner, b.Received = who.User.ID, time.Now()
+	err = s.store.PutCheckpoints(r.Context(), b)
+	if err == nil {
+		s.metrics.artifacts(int64(len(b.List)), 0, 0, 0)
+	}
+	return s.answerStored(w, r, who, b.Head, len(b.List), err)
+}
+
+// checkpointAnswer is a checkpoint on the wire.
+type checkpointAnswer struct {
+	ID          string    `json:"id"`
+	SessionID   string    `json:"session_id"`
+	Machine     string    `json:"machine"`
+	User        string    `json:"user"`
+	PortID      string    `json:"port_id"`
+	TokensUsed  int64     `json:"tokens_used"`
+	TokenBudget int64     `json:"token_budget"`
+	Trigger     string    `json:"trigger_type"`
+	ContextHash string    `json:"context_hash"`
+	Summary     string    `json:"summary"`
+	ActiveFiles []string  `json:"active_files"`
+	Created     time.Time `json:"created_at"`
+	Generation  int64     `json:"generation"`
+	Line        *int64    `json:"line"`
+}
+
+func answerCheckpoint(c server.Checkpoint, names names) checkpointAnswer {
+	return checkpointAnswer{c.ID, c.SessionID, c.Machine, names[c.Owner], c.PortID, c.TokensUsed, c.TokenBudget, c.Trigger,
+		c.ContextHash, c.Summary, c.ActiveFiles, c.Created, c.Generation, lineOrNull(c.Line)}
+}
+
+func lineOrNull(line int64) *int64 {
+	if line < 0 {
+		return nil
+	}
+	return &line
+}
+
+// listCheckpoints is GET /api/checkpoints?session&after&limit: the latest first.
+func (s *Server) listCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	return s.answerCheckpoints(w, r, who, server.CheckpointQuery{Session: r.URL.Query().Get("session")})
+}
+
+// sessionCheckpoints is GET /api/sessions/{id}/checkpoints?machine&after&limit.
+func (s *Server) sessionCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	ref := refOf(r)
+	return s.answerCheckpoints(w, r, who, server.CheckpointQuery{Ref: &ref})
+}
+
+func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key, q server.CheckpointQuery) error {
+	names, err := s.names(r.Context())
+	if err != nil {
+		return err
+	}
+	f := newFilter(r.URL.Query(), names)
+	q.After, q.Limit = f.text("after"), f.limit()
+	if f.err != nil {
+		return f.err
+	}
+	list, err := s.store.Checkpoints(r.Context(), server.ScopeOf(who.User), q)
+	if err != nil {
+		return err
+	}
+	a := struct {
+		Checkpoints []checkpointAnswer `json:"checkpoints"`
+		Next        *string            `json:"next"` // null on the last page
+	}{Checkpoints: make([]checkpointAnswer, 0, len(list.List))}
+	for _, c := range list.List {
+		a.Checkpoints = append(a.Checkpoints, answerCheckpoint(c, names))
+	}
+	if list.Next != "" {
+		a.Next = &list.Next
+	}
+	s.answer(w, http.StatusOK, a)
+	return nil
+}
+
+// checkpoint is GET /api/checkpoints/{id}.
+func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	c, err := s.store.Checkpoint(r.Context(), server.ScopeOf(who.User), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	names, err := s.names(r.Context())
+	if err != nil {
+		return err
+	}
+	s.answer(w, http.StatusOK, answerCheckpoint(c, names))
+	return nil
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/audit"
+	"github.com/ccship/ccship/server/wire"
+)
+
+// maxDigests is how many streams one request may ask for.
+const maxDigests = 1000
+
+// epochDigest is proof of one epoch.
+type epochDigest struct {
+	Epoch       string         `json:"epoch"`
+	Generations []audit.Digest `json:"generations"`
+}
+
+func newDigestAnswer(snap server.Snapshot) digestAnswer {
+	x := snap.Session()
+	return digestAnswer{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}
+}
+
+// digestEpochs digests all generations of all epochs of a stream, one epoch after the other, each at one moment.
+func (s *Server) digestEpochs(r *http.Request, who server.Key, ref server.Ref) (digestAnswer, error) {
+	var a digestAnswer
+	ref.Epoch = ""
+	var epochs []server.Epoch
+	err := s.view(r, who, ref, func(_ context.Context, snap server.Snapshot) error {
+		a = newDigestAnswer(snap)
+		a.Epoch = ""
+		epochs = snap.Epochs()
+		ref.Stream = snap.Session().ID
+		return nil
+	})
+	if err != nil {
+		return a, err
+	}
+	for _, e := range epochs {
+		ref.Epoch = e.Name
+		err := s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) error {
+			generations, err := audit.Digests(ctx, snap)
+			a.Epochs = append(a.Epochs, epochDigest{e.Name, generations})
+			return err
+		})
+		if err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// digestRequest names streams.
+type digestRequest struct {
+	Sessions []struct {
+		SessionID string  `json:"session_id"`
+		Machine   *string `json:"machine"`
+		Epoch     string  `json:"epoch"`
+	} `json:"sessions"`
+	Epochs string `json:"epochs"` // "all"
+}
+
+// digestError stands where a stream's digest can't be had.
+type digestError struct {
+	SessionID string  `json:"session_id"`
+	Machine   *string `json:"machine"`
+	Error     struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// digests is POST /api/digests {sessions:[{session_id, machine, epoch}], epochs}: what /digest answers, for many
+// streams in one answer, in the order asked for. It is sent as it is computed; a stream that can't be read has an
+// error in its place.
+func (s *Server) digests(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	var q digestRequest
+	if err := s.readJSON(w, r, &q); err != nil {
+		return err
+	}
+	if len(q.Sessions) > maxDigests {
+		return wire.BadRequest("bad_request", fmt.Sprintf("sessions has more than %d elements", maxDigests))
+	}
+	if q.Epochs != "" && q.Epochs != "all" {
+		return wire.BadRequest("bad_request", `epochs is neither "" nor "all"`)
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // the time for reading is not that for answering
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	separator := `{"digests":[`
+	for _, x := range q.Sessions {
+		a, err := s.digestOne(r, who, server.Ref{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}, q.Epochs == "all")
+		if err != nil {
+			return s.cut(r, err)
+		}
+		b, err := json.Marshal(a)
+		if err != nil {
+			return s.cut(r, err)
+		}
+		if err := s.write(w, append([]byte(separator+"\n"), b...)); err != nil {
+			return s.cut(r, err)
+		}
+		_ = control.Flush()
+		separator = ","
+	}
+	if len(q.Sessions) == 0 {
+		separator = `{"digests":[]}`
+	} else {
+		separator = "\n]}"
+	}
+	if err := s.write(w, []byte(separator+"\n")); err != nil {
+		return s.cut(r, err)
+	}
+	return nil
+}
+
+// cut ends an answer whose status has been sent: only a cut connection can tell the client now.
+func (s *Server) cut(r *http.Request, err error) error {
+	s.logOf(r).Error("answer cut short", "error", err)
+	panic(http.ErrAbortHandler)
+}
+
+// digestOne answers a stream's digests, or what is in their place.
+func (s *Server) digestOne(r *http.Request, who server.Key, ref server.Ref, all bool) (any, error) {
+	a, err := digestAnswer{}, error(nil)
+	if all {
+		a, err = s.digestEpochs(r, who, ref)
+	} else {
+		err = s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) (err error) {
+			a = newDigestAnswer(snap)
+			a.Generations, err = audit.Digests(ctx, snap)
+			return err
+		})
+	}
+	if r.Context().Err() != nil {
+		return nil, r.Context().Err()
+	}
+	if err == nil {
+		return a, nil
+	}
+	no := digestError{SessionID: ref.SessionID, Machine: ref.Machine}
+	if errors.Is(err, server.ErrNotFound) {
+		no.Error.Code, no.Error.Message = "not_found", err.Error()
+	} else {
+		_, no.Error.Code, no.Error.Message = s.explain(r, err)
+	}
+	return no, nil
+}

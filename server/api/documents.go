@@ -1,0 +1,124 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+)
+
+// putDocuments is POST /api/documents.
+func (s *Server) putDocuments(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	body, err := s.bodies.Read(w, r, wire.MaxItemsBody)
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	b, err := wire.ParseDocuments(body.Bytes())
+	if err != nil {
+		return err
+	}
+	b.Owner, b.Received = who.User.ID, time.Now()
+	err = s.store.PutDocuments(r.Context(), b)
+	if err == nil {
+		s.metrics.artifacts(0, int64(len(b.Events)), 0, 0)
+	}
+	return s.answerStored(w, r, who, b.Head, len(b.Events), err)
+}
+
+// documentAnswer is a document on the wire.
+type documentAnswer struct {
+	Path       string     `json:"path"`
+	Linked     bool       `json:"linked"`
+	AddedAt    *time.Time `json:"added_at"`
+	AddedBy    string     `json:"added_by"`
+	UnlinkedAt *time.Time `json:"unlinked_at"`
+	ChangedAt  *time.Time `json:"changed_at"`
+	ChangedBy  string     `json:"changed_by"`
+	Versions   int64      `json:"versions"`
+	Size       int64      `json:"size"`
+	SHA256     string     `json:"sha256"`
+	Deleted    bool       `json:"deleted"`
+	TooLarge   bool       `json:"too_large"`
+	Stored     bool       `json:"stored"`
+}
+
+// documents is GET /api/sessions/{id}/documents?machine.
+func (s *Server) documents(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	list, err := s.store.Documents(r.Context(), server.ScopeOf(who.User), refOf(r))
+	if err != nil {
+		return err
+	}
+	a := struct {
+		Documents []documentAnswer `json:"documents"`
+	}{make([]documentAnswer, 0, len(list))}
+	for _, d := range list {
+		a.Documents = append(a.Documents, documentAnswer{d.Path, d.Linked, momentOrNull(d.AddedAt), d.AddedBy,
+			momentOrNull(d.UnlinkedAt), momentOrNull(d.ChangedAt), d.ChangedBy, d.Versions, d.Size, d.SHA256, d.Deleted,
+			d.TooLarge, d.Stored})
+	}
+	s.answer(w, http.StatusOK, a)
+	return nil
+}
+
+// versionAnswer is a version on the wire.
+type versionAnswer struct {
+	Version  int64     `json:"version"`
+	At       time.Time `json:"at"`
+	Change   string    `json:"change"`
+	By       string    `json:"by"`
+	Size     int64     `json:"size"`
+	SHA256   string    `json:"sha256"`
+	TooLarge bool      `json:"too_large"`
+	Stored   bool      `json:"stored"`
+	Line     *int64    `json:"line"`
+	Epoch    string    `json:"epoch"`
+}
+
+// versions is GET /api/sessions/{id}/documents/{path}/versions?machine&before&limit: the newest first.
+func (s *Server) versions(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	f := newFilter(r.URL.Query(), nil)
+	page := server.VersionPage{Limit: f.limit()}
+	if f.err != nil {
+		return f.err
+	}
+	var err error
+	if page.Before, err = number(r.URL.Query(), "before", 0); err != nil || page.Before < 0 {
+		return wire.BadRequest("bad_query", "before is not a number from 0")
+	}
+	list, err := s.store.Versions(r.Context(), server.ScopeOf(who.User), refOf(r), r.PathValue("path"), page)
+	if err != nil {
+		return err
+	}
+	a := struct {
+		Versions []versionAnswer `json:"versions"`
+		Next     *int64          `json:"next"` // before of the next page; null on the last
+	}{Versions: make([]versionAnswer, 0, len(list.List))}
+	for _, v := range list.List {
+		a.Versions = append(a.Versions, versionAnswer{v.N, v.At, v.Change, v.By, v.Size, v.SHA256, v.TooLarge, v.Stored,
+			lineOrNull(v.Line), v.Epoch})
+	}
+	if list.Next != 0 {
+		a.Next = &list.Next
+	}
+	s.answer(w, http.StatusOK, a)
+	return nil
+}
+
+// document is GET /api/sessions/{id}/documents/{path}?machine&version: its content as it was.
+func (s *Server) document(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	n, err := number(r.URL.Query(), "version", 0)
+	if err != nil || n < 0 {
+		return wire.BadRequest("bad_query", "version is not a number from 0")
+	}
+	name := r.PathValue("path")
+	v, content, err := s.store.Content(r.Context(), server.ScopeOf(who.User), refOf(r), name, n)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Ccship-Version", strconv.FormatInt(v.N, 10))
+	return s.serveFile(w, r, name, v.Size, content)
+}

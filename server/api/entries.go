@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+	"github.com/ccship/ccship/transcript"
+)
+
+// pageBytes ends a page of entries, whatever its limit; it has one entry at least.
+const pageBytes = 4 << 20
+
+var errPageFull = errors.New("page full")
+
+// entries is GET /api/sessions/{id}/entries?after&limit&generation&machine&epoch&cursor: the lines of a view behind
+// line after, each as {"line_index","generation","kind"} with "record" (an object as it is in the file), "data" (any
+// other line, in base64) or "note" (a line that was not stored). A page's cursor goes on in the same view, whatever
+// has come since.
+func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	q := r.URL.Query()
+	ref := refOf(r)
+	if err := applyCursor(q, &ref); err != nil {
+		return err
+	}
+	after, err := number(q, "after", 0)
+	if err != nil {
+		return err
+	}
+	from := int64(0)
+	if q.Has("after") {
+		from = after + 1
+	}
+	limit, err := number(q, "limit", pageDefault)
+	if err != nil || limit < 1 {
+		return wire.BadRequest("bad_query", "limit is not a number from 1")
+	}
+	return s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) error {
+		if snap.Session().SessionID != ref.SessionID {
+			return wire.BadRequest("bad_query", "cursor is of another session")
+		}
+		v, err := pickView(q, snap)
+		if err != nil {
+			return err
+		}
+		p := entryPage{limit: int(min(limit, pageMax)), last: -1}
+		for _, span := range v.Between(from, v.Total) {
+			p.generation = span.Generation
+			if err := snap.Lines(ctx, span, p.add); err != nil && !errors.Is(err, errPageFull) {
+				return err
+			}
+			if p.more {
+				break
+			}
+		}
+		a := struct {
+			SessionID  string          `json:"session_id"`
+			Machine    string          `json:"machine"`
+			Epoch      string          `json:"epoch"`
+			Generation int64           `json:"generation"`
+			Next       *int64          `json:"next"`   // after of the next page; null on the last
+			Cursor     *string         `json:"cursor"` // of the next page; null on the last
+			Entries    json.RawMessage `json:"entries"`
+		}{snap.Session().SessionID, snap.Session().Machine, snap.Session().Epoch, v.Generation.Number, nil, nil, nil}
+		if p.more {
+			c := cursor{a.Generation, p.last, snap.Session().ID, a.Epoch}.String()
+			a.Next, a.Cursor = &p.last, &c
+		}
+		return s.answerEntries(w, a, p.json)
+	})
+}
+
+// cursor is a place in one view. On the wire: generation.line.stream.epoch.
+type cursor struct {
+	generation, line, stream int64
+	epoch                    string
+}
+
+func (c cursor) String() string {
+	return fmt.Sprintf("%d.%d.%d.%s", c.generation, c.line, c.stream, c.epoch)
+}
+
+// applyCursor lets a query go on where the page of its cursor ended.
+func applyCursor(q url.Values, ref *server.Ref) error {
+	if !q.Has("cursor") {
+		return nil
+	}
+	c, err := parseCursor(q.Get("cursor"))
+	if err != nil {
+		return err
+	}
+	ref.Stream, ref.Epoch = c.stream, c.epoch
+	q.Set("generation", strconv.FormatInt(c.generation, 10))
+	q.Set("after", strconv.FormatInt(c.line, 10))
+	return nil
+}
+
+func parseCursor(s string) (cursor, error) {
+	var c cursor
+	var errs [3]error
+	parts := strings.SplitN(s, ".", 4)
+	if len(parts) == 4 {
+		c.generation, errs[0] = strconv.ParseInt(parts[0], 10, 64)
+		c.line, errs[1] = strconv.ParseInt(parts[1], 10, 64)
+		c.stream, errs[2] = strconv.ParseInt(parts[2], 10, 64)
+		c.epoch = parts[3]
+	}
+	if len(parts) != 4 || c.stream < 1 || errors.Join(errs[:]...) != nil {
+		return c, wire.BadRequest("bad_query", "cursor is not one of an earlier page")
+	}
+	return c, nil
+}
+
+// answerEntries writes the answer with the entries at its end by hand: the encoder would compact them and escape
+// their HTML.
+func (s *Server) answerEntries(w http.ResponseWriter, head any, entries []byte) error {
+	b, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	b = append(b[:len(b)-len("null}")], '[')
+	b = append(b, entries...)
+	b = append(b, "]}\n"...)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	return s.write(w, b)
+}
+
+// entryPage collects entries as JSON, joined by commas.
+type entryPage struct {
+	limit      int
+	generation int64
+	json       []byte
+	count      int
+	last       int64
+	more       bool
+}
+
+func (p *entryPage) add(l server.Line) error {
+	if p.count == p.limit || p.count > 0 && len(p.json)+len(l.Raw) > pageBytes {
+		p.more = true
+		return errPageFull
+	}
+	if p.count > 0 {
+		p.json = append(p.json, ',')
+	}
+	p.count++
+	p.last = l.Index
+	p.json = append(p.json, `{"line_index":`...)
+	p.json = strconv.AppendInt(p.json, l.Index, 10)
+	p.json = append(p.json, `,"generation":`...)
+	p.json = strconv.AppendInt(p.json, p.generation, 10)
+	p.json = append(p.json, `,"kind":"`...)
+	p.json = append(p.json, l.Kind.String()...)
+	p.json = append(p.json, `",`...)
+	p.appendContent(l)
+	p.json = append(p.json, '}')
+	return nil
+}
+
+// appendContent checks once more that an object is one: bytes that went bad in the store must not break the answer.
+func (p *entryPage) appendContent(l server.Line) {
+	scanned := transcript.Scan(l.Raw)
+	object := l.Kind != server.Opaque && (scanned.Shape == transcript.Object || scanned.Shape == transcript.Reserved)
+	switch {
+	case !object:
+		p.json = append(p.json, `"data":"`...)
+		p.json = base64.StdEncoding.AppendEncode(p.json, l.Raw)
+		p.json = append(p.json, '"')
+	case l.Kind == server.Oversize:
+		p.json = append(append(p.json, `"note":`...), l.Raw...)
+	default:
+		p.json = append(append(p.json, `"record":`...), l.Raw[scanned.Start:scanned.End]...)
+	}
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+)
+
+const (
+	// defaultBeat keeps proxies from closing a quiet connection; at each the key is checked again.
+	defaultBeat = 15 * time.Second
+	// eventPatience is how long a listener may take to read an event.
+	eventPatience = 10 * time.Second
+)
+
+// eventAnswer says that lines were stored.
+type eventAnswer struct {
+	SessionID   string    `json:"session_id"`
+	User        string    `json:"user"`
+	Machine     string    `json:"machine"`
+	ProjectHash string    `json:"project_hash"`
+	Generation  int64     `json:"generation"`
+	From        int64     `json:"from_line"`
+	To          int64     `json:"to_line"` // before it
+	At          time.Time `json:"at"`
+}
+
+// paperEvent says that something beside lines was stored.
+type paperEvent struct {
+	SessionID   string    `json:"session_id"`
+	User        string    `json:"user"`
+	Machine     string    `json:"machine"`
+	ProjectHash string    `json:"project_hash"`
+	At          time.Time `json:"at"`
+}
+
+// events is GET /api/events?session&project&machine&user: server-sent events for as long as the client listens.
+// "change" says where lines were stored; "checkpoints" and "documents" that such came; "missed" that anything may have changed: the client was too slow, or comes
+// back with a Last-Event-ID, and what it missed is not kept. Either says where to look, not what is there.
+func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	names, err := s.names(r.Context())
+	if err != nil {
+		return err
+	}
+	f := newFilter(r.URL.Query(), names)
+	wanted := wantedChanges(f)
+	if f.err != nil {
+		return f.err
+	}
+	visible, err := s.access.Visible(r.Context(), who.User)
+	if err != nil {
+		return err
+	}
+	leave, err := s.hub.Admit(who.User.ID)
+	if err != nil {
+		return wire.Refuse(http.StatusServiceUnavailable, "busy", err.Error())
+	}
+	defer leave()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would keep events to itself
+	stream := &eventStream{w: w, control: http.NewResponseController(w), names: names}
+	changes := s.hub.Listen(r.Context(), wanted)
+	if err := stream.begin(r.Header.Get("Last-Event-ID") != ""); err != nil {
+		return nil // gone
+	}
+	s.tell(r, stream, changes, visible)
+	return nil
+}
+
+// tell writes changes until there are no more, or the client is too slow, has gone, or may not listen any more: then
+// the answer ends, and it finds out why when it comes back.
+func (s *Server) tell(r *http.Request, to *eventStream, changes <-chan server.Change, visible func(server.Change) bool) {
+	beat := time.NewTicker(s.beat)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case c, ok := <-changes:
+			if !ok {
+				return // the client has gone, or the server is stopping
+			}
+			if c.Stream == 0 || visible(c) {
+				err = to.change(c)
+			}
+		case <-beat.C:
+			var who server.Key
+			if who, err = s.access.Key(r.Context(), s.access.Remote(r), r.Header.Get("X-API-Key")); err == nil {
+				visible, err = s.access.Visible(r.Context(), who.User)
+			}
+			if err == nil {
+				err = to.comment("beat")
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// wantedChanges is the query's filter.
+func wantedChanges(f *filter) func(server.Change) bool {
+	session, project, machine, user := f.text("session"), f.text("project"), f.machine(), f.user()
+	return func(c server.Change) bool {
+		return (session == "" || c.SessionID == session) && (project == "" || c.Project == project) &&
+			(machine == nil || c.Machine == *machine) && (user == 0 || c.Owner == user)
+	}
+}
+
+// eventStream writes events that each have to be taken in time.
+type eventStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	names   names
+}
+
+func (e *eventStream) begin(again bool) error {
+	if again {
+		return e.write("event: missed\ndata: {}\n\n")
+	}
+	return e.comment("listening")
+}
+
+func (e *eventStream) comment(text string) error { return e.write(": " + text + "\n\n") }
+
+func (e *eventStream) change(c server.Change) error {
+	if c.Stream == 0 {
+		return e.write("event: missed\ndata: {}\n\n")
+	}
+	if c.About != "" {
+		b, err := json.Marshal(paperEvent{c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.At})
+		if err != nil {
+			return err
+		}
+		return e.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", c.At.UnixMicro(), c.About, b))
+	}
+	b, err := json.Marshal(eventAnswer{c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.Generation, c.From, c.To, c.At})
+	if err != nil {
+		return err
+	}
+	return e.write(fmt.Sprintf("id: %d\nevent: change\ndata: %s\n\n", c.At.UnixMicro(), b))
+}
+
+func (e *eventStream) write(text string) error {
+	_ = e.control.SetWriteDeadline(time.Now().Add(eventPatience)) // not every writer has deadlines (tests)
+	if _, err := e.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return e.control.Flush()
+}

@@ -1,0 +1,159 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+)
+
+// ear listens to /api/events.
+type ear struct {
+	t     *testing.T
+	lines chan string // closed at the end of the answer
+	close context.CancelFunc
+}
+
+// listen returns once the server says that it tells.
+func (r *rig) listen(query string, header map[string]string) *ear {
+	r.t.Helper()
+	t := r.t.(*testing.T)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, "GET", r.http.URL+"/api/events"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", r.key)
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	res, err := r.http.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkContract(t, req, res.StatusCode, res.Header.Get("Content-Type"), nil)
+	if res.StatusCode != 200 {
+		t.Fatalf("events: %d", res.StatusCode)
+	}
+	e := &ear{t, make(chan string, 1000), cancel}
+	go func() {
+		defer close(e.lines)
+		defer res.Body.Close()
+		for in := bufio.NewScanner(res.Body); in.Scan(); {
+			e.lines <- in.Text()
+		}
+	}()
+	if first := <-e.lines; first != ": listening" && first != "event: missed" {
+		t.Fatalf("it begins with %q", first)
+	}
+	return e
+}
+
+// change is the next change told.
+func (e *ear) change() map[string]any {
+	e.t.Helper()
+	for line := range e.lines {
+		if data, ok := strings.CutPrefix(line, "data: {\"session_id\""); ok {
+			var c map[string]any
+			if err := json.Unmarshal([]byte("{\"session_id\""+data), &c); err != nil {
+				e.t.Fatal(err)
+			}
+			return c
+		}
+	}
+	e.t.Fatal("the answer has ended")
+	return nil
+}
+
+// TestEvents: each listener hears of what it may see and has asked for.
+func TestEvents(t *testing.T) {
+	owner := newRig(t)
+	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
+	all, own, one := owner.listen("", nil), bob.listen("", nil), owner.listen("?session=two&machine=m1&user=ann&project=ph", nil)
+	ann.post(piece{lines: objects("a", 0, 3)}.body("one"))
+	ann.post(piece{first: 0, lines: objects("a", 0, 2)}.body("two"))
+	bob.post(piece{lines: objects("b", 0, 1)}.body("bobs"))
+	for _, want := range []string{"one", "two", "bobs"} {
+		if c := all.change(); c["session_id"] != want {
+			t.Errorf("heard of %v, want %s", c, want)
+		}
+	}
+	if c := own.change(); c["session_id"] != "bobs" || c["user"] != "bob" {
+		t.Errorf("bob heard of %v", c)
+	}
+	if c := one.change(); c["session_id"] != "two" || c["from_line"] != 0.0 || c["to_line"] != 2.0 {
+		t.Errorf("heard of %v", c)
+	}
+	if a := bob.listen("", map[string]string{"Last-Event-ID": "whatever"}); a == nil {
+		t.Error("who comes back is not heard")
+	}
+}
+
+// TestEventsEnd: a listener whose key is revoked is cut off, and all are when the server stops.
+func TestEventsEnd(t *testing.T) {
+	owner := newRig(t, func(s *api.Server) { api.SetBeat(s, 20*time.Millisecond) })
+	ann := owner.person("ann", server.Member)
+	hers, mine := ann.listen("", nil), owner.listen("", nil)
+	owner.send("DELETE", "/api/keys/ann's%20key", "", 200)
+	for range hers.lines { // ends
+	}
+	owner.post(piece{lines: objects("a", 0, 1)}.body("s"))
+	if c := mine.change(); c["session_id"] != "s" {
+		t.Errorf("heard of %v", c)
+	}
+	owner.end()
+	for range mine.lines { // ends
+	}
+}
+
+// TestEventsBusy: a listener takes no slot.
+func TestEventsBusy(t *testing.T) {
+	r := newRig(t, func(s *api.Server) { s.MaxRequests = 1 })
+	for range 20 {
+		r.listen("", nil)
+	}
+	if a := r.get("/api/sessions"); a.status != 200 {
+		t.Errorf("beside listeners: %d", a.status)
+	}
+}
+
+// TestListenersEach: one user who listens too often leaves room for others.
+func TestListenersEach(t *testing.T) {
+	owner := newRig(t)
+	ann := owner.person("ann", server.Member)
+	var ears []*ear
+	for range 64 {
+		ears = append(ears, ann.listen("", nil))
+	}
+	if a := ann.get("/api/events"); a.status != http.StatusServiceUnavailable {
+		t.Errorf("one more: %d", a.status)
+	}
+	owner.listen("", nil)
+	ears[0].close()
+	for range ears[0].lines { // until it has gone here
+	}
+	for { // and there
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, "GET", ann.http.URL+"/api/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-API-Key", ann.key)
+		res, err := ann.http.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		res.Body.Close()
+		if res.StatusCode == 200 {
+			return
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+// encode is what a client makes of a file: one request with everything that its lines need.
+func encode(t *testing.T, session, text string) string {
+	t.Helper()
+	whole := strings.HasSuffix(text, "\n")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	var entries []byte
+	edges := [][3]any{}
+	for i, line := range lines {
+		if i > 0 {
+			entries = append(entries, ',')
+		}
+		l := transcript.Scan([]byte(line))
+		if l.Shape != transcript.Object {
+			entries = transcript.AppendOpaque(entries, []byte(line), int64(i))
+			continue
+		}
+		if l.Start > 0 || l.End < len(line) {
+			b64 := base64.StdEncoding.EncodeToString
+			edges = append(edges, [3]any{i, b64([]byte(line[:l.Start])), b64([]byte(line[l.End:]))})
+		}
+		entries = transcript.AppendEntry(entries, []byte(line), l, int64(i))
+	}
+	e, err := json.Marshal(edges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"session_id":%q,"entries":[%s],"ccship":{"v":1,"machine":"m","epoch":"e","generation":0,`+
+		`"rewound_to":0,"to":{"offset":%d,"line":%d},"eof_newline":%v,"edges":%s}}`,
+		session, entries, len(text), len(lines), whole, e)
+}
+
+func TestByteExact(t *testing.T) {
+	r := newRig(t)
+	for i, text := range []string{
+		"{\"a\":1}\r\n{\"b\":2}\r\n",
+		"  {\"indented\" :  1 }\t\n\t{ }\n{}\n",
+		"{\"lone\":\"\\ud83d\",\"html\":\"<&>\u2028\",\"dup\":1,\"dup\":2}\n",
+		"{\"line_index\":77,\"a\":1}\n{\"a\":1,\"line_index\":5}\n",
+		"\n\n{\"after\":\"blanks\"}\n\n",
+		"{\"glued\":1}{\"glued\":2}\n\x00\x00\x00{\"nul\":1}\ncut {\"type\":\"user\"}\n",
+		"\xff\xfe not utf-8\n[1,2]\n\"text\"\n",
+		"{\"type\":\"ccship.opaque\",\"encoding\":\"base64\",\"data\":\"AAAA\"}\n",
+		"{\"type\":\"ccship.oversize\",\"offset\":1,\"length\":2}\n",
+		"{\"no\":\"newline\"}",
+		"{\"quotes\":\"\\\\\\\"]}[{\",\"x\":[[{\"y\":\"}\"}]]}\n",
+		"\n",
+	} {
+		session := fmt.Sprintf("exact/%d", i)
+		r.post(encode(t, session, text))
+		if got := r.raw(session, ""); got != text {
+			t.Errorf("sent %q, got %q", text, got)
+		}
+		want := text
+		if !strings.HasSuffix(want, "\n") {
+			want += "\n"
+		}
+		if d := r.digest(session, "").Generations[0]; d.SHA256 != sha(want) || d.Missing != 0 {
+			t.Errorf("digest of %q: %+v", text, d)
+		}
+	}
+}
+
+// TestLargeLine sends a line that is larger than what a request gets without waiting.
+func TestLargeLine(t *testing.T) {
+	r := newRig(t)
+	text := `{"big":"` + strings.Repeat("x\\n", 7<<20) + "\"}\n{\"small\":1}\n"
+	r.post(encode(t, "large", text))
+	if got := r.raw("large", ""); got != text {
+		t.Errorf("%d bytes came back of %d", len(got), len(text))
+	}
+}
+
+func TestPartialFile(t *testing.T) {
+	r := newRig(t)
+	r.post(`{"session_id":"s","entries":[{"line_index":0,"a":1},{"line_index":1,"type":"ccship.oversize","offset":8,` +
+		`"length":99,"sha256":"` + strings.Repeat("ab", 32) + `"},{"line_index":3,"b":2}],` +
+		`"ccship":{"v":1,"machine":"m","epoch":"e","to":{"offset":150,"line":5}}}`)
+	if a := r.get("/api/sessions/s/raw"); a.status != 409 || !strings.Contains(string(a.body), "3 of 5 lines") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got, want := r.raw("s", "?partial=1"), "{\"a\":1}\n\n\n{\"b\":2}\n\n"; got != want {
+		t.Errorf("partial %q, want %q", got, want)
+	}
+	g := r.digest("s", "").Generations[0]
+	if g.Lines != 2 || g.Missing != 3 || g.EndLine != 5 || g.SHA256 != sha("{\"a\":1}\n{\"b\":2}\n") {
+		t.Errorf("%+v", g)
+	}
+	if len(g.Oversize) != 1 || g.Oversize[0].Line != 1 || g.Oversize[0].Offset != 8 || g.Oversize[0].Length != 99 {
+		t.Errorf("oversize %+v", g.Oversize)
+	}
+	d := r.digest("s", "?generation=0&from=0&to=6")
+	for i, want := range []string{sha("{\"a\":1}\n"), "", "", sha("{\"b\":2}\n"), "", ""} {
+		got := ""
+		if d.LineHashes[i] != nil {
+			got = *d.LineHashes[i]
+		}
+		if got != want {
+			t.Errorf("line %d: hash %q, want %q", i, got, want)
+		}
+	}
+}

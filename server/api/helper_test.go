@@ -1,0 +1,276 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/hub"
+	"github.com/ccship/ccship/server/store"
+)
+
+// rig is a server on loopback with a database of its own.
+type rig struct {
+	t     testing.TB
+	path  string // of the database
+	store *store.SQLite
+	http  *httptest.Server
+	key   string
+	parts sync.WaitGroup
+	end   context.CancelFunc // of parts
+}
+
+func newRig(t testing.TB, set ...func(*api.Server)) *rig {
+	t.Helper()
+	r := &rig{t: t, path: filepath.Join(t.TempDir(), "server.db")}
+	r.start(set...)
+	var hash [32]byte
+	r.key, hash = auth.NewKey()
+	u, err := r.store.AddUser(t.Context(), "owner", server.Owner, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.AddKey(t.Context(), u.ID, "test", hash, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
+func (r *rig) start(set ...func(*api.Server)) {
+	r.t.Helper()
+	var err error
+	if r.store, err = store.OpenSQLite(r.t.Context(), r.path); err != nil {
+		r.t.Fatal(err)
+	}
+	log := discard()
+	hub := hub.New(r.store)
+	s := api.New(r.store, auth.New(r.store, log), hub)
+	for _, f := range set {
+		f(s)
+	}
+	r.http = httptest.NewServer(s.Handler())
+	ctx, end := context.WithCancel(context.Background())
+	derive := derive.Deriver{Store: r.store, Log: log}
+	r.parts.Go(func() { r.check(hub.Run(ctx)) })
+	r.parts.Go(func() { r.check(derive.Run(ctx)) })
+	r.end = end
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// waitDerived returns once everything is derived of what is stored.
+func (r *rig) waitDerived() {
+	r.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		n, err := r.store.Lag(r.t.Context())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// check is for what runs beside a test.
+func (r *rig) check(err error) {
+	if err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *rig) stop() {
+	r.end()
+	r.http.Close()
+	r.parts.Wait()
+	if err := r.store.Close(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r *rig) do(method, path string, header map[string]string, body io.Reader) answer {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.http.URL+path, body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", r.key)
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	res, err := r.http.Client().Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, timed := r.t.(*testing.B); timed {
+		return answer{res.StatusCode, res.Header, b}
+	}
+	checkContract(r.t, req, res.StatusCode, res.Header.Get("Content-Type"), b)
+	return answer{res.StatusCode, res.Header, b}
+}
+
+func (r *rig) get(path string) answer {
+	r.t.Helper()
+	return r.do("GET", path, nil, nil)
+}
+
+// post sends a request body that must be taken.
+func (r *rig) post(body string) {
+	r.t.Helper()
+	a := r.do("POST", "/api/conversations", nil, bytes.NewReader([]byte(body)))
+	if a.status != http.StatusOK {
+		r.t.Fatalf("post %.200s: %d %s", body, a.status, a.body)
+	}
+}
+
+// try sends a request body from any goroutine.
+func (r *rig) try(body string) (status int, err error) {
+	req, err := http.NewRequestWithContext(r.t.Context(), "POST", r.http.URL+"/api/conversations", strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("X-API-Key", r.key)
+	res, err := r.http.Client().Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, err
+}
+
+// raw is the file that a session's ?query answers.
+func (r *rig) raw(session, query string) string {
+	r.t.Helper()
+	a := r.get("/api/sessions/" + url.PathEscape(session) + "/raw" + query)
+	if a.status != http.StatusOK {
+		r.t.Fatalf("raw %s%s: %d %s", session, query, a.status, a.body)
+	}
+	return string(a.body)
+}
+
+// getJSON decodes a 200 answer.
+func (r *rig) getJSON(path string, to any) {
+	r.t.Helper()
+	a := r.get(path)
+	if a.status != http.StatusOK {
+		r.t.Fatalf("get %s: %d %s", path, a.status, a.body)
+	}
+	if err := json.Unmarshal(a.body, to); err != nil {
+		r.t.Fatalf("get %s: %v in %s", path, err, a.body)
+	}
+}
+
+// digest as a client decodes it.
+type digest struct {
+	SessionID   string `json:"session_id"`
+	Machine     string
+	Epoch       string
+	Generations []struct {
+		Generation, Lines, Missing, Bytes int64
+		RewoundTo                         int64 `json:"rewound_to"`
+		EndLine                           int64 `json:"end_line"`
+		SHA256                            string
+		EOFNewline                        bool `json:"eof_newline"`
+		Oversize                          []struct {
+			Line, Offset, Length int64
+			SHA256               string
+		}
+	}
+	LineHashes []*string `json:"line_hashes"`
+}
+
+func (r *rig) digest(session, query string) digest {
+	r.t.Helper()
+	var d digest
+	r.getJSON("/api/sessions/"+url.PathEscape(session)+"/digest"+query, &d)
+	return d
+}
+
+// piece is one extension request in short: lines are object members, numbered from first.
+type piece struct {
+	machine, epoch string
+	gen, rewound   int64
+	first          int64
+	lines          []string // each an object as in the file
+	end            int64    // to.line; 0: behind the last line
+	noNewline      bool
+}
+
+// body is the request on the wire. Offsets are made up: ten bytes a line, one less without the last newline.
+func (p piece) body(session string) string {
+	entries := ""
+	for i, l := range p.lines {
+		if i > 0 {
+			entries += ","
+		}
+		comma := ","
+		if l == "{}" {
+			comma = ""
+		}
+		entries += fmt.Sprintf(`{"line_index":%d%s%s`, p.first+int64(i), comma, l[1:])
+	}
+	end := max(p.end, p.first+int64(len(p.lines)))
+	offset := end * 10
+	if p.noNewline {
+		offset--
+	}
+	if p.machine == "" {
+		p.machine, p.epoch = "m1", "e1"
+	}
+	return fmt.Sprintf(`{"project_hash":"ph","session_id":%q,"entries":[%s],"ccship":{"v":1,"machine":%q,"host":"h",`+
+		`"epoch":%q,"path":"p/s.jsonl","cwd":"/w","project":"w","parent_session_id":null,"generation":%d,"rewound_to":%d,`+
+		`"from":{"offset":%d,"line":%d},"to":{"offset":%d,"line":%d},"eof_newline":%v,"edges":[]}}`,
+		session, entries, p.machine, p.epoch, p.gen, p.rewound, p.first*10, p.first, offset, end, !p.noNewline)
+}
+
+// db opens the database beside the server.
+func (r *rig) db() *sql.DB {
+	r.t.Helper()
+	db, err := sql.Open("sqlite", r.path+"?_busy_timeout=5000")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// count counts a table's rows.
+func (r *rig) count(table string) (n int) {
+	r.t.Helper()
+	if err := r.db().QueryRow(`SELECT count(*) FROM ` + table).Scan(&n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}

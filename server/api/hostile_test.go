@@ -1,0 +1,324 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/hub"
+)
+
+// siege is a server on a real listener, with a client that behaves and must never fail.
+type siege struct {
+	*rig
+	addr string
+	url  string
+	stop func()
+}
+
+func newSiege(t *testing.T, set func(*api.Server)) *siege {
+	t.Helper()
+	r := newRig(t)
+	s := api.New(r.store, auth.New(r.store, discard()), hub.New(r.store))
+	s.Patience = 200 * time.Millisecond
+	set(s)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Run(ctx, ln); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	g := &siege{rig: r, addr: ln.Addr().String(), url: "http://" + ln.Addr().String()}
+	g.stop = func() { cancel(); wg.Wait() }
+	t.Cleanup(g.stop)
+	return g
+}
+
+// behave sends lines with a key of its own until stop is closed, and fails the test if one is not taken at once.
+func (g *siege) behave(wg *sync.WaitGroup, stop <-chan struct{}) {
+	good := g.person("good", server.Member)
+	began := make(chan struct{})
+	wg.Go(func() {
+		client := &http.Client{Transport: &http.Transport{}}
+		defer client.CloseIdleConnections()
+		for i := 0; ; i++ {
+			body := piece{first: int64(i), lines: objects("a", i, i+1)}.body("good")
+			req, err := http.NewRequestWithContext(g.t.Context(), "POST", g.url+"/api/conversations", strings.NewReader(body))
+			if err != nil {
+				g.t.Error(err)
+				return
+			}
+			req.Header.Set("X-API-Key", good.key)
+			res, err := client.Do(req)
+			if err != nil {
+				g.t.Errorf("the good client's request %d: %v", i, err)
+			} else {
+				if res.StatusCode != 200 {
+					g.t.Errorf("the good client's request %d: %d", i, res.StatusCode)
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			}
+			if i == 3 {
+				close(began)
+			}
+			select {
+			case <-stop:
+				if i > 3 {
+					return
+				}
+			default:
+			}
+		}
+	})
+	<-began
+}
+
+// endless is a body of spaces, which counts what was taken.
+type endless struct {
+	left  int64
+	taken atomic.Int64 // also read while a transport still reads from it
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n := int(min(int64(len(p)), e.left))
+	for i := range p[:n] {
+		p[i] = ' '
+	}
+	e.left -= int64(n)
+	e.taken.Add(int64(n))
+	return n, nil
+}
+
+// TestHugeBody: of 5 GB little more than the limit is read, whether they are announced or not.
+func TestHugeBody(t *testing.T) {
+	g := newSiege(t, func(s *api.Server) { s.MaxBody = 1 << 20 })
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	g.behave(&wg, stop)
+	for _, length := range []int64{5 << 30, -1} {
+		body := &endless{left: 5 << 30}
+		req, err := http.NewRequestWithContext(t.Context(), "POST", g.url+"/api/conversations", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = length
+		req.Header.Set("X-API-Key", g.key)
+		// Cut off while it still sends, a client sees either the answer or the connection's end.
+		res, err := (&http.Client{Transport: &http.Transport{}}).Do(req)
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Errorf("status %d", res.StatusCode)
+			}
+		}
+		if n := body.taken.Load(); n > 64<<20 {
+			t.Errorf("%d bytes were taken", n)
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// TestBombs: little that becomes much is refused as too large.
+func TestBombs(t *testing.T) {
+	g := newSiege(t, func(s *api.Server) { s.MaxBody = 1 << 20; s.Patience = time.Minute })
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	g.behave(&wg, stop)
+	var gz, zs bytes.Buffer
+	gw := gzip.NewWriter(&gz)
+	zw, err := zstd.NewWriter(&zs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []io.WriteCloser{gw, zw} {
+		if _, err := io.Copy(w, &endless{left: 64 << 20}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for encoding, bomb := range map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes()} {
+		if len(bomb) > 1<<20 {
+			t.Fatalf("the %s bomb is of %d bytes", encoding, len(bomb))
+		}
+		if status := g.attack(encoding, bomb); status != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: %d", encoding, status)
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// attack posts a body to the listener under siege.
+func (g *siege) attack(encoding string, body []byte) int {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(g.t.Context(), "POST", g.url+"/api/conversations", bytes.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", g.key)
+	req.Header.Set("Content-Encoding", encoding)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	return res.StatusCode
+}
+
+// TestSlowloris: clients that send a byte now and then, in headers and in bodies, are cut off; one that behaves does
+// not notice.
+func TestSlowloris(t *testing.T) {
+	g := newSiege(t, func(s *api.Server) { s.MaxRequests = 4 })
+	stop := make(chan struct{})
+	var good, slow sync.WaitGroup
+	g.behave(&good, stop)
+	head := "POST /api/conversations HTTP/1.1\r\nHost: x\r\nX-API-Key: " + g.key + "\r\n"
+	for i := range 40 {
+		begin := head
+		if i%2 == 0 {
+			begin += "Content-Length: 1000000\r\n\r\n{"
+		}
+		slow.Go(func() {
+			if err := trickle(t.Context(), g.addr, begin); err == nil {
+				t.Error("a slow client was not cut off")
+			}
+		})
+	}
+	slow.Wait()
+	close(stop)
+	good.Wait()
+}
+
+// trickle writes what begins a request and then a byte now and then, until the connection ends; that is its error.
+func trickle(ctx context.Context, addr, begin string) error {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, begin); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		in := bufio.NewReader(conn)
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			ended <- err
+			return
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusServiceUnavailable {
+			ended <- nil
+			return
+		}
+		ended <- fmt.Errorf("status %d", res.StatusCode)
+	}()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if _, err := conn.Write([]byte(" ")); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// TestIdleConnections opens ten thousand connections that say nothing: the ones idle longest are closed, and one that
+// behaves does not notice.
+func TestIdleConnections(t *testing.T) {
+	const bound = 100
+	g := newSiege(t, func(s *api.Server) { s.MaxConns = bound; s.Patience = time.Minute })
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	g.behave(&wg, stop)
+	var open []net.Conn
+	closed := 0
+	for range 10_000 {
+		conn, err := net.Dial("tcp", g.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+		if len(open) > 2*bound {
+			// The oldest must have been closed by the server: a read ends, and not for time.
+			_ = open[0].SetReadDeadline(time.Now().Add(30 * time.Second))
+			_, err := open[0].Read(make([]byte, 1))
+			if late, ok := errors.AsType[net.Error](err); err == nil || ok && late.Timeout() {
+				t.Fatalf("an idle connection stays: %v", err)
+			}
+			closed++
+			_ = open[0].Close()
+			open = open[1:]
+		}
+	}
+	for _, conn := range open {
+		_ = conn.Close()
+	}
+	if closed < 9000 {
+		t.Errorf("%d were closed", closed)
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// TestDeafListener: a listener that reads nothing is cut off, and nobody waits for it.
+func TestDeafListener(t *testing.T) {
+	owner := newRig(t)
+	conn, err := net.Dial("tcp", owner.http.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET /api/events HTTP/1.1\r\nHost: x\r\nX-API-Key: "+owner.key+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	hears := owner.listen("", nil)
+	long := strings.Repeat("x", 2000)
+	for i := range 200 {
+		owner.post(piece{lines: objects("a", 0, 1)}.body(fmt.Sprint(long, i)))
+	}
+	for i := range 200 {
+		if c := hears.change(); c["session_id"] != fmt.Sprint(long, i) {
+			t.Fatalf("change %d is of another session", i)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+)
+
+type ingestAnswer struct {
+	Success       bool `json:"success"`
+	EntriesStored int  `json:"entries_stored"`
+	Forgotten     bool `json:"forgotten,omitempty"` // the session was forgotten: nothing of it is stored any more
+}
+
+// ingest is POST /api/conversations. It answers once everything is durable.
+func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	buf, err := s.bodies.Read(w, r, s.MaxBody)
+	if err != nil {
+		return err
+	}
+	defer buf.Release()
+	batch, err := wire.ParseLines(buf.Bytes())
+	if err != nil {
+		return err
+	}
+	batch.Received, batch.Owner = time.Now(), who.User.ID
+	// A bare client that sends nothing has nothing to say; with the extension that is a rewind.
+	if len(batch.Lines) > 0 || batch.Head.Epoch != "" {
+		err := s.store.Put(r.Context(), batch)
+		if errors.Is(err, server.ErrForgotten) {
+			s.announceWishes(w, r, who, batch.Head.Machine)
+			// An acknowledgement, so that the client goes on to what is still wanted.
+			s.answer(w, http.StatusOK, ingestAnswer{Success: true, Forgotten: true})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.metrics.ingested(batch)
+	s.announceWishes(w, r, who, batch.Head.Machine)
+	s.answer(w, http.StatusOK, ingestAnswer{Success: true, EntriesStored: len(batch.Lines)})
+	return nil
+}
+
+type storedAnswer struct {
+	Success   bool `json:"success"`
+	Stored    int  `json:"stored"`
+	Forgotten bool `json:"forgotten,omitempty"` // the session was forgotten: nothing of it is stored any more
+}
+
+// answerStored acknowledges n items, and those of a session that was forgotten, so that the client goes on to what is
+// still wanted.
+func (s *Server) answerStored(w http.ResponseWriter, r *http.Request, who server.Key, h server.Head, n int, err error) error {
+	gone := errors.Is(err, server.ErrForgotten)
+	if err != nil && !gone {
+		return err
+	}
+	if gone {
+		n = 0
+	}
+	s.announceWishes(w, r, who, h.Machine)
+	s.answer(w, http.StatusOK, storedAnswer{true, n, gone})
+	return nil
+}

@@ -1,0 +1,154 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/hub"
+)
+
+// stuckStore stores nothing until it is let go, and says when somebody waits.
+type stuckStore struct {
+	server.Store
+	waiting chan struct{}
+	let     chan struct{}
+}
+
+func (s *stuckStore) Put(ctx context.Context, b *server.Batch) error {
+	s.waiting <- struct{}{}
+	select {
+	case <-s.let:
+		return s.Store.Put(ctx, b)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestGracefulStop stops a server with a request in work: that one is answered, and Run ends without error.
+func TestGracefulStop(t *testing.T) {
+	r := newRig(t)
+	stuck := &stuckStore{r.store, make(chan struct{}), make(chan struct{})}
+	s := api.New(stuck, auth.New(r.store, slog.New(slog.DiscardHandler)), hub.New(r.store))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Run(ctx, ln); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	wg.Go(func() {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+ln.Addr().String()+"/api/conversations",
+			strings.NewReader(bare))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		req.Header.Set("X-API-Key", r.key)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Errorf("request cut off: %v", err)
+			return
+		}
+		defer res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Errorf("status %d", res.StatusCode)
+		}
+	})
+	<-stuck.waiting
+	stop()
+	close(stuck.let)
+	wg.Wait()
+}
+
+// TestCutBody breaks off in the middle of a body: 408, which clients repeat, never 400, which they bury.
+func TestCutBody(t *testing.T) {
+	r := newRig(t)
+	conn, err := net.Dial("tcp", r.http.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /api/conversations HTTP/1.1\r\nHost: x\r\nX-API-Key: "+r.key+
+		"\r\nContent-Length: 1000\r\n\r\n"+bare[:50])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
+// TestPutIsAbandoned: a client that goes while its lines wait for the disk leaves nothing half done.
+func TestPutIsAbandoned(t *testing.T) {
+	r := newRig(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := &server.Batch{Head: server.Head{SessionID: "gone"}, Lines: []server.Line{{Raw: []byte("{}")}}, Received: time.Now()}
+	err := r.store.Put(ctx, b) // either is right; the store must say which
+	a := r.get("/api/sessions/gone")
+	if (err == nil) != (a.status == 200) {
+		t.Errorf("put said %v, then the session is %d", err, a.status)
+	}
+}
+
+// countingStore notes how many batches are in work at once.
+type countingStore struct {
+	server.Store
+	now, most atomic.Int64
+}
+
+func (s *countingStore) Put(ctx context.Context, b *server.Batch) error {
+	n := s.now.Add(1)
+	defer s.now.Add(-1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	return s.Store.Put(ctx, b)
+}
+
+func TestMaxRequests(t *testing.T) {
+	r := newRig(t)
+	counting := &countingStore{Store: r.store}
+	s := api.New(counting, auth.New(r.store, slog.New(slog.DiscardHandler)), hub.New(r.store))
+	s.MaxRequests = 2
+	r.http.Config.Handler = s.Handler()
+	var wg sync.WaitGroup
+	for c := range 12 {
+		wg.Go(func() {
+			for i := range 10 {
+				a, err := r.try(piece{first: int64(i), lines: objects("a", i, i+1)}.body(fmt.Sprint("s", c)))
+				if err != nil || a != 200 {
+					t.Errorf("status %d, %v", a, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := counting.most.Load(); n != 2 {
+		t.Errorf("%d at once, want 2", n)
+	}
+}

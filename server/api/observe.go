@@ -1,0 +1,69 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// requestID is the context's key for a request's random name.
+type requestID struct{}
+
+// observe names every request, counts it and, at debug level, logs it: never what was sent or asked.
+func (s *Server) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := rand.Text()[:12]
+		w.Header().Set("X-Request-Id", id)
+		r = r.WithContext(context.WithValue(r.Context(), requestID{}, id))
+		began := time.Now()
+		out := &observed{ResponseWriter: w}
+		s.metrics.begin()
+		// Deferred, for an answer that is cut short panics.
+		defer func() {
+			took := time.Since(began)
+			s.metrics.end(r.Pattern, out.code(), took)
+			s.logOf(r).Debug("request", "status", out.code(), "bytes", out.bytes, "took", took)
+		}()
+		next.ServeHTTP(out, r)
+	})
+}
+
+// logOf is the log with what names a request.
+func (s *Server) logOf(r *http.Request) *slog.Logger {
+	id, _ := r.Context().Value(requestID{}).(string)
+	return s.Log.With("request", id, "method", r.Method, "path", r.URL.Path)
+}
+
+// observed notes what is answered.
+type observed struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// Unwrap is for http.ResponseController.
+func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// WriteHeader notes the status.
+func (o *observed) WriteHeader(status int) {
+	if o.status == 0 {
+		o.status = status
+	}
+	o.ResponseWriter.WriteHeader(status)
+}
+
+// Write counts.
+func (o *observed) Write(b []byte) (int, error) {
+	n, err := o.ResponseWriter.Write(b)
+	o.bytes += int64(n)
+	return n, err
+}
+
+func (o *observed) code() int {
+	if o.status == 0 {
+		return http.StatusOK
+	}
+	return o.status
+}

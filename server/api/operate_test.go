@@ -1,0 +1,177 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ccship/ccship/server/api"
+)
+
+// sample is a line of Prometheus' text format.
+var sample = regexp.MustCompile(`^[a-z_]+(\{([a-z_]+="([^"\\]|\\.)*"(,|\}))+)? -?[0-9.e+-]+$`)
+
+func TestMetrics(t *testing.T) {
+	r := newRig(t, func(s *api.Server) { s.Version = "1.0 \"quoted\\\"\n" })
+	r.post(piece{lines: []string{`{"a":1}`, `{"b":2}`}}.body("s"))
+	r.get("/api/sessions/none")
+	r.get("/no/such/page")
+	if a := r.as("").get("/metrics"); a.status != http.StatusUnauthorized {
+		t.Errorf("without a key: %d", a.status)
+	}
+	text := string(r.get("/metrics").body)
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.HasPrefix(line, "# ") && !sample.MatchString(line) {
+			t.Errorf("no sample: %q", line)
+		}
+	}
+	for _, want := range []string{
+		"ccship_server_ingested_entries_total 2\n", "ccship_server_ingested_bytes_total 16\n",
+		`ccship_server_requests_total{route="POST /api/conversations",code="200"} 1`,
+		`ccship_server_requests_total{route="GET /api/sessions/{id}",code="404"} 1`,
+		`ccship_server_request_seconds_bucket{route="POST /api/conversations",le="+Inf"} 1`,
+		`ccship_server_request_seconds_count{route="POST /api/conversations"} 1`,
+		`ccship_server_info{version="1.0 \"quoted\\\"\n"} 1`, "ccship_server_store_streams 1\n", "ccship_server_store_bytes ",
+		"ccship_server_derive_lag_streams ", "ccship_server_requests_in_work 1\n", "ccship_server_listeners 0\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(text, "/api/sessions/none") || strings.Contains(text, "/no/such/page") {
+		t.Error("what was asked for is a label")
+	}
+	if strings.Count(text, "# TYPE ccship_server_requests_total ") != 1 {
+		t.Error("a metric is declared more than once")
+	}
+}
+
+func TestMetricsOpen(t *testing.T) {
+	r := newRig(t, func(s *api.Server) { s.MetricsOpen = true })
+	if a := r.as("").get("/metrics"); a.status != 200 {
+		t.Errorf("status %d", a.status)
+	}
+	if a := r.as("").get("/api/sessions"); a.status != http.StatusUnauthorized {
+		t.Errorf("the API is open too: %d", a.status)
+	}
+}
+
+// logBook is a log that tests read.
+type logBook struct {
+	mu sync.Mutex
+	b  bytes.Buffer // guarded by mu
+}
+
+func (l *logBook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestLog: each request has a name that the answer has too, and neither keys nor what was sent or asked is logged.
+func TestLog(t *testing.T) {
+	book := &logBook{}
+	r := newRig(t, func(s *api.Server) {
+		s.Log = slog.New(slog.NewJSONHandler(book, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	r.post(piece{lines: []string{`{"type":"user","secret":"sesame"}`}}.body("s"))
+	a := r.get("/api/search?q=sesame")
+	made := r.send("POST", "/api/keys", `{"name":"k"}`, 201)
+	link := r.send("POST", "/api/tickets", `{}`, 201)
+	r.as("ccs_wrong").get("/api/me")
+	text := book.String()
+	if id := a.header.Get("X-Request-Id"); id == "" || !strings.Contains(text, `"request":"`+id+`"`) {
+		t.Errorf("request %q is not in the log", id)
+	}
+	key := decode[struct{ Key string }](t, made).Key
+	ticket := decode[struct{ URL string }](t, link).URL
+	_, ticket, _ = strings.Cut(ticket, "ticket=")
+	for _, secret := range []string{"sesame", r.key, key, ticket, "ccs_"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%q is in the log", secret)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
+// TestBasePath: everything is below the base path, and health at the root too.
+func TestBasePath(t *testing.T) {
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "page %s", r.URL.Path) })
+	r := newRig(t, func(s *api.Server) { s.Base, s.Viewer = "/some/base", pages })
+	for path, want := range map[string]int{
+		"/some/base/api/me": 200, "/api/me": 404, "/some/base/healthz": 200, "/healthz": 200, "/some/basement/api/me": 404,
+		"/some/base/api/nothing": 404, "/some": 404, "/": 404, "/some/base/x": 200,
+		"/some/base//api/me": 200, "/some/base/x/../api/me": 200, "/some/base/../base/api/me?a=b": 200, // redirected
+	} {
+		if a := r.get(path); a.status != want {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	if a := r.get("/some/base"); a.status != 200 || string(a.body) != "page /" { // redirected
+		t.Errorf("the base itself: %d %q", a.status, a.body)
+	}
+	if got := string(r.get("/some/base/a%2Fb").body); got != "page /a/b" {
+		t.Errorf("%q", got)
+	}
+	link := decode[struct{ URL string }](t, r.send("POST", "/some/base/api/tickets", `{}`, 201)).URL
+	if !strings.HasPrefix(link, r.http.URL+"/some/base/login?ticket=") {
+		t.Errorf("the link is %s", link)
+	}
+}
+
+// TestHosts: with a public address other names are refused, so that no page can have one of its own point here.
+func TestHosts(t *testing.T) {
+	r := newRig(t, func(s *api.Server) {
+		s.Hosts = []string{"ccship.example.org"}
+		s.PublicURL = "https://ccship.example.org"
+	})
+	for host, want := range map[string]int{
+		"ccship.example.org": 200, "CCSHIP.example.org:443": 200, "ccship.example.org.": 200, "127.0.0.1:5000": 200, "[::1]": 200, "[::1]:80": 200,
+		"localhost": 200, "evil.example.org": 421, "ccship.example.org.evil.org": 421, "127.0.0.1.evil.org": 421, "": 421, "10.0.0.1": 421,
+	} {
+		if got := r.statusAs(host, "/api/me"); got != want && host != "" {
+			t.Errorf("host %q: %d, want %d", host, got, want)
+		}
+	}
+	if got := r.statusAs("evil.example.org", "/healthz"); got != 200 {
+		t.Errorf("health: %d", got)
+	}
+	link := decode[struct{ URL string }](t, r.send("POST", "/api/tickets", `{}`, 201)).URL
+	if !strings.HasPrefix(link, "https://ccship.example.org/login?ticket=") {
+		t.Errorf("the link is %s", link)
+	}
+}
+
+// statusAs asks with a Host header.
+func (r *rig) statusAs(host, path string) int {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), "GET", r.http.URL+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Host = host
+	req.Header.Set("X-API-Key", r.key)
+	res, err := r.http.Client().Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	return res.StatusCode
+}

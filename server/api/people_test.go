@@ -1,0 +1,360 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+)
+
+// as is the rig with another one's key.
+func (r *rig) as(key string) *rig {
+	c := &rig{t: r.t, path: r.path, store: r.store, http: r.http, key: key}
+	return c
+}
+
+// person adds a user with a key.
+func (r *rig) person(name string, role server.Role) *rig {
+	r.t.Helper()
+	u, err := r.store.AddUser(r.t.Context(), name, role, time.Now())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	key, hash := auth.NewKey()
+	if err := r.store.AddKey(r.t.Context(), u.ID, name+"'s key", hash, time.Now()); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.as(key)
+}
+
+// send makes a call with a JSON body and wants a status.
+func (r *rig) send(method, path, body string, want int) answer {
+	r.t.Helper()
+	a := r.do(method, path, map[string]string{"Content-Type": "application/json"}, strings.NewReader(body))
+	if a.status != want {
+		r.t.Errorf("%s %s %s: %d %s, want %d", method, path, body, a.status, a.body, want)
+	}
+	return a
+}
+
+func decode[T any](t testing.TB, a answer) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		t.Fatalf("%v in %s", err, a.body)
+	}
+	return v
+}
+
+// sessionsOf are the ids that a listing shows.
+func (r *rig) sessionsOf(query string) string {
+	r.t.Helper()
+	var a struct {
+		Sessions []struct {
+			SessionID string `json:"session_id"`
+			User      string
+		}
+	}
+	r.getJSON("/api/sessions?"+query, &a)
+	var out []string
+	for _, s := range a.Sessions {
+		out = append(out, s.User+":"+s.SessionID)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestOthersSessions: what a user may not see is not there, in any call.
+func TestOthersSessions(t *testing.T) {
+	owner := newRig(t)
+	ann, bob, eve := owner.person("ann", server.Member), owner.person("bob", server.Member), owner.person("eve", server.Viewer)
+	line := `{"type":"user","uuid":"u1","timestamp":"2026-11-21T08:00:00Z","message":{"role":"user","content":"the purple elephant"}}`
+	ann.post(piece{lines: []string{line}}.body("anns"))
+	ann.post(piece{gen: 1, rewound: 0, lines: []string{"{}"}, first: 0}.body("anns"))
+	owner.waitDerived()
+
+	for _, r := range []*rig{bob, eve} {
+		for _, path := range []string{"", "/entries", "/raw", "/digest", "/digest?epochs=all", "/digest?from=0", "/export", "/export?format=json", "/entries?cursor=0.0.1.e1"} {
+			if a := r.get("/api/sessions/anns" + path); a.status != http.StatusNotFound {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+		for path, nothing := range map[string]string{
+			"/api/sessions": `"sessions":[]`, "/api/sessions?text=purple": `"sessions":[]`, "/api/groups": `"groups":[]`,
+			"/api/search?q=purple": `"hits":[]`, "/api/search?q=purple&superseded=1": `"hits":[]`, "/api/usage?by=session": `"rows":[]`,
+			"/api/drops": `"drops":[]`, "/api/drops?session=anns": `"drops":[]`, "/api/forgotten": `"forgotten":[]`,
+			"/api/sessions?user=ann": `"sessions":[]`, "/api/sessions?user=nobody": `"sessions":[]`,
+		} {
+			if a := r.get(path); a.status != 200 || !strings.Contains(string(a.body), nothing) {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+		}
+		a := r.send("POST", "/api/digests", `{"sessions":[{"session_id":"anns"},{"session_id":"none"}],"epochs":"all"}`, 200)
+		if n := strings.Count(string(a.body), `"code":"not_found"`); n != 2 {
+			t.Errorf("digests: %s", a.body)
+		}
+	}
+	bob.send("DELETE", "/api/sessions/anns", "", http.StatusNotFound)
+	eve.send("DELETE", "/api/sessions/anns", "", http.StatusForbidden)
+	if got := owner.sessionsOf(""); got != "ann:anns" {
+		t.Errorf("the owner sees %q", got)
+	}
+}
+
+// TestShare: bob sees what ann shares, may not forget it, and sees it no longer when the share ends.
+func TestShare(t *testing.T) {
+	owner := newRig(t)
+	ann, bob, eve := owner.person("ann", server.Member), owner.person("bob", server.Member), owner.person("eve", server.Viewer)
+	ann.post(piece{lines: objects("a", 0, 3)}.body("one"))
+	ann.post(strings.Replace(piece{lines: objects("a", 0, 3)}.body("two"), `"project_hash":"ph"`, `"project_hash":"other"`, 1))
+	bob.post(piece{lines: objects("b", 0, 2)}.body("bobs"))
+
+	bob.send("POST", "/api/shares", `{"owner":"ann","with":"bob","project":"ph"}`, http.StatusNotFound) // not his to give
+	eve.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, http.StatusForbidden)
+	ann.send("POST", "/api/shares", `{"with":"bob","project":"nowhere"}`, http.StatusNotFound)
+	ann.send("POST", "/api/shares", `{"with":"nobody","project":"ph"}`, http.StatusNotFound)
+	ann.send("POST", "/api/shares", `{"with":"bob","project":"w"}`, http.StatusConflict) // both are called so
+	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, http.StatusCreated)
+	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, http.StatusCreated) // again changes nothing
+	owner.send("POST", "/api/shares", `{"owner":"ann","with":"eve","project":"other"}`, http.StatusCreated)
+
+	if got := bob.sessionsOf(""); got != "ann:one bob:bobs" {
+		t.Errorf("bob sees %q", got)
+	}
+	if got := eve.sessionsOf(""); got != "ann:two" {
+		t.Errorf("eve sees %q", got)
+	}
+	if got := bob.raw("one", ""); got != "{\"a\":0}\n{\"a\":1}\n{\"a\":2}\n" {
+		t.Errorf("bob reads %q", got)
+	}
+	bob.send("DELETE", "/api/sessions/one", "", http.StatusForbidden)
+	for who, want := range map[*rig]int{ann: 2, bob: 1, eve: 1, owner: 2} {
+		var a struct{ Shares []any }
+		if who.getJSON("/api/shares", &a); len(a.Shares) != want {
+			t.Errorf("%d shares are listed, want %d", len(a.Shares), want)
+		}
+	}
+	ann.send("DELETE", "/api/shares", `{"with":"bob","project":"ph"}`, 200)
+	ann.send("DELETE", "/api/shares", `{"with":"bob","project":"ph"}`, http.StatusNotFound)
+	if got := bob.sessionsOf(""); got != "bob:bobs" {
+		t.Errorf("bob still sees %q", got)
+	}
+}
+
+// TestRoles: a viewer ships nothing, only owners manage users, nobody manages another one's keys.
+func TestRoles(t *testing.T) {
+	owner := newRig(t)
+	ann, eve := owner.person("ann", server.Member), owner.person("eve", server.Viewer)
+	if a := eve.do("POST", "/api/conversations", nil, strings.NewReader(bare)); a.status != http.StatusForbidden {
+		t.Errorf("a viewer ships: %d %s", a.status, a.body)
+	}
+	for _, r := range []*rig{ann, eve} {
+		r.send("GET", "/api/users", "", http.StatusForbidden)
+		r.send("POST", "/api/users", `{"name":"x","role":"owner"}`, http.StatusForbidden)
+		r.send("PATCH", "/api/users/ann", `{"role":"owner"}`, http.StatusForbidden)
+		r.send("POST", "/api/keys", `{"name":"mine","user":"owner"}`, http.StatusNotFound)
+		r.send("DELETE", "/api/keys/test", "", http.StatusNotFound)
+		r.send("POST", "/api/keys/test/rotate", `{}`, http.StatusNotFound)
+		var a struct{ Keys []struct{ User string } }
+		if r.getJSON("/api/keys", &a); len(a.Keys) != 1 {
+			t.Errorf("keys listed: %+v", a.Keys)
+		}
+		if r.getJSON("/api/keys?user=owner", &a); len(a.Keys) != 0 {
+			t.Errorf("another one's keys: %+v", a.Keys)
+		}
+	}
+	owner.send("PATCH", "/api/users/owner", `{"role":"member"}`, http.StatusConflict)
+	owner.send("PATCH", "/api/users/owner", `{"disabled":true}`, http.StatusConflict)
+	owner.send("POST", "/api/users", `{"name":"gone","role":"owner"}`, http.StatusCreated)
+	owner.send("PATCH", "/api/users/gone", `{"disabled":true}`, 200)
+	owner.send("PATCH", "/api/users/owner", `{"role":"member"}`, http.StatusConflict) // a disabled one does not count
+	owner.send("PATCH", "/api/users/eve", `{"role":"member"}`, 200)
+	if a := eve.do("POST", "/api/conversations", nil, strings.NewReader(bare)); a.status != 200 {
+		t.Errorf("eve is a member now: %d %s", a.status, a.body)
+	}
+	owner.send("PATCH", "/api/users/eve", `{"disabled":true}`, 200)
+	if a := eve.get("/api/me"); a.status != http.StatusUnauthorized {
+		t.Errorf("a disabled user: %d", a.status)
+	}
+	owner.send("PATCH", "/api/users/eve", `{"disabled":false}`, 200)
+	if a := eve.get("/api/me"); a.status != 200 {
+		t.Errorf("an enabled user: %d", a.status)
+	}
+	for _, bad := range []string{`{"name":"","role":"member"}`, `{"name":"x","role":"king"}`, `{"name":" x","role":"member"}`,
+		`{"name":"x\u0000","role":"member"}`, `{"name":"x","role":"member","admin":true}`, `{`, `[]`, ``} {
+		owner.send("POST", "/api/users", bad, http.StatusBadRequest)
+	}
+	owner.send("POST", "/api/users", `{"name":"ann","role":"member"}`, http.StatusConflict)
+	owner.send("POST", "/api/users", `{"name":"zoe","role":"viewer"}`, http.StatusCreated)
+}
+
+// TestKeyLife makes, rotates and revokes a key.
+func TestKeyLife(t *testing.T) {
+	owner := newRig(t)
+	ann := owner.person("ann", server.Member)
+	type made struct{ Name, User, Key string }
+	first := decode[made](t, ann.send("POST", "/api/keys", `{"name":"my laptop"}`, http.StatusCreated))
+	ann.send("POST", "/api/keys", `{"name":"my laptop"}`, http.StatusConflict)
+	laptop := ann.as(first.Key)
+	me := decode[struct {
+		User struct{ Name string }
+		Key  struct{ Name string }
+	}](t, laptop.send("GET", "/api/me", "", 200))
+	if me.User.Name != "ann" || me.Key.Name != "my laptop" {
+		t.Errorf("me is %+v", me)
+	}
+	path := "/api/keys/" + url.PathEscape("my laptop")
+	second := decode[made](t, ann.send("POST", path+"/rotate", `{"grace":"1h"}`, 200))
+	for _, key := range []string{first.Key, second.Key} {
+		if a := ann.as(key).get("/api/me"); a.status != 200 {
+			t.Errorf("in the time of grace: %d %s", a.status, a.body)
+		}
+	}
+	third := decode[made](t, ann.send("POST", path+"/rotate", `{}`, 200))
+	if a := ann.as(second.Key).get("/api/me"); a.status != http.StatusUnauthorized {
+		t.Errorf("without grace: %d %s", a.status, a.body)
+	}
+	ann.send("DELETE", path, "", 200)
+	if a := ann.as(third.Key).get("/api/me"); a.status != http.StatusUnauthorized {
+		t.Errorf("revoked: %d %s", a.status, a.body)
+	}
+	ann.send("POST", path+"/rotate", `{}`, http.StatusConflict)
+	for _, grace := range []string{"never", "-1s", "10000h"} {
+		ann.send("POST", path+"/rotate", fmt.Sprintf(`{"grace":%q}`, grace), http.StatusBadRequest)
+	}
+	for _, name := range []string{"", " ", "a\\nb", strings.Repeat("x", 101)} {
+		ann.send("POST", "/api/keys", `{"name":"`+name+`"}`, http.StatusBadRequest)
+	}
+	mine := decode[made](t, owner.send("POST", "/api/keys", `{"name":"for ann","user":"ann"}`, http.StatusCreated))
+	if mine.User != "ann" {
+		t.Errorf("the key is %q's", mine.User)
+	}
+	owner.send("POST", "/api/keys", `{"name":"for nobody","user":"nobody"}`, http.StatusNotFound)
+}
+
+// TestTicket: a one-time link logs in once, for as long as its user may.
+func TestTicket(t *testing.T) {
+	owner := newRig(t)
+	ann := owner.person("ann", server.Viewer)
+	access := auth.New(owner.store, discard())
+	link := decode[struct{ URL string }](t, ann.send("POST", "/api/tickets", `{"ttl":"1m"}`, http.StatusCreated)).URL
+	u, err := url.Parse(link)
+	if err != nil || u.Host != owner.http.Listener.Addr().String() || u.Path != "/login" {
+		t.Fatalf("the link is %q, %v", link, err)
+	}
+	ticket := u.Query().Get("ticket")
+	token, login, err := access.LoginWithTicket(t.Context(), "r", ticket)
+	if err != nil || login.User.Name != "ann" || login.Key == 0 {
+		t.Fatalf("login %+v, %v", login, err)
+	}
+	if _, _, err := access.LoginWithTicket(t.Context(), "r", ticket); err != auth.ErrUnauthorized {
+		t.Errorf("a second time: %v", err)
+	}
+	other := auth.New(owner.store, discard()) // another server, or the same after a restart
+	if l, err := other.Check(t.Context(), token); err != nil || l.User.Name != "ann" {
+		t.Errorf("check says %+v, %v", l, err)
+	}
+	owner.send("PATCH", "/api/users/ann", `{"disabled":true}`, 200)
+	if _, err := access.Check(t.Context(), token); err != auth.ErrUnauthorized {
+		t.Errorf("of a disabled user: %v", err)
+	}
+	owner.send("PATCH", "/api/users/ann", `{"disabled":false}`, 200)
+	if err := access.Logout(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := access.Check(t.Context(), token); err != auth.ErrUnauthorized {
+		t.Errorf("after logout: %v", err)
+	}
+	if err := access.Logout(t.Context(), token); err != nil {
+		t.Errorf("logout again: %v", err)
+	}
+	for _, ttl := range []string{"soon", "0s", "-1m", "169h"} {
+		ann.send("POST", "/api/tickets", fmt.Sprintf(`{"ttl":%q}`, ttl), http.StatusBadRequest)
+	}
+}
+
+// TestTicketOfKey: what a key asked for ends with it.
+func TestTicketOfKey(t *testing.T) {
+	owner := newRig(t)
+	ann := owner.person("ann", server.Viewer)
+	access := auth.New(owner.store, discard())
+	link := decode[struct{ URL string }](t, ann.send("POST", "/api/tickets", `{"ttl":"1m"}`, http.StatusCreated)).URL
+	_, ticket, _ := strings.Cut(link, "ticket=")
+	token, login, err := access.LoginWithTicket(t.Context(), "r", ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, forged := range []string{ticket, ticket + "0", strings.TrimRight(ticket, "0123456789") + "0"} {
+		if _, _, err := access.LoginWithTicket(t.Context(), "r", forged); err != auth.ErrUnauthorized {
+			t.Errorf("ticket %q: %v", forged, err)
+		}
+	}
+	keys, err := owner.store.Keys(t.Context(), login.User.ID)
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("keys %+v, %v", keys, err)
+	}
+	if err := owner.store.RevokeKey(t.Context(), keys[0].Name, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := access.Check(t.Context(), token); err != auth.ErrUnauthorized {
+		t.Errorf("a login by a link that was asked for with a key since revoked: %v", err)
+	}
+}
+
+// TestLogin: a login made with a key ends with it.
+func TestLogin(t *testing.T) {
+	owner := newRig(t)
+	access := auth.New(owner.store, discard())
+	token, login, err := access.Login(t.Context(), "r", owner.key)
+	if err != nil || login.User.Name != "owner" || login.Key == 0 {
+		t.Fatalf("login %+v, %v", login, err)
+	}
+	if _, err := access.Check(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.store.RevokeKey(t.Context(), "test", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := access.Check(t.Context(), token); err != auth.ErrUnauthorized {
+		t.Errorf("after its key was revoked: %v", err)
+	}
+	for _, key := range []string{"", "wrong", strings.Repeat("x", 10_000)} {
+		if _, _, err := access.Login(t.Context(), "r", key); err != auth.ErrUnauthorized {
+			t.Errorf("with %.10q: %v", key, err)
+		}
+	}
+}
+
+// TestTooManyWrongKeys: 429 with Retry-After, whatever the call; who has a key that was right goes on.
+func TestTooManyWrongKeys(t *testing.T) {
+	r := newRig(t)
+	if a := r.get("/api/me"); a.status != 200 {
+		t.Fatal(a.status)
+	}
+	wrong := r.as("ccs_wrong")
+	statuses := map[int]int{}
+	for range 20 {
+		a := wrong.get("/api/me")
+		statuses[a.status]++
+		if a.status == http.StatusTooManyRequests && a.header.Get("Retry-After") == "" {
+			t.Error("429 without Retry-After")
+		}
+	}
+	if statuses[401] != 10 || statuses[429] != 10 {
+		t.Errorf("statuses %v", statuses)
+	}
+	if a := wrong.get("/metrics"); a.status != http.StatusTooManyRequests {
+		t.Errorf("metrics: %d", a.status)
+	}
+	if a := r.get("/api/me"); a.status != 200 {
+		t.Errorf("a right key from the same address: %d", a.status)
+	}
+	if a := r.as("").get("/api/me"); a.status != http.StatusUnauthorized {
+		t.Errorf("without a key: %d", a.status)
+	}
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+)
+
+const (
+	// rawChunk is how much of a file is written at once; a client has writePatience for each.
+	rawChunk = 256 << 10
+	// maxGap bounds the blank lines written for lines that are not stored.
+	maxGap = 1 << 20
+)
+
+// raw is GET /api/sessions/{id}/raw?generation&machine&epoch&partial: the file as it is, byte for byte.
+//
+// A file with lines that are not stored is refused (409) unless partial=1: then they are blank, so that the others
+// keep their numbers. A bare client sends neither blank nor malformed lines and numbers all, so that for its files
+// this is always so.
+func (s *Server) raw(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	q := r.URL.Query()
+	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {
+		v, err := pickView(q, snap)
+		if err != nil {
+			return err
+		}
+		missing, err := countMissing(ctx, snap, v)
+		if err != nil {
+			return err
+		}
+		partial := q.Get("partial") == "1" || snap.Session().Machine == ""
+		if missing > 0 && !partial || missing > maxGap {
+			return wire.Refuse(http.StatusConflict, "incomplete", fmt.Sprintf(
+				"%d of %d lines are not stored; /digest says which, ?partial=1 leaves them blank", missing, v.Total))
+		}
+		h := w.Header()
+		h.Set("Content-Type", "application/x-ndjson")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Ccship-Generation", strconv.FormatInt(v.Generation.Number, 10))
+		h.Set("Ccship-Lines", strconv.FormatInt(v.Total, 10))
+		h.Set("Ccship-Missing", strconv.FormatInt(missing, 10))
+		f := &fileWriter{s: s, w: w}
+		if err := f.view(ctx, snap, v); err != nil {
+			// The status has been sent; only a cut connection can tell the client now.
+			s.logOf(r).Error("answer cut short", "error", err)
+			panic(http.ErrAbortHandler)
+		}
+		return nil
+	})
+}
+
+func countMissing(ctx context.Context, snap server.Snapshot, v server.View) (int64, error) {
+	missing := v.Total
+	for _, span := range v.Spans {
+		lines, _, err := snap.Count(ctx, span)
+		if err != nil {
+			return 0, err
+		}
+		missing -= lines
+	}
+	return missing, nil
+}
+
+// fileWriter puts lines back together.
+type fileWriter struct {
+	s    *Server
+	w    http.ResponseWriter
+	buf  []byte
+	next int64 // the line to come
+}
+
+func (f *fileWriter) view(ctx context.Context, snap server.Snapshot, v server.View) error {
+	for _, span := range v.Spans {
+		if err := snap.Lines(ctx, span, f.line); err != nil {
+			return err
+		}
+	}
+	if err := f.blank(v.Total); err != nil {
+		return err
+	}
+	if v.Total > 0 && v.Generation.EOFNewline {
+		f.buf = append(f.buf, '\n')
+	}
+	return f.flush()
+}
+
+// line writes one line behind the newline of the one before it.
+func (f *fileWriter) line(l server.Line) error {
+	if l.Kind == server.Oversize {
+		return nil // blank
+	}
+	if err := f.blank(l.Index); err != nil {
+		return err
+	}
+	if err := f.separate(); err != nil {
+		return err
+	}
+	f.buf = append(f.buf, l.Raw...)
+	return nil
+}
+
+// blank writes empty lines up to before line to.
+func (f *fileWriter) blank(to int64) error {
+	for f.next < to {
+		if err := f.separate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fileWriter) separate() error {
+	if f.next > 0 {
+		f.buf = append(f.buf, '\n')
+	}
+	f.next++
+	if len(f.buf) < rawChunk {
+		return nil
+	}
+	return f.flush()
+}
+
+func (f *fileWriter) flush() error {
+	err := f.s.write(f.w, f.buf)
+	f.buf = f.buf[:0]
+	if cap(f.buf) > 2*rawChunk {
+		f.buf = nil
+	}
+	return err
+}
+
+// write sends bytes in pieces that each have to be taken in time.
+func (s *Server) write(w http.ResponseWriter, b []byte) error {
+	c := http.NewResponseController(w)
+	for len(b) > 0 {
+		n := min(len(b), rawChunk)
+		_ = c.SetWriteDeadline(time.Now().Add(writePatience)) // not every writer has deadlines (tests)
+		if _, err := w.Write(b[:n]); err != nil {
+			return fmt.Errorf("send answer: %w", err)
+		}
+		b = b[n:]
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// listing is a page of sessions as a client decodes it.
+type listing struct {
+	Sessions []struct {
+		SessionID string `json:"session_id"`
+		Machine   string
+		Lines     int64
+		Bytes     int64
+		Path, Cwd string
+	}
+	Next *string
+}
+
+func TestListing(t *testing.T) {
+	r := newRig(t)
+	var want []string
+	for i := range 25 {
+		id := fmt.Sprintf("main-%02d/agent-%d", i/2, i)
+		want = append(want, id)
+		r.post(piece{lines: objects("a", 0, i+1)}.body(id))
+	}
+	collect := func(order string) (ids []string) {
+		after := ""
+		for range 10 {
+			var l listing
+			r.getJSON("/api/sessions?limit=10&order="+order+after, &l)
+			for _, s := range l.Sessions {
+				ids = append(ids, s.SessionID)
+			}
+			if l.Next == nil {
+				return ids
+			}
+			after = "&after=" + url.QueryEscape(*l.Next)
+		}
+		t.Fatal("the listing does not end")
+		return nil
+	}
+	if got := collect(""); !slices.Equal(got, want) {
+		t.Errorf("in order of arrival: %v", got)
+	}
+	slices.Reverse(want)
+	if got := collect("recent"); !slices.Equal(got, want) {
+		t.Errorf("the newest first: %v", got)
+	}
+}
+
+func TestListingFacts(t *testing.T) {
+	r := newRig(t)
+	r.post(piece{lines: objects("a", 0, 1)}.body("s"))
+	var l listing
+	r.getJSON("/api/sessions?limit=1", &l)
+	if s := l.Sessions[0]; s.Machine != "m1" || s.Lines != 1 || s.Bytes != 10 || s.Path != "p/s.jsonl" || s.Cwd != "/w" {
+		t.Errorf("%+v", s)
+	}
+	for _, q := range []string{"?after=x", "?after=1-2", "?order=recent&after=1", "?limit=0", "?limit=x"} {
+		if a := r.get("/api/sessions" + q); a.status != 400 {
+			t.Errorf("%s: %d %s", q, a.status, a.body)
+		}
+	}
+}
+
+func TestSessionAnswer(t *testing.T) {
+	r := newRig(t)
+	id := "1c0e/agent-a%2F b"
+	r.post(piece{lines: objects("a", 0, 3)}.body(id))
+	r.post(piece{gen: 1, rewound: 2, first: 2}.body(id))
+	var s struct {
+		SessionID   string `json:"session_id"`
+		Generation  int64
+		Lines       int64
+		Generations []struct {
+			Generation int64
+			RewoundTo  int64 `json:"rewound_to"`
+			EndLine    int64 `json:"end_line"`
+		}
+		EpochList []struct{ Epoch string } `json:"epoch_list"`
+	}
+	r.getJSON("/api/sessions/"+url.PathEscape(id), &s)
+	if s.SessionID != id || s.Generation != 1 || s.Lines != 2 || len(s.Generations) != 2 || s.Generations[1].RewoundTo != 2 ||
+		s.Generations[0].EndLine != 3 || len(s.EpochList) != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestEntries(t *testing.T) {
+	r := newRig(t)
+	r.post(encode(t, "s", "  {\"html\":\"<&>\",  \"lone\":\"\\ud800\"}\r\n\n{\"b\":2}\n"))
+	a := r.get("/api/sessions/s/entries?limit=2")
+	want := `{"session_id":"s","machine":"m","epoch":"e","generation":0,"next":1,"cursor":"0.1.1.e","entries":[` +
+		`{"line_index":0,"generation":0,"kind":"object","record":{"html":"<&>",  "lone":"\ud800"}},` +
+		`{"line_index":1,"generation":0,"kind":"opaque","data":""}]}`
+	if got := strings.TrimSpace(string(a.body)); got != want || !json.Valid(a.body) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	a = r.get("/api/sessions/s/entries?after=1")
+	if got := string(a.body); !strings.Contains(got, `"next":null`) || !strings.Contains(got, `"record":{"b":2}}]`) {
+		t.Errorf("second page %s", got)
+	}
+	if a := r.get("/api/sessions/s/entries?after=-1"); a.status != 400 {
+		t.Errorf("after=-1: %d", a.status)
+	}
+}
+
+// TestFlippedByte changes one byte behind the server's back.
+func TestFlippedByte(t *testing.T) {
+	r := newRig(t)
+	r.post(piece{lines: objects("a", 0, 5)}.body("s"))
+	before, lines := r.digest("s", ""), r.digest("s", "?generation=0&from=0&to=5").LineHashes
+	_, err := r.db().Exec(`UPDATE lines SET raw = CAST(replace(CAST(raw AS TEXT), '3', '4') AS BLOB) WHERE line = 3`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := r.digest("s", ""); before.Generations[0].SHA256 == after.Generations[0].SHA256 {
+		t.Error("the digest is the same")
+	}
+	after := r.digest("s", "?generation=0&from=0&to=5").LineHashes
+	for i := range 5 {
+		if same := *lines[i] == *after[i]; same != (i != 3) {
+			t.Errorf("line %d: same hash %v", i, same)
+		}
+	}
+}
+
+func TestDigestQueries(t *testing.T) {
+	r := newRig(t)
+	r.post(piece{lines: objects("a", 0, 4)}.body("s"))
+	r.post(piece{gen: 1, rewound: 3, first: 3, lines: objects("b", 3, 4)}.body("s"))
+	d := r.digest("s", "?generation=0")
+	if len(d.Generations) != 1 || d.Generations[0].Generation != 0 || d.LineHashes != nil {
+		t.Errorf("%+v", d)
+	}
+	d = r.digest("s", "?generation=1&from=2&to=4")
+	want := []string{sha("{\"a\":2}\n"), sha("{\"b\":3}\n")}
+	if len(d.LineHashes) != 2 || *d.LineHashes[0] != want[0] || *d.LineHashes[1] != want[1] {
+		t.Errorf("%+v", d)
+	}
+	if d = r.digest("s", "?generation=1&from=1"); len(d.LineHashes) != 3 {
+		t.Errorf("%d hashes from line 1 on", len(d.LineHashes))
+	}
+	for _, q := range []string{"?from=3&to=2", "?from=0&to=10001", "?from=x", "?generation=-1"} {
+		if a := r.get("/api/sessions/s/digest" + q); a.status != 400 {
+			t.Errorf("%s: %d %s", q, a.status, a.body)
+		}
+	}
+}
+
+// TestSuperseded keeps the bytes that a bare client's rewind replaces.
+func TestSuperseded(t *testing.T) {
+	r := newRig(t)
+	for _, v := range []string{"1", "2", "2", "3"} {
+		r.post(`{"session_id":"s","entries":[{"line_index":0,"v":` + v + `}]}`)
+	}
+	if got := r.raw("s", ""); got != "{\"v\":3}\n" {
+		t.Errorf("raw %q", got)
+	}
+	rows, err := r.db().Query(`SELECT CAST(raw AS TEXT) FROM superseded ORDER BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var got []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, s)
+	}
+	if !slices.Equal(got, []string{`{"v":1}`, `{"v":2}`}) {
+		t.Errorf("superseded %v", got)
+	}
+}
+
+// TestRestart opens the database again: everything is there.
+func TestRestart(t *testing.T) {
+	r := newRig(t)
+	r.post(piece{lines: objects("a", 0, 3)}.body("s"))
+	r.stop()
+	r.start()
+	if got, want := r.raw("s", ""), file(objects("a", 0, 3)); got != want {
+		t.Errorf("raw %q, want %q", got, want)
+	}
+}

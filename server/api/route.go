@@ -1,0 +1,201 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+)
+
+// call answers one request of a key's user. An error it returns is answered.
+type call func(w http.ResponseWriter, r *http.Request, who server.Key) error
+
+// need is what a user must be to make a call.
+type need int
+
+const (
+	anyone  need = iota // with a key
+	shipper             // member or owner
+	manager             // owner
+)
+
+// route is one call of the API.
+type route struct {
+	pattern string // as http.ServeMux has it
+	need    need
+	listens bool // goes on for as long as the client likes, without a slot
+	call    call
+}
+
+// routes is the whole API; openapi.yaml describes it, and a test holds both together.
+func (s *Server) routes() []route {
+	return []route{
+		{"POST /api/conversations", shipper, false, s.ingest},
+		{"POST /api/checkpoints", shipper, false, s.putCheckpoints},
+		{"POST /api/documents", shipper, false, s.putDocuments},
+		{"POST /api/blobs/{sha256}/start", shipper, false, s.startBlob},
+		{"PUT /api/blobs/{sha256}", shipper, false, s.putBlob},
+		{"POST /api/blobs/{sha256}/end", shipper, false, s.endBlob},
+		{"GET /api/link-requests", shipper, false, s.asked},
+		{"GET /api/blobs/{sha256}", anyone, false, s.blob},
+		{"GET /api/checkpoints", anyone, false, s.listCheckpoints},
+		{"GET /api/checkpoints/{id}", anyone, false, s.checkpoint},
+		{"GET /api/sessions/{id}/checkpoints", anyone, false, s.sessionCheckpoints},
+		{"GET /api/sessions/{id}/documents", anyone, false, s.documents},
+		{"POST /api/sessions/{id}/documents", shipper, false, s.link},
+		{"DELETE /api/sessions/{id}/documents", shipper, false, s.unlink},
+		{"GET /api/sessions/{id}/documents/{path}", anyone, false, s.document},
+		{"GET /api/sessions/{id}/documents/{path}/versions", anyone, false, s.versions},
+		{"GET /api/sessions/{id}/blobs", anyone, false, s.listBlobs},
+		{"GET /api/sessions/{id}/link-requests", anyone, false, s.wishes},
+		{"GET /api/sessions", anyone, false, s.sessions},
+		{"GET /api/groups", anyone, false, s.groups},
+		{"GET /api/sessions/{id}", anyone, false, s.session},
+		{"DELETE /api/sessions/{id}", shipper, false, s.forget},
+		{"GET /api/sessions/{id}/entries", anyone, false, s.entries},
+		{"GET /api/sessions/{id}/raw", anyone, false, s.raw},
+		{"GET /api/sessions/{id}/digest", anyone, false, s.digest},
+		{"GET /api/sessions/{id}/export", anyone, false, s.export},
+		{"POST /api/sessions/{id}/export", anyone, false, s.export},
+		{"POST /api/digests", anyone, false, s.digests},
+		{"GET /api/search", anyone, false, s.search},
+		{"GET /api/usage", anyone, false, s.usage},
+		{"GET /api/drops", anyone, false, s.drops},
+		{"GET /api/events", anyone, true, s.events},
+		{"GET /api/forgotten", anyone, false, s.forgotten},
+		{"GET /api/me", anyone, false, s.me},
+		{"GET /api/users", manager, false, s.users},
+		{"POST /api/users", manager, false, s.addUser},
+		{"PATCH /api/users/{name}", manager, false, s.changeUser},
+		{"GET /api/keys", anyone, false, s.listKeys},
+		{"POST /api/keys", anyone, false, s.addKey},
+		{"DELETE /api/keys/{name}", anyone, false, s.revokeKey},
+		{"POST /api/keys/{name}/rotate", anyone, false, s.rotateKey},
+		{"GET /api/shares", anyone, false, s.listShares},
+		{"POST /api/shares", shipper, false, s.addShare},
+		{"DELETE /api/shares", shipper, false, s.removeShare},
+		{"POST /api/tickets", anyone, false, s.addTicket},
+		{"GET /api/openapi.yaml", anyone, false, s.openapi},
+		{"/api/", anyone, false, s.noCall},
+	}
+}
+
+func (s *Server) noCall(http.ResponseWriter, *http.Request, server.Key) error {
+	return wire.Refuse(http.StatusNotFound, "not_found", "no such call; GET /api/openapi.yaml lists those there are")
+}
+
+// guard lets a call through that has a key of the right role, when there is a slot for it.
+func (s *Server) guard(to route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, err := s.access.Key(r.Context(), s.access.Remote(r), r.Header.Get("X-API-Key"))
+		if err == nil {
+			err = to.need.check(who.User.Role)
+		}
+		if _, bad := url.ParseQuery(r.URL.RawQuery); err == nil && bad != nil {
+			err = wire.BadRequest("bad_query", "the query cannot be read") // a filter that is passed over would show too much
+		}
+		if err == nil && !to.listens {
+			err = s.slots.Acquire(r.Context(), who.User.ID, s.Patience)
+			if err == nil {
+				defer s.slots.Release(who.User.ID)
+			}
+		}
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		if r.Method == http.MethodGet {
+			// The time for reading a request is not the time for answering it. (Not every writer has deadlines.)
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		}
+		if err := to.call(w, r, who); err != nil {
+			s.refuse(w, r, err)
+		}
+	}
+}
+
+func (n need) check(role server.Role) error {
+	switch {
+	case n == manager && role != server.Owner:
+		return wire.Refuse(http.StatusForbidden, "forbidden", "only an owner may do this")
+	case n == shipper && role != server.Owner && role != server.Member:
+		return wire.Refuse(http.StatusForbidden, "forbidden", "a viewer may only read")
+	}
+	return nil
+}
+
+// rebase serves everything below Base. Health is told at the root too, for whoever does not come through the proxy.
+func (s *Server) rebase(next http.Handler) http.Handler {
+	if s.Base == "" {
+		return next
+	}
+	below := http.StripPrefix(s.Base, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/healthz":
+			next.ServeHTTP(w, r)
+		case r.URL.Path == s.Base && r.Method == http.MethodGet:
+			http.Redirect(w, r, s.Base+"/", http.StatusPermanentRedirect)
+		case strings.HasPrefix(r.URL.Path, s.Base+"/"):
+			if to := cleanPath(r.URL.EscapedPath()); to != r.URL.EscapedPath() {
+				redirect(w, r, to) // the mux would, and leave Base out
+				return
+			}
+			below.ServeHTTP(w, r)
+		default:
+			s.refuse(w, r, wire.Refuse(http.StatusNotFound, "not_found", "everything is below "+s.Base+"/"))
+		}
+	})
+}
+
+// cleanPath is an escaped path without empty elements, "." and "..".
+func cleanPath(escaped string) string {
+	clean := path.Clean(escaped)
+	if strings.HasSuffix(escaped, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
+}
+
+// redirect sends a request, as it is, to another path.
+func redirect(w http.ResponseWriter, r *http.Request, escaped string) {
+	if r.URL.RawQuery != "" {
+		escaped += "?" + r.URL.RawQuery
+	}
+	http.Redirect(w, r, escaped, http.StatusTemporaryRedirect)
+}
+
+// checkHost refuses host names that are not this server's, so that no web page can have a name of its own point here
+// (DNS rebinding).
+func (s *Server) checkHost(next http.Handler) http.Handler {
+	if len(s.Hosts) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" && !s.knows(r.Host) {
+			s.refuse(w, r, wire.Refuse(http.StatusMisdirectedRequest, "wrong_host", "this server does not go by that name"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// knows says whether a Host header names this server.
+func (s *Server) knows(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() || host == "localhost" {
+		return true
+	}
+	return slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/limit"
+)
+
+const (
+	// DefaultMaxBody is the limit of a decompressed request: a line of 64 MiB in base64, with room to spare.
+	DefaultMaxBody = 128 << 20
+	// DefaultMaxRequests is how many requests are worked on at once; more wait.
+	DefaultMaxRequests = 64
+	// DefaultMaxConns is how many connections are kept; beyond it the longest idle ones are closed.
+	DefaultMaxConns = 2048
+
+	defaultPatience = 20 * time.Second
+	bodyPatience    = 5 * time.Minute
+	idlePatience    = 2 * time.Minute
+	stopPatience    = 4 * time.Second
+	maxHeader       = 64 << 10
+)
+
+// Hub tells listeners of changes. Safe for concurrent use.
+type Hub interface {
+	// Admit counts one listener of a user; the caller calls leave once. server.ErrTooManyListeners beyond the bounds.
+	Admit(user int64) (leave func(), err error)
+	// Listen returns changes that filter lets through, until ctx is done or the hub ends; then it closes the channel. A
+	// zero Change says that anything may have changed.
+	Listen(ctx context.Context, filter func(server.Change) bool) <-chan server.Change
+	// Listeners is how many are admitted.
+	Listeners() int
+}
+
+// Server is the HTTP side. Set the exported fields before Handler or Run.
+type Server struct {
+	Version     string
+	Viewer      http.Handler   // gets what is not the API's; nil: nothing there
+	Export      Exporter       // writes md and html; nil: there are none
+	Prices      *derive.Prices // nil: DefaultPrices
+	Base        string         // path that everything is below, for example "/ccship"; "": the root
+	PublicURL   string         // where browsers reach it, with Base; "": as the request says
+	Hosts       []string       // host names it answers to, beside loopback ones; none: all
+	MetricsOpen bool           // /metrics needs no key
+	MaxBody     int64          // bytes of a decompressed request; 0: DefaultMaxBody
+	MaxRequests int            // at once; 0: DefaultMaxRequests
+	MaxConns    int            // at once; 0: DefaultMaxConns
+	Patience    time.Duration  // for headers, and for a body that comes slower than minRate; 0: 20 s
+	TLS         *tls.Config    // nil: no encryption
+	Log         *slog.Logger
+
+	store   server.Store
+	access  *auth.Access
+	hub     Hub
+	slots   *limit.Slots
+	bodies  *limit.Bodies
+	metrics *metrics
+	conns   *limit.Conns
+	wishing wishing
+	beat    time.Duration // between heartbeats of /api/events
+}
+
+// New makes a server that keeps everything in store, asks access who somebody is and hears of changes from hub. It
+// starts nothing.
+func New(store server.Store, access *auth.Access, hub Hub) *Server {
+	return &Server{store: store, access: access, hub: hub, Log: slog.New(slog.DiscardHandler)}
+}
+
+// Handler is the whole of the server. To be called once.
+func (s *Server) Handler() http.Handler {
+	s.fill()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /metrics", s.showMetrics)
+	for _, r := range s.routes() {
+		mux.HandleFunc(r.pattern, s.guard(r))
+	}
+	if s.Viewer != nil {
+		mux.Handle("/", s.Viewer)
+	}
+	return announce(s.rebase(s.observe(s.checkHost(mux))))
+}
+
+// fill sets what was left at zero.
+func (s *Server) fill() {
+	if s.MaxBody <= 0 {
+		s.MaxBody = DefaultMaxBody
+	}
+	if s.MaxRequests <= 0 {
+		s.MaxRequests = DefaultMaxRequests
+	}
+	if s.MaxConns <= 0 {
+		s.MaxConns = DefaultMaxConns
+	}
+	if s.Patience <= 0 {
+		s.Patience = defaultPatience
+	}
+	if s.Prices == nil {
+		s.Prices = derive.DefaultPrices()
+	}
+	if s.beat <= 0 {
+		s.beat = defaultBeat
+	}
+	s.slots = limit.NewSlots(s.MaxRequests)
+	s.bodies = limit.NewBodies(s.MaxBody, s.Patience)
+	s.metrics = newMetrics()
+	s.conns = limit.NewConns(s.MaxConns)
+}
+
+// announce tells every client what this server speaks.
+func announce(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Ccship-Protocol", "1")
+		h.Set("Ccship-Accept", "checkpoints, documents, blobs")
+		h.Set("Accept-Encoding", "zstd, gzip")
+		h.Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	s.answer(w, http.StatusOK, struct {
+		OK      bool   `json:"ok"`
+		Version string `json:"version"`
+	}{true, s.Version})
+}
+
+// Run serves on ln until ctx is done, then lets running requests end for a few seconds; the hub must end then too,
+// for clients that listen. It closes ln. Being stopped is no error.
+func (s *Server) Run(ctx context.Context, ln net.Listener) error {
+	h := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: s.Patience,
+		ReadTimeout:       bodyPatience,
+		IdleTimeout:       idlePatience,
+		MaxHeaderBytes:    maxHeader,
+		ConnState:         s.conns.Changed,
+		TLSConfig:         s.TLS,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() {
+		if s.TLS != nil {
+			served <- h.ServeTLS(ln, "", "")
+			return
+		}
+		served <- h.Serve(ln)
+	}()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+	defer cancel()
+	err := h.Shutdown(stop)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = h.Close() // requests that are cut off were not acknowledged
+	}
+	<-served
+	if err != nil {
+		return fmt.Errorf("stop serving: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/wire"
+)
+
+type shareAnswer struct {
+	Owner       string    `json:"owner"` // whose sessions
+	With        string    `json:"with"`  // who may see them
+	ProjectHash string    `json:"project_hash"`
+	Project     string    `json:"project"`
+	Documents   bool      `json:"documents"` // linked documents too
+	Created     time.Time `json:"created"`
+}
+
+func answerShare(x server.Share, names names) shareAnswer {
+	return shareAnswer{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Documents, x.Created}
+}
+
+// listShares is GET /api/shares: those one gives or gets; an owner sees all.
+func (s *Server) listShares(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	names, err := s.names(r.Context())
+	if err != nil {
+		return err
+	}
+	list, err := s.store.Shares(r.Context())
+	if err != nil {
+		return err
+	}
+	a := struct {
+		Shares []shareAnswer `json:"shares"`
+	}{[]shareAnswer{}}
+	for _, x := range list {
+		if who.User.Role == server.Owner || x.Owner == who.User.ID || x.With == who.User.ID {
+			a.Shares = append(a.Shares, answerShare(x, names))
+		}
+	}
+	s.answer(w, http.StatusOK, a)
+	return nil
+}
+
+// shareRequest names a share. Project is a project_hash, or a name that is only one project's.
+type shareRequest struct {
+	Owner   string `json:"owner"` // "": oneself
+	With    string `json:"with"`
+	Project string `json:"project"`
+	// Documents shows linked documents too, which are files of the other's. For removing a share it says nothing.
+	Documents bool `json:"documents"`
+}
+
+// addShare is POST /api/shares {owner, with, project, documents}. Of a share that there is it changes documents.
+func (s *Server) addShare(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	var q shareRequest
+	if err := s.readJSON(w, r, &q); err != nil {
+		return err
+	}
+	x, err := s.shareOf(r.Context(), who, q)
+	if err != nil {
+		return err
+	}
+	if x.Project == "" {
+		return fmt.Errorf("project %q: %w", q.Project, server.ErrNotFound)
+	}
+	x.Created, x.Documents = time.Now().UTC(), q.Documents
+	if err := s.store.AddShare(r.Context(), x); err != nil {
+		return err
+	}
+	return s.answerShare(w, r, who, x, http.StatusCreated, "share added")
+}
+
+// removeShare is DELETE /api/shares {owner, with, project}.
+func (s *Server) removeShare(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	var q shareRequest
+	if err := s.readJSON(w, r, &q); err != nil {
+		return err
+	}
+	x, err := s.shareOf(r.Context(), who, q)
+	if err != nil {
+		return err
+	}
+	if err := s.store.RemoveShare(r.Context(), x); err != nil {
+		return err
+	}
+	return s.answerShare(w, r, who, x, http.StatusOK, "share removed")
+}
+
+func (s *Server) answerShare(w http.ResponseWriter, r *http.Request, who server.Key, x server.Share, status int, event string) error {
+	names, err := s.names(r.Context())
+	if err != nil {
+		return err
+	}
+	a := answerShare(x, names)
+	s.logOf(r).Info(event, "owner", a.Owner, "with", a.With, "project", x.ProjectHash, "by", who.User.Name)
+	s.answer(w, status, a)
+	return nil
+}
+
+// shareOf finds what a request names. One shares one's own projects; an owner anybody's.
+func (s *Server) shareOf(ctx context.Context, who server.Key, q shareRequest) (server.Share, error) {
+	owner, err := s.someone(ctx, who, q.Owner)
+	if err != nil {
+		return server.Share{}, err
+	}
+	with, err := s.store.FindUser(ctx, q.With)
+	if err != nil {
+		return server.Share{}, err
+	}
+	x, err := auth.FindShare(ctx, s.store, owner, with, q.Project)
+	if ambiguous, ok := err.(*auth.AmbiguousProject); ok {
+		return x, wire.Refuse(http.StatusConflict, "ambiguous", ambiguous.Error())
+	}
+	return x, err
+}
+
+// addTicket is POST /api/tickets {ttl}: a one-time link that logs a browser in as oneself.
+func (s *Server) addTicket(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	var q struct {
+		TTL string `json:"ttl"`
+	}
+	if err := s.readJSON(w, r, &q); err != nil {
+		return err
+	}
+	ttl, err := auth.ParseTTL(q.TTL)
+	if err != nil {
+		return wire.BadRequest("bad_request", err.Error())
+	}
+	until := time.Now().Add(ttl).UTC()
+	ticket, err := s.access.NewTicket(r.Context(), who.User, who.ID, ttl)
+	if err != nil {
+		return err
+	}
+	base := s.PublicURL
+	if base == "" {
+		scheme := "http"
+		if s.access.Secure(r) {
+			scheme = "https"
+		}
+		base = scheme + "://" + r.Host + s.Base
+	}
+	s.logOf(r).Info("one-time link made", "user", who.User.Name)
+	s.answer(w, http.StatusCreated, struct {
+		URL   string    `json:"url"`
+		Until time.Time `json:"until"`
+	}{auth.TicketURL(base, ticket), until})
+	return nil
+}

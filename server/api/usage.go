@@ -1,0 +1,152 @@
+package api
+
+import (
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
+)
+
+// tokensAnswer is a sum of tokens on the wire.
+type tokensAnswer struct {
+	Answers      int64 `json:"answers"`
+	Input        int64 `json:"input_tokens"`
+	Output       int64 `json:"output_tokens"`
+	CacheRead    int64 `json:"cache_read_tokens"`
+	CacheWrite5m int64 `json:"cache_write_5m_tokens"`
+	CacheWrite1h int64 `json:"cache_write_1h_tokens"`
+}
+
+// costAnswer is what tokens cost. CostUSD is null when no price is known for any of them.
+type costAnswer struct {
+	CostUSD  *float64 `json:"cost_usd"`
+	Unpriced int64    `json:"unpriced_tokens"` // not in cost_usd
+}
+
+func answerCost(c derive.Cost) costAnswer {
+	if !c.Known() {
+		return costAnswer{nil, c.Unpriced}
+	}
+	usd := math.Round(c.USD*1e6) / 1e6
+	return costAnswer{&usd, c.Unpriced}
+}
+
+// usageAnswer is one sum. Fields that it is not told apart by are left out.
+type usageAnswer struct {
+	Day         *string `json:"day,omitempty"`
+	Hour        *int    `json:"hour,omitempty"`
+	ProjectHash *string `json:"project_hash,omitempty"`
+	Project     *string `json:"project,omitempty"`
+	Model       *string `json:"model,omitempty"`
+	Machine     *string `json:"machine,omitempty"`
+	User        *string `json:"user,omitempty"`
+	SessionID   *string `json:"session_id,omitempty"`
+	tokensAnswer
+	costAnswer
+}
+
+// answerUsage is a row told apart by certain things. Its cost is of row.Model.
+func (s *Server) answerUsage(row server.UsageRow, by []string, names names) usageAnswer {
+	a := usageAnswer{
+		tokensAnswer: tokensAnswer(row.Tokens), costAnswer: answerCost(s.Prices.Cost(row.Model, row.Tokens)),
+	}
+	for _, b := range by {
+		switch b {
+		case "day":
+			a.Day = &row.Day
+		case "hour":
+			a.Hour = &row.Hour
+		case "project":
+			a.ProjectHash, a.Project = &row.Project, &row.Name
+		case "model":
+			a.Model = &row.Model
+		case "machine":
+			a.Machine = &row.Machine
+		case "user":
+			name := names[row.User]
+			a.User = &name
+		case "session":
+			a.SessionID = &row.Session
+		}
+	}
+	return a
+}
+
+// usage is GET /api/usage?by&since&until&zone&project&machine&user&model&session&agents: tokens, each answer counted
+// once, and what they cost.
+func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	names, err := s.names(r.Context())
+	if err != nil {
+		return err
+	}
+	f := newFilter(r.URL.Query(), names)
+	by := f.list("by", "day", "hour", "project", "model", "machine", "user", "session")
+	q := server.UsageQuery{
+		By: by, Since: f.moment("since"), Until: f.moment("until"), Zone: f.zone(), Project: f.text("project"),
+		Machine: f.machine(), User: f.user(), Model: f.text("model"), Session: f.text("session"),
+		Agents: f.flag("agents", true),
+	}
+	if f.err != nil {
+		return f.err
+	}
+	// Prices are by model, whatever the rows are told apart by.
+	if !slices.Contains(by, "model") {
+		q.By = append(slices.Clone(by), "model")
+	}
+	rows, err := s.store.Usage(r.Context(), server.ScopeOf(who.User), q)
+	if err != nil {
+		return err
+	}
+	a := struct {
+		Rows   []usageAnswer `json:"rows"`
+		Total  usageAnswer   `json:"total"`
+		Prices string        `json:"prices_as_of"`
+	}{Rows: []usageAnswer{}, Prices: s.Prices.AsOf}
+	var all sum
+	for _, part := range s.join(rows, by) {
+		all.add(part.row.Tokens, part.cost)
+		x := s.answerUsage(part.row, by, names)
+		x.costAnswer = answerCost(part.cost)
+		a.Rows = append(a.Rows, x)
+	}
+	a.Total = s.answerUsage(all.row, nil, names)
+	a.Total.costAnswer = answerCost(all.cost)
+	s.answer(w, http.StatusOK, a)
+	return nil
+}
+
+// sum is a row with the cost of the models in it.
+type sum struct {
+	row  server.UsageRow
+	cost derive.Cost
+}
+
+func (s *sum) add(t server.Tokens, c derive.Cost) {
+	s.row.Tokens = s.row.Tokens.Add(t)
+	s.cost.USD += c.USD
+	s.cost.Priced += c.Priced
+	s.cost.Unpriced += c.Unpriced
+}
+
+// join adds up rows that differ only in what by does not name, in the order of the first of each.
+func (s *Server) join(rows []server.UsageRow, by []string) []*sum {
+	var out []*sum
+	at := map[server.UsageRow]*sum{}
+	for _, row := range rows {
+		key := row
+		key.Tokens = server.Tokens{}
+		if !slices.Contains(by, "model") {
+			key.Model = ""
+		}
+		x := at[key]
+		if x == nil {
+			x = &sum{row: key}
+			at[key] = x
+			out = append(out, x)
+		}
+		x.add(row.Tokens, s.Prices.Cost(row.Model, row.Tokens))
+	}
+	return out
+}

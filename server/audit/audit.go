@@ -1,0 +1,166 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
+)
+
+// Finding is something in a store that does not fit together.
+type Finding struct {
+	SessionID  string
+	Machine    string
+	Epoch      string
+	Generation int64
+	Problem    string
+}
+
+// Audited counts what an audit has read.
+type Progress struct {
+	Streams     int64
+	Generations int64
+	Lines       int64
+	Bytes       int64
+}
+
+// Audit reads every stored line of every generation and tells found what does not fit together: lines out of place or
+// out of order, objects that are none, counts that differ, and complete files whose length is not what their client
+// said. progress is told now and then. Neither is called from another goroutine.
+func Run(ctx context.Context, store server.Catalog, found func(Finding), progress func(Progress)) (Progress, error) {
+	a := auditor{store: store, found: found}
+	for page := (server.Page{Limit: auditPage}); ; {
+		list, err := store.Sessions(ctx, page)
+		if err != nil {
+			return a.read, fmt.Errorf("list sessions: %w", err)
+		}
+		for _, x := range list.List {
+			if err := a.stream(ctx, x); err != nil {
+				return a.read, fmt.Errorf("read session %q: %w", x.SessionID, err)
+			}
+			a.read.Streams++
+			progress(a.read)
+		}
+		if list.Next == "" {
+			return a.read, nil
+		}
+		page.After = list.Next
+	}
+}
+
+// auditPage is how many sessions are listed at once.
+const auditPage = 1000
+
+type auditor struct {
+	store server.Catalog
+	found func(Finding)
+	read  Progress
+	at    Finding // where it is, without a problem
+}
+
+// stream reads all epochs of one. One that is forgotten meanwhile is passed over.
+func (a *auditor) stream(ctx context.Context, x server.Session) error {
+	ref := server.Ref{Stream: x.ID}
+	var epochs []server.Epoch
+	err := a.open(ctx, ref, func(snap server.Snapshot) error {
+		epochs = snap.Epochs()
+		return nil
+	})
+	for _, e := range epochs {
+		if err != nil {
+			break
+		}
+		ref.Epoch = e.Name
+		err = a.open(ctx, ref, func(snap server.Snapshot) error { return a.epoch(ctx, snap) })
+	}
+	if errors.Is(err, server.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (a *auditor) open(ctx context.Context, ref server.Ref, fn func(server.Snapshot) error) error {
+	snap, err := a.store.Open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(snap), snap.Close())
+}
+
+func (a *auditor) epoch(ctx context.Context, snap server.Snapshot) error {
+	x := snap.Session()
+	generations := snap.Generations()
+	for _, g := range generations {
+		a.at = Finding{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch, Generation: g.Number}
+		if err := a.generation(ctx, snap, g); err != nil {
+			return err
+		}
+		a.read.Generations++
+	}
+	digests, err := Digests(ctx, snap)
+	if err != nil {
+		return err
+	}
+	for i, g := range generations {
+		// A file's length is known of clients that name a machine, when its last line is whole. A gap says nothing.
+		d := digests[i]
+		a.at.Generation = g.Number
+		if x.Machine != "" && g.EndOffset > 0 && g.EOFNewline && d.Missing == 0 && d.Bytes != g.EndOffset {
+			a.tell("its %d lines are %d bytes; the file had %d", d.Lines, d.Bytes, g.EndOffset)
+		}
+	}
+	return nil
+}
+
+func (a *auditor) generation(ctx context.Context, snap server.Snapshot, g server.Generation) error {
+	span := server.Span{Generation: g.Number, From: g.RewoundTo, To: max(g.EndLine, g.RewoundTo)}
+	wantLines, wantNotes, err := snap.Count(ctx, span)
+	if err != nil {
+		return err
+	}
+	var lines, notes int64
+	last := int64(-1)
+	err = snap.Lines(ctx, span, func(l server.Line) error {
+		if l.Index <= last || l.Index < span.From || l.Index >= span.To {
+			a.tell("line %d is out of place", l.Index)
+		}
+		last = l.Index
+		a.read.Lines++
+		a.read.Bytes += int64(len(l.Raw))
+		if l.Kind == server.Oversize {
+			notes++
+		} else {
+			lines++
+		}
+		a.line(l)
+		return nil
+	})
+	if lines != wantLines || notes != wantNotes {
+		a.tell("%d lines and %d notes are counted, %d and %d are there", wantLines, wantNotes, lines, notes)
+	}
+	return err
+}
+
+func (a *auditor) line(l server.Line) {
+	switch l.Kind {
+	case server.Object:
+		if shape := transcript.Scan(l.Raw).Shape; shape != transcript.Object && shape != transcript.Reserved {
+			a.tell("line %d is no JSON object any more", l.Index)
+		}
+	case server.Oversize:
+		if _, err := transcript.ParseOversize(l.Raw); err != nil {
+			a.tell("the note of line %d cannot be read", l.Index)
+		}
+	case server.Opaque: // any bytes
+	default:
+		a.tell("line %d is of an unknown kind", l.Index)
+	}
+}
+
+func (a *auditor) tell(format string, args ...any) {
+	f := a.at
+	f.Problem = fmt.Sprintf(format, args...)
+	a.found(f)
+}

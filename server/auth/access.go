@@ -1,0 +1,224 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	// LoginFor is how long a browser stays logged in.
+	LoginFor = 30 * 24 * time.Hour
+	// DefaultTicket and MaxTicket bound how long a one-time link works.
+	DefaultTicket = 10 * time.Minute
+	MaxTicket     = 7 * 24 * time.Hour
+	// maxToken bounds what is hashed of a token, ticket or key that somebody shows.
+	maxToken = 512
+)
+
+// Credentials is what Access needs kept.
+type Credentials interface {
+	server.Accounts
+	server.Keyring
+}
+
+// Access says who somebody is, by key, login or one-time link, and slows guessers down. All that lasts is in the
+// store, so that it survives a restart and holds on every server of one database. Safe for concurrent use.
+type Access struct {
+	// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are believed. Set before use.
+	Proxies []netip.Prefix
+
+	store   Credentials
+	keys    *keys
+	guesses guesses
+	log     *slog.Logger
+}
+
+// NewAccess checks credentials against store.
+func New(store Credentials, log *slog.Logger) *Access {
+	return &Access{store: store, keys: newKeys(store, log), guesses: newGuesses(), log: log}
+}
+
+// Key answers the key that was shown, with its user. ErrUnauthorized when it is missing, unknown, revoked or its user
+// disabled; TooMany when remote, as Remote has it, or everybody together, has shown too many of that kind.
+func (a *Access) Key(ctx context.Context, remote, presented string) (server.Key, error) {
+	if presented == "" || len(presented) > maxToken {
+		return server.Key{}, ErrUnauthorized // no guess: nothing is looked up
+	}
+	hash := HashKey(presented)
+	if err := a.guesses.allowed(remote, hash, time.Now()); err != nil {
+		return server.Key{}, err
+	}
+	key, err := a.keys.check(ctx, hash)
+	if err == nil && !key.User.Disabled.IsZero() {
+		err = ErrUnauthorized
+	}
+	a.note(remote, hash, err)
+	if err != nil {
+		return server.Key{}, err
+	}
+	return key, nil
+}
+
+// note remembers how showing a secret ended. The store's own failures are nobody's guess.
+func (a *Access) note(remote string, hash [32]byte, err error) {
+	switch {
+	case err == nil:
+		a.guesses.succeeded(hash)
+	case errors.Is(err, ErrUnauthorized):
+		if a.guesses.failed(remote, hash, time.Now()) {
+			a.log.Warn("too many wrong keys", "remote", remote)
+		}
+	}
+}
+
+// Login logs a browser in with a key. The token is for its cookie; only its hash is kept. Errors as of Key.
+func (a *Access) Login(ctx context.Context, remote, presented string) (token string, l server.Login, err error) {
+	key, err := a.Key(ctx, remote, presented)
+	if err != nil {
+		return "", server.Login{}, err
+	}
+	return a.add(ctx, server.Login{User: key.User, Key: key.ID})
+}
+
+// LoginWithTicket logs a browser in with a one-time link's ticket, which is used up by it. Errors as of Key.
+func (a *Access) LoginWithTicket(ctx context.Context, remote, ticket string) (token string, l server.Login, err error) {
+	if ticket == "" || len(ticket) > maxToken {
+		return "", server.Login{}, ErrUnauthorized
+	}
+	hash := sha256.Sum256([]byte(ticket))
+	if err := a.guesses.allowed(remote, hash, time.Now()); err != nil {
+		return "", server.Login{}, err
+	}
+	user, err := a.store.TakeTicket(ctx, hash, time.Now())
+	if errors.Is(err, server.ErrNotFound) || err == nil && !user.Disabled.IsZero() {
+		err = ErrUnauthorized
+	}
+	if errors.Is(err, ErrUnauthorized) {
+		a.note(remote, hash, err)
+		return "", server.Login{}, err
+	}
+	if err != nil {
+		return "", server.Login{}, fmt.Errorf("use one-time link: %w", err)
+	}
+	return a.add(ctx, server.Login{User: user, Key: ticketKey(ticket)})
+}
+
+func (a *Access) add(ctx context.Context, l server.Login) (string, server.Login, error) {
+	token := rand.Text()
+	l.Until = time.Now().Add(LoginFor)
+	if err := a.store.AddLogin(ctx, sha256.Sum256([]byte(token)), l); err != nil {
+		return "", server.Login{}, fmt.Errorf("keep login: %w", err)
+	}
+	return token, l, nil
+}
+
+// Check answers whose login a token is. ErrUnauthorized when it is over, was ended, or its user or key is not valid
+// any more; any other error is the store's.
+func (a *Access) Check(ctx context.Context, token string) (server.Login, error) {
+	if token == "" || len(token) > maxToken {
+		return server.Login{}, ErrUnauthorized
+	}
+	l, err := a.store.FindLogin(ctx, sha256.Sum256([]byte(token)), time.Now())
+	if errors.Is(err, server.ErrNotFound) || err == nil && !l.User.Disabled.IsZero() {
+		return server.Login{}, ErrUnauthorized
+	}
+	if err != nil {
+		return server.Login{}, fmt.Errorf("check login: %w", err)
+	}
+	return l, nil
+}
+
+// Logout ends a login. One that is over already is no error.
+func (a *Access) Logout(ctx context.Context, token string) error {
+	if token == "" || len(token) > maxToken {
+		return nil
+	}
+	err := a.store.RemoveLogin(ctx, sha256.Sum256([]byte(token)))
+	if err != nil && !errors.Is(err, server.ErrNotFound) {
+		return fmt.Errorf("end login: %w", err)
+	}
+	return nil
+}
+
+// NewTicket makes the secret of a one-time link that logs user in until ttl has passed; 0 is DefaultTicket, and no
+// ticket works for longer than MaxTicket. A link that was asked for with a key, not 0, is worth nothing without it: when
+// the key is revoked, so are the logins made with the link.
+func (a *Access) NewTicket(ctx context.Context, user server.User, key int64, ttl time.Duration) (string, error) {
+	if !user.Disabled.IsZero() {
+		return "", ErrUnauthorized
+	}
+	if ttl <= 0 {
+		ttl = DefaultTicket
+	}
+	ticket := rand.Text()
+	if key != 0 {
+		ticket += "." + strconv.FormatInt(key, 10)
+	}
+	until := time.Now().Add(min(ttl, MaxTicket))
+	if err := a.store.AddTicket(ctx, sha256.Sum256([]byte(ticket)), user.ID, until); err != nil {
+		return "", fmt.Errorf("keep one-time link: %w", err)
+	}
+	return ticket, nil
+}
+
+// ticketKey is the key that a ticket was asked for with, 0 for none. The ticket is known by the hash of all of it: with
+// another number it is another ticket, which nobody made.
+func ticketKey(ticket string) int64 {
+	_, number, _ := strings.Cut(ticket, ".")
+	key, _ := strconv.ParseInt(number, 10, 64) // 0 for what has none
+	return key
+}
+
+// Visible answers which changes a user may hear of, as of now: shares that come later do not count.
+func (a *Access) Visible(ctx context.Context, user server.User) (func(server.Change) bool, error) {
+	if user.Role == server.Owner {
+		return func(server.Change) bool { return true }, nil
+	}
+	list, err := a.store.Shares(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list shares: %w", err)
+	}
+	type project struct {
+		owner int64
+		hash  string
+	}
+	type with struct{ documents bool }
+	shared := map[project]with{}
+	for _, s := range list {
+		if s.With == user.ID {
+			shared[project{s.Owner, s.ProjectHash}] = with{s.Documents}
+		}
+	}
+	return func(c server.Change) bool {
+		if c.Owner == user.ID {
+			return true
+		}
+		s, ok := shared[project{c.Owner, c.Project}]
+		return ok && (s.documents || c.About != server.AboutDocuments)
+	}, nil
+}
+
+// Remote is where a request comes from, for counting guesses: the address of the connection, or, when that is one of
+// Proxies, the last address in X-Forwarded-For that is none. An IPv6 network of 64 bits counts as one.
+func (a *Access) Remote(r *http.Request) string {
+	return remoteName(clientAddr(r, a.Proxies))
+}
+
+// Secure says whether the browser's side of a request is encrypted: here, or at one of Proxies that says so.
+func (a *Access) Secure(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	return trusted(peerAddr(r), a.Proxies) && r.Header.Get("X-Forwarded-Proto") == "https"
+}

@@ -1,0 +1,122 @@
+package auth
+
+import (
+	"errors"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestGuesses: ten wrong ones, then no more until time has passed; others are not touched by it.
+func TestGuesses(t *testing.T) {
+	g := newGuesses()
+	now := time.Unix(1_000_000, 0)
+	wrong := func(i int) [32]byte { return HashKey("wrong" + strconv.Itoa(i)) }
+	right := HashKey("right")
+	g.succeeded(right)
+	full := 0
+	for i := range guessBurst {
+		if err := g.allowed("a", wrong(i), now); err != nil {
+			t.Fatalf("guess %d: %v", i, err)
+		}
+		if g.failed("a", wrong(i), now) {
+			full++
+		}
+	}
+	if full != 1 {
+		t.Errorf("the bucket was filled %d times, want once", full)
+	}
+	err := g.allowed("a", wrong(99), now)
+	no, ok := errors.AsType[*TooMany](err)
+	if !ok || !errors.Is(err, ErrTooMany) || no.RetryAfter <= 0 || no.RetryAfter > guessEvery {
+		t.Fatalf("guess %d: %v", guessBurst, err)
+	}
+	if err := g.allowed("b", wrong(99), now); err != nil {
+		t.Errorf("another address: %v", err)
+	}
+	if err := g.allowed("a", right, now); err != nil {
+		t.Errorf("a key that was right, from the same address: %v", err)
+	}
+	if err := g.allowed("a", wrong(99), now.Add(no.RetryAfter)); err != nil {
+		t.Errorf("after Retry-After: %v", err)
+	}
+	g.failed("a", right, now) // revoked meanwhile
+	if err := g.allowed("a", right, now); err == nil {
+		t.Error("a key that is not right any more is let through")
+	}
+}
+
+// TestGuessesOfMany: many addresses meet the limit for all, and memory stays bounded.
+func TestGuessesOfMany(t *testing.T) {
+	g := newGuesses()
+	now := time.Unix(1_000_000, 0)
+	refused := false
+	for i := range 3 * maxRemotes {
+		remote, hash := "r"+strconv.Itoa(i), HashKey(strconv.Itoa(i))
+		refused = refused || g.allowed(remote, hash, now) != nil
+		g.failed(remote, hash, now)
+		g.succeeded(hash)
+	}
+	if !refused {
+		t.Error("everybody may fail for ever")
+	}
+	if len(g.remotes) > maxRemotes || len(g.proven) > maxProven {
+		t.Errorf("%d remotes and %d keys are remembered", len(g.remotes), len(g.proven))
+	}
+}
+
+func TestRemote(t *testing.T) {
+	proxies, err := ParseProxies("10.0.0.0/8, 127.0.0.1,::1,")
+	if err != nil || len(proxies) != 3 {
+		t.Fatalf("%v, %v", proxies, err)
+	}
+	tests := []struct {
+		name, peer string
+		forwarded  []string
+		proxies    []netip.Prefix
+		want       string
+	}{
+		{"direct", "192.0.2.1:99", nil, proxies, "192.0.2.1"},
+		{"a stranger's header is not believed", "192.0.2.1:99", []string{"198.51.100.7"}, proxies, "192.0.2.1"},
+		{"nor without proxies", "127.0.0.1:99", []string{"198.51.100.7"}, nil, "127.0.0.1"},
+		{"behind one", "127.0.0.1:99", []string{"198.51.100.7"}, proxies, "198.51.100.7"},
+		{"behind two", "127.0.0.1:99", []string{"198.51.100.7, 10.1.2.3"}, proxies, "198.51.100.7"},
+		{"what the client wrote itself is not reached", "127.0.0.1:99", []string{"203.0.113.9, 198.51.100.7"}, proxies, "198.51.100.7"},
+		{"two headers are one", "127.0.0.1:99", []string{"203.0.113.9", "198.51.100.7"}, proxies, "198.51.100.7"},
+		{"nonsense ends the walk", "127.0.0.1:99", []string{"198.51.100.7, nonsense"}, proxies, "127.0.0.1"},
+		{"all are proxies", "127.0.0.1:99", []string{"10.0.0.1"}, proxies, "10.0.0.1"},
+		{"IPv4 in IPv6", "[::ffff:192.0.2.1]:99", nil, proxies, "192.0.2.1"},
+		{"an IPv6 network is one", "[2001:db8:1:2:3:4:5:6]:99", nil, proxies, "2001:db8:1:2::/64"},
+		{"no address", "@", []string{"198.51.100.7"}, proxies, "invalid IP"},
+	}
+	for _, test := range tests {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = test.peer
+		for _, f := range test.forwarded {
+			r.Header.Add("X-Forwarded-For", f)
+		}
+		a := &Access{Proxies: test.proxies}
+		if got := a.Remote(r); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+	for _, bad := range []string{"nonsense", "10.0.0.0/99", "1.2.3"} {
+		if _, err := ParseProxies(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func TestSecure(t *testing.T) {
+	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	for peer, want := range map[string]bool{"127.0.0.1:1": true, "192.0.2.1:1": false} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = peer
+		r.Header.Set("X-Forwarded-Proto", "https")
+		if a.Secure(r) != want {
+			t.Errorf("from %s: %v", peer, !want)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// ErrLastOwner is for leaving a server without anybody who may manage it.
+var ErrLastOwner = errors.New("this is the last owner; make somebody else one first")
+
+// SetRole changes what a user may do. ErrLastOwner when nobody could manage the server afterwards.
+func (a *Access) SetRole(ctx context.Context, user server.User, role server.Role) error {
+	if role != server.Owner {
+		if err := a.notLast(ctx, user); err != nil {
+			return err
+		}
+	}
+	if err := a.store.SetRole(ctx, user.ID, role); err != nil {
+		return fmt.Errorf("change role of %q: %w", user.Name, err)
+	}
+	return nil
+}
+
+// Disable refuses a user's keys and logins from now on, or takes them again. Errors as of SetRole.
+func (a *Access) Disable(ctx context.Context, user server.User, disabled bool) error {
+	var at time.Time
+	if disabled {
+		if err := a.notLast(ctx, user); err != nil {
+			return err
+		}
+		at = time.Now()
+	}
+	if err := a.store.DisableUser(ctx, user.ID, at); err != nil {
+		return fmt.Errorf("disable %q: %w", user.Name, err)
+	}
+	return nil
+}
+
+func (a *Access) notLast(ctx context.Context, user server.User) error {
+	if user.Role != server.Owner {
+		return nil
+	}
+	list, err := a.store.Users(ctx)
+	if err != nil {
+		return fmt.Errorf("list users: %w", err)
+	}
+	for _, u := range list {
+		if u.ID != user.ID && u.Role == server.Owner && u.Disabled.IsZero() {
+			return nil
+		}
+	}
+	return ErrLastOwner
+}

@@ -1,0 +1,141 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+const (
+	// A remote address may fail this often at once, and once more each guessEvery.
+	guessBurst = 10
+	guessEvery = 6 * time.Second
+	// Everybody together may fail this often at once, and once more each guessEveryAll.
+	guessBurstAll = 500
+	guessEveryAll = 50 * time.Millisecond
+	// maxRemotes and maxProven bound what is remembered.
+	maxRemotes = 10_000
+	maxProven  = 10_000
+)
+
+// ErrTooMany is what a TooMany is.
+var ErrTooMany = errors.New("too many wrong keys")
+
+// TooMany refuses to look at a key or ticket now. It matches ErrTooMany.
+type TooMany struct {
+	RetryAfter time.Duration // when to try again, above 0
+}
+
+// Error says when it may be tried again.
+func (t *TooMany) Error() string {
+	return fmt.Sprintf("%v; try again in %d seconds", ErrTooMany, t.Seconds())
+}
+
+// Is matches ErrTooMany.
+func (t *TooMany) Is(target error) bool { return target == ErrTooMany }
+
+// Seconds is RetryAfter in whole seconds, at least 1.
+func (t *TooMany) Seconds() int { return max(1, int(math.Ceil(t.RetryAfter.Seconds()))) }
+
+// bucket counts failures, and forgets one each every.
+type bucket struct {
+	failures float64
+	at       time.Time
+}
+
+// leak brings the bucket up to date.
+func (b *bucket) leak(every time.Duration, now time.Time) {
+	if d := now.Sub(b.at); d > 0 {
+		b.failures = max(0, b.failures-float64(d)/float64(every))
+		b.at = now
+	}
+}
+
+// wait is how long a full bucket stays full.
+func (b *bucket) wait(burst float64, every time.Duration) time.Duration {
+	return time.Duration((b.failures - burst + 1) * float64(every))
+}
+
+// guesses counts wrong secrets by remote address and in all. A secret that was right before is always looked at, so
+// that nobody can lock out those who are at work: not even from the same address.
+type guesses struct {
+	mu      sync.Mutex
+	remotes map[string]*bucket    // guarded by mu, as is all below
+	proven  map[[32]byte]struct{} // hashes of secrets that were right
+	all     bucket
+	swept   time.Time // when remotes without failures were last looked for
+}
+
+func newGuesses() guesses {
+	return guesses{remotes: map[string]*bucket{}, proven: map[[32]byte]struct{}{}}
+}
+
+// allowed says whether a secret may be looked at now; a *TooMany when not.
+func (g *guesses) allowed(remote string, hash [32]byte, now time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.proven[hash]; ok {
+		return nil
+	}
+	if b := g.remotes[remote]; b != nil {
+		if b.leak(guessEvery, now); b.failures > guessBurst-1 {
+			return &TooMany{b.wait(guessBurst, guessEvery)}
+		}
+	}
+	if g.all.leak(guessEveryAll, now); g.all.failures > guessBurstAll-1 {
+		return &TooMany{max(time.Second, g.all.wait(guessBurstAll, guessEveryAll))}
+	}
+	return nil
+}
+
+// succeeded remembers a secret that was right. At the bound others are forgotten: they count as unknown, no more.
+func (g *guesses) succeeded(hash [32]byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.proven) >= maxProven {
+		clear(g.proven)
+	}
+	g.proven[hash] = struct{}{}
+}
+
+// failed counts one; true when it is the one that fills the remote's bucket.
+func (g *guesses) failed(remote string, hash [32]byte, now time.Time) (full bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.proven, hash)
+	g.all.leak(guessEveryAll, now)
+	g.all.failures++
+	b := g.remotes[remote]
+	if b == nil {
+		g.makeRoom(now)
+		b = &bucket{at: now}
+		g.remotes[remote] = b
+	}
+	b.leak(guessEvery, now)
+	b.failures++
+	return b.failures > guessBurst-1 && b.failures <= guessBurst
+}
+
+// makeRoom keeps the number of remotes bounded: those without failures go, looked for once in guessEvery, else any
+// one. Who has more addresses than that meets the limit for all.
+func (g *guesses) makeRoom(now time.Time) {
+	if len(g.remotes) < maxRemotes {
+		return
+	}
+	if now.Sub(g.swept) >= guessEvery {
+		g.swept = now
+		for name, b := range g.remotes {
+			if b.leak(guessEvery, now); b.failures == 0 {
+				delete(g.remotes, name)
+			}
+		}
+	}
+	for name := range g.remotes {
+		if len(g.remotes) < maxRemotes {
+			return
+		}
+		delete(g.remotes, name)
+	}
+}

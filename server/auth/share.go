@@ -1,0 +1,54 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+)
+
+// AmbiguousProject is for a name that several projects have.
+type AmbiguousProject struct {
+	Name   string
+	Hashes []string
+}
+
+// Error names the projects by what tells them apart.
+func (a *AmbiguousProject) Error() string {
+	return fmt.Sprintf("%q is the name of several projects: %s; say which by its hash", a.Name, strings.Join(a.Hashes, ", "))
+}
+
+// FindShare puts a share together: of the project whose hash or name it is among owner's. A hash that owner has no
+// session of is taken as it is, with Project left empty: a share may outlive its sessions.
+func FindShare(ctx context.Context, library server.Library, owner, with server.User, project string) (server.Share, error) {
+	x := server.Share{Owner: owner.ID, With: with.ID, ProjectHash: project}
+	groups, err := library.Groups(ctx, server.Scope{All: true})
+	if err != nil {
+		return x, fmt.Errorf("list projects: %w", err)
+	}
+	byName := map[string]string{}
+	for _, g := range groups {
+		if g.Owner != owner.ID {
+			continue
+		}
+		if g.ProjectHash == project {
+			x.Project = g.Project
+			return x, nil
+		}
+		if g.Project == project {
+			byName[g.ProjectHash] = g.Project
+		}
+	}
+	if len(byName) > 1 {
+		a := &AmbiguousProject{Name: project}
+		for hash := range byName {
+			a.Hashes = append(a.Hashes, hash)
+		}
+		return x, a
+	}
+	for hash, name := range byName {
+		x.ProjectHash, x.Project = hash, name
+	}
+	return x, nil
+}

@@ -1,0 +1,206 @@
+package derive_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
+)
+
+// TestDerive: facts, texts and answers of one conversation.
+func TestDerive(t *testing.T) {
+	s := newShelf(t)
+	s.put("s", 0, 0,
+		prompt(0, "needle: fix the cart"),
+		answerLine(1, "m1", 1, `{"type":"thinking","thinking":"needle, hm"}`),
+		answerLine(2, "m1", 40, textBlock("needle, I will")+`,{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"grep needle","description":"look"}}`),
+		result(3, "t1", "needle: not found", true),
+		`{"type":"ai-title","aiTitle":"Needle work"}`,
+		answerLine(5, "m2", 7, textBlock("Fixed.")),
+		"",
+		`{"type":"summary","summary":"glued needle"}{"type":"system","subtype":"away_summary","content":"second needle"}`,
+		`{"type":"api-request-blob","message":{"role":"user","content":"needle again"}}`,
+		answerLine(8, "m2", 7, textBlock("part one")+","+textBlock("part two")),
+	)
+	s.derive()
+	s.expect("two blocks", s.hits(`"part one part two"`), "s 0.9 answer")
+	s.expect("texts", s.hits("needle"), "s 0.0 prompt, s 0.1 thinking, s 0.2 tool, s 0.2 answer, s 0.3 result, "+
+		"s 0.4 title, s 0.7 other, s 0.7 title")
+	x := s.session("s")
+	f := x.Facts
+	s.expect("facts", fmt.Sprint(f.Title, "|", f.FirstPrompt, "|", f.Model, f.Models, f.Branch, f.Version, f.Started.Equal(noon),
+		f.Ended.Equal(noon.Add(8*time.Minute)), f.Prompts, f.Messages, f.Tools, f.Errors, f.Context, f.Window, f.Lines),
+		"Needle work|needle: fix the cart|claude-x[claude-x]main2.1.0true true 1 3 1 1 140 200000 10")
+	s.expect("usage", fmt.Sprintf("%+v", x.Usage[0].Tokens),
+		"{Answers:2 Input:20 Output:47 CacheRead:200 CacheWrite5m:20 CacheWrite1h:40}")
+}
+
+// TestDeriveOn: in pieces it comes to the same as at once.
+func TestDeriveOn(t *testing.T) {
+	s := newShelf(t)
+	lines := []string{prompt(0, "one"), answerLine(1, "m1", 1, textBlock("two")), answerLine(2, "m1", 9, textBlock("three")), prompt(3, "four")}
+	for i, l := range lines {
+		s.put("pieces", 0, int64(i), l)
+		s.derive()
+	}
+	s.put("whole", 0, 0, lines...)
+	s.derive()
+	a, b := s.session("pieces"), s.session("whole")
+	if fmt.Sprint(a.Facts) != fmt.Sprint(b.Facts) {
+		t.Errorf("in pieces %+v\nat once %+v", a.Facts, b.Facts)
+	}
+	s.expect("copies count once", fmt.Sprint(len(a.Usage), a.Usage[0].Tokens.Output, len(b.Usage)), "1 9 0")
+	for _, word := range []string{"one", "two", "three", "four"} {
+		if n := strings.Count(s.hits(word), " 0."); n != 2 {
+			t.Errorf("%q is found %d times", word, n)
+		}
+	}
+}
+
+// TestDeriveHuge: a line longer than anything else is found by its beginning, and many steps make one whole.
+func TestDeriveHuge(t *testing.T) {
+	s := newShelf(t)
+	lines := []string{prompt(0, "head needle "+strings.Repeat("filler ", 1<<20)+" tail")}
+	for i := 1; i < 200; i++ {
+		lines = append(lines, prompt(i, fmt.Sprintf("number%d %s", i, strings.Repeat("words ", 500))))
+	}
+	s.put("s", 0, 0, lines...)
+	s.watch = func(d *server.Derivation) {
+		text, longest := 0, 0
+		for _, x := range d.Texts {
+			text, longest = text+len(x.Text), max(longest, len(x.Text))
+		}
+		if longest > 256<<10 || text-longest > 128<<10 {
+			t.Errorf("a step has %d bytes of text, one of them %d", text, longest)
+		}
+	}
+	s.derive()
+	s.expect("head", s.hits("needle"), "s 0.0 prompt")
+	s.expect("tail", s.hits("tail"), "")
+	s.expect("last", s.hits("number199"), "s 0.199 prompt")
+	s.expect("prompts", fmt.Sprint(s.session("s").Facts.Prompts), "200")
+}
+
+// flaky fails where it is told to.
+type flaky struct {
+	derive.Derivable
+	fail map[string]int // calls that fail from now on
+}
+
+var errFlaky = errors.New("made to fail")
+
+func (f *flaky) broken(name string) bool {
+	f.fail[name]--
+	return f.fail[name] >= 0
+}
+
+func (f *flaky) Renew(ctx context.Context, format int64) error {
+	if f.broken("renew") {
+		return errFlaky
+	}
+	return f.Derivable.Renew(ctx, format)
+}
+
+func (f *flaky) Lagging(ctx context.Context, n int) ([]server.Task, error) {
+	if f.broken("lagging") {
+		return nil, errFlaky
+	}
+	return f.Derivable.Lagging(ctx, n)
+}
+
+func (f *flaky) SaveDerived(ctx context.Context, d *server.Derivation) error {
+	if f.broken("save") {
+		return errFlaky
+	}
+	return f.Derivable.SaveDerived(ctx, d)
+}
+
+// TestDeriveRenewed: what an older version derived is derived again by itself.
+func TestDeriveRenewed(t *testing.T) {
+	s := newShelf(t)
+	s.put("s", 0, 0, prompt(0, "needle"))
+	tasks, err := s.Lagging(t.Context(), 1)
+	if err != nil || len(tasks) != 1 {
+		t.Fatal(tasks, err)
+	}
+	snap, err := s.View(t.Context(), server.Scope{All: true}, server.Ref{Stream: tasks[0].Stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &server.Derivation{Task: tasks[0], Place: server.Place{Epoch: snap.Epochs()[0].ID, Line: 1}, Format: derive.Format - 1, Done: true}
+	snap.Close()
+	if err := s.SaveDerived(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("before", s.hits("needle"), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- (&derive.Deriver{Store: s.SQLite}).Run(ctx) }()
+	for s.hits("needle") == "" {
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.expect("after", s.hits("needle"), "s 0.0 prompt")
+}
+
+// TestDeriveState: a state that can't be read costs reading, nothing else.
+func TestDeriveState(t *testing.T) {
+	s := newShelf(t)
+	s.put("s", 0, 0, prompt(0, "one"), prompt(1, "two"))
+	s.derive()
+	db, err := sql.Open("sqlite", "file:"+s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`UPDATE folds SET state = x'00ff'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.put("s", 0, 2, prompt(2, "three"))
+	s.derive()
+	s.expect("prompts", fmt.Sprint(s.session("s").Facts.Prompts), "3")
+	s.expect("texts", s.hits("two")+s.hits("three"), "s 0.1 prompts 0.2 prompt")
+}
+
+// TestDeriveFailures: whatever fails is tried again, and what is there in the end is whole.
+func TestDeriveFailures(t *testing.T) {
+	for _, call := range []string{"renew", "lagging", "save"} {
+		t.Run(call, func(t *testing.T) {
+			s := newShelf(t)
+			s.put("a", 0, 0, prompt(0, "needle"))
+			s.put("b", 0, 0, prompt(1, "needle"))
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				fails := &flaky{s.SQLite, map[string]int{call: 1}}
+				ended := make(chan error)
+				go func() { ended <- (&derive.Deriver{Store: fails}).Run(ctx) }()
+				for {
+					n, err := s.Lag(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n == 0 {
+						break
+					}
+					time.Sleep(time.Second)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+			s.expect("texts", s.hits("needle"), "a 0.0 prompt, b 0.0 prompt")
+		})
+	}
+}

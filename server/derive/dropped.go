@@ -1,0 +1,156 @@
+package derive
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
+)
+
+const (
+	// maxLost bounds how many lines of one rewrite are looked for: what lies behind them is taken to be there.
+	maxLost = 200_000
+	// maxRewrites is how many rewrites are remembered, so that a live session's lines are each read once.
+	maxRewrites = 4
+)
+
+// rewrites remembers which lines are still missing from the newest generations. For one goroutine.
+type rewrites struct {
+	seed  maphash.Seed
+	ready bool
+	list  []*rewrite // the one used last at the end
+}
+
+// rewrite is what a generation may have taken out of the file.
+type rewrite struct {
+	stream, epoch, generation int64
+	missing                   []lostLine // by hash
+	seen                      int64      // lines of the view before this one have been looked at
+}
+
+// lostLine is a line of the view before. Its hash is of its bytes.
+type lostLine struct {
+	hash uint64
+	line int64
+}
+
+// lost notes in out which lines the stage's generation took out of the file, as far as it goes. The first generation
+// took none.
+func (w *derivation) lost(ctx context.Context, snap server.Snapshot, s *stage, out *server.Derivation) error {
+	if s.at == 0 {
+		return nil
+	}
+	r, err := w.rewrites.find(ctx, snap, w.task.Stream, s)
+	if err != nil {
+		return err
+	}
+	view, err := server.ViewOf(s.generations, s.generation().Number)
+	if err != nil {
+		return err
+	}
+	if err := w.rewrites.look(ctx, snap, r, view); err != nil {
+		return err
+	}
+	x := server.Rewrite{Epoch: s.epoch.ID, Generation: s.generation().Number, Lines: int64(len(r.missing))}
+	for i, l := range r.missing {
+		if i == 0 || l.line < x.First {
+			x.First = l.line
+		}
+		x.Last = max(x.Last, l.line+1)
+	}
+	out.Drops = []server.Rewrite{x}
+	return nil
+}
+
+// find is the rewrite that began a stage's generation: remembered, or with all lines of the view before that the
+// generation took the place of.
+func (r *rewrites) find(ctx context.Context, snap server.Snapshot, stream int64, s *stage) (*rewrite, error) {
+	if !r.ready {
+		r.seed, r.ready = maphash.MakeSeed(), true
+	}
+	number := s.generation().Number
+	for i, x := range r.list {
+		if x.stream == stream && x.epoch == s.epoch.ID && x.generation == number {
+			r.list = append(slices.Delete(r.list, i, i+1), x)
+			return x, nil
+		}
+	}
+	before, err := server.ViewOf(s.generations, s.generations[s.at-1].Number)
+	if err != nil {
+		return nil, err
+	}
+	from := s.generation().RewoundTo
+	x := &rewrite{stream: stream, epoch: s.epoch.ID, generation: number, seen: from}
+	err = r.each(ctx, snap, before.Between(from, before.Total), func(hash uint64, line int64) error {
+		if len(x.missing) == maxLost {
+			return errStepFull
+		}
+		x.missing = append(x.missing, lostLine{hash, line})
+		return nil
+	})
+	if err != nil && !errors.Is(err, errStepFull) {
+		return nil, err
+	}
+	slices.SortFunc(x.missing, func(a, b lostLine) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.line, b.line))
+	})
+	if r.list = append(r.list, x); len(r.list) > maxRewrites {
+		r.list = slices.Delete(r.list, 0, 1)
+	}
+	return x, nil
+}
+
+// look takes off what new lines of the view have.
+func (r *rewrites) look(ctx context.Context, snap server.Snapshot, x *rewrite, view server.View) error {
+	if len(x.missing) == 0 || x.seen >= view.Total {
+		return nil
+	}
+	err := r.each(ctx, snap, view.Between(x.seen, view.Total), func(hash uint64, _ int64) error {
+		i, ok := slices.BinarySearchFunc(x.missing, hash, func(l lostLine, h uint64) int { return cmp.Compare(l.hash, h) })
+		if !ok {
+			return nil
+		}
+		for ; i < len(x.missing) && x.missing[i].hash == hash; i++ {
+			x.missing[i].line = found
+		}
+		return nil
+	})
+	x.missing = slices.DeleteFunc(x.missing, func(l lostLine) bool { return l.line == found })
+	x.seen = view.Total
+	return err
+}
+
+// found stands in place of a lost line's number once it is not lost.
+const found = -1
+
+// drop forgets what is remembered of a stream.
+func (r *rewrites) drop(stream int64) {
+	r.list = slices.DeleteFunc(r.list, func(x *rewrite) bool { return x.stream == stream })
+}
+
+// each hashes lines, but for blank ones.
+func (r *rewrites) each(ctx context.Context, snap server.Snapshot, spans []server.Span, yield func(hash uint64, line int64) error) error {
+	for _, span := range spans {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			raw := l.Raw
+			if l.Kind == server.Oversize {
+				if note, err := transcript.ParseOversize(raw); err == nil {
+					raw = note.SHA256[:]
+				}
+			} else if len(bytes.TrimSpace(raw)) == 0 {
+				return nil
+			}
+			return yield(maphash.Bytes(r.seed, raw), l.Index)
+		})
+		if err != nil {
+			return fmt.Errorf("compare lines: %w", err)
+		}
+	}
+	return nil
+}

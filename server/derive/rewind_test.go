@@ -1,0 +1,214 @@
+package derive_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
+)
+
+// TestDeriveRewind: what a rewind took away stays to be found and counted, but is no fact any more.
+func TestDeriveRewind(t *testing.T) {
+	s := newShelf(t)
+	check := func(when string) {
+		t.Helper()
+		s.expect(when+": texts", s.hits("needle"),
+			"s 0.0 prompt, -s 0.1 answer, -s 0.2 prompt, s 2.1 answer, s 2.2 prompt")
+		s.expect(when+": prompts", fmt.Sprint(s.session("s").Facts.Prompts, s.session("s").Facts.Lines), "2 3")
+		s.expect(when+": answers", fmt.Sprint(s.session("s").Usage[0].Tokens.Answers), "2")
+	}
+	s.put("s", 0, 0, prompt(0, "needle"), answerLine(1, "m1", 5, textBlock("needle")), prompt(2, "needle"))
+	s.put("s", 2, 1, answerLine(11, "m2", 5, textBlock("needle")), prompt(12, "needle"))
+	s.derive()
+	check("derived at once")
+	if err := s.ResetDerived(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.derive()
+	check("derived again")
+
+	s = newShelf(t)
+	s.put("s", 0, 0, prompt(0, "needle"), answerLine(1, "m1", 5, textBlock("needle")))
+	s.derive()
+	s.put("s", 0, 2, prompt(2, "needle"))
+	s.put("s", 2, 1, answerLine(11, "m2", 5, textBlock("needle")), prompt(12, "needle"))
+	s.derive()
+	check("derived in between")
+}
+
+// TestDeriveEpochs: after a new epoch the older ones' lines stay to be found, and are when all is derived again.
+func TestDeriveEpochs(t *testing.T) {
+	s := newShelf(t)
+	put := func(epoch string, generation, first int64, lines ...string) {
+		b := &server.Batch{Owner: 1, Received: noon, Head: server.Head{
+			SessionID: "s", Machine: "m", Epoch: epoch, Generation: generation, RewoundTo: first, EndLine: first + int64(len(lines))}}
+		for i, l := range lines {
+			b.Lines = append(b.Lines, server.Line{Index: first + int64(i), Raw: []byte(l)})
+		}
+		if err := s.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("e1", 0, 0, prompt(0, "needle"), prompt(1, "needle"))
+	put("e1", 1, 1, prompt(2, "needle"))
+	put("e2", 0, 0, prompt(10, "needle"))
+	put("e3", 0, 0, prompt(20, "needle"), prompt(21, "needle"))
+	want := "-s 0.0 prompt, -s 0.1 prompt, -s 1.1 prompt, -s 0.0 prompt, s 0.0 prompt, s 0.1 prompt"
+	for range 2 {
+		s.derive()
+		s.expect("texts", s.hits("needle"), want)
+		s.expect("prompts", fmt.Sprint(s.session("s").Facts.Prompts), "2")
+		if err := s.ResetDerived(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDeriveBehind: lines that come late or in place of others are derived too.
+func TestDeriveBehind(t *testing.T) {
+	s := newShelf(t)
+	s.put("s", 0, 0, prompt(0, "first"))
+	s.put("s", 0, 3, prompt(3, "last"))
+	s.derive()
+	s.put("s", 0, 1, prompt(1, "late"), prompt(2, "replaced"))
+	s.derive()
+	s.put("s", 0, 2, prompt(2, "replacement"))
+	s.derive()
+	s.expect("late", s.hits("late"), "s 0.1 prompt")
+	s.expect("replaced", s.hits("replaced"), "")
+	s.expect("replacement", s.hits("replacement"), "s 0.2 prompt")
+	s.expect("prompts", fmt.Sprint(s.session("s").Facts.Prompts), "4")
+}
+
+// TestDeriveCopies: answers in forks, sidechains and agents' files count once.
+func TestDeriveCopies(t *testing.T) {
+	s := newShelf(t)
+	s.put("s", 0, 0, prompt(0, "p"), answerLine(1, "m1", 5, textBlock("x")))
+	s.put("fork", 0, 0, prompt(0, "p"), answerLine(1, "m1", 5, textBlock("x")), answerLine(2, "m2", 6, textBlock("y")))
+	s.put("s/agent-1", 0, 0, strings.Replace(answerLine(1, "m1", 900, textBlock("x")), `{`, `{"isSidechain":true,`, 1),
+		strings.Replace(answerLine(3, "m3", 7, textBlock("z")), `{`, `{"isSidechain":true,`, 1))
+	s.put("error", 0, 0, `{"type":"assistant","uuid":"e","isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error: 401"}],"usage":{"input_tokens":0,"output_tokens":0}}}`)
+	s.derive()
+	rows, err := s.Usage(t.Context(), server.Scope{All: true}, server.UsageQuery{By: []string{"session"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	var sum int64
+	for _, r := range rows {
+		got = append(got, fmt.Sprint(r.Session, " ", r.Tokens.Answers))
+		sum += r.Tokens.Output
+	}
+	if sum != 5+6+7 || len(got) > 3 || slices.Contains(got, "error 1") {
+		t.Errorf("%d output tokens in %q", sum, got)
+	}
+	s.expect("an error's text", s.hits("401"), "error 0.0 other")
+}
+
+func tenLines() (lines []string) {
+	for i := range 10 {
+		lines = append(lines, prompt(i, fmt.Sprint("line ", i)))
+	}
+	return lines
+}
+
+// rewrite is what a file has from line from on after a rewind, and which lines are lost by it: "first-last count".
+type rewrite struct {
+	from  int64
+	lines []string
+	want  string
+}
+
+func rewritten(base []string) map[string]rewrite {
+	return map[string]rewrite{
+		"cut":              {7, nil, "7-10 3"},
+		"cut and grown":    {7, []string{prompt(90, "a"), prompt(91, "b"), prompt(92, "c"), prompt(93, "d")}, "7-10 3"},
+		"one inserted":     {4, append([]string{prompt(90, "a")}, base[4:]...), ""},
+		"one taken out":    {4, base[5:], "4-5 1"},
+		"one changed":      {4, append([]string{prompt(90, "a")}, base[5:]...), "4-5 1"},
+		"front taken out":  {0, base[6:], "0-6 6"},
+		"turned around":    {8, []string{base[9], base[8]}, ""},
+		"grown, not sent":  {10, []string{prompt(90, "a")}, ""},
+		"two ends changed": {1, slices.Concat([]string{prompt(90, "a")}, base[2:9], []string{prompt(91, "b")}), "1-10 2"},
+	}
+}
+
+// TestDeriveLost: a rewrite that took lines out is told, one that only moved or repeated them is not.
+func TestDeriveLost(t *testing.T) {
+	base := tenLines()
+	for name, test := range rewritten(base) {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t)
+			drops := func() string {
+				list, err := s.Drops(t.Context(), server.Scope{All: true}, "s", 10)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var out []string
+				for _, d := range list {
+					if d.Session.SessionID != "s" || d.Generation != 1 || d.Epoch != "e" || !d.At.Equal(noon) {
+						t.Errorf("%+v", d)
+					}
+					out = append(out, fmt.Sprintf("%d-%d %d", d.First, d.Last, d.Lines))
+				}
+				return strings.Join(out, ", ")
+			}
+			s.put("s", 0, 0, base...)
+			s.derive()
+			s.expect("before", drops(), "")
+			s.put("s", 1, test.from, test.lines...)
+			s.derive()
+			s.expect("after", drops(), test.want)
+			if err := s.ResetDerived(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.put("s", 2, 0, "{}") // the one before is no longer the newest
+			s.derive()
+			list, err := s.Drops(t.Context(), server.Scope{All: true}, "s", 10)
+			if err != nil || (len(list) == 2) != (test.want != "") || list[0].Generation != 2 {
+				t.Errorf("derived again: %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// TestDeriveLostLater: what was lost in a rewrite that is still being sent comes back line by line.
+func TestDeriveLostLater(t *testing.T) {
+	s := newShelf(t)
+	base := tenLines()
+	s.put("s", 0, 0, base...)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- (&derive.Deriver{Store: s.SQLite}).Run(ctx) }()
+	s.put("s", 1, 3, prompt(90, "changed"))
+	put := func(line int64, raw string, want int64) {
+		t.Helper()
+		b := &server.Batch{Owner: 1, Received: noon, Lines: []server.Line{{Index: line, Raw: []byte(raw)}}, Head: server.Head{
+			SessionID: "s", Machine: "m", Epoch: "e", Generation: 1, RewoundTo: 3, EndLine: line + 1}}
+		if err := s.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		for n := int64(1); n > 0; {
+			var err error
+			if n, err = s.Lag(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := s.Drops(t.Context(), server.Scope{All: true}, "", 10)
+		if err != nil || len(list) != 1 || list[0].Lines != want || list[0].First != 3 {
+			t.Errorf("line %d: %+v, %v", line, list, err)
+		}
+	}
+	for i := range int64(6) {
+		put(4+i, base[4+i], 6-i)
+	}
+	put(9, prompt(91, "replaced"), 2) // what was found there is lost again
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,160 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	// hubRoom is how many changes wait for a listener.
+	hubRoom = 64
+	// maxListeners bounds clients of /api/events and pages that follow, maxListenersEach those of one user.
+	maxListeners     = 512
+	maxListenersEach = 64
+)
+
+// Hub subscribes once to what is stored and tells any number of listeners. Safe for concurrent use.
+type Hub struct {
+	source server.Watching
+
+	mu        sync.Mutex
+	listeners map[*listener]struct{} // guarded by mu, as is over
+	over      bool                   // Run has ended: nothing will be told any more
+	admitted  int                    // guarded by mu, as is users
+	users     map[int64]int          // of the admitted, those of each user that has any
+}
+
+type listener struct {
+	filter func(server.Change) bool
+	out    chan server.Change // sent to and closed with Hub.mu held
+}
+
+// NewHub tells what source tells, while Run runs.
+func New(source server.Watching) *Hub {
+	return &Hub{source: source, listeners: map[*listener]struct{}{}, users: map[int64]int{}}
+}
+
+// Run passes changes on until ctx is done, which is no error. Then every listener's channel is closed, so that those
+// who listen for a client let it go. To be called once.
+func (h *Hub) Run(ctx context.Context) error {
+	defer h.close()
+	changes, err := h.source.Changes(ctx)
+	if err != nil {
+		return fmt.Errorf("watch the store: %w", err)
+	}
+	for c := range changes {
+		h.publish(c)
+	}
+	return nil
+}
+
+func (h *Hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	for l := range h.listeners {
+		close(l.out)
+	}
+	clear(h.listeners)
+}
+
+// Admit counts one who wants to listen on behalf of user; leave, to be called once, ends that. ErrTooManyListeners when there
+// are too many.
+func (h *Hub) Admit(user int64) (leave func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.admitted >= maxListeners || h.users[user] >= maxListenersEach {
+		return nil, server.ErrTooManyListeners
+	}
+	h.admitted++
+	h.users[user]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.admitted--
+		if h.users[user]--; h.users[user] == 0 {
+			delete(h.users, user)
+		}
+	}, nil
+}
+
+// Listeners is how many are admitted.
+func (h *Hub) Listeners() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.admitted
+}
+
+// Listen answers changes that filter lets through (nil: all) until ctx is done, which closes the channel. Nobody waits
+// for a slow listener: changes of one generation of a stream that it has not taken become one, and when even those
+// are too many, a single zero Change takes their place: anything may have changed.
+func (h *Hub) Listen(ctx context.Context, filter func(server.Change) bool) <-chan server.Change {
+	l := &listener{filter: filter, out: make(chan server.Change, hubRoom)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		close(l.out)
+		return l.out
+	}
+	h.listeners[l] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if _, there := h.listeners[l]; there {
+			delete(h.listeners, l)
+			close(l.out)
+		}
+	})
+	return l.out
+}
+
+func (h *Hub) publish(c server.Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.listeners {
+		if c.Stream != 0 && l.filter != nil && !l.filter(c) {
+			continue
+		}
+		select {
+		case l.out <- c:
+		default:
+			l.squeeze(c)
+		}
+	}
+}
+
+// squeeze takes back what the listener has not taken, joins what belongs together, and offers it again.
+func (l *listener) squeeze(last server.Change) {
+	type place struct {
+		about              string
+		stream, generation int64
+	}
+	at := map[place]int{}
+	var waiting []server.Change
+	for more := true; more; {
+		var c server.Change
+		select {
+		case c = <-l.out:
+		default:
+			c, more = last, false
+		}
+		p := place{c.About, c.Stream, c.Generation}
+		i, known := at[p]
+		if !known {
+			at[p] = len(waiting)
+			waiting = append(waiting, c)
+			continue
+		}
+		c.From, c.To = min(c.From, waiting[i].From), max(c.To, waiting[i].To)
+		waiting[i] = c
+	}
+	if _, lost := at[place{}]; lost || len(waiting) > hubRoom {
+		waiting = []server.Change{{At: last.At}}
+	}
+	for _, c := range waiting {
+		l.out <- c // there is room: nobody else sends
+	}
+}

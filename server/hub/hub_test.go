@@ -1,0 +1,144 @@
+package hub_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/hub"
+)
+
+// tape is a Watching that tells what a test puts on it.
+type tape chan server.Change
+
+func (t tape) Changes(ctx context.Context) (<-chan server.Change, error) {
+	out := make(chan server.Change)
+	go func() {
+		defer close(out)
+		for {
+			select {
+			case c := <-t:
+				select {
+				case out <- c:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+func runHub(t *testing.T) (*hub.Hub, tape) {
+	t.Helper()
+	source := make(tape)
+	hub := hub.New(source)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := hub.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { stop(); wg.Wait() })
+	return hub, source
+}
+
+func TestHubFilters(t *testing.T) {
+	hub, source := runHub(t)
+	odd := hub.Listen(t.Context(), func(c server.Change) bool { return c.Stream%2 == 1 })
+	all := hub.Listen(t.Context(), nil)
+	for i := range int64(4) {
+		source <- server.Change{Stream: i + 1, From: i, To: i + 1}
+	}
+	for i := range int64(4) {
+		if c := <-all; c.Stream != i+1 {
+			t.Errorf("change %d is of stream %d", i, c.Stream)
+		}
+	}
+	for _, want := range []int64{1, 3} {
+		if c := <-odd; c.Stream != want {
+			t.Errorf("stream %d, want %d", c.Stream, want)
+		}
+	}
+}
+
+// TestHubSlowListener: nobody waits for a listener that takes nothing; what it gets at last covers all it missed.
+func TestHubSlowListener(t *testing.T) {
+	hub, source := runHub(t)
+	slow := hub.Listen(t.Context(), nil)
+	const n = 1000
+	for i := range int64(n) {
+		source <- server.Change{Stream: 1 + i%3, From: i, To: i + 1}
+	}
+	source <- server.Change{Stream: 9} // once it is taken all before it are published
+	covered := map[int64]bool{}
+	taken := 0
+	for c := range slow {
+		taken++
+		if c.Stream == 9 {
+			break
+		}
+		for i := c.From; i < c.To; i++ {
+			covered[i] = true
+		}
+	}
+	if len(covered) != n {
+		t.Errorf("%d of %d lines are covered", len(covered), n)
+	}
+	if taken > 100 {
+		t.Errorf("%d changes were kept", taken)
+	}
+}
+
+// TestHubLost: more streams than there is room for become "anything may have changed".
+func TestHubLost(t *testing.T) {
+	hub, source := runHub(t)
+	slow := hub.Listen(t.Context(), nil)
+	for i := range int64(1000) {
+		source <- server.Change{Stream: i + 1}
+	}
+	done := hub.Listen(t.Context(), func(c server.Change) bool { return c.Stream == 5000 })
+	source <- server.Change{Stream: 5000}
+	<-done
+	seen := map[int64]bool{}
+	for len(slow) > 0 {
+		c := <-slow
+		seen[c.Stream] = true
+	}
+	if !seen[0] {
+		t.Errorf("nothing says that changes were lost; %d streams were told", len(seen))
+	}
+}
+
+func TestHubListenerLeaves(t *testing.T) {
+	hub, source := runHub(t)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := hub.Listen(ctx, nil)
+	stays := hub.Listen(t.Context(), nil)
+	leave()
+	for range gone { // until it is closed
+	}
+	source <- server.Change{Stream: 1}
+	if c := <-stays; c.Stream != 1 {
+		t.Errorf("stream %d", c.Stream)
+	}
+}
+
+// TestHubEnds: when nothing will be told any more, nobody listens on.
+func TestHubEnds(t *testing.T) {
+	hub := hub.New(make(tape))
+	before := hub.Listen(t.Context(), nil)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := hub.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for range before {
+	}
+	for range hub.Listen(t.Context(), nil) {
+	}
+}

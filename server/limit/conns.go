@@ -1,0 +1,80 @@
+package limit
+
+import (
+	"container/list"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Conns bounds open connections: when there are too many, the oldest that has not made a request yet is closed, else
+// the one that has been idle longest. So whoever opens thousands and says nothing takes no place from those who do.
+// Safe for concurrent use.
+type Conns struct {
+	max int
+
+	mu   sync.Mutex
+	open map[net.Conn]place // guarded by mu, as is all below
+	mute *list.List         // of net.Conn that have not made a request, the oldest first
+	idle *list.List         // of net.Conn between requests, the longest idle first
+}
+
+// place is where a connection stands; the zero place while a request is in work.
+type place struct {
+	list *list.List
+	at   *list.Element
+}
+
+func (p place) leave() {
+	if p.list != nil {
+		p.list.Remove(p.at)
+	}
+}
+
+// NewConns bounds connections to max.
+func NewConns(max int) *Conns {
+	return &Conns{max: max, open: map[net.Conn]place{}, mute: list.New(), idle: list.New()}
+}
+
+// Changed is for http.Server.ConnState.
+func (c *Conns) Changed(conn net.Conn, state http.ConnState) {
+	var surplus net.Conn
+	c.mu.Lock()
+	c.open[conn].leave()
+	switch state {
+	case http.StateNew:
+		c.open[conn] = place{c.mute, c.mute.PushBack(conn)}
+		if len(c.open) > c.max {
+			surplus = c.surplus()
+		}
+	case http.StateIdle:
+		c.open[conn] = place{c.idle, c.idle.PushBack(conn)}
+	case http.StateActive:
+		c.open[conn] = place{}
+	case http.StateClosed, http.StateHijacked:
+		delete(c.open, conn)
+	}
+	c.mu.Unlock()
+	if surplus != nil {
+		_ = surplus.Close() // its own goroutine finds out
+	}
+}
+
+// surplus picks the connection to close: never one with a request in work, at worst the one that has just come. The
+// caller holds mu.
+func (c *Conns) surplus() net.Conn {
+	from := c.mute
+	if from.Len() == 1 && c.idle.Len() > 0 {
+		from = c.idle // the only one that is mute has just come
+	}
+	conn := from.Remove(from.Front()).(net.Conn)
+	delete(c.open, conn)
+	return conn
+}
+
+// Count answers how many connections are open, and how many of them without a request.
+func (c *Conns) Count() (open, idle int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open), c.mute.Len() + c.idle.Len()
+}

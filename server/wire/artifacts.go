@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	// MaxItemsBody bounds a decompressed request of checkpoints or documents, in bytes, and maxItems how many it has.
+	MaxItemsBody = 8 << 20
+	maxItems     = 10_000
+	// MaxUploadBody bounds a decompressed request that starts or ends an upload, in bytes.
+	MaxUploadBody = 1 << 20
+	// maxInline bounds one document's content in a request, in bytes; a longer one comes as a file.
+	maxInline = 1 << 20
+	// maxShort and maxSummary bound a checkpoint's names and its summary, in bytes, maxActive its files.
+	maxShort   = 1 << 10
+	maxSummary = 64 << 10
+	maxActive  = 1000
+	// maxVersion bounds a document's versions: their numbers are added up.
+	maxVersion = 1 << 40
+)
+
+// streamHead is what requests with artifacts have in common with those with lines.
+type streamHead struct {
+	SessionID   string     `json:"session_id"`
+	ProjectHash *string    `json:"project_hash"`
+	Ccship      *extension `json:"ccship"`
+}
+
+// head checks it. An error is a *Refusal.
+func (p *streamHead) head() (server.Head, error) {
+	b := server.Batch{Head: server.Head{SessionID: p.SessionID}}
+	if p.SessionID == "" {
+		return b.Head, BadRequest("bad_request", "session_id is missing or empty")
+	}
+	if err := CheckName(p.SessionID, "session_id"); err != nil {
+		return b.Head, err
+	}
+	if p.ProjectHash != nil {
+		if err := CheckName(*p.ProjectHash, "project_hash"); err != nil {
+			return b.Head, err
+		}
+		b.Head.ProjectHash = *p.ProjectHash
+	}
+	if p.Ccship == nil {
+		return b.Head, BadRequest("bad_extension", "ccship is missing")
+	}
+	return b.Head, p.Ccship.describe(&b.Head)
+}
+
+// describe puts what the extension says of the stream into a head. An error is a *Refusal.
+func (x *extension) describe(h *server.Head) error {
+	b := server.Batch{Head: *h}
+	if err := x.apply(&b); err != nil {
+		return err
+	}
+	*h = b.Head
+	return CheckName(h.Parent, "ccship: a name")
+}
+
+// checkMoment refuses times nobody means, which a database could not keep.
+func checkMoment(t time.Time, name string) error {
+	if y := t.UTC().Year(); y < 1971 || y > 9999 {
+		return BadRequest("bad_item", name+" is missing or out of range")
+	}
+	return nil
+}
+
+// ParseSum reads a hash: 64 lower-case hex digits.
+func ParseSum(s string) ([]byte, error) {
+	sum, err := hex.DecodeString(s)
+	if err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != s {
+		return nil, BadRequest("bad_item", "a hash is not 64 hex digits in lower case")
+	}
+	return sum, nil
+}
+
+// checkItems reads a request's items. An error is a *Refusal that names the item.
+func checkItems[I, T any](items *[]I, name string, check func(*I) (T, error)) ([]T, error) {
+	if items == nil {
+		return nil, BadRequest("bad_request", name+" is missing")
+	}
+	if len(*items) > maxItems {
+		return nil, Refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the request has more than %d items", maxItems))
+	}
+	out := make([]T, 0, len(*items))
+	for i := range *items {
+		x, err := check(&(*items)[i])
+		if no, ok := errors.AsType[*Refusal](err); ok {
+			return nil, Refuse(no.Status, no.Code, fmt.Sprintf("item %d: %s", i, no.Message))
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// decode reads a whole body into to.
+func decode(body []byte, to any) error {
+	if err := json.Unmarshal(body, to); err != nil {
+		return BadRequest("bad_json", fmt.Sprintf("the body is not what this call takes: %v", err))
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
+)
+
+// FuzzRequest: no body breaks the parser; what it takes is JSON and means what a decoder says, what it refuses is
+// refused as the client's fault, and the body stays as it was.
+func FuzzRequest(f *testing.F) {
+	for _, s := range []string{
+		`{"project_hash":"p","session_id":"s","entries":[{"line_index":0,"type":"user"},{"line_index":1}]}`,
+		`{"entries" : [ ] , "session_id":"\u00e9" , "x":[1,{"y":"]}\\\""}],"n":null,"f":1.5e3}`,
+		`{"session_id":"s","entries":[{"a":1,"line_index":5}],"ccship":{"v":1,"machine":"m","epoch":"e","edges":[[5,"IA==","DQ=="]]}}`,
+		`{"session_id":"s","entries":[{"line_index":1,"type":"ccship.opaque","encoding":"base64","data":"AAA="}]}`,
+		`{"session_id":"s","entries":[{"line_index":1,"a":"\\"},{"line_index":2,"a":"\""}]}`,
+		`{"session_id":"s","entries":[{}`, `[`, ``, `{"a":"\`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		before := bytes.Clone(body)
+		batch, err := ParseLines(body)
+		if !bytes.Equal(before, body) {
+			t.Fatal("the body was changed")
+		}
+		if err != nil {
+			if _, ok := errors.AsType[*Refusal](err); !ok {
+				t.Fatalf("not a refusal: %v", err)
+			}
+			return
+		}
+		if !json.Valid(body) {
+			t.Fatalf("taken, but not JSON: %q", body)
+		}
+		checkAgainstDecoder(t, body, batch)
+	})
+}
+
+// checkAgainstDecoder compares with encoding/json, unless names differ in case only, which it does not tell apart.
+func checkAgainstDecoder(t *testing.T, body []byte, batch *server.Batch) {
+	var want map[string]json.RawMessage
+	if err := json.Unmarshal(body, &want); err != nil {
+		t.Fatal(err)
+	}
+	var id string
+	var entries []json.RawMessage
+	if json.Unmarshal(want["session_id"], &id) != nil || json.Unmarshal(want["entries"], &entries) != nil {
+		t.Fatalf("taken, but not a request: %q", body)
+	}
+	if id != batch.Head.SessionID || len(entries) != len(batch.Lines) {
+		t.Fatalf("%q with %d entries read as %q with %d", id, len(entries), batch.Head.SessionID, len(batch.Lines))
+	}
+	for i, e := range entries {
+		index, _, _, err := transcript.RestoreEntry(e)
+		if err != nil || index != batch.Lines[i].Index {
+			t.Fatalf("entry %d: line %d, want %d (%v)", i, batch.Lines[i].Index, index, err)
+		}
+	}
+}
+
+func TestScanValue(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"}"} ,`:   `{"a":"}"}`,
+		` [1,[2,"]"]]x`: `[1,[2,"]"]]`,
+		`"a\"b\\" ]`:    `"a\"b\\"`,
+		`"\\\\\"" `:     `"\\\\\""`,
+		`12 ,`:          `12`,
+		`true}`:         `true`,
+		`{"a":`:         ``,
+		`"a\"`:          ``,
+		`,`:             ``,
+		``:              ``,
+		`{"` + strings.Repeat(`\\`, 9) + `":{}}}`: `{"` + strings.Repeat(`\\`, 9) + `":{}}`,
+	} {
+		s := scan{b: []byte(in)}
+		if got := string(s.value()); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
