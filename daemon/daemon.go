@@ -24,6 +24,7 @@ import (
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/daemon/rewrite"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -54,8 +55,10 @@ type Daemon struct {
 	client    *http.Client
 
 	events *bus
-	drops  *drops
-	beside *beside
+
+	rewrites *rewrite.List
+	counter  *rewrite.Counter
+	beside   *beside
 
 	conf        atomic.Pointer[config.Config] // in force
 	lastRead    atomic.Pointer[string]        // stamp of the configuration file when it was read last, with success or not
@@ -162,14 +165,15 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if err := d.desk.load(ctx); err != nil {
 		return err
 	}
-	if d.drops, err = loadDrops(ctx, d.db); err != nil {
+	if d.rewrites, err = rewrite.Load(ctx, d.db); err != nil {
 		return err
 	}
 	d.relay = newRelay(d.db, d.desk, d.log)
-	d.relay.events, d.relay.drops = d.events, d.drops
+	d.relay.events, d.relay.rewrites = d.events, d.rewrites
 	d.tailer = tail.New(tail.Config{
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
+	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: servers{d.dests}, Origin: d.origin}
 	d.wireBeside()
 	d.herald = newHerald(d.db, d.log)
 	documents, err := d.wireDocuments(ctx)
@@ -196,19 +200,19 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	parts := map[string]func(context.Context) error{
-		"tail":    d.tailer.Run,
-		"deliver": d.dests.Run,
-		"derive":  d.derive.Run,
-		"tell":    d.herald.run,
-		"papers":  d.documents.run,
-		"wishes":  d.wishes.run,
-		"state":   d.db.Run,
-		"control": func(ctx context.Context) error { return control.NewServer(d, d.log).Serve(ctx, ln) },
-		"keep":    d.keep,
-		"errands": d.errands,
-		"events":  d.watchStatus,
-		"beside":  d.beside.Run,
-		"report":  func(ctx context.Context) error { return d.reportTo(ctx, serviceManager(os.LookupEnv)) },
+		"tail":            d.tailer.Run,
+		"deliver":         d.dests.Run,
+		"derive":          d.derive.Run,
+		"tell":            d.herald.run,
+		"papers":          d.documents.run,
+		"wishes":          d.wishes.run,
+		"state":           d.db.Run,
+		"control":         func(ctx context.Context) error { return control.NewServer(d, d.log).Serve(ctx, ln) },
+		"keep":            d.keep,
+		"background jobs": d.backgroundJobs,
+		"events":          d.watchStatus,
+		"beside":          d.beside.Run,
+		"report":          func(ctx context.Context) error { return d.reportTo(ctx, serviceManager(os.LookupEnv)) },
 	}
 	var wg sync.WaitGroup
 	for name, run := range parts {

@@ -110,7 +110,7 @@ func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *co
 	if err != nil {
 		return err
 	}
-	d.drops.forget(session)
+	d.rewrites.Forget(session)
 	d.herald.forget(session)
 	if err := d.documents.forget(ctx, session); err != nil {
 		return err
@@ -216,6 +216,7 @@ func (d *Daemon) heardForgotten(stream uint64) {
 		err = d.desk.graves.change(ctx, func(list map[string]*grave) {
 			list[facts.Stream.SessionID] = &grave{Session: facts.Stream.SessionID, At: time.Now().UTC().Round(0)}
 		})
+		d.rewrites.Forget(facts.Stream.SessionID)
 		d.log.Info("the server has forgotten a session: it is not sent any more", "session", facts.Stream.SessionID)
 	}
 	if err == nil && known && facts.Decided && facts.Stream.Parent == "" {

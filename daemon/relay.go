@@ -12,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/daemon/rewrite"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -31,10 +32,10 @@ type relay struct {
 	mu       sync.Mutex
 	excluded map[tail.FileID]*optedOut // files whose project has opted out; guarded by mu
 
-	events *bus            // hears of new transcripts and of rewinds
-	drops  *drops          // hears of rewinds
-	beside *beside         // hears of everything; nil: nobody does
-	derive *derive.Deriver // notified of every committed chunk; may be nil
+	events   *bus            // hears of new transcripts and of rewinds
+	rewrites *rewrite.List   // notes rewinds
+	beside   *beside         // hears of everything; nil: nobody does
+	derive   *derive.Deriver // notified of every committed chunk; may be nil
 }
 
 // counts is what the relay saw since the daemon started.
@@ -171,8 +172,8 @@ func (r *relay) tell(c *tail.Chunk, d *decision) {
 	if r.beside != nil {
 		r.beside.touched(c, &d.facts)
 	}
-	if c.From != c.Prev && !d.moved && r.drops != nil {
-		r.drops.rewound(c, &d.facts)
+	if c.From != c.Prev && !d.moved && r.rewrites != nil {
+		r.rewrites.Rewound(c, &d.facts)
 	}
 	if r.events.quiet() {
 		return

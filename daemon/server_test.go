@@ -37,6 +37,8 @@ type memServer struct {
 	older     bool     // knows no request for many digests
 	asks      []int    // streams in each request for digests
 	epoch     string   // of the client
+	machine   string   // of the client
+	lagging   int      // answers to requests for rewrites that say they are not derived yet
 	forgotten map[string]bool
 	keeps     bool // lets nobody forget
 	resent    int  // requests about what was forgotten
@@ -86,6 +88,8 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.raw(w, r)
 	case r.URL.Path == "/api/sessions":
 		s.list(w)
+	case r.URL.Path == "/api/drops":
+		s.drops(w, r.URL.Query().Get("session"))
 	case r.URL.Path == "/api/forgotten":
 		list := []any{}
 		for name := range s.forgotten {
@@ -118,6 +122,7 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 		Entries     []json.RawMessage `json:"entries"`
 		Ccship      *struct {
 			Epoch      string               `json:"epoch"`
+			Machine    string               `json:"machine"`
 			Generation uint32               `json:"generation"`
 			RewoundTo  int64                `json:"rewound_to"`
 			To         struct{ Line int64 } `json:"to"`
@@ -140,7 +145,7 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 	s.hashes[req.SessionID] = req.ProjectHash
 	g := s.generation(req.SessionID, 0, 0)
 	if e := req.Ccship; e != nil && s.announces {
-		s.epoch = e.Epoch
+		s.epoch, s.machine = e.Epoch, e.Machine
 		g = s.generation(req.SessionID, e.Generation, e.RewoundTo)
 		g.end, g.newline = max(g.end, e.To.Line), e.Newline
 	}

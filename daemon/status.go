@@ -103,7 +103,7 @@ func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage)
 			Hint: "make it reachable, or give them up: ccship outbox drop --server " + f.URL + " --yes",
 		})
 	}
-	out = append(out, d.drops.notices()...)
+	out = append(out, d.rewrites.Advice()...)
 	for _, n := range d.desk.told() {
 		out = append(out, control.Notice{Kind: "project", Text: n.text, Hint: n.hint})
 	}

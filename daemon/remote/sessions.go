@@ -222,6 +222,25 @@ func (c *Client) Forget(ctx context.Context, session string) (Forgotten, error) 
 	return a, err
 }
 
+// Drop is a rewrite that took lines out of a file.
+type Drop struct {
+	Session    Session `json:"session"`
+	Epoch      string  `json:"epoch"`
+	Generation int64   `json:"generation"` // the one that began with it
+	Lines      int64   `json:"lines"`      // how many
+}
+
+// Drops lists the newest rewrites of a session that took lines out. lagging: the server has not looked at all of its
+// lines yet, and may answer something else soon.
+func (c *Client) Drops(ctx context.Context, session string) (drops []Drop, lagging bool, err error) {
+	var a struct {
+		Drops   []Drop `json:"drops"`
+		Lagging bool   `json:"lagging"`
+	}
+	err = c.get(ctx, "/api/drops", url.Values{"session": {session}, "limit": {strconv.Itoa(maxPage)}}, &a)
+	return a.Drops, a.Lagging, err
+}
+
 // Machine is a machine that the server has sessions of.
 type Machine struct {
 	Machine string `json:"machine"`

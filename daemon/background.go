@@ -1,0 +1,32 @@
+package daemon
+
+import (
+	"context"
+	"time"
+)
+
+// backgroundJobs does what may be done later and may take long, until ctx is done: it tells servers to forget sessions,
+// and asks them what rewrites took out of transcripts.
+func (d *Daemon) backgroundJobs(ctx context.Context) error {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	const wait = time.Minute // after a server could not be asked
+	var notBefore time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return d.rewrites.Store(context.WithoutCancel(ctx), time.Now())
+		case <-tick.C:
+		}
+		now := time.Now()
+		if err := d.rewrites.Store(ctx, now); err != nil {
+			d.log.Warn("cannot store the list of rewrites; retrying", "err", err)
+		}
+		if now.Before(notBefore) {
+			continue
+		}
+		if d.settleGraves(ctx, now.Round(0)) != nil || d.counter.Count(ctx, now) != nil {
+			notBefore = now.Add(wait)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/tail"
+)
+
+const (
+	settling    = 3 * time.Second // a rewrite may go on for so long; no server is asked about it before
+	longestWait = 5 * time.Minute // between two questions about a rewrite that the server has not derived yet
+)
+
+// Files are the transcripts on disk; *tail.Tailer is one.
+type Files interface {
+	File(id tail.FileID) (tail.Tracked, bool)
+}
+
+// Servers are the destinations.
+type Servers interface {
+	// Protocol is what a server speaks, as in outbox.Health; "" for one that nothing is sent to.
+	Protocol(dest string) string
+	// Reader answers a client of a server's reading API. It is never nil.
+	Reader(dest string) *remote.Client
+}
+
+// Counter finds out how many lines rewrites took out.
+type Counter struct {
+	List    *List
+	Files   Files
+	Servers Servers
+	Origin  outbox.Origin
+}
+
+// Count counts what is due, as far as servers can be asked now. An error means that a server cannot be asked, and that
+// it makes sense to wait before the next call.
+func (c *Counter) Count(ctx context.Context, now time.Time) error {
+	for _, x := range c.List.due(now) {
+		lines, known, err := c.lost(ctx, x, now)
+		if err != nil {
+			return fmt.Errorf("count the lines of a rewrite: %w", err)
+		}
+		if known {
+			c.List.counted(x, lines)
+		}
+	}
+	return nil
+}
+
+// lost answers how many lines a rewrite took out of its file; known is false while that cannot be said.
+func (c *Counter) lost(ctx context.Context, x rewrite, now time.Time) (lines int64, known bool, err error) {
+	t, ok := c.Files.File(x.File)
+	if !ok || t.Gone != 0 {
+		return 0, true, nil // the file is gone as a whole
+	}
+	f, ok, err := c.List.db.Facts(ctx, x.File)
+	if err != nil || !ok {
+		return 0, !ok, err
+	}
+	if c.List.db.Pending(x.File) > 0 {
+		return 0, false, nil
+	}
+	switch c.Servers.Protocol(f.Dest) {
+	case "plain": // keeps no generations: only the sizes can be compared
+		return max(0, x.To-t.Cursor.Line), true, nil
+	case "ccship":
+		return c.ask(ctx, f.Dest, x, now)
+	}
+	return 0, false, nil
+}
+
+// ask asks the server what a rewrite took out.
+func (c *Counter) ask(ctx context.Context, dest string, x rewrite, now time.Time) (lines int64, known bool, err error) {
+	drops, lagging, err := c.Servers.Reader(dest).Drops(ctx, x.Session)
+	switch {
+	case remote.Is(err, control.CodeUnreachable), remote.Is(err, control.CodeRefusedKey):
+		return 0, false, err
+	case err != nil: // it takes lines, but derives nothing of them
+		return 0, true, nil
+	case lagging:
+		c.List.postpone(x, now)
+		return 0, false, nil
+	}
+	for _, d := range drops {
+		if d.Session.Machine == c.Origin.Machine && d.Epoch == c.Origin.Epoch && d.Generation == int64(x.next()) {
+			return d.Lines, true, nil
+		}
+	}
+	return 0, true, nil
+}
+
+// due copies the rewrites to ask about now.
+func (l *List) due(now time.Time) (list []rewrite) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range l.list {
+		if x.Lines == 0 && now.Sub(x.At) >= settling && !now.Before(x.askAt) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// postpone lets a rewrite wait that the server has not derived yet, each time twice as long.
+func (l *List) postpone(x rewrite, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.list, x); i >= 0 {
+		x := &l.list[i]
+		x.wait = min(max(2*x.wait, settling), longestWait)
+		x.askAt = now.Add(x.wait)
+	}
+}
+
+// counted takes in how many lines a rewrite took out. One that took none is removed.
+func (l *List) counted(x rewrite, lines int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.list, x)
+	if i < 0 {
+		return
+	}
+	l.dirty = true
+	if l.list[i].Lines = lines; lines == 0 {
+		l.list = slices.Delete(l.list, i, i+1)
+	}
+}

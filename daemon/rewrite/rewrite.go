@@ -1,0 +1,156 @@
+// Package rewrite keeps the recent rewrites of transcripts that took lines out of them, for people to see. Which lines
+// are missing it asks the server, which has both generations; it reads no transcript.
+package rewrite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
+)
+
+const (
+	stateName = "drops"            // of the list in the state
+	keptFor   = 3 * 24 * time.Hour // then a rewrite is no longer shown
+	most      = 100                // the oldest go
+	shown     = 5                  // in status, the newest
+)
+
+// rewrite is a rewind that may have taken lines out of a file. Most rewinds bring the same lines again.
+type rewrite struct {
+	File       tail.FileID `json:"file"`
+	Session    string      `json:"session"`
+	Project    string      `json:"project"`
+	Generation uint32      `json:"generation"`     // that had the lines
+	Next       uint32      `json:"next,omitempty"` // that began with the rewind; 0 in lists of earlier versions
+	From       int64       `json:"from"`           // the lines that were rewound: [From, To)
+	To         int64       `json:"to"`
+	At         time.Time   `json:"at"`
+	Lines      int64       `json:"lines"` // of them missing now; 0: not counted yet
+
+	askAt time.Time     // not before; zero: at once
+	wait  time.Duration // before askAt
+}
+
+// next is the generation that began with the rewind.
+func (x *rewrite) next() uint32 {
+	if x.Next == 0 {
+		return x.Generation + 1
+	}
+	return x.Next
+}
+
+// List is the recent rewrites. It is kept in the state. Safe for concurrent use.
+type List struct {
+	db *state.DB
+
+	mu    sync.Mutex
+	list  []rewrite // oldest first; guarded by mu
+	dirty bool      // changed since it was stored; guarded by mu
+}
+
+// Load reads the list that the state keeps.
+func Load(ctx context.Context, db *state.DB) (*List, error) {
+	l := &List{db: db}
+	text, err := db.Remembered(ctx, stateName)
+	if err != nil || text == nil {
+		return l, err
+	}
+	if err := json.Unmarshal(text, &l.list); err != nil {
+		return nil, fmt.Errorf("read rewrites: %w", err)
+	}
+	return l, nil
+}
+
+// Rewound notes the rewind that a durable chunk begins with, if it is one. It writes nothing: the caller is in the
+// middle of reading.
+func (l *List) Rewound(c *tail.Chunk, f *state.Facts) {
+	if c.File.Kind == tail.History || c.Prev.Line <= c.From.Line {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, rewrite{
+		File: c.File.ID, Session: f.Stream.SessionID, Project: f.Stream.Project,
+		Generation: c.Prev.Generation, Next: c.From.Generation,
+		From: c.From.Line, To: c.Prev.Line, At: time.Now().UTC().Round(0),
+	})
+	l.list = l.list[max(0, len(l.list)-most):]
+	l.dirty = true
+}
+
+// Forget removes the rewrites of a session and its agents.
+func (l *List) Forget(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := len(l.list)
+	l.list = slices.DeleteFunc(l.list, func(x rewrite) bool {
+		return slices.Contains(transcript.ForgetNames(x.Session), session)
+	})
+	l.dirty = l.dirty || len(l.list) != before
+}
+
+// Store removes old rewrites, and writes the list if it changed.
+func (l *List) Store(ctx context.Context, now time.Time) error {
+	l.mu.Lock()
+	before := len(l.list)
+	l.list = slices.DeleteFunc(l.list, func(x rewrite) bool { return now.Sub(x.At) > keptFor })
+	if !l.dirty && len(l.list) == before {
+		l.mu.Unlock()
+		return nil
+	}
+	text, err := json.Marshal(l.list)
+	l.dirty = false
+	l.mu.Unlock()
+	if err == nil {
+		err = l.db.Remember(ctx, stateName, text)
+	}
+	if err != nil {
+		l.mu.Lock()
+		l.dirty = true
+		l.mu.Unlock()
+		return fmt.Errorf("store rewrites: %w", err)
+	}
+	return nil
+}
+
+// Advice tells the newest rewrites that took lines out, and how to get them back.
+func (l *List) Advice() (out []control.Notice) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	more := 0
+	for _, x := range slices.Backward(l.list) {
+		switch {
+		case x.Lines == 0:
+			continue
+		case len(out) == shown:
+			more++
+			continue
+		}
+		lines := "1 line"
+		if x.Lines > 1 {
+			lines = fmt.Sprintf("%d lines", x.Lines)
+		}
+		out = append(out, control.Notice{
+			Kind: "dropped_lines",
+			Text: fmt.Sprintf("a rewrite took %s out of session %s (%s) at %s",
+				lines, x.Session, x.Project, x.At.Local().Format("2006-01-02 15:04")),
+			Hint: fmt.Sprintf("ccship sessions restore %s --generation %d --to FILE gets the transcript of before",
+				x.Session, x.Generation),
+		})
+	}
+	if more > 0 {
+		out = append(out, control.Notice{
+			Kind: "dropped_lines", Text: fmt.Sprintf("%d more rewrites took lines out", more),
+			Hint: "the server's viewer shows all of them",
+		})
+	}
+	return out
+}
