@@ -40,7 +40,7 @@ func (db *DB) Beside(ctx context.Context, dest string, file tail.FileID) (map[st
 	}
 	err := db.view(ctx, func(tx *kv.Snapshot) error {
 		prefix := streamPrefix(id, uint64(file))
-		c := tx.Bucket(bucketBlobs).Cursor()
+		c := tx.Bucket(bucketAttachments).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 			v, err := kv.Unseal(k, v, blobRowVersion)
 			if err != nil {
@@ -95,7 +95,7 @@ func (db *DB) QueueBeside(ctx context.Context, dest string, file tail.FileID, fi
 
 func (t *txn) putBeside(k []byte, f *BesideFile) error {
 	v := kv.AppendString(kv.AppendInt(kv.AppendInt(kv.NewSealed(blobRowVersion, 96), f.Size), f.ModTime), f.SHA256)
-	return t.Put("put beside", t.Bucket(bucketBlobs), k, kv.Seal(k, v))
+	return t.Put("put beside", t.Bucket(bucketAttachments), k, kv.Seal(k, v))
 }
 
 // ForgetBeside forgets what was queued for a server, so that it is queued again.
@@ -126,7 +126,7 @@ func (t *txn) dropBeside(file tail.FileID) error {
 
 // dropBlobRows removes the rows whose keys begin with prefix.
 func (t *txn) dropBlobRows(prefix []byte) error {
-	b := t.Bucket(bucketBlobs)
+	b := t.Bucket(bucketAttachments)
 	for _, k := range kv.Keys(b, prefix) {
 		if err := t.Delete("drop beside", b, k); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (t *txn) missBeside(dest uint32, stream, seq uint64) error {
 	if err := t.missDocument(dest, stream, &b.Blob); err != nil {
 		return err
 	}
-	rows, key := t.Bucket(bucketBlobs), blobKey(dest, tail.FileID(stream), b.Blob.Name)
+	rows, key := t.Bucket(bucketAttachments), blobKey(dest, tail.FileID(stream), b.Blob.Name)
 	if rows.Get(key) == nil {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (db *DB) readFile(ctx context.Context, id tail.FileID) (r fileRow, found bo
 func (db *DB) Marks(ctx context.Context, id tail.FileID) ([]tail.Mark, error) {
 	var marks []tail.Mark
 	err := db.view(ctx, func(tx *kv.Snapshot) error {
-		return eachMark(tx.Bucket(bucketPrefixes), id, 0, func(m tail.Mark) { marks = append(marks, m) })
+		return eachMark(tx.Bucket(bucketMarks), id, 0, func(m tail.Mark) { marks = append(marks, m) })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read marks: %w", err)

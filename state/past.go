@@ -35,15 +35,10 @@ const (
 	mostPastMarks = 4096 // some 256 MiB of transcript
 )
 
-const (
-	pastPrefix  = "past/"
-	pastVersion = 1
-)
-
-func pastsOf(id tail.FileID) []byte { return append([]byte(pastPrefix), fileKey(id)...) }
+const pastVersion = 1
 
 func pastKey(id tail.FileID, generation uint32) []byte {
-	return binary.BigEndian.AppendUint32(pastsOf(id), generation)
+	return binary.BigEndian.AppendUint32(fileKey(id), generation)
 }
 
 // putPast keeps what a step's rewind ends; the marks it cuts are still there.
@@ -63,9 +58,9 @@ func (t *txn) putPast(s *Step, old *fileRow) error {
 	if len(p.Marks) > mostPastMarks {
 		p.Marks, p.Unmarked = nil, true
 	}
-	meta := t.Bucket(kv.BucketMeta)
+	generations := t.Bucket(bucketGenerations)
 	key := pastKey(id, p.Generation)
-	if err := t.Put("put past", meta, key, p.encode(key, old.dest)); err != nil {
+	if err := t.Put("put past", generations, key, p.encode(key, old.dest)); err != nil {
 		return err
 	}
 	return t.trimPasts(id, mostPasts)
@@ -73,10 +68,10 @@ func (t *txn) putPast(s *Step, old *fileRow) error {
 
 // trimPasts removes the oldest pasts of a file until so many are left.
 func (t *txn) trimPasts(id tail.FileID, left int) error {
-	meta := t.Bucket(kv.BucketMeta)
-	keys := kv.Keys(meta, pastsOf(id))
+	generations := t.Bucket(bucketGenerations)
+	keys := kv.Keys(generations, fileKey(id))
 	for _, k := range keys[:max(0, len(keys)-left)] {
-		if err := t.Delete("delete past", meta, k); err != nil {
+		if err := t.Delete("delete past", generations, k); err != nil {
 			return err
 		}
 	}
@@ -102,14 +97,13 @@ func (p *Past) encode(key []byte, dest uint32) []byte {
 }
 
 func decodePast(key, v []byte) (p Past, dest uint32, err error) {
-	id := bytes.TrimPrefix(key, []byte(pastPrefix))
-	if len(id) != 12 {
-		return p, 0, fmt.Errorf("%w: past key of %d bytes", ErrCorrupt, len(key))
+	if len(key) != 12 {
+		return p, 0, fmt.Errorf("%w: generation key of %d bytes", ErrCorrupt, len(key))
 	}
 	if v, err = kv.Unseal(key, v, pastVersion); err != nil {
 		return p, 0, fmt.Errorf("read past: %w", err)
 	}
-	p.File, p.Generation = tail.FileID(binary.BigEndian.Uint64(id)), binary.BigEndian.Uint32(id[8:])
+	p.File, p.Generation = tail.FileID(binary.BigEndian.Uint64(key)), binary.BigEndian.Uint32(key[8:])
 	d := kv.NewDecoder(v, nil)
 	dest = uint32(d.Int())
 	p.Next = uint32(d.Int())
@@ -145,11 +139,11 @@ func (db *DB) History(ctx context.Context, id tail.FileID) (History, error) {
 			return err
 		}
 		h.Tracked = r.tracked
-		if err := eachMark(tx.Bucket(bucketPrefixes), id, 0, func(m tail.Mark) { h.Marks = append(h.Marks, m) }); err != nil {
+		if err := eachMark(tx.Bucket(bucketMarks), id, 0, func(m tail.Mark) { h.Marks = append(h.Marks, m) }); err != nil {
 			return err
 		}
-		prefix := pastsOf(id)
-		c := tx.Bucket(kv.BucketMeta).Cursor()
+		prefix := fileKey(id)
+		c := tx.Bucket(bucketGenerations).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 			p, dest, err := decodePast(k, v)
 			if err != nil {

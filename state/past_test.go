@@ -69,7 +69,7 @@ func TestPasts(t *testing.T) {
 		t.Errorf("after Forget: %v", err)
 	}
 	for key := range dump(t, db) {
-		if strings.HasPrefix(key, "meta/past/") {
+		if strings.HasPrefix(key, "generations/") {
 			t.Errorf("%q is left", key)
 		}
 	}

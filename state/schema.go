@@ -9,54 +9,43 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// The schema, version 2. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
+// The schema, version 3. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
 // with a version byte and the CRC-32C of the key and what follows; u is unsigned.
 //
-//	meta      as kv.BucketMeta says, and
-//	          "past/" u64 file | u32 generation → sealed Past   generations that a rewind ended, with the marks it cut
-//	dests     u32 destination → sealed JSON {url, learned}      ids from the bucket's sequence, never reused
-//	files     u64 file → sealed {Tracked, Facts}                fileRow
-//	prefixes  u64 file | u64 offset → u64 line, u64 hash        tail.Mark; never beyond the file's cursor
-//	outbox    u32 destination | u64 stream | u64 seq → row      batchRow; seq from the bucket's sequence, never reused;
-//	                                                            of a blob, with the destination's highest bit set
-//	dead      u64 seq | u64 line → sealed {dest, stream, row}   deadRow
-//	sessions  u64 file → sealed {at, place, cleared}            understoodRow; since version 2, as are all below
-//	messages  u64 file → sealed {fold, log, marks}              blobs: transcript's encodings, deflate
+//	meta          as kv.BucketMeta says
+//	destinations  u32 destination → sealed JSON {url, learned}      ids from the bucket's sequence, never reused
+//	files         u64 file → sealed {Tracked, Facts}                fileRow
+//	marks         u64 file | u64 offset → u64 line, u64 hash        tail.Mark; never beyond the file's cursor
+//	generations   u64 file | u32 generation → sealed Past           ended by a rewind, with the marks that it cut
+//	outbox        u32 destination | u64 stream | u64 seq → row      batchRow; seq from the bucket's sequence, never
+//	                                                                reused; of a blob, with the destination's highest
+//	                                                                bit set
+//	dead_letters  u64 seq | u64 line → sealed {dest, stream, row}   deadRow
+//	projections   u64 file → sealed {at, place, cleared}            understoodRow
+//	folds         u64 file → sealed {fold, log, marks}              blobs: transcript's encodings, deflate
 //
-// The buckets checkpoints, notices, documents and blobs are drawn where they are read and written.
+// The buckets checkpoints, notices, documents and attachments are drawn where they are read and written.
 const (
-	bucketDests    = "dests"
-	bucketFiles    = "files"
-	bucketPrefixes = "prefixes"
-	bucketOutbox   = "outbox"
-	bucketDead     = "dead"
+	bucketDests       = "destinations"
+	bucketFiles       = "files"
+	bucketMarks       = "marks"
+	bucketGenerations = "generations"
+	bucketOutbox      = "outbox"
+	bucketDead        = "dead_letters"
 
-	bucketSessions    = "sessions"
-	bucketMessages    = "messages"
+	bucketProjections = "projections"
+	bucketFolds       = "folds"
 	bucketCheckpoints = "checkpoints"
 	bucketNotices     = "notices"
 	bucketDocuments   = "documents"
-	bucketBlobs       = "blobs"
+	bucketAttachments = "attachments"
 )
 
 func bucketNames() []string {
 	return []string{
-		kv.BucketMeta, bucketDests, bucketFiles, bucketPrefixes, bucketOutbox, bucketDead,
-		bucketSessions, bucketMessages, bucketCheckpoints, bucketNotices, bucketDocuments, bucketBlobs,
+		kv.BucketMeta, bucketDests, bucketFiles, bucketMarks, bucketGenerations, bucketOutbox, bucketDead,
+		bucketProjections, bucketFolds, bucketCheckpoints, bucketNotices, bucketDocuments, bucketAttachments,
 	}
-}
-
-// migrations are the steps from version 1 on: the first makes a version 2 of a version 1.
-func migrations() []kv.Migration { return []kv.Migration{addBuckets} }
-
-// addBuckets is the step from schema 1 to 2: what sessions mean gets its buckets, which are empty.
-func addBuckets(tx *kv.RawTx) error {
-	for _, name := range []string{"sessions", "messages", "checkpoints", "notices", "documents", "blobs"} {
-		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
-			return fmt.Errorf("make bucket %s: %w", name, err)
-		}
-	}
-	return nil
 }
 
 func destKey(dest uint32) []byte { return binary.BigEndian.AppendUint32(nil, dest) }

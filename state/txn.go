@@ -28,9 +28,9 @@ type memory struct{ db *DB }
 func (m *memory) Begin(tx *kv.Tx) kv.Changes {
 	t := &txn{Tx: tx, db: m.db, known: &m.db.index, understoodCap: m.db.opt.understoodCap}
 	t.dests, t.files = tx.Bucket(bucketDests), tx.Bucket(bucketFiles)
-	t.prefixes, t.dead = tx.Bucket(bucketPrefixes), tx.Bucket(bucketDead)
+	t.prefixes, t.dead = tx.Bucket(bucketMarks), tx.Bucket(bucketDead)
 	t.outbox = tx.Bucket(bucketOutbox)
-	t.sessions, t.messages = tx.Bucket(bucketSessions), tx.Bucket(bucketMessages)
+	t.sessions, t.messages = tx.Bucket(bucketProjections), tx.Bucket(bucketFolds)
 	t.outbox.FillPercent = 0.9 // rows of a stream come in ascending order
 	return t
 }

@@ -131,7 +131,7 @@ func (db *DB) Understood(ctx context.Context, id tail.FileID) (u Understood, fou
 	var b blobs
 	err = db.view(ctx, func(tx *kv.Snapshot) error {
 		k := fileKey(id)
-		v := tx.Bucket(bucketSessions).Get(k)
+		v := tx.Bucket(bucketProjections).Get(k)
 		if v == nil {
 			return nil
 		}
@@ -141,7 +141,7 @@ func (db *DB) Understood(ctx context.Context, id tail.FileID) (u Understood, fou
 		}
 		found = true
 		u.Place, u.Cleared, u.Had = r.place, r.cleared, r.had
-		if v = tx.Bucket(bucketMessages).Get(k); v == nil {
+		if v = tx.Bucket(bucketFolds).Get(k); v == nil {
 			return nil
 		}
 		b, err = decodeBlobs(k, v)
@@ -162,7 +162,7 @@ func (db *DB) Understood(ctx context.Context, id tail.FileID) (u Understood, fou
 func (db *DB) Behind(ctx context.Context) (ids []tail.FileID, err error) {
 	interned := map[string]string{}
 	err = db.view(ctx, func(tx *kv.Snapshot) error {
-		sessions := tx.Bucket(bucketSessions)
+		sessions := tx.Bucket(bucketProjections)
 		return tx.Bucket(bucketFiles).ForEach(func(k, v []byte) error {
 			id, err := splitFileKey(k)
 			if err != nil {
@@ -280,14 +280,14 @@ func (t *txn) boundUnderstood(fresh []Derivation) error {
 
 // readUnderstood checks the rows of sessions and counts the bytes of the blobs, which are checked when they are read.
 func readUnderstood(x *index, tx *kv.Snapshot) error {
-	err := tx.Bucket(bucketSessions).ForEach(func(k, v []byte) error {
+	err := tx.Bucket(bucketProjections).ForEach(func(k, v []byte) error {
 		_, err := decodeUnderstood(k, v)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return tx.Bucket(bucketMessages).ForEach(func(_, v []byte) error {
+	return tx.Bucket(bucketFolds).ForEach(func(_, v []byte) error {
 		x.understood += int64(len(v))
 		return nil
 	})

@@ -12,7 +12,7 @@ import (
 //	u8 version | u32 CRC-32C | value
 //
 // bbolt has no checksums in its pages but the roots: without ours a bit that rots would be delivered to a server as
-// somebody's words.
+// somebody's words. This layout is part of every schema, and of the migrations from older ones.
 
 // sealSize is the length of the version byte and the checksum in front of a sealed value.
 const sealSize = 5

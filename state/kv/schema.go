@@ -22,15 +22,15 @@ type RawTx = bbolt.Tx
 
 // BucketMeta is the bucket that every file has:
 //
-//	"schema"          → u32                  version of the layout
-//	"epoch"           → sealed 32 hex digits random name of the file
-//	"kept/" name      → sealed bytes         PutMeta
+//	"schema"          → u32                   version of the layout
+//	"epoch"           → sealed 32 hex digits  random name of the file
+//	"persisted/" name → sealed bytes          PutMeta
 const BucketMeta = "meta"
 
 const (
 	keySchema  = "schema"
 	keyEpoch   = "epoch"
-	prefixMeta = "kept/"
+	prefixMeta = "persisted/"
 )
 
 func (s *Schema) version() uint32 { return uint32(len(s.Migrations) + 1) }

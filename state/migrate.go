@@ -1,0 +1,88 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/ccship/ccship/state/kv"
+)
+
+// migrations are the steps from version 1 on: the first makes a version 2 of a version 1. They name buckets and rows as
+// they were then, whatever they are called today.
+func migrations() []kv.Migration { return []kv.Migration{addBuckets, renameBuckets} }
+
+// addBuckets is the step from schema 1 to 2: what sessions mean gets its buckets, which are empty.
+func addBuckets(tx *kv.RawTx) error {
+	for _, name := range []string{"sessions", "messages", "checkpoints", "notices", "documents", "blobs"} {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return fmt.Errorf("make bucket %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// renameBuckets is the step from schema 2 to 3: buckets get the names that their rows have in the code, and the
+// generations that ended leave meta for a bucket of their own.
+func renameBuckets(tx *kv.RawTx) error {
+	for _, names := range [][2]string{
+		{"dests", "destinations"}, {"prefixes", "marks"}, {"dead", "dead_letters"},
+		{"sessions", "projections"}, {"messages", "folds"}, {"blobs", "attachments"},
+	} {
+		if err := renameBucket(tx, names[0], names[1]); err != nil {
+			return fmt.Errorf("rename bucket %s: %w", names[0], err)
+		}
+	}
+	generations, err := tx.CreateBucketIfNotExists([]byte("generations"))
+	if err != nil {
+		return fmt.Errorf("make bucket generations: %w", err)
+	}
+	meta := tx.Bucket([]byte("meta"))
+	if err := moveRows(meta, generations, "past/", ""); err != nil {
+		return fmt.Errorf("move generations: %w", err)
+	}
+	if err := moveRows(meta, meta, "kept/", "persisted/"); err != nil {
+		return fmt.Errorf("rename persisted values: %w", err)
+	}
+	return nil
+}
+
+// renameBucket copies a bucket with its sequence, for bbolt cannot rename one: numbers that were given once must not be
+// given again.
+func renameBucket(tx *kv.RawTx, from, to string) error {
+	old := tx.Bucket([]byte(from))
+	if old == nil {
+		return fmt.Errorf("%w: bucket is missing", ErrCorrupt)
+	}
+	fresh, err := tx.CreateBucket([]byte(to))
+	if err != nil {
+		return err
+	}
+	if err := fresh.SetSequence(old.Sequence()); err != nil {
+		return err
+	}
+	fresh.FillPercent = 0.9 // the rows come in order
+	err = old.ForEach(func(k, v []byte) error { return fresh.Put(k, bytes.Clone(v)) })
+	if err != nil {
+		return err
+	}
+	return tx.DeleteBucket([]byte(from))
+}
+
+// moveRows gives the sealed rows whose keys begin with a prefix another prefix, perhaps in another bucket, and seals
+// them again: the checksum covers the key.
+func moveRows(from, to *kv.Bucket, prefix, want string) error {
+	for _, k := range kv.Keys(from, []byte(prefix)) {
+		v, err := kv.Unseal(k, from.Get(k), 1)
+		if err != nil {
+			return err
+		}
+		key := append([]byte(want), k[len(prefix):]...)
+		if err := to.Put(key, kv.Seal(key, append(kv.NewSealed(1, len(v)), v...))); err != nil {
+			return err
+		}
+		if err := from.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
