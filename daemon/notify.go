@@ -65,7 +65,7 @@ func (d *Daemon) reportTo(ctx context.Context, m manager) error {
 		every = m.watchdog / 4
 	}
 	v := vitals{
-		control: control.Dial(d.cfg.Socket).Status, turned: d.tailer.SinceTurn, state: d.db.Alive,
+		control: control.Dial(d.cfg.Socket).Status, turned: d.tailer.SinceHeartbeat, state: d.db.Alive,
 		limit: every, busy: make(chan struct{}, 1),
 	}
 	d.report(ctx, m, &v)

@@ -14,7 +14,7 @@ func (t *Tailer) allInterval() time.Duration {
 	return min(max(idleShare*t.scan.cost, 5*t.cfg.PollInterval), t.cfg.ScanAll)
 }
 
-// idleShare is the part of the time that listings may take that no change asked for: one two-thousandth.
+// idleShare limits the time that unprompted listings may take: one part in 2000.
 const idleShare = 2000
 
 // activeInterval is how long to wait between two listings of the active folders. With events they are a safety net
@@ -59,9 +59,9 @@ func (t *Tailer) scanActive(ctx context.Context) {
 	if len(folders) == 0 {
 		return
 	}
-	p := t.newPass(false)
+	p := t.newListing(false)
 	for _, d := range folders {
-		if d.pass != p.no && !d.root.alias && (t.isActive(d, now) || d.moved()) {
+		if d.listing != p.number && !d.root.alias && (t.isActive(d, now) || d.moved()) {
 			p.list(ctx, d, false)
 		}
 	}

@@ -1,9 +1,9 @@
 package tail
 
-// keepArena is how large a block is kept for the next look; larger ones were for a long line and are dropped.
+// keepArena is the largest block kept for the next job; larger ones were for a long line and are dropped.
 const keepArena = 4 << 20
 
-// arena is the memory of one round of a worker: everything that is handed to the sink lives here until it is durable.
+// arena is the memory of one job: everything handed to the sink lives here until it is durable.
 type arena struct {
 	block   []byte
 	used    int
@@ -19,10 +19,10 @@ func newArena(turn int64) *arena {
 	return &arena{turn: int(turn), scratch: make([]byte, scratchSize)}
 }
 
-// take gives n bytes that stay untouched until reset.
+// take returns n bytes that stay valid until reset.
 func (a *arena) take(n int64) []byte {
 	if int64(len(a.block)-a.used) < n {
-		// Slices of the old block stay valid: they hold it.
+		// Slices of the old block stay valid: they keep it alive.
 		a.block, a.used = make([]byte, a.size(n)), 0
 	}
 	b := a.block[a.used : a.used+int(n) : a.used+int(n)]
@@ -30,8 +30,8 @@ func (a *arena) take(n int64) []byte {
 	return b
 }
 
-// size is how large a new block is made for n bytes: for a round of a few small files as large as they need, for an
-// import once and for all.
+// size is the size of a new block for n bytes: for a job of a few small files what they need, for an import a whole
+// turn at once.
 func (a *arena) size(n int64) int64 {
 	switch {
 	case n >= int64(a.turn)/2:
@@ -42,10 +42,10 @@ func (a *arena) size(n int64) int64 {
 	return max(n, int64(a.turn))
 }
 
-// giveBack returns the last n bytes taken.
-func (a *arena) giveBack(n int64) { a.used -= int(n) }
+// unread returns the last n bytes taken.
+func (a *arena) unread(n int64) { a.used -= int(n) }
 
-// reset forgets everything taken.
+// reset releases everything taken.
 func (a *arena) reset() {
 	a.used = 0
 	if len(a.block) > keepArena {
@@ -56,7 +56,7 @@ func (a *arena) reset() {
 	}
 }
 
-// room is scratch memory of n bytes, valid until the next call.
+// room returns n bytes of scratch memory, valid until the next call.
 func (a *arena) room(n int64) []byte {
 	if int64(len(a.scratch)) < n {
 		a.scratch = make([]byte, n)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Config is what a Tailer is to follow and how. The zero value of every field but Roots is its default.
+// Config says what a Tailer follows, and how. The zero value of every field but Roots is its default.
 type Config struct {
 	Roots []Root
 	// Watch is "auto" (events, but polling on darwin, where watching costs a descriptor a file), "events" or "poll".

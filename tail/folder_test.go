@@ -13,7 +13,7 @@ func (w *world) still() *Tailer {
 	tl := New(w.cfg, w.mem, w.mem)
 	known, err := w.mem.Load(w.t.Context())
 	w.must(err)
-	tl.remember(known)
+	tl.loadKnown(known)
 	tl.scanAll(w.t.Context(), "test")
 	return tl
 }
@@ -69,7 +69,7 @@ func TestQuickListing(t *testing.T) {
 
 func TestEmptyTranscriptKeepsItsFolderFromQuickListings(t *testing.T) {
 	w := newWorld(t)
-	p := w.still().newPass(false)
+	p := w.still().newListing(false)
 	d := &folder{path: w.path("p"), level: projectLevel, settled: true}
 	p.entry(d, &entry{name: "full.jsonl", kind: regular, stat: Stat{Size: 1}})
 	if !d.settled {

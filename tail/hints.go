@@ -2,16 +2,16 @@ package tail
 
 import "context"
 
-// manyHints is from how many changed names in a folder on it is cheaper to list it.
+// manyHints is the number of changed names above which listing the folder is cheaper.
 const manyHints = 32
 
-// hint notes that something happened at a path. The caller holds mu.
+// hint records that something happened at a path. The caller holds mu.
 func (t *Tailer) hint(path string) {
-	t.asks.hints[path] = struct{}{}
+	t.requests.hints[path] = struct{}{}
 	t.ring()
 }
 
-// scanHints looks at paths where something happened.
+// scanHints checks the paths where something happened.
 func (t *Tailer) scanHints(ctx context.Context, hints map[string]struct{}) {
 	byFolder := map[*folder][]string{}
 	t.mu.Lock()
@@ -25,21 +25,21 @@ func (t *Tailer) scanHints(ctx context.Context, hints map[string]struct{}) {
 	if len(byFolder) == 0 {
 		return
 	}
-	p := t.newPass(false)
+	p := t.newListing(false)
 	for d, names := range byFolder {
 		if len(names) > manyHints {
 			p.list(ctx, d, false)
 			continue
 		}
 		for _, name := range names {
-			p.lookAt(ctx, d, name)
+			p.listName(ctx, d, name)
 		}
 	}
 	p.finish(ctx)
 }
 
-// lookAt does for one name what list does for all of a folder.
-func (p *pass) lookAt(ctx context.Context, d *folder, name string) {
+// listName does for one name what list does for a folder.
+func (p *listing) listName(ctx context.Context, d *folder, name string) {
 	path := joinPath(d.path, name)
 	st, kind, err := lstatEntry(path)
 	t := p.t
@@ -47,13 +47,13 @@ func (p *pass) lookAt(ctx context.Context, d *folder, name string) {
 	f, s := d.files[name], d.subs[name]
 	switch {
 	case err != nil && notExist(err) || err == nil && kind == other:
-		p.absent(f, s)
+		p.noteAbsent(f, s)
 		s = nil
 	case err != nil:
 		s = nil
 	default:
 		if f != nil && kind != regular || s != nil && kind != directory {
-			p.absent(f, s)
+			p.noteAbsent(f, s)
 		}
 		s, _ = p.entry(d, &entry{name: name, stat: st, kind: kind})
 	}
@@ -63,11 +63,11 @@ func (p *pass) lookAt(ctx context.Context, d *folder, name string) {
 	}
 }
 
-func (p *pass) absent(f *file, s *folder) {
+func (p *listing) noteAbsent(f *file, s *folder) {
 	if f != nil {
 		p.missing = append(p.missing, f)
 	}
 	if s != nil {
-		p.lost = append(p.lost, s)
+		p.missingFolders = append(p.missingFolders, s)
 	}
 }

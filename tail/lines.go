@@ -6,7 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// markGap is how many bytes lie between two Marks at the least, and how long a line is that gets Marks of its own.
+// markGap is the smallest distance in bytes between two Marks, and the length from which a line gets Marks of its own.
 const markGap = 64 << 10
 
 // sum is the hash of everything in this package. No bytes have the hash 0, so that the zero Cursor is the start of
@@ -18,7 +18,7 @@ func sum(b []byte) uint64 {
 	return xxhash.Sum64(b)
 }
 
-// walker walks over whole lines from a cursor on, counts them and places Marks on its way.
+// walker walks over whole lines from a cursor, counts them and places Marks.
 type walker struct {
 	from   int64 // where it started: no Mark is placed here again
 	offset int64

@@ -107,7 +107,7 @@ func TestHolds(t *testing.T) {
 		if ok, err := Holds(path, marks, c); ok != (at < 0) || err != nil {
 			t.Errorf("byte %d changed: %v, %v", at, ok, err)
 		}
-		last, all, err := unchanged(context.Background(), proof{r: bytes.NewReader(changed), marks: marks, cursor: c, scratch: make([]byte, 1000)})
+		last, all, err := unchangedPrefix(context.Background(), proof{r: bytes.NewReader(changed), marks: marks, cursor: c, scratch: make([]byte, 1000)})
 		if err != nil || all != (at < 0) || at >= 0 && int(last.Offset) > at {
 			t.Errorf("byte %d changed: unchanged up to %d, all %v, %v", at, last.Offset, all, err)
 		}
@@ -153,7 +153,7 @@ func FuzzSplit(f *testing.F) {
 				at = end
 			}
 			st, _, _ := lstatEntry(path)
-			l := look{t: tl, was: tr, expect: st, turn: 8, solo: true, still: -1 << 62, long: long}
+			l := inspection{t: tl, known: tr, expect: st, budget: 8, alone: true, unchangedSince: -1 << 62, long: long}
 			if err := l.run(t.Context(), newArena(8)); err != nil {
 				t.Fatal(err)
 			}

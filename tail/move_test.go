@@ -250,23 +250,23 @@ func TestStubSeenFirst(t *testing.T) {
 			w.write("p/a.jsonl", lines("stub", 2, 80))
 			f := tl.table.byID[k.File.ID]
 			if by == "worker" {
-				tl.changed(f)
-				tl.round(t.Context(), tl.pick())
-				if len(tl.asks.hints) != 1 {
-					t.Errorf("hints %v", tl.asks.hints)
+				tl.fileChanged(f)
+				tl.runJob(t.Context(), tl.pick())
+				if len(tl.requests.hints) != 1 {
+					t.Errorf("hints %v", tl.requests.hints)
 				}
 			} else {
 				tl.scanHints(t.Context(), map[string]struct{}{w.path("p/a.jsonl"): {}})
-				if !tl.asks.full {
+				if !tl.requests.full {
 					t.Error("no listing of everything was asked for")
 				}
 			}
-			if !f.held || f.state != idle || f.Cursor != k.Cursor {
-				t.Errorf("the stub is read: held %v, state %d, %+v", f.held, f.state, f.Cursor)
+			if !f.pathTaken || f.state != idle || f.Cursor != k.Cursor {
+				t.Errorf("the stub is read: held %v, state %d, %+v", f.pathTaken, f.state, f.Cursor)
 			}
 			tl.scanAll(t.Context(), "test")
-			if f.held || f.File.Path != w.path("z/a.jsonl") || len(tl.table.byID) != 2 {
-				t.Errorf("after a listing: held %v, %+v, %d files", f.held, f.File, len(tl.table.byID))
+			if f.pathTaken || f.File.Path != w.path("z/a.jsonl") || len(tl.table.byID) != 2 {
+				t.Errorf("after a listing: held %v, %+v, %d files", f.pathTaken, f.File, len(tl.table.byID))
 			}
 		})
 	}

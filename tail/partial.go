@@ -10,14 +10,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// lastLine is how many of the bytes are whole lines.
+// lastLine returns the length of the whole lines in b.
 func lastLine(b []byte) int { return bytes.LastIndexByte(b, '\n') + 1 }
 
-// longFrom is how long a line without end must be for it to be remembered how far it was searched.
+// longFrom is the length from which the search position in an unfinished line is remembered.
 const longFrom = 64 << 10
 
-// longLine remembers how far a line was searched for its end, so that one of many MB that is written in small pieces
-// is not read from its start with every piece. It lives in memory only.
+// longLine remembers how far an unfinished line was searched for its end, so that a line of many MB that is written in
+// small pieces is not read from its start for each piece. In memory only.
 type longLine struct {
 	base    Cursor // where the line starts
 	scanned int64  // no newline before this offset
@@ -25,14 +25,14 @@ type longLine struct {
 	sum     *lineSum
 }
 
-// lineSum is the hashes of a line beyond the cap, as far as it was read.
+// lineSum holds the hashes of a line beyond the cap, as far as it was read.
 type lineSum struct {
 	upto int64
 	sha  hash.Hash
 	open xxhash.Digest // from the last Mark on
 }
 
-// fits says whether what is remembered is of this line in this state of the file.
+// fits reports whether what is remembered applies to this line and state of the file.
 func (g *longLine) fits(base Cursor, st Stat, h *handle, a *arena) bool {
 	if g.base != base || st.Size < g.scanned {
 		return false
@@ -43,14 +43,14 @@ func (g *longLine) fits(base Cursor, st Stat, h *handle, a *arena) bool {
 	return k == len(b) && sum(b) == g.tail
 }
 
-// readLong reads on when the first line is longer than a turn: it finds the line's end first, and takes the line as
-// a whole only when it is there.
-func (l *look) readLong(ctx context.Context, h *handle, a *arena, left int64) ([]byte, error) {
-	if !l.solo && left > l.turn {
-		l.heavy = true
+// readLong reads when the first line exceeds the budget: it finds the end of the line first, and reads the line only
+// once it is complete.
+func (l *inspection) readLong(ctx context.Context, h *handle, a *arena, left int64) ([]byte, error) {
+	if !l.alone && left > l.budget {
+		l.deferred = true
 		return nil, nil
 	}
-	end, err := l.search(ctx, h, a)
+	end, err := l.findNewline(ctx, h, a)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (l *look) readLong(ctx context.Context, h *handle, a *arena, left int64) ([
 	n := length + 1
 	if end < 0 {
 		if l.partial = left; !l.quiet() {
-			l.make(nil)
+			l.buildChunk(nil)
 			return nil, nil
 		}
 		n = left
@@ -80,9 +80,9 @@ func (l *look) readLong(ctx context.Context, h *handle, a *arena, left int64) ([
 	return lines, err
 }
 
-// search finds the newline that ends the long line: its offset, or -1.
-func (l *look) search(ctx context.Context, h *handle, a *arena) (int64, error) {
-	g := *l.long // a copy: what a failed look saw is not remembered
+// findNewline returns the offset of the newline that ends the long line, or -1.
+func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena) (int64, error) {
+	g := *l.long // a copy: a failed inspection must not be remembered
 	l.long = &g
 	if g.scanned < g.base.Offset {
 		g.scanned = g.base.Offset
@@ -109,8 +109,8 @@ func (l *look) search(ctx context.Context, h *handle, a *arena) (int64, error) {
 	return -1, nil
 }
 
-// oversize hashes what is there of a line beyond the cap, and delivers its description when it has an end.
-func (l *look) oversize(ctx context.Context, h *handle, a *arena, end int64) error {
+// oversize hashes a line beyond the cap as far as it exists, and delivers its description once it has ended.
+func (l *inspection) oversize(ctx context.Context, h *handle, a *arena, end int64) error {
 	g := l.long
 	if g.sum == nil {
 		g.sum = &lineSum{upto: g.base.Offset, sha: sha256.New(), open: l.walk.open}
@@ -132,17 +132,17 @@ func (l *look) oversize(ctx context.Context, h *handle, a *arena, end int64) err
 		s.upto += int64(len(b))
 	}
 	if end < 0 {
-		l.make(nil)
+		l.buildChunk(nil)
 		return nil
 	}
-	return l.describe(h, a, end)
+	return l.oversizeChunk(h, a, end)
 }
 
-// describe makes the chunk of a line beyond the cap.
-func (l *look) describe(h *handle, a *arena, end int64) error {
+// oversizeChunk builds the chunk for a line beyond the cap.
+func (l *inspection) oversizeChunk(h *handle, a *arena, end int64) error {
 	o := &Oversize{Offset: l.base.Offset, Length: end - l.base.Offset}
 	l.long.sum.sha.Sum(o.SHA256[:0])
-	l.walk.open = l.long.sum.open // a copy; the line may have to be offered again
+	l.walk.open = l.long.sum.open // a copy: the line may be offered again
 	l.walk.open.Write([]byte{'\n'})
 	l.walk.offset, l.walk.line = end+1, l.base.Line+1
 	l.walk.place()
@@ -153,39 +153,39 @@ func (l *look) describe(h *handle, a *arena, end int64) error {
 	if b[len(b)-1] != '\n' {
 		return errChanged
 	}
-	l.begin()
+	l.beginChunk()
 	l.chunk.Oversize = o
-	l.end(l.walk.cursor(l.base.Generation), sum(b))
+	l.endChunk(l.walk.cursor(l.base.Generation), sum(b))
 	l.more, l.partial = l.st.Size > end+1, 0
 	return nil
 }
 
-// quiet says whether the file has not changed for so long that its last line may be complete without a newline.
-func (l *look) quiet() bool {
-	return l.was.File.Stat == l.st && l.t.now()-l.still >= l.t.cfg.Quiet
+// quiet reports whether the file has been unchanged long enough for its last line to be complete without a newline.
+func (l *inspection) quiet() bool {
+	return l.known.File.Stat == l.st && l.t.now()-l.unchangedSince >= l.t.cfg.Quiet
 }
 
-// offer makes a chunk of a last line without newline when it is a complete JSON object and the file is quiet.
-func (l *look) offer(line []byte) {
-	if !l.quiet() || int64(len(line)) > l.t.cfg.Cap || l.tail.Length > 0 {
+// offerProvisional adds a last line without newline to the chunk if it is a complete JSON object and the file is quiet.
+func (l *inspection) offerProvisional(line []byte) {
+	if !l.quiet() || int64(len(line)) > l.t.cfg.Cap || l.provisionalNow.Length > 0 {
 		return
 	}
-	l.tried = true
+	l.partialTried = true
 	if text := bytes.TrimLeft(line, " \t\r"); len(text) == 0 || text[0] != '{' || !json.Valid(line) {
 		return
 	}
 	if l.chunk == nil {
-		l.begin()
-		l.end(l.base, l.base.Anchor)
+		l.beginChunk()
+		l.endChunk(l.base, l.base.Anchor)
 	}
 	l.chunk.Provisional = line
 }
 
-// provisional looks what became of a last line that was delivered without its newline. Unless it has been ended as
-// it was, or is just as it was, that is a rewind to its start.
-func (l *look) provisional(h *handle, a *arena) error {
-	p := l.was.Provisional
-	if p.Length == 0 || l.base != l.was.Cursor {
+// checkProvisional checks a last line that was delivered without its newline. If it is neither unchanged nor followed by
+// its newline, that is a rewind to its start.
+func (l *inspection) checkProvisional(h *handle, a *arena) error {
+	p := l.known.Provisional
+	if p.Length == 0 || l.base != l.known.Cursor {
 		return nil
 	}
 	left := l.st.Size - l.base.Offset
@@ -199,7 +199,7 @@ func (l *look) provisional(h *handle, a *arena) error {
 		same = got == p.Hash
 	}
 	if same && left == p.Length {
-		l.tail = p
+		l.provisionalNow = p
 		return nil
 	}
 	if same {

@@ -62,7 +62,7 @@ func TestNotProvisional(t *testing.T) {
 				w.tail.mu.Lock()
 				defer w.tail.mu.Unlock()
 				for _, f := range w.tail.table.byID {
-					return f.tried
+					return f.partialTried
 				}
 				return false
 			})

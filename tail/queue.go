@@ -15,60 +15,60 @@ const (
 	working
 )
 
-// class is how urgent a file is.
-type class uint8
+// priority is how urgent a file is.
+type priority uint8
 
 const (
-	live     class = iota // written just now
-	backlog               // written just now, but longer than a turn: has had its first turn
-	imported              // what was there before
+	live     priority = iota // written just now
+	backlog                  // written just now, but longer than a turn: has had its first turn
+	imported                 // what was there before
 )
 
-// queue is the files that wait for a worker. Level-triggered: a file is in it once, however often it changed.
+// queue holds the files that wait for a worker. Level-triggered: a file is in it once, however often it changed.
 type queue struct {
 	live, backlog fifo
 	imports       newestFirst
-	limit         int // workers that may do anything but live files' first turns
+	limit         int // workers that may do other work than first turns of live files
 	bulk          int // those that do
 	importing     int // files in imports or being imported
 	noRoom        [2]bool
 	noRoomAt      time.Duration
-	due           agenda
+	due           schedule
 }
 
-// job is what a worker does in one round: one sink call for all of its files.
+// job is a set of files that a worker inspects with one Deliver.
 type job struct {
 	files []*file
-	class class
+	class priority
 }
 
-// full says whether the sink had no room for files of the class when it was asked last.
-func (q *queue) full(c class) bool { return q.noRoom[0] || c == imported && q.noRoom[1] }
+// noRoomFor says whether the sink had no room for files of the class when it was asked last.
+func (q *queue) noRoomFor(c priority) bool { return q.noRoom[0] || c == imported && q.noRoom[1] }
 
-const roundFiles = 256
+const maxJobFiles = 256
 
-// changed says that a file was seen to change just now.
-func (t *Tailer) changed(f *file) {
+// fileChanged records that a file has just changed, and queues it.
+func (t *Tailer) fileChanged(f *file) {
 	now := t.now()
 	f.changed = now
-	f.tried = false
+	f.partialTried = false
 	t.table.touch(f.folder, now)
-	t.stir(f, now)
+	t.activateSession(f, now)
 	t.enqueue(f)
 }
 
-// stir makes the folders of a session active when its main transcript is: agents may begin to write there.
-func (t *Tailer) stir(f *file, now time.Duration) {
+// activateSession marks the folders of a session as active when its main transcript is: agents may write there.
+func (t *Tailer) activateSession(f *file, now time.Duration) {
 	if f.File.Kind != Main || f.folder == nil {
 		return
 	}
 	d := f.folder.subs[f.File.Name]
-	if d == nil || d.begun || now-d.touched < activeFor/2 {
+	if d == nil || d.listSoon || now-d.touched < activeFor/2 {
 		return
 	}
-	d.begun = true
+	d.listSoon = true
 	t.touchBelow(d, now)
-	t.scan.begin = append(t.scan.begin, d)
+	t.scan.toList = append(t.scan.toList, d)
 	t.ring()
 }
 
@@ -79,19 +79,19 @@ func (t *Tailer) touchBelow(d *folder, now time.Duration) {
 	}
 }
 
-// enqueue has a file looked at as soon as a worker is free. The caller holds mu.
+// enqueue queues a file for the next free worker. The caller holds mu.
 func (t *Tailer) enqueue(f *file) {
 	if f.waiting {
 		t.count(f, -1)
 		f.waiting = false
 		t.count(f, 1)
 	}
-	f.lookAt = 0
-	if f.folder == nil || f.held {
+	f.inspectAt = 0
+	if f.folder == nil || f.pathTaken {
 		return
 	}
 	if f.state == working {
-		f.again = true
+		f.changedAgain = true
 		return
 	}
 	c := imported
@@ -101,7 +101,7 @@ func (t *Tailer) enqueue(f *file) {
 	t.push(f, c)
 }
 
-func (t *Tailer) push(f *file, c class) {
+func (t *Tailer) push(f *file, c priority) {
 	q := &t.queue
 	if f.state == queued {
 		if c >= f.class {
@@ -151,7 +151,7 @@ func (t *Tailer) next(ctx context.Context) (j job, ok bool) {
 // pick takes files out of the queue: the most urgent class, and of it either one that is large or many small ones.
 func (t *Tailer) pick() job {
 	q := &t.queue
-	if !q.full(live) {
+	if !q.noRoomFor(live) {
 		if files := t.gather(func() *file { return q.live.pop(live) }, q.live.peek); len(files) > 0 {
 			return job{files, live}
 		}
@@ -159,12 +159,12 @@ func (t *Tailer) pick() job {
 	if q.bulk >= q.limit {
 		return job{}
 	}
-	if !q.full(live) {
+	if !q.noRoomFor(live) {
 		if files := t.gather(func() *file { return q.backlog.pop(backlog) }, q.backlog.peek); len(files) > 0 {
 			return job{files, backlog}
 		}
 	}
-	if !q.full(imported) {
+	if !q.noRoomFor(imported) {
 		return job{t.gather(q.imports.pop, q.imports.peek), imported}
 	}
 	return job{}
@@ -174,13 +174,13 @@ func (t *Tailer) pick() job {
 func (t *Tailer) gather(pop, peek func() *file) []*file {
 	var files []*file
 	var bytes int64
-	for len(files) < roundFiles {
+	for len(files) < maxJobFiles {
 		f := peek()
 		if f == nil {
 			break
 		}
 		n := f.pending()
-		if len(files) > 0 && (f.solo || bytes+n > t.cfg.TurnBytes) {
+		if len(files) > 0 && (f.alone || bytes+n > t.cfg.TurnBytes) {
 			break
 		}
 		if f = pop(); f == nil {
@@ -192,14 +192,14 @@ func (t *Tailer) gather(pop, peek func() *file) []*file {
 			continue
 		}
 		files = append(files, f)
-		if bytes += n; f.solo || bytes >= t.cfg.TurnBytes {
+		if bytes += n; f.alone || bytes >= t.cfg.TurnBytes {
 			break
 		}
 	}
 	return files
 }
 
-// pending is how many bytes a look at the file would read, as far as is known.
+// pending is how many bytes an inspection would read, as far as is known.
 func (f *file) pending() int64 { return max(0, f.seen.Size-f.Cursor.Offset) }
 
 // done takes a file out of work.
@@ -224,11 +224,11 @@ func (t *Tailer) putBack(j job) {
 		t.done(f)
 		t.push(f, j.class)
 	}
-	t.ringSyncs()
+	t.notifySyncs()
 	t.ring()
 }
 
-// release gives back a worker's place. Another worker may have been waiting for it.
+// release frees a worker's place. Another worker may be waiting for it.
 func (t *Tailer) release(j job) {
 	if j.class != live {
 		t.queue.bulk--
@@ -236,15 +236,15 @@ func (t *Tailer) release(j job) {
 	}
 }
 
-// starved says whether files wait for room.
-func (q *queue) starved(t *Tailer) bool {
+// waitsForRoom reports whether files wait for room.
+func (q *queue) waitsForRoom(t *Tailer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return q.noRoom[0] || q.noRoom[1]
 }
 
-// roomAgain lets the sink be asked for room again once in a while, for an owner that forgets to call Wake.
-func (t *Tailer) roomAgain(now time.Duration) {
+// retryRoom asks the sink for room again now and then, in case the owner does not call Wake.
+func (t *Tailer) retryRoom(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now-t.queue.noRoomAt >= roomEvery {
@@ -253,7 +253,7 @@ func (t *Tailer) roomAgain(now time.Duration) {
 	}
 }
 
-// wakeWaiting looks again at all files that were answered ErrLater, and asks for room again.
+// wakeWaiting queues all files that were answered ErrLater, and asks for room again.
 func (t *Tailer) wakeWaiting() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,7 +282,7 @@ func (q *fifo) peek() *file {
 	return q.files[q.head]
 }
 
-func (q *fifo) pop(c class) *file {
+func (q *fifo) pop(c priority) *file {
 	f := q.files[q.head]
 	q.files[q.head] = nil
 	if q.head++; q.head > 1024 && q.head*2 > len(q.files) {
@@ -294,7 +294,7 @@ func (q *fifo) pop(c class) *file {
 	return f
 }
 
-// newestFirst is a heap of files, the one written last on top.
+// newestFirst is a heap of files, the one written last first.
 type newestFirst []*file
 
 func (h newestFirst) Len() int           { return len(h) }

@@ -164,7 +164,7 @@ func TestRoomIsAskedForAgain(t *testing.T) {
 	w.mem.noRoom[0] = true
 	w.write("p/a.jsonl", "{}\n")
 	w.start()
-	w.until("it waits", func() bool { return w.tail.queue.starved(w.tail) })
+	w.until("it waits", func() bool { return w.tail.queue.waitsForRoom(w.tail) })
 	w.mem.do(func() { w.mem.noRoom[0] = false }) // and nobody wakes it
 	w.main("p/a.jsonl")
 }

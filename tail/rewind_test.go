@@ -131,7 +131,7 @@ func edit(w *world, rel string, at int64) {
 }
 
 func TestEditFarBehindTheAnchor(t *testing.T) {
-	for name, size := range map[string]int{"small": 300, "beyond what is checked at once": heavyPast/1000 + 500} {
+	for name, size := range map[string]int{"small": 300, "beyond what is checked at once": maxSharedProof/1000 + 500} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.write("p/a.jsonl", lines("a", size, 1000))

@@ -9,7 +9,7 @@ func (t *Tailer) SetRoots(roots []Root) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	wanted := slices.Clone(roots)
-	t.asks.roots = &wanted
+	t.requests.roots = &wanted
 	t.askFullLocked("roots changed")
 }
 
@@ -33,7 +33,7 @@ func (t *Tailer) changeRoots(wanted []Root) {
 	for _, r := range wanted {
 		tb.addRoot(r) // passes over those that are there
 	}
-	t.ringSyncs()
+	t.notifySyncs()
 }
 
 // dropRoot lets go of everything below a root. The caller holds mu.
@@ -52,7 +52,7 @@ func (t *Tailer) dropRoot(r *rootState) {
 		delete(tb.unlisted, path)
 	}
 	delete(tb.unlisted, r.Dir)
-	t.scan.begin = slices.DeleteFunc(t.scan.begin, func(d *folder) bool { return d.root == r })
+	t.scan.toList = slices.DeleteFunc(t.scan.toList, func(d *folder) bool { return d.root == r })
 }
 
 // letGo is what a file comes to that is still there, but not followed: as one of an earlier run that no listing has
@@ -60,9 +60,9 @@ func (t *Tailer) dropRoot(r *rootState) {
 func (t *Tailer) letGo(f *file) {
 	t.count(f, -1)
 	t.table.detach(f)
-	f.waiting, f.held, f.long = false, false, nil
+	f.waiting, f.pathTaken, f.long = false, false, nil
 	delete(t.table.unread, f)
-	t.unsync(f)
+	t.removeFromSyncs(f)
 	if !f.stored && f.state != working {
 		t.table.drop(f)
 		return

@@ -11,36 +11,36 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// scanner is what the main loop keeps between two listings. Owned by it, except begin.
+// scanner is the main loop's state between listings. Owned by it, except toList.
 type scanner struct {
 	clock      clock
 	lastAll    time.Duration // when the last listing of everything ended
 	lastActive time.Duration
 	cost       time.Duration // of the last listing of everything
 	activeCost time.Duration // of the last listing of the active folders
-	pass       uint32
+	listings   uint32
 	quicks     int // quick listings of everything since the last thorough one
 	entries    []entry
-	begin      []*folder // folders of sessions that are active again; guarded by Tailer.mu
+	toList     []*folder // folders of sessions that are active again; guarded by Tailer.mu
 	watcher    *fsnotify.Watcher
 	watches    atomic.Int64 // folders watched; written by the main loop only
 	noWatches  bool         // the system gave no more watches in this pass
 	group      *sync.WaitGroup
 }
 
-// pass is one listing of some folders or of all, and what it found.
-type pass struct {
-	t       *Tailer
-	no      uint32
-	full    bool
-	quick   bool // folders that look as they did are taken to hold the names they held
-	found   []finding
-	swapped []finding
-	missing []*file
-	lost    []*folder
+// listing is one listing of some or all folders, and what it found.
+type listing struct {
+	t              *Tailer
+	number         uint32
+	full           bool
+	quick          bool // folders with an unchanged stat are taken to hold the same names
+	found          []finding
+	replaced       []finding
+	missing        []*file
+	missingFolders []*folder
 }
 
-// finding is a name in a folder that has to be made sense of when the listing is over.
+// finding is a name in a folder that is resolved after the listing.
 type finding struct {
 	d      *folder
 	name   string
@@ -50,21 +50,21 @@ type finding struct {
 	f      *file // for another file at the path of this one
 }
 
-func (t *Tailer) newPass(full bool) *pass {
-	t.scan.pass++
-	return &pass{t: t, no: t.scan.pass, full: full}
+func (t *Tailer) newListing(full bool) *listing {
+	t.scan.listings++
+	return &listing{t: t, number: t.scan.listings, full: full}
 }
 
 // scanAll lists every folder of every root.
 func (t *Tailer) scanAll(ctx context.Context, reason string) {
 	t.mu.Lock()
-	waiters := t.asks.scanned
-	t.asks.scanned = nil
-	t.asks.full = false
+	waiters := t.requests.scanned
+	t.requests.scanned = nil
+	t.requests.full = false
 	t.mu.Unlock()
 	begun := time.Now()
-	t.rewatch()
-	p := t.newPass(true)
+	t.retryWatching()
+	p := t.newListing(true)
 	p.quick = reason == "" && t.scan.quicks < quickRun
 	if t.scan.quicks++; !p.quick {
 		t.scan.quicks = 0
@@ -103,10 +103,10 @@ func (t *Tailer) scanFolders(ctx context.Context, folders []*folder) {
 	}
 	t.mu.Lock()
 	for _, d := range folders {
-		d.begun = false
+		d.listSoon = false
 	}
 	t.mu.Unlock()
-	p := t.newPass(false)
+	p := t.newListing(false)
 	for _, d := range folders {
 		p.list(ctx, d, true)
 	}
@@ -127,29 +127,29 @@ func (t *Tailer) findAliases() {
 }
 
 // list lists one folder; with deep all below it too, else only what is new below it.
-func (p *pass) list(ctx context.Context, d *folder, deep bool) {
+func (p *listing) list(ctx context.Context, d *folder, deep bool) {
 	t := p.t
 	if ctx.Err() != nil {
 		return
 	}
-	t.turn()
+	t.heartbeat()
 	t.watchFolder(d)
 	entries, self, err := p.entries(t.scan.entries[:0], d)
 	if d.watched && (err != nil || d.self.known() && !self.sameFile(d.self)) {
-		// Another folder has come to this path, or none is there: the watch is on the one that went.
+		// Another folder, or none, is at this path: the watch belongs to the old one.
 		t.unwatch(d)
 		t.watchFolder(d)
 		entries, self, err = t.list(entries[:0], d)
 	}
 	t.scan.entries = entries[:0]
 	t.mu.Lock()
-	d.pass = p.no
+	d.listing = p.number
 	if err != nil {
 		p.failed(d, err)
 		t.mu.Unlock()
 		return
 	}
-	d.settled = d.self == self && d.settled || self.known() && self.age() > self.settled()
+	d.settled = d.self == self && d.settled || self.known() && self.age() > self.settleTime()
 	d.self = self
 	if _, ok := t.table.unlisted[d.path]; ok {
 		t.log.Info("folder can be listed again", "path", d.path)
@@ -166,14 +166,14 @@ func (p *pass) list(ctx context.Context, d *folder, deep bool) {
 	}
 }
 
-// failed notes that a folder could not be listed: what is in it is neither gone nor moved.
-func (p *pass) failed(d *folder, err error) {
+// failed records that a folder could not be listed: its files are neither deleted nor moved.
+func (p *listing) failed(d *folder, err error) {
 	tb := &p.t.table
 	if notExist(err) && d.level != rootLevel && d.level != historyLevel {
 		p.t.hint(d.path) // gone, or no folder any more: to be seen from its parent
 		return
 	}
-	if tb.unlisted[d.path] == nil && !(notExist(err) && p.no == 1) {
+	if tb.unlisted[d.path] == nil && !(notExist(err) && p.number == 1) {
 		p.t.log.Warn("cannot list folder", "path", d.path, "err", err)
 	}
 	tb.unlisted[d.path] = err
@@ -183,8 +183,8 @@ func (p *pass) failed(d *folder, err error) {
 	}
 }
 
-// compare compares a listing with what is known of the folder. It answers which folders below are to be listed now.
-func (p *pass) compare(d *folder, entries []entry, deep bool) []*folder {
+// compare compares a listing with the known folder. It returns the subfolders to list now.
+func (p *listing) compare(d *folder, entries []entry, deep bool) []*folder {
 	var subs []*folder
 	files, folders := 0, 0
 	for i := range entries {
@@ -192,7 +192,7 @@ func (p *pass) compare(d *folder, entries []entry, deep bool) []*folder {
 		switch s, fresh := p.entry(d, e); {
 		case s != nil:
 			folders++
-			if s.pass = p.no; deep || fresh {
+			if s.listing = p.number; deep || fresh {
 				subs = append(subs, s)
 			}
 		case e.kind == regular && d.files[e.name] != nil:
@@ -201,27 +201,27 @@ func (p *pass) compare(d *folder, entries []entry, deep bool) []*folder {
 	}
 	if files < len(d.files) {
 		for _, f := range d.files {
-			if f.pass != p.no {
+			if f.listing != p.number {
 				p.missing = append(p.missing, f)
 			}
 		}
 	}
 	if folders < len(d.subs) {
 		for _, s := range d.subs {
-			if s.pass != p.no {
-				p.lost = append(p.lost, s)
+			if s.listing != p.number {
+				p.missingFolders = append(p.missingFolders, s)
 			}
 		}
 	}
 	return subs
 }
 
-// quickRun is how many quick listings of everything there are to a thorough one: file systems that do not date their
-// folders well are found out then.
+// quickRun is how many quick full listings run for each thorough one. The thorough one finds what file systems with
+// unreliable folder times hide.
 const quickRun = 9
 
-// entries lists a folder, or in a quick pass, when the folder's own stat is as it was, only asks for the files it had.
-func (p *pass) entries(into []entry, d *folder) ([]entry, Stat, error) {
+// entries lists a folder. In a quick listing, if the folder's own stat is unchanged, it only checks the known files.
+func (p *listing) entries(into []entry, d *folder) ([]entry, Stat, error) {
 	if p.quick && d.settled && p.t.faults.list == nil {
 		if self, kind, err := lstatEntry(d.path); err == nil && kind == directory && self == d.self {
 			return knownEntries(into, d), self, nil
@@ -230,7 +230,7 @@ func (p *pass) entries(into []entry, d *folder) ([]entry, Stat, error) {
 	return p.t.list(into, d)
 }
 
-// knownEntries is a listing of the names a folder is known to hold.
+// knownEntries lists only the known names of a folder.
 func knownEntries(into []entry, d *folder) []entry {
 	for name, f := range d.files {
 		if st, kind, err := lstatEntry(f.File.Path); err == nil {
@@ -243,15 +243,15 @@ func knownEntries(into []entry, d *folder) []entry {
 	return into
 }
 
-// entry makes sense of one name in a folder. It answers the folder it stands for, and whether that is new.
-func (p *pass) entry(d *folder, e *entry) (s *folder, fresh bool) {
+// entry handles one name in a folder. It returns the subfolder that it names, if any, and whether that is new.
+func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
 	switch e.kind {
 	case regular:
 		if f := d.files[e.name]; f != nil {
-			f.pass = p.no
+			f.listing = p.number
 			p.note(f, d, e)
 		} else if kind, called, ok := d.transcript(e.name); ok {
-			d.settled = d.settled && e.stat.Size > 0 // one that is empty may become a session without the folder's knowing
+			d.settled = d.settled && e.stat.Size > 0 // an empty file may become a session without changing the folder
 			p.found = append(p.found, finding{d: d, name: e.name, kind: kind, called: called, stat: e.stat})
 		}
 	case directory:
@@ -260,14 +260,14 @@ func (p *pass) entry(d *folder, e *entry) (s *folder, fresh bool) {
 			return nil, false
 		}
 		if s = d.subs[e.name]; s == nil {
-			return p.enter(d, l, e), true
+			return p.addFolder(d, l, e), true
 		}
 	}
 	return s, false
 }
 
-// enter begins to follow a folder.
-func (p *pass) enter(d *folder, l level, e *entry) *folder {
+// addFolder starts following a folder.
+func (p *listing) addFolder(d *folder, l level, e *entry) *folder {
 	s := &folder{
 		path: joinPath(d.path, e.name), root: d.root, parent: d, level: l, depth: d.depth + 1,
 		session: d.session, touched: p.t.since(e.stat.ModTime),
@@ -293,18 +293,18 @@ func (t *Tailer) since(ns int64) time.Duration {
 }
 
 // note compares the stat of a file with the one before.
-func (p *pass) note(f *file, d *folder, e *entry) {
-	if f.seen == e.stat && !f.held && (f.fails == 0 || f.lookAt != 0 || f.state != idle) {
+func (p *listing) note(f *file, d *folder, e *entry) {
+	if f.seen == e.stat && !f.pathTaken && (f.fails == 0 || f.inspectAt != 0 || f.state != idle) {
 		return
 	}
 	if !f.seen.sameFile(e.stat) {
-		f.held = true
-		p.swapped = append(p.swapped, finding{d: d, name: e.name, kind: f.File.Kind, called: f.File.Name, stat: e.stat, f: f})
+		f.pathTaken = true
+		p.replaced = append(p.replaced, finding{d: d, name: e.name, kind: f.File.Kind, called: f.File.Name, stat: e.stat, f: f})
 		return
 	}
 	t := p.t
 	t.count(f, -1)
-	f.seen, f.held = e.stat, false
+	f.seen, f.pathTaken = e.stat, false
 	t.count(f, 1)
-	t.changed(f)
+	t.fileChanged(f)
 }

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// scrubs is the files whose whole past is to be checked again, in their own time: an edit far behind the cursor is
-// seen by nothing else. It happens beside the workers, so that a file being written is not kept waiting by it.
-type scrubs struct {
-	due  agenda
+// scrubQueue holds files of which all bytes before the cursor are to be checked again in the background: nothing else
+// finds an edit far behind the cursor. Scrubbing has its own goroutine, so it does not delay files being written.
+type scrubQueue struct {
+	due  schedule
 	bell chan struct{}
 }
 
-// scrubRate is how many bytes a second are re-read at the most.
+// scrubRate is the limit of bytes re-read per second.
 const scrubRate = 32 << 20
 
-// errMoot says that a file changed while it was scrubbed: the change has it scrubbed again.
-var errMoot = errors.New("file changed")
+// errScrubObsolete means that a file changed while it was scrubbed. The change schedules another scrub.
+var errScrubObsolete = errors.New("file changed")
 
-// scrubbing scrubs until ctx is done.
-func (t *Tailer) scrubbing(ctx context.Context) {
+// runScrub scrubs until ctx is done.
+func (t *Tailer) runScrub(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var pace pacer
@@ -40,7 +40,7 @@ func (t *Tailer) scrubbing(ctx context.Context) {
 	}
 }
 
-// nextScrub answers the file that is due, or how long until one is. An import goes first.
+// nextScrub returns the file that is due, or how long until one is. Imports go first.
 func (t *Tailer) nextScrub() (*file, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,54 +48,54 @@ func (t *Tailer) nextScrub() (*file, time.Duration) {
 		return nil, time.Second
 	}
 	f, wait := t.scrub.due.take(t.now(),
-		func(f *file) time.Duration { return f.scrubAt }, func(f *file) { f.inScrub = false })
+		func(f *file) time.Duration { return f.scrubAt }, func(f *file) { f.scrubScheduled = false })
 	if f != nil {
 		f.scrubAt = 0
 	}
 	return f, wait
 }
 
-// scrubFile checks all of a file's past. What does not hold is left to a worker, who finds out again and rewinds.
+// scrubFile checks all bytes before a file's cursor. If some changed, a worker finds that again and rewinds.
 func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *pacer) {
 	t.mu.Lock()
-	was, seen, there := f.Tracked, f.seen, f.folder != nil && !f.held
+	was, seen, there := f.Tracked, f.seen, f.folder != nil && !f.pathTaken
 	t.mu.Unlock()
 	if !there || was.Verified == seen {
 		return
 	}
-	holds, err := t.scrubbed(ctx, f, &was, seen, pace)
+	holds, err := t.pastHolds(ctx, f, &was, seen, pace)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case ctx.Err() != nil, f.folder == nil:
-	case errors.Is(err, errMoot) || f.Cursor != was.Cursor || f.seen != seen:
+	case errors.Is(err, errScrubObsolete) || f.Cursor != was.Cursor || f.seen != seen:
 		if f.scrubAt == 0 {
-			t.setScrub(f, t.now()+t.cfg.ScrubAfter)
+			t.scheduleScrub(f, t.now()+t.cfg.ScrubAfter)
 		}
 	case err != nil:
 		if !notExist(err) {
-			t.setScrub(f, t.now()+t.cfg.ScrubAfter)
+			t.scheduleScrub(f, t.now()+t.cfg.ScrubAfter)
 		}
 	case !holds:
 		t.log.Info("past of transcript changed", "path", f.File.Path)
 		f.deep = true
 		t.enqueue(f)
-	case seen.age() < seen.settled():
-		t.setScrub(f, t.now()+max(t.cfg.ScrubAfter, seen.settled())) // too young to prove anything for good
+	case seen.age() < seen.settleTime():
+		t.scheduleScrub(f, t.now()+max(t.cfg.ScrubAfter, seen.settleTime())) // too young to prove anything for good
 	default:
 		f.Verified = seen
-		f.sure = f.sure || f.File.Stat == seen
+		f.pastHolds = f.pastHolds || f.File.Stat == seen
 	}
 }
 
-func (t *Tailer) scrubbed(ctx context.Context, f *file, was *Tracked, seen Stat, pace *pacer) (bool, error) {
+func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat, pace *pacer) (bool, error) {
 	h, err := t.open(was.File.Path)
 	if err != nil {
 		return false, err
 	}
 	defer h.Close()
 	if st, _, err := h.stat(); err != nil || st != seen {
-		return false, errMoot
+		return false, errScrubObsolete
 	}
 	var marks []Mark
 	if was.Cursor.Mark > 0 {
@@ -104,7 +104,7 @@ func (t *Tailer) scrubbed(ctx context.Context, f *file, was *Tracked, seen Stat,
 		}
 	}
 	size := min(scratchSize, max(was.Cursor.Offset, 1))
-	_, all, err := unchanged(ctx, proof{
+	_, all, err := unchangedPrefix(ctx, proof{
 		r: h, marks: marks, cursor: was.Cursor, scratch: make([]byte, size),
 		pace: func(n int) error { return t.pace(ctx, f, was, pace, n) },
 	})
@@ -112,20 +112,20 @@ func (t *Tailer) scrubbed(ctx context.Context, f *file, was *Tracked, seen Stat,
 		return false, err
 	}
 	if st, _, err := h.stat(); err != nil || st != seen {
-		return false, errMoot
+		return false, errScrubObsolete
 	}
 	return all, nil
 }
 
-// pace waits as long as n bytes may take, and stops a scrub that has become moot.
+// pace delays a scrub to scrubRate, and stops one that is obsolete.
 func (t *Tailer) pace(ctx context.Context, f *file, was *Tracked, p *pacer, n int) error {
 	t.mu.Lock()
 	moot := f.Cursor != was.Cursor || f.folder == nil
 	t.mu.Unlock()
 	if moot {
-		return errMoot
+		return errScrubObsolete
 	}
-	wait := p.spend(t.now(), n)
+	wait := p.delay(t.now(), n)
 	if wait <= 0 {
 		return nil
 	}
@@ -139,11 +139,11 @@ func (t *Tailer) pace(ctx context.Context, f *file, was *Tracked, p *pacer, n in
 	}
 }
 
-// pacer spreads bytes over time; up to a second's worth may be spent at once after a rest.
+// pacer limits a byte rate; after a rest it allows a burst of one second's bytes.
 type pacer struct{ next time.Duration }
 
-// spend says how long to wait after n more bytes.
-func (p *pacer) spend(now time.Duration, n int) time.Duration {
+// delay returns how long to wait after n more bytes.
+func (p *pacer) delay(now time.Duration, n int) time.Duration {
 	p.next = max(p.next, now-time.Second) + time.Duration(n)*time.Second/scrubRate
 	return p.next - now
 }

@@ -9,9 +9,9 @@ const (
 	fineTick = 100 * time.Millisecond
 )
 
-// settled is how old a change time must be before an unchanged one proves unchanged bytes: another write within the
+// settleTime is how old a change time must be before an unchanged one proves unchanged bytes: another write within the
 // same tick of the clock would leave it as it is. A time with a fraction of a millisecond comes from a fine clock.
-func (s Stat) settled() time.Duration {
+func (s Stat) settleTime() time.Duration {
 	if ownChangeTime && s.ChangeTime%int64(time.Millisecond) != 0 {
 		return fineTick
 	}

@@ -19,7 +19,7 @@ func TestSettled(t *testing.T) {
 		if !ownChangeTime {
 			want = coarseTick
 		}
-		if got := (Stat{ChangeTime: c.at}).settled(); got != want {
+		if got := (Stat{ChangeTime: c.at}).settleTime(); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}

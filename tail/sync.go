@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// WaitingError is what Sync answers when all that can be delivered now was, and some files still wait.
+// WaitingError is returned by Sync when everything that can be delivered now was, and some files still wait.
 type WaitingError struct {
 	Later  int      // files the sink does not take now (ErrLater with no After), and those of Unread
 	Room   int      // files that are not read because the sink has no room
@@ -19,31 +19,31 @@ func (e *WaitingError) Error() string {
 		e.Later+e.Room, e.Later-e.Unread, e.Room, e.Unread)
 }
 
-// ErrStopped is what Sync answers when Run has ended.
-var ErrStopped = errors.New("tailer is not running any more")
+// ErrStopped is returned by Sync when Run has ended.
+var ErrStopped = errors.New("the tailer has stopped")
 
-// syncing is one Sync that is not over.
-type syncing struct {
-	left map[*file]int64 // files to be looked at yet, and their size at the call
+// syncWaiter is a running Sync.
+type syncWaiter struct {
+	left map[*file]int64 // files still to be inspected, with their size at the call
 	bell chan struct{}
 }
 
-// Sync lists everything now, checks the whole past of every file whose stat changed since that was done last, and
-// returns when every whole line that was on disk at the call has been delivered durably. When some can't be, it
-// returns a *WaitingError as soon as nothing else is left. It waits for Run if that has not begun.
+// Sync lists everything now, verifies every file whose stat changed since its last full check, and returns when every
+// whole line that was on disk at the call is durable. If some cannot be delivered, it returns a *WaitingError as soon as
+// nothing else is left. It waits for Run to begin.
 func (t *Tailer) Sync(ctx context.Context) error {
 	listed := make(chan struct{})
 	t.mu.Lock()
-	t.asks.scanned = append(t.asks.scanned, listed)
+	t.requests.scanned = append(t.requests.scanned, listed)
 	t.askFullLocked("sync")
 	t.mu.Unlock()
-	s := &syncing{left: map[*file]int64{}, bell: make(chan struct{}, 1)}
+	s := &syncWaiter{left: map[*file]int64{}, bell: make(chan struct{}, 1)}
 	if err := t.waitFor(ctx, listed); err != nil {
 		return err
 	}
 	t.mu.Lock()
 	for _, f := range t.table.byID {
-		if f.folder != nil && f.unsettled() {
+		if f.folder != nil && f.needsSync() {
 			f.deep = f.deep || f.Verified != f.seen
 			s.left[f] = f.seen.Size
 			t.enqueue(f)
@@ -57,7 +57,7 @@ func (t *Tailer) Sync(ctx context.Context) error {
 		t.mu.Unlock()
 	}()
 	for {
-		if done, err := t.synced(s); done {
+		if done, err := t.syncDone(s); done {
 			return err
 		}
 		if err := t.waitFor(ctx, s.bell); err != nil {
@@ -77,19 +77,19 @@ func (t *Tailer) waitFor(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// unsettled says that something of the file may not be delivered yet, or its past may not be what it was.
-func (f *file) unsettled() bool {
-	return f.state != idle || f.lookAt != 0 || f.waiting || f.reread || f.deep || f.held || f.again || f.fails > 0 ||
+// needsSync reports whether the file may have undelivered lines or unverified changes.
+func (f *file) needsSync() bool {
+	return f.state != idle || f.inspectAt != 0 || f.waiting || f.reread || f.deep || f.pathTaken || f.changedAgain || f.fails > 0 ||
 		f.Verified != f.seen || f.seen.Size != f.Cursor.Offset+f.partial
 }
 
-// satisfy takes the file off the lists of all Syncs that waited for this look. The caller holds mu.
-func (t *Tailer) satisfy(f *file, l *look, err error, r Result) {
+// completeSyncs removes the file from all Syncs that waited for this inspection. The caller holds mu.
+func (t *Tailer) completeSyncs(f *file, l *inspection, err error, r Result) {
 	gone := err != nil && notExist(err) // no line of it is on disk
-	if len(t.syncs) == 0 || err != nil && !gone || r.Err != nil || l.swapped || l.heavy {
+	if len(t.syncs) == 0 || err != nil && !gone || r.Err != nil || l.replaced || l.deferred {
 		return
 	}
-	if !gone && (f.deep || f.reread || f.held) || f.again {
+	if !gone && (f.deep || f.reread || f.pathTaken) || f.changedAgain {
 		return
 	}
 	for s := range t.syncs {
@@ -99,16 +99,16 @@ func (t *Tailer) satisfy(f *file, l *look, err error, r Result) {
 	}
 }
 
-// unsync takes a file that is gone off all lists. The caller holds mu.
-func (t *Tailer) unsync(f *file) {
+// removeFromSyncs removes a missing file from all Syncs. The caller holds mu.
+func (t *Tailer) removeFromSyncs(f *file) {
 	for s := range t.syncs {
 		delete(s.left, f)
 	}
-	t.ringSyncs()
+	t.notifySyncs()
 }
 
-// synced says whether a Sync is over: nothing is left, or only files that wait for the sink.
-func (t *Tailer) synced(s *syncing) (bool, error) {
+// syncDone reports whether a Sync is complete: nothing is left, or only files that wait for the sink.
+func (t *Tailer) syncDone(s *syncWaiter) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var e WaitingError
@@ -120,7 +120,7 @@ func (t *Tailer) synced(s *syncing) (bool, error) {
 		case f.fails >= 2 && f.state == idle:
 			e.Later++
 			e.Unread++
-		case f.state == queued && t.queue.full(f.class):
+		case f.state == queued && t.queue.noRoomFor(f.class):
 			e.Room++
 		default:
 			return false, nil
@@ -132,8 +132,8 @@ func (t *Tailer) synced(s *syncing) (bool, error) {
 	return true, nil
 }
 
-// ringSyncs has all Syncs look again whether they are over. The caller holds mu.
-func (t *Tailer) ringSyncs() {
+// notifySyncs wakes all Syncs to check whether they are complete. The caller holds mu.
+func (t *Tailer) notifySyncs() {
 	for s := range t.syncs {
 		select {
 		case s.bell <- struct{}{}:

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownChangeTime says whether Stat.ChangeTime is a time of its own, which no program can set.
+// ownChangeTime: Stat.ChangeTime is the system's own, which no program can set.
 const ownChangeTime = true
 
-// handle is an open transcript. No descriptor is kept between two looks.
+// handle is an open transcript. No descriptor stays open between inspections.
 type handle struct{ fd int }
 
 // openHandle opens a transcript for reading. A symbolic link in its place is an error; a pipe does not block.
@@ -52,7 +52,7 @@ func (h *handle) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// stat says what the system says of the open file, and whether it is a regular one.
+// stat returns the stat of the open file, and whether it is a regular file.
 func (h *handle) stat() (Stat, bool, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(h.fd, &st); err != nil {
@@ -78,7 +78,7 @@ func typeOf(st *unix.Stat_t) entryType {
 	return other
 }
 
-// lstatEntry says what lies at a path, without following a link there.
+// lstatEntry returns stat and type of a path, without following a link.
 func lstatEntry(path string) (Stat, entryType, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
@@ -87,9 +87,9 @@ func lstatEntry(path string) (Stat, entryType, error) {
 	return statOf(&st), typeOf(&st), nil
 }
 
-// listFolder appends what lies in a folder and is wanted, and says which folder that is. It follows a link in the
-// folder's own place only when told to. Names are looked up relative to the open folder, which is half the price of
-// whole paths and cannot mix two folders that took turns at one path.
+// listFolder appends the wanted entries of a folder, and returns the folder's own stat. With follow the folder may be a
+// symbolic link. Names are resolved relative to the open folder: that costs half of whole paths, and cannot mix two
+// folders that replaced each other at one path.
 func listFolder(into []entry, path string, follow bool, wants func(string) bool) ([]entry, Stat, error) {
 	flags := os.O_RDONLY | unix.O_DIRECTORY
 	if !follow {
@@ -102,7 +102,7 @@ func listFolder(into []entry, path string, follow bool, wants func(string) bool)
 	defer dir.Close()
 	var st unix.Stat_t
 	fd := int(dir.Fd())
-	// Before the names: one that comes after them is then also after this stat, and shows in the next.
+	// Before the names: a name that is added later is then also later than this stat, and shows in the next one.
 	if err := unix.Fstat(fd, &st); err != nil {
 		return into, Stat{}, fmt.Errorf("stat %s: %w", path, err)
 	}
@@ -127,12 +127,12 @@ func listFolder(into []entry, path string, follow bool, wants func(string) bool)
 	return into, self, nil
 }
 
-// outOfWatches says that the system has no more watches or descriptors to give.
+// outOfWatches reports whether the system has no more watches or descriptors.
 func outOfWatches(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 }
 
-// notFolder says that what was to be listed is no folder, or a link that is not followed.
+// notFolder reports whether the path is not a folder, or is a link that is not followed.
 func notFolder(err error) bool {
 	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK)
 }

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ownChangeTime says whether Stat.ChangeTime is a time of its own, which no program can set.
+// ownChangeTime: Stat.ChangeTime is the system's own, which no program can set.
 const ownChangeTime = false
 
-// handle is an open transcript. No descriptor is kept between two looks.
+// handle is an open transcript. No descriptor stays open between inspections.
 type handle struct{ *os.File }
 
 // openHandle opens a transcript for reading and lets its owner write, rename and delete it meanwhile.
@@ -39,7 +39,7 @@ func (h *handle) stat() (Stat, bool, error) {
 	return statOf(info), info.Mode().IsRegular(), nil
 }
 
-// statOf has no device, inode and change time: a listing does not give them here, and a move is recognised by name.
+// statOf has no device, inode and change time: listings do not have them on Windows. Moves are recognised by name.
 func statOf(info fs.FileInfo) Stat {
 	m := info.ModTime().UnixNano()
 	return Stat{Size: info.Size(), ModTime: m, ChangeTime: m}
@@ -55,7 +55,7 @@ func typeOf(info fs.FileInfo) entryType {
 	return other
 }
 
-// lstatEntry says what lies at a path, without following a link there.
+// lstatEntry returns stat and type of a path, without following a link.
 func lstatEntry(path string) (Stat, entryType, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func lstatEntry(path string) (Stat, entryType, error) {
 	return statOf(info), typeOf(info), nil
 }
 
-// listFolder appends what lies in a folder and is wanted. It follows a link in the folder's own place only when told to.
+// listFolder appends the wanted entries of a folder. With follow the folder may be a symbolic link.
 func listFolder(into []entry, path string, follow bool, wants func(string) bool) ([]entry, Stat, error) {
 	info, err := os.Lstat(path)
 	if err == nil && follow {
@@ -89,7 +89,7 @@ func listFolder(into []entry, path string, follow bool, wants func(string) bool)
 		if !wants(name) {
 			continue
 		}
-		// What the folder says of a file that is being written is late here; asking for the file itself is not.
+		// The folder's data about a file being written is stale on Windows; the file's own is not.
 		st, kind, err := lstatEntry(filepath.Join(path, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -102,10 +102,10 @@ func listFolder(into []entry, path string, follow bool, wants func(string) bool)
 	return into, statOf(info), nil
 }
 
-// outOfWatches says that the system has no more watches or descriptors to give.
+// outOfWatches reports whether the system has no more watches or descriptors.
 func outOfWatches(err error) bool {
 	return errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) || errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES)
 }
 
-// notFolder says that what was to be listed is no folder.
+// notFolder reports whether the path is not a folder.
 func notFolder(err error) bool { return errors.Is(err, windows.ERROR_DIRECTORY) }

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// entryType is what a name in a folder stands for.
+// entryType is the type of a directory entry.
 type entryType uint8
 
 const (
@@ -22,11 +22,11 @@ type entry struct {
 	kind entryType
 }
 
-// faults lets tests make the file system fail. A nil func never fails.
+// faults lets tests inject file system errors. A nil func never fails.
 type faults struct {
 	list  func(path string) error
 	open  func(path string) error
-	read  func(path string) error // after the reading, before it is proven
+	read  func(path string) error // after reading, before confirm
 	watch func(path string) error
 	event func(path string) error // an error takes the event's place
 }
@@ -48,7 +48,7 @@ func (t *Tailer) list(into []entry, d *folder) ([]entry, Stat, error) {
 	return listFolder(into, d.path, d.level == rootLevel, d.wants)
 }
 
-// listOne is a listing of which only one name is wanted.
+// listOne lists a single name of a folder.
 func listOne(into []entry, dir, name string) ([]entry, Stat, error) {
 	st, kind, err := lstatEntry(joinPath(dir, name))
 	if err == nil {
@@ -70,10 +70,10 @@ func (t *Tailer) open(path string) (*handle, error) {
 	return openHandle(path)
 }
 
-// sameFile says whether two stats are of one file as far as the system can tell; it cannot where there are no inodes.
+// sameFile reports whether two stats belong to one file, as far as inodes tell; without inodes it returns true.
 func (s Stat) sameFile(o Stat) bool { return s.Device == o.Device && s.Inode == o.Inode }
 
-// known says whether the system gave the file an identity.
+// known reports whether the system gives the file an identity.
 func (s Stat) known() bool { return s.Inode != 0 || s.Device != 0 }
 
 func notExist(err error) bool { return errors.Is(err, fs.ErrNotExist) || notFolder(err) }

@@ -5,52 +5,52 @@ import (
 	"time"
 )
 
-// file is a transcript that is remembered, whether it is on disk now or not. All of it is guarded by Tailer.mu.
+// file is a remembered transcript, on disk now or not. Guarded by Tailer.mu.
 type file struct {
-	Tracked         // File.Stat is the stat of the last look
-	seen    Stat    // the stat of the last listing; its device and inode are the file the cursor belongs to
-	folder  *folder // where it is; nil while it is not on disk
-	next    *file   // the next file of the same key
-	long    *longLine
-	changed time.Duration // when it was last seen to change
-	lookAt  time.Duration // when to look at it again; 0: only when it changes
-	scrubAt time.Duration // when to check all of its past; 0: no need
-	partial int64         // bytes after the last newline, at the last look
-	pass    uint32        // the pass that saw it last
-	fails   uint8         // looks in a row that could not read it
-	state   workState
-	class   class
-	again   bool // changed while in work
-	stored  bool // the sink knows it
-	waiting bool // answered ErrLater, until it changes or the owner wakes us
-	held    bool // another file is at its path: not to be read before everything was listed
-	reread  bool // from line 0 in a new generation
-	deep    bool // check its whole past at the next look
-	solo    bool // its next look takes long
-	sure    bool // everything before the cursor holds when the stat is File.Stat
-	tried   bool // its last line is no JSON object yet
-	missed  bool // Listings has grown since it was stored
-	inLook  bool // an appointment in queue.due exists
-	inScrub bool // an appointment in scrub.due exists
+	Tracked                  // File.Stat is from the last inspection
+	seen             Stat    // from the last listing; its device and inode belong to the cursor's file
+	folder           *folder // where it is; nil while it is not on disk
+	next             *file   // the next file of the same key
+	long             *longLine
+	changed          time.Duration // when it was last seen to change
+	inspectAt        time.Duration // next scheduled inspection; 0: when it changes
+	scrubAt          time.Duration // next scheduled scrub; 0: none
+	partial          int64         // bytes after the last newline, at the last inspection
+	listing          uint32        // number of the last listing that saw it
+	fails            uint8         // consecutive inspections that could not read it
+	state            workState
+	class            priority
+	changedAgain     bool // changed while in work
+	stored           bool // the sink knows it
+	waiting          bool // answered ErrLater, until it changes or the owner wakes us
+	pathTaken        bool // another file is at its path: do not read it before a full listing
+	reread           bool // from line 0 in a new generation
+	deep             bool // verify all bytes before the cursor at the next inspection
+	alone            bool // its next inspection takes long
+	pastHolds        bool // everything before the cursor is verified for File.Stat
+	partialTried     bool // its last line is no JSON object yet
+	listingsUnsaved  bool // Listings has grown since it was stored
+	inspectScheduled bool // a timer in queue.due exists
+	scrubScheduled   bool // a timer in scrub.due exists
 }
 
 // folder is a folder below a root that holds transcripts, or may.
 type folder struct {
-	path    string
-	root    *rootState
-	parent  *folder
-	files   map[string]*file // on disk now, by base name
-	subs    map[string]*folder
-	session string // for agents: the session above
-	history string // for the folder of a prompt history: its base name
-	self    Stat   // which folder was listed here last
-	touched time.Duration
-	pass    uint32
-	level   level
-	depth   uint8
-	watched bool // owned by the main loop, as pass, self and settled
-	settled bool // names came or went last so long ago that self proves they did not since
-	begun   bool // is to be listed and watched, for its session is active again
+	path     string
+	root     *rootState
+	parent   *folder
+	files    map[string]*file // on disk now, by base name
+	subs     map[string]*folder
+	session  string // for agents: the session above
+	history  string // for the folder of a prompt history: its base name
+	self     Stat   // which folder was listed here last
+	touched  time.Duration
+	listing  uint32
+	level    level
+	depth    uint8
+	watched  bool // owned by the main loop, as pass, self and settled
+	settled  bool // the last change of names is old enough for self to prove that none came since
+	listSoon bool // list and watch it: its session is active again
 }
 
 // rootState is a configured root.
@@ -68,13 +68,13 @@ type table struct {
 	byID     map[FileID]*file
 	byKey    map[string]*file // the first of a chain of one key
 	folders  map[string]*folder
-	active   map[*folder]struct{} // changed lately, or to be tried again
+	active   map[*folder]struct{} // changed lately, or to be listed again after an error
 	unlisted map[string]error
 	unseen   map[*file]struct{} // loaded, and not found on disk since
 	gone     map[*file]struct{}
 	unsaved  map[*file]struct{} // moved or vanished, and not stored yet
-	unread   map[*file]error    // cannot be opened or read, and not for the first time
-	before   map[*file]int64    // sizes at the first sight in this run, of those with more than was delivered by then
+	unread   map[*file]error    // repeatedly cannot be opened or read
+	before   map[*file]int64    // size when first seen in this run, if larger than what was delivered by then
 	loaded   bool
 }
 
@@ -110,7 +110,7 @@ func (tb *table) addRoot(r Root) {
 	tb.roots = append(tb.roots, rs)
 }
 
-// load takes a file from an earlier run. It counts as not on disk until a listing finds it.
+// load adds a file from an earlier run. It does not count as on disk until a listing finds it.
 func (tb *table) load(tr *Tracked, n *counters) {
 	if tb.byID[tr.File.ID] != nil {
 		return
@@ -178,7 +178,7 @@ func (tb *table) freeID() FileID {
 	}
 }
 
-// configured says whether the file's root is one that is followed, and whether its last listing went well.
+// configured reports whether a root is followed, and whether its last listing succeeded.
 func (tb *table) configured(root string) (is, listed bool) {
 	for _, r := range tb.roots {
 		if r.Dir == root {
@@ -188,14 +188,14 @@ func (tb *table) configured(root string) (is, listed bool) {
 	return false, false
 }
 
-// absent says that the file was not there before now, in this run or at all lately.
+// absent reports whether the file was not on disk before now.
 func (tb *table) absent(f *file) bool {
 	_, unseen := tb.unseen[f]
 	_, gone := tb.gone[f]
 	return unseen || gone
 }
 
-// attach says that the file is in the folder, where its path says.
+// attach records that the file is in the folder, at its path.
 func (tb *table) attach(f *file, d *folder, n *counters) {
 	if d.files == nil {
 		d.files = map[string]*file{}
@@ -214,7 +214,7 @@ func (tb *table) attach(f *file, d *folder, n *counters) {
 	}
 }
 
-// detach says that the file is not where it was.
+// detach records that the file has left its folder.
 func (tb *table) detach(f *file) {
 	if f.folder == nil {
 		return
@@ -225,7 +225,7 @@ func (tb *table) detach(f *file) {
 	f.folder = nil
 }
 
-// touch says that something in the folder changed at a time.
+// touch records a change in the folder.
 func (tb *table) touch(d *folder, at time.Duration) {
 	if d == nil {
 		return
@@ -234,12 +234,12 @@ func (tb *table) touch(d *folder, at time.Duration) {
 	tb.active[d] = struct{}{}
 }
 
-// forgetBefore ends the memory of how large the file was at first; it matters no more.
+// forgetBefore drops the first size of a file once everything up to it is delivered.
 func (tb *table) forgetBefore(f *file) {
 	if _, ok := tb.before[f]; !ok {
 		return
 	}
 	if delete(tb.before, f); len(tb.before) == 0 {
-		tb.before = map[*file]int64{} // the old one has room for an import
+		tb.before = map[*file]int64{} // the old map has grown for an import
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Tailer follows transcripts. Its methods may be called by several goroutines at once, also before and after Run.
+// Tailer follows transcripts. Its methods are safe for concurrent use, also before and after Run.
 type Tailer struct {
 	cfg     Config
 	log     *slog.Logger
@@ -21,33 +21,33 @@ type Tailer struct {
 	wall    func() time.Time // the clock on the wall, without its monotonic part
 	arenas  sync.Pool        // *arena
 
-	ended    chan struct{} // closed when Run returns
-	knock    chan struct{} // wakes the main loop; the truth is in asks
-	woken    atomic.Bool
-	setbacks atomic.Int32 // Deliver failures in a row
-	turned   atomic.Int64 // when the main loop last came round or took up a folder, as now counts
+	ended           chan struct{} // closed when Run returns
+	wake            chan struct{} // wakes the main loop to read requests
+	woken           atomic.Bool
+	deliverFailures atomic.Int32 // consecutive failures of Deliver
+	lastHeartbeat   atomic.Int64 // when the main loop last made progress, in the time of now
 
 	scan scanner // owned by the goroutine of Run
 
-	mu    sync.Mutex
-	cond  sync.Cond // work may have come, or the end
-	table table     // guarded by mu, as all below
-	queue queue
-	asks  asks
-	watch watchState
-	stats counters
-	syncs map[*syncing]struct{}
-	scrub scrubs
+	mu       sync.Mutex
+	cond     sync.Cond // work may have come, or the end
+	table    table     // guarded by mu, as all below
+	queue    queue
+	requests requests
+	watch    watchState
+	stats    counters
+	syncs    map[*syncWaiter]struct{}
+	scrub    scrubQueue
 }
 
-// asks is what the main loop is wanted for.
-type asks struct {
+// requests is what the main loop is asked to do.
+type requests struct {
 	full    bool // list everything
 	reason  string
 	hints   map[string]struct{} // paths at which something happened
 	scanned []chan struct{}     // closed after the next full listing that began after they were put here
-	reread  []FileID            // files that were not known yet when they were to be delivered again
-	roots   *[]Root             // to be followed from now on; nil: as before
+	reread  []FileID            // files to deliver again that were not known yet
+	roots   *[]Root             // new roots; nil: unchanged
 }
 
 // New makes a Tailer. Nothing is read and nothing runs before Run.
@@ -57,13 +57,13 @@ func New(cfg Config, cursors Cursors, sink Sink) *Tailer {
 		cfg: cfg, log: cfg.Log, cursors: cursors, sink: sink,
 		started: time.Now(),
 		wall:    func() time.Time { return time.Now().Round(0) },
-		knock:   make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
-		syncs:   map[*syncing]struct{}{},
+		syncs:   map[*syncWaiter]struct{}{},
 	}
 	t.arenas.New = func() any { return newArena(cfg.TurnBytes) }
 	t.cond.L = &t.mu
-	t.asks.hints = map[string]struct{}{}
+	t.requests.hints = map[string]struct{}{}
 	t.table = newTable(cfg.Roots)
 	t.queue.limit = cfg.Workers
 	t.scrub.bell = make(chan struct{}, 1)
@@ -74,8 +74,8 @@ func New(cfg Config, cursors Cursors, sink Sink) *Tailer {
 // now is the time since the Tailer was made, never 0.
 func (t *Tailer) now() time.Duration { return time.Since(t.started) + 1 }
 
-// Run follows the transcripts until ctx is done, and returns nil after all it started has ended. It may be called once. An error says that
-// what is remembered could not be loaded.
+// Run follows the transcripts until ctx is done, and returns nil when everything it started has ended. Call it once. It
+// returns an error if the remembered files cannot be loaded.
 func (t *Tailer) Run(ctx context.Context) error {
 	defer close(t.ended)
 	known, err := t.cursors.Load(ctx)
@@ -85,7 +85,7 @@ func (t *Tailer) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("load cursors: %w", err)
 	}
-	t.remember(known)
+	t.loadKnown(known)
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer wg.Wait()
@@ -96,9 +96,9 @@ func (t *Tailer) Run(ctx context.Context) error {
 		t.cond.Broadcast()
 	})()
 	for range t.cfg.Workers + 1 {
-		wg.Go(func() { t.work(ctx) })
+		wg.Go(func() { t.runWorker(ctx) })
 	}
-	wg.Go(func() { t.scrubbing(ctx) })
+	wg.Go(func() { t.runScrub(ctx) })
 	t.startWatching(&wg)
 	defer t.stopWatching()
 	t.loop(ctx)
@@ -107,19 +107,19 @@ func (t *Tailer) Run(ctx context.Context) error {
 	return nil
 }
 
-// remember takes what earlier runs knew.
-func (t *Tailer) remember(known []Tracked) {
+// loadKnown adds the files of earlier runs.
+func (t *Tailer) loadKnown(known []Tracked) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range known {
 		t.table.load(&known[i], &t.stats)
 	}
 	t.table.loaded = true
-	t.rereadLocked(t.asks.reread)
-	t.asks.reread = nil
+	t.rereadLocked(t.requests.reread)
+	t.requests.reread = nil
 }
 
-// loop lists folders when it is time or when it is asked to, and hands due files to the workers.
+// loop lists folders on time or on request, and hands files that are due to the workers.
 func (t *Tailer) loop(ctx context.Context) {
 	tick := time.NewTicker(min(t.cfg.ScanActive, t.cfg.PollInterval))
 	defer tick.Stop()
@@ -128,20 +128,20 @@ func (t *Tailer) loop(ctx context.Context) {
 	t.scan.clock = clock{wall: t.wall(), mono: t.now()}
 	t.scanAll(ctx, "start")
 	for ctx.Err() == nil {
-		t.turn()
+		t.heartbeat()
 		due.Reset(t.serveDue())
 		select {
 		case <-ctx.Done():
 		case <-due.C:
 		case <-tick.C:
 			t.tick(ctx)
-		case <-t.knock:
-			t.answer(ctx)
+		case <-t.wake:
+			t.serveRequests(ctx)
 		}
 	}
 }
 
-// tick does what is done now and then whether anything happened or not.
+// tick does the periodic work.
 func (t *Tailer) tick(ctx context.Context) {
 	if jump := t.scan.clock.jump(t.wall(), t.now()); jump != 0 {
 		t.log.Info("clock jumped: listing everything", "by", jump)
@@ -151,33 +151,33 @@ func (t *Tailer) tick(ctx context.Context) {
 	if now-t.scan.lastAll >= t.allInterval() {
 		t.askFull("")
 	}
-	t.answer(ctx)
+	t.serveRequests(ctx)
 	if now-t.scan.lastActive >= t.activeInterval() {
 		t.scan.lastActive = now
 		t.scanActive(ctx)
 	}
-	if t.queue.starved(t) {
-		t.roomAgain(now)
+	if t.queue.waitsForRoom(t) {
+		t.retryRoom(now)
 	}
 	t.flush(ctx)
 }
 
-// answer does what the loop was asked for since it last did.
-func (t *Tailer) answer(ctx context.Context) {
+// serveRequests handles the requests since the last call.
+func (t *Tailer) serveRequests(ctx context.Context) {
 	if t.woken.Swap(false) {
 		t.wakeWaiting()
 	}
 	t.mu.Lock()
-	if roots := t.asks.roots; roots != nil {
-		t.asks.roots = nil
+	if roots := t.requests.roots; roots != nil {
+		t.requests.roots = nil
 		t.mu.Unlock()
 		t.changeRoots(*roots)
 		t.mu.Lock()
 	}
-	hints, full, reason, begin := t.asks.hints, t.asks.full, t.asks.reason, t.scan.begin
-	t.asks.full, t.asks.reason, t.scan.begin = false, "", nil
+	hints, full, reason, begin := t.requests.hints, t.requests.full, t.requests.reason, t.scan.toList
+	t.requests.full, t.requests.reason, t.scan.toList = false, "", nil
 	if len(hints) > 0 {
-		t.asks.hints = map[string]struct{}{}
+		t.requests.hints = map[string]struct{}{}
 	}
 	t.mu.Unlock()
 	t.scanFolders(ctx, begin)
@@ -192,7 +192,7 @@ func (t *Tailer) answer(ctx context.Context) {
 // ring wakes the main loop.
 func (t *Tailer) ring() {
 	select {
-	case t.knock <- struct{}{}:
+	case t.wake <- struct{}{}:
 	default:
 	}
 }
@@ -205,9 +205,9 @@ func (t *Tailer) askFull(reason string) {
 }
 
 func (t *Tailer) askFullLocked(reason string) {
-	t.asks.full = true
+	t.requests.full = true
 	if reason != "" {
-		t.asks.reason = reason
+		t.requests.reason = reason
 	}
 	t.ring()
 }
@@ -223,7 +223,7 @@ func (t *Tailer) Reread(ids ...FileID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.table.loaded {
-		t.asks.reread = append(t.asks.reread, ids...)
+		t.requests.reread = append(t.requests.reread, ids...)
 		return
 	}
 	t.rereadLocked(ids)
@@ -299,7 +299,7 @@ func (t *Tailer) flush(ctx context.Context) {
 func (t *Tailer) keepListings() {
 	t.mu.Lock()
 	for f := range t.table.gone {
-		if f.missed {
+		if f.listingsUnsaved {
 			t.table.unsaved[f] = struct{}{}
 		}
 	}

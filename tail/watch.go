@@ -14,13 +14,13 @@ import (
 type watchState struct{ mode, reason string }
 
 const (
-	// watchKeep is how long the folders of a session stay watched after the last change in them.
+	// watchKeep is how long a session's folders stay watched after their last change.
 	watchKeep = 30 * time.Minute
-	// maxWatches bounds what we take of a resource that all of a user's programs share.
+	// maxWatches limits the use of a resource that all programs of a user share.
 	maxWatches = 4096
 )
 
-// startWatching asks the system for events, if it is to. Without them everything works, only later.
+// startWatching starts receiving events, if configured. Without events everything works, only later.
 func (t *Tailer) startWatching(group *sync.WaitGroup) {
 	t.scan.group = group
 	switch {
@@ -40,7 +40,7 @@ func (t *Tailer) openWatcher() {
 		w, err = fsnotify.NewWatcher()
 	}
 	if err != nil {
-		t.degrade(err)
+		t.fallBackToPolling(err)
 		return
 	}
 	t.scan.watcher = w
@@ -67,17 +67,17 @@ func (t *Tailer) polling() bool {
 	return t.watch.mode == "poll"
 }
 
-// degrade goes on by polling, until a later listing of everything finds that there are watches again.
-func (t *Tailer) degrade(err error) {
+// fallBackToPolling polls until a later full listing gets watches again.
+func (t *Tailer) fallBackToPolling(err error) {
 	t.scan.noWatches = true
 	if !t.polling() || t.scan.watcher == nil {
-		t.log.Warn("no change events, polling instead", "err", err)
+		t.log.Warn("no file system events; polling instead", "err", err)
 	}
 	t.setWatch("poll", "no change events: "+err.Error())
 }
 
-// rewatch begins a new attempt to get events, before everything is listed.
-func (t *Tailer) rewatch() {
+// retryWatching tries to get events again, before a full listing.
+func (t *Tailer) retryWatching() {
 	if !t.cfg.wantsEvents() {
 		return
 	}
@@ -90,7 +90,7 @@ func (t *Tailer) rewatch() {
 	}
 }
 
-// watchRestored ends polling when every folder that is to be watched is.
+// watchRestored ends polling once every folder is watched again.
 func (t *Tailer) watchRestored() {
 	if t.scan.watcher != nil && !t.scan.noWatches && t.polling() {
 		t.log.Info("change events again")
@@ -98,8 +98,8 @@ func (t *Tailer) watchRestored() {
 	}
 }
 
-// watchFolder sees to it that a folder is watched if it should be. It is called before the folder is listed, so that
-// nothing falls between the two.
+// watchFolder watches a folder if it should be watched. It is called before the folder is listed, so that no change
+// falls between the two.
 func (t *Tailer) watchFolder(d *folder) {
 	w := t.scan.watcher
 	if w == nil {
@@ -118,14 +118,14 @@ func (t *Tailer) watchFolder(d *folder) {
 			d.watched = true
 			t.scan.watches.Add(1)
 		} else if outOfWatches(err) {
-			t.degrade(err)
+			t.fallBackToPolling(err)
 		}
 	case !keep:
 		t.unwatch(d)
 	}
 }
 
-// unwatch gives a folder's watch back. Only the main loop calls it.
+// unwatch releases a folder's watch. Only the main loop calls it.
 func (t *Tailer) unwatch(d *folder) {
 	if d.watched {
 		d.watched = false
@@ -134,7 +134,7 @@ func (t *Tailer) unwatch(d *folder) {
 	}
 }
 
-// events takes the watcher's events until it is closed.
+// events handles the watcher's events until it is closed.
 func (t *Tailer) events(w *fsnotify.Watcher) {
 	for {
 		select {
@@ -156,13 +156,13 @@ func (t *Tailer) events(w *fsnotify.Watcher) {
 	}
 }
 
-// eventsLost lists everything: what happened meanwhile is not known.
+// eventsLost requests a full listing: what happened meanwhile is unknown.
 func (t *Tailer) eventsLost(err error) {
 	t.log.Info("change events lost, listing everything", "err", err)
 	t.askFull("change events lost")
 }
 
-// event takes a hint. A write to a known file goes straight to the workers: that is the way of almost every line.
+// event handles one event. A write to a known file goes straight to the workers: almost every line comes this way.
 func (t *Tailer) event(e fsnotify.Event) {
 	dir, name := splitPath(e.Name)
 	t.mu.Lock()
@@ -177,13 +177,13 @@ func (t *Tailer) event(e fsnotify.Event) {
 	f := d.files[name]
 	switch {
 	case f != nil && e.Op == fsnotify.Write:
-		t.changed(f)
+		t.fileChanged(f)
 	case f != nil || d.subs[name] != nil || d.wants(name):
 		t.hint(e.Name)
 	}
 }
 
-// reasonOf is what the system said, without the path.
+// reasonOf returns the system's error without the path.
 func reasonOf(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()

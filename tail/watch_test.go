@@ -59,7 +59,7 @@ func TestResumedSessionIsWatchedAgain(t *testing.T) {
 		w.tail.mu.Lock()
 		defer w.tail.mu.Unlock()
 		d := w.tail.table.folders[w.path("p/s/subagents")]
-		return d != nil && !d.begun && w.tail.now()-d.touched < time.Minute
+		return d != nil && !d.listSoon && w.tail.now()-d.touched < time.Minute
 	})
 	w.sync() // the main loop is through with them
 	w.add("p/s/subagents/agent-2.jsonl", "{}\n")

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// work is one worker: it takes jobs until ctx is done.
-func (t *Tailer) work(ctx context.Context) {
+// runWorker takes jobs until ctx is done.
+func (t *Tailer) runWorker(ctx context.Context) {
 	for {
 		j, ok := t.next(ctx)
 		if !ok {
 			return
 		}
-		t.round(ctx, j)
+		t.runJob(ctx, j)
 	}
 }
 
-// round looks at the files of a job and delivers what it found in one call.
-func (t *Tailer) round(ctx context.Context, j job) {
+// runJob inspects the files of a job and delivers what it found in one call.
+func (t *Tailer) runJob(ctx context.Context, j job) {
 	a := t.arenas.Get().(*arena)
 	defer func() {
 		a.reset()
 		t.arenas.Put(a)
 	}()
-	looks := make([]look, len(j.files))
+	looks := make([]inspection, len(j.files))
 	errs := make([]error, len(j.files))
 	chunks := make([]Chunk, 0, len(j.files))
 	at := make([]int, 0, len(j.files))
 	left := t.cfg.TurnBytes
-	t.begin(j, looks)
+	t.prepare(j, looks)
 	for i := range looks {
 		l := &looks[i]
-		l.turn = max(left, min(markGap, t.cfg.TurnBytes))
+		l.budget = max(left, min(markGap, t.cfg.TurnBytes))
 		if errs[i] = l.run(ctx, a); errs[i] == nil && l.chunk != nil {
 			left -= int64(len(l.chunk.Lines))
 			chunks, at = append(chunks, *l.chunk), append(at, i)
@@ -60,85 +60,85 @@ func (t *Tailer) round(ctx context.Context, j job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range looks {
-		t.finish(&looks[i], errs[i], results[i])
+		t.finishInspection(&looks[i], errs[i], results[i])
 	}
 	t.release(j)
-	t.ringSyncs()
+	t.notifySyncs()
 }
 
-// errNotDelivered is the result of every chunk of a Deliver that failed as a whole.
+// errNotDelivered is the result of every chunk of a Deliver that failed.
 var errNotDelivered = errors.New("not delivered")
 
-// noteDelivery counts failures in a row, and says one line when they begin and one when they end.
+// noteDelivery counts consecutive failures, and logs the first one and the end.
 func (t *Tailer) noteDelivery(ctx context.Context, err error) {
 	switch {
 	case err == nil:
-		if n := t.setbacks.Swap(0); n > 0 {
+		if n := t.deliverFailures.Swap(0); n > 0 {
 			t.log.Info("delivering again", "failures", n)
 		}
-	case ctx.Err() == nil && t.setbacks.Add(1) == 1:
-		t.log.Warn("cannot deliver, trying again", "err", err)
+	case ctx.Err() == nil && t.deliverFailures.Add(1) == 1:
+		t.log.Warn("cannot deliver; retrying", "err", err)
 	}
 }
 
-// begin copies what the looks need to know of their files.
-func (t *Tailer) begin(j job, looks []look) {
+// prepare copies what the inspections need to know about their files.
+func (t *Tailer) prepare(j job, looks []inspection) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, f := range j.files {
-		looks[i] = look{
-			t: t, f: f, was: f.Tracked, expect: f.seen, deep: f.deep, reread: f.reread,
-			solo: len(j.files) == 1, live: j.class != imported, still: f.changed, sure: f.sure, long: f.long,
+		looks[i] = inspection{
+			t: t, f: f, known: f.Tracked, expect: f.seen, deep: f.deep, reread: f.reread,
+			alone: len(j.files) == 1, live: j.class != imported, unchangedSince: f.changed, pastHolds: f.pastHolds, long: f.long,
 			before: t.table.before[f],
 		}
-		f.deep, f.again, f.solo = false, false, false
+		f.deep, f.changedAgain, f.alone = false, false, false
 	}
 }
 
-// reload takes over the cursor that somebody else moved.
-func (t *Tailer) reload(ctx context.Context, l *look) {
-	known, err := t.cursors.Reload(ctx, l.was.File.ID)
+// reload loads the cursor that somebody else changed.
+func (t *Tailer) reload(ctx context.Context, l *inspection) {
+	known, err := t.cursors.Reload(ctx, l.known.File.ID)
 	if err != nil {
 		if ctx.Err() == nil {
-			t.log.Warn("cannot reload cursor, trying again", "path", l.was.File.Path, "err", err)
+			t.log.Warn("cannot reload cursor; retrying", "path", l.known.File.Path, "err", err)
 		}
 		return
 	}
-	l.was.Cursor, l.was.Provisional = known.Cursor, known.Provisional
+	l.known.Cursor, l.known.Provisional = known.Cursor, known.Provisional
 }
 
-// finish takes a file out of work, remembers what the look found, and decides what is next. The caller holds mu.
-func (t *Tailer) finish(l *look, err error, r Result) {
+// finishInspection records what an inspection found, and schedules the next one. The caller holds mu.
+func (t *Tailer) finishInspection(l *inspection, err error, r Result) {
 	f := l.f
 	t.done(f)
 	t.count(f, -1)
-	ready := t.remembered(l, err, r)
+	ready := t.record(l, err, r)
 	t.count(f, 1)
 	if f.folder == nil {
 		if !f.stored && f.Gone != 0 {
 			t.stats.vanished--
-			t.table.drop(f) // it vanished before anything of it was taken
+			t.table.drop(f) // it was deleted before anything of it was stored
 		}
 		return
 	}
 	switch {
-	case !ready || f.held:
-	case l.heavy:
-		f.solo = true
+	case !ready || f.pathTaken:
+	case l.deferred:
+		f.alone = true
 		t.push(f, max(l.f.class, backlog))
-	case f.again || f.reread || f.deep || f.lookAt == 0 && r.Err == nil && l.more:
+	case f.changedAgain || f.reread || f.deep || f.inspectAt == 0 && r.Err == nil && l.more:
 		t.pushMore(f, l)
 	default:
-		t.plan(f, l)
+		t.scheduleNext(f, l)
 	}
-	t.satisfy(f, l, err, r)
+	t.completeSyncs(f, l, err, r)
 }
 
-// pushMore queues a file again that has more to read: behind those that have not had a turn.
-func (t *Tailer) pushMore(f *file, l *look) {
+// pushMore queues a file that has more to read, behind those that have not had a turn.
+func (t *Tailer) pushMore(f *file, l *inspection) {
 	c := imported
 	switch {
-	case f.again && t.now()-f.changed < activeFor && f.pending() < t.cfg.TurnBytes:
+	case f.changedAgain && t.now()-f.changed < activeFor && f.pending() < t.cfg.TurnBytes:
 		c = live
 	case l.live:
 		c = backlog
@@ -146,31 +146,31 @@ func (t *Tailer) pushMore(f *file, l *look) {
 	t.push(f, c)
 }
 
-// remembered stores what a look brought. It answers whether the file may be looked at again before it changes.
-func (t *Tailer) remembered(l *look, err error, r Result) bool {
+// record stores the result of an inspection. It reports whether the file may be inspected again before it changes.
+func (t *Tailer) record(l *inspection, err error, r Result) bool {
 	f := l.f
 	switch {
 	case err != nil:
-		t.unread(f, l, err)
-		return f.again
-	case l.swapped:
-		f.held = true
+		t.deferUnreadable(f, l, err)
+		return f.changedAgain
+	case l.replaced:
+		f.pathTaken = true
 		t.hint(f.File.Path)
 		return false
-	case l.heavy:
+	case l.deferred:
 		f.deep = l.deep
 		return true
 	case r.Err != nil:
-		return t.refused(f, l, r)
+		return t.deferRefused(f, l, r)
 	}
 	delete(t.table.unread, f)
-	f.fails, f.long, f.partial, f.sure = 0, l.long, l.partial, l.whole
-	f.tried = l.tried && l.chunk == nil
+	f.fails, f.long, f.partial, f.pastHolds = 0, l.long, l.partial, l.verified
+	f.partialTried = l.partialTried && l.chunk == nil
 	if f.File.Stat != l.st {
 		f.changed = max(f.changed, t.since(max(l.st.ModTime, l.st.ChangeTime)))
 	}
 	f.File.Stat = l.st
-	if l.whole && !l.more {
+	if l.verified && !l.more {
 		f.Verified = l.st
 	}
 	if c := l.chunk; c != nil {
@@ -180,24 +180,24 @@ func (t *Tailer) remembered(l *look, err error, r Result) bool {
 			t.table.forgetBefore(f)
 		}
 		if f.File.Path != c.File.Path || f.Gone != c.Tracked.Gone {
-			t.table.unsaved[f] = struct{}{} // it moved while it was delivered
+			t.table.unsaved[f] = struct{}{} // it was moved while it was delivered
 		}
-		t.tally(l)
+		t.countDelivered(l)
 	}
 	if l.reread {
 		f.reread = false
 	}
-	if !f.again && f.seen.sameFile(l.st) {
-		f.seen = l.st // newer than the last listing's, for none has seen a change since the look began
+	if !f.changedAgain && f.seen.sameFile(l.st) {
+		f.seen = l.st // newer than the last listing's, because none has seen a change since the inspection began
 	}
 	return true
 }
 
-// tally counts what was delivered.
-func (t *Tailer) tally(l *look) {
+// countDelivered counts and logs what was delivered.
+func (t *Tailer) countDelivered(l *inspection) {
 	if l.rewound && !l.reread {
 		t.stats.rewinds++
-		t.log.Info("transcript rewound", "path", l.f.File.Path, "from", l.was.Cursor.Offset, "to", l.base.Offset,
+		t.log.Info("transcript rewound", "path", l.f.File.Path, "from", l.known.Cursor.Offset, "to", l.base.Offset,
 			"generation", l.base.Generation)
 	}
 	if l.chunk.Oversize != nil {
@@ -205,12 +205,12 @@ func (t *Tailer) tally(l *look) {
 	}
 }
 
-// unread puts off a file that could not be read.
-func (t *Tailer) unread(f *file, l *look, err error) {
+// deferUnreadable schedules a retry for a file that could not be read.
+func (t *Tailer) deferUnreadable(f *file, l *inspection, err error) {
 	f.long = nil
 	f.deep = f.deep || l.deep
 	if notExist(err) {
-		f.fails = max(f.fails, 1) // should it be there after all, it is looked at when that is seen
+		f.fails = max(f.fails, 1) // if it exists after all, a listing will find it
 		t.hint(f.File.Path)
 		return
 	}
@@ -219,45 +219,45 @@ func (t *Tailer) unread(f *file, l *look, err error) {
 	}
 	if f.fails == 3 && !errors.Is(err, context.Canceled) {
 		t.table.unread[f] = err
-		t.log.Warn("cannot read transcript, trying again", "path", f.File.Path, "err", err)
+		t.log.Warn("cannot read transcript; retrying", "path", f.File.Path, "err", err)
 	}
-	t.setLook(f, t.now()+retry(int32(f.fails)))
+	t.scheduleInspection(f, t.now()+retry(int32(f.fails)))
 }
 
-// refused puts off a file whose chunk was not taken.
-func (t *Tailer) refused(f *file, l *look, r Result) bool {
+// deferRefused schedules a retry for a file whose chunk was not taken.
+func (t *Tailer) deferRefused(f *file, l *inspection, r Result) bool {
 	f.deep, f.long = f.deep || l.deep, l.long
 	switch {
 	case errors.Is(r.Err, ErrReread):
 		f.reread = true
 		return true
 	case errors.Is(r.Err, ErrStale):
-		f.Cursor, f.Provisional, f.sure = l.was.Cursor, l.was.Provisional, false
+		f.Cursor, f.Provisional, f.pastHolds = l.known.Cursor, l.known.Provisional, false
 		f.fails = min(f.fails+1, 100)
-		t.setLook(f, t.now()+retry(int32(f.fails))/10)
+		t.scheduleInspection(f, t.now()+retry(int32(f.fails))/10)
 	case errors.Is(r.Err, ErrLater) && r.After > 0:
-		t.setLook(f, t.now()+r.After)
+		t.scheduleInspection(f, t.now()+r.After)
 	case errors.Is(r.Err, ErrLater):
-		f.waiting = !f.again
-		return f.again
+		f.waiting = !f.changedAgain
+		return f.changedAgain
 	default:
-		t.setLook(f, t.now()+retry(t.setbacks.Load()))
+		t.scheduleInspection(f, t.now()+retry(t.deliverFailures.Load()))
 	}
 	return false
 }
 
-// plan decides when to look again at a file that was read to its end.
-func (t *Tailer) plan(f *file, l *look) {
+// scheduleNext schedules the next inspection and scrub of a file that was read to its end.
+func (t *Tailer) scheduleNext(f *file, l *inspection) {
 	now := t.now()
-	if f.partial > 0 && f.Provisional.Length == 0 && !f.tried {
-		t.setLook(f, max(now+time.Millisecond, f.changed+t.cfg.Quiet))
+	if f.partial > 0 && f.Provisional.Length == 0 && !f.partialTried {
+		t.scheduleInspection(f, max(now+time.Millisecond, f.changed+t.cfg.Quiet))
 	}
 	switch {
 	case f.Verified == f.File.Stat:
-		t.setScrub(f, 0)
-	case l.chunk == nil && l.was.File.Stat.Size == l.st.Size && l.was.File.Stat != l.st:
-		t.setScrub(f, now) // its stat changed, its size did not
+		t.scheduleScrub(f, 0)
+	case l.chunk == nil && l.known.File.Stat.Size == l.st.Size && l.known.File.Stat != l.st:
+		t.scheduleScrub(f, now) // its stat changed, its size did not
 	default:
-		t.setScrub(f, now+t.cfg.ScrubAfter)
+		t.scheduleScrub(f, now+t.cfg.ScrubAfter)
 	}
 }

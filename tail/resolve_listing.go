@@ -8,54 +8,54 @@ import (
 	"time"
 )
 
-// finish makes sense of all a pass found: first files that turned up, so that what moved is not taken for gone,
-// then files whose place another one took, then those that are missing.
-func (p *pass) finish(ctx context.Context) {
+// finish resolves what a listing found: first files that appeared, so that moved files do not count as missing, then
+// files that were replaced at their path, then missing files.
+func (p *listing) finish(ctx context.Context) {
 	t := p.t
 	t.mu.Lock()
 	p.placeAll()
-	for _, s := range p.swapped {
-		p.swap(s)
+	for _, s := range p.replaced {
+		p.resolveReplaced(s)
 	}
 	p.placeAll() // what lies where a moved file was
 	for _, f := range p.missing {
-		p.miss(f)
+		p.noteMissing(f)
 	}
-	for _, d := range p.lost {
-		p.leave(d)
+	for _, d := range p.missingFolders {
+		p.dropFolder(d)
 	}
 	var forget []FileID
 	if p.full {
-		p.missUnseen()
-		forget = p.countGone()
+		p.markUnseenGone()
+		forget = p.countListings()
 	}
 	t.mu.Unlock()
 	t.flush(ctx)
 	t.forget(ctx, forget)
 }
 
-// placeAll places what was found, the larger first: of several files of one name it gets the plain one.
-func (p *pass) placeAll() {
+// placeAll places what was found, larger files first: of several files with one name the largest gets Copy 1.
+func (p *listing) placeAll() {
 	slices.SortFunc(p.found, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(b.stat.Size, a.stat.Size), cmp.Compare(a.d.path, b.d.path))
 	})
 	for i := range p.found {
-		p.place(&p.found[i])
+		p.placeFile(&p.found[i])
 	}
 	p.found = p.found[:0]
 }
 
-// place finds out whether a transcript at a path where none was known is one that is remembered, or a new one.
-func (p *pass) place(c *finding) {
+// placeFile decides whether a transcript at an unknown path is a remembered file or a new one.
+func (p *listing) placeFile(c *finding) {
 	t := p.t
 	if c.d.files[c.name] != nil {
-		return // a hint and a listing found it both
+		return // found by a hint and by a listing
 	}
 	as := File{Kind: c.kind, Path: joinPath(c.d.path, c.name), Root: c.d.root.Dir, Name: c.called}
-	f := p.claim(&as, c.stat)
+	f := p.matchKnown(&as, c.stat)
 	first := !t.stats.scanned || f != nil && t.table.absent(f)
 	if c.stat.Size == 0 && (f == nil || f.Gone != 0 || f.File.Path != as.Path) {
-		return // no session yet; but a file of an earlier run that was emptied is one
+		return // no session yet; but a known file that was emptied counts
 	}
 	if f == nil {
 		as.ID, as.Copy = t.table.freeID(), 1
@@ -71,26 +71,26 @@ func (p *pass) place(c *finding) {
 		t.table.detach(f)
 		f.File.Path, f.File.Root, f.File.Kind, f.File.Name = as.Path, as.Root, as.Kind, as.Name
 		f.File.shareName()
-		f.held = false
+		f.pathTaken = false
 		t.table.unsaved[f] = struct{}{}
 	}
 	if first && c.stat.Size > f.Cursor.Offset {
 		t.table.before[f] = c.stat.Size
 	}
-	f.pass = p.no
+	f.listing = p.number
 	t.table.attach(f, c.d, &t.stats)
 	t.count(f, 1)
-	p.arrive(f, c)
+	p.queueIfChanged(f, c)
 }
 
-// arrive decides whether a file that was just found has to be looked at.
-func (p *pass) arrive(f *file, c *finding) {
+// queueIfChanged queues a file that was just found if it may have changed.
+func (p *listing) queueIfChanged(f *file, c *finding) {
 	t := p.t
 	at := t.since(c.stat.ModTime)
 	t.table.touchRecent(c.d, at, t.now())
 	if !f.seen.sameFile(c.stat) {
-		f.held = true
-		p.swapped = append(p.swapped, finding{d: c.d, name: c.name, kind: c.kind, called: c.called, stat: c.stat, f: f})
+		f.pathTaken = true
+		p.replaced = append(p.replaced, finding{d: c.d, name: c.name, kind: c.kind, called: c.called, stat: c.stat, f: f})
 		return
 	}
 	t.count(f, -1)
@@ -100,22 +100,22 @@ func (p *pass) arrive(f *file, c *finding) {
 	read := f.Cursor.Offset + f.Provisional.Length
 	if f.stored && c.stat.Size == read && (c.stat == f.Verified || c.stat == f.File.Stat) && !f.reread {
 		if c.stat != f.Verified {
-			t.setScrub(f, t.now()+t.cfg.ScrubAfter)
+			t.scheduleScrub(f, t.now()+t.cfg.ScrubAfter)
 		}
 		return
 	}
 	t.enqueue(f)
 }
 
-// touchRecent is touch for a change that may be long ago.
+// touchRecent is touch for a change that may be old.
 func (tb *table) touchRecent(d *folder, at, now time.Duration) {
 	if now-at < activeFor {
 		tb.touch(d, at)
 	}
 }
 
-// claim finds the remembered file that a newly found one is, or nil.
-func (p *pass) claim(c *File, st Stat) *file {
+// matchKnown returns the remembered file that a newly found file is, or nil.
+func (p *listing) matchKnown(c *File, st Stat) *file {
 	tb := &p.t.table
 	for f := tb.byKey[c.key()]; f != nil; f = f.next {
 		if f.folder == nil && f.File.Path == c.Path {
@@ -126,7 +126,7 @@ func (p *pass) claim(c *File, st Stat) *file {
 		return nil
 	}
 	for f := tb.byKey[c.key()]; f != nil; f = f.next {
-		if st.known() && f.seen.sameFile(st) && p.away(f) {
+		if st.known() && f.seen.sameFile(st) && p.movedAway(f) {
 			return f
 		}
 	}
@@ -137,15 +137,15 @@ func (p *pass) claim(c *File, st Stat) *file {
 		}
 	}
 	if best != nil && best.File.Path != c.Path {
-		// Another file, but of this name, and the old one is gone: its past will say how much of it is the same.
+		// Another file with this name, and the old one is gone: checking its bytes tells how much is the same.
 		best.seen.Device, best.seen.Inode = st.Device, st.Inode
 		best.deep = true
 	}
 	return best
 }
 
-// away says that a file is not at its old path any more, though it is somewhere: the caller holds its inode.
-func (p *pass) away(f *file) bool {
+// movedAway reports whether a file has left its old path. The caller has found its inode elsewhere.
+func (p *listing) movedAway(f *file) bool {
 	if is, _ := p.t.table.configured(f.File.Root); !is && f.folder == nil {
 		return true // nobody follows the old path
 	}
@@ -156,8 +156,8 @@ func (p *pass) away(f *file) bool {
 	return !st.sameFile(f.seen)
 }
 
-// vanished says that nothing is at the old path of a file, and that this is not because its root can't be listed.
-func (p *pass) vanished(f *file) bool {
+// vanished reports whether a file's old path is gone, and not only because its root cannot be listed.
+func (p *listing) vanished(f *file) bool {
 	if is, listed := p.t.table.configured(f.File.Root); is && !listed {
 		return false
 	}
@@ -165,12 +165,12 @@ func (p *pass) vanished(f *file) bool {
 	return err != nil && notExist(err)
 }
 
-// swap decides what became of a file whose path shows another one. Whether the old one lies elsewhere is known only
-// after everything was listed; until then the path is not read, or a stub would be taken for the file cut short.
-func (p *pass) swap(s finding) {
+// resolveReplaced handles another file at the path of a known one. Only a full listing tells whether the known file was
+// moved; until then the path is not read, or a stub would count as the file cut short.
+func (p *listing) resolveReplaced(s finding) {
 	f, t := s.f, p.t
 	switch {
-	case f.folder != s.d || f.pass != p.no || s.d.files[s.name] != f:
+	case f.folder != s.d || f.listing != p.number || s.d.files[s.name] != f:
 		s.f = nil
 		p.found = append(p.found, s)
 	case !p.full:
@@ -179,14 +179,13 @@ func (p *pass) swap(s finding) {
 		t.count(f, -1)
 		f.seen = s.stat
 		t.count(f, 1)
-		f.held, f.deep = false, true
-		t.changed(f)
+		f.pathTaken, f.deep = false, true
+		t.fileChanged(f)
 	}
 }
 
-// rootThere says whether a root exists. Without it, nothing that was below it is known to be gone: it may be on a
-// disk that is not mounted.
-func (p *pass) rootThere(r *rootState) bool {
+// rootThere reports whether a root exists. If not, nothing below it counts as deleted: its disk may not be mounted.
+func (p *listing) rootThere(r *rootState) bool {
 	if _, err := os.Stat(r.Dir); err != nil {
 		p.t.table.unlisted[r.Dir] = err
 		p.t.table.active[r.folder] = struct{}{}
@@ -196,10 +195,10 @@ func (p *pass) rootThere(r *rootState) bool {
 	return true
 }
 
-// miss notes that a file was not in a listing of its folder, unless it has come back meanwhile.
-func (p *pass) miss(f *file) {
+// noteMissing records that a file was not in a listing of its folder, unless it exists again.
+func (p *listing) noteMissing(f *file) {
 	t := p.t
-	if f.folder == nil || f.pass == p.no || !p.rootThere(f.folder.root) {
+	if f.folder == nil || f.listing == p.number || !p.rootThere(f.folder.root) {
 		return
 	}
 	if _, kind, err := lstatEntry(f.File.Path); err == nil && kind == regular || err != nil && !notExist(err) {
@@ -211,15 +210,15 @@ func (p *pass) miss(f *file) {
 	}
 	t.count(f, -1)
 	t.table.detach(f)
-	f.waiting, f.held = false, false
-	p.vanish(f)
+	f.waiting, f.pathTaken = false, false
+	p.markGone(f)
 }
 
-// vanish begins to count how long a file has been missing.
-func (p *pass) vanish(f *file) {
+// markGone starts counting how long a file has been missing.
+func (p *listing) markGone(f *file) {
 	t := p.t
 	delete(t.table.unseen, f)
-	t.unsync(f)
+	t.removeFromSyncs(f)
 	if !f.stored && f.state != working {
 		t.table.drop(f)
 		return
@@ -231,20 +230,20 @@ func (p *pass) vanish(f *file) {
 	t.stats.vanished++
 }
 
-// missUnseen notes which files of earlier runs no listing of everything finds.
-func (p *pass) missUnseen() {
+// markUnseenGone marks files of earlier runs that a full listing did not find.
+func (p *listing) markUnseenGone() {
 	for f := range p.t.table.unseen {
 		if is, listed := p.t.table.configured(f.File.Root); !is || !listed {
 			continue
 		}
 		if _, _, err := lstatEntry(f.File.Path); err != nil && notExist(err) {
-			p.vanish(f)
+			p.markGone(f)
 		}
 	}
 }
 
-// leave stops following a folder that is gone, after the files in it have been missed.
-func (p *pass) leave(d *folder) {
+// dropFolder stops following a folder that is gone, once its files are marked as missing.
+func (p *listing) dropFolder(d *folder) {
 	t := p.t
 	if !p.rootThere(d.root) {
 		return
@@ -253,10 +252,10 @@ func (p *pass) leave(d *folder) {
 		return
 	}
 	for _, s := range d.subs {
-		p.leave(s)
+		p.dropFolder(s)
 	}
 	for _, f := range d.files {
-		p.miss(f)
+		p.noteMissing(f)
 	}
 	if len(d.files)+len(d.subs) > 0 {
 		return
@@ -272,8 +271,8 @@ func (p *pass) leave(d *folder) {
 	}
 }
 
-// countGone counts one more listing without the vanished files, and answers which have been missing for good.
-func (p *pass) countGone() []FileID {
+// countListings counts a full listing for the missing files, and returns those to forget.
+func (p *listing) countListings() []FileID {
 	t := p.t
 	var forget []FileID
 	const storeEvery = 250 // listings: a few hours
@@ -282,8 +281,8 @@ func (p *pass) countGone() []FileID {
 			continue
 		}
 		f.Listings++
-		if f.missed = true; f.Listings%storeEvery == 0 {
-			f.missed = false
+		if f.listingsUnsaved = true; f.Listings%storeEvery == 0 {
+			f.listingsUnsaved = false
 			t.table.unsaved[f] = struct{}{}
 		}
 		if f.Listings >= goneListings && t.wall().Sub(time.Unix(f.Gone, 0)) > goneFor && f.state != working {
@@ -293,7 +292,7 @@ func (p *pass) countGone() []FileID {
 	return forget
 }
 
-// forget ends the memory of files.
+// forget removes files from memory and state.
 func (t *Tailer) forget(ctx context.Context, ids []FileID) {
 	if len(ids) == 0 {
 		return

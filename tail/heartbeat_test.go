@@ -1,0 +1,25 @@
+package tail
+
+import (
+	"testing"
+	"time"
+)
+
+// The main loop comes round by itself while nothing happens, and not any more once it has ended.
+func TestSinceTurn(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	for range 3 {
+		turn := w.tail.lastHeartbeat.Load()
+		w.until("the loop comes round", func() bool { return w.tail.lastHeartbeat.Load() > turn })
+	}
+	if since := w.tail.SinceHeartbeat(); since < 0 || since > patience {
+		t.Errorf("since %s", since)
+	}
+	w.stop()
+	turn := w.tail.lastHeartbeat.Load()
+	w.until("time passes", func() bool { return w.tail.SinceHeartbeat() > 100*time.Millisecond })
+	if w.tail.lastHeartbeat.Load() != turn {
+		t.Error("an ended loop came round")
+	}
+}

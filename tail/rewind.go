@@ -1,0 +1,187 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// errChanged means that a file changed while it was read. The inspection starts again.
+var errChanged = errors.New("file changed while it was read")
+
+// findBase decides where reading continues: at the cursor if the bytes before it are unchanged, else, after a rewind, at
+// the end of the unchanged prefix in a new generation.
+func (l *inspection) findBase(ctx context.Context, h *handle, a *arena) error {
+	l.base = l.known.Cursor
+	proven := l.base.Offset == 0 || l.known.Verified == l.st || l.pastHolds && l.known.File.Stat == l.st
+	last := l.known.File.Stat
+	suspect := l.deep || !last.sameFile(l.st) || l.st.Size < l.base.Offset ||
+		last != (Stat{}) && last != l.st && last.Size == l.st.Size && l.base.Offset <= maxSharedProof
+	switch {
+	case l.reread:
+		l.base, proven = Cursor{Generation: l.known.Cursor.Generation + 1}, true
+	case suspect && l.base.Offset > 0:
+		if err := l.verifyPast(ctx, h, a); err != nil || l.deferred {
+			return err
+		}
+		proven = true
+	}
+	g, err := readRegion(h, l.base, a)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if l.base == l.known.Cursor && (err != nil || !g.proves(l.base)) {
+		if err := l.verifyPast(ctx, h, a); err != nil || l.deferred {
+			return err
+		}
+		if proven = true; l.base == l.known.Cursor {
+			if !l.deep {
+				return errChanged // it is unchanged again: somebody is writing there
+			}
+			l.base.Generation++ // the cursor is damaged, its marks are not
+		}
+		if g, err = readRegion(h, l.base, a); err != nil {
+			return err
+		}
+	}
+	l.base.Anchor = sum(g.anchor())
+	l.anchorBytes = a.prior[:copy(a.prior[:], g.anchor())]
+	l.walk.start(l.base, g.segment(l.base))
+	l.verified = proven
+	return l.checkProvisional(h, a)
+}
+
+// verifyPast checks all bytes before the cursor, and after a rewind moves the base to the end of the unchanged prefix.
+func (l *inspection) verifyPast(ctx context.Context, h *handle, a *arena) error {
+	c := l.known.Cursor
+	if c.Offset > maxSharedProof && !l.alone {
+		l.deferred = true
+		return nil
+	}
+	var marks []Mark
+	if c.Mark > 0 {
+		var err error
+		if marks, err = l.t.cursors.Marks(ctx, l.known.File.ID); err != nil {
+			return fmt.Errorf("load marks: %w", err)
+		}
+	}
+	last, all, err := unchangedPrefix(ctx, proof{r: h, marks: marks, cursor: c, scratch: a.scratch})
+	if err != nil {
+		return err
+	}
+	if l.base = c; !all {
+		l.base = Cursor{Offset: last.Offset, Line: last.Line, Mark: last.Offset, Generation: c.Generation + 1}
+	}
+	return nil
+}
+
+// Holds reports whether all bytes before c are still those that were read: it checks every Mark and the open segment
+// against the file at path. For a file that is shorter now it returns false.
+func Holds(path string, marks []Mark, c Cursor) (bool, error) {
+	h, err := openHandle(path)
+	if err != nil {
+		return false, fmt.Errorf("check transcript: %w", err)
+	}
+	defer h.Close()
+	_, all, err := unchangedPrefix(context.Background(), proof{r: h, marks: marks, cursor: c, scratch: make([]byte, scratchSize)})
+	return all, err
+}
+
+// proof holds the arguments of unchangedPrefix.
+type proof struct {
+	r       io.ReaderAt
+	marks   []Mark
+	cursor  Cursor
+	scratch []byte
+	pace    func(n int) error // called after every n bytes read; nil: no limit
+}
+
+// unchangedPrefix returns the last Mark before which every byte is unchanged (the zero Mark if none), and whether the
+// bytes from there to the cursor are unchanged too.
+func unchangedPrefix(ctx context.Context, p proof) (last Mark, all bool, err error) {
+	for _, m := range p.marks {
+		if m.Offset > p.cursor.Offset {
+			break // never stored; it proves nothing about this cursor
+		}
+		h, err := p.hash(ctx, last.Offset, m.Offset)
+		if err != nil || h != m.Hash {
+			return last, false, ignoreShort(err)
+		}
+		last = m
+	}
+	if last.Offset != p.cursor.Mark {
+		return last, false, nil // marks and cursor were not stored together: trust what is proven
+	}
+	h, err := p.hash(ctx, last.Offset, p.cursor.Offset)
+	if err != nil {
+		return last, false, ignoreShort(err)
+	}
+	return last, h == p.cursor.Segment, nil
+}
+
+// hash reads and hashes the bytes between two offsets. io.EOF: the file ends before.
+func (p *proof) hash(ctx context.Context, from, to int64) (uint64, error) {
+	if from == to {
+		return 0, nil
+	}
+	var d xxhash.Digest
+	d.Reset()
+	for from < to {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		n, err := p.r.ReadAt(p.scratch[:min(int64(len(p.scratch)), to-from)], from)
+		if n == 0 && err != nil {
+			return 0, err
+		}
+		d.Write(p.scratch[:n])
+		from += int64(n)
+		if p.pace == nil {
+			continue
+		}
+		if err := p.pace(n); err != nil {
+			return 0, err
+		}
+	}
+	return d.Sum64(), nil
+}
+
+// ignoreShort treats a file that is too short as one that differs.
+func ignoreShort(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// prefixRegion is the bytes before a cursor that every inspection reads: from its Mark, or AnchorSize bytes.
+type prefixRegion struct {
+	start int64
+	bytes []byte
+}
+
+func readRegion(r io.ReaderAt, c Cursor, a *arena) (prefixRegion, error) {
+	g := prefixRegion{start: min(c.Mark, max(0, c.Offset-AnchorSize))}
+	g.bytes = a.room(c.Offset - g.start)
+	if len(g.bytes) == 0 {
+		return g, nil
+	}
+	if n, err := r.ReadAt(g.bytes, g.start); n < len(g.bytes) {
+		return g, err
+	}
+	return g, nil
+}
+
+// segment is the bytes from the cursor's Mark on.
+func (g prefixRegion) segment(c Cursor) []byte { return g.bytes[c.Mark-g.start:] }
+
+// anchor is the up to AnchorSize bytes before the cursor.
+func (g prefixRegion) anchor() []byte { return g.bytes[max(0, len(g.bytes)-AnchorSize):] }
+
+// proves reports whether the region is what was read when the cursor was stored.
+func (g prefixRegion) proves(c Cursor) bool {
+	return sum(g.anchor()) == c.Anchor && sum(g.segment(c)) == c.Segment
+}
