@@ -2,7 +2,8 @@ package transcript
 
 import "strings"
 
-// RawBlock is a Block whose strings are not decoded: what CutEscaped and Unquote take. Its slices point into the line.
+// RawBlock is a Block whose strings are not decoded: pass them to CutEscaped or Unquote. Its slices point into the
+// line.
 type RawBlock struct {
 	Kind                        BlockKind
 	Type, Text, ID, Name        []byte
@@ -10,33 +11,33 @@ type RawBlock struct {
 	Failed                      bool
 }
 
-// appendPieces appends what a content, a string or an array of blocks, is made of. Plain text is one piece.
-func appendPieces(dst []RawBlock, content []byte) []RawBlock {
+// appendBlocks appends the blocks of a message's content, a string or an array. A string is one text block.
+func appendBlocks(dst []RawBlock, content []byte) []RawBlock {
 	if len(content) > 0 && content[0] == '"' {
-		return append(dst, RawBlock{Kind: TextBlock, Text: contents(content), Raw: content})
+		return append(dst, RawBlock{Kind: TextBlock, Text: stringContents(content), Raw: content})
 	}
 	if len(content) == 0 || content[0] != '[' {
 		return dst
 	}
-	w := walk{b: content}
-	return w.appendPieces(dst)
+	w := walker{b: content}
+	return w.appendBlocks(dst)
 }
 
-// appendPieces is the same for the array at w.i; it ends behind it.
-func (w *walk) appendPieces(dst []RawBlock) []RawBlock {
+// appendBlocks does the same for the array at w.i, and moves w behind it.
+func (w *walker) appendBlocks(dst []RawBlock) []RawBlock {
 	start := w.enter()
-	for w.gap(); w.i < len(w.b) && w.b[w.i] != ']'; w.gap() {
+	for w.skipComma(); w.i < len(w.b) && w.b[w.i] != ']'; w.skipComma() {
 		if w.b[w.i] == '{' {
 			dst = append(dst, RawBlock{})
 			dst[len(dst)-1].read(w)
 			continue
 		}
-		value := w.take(w.i)
+		value := w.value(w.i)
 		if len(value) == 0 {
 			break
 		}
 		if value[0] == '"' {
-			dst = append(dst, RawBlock{Kind: TextBlock, Text: contents(value), Raw: value})
+			dst = append(dst, RawBlock{Kind: TextBlock, Text: stringContents(value), Raw: value})
 		}
 	}
 	w.leave(start)
@@ -44,23 +45,23 @@ func (w *walk) appendPieces(dst []RawBlock) []RawBlock {
 }
 
 // read reads the block at w.i.
-func (p *RawBlock) read(w *walk) {
+func (p *RawBlock) read(w *walker) {
 	var result, thinking []byte
 	start := w.enter()
 	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
 		switch string(key) {
 		case "type":
-			p.Type = contents(value)
+			p.Type = stringContents(value)
 		case "text":
-			p.Text = contents(value)
+			p.Text = stringContents(value)
 		case "thinking":
-			thinking = contents(value)
+			thinking = stringContents(value)
 		case "id":
-			p.ID = contents(value)
+			p.ID = stringContents(value)
 		case "tool_use_id":
-			result = contents(value)
+			result = stringContents(value)
 		case "name":
-			p.Name = contents(value)
+			p.Name = stringContents(value)
 		case "input":
 			p.Input = value
 		case "content":
@@ -68,7 +69,7 @@ func (p *RawBlock) read(w *walk) {
 		case "source":
 			p.Source = value
 		case "is_error":
-			p.Failed = truth(value)
+			p.Failed = isTrue(value)
 		}
 	}
 	w.leave(start)
@@ -102,10 +103,10 @@ func kindOf(typ []byte) BlockKind {
 	return OtherBlock
 }
 
-// Blocks decodes the content. Plain text is one TextBlock.
-func (m *Message) Blocks() []Block { return blocksOf(m.pieces, 0) }
+// Blocks decodes the content. A plain string is one TextBlock.
+func (m *Message) Blocks() []Block { return blocksOf(m.blocks, 0) }
 
-// maxNesting is how deep tool results are decoded within tool results.
+// maxNesting is how deep tool results inside tool results are decoded.
 const maxNesting = 3
 
 func blocksOf(pieces []RawBlock, depth int) []Block {
@@ -120,24 +121,24 @@ func blocksOf(pieces []RawBlock, depth int) []Block {
 		}
 		if p.Source != nil {
 			b.MediaType = text(field(p.Source, "media_type"))
-			b.Data = contents(field(p.Source, "data"))
+			b.Data = stringContents(field(p.Source, "data"))
 			b.URL = text(field(p.Source, "url"))
 		}
 		if p.Kind == ToolResultBlock && depth < maxNesting {
-			b.Content = blocksOf(appendPieces(nil, p.Content), depth+1)
+			b.Content = blocksOf(appendBlocks(nil, p.Content), depth+1)
 		}
 		out = append(out, b)
 	}
 	return out
 }
 
-// Blocks are the blocks of a tool result's content; plain text is one TextBlock.
-func (b *RawBlock) Blocks() []RawBlock { return appendPieces(nil, b.Content) }
+// Blocks returns the blocks of a tool result's content. A plain string is one TextBlock.
+func (b *RawBlock) Blocks() []RawBlock { return appendBlocks(nil, b.Content) }
 
-// Text is the text blocks joined with newlines.
-func (m *Message) Text() string { return joined(m.pieces) }
+// Text is the text of the text blocks, joined with newlines.
+func (m *Message) Text() string { return joinText(m.blocks) }
 
-func joined(pieces []RawBlock) string {
+func joinText(pieces []RawBlock) string {
 	var all []string
 	for i := range pieces {
 		if p := &pieces[i]; p.Kind == TextBlock {
@@ -158,12 +159,12 @@ func (b Block) Output() string {
 	return strings.Join(all, "\n")
 }
 
-// Output is Block.Output cut at limit characters; pictures are named.
+// Output is Block.Output cut at limit characters; images and documents are named.
 func (p *RawBlock) Output(limit int) string {
-	if c := contents(p.Content); c != nil {
+	if c := stringContents(p.Content); c != nil {
 		return CutEscaped(c, limit)
 	}
-	inner := appendPieces(nil, p.Content)
+	inner := appendBlocks(nil, p.Content)
 	if len(inner) == 1 && inner[0].Kind == TextBlock {
 		return CutEscaped(inner[0].Text, limit)
 	}

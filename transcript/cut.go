@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Cut returns text, or its first limit characters and a note of how many there were: "…... (1234 chars total)". limit
-// 0 or less cuts nothing.
+// Cut returns text, or its first limit characters and a note of the total: "…... (1234 chars total)". A limit of 0 or
+// less cuts nothing.
 func Cut(text string, limit int) string {
 	if limit <= 0 || len(text) <= limit {
 		return text
@@ -32,7 +32,7 @@ func noteTotal(head []byte, total int) string {
 	return string(append(head, " chars total)"...))
 }
 
-// CutEscaped is Cut for the contents of a JSON string, without decoding what is not kept.
+// CutEscaped is Cut for the contents of a JSON string. It does not decode what is cut off.
 func CutEscaped(raw []byte, limit int) string {
 	if len(raw) <= limit {
 		return Unquote(raw)
@@ -44,7 +44,7 @@ func CutEscaped(raw []byte, limit int) string {
 	return noteTotal(head, n+count(rest))
 }
 
-// decodeHead appends the first limit characters of a JSON string's contents to dst. n is how many there were.
+// decodeHead appends the first limit characters of a JSON string's contents to dst; n is how many were appended.
 func decodeHead(dst, raw []byte, limit int) (head, rest []byte, n int) {
 	for len(raw) > 0 && n < limit {
 		if raw[0] == '\\' {
@@ -68,7 +68,7 @@ func decodeHead(dst, raw []byte, limit int) (head, rest []byte, n int) {
 	return dst, raw, n
 }
 
-// appendEscape decodes the escape that raw begins with, and says how long it is.
+// appendEscape decodes the escape sequence at the start of raw and returns its length.
 func appendEscape(dst, raw []byte) ([]byte, int) {
 	if len(raw) < 2 {
 		return append(dst, raw...), len(raw)
@@ -80,10 +80,10 @@ func appendEscape(dst, raw []byte) ([]byte, int) {
 	return utf8.AppendRune(dst, r), 1 + size
 }
 
-// prefix is how many bytes the first n characters of b take.
+// prefix is the number of bytes in the first n characters of b.
 func prefix(b []byte, n int) int {
 	if len(b) > n && runes(b[:n]) == n && utf8.RuneStart(b[n]) {
-		return n // ASCII
+		return n // all ASCII
 	}
 	i := 0
 	for ; n > 0 && i < len(b); n-- {
@@ -93,7 +93,7 @@ func prefix(b []byte, n int) int {
 	return i
 }
 
-// count is how many characters a JSON string's contents stand for.
+// count is the number of characters in a JSON string's contents.
 func count(raw []byte) int {
 	n := 0
 	for {
@@ -115,7 +115,7 @@ func count(raw []byte) int {
 	}
 }
 
-// runes is how many characters b holds: its bytes that do not continue one.
+// runes is the number of characters in b: the bytes that do not continue one.
 func runes(b []byte) int {
 	n := len(b)
 	for len(b) >= 8 {
@@ -131,7 +131,7 @@ func runes(b []byte) int {
 	return n
 }
 
-// OneLine puts text on one line of at most limit characters; what was cut off leaves "…".
+// OneLine puts text on one line of at most limit characters; "…" marks what was cut off.
 func OneLine(text string, limit int) string {
 	var out []byte
 	n, last, space := 0, 0, false

@@ -1,9 +1,8 @@
-// Package transcript knows what a line of a Claude Code transcript is: a record, a blank line, or something damaged; and
-// what one record says. It is pure: bytes in, facts out; no files, no clock, nothing of ours imported. Bytes are never
-// encoded again: a line becomes an entry of the wire by a splice, and the entry becomes the line by cutting the splice
-// out.
+// Package transcript knows what a line of a Claude Code transcript is (a record, a blank line, or something damaged)
+// and what one record says. It is pure: bytes in, facts out; no files, no clock, no other package of ccship. It never
+// re-encodes bytes: splicing turns a line into a wire entry, and cutting the splice out restores the line.
 //
-// Delivery needs Scan, Recover and the entries. Parse is for readers: it reads one record and is tolerant. What it does
-// not know passes through; a member of the wrong kind is left out. What records mean together is the business of
+// Delivery needs only Scan, Recover and the entries. Parse is for readers: it reads one record tolerantly. Unknown
+// members pass through; a member of an unexpected kind is ignored. What several records mean together is the subject of
 // package session.
 package transcript

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// The parts of the wire's entries. What one end writes the other cuts off again byte for byte, so they are exact.
+// The fixed parts of wire entries. The receiver cuts off byte for byte what the sender added, so they must not change.
 const (
 	indexPart    = `{"line_index":`
 	opaquePart   = `,"type":"` + opaqueType + `","encoding":"base64","data":"`
@@ -19,21 +19,21 @@ const (
 	closePart    = `"}`
 )
 
-// EntryKind says what an entry stands for.
+// EntryKind is the kind of line that an entry stands for.
 type EntryKind uint8
 
 const (
-	ObjectEntry   EntryKind = iota // a line that is a JSON object, without the line's edges
+	ObjectEntry   EntryKind = iota // a line that is a JSON object, without the white space around it
 	OpaqueEntry                    // any other line
-	OversizeEntry                  // a line longer than the cap, which was not sent
+	OversizeEntry                  // a line longer than the limit, which was not sent
 )
 
-// ErrEntry is wrapped by every error of RestoreEntry and ParseOversize: the entry is not the protocol's, and trying
-// again cannot help.
+// ErrEntry is wrapped by every error of RestoreEntry and ParseOversize: the entry violates the protocol, and retrying
+// cannot help.
 var ErrEntry = errors.New("not an entry")
 
-// AppendEntry appends the entry of an Object to dst: its own bytes between the braces, behind the line_index. l is
-// what Scan said of line; the line's edges are not in the entry.
+// AppendEntry appends the entry of an Object to dst: line_index, then the object's own bytes. l is the result of
+// Scan(line). White space around the object is not part of the entry.
 func AppendEntry(dst, line []byte, l Line, index int64) []byte {
 	dst = append(dst, indexPart...)
 	dst = strconv.AppendInt(dst, index, 10)
@@ -43,7 +43,7 @@ func AppendEntry(dst, line []byte, l Line, index int64) []byte {
 	return append(dst, line[l.Start+1:l.End]...)
 }
 
-// AppendOpaque appends the entry of a line of any other shape to dst: the whole line, its edges too, in base64.
+// AppendOpaque appends the entry of a line of any other shape to dst: the whole line, in base64.
 func AppendOpaque(dst, line []byte, index int64) []byte {
 	dst = append(dst, indexPart...)
 	dst = strconv.AppendInt(dst, index, 10)
@@ -52,8 +52,8 @@ func AppendOpaque(dst, line []byte, index int64) []byte {
 	return append(dst, closePart...)
 }
 
-// AppendOversize appends the note that stands for a line too long to send: where it lies in the file, its length
-// without the newline, and its hash.
+// AppendOversize appends the entry for a line that is too long to send: its offset in the file, its length without the
+// newline, and its hash.
 func AppendOversize(dst []byte, index, offset, length int64, sha [32]byte) []byte {
 	dst = append(dst, indexPart...)
 	dst = strconv.AppendInt(dst, index, 10)
@@ -66,12 +66,13 @@ func AppendOversize(dst []byte, index, offset, length int64, sha [32]byte) []byt
 	return append(dst, closePart...)
 }
 
-// RestoreEntry is the way back: the line's number and its bytes, without edges. raw is nil for an OversizeEntry.
+// RestoreEntry reverses Append*: it returns the line's number and its bytes, without surrounding white space. raw is
+// nil for an OversizeEntry.
 //
-// An entry that begins exactly as AppendEntry writes it gets back what it was before. Any other object (a plain
-// client may put its line_index anywhere, or space it) is kept as it came, and only its number is read: the first
-// top-level line_index, a whole number ≥ 0. White space around the entry is not part of it. raw may point into entry,
-// which is never written to. The error wraps ErrEntry.
+// An entry that starts exactly as AppendEntry writes it becomes the original line. Any other object is kept as it is,
+// because a plain client may place line_index anywhere or add spaces; only its number is read, from the first top-level
+// line_index, which must be an integer ≥ 0. White space around the entry is ignored. raw may point into entry, which is
+// never modified. The error wraps ErrEntry.
 func RestoreEntry(entry []byte) (index int64, raw []byte, kind EntryKind, err error) {
 	l := Scan(entry)
 	if l.Shape != Object && l.Shape != Reserved {
@@ -103,13 +104,13 @@ func RestoreEntry(entry []byte) (index int64, raw []byte, kind EntryKind, err er
 	return index, restoreObject(entry, rest), ObjectEntry, nil
 }
 
-// restoreObject puts the brace back in front of what followed the number.
+// restoreObject restores the brace in front of what followed the number.
 func restoreObject(entry, rest []byte) []byte {
 	switch {
 	case rest[0] == ',':
 		rest = rest[1:]
 	case skipSpace(rest, 0) != len(rest)-1:
-		return entry // white space between number and comma: not written by AppendEntry
+		return entry // white space between number and comma: AppendEntry did not write this
 	}
 	raw := make([]byte, 1, 1+len(rest))
 	raw[0] = '{'
@@ -121,19 +122,19 @@ func restoreOpaque(data []byte) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: opaque line with further members", ErrEntry)
 	}
-	// Strict: two entries never stand for one line. The decoder itself passes over line breaks, but the scan has
-	// refused those already.
+	// Strict, so that no two entries stand for one line. The decoder ignores line breaks, but the scan has already
+	// rejected those.
 	raw, err := base64.StdEncoding.Strict().AppendDecode(nil, data)
 	if err != nil {
 		return nil, fmt.Errorf("%w: opaque line: %v", ErrEntry, err)
 	}
 	if raw == nil {
-		raw = []byte{} // an empty line is a line
+		raw = []byte{} // an empty line is a line too
 	}
 	return raw, nil
 }
 
-// parseIndex reads a line number, written as digits alone.
+// parseIndex parses a line number, which consists of digits only.
 func parseIndex(s []byte) (int64, error) {
 	n, rest, ok := cutNumber(s)
 	if !ok || len(rest) > 0 {
@@ -142,7 +143,7 @@ func parseIndex(s []byte) (int64, error) {
 	return n, nil
 }
 
-// cutNumber reads the digits that s begins with.
+// cutNumber parses the digits at the start of s.
 func cutNumber(s []byte) (n int64, rest []byte, ok bool) {
 	end := skipDigits(s, 0)
 	if end < 0 || end > 1 && s[0] == '0' {
@@ -152,13 +153,13 @@ func cutNumber(s []byte) (n int64, rest []byte, ok bool) {
 	return n, s[end:], err == nil
 }
 
-// Oversize is the note about a line that was too long to send.
+// Oversize describes a line that was too long to send.
 type Oversize struct {
-	Offset, Length int64 // bytes; Length is that of the line without its newline
+	Offset, Length int64 // in bytes; Length does not include the newline
 	SHA256         [32]byte
 }
 
-// ParseOversize reads what AppendOversize wrote. The error wraps ErrEntry.
+// ParseOversize parses what AppendOversize wrote. The error wraps ErrEntry.
 func ParseOversize(entry []byte) (Oversize, error) {
 	var o Oversize
 	rest := bytes.Trim(entry, " \t\r\n")

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// FirstCwd is the working directory that the first record with one names. lines is any number of lines; damaged ones
-// are searched too. A folder's name says nothing reliable, this does.
+// FirstCwd is the working directory in the first record that has one. lines is any number of lines; damaged ones are
+// searched too. Unlike the name of a transcript's folder, it is reliable.
 func FirstCwd(lines []byte) (cwd string, ok bool) {
 	return first(lines, []byte(`"cwd"`), func(l *Line) []byte { return l.Cwd })
 }
 
-// FirstSessionID is the sessionId of the first record with one: for an agent's transcript that does not lie in a
-// session's folder, its parent.
+// FirstSessionID is the sessionId in the first record that has one. For an agent's transcript outside a session's
+// folder, it is the parent session.
 func FirstSessionID(lines []byte) (id string, ok bool) {
 	return first(lines, []byte(`"sessionId"`), func(l *Line) []byte { return l.SessionID })
 }
 
-// first looks for the first record for which of is not empty. Lines without name, unless they hide it behind escapes,
-// are not looked at.
+// first finds the first record for which of is not empty. It skips lines that do not contain name, unless escapes may
+// hide it.
 func first(lines, name []byte, of func(*Line) []byte) (string, bool) {
 	for line := range bytes.Lines(lines) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
@@ -46,9 +46,9 @@ func first(lines, name []byte, of func(*Line) []byte) (string, bool) {
 	return "", false
 }
 
-// StreamName is what a transcript is called on the wire. name is "<session>" for a main transcript,
-// "<session>/agent-<id>" for an agent's below a session's folder, "agent-<id>" for an older one beside the sessions,
-// which goes under its parent if that is known. copies above 1 tell further files of one name apart.
+// StreamName is the name of a transcript on the wire. name is "<session>" for a main transcript, "<session>/agent-<id>"
+// for an agent's in its session's folder, and "agent-<id>" for an older one beside the sessions, which is placed under
+// its parent if that is known. copies above 1 distinguishes further files of the same name.
 func StreamName(name, parent string, copies int) string {
 	if parent != "" && strings.HasPrefix(name, "agent-") && !strings.Contains(name, "/") {
 		name = parent + "/" + name
@@ -59,7 +59,7 @@ func StreamName(name, parent string, copies int) string {
 	return name
 }
 
-// ParentName is the session that an agent's transcript lies under, "" if its name does not tell.
+// ParentName is the session that an agent's transcript belongs to, "" if its name does not say.
 func ParentName(name string) string {
 	parent, _, found := strings.Cut(name, "/")
 	if !found {
@@ -68,9 +68,9 @@ func ParentName(name string) string {
 	return parent
 }
 
-// ForgetNames are the names whose forgetting covers a stream: its own first, and each name once. A session's further
-// file "<session>~2" goes with "<session>", an agent's "<session>/agent-<id>" with its session. The daemon asks before it
-// sends, the server before it stores, and both must answer alike. Nil for "".
+// ForgetNames returns the names whose forgetting covers a stream: its own first, each name once. A session's further
+// file "<session>~2" is covered by "<session>", an agent's "<session>/agent-<id>" by its session. The daemon checks
+// before it sends and the server before it stores, and both must agree. Nil for "".
 func ForgetNames(stream string) []string {
 	var names []string
 	add := func(name string) {
@@ -86,7 +86,7 @@ func ForgetNames(stream string) []string {
 	return names
 }
 
-// withoutCopy takes the number that StreamName appends off a name.
+// withoutCopy removes the number that StreamName appends.
 func withoutCopy(name string) string {
 	i := strings.LastIndexByte(name, '~')
 	if i < 0 || i+1 == len(name) || strings.Trim(name[i+1:], "0123456789") != "" {
@@ -95,8 +95,8 @@ func withoutCopy(name string) string {
 	return name[:i]
 }
 
-// HistoryName is the stream of the prompt history beside a projects folder: it belongs to no session, so it is named
-// after the machine and the folder's path.
+// HistoryName is the stream of the prompt history beside a projects folder. The history belongs to no session, so it is
+// named after the machine and the folder's path.
 func HistoryName(machine, root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return "history-" + machine + "-" + hex.EncodeToString(sum[:4])

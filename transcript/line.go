@@ -2,54 +2,54 @@ package transcript
 
 import "bytes"
 
-// Shape says what a line is.
+// Shape classifies a line.
 type Shape uint8
 
 const (
-	// Object is exactly one JSON object, white space around it allowed.
+	// Object is exactly one JSON object, possibly with white space around it.
 	Object Shape = iota
-	// Blank is nothing but white space, or nothing.
+	// Blank is empty or only white space.
 	Blank
-	// Malformed is everything else: cut, glued or NUL-damaged records, invalid UTF-8, a byte order mark, an array,
-	// a bare value, an object nested deeper than MaxDepth.
+	// Malformed is anything else: truncated, concatenated or NUL-damaged records, invalid UTF-8, a byte order mark, an
+	// array, a bare value, an object nested deeper than MaxDepth.
 	Malformed
-	// Reserved is an object that says of itself it is one of the wire's own entries (AppendOpaque, AppendOversize).
-	// It travels as an opaque line, else the other end would take it for one.
+	// Reserved is an object that claims to be one of the wire's own entries (AppendOpaque, AppendOversize). It travels
+	// as an opaque line, otherwise the receiver would take it for one.
 	Reserved
 )
 
-// MaxDepth is how deep the objects and arrays of an Object may be nested, the record itself counted. Decoders stop at
-// 10 000 (encoding/json), and a record travels inside two more levels: without the difference one such line would
-// have its whole request refused.
+// MaxDepth is how deep the objects and arrays of an Object may be nested, including the record itself. encoding/json
+// stops at 10 000, and a record travels inside two more levels: without the margin, one such line would make the server
+// reject the whole request.
 const MaxDepth = 9990
 
-// The types of the wire's own entries.
+// Types of the wire's own entries.
 const (
 	opaqueType   = "ccship.opaque"
 	oversizeType = "ccship.oversize"
 )
 
-// Line is what Scan found. Its byte slices point into the scanned line and are still escaped (Unquote).
+// Line is the result of Scan. Its byte slices point into the scanned line and are still escaped (see Unquote).
 type Line struct {
 	Shape Shape
-	// Start and End are the braces of the object: line[Start:End] is "{…}". What lies outside is the line's edges.
+	// Start and End delimit the object: line[Start:End] is "{…}". The rest of the line is white space.
 	Start, End int
-	// Type, Cwd and SessionID are the contents of the first top-level string members "type", "cwd" and "sessionId";
-	// nil when there is none.
+	// Type, Cwd and SessionID are the contents of the first top-level string members "type", "cwd" and "sessionId"; nil
+	// if absent.
 	Type, Cwd, SessionID []byte
-	HasLineIndex         bool   // has a top-level member "line_index" of its own
+	HasLineIndex         bool   // has a top-level member "line_index"
 	Empty                bool   // an object without members
 	lineIndex            []byte // the value of the first "line_index", as written
-	far                  [4]span
+	spans                [4]span
 }
 
-// span is where one of the first long values of a record begins and ends, so that Parse need not look for it again.
+// span is the position of one of the first long values of a record, so that Parse need not search for its end again.
 type span struct{ start, end int }
 
-// farAway is from what length on a value's end is worth remembering.
-const farAway = 256
+// minSpan is the length from which remembering a value's end pays off.
+const minSpan = 256
 
-// Scan reads one line, without its newline. It accepts what RFC 8259 accepts, in valid UTF-8, and picks the members
+// Scan scans one line, without its newline. It accepts valid UTF-8 that conforms to RFC 8259, and picks up the members
 // that delivery needs on the way. It does not allocate unless the line is nested more than 64 deep.
 func Scan(line []byte) Line {
 	l := Line{Start: skipSpace(line, 0)}
@@ -66,8 +66,8 @@ func Scan(line []byte) Line {
 	return l
 }
 
-// object reads the object at b[i] and picks its members. It returns the index behind it, or ^i of the byte that
-// cannot be.
+// object scans the object at b[i] and picks up its members. It returns the index behind it, or ^i of the first invalid
+// byte.
 func (l *Line) object(b []byte, i int) int {
 	if i == len(b) || b[i] != '{' {
 		return ^i
@@ -87,7 +87,7 @@ func (l *Line) object(b []byte, i int) int {
 		if end < 0 {
 			return end
 		}
-		if end-value > farAway {
+		if end-value > minSpan {
 			l.remember(value, end)
 		}
 		l.pick(keyAt(b, key), b[value:end])
@@ -106,7 +106,7 @@ func (l *Line) object(b []byte, i int) int {
 	}
 }
 
-// pick keeps a member if it is one of ours and the first of its name.
+// pick stores a member if it is one that delivery needs and the first of its name.
 func (l *Line) pick(key, value []byte) {
 	switch string(key) {
 	case "type":
@@ -123,9 +123,9 @@ func (l *Line) pick(key, value []byte) {
 }
 
 func (l *Line) remember(start, end int) {
-	for i := range l.far {
-		if l.far[i].end == 0 {
-			l.far[i] = span{start, end}
+	for i := range l.spans {
+		if l.spans[i].end == 0 {
+			l.spans[i] = span{start, end}
 			return
 		}
 	}
@@ -137,11 +137,11 @@ func keepString(dst *[]byte, value []byte) {
 	}
 }
 
-// longestKey is how long a key of ours is when every letter of it is written as \uXXXX.
+// longestKey is the length of the longest key that delivery needs, with every letter written as \uXXXX.
 const longestKey = 6 * len("line_index")
 
-// keyAt is the name that starts at b[i], of a key known to be whole. An escaped short one is decoded: {"\u0063wd":…}
-// names a working directory too, and the project in it may have opted out. Longer ones are none of ours: nil.
+// keyAt is the key that starts at b[i]; it is known to be complete. Short keys are unescaped: {"\u0063wd":…} also names
+// a working directory, and the project there may have opted out. Longer keys are not needed: nil.
 func keyAt(b []byte, i int) []byte {
 	window := b[i:min(len(b), i+longestKey+1)]
 	n := bytes.IndexByte(window, '"')

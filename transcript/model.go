@@ -2,14 +2,14 @@ package transcript
 
 import "strings"
 
-// The sizes of context windows, in tokens.
+// Sizes of context windows, in tokens.
 const (
 	StandardWindow = 200_000
 	LargeWindow    = 1_000_000
 )
 
-// NativeWindow is how many tokens a model can hold by itself, 0 if the model is not known. Where a larger window has
-// to be asked for, which no transcript tells, it is the smaller one. Source: Anthropic's model overview.
+// NativeWindow is the size of a model's context window in tokens, 0 if the model is not known. Where a larger window is
+// optional, which transcripts do not record, it is the smaller one. Source: Anthropic's model overview.
 func NativeWindow(model string) int64 {
 	base, asked := strings.CutSuffix(model, "[1m]")
 	family, version := modelFamily(base)
@@ -25,8 +25,8 @@ func NativeWindow(model string) int64 {
 	return StandardWindow
 }
 
-// modelFamily takes a model's name apart: claude-opus-4-7-20260101 is "opus" and 407, claude-3-5-sonnet-20241022
-// "sonnet" and 305.
+// modelFamily splits a model's name: claude-opus-4-7-20260101 is "opus" and 407, claude-3-5-sonnet-20241022 is "sonnet"
+// and 305.
 func modelFamily(model string) (family string, version int) {
 	parts := strings.FieldsFunc(model, func(r rune) bool { return !isWord(r) })
 	for i, part := range parts {
@@ -51,16 +51,16 @@ func modelFamily(model string) (family string, version int) {
 
 func isWord(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
 
-// isVersion tells a part of a version from a date and from words.
+// isVersion reports whether a part is a version number rather than a date or a word.
 func isVersion(part string) bool {
 	return len(part) <= 2 && strings.Trim(part, "0123456789") == ""
 }
 
-// modelVersion is 100 times the first part and once the second.
+// modelVersion is 100 times the first number plus the second.
 func modelVersion(parts []string) int {
 	v := 0
 	for i, part := range parts {
-		n := int(whole([]byte(part)))
+		n := int(integer([]byte(part)))
 		if i == 0 {
 			n *= 100
 		}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// parsed is where in a line the pieces of its Record are. What is wanted as text is a string's contents, escaped.
+// parsed is where the parts of a Record are in the line. Texts are the contents of JSON strings, still escaped.
 type parsed struct {
 	texts                                        [textCount][]byte
-	message                                      *answer
-	title, label, said, problem                  []byte
+	message                                      *messageSpace
+	title, label, content, errorValue            []byte
 	compact, micro, attachment, toolUseResult    []byte
 	timestamp, duration, number, origin, forked  []byte
 	worktree                                     []byte
@@ -19,7 +19,7 @@ type parsed struct {
 	titleKind                                    TitleKind
 }
 
-// The texts that every record may have. They are copied together: a record is one allocation, not a dozen.
+// Texts that every record may have. They are copied together, so that a record costs one allocation instead of a dozen.
 const (
 	textType = iota
 	textSubtype
@@ -51,11 +51,11 @@ const (
 	textCount
 )
 
-// Parse reads what is understood of one line that Scan called an Object, or of an object that Recover found. It never
-// fails: what is not understood is left out.
+// Parse parses a line that Scan called an Object, or an object that Recover found. It never fails: what it does not
+// understand is left out.
 func Parse(line []byte) Record { return ParseScanned(line, Line{Start: skipSpace(line, 0)}) }
 
-// ParseScanned is Parse for a line of which it is known what Scan said. It is faster by what Scan has found already.
+// ParseScanned is Parse for a line with a known Scan result. It is faster because it reuses what Scan found.
 func ParseScanned(line []byte, l Line) Record {
 	if l.Start >= len(line) || line[l.Start] != '{' {
 		return Record{}
@@ -68,10 +68,10 @@ func ParseScanned(line []byte, l Line) Record {
 	return r
 }
 
-// members finds the pieces.
+// members finds the parts.
 func (p *parsed) members(line []byte, l *Line) {
-	w := walk{line, l.Start + 1}
-	far := l.far[:]
+	w := walker{line, l.Start + 1}
+	far := l.spans[:]
 	for {
 		key, ok := w.key()
 		if !ok {
@@ -81,7 +81,7 @@ func (p *parsed) members(line []byte, l *Line) {
 			p.pickMessage(&w)
 			continue
 		}
-		value := w.jump(&far)
+		value := w.knownValue(&far)
 		if len(value) == 0 {
 			return
 		}
@@ -91,8 +91,8 @@ func (p *parsed) members(line []byte, l *Line) {
 	}
 }
 
-// jump takes the value at w.i. The ends of far ones are known.
-func (w *walk) jump(far *[]span) []byte {
+// knownValue takes the value at w.i. It does not search for the end of long values, which Scan found.
+func (w *walker) knownValue(far *[]span) []byte {
 	for len(*far) > 0 && (*far)[0].start < w.i {
 		*far = (*far)[1:]
 	}
@@ -101,37 +101,37 @@ func (w *walk) jump(far *[]span) []byte {
 		w.i = (*far)[0].end
 		return w.b[start:w.i]
 	}
-	return w.take(start)
+	return w.value(start)
 }
 
-// longestName is how long a name of ours is when every letter of it is escaped.
+// longestName is the length of the longest name that is understood, with every letter escaped.
 const longestName = 6 * len("isVisibleInTranscriptOnly")
 
-// pick keeps what it knows by name; known is whether it does.
+// pick stores a member that it knows by name, and reports whether it does.
 func (p *parsed) pick(key, value []byte) (known bool) {
 	if at, ok := textMember(key); ok {
-		p.texts[at] = contents(value)
+		p.texts[at] = stringContents(value)
 		return true
 	}
 	switch string(key) {
 	case "message":
 		if value[0] == '{' {
-			p.pickMessage(&walk{b: value})
+			p.pickMessage(&walker{b: value})
 		}
 	case "timestamp":
 		p.timestamp = value
 	case "isMeta":
-		p.meta = truth(value)
+		p.meta = isTrue(value)
 	case "isSidechain":
-		p.sidechain = truth(value)
+		p.sidechain = isTrue(value)
 	case "isCompactSummary":
-		p.summary = truth(value)
+		p.summary = isTrue(value)
 	case "isVisibleInTranscriptOnly":
-		p.visible = truth(value)
+		p.visible = isTrue(value)
 	case "isApiErrorMessage":
-		p.api = truth(value)
+		p.api = isTrue(value)
 	case "planContent":
-		p.plan = len(contents(value)) > 0
+		p.plan = len(stringContents(value)) > 0
 	case "toolUseResult":
 		p.toolUseResult = value
 	default:
@@ -140,7 +140,7 @@ func (p *parsed) pick(key, value []byte) (known bool) {
 	return true
 }
 
-// textMember is the place of a member that is plain text.
+// textMember is the index of a member that is plain text.
 func textMember(key []byte) (int, bool) {
 	switch string(key) {
 	case "type":
@@ -191,11 +191,11 @@ func textMember(key []byte) (int, bool) {
 	return 0, false
 }
 
-// pickRare keeps members that only some types have.
+// pickRare stores members that only some types have.
 func (p *parsed) pickRare(key, value []byte) bool {
 	switch string(key) {
 	case "content", "lastPrompt":
-		p.said = value
+		p.content = value
 	case "origin":
 		p.origin = value
 	case "durationMs":
@@ -211,7 +211,7 @@ func (p *parsed) pickRare(key, value []byte) bool {
 	case "worktreeSession":
 		p.worktree = value
 	case "error":
-		p.problem = value
+		p.errorValue = value
 	case "customTitle":
 		p.title, p.titleKind = value, CustomTitle
 	case "aiTitle":
@@ -228,41 +228,41 @@ func (p *parsed) pickRare(key, value []byte) bool {
 	return true
 }
 
-// pickMessage keeps what it knows of the message at w.i.
-func (p *parsed) pickMessage(w *walk) {
-	p.message = &answer{}
+// pickMessage stores what is understood of the message at w.i.
+func (p *parsed) pickMessage(w *walker) {
+	p.message = &messageSpace{}
 	start := w.enter()
 	for key, ok := w.key(); ok; key, ok = w.key() {
 		if string(key) == "content" && w.i < len(w.b) && w.b[w.i] == '[' {
-			p.message.pieces = w.appendPieces(p.message.first[:0])
+			p.message.blocks = w.appendBlocks(p.message.first[:0])
 			continue
 		}
-		value := w.take(w.i)
+		value := w.value(w.i)
 		if len(value) == 0 {
 			break
 		}
 		switch string(key) {
 		case "id":
-			p.texts[textMessageID] = contents(value)
+			p.texts[textMessageID] = stringContents(value)
 		case "role":
-			p.texts[textRole] = contents(value)
+			p.texts[textRole] = stringContents(value)
 		case "model":
-			p.texts[textModel] = contents(value)
+			p.texts[textModel] = stringContents(value)
 		case "stop_reason":
-			p.texts[textStop] = contents(value)
+			p.texts[textStop] = stringContents(value)
 		case "usage":
 			if value[0] == '{' {
 				p.message.usage = parseUsage(value)
 				p.message.Usage = &p.message.usage
 			}
 		case "content":
-			p.message.pieces = appendPieces(p.message.first[:0], value)
+			p.message.blocks = appendBlocks(p.message.first[:0], value)
 		}
 	}
 	w.leave(start)
 }
 
-// copies makes the texts strings, all but escaped ones in one allocation.
+// copies converts the texts to strings, in one allocation for all that have no escapes.
 func (p *parsed) copies() (out [textCount]string) {
 	total := 0
 	for _, t := range p.texts {
@@ -284,10 +284,10 @@ func (p *parsed) copies() (out [textCount]string) {
 	return out
 }
 
-// fill sets what records of any type may have.
+// fill sets the fields that records of any type may have.
 func (p *parsed) fill(r *Record) {
 	if at := field(p.origin, "kind"); at != nil {
-		p.texts[textOrigin] = contents(at)
+		p.texts[textOrigin] = stringContents(at)
 	}
 	t := p.copies()
 	r.Type, r.Subtype = t[textType], t[textSubtype]
@@ -298,7 +298,7 @@ func (p *parsed) fill(r *Record) {
 	r.TeamName, r.LeafUUID, r.SourceID = t[textTeam], t[textLeaf], t[textSourceID]
 	r.Meta, r.Sidechain, r.CompactSummary = p.meta, p.sidechain, p.summary
 	r.VisibleOnly, r.APIError, r.FromPlan = p.visible, p.api, p.plan
-	r.Time = moment(p.timestamp)
+	r.Time = parseTime(p.timestamp)
 	r.ToolResult = p.toolUseResult
 	if p.message != nil && (r.Type == "user" || r.Type == "assistant") {
 		m := &p.message.Message
@@ -314,8 +314,8 @@ func (p *parsed) fill(r *Record) {
 	}
 }
 
-// answer is a Message with room for its usage and its first block: most have no more.
-type answer struct {
+// messageSpace is a Message with room for its usage and its first block; most messages have no more.
+type messageSpace struct {
 	Message
 	usage Usage
 	first [1]RawBlock
@@ -331,11 +331,11 @@ func (p *parsed) lineage(requested, continued, relocated string) *Lineage {
 	}
 }
 
-// moment reads a time: RFC 3339, or milliseconds since 1970. The zero time for what is none, or is implausible.
-func moment(value []byte) time.Time { return PlausibleTime(written(value)) }
+// parseTime parses a time in RFC 3339 or milliseconds since 1970. Invalid or implausible times are zero.
+func parseTime(value []byte) time.Time { return PlausibleTime(writtenTime(value)) }
 
-// plausible is t, or the zero time for one outside the years 1970 to 9999 of UTC: no record is from then, and beyond
-// year 9999, which a zone can reach, a time has no form in JSON.
+// PlausibleTime returns t, or the zero time if t lies outside the years 1970 to 9999 in UTC. No record is from then,
+// and encoding/json cannot encode times after year 9999, which a zone offset can reach.
 func PlausibleTime(t time.Time) time.Time {
 	if y := t.Year(); y < 1970 || y > 9999 {
 		return time.Time{}
@@ -343,11 +343,11 @@ func PlausibleTime(t time.Time) time.Time {
 	return t
 }
 
-// written is the time, in UTC, that a value says.
-func written(value []byte) time.Time {
-	s := contents(value)
+// writtenTime is the time that a value states, in UTC.
+func writtenTime(value []byte) time.Time {
+	s := stringContents(value)
 	if s == nil {
-		if ms := whole(value); ms > 0 {
+		if ms := integer(value); ms > 0 {
 			return time.UnixMilli(ms).UTC()
 		}
 		return time.Time{}
@@ -362,9 +362,10 @@ func written(value []byte) time.Time {
 	return t.UTC()
 }
 
-// plainTime reads 2026-08-20T09:00:00.101Z, the form that Claude Code writes.
+// plainTime parses the form that Claude Code writes: 2026-08-20T09:00:00.101Z.
 func plainTime(s []byte) (time.Time, bool) {
-	if len(s) != 24 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' || s[23] != 'Z' {
+	if len(s) != 24 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' ||
+		s[23] != 'Z' {
 		return time.Time{}, false
 	}
 	bad := false
@@ -378,7 +379,7 @@ func plainTime(s []byte) (time.Time, bool) {
 	year, month, day := number(0, 4), number(5, 7), number(8, 10)
 	hour, minute, second, ms := number(11, 13), number(14, 16), number(17, 19), number(20, 23)
 	if bad || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
-		return time.Time{}, false // the last days of a month are left to the one who knows the calendar
+		return time.Time{}, false // leave the last days of a month to time.Parse, which knows the calendar
 	}
 	return time.Date(year, time.Month(month), day, hour, minute, second, ms*1e6, time.UTC), true
 }

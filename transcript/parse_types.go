@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// extend sets what only one type of record has.
+// extend sets the fields that only one type of record has.
 func (p *parsed) extend(r *Record) {
 	switch r.Type {
 	case "assistant":
 		if r.APIError {
-			r.Error = text(p.problem)
+			r.Error = text(p.errorValue)
 		}
 	case "system":
 		p.extendSystem(r)
 	case "attachment":
 		p.extendAttachment(r)
 	case "queue-operation", "last-prompt":
-		r.Text = text(p.said)
+		r.Text = text(p.content)
 	case "custom-title", "ai-title", "summary":
 		if t := text(p.title); t != "" {
 			r.Title, r.TitleKind = t, p.titleKind
@@ -27,28 +27,28 @@ func (p *parsed) extend(r *Record) {
 	case "agent-name":
 		r.Labels = &Labels{AgentName: text(p.label)}
 	case "pr-link":
-		r.Labels = &Labels{PRURL: text(p.label), PRNumber: whole(p.number)}
+		r.Labels = &Labels{PRURL: text(p.label), PRNumber: integer(p.number)}
 	}
 }
 
 func (p *parsed) extendSystem(r *Record) {
-	r.Text = text(p.said)
+	r.Text = text(p.content)
 	switch r.Subtype {
 	case "compact_boundary":
 		r.Compact = compaction(p.compact)
 	case "microcompact_boundary":
 		r.Compact = compaction(p.micro)
 		r.Compact.Micro = true
-		if saved := whole(field(p.micro, "tokensSaved")); saved > 0 && saved < r.Compact.Pre {
+		if saved := integer(field(p.micro, "tokensSaved")); saved > 0 && saved < r.Compact.Pre {
 			r.Compact.Post = r.Compact.Pre - saved
 		}
 	case "turn_duration":
-		r.Duration = time.Duration(whole(p.duration)) * time.Millisecond
+		r.Duration = time.Duration(integer(p.duration)) * time.Millisecond
 		if r.Duration < 0 || r.Duration > 1e4*time.Hour {
 			r.Duration = 0
 		}
 	case "api_error":
-		r.Error = apiError(p.problem)
+		r.Error = apiError(p.errorValue)
 	case "away_summary":
 		if r.Text == "" && p.titleKind == SummaryTitle {
 			r.Text = text(p.title)
@@ -59,12 +59,12 @@ func (p *parsed) extendSystem(r *Record) {
 func compaction(metadata []byte) *Compact {
 	return &Compact{
 		Trigger: text(field(metadata, "trigger")),
-		Pre:     max(0, whole(field(metadata, "preTokens"))),
-		Post:    max(0, whole(field(metadata, "postTokens"))),
+		Pre:     max(0, integer(field(metadata, "preTokens"))),
+		Post:    max(0, integer(field(metadata, "postTokens"))),
 	}
 }
 
-// apiError is what an api_error says is wrong: the innermost message, else a type or a code.
+// apiError is the message of an api_error: the innermost message, otherwise a type or a code.
 func apiError(problem []byte) string {
 	if s := text(problem); s != "" {
 		return s
@@ -87,7 +87,7 @@ func apiError(problem []byte) string {
 
 func (p *parsed) extendAttachment(r *Record) {
 	r.Attached = p.attachment
-	w := within(p.attachment)
+	w := walkerOf(p.attachment)
 	if len(p.attachment) > 0 && p.attachment[0] != '{' {
 		return
 	}
@@ -111,20 +111,20 @@ func (p *parsed) extendAttachment(r *Record) {
 		return
 	}
 	r.Text = promptText(prompt)
-	if t := moment(at); r.Time.IsZero() {
+	if t := parseTime(at); r.Time.IsZero() {
 		r.Time = t
 	}
 }
 
-// promptText is the text of a queued prompt: a string, or content blocks.
+// promptText is the text of a queued prompt: a string or content blocks.
 func promptText(value []byte) string {
-	return joined(appendPieces(nil, value))
+	return joinText(appendBlocks(nil, value))
 }
 
 func parseUsage(object []byte) Usage {
 	var u Usage
 	var flat int64
-	w := within(object)
+	w := walkerOf(object)
 	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
 		switch string(key) {
 		case "input_tokens":
@@ -146,10 +146,10 @@ func parseUsage(object []byte) Usage {
 			u.WebFetches = tokens(field(value, "web_fetch_requests"))
 		}
 	}
-	// The flat number was 0 at times before 2.1.152, and older builds have nothing else.
+	// The flat number was sometimes 0 before 2.1.152; older builds have only the flat number.
 	u.CacheWrite5m += max(0, flat-u.CacheWrite5m-u.CacheWrite1h)
 	return u
 }
 
-// tokens keeps a count within what sums of them can hold.
-func tokens(value []byte) int64 { return min(max(0, whole(value)), 1<<40) }
+// tokens limits a count so that sums of counts cannot overflow.
+func tokens(value []byte) int64 { return min(max(0, integer(value)), 1<<40) }

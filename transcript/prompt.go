@@ -2,21 +2,21 @@ package transcript
 
 import "strings"
 
-// Prompt is what a human typed, in whatever form the line holds it: a user record, one with a tool result beside it,
-// or a queued command. ok is false for everything that the program or an agent wrote. text is "" for a lone image.
-// Prompts that exist only as queue operations take a session.Fold to find.
+// Prompt is what a human typed, in whatever form the line holds it: a user record, one with a tool result beside it, or
+// a queued command. ok is false for everything written by Claude Code or an agent. text is "" for an image without
+// text. Prompts that exist only as queue operations are found by session.Fold.
 func (r *Record) Prompt() (text string, ok bool) {
 	if r.Sidechain || r.Meta || r.CompactSummary || r.VisibleOnly {
 		return "", false
 	}
 	switch {
 	case r.Type == "attachment":
-		ok = r.Queued == "prompt" && !made(r.Origin) && !FromProgram(r.Text)
+		ok = r.Queued == "prompt" && !notHuman(r.Origin) && !FromProgram(r.Text)
 		return r.Text, ok && r.Text != ""
-	case r.Type != "user" || r.Message == nil || made(r.Origin) || r.PromptSource == "system":
+	case r.Type != "user" || r.Message == nil || notHuman(r.Origin) || r.PromptSource == "system":
 		return "", false
 	}
-	text, pictures, results := r.Message.spoken()
+	text, pictures, results := r.Message.typedText()
 	switch {
 	case text == "" && (!pictures || results):
 		return "", false
@@ -26,14 +26,14 @@ func (r *Record) Prompt() (text string, ok bool) {
 		}
 	}
 	sure := r.PromptSource == "typed" || r.PromptSource == "queued" || r.Origin == "human"
-	if program(text) || !sure && FromProgram(text) {
+	if fromProgramOnly(text) || !sure && FromProgram(text) {
 		return "", false
 	}
 	return text, true
 }
 
-// made says whether an origin names something else than a human.
-func made(origin string) bool { return origin != "" && origin != "human" }
+// notHuman reports whether an origin names something other than a human.
+func notHuman(origin string) bool { return origin != "" && origin != "human" }
 
 const (
 	commandName    = "<command-name>"
@@ -41,8 +41,8 @@ const (
 	interruption   = "[Request interrupted"
 )
 
-// program says whether text is in a form that only the program writes, even for what a human began.
-func program(text string) bool {
+// fromProgramOnly reports whether text has a form that only Claude Code writes, even for what a human started.
+func fromProgramOnly(text string) bool {
 	for _, mark := range []string{commandName, "<local-command-", "<bash-"} {
 		if strings.HasPrefix(text, mark) {
 			return true
@@ -51,25 +51,25 @@ func program(text string) bool {
 	return false
 }
 
-// FromProgram reports whether text looks like something Claude Code wrote rather than a human. A record that says it was
-// typed (PromptSource) overrides it.
+// FromProgram reports whether text looks like Claude Code's rather than a human's. A record that says it was typed
+// (PromptSource) overrides this.
 func FromProgram(text string) bool {
-	return program(text) || strings.HasPrefix(text, "<task-notification>") || strings.HasPrefix(text, interruption)
+	return fromProgramOnly(text) || strings.HasPrefix(text, "<task-notification>") || strings.HasPrefix(text, interruption)
 }
 
-// spoken is the text of a user message without what the program puts beside it. results says whether it answers a
-// tool call, pictures whether it shows something.
-func (m *Message) spoken() (said string, pictures, results bool) {
+// typedText is the text of a user message without the context that Claude Code adds. results reports whether it answers
+// a tool call, pictures whether it contains images or documents.
+func (m *Message) typedText() (said string, pictures, results bool) {
 	var all []string
-	for i := range m.pieces {
-		p := &m.pieces[i]
+	for i := range m.blocks {
+		p := &m.blocks[i]
 		switch p.Kind {
 		case ToolResultBlock:
 			results = true
 		case ImageBlock, DocumentBlock:
 			pictures = true
 		case TextBlock:
-			if t := strings.TrimSpace(Unquote(p.Text)); t != "" && !beside(t) {
+			if t := strings.TrimSpace(Unquote(p.Text)); t != "" && !isContext(t) {
 				all = append(all, t)
 			}
 		}
@@ -77,12 +77,12 @@ func (m *Message) spoken() (said string, pictures, results bool) {
 	return strings.Join(all, "\n"), pictures, results
 }
 
-// beside says whether a text block is context that the editor or the program added to what was typed.
-func beside(text string) bool {
+// isContext reports whether a text block is context that an editor or Claude Code added to what was typed.
+func isContext(text string) bool {
 	return strings.HasPrefix(text, "<ide_") || strings.HasPrefix(text, "<system-reminder>")
 }
 
-// Command is a slash command the record stands for: a built-in one, or one that expands to a prompt. name has no
+// Command is the slash command that the record stands for: a built-in one, or one that expands to a prompt. name has no
 // slash.
 func (r *Record) Command() (name, args string, ok bool) {
 	if r.Type == "system" && r.Subtype == "local_command" {
@@ -91,7 +91,7 @@ func (r *Record) Command() (name, args string, ok bool) {
 	if r.Type != "user" || r.Message == nil || r.Meta || r.Sidechain {
 		return "", "", false
 	}
-	text, _, _ := r.Message.spoken()
+	text, _, _ := r.Message.typedText()
 	return command(text)
 }
 
@@ -106,8 +106,8 @@ func command(text string) (name, args string, ok bool) {
 	return name, Element(text, "command-args"), name != ""
 }
 
-// Element is the trimmed text between <name> and </name>, "" when there is none. Claude Code puts commands and task
-// notifications into messages in this form.
+// Element is the trimmed text between <name> and </name>, "" if there is none. Claude Code writes commands and task
+// notifications in this form.
 func Element(text, name string) string {
 	_, rest, found := strings.Cut(text, "<"+name+">")
 	if !found {
@@ -117,13 +117,13 @@ func Element(text, name string) string {
 	return strings.TrimSpace(inner)
 }
 
-// Interrupted says whether the record notes that the user stopped the model.
+// Interrupted reports whether the record notes that the user interrupted the model.
 func (r *Record) Interrupted() bool {
 	if r.Type != "user" || r.Message == nil || r.Meta || r.PromptSource == "typed" || r.Origin == "human" {
 		return false
 	}
-	for i := range r.Message.pieces {
-		p := &r.Message.pieces[i]
+	for i := range r.Message.blocks {
+		p := &r.Message.blocks[i]
 		if p.Kind == TextBlock && strings.HasPrefix(string(p.Text[:min(len(p.Text), len(interruption))]), interruption) {
 			return true
 		}
@@ -131,7 +131,7 @@ func (r *Record) Interrupted() bool {
 	return false
 }
 
-// Preview is the record in one line of at most 200 characters, for lists.
+// Preview is the record on one line of at most 200 characters, for lists.
 func (r *Record) Preview() string { return OneLine(r.preview(), previewSize) }
 
 const previewSize = 200
@@ -166,11 +166,11 @@ func (r *Record) preview() string {
 	return r.Type
 }
 
-// preview is the first thing in a message that can be said in a line.
+// preview is the first part of a message that fits on a line.
 func (m *Message) preview() string {
 	var other string
-	for i := range m.pieces {
-		p := &m.pieces[i]
+	for i := range m.blocks {
+		p := &m.blocks[i]
 		switch p.Kind {
 		case TextBlock:
 			if t := CutEscaped(p.Text, 4*previewSize); strings.TrimSpace(t) != "" {

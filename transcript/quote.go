@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote turns the contents of a JSON string, as Line holds them, into text. A lone surrogate, which UTF-8 cannot
-// say, becomes U+FFFD: good to show and to look up, never to ship.
+// Unquote decodes the contents of a JSON string, as Line holds them. A lone surrogate, which UTF-8 cannot express,
+// becomes U+FFFD: fine for display and lookups, never for delivery.
 func Unquote(raw []byte) string {
 	n := bytes.IndexByte(raw, '\\')
 	if n < 0 {
@@ -46,8 +46,8 @@ func unescape(c byte) byte {
 	return c
 }
 
-// unescapeRune reads uXXXX, and the low half that follows a high surrogate. It returns the character and the bytes
-// it took.
+// unescapeRune decodes uXXXX, and the low surrogate that follows a high one. It returns the character and the bytes
+// consumed.
 func unescapeRune(raw []byte) (rune, int) {
 	high, ok := hex4(raw)
 	if !ok {
@@ -66,7 +66,7 @@ func unescapeRune(raw []byte) (rune, int) {
 	return utf8.RuneError, 5
 }
 
-// hex4 reads the number in uXXXX.
+// hex4 parses the number in uXXXX.
 func hex4(raw []byte) (rune, bool) {
 	if len(raw) < 5 || raw[0] != 'u' {
 		return 0, false

@@ -5,41 +5,41 @@ import (
 	"time"
 )
 
-// Record is what is understood of one line. Strings are copies; ToolResult, Attachment, and what Message holds point
-// into the line, which must not change while they are used. What a line does not say, or says as another kind than
-// expected, is the zero value.
+// Record is what is understood of one line. Strings are copies; ToolResult, Attached and the contents of Message point
+// into the line, which must not change while they are in use. What a line does not say, or says in an unexpected kind,
+// is the zero value.
 type Record struct {
-	// Type is the line's own, unknown ones too. Subtype is that of a system record, the kind of an attachment, or the
+	// Type is the line's own, even if unknown. Subtype is that of a system record, the type of an attachment, or the
 	// operation of a queue-operation.
 	Type, Subtype string
 
 	UUID, ParentUUID  string // the message tree; "" is null or absent
-	LogicalParentUUID string // of a compact_boundary: the leaf before it; for lineage only
-	SessionID         string // of the writing process; in an agent's file its parent session
+	LogicalParentUUID string // of a compact_boundary: the leaf before it; only for lineage
+	SessionID         string // of the process that wrote it; in an agent's file the parent session
 	AgentID           string // only in agents' files
 	RequestID         string
-	PromptID          string // groups what one prompt caused
+	PromptID          string // common to everything that one prompt caused
 	LeafUUID          string // of summary and last-prompt
 
-	Time                             time.Time // of the event, UTC; zero when there is none
+	Time                             time.Time // of the event, UTC; zero if absent
 	Cwd, Branch, Version, Entrypoint string
 	Origin                           string // origin.kind: "human", "task-notification", …
 	PromptSource                     string // "typed", "queued", "system"
 	PermissionMode                   string
 	TeamName                         string
 
-	Meta           bool // isMeta: made by the program for the model
+	Meta           bool // isMeta: written by Claude Code for the model
 	Sidechain      bool
 	CompactSummary bool
 	VisibleOnly    bool // isVisibleInTranscriptOnly
 	APIError       bool // isApiErrorMessage
 	FromPlan       bool // a prompt made from an accepted plan
 
-	// Message is set on user and assistant records only: other types that hold a message repeat one.
+	// Message is set on user and assistant records only: in other types it repeats another record's.
 	Message *Message
-	// Text is the content of a system record, of a queue-operation, of last-prompt, or the prompt of a queued_command.
+	// Text is the content of a system record, queue-operation or last-prompt, or the prompt of a queued_command.
 	Text string
-	// Title is set when TitleKind is not NoTitle. A summary titles the session that LeafUUID is in.
+	// Title is set if TitleKind is not NoTitle. A summary is the title of the session that contains LeafUUID.
 	Title     string
 	TitleKind TitleKind
 	Labels    *Labels         // tag, agent-name, pr-link
@@ -47,43 +47,43 @@ type Record struct {
 	Duration  time.Duration   // of a turn_duration
 	Error     string          // of an API error: its kind or message
 	Queued    string          // commandMode of a queued_command: "prompt", "task-notification"
-	SourceID  string          // sourceToolAssistantUUID: the line with the call that this result is for
-	Lineage   *Lineage        // where copied or continued history belongs
-	Attached  json.RawMessage // the attachment as it is
-	// ToolResult is toolUseResult as it is: an object, a string or an array.
+	SourceID  string          // sourceToolAssistantUUID: the line with the tool call that this result answers
+	Lineage   *Lineage        // origin of copied or continued history
+	Attached  json.RawMessage // the attachment as written
+	// ToolResult is toolUseResult as written: an object, a string or an array.
 	ToolResult json.RawMessage
 }
 
-// TitleKind says who made a title; a higher one wins.
+// TitleKind is the source of a title; a higher one takes precedence.
 type TitleKind uint8
 
 const (
 	NoTitle      TitleKind = iota
-	PromptTitle            // the first prompt stands in for a title
-	SummaryTitle           // summary, of old versions
+	PromptTitle            // the first prompt, in place of a title
+	SummaryTitle           // summary, written by old versions
 	AITitle                // ai-title
-	CustomTitle            // custom-title: by the user
+	CustomTitle            // custom-title: set by the user
 )
 
-// Labels are what a session is marked with beside its title.
+// Labels are a session's markings other than its title.
 type Labels struct {
 	Tag, AgentName string
 	PRURL          string
 	PRNumber       int64
 }
 
-// Compact says what a compaction did. Numbers are tokens, 0 when not told.
+// Compact describes a compaction. Numbers are tokens, 0 if not recorded.
 type Compact struct {
 	Trigger   string // "auto", "manual"
 	Pre, Post int64
-	Micro     bool // tool results were cleared; no new epoch of the conversation
+	Micro     bool // only tool results were cleared; no new epoch
 }
 
 // Lineage links a record to another session.
 type Lineage struct {
-	ForkedFrom        string // the session this record was copied from
+	ForkedFrom        string // the session that this record was copied from
 	ForkedMessageUUID string
-	ContinuedIn       string // the session that goes on with this one
-	RelocatedTo       string // the working directory the session moved to
+	ContinuedIn       string // the session that continues this one
+	RelocatedTo       string // the working directory that the session moved to
 	WorktreePath      string
 }

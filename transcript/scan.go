@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// The skip functions read one piece of JSON at b[i] and return the index behind it, or ^i of the first byte that
-// cannot be (^len(b) when the text ends too early). None of them recurses.
+// The skip functions validate one piece of JSON at b[i] and return the index behind it, or ^i of the first invalid byte
+// (^len(b) if the text ends too early). None of them recurses.
 
 func skipSpace(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
@@ -16,7 +16,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipKey reads a member's name and its colon; the value starts at the index it returns.
+// skipKey skips a member's name and its colon and returns the index of the value.
 func skipKey(b []byte, i int) int {
 	if i >= len(b) || b[i] != '"' {
 		return ^i
@@ -33,12 +33,12 @@ func skipKey(b []byte, i int) int {
 // nesting is the stack of open objects and arrays, one bit each.
 type nesting struct {
 	depth int
-	word  uint64   // the innermost up to 64; 1 is an object
-	outer []uint64 // the full words around them
+	word  uint64   // the innermost, up to 64; 1 is an object
+	outer []uint64 // full words around them
 }
 
 func (n *nesting) push(object bool) bool {
-	// The object around the value is the first level.
+	// the enclosing object is the first level
 	if n.depth == MaxDepth-1 {
 		return false
 	}
@@ -64,7 +64,7 @@ func (n *nesting) pop() {
 
 func (n *nesting) inObject() bool { return n.word&1 == 1 }
 
-// skipValue reads one value of a record's member, whatever is in it.
+// skipValue skips the value of one of a record's members.
 func skipValue(b []byte, i int) int {
 	var open nesting
 	for {
@@ -79,7 +79,7 @@ func skipValue(b []byte, i int) int {
 				return ^i
 			}
 			i = skipSpace(b, i+1)
-			if i < len(b) && b[i] == c+2 { // '}' and ']' follow their opening ones by two
+			if i < len(b) && b[i] == c+2 { // '}' and ']' are two code points after '{' and '['
 				break
 			}
 			if c == '{' {
@@ -101,7 +101,7 @@ func skipValue(b []byte, i int) int {
 	}
 }
 
-// skipEnds reads what may follow a value: closing brackets, and the comma (and name) before the next value.
+// skipEnds skips what may follow a value: closing brackets, then the comma and name before the next value.
 func skipEnds(b []byte, i int, open *nesting) int {
 	for open.depth > 0 {
 		i = skipSpace(b, i)
@@ -126,7 +126,7 @@ func skipEnds(b []byte, i int, open *nesting) int {
 	return i
 }
 
-// skipScalar reads a number, true, false or null.
+// skipScalar skips a number, true, false or null.
 func skipScalar(b []byte, i int) int {
 	switch b[i] {
 	case 't':
@@ -172,7 +172,7 @@ func skipNumber(b []byte, i int) int {
 	return i
 }
 
-// skipDigits reads one digit or more.
+// skipDigits skips at least one digit.
 func skipDigits(b []byte, i int) int {
 	start := i
 	for i < len(b) && b[i]-'0' <= 9 {
@@ -184,8 +184,8 @@ func skipDigits(b []byte, i int) int {
 	return i
 }
 
-// special marks, with the high bit of its byte, each of the eight bytes of x that is a control character, a quote, a
-// backslash or not ASCII. The lowest mark is exact; higher ones may be false, for a subtraction borrows upwards.
+// special marks, in the high bit of its byte, each of the eight bytes of x that is a control character, a quote, a
+// backslash or not ASCII. The lowest mark is exact; higher ones may be false, because the subtraction borrows upwards.
 func special(x uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	control := x - ones*0x20
@@ -194,7 +194,7 @@ func special(x uint64) uint64 {
 	return (control | quote | slash | x) & highs
 }
 
-// skipString reads the rest of a string, from behind its opening quote to behind its closing one.
+// skipString skips the rest of a string, from behind its opening quote to behind its closing one.
 func skipString(b []byte, i int) int {
 	for {
 		for i+8 <= len(b) {
@@ -230,13 +230,13 @@ func skipString(b []byte, i int) int {
 	}
 }
 
-// isEscape says whether c alone may follow a backslash.
+// isEscape reports whether c alone may follow a backslash.
 func isEscape(c byte) bool {
 	const letters = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
 	return uint64(letters)>>(c-64)&1 == 1 || c == '"' || c == '/'
 }
 
-// skipUnicode reads uXXXX. A lone surrogate passes: Claude Code writes them.
+// skipUnicode skips uXXXX. A lone surrogate is accepted: Claude Code writes them.
 func skipUnicode(b []byte, i int) int {
 	if i == len(b) || b[i] != 'u' {
 		return ^i
@@ -249,7 +249,7 @@ func skipUnicode(b []byte, i int) int {
 	return i + 5
 }
 
-// hexDigit is the value of a hexadecimal digit, -1 if c is none.
+// hexDigit is the value of a hexadecimal digit, -1 if c is not one.
 func hexDigit(c byte) rune {
 	switch {
 	case c-'0' <= 9:
@@ -260,10 +260,10 @@ func hexDigit(c byte) rune {
 	return -1
 }
 
-// skipRunes reads characters beyond ASCII for as long as they follow each other.
+// skipRunes skips a run of characters beyond ASCII.
 func skipRunes(b []byte, i int) int {
 	for i < len(b) && b[i] >= utf8.RuneSelf {
-		// Three bytes, the most frequent by far, without the lead bytes that forbid some of the second ones.
+		// Three bytes are by far the most frequent; this excludes the lead bytes that restrict the second byte.
 		if c := b[i]; c > 0xe0 && c < 0xf0 && c != 0xed && i+2 < len(b) && b[i+1]&0xc0 == 0x80 && b[i+2]&0xc0 == 0x80 {
 			i += 3
 			continue

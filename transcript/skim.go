@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// The skim functions walk JSON that Scan has accepted, so they look for ends only, several times as fast as Scan. On
-// anything else they find nonsense, but they stay inside the slice and come to an end.
+// The skim functions walk JSON that Scan has accepted. They only look for ends, which makes them several times as fast
+// as Scan. On other input their results are meaningless, but they stay inside the slice and terminate.
 
-// skimString returns the index behind the string whose contents begin at b[i]. Short ones, which most are, are looked
-// at in words of eight bytes; long ones are left to the system's search.
+// skimString returns the index behind the string whose contents begin at b[i]. It checks short strings, which most are,
+// in words of eight bytes, and leaves long ones to bytes.IndexByte.
 func skimString(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for near := i + 48; i < near && i+8 <= len(b); {
@@ -30,7 +30,7 @@ func skimString(b []byte, i int) int {
 	return skimLong(b, i)
 }
 
-// skimLong is skimString from a byte that no backslash stands before.
+// skimLong is skimString from a byte that does not follow a backslash.
 func skimLong(b []byte, i int) int {
 	start := i
 	for i < len(b) {
@@ -68,7 +68,7 @@ func skimValue(b []byte, i int) int {
 	return i
 }
 
-// ends marks what may follow a number, true, false or null.
+// ends marks the bytes that may follow a number, true, false or null.
 var ends = [256]bool{',': true, '}': true, ']': true, ' ': true, '\t': true, '\r': true, '\n': true, '"': true}
 
 // skimNested returns the index behind the object or array at b[i].
@@ -91,32 +91,32 @@ func skimNested(b []byte, i int) int {
 	return len(b)
 }
 
-// walk goes over the members of an object, or the elements of an array. Its zero value has none.
-type walk struct {
+// walker iterates over the members of an object or the elements of an array. The zero value has none.
+type walker struct {
 	b []byte
 	i int
 }
 
-// within starts a walk over value; over none if that is neither object nor array.
-func within(value []byte) walk {
+// walkerOf starts a walk over value; over nothing if it is neither an object nor an array.
+func walkerOf(value []byte) walker {
 	if len(value) < 2 || value[0] != '{' && value[0] != '[' {
-		return walk{}
+		return walker{}
 	}
-	return walk{value, 1}
+	return walker{value, 1}
 }
 
-// member is the next member of an object. key is still escaped, value is as written, without space around it.
-func (w *walk) member() (key, value []byte, ok bool) {
+// member is the next member of an object. key is still escaped; value is as written, without space around it.
+func (w *walker) member() (key, value []byte, ok bool) {
 	if key, ok = w.key(); !ok {
 		return nil, nil, false
 	}
-	value = w.take(w.i)
+	value = w.value(w.i)
 	return key, value, len(value) > 0
 }
 
-// key is the name of the next member; its value begins at w.i then.
-func (w *walk) key() (key []byte, ok bool) {
-	w.gap()
+// key is the name of the next member; its value begins at w.i.
+func (w *walker) key() (key []byte, ok bool) {
+	w.skipComma()
 	if w.i >= len(w.b) || w.b[w.i] != '"' {
 		return nil, false
 	}
@@ -130,19 +130,18 @@ func (w *walk) key() (key []byte, ok bool) {
 	return key, true
 }
 
-func (w *walk) take(start int) []byte {
+func (w *walker) value(start int) []byte {
 	w.i = skimValue(w.b, start)
 	return w.b[start:max(start, w.i)]
 }
 
-// enter goes into the object or array at w.i, and leave behind it when all of it has been walked over. start is where
-// it began.
-func (w *walk) enter() (start int) {
+// enter moves into the object or array at w.i and returns where it began, for leave, which moves behind it.
+func (w *walker) enter() (start int) {
 	w.i++
 	return w.i - 1
 }
 
-func (w *walk) leave(start int) {
+func (w *walker) leave(start int) {
 	if w.i < len(w.b) && (w.b[w.i] == '}' || w.b[w.i] == ']') {
 		w.i++
 		return
@@ -150,8 +149,8 @@ func (w *walk) leave(start int) {
 	w.i = skimNested(w.b, start)
 }
 
-// gap passes space and the comma.
-func (w *walk) gap() {
+// skipComma skips white space and the comma.
+func (w *walker) skipComma() {
 	if w.i < len(w.b) && w.b[w.i] == ',' {
 		w.i++
 	}
@@ -161,21 +160,22 @@ func (w *walk) gap() {
 	}
 }
 
-// contents are what is between the quotes of a string, still escaped; nil if value is no string.
-func contents(value []byte) []byte {
+// stringContents is what is between the quotes of a string, still escaped; nil if value is not a string.
+func stringContents(value []byte) []byte {
 	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return nil
 	}
 	return value[1 : len(value)-1]
 }
 
-// text decodes a string value; "" if it is none.
-func text(value []byte) string { return Unquote(contents(value)) }
+// text decodes a string value; "" if it is not one.
+func text(value []byte) string { return Unquote(stringContents(value)) }
 
-func truth(value []byte) bool { return string(value) == "true" }
+func isTrue(value []byte) bool { return string(value) == "true" }
 
-// whole reads a number; its fraction is cut off. 0 if value is none, or beyond what tokens and milliseconds come to.
-func whole(value []byte) int64 {
+// integer parses a number and drops its fraction. 0 if value is not a number, or is out of the range of tokens and
+// milliseconds.
+func integer(value []byte) int64 {
 	digits, negative := bytes.CutPrefix(value, []byte("-"))
 	var n int64
 	for i, c := range digits {
@@ -195,12 +195,12 @@ func whole(value []byte) int64 {
 	return n
 }
 
-// field is one member of an object, nil if it has none of that name.
+// field is a member of an object, nil if there is none of that name.
 func field(object []byte, name string) []byte {
 	if len(object) == 0 || object[0] != '{' {
 		return nil
 	}
-	w := within(object)
+	w := walkerOf(object)
 	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
 		if string(key) == name {
 			return value
@@ -209,9 +209,9 @@ func field(object []byte, name string) []byte {
 	return nil
 }
 
-// StringField is a member of a JSON object that is a string, decoded; "" when object is none, or has no such string.
-// object must be part of a line that Scan accepted.
+// StringField is the string member name of a JSON object, decoded; "" if there is none. object must be part of a line
+// that Scan accepted, otherwise the result is meaningless.
 func StringField(object []byte, name string) string { return text(field(object, name)) }
 
-// BoolField reports whether a member of a JSON object is true.
-func BoolField(object []byte, name string) bool { return truth(field(object, name)) }
+// BoolField reports whether the member name of a JSON object is true.
+func BoolField(object []byte, name string) bool { return isTrue(field(object, name)) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// toolMembers are the members of a tool's input that its summary keeps; nil for tools that are summed up by all.
+// toolMembers are the members of a tool's input that its summary keeps; nil: all of them.
 func toolMembers(name string) []string {
 	switch name {
 	case "Read", "Edit", "MultiEdit", "Write":
@@ -20,17 +20,17 @@ func toolMembers(name string) []string {
 	return nil
 }
 
-// MaxInput is the default limit, in characters, of each value of a tool's input that a summary keeps.
+// MaxInput is the default limit, in characters, for each value of a tool's input in a summary.
 const MaxInput = 300
 
-// The summary of a tool that is not known keeps this many members, and this many bytes of them.
+// The summary of an unknown tool keeps this many members, and this many bytes of them.
 const (
 	maxMembers = 24
 	maxSummary = 8 << 10
 )
 
-// kept goes over the members of an input that its summary keeps.
-func kept(name string, input []byte, visit func(key, value []byte)) {
+// summaryMembers visits the members of an input that its summary keeps.
+func summaryMembers(name string, input []byte, visit func(key, value []byte)) {
 	if len(input) == 0 || input[0] != '{' {
 		return
 	}
@@ -43,7 +43,7 @@ func kept(name string, input []byte, visit func(key, value []byte)) {
 		return
 	}
 	size := 0
-	w := within(input)
+	w := walkerOf(input)
 	for n := 0; n < maxMembers && size < maxSummary; n++ {
 		key, value, ok := w.member()
 		if !ok {
@@ -54,12 +54,12 @@ func kept(name string, input []byte, visit func(key, value []byte)) {
 	}
 }
 
-// ToolSummary is a tool call's input in one line: the path of Read, Edit, Write, NotebookEdit; description and first
-// line of Bash; pattern and path of Glob and Grep; else its values. Each is cut at limit characters (0: MaxInput).
+// ToolSummary is a tool call's input on one line: the path of Read, Edit, Write, NotebookEdit; description and first
+// line of Bash; pattern and path of Glob and Grep; otherwise the values. Each is cut at limit characters (0: MaxInput).
 func ToolSummary(name string, input []byte, limit int) string {
 	var parts []string
-	kept(name, input, func(key, value []byte) {
-		if s := OneLine(shown(name, key, value, limit), limitOr(limit)+32); s != "" {
+	summaryMembers(name, input, func(key, value []byte) {
+		if s := OneLine(memberText(name, key, value, limit), limitOr(limit)+32); s != "" {
 			parts = append(parts, s)
 		}
 	})
@@ -73,10 +73,10 @@ func ToolSummary(name string, input []byte, limit int) string {
 	return strings.Join(parts, separator)
 }
 
-// ToolInput is what ToolSummary keeps as a JSON object with the members' own names.
+// ToolInput is what ToolSummary keeps, as a JSON object with the original member names.
 func ToolInput(name string, input []byte, limit int) []byte {
 	out := []byte{'{'}
-	kept(name, input, func(key, value []byte) {
+	summaryMembers(name, input, func(key, value []byte) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
@@ -87,15 +87,15 @@ func ToolInput(name string, input []byte, limit int) []byte {
 			out = append(out, value...)
 			return
 		}
-		out = appendQuoted(out, shown(name, key, value, limit))
+		out = appendQuoted(out, memberText(name, key, value, limit))
 	})
 	return append(out, '}')
 }
 
-// shown is the text of one value.
-func shown(name string, key, value []byte, limit int) string {
+// memberText is the text of one value.
+func memberText(name string, key, value []byte, limit int) string {
 	limit = limitOr(limit)
-	c := contents(value)
+	c := stringContents(value)
 	if c == nil {
 		return Cut(string(value), limit)
 	}
@@ -121,7 +121,7 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, quoted...)
 }
 
-// ToolPath is the file a tool call works on, as it names it; "" when it is none.
+// ToolPath is the file that a tool call works on, as the call names it; "" if none.
 func ToolPath(name string, input []byte) string {
 	switch name {
 	case "Read", "Edit", "MultiEdit", "Write":

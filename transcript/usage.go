@@ -2,16 +2,17 @@ package transcript
 
 import "time"
 
-// Usage is what one request to the model used, in tokens.
+// Usage is the consumption of one request to the model, in tokens.
 type Usage struct {
-	Input, Output              int64 // Input without what the cache gave or took
+	Input, Output              int64 // Input does not include cache reads and writes
 	CacheRead                  int64
-	CacheWrite5m, CacheWrite1h int64 // prices differ; a write of unknown kind counts as 5m
-	WebSearches, WebFetches    int64 // requests
+	CacheWrite5m, CacheWrite1h int64 // they are priced differently; a write of unknown duration counts as 5m
+	WebSearches, WebFetches    int64 // number of requests
 }
 
-// UsageSample is the usage that one assistant line tells. An answer has a line per block, so it is told several
-// times, at first with placeholders, and again in forks, resumes and replays: count once by Key, over all files.
+// UsageSample is the usage reported by one assistant line. An answer has a line per block, so its usage is reported
+// several times, at first with placeholders, and again in forks, resumes and replays. Count it once by Key, across all
+// files.
 type UsageSample struct {
 	MessageID, RequestID, Model string
 	UUID                        string // of the line
@@ -19,16 +20,16 @@ type UsageSample struct {
 	Usage                       Usage
 	Line                        int64
 	Sidechain                   bool
-	Final                       bool // the line has a stop reason: its numbers are no placeholders
+	Final                       bool // the line has a stop reason: its numbers are not placeholders
 }
 
-// Context is how much of the model's window the request filled: everything it was sent, its answer not included.
+// Context is the part of the model's window that the request filled: all input, without the answer.
 func (u Usage) Context() int64 { return u.Input + u.CacheRead + u.CacheWrite5m + u.CacheWrite1h }
 
-// Total is all tokens, in and out.
+// Total is all tokens, input and output.
 func (u Usage) Total() int64 { return u.Context() + u.Output }
 
-// Plus is the sum of both.
+// Plus is the sum.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, Output: u.Output + v.Output, CacheRead: u.CacheRead + v.CacheRead,
@@ -37,7 +38,7 @@ func (u Usage) Plus(v Usage) Usage {
 	}
 }
 
-// Minus is what is left when v, which was counted before, is taken back.
+// Minus is the difference, after v was counted before.
 func (u Usage) Minus(v Usage) Usage {
 	return u.Plus(Usage{
 		Input: -v.Input, Output: -v.Output, CacheRead: -v.CacheRead,
@@ -46,8 +47,8 @@ func (u Usage) Minus(v Usage) Usage {
 	})
 }
 
-// Key is what samples of one answer have in common: the message id (a replay of it has another request id), without
-// one the request id, without both the line's uuid.
+// Key identifies the answer: the message id (a replay has the same one, but another request id), otherwise the request
+// id, otherwise the line's uuid.
 func (u UsageSample) Key() string {
 	switch {
 	case u.MessageID != "":
@@ -58,8 +59,8 @@ func (u UsageSample) Key() string {
 	return u.UUID
 }
 
-// Supersedes says which of two samples with one Key counts, in whatever order they come: the main chain's before a
-// sidechain's, then the one with more output, then the one with more of everything, then the later line.
+// Supersedes reports which of two samples with the same Key counts, independent of their order: the main chain's before
+// a sidechain's, then the one with more output, then the one with more tokens in total, then the later line.
 func (u UsageSample) Supersedes(v UsageSample) bool {
 	switch {
 	case u.Sidechain != v.Sidechain:

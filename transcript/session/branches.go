@@ -2,63 +2,63 @@ package session
 
 import "encoding/binary"
 
-// branches is the message tree over (uuid, parentUuid), and what is known of it: the leaf of each session in the
-// file, and which records a rewind has cut off.
+// branches is the message tree over (uuid, parentUuid) and what follows from it: the leaf of each session in the file,
+// and which records a rewind abandoned.
 //
-// A rewind writes nothing. It shows when the next prompt hangs off a message that is not the leaf: what lies between
-// the leaf and their last common message was given up, if a prompt or an answer is in it. Forks without one are
-// parallel tool calls, attachments, dead commands.
+// A rewind writes no record. It shows when the parent of the next prompt is not the leaf: everything between the leaf
+// and the common ancestor is abandoned if it contains a prompt or an answer. Forks without one are parallel tool calls,
+// attachments or commands without effect.
 type branches struct {
 	nodes   []node
-	at      map[uint64]int32 // place in nodes, by id
+	at      map[uint64]int32 // index in nodes, by id
 	leaves  []leaf
 	waiting []fork
-	rewinds []Rewind // that were not undone
+	rewinds []Rewind // not undone
 	number  int64    // of the last rewind
-	visit   uint32   // of the last climb
-	bound   int      // most nodes kept; 0: all
-	horizon uint32   // newest time of a node that was dropped
+	visit   uint32   // number of the last walk
+	bound   int      // most nodes kept; 0: no limit
+	horizon uint32   // newest time of a dropped node
 }
 
-// node is a record of the tree.
+// node is a record in the tree.
 type node struct {
-	id, parent  uint64 // hashes of uuids; parent 0 is none
+	id, parent  uint64 // hashes of uuids; parent 0: none
 	line        int64
-	context     uint32 // tokens in use after it, 0: not known
-	abandonedBy uint32 // number of the rewind that gave it up
+	context     uint32 // tokens in use after it; 0: unknown
+	abandonedBy uint32 // number of the rewind that abandoned it; 0: none
 	time        uint32 // seconds since 1970
-	promptHash  uint32 // of prompts: hash of the text
-	visited     uint32 // of the climb that came by last; not part of the state
+	promptHash  uint32 // of a prompt: hash of its text
+	visited     uint32 // number of the walk that visited it last; not part of the state
 	flags       uint8
 }
 
-// What a node is.
+// Kinds of nodes.
 const (
 	isPrompt   = 1 << iota // by a human
 	isQueued               // typed while the model was working
 	isAnswer               // text by a model
 	isBoundary             // of a compaction
-	isAnchor               // a prompt hangs off it
+	isAnchor               // it has a prompt as a child
 )
 
-// leaf is the end of the conversation of one session in the file.
+// leaf is the end of one session's conversation in the file.
 type leaf struct {
 	session, uuid string
 	id            uint64
 	line          int64
 }
 
-// fork is a prompt whose parent has not come yet.
+// fork is a prompt whose parent has not been added yet.
 type fork struct {
-	at     Rewind // without its number
-	leaf   uint64 // when it came
+	at     Rewind // Number not set
+	leaf   uint64 // the leaf when the prompt came
 	prompt node
 }
 
 const (
 	maxLeaves  = 16
 	maxWaiting = 8
-	maxRewinds = 64 // rewinds, of a bounded tree
+	maxRewinds = 64 // rewinds kept if bound is set
 )
 
 // treeRecord is a record on its way into the tree.
@@ -70,7 +70,7 @@ type treeRecord struct {
 	message          bool   // a user or assistant record
 }
 
-// hash is a number for a name. 0 is kept for no name.
+// hash maps a name to a number; "" maps to 0, other names never do.
 func hash(name string) uint64 {
 	if name == "" {
 		return 0
@@ -105,8 +105,8 @@ func (b *branches) find(id uint64) *node {
 	return nil
 }
 
-// known says whether a record is in the tree already, or was: then it is a copy, and only its parent is news. What was
-// dropped from a bounded tree is recognised by its age, unless it goes on where the conversation ends.
+// known reports whether a record is in the tree, or was: then it is a copy, and only its parent may be new. A record
+// dropped from a bounded tree is recognised by its time, unless it continues the end of the conversation.
 func (b *branches) known(g *treeRecord) bool {
 	if n := b.find(g.id); n != nil {
 		n.parent = g.parent
@@ -115,7 +115,7 @@ func (b *branches) known(g *treeRecord) bool {
 	return g.time != 0 && g.time <= b.horizon && g.parent != b.leafOf(g.session).id
 }
 
-// add takes a record with a uuid that is not known.
+// add adds a record whose uuid is not known.
 func (b *branches) add(g treeRecord) (rewind, undone *Rewind) {
 	parent := b.find(g.parent)
 	if parent != nil {
@@ -152,7 +152,7 @@ func (b *branches) insert(n node) {
 	b.nodes = append(b.nodes, n)
 }
 
-// leafOf is the leaf of a session; with id 0 when it has none yet.
+// leafOf is the leaf of a session; its id is 0 if there is none yet.
 func (b *branches) leafOf(session string) *leaf {
 	for i := range b.leaves {
 		if b.leaves[i].session == session {
@@ -166,7 +166,7 @@ func (b *branches) leafOf(session string) *leaf {
 	return &b.leaves[len(b.leaves)-1]
 }
 
-// fork looks at a prompt that may not hang off the leaf.
+// fork checks a prompt whose parent may not be the leaf.
 func (b *branches) fork(g *treeRecord, l *leaf) *Rewind {
 	if p := b.find(g.parent); p != nil {
 		p.flags |= isAnchor
@@ -186,7 +186,7 @@ func (b *branches) fork(g *treeRecord, l *leaf) *Rewind {
 	return b.decideFork(f)
 }
 
-// resolveWaiting decides the forks that have waited for this record.
+// resolveWaiting decides the forks that waited for this record.
 func (b *branches) resolveWaiting(id uint64) (rewind *Rewind) {
 	kept := b.waiting[:0]
 	for _, f := range b.waiting {
@@ -200,7 +200,7 @@ func (b *branches) resolveWaiting(id uint64) (rewind *Rewind) {
 	return rewind
 }
 
-// decideFork says whether a fork is a rewind, and cuts off what it gives up.
+// decideFork reports whether a fork is a rewind (nil: no), and marks what it abandons.
 func (b *branches) decideFork(f fork) *Rewind {
 	common := b.commonAncestor(f.leaf, f.prompt.parent)
 	found := false
@@ -232,8 +232,8 @@ func (b *branches) decideFork(f fork) *Rewind {
 	return &rewind
 }
 
-// samePrompt says whether two prompts are one, recorded twice: as the queue gave it out and as the turn's own, or
-// copied by a compaction.
+// samePrompt reports whether two nodes are one prompt recorded twice: by the queue and by the turn, or copied by a
+// compaction.
 func (n *node) samePrompt(m node) bool {
 	if n.promptHash != m.promptHash {
 		return false
@@ -241,8 +241,8 @@ func (n *node) samePrompt(m node) bool {
 	return (n.flags|m.flags)&isQueued != 0 || n.parent == m.parent && n.time == m.time
 }
 
-// commonAncestor is the last message that two have in common, 0 if there is none. Both sides climb in turns, so the cost is
-// the distance, not the depth.
+// commonAncestor is the last message that two messages have in common, 0 if there is none. Both sides move up in turns,
+// so the cost is the distance, not the depth.
 func (b *branches) commonAncestor(one, other uint64) uint64 {
 	b.visit += 2
 	sides := [2]uint64{one, other}
@@ -263,7 +263,7 @@ func (b *branches) commonAncestor(one, other uint64) uint64 {
 	return 0
 }
 
-// walkUp visits the nodes from a message up to before another, each once.
+// walkUp visits the nodes from one message up to another, which is not visited; each node once.
 func (b *branches) walkUp(from, to uint64, visit func(int32)) {
 	b.visit += 2
 	for id := from; id != to; {
@@ -277,7 +277,7 @@ func (b *branches) walkUp(from, to uint64, visit func(int32)) {
 	}
 }
 
-// cut marks what a rewind gives up: the way from the leaf to the common message, and what hangs off it.
+// abandon marks what a rewind abandons: the path from the leaf to the common ancestor, and the nodes attached to it.
 func (b *branches) abandon(f fork, common uint64, first int32) {
 	number := uint32(b.number)
 	b.walkUp(f.leaf, common, func(i int32) { b.nodes[i].abandonedBy = number })
@@ -289,7 +289,7 @@ func (b *branches) abandon(f fork, common uint64, first int32) {
 	}
 }
 
-// undo takes a rewind back: the branch it gave up goes on, so two processes write.
+// undo reverts a rewind: the abandoned branch continues, so two processes write the transcript.
 func (b *branches) undo(number uint32) *Rewind {
 	for i := range b.nodes {
 		if b.nodes[i].abandonedBy == number {
@@ -305,7 +305,8 @@ func (b *branches) undo(number uint32) *Rewind {
 	return &Rewind{Number: int64(number), ToLine: -1}
 }
 
-// shrink drops the older half of what nobody is likely to go back to. Its children move up, and inherit what counts.
+// shrink drops the older half of the nodes that are unlikely to be returned to. Their children are attached to the next
+// ancestor and inherit its flags.
 func (b *branches) shrink() {
 	keep := len(b.nodes) - b.bound/2
 	old := b.nodes
@@ -326,9 +327,9 @@ func (b *branches) isLeaf(id uint64) bool {
 	return false
 }
 
-// drop removes the nodes that keep does not want.
+// drop removes the nodes for which keep is false.
 func (b *branches) drop(keep func(int) bool) {
-	up := map[uint64]node{} // what was dropped
+	up := map[uint64]node{} // the dropped nodes
 	kept := make([]node, 0, b.bound)
 	for i, n := range b.nodes {
 		if !keep(i) {

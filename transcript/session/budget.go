@@ -2,48 +2,48 @@ package session
 
 import "github.com/ccship/ccship/transcript"
 
-// BudgetSource says which step of the ladder answered.
+// BudgetSource says which rule determined a budget.
 type BudgetSource uint8
 
 const (
 	UnknownBudget     BudgetSource = iota
-	StatusLineBudget               // the status line told the window
-	ConfiguredBudget               // the user did
+	StatusLineBudget               // the status line reported the window
+	ConfiguredBudget               // set by the user
 	ModelBudget                    // the model's native window
 	SeenBudget                     // more than 200 000 tokens were in use
 	BoundaryBudget                 // an automatic compaction of this session
 	LearnedBudget                  // automatic compactions of other sessions with this model
-	DerivedBudget                  // the limit follows from the window
+	DerivedBudget                  // computed from the window
 	DefaultBudget                  // nothing is known: 200 000
 	NoCompactionLimit              // automatic compaction is off: the limit is the window
 )
 
-// BudgetOptions is what is known beside the transcript. The zero value is nothing.
+// BudgetOptions is what is known from outside the transcript. The zero value is nothing.
 type BudgetOptions struct {
 	StatusLine int64         // context_window_size
 	Window     int64         // configured
 	Limit      int64         // configured
 	Learned    LearnedLimits // may be nil; only read
 	NoCompact  bool          // automatic compaction is switched off
-	// Pins are limits that the user has set, by model; "" is for all of them, and comes first. A pin above what the window
-	// seems to be says that the window is larger. May be nil; only read.
+	// Pins are limits set by the user, by model; "" applies to all models and takes precedence. A pin above the
+	// inferred window means that the window is larger. May be nil; only read.
 	Pins map[string]int64
 }
 
-// Budget is how many tokens a conversation can hold. Window is not in the transcript: it is inferred.
+// Budget is how many tokens a conversation can hold. The window is not in the transcript: it is inferred.
 type Budget struct {
 	Window, Limit       int64 // Limit is where compaction really happens
 	WindowFrom, LimitBy BudgetSource
 }
 
-// LearnedLimits holds, by model, where automatic compactions happened: the least tokens that were in use.
+// LearnedLimits holds, by model, the fewest tokens in use at an automatic compaction.
 type LearnedLimits map[string]int64
 
-// reserve is what Claude Code keeps free before it compacts: room for an answer, and 13 000.
+// reserve is what Claude Code keeps free before it compacts: room for an answer, and 13 000 tokens.
 const reserve = 20_000 + 13_000
 
-// BudgetFor climbs the ladder for a model. most is the most tokens that were in use, boundary the
-// least at an automatic compaction; 0 if none was seen. A step that is contradicted by what was seen is passed over.
+// BudgetFor determines a model's budget. most is the highest number of tokens in use so far, boundary the lowest at an
+// automatic compaction, 0 if there was none. A rule that contradicts these observations is skipped.
 func BudgetFor(model string, most, boundary int64, o BudgetOptions) Budget {
 	var b Budget
 	b.Window, b.WindowFrom = window(model, most, boundary, o)
@@ -83,7 +83,7 @@ func window(model string, most, boundary int64, o BudgetOptions) (int64, BudgetS
 }
 
 func limit(window int64, model string, most, boundary int64, o BudgetOptions) (int64, BudgetSource) {
-	// A limit that was passed by far is not the limit any more; one tool result passes it by a little.
+	// a limit that was exceeded by far is no longer the limit; one tool result exceeds it by a little
 	holds := func(limit int64) bool { return limit > 0 && limit <= window && most <= limit+limit/10 }
 	switch {
 	case o.Limit > 0:
@@ -98,8 +98,8 @@ func limit(window int64, model string, most, boundary int64, o BudgetOptions) (i
 	return max(window-reserve, window/2), DerivedBudget
 }
 
-// Learn notes an automatic compaction of a session with this model. Manual ones, and those that say no number, teach
-// nothing.
+// Learn records an automatic compaction of a session with this model. Manual compactions and those without numbers
+// teach nothing.
 func (l LearnedLimits) Learn(model string, c transcript.Compact) {
 	if model == "" || c.Micro || c.Trigger != "auto" || c.Pre < 1000 {
 		return

@@ -7,58 +7,59 @@ import (
 	"unicode"
 )
 
-// Trigger says what a checkpoint was made for.
+// Trigger is the reason for a checkpoint. The values are part of the wire format.
 type Trigger string
 
 const (
-	Trigger80       Trigger = "auto_80"   // 80 % of the token budget were passed
-	Trigger90       Trigger = "auto_90"   // 90 % were
+	Trigger80       Trigger = "auto_80"   // 80 % of the token budget was exceeded
+	Trigger90       Trigger = "auto_90"   // 90 % was
 	TriggerCompact  Trigger = "compact"   // the conversation was compacted
-	TriggerManual   Trigger = "manual"    // somebody asked for it
-	TriggerPreHeavy Trigger = "pre_heavy" // somebody asked for it, before something large
+	TriggerManual   Trigger = "manual"    // requested
+	TriggerPreHeavy Trigger = "pre_heavy" // requested before something large
 )
 
-// Checkpoint is a moment of a session that is worth a checkpoint.
+// Checkpoint is a session at a moment worth a checkpoint.
 type Checkpoint struct {
 	Trigger     Trigger
 	Line        int64
 	UUID        string    // of the record; "" when it has none
 	Time        time.Time // of the record; zero when it has none
-	Tokens      int64     // in use; before the compaction at a TriggerCompact; 0: not known
-	Limit       int64     // Budget.Limit then
-	Model       string    // "" while none has answered
-	Automatic   bool      // at a TriggerCompact: the program did it by itself, and says at how many tokens
+	Tokens      int64     // in use, for TriggerCompact before the compaction; 0: unknown
+	Limit       int64     // Budget.Limit at that moment
+	Model       string    // "" before the first answer
+	Automatic   bool      // for TriggerCompact: Claude Code compacted by itself and recorded at how many tokens
 	ContextHash string    // see CheckpointDetector
 	Summary     string    // at most 1 000 characters
-	ActiveFiles []string  // that tools worked on, the newest first, at most 20; without control characters
+	ActiveFiles []string  // files that tools worked on, newest first, at most 20; without control characters
 }
 
-// CheckpointDetector finds the moments of a session at which a checkpoint is due. The zero value has seen nothing. It is pure and
-// bounded, and its encoded state takes at most about 24 KiB, a usual session's a few.
+// CheckpointDetector finds the moments of a session at which a checkpoint is due. The zero value has seen nothing. It
+// is pure and bounded; its encoded state is at most about 24 KiB, an ordinary session's a few.
 //
-// A part of the budget is passed once in a compaction epoch of a branch: a compaction, a rewind and a drop of more than
-// 30 % let it be passed again, and so does a budget that has become larger by more than a tenth. Who goes from below
-// 80 % to 90 % or more has passed 80 % as well.
+// A threshold fires once per compaction epoch and branch. A compaction, a rewind and an unexplained drop of more than
+// 30 % re-arm it, and so does a budget that grew by more than a tenth. Going from below 80 % to 90 % or more also
+// counts as exceeding 80 %.
 //
 // ContextHash is a SHA-256 chain, cut to eight bytes, over the uuids of the records with a prompt, an answer, a tool
-// call or its result, in file order, that are part of the conversation as it stands, from the last compaction's record
-// on. Equal conversations have equal ones, wherever they lie and however they were read, copies in forks too; that may
-// not hold after a way back of more than 512 records, or when two processes write into one transcript.
+// call or its result, in file order, that are part of the conversation as it stands, starting with the last
+// compaction's record. Equal conversations have equal hashes, wherever they are stored and however they were read,
+// including copies in forks. This may not hold after a rewind of more than 512 records, or when two processes write one
+// transcript.
 type CheckpointDetector struct {
-	epoch          int64 // of Context
+	epoch          int64 // Context.Epoch
 	exceeded       [2]exceeded
 	exceededBefore [2]exceeded // before the last rewind
-	tokens         int64       // as they were held against the budget last; 0: not since the epoch began
-	context        int64       // as they were told last; 0: not known
-	twoWriters     bool        // more than one process writes: going back and forth between branches is nothing new
+	tokens         int64       // last compared with the budget; 0: not yet in this epoch
+	context        int64       // tokens in use, last known; 0: unknown
+	twoWriters     bool        // two processes write: changing between branches does not re-arm
 	chain          hashChain
 	summary        summaryParts
 }
 
-// exceeded is the largest budget of which a part was passed; 0: it was not.
+// exceeded is the largest budget for which a threshold was exceeded; 0: none.
 type exceeded int64
 
-// rearmedBy says whether passing the part of this budget is news.
+// rearmedBy reports whether exceeding the threshold of this budget fires.
 func (p exceeded) rearmedBy(limit int64) bool { return limit > int64(p)+int64(p)/10 }
 
 var thresholds = [2]struct {
@@ -66,16 +67,16 @@ var thresholds = [2]struct {
 	trigger Trigger
 }{{80, Trigger80}, {90, Trigger90}}
 
-// BudgetChanged takes in what is known of the budget now (s.Budget), before more events come: what is passed already, because
-// the budget was set or learned since, is no news any more.
+// BudgetChanged takes in the current budget (s.Budget) before more events are added: thresholds already exceeded under
+// it do not fire.
 func (m *CheckpointDetector) BudgetChanged(s *Fold) {
 	if m.tokens > 0 {
 		m.exceed(m.tokens, s.TokenBudget().Limit)
 	}
 }
 
-// Add takes the next event; s has taken its record. fresh says that the record was written just now: only then it can
-// be what passes a part of the budget, else that is taken in in silence. due says that a checkpoint is.
+// Add takes in the next event; s has already folded its record. Only a fresh record, written just now, can fire a
+// threshold; older ones are taken in silently. due reports whether a checkpoint is.
 func (m *CheckpointDetector) Add(e *Event, s *Fold, fresh bool) (mark Checkpoint, due bool) {
 	switch e.Kind {
 	case ContextEvent:
@@ -103,12 +104,12 @@ func (m *CheckpointDetector) Add(e *Event, s *Fold, fresh bool) (mark Checkpoint
 	return Checkpoint{}, false
 }
 
-// Current is a mark of the session as it stands, after the record on a line.
+// Current is a checkpoint of the session as it stands after the record on a line.
 func (m *CheckpointDetector) Current(s *Fold, trigger Trigger, line int64) Checkpoint {
 	return m.checkpoint(&Event{Line: line, UUID: s.sum.Leaf}, s, trigger, m.context)
 }
 
-// contextChanged takes how many tokens are in use, and says which part of the budget that passes; "" none.
+// contextChanged takes in the tokens in use and returns the trigger of the threshold that they exceed, "" if none.
 func (m *CheckpointDetector) contextChanged(c *Context, s *Fold) Trigger {
 	if c.Epoch != m.epoch {
 		m.epoch, m.tokens = c.Epoch, 0
@@ -122,7 +123,7 @@ func (m *CheckpointDetector) contextChanged(c *Context, s *Fold) Trigger {
 	if m.context = 0; c.Known {
 		m.context = c.Tokens
 	}
-	// What a compaction tells is an estimate: the next answer knows.
+	// a compaction's number is an estimate; the next answer has the real one
 	if !c.Known || c.Cause == CompactionCause {
 		return ""
 	}
@@ -130,21 +131,21 @@ func (m *CheckpointDetector) contextChanged(c *Context, s *Fold) Trigger {
 	return m.exceed(c.Tokens, s.TokenBudget().Limit)
 }
 
-// exceed notes which parts of the budget are passed, and names the largest for which that is news.
-func (m *CheckpointDetector) exceed(tokens, limit int64) (news Trigger) {
+// exceed notes which thresholds are exceeded and returns the highest one that fires, "" if none.
+func (m *CheckpointDetector) exceed(tokens, limit int64) (fired Trigger) {
 	for i, part := range thresholds {
 		if limit <= 0 || tokens < percentOf(limit, part.percent) {
 			break
 		}
 		if m.exceeded[i].rearmedBy(limit) {
-			news = part.trigger
+			fired = part.trigger
 		}
 		m.exceeded[i] = max(m.exceeded[i], exceeded(limit))
 	}
-	return news
+	return fired
 }
 
-// percentOf is the least number that is so many percent of limit, or more.
+// percentOf is percent of limit, rounded up.
 func percentOf(limit, percent int64) int64 {
 	return limit/100*percent + (limit%100*percent+99)/100
 }
@@ -159,12 +160,13 @@ func (m *CheckpointDetector) checkpoint(e *Event, s *Fold, trigger Trigger, toke
 		files[i] = strings.Map(printable, path)
 	}
 	return Checkpoint{
-		Trigger: trigger, Line: e.Line, UUID: e.UUID, Time: e.Time, Tokens: tokens, Limit: s.TokenBudget().Limit, Model: s.model,
+		Trigger: trigger, Line: e.Line, UUID: e.UUID, Time: e.Time, Model: s.model,
+		Tokens: tokens, Limit: s.TokenBudget().Limit,
 		ContextHash: m.chain.hash(), Summary: m.summary.summary(s), ActiveFiles: files,
 	}
 }
 
-// printable drops what a terminal would obey.
+// printable drops control characters, which a terminal would interpret.
 func printable(r rune) rune {
 	if unicode.IsControl(r) {
 		return -1
@@ -172,7 +174,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// TokenBudget is how many tokens the conversation can hold, with the model that answered last.
+// TokenBudget is the budget of the conversation with the model that answered last.
 func (s *Fold) TokenBudget() Budget {
 	for i := range s.models {
 		if m := &s.models[i]; m.name == s.model && s.model != "" {
@@ -184,12 +186,12 @@ func (s *Fold) TokenBudget() Budget {
 
 const detectorVersion = 1
 
-// MarshalBinary encodes the state, so that another CheckpointDetector can go on where this one is. The error is always nil.
+// MarshalBinary encodes the state so that another CheckpointDetector can continue from it. The error is always nil.
 func (m *CheckpointDetector) MarshalBinary() ([]byte, error) {
 	return encode(detectorVersion, m.layout), nil
 }
 
-// UnmarshalBinary replaces the state. The error wraps ErrState; nothing has been seen then.
+// UnmarshalBinary replaces the state. The error wraps ErrState; the detector has then seen nothing.
 func (m *CheckpointDetector) UnmarshalBinary(data []byte) error {
 	*m = CheckpointDetector{}
 	if err := decode("checkpoint detector", data, detectorVersion, m.layout); err != nil {

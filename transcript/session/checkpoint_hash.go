@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// chain is the hash over a conversation's records, and what it was after each of the last ones, so that a way back
-// finds it again.
+// hashChain is the hash over a conversation's records. It keeps the hashes after the latest records, so that a rewind
+// finds the earlier one again.
 type hashChain struct {
 	sum   [8]byte
 	links []chainLink // ascending by line
@@ -18,13 +18,13 @@ type chainLink struct {
 	sum  [8]byte
 }
 
-// maxLinks is how many links are kept at most; when there are more, the older half goes.
+// maxLinks is the number of links kept; beyond it, the older half is dropped.
 const maxLinks = 1024
 
 func (c *hashChain) hash() string { return hex.EncodeToString(c.sum[:]) }
 
-// add takes an event's record, once for all of its events. A prompt that only the queue has seen has no record: it
-// counts with its text.
+// add adds an event's record, once for all its events. A prompt known only from the queue has no record: its text is
+// hashed instead.
 func (c *hashChain) add(e *Event) {
 	line := e.Line
 	if n := len(c.links); n > 0 {
@@ -50,13 +50,13 @@ func (c *hashChain) append(line int64, name string) {
 	c.links = append(c.links, chainLink{line, c.sum})
 }
 
-// restart begins anew with a compaction's record. The links stay: a way back may lead across it.
+// restart starts again with a compaction's record. The links stay: a rewind may cross the compaction.
 func (c *hashChain) restart(e *Event) {
 	c.sum = [8]byte{}
 	c.append(e.Line, e.UUID)
 }
 
-// cut goes back to where a rewind went.
+// cut returns to where a rewind went.
 func (c *hashChain) cut(r *Rewind) {
 	n := len(c.links)
 	for n > 0 && c.links[n-1].line > r.ToLine {
@@ -68,7 +68,7 @@ func (c *hashChain) cut(r *Rewind) {
 	case n > 0:
 		c.sum = c.links[n-1].sum
 	case r.To != "":
-		c.append(max(r.ToLine, 0), r.To) // further back than is known
+		c.append(max(r.ToLine, 0), r.To) // further back than the links reach
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// summaryParts is what a summary is made of: the last prompts and answers, and the tools since the last compaction.
+// summaryParts are the parts of a checkpoint's summary: the latest prompts and answers, and the tools used since the
+// last compaction.
 type summaryParts struct {
 	excerpts []excerpt
 	tools    []toolCount
@@ -27,11 +28,11 @@ type toolCount struct {
 	calls int64
 }
 
-// Bounds of summaryParts, in characters where nothing else is said. Together they keep the summary below 1 000.
+// Limits of summaryParts, in characters unless noted. Together they keep the summary below 1 000 characters.
 const (
 	maxExcerpt        = 260
-	maxPromptExcerpts = 3 // that are kept; the last two are told
-	maxAnswerExcerpts = 2 // answers
+	maxPromptExcerpts = 3 // prompts kept; the summary shows the last two
+	maxAnswerExcerpts = 2 // answers kept
 	maxToolNames      = 32
 	summaryTools      = 8
 	summaryToolLine   = 120
@@ -52,7 +53,7 @@ func (g *summaryParts) add(e *Event) {
 	}
 }
 
-// keep keeps the last ones of each sort.
+// keep keeps the latest excerpts of each kind.
 func (g *summaryParts) keep(s excerpt, most int) {
 	if s.text == "" {
 		return
@@ -87,7 +88,7 @@ func (g *summaryParts) cut(to int64) {
 
 func (g *summaryParts) restart() { g.tools = nil }
 
-// texts are the texts of a sort, the newest last.
+// texts returns the texts of one kind, newest last.
 func (g *summaryParts) texts(prompts bool) (texts []string) {
 	for _, s := range g.excerpts {
 		if s.prompt == prompts {
@@ -97,7 +98,7 @@ func (g *summaryParts) texts(prompts bool) (texts []string) {
 	return texts
 }
 
-// summary says in a few lines what a session is about just now. It is put together from its own words.
+// summary describes in a few lines what the session is about now, in the session's own words.
 func (g *summaryParts) summary(s *Fold) string {
 	var lines []string
 	add := func(label, text string) {
@@ -136,8 +137,8 @@ func (g *summaryParts) toolLine() string {
 	return transcript.OneLine(strings.Join(parts, ", "), summaryToolLine)
 }
 
-// lastSentences is the end of a text on one line, at most limit characters, from the beginning of a sentence if there
-// is one in them, else of a word.
+// lastSentences is the end of a text on one line, at most limit characters, starting at a sentence if there is one,
+// otherwise at a word.
 func lastSentences(text string, limit int) string {
 	most := limit * utf8.UTFMax * 2
 	cut := len(text) > most
@@ -165,6 +166,10 @@ func lastSentences(text string, limit int) string {
 }
 
 func (g *summaryParts) layout(c *codec) {
-	list(c, &g.excerpts, maxPromptExcerpts+maxAnswerExcerpts, func(s *excerpt) { c.bools(&s.prompt); c.int(&s.line); c.text(&s.text) })
+	list(c, &g.excerpts, maxPromptExcerpts+maxAnswerExcerpts, func(s *excerpt) {
+		c.bools(&s.prompt)
+		c.int(&s.line)
+		c.text(&s.text)
+	})
 	list(c, &g.tools, maxToolNames, func(t *toolCount) { c.text(&t.name); c.int(&t.calls) })
 }

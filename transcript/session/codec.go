@@ -13,7 +13,7 @@ import (
 // the first line.
 var ErrState = errors.New("not a state of this version")
 
-// codec reads or writes a state: one description of its layout serves both ways.
+// codec reads or writes a state: one layout function serves both directions.
 type codec struct {
 	b       []byte
 	reading bool
@@ -70,7 +70,7 @@ func (c *codec) bools(v ...*bool) {
 	}
 }
 
-// fixed is a hash: eight bytes.
+// fixed is a hash of eight bytes.
 func (c *codec) fixed(v *uint64) {
 	if !c.reading {
 		c.b = binary.LittleEndian.AppendUint64(c.b, *v)
@@ -108,13 +108,13 @@ func (c *codec) time(v ...*time.Time) {
 		if c.reading {
 			*t = time.Time{}
 			if n != 0 {
-				*t = transcript.PlausibleTime(time.UnixMicro(n).UTC()) // older states hold any
+				*t = transcript.PlausibleTime(time.UnixMicro(n).UTC()) // states of older builds hold any time
 			}
 		}
 	}
 }
 
-// list is the length of a list; at most bound, each element at least a byte.
+// list is a list's length and its elements: at most bound of them, each at least one byte.
 func list[T any](c *codec, v *[]T, bound int, each func(*T)) {
 	n := uint64(len(*v))
 	c.uint(&n)

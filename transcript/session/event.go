@@ -6,59 +6,59 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// EventKind says what happened in a session.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
 const (
-	// PromptEvent: a human said something. Text is all of it, up to MaxText.
+	// PromptEvent: a human sent a prompt. Text is the prompt, cut at MaxText.
 	PromptEvent EventKind = iota + 1
-	// TaskEvent: an agent was given its task, in Text.
+	// TaskEvent: an agent received its task, in Text.
 	TaskEvent
-	// CommandEvent: a built-in command was typed; Text is "/name args".
+	// CommandEvent: a built-in command was entered; Text is "/name args".
 	CommandEvent
-	// AnswerEvent: the model wrote Text (up to MaxText), part of the answer MessageID.
+	// AnswerEvent: the model wrote Text (cut at MaxText), part of the answer MessageID.
 	AnswerEvent
-	// ToolStartEvent: ToolID, ToolName, Input, Path.
+	// ToolStartEvent: a tool call began; ToolID, ToolName, Input, Path.
 	ToolStartEvent
-	// ToolCompleteEvent: ToolID, Success, Text (output or error, cut at MaxOutput). It may come before its start, and
-	// either may be missing.
+	// ToolCompleteEvent: a tool call ended; ToolID, Success, Text (output or error, cut at MaxOutput). It may precede
+	// its start, and either may be missing.
 	ToolCompleteEvent
-	// InterruptEvent: the user stopped the model.
+	// InterruptEvent: the user interrupted the model.
 	InterruptEvent
-	// ErrorEvent: the API refused for good; Text says why. Nothing is sent for each retry.
+	// ErrorEvent: the API returned an error that was not retried any more; Text is the message.
 	ErrorEvent
-	// TurnEvent: the turn Turn.Number is over. It may come again for the same number with better figures.
+	// TurnEvent: turn Turn.Number ended. It may be emitted again for the same number with more accurate figures.
 	TurnEvent
-	// CompactionEvent: Compact.
+	// CompactionEvent: the conversation was compacted; Compact.
 	CompactionEvent
-	// TitleEvent: the session has another title, Text, made by TitleKind.
+	// TitleEvent: the session's title changed to Text, set by TitleKind.
 	TitleEvent
-	// UsageEvent: Usage. One for each assistant line that tells tokens; sidechains' too.
+	// UsageEvent: an assistant line, also a sidechain's, reported tokens; Usage.
 	UsageEvent
-	// RewindEvent: the user went back; Rewind.
+	// RewindEvent: the user went back to an earlier message; Rewind.
 	RewindEvent
-	// RewindUndoneEvent: the abandoned branch goes on, so Rewind was none (two writers).
+	// RewindUndoneEvent: the abandoned branch continues, so Rewind was not one: two processes write the transcript.
 	RewindUndoneEvent
-	// ContextEvent: the tokens in use changed; Context.
+	// ContextEvent: the number of tokens in use changed; Context.
 	ContextEvent
-	// AgentEvent: a tool call started the agent Agent, or tells more of it.
+	// AgentEvent: a tool call started the agent Agent, or more is known of it.
 	AgentEvent
-	// FileEvent: a tool of the program has changed the file Path, which is not cut; ToolID, ToolName.
+	// FileEvent: a tool of Claude Code changed the file Path, which is not cut; ToolID, ToolName.
 	FileEvent
-	// LinkEvent: the model asked for the file Path to be linked to the session as a document, by an MCP tool named
-	// link_document that has not refused; Path is as the tool's result names it. ToolID, ToolName.
+	// LinkEvent: the model asked to link the file Path to the session as a document, with an MCP tool named
+	// link_document that did not refuse. Path is the one in the tool's result. ToolID, ToolName.
 	LinkEvent
-	// UnlinkEvent: the same of unlink_document.
+	// UnlinkEvent: the same with unlink_document.
 	UnlinkEvent
 )
 
-// Limits of what events carry, in characters.
+// Limits on texts in events, in characters.
 const (
 	MaxText   = 16 << 10 // prompts and answers
 	MaxOutput = 500      // tool outputs and errors
 )
 
-// Event is one thing that a line brought. Only the fields that its kind names are set beside the first five.
+// Event is one thing that a line caused. Besides the first five fields, only those named by its kind are set.
 type Event struct {
 	Kind      EventKind
 	Line      int64
@@ -70,11 +70,11 @@ type Event struct {
 	MessageID string
 	ToolID    string
 	ToolName  string
-	Input     string // ToolInput of the call: a JSON object
-	Path      string // the file the tool works on, as the call names it; "" when it is none
+	Input     string // of the call, as transcript.ToolInput makes it: a JSON object
+	Path      string // file that the tool works on, as the call names it; "" if none
 	Success   bool
 	Queued    bool // a prompt typed while the model was working
-	Synthetic bool // an answer that the program made up
+	Synthetic bool // an answer that Claude Code made up
 	TitleKind transcript.TitleKind
 
 	Turn    *Turn
@@ -85,48 +85,48 @@ type Event struct {
 	Agent   *Agent
 }
 
-// Turn is what happened between a prompt and the end of the work on it.
+// Turn is a prompt and the work on it.
 type Turn struct {
-	Number      int64            // from 1; 0 is what came before the first prompt
-	Duration    time.Duration    // told by the program, else between the first and the last record
-	Usage       transcript.Usage // of its answers, each once
+	Number      int64            // from 1; 0 is what preceded the first prompt
+	Duration    time.Duration    // as recorded, otherwise the time between the first and the last record
+	Usage       transcript.Usage // of its answers, each counted once
 	Interrupted bool
 }
 
-// Rewind is a step back in the conversation: the next prompt hangs off an older message, and what came after that is
-// no longer part of it.
+// Rewind is a step back in the conversation: the next prompt's parent is an older message, and what followed that
+// message is no longer part of the conversation.
 type Rewind struct {
-	Number   int64  // from 1 in a stream
-	From, To string // uuids: the leaf that was left, and the message gone back to ("" for the beginning)
+	Number   int64  // from 1 in each stream
+	From, To string // uuids: the abandoned leaf, and the message gone back to ("" for the beginning)
 	FromLine int64
-	ToLine   int64 // -1 for the beginning, or when To is not known any more
-	Line     int64 // of the prompt that came next
+	ToLine   int64 // -1 for the beginning, or when To is no longer remembered
+	Line     int64 // of the next prompt
 }
 
-// Context is how full the model's window is.
+// Context is how many tokens of the model's context window are in use.
 type Context struct {
 	Tokens int64
-	Known  bool // false between a boundary that does not tell and the next answer
+	Known  bool // false between a boundary without numbers and the next answer
 	Model  string
-	// Epoch rises with everything after which a mark that was passed may be passed again: a compaction, a rewind, a
-	// drop of more than 30 % that has no record.
+	// Epoch increases with everything after which a threshold may be exceeded again: a compaction, a rewind, a drop of
+	// more than 30 % that no record explains.
 	Epoch int64
 	Cause ContextCause
 }
 
-// ContextCause is why the tokens in use changed.
+// ContextCause is why the number of tokens in use changed.
 type ContextCause uint8
 
 const (
 	AnswerCause ContextCause = iota + 1
 	CompactionCause
 	RewindCause
-	DropCause // an answer with more than 30 % less than before, without any record of why
+	DropCause // more than 30 % fewer tokens than before, and no record explains it
 )
 
-// Agent is a subagent that a session started.
+// Agent is a subagent that the session started.
 type Agent struct {
-	ID          string // of its transcript: agent-<ID>; "" until the result tells
+	ID          string // of its transcript agent-<ID>; "" until the result names it
 	ToolID      string // of the call that started it
 	Type        string
 	Description string

@@ -7,35 +7,36 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Fold folds the records of one transcript, in file order, into what they mean together. The zero value is a
-// session without records. It is pure and bounded: its memory does not grow with the transcript beyond about 300 KiB,
-// its encoded state not beyond about 64 KiB; a usual session's takes a tenth of that.
+// Fold derives from the records of one transcript, added in file order, what they mean together. The zero value is a
+// session without records. It is pure and bounded: whatever the transcript's length, it uses at most about 300 KiB of
+// memory, and its encoded state is at most about 64 KiB; an ordinary session's is a tenth of that.
 type Fold struct {
-	// Budget is what is known beside the records. It is not part of the encoded state.
+	// Budget is what is known from outside the transcript. It is not part of the encoded state.
 	Budget BudgetOptions
-	// InputLimit and OutputLimit take the place of MaxInput and MaxOutput; 0 does not. Nor are they part of the state.
+	// InputLimit and OutputLimit replace transcript.MaxInput and MaxOutput unless they are 0. They are not part of the
+	// encoded state either.
 	InputLimit, OutputLimit int
 
-	sum           Summary // what is counted and remembered; the rest of it is worked out when it is asked for
+	sum           Summary // counters and newest values; Summary adds the fields that are computed on demand
 	titles        [transcript.CustomTitle + 1]string
 	summaries     []looseSummary
 	ownership     ownership
 	branches      branches
 	answers       recentMap[counted] // by message id
 	calls         recentMap[call]    // by tool use id
-	files         []fileCall         // calls on files with one half missing
-	models        []modelState       // by first use
+	files         []fileCall         // file tool calls of which only the call or only the result was seen
+	models        []modelState       // in order of first use
 	model         string
-	newest        uint64   // the message id of the newest answer
-	queue         []queued // prompts that wait for their turn
-	removed       []queued // taken out of the queue, and not seen anywhere else yet
-	queuedPrompts []uint64 // prompts of this turn that came from the queue
+	newest        uint64   // message id of the newest answer
+	queue         []queued // prompts waiting in the queue
+	removed       []queued // taken out of the queue, but not recorded as a prompt yet
+	queuedPrompts []uint64 // hashes of this turn's prompts that came from the queue
 	queueTime     time.Time
 	turn          turnState
 	events        []Event
 }
 
-// Bounds of what a Fold remembers.
+// Limits on what a Fold remembers.
 const (
 	maxNodes     = 2048
 	maxAnswers   = 128
@@ -47,30 +48,30 @@ const (
 	maxFiles     = 20
 	maxSummaries = 8
 	maxPrompt    = 300  // characters of FirstPrompt and LastPrompt
-	maxName      = 1024 // bytes of what should be a name or a path
+	maxName      = 1024 // bytes of a name or a path
 )
 
-// looseSummary titles the session that a leaf is in, if it turns up.
+// looseSummary is the title of the session that contains a leaf, kept until that leaf turns up.
 type looseSummary struct {
 	leaf  uint64
 	title string
 }
 
-// call is what is known of a tool call.
+// call is the state of a tool call.
 type call struct {
 	started, done, agent, failed bool
 }
 
-// counted is what was counted for an answer.
+// counted is the usage already counted for an answer.
 type counted struct {
 	usage transcript.Usage
-	main  bool // not a sidechain's copy
+	main  bool // the main chain's line, not a sidechain's copy
 }
 
-// modelState is what was seen of one model.
+// modelState is what has been observed of one model.
 type modelState struct {
 	name           string
-	most, boundary int64 // tokens in use; the least at an automatic compaction
+	most, boundary int64 // most tokens in use; fewest tokens at an automatic compaction
 }
 
 // queued is a prompt typed while the model was working.
@@ -80,21 +81,21 @@ type queued struct {
 	time time.Time
 }
 
-// turnState is the turn that goes on, or was the last.
+// turnState is the current turn, or the last one.
 type turnState struct {
 	Turn
-	open           bool // work goes on
-	active         bool // something happened in it
-	durationStated bool // the program told the duration
+	open           bool // the model is still working
+	active         bool // something has happened in it
+	durationStated bool // Claude Code recorded the duration
 	from           time.Time
 	to             time.Time
-	line           int64 // of its last record, as is uuid
+	line           int64 // of its last record, like uuid
 	uuid           string
 }
 
-// Add takes the record on a line (0-based; several records of a glued line have one number) and says what it brought.
-// Copies of records that were added before bring nothing. The slice is valid until the next Add; what its elements
-// point to stays.
+// Add folds the record on a line (0-based; several records recovered from one damaged line share its number) and
+// returns the events it causes. A copy of a record that was added before causes none. The slice is valid until the next
+// call; what its elements point to stays valid.
 func (s *Fold) Add(line int64, r transcript.Record) []Event {
 	s.events = s.events[:0]
 	s.bounds()
@@ -142,10 +143,11 @@ func (s *Fold) bounds() {
 	s.branches.bound, s.answers.bound, s.calls.bound = maxNodes, maxAnswers, maxCalls
 }
 
-// clip cuts what should be names and paths, so that no record can make the state large.
+// clip shortens names and paths, so that no record can inflate the state.
 func clip(r *transcript.Record) {
 	for _, name := range []*string{
-		&r.UUID, &r.ParentUUID, &r.SessionID, &r.AgentID, &r.Cwd, &r.Branch, &r.Version, &r.Entrypoint, &r.PermissionMode, &r.Title,
+		&r.UUID, &r.ParentUUID, &r.SessionID, &r.AgentID, &r.Cwd, &r.Branch, &r.Version, &r.Entrypoint,
+		&r.PermissionMode, &r.Title,
 	} {
 		if len(*name) > maxName {
 			*name = (*name)[:maxName]
@@ -153,7 +155,7 @@ func clip(r *transcript.Record) {
 	}
 }
 
-// usageOf is what the record tells of tokens that count; nil if nothing.
+// usageOf is the token usage of a record that counts, or nil.
 func usageOf(r *transcript.Record) *transcript.Usage {
 	if r.Type != "assistant" || r.Message == nil || r.APIError || r.Message.Synthetic() {
 		return nil
@@ -161,13 +163,13 @@ func usageOf(r *transcript.Record) *transcript.Usage {
 	return r.Message.Usage
 }
 
-// event appends an event of a record.
+// event appends an event caused by a record.
 func (s *Fold) event(kind EventKind, line int64, r *transcript.Record) *Event {
 	s.events = append(s.events, Event{Kind: kind, Line: line, UUID: r.UUID, SessionID: r.SessionID, Time: r.Time})
 	return &s.events[len(s.events)-1]
 }
 
-// envelope takes what records of every type have.
+// envelope takes over the members that records of every type have.
 func (s *Fold) envelope(r *transcript.Record) {
 	if !r.Time.IsZero() {
 		if s.sum.Started.IsZero() || r.Time.Before(s.sum.Started) {
@@ -209,17 +211,17 @@ func (s *Fold) lineage(l *transcript.Lineage) {
 	}
 }
 
-// clone is a copy that does not keep the line's other texts alive.
+// clone copies s, so that it does not keep the rest of the line in memory.
 func clone(s string) string { return strings.Clone(s[:min(len(s), maxName)]) }
 
-// updateLeaf remembers the live end of the conversation.
+// updateLeaf remembers the current end of the conversation.
 func (s *Fold) updateLeaf(r *transcript.Record) {
 	if r.Message != nil && !r.Meta && r.TeamName == "" && r.UUID != "" {
 		s.sum.Leaf = r.UUID
 	}
 }
 
-// rewinds puts the record into the tree, and tells what that shows.
+// rewinds adds the record to the tree and emits the rewind that it reveals, or the one that it undoes.
 func (s *Fold) rewinds(g *treeRecord, r *transcript.Record) {
 	s.looseSummaries(g, r)
 	rewind, undone := s.branches.add(*g)
@@ -240,7 +242,7 @@ func (s *Fold) rewinds(g *treeRecord, r *transcript.Record) {
 	s.setContext(g.line, r, tokens, RewindCause)
 }
 
-// sidechain takes a sidechain's record that lies in a main transcript: it costs tokens, and is no part of the
+// sidechain handles a sidechain's record inside a main transcript: its tokens count, but it is not part of the
 // conversation.
 func (s *Fold) sidechain(line int64, r *transcript.Record) {
 	if u := usageOf(r); u != nil {

@@ -2,8 +2,8 @@ package session
 
 import "github.com/ccship/ccship/transcript"
 
-// countUsage takes an answer's tokens once: of several lines with one message id the one that says most. known is whether
-// there was one before.
+// countUsage counts an answer's tokens once: of several lines with one message id, the one with the highest numbers
+// counts. known reports whether the answer had been seen before.
 func (s *Fold) countUsage(line int64, r *transcript.Record, u transcript.Usage) (key uint64, known bool) {
 	sample := transcript.UsageSample{
 		MessageID: r.Message.ID, RequestID: r.RequestID, Model: r.Message.Model, UUID: r.UUID, Time: r.Time, Usage: u,
@@ -16,16 +16,17 @@ func (s *Fold) countUsage(line int64, r *transcript.Record, u transcript.Usage) 
 		s.sum.Answers++
 	}
 	if !known || main && !before.main || main == before.main && u.Output >= before.usage.Output {
-		news := u.Minus(before.usage)
-		s.sum.Usage = s.sum.Usage.Plus(news)
-		s.turn.Usage = s.turn.Usage.Plus(news)
+		added := u.Minus(before.usage)
+		s.sum.Usage = s.sum.Usage.Plus(added)
+		s.turn.Usage = s.turn.Usage.Plus(added)
 		s.answers.set(key, counted{u, main})
 	}
 	s.event(UsageEvent, line, r).Usage = &sample
 	return key, known
 }
 
-// modelAnswered notes which model answered, and how much it held. A late line of an older answer tells nothing of now.
+// modelAnswered records which model answered and how many tokens were in use. A late line of an older answer says
+// nothing about the present.
 func (s *Fold) modelAnswered(line int64, r *transcript.Record, u transcript.Usage) {
 	key, known := s.countUsage(line, r, u)
 	context := u.Context()
@@ -55,7 +56,7 @@ func (s *Fold) modelState(name string) *modelState {
 	return &s.models[len(s.models)-1]
 }
 
-// setContext takes the tokens in use, and tells when they changed. 0 is not known.
+// setContext sets the tokens in use (0: unknown) and emits an event when they changed.
 func (s *Fold) setContext(line int64, r *transcript.Record, tokens int64, cause ContextCause) {
 	c := &s.sum.Context
 	before := *c
@@ -72,11 +73,11 @@ func (s *Fold) setContext(line int64, r *transcript.Record, tokens int64, cause 
 		c.Cause = before.Cause
 		return
 	}
-	told := *c
-	s.event(ContextEvent, line, r).Context = &told
+	copied := *c
+	s.event(ContextEvent, line, r).Context = &copied
 }
 
-// compacted takes the boundary of a compaction.
+// compacted handles a compaction boundary.
 func (s *Fold) compacted(line int64, r *transcript.Record) {
 	s.sum.Compactions++
 	c := *r.Compact

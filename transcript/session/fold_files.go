@@ -7,22 +7,22 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// maxFileCalls is how many calls that work on files are remembered while their other half is missing.
+// maxFileCalls is the number of file tool calls that are remembered while their other half is missing.
 const maxFileCalls = 32
 
-// maxPath is the longest path that is told, in bytes; longer ones exist nowhere.
+// maxPath is the longest path in an event, in bytes: Linux's PATH_MAX.
 const maxPath = 4096
 
-// fileCall is half of a tool call that changes a file, links one or unlinks one: the call, until its result comes, or a
-// result that came before its call.
+// fileCall is half of a tool call that changes, links or unlinks a file: the call until its result arrives, or a result
+// that came before its call.
 type fileCall struct {
 	id   uint64 // hash of the tool use id
-	name string // of the tool; "" of a result
+	name string // of the tool; "" for a result
 	path string
-	kind EventKind // of a result: the one of LinkEvent and UnlinkEvent that it asks for
+	kind EventKind // for a result: the LinkEvent or UnlinkEvent that it requests
 }
 
-// editTool says whether a tool changes the file it works on.
+// editTool reports whether a tool changes the file it works on.
 func editTool(name string) bool {
 	switch name {
 	case "Edit", "MultiEdit", "Write", "NotebookEdit":
@@ -31,7 +31,8 @@ func editTool(name string) bool {
 	return false
 }
 
-// documentTool is what a tool asks for that links or unlinks a document, from whichever MCP server; 0 for other tools.
+// documentTool is the event that a tool for linking documents requests, whichever MCP server provides it; 0 for other
+// tools.
 func documentTool(name string) EventKind {
 	if !strings.HasPrefix(name, "mcp__") {
 		return 0
@@ -45,8 +46,8 @@ func documentTool(name string) EventKind {
 	return 0
 }
 
-// fileStart takes a tool call whose result may say that a file is another one, or belongs to the session. c is what was
-// known of it before.
+// fileStart handles a call of a tool whose result may change a file, or link one to the session. c is the call's state
+// before this record.
 func (s *Fold) fileStart(line int64, r *transcript.Record, id, name, path string, c call) {
 	asks := documentTool(name)
 	switch {
@@ -62,7 +63,7 @@ func (s *Fold) fileStart(line int64, r *transcript.Record, id, name, path string
 	}
 }
 
-// fileResult takes the result of a tool call.
+// fileResult handles the result of such a call.
 func (s *Fold) fileResult(line int64, r *transcript.Record, id string, p *transcript.RawBlock) {
 	begun, known := s.takeFileCall(hash(id))
 	if p.Failed {
@@ -73,7 +74,7 @@ func (s *Fold) fileResult(line int64, r *transcript.Record, id string, p *transc
 		return
 	}
 	if c, _ := s.calls.get(hash(id)); !known && c.started {
-		return // of another tool
+		return // the result of another tool
 	}
 	kind, path := documentAnswer(p)
 	switch {
@@ -85,19 +86,20 @@ func (s *Fold) fileResult(line int64, r *transcript.Record, id string, p *transc
 	}
 }
 
-// documentAnswer reads {"action":"link","path":…} out of a result, whatever text stands around it; 0 when it is none.
+// documentAnswer parses {"action":"link","path":…} from a result, ignoring any text around it; 0 if there is none.
 func documentAnswer(p *transcript.RawBlock) (EventKind, string) {
 	for _, q := range p.Blocks() {
 		if q.Kind != transcript.TextBlock || len(q.Text) > 4*maxPath {
 			continue
 		}
-		said := transcript.Unquote(q.Text)
-		at := strings.IndexByte(said, '{')
+		text := transcript.Unquote(q.Text)
+		at := strings.IndexByte(text, '{')
 		if at < 0 {
 			continue
 		}
 		var answer struct{ Action, Path string }
-		if err := json.NewDecoder(strings.NewReader(said[at:])).Decode(&answer); err != nil || answer.Path == "" || len(answer.Path) > maxPath {
+		err := json.NewDecoder(strings.NewReader(text[at:])).Decode(&answer)
+		if err != nil || answer.Path == "" || len(answer.Path) > maxPath {
 			continue
 		}
 		switch answer.Action {

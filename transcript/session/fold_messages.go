@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// user takes a user record: a prompt, a command, results of tools, an interruption.
+// user handles a user record: a prompt, a command, tool results, an interruption.
 func (s *Fold) user(line int64, r *transcript.Record, g *treeRecord) {
 	if r.Message == nil {
 		return
@@ -36,17 +36,17 @@ func (s *Fold) user(line int64, r *transcript.Record, g *treeRecord) {
 	}
 }
 
-// prompt takes what a human typed. One that came from the queue is recorded up to three times.
+// prompt handles what a human typed. A prompt from the queue is recorded up to three times.
 func (s *Fold) prompt(line int64, r *transcript.Record, text string, fromQueue bool) {
 	id := hash(transcript.Cut(text, maxQueueText))
 	if s.confirmRemoved(id) {
 		fromQueue = true
 	}
-	twice := false
+	repeated := false
 	for _, h := range s.queuedPrompts {
-		twice = twice || h == id
+		repeated = repeated || h == id
 	}
-	if twice {
+	if repeated {
 		return
 	}
 	middle := fromQueue || r.SourceID != ""
@@ -87,7 +87,7 @@ func (s *Fold) command(line int64, r *transcript.Record) {
 	s.event(CommandEvent, line, r).Text = transcript.Cut(strings.TrimSpace("/"+name+" "+args), transcript.MaxInput)
 }
 
-// assistant takes one piece, or more, of an answer.
+// assistant handles one or more blocks of an answer.
 func (s *Fold) assistant(line int64, r *transcript.Record) {
 	m := r.Message
 	if m == nil {
@@ -109,7 +109,7 @@ func (s *Fold) assistant(line int64, r *transcript.Record) {
 	if !s.turn.open && !m.Synthetic() {
 		s.openTurn(line, r)
 	}
-	said := false
+	hasText := false
 	blocks := m.RawBlocks()
 	for i := range blocks {
 		p := &blocks[i]
@@ -117,14 +117,14 @@ func (s *Fold) assistant(line int64, r *transcript.Record) {
 		case transcript.TextBlock:
 			e := s.event(AnswerEvent, line, r)
 			e.Text, e.MessageID, e.Synthetic = transcript.CutEscaped(p.Text, MaxText), m.ID, m.Synthetic()
-			said = true
+			hasText = true
 		case transcript.ToolUseBlock:
 			s.toolStart(line, r, p)
 		case transcript.ToolResultBlock:
-			s.toolResult(line, r, p) // of a tool that the server ran
+			s.toolResult(line, r, p) // of a tool that ran on the server
 		}
 	}
-	if said && m.StopReason == "end_turn" {
+	if hasText && m.StopReason == "end_turn" {
 		s.endTurn(line, r)
 	}
 }
@@ -157,7 +157,7 @@ func (s *Fold) interrupt(line int64, r *transcript.Record) {
 	s.endTurn(line, r)
 }
 
-// nextTurn begins a turn with a prompt.
+// nextTurn starts a turn with a prompt.
 func (s *Fold) nextTurn(line int64, r *transcript.Record) {
 	s.closeTurn()
 	s.flushRemoved()
@@ -167,7 +167,7 @@ func (s *Fold) nextTurn(line int64, r *transcript.Record) {
 	s.sum.Turns++
 }
 
-// openTurn notes that the model works, without a prompt that would have begun a turn.
+// openTurn notes that the model is working although no prompt has started a turn.
 func (s *Fold) openTurn(line int64, r *transcript.Record) {
 	if !s.turn.active {
 		s.turn.from = r.Time
@@ -176,7 +176,7 @@ func (s *Fold) openTurn(line int64, r *transcript.Record) {
 	s.turn.at(line, r)
 }
 
-// at notes the newest record of a turn that goes on.
+// at notes the newest record of an open turn.
 func (t *turnState) at(line int64, r *transcript.Record) {
 	if !t.open {
 		return
@@ -187,14 +187,14 @@ func (t *turnState) at(line int64, r *transcript.Record) {
 	}
 }
 
-// closeTurn ends a turn that nothing has ended: the next one begins.
+// closeTurn ends a turn that has no end of its own, because the next one starts.
 func (s *Fold) closeTurn() {
 	if s.turn.open {
 		s.endTurn(s.turn.line, &transcript.Record{UUID: s.turn.uuid, SessionID: s.sum.SessionID, Time: s.turn.to})
 	}
 }
 
-// endTurn tells that the model is done. It may turn out that it was not, and be told again.
+// endTurn emits the end of a turn. If the turn continues after all, the event is emitted again.
 func (s *Fold) endTurn(line int64, r *transcript.Record) {
 	s.queuedPrompts = s.queuedPrompts[:0]
 	s.flushRemoved()

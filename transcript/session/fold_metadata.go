@@ -7,7 +7,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// metadata takes records without a uuid: titles, labels, the queue. They are repeated all the time.
+// metadata handles records without a uuid: titles, labels, the prompt queue. Claude Code repeats them often.
 func (s *Fold) metadata(line int64, r *transcript.Record) {
 	if s.sum.SessionID == "" && r.Type != "file-history-snapshot" {
 		s.sum.SessionID = clone(r.SessionID)
@@ -29,13 +29,15 @@ func (s *Fold) metadata(line int64, r *transcript.Record) {
 
 func (s *Fold) labels(l *transcript.Labels) {
 	to := &s.sum.Labels
-	to.Tag, to.AgentName, to.PRURL = clone(cmp.Or(l.Tag, to.Tag)), clone(cmp.Or(l.AgentName, to.AgentName)), clone(cmp.Or(l.PRURL, to.PRURL))
+	to.Tag = clone(cmp.Or(l.Tag, to.Tag))
+	to.AgentName = clone(cmp.Or(l.AgentName, to.AgentName))
+	to.PRURL = clone(cmp.Or(l.PRURL, to.PRURL))
 	if l.PRNumber != 0 {
 		to.PRNumber = l.PRNumber
 	}
 }
 
-// title takes a title, and tells when it is the session's.
+// title stores a title and emits an event if the session's title changes.
 func (s *Fold) title(line int64, r *transcript.Record, kind transcript.TitleKind, title string) {
 	before, _ := s.titled()
 	s.titles[kind] = transcript.OneLine(title, maxPrompt)
@@ -54,7 +56,7 @@ func (s *Fold) titled() (string, transcript.TitleKind) {
 	return "", transcript.NoTitle
 }
 
-// summaryTitle takes the title of the session that a leaf is in, which may be another one.
+// summaryTitle stores the title of the session that contains a leaf, which may be another session than this one.
 func (s *Fold) summaryTitle(line int64, r *transcript.Record) {
 	id := hash(r.LeafUUID)
 	if s.branches.find(id) != nil {
@@ -67,7 +69,7 @@ func (s *Fold) summaryTitle(line int64, r *transcript.Record) {
 	s.summaries = append(s.summaries, looseSummary{id, transcript.OneLine(r.Title, maxPrompt)})
 }
 
-// looseSummaries looks whether the record is the leaf that a summary named.
+// looseSummaries checks whether the record is a leaf that an earlier summary named.
 func (s *Fold) looseSummaries(g *treeRecord, r *transcript.Record) {
 	for i, l := range s.summaries {
 		if l.leaf == g.id {
@@ -78,10 +80,10 @@ func (s *Fold) looseSummaries(g *treeRecord, r *transcript.Record) {
 	}
 }
 
-// queueOperation follows the prompts typed while the model was working.
+// queueOperation follows the queue of prompts typed while the model was working.
 func (s *Fold) queueOperation(line int64, r *transcript.Record) {
 	if r.Time.Before(s.queueTime) {
-		return // copied
+		return // a copy
 	}
 	s.queueTime = r.Time
 	switch r.Subtype {
@@ -98,12 +100,12 @@ func (s *Fold) queueOperation(line int64, r *transcript.Record) {
 	case "remove":
 		s.remove(r.Text)
 	case "popAll":
-		s.queue = s.queue[:0] // back in the input box
+		s.queue = s.queue[:0] // the prompts are back in the input box
 	}
 }
 
-// remove takes a prompt out of the queue: it was given to the model in the middle of a turn. Since 2.1.97 a record
-// says so; before, often nothing else does.
+// remove takes a prompt out of the queue: the model received it in the middle of a turn. Since Claude Code 2.1.97 a
+// record of its own follows; before that, often nothing else mentions the prompt.
 func (s *Fold) remove(text string) {
 	if len(s.queue) == 0 {
 		return
@@ -126,14 +128,14 @@ func (s *Fold) remove(text string) {
 	s.removed = append(s.removed, q)
 }
 
-// confirmRemoved forgets a prompt that has its own record now.
+// confirmRemoved drops a removed prompt that now has its own record, and reports whether there was one.
 func (s *Fold) confirmRemoved(id uint64) bool {
 	n := len(s.removed)
 	s.removed = slices.DeleteFunc(s.removed, func(q queued) bool { return hash(q.text) == id })
 	return len(s.removed) < n
 }
 
-// flushRemoved counts the prompts that have turned up nowhere else.
+// flushRemoved counts the removed prompts for which no record followed.
 func (s *Fold) flushRemoved() {
 	removed := s.removed
 	s.removed = s.removed[:0]
@@ -147,7 +149,7 @@ func (s *Fold) flushRemoved() {
 	}
 }
 
-// versionBelow says whether a version is below another; an unknown one is not.
+// versionBelow reports whether a version is lower than another; false if it cannot be parsed.
 func versionBelow(version string, than ...int64) bool {
 	var n [3]int64
 	if !versionNumbers(version, &n) {

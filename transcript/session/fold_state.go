@@ -2,16 +2,16 @@ package session
 
 import "github.com/ccship/ccship/transcript"
 
-// foldVersion rises when the layout changes, or what is derived: then all states are derived again.
+// foldVersion must change when the layout or the meaning of the state changes: all states are then derived again.
 const foldVersion = 2
 
-// FoldVersion is the version of a Fold's encoded state: states of another one can't be read.
+// FoldVersion is the version of a Fold's encoded state. States of another version cannot be decoded.
 const FoldVersion = foldVersion
 
-// MarshalBinary encodes the state, so that another Fold can go on where this one is. The error is always nil.
+// MarshalBinary encodes the state so that another Fold can continue from it. The error is always nil.
 func (s *Fold) MarshalBinary() ([]byte, error) { return encode(foldVersion, s.layout), nil }
 
-// UnmarshalBinary replaces the state, all but Budget and the limits. The error wraps ErrState; the session is empty then.
+// UnmarshalBinary replaces the state, except Budget and the limits. The error wraps ErrState; the Fold is then empty.
 func (s *Fold) UnmarshalBinary(data []byte) error {
 	fresh := Fold{Budget: s.Budget, InputLimit: s.InputLimit, OutputLimit: s.OutputLimit}
 	fresh.bounds()
@@ -92,7 +92,8 @@ func (b *branches) layout(c *codec) {
 	c.uint32(&b.horizon)
 }
 
-// layoutNode writes what differs from the node before: most records are children of the one before, seconds later.
+// layoutNode encodes a node as the difference to the one before: most records are children of the record before,
+// seconds later.
 func (b *branches) layoutNode(c *codec, n, before *node) {
 	const child, more = 1, 2
 	c.fixed(&n.id)

@@ -7,7 +7,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// toolStart takes a tool call.
+// toolStart handles a tool call.
 func (s *Fold) toolStart(line int64, r *transcript.Record, p *transcript.RawBlock) {
 	id, name := transcript.Unquote(p.ID), transcript.Unquote(p.Name)
 	c, known := s.calls.get(hash(id))
@@ -29,12 +29,13 @@ func (s *Fold) toolStart(line int64, r *transcript.Record, p *transcript.RawBloc
 	s.fileStart(line, r, id, name, path, before)
 	if c.agent {
 		s.agent(line, r, Agent{
-			ToolID: clone(id), Type: clone(transcript.StringField(p.Input, "subagent_type")), Description: clone(transcript.StringField(p.Input, "description")),
+			ToolID: clone(id), Type: clone(transcript.StringField(p.Input, "subagent_type")),
+			Description: clone(transcript.StringField(p.Input, "description")),
 		})
 	}
 }
 
-// touchFile moves a file to the end of those that are worked on.
+// touchFile moves a file to the end of the list of active files.
 func (s *Fold) touchFile(path string) {
 	path = clone(path)
 	files := slices.DeleteFunc(s.sum.ActiveFiles, func(f string) bool { return f == path })
@@ -44,12 +45,12 @@ func (s *Fold) touchFile(path string) {
 	s.sum.ActiveFiles = append(files, path)
 }
 
-// toolResult takes the answer to a tool call.
+// toolResult handles the result of a tool call.
 func (s *Fold) toolResult(line int64, r *transcript.Record, p *transcript.RawBlock) {
 	id := transcript.Unquote(p.ID)
 	c, known := s.calls.get(hash(id))
 	if known && c.done && !c.started {
-		return // a second one
+		return // a second result
 	}
 	if p.Failed {
 		s.sum.ToolErrors++
@@ -72,7 +73,7 @@ func (s *Fold) toolResult(line int64, r *transcript.Record, p *transcript.RawBlo
 	}
 }
 
-// notification takes the program's note that work in the background is over.
+// notification handles Claude Code's note that a background task has ended.
 func (s *Fold) notification(line int64, r *transcript.Record) {
 	text := r.Message.Text()
 	id := transcript.Element(text, "tool-use-id")
@@ -86,19 +87,20 @@ func (s *Fold) notification(line int64, r *transcript.Record) {
 	}
 }
 
-// agent takes what is known of an agent, and tells all of it.
-func (s *Fold) agent(line int64, r *transcript.Record, news Agent) {
-	i := slices.IndexFunc(s.sum.Agents, func(a Agent) bool { return a.ToolID == news.ToolID })
+// agent merges an update into what is known of an agent and emits all of it.
+func (s *Fold) agent(line int64, r *transcript.Record, update Agent) {
+	i := slices.IndexFunc(s.sum.Agents, func(a Agent) bool { return a.ToolID == update.ToolID })
 	if i < 0 {
 		if len(s.sum.Agents) == maxAgents {
 			s.sum.Agents = slices.Delete(s.sum.Agents, 0, 1)
 		}
-		s.sum.Agents = append(s.sum.Agents, news)
+		s.sum.Agents = append(s.sum.Agents, update)
 		i = len(s.sum.Agents) - 1
 	}
 	a := &s.sum.Agents[i]
-	a.ID, a.Type, a.Description = cmp.Or(news.ID, a.ID), cmp.Or(a.Type, news.Type), cmp.Or(a.Description, news.Description)
-	a.Background, a.Done = a.Background || news.Background, a.Done || news.Done
-	told := *a
-	s.event(AgentEvent, line, r).Agent = &told
+	a.ID, a.Type = cmp.Or(update.ID, a.ID), cmp.Or(a.Type, update.Type)
+	a.Description = cmp.Or(a.Description, update.Description)
+	a.Background, a.Done = a.Background || update.Background, a.Done || update.Done
+	copied := *a
+	s.event(AgentEvent, line, r).Agent = &copied
 }

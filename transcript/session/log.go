@@ -7,13 +7,13 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// LogSize is how many messages a Log keeps unless it is told otherwise, MaxLogSize how many it can keep.
+// DefaultLogSize is how many messages a Log keeps if Size is 0, MaxLogSize how many it can keep.
 const (
 	DefaultLogSize = 200
 	MaxLogSize     = 1000
 )
 
-// MessageKind tells the messages of a log apart.
+// MessageKind is the kind of a Message. The values are part of the control socket's API.
 type MessageKind string
 
 const (
@@ -25,44 +25,43 @@ const (
 	ResultMessage       MessageKind = "result"
 )
 
-// Message is one message of a session's short history.
+// Message is one message of a session's recent history.
 type Message struct {
 	Kind    MessageKind
 	Line    int64
 	UUID    string
 	Time    time.Time
-	Content string // of user, assistant, error
+	Content string // of UserMessage, AssistantMessage, ErrorMessage
 
 	ToolID    string
 	ToolName  string
-	ToolInput json.RawMessage // an object, as ToolInput makes it; nil when the call is not known
+	ToolInput json.RawMessage // a JSON object made by transcript.ToolInput; nil if the call is not known
 	Success   bool
-	Output    string // at most MaxOutput characters and a note
+	Output    string // at most MaxOutput characters and a note of what was cut
 	Error     string
-	Aborted   bool // a tool_start whose turn is over
+	Aborted   bool // a ToolStartMessage whose turn has ended
 
-	Duration     time.Duration // of a result, as are:
-	InputTokens  int64         // all that was sent, cached or not
+	Duration     time.Duration // of a ResultMessage, as are the fields below
+	InputTokens  int64         // all input, cached or not
 	OutputTokens int64
 	Interrupted  bool
 	Turn         int64
 }
 
-// Log folds events into the last Size messages of the conversation as it stands: after a rewind those of
-// the new branch. The zero value is empty. It keeps as many messages that a rewind hid, for a rewind may turn out to
-// be none.
+// Log folds events into the last Size messages of the conversation as it stands; after a rewind, those of the new
+// branch. The zero value is empty. It also keeps up to Size messages hidden by rewinds, because a rewind may be undone.
 type Log struct {
-	// Size is how many messages are kept, up to MaxLogSize; 0: LogSize. It is not part of the encoded state.
+	// Size is how many messages are kept, at most MaxLogSize; 0: DefaultLogSize. It is not part of the encoded state.
 	Size     int
 	messages []logEntry
 }
 
 type logEntry struct {
 	Message
-	hidden int64 // number of the rewind
+	hidden int64 // number of the rewind that hid it; 0: visible
 }
 
-// Add takes the next event.
+// Add folds the next event.
 func (l *Log) Add(e Event) {
 	m := Message{Line: e.Line, UUID: e.UUID, Time: e.Time, Content: e.Text}
 	switch e.Kind {
@@ -72,7 +71,7 @@ func (l *Log) Add(e Event) {
 		}
 		l.append(m)
 	case AnswerEvent:
-		if !e.Synthetic { // fillers of the program; its notices of errors come as such
+		if !e.Synthetic { // Claude Code's fillers are left out; its error notices are ErrorEvents
 			m.Kind = AssistantMessage
 			l.append(m)
 		}
@@ -97,7 +96,7 @@ func (l *Log) Add(e Event) {
 	}
 }
 
-// append adds a message, and lets the oldest of its sort go when there are too many.
+// append adds a message and drops the oldest ones beyond the limit.
 func (l *Log) append(m Message) {
 	l.messages = append(l.messages, logEntry{Message: m})
 	l.trim()
@@ -113,7 +112,7 @@ func (l *Log) trim() {
 	l.forget(len(l.messages)-visible-size, true)
 }
 
-// forget removes the oldest n messages that are hidden, or are not.
+// forget removes the oldest n messages, of the hidden or of the visible ones.
 func (l *Log) forget(n int, hidden bool) {
 	if n <= 0 {
 		return
@@ -130,7 +129,7 @@ func (l *Log) forget(n int, hidden bool) {
 	l.messages = kept
 }
 
-// tool finds a call's message; nil if there is none.
+// tool is the message of a tool call; nil if there is none.
 func (l *Log) tool(id string) *Message {
 	for i := len(l.messages) - 1; i >= 0; i-- {
 		m := &l.messages[i].Message
@@ -150,7 +149,7 @@ func (l *Log) start(e Event) {
 		})
 		return
 	}
-	// The result came first.
+	// the result came first
 	m.Line, m.UUID, m.Time, m.ToolName, m.ToolInput = e.Line, e.UUID, e.Time, e.ToolName, json.RawMessage(e.Input)
 }
 
@@ -166,7 +165,7 @@ func (l *Log) complete(e Event) {
 	}
 }
 
-// result puts the turn's figures at the end; what was said of the turn before is replaced.
+// result appends the figures of a turn and replaces earlier figures of the same turn.
 func (l *Log) result(e Event) {
 	for i := len(l.messages) - 1; i >= 0; i-- {
 		m := &l.messages[i]
@@ -186,7 +185,7 @@ func (l *Log) result(e Event) {
 	})
 }
 
-// hide takes out what a rewind gave up.
+// hide hides what a rewind abandoned.
 func (l *Log) hide(r *Rewind) {
 	for i := range l.messages {
 		m := &l.messages[i]
@@ -197,7 +196,8 @@ func (l *Log) hide(r *Rewind) {
 	l.trim()
 }
 
-// Messages are up to limit messages (0: all), oldest first, that end offset before the newest. They are the caller's.
+// Messages returns up to limit messages (0: all), oldest first, ending offset messages before the newest. The caller
+// owns them.
 func (l *Log) Messages(limit, offset int) []Message {
 	var out []Message
 	for _, m := range l.messages {
@@ -213,7 +213,7 @@ func (l *Log) Messages(limit, offset int) []Message {
 	return out[begin:end]
 }
 
-// Len is how many there are.
+// Len is the number of visible messages.
 func (l *Log) Len() int {
 	n := 0
 	for _, m := range l.messages {
@@ -224,7 +224,7 @@ func (l *Log) Len() int {
 	return n
 }
 
-// Clear forgets all messages. What comes is kept again.
+// Clear removes all messages. Later events are logged again.
 func (l *Log) Clear() { l.messages = nil }
 
 const logVersion = 1
@@ -232,7 +232,7 @@ const logVersion = 1
 // MarshalBinary encodes the log. The error is always nil.
 func (l *Log) MarshalBinary() ([]byte, error) { return encode(logVersion, l.layout), nil }
 
-// UnmarshalBinary replaces the log. The error wraps ErrState; the log is empty then.
+// UnmarshalBinary replaces the log. The error wraps ErrState; the log is then empty.
 func (l *Log) UnmarshalBinary(data []byte) error {
 	l.messages = nil
 	if err := decode("log", data, logVersion, l.layout); err != nil {

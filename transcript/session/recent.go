@@ -1,10 +1,10 @@
 package session
 
-// recentMap is a map that forgets the key that was set first when it has more than bound.
+// recentMap is a map that drops the key set first when it holds more than bound.
 type recentMap[V any] struct {
 	bound int
 	items []recentEntry[V] // a ring once it is full
-	next  int              // the oldest item then
+	next  int              // the oldest entry then
 	at    map[uint64]int
 }
 
@@ -41,7 +41,7 @@ func (r *recentMap[V]) set(key uint64, value V) {
 	r.next = (r.next + 1) % r.bound
 }
 
-// layout writes the oldest item first.
+// layout encodes the oldest entry first.
 func (r *recentMap[V]) layout(c *codec, each func(*V)) {
 	ordered := r.items
 	if !c.reading && r.next > 0 {

@@ -7,46 +7,46 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Summary is a session at a glance.
+// Summary is an overview of a session.
 type Summary struct {
-	SessionID string // of the records; the file's name is the better one
+	SessionID string // from the records; the file name is more reliable
 	AgentID   string // "" for a main transcript
 	Title     string
 	TitleKind transcript.TitleKind
-	// FirstPrompt and LastPrompt are one line each, up to 300 characters. FirstPrompt of an agent is its task.
+	// FirstPrompt and LastPrompt are one line each, at most 300 characters. An agent's FirstPrompt is its task.
 	FirstPrompt, LastPrompt string
 	Model                   string   // of the newest answer
-	Models                  []string // by first use, at most 16
+	Models                  []string // in order of first use, at most 16
 	Branch, Cwd             string   // newest
 	FirstCwd                string
 	Version, Entrypoint     string
 	PermissionMode          string
-	Started, Ended          time.Time // earliest and latest time of a record; zero when none has one
+	Started, Ended          time.Time // earliest and latest time of a record; zero if no record has one
 
-	Prompts     int64 // by a human, those of abandoned branches too
-	Answers     int64 // by a model, each once
+	Prompts     int64 // by a human, including those on abandoned branches
+	Answers     int64 // by a model, each counted once
 	Messages    int64 // Prompts + Answers
-	Tools       int64 // calls, each once
+	Tools       int64 // calls, each counted once
 	ToolErrors  int64
 	APIErrors   int64
 	Compactions int64
-	Rewinds     int64 // that were not undone
+	Rewinds     int64 // not counting those undone
 	Turns       int64
-	Usage       transcript.Usage // of Answers and inline sidechains, each answer once
+	Usage       transcript.Usage // of Answers and inline sidechains, each answer counted once
 
 	Context     Context
 	Budget      Budget
-	ForkedFrom  string // session
+	ForkedFrom  string // session id
 	ContinuedIn string
 	Labels      transcript.Labels
 	Agents      []Agent  // newest last, at most 64
-	ActiveFiles []string // that tools worked on, newest last, at most 20
-	Leaf        string   // uuid of the live end of the conversation
+	ActiveFiles []string // files that tools worked on, newest last, at most 20
+	Leaf        string   // uuid of the current end of the conversation
 	Working     bool     // a turn is open
 	OpenTools   int      // calls of this turn without a result
 }
 
-// Summary is what the records added so far mean together. It is the caller's.
+// Summary returns what the records added so far mean together. The caller owns it.
 func (s *Fold) Summary() Summary {
 	sum := s.sum
 	sum.Title, sum.TitleKind = s.titled()

@@ -7,15 +7,15 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Tree is the message tree of one transcript, for readers that want to know which lines are part of the conversation
-// as it stands. The zero value is empty. It keeps about 120 bytes for each record.
+// Tree is the message tree of one transcript, for readers that need to know which lines are part of the conversation as
+// it stands. The zero value is empty. It uses about 120 bytes per record.
 type Tree struct {
 	branches branches
 	own      ownership
 }
 
-// Add takes the record on a line, in file order. rewind is set when it shows that the user went back, undone when it
-// shows that an earlier Rewind was none.
+// Add adds the record on a line, in file order. rewind is set when the record reveals that the user went back, undone
+// when it reveals that an earlier Rewind was not one.
 func (t *Tree) Add(line int64, r *transcript.Record) (rewind, undone *Rewind) {
 	if !t.own.inTree(r) {
 		return nil, nil
@@ -27,10 +27,12 @@ func (t *Tree) Add(line int64, r *transcript.Record) (rewind, undone *Rewind) {
 	return t.branches.add(g)
 }
 
-// Abandoned is the number of the Rewind that took the line's record out of the conversation, 0 when it is part of it,
-// or not of the tree at all.
+// Abandoned is the number of the Rewind that removed the line's record from the conversation; 0 if the record is part
+// of it, or not in the tree.
 func (t *Tree) Abandoned(line int64) int64 {
-	i, _ := slices.BinarySearchFunc(t.branches.nodes, line, func(n node, line int64) int { return cmp.Compare(n.line, line) })
+	i, _ := slices.BinarySearchFunc(t.branches.nodes, line, func(n node, line int64) int {
+		return cmp.Compare(n.line, line)
+	})
 	for ; i < len(t.branches.nodes) && t.branches.nodes[i].line == line; i++ {
 		if cut := t.branches.nodes[i].abandonedBy; cut != 0 {
 			return int64(cut)
@@ -39,8 +41,8 @@ func (t *Tree) Abandoned(line int64) int64 {
 	return 0
 }
 
-// ActiveBranch is the lines of the tree's records that are part of the conversation, ascending: those of parallel
-// tool calls too, which a walk over parents alone would leave out.
+// ActiveBranch returns the lines whose records are part of the conversation, ascending. It includes parallel tool
+// calls, which a walk along the parents would miss.
 func (t *Tree) ActiveBranch() []int64 {
 	var lines []int64
 	for _, n := range t.branches.nodes {
@@ -51,16 +53,16 @@ func (t *Tree) ActiveBranch() []int64 {
 	return lines
 }
 
-// Rewinds are those that were not undone, oldest first.
+// Rewinds returns the rewinds that were not undone, oldest first.
 func (t *Tree) Rewinds() []Rewind { return slices.Clone(t.branches.rewinds) }
 
-// ownership tells a transcript's own records from sidechains that older versions wrote between them. In an agent's
-// transcript the sidechain is the transcript.
+// ownership separates a transcript's own records from the sidechains that older versions of Claude Code wrote between
+// them. In an agent's transcript, the sidechain is the transcript.
 type ownership struct {
 	known, agent bool
 }
 
-// includes says whether a user, assistant, system or attachment record is part of this transcript's conversation.
+// includes reports whether a user, assistant, system or attachment record is part of this transcript's conversation.
 func (o *ownership) includes(r *transcript.Record) bool {
 	if !o.known && r.UUID != "" {
 		o.known, o.agent = true, r.Sidechain && r.AgentID != ""
@@ -68,7 +70,7 @@ func (o *ownership) includes(r *transcript.Record) bool {
 	return r.Sidechain == o.agent
 }
 
-// inTree says whether the record is part of the transcript's message tree.
+// inTree reports whether the record belongs to the transcript's message tree.
 func (o *ownership) inTree(r *transcript.Record) bool {
 	if r.UUID == "" || !o.includes(r) {
 		return false
@@ -80,7 +82,7 @@ func (o *ownership) inTree(r *transcript.Record) bool {
 	return false
 }
 
-// treeRecordOf says what the tree needs to know of a record.
+// treeRecordOf extracts what the tree needs of a record.
 func treeRecordOf(line int64, r *transcript.Record) treeRecord {
 	g := treeRecord{uuid: r.UUID, parentUUID: r.ParentUUID, session: r.SessionID, message: r.Message != nil}
 	g.node = node{id: hash(r.UUID), parent: hash(r.ParentUUID), line: line}
