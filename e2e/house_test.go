@@ -16,17 +16,19 @@ import (
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
-			"cmd/ccship":           {"cmd/ccship/term", "daemon", "daemon/config", "daemon/control", "daemon/doctor", "daemon/library", "daemon/machine", "daemon/remote", "daemon/service", "packaging", "outbox"},
+			"cmd/ccship":           {"cmd/ccship/term", "daemon", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/doctor", "daemon/library", "daemon/machine", "daemon/remote", "daemon/service", "packaging", "outbox"},
 			"cmd/ccship/term":      {},
 			"cmd/ccship-mcp":       {"daemon/control"},
 			"cmd/ccship-server":    {"server", "server/api", "server/audit", "server/auth", "server/derive", "server/hub", "server/limit", "server/store", "server/web"},
-			"daemon":               {"daemon/config", "daemon/control", "daemon/derive", "daemon/document/file", "daemon/machine", "daemon/project", "daemon/remote", "state", "tail", "outbox", "transcript", "transcript/session", "daemon/library", "daemon/rewrite"},
+			"daemon":               {"daemon/config", "daemon/control", "daemon/derive", "daemon/document/file", "daemon/machine", "daemon/project", "daemon/remote", "daemon/rewrite", "state", "tail", "outbox", "transcript", "transcript/session"},
+			"daemon/claude":        {},
 			"daemon/config":        {"daemon/project"},
 			"daemon/control":       {},
 			"daemon/daemontest":    {},
+			"daemon/delivery":      {"daemon/config", "daemon/control", "outbox"},
 			"daemon/derive":        {"daemon/control", "outbox", "state", "tail", "transcript", "transcript/session"},
 			"daemon/document/file": {},
-			"daemon/doctor":        {"daemon", "daemon/config", "daemon/control", "daemon/service", "state"},
+			"daemon/doctor":        {"daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/service", "state"},
 			"daemon/library":       {"daemon/control", "daemon/remote", "transcript", "transcript/session"},
 			"daemon/machine":       {},
 			"daemon/project":       {},

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/packaging"
@@ -86,7 +85,8 @@ func (a *app) installPlugin(c config.Config) error {
 // uninstallPlugin removes the plugin. Claude Code before 2.1 cannot leave a plugin that is gone.
 func (a *app) uninstallPlugin(c config.Config) error {
 	dir := pluginDir(c)
-	if knownToClaude(c, dir) {
+	known := func(root string) bool { return claude.KnowsMarketplace(filepath.Dir(root), dir) }
+	if slices.ContainsFunc(c.Roots, known) {
 		return control.Failed("Claude Code still has the plugin",
 			"first `"+leaveCommand+"`, then this again")
 	}
@@ -97,18 +97,6 @@ func (a *app) uninstallPlugin(c config.Config) error {
 		return a.printJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir})
 	}
 	return a.print("The plugin is not in " + dir + " any more.\n")
-}
-
-// knownToClaude says whether dir is one of Claude Code's marketplaces.
-func knownToClaude(c config.Config, dir string) bool {
-	quoted, err := json.Marshal(dir)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(c.Roots, func(root string) bool {
-		known, err := os.ReadFile(filepath.Join(filepath.Dir(root), "plugins", "known_marketplaces.json"))
-		return err == nil && bytes.Contains(known, quoted)
-	})
 }
 
 func (a *app) pluginPath(c config.Config) error {

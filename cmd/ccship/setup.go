@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/service"
 )
 
@@ -153,10 +153,10 @@ func (s *setup) key(c config.Config) (string, error) {
 
 // check asks the server. usable is false when it is to be kept although it cannot be used now.
 func (s *setup) check(ctx context.Context, server, key string) (usable bool, err error) {
-	kind, err := daemon.ProbeServer(ctx, server, key, "ccship/"+s.app.build.Version)
+	found, err := delivery.Probe(ctx, server, key, "ccship/"+s.app.build.Version)
 	if err == nil {
 		what := "a plain server: lines will be acknowledged, not proven"
-		if kind.Extension {
+		if found.Extension {
 			what = "it speaks ccship's protocol: every byte can be proven"
 		}
 		s.app.say("%s answers and takes the key; %s", server, what)

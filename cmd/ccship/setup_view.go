@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -30,7 +30,7 @@ func readKey() (string, error) {
 // saved is what setup ends with: what is safe now, and what would have been lost soon.
 func (s *setup) saved(c config.Config, status control.Status, r control.SyncResult) string {
 	var b strings.Builder
-	doom, err := daemon.Doomed(c.Roots, sweepSoon, time.Now())
+	kept, err := claude.Expiring(c.Roots, sweepSoon, time.Now())
 	switch {
 	case status.Files == nil || status.Files.Tracked == 0:
 		fmt.Fprintf(&b, "no conversations yet in %s; the first will be delivered as it is written\n", strings.Join(c.Roots, ", "))
@@ -40,8 +40,8 @@ func (s *setup) saved(c config.Config, status control.Status, r control.SyncResu
 		fmt.Fprintf(&b, "all %s (%s) are on your server", term.Counted(int64(status.Files.Sessions), "session", "sessions"), term.Size(status.Files.Bytes))
 	}
 	if status.Files != nil && status.Files.Tracked > 0 {
-		if err == nil && doom.Doomed > 0 {
-			fmt.Fprintf(&b, "; Claude Code would have deleted %s of them within 7 days", term.Count(int64(doom.Doomed)))
+		if err == nil && kept.Expiring > 0 {
+			fmt.Fprintf(&b, "; Claude Code would have deleted %s of them within 7 days", term.Count(int64(kept.Expiring)))
 		}
 		b.WriteString("\n")
 	}
@@ -78,12 +78,12 @@ func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
 		}
 		return s.app.print(fmt.Sprintf("the daemon that runs (pid %d) delivers there from now on; `ccship status` says how it goes\n", status.PID))
 	}
-	doom, err := daemon.Doomed(t.config.Roots, sweepSoon, time.Now())
+	kept, err := claude.Expiring(t.config.Roots, sweepSoon, time.Now())
 	if err != nil {
 		s.app.say("not everything could be counted: %v", err)
 	}
-	if doom.Sessions > 0 {
-		s.app.say("%s (%s) can be saved; Claude Code deletes %s within 7 days", term.Counted(int64(doom.Sessions), "session", "sessions"), term.Size(doom.Bytes), noneOr(doom.Doomed))
+	if kept.Sessions > 0 {
+		s.app.say("%s (%s) can be saved; Claude Code deletes %s within 7 days", term.Counted(int64(kept.Sessions), "session", "sessions"), term.Size(kept.Bytes), noneOr(kept.Expiring))
 	}
 	how := "ccship run"
 	if t.config.Path != "" && s.app.flags.Changed("config") {

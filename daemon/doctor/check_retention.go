@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -21,19 +21,19 @@ func checkRetention(ctx context.Context, x *exam) []Finding {
 	if x.o.ConfigErr != nil && x.daemon().client == nil {
 		return nil
 	}
-	d, r := x.doom(), x.daemon()
+	d, r := x.retention(), x.daemon()
 	within := counted(x.o.Days, "day", "days")
-	if d.Doomed == 0 {
+	if d.Expiring == 0 {
 		if d.Sessions == 0 {
 			return nil
 		}
 		return fine("Claude Code deletes none of " + counted(d.Sessions, "session", "sessions") + " within " + within)
 	}
-	goes := counted(d.Doomed, "session", "sessions")
+	goes := counted(d.Expiring, "session", "sessions")
 	if r.client == nil {
 		return []Finding{{
 			Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; without the daemon nobody knows whether the server has them",
-			Detail: "first " + when(x.now, d.Next) + ": " + d.First + periodOf(d.First, x.roots()), Fix: "start the daemon",
+			Detail: "first " + when(x.now, d.FirstExpiry) + ": " + d.FirstPath + periodOf(d.FirstPath, x.roots()), Fix: "start the daemon",
 		}}
 	}
 	risks, err := x.risks(ctx)
@@ -82,7 +82,7 @@ func (x *exam) atRisk(risks []risk, within string) Finding {
 func periodOf(path string, roots []string) string {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil && strings.HasPrefix(path, real+string(filepath.Separator)) || strings.HasPrefix(path, root+string(filepath.Separator)) {
-			days, source := daemon.CleanupDays(filepath.Dir(root))
+			days, source := claude.CleanupDays(filepath.Dir(root))
 			if source == "" {
 				source = "by default"
 			}
@@ -118,7 +118,7 @@ func (x *exam) risks(ctx context.Context) ([]risk, error) {
 	}
 	days := map[string]int{}
 	for _, root := range x.roots() {
-		days[root], _ = daemon.CleanupDays(filepath.Dir(root))
+		days[root], _ = claude.CleanupDays(filepath.Dir(root))
 	}
 	if len(days) == 0 {
 		return nil, nil

@@ -43,7 +43,7 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 	case there == 0:
 		return []Finding{{Level: Note, Text: "there are no conversations yet: " + strings.Join(x.roots(), ", ") + " does not exist", Fix: "if they lie elsewhere: `ccship config set roots FOLDER…`"}}
 	}
-	d := x.doom()
+	d := x.retention()
 	if d.err != nil && x.daemon().client == nil {
 		return []Finding{unreadable("cannot list " + d.err.Error())}
 	}

@@ -131,8 +131,8 @@ func checkClock(_ context.Context, x *exam) []Finding {
 	} else if s < -skewLimit {
 		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + roughly(-s) + " ahead of the server's", Fix: fix})
 	}
-	if d := x.doom(); d.Ahead > 0 {
-		found = append(found, Finding{Level: Warn, Text: counted(d.Ahead, "transcript was", "transcripts were") + " changed in the future, by this machine's clock", Detail: "such a file is kept longer, and its changes may be noticed later", Fix: fix})
+	if d := x.retention(); d.Future > 0 {
+		found = append(found, Finding{Level: Warn, Text: counted(d.Future, "transcript was", "transcripts were") + " changed in the future, by this machine's clock", Detail: "such a file is kept longer, and its changes may be noticed later", Fix: fix})
 	}
 	if len(found) == 0 && p.err == nil && x.o.Config.ServerURL != "" && x.o.ConfigErr == nil {
 		return fine("agrees with the server's")

@@ -30,9 +30,9 @@ func TestServer(t *testing.T) {
 		text, fix string
 	}{
 		{"refuses the key", refuse(401), "", Fail, "refuses the key", "key create"},
-		{"is in trouble", refuse(503), "", Fail, "cannot answer now (503", "log"},
-		{"has moved", refuse(308), "", Fail, "says it is at", "name that address"},
-		{"something else", http.NotFound, "", Fail, "takes no conversations (404", "check the address"},
+		{"is in trouble", refuse(503), "", Fail, "cannot answer right now (503", "log"},
+		{"has moved", refuse(308), "", Fail, "redirects to", "use that address"},
+		{"something else", http.NotFound, "", Fail, "does not accept conversations (404", "check the address"},
 		{"a plain server", takePlain, "", Note, "plain server: lines are acknowledged, not proven", ""},
 		{"unknown authority", takeAll, secure.URL, Fail, "certificate signed by unknown authority", "trusted by this system"},
 		{"http where https is meant", takeAll, "https://" + w.web.Listener.Addr().String(), Fail, "HTTP response to HTTPS client", "`ccship config set server_url http://127.0.0.1"},

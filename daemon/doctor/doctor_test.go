@@ -253,7 +253,7 @@ func TestConfigAndKey(t *testing.T) {
 	}
 	r = w.examine() // no key is no mistake in itself
 	w.silent(r, "key")
-	w.wants(r, "server", Fail, "wants a key", "key create")
+	w.wants(r, "server", Fail, "requires a key", "key create")
 	w.write(".config/ccship/config.toml", "server_url = \""+w.web.URL+"\"\napi_key_file = \"/nowhere/key\"\n", 0)
 	w.load()
 	w.wants(w.examine(), "key", Fail, "no such file", "chmod 600")

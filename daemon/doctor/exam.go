@@ -6,20 +6,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/service"
 )
 
 // exam is one examination. What several checks need is found out once, by whoever needs it first.
 type exam struct {
-	o       Options
-	now     time.Time
-	daemon  func() reached
-	service func() managed
-	server  func() probed
-	doom    func() doomed
+	o         Options
+	now       time.Time
+	daemon    func() reached
+	service   func() managed
+	server    func() probed
+	retention func() retention
 }
 
 // reached is the daemon, or why there is none.
@@ -39,14 +40,14 @@ type managed struct {
 
 // probed is what the server says.
 type probed struct {
-	kind  daemon.ServerKind
+	kind  delivery.Probed
 	keyed bool // it was shown the key; false also where there is none to show
 	err   error
 }
 
-// doomed is what lies in the roots.
-type doomed struct {
-	daemon.Doom
+// retention is what is in the roots.
+type retention struct {
+	claude.Retention
 	err error // of the first folder that cannot be read
 }
 
@@ -61,9 +62,9 @@ func newExam(ctx context.Context, o Options) *exam {
 		return managed{st, err}
 	})
 	x.server = sync.OnceValue(func() probed { return probe(ctx, o) })
-	x.doom = sync.OnceValue(func() doomed {
-		d, err := daemon.Doomed(x.roots(), time.Duration(o.Days)*24*time.Hour, x.now)
-		return doomed{d, err}
+	x.retention = sync.OnceValue(func() retention {
+		d, err := claude.Expiring(x.roots(), time.Duration(o.Days)*24*time.Hour, x.now)
+		return retention{d, err}
 	})
 	return x
 }
@@ -96,7 +97,7 @@ func probe(ctx context.Context, o Options) probed {
 	}
 	key, err := config.ReadAPIKey(o.Config.APIKeyFile)
 	keyed := err == nil // if not, checkKey says why
-	kind, err := daemon.ProbeServer(ctx, o.Config.ServerURL, key, "ccship/"+o.Version)
+	kind, err := delivery.Probe(ctx, o.Config.ServerURL, key, "ccship/"+o.Version)
 	return probed{kind, keyed, err}
 }
 

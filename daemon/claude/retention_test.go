@@ -1,4 +1,4 @@
-package daemon
+package claude
 
 import (
 	"os"
@@ -74,7 +74,7 @@ func TestCleanupDays(t *testing.T) {
 	}
 }
 
-func TestDoomed(t *testing.T) {
+func TestExpiring(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour
 	home, other := t.TempDir(), t.TempDir()
@@ -92,13 +92,13 @@ func TestDoomed(t *testing.T) {
 	put(t, filepath.Join(other, "settings.json"), `{"cleanupPeriodDays":5}`, 0, now)
 	put(t, filepath.Join(root, "p", "tomorrow.jsonl"), "1\n", -day, now)
 	roots := []string{root, filepath.Join(other, "projects"), filepath.Join(other, "missing")}
-	got, err := Doomed(roots, 7*day, now)
+	got, err := Expiring(roots, 7*day, now)
 	first, linkErr := filepath.EvalSymlinks(filepath.Join(root, "p", "c.jsonl"))
 	if linkErr != nil {
 		t.Fatal(linkErr)
 	}
-	want := Doom{Sessions: 5, Bytes: 5 + 5 + 5 + 3 + 3 + 2 + 2, Doomed: 3, Next: now.Add(-10 * day), First: first, Ahead: 1}
-	if got.Next = got.Next.UTC(); err != nil || got != want {
+	want := Retention{Sessions: 5, Bytes: 5 + 5 + 5 + 3 + 3 + 2 + 2, Expiring: 3, FirstExpiry: now.Add(-10 * day), FirstPath: first, Future: 1}
+	if got.FirstExpiry = got.FirstExpiry.UTC(); err != nil || got != want {
 		t.Errorf("%+v %v\nwant %+v", got, err, want)
 	}
 	if runtime.GOOS == "windows" {
@@ -108,7 +108,7 @@ func TestDoomed(t *testing.T) {
 	if err := os.Symlink(root, link); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Doomed([]string{link}, 7*day, now); err != nil || got.Sessions != 4 {
+	if got, err := Expiring([]string{link}, 7*day, now); err != nil || got.Sessions != 4 {
 		t.Errorf("through a link: %+v %v", got, err)
 	}
 	if os.Geteuid() == 0 {
@@ -117,7 +117,7 @@ func TestDoomed(t *testing.T) {
 	if err := os.Chmod(filepath.Join(root, "q"), 0); err != nil {
 		t.Fatal(err)
 	}
-	got, err = Doomed(roots, 7*day, now)
+	got, err = Expiring(roots, 7*day, now)
 	if err == nil || got.Sessions != 5 {
 		t.Errorf("with a folder that cannot be read: %+v %v", got, err)
 	}

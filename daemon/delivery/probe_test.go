@@ -1,4 +1,4 @@
-package daemon
+package delivery
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func TestProbeServer(t *testing.T) {
+func TestProbe(t *testing.T) {
 	var asked []string
 	status, body, announces := 0, "", false
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,21 +59,21 @@ func TestProbeServer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			asked, status, body, announces = nil, c.status, c.body, c.announces
-			kind, err := ProbeServer(t.Context(), web.URL+"/base", "k3y", "ccship/test")
+			found, err := Probe(t.Context(), web.URL+"/base", "k3y", "ccship/test")
 			var e *control.Error
 			errors.As(err, &e)
 			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Hint == "") {
 				t.Errorf("%v, want %q", err, c.code)
 			}
-			if kind.Extension != c.announces || kind.Version != c.version {
-				t.Errorf("%+v", kind)
+			if found.Extension != c.announces || found.Version != c.version {
+				t.Errorf("%+v", found)
 			}
 			want := `POST /base/api/conversations k3y {"project_hash":"","session_id":"ccship-probe","entries":[]}`
 			if c.announces {
 				want = "GET /base/api/sessions?limit=1 k3y "
 			}
-			if kind.Skew < time.Hour-2*time.Minute || kind.Skew > time.Hour {
-				t.Errorf("clock ahead by %s, it was an hour", kind.Skew)
+			if found.Skew < time.Hour-2*time.Minute || found.Skew > time.Hour {
+				t.Errorf("clock ahead by %s, it was an hour", found.Skew)
 			}
 			if len(asked) != 2 || asked[1] != want {
 				t.Errorf("asked %q", asked)
@@ -82,19 +82,19 @@ func TestProbeServer(t *testing.T) {
 	}
 	web.Close()
 	var e *control.Error
-	if _, err := ProbeServer(t.Context(), web.URL, "", "x"); !errors.As(err, &e) || e.Code != control.CodeUnreachable || !strings.Contains(e.Message, "refused") {
+	if _, err := Probe(t.Context(), web.URL, "", "x"); !errors.As(err, &e) || e.Code != control.CodeUnreachable || !strings.Contains(e.Message, "refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
-	var config *config.Error
-	if _, err := ProbeServer(t.Context(), "ftp://x", "", "x"); !errors.As(err, &config) {
+	var mistake *config.Error
+	if _, err := Probe(t.Context(), "ftp://x", "", "x"); !errors.As(err, &mistake) {
 		t.Errorf("no URL: %v", err)
 	}
 }
 
 // A date that any moment between question and answer could have had proves nothing.
 func TestSkew(t *testing.T) {
-	asked := time.Date(2026, 11, 21, 12, 0, 0, 400e6, time.UTC)
-	came := asked.Add(300 * time.Millisecond)
+	sent := time.Date(2026, 11, 21, 12, 0, 0, 400e6, time.UTC)
+	received := sent.Add(300 * time.Millisecond)
 	for date, want := range map[string]time.Duration{
 		"":                              0,
 		"yesterday":                     0,
@@ -104,7 +104,7 @@ func TestSkew(t *testing.T) {
 		"Sat, 21 Nov 2026 12:01:00 GMT": 59*time.Second + 300*time.Millisecond,
 		"Sat, 21 Nov 2026 11:59:00 GMT": -59*time.Second - 400*time.Millisecond,
 	} {
-		if got := skew(date, asked, came); got != want {
+		if got := skew(date, sent, received); got != want {
 			t.Errorf("%q: %s, want %s", date, got, want)
 		}
 	}

@@ -1,0 +1,152 @@
+// Package claude reads what Claude Code's own files say: how long it keeps transcripts and which marketplaces it knows.
+// It writes none of them and knows nothing of delivery.
+package claude
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// cleanupDefault is how many days Claude Code keeps a transcript when nobody set cleanupPeriodDays.
+const cleanupDefault = 30
+
+// CleanupDays is how many days after its last change Claude Code deletes a transcript, for the settings in its folder
+// (~/.claude): an administrator's setting, else the smallest of the user's, else the default. source is the file with
+// that setting; "" is the default. A file that cannot be parsed counts as one without the setting: Claude Code then
+// deletes nothing, so the answer errs on the safe side.
+func CleanupDays(configDir string) (days int, source string) {
+	return cleanupDays(SettingsFiles(configDir)...)
+}
+
+// SettingsFiles are Claude Code's settings files that apply wherever it is started: the administrator's, then those in
+// its folder (~/.claude). They need not exist. The local one applies to sessions in that folder's parent only, but such
+// a session deletes everybody's transcripts.
+func SettingsFiles(configDir string) []string {
+	return []string{managedSettings(), filepath.Join(configDir, "settings.local.json"), filepath.Join(configDir, "settings.json")}
+}
+
+// cleanupDays is the setting of the first file, which is the administrator's; else the smallest of the others.
+func cleanupDays(files ...string) (days int, source string) {
+	days = cleanupDefault
+	for i, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		var settings struct {
+			Days *float64 `json:"cleanupPeriodDays"`
+		}
+		if json.Unmarshal(text, &settings) != nil || settings.Days == nil || *settings.Days < 0 || *settings.Days >= 1e6 {
+			continue
+		}
+		if n := int(*settings.Days); source == "" || n < days {
+			days, source = n, path
+		}
+		if i == 0 {
+			break
+		}
+	}
+	return days, source
+}
+
+// managedSettings is the path of the administrator's settings for Claude Code.
+func managedSettings() string {
+	switch runtime.GOOS {
+	case "darwin":
+		return "/Library/Application Support/ClaudeCode/managed-settings.json"
+	case "windows":
+		return `C:\Program Files\ClaudeCode\managed-settings.json`
+	}
+	return "/etc/claude-code/managed-settings.json"
+}
+
+// Retention counts the transcripts in the projects folders, and those of them that Claude Code is about to delete.
+type Retention struct {
+	Sessions int   // main transcripts
+	Bytes    int64 // of them and of their agents' transcripts
+	Expiring int   // main transcripts that will be deleted within the time asked for, or are overdue
+	// FirstExpiry is when the first of them expires; zero when none does. Claude Code deletes when a session starts.
+	FirstExpiry time.Time
+	FirstPath   string // of the transcript that expires first
+	Future      int    // transcripts with a change more than a minute in the future, by this machine's clock
+}
+
+// Expiring counts the transcripts below the projects folders that Claude Code will delete within the given time, by the
+// settings beside each folder. It reads only names, sizes and times. A folder that does not exist is empty. The error is
+// about the first folder that cannot be read; everything else is counted all the same.
+func Expiring(roots []string, within time.Duration, now time.Time) (Retention, error) {
+	var r Retention
+	var first error
+	for _, root := range roots {
+		days, _ := CleanupDays(filepath.Dir(root))
+		limit := now.Add(within).AddDate(0, 0, -days)
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			root = real // WalkDir follows no link, not even this one
+		}
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err == nil {
+				err = r.count(root, path, e, expiryRule{days, limit, now})
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && first == nil {
+				first = err
+			}
+			return nil // the rest is counted all the same
+		})
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	return r, first
+}
+
+// expiryRule says which transcripts are deleted: those not changed after limit, that many days after their last change.
+type expiryRule struct {
+	days       int
+	limit, now time.Time
+}
+
+// count adds one file.
+func (r *Retention) count(root, path string, e fs.DirEntry, rule expiryRule) error {
+	name := e.Name()
+	if !e.Type().IsRegular() || !strings.HasSuffix(name, ".jsonl") || strings.Contains(name, ".compact.tmp.") {
+		return nil
+	}
+	rel, err := filepath.Rel(root, path)
+	if err != nil {
+		return err
+	}
+	depth := strings.Count(rel, string(filepath.Separator))
+	agent := strings.HasPrefix(name, "agent-")
+	if depth == 0 || depth > 1 && !agent {
+		return nil // not a transcript
+	}
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	if info.Size() == 0 {
+		return nil
+	}
+	r.Bytes += info.Size()
+	if agent {
+		return nil
+	}
+	r.Sessions++
+	if info.ModTime().After(rule.now.Add(time.Minute)) {
+		r.Future++
+	}
+	if info.ModTime().After(rule.limit) {
+		return nil
+	}
+	r.Expiring++
+	if end := info.ModTime().AddDate(0, 0, rule.days); r.FirstExpiry.IsZero() || end.Before(r.FirstExpiry) {
+		r.FirstExpiry, r.FirstPath = end, path
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+// Package delivery brings queued batches to their servers: which servers there are, with which keys, and when they rest.
+// It does not know what is queued or why.
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/outbox"
+)
+
+// probeTime is how long a server may take to answer one request of a probe.
+const probeTime = 10 * time.Second
+
+// Probed is what a probe found out about a server that accepts conversations with the key it was shown.
+type Probed struct {
+	Extension bool   // it speaks the extension, so every byte can be verified
+	Version   string // of ccship-server; "" for other servers
+	// Skew is the least by which the server's clock is ahead of this one; 0 when the answer does not prove any.
+	Skew time.Duration
+}
+
+// Probe finds out whether a server can be used with a key ("" for none). It sends nothing of any transcript: a server
+// that speaks the extension is asked for its sessions, any other gets a request without entries. Errors are
+// *control.Error (CodeUnreachable, CodeRefusedKey, or a kind of trouble as status shows it), and *config.Error for a
+// URL that is not one.
+func Probe(ctx context.Context, server, key, userAgent string) (Probed, error) {
+	base, _, err := outbox.NormalizeURL(server)
+	if err != nil {
+		return Probed{}, &config.Error{Message: err.Error(), Hint: "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"}
+	}
+	p := probe{base: base, key: key, agent: userAgent, client: outbox.NewClient(1)}
+	defer p.client.CloseIdleConnections()
+	return p.run(ctx)
+}
+
+// probe is a server under inspection.
+type probe struct {
+	base       *url.URL
+	key, agent string
+	client     *http.Client
+}
+
+func (p *probe) run(ctx context.Context) (Probed, error) {
+	var found Probed
+	sent := time.Now()
+	health, text, err := p.ask(ctx, http.MethodGet, "healthz", "")
+	if err != nil {
+		return found, err
+	}
+	found.Skew = skew(health.Header.Get("Date"), sent, time.Now())
+	if found.Extension = outbox.Announced(health.Header); found.Extension {
+		var said struct{ Version string }
+		if json.Unmarshal(text, &said) == nil {
+			found.Version = said.Version
+		}
+		answer, text, err := p.ask(ctx, http.MethodGet, "api/sessions?limit=1", "")
+		if err != nil {
+			return found, err
+		}
+		return found, p.judge(answer, text, answer.StatusCode == http.StatusOK)
+	}
+	answer, text, err := p.ask(ctx, http.MethodPost, "api/conversations", `{"project_hash":"","session_id":"ccship-probe","entries":[]}`)
+	if err != nil {
+		return found, err
+	}
+	found.Extension = outbox.Announced(answer.Header)
+	var said struct{ Success *bool }
+	is := json.Unmarshal(text, &said) == nil && said.Success != nil
+	// A server may refuse a request without entries; it has checked the key by then.
+	rejects := answer.StatusCode == http.StatusBadRequest || answer.StatusCode == http.StatusUnprocessableEntity
+	return found, p.judge(answer, text, answer.StatusCode/100 == 2 && is || rejects)
+}
+
+// skew is the least by which the clock that dated an answer is ahead of the one that measured when the request was made
+// and when the answer came. A date has whole seconds, rounded down.
+func skew(date string, sent, received time.Time) time.Duration {
+	from, err := http.ParseTime(date)
+	switch to := from.Add(time.Second); {
+	case err != nil:
+		return 0
+	case from.After(received):
+		return from.Sub(received)
+	case to.Before(sent):
+		return to.Sub(sent)
+	}
+	return 0
+}
+
+// ask makes one request. An error means that there was no answer.
+func (p *probe) ask(ctx context.Context, method, path, body string) (*http.Response, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	name, query, _ := strings.Cut(path, "?")
+	to := p.base.JoinPath(name)
+	to.RawQuery = query
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), strings.NewReader(body))
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask server: %w", err)
+	}
+	req.Header.Set("User-Agent", p.agent)
+	if p.key != "" {
+		req.Header.Set("X-API-Key", p.key)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := p.client.Do(req)
+	if err == nil {
+		defer answer.Body.Close()
+		var text []byte
+		if text, err = io.ReadAll(io.LimitReader(answer.Body, 64<<10)); err == nil {
+			return answer, text, nil
+		}
+	}
+	return nil, nil, p.unreachable(ctx, err)
+}
+
+func (p *probe) unreachable(ctx context.Context, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %s", probeTime)
+	} else if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return control.Unreachable("the server at "+p.base.String()+" cannot be reached: "+err.Error(),
+		"check the address and that the server is running")
+}
+
+// judge is the error that an answer amounts to, nil when the server can be used.
+func (p *probe) judge(answer *http.Response, text []byte, usable bool) error {
+	if usable {
+		return nil
+	}
+	where, code := p.base.String(), answer.StatusCode
+	e := control.NewError(outbox.KindProtocol, fmt.Sprintf("the program at %s does not accept conversations (%s)", where, answer.Status),
+		"check the address: another program may be listening there")
+	switch {
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		e.Code, e.Message = control.CodeRefusedKey, "the server at "+where+" refuses the key ("+answer.Status+")"
+		e.Hint = "`ccship-server key create` creates a key that it accepts"
+		if p.key == "" {
+			e.Message = "the server at " + where + " requires a key (" + answer.Status + ")"
+		}
+	case code >= 300 && code < 400:
+		e.Code, e.Message = outbox.KindRedirect, fmt.Sprintf("the server at %s redirects to %q", where, answer.Header.Get("Location"))
+		e.Hint = "use that address instead"
+	case code >= 500 || code == http.StatusTooManyRequests:
+		e.Code, e.Message, e.Retryable = control.CodeUnreachable, "the server at "+where+" cannot answer right now ("+answer.Status+")", true
+		e.Hint = "check the server's log"
+	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
+		e.Code = outbox.KindNotFound
+	case len(text) == 0:
+		e.Message = fmt.Sprintf("the program at %s is not a server for conversations (%s, empty answer)", where, answer.Status)
+	}
+	return e
+}
