@@ -1,5 +1,5 @@
-// Package packaging holds what systemd, launchd and Claude Code are told about ccship: one copy for the packages and for
-// `ccship install` and `ccship plugin`. It does not know where programs lie or who runs them.
+// Package packaging embeds the files that describe ccship to systemd, launchd and Claude Code: one copy for the
+// packages, `ccship install` and `ccship plugin`. It does not know where programs are installed or who runs them.
 package packaging
 
 import _ "embed" // the files below

@@ -36,7 +36,7 @@ func transcripts(t testing.TB, projects string) map[string]string {
 		parts := strings.Split(filepath.ToSlash(rel), "/")
 		stem := strings.TrimSuffix(parts[len(parts)-1], ".jsonl")
 		agent := strings.HasPrefix(stem, "agent-")
-		name := ""
+		var name string
 		switch {
 		case len(parts) == 2 && agent:
 			name = firstSession(t, path) + "/" + stem

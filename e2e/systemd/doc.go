@@ -2,9 +2,9 @@
 // service lives through there: installation, kill -9, a hang, reboot, power loss, upgrade, logout, removal.
 //
 // The box is a systemd-nspawn container with a network of its own that has only loopback; ccship and ccship-server run
-// in it from their .deb files. It needs CCSHIP_E2E_SYSTEMD=1, root, and Debian's debootstrap and systemd-container on the
-// host. The plain system is built once and kept in ${XDG_CACHE_HOME:-~/.cache}/ccship-e2e; every box is a copy of it.
+// in it from their .deb files. It needs CCSHIP_E2E_SYSTEMD=1, root, and Debian's debootstrap and systemd-container on
+// the host. The base system is built once and kept in ${XDG_CACHE_HOME:-~/.cache}/ccship-e2e; every box is a copy.
 //
-// Power loss is played by killing every process of the box at once: what the kernel holds in memory survives, so it says
-// nothing about missing fsyncs.
+// Power loss is simulated by killing every process of the box at once. What the kernel holds in memory survives, so
+// this says nothing about missing fsyncs.
 package systemd

@@ -154,7 +154,7 @@ func (g *siege) hugeBodies() {
 	}{{g.mallory, 5 << 30}, {g.mallory, -1}, {g.mallory, -1}, {g.mallory, -1}, {"", 5 << 30}, {"wrong", -1}} {
 		wg.Go(func() {
 			body := &spaces{left: 5 << 30}
-			req, err := http.NewRequest("POST", g.url+"/api/conversations", body)
+			req, err := http.NewRequest(http.MethodPost, g.url+"/api/conversations", body)
 			if err != nil {
 				g.t.Error(err)
 				return

@@ -80,7 +80,8 @@ func command(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	version := flags.String("version", "dev", "version of the programs, as git describe says it")
 	out := flags.String("out", "dist", "`folder` that is replaced by the release")
-	only := flags.String("only", "", "comma-separated `kinds`: archives, deb, rpm, formula, installer, checksums (default all)")
+	only := flags.String("only", "",
+		"comma-separated `kinds`: archives, deb, rpm, formula, installer, checksums (default all)")
 	wanted := flags.String("systems", "", "comma-separated `systems`, as linux/amd64 (default all)")
 	if err := flags.Parse(args); err != nil {
 		return err

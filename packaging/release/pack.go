@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -54,7 +55,7 @@ func packageName(kind, program, version, arch string) string {
 
 // reason is what a command that failed wrote to stderr.
 func reason(err error) string {
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "\n" + string(exit.Stderr)
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"crypto/md5"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -68,7 +69,7 @@ func openDeb(t *testing.T, path string) (control, data map[string]packed) {
 	must(t, err)
 	for {
 		header := make([]byte, 60)
-		if _, err := io.ReadFull(r, header); err == io.EOF {
+		if _, err := io.ReadFull(r, header); errors.Is(err, io.EOF) {
 			return control, data
 		} else if err != nil {
 			t.Fatal(err)
@@ -94,7 +95,7 @@ func untar(t *testing.T, data []byte) map[string]packed {
 	files := map[string]packed{}
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		must(t, err)

@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// described is what git describe says: a version, perhaps a pre-release of it, perhaps commits behind it, perhaps a
-// working tree that is no commit.
-var described = regexp.MustCompile(`^v?(\d+\.\d+\.\d+)(?:-((?:alpha|beta|rc|pre)[0-9A-Za-z.]*))?(?:-(\d+)-g([0-9a-f]+))?(-dirty)?$`)
+// described matches the output of git describe: a version, then optionally a pre-release, the number of commits since
+// that tag with the commit's hash, and a mark that the working tree has uncommitted changes.
+var described = regexp.MustCompile(
+	`^v?(\d+\.\d+\.\d+)(?:-((?:alpha|beta|rc|pre)[0-9A-Za-z.]*))?(?:-(\d+)-g([0-9a-f]+))?(-dirty)?$`)
 
-// packageVersion is a version as dpkg and rpm order it: a pre-release comes before its release, a later commit after it.
-// What is no version comes before all versions.
+// packageVersion spells a version so that dpkg and rpm order it: a pre-release comes before its release, a later commit
+// after it. Text that is not a version comes before all versions.
 func packageVersion(version string) string {
 	m := described.FindStringSubmatch(version)
 	if m == nil {
