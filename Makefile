@@ -19,7 +19,7 @@ test: ## everything, end to end included
 race: ## all rooms under the race detector, end to end apart
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /e2e)
 
-lint: ## gofmt, go vet for three systems, staticcheck
+lint: ## gofmt, go vet for three systems, golangci-lint
 	.ci/lint
 
 fuzz: ## each fuzz target for FUZZTIME (default 60s)
