@@ -73,7 +73,7 @@ func BenchmarkRestoreEntry(b *testing.B) {
 	}
 }
 
-// TestScanAllocates holds Scan to what its doc says of usual lines.
+// TestScanAllocates: Scan allocates for ordinary lines only what its documentation says.
 func TestScanAllocates(t *testing.T) {
 	lines := bytes.Join([][]byte{benchLines()["tool use"], benchLines()["code"], benchLines()["Korean"]}, []byte("\n"))
 	if n := testing.AllocsPerRun(10, func() {

@@ -110,7 +110,7 @@ func TestRestoreEntryRefuses(t *testing.T) {
 	}
 }
 
-// FuzzEntry: whatever a line is, what is sent of it restores it byte for byte, and is JSON.
+// FuzzEntry: every line's entry is valid JSON and restores the line byte for byte.
 func FuzzEntry(f *testing.F) {
 	for _, s := range []string{
 		``, "\r", `{}`, `{  }`, ` {"a":1}` + "\r", `{"line_index":3}`, `{"line_index":3,"type":"ccship.opaque"}`,

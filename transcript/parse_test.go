@@ -108,7 +108,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestPreview shows lines of each kind as a list does.
+// TestPreview shows one line of each kind as lists show it.
 func TestPreview(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"type":"user","message":{"content":"  two\n lines\u0007 "}}`:                                               "two lines",
@@ -150,7 +150,7 @@ func TestNativeWindow(t *testing.T) {
 	}
 }
 
-// TestUsageSupersedes counts one answer once, in whatever order its copies come.
+// TestUsageSupersedes counts an answer once, whatever the order of its copies.
 func TestUsageSupersedes(t *testing.T) {
 	main := UsageSample{MessageID: "m", RequestID: "r", Usage: Usage{Output: 5}, Line: 1}
 	final := UsageSample{MessageID: "m", RequestID: "r", Usage: Usage{Output: 640}, Line: 2}
@@ -187,7 +187,7 @@ func TestParseAgentMeta(t *testing.T) {
 	}
 }
 
-// FuzzParse reads anything, and what it says of a real record must agree with encoding/json.
+// FuzzParse parses anything; for valid records it must agree with encoding/json.
 func FuzzParse(f *testing.F) {
 	for _, tt := range parseCases() {
 		f.Add([]byte(tt.line))

@@ -14,8 +14,8 @@ import (
 	. "github.com/ccship/ccship/transcript/session"
 )
 
-// TestMarkContents holds what a checkpoint says to the conversation.
-func TestMarkContents(t *testing.T) {
+// TestCheckpointContents compares a checkpoint with its conversation.
+func TestCheckpointContents(t *testing.T) {
 	d := newDialog()
 	d.prompt("Fix the rounding in the cart")
 	d.edit("Read", "/home/kim/shop/cart.go")
@@ -25,7 +25,7 @@ func TestMarkContents(t *testing.T) {
 	d.answer(50_000)
 	d.prompt("Now the tests")
 	d.answer(140_000)
-	k := marksOf(d)
+	k := detect(d)
 	want := Checkpoint{
 		Trigger: Trigger80, Line: 7, UUID: d.leaf, Time: time.Date(2026, 8, 20, 9, 0, 8, 0, time.UTC), Tokens: 140_000, Limit: 167_000,
 		Model: "claude-haiku-4-5",
@@ -33,10 +33,10 @@ func TestMarkContents(t *testing.T) {
 			"Answer: Answer 5. It is done.\nTools: Edit 2, Read 2",
 		ActiveFiles: []string{"/home/kim/shop/cart.go", "/home/kim/shop/tax.go"},
 	}
-	if len(k.marks) != 1 {
-		t.Fatalf("%d marks", len(k.marks))
+	if len(k.checkpoints) != 1 {
+		t.Fatalf("%d marks", len(k.checkpoints))
 	}
-	got := k.marks[0]
+	got := k.checkpoints[0]
 	if len(got.ContextHash) != 16 {
 		t.Errorf("context hash %q", got.ContextHash)
 	}
@@ -47,14 +47,15 @@ func TestMarkContents(t *testing.T) {
 	d.add(d.leaf, `"type":"assistant","message":{"id":"s","model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}`)
 	d.edit("Read", "/home/kim/shop/tax.go")
 	k.read(d, 8, len(d.lines))
-	now := k.m.Current(&k.s, TriggerManual, 9)
+	now := k.detector.Current(&k.fold, TriggerManual, 9)
 	if now.Tokens != 140_000 || now.UUID != d.leaf || now.Line != 9 || now.Trigger != TriggerManual || !strings.HasSuffix(now.Summary, "Answer: Answer 7. It is done.\nTools: Read 3, Edit 2") {
 		t.Errorf("now: %+v", now)
 	}
 }
 
-// TestMarkSummary tells what is so now: not what a rewind took back, nor tools from before a compaction.
-func TestMarkSummary(t *testing.T) {
+// TestCheckpointSummary: the summary describes the present, without what a rewind removed or tools from before a
+// compaction.
+func TestCheckpointSummary(t *testing.T) {
 	d := newDialog()
 	d.prompt("begin")
 	d.edit("Write", "/a")
@@ -63,26 +64,26 @@ func TestMarkSummary(t *testing.T) {
 	d.prompt("wrong")
 	d.answer(1000)
 	d.promptAt(back, "right")
-	k := marksOf(d)
-	if got, want := k.m.Current(&k.s, TriggerManual, 0).Summary, "Title: begin\nEarlier: begin\nPrompt: right\nAnswer: Answer 2. It is done.\nTools: Write 1"; got != want {
+	k := detect(d)
+	if got, want := k.detector.Current(&k.fold, TriggerManual, 0).Summary, "Title: begin\nEarlier: begin\nPrompt: right\nAnswer: Answer 2. It is done.\nTools: Write 1"; got != want {
 		t.Errorf("after a rewind:\n%s\nwant\n%s", got, want)
 	}
 	d.boundary("manual", 9000, 100)
 	d.edit("Read", "/a")
-	k = marksOf(d)
-	if got := k.m.Current(&k.s, TriggerManual, 0).Summary; !strings.HasSuffix(got, "Tools: Read 1") {
+	k = detect(d)
+	if got := k.detector.Current(&k.fold, TriggerManual, 0).Summary; !strings.HasSuffix(got, "Tools: Read 1") {
 		t.Errorf("after a compaction:\n%s", got)
 	}
 	d = newDialog()
 	d.prompt("only this")
-	k = marksOf(d)
-	if got := k.m.Current(&k.s, TriggerManual, 0).Summary; got != "Prompt: only this" {
+	k = detect(d)
+	if got := k.detector.Current(&k.fold, TriggerManual, 0).Summary; got != "Prompt: only this" {
 		t.Errorf("a prompt that is the title: %q", got)
 	}
 }
 
-// TestMarkSummaryIsBounded has it made of what is long, of many bytes a character, and broken.
-func TestMarkSummaryIsBounded(t *testing.T) {
+// TestCheckpointSummaryIsBounded makes summaries of long, multi-byte and invalid texts.
+func TestCheckpointSummaryIsBounded(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("가나다 라마바. ", 3000), strings.Repeat("한", 40_000), strings.Repeat("no end ", 9000), strings.Repeat("x", 20_000),
 		"", "\n\t\r ", "a\xff\xfeb", strings.Repeat("짧은 문장입니다。", 2000),
@@ -96,10 +97,10 @@ func TestMarkSummaryIsBounded(t *testing.T) {
 			}
 			d.add(d.leaf, fmt.Sprintf(`"type":"assistant","message":{"id":"a%d","model":"m","content":[{"type":"text","text":%q}]}`, d.n, text))
 		}
-		marksOf(d).restart(t)
+		detect(d).restart(t)
 		d.boundary("manual", 9000, 100)
-		k := marksOf(d)
-		for _, m := range k.marks {
+		k := detect(d)
+		for _, m := range k.checkpoints {
 			if strings.Contains(m.Summary, "\uFFFD") && utf8.ValidString(text) {
 				t.Errorf("%.10q: a character was cut in %q", text, m.Summary)
 			}
@@ -116,15 +117,15 @@ func TestMarkSummaryIsBounded(t *testing.T) {
 				t.Errorf("%d active files", len(m.ActiveFiles))
 			}
 		}
-		state, _ := k.m.MarshalBinary()
+		state, _ := k.detector.MarshalBinary()
 		if len(state) > 24<<10 {
 			t.Errorf("%.10q: a state of %d bytes", text, len(state))
 		}
 	}
 }
 
-// TestContextHashIs reckons it by its definition.
-func TestContextHashIs(t *testing.T) {
+// TestContextHashByDefinition computes the hash by its definition.
+func TestContextHashByDefinition(t *testing.T) {
 	of := func(names ...string) string {
 		var sum []byte = make([]byte, 8)
 		for _, name := range names {
@@ -136,8 +137,8 @@ func TestContextHashIs(t *testing.T) {
 	d := newDialog()
 	check := func(names ...string) {
 		t.Helper()
-		k := marksOf(d)
-		if got, want := k.m.Current(&k.s, TriggerManual, 0).ContextHash, of(names...); got != want {
+		k := detect(d)
+		if got, want := k.detector.Current(&k.fold, TriggerManual, 0).ContextHash, of(names...); got != want {
 			t.Errorf("got %s, want %s of %q", got, want, names)
 		}
 	}
@@ -164,13 +165,13 @@ func TestContextHashIs(t *testing.T) {
 	check(boundary, four, "text:quick")
 }
 
-// TestContextHash compares conversations: equal ones are equal wherever they lie, and what was taken back never was.
+// TestContextHash: equal conversations have equal hashes wherever they are stored, and abandoned branches do not count.
 func TestContextHash(t *testing.T) {
 	hash := func(talk func(d *dialog)) string {
 		d := newDialog()
 		talk(d)
-		k := marksOf(d)
-		return k.m.Current(&k.s, TriggerManual, 0).ContextHash
+		k := detect(d)
+		return k.detector.Current(&k.fold, TriggerManual, 0).ContextHash
 	}
 	three := func(d *dialog) {
 		for range 3 {
@@ -218,7 +219,7 @@ func TestContextHash(t *testing.T) {
 					back = d.leaf
 				}
 			}
-			marksOf(d).restart(t)
+			detect(d).restart(t)
 			d.promptAt(back, "from the beginning")
 		})
 	}
@@ -227,14 +228,14 @@ func TestContextHash(t *testing.T) {
 	}
 }
 
-// TestMarksState refuses what is not its own.
-func TestMarksState(t *testing.T) {
+// TestDetectorState rejects states that are not its own.
+func TestDetectorState(t *testing.T) {
 	d := newDialog()
 	d.turn(140_000)
-	k := marksOf(d)
-	state, _ := k.m.MarshalBinary()
+	k := detect(d)
+	state, _ := k.detector.MarshalBinary()
 	for _, bad := range [][]byte{nil, {9}, state[:len(state)-1], append(slices.Clone(state), 0)} {
-		m := k.m
+		m := k.detector
 		if err := m.UnmarshalBinary(bad); err == nil {
 			t.Errorf("%.8q is taken", bad)
 		}
@@ -246,26 +247,26 @@ func TestMarksState(t *testing.T) {
 	}
 }
 
-// TestMarkActiveFiles holds paths that a terminal would obey to what can be shown of them.
-func TestMarkActiveFiles(t *testing.T) {
+// TestCheckpointActiveFiles: paths lose the control characters that a terminal would interpret.
+func TestCheckpointActiveFiles(t *testing.T) {
 	d := newDialog()
 	d.edit("Edit", "/home/kim/\u009b31mred\u0085\n\t.md")
 	d.edit("Edit", "/home/kim/글 ü.md")
 	d.answer(140_000)
-	k := marksOf(d)
+	k := detect(d)
 	want := []string{"/home/kim/글 ü.md", "/home/kim/31mred.md"}
-	if len(k.marks) != 1 || !slices.Equal(k.marks[0].ActiveFiles, want) {
-		t.Errorf("%+v, want %q", k.marks, want)
+	if len(k.checkpoints) != 1 || !slices.Equal(k.checkpoints[0].ActiveFiles, want) {
+		t.Errorf("%+v, want %q", k.checkpoints, want)
 	}
 }
 
-// TestMarkOfUnstatedCompaction takes what a compaction held from before it, and that teaches nothing.
-func TestMarkOfUnstatedCompaction(t *testing.T) {
+// TestCheckpointOfCompactionWithoutNumbers takes the tokens from before the compaction, and learns no limit from it.
+func TestCheckpointOfCompactionWithoutNumbers(t *testing.T) {
 	d := newDialog()
 	d.prompt("begin")
 	d.answer(60_000)
 	d.add(d.leaf, `"type":"system","subtype":"compact_boundary","compactMetadata":{"trigger":"auto"}`)
-	if got := marksOf(d).triggers(); got != "compact@60000" {
+	if got := detect(d).triggers(); got != "compact@60000" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -76,20 +76,20 @@ func (d *dialog) boundary(trigger string, pre, post int64) {
 }
 
 // marker is a fold with its marks.
-type marker struct {
-	s     Fold
-	m     CheckpointDetector
-	marks []Checkpoint
-	fresh []bool // of marks
+type detection struct {
+	fold        Fold
+	detector    CheckpointDetector
+	checkpoints []Checkpoint
+	fresh       []bool // of marks
 }
 
-func (k *marker) read(d *dialog, from, to int) {
-	k.m.BudgetChanged(&k.s)
+func (k *detection) read(d *dialog, from, to int) {
+	k.detector.BudgetChanged(&k.fold)
 	for i := from; i < to; i++ {
 		for _, r := range records(d.lines[i]) {
-			for _, e := range slices.Clone(k.s.Add(int64(i), r)) {
-				if mark, due := k.m.Add(&e, &k.s, d.seen[i]); due {
-					k.marks, k.fresh = append(k.marks, mark), append(k.fresh, d.seen[i])
+			for _, e := range slices.Clone(k.fold.Add(int64(i), r)) {
+				if mark, due := k.detector.Add(&e, &k.fold, d.seen[i]); due {
+					k.checkpoints, k.fresh = append(k.checkpoints, mark), append(k.fresh, d.seen[i])
 				}
 			}
 		}
@@ -97,12 +97,12 @@ func (k *marker) read(d *dialog, from, to int) {
 }
 
 // restart encodes all that is known and decodes it.
-func (k *marker) restart(t testing.TB) {
+func (k *detection) restart(t testing.TB) {
 	t.Helper()
-	budget := k.s.Budget
-	k.s = *restore(t, &k.s)
-	k.s.Budget = budget
-	state, _ := k.m.MarshalBinary()
+	budget := k.fold.Budget
+	k.fold = *restore(t, &k.fold)
+	k.fold.Budget = budget
+	state, _ := k.detector.MarshalBinary()
 	var m CheckpointDetector
 	if err := m.UnmarshalBinary(state); err != nil {
 		t.Fatal(err)
@@ -110,18 +110,18 @@ func (k *marker) restart(t testing.TB) {
 	if again, _ := m.MarshalBinary(); !slices.Equal(state, again) {
 		t.Fatal("decoded marks encode to other bytes")
 	}
-	k.m = m
+	k.detector = m
 }
 
-func marksOf(d *dialog) *marker {
-	var k marker
+func detect(d *dialog) *detection {
+	var k detection
 	k.read(d, 0, len(d.lines))
 	return &k
 }
 
-func (k *marker) triggers() string {
+func (k *detection) triggers() string {
 	var names []string
-	for _, m := range k.marks {
+	for _, m := range k.checkpoints {
 		name := fmt.Sprintf("%s@%d", m.Trigger, m.Tokens)
 		if m.Automatic {
 			name += "!"
@@ -131,9 +131,9 @@ func (k *marker) triggers() string {
 	return strings.Join(names, " ")
 }
 
-// TestMarks goes through what passes a part of the budget and what does not. The limit of a window of 200 000 tokens is
+// TestCheckpoints goes through what exceeds a threshold and what does not. The limit of a window of 200 000 tokens is
 // 167 000: 80 % are 133 600, 90 % 150 300.
-func TestMarks(t *testing.T) {
+func TestCheckpoints(t *testing.T) {
 	const k = 1000
 	tests := []struct {
 		name, want string
@@ -277,10 +277,10 @@ func TestMarks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDialog()
 			tt.talk(d)
-			if got := marksOf(d).triggers(); got != tt.want {
+			if got := detect(d).triggers(); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
-			var pieces marker
+			var pieces detection
 			for i := range d.lines {
 				pieces.read(d, i, i+1)
 				pieces.restart(t)
@@ -292,9 +292,9 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestMarksOfKnownBudgets changes what is known from outside between the lines: what was passed by it already is no
-// news.
-func TestMarksOfKnownBudgets(t *testing.T) {
+// TestCheckpointsWithKnownBudgets changes the budget between the lines: thresholds already exceeded under it do not
+// fire.
+func TestCheckpointsWithKnownBudgets(t *testing.T) {
 	const limit = 100_000
 	for _, options := range []BudgetOptions{
 		{Pins: map[string]int64{"": limit}},
@@ -305,9 +305,9 @@ func TestMarksOfKnownBudgets(t *testing.T) {
 		d.turn(85_000)
 		d.turn(86_000)
 		d.turn(91_000)
-		var k marker
+		var k detection
 		k.read(d, 0, 2)
-		k.s.Budget = options
+		k.fold.Budget = options
 		k.read(d, 2, len(d.lines))
 		if got, want := k.triggers(), "auto_90@91000"; got != want {
 			t.Errorf("%+v: got %q, want %q", options, got, want)
@@ -315,8 +315,8 @@ func TestMarksOfKnownBudgets(t *testing.T) {
 	}
 }
 
-// TestMarksOfModels goes from one model to another whose budget is about the same: that passes nothing again.
-func TestMarksOfModels(t *testing.T) {
+// TestCheckpointsOfModels switches between models with about the same budget: nothing fires again.
+func TestCheckpointsOfModels(t *testing.T) {
 	pins := map[string]int64{"a": 150_000, "b": 140_000, "c": 156_000, "odd": 100_001}
 	for _, tt := range []struct {
 		models string
@@ -332,8 +332,8 @@ func TestMarksOfModels(t *testing.T) {
 			d.model = model
 			d.turn(tt.tokens[i])
 		}
-		var k marker
-		k.s.Budget.Pins = pins
+		var k detection
+		k.fold.Budget.Pins = pins
 		k.read(d, 0, len(d.lines))
 		if got := k.triggers(); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.models, got, tt.want)
@@ -341,9 +341,9 @@ func TestMarksOfModels(t *testing.T) {
 	}
 }
 
-// TestMarksInPieces draws conversations with everything that moves tokens, and reads them at once and in pieces with
-// restarts between: the marks are the same, and no part is passed twice in an epoch.
-func TestMarksInPieces(t *testing.T) {
+// TestCheckpointsInPieces generates conversations with everything that changes the tokens in use, and reads them at
+// once and in pieces with restarts: the checkpoints are the same, and no threshold fires twice in an epoch.
+func TestCheckpointsInPieces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := newDialog()
 		var places []string
@@ -366,8 +366,8 @@ func TestMarksInPieces(t *testing.T) {
 				d.turn(rapid.Int64Range(1000, 230_000).Draw(rt, "tokens"))
 			}
 		}
-		whole := marksOf(d)
-		var pieces marker
+		whole := detect(d)
+		var pieces detection
 		for at := 0; at < len(d.lines); {
 			end := rapid.IntRange(at+1, len(d.lines)).Draw(rt, "end")
 			pieces.read(d, at, end)
@@ -375,10 +375,10 @@ func TestMarksInPieces(t *testing.T) {
 				pieces.restart(t)
 			}
 		}
-		if diff := cmp.Diff(whole.marks, pieces.marks); diff != "" {
+		if diff := cmp.Diff(whole.checkpoints, pieces.checkpoints); diff != "" {
 			rt.Fatalf("-whole +in pieces:\n%s", diff)
 		}
-		for i, m := range whole.marks {
+		for i, m := range whole.checkpoints {
 			if !whole.fresh[i] && m.Trigger != TriggerCompact {
 				rt.Fatalf("history made %+v", m)
 			}

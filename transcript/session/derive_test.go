@@ -72,7 +72,7 @@ func fixtures(t testing.TB) []string {
 	return files
 }
 
-// TestDerive compares what conversations of every shape mean with golden files: events, messages, summary.
+// TestDerive compares what is derived from conversations of every shape with golden files: events, messages, summary.
 func TestDerive(t *testing.T) {
 	for _, file := range fixtures(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestDerive(t *testing.T) {
 			for _, m := range log.Messages(0, 0) {
 				out.WriteString(messageLine(m))
 			}
-			out.WriteString("\nsummary\n" + tersely(s.Summary()))
+			out.WriteString("\nsummary\n" + compact(s.Summary()))
 			golden(t, strings.TrimSuffix(file, ".jsonl")+".golden", out.String())
 		})
 	}
@@ -146,7 +146,7 @@ func eventLine(e Event) string {
 	}
 	for _, v := range []any{e.Turn, e.Compact, e.Usage, e.Rewind, e.Context, e.Agent} {
 		if !reflect.ValueOf(v).IsNil() {
-			b.WriteString(" " + strings.ReplaceAll(strings.TrimSpace(tersely(reflect.ValueOf(v).Elem().Interface())), "\n", " "))
+			b.WriteString(" " + strings.ReplaceAll(strings.TrimSpace(compact(reflect.ValueOf(v).Elem().Interface())), "\n", " "))
 		}
 	}
 	return b.String() + "\n"
@@ -163,11 +163,11 @@ func messageLine(m Message) string {
 	if len(m.UUID) > 2 {
 		m.UUID = "«" + m.UUID[len(m.UUID)-2:] + "»"
 	}
-	return strings.ReplaceAll(strings.TrimSpace(tersely(m)), "\n", " ") + "\n"
+	return strings.ReplaceAll(strings.TrimSpace(compact(m)), "\n", " ") + "\n"
 }
 
 // tersely is a struct as lines of name=value, without what is zero.
-func tersely(v any) string {
+func compact(v any) string {
 	var b strings.Builder
 	value := reflect.ValueOf(v)
 	for i := range value.NumField() {
@@ -180,7 +180,7 @@ func tersely(v any) string {
 		case json.RawMessage:
 			fmt.Fprintf(&b, "%s=%s\n", name, shorten(string(x)))
 		case transcript.Usage, Context, Budget, transcript.Labels:
-			fmt.Fprintf(&b, "%s={%s}\n", name, strings.ReplaceAll(strings.TrimSpace(tersely(x)), "\n", " "))
+			fmt.Fprintf(&b, "%s={%s}\n", name, strings.ReplaceAll(strings.TrimSpace(compact(x)), "\n", " "))
 		case fmt.Stringer:
 			fmt.Fprintf(&b, "%s=%s\n", name, x)
 		default:
@@ -190,7 +190,7 @@ func tersely(v any) string {
 	return b.String()
 }
 
-// TestDeriveInPieces interrupts the fold behind every line: a state that was encoded and decoded must go on as if
+// TestDeriveInPieces interrupts the fold after every line: a state that was encoded and decoded must continue as if
 // nothing had happened.
 func TestDeriveInPieces(t *testing.T) {
 	for _, file := range fixtures(t) {

@@ -27,7 +27,7 @@ func fold(t *testing.T, s *Fold, records ...string) (events []Event) {
 	return events
 }
 
-// TestRewindShapes looks for rewinds in trees that are easy to misread.
+// TestRewindShapes finds rewinds in trees that are easy to misread.
 func TestRewindShapes(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -61,7 +61,8 @@ func TestRewindShapes(t *testing.T) {
 	}
 }
 
-// TestRewindOverThinnedTree goes back over messages that the tree has dropped: that something was said must be left.
+// TestRewindOverThinnedTree goes back over messages that the tree has dropped: it must still know that something was
+// said.
 func TestRewindOverThinnedTree(t *testing.T) {
 	var s Fold
 	records := []string{"user p0 - zero", "assistant a0 p0 a", "user p1 a0 one", "assistant a1 p1 b"}
@@ -82,8 +83,8 @@ func TestRewindOverThinnedTree(t *testing.T) {
 	}
 }
 
-// TestAnswersOnce repeats message ids at a distance, over restarts: each counts once, with its largest output.
-func TestAnswersOnce(t *testing.T) {
+// TestAnswersCountOnce repeats message ids far apart and across restarts: each counts once, with its largest output.
+func TestAnswersCountOnce(t *testing.T) {
 	var s Fold
 	n := 0
 	add := func(id, output int) {
@@ -107,7 +108,7 @@ func TestAnswersOnce(t *testing.T) {
 	}
 }
 
-// TestCacheWrites tells writes apart, and takes the flat number where it says more.
+// TestCacheWrites distinguishes kinds of writes, and uses the flat number where it is larger.
 func TestCacheWrites(t *testing.T) {
 	for usage, want := range map[string]transcript.Usage{
 		`{"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":30,"ephemeral_1h_input_tokens":70}}`: {CacheWrite5m: 30, CacheWrite1h: 70},
@@ -132,7 +133,7 @@ func promptLine(uuid, version, text string) string {
 	return fmt.Sprintf(`{"type":"user","uuid":%q,"version":%q,"message":{"content":%q}}`, uuid, version, text)
 }
 
-// TestQueueCounts counts prompts that came from the queue, and those that did not.
+// TestQueueCounts counts prompts with and without a record of their own.
 func TestQueueCounts(t *testing.T) {
 	attachment := `{"type":"attachment","uuid":"a1","attachment":{"type":"queued_command","commandMode":"prompt","prompt":"go on"}}`
 	ended := func(uuid string) string {
@@ -169,7 +170,7 @@ func TestQueueCounts(t *testing.T) {
 	}
 }
 
-// TestLogForgetsHidden goes back again and again: what is hidden is bounded too, or the log could not be read back.
+// TestLogForgetsHidden rewinds again and again: hidden messages are bounded too, or the log could not be decoded.
 func TestLogForgetsHidden(t *testing.T) {
 	var log Log
 	for round := range int64(5) {
@@ -189,7 +190,7 @@ func TestLogForgetsHidden(t *testing.T) {
 	}
 }
 
-// TestRepeatedCalls meets one call in two answers, as a broken stream leaves it, and pictures beside a result.
+// TestRepeatedCalls sees one call in two answers, as a broken stream leaves it, and images beside a result.
 func TestRepeatedCalls(t *testing.T) {
 	var s Fold
 	for i, line := range []string{
@@ -204,7 +205,7 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 }
 
-// TestNewestAnswerGoesOn takes a better figure of the newest answer after a restart, and none of an older one.
+// TestNewestAnswerGoesOn accepts better figures of the newest answer after a restart, but not of an older one.
 func TestNewestAnswerGoesOn(t *testing.T) {
 	var s Fold
 	for i, u := range []struct {
@@ -220,7 +221,7 @@ func TestNewestAnswerGoesOn(t *testing.T) {
 	}
 }
 
-// TestStateOfImplausibleTime: a time that an older version took from a record is none when the state is read again.
+// TestStateOfImplausibleTime: a time that an older build took from a record becomes zero when the state is decoded.
 func TestStateOfImplausibleTime(t *testing.T) {
 	var s Fold
 	s.Add(1, transcript.Parse([]byte(`{"type":"user","uuid":"u","timestamp":"9999-12-31T23:59:59.000Z"}`)))

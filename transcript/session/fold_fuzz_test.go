@@ -19,8 +19,8 @@ func fuzzSeeds(f *testing.F) {
 	f.Add([]byte("{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_tokens\":99999999999999999999,\"output_tokens\":-1e9}}}\n{\"\\u"))
 }
 
-// FuzzSession folds anything: it never panics, stays bounded, and its state goes on as it does.
-func FuzzSession(f *testing.F) {
+// FuzzFold folds anything: it never panics, stays bounded, and a decoded state continues like the original.
+func FuzzFold(f *testing.F) {
 	fuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s Fold

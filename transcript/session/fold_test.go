@@ -47,8 +47,8 @@ func (c *hashChain) next() []byte {
 	return c.line("assistant", fmt.Sprintf(`{"id":"msg_%d","model":"claude-sonnet-5",%s,"content":[{"type":"text","text":"answer"}]}`, c.n, usage))
 }
 
-// TestSessionIsBounded folds 100 000 records: counts are exact, the state stays small, and what is kept is enough.
-func TestSessionIsBounded(t *testing.T) {
+// TestFoldIsBounded folds 100 000 records: counts are exact, the state stays small, and enough is kept.
+func TestFoldIsBounded(t *testing.T) {
 	const lines = 40_000
 	var c hashChain
 	var s Fold
@@ -83,8 +83,8 @@ func TestSessionIsBounded(t *testing.T) {
 	}
 }
 
-// TestSessionKnowsOldCopies re-appends a history much longer than what the tree keeps, as a compaction does.
-func TestSessionKnowsOldCopies(t *testing.T) {
+// TestFoldIgnoresOldCopies appends a history again that is much longer than the tree, as a compaction does.
+func TestFoldIgnoresOldCopies(t *testing.T) {
 	var c hashChain
 	var s Fold
 	var lines [][]byte
@@ -109,7 +109,7 @@ func TestSessionKnowsOldCopies(t *testing.T) {
 	}
 }
 
-// TestRewindFarBack goes back behind what the tree has thinned out: prompts and what they hang off are kept.
+// TestRewindFarBack goes back behind what the tree has dropped: prompts and their parents are kept.
 func TestRewindFarBack(t *testing.T) {
 	var c hashChain
 	var s Fold
@@ -161,7 +161,7 @@ func TestTreeDeepChain(t *testing.T) {
 	}
 }
 
-// TestRewindWaitsForParent meets a prompt before the message that it hangs off.
+// TestRewindWaitsForParent sees a prompt before its parent.
 func TestRewindWaitsForParent(t *testing.T) {
 	line := func(uuid, parent, typ, content string) transcript.Record {
 		return transcript.Parse([]byte(fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"message":{"id":%q,"content":%q}}`, typ, uuid, parent, uuid, content)))
@@ -186,7 +186,7 @@ func TestRewindWaitsForParent(t *testing.T) {
 	}
 }
 
-// TestStateIsChecked feeds a Session and a MessageLog states that are none.
+// TestStateIsChecked decodes states that are not valid.
 func TestStateIsChecked(t *testing.T) {
 	var c hashChain
 	var s Fold
@@ -218,8 +218,8 @@ func TestStateIsChecked(t *testing.T) {
 	}
 }
 
-// TestMessageLog pages through the log, and goes back in it.
-func TestMessageLog(t *testing.T) {
+// TestLog pages through the log, and rewinds.
+func TestLog(t *testing.T) {
 	var log Log
 	for i := range 250 {
 		log.Add(Event{Kind: PromptEvent, Line: int64(i), Text: fmt.Sprint(i)})
@@ -258,7 +258,7 @@ func TestMessageLog(t *testing.T) {
 	}
 }
 
-// TestToolLimits cuts inputs at 300 and outputs at 500 characters, on whole characters, and says how many there were.
+// TestToolLimits cuts inputs at 300 and outputs at 500 characters, on character boundaries, and states the total.
 func TestToolLimits(t *testing.T) {
 	korean := strings.Repeat("가", 600)
 	escaped := strings.Repeat(`\n\u00e9\ud83d\ude00`, 200) // 600 characters

@@ -69,8 +69,8 @@ func objects(t testing.TB, file string) (lines [][]byte) {
 	return lines
 }
 
-// TestRealTranscripts holds what is derived from real transcripts to the table in testdata/README.md, and to two
-// counts that share no code with it: a naive one, and jq where there is one.
+// TestRealTranscripts compares what is derived from real transcripts with the table in testdata/README.md, and with two
+// counts that share no code with it: a naive one, and one by jq if it is installed.
 func TestRealTranscripts(t *testing.T) {
 	root, files := realFiles(t)
 	var table strings.Builder
@@ -95,7 +95,7 @@ func TestRealTranscripts(t *testing.T) {
 			sum.Prompts, sum.Answers, sum.Tools, sum.ToolErrors, sum.Compactions, sum.Usage.Input, sum.Usage.Output,
 			sum.Usage.CacheRead, sum.Usage.CacheWrite5m + sum.Usage.CacheWrite1h, made,
 		}
-		if diff := cmp.Diff(naively(lines), got); diff != "" {
+		if diff := cmp.Diff(countNaively(lines), got); diff != "" {
 			t.Errorf("%s (-naive count +derived):\n%s", name, diff)
 		}
 		if want, ok := withJQ(t, lines); ok {
@@ -186,7 +186,7 @@ func word(v any, path ...string) string {
 }
 
 // naively counts with everything in memory, decoded, as often over it as it takes.
-func naively(lines [][]byte) (f figures) {
+func countNaively(lines [][]byte) (f figures) {
 	var all []object
 	seen := map[string]bool{}
 	for _, line := range lines {
@@ -225,7 +225,7 @@ func naively(lines [][]byte) (f figures) {
 		f.CacheRead += number(u, "cache_read_input_tokens")
 		f.CacheWrite += number(u, "cache_creation_input_tokens")
 	}
-	f.Prompts = naivePrompts(all)
+	f.Prompts = countPromptsNaively(all)
 	for _, line := range lines { // grep -c '"subtype":"compact_boundary"'
 		f.Checkpoints += int64(bytes.Count(line, []byte(`"subtype":"compact_boundary"`)))
 	}
@@ -233,7 +233,7 @@ func naively(lines [][]byte) (f figures) {
 }
 
 // naivePrompts counts what a human said: records of their own, and what only the queue tells.
-func naivePrompts(all []object) (n int64) {
+func countPromptsNaively(all []object) (n int64) {
 	said := map[string]bool{}
 	for _, o := range all {
 		if text, ok := naivePrompt(o); ok && !(word(o, "type") == "attachment" && said[text]) {
