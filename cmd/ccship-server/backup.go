@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/daemon/atomicfile"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )
@@ -59,42 +58,22 @@ func backUp(ctx context.Context, b server.Backer, to string, stdout io.Writer, p
 	if to == "-" {
 		return size, b.Backup(ctx, stdout, report)
 	}
-	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*") // 0600
+	f, err := atomicfile.Create(to)
 	if err != nil {
 		return 0, fmt.Errorf("make backup: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-		}
-	}()
+	defer f.Discard()
 	out := bufio.NewWriterSize(f, 1<<20)
 	if err := b.Backup(ctx, out, report); err != nil {
 		return 0, err
 	}
-	if err := errors.Join(out.Flush(), f.Sync()); err != nil {
-		return 0, fmt.Errorf("write backup: %w", err)
+	if err = out.Flush(); err == nil {
+		err = f.Commit()
 	}
-	if err := f.Close(); err != nil {
-		return 0, fmt.Errorf("write backup: %w", err)
-	}
-	if err := os.Rename(f.Name(), to); err != nil {
-		return 0, fmt.Errorf("name backup: %w", err)
-	}
-	return size, syncDir(filepath.Dir(to))
-}
-
-// syncDir makes a rename last, where folders can be synced.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
+		return 0, fmt.Errorf("write backup: %w", err)
 	}
-	err = d.Sync()
-	if errors.Is(err, fs.ErrInvalid) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil // Windows
-	}
-	return errors.Join(err, d.Close())
+	return size, nil
 }
 
 // formatSize writes a number of bytes for people.

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon/atomicfile"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -80,7 +81,7 @@ func (h upHome) address(asked string) (string, error) {
 	if address == strings.TrimSpace(string(remembered)) {
 		return address, nil
 	}
-	return address, writePrivate(h.file("listen"), address+"\n")
+	return address, atomicfile.Write(h.file("listen"), []byte(address+"\n"))
 }
 
 // loopback refuses addresses that others can reach: the viewer asks for no key there.
@@ -133,7 +134,7 @@ func (h upHome) ensureKey(ctx context.Context, program string) (fresh bool, err 
 	if err != nil {
 		return false, control.Failed("make a key: "+lastWords(err), "`"+program+" key create --help`")
 	}
-	return fresh, writePrivate(h.file("api_key"), strings.TrimSpace(string(out))+"\n")
+	return fresh, atomicfile.Write(h.file("api_key"), append(bytes.TrimSpace(out), '\n'))
 }
 
 // lastWords is what a program said before it failed, or how it failed.
@@ -145,23 +146,6 @@ func lastWords(err error) string {
 		}
 	}
 	return err.Error()
-}
-
-// writePrivate puts a whole file of mode 0600 in place in one step.
-func writePrivate(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	_, err = io.WriteString(f, text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
 }
 
 // openLog opens a log to go on with, or to begin anew once it has grown large.

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/ccship/ccship/daemon/atomicfile"
 )
 
 // readFile reads the settings of a configuration file. A missing file has none, unless it must be there.
@@ -214,26 +216,10 @@ func tomlString(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "k = "), "\n")
 }
 
-// replaceFile writes aside, syncs and renames: a crash leaves the old configuration or the new one.
+// replaceFile writes a whole new configuration; its folder is made when it is missing.
 func replaceFile(path string, text []byte) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // people keep their configuration elsewhere and link to it
-	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make configuration folder: %w", err)
 	}
-	f, err := os.CreateTemp(dir, ".config-*.toml") // 0600
-	if err != nil {
-		return fmt.Errorf("write configuration: %w", err)
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write configuration: %w", errors.Join(err, os.Remove(f.Name())))
-	}
-	return nil
+	return atomicfile.Write(path, text)
 }

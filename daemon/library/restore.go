@@ -197,7 +197,7 @@ func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string, 
 	if err != nil {
 		return one, 0, err
 	}
-	defer draft.discard()
+	defer draft.Discard()
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(draft, sum), file)
 	if err != nil {
