@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -80,7 +81,7 @@ func (d *Daemon) accepts(dest string, kinds outbox.Kinds, again bool) error {
 		d.beside.everything()
 	}
 	if kinds.Has(outbox.Checkpoints) && again {
-		if err := d.sendCheckpointsAgain(ctx, dest); err != nil {
+		if err := checkpoint.Resend(ctx, d.db, dest); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
@@ -129,7 +130,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 	t.Cleanup(func() { db.Close() })
 	file := slices.Collect(maps.Keys(loadFacts(t, db)))
 	visit := func() error {
-		v := derive.New(derive.Config{LineCap: w.cfg.LineCap, Log: w.cfg.Log}, db, noFiles{}, noPolicy{}, &marker{db: db})
+		v := derive.New(derive.Config{LineCap: w.cfg.LineCap, Log: w.cfg.Log}, db, noFiles{}, noPolicy{}, checkpoint.NewCheckpointer(db))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		defer func() { cancel(); <-ended }()

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
@@ -49,6 +50,8 @@ type Daemon struct {
 	dests   *destinations
 	derive  *derive.Deriver
 	herald  *herald
+
+	checkpoints *checkpoint.Checkpoints
 
 	documents *documents
 	wishes    *wishes
@@ -180,7 +183,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.wireDeriver(&marker{db: d.db}, documents)
+	d.wireDeriver(checkpoint.NewCheckpointer(d.db), documents)
 	d.wireWishes()
 	d.db.Notify = d.dests.wake
 	d.db.RoomChanged = d.tailer.Wake

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/rewrite"
@@ -144,7 +145,7 @@ func (r *relay) step(c *tail.Chunk, d *decision, w *rows) state.Step {
 	facts.Stream.Path = wirePath(c.File)
 	batches := w.build(c, &facts)
 	if d.moved {
-		batches = r.takeCheckpoints(batches, c.File.ID, w.packer)
+		batches = r.resendCheckpoints(batches, c.File.ID, w.packer)
 	}
 	facts.Excluded += w.tally.excluded
 	facts.Compacted = facts.Compacted || w.tally.compaction
@@ -152,6 +153,15 @@ func (r *relay) step(c *tail.Chunk, d *decision, w *rows) state.Step {
 		Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks,
 		Facts: facts, Batches: batches, Live: c.Live,
 	}
+}
+
+// resendCheckpoints adds the checkpoints of a transcript whose lines go to another server from here on.
+func (r *relay) resendCheckpoints(batches []outbox.Batch, id tail.FileID, p *outbox.Packer) []outbox.Batch {
+	again, err := checkpoint.Batches(context.Background(), r.db, p, id)
+	if err != nil {
+		r.log.Warn("the checkpoints of a session that goes to another server now are not sent there", "err", err)
+	}
+	return append(batches, again...)
 }
 
 // optedOut is why a file is not read: said by its project, not a failure.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
@@ -29,6 +30,7 @@ func (p derivePolicy) MessageLimits() derive.MessageLimits {
 func (d *Daemon) wireDeriver(observers ...derive.Observer) {
 	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.db, d.tailer, derivePolicy{d}, observers...)
 	d.relay.derive = d.derive
+	d.checkpoints = checkpoint.New(d.db, d.derive)
 }
 
 // Messages answers a session's message log as its transcript stands now.
@@ -47,4 +49,54 @@ func (d *Daemon) ClearMessages(ctx context.Context, session string) (control.Cle
 		return control.ClearResult{SchemaVersion: control.SchemaVersion}, err
 	}
 	return d.derive.ClearMessages(ctx, s.id, s.name)
+}
+
+// Checkpoints lists a session's checkpoints, or all of them, newest first.
+func (d *Daemon) Checkpoints(ctx context.Context, q control.CheckpointsQuery) (control.Checkpoints, error) {
+	var s namedSession
+	if q.Session != "" {
+		var err error
+		if s, err = d.sessionNamed(ctx, q.Session); err != nil {
+			return control.Checkpoints{SchemaVersion: control.SchemaVersion, Checkpoints: []control.Checkpoint{}}, err
+		}
+	}
+	return d.checkpoints.List(ctx, s.id, q.Page)
+}
+
+// Checkpoint answers the checkpoint with an id.
+func (d *Daemon) Checkpoint(ctx context.Context, id string) (control.CheckpointAnswer, error) {
+	return d.checkpoints.Get(ctx, id)
+}
+
+// CreateCheckpoint makes a checkpoint of a session as it stands.
+func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointRequest) (control.CheckpointAnswer, error) {
+	s, err := d.sessionNamed(ctx, req.Session)
+	if err != nil {
+		return control.CheckpointAnswer{SchemaVersion: control.SchemaVersion}, err
+	}
+	return d.checkpoints.Create(ctx, s.id, s.name, req)
+}
+
+// Budgets says how many tokens a session can hold; for "" what is known about models, and what was set for sessions.
+func (d *Daemon) Budgets(ctx context.Context, session string) (control.Budgets, error) {
+	if session == "" {
+		return d.checkpoints.AllBudgets(ctx)
+	}
+	s, err := d.sessionNamed(ctx, session)
+	if err != nil {
+		return control.Budgets{SchemaVersion: control.SchemaVersion, Budgets: []control.Budget{}}, err
+	}
+	return d.checkpoints.Budget(ctx, s.id, s.name)
+}
+
+// SetBudget sets how many tokens a session, or every session of a model, can hold.
+func (d *Daemon) SetBudget(ctx context.Context, req control.BudgetRequest) (control.Budgets, error) {
+	var s namedSession
+	if req.Session != "" {
+		var err error
+		if s, err = d.sessionNamed(ctx, req.Session); err != nil {
+			return control.Budgets{SchemaVersion: control.SchemaVersion, Budgets: []control.Budget{}}, err
+		}
+	}
+	return d.checkpoints.SetBudget(ctx, s.id, s.name, req)
 }

@@ -11,43 +11,42 @@ import (
 	"github.com/ccship/ccship/state/kv"
 
 	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript/session"
 )
 
 // Rows of the bucket checkpoints that are about token budgets.
 const (
-	boundaryRows  = 'l'
-	modelPinRows  = 'm'
-	filePinRows   = 'p'
-	budgetVersion = 1
+	compactionRows = 'l'
+	modelPinRows   = 'm'
+	filePinRows    = 'p'
+	budgetVersion  = 1
 )
 
-// What is remembered of automatic compactions at most.
+// Limits of the automatic compactions that are kept.
 const (
-	boundariesPerModel = 8 // the newest: settings and versions of the program move the limit, and then go
-	boundaryModels     = 256
-	leastBoundary      = 50_000 // tokens; less says nothing
+	compactionsPerModel = 8 // the newest: settings and versions of Claude Code move the limit
+	compactionModels    = 256
+	leastCompaction     = 50_000 // tokens; a smaller one says nothing about the model
 )
 
-// boundary is an automatic compaction.
-type boundary struct {
-	At     int64 `json:"at"` // Unix milliseconds
-	Tokens int64 `json:"tokens"`
+// Compaction is an automatic compaction of a session.
+type Compaction struct {
+	At     int64 `json:"at"`     // Unix milliseconds
+	Tokens int64 `json:"tokens"` // in use before it
 }
 
-// Budgets is what is known of token budgets beside the transcripts. It is not to be changed.
+// Budgets is what is known about token budgets beside the transcripts. It must not be changed.
 type Budgets struct {
-	Learned map[string]int64      // by model: the least tokens of the newest automatic compactions that are believed
-	Models  map[string]int64      // set by the user for a model
-	Files   map[tail.FileID]int64 // set by the user for a session
+	Compactions map[string][]Compaction // by model: the newest automatic ones, newest first
+	Models      map[string]int64        // set by the user for a model
+	Files       map[tail.FileID]int64   // set by the user for a session
 }
 
 // budgetChange is what a transaction changes of Budgets: of a file if there is one, else of a model.
 type budgetChange struct {
-	learned bool
-	model   string
-	file    tail.FileID
-	limit   int64 // 0: none
+	model       string
+	file        tail.FileID
+	limit       int64        // 0: none
+	compactions []Compaction // nil: the limit is changed
 }
 
 // Budgets answers from the memory.
@@ -110,68 +109,49 @@ func pinOf(key []byte) (budgetChange, error) {
 	return budgetChange{file: tail.FileID(id)}, err
 }
 
-// learnBoundary takes in what an automatic compaction says of its model's budget.
-func (t *txn) learnBoundary(b *kv.Bucket, c *Checkpoint) error {
-	if !c.Automatic || c.Model == "" || c.Tokens < leastBoundary {
+// keepCompaction keeps an automatic compaction for its model's budget.
+func (t *txn) keepCompaction(b *kv.Bucket, c *Checkpoint) error {
+	if !c.Automatic || c.Model == "" || c.Tokens < leastCompaction {
 		return nil
 	}
-	key := append([]byte{boundaryRows}, c.Model...)
-	var list []boundary
+	key := append([]byte{compactionRows}, c.Model...)
+	var list []Compaction
 	if v := b.Get(key); v != nil {
 		var err error
-		if list, err = decodeBoundaries(key, v); err != nil {
+		if list, err = decodeCompactions(key, v); err != nil {
 			return err
 		}
-	} else if len(kv.Keys(b, []byte{boundaryRows})) >= boundaryModels {
+	} else if len(kv.Keys(b, []byte{compactionRows})) >= compactionModels {
 		return nil
 	}
-	list = append(list, boundary{c.At.UnixMilli(), c.Tokens})
-	slices.SortStableFunc(list, func(a, b boundary) int { return cmp.Compare(b.At, a.At) })
-	list = list[:min(len(list), boundariesPerModel)]
+	list = append(list, Compaction{c.At.UnixMilli(), c.Tokens})
+	slices.SortStableFunc(list, func(a, b Compaction) int { return cmp.Compare(b.At, a.At) })
+	list = list[:min(len(list), compactionsPerModel)]
 	v, err := kv.SealJSON(budgetVersion, key, list)
 	if err != nil {
 		return err
 	}
-	t.delta.budgets = append(t.delta.budgets, budgetChange{learned: true, model: c.Model, limit: leastOf(c.Model, list)})
-	return t.Put("put boundaries", b, key, v)
+	t.delta.budgets = append(t.delta.budgets, budgetChange{model: c.Model, compactions: list})
+	return t.Put("put compactions", b, key, v)
 }
 
-func decodeBoundaries(key, v []byte) (list []boundary, err error) {
+func decodeCompactions(key, v []byte) (list []Compaction, err error) {
 	if err := kv.UnsealJSON(budgetVersion, key, v, &list); err != nil {
-		return nil, fmt.Errorf("read learned budget: %w", err)
+		return nil, fmt.Errorf("read compactions: %w", err)
 	}
 	return list, nil
-}
-
-// leastOf is the least of a model's boundaries that are believed, 0 if none is. One alone that is far below what the
-// model can hold may be a slip of the program, or of one session's settings: it takes a second one near it.
-func leastOf(model string, list []boundary) (least int64) {
-	usual := session.BudgetFor(model, 0, 0, session.BudgetOptions{}).Limit
-	for i, b := range list {
-		believed := b.Tokens >= usual/2 || slices.ContainsFunc(list[i+1:], b.near) || slices.ContainsFunc(list[:i], b.near)
-		if believed && (least == 0 || b.Tokens < least) {
-			least = b.Tokens
-		}
-	}
-	return least
-}
-
-// near says whether two boundaries are at most a tenth apart.
-func (b boundary) near(other boundary) bool {
-	return max(b.Tokens, other.Tokens)-min(b.Tokens, other.Tokens) <= b.Tokens/10
 }
 
 // readBudgets reads what is known of budgets into the memory.
 func readBudgets(x *index, tx *kv.Snapshot) error {
 	b := tx.Bucket(bucketCheckpoints)
 	var changes []budgetChange
-	for _, key := range kv.Keys(b, []byte{boundaryRows}) {
-		list, err := decodeBoundaries(key, b.Get(key))
+	for _, key := range kv.Keys(b, []byte{compactionRows}) {
+		list, err := decodeCompactions(key, b.Get(key))
 		if err != nil {
 			return err
 		}
-		model := string(key[1:])
-		changes = append(changes, budgetChange{learned: true, model: model, limit: leastOf(model, list)})
+		changes = append(changes, budgetChange{model: string(key[1:]), compactions: list})
 	}
 	for _, key := range append(kv.Keys(b, []byte{modelPinRows}), kv.Keys(b, []byte{filePinRows})...) {
 		v, err := kv.Unseal(key, b.Get(key), budgetVersion)
@@ -197,9 +177,9 @@ func (x *index) applyBudgets(changes []budgetChange) {
 	if len(changes) == 0 {
 		return
 	}
-	b := Budgets{Learned: map[string]int64{}, Models: map[string]int64{}, Files: map[tail.FileID]int64{}}
+	b := Budgets{Compactions: map[string][]Compaction{}, Models: map[string]int64{}, Files: map[tail.FileID]int64{}}
 	if x.budgets != nil {
-		b = Budgets{Learned: maps.Clone(x.budgets.Learned), Models: maps.Clone(x.budgets.Models), Files: maps.Clone(x.budgets.Files)}
+		b = Budgets{Compactions: maps.Clone(x.budgets.Compactions), Models: maps.Clone(x.budgets.Models), Files: maps.Clone(x.budgets.Files)}
 	}
 	for _, c := range changes {
 		switch {
@@ -207,10 +187,8 @@ func (x *index) applyBudgets(changes []budgetChange) {
 			delete(b.Files, c.file)
 		case c.file != 0:
 			b.Files[c.file] = c.limit
-		case c.learned && c.limit == 0:
-			delete(b.Learned, c.model)
-		case c.learned:
-			b.Learned[c.model] = c.limit
+		case c.compactions != nil:
+			b.Compactions[c.model] = c.compactions
 		case c.limit == 0:
 			delete(b.Models, c.model)
 		default:

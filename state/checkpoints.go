@@ -20,7 +20,7 @@ import (
 //	"i" id                          → the key of the above
 //	"t" u64 at | u64 seq            → u64 file
 //	"n"                             → u64 number of all
-//	"l" model                       → sealed JSON []boundary    what automatic compactions taught; budgets.go
+//	"l" model                       → sealed JSON []Compaction  automatic compactions; budgets.go
 //	"m" model, "p" u64 file         → sealed u64 limit          set by the user; budgets.go
 const (
 	checkpointVersion = 1
@@ -99,7 +99,7 @@ func (t *txn) putCheckpoints(d *Derivation) error {
 		if err := t.putCheckpoint(b, c); err != nil {
 			return err
 		}
-		if err := t.learnBoundary(b, c); err != nil {
+		if err := t.keepCompaction(b, c); err != nil {
 			return fmt.Errorf("learn budget: %w", err)
 		}
 	}

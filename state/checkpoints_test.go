@@ -124,21 +124,26 @@ func TestBudgets(t *testing.T) {
 		compaction("cp-3", 3, 95_000, ""), compaction("cp-4", 4, 900_000, "large"),
 	}
 	derived(t, db, Derivation{File: 1, Checkpoints: marks})
-	want := map[string]int64{"m": 90_000, "large": 900_000}
-	if diff := cmp.Diff(want, db.Budgets().Learned); diff != "" {
-		t.Errorf("learned (-want +got):\n%s", diff)
+	at := func(minute int, tokens int64) Compaction {
+		return Compaction{At: milestone("", minute).At.UnixMilli(), Tokens: tokens}
+	}
+	want := map[string][]Compaction{"m": {at(2, 167_000), at(0, 90_000)}, "large": {at(4, 900_000)}}
+	if diff := cmp.Diff(want, db.Budgets().Compactions); diff != "" {
+		t.Errorf("compactions (-want +got):\n%s", diff)
 	}
 	derived(t, db, Derivation{File: 2, Checkpoints: []Checkpoint{compaction("cp-0", 5, 85_000, "m")}}) // there already
 	var later []Checkpoint
-	for i := range boundariesPerModel - 1 {
+	newest := []Compaction{at(2, 167_000)}
+	for i := range compactionsPerModel - 1 {
 		later = append(later, compaction(fmt.Sprintf("cp-l%d", i), 10+i, 168_000, "m"))
+		newest = slices.Insert(newest, 0, at(10+i, 168_000))
 	}
 	before := db.Budgets()
 	derived(t, db, Derivation{File: 1, Checkpoints: later})
-	if before.Learned["m"] != 90_000 {
-		t.Error("what was answered changes")
+	if diff := cmp.Diff(want, before.Compactions); diff != "" {
+		t.Errorf("what was answered changes (-want +got):\n%s", diff)
 	}
-	want["m"] = 167_000
+	want["m"] = newest
 	pin := func(model string, file tail.FileID, limit int64) {
 		t.Helper()
 		if err := db.PinBudget(t.Context(), model, file, limit); err != nil {
@@ -152,7 +157,7 @@ func TestBudgets(t *testing.T) {
 	pin("", 2, 80_000)
 	check := func(db *DB, files map[tail.FileID]int64) {
 		t.Helper()
-		all := Budgets{Learned: want, Models: map[string]int64{"m": 100_000}, Files: files}
+		all := Budgets{Compactions: want, Models: map[string]int64{"m": 100_000}, Files: files}
 		if diff := cmp.Diff(all, db.Budgets()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

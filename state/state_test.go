@@ -188,7 +188,7 @@ func describe(x *index) (lines []string) {
 	for session, held := range x.pending {
 		lines = append(lines, fmt.Sprintf("notices of %s %+v", session, held))
 	}
-	if b := x.budgets; b != nil && len(b.Learned)+len(b.Models)+len(b.Files) > 0 {
+	if b := x.budgets; b != nil && len(b.Compactions)+len(b.Models)+len(b.Files) > 0 {
 		lines = append(lines, fmt.Sprintf("budgets %+v", *x.budgets))
 	}
 	for id, n := range x.files {

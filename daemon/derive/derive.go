@@ -63,11 +63,11 @@ type MessageLimits struct {
 // FoldStep is one transcript while some of its lines are folded, or while a query looks at it. It is valid only during
 // the call that gets it.
 type FoldStep struct {
-	File    tail.Tracked
-	Facts   state.Facts
-	Session *session.Fold // includes the record of the event
-	Marks   *session.CheckpointDetector   // an observer feeds it
-	Line    int64            // the number of lines folded so far
+	File     tail.Tracked
+	Facts    state.Facts
+	Session  *session.Fold               // includes the record of the event
+	Detector *session.CheckpointDetector // an observer feeds it
+	Line     int64                       // the number of lines folded so far
 	// Effects is committed together with the projection. Observers append to Checkpoints, Pending, Documents, Asks and
 	// Batches; the other fields belong to the deriver.
 	Effects *state.Derivation

@@ -51,7 +51,7 @@ func (d *Deriver) newStep(p *projection, t tail.Tracked, facts state.Facts) *Fol
 		d.packer = outbox.NewPacker()
 	}
 	return &FoldStep{
-		File: t, Facts: facts, Session: &p.session, Marks: &p.marks, Line: p.place.Line, Effects: &p.effects,
+		File: t, Facts: facts, Session: &p.session, Detector: &p.detector, Line: p.place.Line, Effects: &p.effects,
 		Packer: d.packer, projection: p,
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 // projection is a transcript in memory: what its lines up to a place mean. It is owned by Run's goroutine.
 type projection struct {
-	file    tail.FileID
-	place   state.Place // behind the last folded line
-	session session.Fold
-	log     session.Log
-	marks   session.CheckpointDetector
-	copying bool  // the last answer was copied from another session
-	cleared int64 // lines below it are not in the log
+	file     tail.FileID
+	place    state.Place // behind the last folded line
+	session  session.Fold
+	log      session.Log
+	detector session.CheckpointDetector
+	copying  bool  // the last answer was copied from another session
+	cleared  int64 // lines below it are not in the log
 	// effectsThrough is the number of lines that had their effects in an earlier folding. It is stored, because this
 	// folding may be interrupted.
 	effectsThrough int64
@@ -49,7 +49,7 @@ func (p *projection) saved() bool { return p.dirtySince.IsZero() && !p.saving }
 func (p *projection) encode() *state.Understood {
 	session, _ := p.session.MarshalBinary() // these never fail
 	log, _ := p.log.MarshalBinary()
-	marks, _ := p.marks.MarshalBinary()
+	marks, _ := p.detector.MarshalBinary()
 	head := []byte{foldVersion, 0}
 	if p.copying {
 		head[1] = 1
@@ -71,13 +71,13 @@ func (p *projection) restore(u *state.Understood) error {
 	if err := p.log.UnmarshalBinary(u.Log); err != nil {
 		return err
 	}
-	return p.marks.UnmarshalBinary(u.Marks)
+	return p.detector.UnmarshalBinary(u.Marks)
 }
 
 // reset empties the projection: folding starts at line 0. Lines below effectsThrough had their effects.
 func (p *projection) reset(generation uint32, effectsThrough int64) {
 	p.place = state.Place{Generation: generation}
-	p.session, p.log, p.marks = session.Fold{}, session.Log{}, session.CheckpointDetector{}
+	p.session, p.log, p.detector = session.Fold{}, session.Log{}, session.CheckpointDetector{}
 	p.copying, p.effectsThrough = false, effectsThrough
 }
 

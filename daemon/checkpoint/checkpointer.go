@@ -1,0 +1,100 @@
+// Package checkpoint marks moments of a session: when its context passes a part of the token budget, and when it is
+// compacted. It keeps the checkpoints, sends them, and says how large budgets are. It does not know how lines are read or
+// which server a session goes to.
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// Checkpointer is the observer that makes checkpoints, and notices about them. Its fields are those of the step under way.
+type Checkpointer struct {
+	db          *state.DB
+	checkpoints []state.Checkpoint
+	notices     []state.Pending
+	err         error
+}
+
+var _ derive.Observer = (*Checkpointer)(nil)
+
+// NewCheckpointer returns an observer that keeps its checkpoints in db.
+func NewCheckpointer(db *state.DB) *Checkpointer { return &Checkpointer{db: db} }
+
+// Begin takes in the budget as it is now. Thresholds that are already exceeded under it do not fire.
+func (c *Checkpointer) Begin(s *derive.FoldStep) {
+	c.checkpoints, c.notices, c.err = nil, nil, nil
+	s.Session.Budget = budgetOptions(c.db.Budgets(), s.File.File.ID)
+	if hasCheckpoints(s) {
+		s.Detector.BudgetChanged(s.Session)
+	}
+}
+
+// hasCheckpoints reports whether a transcript can have checkpoints. An agent's cannot: it ends with its task.
+func hasCheckpoints(s *derive.FoldStep) bool { return s.File.File.Kind == tail.Main }
+
+// Event makes a checkpoint if a threshold is passed or the session is compacted.
+func (c *Checkpointer) Event(s *derive.FoldStep, e *session.Event, watched bool) {
+	if !hasCheckpoints(s) {
+		return
+	}
+	found, due := s.Detector.Add(e, s.Session, watched)
+	if !due {
+		return
+	}
+	p := newCheckpoint(s, found)
+	p.ID = automaticID(p.Session, &found)
+	_, known, err := c.db.Checkpoint(context.Background(), p.ID)
+	c.err = cmp.Or(c.err, err)
+	if known || err != nil {
+		return // known: the line is folded once more
+	}
+	c.checkpoints = append(c.checkpoints, p)
+	if watched {
+		c.notices = append(c.notices, state.Pending{
+			Session: p.Session, Kind: p.Trigger, Checkpoint: p.ID, Tokens: p.Tokens, Budget: p.Budget,
+		})
+	}
+}
+
+// End adds the step's checkpoints and notices to its effects.
+func (c *Checkpointer) End(s *derive.FoldStep) error {
+	if c.err != nil {
+		return c.err
+	}
+	s.Effects.Pending = append(s.Effects.Pending, c.notices...)
+	return addToEffects(s, c.checkpoints)
+}
+
+// newCheckpoint makes a checkpoint without an id.
+func newCheckpoint(s *derive.FoldStep, m session.Checkpoint) state.Checkpoint {
+	c := state.Checkpoint{
+		Session: s.Facts.Stream.SessionID, Trigger: string(m.Trigger), Tokens: m.Tokens, Budget: m.Limit,
+		ContextHash: m.ContextHash, Summary: m.Summary, ActiveFiles: m.ActiveFiles, At: m.Time.UTC(),
+		Generation: s.File.Cursor.Generation, Line: m.Line, Model: m.Model, Automatic: m.Automatic,
+	}
+	if y := c.At.Year(); y < 1971 || y > 9999 { // no time, or one that neither a row nor a server can hold
+		c.At = time.Now().UTC().Truncate(time.Millisecond)
+	}
+	return c
+}
+
+// automaticID returns the id of an automatic checkpoint. It is the same however often the moment is read, and in every
+// generation of the file. The line counts only for a record without a uuid.
+func automaticID(session string, m *session.Checkpoint) string {
+	at := m.UUID
+	if at == "" {
+		at = strconv.FormatInt(m.Line, 10)
+	}
+	sum := sha256.Sum256([]byte(session + "\x00" + string(m.Trigger) + "\x00" + at))
+	return "cp-" + hex.EncodeToString(sum[:6])
+}
