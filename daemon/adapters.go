@@ -1,6 +1,14 @@
 package daemon
 
-import "github.com/ccship/ccship/daemon/remote"
+import (
+	"context"
+
+	"github.com/ccship/ccship/daemon/checkpoint"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
 
 // servers shows rooms the destinations.
 type servers struct{ *destinations }
@@ -15,3 +23,71 @@ func (s servers) Protocol(dest string) string {
 
 // Reader is a client of a server's reading API.
 func (s servers) Reader(dest string) *remote.Client { return s.reader(dest) }
+
+// Takes answers whether a server is known to take a kind of row.
+func (s servers) Takes(dest string, kind outbox.Kind) bool { return s.takes(dest, kind) }
+
+// AnyTakes answers whether any server is known to take a kind of row.
+func (s servers) AnyTakes(kind outbox.Kind) bool {
+	for dest := range s.drainers() {
+		if s.takes(dest, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// router shows rooms the desk.
+type router struct{ *desk }
+
+// StreamID answers the file that a stream's name was given to.
+func (r router) StreamID(name string) (tail.FileID, bool) { return r.streamID(name) }
+
+// Destination is where lines of a transcript go by the rules in force; "" when they are not sent.
+func (r router) Destination(f *state.Facts) string {
+	if r.graves.has(f.Stream.SessionID) {
+		return ""
+	}
+	_, dest, result := r.route(f, r.rules.Load())
+	if result.Err != nil {
+		return ""
+	}
+	return dest
+}
+
+// settings shows rooms the configuration in force.
+type settings struct{ d *Daemon }
+
+func (s settings) Roots() []string { return s.d.conf.Load().Roots }
+func (s settings) BlobCap() int64  { return s.d.conf.Load().BlobCap }
+
+// accepts takes in that a server begins to take kinds of rows beside lines. What was withheld from it before is queued
+// again.
+func (d *Daemon) accepts(dest string, kinds outbox.Kinds, again bool) error {
+	ctx := context.Background()
+	if kinds.Has(outbox.Blob) {
+		if again {
+			if err := d.db.ForgetBeside(ctx, dest); err != nil {
+				return err
+			}
+		}
+		d.attachments.ListAll()
+	}
+	if kinds.Has(outbox.Checkpoints) && again {
+		if err := checkpoint.Resend(ctx, d.db, dest); err != nil {
+			return err
+		}
+	}
+	if kinds.Has(outbox.Documents) && again {
+		return d.documents.announced(ctx, dest)
+	}
+	return nil
+}
+
+// deliverAttachments queues the attachments of a transcript, and returns when they have left the outbox.
+func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {
+	if err := d.attachments.QueueOf(ctx, id); err != nil {
+		return err
+	}
+	return d.drained(ctx, d.db.LastSeq())
+}

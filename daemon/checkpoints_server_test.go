@@ -32,7 +32,7 @@ type sentCheckpoint struct{ id, text string }
 func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentCheckpoint) {
 	t.Helper()
 	var kept []sentCheckpoint
-	s.beside.accept = "checkpoints"
+	s.attachments.accept = "checkpoints"
 	s.checkpoints = func(rw http.ResponseWriter, r *http.Request) {
 		var body io.Reader = r.Body
 		if r.Header.Get("Content-Encoding") == "zstd" {

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ccship/ccship/daemon/attachment"
 	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -59,9 +60,9 @@ type Daemon struct {
 
 	events *bus
 
-	rewrites *rewrite.List
-	counter  *rewrite.Counter
-	beside   *beside
+	rewrites    *rewrite.List
+	counter     *rewrite.Counter
+	attachments *attachment.Collector
 
 	conf        atomic.Pointer[config.Config] // in force
 	lastRead    atomic.Pointer[string]        // stamp of the configuration file when it was read last, with success or not
@@ -177,7 +178,10 @@ func (d *Daemon) wire(ctx context.Context) error {
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
 	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: servers{d.dests}, Origin: d.origin}
-	d.wireBeside()
+	d.attachments = attachment.New(attachment.Deps{
+		State: d.db, Files: d.tailer, Router: router{d.desk}, Servers: servers{d.dests}, Settings: settings{d}, Log: d.log,
+	})
+	d.relay.attachments, d.dests.accepts = d.attachments, d.accepts
 	d.herald = newHerald(d.db, d.log)
 	documents, err := d.wireDocuments(ctx)
 	if err != nil {
@@ -214,7 +218,7 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"keep":            d.keep,
 		"background jobs": d.backgroundJobs,
 		"events":          d.watchStatus,
-		"beside":          d.beside.Run,
+		"attachments":     d.attachments.Run,
 		"report":          func(ctx context.Context) error { return d.reportTo(ctx, serviceManager(os.LookupEnv)) },
 	}
 	var wg sync.WaitGroup
@@ -338,7 +342,7 @@ func (d *Daemon) giveBack(w *watchman) {
 	}
 	const large = 4 << 20
 	_, sent := d.servers(usage)
-	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) || d.derive.Freed() || d.beside.looked.Swap(false) {
+	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) || d.derive.Freed() || d.attachments.Freed() {
 		w.moved = moved
 		debug.FreeOSMemory()
 		giveBackCode()

@@ -146,7 +146,7 @@ func (d *desk) introduce(ctx context.Context, c *tail.Chunk) (state.Facts, time.
 		if !ok && facts.Stream.Parent != "" {
 			cwd, ok = d.cwdOf(ctx, facts.Stream.Parent)
 		}
-		folder = filepath.Base(projectFolder(c.File))
+		folder = filepath.Base(c.File.ProjectFolder())
 		facts.Stream.Project = folder
 		ok = ok && facts.Stream.Parent != ""
 	}
@@ -281,25 +281,6 @@ func parentOf(name string, head []byte) string {
 	}
 	id, _ := transcript.FirstSessionID(head)
 	return id
-}
-
-// projectFolder is the folder below the root that a file lies in, however deep.
-func projectFolder(f tail.File) string {
-	rel, err := filepath.Rel(f.Root, f.Path)
-	if err != nil {
-		return filepath.Dir(f.Path)
-	}
-	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return filepath.Join(f.Root, first)
-}
-
-// wirePath is the path of a file as the server sees it: below its root, with slashes.
-func wirePath(f tail.File) string {
-	rel, err := filepath.Rel(f.Root, f.Path)
-	if err != nil || strings.HasPrefix(rel, "..") {
-		return filepath.Base(f.Path)
-	}
-	return filepath.ToSlash(rel)
 }
 
 var _ tail.Sink = (*relay)(nil)

@@ -71,5 +71,9 @@ func (d *Daemon) protects(path string, info fs.FileInfo) error {
 
 // openBlob opens a file that is to be sent, unless it is one of ccship's own by now.
 func (d *Daemon) openBlob(root, name string) (outbox.Content, error) {
-	return openBlob(root, name, d.protects)
+	c, err := file.OpenToSend(root, name, d.protects)
+	if err != nil {
+		return nil, err // not a nil *file.OpenFile in an interface
+	}
+	return c, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/daemon/attachment"
 	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
@@ -33,10 +34,10 @@ type relay struct {
 	mu       sync.Mutex
 	excluded map[tail.FileID]*optedOut // files whose project has opted out; guarded by mu
 
-	events   *bus            // hears of new transcripts and of rewinds
-	rewrites *rewrite.List   // notes rewinds
-	beside   *beside         // hears of everything; nil: nobody does
-	derive   *derive.Deriver // notified of every committed chunk; may be nil
+	events      *bus                  // hears of new transcripts and of rewinds
+	rewrites    *rewrite.List         // notes rewinds
+	attachments *attachment.Collector // notified of every committed chunk; may be nil
+	derive      *derive.Deriver       // notified of every committed chunk; may be nil
 }
 
 // counts is what the relay saw since the daemon started.
@@ -142,7 +143,7 @@ func (r *relay) step(c *tail.Chunk, d *decision, w *rows) state.Step {
 		w.omits = func(line []byte) bool { return r.desk.omits(c.File.ID, line) }
 	}
 	facts.Stream.ID = uint64(c.File.ID)
-	facts.Stream.Path = wirePath(c.File)
+	facts.Stream.Path = c.File.RelPath()
 	batches := w.build(c, &facts)
 	if d.moved {
 		batches = r.resendCheckpoints(batches, c.File.ID, w.packer)
@@ -179,8 +180,8 @@ func plain(r tail.Result) tail.Result {
 
 // tell announces what a durable chunk is the first word of.
 func (r *relay) tell(c *tail.Chunk, d *decision) {
-	if r.beside != nil {
-		r.beside.touched(c, &d.facts)
+	if r.attachments != nil {
+		r.attachments.Committed(c, &d.facts)
 	}
 	if c.From != c.Prev && !d.moved && r.rewrites != nil {
 		r.rewrites.Rewound(c, &d.facts)

@@ -25,24 +25,24 @@ import (
 
 // memServer keeps what it is sent in memory, by stream and generation. It speaks the extension while announces is set.
 type memServer struct {
-	mu        sync.Mutex
-	announces bool
-	status    int    // answers every request with it, when not 0
-	busy      bool   // takes nothing now, but can be asked
-	asked     func() // before a digest is answered, without the lock
-	streams   map[string]map[uint32]*memGeneration
-	order     []string // session ids in the order of their requests
-	hashes    map[string]string
-	keys      []string // the X-API-Key of each request
-	older     bool     // knows no request for many digests
-	asks      []int    // streams in each request for digests
-	epoch     string   // of the client
-	machine   string   // of the client
-	lagging   int      // answers to requests for rewrites that say they are not derived yet
-	forgotten map[string]bool
-	keeps     bool // lets nobody forget
-	resent    int  // requests about what was forgotten
-	beside    besideServer
+	mu          sync.Mutex
+	announces   bool
+	status      int    // answers every request with it, when not 0
+	busy        bool   // takes nothing now, but can be asked
+	asked       func() // before a digest is answered, without the lock
+	streams     map[string]map[uint32]*memGeneration
+	order       []string // session ids in the order of their requests
+	hashes      map[string]string
+	keys        []string // the X-API-Key of each request
+	older       bool     // knows no request for many digests
+	asks        []int    // streams in each request for digests
+	epoch       string   // of the client
+	machine     string   // of the client
+	lagging     int      // answers to requests for rewrites that say they are not derived yet
+	forgotten   map[string]bool
+	keeps       bool // lets nobody forget
+	resent      int  // requests about what was forgotten
+	attachments attachmentServer
 
 	checkpoints http.HandlerFunc // takes them; nil: nobody does
 }
@@ -67,7 +67,7 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.announces {
 		w.Header().Set("Ccship-Protocol", "1")
 		w.Header().Set("Accept-Encoding", "zstd, gzip")
-		s.beside.announce(w)
+		s.attachments.announce(w)
 	}
 	switch {
 	case s.status != 0:
@@ -78,8 +78,8 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.take(w, r)
 	case r.URL.Path == "/api/checkpoints" && s.checkpoints != nil:
 		s.checkpoints(w, r)
-	case s.beside.serves(r):
-		s.beside.serve(w, r)
+	case s.attachments.serves(r):
+		s.attachments.serve(w, r)
 	case strings.HasSuffix(r.URL.Path, "/digest"):
 		s.digest(w, r)
 	case r.URL.Path == "/api/digests" && !s.older:

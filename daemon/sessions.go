@@ -63,7 +63,7 @@ func (l *collection) add(all []tail.Tracked) {
 		if t.File.Kind == tail.History {
 			continue
 		}
-		folder := projectFolder(t.File)
+		folder := t.File.ProjectFolder()
 		p := l.projects[folder]
 		if p == nil {
 			p = &control.ProjectTotal{Project: filepath.Base(folder)}
@@ -113,7 +113,7 @@ func (l *collection) choose(project string) []tail.Tracked {
 		stream := l.facts[t.File.ID].Stream
 		rel, err := filepath.Rel(project, stream.Cwd)
 		below := filepath.IsAbs(project) && stream.Cwd != "" && err == nil && filepath.IsLocal(rel)
-		if below || project == stream.Project || project == filepath.Base(projectFolder(t.File)) {
+		if below || project == stream.Project || project == filepath.Base(t.File.ProjectFolder()) {
 			chosen = append(chosen, t)
 		}
 	}
@@ -125,11 +125,11 @@ func (l *collection) session(t tail.Tracked) control.Session {
 	s := control.Session{
 		Session: f.Stream.SessionID, Project: f.Stream.Project, Cwd: f.Stream.Cwd, Path: t.File.Path,
 		Bytes: t.File.Stat.Size, ReadBytes: t.Cursor.Offset, Lines: t.Cursor.Line, Generation: t.Cursor.Generation,
-		ChangedAt: time.Unix(0, t.File.Stat.ModTime).UTC(), Agents: l.agents[projectFolder(t.File)+"\x00"+t.File.Name],
+		ChangedAt: time.Unix(0, t.File.Stat.ModTime).UTC(), Agents: l.agents[t.File.ProjectFolder()+"\x00"+t.File.Name],
 	}
 	s.Server, _, _ = strings.Cut(f.Dest, "#")
 	if !f.Decided {
-		s.Session, s.Project = t.File.Name, filepath.Base(projectFolder(t.File))
+		s.Session, s.Project = t.File.Name, filepath.Base(t.File.ProjectFolder())
 	}
 	return s
 }

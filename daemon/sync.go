@@ -125,13 +125,13 @@ var errPaused = errors.New("paused by the user")
 func (d *Daemon) delivered(ctx context.Context) error {
 	const rounds = 3 // sessions may go on for ever
 	for range rounds {
-		if err := d.beside.pass(ctx, true); err != nil {
+		if err := d.attachments.Queue(ctx); err != nil {
 			return err
 		}
 		if err := d.drained(ctx, d.db.LastSeq()); err != nil {
 			return err
 		}
-		if !d.beside.waiting() {
+		if !d.attachments.Pending() {
 			return nil
 		}
 	}

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -61,7 +59,8 @@ func (v *verifier) noteDeadBlob(l *state.Dead) {
 
 // compareFolder compares the files beside one transcript.
 func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tracked, f *state.Facts) error {
-	here, unread := v.besideHere(root, t)
+	here, tooLarge, unread := v.d.attachments.OnDisk(root, t.File)
+	v.report.Attachments.TooLarge += tooLarge
 	if len(here) == 0 && unread == nil {
 		return nil
 	}
@@ -72,7 +71,7 @@ func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tra
 	missing, refused, err := v.missingBeside(ctx, here, t, f)
 	if len(missing) > 0 && err == nil {
 		// One that has come since the sync is on its way.
-		if err := v.d.beside.again(ctx, t.File.ID, v.d.drained); err != nil && ctx.Err() != nil {
+		if err := v.d.deliverAttachments(ctx, t.File.ID); err != nil && ctx.Err() != nil {
 			return err
 		}
 		missing, refused, err = v.missingBeside(ctx, here, t, f)
@@ -98,27 +97,6 @@ func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tra
 		v.report.Differences = append(v.report.Differences, *difference(row, "files beside it are not on the server as they are on disk: "+names))
 	}
 	return nil
-}
-
-// besideHere hashes the files beside a transcript. unread is why one of them could not be read.
-func (v *verifier) besideHere(root *os.Root, t *tail.Tracked) (here []state.BesideFile, unread error) {
-	folder := sessionFolder(t.File)
-	listed, unread := listBeside(root, folder)
-	for i := range listed {
-		if listed[i].info.Size() > v.d.beside.most() {
-			v.report.Attachments.TooLarge++
-			continue
-		}
-		f, _, err := readBeside(root, folder, &listed[i])
-		switch {
-		case errors.Is(err, errChanging), errors.Is(err, fs.ErrNotExist): // it goes out when it has come to rest
-		case err != nil:
-			unread = err
-		default:
-			here = append(here, f)
-		}
-	}
-	return here, unread
 }
 
 // missingBeside names the files that the server does not have with their bytes, but for those it refuses.

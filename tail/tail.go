@@ -11,6 +11,8 @@ package tail
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -39,6 +41,25 @@ type File struct {
 	// Fixed when the file is first seen; the larger file gets the lower number.
 	Copy int
 	Stat Stat
+}
+
+// RelPath is the path below the root, with slashes. A file that lies elsewhere has its name only.
+func (f File) RelPath() string {
+	rel, err := filepath.Rel(f.Root, f.Path)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return filepath.Base(f.Path)
+	}
+	return filepath.ToSlash(rel)
+}
+
+// ProjectFolder is the folder directly below the root that the file lies in, however deep.
+func (f File) ProjectFolder() string {
+	rel, err := filepath.Rel(f.Root, f.Path)
+	if err != nil {
+		return filepath.Dir(f.Path)
+	}
+	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return filepath.Join(f.Root, first)
 }
 
 // Stat is what the file system reports about a file. Comparable; times are Unix nanoseconds.

@@ -13,22 +13,22 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-const besideSession = "aaaaaaaa-0000-4000-8000-000000000001"
+const attachmentSession = "aaaaaaaa-0000-4000-8000-000000000001"
 
-// line is a line of a session that ran in a folder of the test's own.
-func besideLine(n int) string {
-	return fmt.Sprintf(`{"type":"user","cwd":"/work/shop","sessionId":%q,"n":%d}`+"\n", besideSession, n)
+// attachmentLine is a line of a session that ran in a folder of the test's own.
+func attachmentLine(n int) string {
+	return fmt.Sprintf(`{"type":"user","cwd":"/work/shop","sessionId":%q,"n":%d}`+"\n", attachmentSession, n)
 }
 
-// besideWorld has a server that takes blobs, and a session with files beside its transcript.
-func besideWorld(t *testing.T) *world {
+// attachmentWorld has a server that takes blobs, and a session with files beside its transcript.
+func attachmentWorld(t *testing.T) *world {
 	w := newWorld(t)
-	w.server.beside.accept = "checkpoints, documents, blobs"
-	folder := "-work-shop/" + besideSession
-	w.write(folder+".jsonl", besideLine(1))
+	w.server.attachments.accept = "checkpoints, documents, blobs"
+	folder := "-work-shop/" + attachmentSession
+	w.write(folder+".jsonl", attachmentLine(1))
 	w.write(folder+"/tool-results/toolu_1.txt", "spilled text")
 	w.write(folder+"/tool-results/empty.txt", "")
-	w.write(folder+"/subagents/agent-a1.jsonl", besideLine(1))
+	w.write(folder+"/subagents/agent-a1.jsonl", attachmentLine(1))
 	w.write(folder+"/subagents/agent-a1.meta.json", `{"agentType":"x"}`)
 	w.write(folder+"/subagents/workflows/run-1/agent-a2.meta.json", `{"agentType":"y"}`)
 	w.write(folder+"/tool-results/other.bin", "no")
@@ -36,20 +36,20 @@ func besideWorld(t *testing.T) *world {
 	return w
 }
 
-// has waits until the server has a file beside the session, or fails when it has other bytes.
+// hasBlob waits until the server has a file beside the session, or fails when it has other bytes.
 func (w *world) hasBlob(name, want string) {
 	w.t.Helper()
 	w.until(name+" is on the server", func() bool {
-		_, ok := w.server.blob(besideSession, name)
+		_, ok := w.server.blob(attachmentSession, name)
 		return ok
 	})
-	if got, _ := w.server.blob(besideSession, name); got != want {
+	if got, _ := w.server.blob(attachmentSession, name); got != want {
 		w.t.Errorf("%s has %d bytes on the server, want %d", name, len(got), len(want))
 	}
 }
 
-func TestFilesBesideTranscripts(t *testing.T) {
-	w := besideWorld(t)
+func TestAttachments(t *testing.T) {
+	w := attachmentWorld(t)
 	w.start()
 	w.sync()
 	want := map[string]string{
@@ -57,44 +57,44 @@ func TestFilesBesideTranscripts(t *testing.T) {
 		"subagents/workflows/run-1/agent-a2.meta.json": `{"agentType":"y"}`,
 	}
 	for name, content := range want {
-		if got, ok := w.server.blob(besideSession, name); !ok || got != content {
+		if got, ok := w.server.blob(attachmentSession, name); !ok || got != content {
 			t.Errorf("%s: %q %v", name, got, ok)
 		}
 	}
 	w.server.mu.Lock()
-	if n := len(w.server.beside.blobs[besideSession]); n != len(want) {
+	if n := len(w.server.attachments.blobs[attachmentSession]); n != len(want) {
 		t.Errorf("the server has %d files, want %d", n, len(want))
 	}
-	puts := w.server.beside.puts
+	puts := w.server.attachments.puts
 	w.server.mu.Unlock()
 	if r := w.verify(); !r.Equal || r.Attachments.Files != 4 || r.Attachments.Missing != 0 {
 		t.Errorf("verify %+v", r)
 	}
 	// More of the session, one more file, and one that changed: these two alone go out.
-	folder := "-work-shop/" + besideSession
+	folder := "-work-shop/" + attachmentSession
 	w.write(folder+"/tool-results/toolu_2.txt", "more")
 	w.rewrite(folder+"/tool-results/toolu_1.txt", "other text")
-	w.write(folder+"/subagents/agent-a1.jsonl", besideLine(2))
+	w.write(folder+"/subagents/agent-a1.jsonl", attachmentLine(2))
 	w.hasBlob("tool-results/toolu_2.txt", "more")
 	w.until("the changed one has come", func() bool {
-		got, _ := w.server.blob(besideSession, "tool-results/toolu_1.txt")
+		got, _ := w.server.blob(attachmentSession, "tool-results/toolu_1.txt")
 		return got == "other text"
 	})
 	w.sync()
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if n := w.server.beside.puts - puts; n != 2 {
+	if n := w.server.attachments.puts - puts; n != 2 {
 		t.Errorf("%d files were sent, want 2", n)
 	}
 }
 
-func TestVerifyMissesFilesBeside(t *testing.T) {
-	w := besideWorld(t)
+func TestVerifyMissesAttachments(t *testing.T) {
+	w := attachmentWorld(t)
 	w.start()
 	w.sync()
 	w.server.mu.Lock()
-	w.server.beside.blobs[besideSession]["tool-results/toolu_1.txt"] = "other"
-	delete(w.server.beside.blobs[besideSession], "tool-results/empty.txt")
+	w.server.attachments.blobs[attachmentSession]["tool-results/toolu_1.txt"] = "other"
+	delete(w.server.attachments.blobs[attachmentSession], "tool-results/empty.txt")
 	w.server.mu.Unlock()
 	r := w.verify()
 	if r.Equal || r.Attachments.Missing != 2 || len(r.Differences) != 1 || !strings.Contains(r.Differences[0].Detail, "tool-results/toolu_1.txt") {
@@ -102,9 +102,9 @@ func TestVerifyMissesFilesBeside(t *testing.T) {
 	}
 }
 
-func TestFilesBesideAreLeftOut(t *testing.T) {
-	w := besideWorld(t)
-	folder := filepath.Join(w.root, "-work-shop", besideSession)
+func TestAttachmentsLeftOut(t *testing.T) {
+	w := attachmentWorld(t)
+	folder := filepath.Join(w.root, "-work-shop", attachmentSession)
 	secret := filepath.Join(filepath.Dir(w.root), "secret.txt")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestFilesBesideAreLeftOut(t *testing.T) {
 	}
 	w.write("-work-shop/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/shop","n":1}`+"\n")
 	w.cfg.BlobCap = 1 << 20
-	w.write("-work-shop/"+besideSession+"/tool-results/large.txt", strings.Repeat("x", 1<<20+1))
+	w.write("-work-shop/"+attachmentSession+"/tool-results/large.txt", strings.Repeat("x", 1<<20+1))
 	w.start()
 	w.sync()
 	r := w.verify()
@@ -137,9 +137,9 @@ func TestFilesBesideAreLeftOut(t *testing.T) {
 	}
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	for session, blobs := range w.server.beside.blobs {
+	for session, blobs := range w.server.attachments.blobs {
 		for name, content := range blobs {
-			if content == "secret" || len(w.server.beside.blobs) != 1 {
+			if content == "secret" || len(w.server.attachments.blobs) != 1 {
 				t.Errorf("%s has %s", session, name)
 			}
 		}
@@ -147,15 +147,15 @@ func TestFilesBesideAreLeftOut(t *testing.T) {
 }
 
 func TestServerBeginsToTakeBlobs(t *testing.T) {
-	w := besideWorld(t)
-	w.server.beside.accept = ""
+	w := attachmentWorld(t)
+	w.server.attachments.accept = ""
 	w.start()
 	w.sync()
 	if r := w.verify(); !r.Equal || r.Attachments.Unproven != 4 {
 		t.Errorf("verify %+v", r)
 	}
 	w.server.mu.Lock()
-	w.server.beside.accept = "blobs"
+	w.server.attachments.accept = "blobs"
 	w.server.mu.Unlock()
 	w.write("-work-shop/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/shop","n":1}`+"\n")
 	w.hasBlob("tool-results/toolu_1.txt", "spilled text")
@@ -166,36 +166,36 @@ func TestServerBeginsToTakeBlobs(t *testing.T) {
 }
 
 // What was not queued before a stop is found at the next start, and what was sent is not sent again.
-func TestFilesBesideSurviveRestart(t *testing.T) {
-	w := besideWorld(t)
+func TestAttachmentsSurviveRestart(t *testing.T) {
+	w := attachmentWorld(t)
 	w.start()
 	w.sync()
 	w.stop()
-	w.write("-work-shop/"+besideSession+"/tool-results/toolu_2.txt", "late")
+	w.write("-work-shop/"+attachmentSession+"/tool-results/toolu_2.txt", "late")
 	w.server.mu.Lock()
-	puts := w.server.beside.puts
+	puts := w.server.attachments.puts
 	w.server.mu.Unlock()
 	w.start()
 	w.hasBlob("tool-results/toolu_2.txt", "late")
 	w.sync()
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if n := w.server.beside.puts - puts; n != 1 {
+	if n := w.server.attachments.puts - puts; n != 1 {
 		t.Errorf("%d files were sent, want 1", n)
 	}
 }
 
 // A large file goes on after a stop in the middle of it, and its session is forgotten with it.
-func TestLargeFileBeside(t *testing.T) {
-	w := besideWorld(t)
+func TestLargeAttachment(t *testing.T) {
+	w := attachmentWorld(t)
 	large := make([]byte, 5<<20+3)
 	rand.Read(large)
 	large = bytes.ToValidUTF8(large, []byte("?"))
-	w.write("-work-shop/"+besideSession+"/tool-results/large.txt", string(large))
+	w.write("-work-shop/"+attachmentSession+"/tool-results/large.txt", string(large))
 	entered := make(chan struct{}, 1)
 	stuck := true
-	w.server.beside.stuck = func() bool {
-		if stuck && w.server.beside.puts > 5 {
+	w.server.attachments.stuck = func() bool {
+		if stuck && w.server.attachments.puts > 5 {
 			select {
 			case entered <- struct{}{}:
 			default:
@@ -209,21 +209,21 @@ func TestLargeFileBeside(t *testing.T) {
 	w.stop()
 	w.server.mu.Lock()
 	stuck = false
-	before := w.server.beside.puts
+	before := w.server.attachments.puts
 	w.server.mu.Unlock()
 	w.start()
 	w.hasBlob("tool-results/large.txt", string(large))
 	w.sync()
 	w.server.mu.Lock()
-	if n := w.server.beside.puts - before; n >= len(large)>>20+1 {
+	if n := w.server.attachments.puts - before; n >= len(large)>>20+1 {
 		t.Errorf("%d chunks were sent after the stop: it began anew", n)
 	}
 	w.server.mu.Unlock()
 }
 
-func TestForgetTakesFilesBeside(t *testing.T) {
-	w := besideWorld(t)
-	w.server.beside.stuck = func() bool { return true }
+func TestForgetTakesAttachments(t *testing.T) {
+	w := attachmentWorld(t)
+	w.server.attachments.stuck = func() bool { return true }
 	w.start()
 	w.until("the files wait", func() bool {
 		list, err := w.client.Outbox(context.Background(), control.Page{Limit: 100})
@@ -237,22 +237,22 @@ func TestForgetTakesFilesBeside(t *testing.T) {
 		}
 		return false
 	})
-	if _, err := w.client.Forget(context.Background(), control.ForgetRequest{Session: besideSession}); err != nil {
+	if _, err := w.client.Forget(context.Background(), control.ForgetRequest{Session: attachmentSession}); err != nil {
 		t.Fatal(err)
 	}
 	w.until("nothing waits", func() bool { return w.status().Outbox.Batches == 0 })
 	w.server.mu.Lock()
-	w.server.beside.stuck = nil
+	w.server.attachments.stuck = nil
 	w.server.mu.Unlock()
 	w.sync()
-	if _, there := w.server.blob(besideSession, "tool-results/toolu_1.txt"); there {
+	if _, there := w.server.blob(attachmentSession, "tool-results/toolu_1.txt"); there {
 		t.Error("a file of a forgotten session was sent")
 	}
 }
 
 // TestFormerServer changes the server while rows wait for one that is down: they are told apart, and can be given up.
 func TestFormerServer(t *testing.T) {
-	w := besideWorld(t)
+	w := attachmentWorld(t)
 	w.start()
 	w.sync()
 	w.stop()
@@ -261,7 +261,7 @@ func TestFormerServer(t *testing.T) {
 	w.server.status = 503
 	w.server.mu.Unlock()
 	w.start()
-	w.write("-work-shop/"+besideSession+".jsonl", besideLine(2))
+	w.write("-work-shop/"+attachmentSession+".jsonl", attachmentLine(2))
 	w.until("a line waits", func() bool { return w.status().Outbox.Entries > 0 })
 	if _, err := w.client.DropServer(context.Background(), control.DropServerRequest{Server: old}); err == nil {
 		t.Error("what waits for the server in use was given up")
@@ -291,8 +291,8 @@ func TestFormerServer(t *testing.T) {
 }
 
 // A project that has opted out keeps its files, until it has not any more.
-func TestFilesBesideOfExcludedProject(t *testing.T) {
-	w := besideWorld(t)
+func TestAttachmentsOfExcludedProject(t *testing.T) {
+	w := attachmentWorld(t)
 	w.cfg.ExcludeProjects = []string{"/work/shop"}
 	w.start()
 	w.write("-q/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/other","n":1}`+"\n")
@@ -300,35 +300,35 @@ func TestFilesBesideOfExcludedProject(t *testing.T) {
 	w.sync() // the server has spoken by now
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if n := len(w.server.beside.blobs); n != 0 {
+	if n := len(w.server.attachments.blobs); n != 0 {
 		t.Errorf("files of %d sessions were sent", n)
 	}
 }
 
 // Files wait while there is no room, and go out when there is.
-func TestFilesBesideWaitForRoom(t *testing.T) {
-	w := besideWorld(t)
+func TestAttachmentsWaitForRoom(t *testing.T) {
+	w := attachmentWorld(t)
 	w.start()
 	w.sync()
 	w.stop()
 	w.cfg.OutboxCap = 1 // one byte: the next row fills it
 	w.server.mu.Lock()
 	w.server.busy = true
-	w.server.beside.stuck = func() bool { return true }
+	w.server.attachments.stuck = func() bool { return true }
 	w.server.mu.Unlock()
 	noise := make([]byte, 100<<10)
 	rand.Read(noise)
-	folder := "-work-shop/" + besideSession
+	folder := "-work-shop/" + attachmentSession
 	for i := range 16 {
 		w.write(fmt.Sprintf("%s/tool-results/toolu_9%d.txt", folder, i), string(noise))
 	}
 	w.start()
 	w.until("the outbox is full", func() bool { s := w.status(); return s.State == "full" || s.State == "retrying" && s.Outbox.Stored > 0 })
-	if s := w.status(); s.Outbox.Stored > besideBytes+200<<10 {
+	if s := w.status(); s.Outbox.Stored > 1<<20+200<<10 {
 		t.Errorf("%d bytes wait at a cap of 1", s.Outbox.Stored)
 	}
 	w.server.mu.Lock()
-	w.server.busy, w.server.beside.stuck = false, nil
+	w.server.busy, w.server.attachments.stuck = false, nil
 	w.server.mu.Unlock()
 	for i := range 16 {
 		w.hasBlob(fmt.Sprintf("tool-results/toolu_9%d.txt", i), string(noise))
@@ -336,18 +336,18 @@ func TestFilesBesideWaitForRoom(t *testing.T) {
 }
 
 // Files go into the outbox while the user has paused, and out of it when the pause ends.
-func TestFilesBesideArePaused(t *testing.T) {
-	w := besideWorld(t)
+func TestAttachmentsArePaused(t *testing.T) {
+	w := attachmentWorld(t)
 	w.start()
 	w.sync()
 	if _, err := w.client.Pause(context.Background(), control.PauseRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	folder := "-work-shop/" + besideSession
+	folder := "-work-shop/" + attachmentSession
 	w.write(folder+"/tool-results/toolu_2.txt", "late")
-	w.write(folder+".jsonl", besideLine(2))
+	w.write(folder+".jsonl", attachmentLine(2))
 	w.until("the file waits", func() bool { return w.status().Outbox.Batches == 2 })
-	if _, there := w.server.blob(besideSession, "tool-results/toolu_2.txt"); there {
+	if _, there := w.server.blob(attachmentSession, "tool-results/toolu_2.txt"); there {
 		t.Error("it was sent in a pause")
 	}
 	if _, err := w.client.Resume(context.Background()); err != nil {
@@ -358,26 +358,26 @@ func TestFilesBesideArePaused(t *testing.T) {
 
 // What was withheld from a server that stopped taking files goes to it when it takes them again.
 func TestServerLosesBlobsForAWhile(t *testing.T) {
-	w := besideWorld(t)
+	w := attachmentWorld(t)
 	w.start()
 	w.sync()
 	if _, err := w.client.Pause(context.Background(), control.PauseRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	folder := "-work-shop/" + besideSession
+	folder := "-work-shop/" + attachmentSession
 	w.write(folder+"/tool-results/toolu_2.txt", "late")
-	w.write(folder+".jsonl", besideLine(2))
+	w.write(folder+".jsonl", attachmentLine(2))
 	w.until("the file waits", func() bool { return w.status().Outbox.Batches == 2 })
 	w.server.mu.Lock()
-	w.server.beside.accept = ""
+	w.server.attachments.accept = ""
 	w.server.mu.Unlock()
 	w.sync()
 	w.until("it is withheld", func() bool { return w.status().Servers[0].Unwanted == 1 })
 	w.stop()
 	w.server.mu.Lock()
-	w.server.beside.accept = "blobs"
+	w.server.attachments.accept = "blobs"
 	w.server.mu.Unlock()
 	w.start()
-	w.write(folder+".jsonl", besideLine(3))
+	w.write(folder+".jsonl", attachmentLine(3))
 	w.hasBlob("tool-results/toolu_2.txt", "late")
 }

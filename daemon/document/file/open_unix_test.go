@@ -1,6 +1,6 @@
 //go:build unix
 
-package daemon
+package file
 
 import (
 	"io"
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestOpenBlob opens what is to be sent only where it belongs: a row may be older than what its path leads to by now.
-func TestOpenBlob(t *testing.T) {
+// TestOpenToSend opens what is to be sent only where it belongs: a row may be older than what its path leads to by now.
+func TestOpenToSend(t *testing.T) {
 	dir := t.TempDir()
 	root, secret := filepath.Join(dir, "root"), filepath.Join(dir, "secret")
 	must := func(err error) {
@@ -31,7 +31,7 @@ func TestOpenBlob(t *testing.T) {
 		"docs/large.md": true, "docs/inside.md": true, "docs/link.md": false, "out/secret": false, "../secret": false,
 		"docs/pipe": false, "docs": false, "docs/none.md": false, secret: false,
 	} {
-		c, err := openBlob(root, name, nil)
+		c, err := OpenToSend(root, name, nil)
 		if (err == nil) != opens {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -49,7 +49,7 @@ func TestOpenBlob(t *testing.T) {
 	must(os.WriteFile(filepath.Join(dir, "docs", "large.md"), []byte("secret"), 0o600))
 	must(os.Rename(filepath.Join(root, "docs"), filepath.Join(root, "was")))
 	must(os.Symlink(filepath.Join(dir, "docs"), filepath.Join(root, "docs")))
-	if c, err := openBlob(root, "docs/large.md", nil); err == nil {
+	if c, err := OpenToSend(root, "docs/large.md", nil); err == nil {
 		t.Error("it is opened through a folder that leads out")
 		c.Close()
 	}

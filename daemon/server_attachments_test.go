@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// besideServer is the part of a memServer that keeps blobs. The memServer's lock guards it.
-type besideServer struct {
+// attachmentServer is the part of a memServer that keeps blobs. The memServer's lock guards it.
+type attachmentServer struct {
 	accept  string // Ccship-Accept
 	partial map[string][]byte
 	blobs   map[string]map[string]string // session → name → content
@@ -21,17 +21,17 @@ type besideServer struct {
 	stuck   func() bool // asked before a PUT: breaks the connection
 }
 
-func (s *besideServer) announce(w http.ResponseWriter) {
+func (s *attachmentServer) announce(w http.ResponseWriter) {
 	if s.accept != "" {
 		w.Header().Set("Ccship-Accept", s.accept)
 	}
 }
 
-func (s *besideServer) serves(r *http.Request) bool {
+func (s *attachmentServer) serves(r *http.Request) bool {
 	return s.accept != "" && (strings.HasPrefix(r.URL.Path, "/api/blobs/") || strings.HasSuffix(r.URL.Path, "/blobs"))
 }
 
-func (s *besideServer) serve(w http.ResponseWriter, r *http.Request) {
+func (s *attachmentServer) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/blobs") {
 		s.list(w, r)
 		return
@@ -75,7 +75,7 @@ func (s *besideServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *besideServer) list(w http.ResponseWriter, r *http.Request) {
+func (s *attachmentServer) list(w http.ResponseWriter, r *http.Request) {
 	session, _ := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/sessions/"), "/blobs"))
 	list := []any{}
 	for name, content := range s.blobs[session] {
@@ -89,6 +89,6 @@ func (s *besideServer) list(w http.ResponseWriter, r *http.Request) {
 func (s *memServer) blob(session, name string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	content, ok := s.beside.blobs[session][name]
+	content, ok := s.attachments.blobs[session][name]
 	return content, ok
 }

@@ -1,4 +1,4 @@
-package daemon
+package attachment
 
 import (
 	"crypto/sha256"
@@ -12,30 +12,25 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
 
-// Claude Code leaves small files beside a transcript, in the session's folder: tool output too long for a line, and what
-// is said of an agent when it is started. Each appears once, at about the time of the line that speaks of it, so they
-// need no watch: the folder is listed when lines of the session have come in.
-
-// besideFile is a file beside a transcript, as it is listed.
-type besideFile struct {
+// listedFile is an attachment as it is listed.
+type listedFile struct {
 	name string // path below the session's folder, slashes
 	info fs.FileInfo
 }
 
 // sessionFolder is the folder beside a main transcript, below its root, with slashes.
-func sessionFolder(f tail.File) string { return strings.TrimSuffix(wirePath(f), ".jsonl") }
+func sessionFolder(f tail.File) string { return strings.TrimSuffix(f.RelPath(), ".jsonl") }
 
-// listBeside lists the files beside a main transcript that are delivered: regular ones, in folders that are no links.
-// A folder that is not there is empty.
-func listBeside(root *os.Root, folder string) ([]besideFile, error) {
-	var files []besideFile
-	spilled := func(name string) bool { return strings.HasSuffix(name, ".txt") || strings.HasSuffix(name, ".json") }
+// list lists the attachments of a main transcript: regular files, in folders that are no links. A folder that does not
+// exist is empty.
+func list(root *os.Root, folder string) ([]listedFile, error) {
+	var files []listedFile
+	output := func(name string) bool { return strings.HasSuffix(name, ".txt") || strings.HasSuffix(name, ".json") }
 	about := func(name string) bool { return strings.HasSuffix(name, ".meta.json") }
 	if there, err := isFolder(root, folder); !there {
 		return nil, err
@@ -48,12 +43,12 @@ func listBeside(root *os.Root, folder string) ([]besideFile, error) {
 				continue
 			}
 			if info, err := e.Info(); err == nil { // else it has just gone
-				files = append(files, besideFile{name, info})
+				files = append(files, listedFile{name, info})
 			}
 		}
 		return entries, err
 	}
-	_, err := add("tool-results", spilled)
+	_, err := add("tool-results", output)
 	agents, agentsErr := add("subagents", about)
 	err = errors.Join(err, agentsErr)
 	for _, e := range agents {
@@ -72,7 +67,29 @@ func listBeside(root *os.Root, folder string) ([]besideFile, error) {
 	return files, err
 }
 
-// isFolder says whether a folder is there, and no link.
+// OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the others. A file
+// that changes is left out: it is queued when it no longer does. unread is why a file or folder cannot be read.
+func (c *Collector) OnDisk(root *os.Root, f tail.File) (files []state.BesideFile, tooLarge int, unread error) {
+	folder := sessionFolder(f)
+	listed, unread := list(root, folder)
+	for i := range listed {
+		if listed[i].info.Size() > c.settings.BlobCap() {
+			tooLarge++
+			continue
+		}
+		read, _, err := listed[i].read(root, folder)
+		switch {
+		case errors.Is(err, errChanging), errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			unread = err
+		default:
+			files = append(files, read)
+		}
+	}
+	return files, tooLarge, unread
+}
+
+// isFolder answers whether a folder exists and is no link.
 func isFolder(root *os.Root, dir string) (bool, error) {
 	info, err := root.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -93,12 +110,13 @@ func listFolder(root *os.Root, dir string) ([]fs.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// errChanging says that a file is another one than was listed, or is just being written.
-var errChanging = errors.New("it is changing")
+// errChanging says that a file is not the one that was listed, or is being written.
+var errChanging = errors.New("the file is changing")
 
-// readBeside hashes a listed file. A small one is returned whole, and never as nil; a longer one is nil.
-func readBeside(root *os.Root, folder string, listed *besideFile) (f state.BesideFile, content []byte, err error) {
-	file, err := root.Open(path.Join(folder, listed.name))
+// read hashes a file below the session's folder. The content of one that fits into a row is returned whole, and is never
+// nil; that of a larger one is nil.
+func (l *listedFile) read(root *os.Root, folder string) (f state.BesideFile, content []byte, err error) {
+	file, err := root.Open(path.Join(folder, l.name))
 	if err != nil {
 		return f, nil, err
 	}
@@ -107,10 +125,10 @@ func readBeside(root *os.Root, folder string, listed *besideFile) (f state.Besid
 	if err != nil {
 		return f, nil, err
 	}
-	if !info.Mode().IsRegular() || !os.SameFile(info, listed.info) {
+	if !info.Mode().IsRegular() || !os.SameFile(info, l.info) {
 		return f, nil, errChanging
 	}
-	f = state.BesideFile{Name: listed.name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	f = state.BesideFile{Name: l.name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}
 	sum := sha256.New()
 	if f.Size <= outbox.BlobInRow {
 		content = make([]byte, f.Size)
@@ -129,35 +147,10 @@ func readBeside(root *os.Root, folder string, listed *besideFile) (f state.Besid
 	return f, content, err
 }
 
-// besideMedia is the media type of a file beside a transcript.
-func besideMedia(name string) string {
+// mediaType is the media type of an attachment.
+func mediaType(name string) string {
 	if strings.HasSuffix(name, ".json") {
 		return "application/json"
 	}
 	return "text/plain"
-}
-
-// blobFile is a file that is read while it is sent.
-type blobFile struct {
-	*os.File
-	info fs.FileInfo
-}
-
-// Size implements outbox.Content.
-func (f blobFile) Size() int64 { return f.info.Size() }
-
-// openBlob opens a file that is to be sent: a regular one below root that guard lets through, whatever the links on the
-// way say by now.
-func openBlob(root, name string, guard file.Guard) (outbox.Content, error) {
-	folder, err := file.OpenFolder(root)
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Close()
-	folder.Guard = guard
-	file, info, err := folder.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	return blobFile{file, info}, nil
 }

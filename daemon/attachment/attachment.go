@@ -1,0 +1,244 @@
+// Package attachment finds the files that Claude Code writes beside a transcript, in the session's folder, and queues
+// them for the server that the transcript goes to. It does not read transcripts, and does not send anything itself.
+package attachment
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
+)
+
+// Small files hold tool output that is too long for a line, and how an agent was started. Each appears once, at about the
+// time of the line that refers to it. So they need no watch: a session's folder is listed when lines of the session have
+// come in, and nothing is looked at while none come.
+
+const (
+	minAge     = time.Second     // lines come in bursts, and a younger file may still be written
+	retryAfter = 2 * time.Second // until what had to wait is looked at again
+)
+
+// Files are the transcripts on disk; *tail.Tailer is one.
+type Files interface {
+	File(id tail.FileID) (tail.Tracked, bool)
+	Stats() tail.Stats
+}
+
+// Router knows the streams, and where a stream's lines go.
+type Router interface {
+	// StreamID answers the file that a stream's name was given to.
+	StreamID(name string) (tail.FileID, bool)
+	// Destination is where lines of a transcript go by the rules in force; "" when they are not sent.
+	Destination(facts *state.Facts) string
+}
+
+// Servers knows what servers take. Safe for concurrent use.
+type Servers interface {
+	// Takes answers whether a server is known to take a kind of row.
+	Takes(dest string, kind outbox.Kind) bool
+	// AnyTakes answers whether any server does.
+	AnyTakes(kind outbox.Kind) bool
+}
+
+// Settings are the configuration in force, which may change at any time. Safe for concurrent use.
+type Settings interface {
+	Roots() []string
+	BlobCap() int64 // larger files are not sent
+}
+
+// Collector finds attachments and queues them. Safe for concurrent use.
+type Collector struct {
+	db       *state.DB
+	files    Files
+	router   Router
+	servers  Servers
+	settings Settings
+	log      *slog.Logger
+
+	bell   chan struct{}
+	all    atomic.Bool // every session's folder is to be listed
+	listed atomic.Bool // folders were, since Freed was asked last
+
+	listing sync.Mutex // held by whoever lists folders
+
+	mu    sync.Mutex
+	dirty map[tail.FileID]bool // main transcripts whose folder is to be listed; guarded by mu
+}
+
+// Deps is what a Collector needs of others. All of it is required.
+type Deps struct {
+	State    *state.DB
+	Files    Files
+	Router   Router
+	Servers  Servers
+	Settings Settings
+	Log      *slog.Logger
+}
+
+// New returns a Collector. Nothing runs yet.
+func New(d Deps) *Collector {
+	return &Collector{
+		db: d.State, files: d.Files, router: d.Router, servers: d.Servers, settings: d.Settings, log: d.Log,
+		bell: make(chan struct{}, 1), dirty: map[tail.FileID]bool{},
+	}
+}
+
+// Committed takes in that lines of a transcript were queued. It never blocks for long.
+func (c *Collector) Committed(chunk *tail.Chunk, facts *state.Facts) {
+	f := chunk.File
+	if f.Kind == tail.History || !c.servers.Takes(facts.Dest, outbox.Blob) {
+		return
+	}
+	id := f.ID
+	if f.Kind == tail.Agent {
+		var ok bool
+		if id, ok = c.mainOf(facts.Stream.Parent, filepath.Join(f.ProjectFolder(), facts.Stream.Parent)); !ok {
+			return
+		}
+	}
+	c.mark(id)
+	c.ring()
+}
+
+func (c *Collector) mark(id tail.FileID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dirty[id] = true
+}
+
+func (c *Collector) ring() {
+	select {
+	case c.bell <- struct{}{}:
+	default:
+	}
+}
+
+// mainOf is the main transcript that a session's folder lies beside.
+func (c *Collector) mainOf(session, folder string) (tail.FileID, bool) {
+	const copies = 8 // a session that was moved may have left a file of its name elsewhere
+	for n := 1; n <= copies; n++ {
+		id, known := c.router.StreamID(transcript.StreamName(session, "", n))
+		if !known {
+			return 0, false
+		}
+		if t, ok := c.files.File(id); ok && t.File.Path == folder+".jsonl" {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// ListAll has every session's folder listed, once nothing is being imported.
+func (c *Collector) ListAll() {
+	c.all.Store(true)
+	c.ring()
+}
+
+// Run lists folders until ctx is done.
+func (c *Collector) Run(ctx context.Context) error {
+	c.ListAll()              // what was marked before the last stop is not stored
+	var due <-chan time.Time // nil: nothing is
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.bell:
+			if due == nil {
+				due = time.After(minAge)
+			}
+		case <-due:
+			due = nil
+			if err := c.listDue(ctx, false); err != nil && ctx.Err() == nil {
+				c.log.Warn("cannot queue attachments; retrying", "err", err)
+			}
+			if c.Pending() {
+				due = time.After(retryAfter)
+			}
+		}
+	}
+}
+
+// Queue queues what is on disk now in all folders that are due. It waits neither for files that may still be written
+// nor for the end of an import.
+func (c *Collector) Queue(ctx context.Context) error { return c.listDue(ctx, true) }
+
+// QueueOf is Queue, and lists a main transcript's folder even if nothing was heard of it.
+func (c *Collector) QueueOf(ctx context.Context, id tail.FileID) error {
+	c.mark(id)
+	return c.listDue(ctx, true)
+}
+
+// Pending answers whether folders are still to be listed.
+func (c *Collector) Pending() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.dirty) > 0 || c.all.Load()
+}
+
+// Freed answers whether folders were listed since it was asked last, so that memory can be given back.
+func (c *Collector) Freed() bool { return c.listed.Swap(false) }
+
+// listDue lists all folders that are due; with now as Queue says. What cannot be queued yet stays due. The error is the
+// first that occurred.
+func (c *Collector) listDue(ctx context.Context, now bool) error {
+	c.listing.Lock()
+	defer c.listing.Unlock()
+	if c.all.Load() && (now || !c.files.Stats().Importing) {
+		c.all.Store(false)
+		if c.servers.AnyTakes(outbox.Blob) { // else ListAll is called when one begins to
+			c.markAll()
+			c.listed.Store(true)
+		}
+	}
+	c.mu.Lock()
+	due := c.dirty
+	c.dirty = map[tail.FileID]bool{}
+	c.mu.Unlock()
+	if len(due) == 0 {
+		return nil
+	}
+	c.listed.Store(true)
+	packer := outbox.NewPacker()
+	var first error
+	for _, id := range slices.Sorted(maps.Keys(due)) {
+		if first == nil {
+			done, err := c.queueFolder(ctx, id, packer, now)
+			if first = err; done {
+				delete(due, id)
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.Copy(c.dirty, due)
+	return first
+}
+
+// markAll marks every main transcript that has a folder. It lists folders on disk, not the ten thousand files that may be
+// remembered.
+func (c *Collector) markAll() {
+	for _, root := range c.settings.Roots() {
+		projects, _ := os.ReadDir(root) // status tells what cannot be listed; it is listed when lines come
+		for _, p := range projects {
+			sessions, _ := os.ReadDir(filepath.Join(root, p.Name()))
+			for _, s := range sessions {
+				if !s.IsDir() {
+					continue
+				}
+				if id, ok := c.mainOf(s.Name(), filepath.Join(root, p.Name(), s.Name())); ok {
+					c.mark(id)
+				}
+			}
+		}
+	}
+}

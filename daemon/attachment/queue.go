@@ -1,0 +1,126 @@
+package attachment
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// batchBytes is how many stored bytes of attachments are queued in one transaction.
+const batchBytes = 1 << 20
+
+// queueFolder queues the new files beside a main transcript. done answers whether all of them are queued.
+func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *outbox.Packer, now bool) (done bool, err error) {
+	t, ok := c.files.File(id)
+	if !ok || t.File.Kind != tail.Main {
+		return true, nil
+	}
+	dest, err := c.destination(ctx, t)
+	if dest == "" || err != nil {
+		return err == nil, err
+	}
+	root, err := os.OpenRoot(t.File.Root)
+	if err != nil {
+		return true, nil // the root is gone or cannot be listed, which status tells
+	}
+	defer root.Close()
+	folder := sessionFolder(t.File)
+	files, err := list(root, folder)
+	if err != nil {
+		c.log.Warn("cannot list the attachments of a transcript", "err", err)
+	}
+	if len(files) == 0 {
+		return true, nil
+	}
+	queued, err := c.db.Beside(ctx, dest, id)
+	if err != nil {
+		return false, err
+	}
+	b := batch{Collector: c, root: root, file: t.File, folder: folder, dest: dest, packer: packer, done: true}
+	for i := range files {
+		f := &files[i]
+		was, known := queued[f.name]
+		same := known && was.Size == f.info.Size() && was.ModTime == f.info.ModTime().UnixNano()
+		if same || f.info.Size() > c.settings.BlobCap() {
+			continue
+		}
+		if age := time.Since(f.info.ModTime()); !now && age >= 0 && age < minAge {
+			b.done = false
+			continue
+		}
+		if err := b.add(ctx, f); err != nil {
+			return false, err
+		}
+	}
+	return b.done, b.commit(ctx)
+}
+
+// destination is where the attachments of a main transcript go; "": nowhere.
+func (c *Collector) destination(ctx context.Context, t tail.Tracked) (string, error) {
+	facts, known, err := c.db.Facts(ctx, t.File.ID)
+	if err != nil || !known || !facts.Decided {
+		return "", err
+	}
+	dest := c.router.Destination(&facts)
+	if dest != facts.Dest || !c.servers.Takes(dest, outbox.Blob) {
+		return "", nil // a transcript that is read again for another server is heard of again
+	}
+	return dest, nil
+}
+
+// batch gathers files of one folder for a transaction.
+type batch struct {
+	*Collector
+	root         *os.Root
+	file         tail.File
+	folder, dest string
+	packer       *outbox.Packer
+	files        []state.BesideFile
+	rows         []outbox.Batch
+	stored       int
+	done         bool // no file was left for later
+}
+
+// add reads a file. One that changes is left for later; one that cannot be read waits until lines come again.
+func (b *batch) add(ctx context.Context, f *listedFile) error {
+	if !b.db.Room(false) {
+		b.done = false
+		return nil
+	}
+	read, content, err := f.read(b.root, b.folder)
+	switch {
+	case errors.Is(err, errChanging):
+		b.done = false
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		b.log.Warn("cannot read an attachment", "err", err)
+		return nil
+	}
+	row := b.packer.Blob(outbox.BlobRef{
+		SHA256: read.SHA256, Name: read.Name, Media: mediaType(read.Name), Size: read.Size,
+		Root: b.file.Root, Path: path.Join(b.folder, read.Name),
+	}, content)
+	b.files, b.rows = append(b.files, read), append(b.rows, row)
+	if b.stored += len(row.Frame); b.stored < batchBytes {
+		return nil
+	}
+	return b.commit(ctx)
+}
+
+func (b *batch) commit(ctx context.Context) error {
+	if len(b.files) == 0 {
+		return nil
+	}
+	err := b.db.QueueBeside(ctx, b.dest, b.file.ID, b.files, b.rows)
+	b.files, b.rows, b.stored = nil, nil, 0
+	return err
+}
