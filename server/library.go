@@ -2,125 +2,180 @@ package server
 
 import (
 	"context"
-	"io"
 	"time"
 )
 
 // Library finds sessions and what is derived from their lines. Safe for concurrent use. What a scope does not allow
-// is not there: ErrNotFound, never "forbidden".
+// does not exist: ErrNotFound, never "forbidden".
 type Library interface {
-	// Find lists sessions with their facts. ErrBadPage for an After that no listing gave.
-	Find(ctx context.Context, scope Scope, q SessionQuery) (Found, error)
-	// Groups lists projects by machine, the one active last first.
-	Groups(ctx context.Context, scope Scope) ([]Group, error)
-	// View pins the state of one stream for reading. The caller closes it, soon: a store may have to keep old pages
-	// for as long, and bounds how many are open.
-	View(ctx context.Context, scope Scope, ref Ref) (Snapshot, error)
-	// FactsOf answers what is derived of a stream; the zero Facts when nothing is yet.
-	FactsOf(ctx context.Context, stream int64) (Facts, error)
-	// Search finds lines. Nothing in a query is an operator but double quotes; an empty one finds nothing. Letters are
-	// found in upper and lower case, any run of white space as any other. ErrBadPage for an After that no search gave.
-	Search(ctx context.Context, scope Scope, q SearchQuery) (Hits, error)
-	// Usage sums answers, each counted once. Rows come in the order of what By names, days first.
-	Usage(ctx context.Context, scope Scope, q UsageQuery) ([]UsageRow, error)
-	// Drops lists rewrites that took lines out of files, the newest first; of one session when session is not "".
-	Drops(ctx context.Context, scope Scope, session string, limit int) ([]Drop, error)
-	// Lags answers whether some stored lines are not derived yet, so that Drops with the same scope and session may
-	// still change.
-	Lags(ctx context.Context, scope Scope, session string) (bool, error)
-	// Received answers when the bytes of a line arrived that is stored in that generation of that epoch (an Epoch.ID of
-	// the stream); of lines stored before times were kept, when the generation began. ErrNotFound for a line that is
-	// not stored.
-	Received(ctx context.Context, stream, epoch, generation, line int64) (time.Time, error)
-	// Forget removes every stream of a session and of its agents, with everything derived, and leaves a note that
-	// keeps them from being stored again. ErrNotFound when there is none of the scope's own: what is only shared
-	// with a user is not that user's to forget.
-	Forget(ctx context.Context, scope Scope, session string, at time.Time) (Forgotten, error)
-	// ListForgotten lists what was forgotten, the latest first: for a user its own.
-	ListForgotten(ctx context.Context, scope Scope) ([]Forgotten, error)
-	Papers
+	SessionFinder
+	Searcher
+	Forgetter
+	Artifacts
 }
 
-// Found is one page of sessions with their facts.
+// SessionFinder finds and opens sessions.
+type SessionFinder interface {
+	// Find lists sessions with their summaries. ErrBadPage for an After that no listing returned.
+	Find(ctx context.Context, scope Scope, q SessionQuery) (Found, error)
+	// Groups lists projects by machine, most recently active first.
+	Groups(ctx context.Context, scope Scope) ([]Group, error)
+	// View pins the state of one stream for reading. The caller closes the snapshot soon: until then a store may have to
+	// keep old pages, and it limits how many snapshots are open.
+	View(ctx context.Context, scope Scope, ref Ref) (Snapshot, error)
+	// SummaryOf returns what is derived from a stream, or the zero Summary when nothing is yet.
+	SummaryOf(ctx context.Context, stream int64) (Summary, error)
+	// Received returns when the bytes of a line arrived that is stored in that generation of that epoch (an Epoch.ID of
+	// the stream). For lines stored before times were kept it returns when the generation began. ErrNotFound for a line
+	// that is not stored.
+	Received(ctx context.Context, stream, epoch, generation, line int64) (time.Time, error)
+}
+
+// Searcher answers questions about what is derived.
+type Searcher interface {
+	// Search finds lines. Double quotes are the only operator; an empty query finds nothing. Case does not matter, and any
+	// run of white space matches any other. ErrBadPage for an After that no search returned.
+	Search(ctx context.Context, scope Scope, q SearchQuery) (Hits, error)
+	// Usage sums answers, each counted once. Rows are ordered by the columns that By names, days first.
+	Usage(ctx context.Context, scope Scope, q UsageQuery) ([]UsageRow, error)
+	// Drops lists rewrites that took lines out of files, newest first; of one session when session is not "".
+	Drops(ctx context.Context, scope Scope, session string, limit int) ([]Drop, error)
+	// Lags reports whether some stored lines are not derived yet, so that Drops with the same scope and session may still
+	// change.
+	Lags(ctx context.Context, scope Scope, session string) (bool, error)
+}
+
+// Forgetter removes sessions for good.
+type Forgetter interface {
+	// Forget removes every stream of a session and of its agents, with everything derived, and leaves a tombstone that
+	// keeps them from being stored again. ErrNotFound when the scope's user owns none: what is only shared with a user is
+	// not that user's to forget.
+	Forget(ctx context.Context, scope Scope, session string, at time.Time) (Forgotten, error)
+	// ListForgotten lists forgotten sessions, latest first; for a user only its own.
+	ListForgotten(ctx context.Context, scope Scope) ([]Forgotten, error)
+}
+
+// Found is one page of sessions with their summaries. Next is "" on the last one.
 type Found struct {
 	List []FoundSession
 	Next string
 }
 
-// FoundSession is a session, what is derived of it, and what its answers used, by model. Agents' answers are not
-// counted in their parent's.
+// FoundSession is a session, its summary, and what its answers used, by model. Answers of agents do not count for the
+// parent session.
 type FoundSession struct {
 	Session
-	Facts  Facts
-	Usage  []UsageRow // by model
-	Agents int64      // transcripts of its agents
+	Summary Summary
+	Usage   []UsageRow // by model
+	Agents  int64      // transcripts of its agents
 }
 
-// Deriving hands out streams whose derived data lags behind. Safe for several processes at once.
-type Deriving interface {
-	// Lagging leases up to n streams for some seconds, those heard last first; another caller does not get them
-	// meanwhile. Saving what is not Done extends a lease, Done ends it. A task begins again at the zero Place when
-	// lines were stored behind what was derived, or in an older generation or epoch.
-	Lagging(ctx context.Context, n int) ([]Task, error)
-	// SaveDerived stores a derivation, as one: all of it or nothing. ErrStale when the stream was forgotten, or
-	// derived or reset by someone else, or when lines were stored behind its end since the task was handed out.
-	SaveDerived(ctx context.Context, d *Derivation) error
-	// Renew lets everything be derived again that was derived in a Format lower than format, and nothing else; what
-	// is derived stays until then.
-	Renew(ctx context.Context, format int64) error
-	// Lag answers how many streams are not wholly derived.
-	Lag(ctx context.Context) (int64, error)
-	// ResetDerived drops all that is derived of every stream, so that all of it is derived again. Tasks that are out
-	// become stale.
-	ResetDerived(ctx context.Context) error
+// SessionQuery chooses sessions. The zero value of a field chooses all.
+type SessionQuery struct {
+	Page
+	Project string // project_hash or name
+	Machine *string
+	User    int64
+	Model   string
+	Branch  string
+	Since   time.Time // active at or after
+	Until   time.Time // begun before
+	Text    string    // in title, first prompt, project or session id
+	Parent  string    // only agents of this session
+	Agents  bool      // agents' transcripts too; always with Parent
 }
 
-// Watching tells what is stored, by whichever server process. A listener that is too slow misses changes, never
-// blocks: what it gets says where to look, not what is there.
-type Watching interface {
-	Changes(ctx context.Context) (<-chan Change, error) // closed when ctx is done
+// Group is a project on a machine, with how much there is of it.
+type Group struct {
+	ProjectHash string
+	Project     string
+	Cwd         string
+	Machine     string
+	Host        string
+	Owner       int64
+	Sessions    int64
+	Bytes       int64
+	Last        time.Time
 }
 
-// Accounts keeps users, keys, shares and logins. Names are unique; ErrExists for a second one, ErrNotFound for none.
-type Accounts interface {
-	AddUser(ctx context.Context, name string, role Role, at time.Time) (User, error)
-	FindUser(ctx context.Context, name string) (User, error)
-	Users(ctx context.Context) ([]User, error) // oldest first
-	SetRole(ctx context.Context, user int64, role Role) error
-	DisableUser(ctx context.Context, user int64, at time.Time) error // zero at: enable again
-
-	AddKey(ctx context.Context, user int64, name string, hash [32]byte, at time.Time) error
-	Keys(ctx context.Context, user int64) ([]Key, error) // user 0: everybody's; oldest first
-	RevokeKey(ctx context.Context, name string, at time.Time) error
-	// RotateKey gives a valid key's name another hash. The old one stays valid until grace, under another name.
-	RotateKey(ctx context.Context, name string, hash [32]byte, at, grace time.Time) error
-
-	AddShare(ctx context.Context, s Share) error // again changes Documents only; ErrNotFound without such users
-	RemoveShare(ctx context.Context, s Share) error
-	Shares(ctx context.Context) ([]Share, error)
-
-	AddLogin(ctx context.Context, token [32]byte, l Login) error
-	// FindLogin answers ErrNotFound for one that is unknown, over, of a disabled user or made with a revoked key.
-	FindLogin(ctx context.Context, token [32]byte, now time.Time) (Login, error)
-	RemoveLogin(ctx context.Context, token [32]byte) error
-	// AddTicket keeps the hash of a one-time link; TakeTicket uses it up. ErrNotFound when it is unknown, over or used.
-	AddTicket(ctx context.Context, ticket [32]byte, user int64, until time.Time) error
-	TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (User, error)
+// SearchQuery looks for text in lines.
+type SearchQuery struct {
+	Text       string // words, all of them; in double quotes: next to each other
+	Kinds      []string
+	Project    string
+	Machine    *string
+	User       int64
+	Model      string
+	Session    string // only in this session and its agents
+	Since      time.Time
+	Until      time.Time
+	Superseded bool   // also lines that a rewind took out of the newest view
+	After      string // Next of the page before
+	Limit      int
 }
 
-// Backer is a store that can be copied while it is in use.
-type Backer interface {
-	// Backup writes a copy of one moment that Restore takes. progress gets bytes done and bytes in all.
-	Backup(ctx context.Context, to io.Writer, progress func(done, total int64)) error
+// Hit is one line that was found.
+type Hit struct {
+	Session    Session
+	Summary    Summary
+	Epoch      string // in which the line is stored
+	Generation int64
+	Line       int64
+	Time       time.Time
+	Kind       string
+	Snippet    string // plain text; each match stands between U+0002 and U+0003
+	Current    bool   // the newest view shows it
 }
 
-// Sizes is what a store can say of itself.
-type Sizes struct {
-	Bytes   int64 // on disk, or of the database
-	Streams int64
+// Hits is one page of a search, newest line first by the time in the line. Next is "" on the last one.
+type Hits struct {
+	List []Hit
+	Next string
 }
 
-// Measured is a store that knows its sizes. Optional.
-type Measured interface {
-	Sizes(ctx context.Context) (Sizes, error)
+// UsageQuery sums tokens. By names the columns that rows differ in: "day", "hour" (of the week), "project", "model",
+// "machine", "user", "session".
+type UsageQuery struct {
+	By      []string
+	Since   time.Time
+	Until   time.Time
+	Zone    time.Duration // east of UTC, for days and hours
+	Project string
+	Machine *string
+	User    int64
+	Model   string
+	Session string
+	Agents  bool // with Session: also answers of its agents
+}
+
+// UsageRow is one sum. Fields that By does not name are empty.
+type UsageRow struct {
+	Day     string // 2026-11-21
+	Hour    int    // 0 is Monday, 00:00–01:00; -1 when By has no hour
+	Project string // project_hash
+	Name    string // of the project
+	Model   string
+	Machine string
+	User    int64
+	Session string
+	Tokens  Tokens
+}
+
+// Drop is a rewrite of a file that took lines out of it. Lines that only moved are not dropped.
+type Drop struct {
+	Session    Session
+	Epoch      string // in which it happened; Session is the stream as it is now
+	Generation int64  // the one that began with it
+	At         time.Time
+	First      int64 // the dropped lines lie between First and before Last in the view before it
+	Last       int64
+	Lines      int64 // how many were dropped
+}
+
+// Forgotten is a session that was removed and is never stored again.
+type Forgotten struct {
+	Owner     int64
+	SessionID string
+	At        time.Time
+	Lines     int64 // that were removed
 }

@@ -9,12 +9,12 @@ import (
 type Kind uint8
 
 const (
-	Object   Kind = iota // the line's bytes: one JSON object and whatever is around it
+	Object   Kind = iota // the line's bytes: one JSON object and whatever surrounds it
 	Opaque               // the line's bytes: anything else
-	Oversize             // not the line: the client's note about a line longer than its cap
+	Oversize             // not the line, but the client's note about a line longer than its cap
 )
 
-// String is the kind's name in answers.
+// String is the kind's name in responses.
 func (k Kind) String() string {
 	switch k {
 	case Object:
@@ -34,8 +34,8 @@ type Line struct {
 	Raw   []byte
 }
 
-// Head is what a request says about the stream its lines belong to. A bare client has no Machine and no Epoch, and
-// only generation 0.
+// Head is what a request says about the stream of its lines. A client without the extension has no Machine and no Epoch,
+// and only generation 0.
 type Head struct {
 	SessionID   string
 	ProjectHash string
@@ -49,15 +49,15 @@ type Head struct {
 	Generation  int64
 	RewoundTo   int64 // first line of the generation
 	EndLine     int64 // lines of the file as this request saw it
-	EndOffset   int64 // bytes of it; 0 when the client does not say
+	EndOffset   int64 // bytes of the file; 0 when the client does not say
 	EOFNewline  bool  // those bytes end in a newline
 }
 
-// Batch is one request's lines, to be stored in one step.
+// Batch is the lines of one request, to be stored in one step.
 type Batch struct {
 	Head     Head
-	Owner    int64  // user whose stream it is: the one of the key that sent it; 0: nobody's, seen by owners only
-	Lines    []Line // their bytes belong to the caller, who leaves them alone until Put returns
+	Owner    int64  // user whose stream it is, the one of the key that sent it; 0: nobody's, seen by owners only
+	Lines    []Line // the caller owns their bytes and does not change them until Put returns
 	Received time.Time
 }
 
@@ -76,14 +76,14 @@ type Session struct {
 	Epoch       string
 	Epochs      int
 	Generation  int64
-	Lines       int64     // of the file, counting lines that are not stored
-	Bytes       int64     // of the file; for a bare client those that were stored
+	Lines       int64     // of the file, including lines that are not stored
+	Bytes       int64     // of the file; from a client without the extension, those that were stored
 	First, Last time.Time // received
-	// Active is when it was last written to: the newest record's time once that is derived, never later than Last.
+	// Active is when the file was last written: the time of its newest record once that is derived, never later than Last.
 	Active time.Time
 }
 
-// Epoch is one life of a client's state. The newest is the one that arrived first most recently.
+// Epoch is one life of a client's state file. The newest is the one that first arrived last.
 type Epoch struct {
 	ID    int64 // among those of its stream
 	Name  string
@@ -91,7 +91,7 @@ type Epoch struct {
 	First time.Time
 }
 
-// Generation is one stretch of a file between two rewinds.
+// Generation is a file between two rewinds.
 type Generation struct {
 	Number     int64
 	RewoundTo  int64
@@ -103,18 +103,19 @@ type Generation struct {
 
 // Ref names a stream.
 type Ref struct {
-	Stream    int64 // ID; not 0: this one, and SessionID, Owner and Machine do not matter
+	Stream    int64 // ID; when it is not 0, SessionID, Owner and Machine do not count
 	SessionID string
-	Owner     int64   // 0: one's own, else whoever's was heard last
-	Machine   *string // nil: the one heard last; "": bare clients
+	Owner     int64   // 0: the caller's own, else the one heard from last
+	Machine   *string // nil: the one heard from last; "": clients without the extension
 	Epoch     string  // "": the newest
 }
 
-// Page bounds a listing. After is the Next of the page before it, "" at first.
+// Page bounds a listing. After is the Next of the page before it, "" for the first.
 type Page struct {
 	After string
 	Limit int
-	// Recent lists the session active last first; else the oldest first, an order that new lines do not change.
+	// Recent lists the most recently active session first; otherwise the oldest comes first, an order that new lines do
+	// not change.
 	Recent bool
 }
 
@@ -124,26 +125,17 @@ type Sessions struct {
 	Next string
 }
 
-// Key is an API key as it is stored: without the key.
-type Key struct {
-	ID      int64
-	User    User
-	Name    string
-	Hash    [32]byte // sha256 of the key
-	Created time.Time
-	Used    time.Time // zero: never; kept to the minute
-	Revoked time.Time // zero: never; from then on it is refused. A rotated key's lies ahead
-}
-
 var (
-	// ErrNotFound is for sessions, epochs, generations and keys that are not there.
+	// ErrNotFound is for what does not exist, or not for the caller.
 	ErrNotFound = errors.New("not found")
-	// ErrExists is for a second key with a name in use.
+	// ErrExists is for a second user or key with a name in use.
 	ErrExists = errors.New("exists already")
-	// ErrBadPage is for a Page.After that no listing gave.
+	// ErrBadPage is for a Page.After that no listing returned.
 	ErrBadPage = errors.New("unknown page")
-	// ErrForgotten is for lines of a session that was forgotten: they are not stored, and never will be.
+	// ErrForgotten is for lines of a forgotten session: they are not stored, and never will be.
 	ErrForgotten = errors.New("the session was forgotten")
-	// ErrStale is for a derivation of lines that somebody else has derived meanwhile, or that have changed.
-	ErrStale = errors.New("derived from something else")
+	// ErrStale is for a derivation of lines that someone else has derived meanwhile, or that have changed.
+	ErrStale = errors.New("derived from outdated lines")
+	// ErrTooManyListeners refuses a listener beyond those that the server, or one user, may have.
+	ErrTooManyListeners = errors.New("too many listeners")
 )

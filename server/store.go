@@ -2,57 +2,93 @@ package server
 
 import (
 	"context"
+	"io"
 	"time"
 )
 
-// Ingester takes lines durably. Safe for concurrent use.
+// Store is everything that the server needs kept.
+type Store interface {
+	Ingester
+	ArtifactIngester
+	Catalog
+	Library
+	DerivationStore
+	Watcher
+	Accounts
+	Keyring
+}
+
+// Ingester stores lines durably. Safe for concurrent use.
 type Ingester interface {
-	// Put stores the batch and returns nil once it is durable. Repeating it changes nothing; other bytes for a line
-	// that is stored replace it, and the replaced bytes are kept aside. An error means that nothing was stored:
-	// ErrForgotten that it never will be.
+	// Put stores a batch and returns nil once it is durable. Repeating it changes nothing. Other bytes for a stored line
+	// replace it, and the store keeps the replaced bytes. After an error nothing of the batch is stored; ErrForgotten says
+	// that it never will be.
 	Put(ctx context.Context, b *Batch) error
 }
 
-// Catalog finds what is stored, whosesoever it is. Safe for concurrent use.
+// Catalog lists and opens streams of all users. Safe for concurrent use.
 type Catalog interface {
-	// Sessions lists streams. ErrBadPage for an After that no listing gave.
+	// Sessions lists streams. ErrBadPage for an After that no listing returned.
 	Sessions(ctx context.Context, p Page) (Sessions, error)
-	// Open pins the state of one stream for reading. ErrNotFound when there is none. The caller closes it, soon: a
-	// store may have to keep old pages for as long.
+	// Open pins the state of one stream for reading. ErrNotFound when it does not exist. The caller closes the snapshot
+	// soon: until then a store may have to keep old pages.
 	Open(ctx context.Context, ref Ref) (Snapshot, error)
 }
 
-// Snapshot is one stream at one moment: what is stored later does not show. For one goroutine at a time.
+// Snapshot is one stream at one moment: it does not show what is stored later. Used by one goroutine at a time.
 type Snapshot interface {
 	Session() Session
 	Epochs() []Epoch           // newest first
 	Generations() []Generation // of the chosen epoch, ascending
-	// Count answers how many lines of a span are stored, oversize notes apart.
+	// Count returns how many lines of a span are stored, and how many oversize notes.
 	Count(ctx context.Context, s Span) (lines, oversize int64, err error)
-	// Lines calls yield with every stored line of a span, ascending, until it returns an error, which Lines returns.
-	// The line's bytes are valid until yield returns.
+	// Lines calls yield with every stored line of a span, ascending, until yield returns an error, which Lines returns. The
+	// bytes of a line are valid until yield returns.
 	Lines(ctx context.Context, s Span, yield func(Line) error) error
 	Close() error
 }
 
-// Span is the lines of one generation from From to before To.
+// Span is the lines of one generation from From up to before To.
 type Span struct{ Generation, From, To int64 }
 
-// Keyring knows keys by their hash.
-type Keyring interface {
-	// FindKey answers ErrNotFound for a hash nobody has. A revoked key is found.
-	FindKey(ctx context.Context, hash [32]byte) (Key, error)
-	TouchKey(ctx context.Context, id int64, at time.Time) error
+// Watcher reports what is stored, by whichever server process. It drops changes for a listener that is too slow and
+// never blocks: a change says where to look, not what is there.
+type Watcher interface {
+	Changes(ctx context.Context) (<-chan Change, error) // closed when ctx is done
 }
 
-// Store is all that the server needs kept.
-type Store interface {
-	Ingester
-	PaperIngester
-	Catalog
-	Library
-	Deriving
-	Watching
-	Accounts
-	Keyring
+// What a Change is about, other than lines ("").
+const (
+	AboutCheckpoints = "checkpoints"
+	AboutDocuments   = "documents" // and link requests
+)
+
+// Change says that lines were stored, or what About names; then it has no lines and no generation.
+type Change struct {
+	About      string
+	Stream     int64
+	SessionID  string
+	Machine    string
+	Owner      int64
+	Project    string // project_hash
+	Generation int64
+	From, To   int64 // lines stored, From up to before To
+	At         time.Time
+}
+
+// Backuper is a store that can be copied while it is in use. Optional.
+type Backuper interface {
+	// Backup writes a copy of one moment that Restore takes. It calls progress with the bytes done and the total.
+	Backup(ctx context.Context, to io.Writer, progress func(done, total int64)) error
+}
+
+// Sizer is a store that knows its sizes. Optional.
+type Sizer interface {
+	Sizes(ctx context.Context) (Sizes, error)
+}
+
+// Sizes is how much a store holds.
+type Sizes struct {
+	Bytes   int64 // on disk, or of the database
+	Streams int64
 }

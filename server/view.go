@@ -2,22 +2,22 @@ package server
 
 import "fmt"
 
-// View is a file as it was at the end of one generation. A line is looked for in the newest generation that starts
-// at or before it, and only there: what that one lacks is a gap, never filled from an older one.
+// View is a file at the end of one generation. A line comes from the newest generation that starts at or before it, and
+// only from there: what that generation lacks is a gap, never filled from an older one.
 type View struct {
 	Generation Generation
-	Spans      []Span // where its lines are stored, ascending and side by side
+	Spans      []Span // where its lines are stored, ascending and adjacent
 	Total      int64  // lines of the file, stored or not
 }
 
-// NewestView is the view of a snapshot's newest generation: the file as it is.
+// NewestView is the view of the newest generation of a snapshot: the file as it is now.
 func NewestView(snap Snapshot) (View, error) {
 	gens := snap.Generations()
 	return ViewOf(gens, gens[len(gens)-1].Number)
 }
 
-// ViewOf puts together the view of generation number. gens are ascending; some may be missing, for they may arrive
-// in any order. ErrNotFound for a number that is not among them.
+// ViewOf assembles the view of generation number. gens are ascending; some may be missing, because they may arrive in
+// any order. ErrNotFound for a number that is not among them.
 func ViewOf(gens []Generation, number int64) (View, error) {
 	at := -1
 	for i, g := range gens {
@@ -44,7 +44,7 @@ func ViewOf(gens []Generation, number int64) (View, error) {
 	return v, nil
 }
 
-// Between is the view's spans cut to lines from from to before to.
+// Between returns the view's spans, cut to lines from from to before to.
 func (v View) Between(from, to int64) []Span {
 	var out []Span
 	for _, s := range v.Spans {

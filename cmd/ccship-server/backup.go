@@ -30,7 +30,7 @@ func newBackup() *cobra.Command {
 				return hinted{fmt.Errorf("%s is there already", to), "choose another --to, or say --force to replace it"}
 			}
 			return withStore(c, url, func(s store.Store) error {
-				b, ok := s.(server.Backer)
+				b, ok := s.(server.Backuper)
 				if !ok {
 					return hinted{errors.New("this store is backed up by its own database"), "pg_dump --format=custom --file=ccship.dump DATABASE"}
 				}
@@ -50,7 +50,7 @@ func newBackup() *cobra.Command {
 }
 
 // backUp writes a backup to a file, whole or not at all, or to stdout.
-func backUp(ctx context.Context, b server.Backer, to string, stdout io.Writer, p *progress) (size int64, err error) {
+func backUp(ctx context.Context, b server.Backuper, to string, stdout io.Writer, p *progress) (size int64, err error) {
 	report := func(done, total int64) {
 		size = total
 		p.say("%s of %s", formatSize(done), formatSize(total))

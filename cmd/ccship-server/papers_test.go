@@ -31,7 +31,7 @@ func (p *program) call(key, method, path string, body []byte) (status int, answe
 	return res.StatusCode, answer, err
 }
 
-func paper(rest string) []byte {
+func artifact(rest string) []byte {
 	return fmt.Appendf(nil, `{"project_hash":"ph","session_id":"s1","ccship":{"v":1,"machine":"m","host":"h","epoch":"e","cwd":"/w"},%s}`, rest)
 }
 
@@ -48,7 +48,7 @@ func (p *program) must(t *testing.T, key, method, path string, body []byte) []by
 // upload sends a file from where the server says on, and calls acknowledged with each chunk that is. It ends when the
 // server does.
 func (p *program) upload(key, at string, content []byte, acknowledged func(offset int)) (done bool, err error) {
-	about := paper(fmt.Sprintf(`"size":%d,"media_type":"text/plain","name":"tool-results/t.txt"`, len(content)))
+	about := artifact(fmt.Sprintf(`"size":%d,"media_type":"text/plain","name":"tool-results/t.txt"`, len(content)))
 	var a struct {
 		Offset   int
 		Complete bool
@@ -122,9 +122,9 @@ func TestKillUpload(t *testing.T) {
 func checkCopy(t *testing.T, p *program, path, key, at string, content []byte) {
 	t.Helper()
 	document := sha256.Sum256([]byte("# Plan"))
-	p.must(t, key, "POST", "/api/documents", paper(fmt.Sprintf(`"events":[{"path":"plan.md","change":"linked","by":"user",`+
+	p.must(t, key, "POST", "/api/documents", artifact(fmt.Sprintf(`"events":[{"path":"plan.md","change":"linked","by":"user",`+
 		`"at":"2026-11-21T00:00:00Z","version":1,"size":6,"sha256":"%x","encoding":"utf-8","content":"# Plan"}]`, document)))
-	p.must(t, key, "POST", "/api/checkpoints", paper(`"checkpoints":[{"id":"cp-1","trigger_type":"manual","created_at":"2026-11-21T00:00:00Z"}]`))
+	p.must(t, key, "POST", "/api/checkpoints", artifact(`"checkpoints":[{"id":"cp-1","trigger_type":"manual","created_at":"2026-11-21T00:00:00Z"}]`))
 	copied, restored := filepath.Join(t.TempDir(), "copy.db"), filepath.Join(t.TempDir(), "restored.db")
 	tool(t, 0, "backup", "--to", copied, "--store", "sqlite:"+path)
 	tool(t, 0, "restore", "--from", copied, "--store", "sqlite:"+restored)

@@ -152,7 +152,7 @@ func (s *Server) keysOf(r *http.Request, who server.Key) ([]server.Key, error) {
 		}
 		user = who.User.ID
 	}
-	if user == nobody {
+	if user == unknownUser {
 		return nil, nil
 	}
 	return s.store.Keys(r.Context(), user)

@@ -62,7 +62,7 @@ func TestEveryCall(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
-	r.everyPaperCall()
+	r.everyArtifactCall()
 	r.send("POST", "/api/sessions/s/export?format=json", "", 200)
 	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"},{"session_id":"s","machine":"m1","epoch":"e1"},{"session_id":"no","machine":"m"}]}`, 200)
 	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"}],"epochs":"all"}`, 200)

@@ -8,28 +8,28 @@ import (
 	"testing"
 )
 
-// refusedPaper is a request that is not taken.
-type refusedPaper struct {
+// refusedArtifact is a request that is not taken.
+type refusedArtifact struct {
 	path, body string
 	status     int
 	code       string
 }
 
 // refusals are requests of which one thing is wrong.
-func refusals() map[string]refusedPaper {
+func refusals() map[string]refusedArtifact {
 	event := func(members string) string {
-		return paper("s", `"events":[`+linked("ok.md", 1, "ok")+`,{"at":"2026-11-21T00:00:00Z","version":1,"by":"user",`+members+`}]`)
+		return artifact("s", `"events":[`+linked("ok.md", 1, "ok")+`,{"at":"2026-11-21T00:00:00Z","version":1,"by":"user",`+members+`}]`)
 	}
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("x")))
 	documents, checkpoints, start := "/api/documents", "/api/checkpoints", "/api/blobs/"+sum+"/start"
-	return map[string]refusedPaper{
+	return map[string]refusedArtifact{
 		"no JSON":             {documents, `{"session_id"`, 400, "bad_json"},
 		"no head":             {documents, `{"session_id":"s","events":[]}`, 400, "bad_extension"},
-		"no session":          {documents, strings.Replace(paper("s", `"events":[]`), `"session_id":"s"`, `"session_id":""`, 1), 400, "bad_request"},
-		"another version":     {documents, strings.Replace(paper("s", `"events":[]`), `"v":1`, `"v":2`, 1), 400, "bad_extension"},
-		"no epoch":            {documents, strings.Replace(paper("s", `"events":[]`), `"epoch":"e1"`, `"epoch":""`, 1), 400, "bad_extension"},
-		"no events":           {documents, paper("s", `"x":1`), 400, "bad_request"},
-		"no checkpoints":      {checkpoints, paper("s", `"events":[]`), 400, "bad_request"},
+		"no session":          {documents, strings.Replace(artifact("s", `"events":[]`), `"session_id":"s"`, `"session_id":""`, 1), 400, "bad_request"},
+		"another version":     {documents, strings.Replace(artifact("s", `"events":[]`), `"v":1`, `"v":2`, 1), 400, "bad_extension"},
+		"no epoch":            {documents, strings.Replace(artifact("s", `"events":[]`), `"epoch":"e1"`, `"epoch":""`, 1), 400, "bad_extension"},
+		"no events":           {documents, artifact("s", `"x":1`), 400, "bad_request"},
+		"no checkpoints":      {checkpoints, artifact("s", `"events":[]`), 400, "bad_request"},
 		"above":               {documents, event(`"path":"../x","change":"linked"`), 400, "bad_item"},
 		"inside and above":    {documents, event(`"path":"a/../../x","change":"linked"`), 400, "bad_item"},
 		"from the root":       {documents, event(`"path":"/etc/passwd","change":"linked"`), 400, "bad_item"},
@@ -38,7 +38,7 @@ func refusals() map[string]refusedPaper {
 		"5 KB path":           {documents, event(`"path":"` + strings.Repeat("x", 5000) + `","change":"linked"`), 400, "bad_item"},
 		"unknown change":      {documents, event(`"path":"a","change":"renamed"`), 400, "bad_item"},
 		"negative version":    {documents, event(`"path":"a","change":"linked","version":-1`), 400, "bad_item"},
-		"no time":             {documents, paper("s", `"events":[{"path":"a","change":"linked"}]`), 400, "bad_item"},
+		"no time":             {documents, artifact("s", `"events":[{"path":"a","change":"linked"}]`), 400, "bad_item"},
 		"year 12345":          {documents, event(`"path":"a","change":"linked","added_at":"0001-02-03T00:00:00Z"`), 400, "bad_item"},
 		"another hash":        {documents, event(`"path":"a","change":"linked","size":1,"content":"y","sha256":"` + sum + `"`), 400, "bad_item"},
 		"another size":        {documents, event(`"path":"a","change":"linked","size":2,"content":"x","sha256":"` + sum + `"`), 400, "bad_item"},
@@ -48,21 +48,21 @@ func refusals() map[string]refusedPaper {
 		"unknown encoding":    {documents, event(`"path":"a","change":"linked","size":1,"encoding":"utf-7","content":"x","sha256":"` + sum + `"`), 400, "bad_item"},
 		"content and blob":    {documents, event(`"path":"a","change":"linked","size":1,"content":"x","sha256":"` + sum + `","blob":"` + sum + `"`), 400, "bad_item"},
 		"2 MiB inline":        {documents, event(`"path":"a","change":"linked","content":"` + strings.Repeat("x", 2<<20) + `"`), 413, "too_large"},
-		"9 MiB":               {documents, paper("s", `"events":[],"x":"`+strings.Repeat("x", 9<<20)+`"`), 413, "too_large"},
-		"10001 items":         {documents, paper("s", `"events":[`+strings.Repeat(`{},`, 10_000)+`{}]`), 413, "too_large"},
-		"checkpoint no id":    {checkpoints, paper("s", `"checkpoints":[`+strings.Replace(aCheckpoint, `"cp-1"`, `""`, 1)+`]`), 400, "bad_item"},
-		"checkpoint below 0":  {checkpoints, paper("s", `"checkpoints":[`+strings.Replace(aCheckpoint, `"tokens_used":80`, `"tokens_used":-1`, 1)+`]`), 400, "bad_item"},
-		"checkpoint no time":  {checkpoints, paper("s", `"checkpoints":[`+strings.Replace(aCheckpoint, `"created_at"`, `"x"`, 1)+`]`), 400, "bad_item"},
-		"a huge summary":      {checkpoints, paper("s", `"checkpoints":[`+strings.Replace(aCheckpoint, `half`, strings.Repeat("x", 70_000), 1)+`]`), 400, "bad_item"},
-		"1 GB declared":       {start, paper("s", `"size":1073741824,"name":"tool-results/t"`), 413, "too_large"},
-		"a negative size":     {start, paper("s", `"size":-1,"name":"tool-results/t"`), 400, "bad_request"},
-		"a name above":        {start, paper("s", `"size":1,"name":"../t"`), 400, "bad_request"},
-		"a hash that is none": {"/api/blobs/xyz/start", paper("s", `"size":1,"name":"t"`), 400, "bad_item"},
+		"9 MiB":               {documents, artifact("s", `"events":[],"x":"`+strings.Repeat("x", 9<<20)+`"`), 413, "too_large"},
+		"10001 items":         {documents, artifact("s", `"events":[`+strings.Repeat(`{},`, 10_000)+`{}]`), 413, "too_large"},
+		"checkpoint no id":    {checkpoints, artifact("s", `"checkpoints":[`+strings.Replace(aCheckpoint, `"cp-1"`, `""`, 1)+`]`), 400, "bad_item"},
+		"checkpoint below 0":  {checkpoints, artifact("s", `"checkpoints":[`+strings.Replace(aCheckpoint, `"tokens_used":80`, `"tokens_used":-1`, 1)+`]`), 400, "bad_item"},
+		"checkpoint no time":  {checkpoints, artifact("s", `"checkpoints":[`+strings.Replace(aCheckpoint, `"created_at"`, `"x"`, 1)+`]`), 400, "bad_item"},
+		"a huge summary":      {checkpoints, artifact("s", `"checkpoints":[`+strings.Replace(aCheckpoint, `half`, strings.Repeat("x", 70_000), 1)+`]`), 400, "bad_item"},
+		"1 GB declared":       {start, artifact("s", `"size":1073741824,"name":"tool-results/t"`), 413, "too_large"},
+		"a negative size":     {start, artifact("s", `"size":-1,"name":"tool-results/t"`), 400, "bad_request"},
+		"a name above":        {start, artifact("s", `"size":1,"name":"../t"`), 400, "bad_request"},
+		"a hash that is none": {"/api/blobs/xyz/start", artifact("s", `"size":1,"name":"t"`), 400, "bad_item"},
 	}
 }
 
-// TestPapersRefused: what is not right is refused whole, with a status that says whether to try again.
-func TestPapersRefused(t *testing.T) {
+// TestArtifactsRefused: what is not right is refused whole, with a status that says whether to try again.
+func TestArtifactsRefused(t *testing.T) {
 	r := newRig(t)
 	for name, c := range refusals() {
 		t.Run(name, func(t *testing.T) {

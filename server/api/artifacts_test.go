@@ -20,8 +20,8 @@ import (
 	"github.com/ccship/ccship/server/api"
 )
 
-// paper is a request of papers: the head, and behind it rest.
-func paper(session, rest string) string {
+// artifact is a request with artifacts: the head, then rest.
+func artifact(session, rest string) string {
 	return fmt.Sprintf(`{"project_hash":"ph","session_id":%q,"ccship":{"v":1,"machine":"m1","host":"h","epoch":"e1","path":"p/s.jsonl",`+
 		`"cwd":"/w","project":"w","parent_session_id":null},%s}`, session, rest)
 }
@@ -36,7 +36,7 @@ func linked(path string, version int, content string) string {
 
 func (r *rig) putDocument(session string, events ...string) {
 	r.t.Helper()
-	r.send("POST", "/api/documents", paper(session, `"events":[`+strings.Join(events, ",")+`]`), 200)
+	r.send("POST", "/api/documents", artifact(session, `"events":[`+strings.Join(events, ",")+`]`), 200)
 }
 
 const aCheckpoint = `{"id":"cp-1","session_id":"s","tokens_used":80,"token_budget":100,"trigger_type":"auto_80","context_hash":"c",` +
@@ -50,7 +50,7 @@ func documentURL(session, path string) string {
 func (r *rig) sendBlob(session, name, content string) (sum string) {
 	r.t.Helper()
 	sum = fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
-	about := paper(session, fmt.Sprintf(`"size":%d,"media_type":"text/plain","name":%q`, len(content), name))
+	about := artifact(session, fmt.Sprintf(`"size":%d,"media_type":"text/plain","name":%q`, len(content), name))
 	at := decode[struct {
 		Offset   int
 		Complete bool
@@ -64,10 +64,10 @@ func (r *rig) sendBlob(session, name, content string) (sum string) {
 	return sum
 }
 
-// everyPaperCall makes every call about papers, with success.
-func (r *rig) everyPaperCall() {
+// everyArtifactCall makes every call about artifacts, with success.
+func (r *rig) everyArtifactCall() {
 	r.t.Helper()
-	r.send("POST", "/api/checkpoints", paper("s", `"checkpoints":[`+aCheckpoint+`]`), 200)
+	r.send("POST", "/api/checkpoints", artifact("s", `"checkpoints":[`+aCheckpoint+`]`), 200)
 	r.putDocument("s", linked("docs/a.md", 1, "# A"))
 	sum := r.sendBlob("s", "tool-results/t.txt", "result")
 	r.send("POST", "/api/sessions/s/documents", `{"path":"b.md"}`, 202)
@@ -83,8 +83,8 @@ func (r *rig) everyPaperCall() {
 	}
 }
 
-// TestGoldenPapers takes the requests that the client's end of the wire is pinned to.
-func TestGoldenPapers(t *testing.T) {
+// TestGoldenArtifacts takes the requests that the client's end of the wire is pinned to.
+func TestGoldenArtifacts(t *testing.T) {
 	r := newRig(t)
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join("../../e2e/testdata/wire/artifacts", name))
@@ -119,8 +119,8 @@ func TestGoldenPapers(t *testing.T) {
 	}
 }
 
-// TestPapersAnnounced: a daemon learns what is taken from any answer.
-func TestPapersAnnounced(t *testing.T) {
+// TestKindsAnnounced: a daemon learns what is taken from any answer.
+func TestKindsAnnounced(t *testing.T) {
 	r := newRig(t)
 	for _, a := range []answer{r.get("/healthz"), r.do("POST", "/api/conversations", nil, strings.NewReader(piece{lines: objects("a", 0, 1)}.body("s")))} {
 		if a.status != 200 || a.header.Get("Ccship-Accept") != "checkpoints, documents, blobs" {
@@ -135,7 +135,7 @@ func TestBlobWire(t *testing.T) {
 	content := "0123456789"
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
 	at := "/api/blobs/" + sum
-	about := paper("s", `"size":10,"media_type":"text/html","name":"tool-results/t.html"`)
+	about := artifact("s", `"size":10,"media_type":"text/html","name":"tool-results/t.html"`)
 	r.send("PUT", at+"?offset=0", "x", 404)
 	if a := r.send("POST", at+"/start", about, 200); string(a.body) != `{"offset":0,"complete":false}`+"\n" {
 		t.Errorf("%s", a.body)
@@ -219,14 +219,14 @@ func TestDocumentsInert(t *testing.T) {
 	}
 }
 
-// TestPaperRoles: who may not ship sends nothing, whose the session is not sees nothing, and another one's stays as it is.
-func TestPaperRoles(t *testing.T) {
+// TestArtifactRoles: who may not ship sends nothing, whose the session is not sees nothing, and another one's stays as it is.
+func TestArtifactRoles(t *testing.T) {
 	owner := newRig(t)
 	ann, bob, eve := owner.person("ann", server.Member), owner.person("bob", server.Member), owner.person("eve", server.Viewer)
 	ann.post(piece{lines: objects("a", 0, 2)}.body("s"))
-	ann.everyPaperCall()
+	ann.everyArtifactCall()
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("result")))
-	body := paper("s", `"checkpoints":[],"events":[],"size":1,"name":"t"`)
+	body := artifact("s", `"checkpoints":[],"events":[],"size":1,"name":"t"`)
 	for _, path := range []string{"/api/checkpoints", "/api/documents", "/api/blobs/" + sum + "/start", "/api/blobs/" + sum + "/end"} {
 		eve.send("POST", path, body, 403)
 		owner.as("nobody's").send("POST", path, body, 401)
@@ -268,18 +268,18 @@ func TestPaperRoles(t *testing.T) {
 	owner.send("POST", "/api/sessions/no/documents", `{"path":"x"}`, 404)
 }
 
-// TestWishesAnnounced: answers to the machine's daemon say that wishes wait, and to no other.
-func TestWishesAnnounced(t *testing.T) {
-	r := newRig(t, func(s *api.Server) { api.SetWishesStale(s, 20*time.Millisecond) })
+// TestLinkRequestsAnnounced: answers to the machine's daemon say that link requests wait, and to no other.
+func TestLinkRequestsAnnounced(t *testing.T) {
+	r := newRig(t, func(s *api.Server) { api.SetLinkRequestsStale(s, 20*time.Millisecond) })
 	other := r.person("other", server.Member)
 	r.post(piece{lines: objects("a", 0, 1)}.body("before"))
 	r.post(piece{machine: "m2", epoch: "e", lines: objects("a", 0, 1)}.body("s"))
-	wish := decode[struct{ ID, State, Host string }](t, r.send("POST", "/api/sessions/s/documents", `{"path":"문서.md"}`, 202))
-	if wish.State != "waiting" || wish.ID == "" {
-		t.Errorf("%+v", wish)
+	asked := decode[struct{ ID, State, Host string }](t, r.send("POST", "/api/sessions/s/documents", `{"path":"문서.md"}`, 202))
+	if asked.State != "waiting" || asked.ID == "" {
+		t.Errorf("%+v", asked)
 	}
 	body := func(machine string) string {
-		return strings.Replace(paper("s", `"events":[]`), `"machine":"m1"`, `"machine":"`+machine+`"`, 1)
+		return strings.Replace(artifact("s", `"events":[]`), `"machine":"m1"`, `"machine":"`+machine+`"`, 1)
 	}
 	says := func(who *rig, machine string) bool {
 		lines := who.send("POST", "/api/conversations", piece{machine: machine, epoch: "e1"}.body("s"), 200)
@@ -294,23 +294,23 @@ func TestWishesAnnounced(t *testing.T) {
 			}
 		}
 	}
-	until("the daemon does not hear of the wish", true)
+	until("the daemon does not hear of the link request", true)
 	if says(r, "m1") || says(other, "m2") {
 		t.Error("somebody else hears of it")
 	}
-	var asked struct {
+	var pending struct {
 		LinkRequests []struct {
 			ID, Path  string
 			SessionID string `json:"session_id"`
 			Link      bool
 		} `json:"link_requests"`
 	}
-	r.getJSON("/api/link-requests?machine=m2", &asked)
-	if len(asked.LinkRequests) != 1 || asked.LinkRequests[0].ID != wish.ID || asked.LinkRequests[0].SessionID != "s" || asked.LinkRequests[0].Path != "문서.md" || !asked.LinkRequests[0].Link {
-		t.Errorf("%+v", asked)
+	r.getJSON("/api/link-requests?machine=m2", &pending)
+	if len(pending.LinkRequests) != 1 || pending.LinkRequests[0].ID != asked.ID || pending.LinkRequests[0].SessionID != "s" || pending.LinkRequests[0].Path != "문서.md" || !pending.LinkRequests[0].Link {
+		t.Errorf("%+v", pending)
 	}
 	r.send("GET", "/api/link-requests", "", 400)
-	done := strings.Replace(paper("s", `"events":[`+strings.Replace(linked("문서.md", 1, "x"), `"by":"user"`, `"by":"viewer","link_request":"`+wish.ID+`"`, 1)+`]`),
+	done := strings.Replace(artifact("s", `"events":[`+strings.Replace(linked("문서.md", 1, "x"), `"by":"user"`, `"by":"viewer","link_request":"`+asked.ID+`"`, 1)+`]`),
 		`"machine":"m1"`, `"machine":"m2"`, 1)
 	r.send("POST", "/api/documents", done, 200)
 	if a := r.get("/api/sessions/s/link-requests?machine=m2"); !strings.Contains(string(a.body), `"state":"done"`) {
@@ -319,15 +319,15 @@ func TestWishesAnnounced(t *testing.T) {
 	until("the daemon is called all the time", false)
 }
 
-// TestPaperEvents: listeners hear of papers of what they may see.
-func TestPaperEvents(t *testing.T) {
+// TestArtifactEvents: listeners hear of artifacts of what they may see.
+func TestArtifactEvents(t *testing.T) {
 	owner := newRig(t)
 	ann, eve := owner.person("ann", server.Member), owner.person("eve", server.Viewer)
 	ann.post(piece{lines: objects("a", 0, 1)}.body("s"))
 	ann.send("POST", "/api/shares", `{"with":"eve","project":"ph"}`, 201)
 	hers, mine := eve.listen("", nil), owner.listen("?session=s", nil)
 	ann.putDocument("s", linked("a.md", 1, "x"))
-	ann.send("POST", "/api/checkpoints", paper("s", `"checkpoints":[`+aCheckpoint+`]`), 200)
+	ann.send("POST", "/api/checkpoints", artifact("s", `"checkpoints":[`+aCheckpoint+`]`), 200)
 	heard := func(e *ear, n int) (events []string) {
 		for len(events) < n {
 			if name, ok := strings.CutPrefix(<-e.lines, "event: "); ok {
@@ -344,13 +344,13 @@ func TestPaperEvents(t *testing.T) {
 	}
 }
 
-// TestPapersForgotten: an acknowledgement, so that a daemon goes on to what is wanted, and nothing is stored.
-func TestPapersForgotten(t *testing.T) {
+// TestArtifactsForgotten: an acknowledgement, so that a daemon goes on to what is wanted, and nothing is stored.
+func TestArtifactsForgotten(t *testing.T) {
 	r := newRig(t)
-	r.everyPaperCall()
+	r.everyArtifactCall()
 	r.send("DELETE", "/api/sessions/s", "", 200)
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("result")))
-	about := paper("s", `"checkpoints":[`+aCheckpoint+`],"events":[`+linked("a.md", 1, "x")+`],"size":6,"name":"tool-results/t"`)
+	about := artifact("s", `"checkpoints":[`+aCheckpoint+`],"events":[`+linked("a.md", 1, "x")+`],"size":6,"name":"tool-results/t"`)
 	for _, path := range []string{"/api/checkpoints", "/api/documents", "/api/blobs/" + sum + "/start"} {
 		if a := r.send("POST", path, about, 200); !strings.Contains(string(a.body), `"forgotten":true`) {
 			t.Errorf("%s: %s", path, a.body)

@@ -30,7 +30,7 @@ func (s *Server) startBlob(w http.ResponseWriter, r *http.Request, who server.Ke
 	if err != nil {
 		return s.refuseUpload(w, err)
 	}
-	s.announceWishes(w, r, who, u.Head.Machine)
+	s.announceLinkRequests(w, r, who, u.Head.Machine)
 	s.answer(w, http.StatusOK, offsetAnswer{have, &complete, gone})
 	return nil
 }
@@ -87,7 +87,7 @@ func (s *Server) endBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 	if !gone {
 		s.metrics.artifacts(0, 0, 1, 0)
 	}
-	s.announceWishes(w, r, who, u.Head.Machine)
+	s.announceLinkRequests(w, r, who, u.Head.Machine)
 	s.answer(w, http.StatusOK, storedAnswer{true, 1, gone})
 	return nil
 }

@@ -30,7 +30,7 @@ type eventAnswer struct {
 }
 
 // paperEvent says that something beside lines was stored.
-type paperEvent struct {
+type artifactEvent struct {
 	SessionID   string    `json:"session_id"`
 	User        string    `json:"user"`
 	Machine     string    `json:"machine"`
@@ -69,13 +69,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if err := stream.begin(r.Header.Get("Last-Event-ID") != ""); err != nil {
 		return nil // gone
 	}
-	s.tell(r, stream, changes, visible)
+	s.sendChanges(r, stream, changes, visible)
 	return nil
 }
 
 // tell writes changes until there are no more, or the client is too slow, has gone, or may not listen any more: then
 // the answer ends, and it finds out why when it comes back.
-func (s *Server) tell(r *http.Request, to *eventStream, changes <-chan server.Change, visible func(server.Change) bool) {
+func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan server.Change, visible func(server.Change) bool) {
 	beat := time.NewTicker(s.beat)
 	defer beat.Stop()
 	for {
@@ -133,7 +133,7 @@ func (e *eventStream) change(c server.Change) error {
 		return e.write("event: missed\ndata: {}\n\n")
 	}
 	if c.About != "" {
-		b, err := json.Marshal(paperEvent{c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.At})
+		b, err := json.Marshal(artifactEvent{c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.At})
 		if err != nil {
 			return err
 		}

@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// SetWishesStale sets how long it is believed whether wishes wait.
-func SetWishesStale(s *Server, d time.Duration) { s.wishing.stale = d }
+// SetLinkRequestsStale sets how long it is believed whether link requests wait.
+func SetLinkRequestsStale(s *Server, d time.Duration) { s.linkCache.stale = d }
 
 // SetBeat sets the time between heartbeats.
 func SetBeat(s *Server, d time.Duration) { s.beat = d }

@@ -36,7 +36,7 @@ func (s *Server) names(ctx context.Context) (names, error) {
 }
 
 // nobody is no user's ID. A filter for an unknown user finds nothing, as one for a user whose sessions may not be seen.
-const nobody = -1
+const unknownUser = -1
 
 func (n names) id(name string) int64 {
 	for id, x := range n {
@@ -44,7 +44,7 @@ func (n names) id(name string) int64 {
 			return id
 		}
 	}
-	return nobody
+	return unknownUser
 }
 
 // filter reads a query's values and keeps the first error.

@@ -31,7 +31,7 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if len(batch.Lines) > 0 || batch.Head.Epoch != "" {
 		err := s.store.Put(r.Context(), batch)
 		if errors.Is(err, server.ErrForgotten) {
-			s.announceWishes(w, r, who, batch.Head.Machine)
+			s.announceLinkRequests(w, r, who, batch.Head.Machine)
 			// An acknowledgement, so that the client goes on to what is still wanted.
 			s.answer(w, http.StatusOK, ingestAnswer{Success: true, Forgotten: true})
 			return nil
@@ -41,7 +41,7 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) 
 		}
 	}
 	s.metrics.ingested(batch)
-	s.announceWishes(w, r, who, batch.Head.Machine)
+	s.announceLinkRequests(w, r, who, batch.Head.Machine)
 	s.answer(w, http.StatusOK, ingestAnswer{Success: true, EntriesStored: len(batch.Lines)})
 	return nil
 }
@@ -62,7 +62,7 @@ func (s *Server) answerStored(w http.ResponseWriter, r *http.Request, who server
 	if gone {
 		n = 0
 	}
-	s.announceWishes(w, r, who, h.Machine)
+	s.announceLinkRequests(w, r, who, h.Machine)
 	s.answer(w, http.StatusOK, storedAnswer{true, n, gone})
 	return nil
 }

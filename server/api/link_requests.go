@@ -11,73 +11,73 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// wishesStale is for how long it is believed that wishes wait for a machine, or none.
-const wishesStale = 2 * time.Second
+// linkRequestsStale is for how long it is believed that link requests wait for a machine, or none.
+const linkRequestsStale = 2 * time.Second
 
-// maxWishers bounds how many machines that is remembered of.
-const maxWishers = 4096
+// maxCachedDaemons bounds how many machines that is remembered of.
+const maxCachedDaemons = 4096
 
-// wishing remembers for which machines wishes wait, so that answers can say so without asking the store each time. The
+// linkRequestCache remembers for which machines link requests wait, so that answers can say so without asking the store each time. The
 // zero value is ready; safe for concurrent use.
-type wishing struct {
-	stale time.Duration // 0: wishesStale
+type linkRequestCache struct {
+	stale time.Duration // 0: linkRequestsStale
 	mu    sync.Mutex
-	known map[wisher]waiting // guarded by mu
+	known map[daemonKey]cachedWaiting // guarded by mu
 }
 
-type wisher struct {
+type daemonKey struct {
 	owner   int64
 	machine string
 }
 
-type waiting struct {
+type cachedWaiting struct {
 	some bool
 	at   time.Time
 }
 
-// some says whether wishes wait.
-func (k *wishing) some(ctx context.Context, store server.PaperIngester, who wisher) (bool, error) {
+// some says whether link requests wait.
+func (k *linkRequestCache) some(ctx context.Context, store server.ArtifactIngester, who daemonKey) (bool, error) {
 	now := time.Now()
 	k.mu.Lock()
 	last, ok := k.known[who]
 	k.mu.Unlock()
 	stale := k.stale
 	if stale == 0 {
-		stale = wishesStale
+		stale = linkRequestsStale
 	}
 	if ok && now.Sub(last.at) < stale {
 		return last.some, nil
 	}
-	list, err := store.Asked(ctx, who.owner, who.machine)
+	list, err := store.PendingLinkRequests(ctx, who.owner, who.machine)
 	if err != nil {
 		return false, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known == nil || len(k.known) >= maxWishers {
-		k.known = map[wisher]waiting{}
+	if k.known == nil || len(k.known) >= maxCachedDaemons {
+		k.known = map[daemonKey]cachedWaiting{}
 	}
-	k.known[who] = waiting{len(list) > 0, now}
+	k.known[who] = cachedWaiting{len(list) > 0, now}
 	return len(list) > 0, nil
 }
 
-// announceWishes lets a daemon know that wishes wait for it. That it can't be found out is no reason to refuse what the
+// announceLinkRequests lets a daemon know that link requests wait for it. That it can't be found out is no reason to refuse what the
 // answer is to: the daemon asks by itself now and then.
-func (s *Server) announceWishes(w http.ResponseWriter, r *http.Request, who server.Key, machine string) {
+func (s *Server) announceLinkRequests(w http.ResponseWriter, r *http.Request, who server.Key, machine string) {
 	if machine == "" {
 		return
 	}
-	some, err := s.wishing.some(r.Context(), s.store, wisher{who.User.ID, machine})
+	some, err := s.linkCache.some(r.Context(), s.store, daemonKey{who.User.ID, machine})
 	if err != nil && r.Context().Err() == nil {
-		s.logOf(r).Warn("wishes can't be looked up", "error", err)
+		s.logOf(r).Warn("link requests can't be looked up", "error", err)
 	}
 	if some {
 		w.Header().Set("Ccship-Link-Requests", "1")
 	}
 }
 
-// askedAnswer is a wish as a daemon gets it.
-type askedAnswer struct {
+// pendingAnswer is a link request as a daemon gets it.
+type pendingAnswer struct {
 	ID        string `json:"id"`
 	SessionID string `json:"session_id"`
 	Path      string `json:"path"`
@@ -85,27 +85,27 @@ type askedAnswer struct {
 }
 
 // asked is GET /api/link-requests?machine: what waits for a machine's daemon, the oldest first.
-func (s *Server) asked(w http.ResponseWriter, r *http.Request, who server.Key) error {
+func (s *Server) pendingLinkRequests(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	machine := r.URL.Query().Get("machine")
 	if machine == "" {
 		return wire.BadRequest("bad_query", "machine is missing")
 	}
-	list, err := s.store.Asked(r.Context(), who.User.ID, machine)
+	list, err := s.store.PendingLinkRequests(r.Context(), who.User.ID, machine)
 	if err != nil {
 		return err
 	}
 	a := struct {
-		Wishes []askedAnswer `json:"link_requests"`
-	}{make([]askedAnswer, 0, len(list))}
+		LinkRequests []pendingAnswer `json:"link_requests"`
+	}{make([]pendingAnswer, 0, len(list))}
 	for _, x := range list {
-		a.Wishes = append(a.Wishes, askedAnswer{x.ID, x.SessionID, x.Path, x.Link})
+		a.LinkRequests = append(a.LinkRequests, pendingAnswer{x.ID, x.SessionID, x.Path, x.Link})
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
 
-// wishAnswer is a wish as those who read get it.
-type wishAnswer struct {
+// linkRequestAnswer is a link request as those who read get it.
+type linkRequestAnswer struct {
 	ID       string     `json:"id"`
 	Path     string     `json:"path"`
 	Link     bool       `json:"link"`
@@ -118,33 +118,33 @@ type wishAnswer struct {
 	Answered *time.Time `json:"answered_at"`
 }
 
-func answerWish(x server.Wish, names names) wishAnswer {
-	return wishAnswer{x.ID, x.Path, x.Link, names[x.By], x.Machine, x.Host, x.Asked, string(x.State), x.Reason, momentOrNull(x.Answered)}
+func answerLinkRequest(x server.LinkRequest, names names) linkRequestAnswer {
+	return linkRequestAnswer{x.ID, x.Path, x.Link, names[x.By], x.Machine, x.Host, x.Created, string(x.State), x.Reason, momentOrNull(x.Answered)}
 }
 
 // link is POST /api/sessions/{id}/documents {path}: asks the session's daemon to link a document.
 func (s *Server) link(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	return s.wish(w, r, who, true)
+	return s.requestLink(w, r, who, true)
 }
 
 // unlink is DELETE /api/sessions/{id}/documents {path}.
 func (s *Server) unlink(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	return s.wish(w, r, who, false)
+	return s.requestLink(w, r, who, false)
 }
 
-func (s *Server) wish(w http.ResponseWriter, r *http.Request, who server.Key, link bool) error {
+func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.Key, link bool) error {
 	var q struct {
 		Path string `json:"path"`
 	}
 	if err := s.readJSON(w, r, &q); err != nil {
 		return err
 	}
-	x, err := s.store.Wish(r.Context(), server.ScopeOf(who.User), refOf(r), server.NewWish{Path: q.Path, Link: link, By: who.User.ID, At: time.Now()})
+	x, err := s.store.RequestLink(r.Context(), server.ScopeOf(who.User), refOf(r), server.LinkRequestInput{Path: q.Path, Link: link, By: who.User.ID, At: time.Now()})
 	switch {
 	case errors.Is(err, server.ErrBadPath):
 		return wire.BadRequest("bad_path", err.Error())
-	case errors.Is(err, server.ErrTooManyWishes):
-		return wire.Refuse(http.StatusConflict, "too_many_link_requests", server.ErrTooManyWishes.Error())
+	case errors.Is(err, server.ErrTooManyLinkRequests):
+		return wire.Refuse(http.StatusConflict, "too_many_link_requests", server.ErrTooManyLinkRequests.Error())
 	case errors.Is(err, server.ErrNoDaemon):
 		return wire.Refuse(http.StatusConflict, "no_daemon", server.ErrNoDaemon.Error())
 	case errors.Is(err, server.ErrNotFound):
@@ -160,13 +160,13 @@ func (s *Server) wish(w http.ResponseWriter, r *http.Request, who server.Key, li
 		return err
 	}
 	s.logOf(r).Info("wish", "session", x.SessionID, "link", x.Link, "by", who.User.Name)
-	s.answer(w, http.StatusAccepted, answerWish(x, names))
+	s.answer(w, http.StatusAccepted, answerLinkRequest(x, names))
 	return nil
 }
 
-// wishes is GET /api/sessions/{id}/link-requests.
-func (s *Server) wishes(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	list, err := s.store.Wishes(r.Context(), server.ScopeOf(who.User), refOf(r))
+// link requests is GET /api/sessions/{id}/link-requests.
+func (s *Server) linkRequests(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	list, err := s.store.LinkRequests(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
 		return err
 	}
@@ -175,10 +175,10 @@ func (s *Server) wishes(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return err
 	}
 	a := struct {
-		Wishes []wishAnswer `json:"link_requests"`
-	}{make([]wishAnswer, 0, len(list))}
+		LinkRequests []linkRequestAnswer `json:"link_requests"`
+	}{make([]linkRequestAnswer, 0, len(list))}
 	for _, x := range list {
-		a.Wishes = append(a.Wishes, answerWish(x, names))
+		a.LinkRequests = append(a.LinkRequests, answerLinkRequest(x, names))
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil

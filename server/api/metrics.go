@@ -123,7 +123,7 @@ func (s *Server) measure(ctx context.Context, p *page) error {
 		return err
 	}
 	p.one("ccship_server_derive_lag_streams", "gauge", "transcripts with lines that nothing is derived from yet", float64(lag))
-	store, ok := s.store.(server.Measured)
+	store, ok := s.store.(server.Sizer)
 	if !ok {
 		return nil
 	}

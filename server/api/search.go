@@ -73,7 +73,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	}{Hits: make([]hitAnswer, 0, len(hits.List))}
 	for _, h := range hits.List {
 		a.Hits = append(a.Hits, hitAnswer{
-			answerSession(h.Session, names), h.Facts.Title, h.Generation, h.Line, momentOrNull(h.Time), h.Kind,
+			answerSession(h.Session, names), h.Summary.Title, h.Generation, h.Line, momentOrNull(h.Time), h.Kind,
 			snippetParts(h.Snippet), h.Current})
 	}
 	if hits.Next != "" {

@@ -59,15 +59,15 @@ type Server struct {
 	TLS         *tls.Config    // nil: no encryption
 	Log         *slog.Logger
 
-	store   server.Store
-	access  *auth.Access
-	hub     Hub
-	slots   *limit.Slots
-	bodies  *limit.Bodies
-	metrics *metrics
-	conns   *limit.Conns
-	wishing wishing
-	beat    time.Duration // between heartbeats of /api/events
+	store     server.Store
+	access    *auth.Access
+	hub       Hub
+	slots     *limit.Slots
+	bodies    *limit.Bodies
+	metrics   *metrics
+	conns     *limit.Conns
+	linkCache linkRequestCache
+	beat      time.Duration // between heartbeats of /api/events
 }
 
 // New makes a server that keeps everything in store, asks access who somebody is and hears of changes from hub. It

@@ -68,7 +68,7 @@ type summaryAnswer struct {
 	Lines       int64      `json:"derived_lines"`
 }
 
-func answerSummary(f server.Facts) summaryAnswer {
+func answerSummary(f server.Summary) summaryAnswer {
 	a := summaryAnswer{
 		Title: f.Title, FirstPrompt: f.FirstPrompt, Model: f.Model, Models: f.Models, Branch: f.Branch,
 		Version: f.Version, Started: momentOrNull(f.Started), Ended: momentOrNull(f.Ended), Prompts: f.Prompts,
@@ -96,7 +96,7 @@ type foundAnswer struct {
 	costAnswer
 }
 
-func (s *Server) answerFound(x server.Session, f server.Facts, usage []server.UsageRow, names names) foundAnswer {
+func (s *Server) answerFound(x server.Session, f server.Summary, usage []server.UsageRow, names names) foundAnswer {
 	a := foundAnswer{
 		sessionAnswer: answerSession(x, names), Summary: answerSummary(f), Usage: []usageAnswer{},
 		costAnswer: answerCost(s.Prices.Sum(usage)),
@@ -136,7 +136,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 		Next     *string  `json:"next"` // null on the last page
 	}{Sessions: make([]listed, 0, len(found.List))}
 	for _, x := range found.List {
-		a.Sessions = append(a.Sessions, listed{s.answerFound(x.Session, x.Facts, x.Usage, names), x.Agents})
+		a.Sessions = append(a.Sessions, listed{s.answerFound(x.Session, x.Summary, x.Usage, names), x.Agents})
 	}
 	if found.Next != "" {
 		a.Next = &found.Next
@@ -200,7 +200,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 	}
 	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {
 		x := snap.Session()
-		facts, err := s.store.FactsOf(ctx, x.ID)
+		facts, err := s.store.SummaryOf(ctx, x.ID)
 		if err != nil {
 			return err
 		}

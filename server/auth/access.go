@@ -26,10 +26,14 @@ const (
 	maxToken = 512
 )
 
-// Credentials is what Access needs kept.
-type Credentials interface {
-	server.Accounts
+// Store keeps what Access checks and changes.
+type Store interface {
 	server.Keyring
+	server.Logins
+	Users(ctx context.Context) ([]server.User, error)
+	SetRole(ctx context.Context, user int64, role server.Role) error
+	DisableUser(ctx context.Context, user int64, at time.Time) error
+	Shares(ctx context.Context) ([]server.Share, error)
 }
 
 // Access says who somebody is, by key, login or one-time link, and slows guessers down. All that lasts is in the
@@ -38,14 +42,14 @@ type Access struct {
 	// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are believed. Set before use.
 	Proxies []netip.Prefix
 
-	store   Credentials
+	store   Store
 	keys    *keys
 	guesses guesses
 	log     *slog.Logger
 }
 
 // NewAccess checks credentials against store.
-func New(store Credentials, log *slog.Logger) *Access {
+func New(store Store, log *slog.Logger) *Access {
 	return &Access{store: store, keys: newKeys(store, log), guesses: newGuesses(), log: log}
 }
 

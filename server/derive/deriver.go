@@ -31,10 +31,10 @@ const Format = deriveFormat<<16 | session.FoldVersion
 
 // Derivable is what a Deriver needs of a store.
 type Derivable interface {
-	server.Deriving
-	server.Watching
+	server.DerivationStore
+	server.Watcher
 	View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error)
-	FactsOf(ctx context.Context, stream int64) (server.Facts, error)
+	SummaryOf(ctx context.Context, stream int64) (server.Summary, error)
 }
 
 // Deriver keeps facts, texts and answers in step with the lines that are stored. Several, in one process or many, share
@@ -43,7 +43,7 @@ type Deriver struct {
 	Store Derivable
 	Log   *slog.Logger // nil: none
 
-	rewrites rewrites
+	drops dropFinder
 }
 
 // Run derives until ctx is done, which is no error. Failures are logged and tried again.
@@ -133,14 +133,14 @@ func await(ctx context.Context, changes <-chan server.Change) {
 
 // derive works on a task until it is done.
 func (d *Deriver) derive(ctx context.Context, task server.Task) error {
-	facts, err := d.Store.FactsOf(ctx, task.Stream)
+	facts, err := d.Store.SummaryOf(ctx, task.Stream)
 	if err != nil {
 		return err
 	}
-	if task.Place.Epoch == 0 {
-		d.rewrites.drop(task.Stream) // lines may have been replaced
+	if task.Position.Epoch == 0 {
+		d.drops.drop(task.Stream) // lines may have been replaced
 	}
-	w := &derivation{store: d.Store, rewrites: &d.rewrites, task: task, facts: facts, clock: facts.Ended}
+	w := &derivation{store: d.Store, drops: &d.drops, task: task, facts: facts, clock: facts.Ended}
 	for {
 		step, err := w.step(ctx)
 		if err != nil {
@@ -152,6 +152,6 @@ func (d *Deriver) derive(ctx context.Context, task server.Task) error {
 		if step.Done {
 			return nil
 		}
-		w.task.Place, w.task.State = step.Place, step.State
+		w.task.Position, w.task.State = step.Position, step.State
 	}
 }

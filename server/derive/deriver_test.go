@@ -34,7 +34,7 @@ func TestDerive(t *testing.T) {
 	s.expect("texts", s.hits("needle"), "s 0.0 prompt, s 0.1 thinking, s 0.2 tool, s 0.2 answer, s 0.3 result, "+
 		"s 0.4 title, s 0.7 other, s 0.7 title")
 	x := s.session("s")
-	f := x.Facts
+	f := x.Summary
 	s.expect("facts", fmt.Sprint(f.Title, "|", f.FirstPrompt, "|", f.Model, f.Models, f.Branch, f.Version, f.Started.Equal(noon),
 		f.Ended.Equal(noon.Add(8*time.Minute)), f.Prompts, f.Messages, f.Tools, f.Errors, f.Context, f.Window, f.Lines),
 		"Needle work|needle: fix the cart|claude-x[claude-x]main2.1.0true true 1 3 1 1 140 200000 10")
@@ -53,8 +53,8 @@ func TestDeriveOn(t *testing.T) {
 	s.put("whole", 0, 0, lines...)
 	s.derive()
 	a, b := s.session("pieces"), s.session("whole")
-	if fmt.Sprint(a.Facts) != fmt.Sprint(b.Facts) {
-		t.Errorf("in pieces %+v\nat once %+v", a.Facts, b.Facts)
+	if fmt.Sprint(a.Summary) != fmt.Sprint(b.Summary) {
+		t.Errorf("in pieces %+v\nat once %+v", a.Summary, b.Summary)
 	}
 	s.expect("copies count once", fmt.Sprint(len(a.Usage), a.Usage[0].Tokens.Output, len(b.Usage)), "1 9 0")
 	for _, word := range []string{"one", "two", "three", "four"} {
@@ -85,7 +85,7 @@ func TestDeriveHuge(t *testing.T) {
 	s.expect("head", s.hits("needle"), "s 0.0 prompt")
 	s.expect("tail", s.hits("tail"), "")
 	s.expect("last", s.hits("number199"), "s 0.199 prompt")
-	s.expect("prompts", fmt.Sprint(s.session("s").Facts.Prompts), "200")
+	s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "200")
 }
 
 // flaky fails where it is told to.
@@ -134,7 +134,7 @@ func TestDeriveRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := &server.Derivation{Task: tasks[0], Place: server.Place{Epoch: snap.Epochs()[0].ID, Line: 1}, Format: derive.Format - 1, Done: true}
+	old := &server.Derivation{Task: tasks[0], Position: server.Position{Epoch: snap.Epochs()[0].ID, Line: 1}, Format: derive.Format - 1, Done: true}
 	snap.Close()
 	if err := s.SaveDerived(t.Context(), old); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestDeriveState(t *testing.T) {
 	}
 	s.put("s", 0, 2, prompt(2, "three"))
 	s.derive()
-	s.expect("prompts", fmt.Sprint(s.session("s").Facts.Prompts), "3")
+	s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "3")
 	s.expect("texts", s.hits("two")+s.hits("three"), "s 0.1 prompts 0.2 prompt")
 }
 

@@ -15,38 +15,38 @@ import (
 
 const (
 	// maxLost bounds how many lines of one rewrite are looked for: what lies behind them is taken to be there.
-	maxLost = 200_000
+	maxDropped = 200_000
 	// maxRewrites is how many rewrites are remembered, so that a live session's lines are each read once.
-	maxRewrites = 4
+	maxPending = 4
 )
 
 // rewrites remembers which lines are still missing from the newest generations. For one goroutine.
-type rewrites struct {
+type dropFinder struct {
 	seed  maphash.Seed
 	ready bool
-	list  []*rewrite // the one used last at the end
+	list  []*pendingDrop // the one used last at the end
 }
 
 // rewrite is what a generation may have taken out of the file.
-type rewrite struct {
+type pendingDrop struct {
 	stream, epoch, generation int64
-	missing                   []lostLine // by hash
-	seen                      int64      // lines of the view before this one have been looked at
+	missing                   []droppedLine // by hash
+	seen                      int64         // lines of the view before this one have been looked at
 }
 
 // lostLine is a line of the view before. Its hash is of its bytes.
-type lostLine struct {
+type droppedLine struct {
 	hash uint64
 	line int64
 }
 
 // lost notes in out which lines the stage's generation took out of the file, as far as it goes. The first generation
 // took none.
-func (w *derivation) lost(ctx context.Context, snap server.Snapshot, s *stage, out *server.Derivation) error {
+func (w *derivation) dropped(ctx context.Context, snap server.Snapshot, s *segment, out *server.Derivation) error {
 	if s.at == 0 {
 		return nil
 	}
-	r, err := w.rewrites.find(ctx, snap, w.task.Stream, s)
+	r, err := w.drops.find(ctx, snap, w.task.Stream, s)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (w *derivation) lost(ctx context.Context, snap server.Snapshot, s *stage, o
 	if err != nil {
 		return err
 	}
-	if err := w.rewrites.look(ctx, snap, r, view); err != nil {
+	if err := w.drops.match(ctx, snap, r, view); err != nil {
 		return err
 	}
 	x := server.Rewrite{Epoch: s.epoch.ID, Generation: s.generation().Number, Lines: int64(len(r.missing))}
@@ -70,7 +70,7 @@ func (w *derivation) lost(ctx context.Context, snap server.Snapshot, s *stage, o
 
 // find is the rewrite that began a stage's generation: remembered, or with all lines of the view before that the
 // generation took the place of.
-func (r *rewrites) find(ctx context.Context, snap server.Snapshot, stream int64, s *stage) (*rewrite, error) {
+func (r *dropFinder) find(ctx context.Context, snap server.Snapshot, stream int64, s *segment) (*pendingDrop, error) {
 	if !r.ready {
 		r.seed, r.ready = maphash.MakeSeed(), true
 	}
@@ -86,33 +86,33 @@ func (r *rewrites) find(ctx context.Context, snap server.Snapshot, stream int64,
 		return nil, err
 	}
 	from := s.generation().RewoundTo
-	x := &rewrite{stream: stream, epoch: s.epoch.ID, generation: number, seen: from}
+	x := &pendingDrop{stream: stream, epoch: s.epoch.ID, generation: number, seen: from}
 	err = r.each(ctx, snap, before.Between(from, before.Total), func(hash uint64, line int64) error {
-		if len(x.missing) == maxLost {
+		if len(x.missing) == maxDropped {
 			return errStepFull
 		}
-		x.missing = append(x.missing, lostLine{hash, line})
+		x.missing = append(x.missing, droppedLine{hash, line})
 		return nil
 	})
 	if err != nil && !errors.Is(err, errStepFull) {
 		return nil, err
 	}
-	slices.SortFunc(x.missing, func(a, b lostLine) int {
+	slices.SortFunc(x.missing, func(a, b droppedLine) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.line, b.line))
 	})
-	if r.list = append(r.list, x); len(r.list) > maxRewrites {
+	if r.list = append(r.list, x); len(r.list) > maxPending {
 		r.list = slices.Delete(r.list, 0, 1)
 	}
 	return x, nil
 }
 
 // look takes off what new lines of the view have.
-func (r *rewrites) look(ctx context.Context, snap server.Snapshot, x *rewrite, view server.View) error {
+func (r *dropFinder) match(ctx context.Context, snap server.Snapshot, x *pendingDrop, view server.View) error {
 	if len(x.missing) == 0 || x.seen >= view.Total {
 		return nil
 	}
 	err := r.each(ctx, snap, view.Between(x.seen, view.Total), func(hash uint64, _ int64) error {
-		i, ok := slices.BinarySearchFunc(x.missing, hash, func(l lostLine, h uint64) int { return cmp.Compare(l.hash, h) })
+		i, ok := slices.BinarySearchFunc(x.missing, hash, func(l droppedLine, h uint64) int { return cmp.Compare(l.hash, h) })
 		if !ok {
 			return nil
 		}
@@ -121,7 +121,7 @@ func (r *rewrites) look(ctx context.Context, snap server.Snapshot, x *rewrite, v
 		}
 		return nil
 	})
-	x.missing = slices.DeleteFunc(x.missing, func(l lostLine) bool { return l.line == found })
+	x.missing = slices.DeleteFunc(x.missing, func(l droppedLine) bool { return l.line == found })
 	x.seen = view.Total
 	return err
 }
@@ -130,12 +130,12 @@ func (r *rewrites) look(ctx context.Context, snap server.Snapshot, x *rewrite, v
 const found = -1
 
 // drop forgets what is remembered of a stream.
-func (r *rewrites) drop(stream int64) {
-	r.list = slices.DeleteFunc(r.list, func(x *rewrite) bool { return x.stream == stream })
+func (r *dropFinder) drop(stream int64) {
+	r.list = slices.DeleteFunc(r.list, func(x *pendingDrop) bool { return x.stream == stream })
 }
 
 // each hashes lines, but for blank ones.
-func (r *rewrites) each(ctx context.Context, snap server.Snapshot, spans []server.Span, yield func(hash uint64, line int64) error) error {
+func (r *dropFinder) each(ctx context.Context, snap server.Snapshot, spans []server.Span, yield func(hash uint64, line int64) error) error {
 	for _, span := range spans {
 		err := snap.Lines(ctx, span, func(l server.Line) error {
 			raw := l.Raw

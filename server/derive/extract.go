@@ -16,7 +16,7 @@ import (
 const maxText = 256 << 10
 
 // harvest is what a step has gathered from its lines.
-type harvest struct {
+type extractor struct {
 	w       *derivation
 	agent   bool // the transcript is an agent's
 	fold    *session.Fold
@@ -28,7 +28,7 @@ type harvest struct {
 }
 
 // line takes a stored line. errStepFull says that it was the step's last.
-func (h *harvest) line(l server.Line) error {
+func (h *extractor) line(l server.Line) error {
 	from := len(h.texts)
 	switch l.Kind {
 	case server.Object:
@@ -47,7 +47,7 @@ func (h *harvest) line(l server.Line) error {
 	return nil
 }
 
-func (h *harvest) record(line int64, r transcript.Record) {
+func (h *extractor) record(line int64, r transcript.Record) {
 	if r.Time.After(h.w.clock) {
 		h.w.clock = r.Time
 	}
@@ -74,7 +74,7 @@ func (h *harvest) record(line int64, r transcript.Record) {
 }
 
 // answer keeps what an answer used: of its lines the one that says most.
-func (h *harvest) answer(u transcript.UsageSample, at time.Time) {
+func (h *extractor) answer(u transcript.UsageSample, at time.Time) {
 	if u.Time.IsZero() {
 		u.Time = at
 	}
@@ -91,7 +91,7 @@ func (h *harvest) answer(u transcript.UsageSample, at time.Time) {
 }
 
 // message adds the texts that can be found in a record.
-func (h *harvest) message(line int64, at time.Time, r *transcript.Record) {
+func (h *extractor) message(line int64, at time.Time, r *transcript.Record) {
 	prompt, typed := r.Prompt()
 	if typed {
 		h.add(line, at, "prompt", prompt)
@@ -113,7 +113,7 @@ func (h *harvest) message(line int64, at time.Time, r *transcript.Record) {
 	}
 }
 
-func (h *harvest) blocks(line int64, at time.Time, r *transcript.Record, typed bool) {
+func (h *extractor) blocks(line int64, at time.Time, r *transcript.Record, typed bool) {
 	for _, b := range r.Message.Blocks() {
 		switch b.Kind {
 		case transcript.TextBlock:
@@ -134,7 +134,7 @@ func (h *harvest) blocks(line int64, at time.Time, r *transcript.Record, typed b
 }
 
 // add keeps a text; several of one line and kind become one.
-func (h *harvest) add(line int64, at time.Time, kind, text string) {
+func (h *extractor) add(line int64, at time.Time, kind, text string) {
 	if text = strings.TrimSpace(text); text == "" {
 		return
 	}
@@ -188,10 +188,10 @@ func appendValues(out *strings.Builder, v any) {
 }
 
 // into puts what was gathered into a derivation.
-func (h *harvest) into(d *server.Derivation) {
+func (h *extractor) into(d *server.Derivation) {
 	d.Texts = h.texts
 	for i := range d.Texts {
-		d.Texts[i].Generation = d.Place.Generation
+		d.Texts[i].Generation = d.Position.Generation
 	}
 	for _, key := range slices.Sorted(maps.Keys(h.answers)) {
 		u := h.answers[key]

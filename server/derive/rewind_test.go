@@ -18,7 +18,7 @@ func TestDeriveRewind(t *testing.T) {
 		t.Helper()
 		s.expect(when+": texts", s.hits("needle"),
 			"s 0.0 prompt, -s 0.1 answer, -s 0.2 prompt, s 2.1 answer, s 2.2 prompt")
-		s.expect(when+": prompts", fmt.Sprint(s.session("s").Facts.Prompts, s.session("s").Facts.Lines), "2 3")
+		s.expect(when+": prompts", fmt.Sprint(s.session("s").Summary.Prompts, s.session("s").Summary.Lines), "2 3")
 		s.expect(when+": answers", fmt.Sprint(s.session("s").Usage[0].Tokens.Answers), "2")
 	}
 	s.put("s", 0, 0, prompt(0, "needle"), answerLine(1, "m1", 5, textBlock("needle")), prompt(2, "needle"))
@@ -61,7 +61,7 @@ func TestDeriveEpochs(t *testing.T) {
 	for range 2 {
 		s.derive()
 		s.expect("texts", s.hits("needle"), want)
-		s.expect("prompts", fmt.Sprint(s.session("s").Facts.Prompts), "2")
+		s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "2")
 		if err := s.ResetDerived(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestDeriveBehind(t *testing.T) {
 	s.expect("late", s.hits("late"), "s 0.1 prompt")
 	s.expect("replaced", s.hits("replaced"), "")
 	s.expect("replacement", s.hits("replacement"), "s 0.2 prompt")
-	s.expect("prompts", fmt.Sprint(s.session("s").Facts.Prompts), "4")
+	s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "4")
 }
 
 // TestDeriveCopies: answers in forks, sidechains and agents' files count once.

@@ -23,18 +23,18 @@ var errStepFull = errors.New("step full")
 
 // derivation is the work on one task.
 type derivation struct {
-	store    Derivable
-	rewrites *rewrites
-	task     server.Task
-	facts    server.Facts
-	clock    time.Time // the latest time seen: of records that have none
-	arrived  time.Time // of records that come before any time
+	store   Derivable
+	drops   *dropFinder
+	task    server.Task
+	facts   server.Summary
+	clock   time.Time // the latest time seen: of records that have none
+	arrived time.Time // of records that come before any time
 	// fold is that of the newest view up to task.Place, nil when it has to be read from task.State.
 	fold *session.Fold
 }
 
 // stage is the lines of one generation that come next.
-type stage struct {
+type segment struct {
 	epoch       server.Epoch
 	generations []server.Generation // of the epoch
 	at          int                 // of them
@@ -42,9 +42,9 @@ type stage struct {
 	newest      bool // the newest generation of the epoch in front
 }
 
-func (s *stage) generation() server.Generation { return s.generations[s.at] }
+func (s *segment) generation() server.Generation { return s.generations[s.at] }
 
-func (s *stage) end() int64 { return max(s.generation().EndLine, s.generation().RewoundTo) }
+func (s *segment) end() int64 { return max(s.generation().EndLine, s.generation().RewoundTo) }
 
 // step derives from the next stretch of lines. The snapshots that it reads are closed before anything is stored.
 func (w *derivation) step(ctx context.Context) (*server.Derivation, error) {
@@ -72,11 +72,11 @@ func (w *derivation) view(ctx context.Context, epoch string) (server.Snapshot, e
 
 // next finds where to go on, and opens the snapshot of its epoch; front, of the newest epoch, is that or closed. What
 // is not the newest generation of the newest epoch comes first, the oldest at the front.
-func (w *derivation) next(ctx context.Context, front server.Snapshot) (*stage, server.Snapshot, error) {
+func (w *derivation) next(ctx context.Context, front server.Snapshot) (*segment, server.Snapshot, error) {
 	epochs := front.Epochs()
 	at := len(epochs) - 1
 	for i, e := range epochs {
-		if e.ID == w.task.Place.Epoch {
+		if e.ID == w.task.Position.Epoch {
 			at = i
 		}
 	}
@@ -85,21 +85,21 @@ func (w *derivation) next(ctx context.Context, front server.Snapshot) (*stage, s
 		if err != nil {
 			return nil, nil, errors.Join(err, front.Close())
 		}
-		if s := w.stageIn(epochs[i], snap.Generations(), false); s != nil {
+		if s := w.segmentIn(epochs[i], snap.Generations(), false); s != nil {
 			return s, snap, front.Close()
 		}
 		if err := snap.Close(); err != nil {
 			return nil, nil, errors.Join(err, front.Close())
 		}
 	}
-	return w.stageIn(epochs[0], front.Generations(), true), front, nil
+	return w.segmentIn(epochs[0], front.Generations(), true), front, nil
 }
 
 // stageIn is the first generation of an epoch that is not wholly derived, nil when all are.
-func (w *derivation) stageIn(e server.Epoch, generations []server.Generation, front bool) *stage {
-	p := w.task.Place
+func (w *derivation) segmentIn(e server.Epoch, generations []server.Generation, front bool) *segment {
+	p := w.task.Position
 	for i, g := range generations {
-		s := &stage{epoch: e, generations: generations, at: i, newest: front && i == len(generations)-1}
+		s := &segment{epoch: e, generations: generations, at: i, newest: front && i == len(generations)-1}
 		if p.Epoch == e.ID {
 			if g.Number < p.Generation {
 				continue
@@ -116,30 +116,30 @@ func (w *derivation) stageIn(e server.Epoch, generations []server.Generation, fr
 }
 
 // past derives texts and answers from lines of a generation that is not the newest.
-func (w *derivation) past(ctx context.Context, snap server.Snapshot, s *stage) (*server.Derivation, error) {
-	h := harvest{w: w, agent: snap.Session().Parent != "", fold: &session.Fold{}, keep: true}
+func (w *derivation) past(ctx context.Context, snap server.Snapshot, s *segment) (*server.Derivation, error) {
+	h := extractor{w: w, agent: snap.Session().Parent != "", fold: &session.Fold{}, keep: true}
 	out := w.begin(s)
 	err := snap.Lines(ctx, server.Span{Generation: s.generation().Number, From: s.from, To: s.end()}, func(l server.Line) error {
-		out.Place.Line = l.Index + 1
+		out.Position.Line = l.Index + 1
 		return h.line(l)
 	})
 	if err != nil && !errors.Is(err, errStepFull) {
 		return nil, fmt.Errorf("read lines: %w", err)
 	}
 	if err == nil {
-		out.Place.Line = s.end()
-		if err := w.lost(ctx, snap, s, out); err != nil {
+		out.Position.Line = s.end()
+		if err := w.dropped(ctx, snap, s, out); err != nil {
 			return nil, err
 		}
 	}
 	h.into(out)
-	out.Facts = w.facts
+	out.Summary = w.facts
 	return out, nil
 }
 
 // live goes on with the newest view: all of it is folded, but texts and answers are kept only of lines that its own
 // generation brought; the others' were derived when those were the newest.
-func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *stage) (*server.Derivation, error) {
+func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *segment) (*server.Derivation, error) {
 	view, err := server.ViewOf(s.generations, s.generation().Number)
 	if err != nil {
 		return nil, err
@@ -147,12 +147,12 @@ func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *stage) (
 	if err := w.resume(ctx, snap, view, s); err != nil {
 		return nil, err
 	}
-	h := harvest{w: w, agent: snap.Session().Parent != "", fold: w.fold}
+	h := extractor{w: w, agent: snap.Session().Parent != "", fold: w.fold}
 	out := w.begin(s)
 	for _, span := range view.Between(s.from, view.Total) {
 		h.keep = span.Generation == s.generation().Number
 		err := snap.Lines(ctx, span, func(l server.Line) error {
-			out.Place.Line = l.Index + 1
+			out.Position.Line = l.Index + 1
 			return h.line(l)
 		})
 		if errors.Is(err, errStepFull) {
@@ -162,22 +162,22 @@ func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *stage) (
 			return nil, fmt.Errorf("read lines: %w", err)
 		}
 	}
-	out.Place.Line, out.Done = max(view.Total, s.from), true
-	if err := w.lost(ctx, snap, s, out); err != nil {
+	out.Position.Line, out.Done = max(view.Total, s.from), true
+	if err := w.dropped(ctx, snap, s, out); err != nil {
 		return nil, err
 	}
 	return w.finish(h, out, snap.Session())
 }
 
 // begin is a derivation of a stage that has nothing yet.
-func (w *derivation) begin(s *stage) *server.Derivation {
-	return &server.Derivation{Task: w.task, Format: Format, Place: server.Place{Epoch: s.epoch.ID, Generation: s.generation().Number, Line: s.from}}
+func (w *derivation) begin(s *segment) *server.Derivation {
+	return &server.Derivation{Task: w.task, Format: Format, Position: server.Position{Epoch: s.epoch.ID, Generation: s.generation().Number, Line: s.from}}
 }
 
-func (w *derivation) finish(h harvest, out *server.Derivation, session server.Session) (*server.Derivation, error) {
+func (w *derivation) finish(h extractor, out *server.Derivation, session server.Session) (*server.Derivation, error) {
 	h.into(out)
-	w.facts = factsOf(w.fold.Summary(), out.Place.Line)
-	out.Facts = w.facts
+	w.facts = factsOf(w.fold.Summary(), out.Position.Line)
+	out.Summary = w.facts
 	var err error
 	out.State, err = w.fold.MarshalBinary()
 	return out, err
@@ -185,7 +185,7 @@ func (w *derivation) finish(h harvest, out *server.Derivation, session server.Se
 
 // resume gets the fold at the stage's beginning: from the step before, from what was stored, or by folding the lines
 // up to there again.
-func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view server.View, s *stage) error {
+func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view server.View, s *segment) error {
 	if w.fold != nil && s.from > 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 	if s.from == 0 || w.fold.UnmarshalBinary(w.task.State) == nil {
 		return nil
 	}
-	h := harvest{w: w, fold: w.fold}
+	h := extractor{w: w, fold: w.fold}
 	for _, span := range view.Between(0, s.from) {
 		err := snap.Lines(ctx, span, func(l server.Line) error {
 			h.bytes = 0 // nothing is stored of these
@@ -207,8 +207,8 @@ func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view serv
 }
 
 // factsOf is a summary as it is stored.
-func factsOf(s session.Summary, lines int64) server.Facts {
-	f := server.Facts{
+func factsOf(s session.Summary, lines int64) server.Summary {
+	f := server.Summary{
 		FirstPrompt: s.FirstPrompt, Model: s.Model, Models: s.Models, Branch: s.Branch, Version: s.Version,
 		Started: s.Started, Ended: s.Ended, Prompts: s.Prompts, Messages: s.Messages, Tools: s.Tools,
 		Errors: s.ToolErrors + s.APIErrors, Compactions: s.Compactions, Context: s.Context.Tokens,

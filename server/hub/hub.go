@@ -18,7 +18,7 @@ const (
 
 // Hub subscribes once to what is stored and tells any number of listeners. Safe for concurrent use.
 type Hub struct {
-	source server.Watching
+	source server.Watcher
 
 	mu        sync.Mutex
 	listeners map[*listener]struct{} // guarded by mu, as is over
@@ -33,7 +33,7 @@ type listener struct {
 }
 
 // NewHub tells what source tells, while Run runs.
-func New(source server.Watching) *Hub {
+func New(source server.Watcher) *Hub {
 	return &Hub{source: source, listeners: map[*listener]struct{}{}, users: map[int64]int{}}
 }
 
@@ -121,13 +121,13 @@ func (h *Hub) publish(c server.Change) {
 		select {
 		case l.out <- c:
 		default:
-			l.squeeze(c)
+			l.coalesce(c)
 		}
 	}
 }
 
 // squeeze takes back what the listener has not taken, joins what belongs together, and offers it again.
-func (l *listener) squeeze(last server.Change) {
+func (l *listener) coalesce(last server.Change) {
 	type place struct {
 		about              string
 		stream, generation int64

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Backup implements server.Backer: it writes the database's pages as they are at one moment. Lines come in meanwhile;
+// Backup implements server.Backuper: it writes the database's pages as they are at one moment. Lines come in meanwhile;
 // the log grows until it is done.
 func (s *SQLite) Backup(ctx context.Context, to io.Writer, progress func(done, total int64)) error {
 	// One statement sees one moment.

@@ -46,7 +46,7 @@ func (c *changes) tell(change server.Change) {
 	}
 }
 
-// Changes implements server.Watching: what this process stores.
+// Changes implements server.Watcher: what this process stores.
 func (s *SQLite) Changes(ctx context.Context) (<-chan server.Change, error) {
 	return s.changes.listen(ctx), nil
 }

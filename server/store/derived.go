@@ -13,7 +13,7 @@ import (
 // leaseFor is how long a stream that is being derived is kept from others.
 const leaseFor = 30 * time.Second
 
-// Lag implements server.Deriving.
+// Lag implements server.DerivationStore.
 func (s *SQLite) Lag(ctx context.Context) (n int64, err error) {
 	if err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM streams WHERE version > derived`).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count what is to derive: %w", err)
@@ -21,7 +21,7 @@ func (s *SQLite) Lag(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// Lagging implements server.Deriving. Without any it writes nothing.
+// Lagging implements server.DerivationStore. Without any it writes nothing.
 func (s *SQLite) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 	now := time.Now()
 	ids, err := lagging(ctx, s.read, now, n)
@@ -66,12 +66,12 @@ func lease(ctx context.Context, c *sql.Conn, stream int64, now time.Time) (t ser
 SELECT s.id, s.session_id, s.owner, s.machine, s.version, s.redo,
   coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0), coalesce(f.state, x'')
 FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = ?`, stream).Scan(&t.Stream, &t.SessionID, &t.Owner,
-		&t.Machine, &t.Version, &redo, &t.Place.Epoch, &t.Place.Generation, &t.Place.Line, &t.State)
+		&t.Machine, &t.Version, &redo, &t.Position.Epoch, &t.Position.Generation, &t.Position.Line, &t.State)
 	if err != nil {
 		return t, err
 	}
 	if redo {
-		t.Place, t.State = server.Place{}, nil
+		t.Position, t.State = server.Position{}, nil
 		if _, err := c.ExecContext(ctx, `DELETE FROM folds WHERE stream = ?`, stream); err != nil {
 			return t, err
 		}
@@ -80,7 +80,7 @@ FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = ?`, stream).Sca
 	return t, err
 }
 
-// SaveDerived implements server.Deriving. While lines come in it waits, so that they do not.
+// SaveDerived implements server.DerivationStore. While lines come in it waits, so that they do not.
 func (s *SQLite) SaveDerived(ctx context.Context, d *server.Derivation) error {
 	texts := prepareTexts(d)
 	if err := s.derived.wait(ctx, s.idle); err != nil {
@@ -155,7 +155,7 @@ func saveFold(ctx context.Context, c *sql.Conn, d *server.Derivation) error {
 INSERT INTO folds (stream, epoch, generation, line, format, state) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET epoch = excluded.epoch, generation = excluded.generation, line = excluded.line,
   format = excluded.format, state = excluded.state`,
-		d.Task.Stream, d.Place.Epoch, d.Place.Generation, d.Place.Line, d.Format, state)
+		d.Task.Stream, d.Position.Epoch, d.Position.Generation, d.Position.Line, d.Format, state)
 	if err != nil {
 		return err
 	}
@@ -164,14 +164,14 @@ ON CONFLICT DO UPDATE SET epoch = excluded.epoch, generation = excluded.generati
 		leased, derived = 0, d.Task.Version
 	}
 	_, err = c.ExecContext(ctx, `UPDATE streams SET leased = ?, derived = max(derived, ?), ended = ? WHERE id = ?`,
-		leased, derived, micros(d.Facts.Ended), d.Task.Stream)
+		leased, derived, micros(d.Summary.Ended), d.Task.Stream)
 	return err
 }
 
 // checkStale refuses what was derived from something else than what is stored.
 func checkStale(ctx context.Context, c *sql.Conn, d *server.Derivation) error {
 	var redo bool
-	var at server.Place
+	var at server.Position
 	err := c.QueryRowContext(ctx, `
 SELECT s.redo, coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0)
 FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = ?`, d.Task.Stream).
@@ -181,7 +181,7 @@ FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = ?`, d.Task.Stre
 		return fmt.Errorf("stream %d is gone: %w", d.Task.Stream, server.ErrStale)
 	case err != nil:
 		return err
-	case redo || at != d.Task.Place:
+	case redo || at != d.Task.Position:
 		return fmt.Errorf("stream %d: %w", d.Task.Stream, server.ErrStale)
 	}
 	return nil
@@ -199,7 +199,7 @@ func storedModels(list []string) string {
 }
 
 func saveFacts(ctx context.Context, c *sql.Conn, d *server.Derivation) error {
-	f := &d.Facts
+	f := &d.Summary
 	title, prompt := cleanText(f.Title), cleanText(f.FirstPrompt)
 	_, err := c.ExecContext(ctx, `
 INSERT OR REPLACE INTO facts (stream, title, first_prompt, folded, model, models, branch, version, started, ended, prompts,
@@ -211,7 +211,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	return err
 }
 
-// Renew implements server.Deriving.
+// Renew implements server.DerivationStore.
 func (s *SQLite) Renew(ctx context.Context, format int64) error {
 	err := s.withWriter(ctx, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, `
@@ -224,7 +224,7 @@ UPDATE streams SET redo = 1, derived = 0, leased = 0 WHERE id IN (SELECT stream 
 	return nil
 }
 
-// ResetDerived implements server.Deriving.
+// ResetDerived implements server.DerivationStore.
 func (s *SQLite) ResetDerived(ctx context.Context) error {
 	err := s.withWriter(ctx, func(c *sql.Conn) error {
 		for _, query := range []string{

@@ -8,13 +8,13 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// FactsOf implements server.Library.
-func (s *SQLite) FactsOf(ctx context.Context, stream int64) (server.Facts, error) {
+// SummaryOf implements server.Library.
+func (s *SQLite) SummaryOf(ctx context.Context, stream int64) (server.Summary, error) {
 	found, err := s.sessionsByID(ctx, []int64{stream})
 	if err != nil {
-		return server.Facts{}, err
+		return server.Summary{}, err
 	}
-	return found[stream].Facts, nil
+	return found[stream].Summary, nil
 }
 
 // Groups implements server.Library.

@@ -160,7 +160,7 @@ func checkDerivable(t *testing.T, s *store.SQLite, version int64) {
 	for _, task := range tasks {
 		save(t, s, task, server.Derivation{Texts: []server.Text{{Kind: "prompt", Text: "needle"}}})
 	}
-	f, err := s.FactsOf(t.Context(), 7)
+	f, err := s.SummaryOf(t.Context(), 7)
 	if err != nil || version < 3 && f.Title != "" {
 		t.Errorf("%+v, %v", f, err)
 	}

@@ -64,7 +64,7 @@ func one(ctx context.Context, l ledger, query string, args ...any) (n int64, err
 	return n, err
 }
 
-// PutCheckpoints implements server.PaperIngester.
+// PutCheckpoints implements server.ArtifactIngester.
 func (p *papers) PutCheckpoints(ctx context.Context, b *server.CheckpointBatch) error {
 	err := p.keep(ctx, b.Owner, &b.Head, micros(b.Received), server.AboutCheckpoints, func(d desk) error {
 		for i := range b.List {
@@ -120,12 +120,12 @@ func scanCheckpoint(row scanner) (c server.Checkpoint, num int64, err error) {
 	return c, num, err
 }
 
-// Checkpoints implements server.Papers.
-func (p *papers) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.Checkpoints, error) {
+// Checkpoints implements server.Artifacts.
+func (p *papers) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage, error) {
 	if q.Ref != nil {
 		x, err := p.folder(ctx, p.reader, scope, *q.Ref, (*filter).scope)
 		if err != nil {
-			return server.Checkpoints{}, err
+			return server.CheckpointPage{}, err
 		}
 		q.Stream = x.stream
 	}
@@ -139,10 +139,10 @@ func (p *papers) Checkpoints(ctx context.Context, scope server.Scope, q server.C
 	}
 	last, num, err := parseAfter(server.Page{After: q.After, Recent: true})
 	if err != nil {
-		return server.Checkpoints{}, err
+		return server.CheckpointPage{}, err
 	}
 	f.add(`(c.created, c.num) < (?, ?)`, last, num)
-	var out server.Checkpoints
+	var out server.CheckpointPage
 	var nums []int64
 	err = p.reader.query(ctx, selectCheckpoint+f.where()+` ORDER BY c.created DESC, c.num DESC LIMIT ?`,
 		append(f.args, q.Limit+1), func(row scanner) error {
@@ -151,7 +151,7 @@ func (p *papers) Checkpoints(ctx context.Context, scope server.Scope, q server.C
 			return err
 		})
 	if err != nil {
-		return server.Checkpoints{}, fmt.Errorf("list checkpoints: %w", err)
+		return server.CheckpointPage{}, fmt.Errorf("list checkpoints: %w", err)
 	}
 	if len(out.List) > q.Limit {
 		out.List = out.List[:q.Limit]
@@ -162,7 +162,7 @@ func (p *papers) Checkpoints(ctx context.Context, scope server.Scope, q server.C
 	return out, nil
 }
 
-// Checkpoint implements server.Papers.
+// Checkpoint implements server.Artifacts.
 func (p *papers) Checkpoint(ctx context.Context, scope server.Scope, id string) (out server.Checkpoint, err error) {
 	var f filter
 	f.add(`c.id = ?`, id)

@@ -31,7 +31,7 @@ func findUpload(ctx context.Context, l ledger, owner int64, sum []byte, lock str
 	return u, err
 }
 
-// StartBlob implements server.PaperIngester.
+// StartBlob implements server.ArtifactIngester.
 func (p *papers) StartBlob(ctx context.Context, u *server.Upload) (have int64, complete bool, err error) {
 	err = p.keep(ctx, u.Owner, &u.Head, micros(u.At), "", func(d desk) error {
 		if err := d.makeRoom(ctx, u); err != nil {
@@ -107,7 +107,7 @@ func restart(ctx context.Context, l ledger, id, size int64) error {
 	return err
 }
 
-// PutBlob implements server.PaperIngester.
+// PutBlob implements server.ArtifactIngester.
 func (p *papers) PutBlob(ctx context.Context, owner int64, sum [32]byte, offset int64, data []byte, at time.Time) (have int64, err error) {
 	err = p.writer(ctx, func(l ledger) error {
 		x, err := findUpload(ctx, l, owner, sum[:], l.lock())
@@ -134,7 +134,7 @@ func (p *papers) PutBlob(ctx context.Context, owner int64, sum [32]byte, offset 
 	return have, nil
 }
 
-// EndBlob implements server.PaperIngester. The bytes are read and hashed while others write.
+// EndBlob implements server.ArtifactIngester. The bytes are read and hashed while others write.
 func (p *papers) EndBlob(ctx context.Context, u *server.Upload) error {
 	err := p.endBlob(ctx, u)
 	if err != nil {
@@ -193,7 +193,7 @@ func hashOf(from io.Reader) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// SweepBlobs implements server.PaperIngester.
+// SweepBlobs implements server.ArtifactIngester.
 func (p *papers) SweepBlobs(ctx context.Context, before time.Time) (removed int64, err error) {
 	for {
 		var id int64
@@ -254,7 +254,7 @@ func (f *filter) files(scope server.Scope) {
     WHERE v.sha256 = r.sha256 AND d.stream = r.stream) OR `+docs.conditions[0]+`)`, docs.args...)
 }
 
-// Blobs implements server.Papers.
+// Blobs implements server.Artifacts.
 func (p *papers) Blobs(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Blob, error) {
 	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).scope)
 	if err != nil {
@@ -275,7 +275,7 @@ func (p *papers) Blobs(ctx context.Context, scope server.Scope, ref server.Ref) 
 	return out, nil
 }
 
-// BlobContent implements server.Papers.
+// BlobContent implements server.Artifacts.
 func (p *papers) BlobContent(ctx context.Context, scope server.Scope, sum string) (b server.Blob, content io.Reader, err error) {
 	raw, err := hex.DecodeString(sum)
 	if err != nil || len(raw) != sha256.Size {

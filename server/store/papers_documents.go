@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// PutDocuments implements server.PaperIngester.
+// PutDocuments implements server.ArtifactIngester.
 func (p *papers) PutDocuments(ctx context.Context, b *server.DocumentBatch) error {
 	err := p.keep(ctx, b.Owner, &b.Head, micros(b.Received), server.AboutDocuments, func(d desk) error {
 		if err := d.contents(ctx, b.Events); err != nil {
@@ -83,7 +83,7 @@ ON CONFLICT (owner, sha256) DO UPDATE SET touched = excluded.touched RETURNING i
 
 // event stores what happened to a document.
 func (d desk) event(ctx context.Context, e *server.DocumentEvent) error {
-	if e.Wish != "" {
+	if e.LinkRequest != "" {
 		if err := d.answer(ctx, e); err != nil {
 			return fmt.Errorf("answer wish: %w", err)
 		}
@@ -150,7 +150,7 @@ const isStored = `CASE WHEN EXISTS (SELECT 1 FROM blobs b WHERE b.owner = s.owne
 // maxDocuments bounds a listing.
 const maxDocuments = 1000
 
-// Documents implements server.Papers.
+// Documents implements server.Artifacts.
 func (p *papers) Documents(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Document, error) {
 	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).papers)
 	if err != nil {

@@ -68,7 +68,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON s.id = r.st
 	return err
 }
 
-// AuditBlobs implements server.PaperIngester.
+// AuditBlobs implements server.ArtifactIngester.
 func (p *papers) AuditBlobs(ctx context.Context, found func(problem string), progress func(blobs, bytes int64)) error {
 	var last, blobs, read int64
 	for {
@@ -105,6 +105,6 @@ func (p *papers) gone(ctx context.Context, id int64) bool {
 }
 
 var _ interface {
-	server.Papers
-	server.PaperIngester
+	server.Artifacts
+	server.ArtifactIngester
 } = (*papers)(nil)

@@ -99,7 +99,7 @@ func (p *papers) versions(ctx context.Context, h *history, rest string, args ...
 	return out, nil
 }
 
-// Versions implements server.Papers.
+// Versions implements server.Artifacts.
 func (p *papers) Versions(ctx context.Context, scope server.Scope, ref server.Ref, path string, page server.VersionPage) (server.Versions, error) {
 	h, err := p.history(ctx, scope, ref, path)
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *papers) Versions(ctx context.Context, scope server.Scope, ref server.Re
 	return out, err
 }
 
-// Content implements server.Papers.
+// Content implements server.Artifacts.
 func (p *papers) Content(ctx context.Context, scope server.Scope, ref server.Ref, path string, number int64) (v server.Version, content io.Reader, err error) {
 	h, err := p.history(ctx, scope, ref, path)
 	if err != nil {

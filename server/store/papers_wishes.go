@@ -12,16 +12,16 @@ const selectWish = `
 SELECT w.id, s.session_id, s.machine, s.host, w.path, w.link, w.wisher, w.asked, w.state, w.reason, w.answered
 FROM wishes w JOIN streams s ON s.id = w.stream `
 
-func scanWish(row scanner) (w server.Wish, err error) {
+func scanWish(row scanner) (w server.LinkRequest, err error) {
 	var link, asked, answered int64
 	var state string
 	err = row.Scan(&w.ID, &w.SessionID, &w.Machine, &w.Host, &w.Path, &link, &w.By, &asked, &state, &w.Reason, &answered)
-	w.Link, w.State, w.Asked, w.Answered = link == 1, server.WishState(state), moment(asked), moment(answered)
+	w.Link, w.State, w.Created, w.Answered = link == 1, server.LinkRequestState(state), moment(asked), moment(answered)
 	return w, err
 }
 
-func listWishes(ctx context.Context, l ledger, rest string, args ...any) (out []server.Wish, err error) {
-	out = []server.Wish{}
+func listWishes(ctx context.Context, l ledger, rest string, args ...any) (out []server.LinkRequest, err error) {
+	out = []server.LinkRequest{}
 	err = l.query(ctx, selectWish+rest, args, func(row scanner) error {
 		w, err := scanWish(row)
 		out = append(out, w)
@@ -30,12 +30,12 @@ func listWishes(ctx context.Context, l ledger, rest string, args ...any) (out []
 	return out, err
 }
 
-// Wish implements server.Papers.
-func (p *papers) Wish(ctx context.Context, scope server.Scope, ref server.Ref, n server.NewWish) (server.Wish, error) {
+// RequestLink implements server.Artifacts.
+func (p *papers) RequestLink(ctx context.Context, scope server.Scope, ref server.Ref, n server.LinkRequestInput) (server.LinkRequest, error) {
 	if err := server.CheckPath(n.Path); err != nil {
-		return server.Wish{}, err
+		return server.LinkRequest{}, err
 	}
-	var out server.Wish
+	var out server.LinkRequest
 	var x folder
 	err := p.writer(ctx, func(l ledger) (err error) {
 		if x, err = p.folder(ctx, l, scope, ref, (*filter).own); err != nil {
@@ -52,7 +52,7 @@ func (p *papers) Wish(ctx context.Context, scope server.Scope, ref server.Ref, n
 		return err
 	})
 	if err != nil {
-		return server.Wish{}, fmt.Errorf("keep wish: %w", err)
+		return server.LinkRequest{}, fmt.Errorf("keep wish: %w", err)
 	}
 	p.tell(server.Change{About: server.AboutDocuments, Stream: x.stream, SessionID: x.session, Machine: x.machine,
 		Owner: x.owner, Project: x.project, At: n.At})
@@ -60,10 +60,10 @@ func (p *papers) Wish(ctx context.Context, scope server.Scope, ref server.Ref, n
 }
 
 // addWish keeps a wish about a stream, or answers the same one that waits.
-func addWish(ctx context.Context, l ledger, x folder, n server.NewWish) (server.Wish, error) {
+func addWish(ctx context.Context, l ledger, x folder, n server.LinkRequestInput) (server.LinkRequest, error) {
 	waiting, err := listWishes(ctx, l, `WHERE w.stream = ? AND w.state = 'waiting' ORDER BY w.num`, x.stream)
 	if err != nil {
-		return server.Wish{}, err
+		return server.LinkRequest{}, err
 	}
 	taken := false
 	for _, w := range waiting {
@@ -74,15 +74,15 @@ func addWish(ctx context.Context, l ledger, x folder, n server.NewWish) (server.
 			return w, nil
 		}
 		if _, err := l.exec(ctx, `DELETE FROM wishes WHERE id = ?`, w.ID); err != nil {
-			return server.Wish{}, err
+			return server.LinkRequest{}, err
 		}
 		taken = true
 	}
-	if len(waiting) >= server.MaxWishes && !taken {
-		return server.Wish{}, server.ErrTooManyWishes
+	if len(waiting) >= server.MaxLinkRequests && !taken {
+		return server.LinkRequest{}, server.ErrTooManyLinkRequests
 	}
-	w := server.Wish{ID: rand.Text(), SessionID: x.session, Machine: x.machine, Host: x.host, Path: cleanText(n.Path),
-		Link: n.Link, By: n.By, Asked: moment(micros(n.At)), State: server.WishWaits}
+	w := server.LinkRequest{ID: rand.Text(), SessionID: x.session, Machine: x.machine, Host: x.host, Path: cleanText(n.Path),
+		Link: n.Link, By: n.By, Created: moment(micros(n.At)), State: server.LinkRequestWaiting}
 	_, err = l.exec(ctx, `
 INSERT INTO wishes (id, stream, path, link, wisher, asked, state, reason, answered) VALUES (?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
 		w.ID, x.stream, w.Path, flag(w.Link), w.By, micros(n.At))
@@ -91,33 +91,33 @@ INSERT INTO wishes (id, stream, path, link, wisher, asked, state, reason, answer
 
 // answer notes what became of a wish; of another stream's it says nothing.
 func (d desk) answer(ctx context.Context, e *server.DocumentEvent) error {
-	state := server.WishDone
+	state := server.LinkRequestDone
 	if e.Change == server.Refused {
-		state = server.WishRefused
+		state = server.LinkRequestRefused
 	}
 	_, err := d.exec(ctx, `
 UPDATE wishes SET state = ?, reason = ?, answered = ? WHERE id = ? AND stream = ? AND state = 'waiting'`,
-		string(state), cleanText(e.Reason), d.now, cleanText(e.Wish), d.stream)
+		string(state), cleanText(e.Reason), d.now, cleanText(e.LinkRequest), d.stream)
 	return err
 }
 
-// Wishes implements server.Papers.
-func (p *papers) Wishes(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Wish, error) {
+// LinkRequests implements server.Artifacts.
+func (p *papers) LinkRequests(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.LinkRequest, error) {
 	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).papers)
 	if err != nil {
 		return nil, err
 	}
-	out, err := listWishes(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.stream, server.MaxWishes)
+	out, err := listWishes(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.stream, server.MaxLinkRequests)
 	if err != nil {
 		return nil, fmt.Errorf("list wishes: %w", err)
 	}
 	return out, nil
 }
 
-// Asked implements server.PaperIngester.
-func (p *papers) Asked(ctx context.Context, owner int64, machine string) ([]server.Wish, error) {
+// PendingLinkRequests implements server.ArtifactIngester.
+func (p *papers) PendingLinkRequests(ctx context.Context, owner int64, machine string) ([]server.LinkRequest, error) {
 	out, err := listWishes(ctx, p.reader, `WHERE w.state = 'waiting' AND s.owner = ? AND s.machine = ? ORDER BY w.num LIMIT ?`,
-		owner, machine, server.MaxWishes)
+		owner, machine, server.MaxLinkRequests)
 	if err != nil {
 		return nil, fmt.Errorf("list wishes: %w", err)
 	}

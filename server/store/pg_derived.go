@@ -19,7 +19,7 @@ const (
 	lockOwner  = 0x6363_0002
 )
 
-// Lag implements server.Deriving.
+// Lag implements server.DerivationStore.
 func (s *Postgres) Lag(ctx context.Context) (n int64, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT count(*) FROM streams WHERE version > derived`).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count what is to derive: %w", err)
@@ -27,7 +27,7 @@ func (s *Postgres) Lag(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// Lagging implements server.Deriving. Streams that are being written, or looked at by another server, are passed over.
+// Lagging implements server.DerivationStore. Streams that are being written, or looked at by another server, are passed over.
 // Without any it writes nothing.
 func (s *Postgres) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 	now := time.Now()
@@ -71,7 +71,7 @@ FROM taken t LEFT JOIN folds f ON f.stream = t.id AND NOT t.redo ORDER BY t.last
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t server.Task, err error) {
 		err = row.Scan(&t.Stream, &t.SessionID, &t.Owner, &t.Machine, &t.Version,
-			&t.Place.Epoch, &t.Place.Generation, &t.Place.Line, &t.State)
+			&t.Position.Epoch, &t.Position.Generation, &t.Position.Line, &t.State)
 		return t, err
 	})
 }
@@ -88,7 +88,7 @@ func (s *Postgres) withLazyTx(ctx context.Context, fn func(pgx.Tx) error) error 
 	})
 }
 
-// SaveDerived implements server.Deriving.
+// SaveDerived implements server.DerivationStore.
 func (s *Postgres) SaveDerived(ctx context.Context, d *server.Derivation) error {
 	texts := prepareTexts(d)
 	committed := false
@@ -127,7 +127,7 @@ DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, 
 INSERT INTO folds (stream, epoch, generation, line, format, state) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (stream) DO UPDATE SET epoch = excluded.epoch, generation = excluded.generation, line = excluded.line,
   format = excluded.format, state = excluded.state`,
-		d.Task.Stream, d.Place.Epoch, d.Place.Generation, d.Place.Line, d.Format, notNil(d.State))
+		d.Task.Stream, d.Position.Epoch, d.Position.Generation, d.Position.Line, d.Format, notNil(d.State))
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ ON CONFLICT (stream) DO UPDATE SET epoch = excluded.epoch, generation = excluded
 		leased, derived = 0, d.Task.Version
 	}
 	tag, err := tx.Exec(ctx, `UPDATE streams SET leased = $1, derived = greatest(derived, $2), ended = $4 WHERE id = $3`,
-		leased, derived, d.Task.Stream, micros(d.Facts.Ended))
+		leased, derived, d.Task.Stream, micros(d.Summary.Ended))
 	if err == nil && tag.RowsAffected() == 0 {
 		return goneError(d)
 	}
@@ -157,7 +157,7 @@ func checkStalePg(ctx context.Context, tx pgx.Tx, d *server.Derivation) error {
 		return err
 	}
 	var redo bool
-	var at server.Place
+	var at server.Position
 	err := tx.QueryRow(ctx, `
 SELECT s.redo, coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0)
 FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = $1`, d.Task.Stream).
@@ -167,7 +167,7 @@ FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = $1`, d.Task.Str
 		return goneError(d)
 	case err != nil:
 		return err
-	case redo || at != d.Task.Place:
+	case redo || at != d.Task.Position:
 		return fmt.Errorf("stream %d: %w", d.Task.Stream, server.ErrStale)
 	}
 	return nil
@@ -180,7 +180,7 @@ func lockTx(ctx context.Context, tx pgx.Tx, class int32, id int64) error {
 }
 
 func queueFacts(batch *pgx.Batch, d *server.Derivation) {
-	f := &d.Facts
+	f := &d.Summary
 	title, prompt := cleanText(f.Title), cleanText(f.FirstPrompt)
 	batch.Queue(`DELETE FROM facts WHERE stream = $1`, d.Task.Stream)
 	batch.Queue(`
@@ -192,7 +192,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 		f.Errors, f.Compactions, f.Context, f.Window, f.Limit, f.Lines)
 }
 
-// Renew implements server.Deriving.
+// Renew implements server.DerivationStore.
 func (s *Postgres) Renew(ctx context.Context, format int64) error {
 	err := s.withTx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
@@ -206,7 +206,7 @@ WHERE id IN (SELECT stream FROM folds WHERE format < $1) AND NOT (redo AND deriv
 	return nil
 }
 
-// ResetDerived implements server.Deriving.
+// ResetDerived implements server.DerivationStore.
 func (s *Postgres) ResetDerived(ctx context.Context) error {
 	err := s.withTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `TRUNCATE texts, answers, drops, facts, folds`); err != nil {

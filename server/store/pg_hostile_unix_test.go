@@ -139,7 +139,7 @@ INSERT INTO lines VALUES (1, 1, 0, 0, 5, 0, 'old');`)
 		if got := dump(t, openSession(t, s, "s"), 0); !slices.Equal(got, []string{"0:object:old", "1:object:new"}) {
 			t.Errorf("from %d: %q", version, got)
 		}
-		if tasks, err := s.Lagging(t.Context(), 5); err != nil || len(tasks) != 1 || tasks[0].Place != (server.Place{}) {
+		if tasks, err := s.Lagging(t.Context(), 5); err != nil || len(tasks) != 1 || tasks[0].Position != (server.Position{}) {
 			t.Errorf("from %d: to derive %+v, %v", version, tasks, err)
 		}
 		if keys, err := s.Keys(t.Context(), 1); err != nil || len(keys) != 1 || keys[0].User.Name != "ann" {
@@ -158,7 +158,7 @@ func TestPostgresSearchStages(t *testing.T) {
 		t.Fatalf("%v, %v", tasks, err)
 	}
 	const n, old, young = 2600, 30, 5
-	d := &server.Derivation{Task: tasks[0], Place: server.Place{Epoch: 1, Line: n}, Done: true}
+	d := &server.Derivation{Task: tasks[0], Position: server.Position{Epoch: 1, Line: n}, Done: true}
 	for i := range int64(n) {
 		text := "hay"
 		if i < old || i >= n-young {
@@ -205,7 +205,7 @@ func TestPostgresFewConnections(t *testing.T) {
 		}
 		snaps = append(snaps, snap)
 	}
-	if _, err := s.FactsOf(t.Context(), snaps[0].Session().ID); err != nil {
+	if _, err := s.SummaryOf(t.Context(), snaps[0].Session().ID); err != nil {
 		t.Error(err)
 	}
 	put(t, s, batch("s", object(1, "y")))

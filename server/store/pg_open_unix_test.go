@@ -153,7 +153,7 @@ func saveTexts(t *testing.T, s full, texts ...string) {
 	if err != nil || len(tasks) != 1 {
 		t.Fatalf("lagging: %v, %v", tasks, err)
 	}
-	d := &server.Derivation{Task: tasks[0], Place: server.Place{Epoch: 1, Line: int64(len(texts))}, Done: true}
+	d := &server.Derivation{Task: tasks[0], Position: server.Position{Epoch: 1, Line: int64(len(texts))}, Done: true}
 	for i, text := range texts {
 		d.Texts = append(d.Texts, server.Text{Line: int64(i), Time: start, Kind: "prompt", Text: text})
 	}

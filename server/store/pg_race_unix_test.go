@@ -66,14 +66,14 @@ func TestPostgresAnswersOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, s := range servers {
 			wg.Go(func() {
-				d := &server.Derivation{Task: tasks[i], Place: server.Place{Epoch: 1, Line: int64(round + 1)}}
+				d := &server.Derivation{Task: tasks[i], Position: server.Position{Epoch: 1, Line: int64(round + 1)}}
 				for k := range answers {
 					d.Answers = append(d.Answers, server.Answer{Key: fmt.Sprint(round, "-", k), Time: start, Tokens: server.Tokens{Answers: 1, Output: 1}})
 				}
 				if err := s.SaveDerived(t.Context(), d); err != nil {
 					t.Error(err)
 				}
-				tasks[i].Place = d.Place
+				tasks[i].Position = d.Position
 			})
 		}
 		wg.Wait()

@@ -103,7 +103,7 @@ func (s *Postgres) hits(ctx context.Context, list []pgFound, words []string, lim
 		if !ok {
 			continue // forgotten meanwhile
 		}
-		x.hit.Session, x.hit.Facts = session.Session, session.Facts
+		x.hit.Session, x.hit.Summary = session.Session, session.Summary
 		x.hit.Snippet = snippet(x.text, words)
 		out.List = append(out.List, x.hit)
 	}

@@ -13,8 +13,8 @@ import (
 
 // replaceTextsPg makes the texts of a derivation's stretch those that it has. What is there already and the same stays.
 func replaceTextsPg(ctx context.Context, tx pgx.Tx, d *server.Derivation, texts []preparedText) error {
-	from := d.Task.Place.Line
-	if d.Task.Place.Epoch != d.Place.Epoch || d.Task.Place.Generation != d.Place.Generation {
+	from := d.Task.Position.Line
+	if d.Task.Position.Epoch != d.Position.Epoch || d.Task.Position.Generation != d.Position.Generation {
 		from = 0
 	}
 	n := len(texts)
@@ -28,7 +28,7 @@ func replaceTextsPg(ctx context.Context, tx pgx.Tx, d *server.Derivation, texts 
 	batch.Queue(`
 DELETE FROM texts t WHERE stream = $1 AND epoch = $2 AND generation = $3 AND line >= $4 AND line < $5
   AND NOT EXISTS (SELECT FROM unnest($6::bigint[], $7::text[]) n (line, kind) WHERE n.line = t.line AND n.kind = t.kind)`,
-		d.Task.Stream, d.Place.Epoch, d.Place.Generation, from, d.Place.Line, lines, kinds)
+		d.Task.Stream, d.Position.Epoch, d.Position.Generation, from, d.Position.Line, lines, kinds)
 	if n > 0 {
 		batch.Queue(`
 INSERT INTO texts AS t (stream, epoch, generation, line, kind, time, text, indexed)
@@ -37,7 +37,7 @@ FROM unnest($4::bigint[], $5::text[], $6::bigint[], $7::text[], $8::text[]) n (l
 ON CONFLICT (stream, epoch, generation, line, kind)
 DO UPDATE SET time = excluded.time, text = excluded.text, indexed = excluded.indexed
 WHERE t.time <> excluded.time OR t.text <> excluded.text`,
-			d.Task.Stream, d.Place.Epoch, d.Place.Generation, lines, kinds, times, raw, indexed)
+			d.Task.Stream, d.Position.Epoch, d.Position.Generation, lines, kinds, times, raw, indexed)
 	}
 	return tx.SendBatch(ctx, batch).Close()
 }

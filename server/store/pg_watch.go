@@ -77,7 +77,7 @@ func (n *notices) take() (payloads []string) {
 	return payloads
 }
 
-// Changes implements server.Watching: what any server on this database stores.
+// Changes implements server.Watcher: what any server on this database stores.
 func (s *Postgres) Changes(ctx context.Context) (<-chan server.Change, error) {
 	s.begin()
 	return s.notices.changes.listen(ctx), nil

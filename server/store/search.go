@@ -76,7 +76,7 @@ func (s *SQLite) hits(ctx context.Context, list []found, words []string, limit i
 		if !ok {
 			continue // forgotten meanwhile
 		}
-		x.hit.Session, x.hit.Facts = session.Session, session.Facts
+		x.hit.Session, x.hit.Summary = session.Session, session.Summary
 		x.hit.Snippet = snippet(x.text, words)
 		out.List = append(out.List, x.hit)
 	}

@@ -44,7 +44,7 @@ type querier interface {
 func scanSession(row scanner) (x server.FoundSession, epoch int64, err error) {
 	var first, last, active, started, ended int64
 	var models string
-	f := &x.Facts
+	f := &x.Summary
 	err = row.Scan(&x.ID, &x.Owner, &x.SessionID, &x.ProjectHash, &x.Machine, &x.Host, &x.Project, &x.Cwd, &x.Path,
 		&x.Parent, &epoch, &x.Epoch, &x.Epochs, &x.Generation, &x.Lines, &x.Bytes, &first, &last, &active,
 		&f.Title, &f.FirstPrompt, &f.Model, &models, &f.Branch, &f.Version, &started, &ended, &f.Prompts, &f.Messages,

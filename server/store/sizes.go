@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// Sizes implements server.Measured: the database's file and its log.
+// Sizes implements server.Sizer: the database's file and its log.
 func (s *SQLite) Sizes(ctx context.Context) (server.Sizes, error) {
 	var out server.Sizes
 	if err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM streams`).Scan(&out.Streams); err != nil {
@@ -47,7 +47,7 @@ func (s *SQLite) Check(ctx context.Context, problem func(string)) error {
 	return nil
 }
 
-// Sizes implements server.Measured: the whole database, whatever else is in it.
+// Sizes implements server.Sizer: the whole database, whatever else is in it.
 func (s *Postgres) Sizes(ctx context.Context) (server.Sizes, error) {
 	var out server.Sizes
 	err := s.pool.QueryRow(ctx, `SELECT pg_database_size(current_database()), (SELECT count(*) FROM streams)`).

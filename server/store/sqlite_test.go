@@ -181,7 +181,7 @@ func TestForgetOverwrites(t *testing.T) {
 	for _, task := range lease(t, s) {
 		if task.SessionID == "s" {
 			save(t, s, task, server.Derivation{
-				State: []byte(secret), Facts: server.Facts{Title: secret, Models: []string{secret}},
+				State: []byte(secret), Summary: server.Summary{Title: secret, Models: []string{secret}},
 				Texts:   []server.Text{{Kind: "prompt", Text: secret + strings.Repeat(" long", 10_000)}},
 				Answers: []server.Answer{{Key: secret, Model: secret}},
 			})

@@ -48,7 +48,7 @@ func (s suite) active(t *testing.T) {
 	}
 	expectNames(t, "before anything is derived", recent(server.SessionQuery{}), "none", "future", "oldest", "older", "newest")
 	for name, task := range lease(t, st) {
-		save(t, st, task, server.Derivation{Facts: server.Facts{Started: ended[name], Ended: ended[name]}})
+		save(t, st, task, server.Derivation{Summary: server.Summary{Started: ended[name], Ended: ended[name]}})
 	}
 	expectNames(t, "by activity", recent(server.SessionQuery{}), "none", "future", "newest", "older", "oldest")
 	expectNames(t, "active since", recent(server.SessionQuery{Since: start.Add(-49 * time.Hour)}), "none", "future", "newest", "older")

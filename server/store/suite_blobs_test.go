@@ -264,7 +264,7 @@ func (s suite) forgetPapers(t *testing.T) {
 		putCheckpoints(t, st, ann.ID, session, "e", mark("cp-"+session, 1))
 		upload(t, st, ann.ID, session, "tool-results/t.txt", []byte("result of both"))
 		upload(t, st, ann.ID, session, "tool-results/"+session, []byte("result of "+session))
-		if _, err := st.Wish(ctx, all, ofSession(session), server.NewWish{Path: "x", Link: true, By: ann.ID, At: start}); err != nil {
+		if _, err := st.RequestLink(ctx, all, ofSession(session), server.LinkRequestInput{Path: "x", Link: true, By: ann.ID, At: start}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -283,7 +283,7 @@ func (s suite) forgetPapers(t *testing.T) {
 	if _, err := st.Checkpoint(ctx, all, "cp-s"); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("checkpoint: %v", err)
 	}
-	if asked, err := st.Asked(ctx, ann.ID, "m"); err != nil || len(asked) != 1 || asked[0].SessionID != "t" {
+	if asked, err := st.PendingLinkRequests(ctx, ann.ID, "m"); err != nil || len(asked) != 1 || asked[0].SessionID != "t" {
 		t.Errorf("wishes: %+v, %v", asked, err)
 	}
 	if _, err := st.PutBlob(ctx, ann.ID, half.SHA256, 0, []byte("half"), start); !errors.Is(err, server.ErrNotFound) {

@@ -27,30 +27,30 @@ func lease(t *testing.T, st full) map[string]server.Task {
 }
 
 // place is where a stream's newest view ends.
-func place(t *testing.T, st full, task server.Task) server.Place {
+func place(t *testing.T, st full, task server.Task) server.Position {
 	t.Helper()
 	snap, err := st.View(t.Context(), all, server.Ref{Stream: task.Stream})
 	if err != nil {
 		t.Error(err)
-		return server.Place{}
+		return server.Position{}
 	}
 	defer snap.Close()
 	view, err := server.NewestView(snap)
 	if err != nil {
 		t.Error(err)
 	}
-	return server.Place{Epoch: snap.Epochs()[0].ID, Generation: view.Generation.Number, Line: view.Total}
+	return server.Position{Epoch: snap.Epochs()[0].ID, Generation: view.Generation.Number, Line: view.Total}
 }
 
 // save stores a derivation of everything there is of a task's stream.
 func save(t *testing.T, st full, task server.Task, d server.Derivation) server.Derivation {
 	t.Helper()
-	d.Task, d.Place, d.Done = task, place(t, st, task), true
+	d.Task, d.Position, d.Done = task, place(t, st, task), true
 	for i := range d.Texts {
-		d.Texts[i].Generation = d.Place.Generation
+		d.Texts[i].Generation = d.Position.Generation
 	}
 	for i := range d.Drops {
-		d.Drops[i].Epoch, d.Drops[i].Generation = d.Place.Epoch, d.Place.Generation
+		d.Drops[i].Epoch, d.Drops[i].Generation = d.Position.Epoch, d.Position.Generation
 	}
 	if err := st.SaveDerived(t.Context(), &d); err != nil {
 		t.Fatalf("save what is derived of %s: %v", task.SessionID, err)
@@ -93,7 +93,7 @@ func (s suite) leases(t *testing.T) {
 	if err != nil || len(first) != 2 || first[0].SessionID != "s2" || first[1].SessionID != "s1" {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if x := first[0]; x.Owner != 5 || x.Machine != "m" || x.Place != (server.Place{}) || len(x.State) != 0 || x.Version < 1 {
+	if x := first[0]; x.Owner != 5 || x.Machine != "m" || x.Position != (server.Position{}) || len(x.State) != 0 || x.Version < 1 {
 		t.Errorf("%+v", x)
 	}
 	rest := lease(t, st)
@@ -103,21 +103,21 @@ func (s suite) leases(t *testing.T) {
 	if n := lag(t, st); n != 3 {
 		t.Errorf("%d lag", n)
 	}
-	d := save(t, st, rest["s0"], server.Derivation{State: []byte("\x00state"), Facts: server.Facts{Title: "t", Started: start}})
+	d := save(t, st, rest["s0"], server.Derivation{State: []byte("\x00state"), Summary: server.Summary{Title: "t", Started: start}})
 	if n := lag(t, st); n != 2 || len(lease(t, st)) != 0 {
 		t.Errorf("%d lag", n)
 	}
-	if f, err := st.FactsOf(ctx, rest["s0"].Stream); err != nil || f.Title != "t" || !f.Started.Equal(start) {
+	if f, err := st.SummaryOf(ctx, rest["s0"].Stream); err != nil || f.Title != "t" || !f.Started.Equal(start) {
 		t.Errorf("%+v, %v", f, err)
 	}
-	if f, err := st.FactsOf(ctx, first[0].Stream); err != nil || f.Title != "" {
+	if f, err := st.SummaryOf(ctx, first[0].Stream); err != nil || f.Title != "" {
 		t.Errorf("%+v, %v", f, err)
 	}
 	more := batch("s0", object(1, "{}"))
 	more.Owner = 5
 	put(t, st, more)
 	again := lease(t, st)["s0"]
-	if again.Place != d.Place || string(again.State) != "\x00state" || again.Version <= d.Task.Version {
+	if again.Position != d.Position || string(again.State) != "\x00state" || again.Version <= d.Task.Version {
 		t.Errorf("%+v", again)
 	}
 }
@@ -145,12 +145,12 @@ func (s suite) stale(t *testing.T) {
 	}
 	put(t, st, batch("ahead", object(3, "{}")))
 	for name, task := range tasks {
-		d := server.Derivation{Task: task, Place: server.Place{Epoch: 1, Line: 3}, Done: true, Facts: server.Facts{Title: "stale"}}
+		d := server.Derivation{Task: task, Position: server.Position{Epoch: 1, Line: 3}, Done: true, Summary: server.Summary{Title: "stale"}}
 		err := st.SaveDerived(ctx, &d)
 		if want := name != "ahead" && name != "reset"; errors.Is(err, server.ErrStale) != want || !want && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		f, err := st.FactsOf(ctx, task.Stream)
+		f, err := st.SummaryOf(ctx, task.Stream)
 		if err != nil || (f.Title == "stale") != (name == "ahead" || name == "reset") {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
@@ -158,8 +158,8 @@ func (s suite) stale(t *testing.T) {
 	if err := st.ResetDerived(ctx); err != nil {
 		t.Fatal(err)
 	}
-	d := server.Derivation{Task: tasks["reset"], Place: server.Place{Epoch: 1, Line: 9}}
-	d.Task.Place = server.Place{Epoch: 1, Line: 3}
+	d := server.Derivation{Task: tasks["reset"], Position: server.Position{Epoch: 1, Line: 9}}
+	d.Task.Position = server.Position{Epoch: 1, Line: 3}
 	if err := st.SaveDerived(ctx, &d); !errors.Is(err, server.ErrStale) {
 		t.Errorf("after a reset: %v", err)
 	}
@@ -221,8 +221,8 @@ func (s suite) redo(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: nothing to derive", step.name)
 		}
-		if redone := task.Place == (server.Place{}) && len(task.State) == 0; redone != step.redo {
-			t.Errorf("%s: begins at %+v with state %q", step.name, task.Place, task.State)
+		if redone := task.Position == (server.Position{}) && len(task.State) == 0; redone != step.redo {
+			t.Errorf("%s: begins at %+v with state %q", step.name, task.Position, task.State)
 		}
 		save(t, st, task, server.Derivation{State: []byte("x")})
 	}
@@ -233,7 +233,7 @@ func (s suite) renew(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	for i, name := range []string{"old", "new"} {
 		put(t, st, batch(name, object(0, "{}")))
-		save(t, st, lease(t, st)[name], server.Derivation{Format: int64(i + 1), State: []byte("x"), Facts: server.Facts{Title: name}})
+		save(t, st, lease(t, st)[name], server.Derivation{Format: int64(i + 1), State: []byte("x"), Summary: server.Summary{Title: name}})
 	}
 	if err := st.Renew(ctx, 1); err != nil || lag(t, st) != 0 {
 		t.Errorf("%v, %d lag", err, lag(t, st))
@@ -242,10 +242,10 @@ func (s suite) renew(t *testing.T) {
 		t.Fatal(err)
 	}
 	tasks := lease(t, st)
-	if len(tasks) != 1 || tasks["old"].Place != (server.Place{}) || len(tasks["old"].State) != 0 {
+	if len(tasks) != 1 || tasks["old"].Position != (server.Position{}) || len(tasks["old"].State) != 0 {
 		t.Errorf("%+v", tasks)
 	}
-	if f, err := st.FactsOf(ctx, tasks["old"].Stream); err != nil || f.Title != "old" {
+	if f, err := st.SummaryOf(ctx, tasks["old"].Stream); err != nil || f.Title != "old" {
 		t.Errorf("%+v, %v", f, err)
 	}
 	save(t, st, tasks["old"], server.Derivation{Format: 2})
@@ -349,8 +349,8 @@ func (s suite) derivers(t *testing.T) {
 // deriveLines derives a text of each new line of a task.
 func deriveLines(t *testing.T, st full, task server.Task) error {
 	to := place(t, st, task)
-	d := server.Derivation{Task: task, Place: to, Done: true}
-	for i := task.Place.Line; i < to.Line; i++ {
+	d := server.Derivation{Task: task, Position: to, Done: true}
+	for i := task.Position.Line; i < to.Line; i++ {
 		d.Texts = append(d.Texts, server.Text{Line: i, Time: start.Add(time.Duration(i) * time.Second), Kind: "prompt", Text: fmt.Sprint("line ", i)})
 	}
 	return st.SaveDerived(t.Context(), &d)

@@ -191,7 +191,7 @@ func (s suite) filters(t *testing.T) {
 	agent.Head.Parent, agent.Owner, agent.Head.Machine = "a", 1, "ma"
 	put(t, st, agent)
 	for _, task := range lease(t, st) {
-		save(t, st, task, server.Derivation{Facts: server.Facts{
+		save(t, st, task, server.Derivation{Summary: server.Summary{
 			Title: "Über " + task.SessionID, FirstPrompt: "50%_off\nfor ALL", Models: []string{"m-" + task.SessionID, "both"}, Branch: "br/" + task.SessionID,
 		}})
 	}

@@ -225,7 +225,7 @@ func (s suite) paperScopes(t *testing.T) {
 		is("versions", err, want.docs)
 		_, _, err = st.Content(ctx, scope, ref, "a.md", 1)
 		is("content", err, want.docs)
-		_, err = st.Wishes(ctx, scope, ref)
+		_, err = st.LinkRequests(ctx, scope, ref)
 		is("wishes", err, want.docs)
 		blobs, err := st.Blobs(ctx, scope, ref)
 		is("blobs", err, want.session)
@@ -252,7 +252,7 @@ func (s suite) paperScopes(t *testing.T) {
 		}
 		check(fmt.Sprintf("shared with documents %v", documents), server.Scope{User: eve.ID}, sees{true, documents})
 	}
-	if _, err := st.Wish(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.NewWish{Path: "b.md", Link: true, By: eve.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
+	if _, err := st.RequestLink(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.LinkRequestInput{Path: "b.md", Link: true, By: eve.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("a reader may wish: %v", err)
 	}
 	// Another one's session of the same name, with a document of the same content, is another.

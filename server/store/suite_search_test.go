@@ -178,7 +178,7 @@ func (s suite) searchFilters(t *testing.T) {
 	agent.Head.Parent, agent.Head.Machine, agent.Owner = "a", "ma", 1
 	put(t, st, agent)
 	for name, task := range lease(t, st) {
-		save(t, st, task, server.Derivation{Facts: server.Facts{Models: []string{"model-" + name}}, Texts: []server.Text{
+		save(t, st, task, server.Derivation{Summary: server.Summary{Models: []string{"model-" + name}}, Texts: []server.Text{
 			{Line: 0, Time: start, Kind: "prompt", Text: "shared words"},
 			{Line: 0, Time: start, Kind: "result", Text: "shared result"},
 			{Line: 1, Time: start.Add(time.Hour), Kind: "answer", Text: "shared answer"},

@@ -9,9 +9,9 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-func wish(t *testing.T, st full, user int64, path string, link bool) server.Wish {
+func wish(t *testing.T, st full, user int64, path string, link bool) server.LinkRequest {
 	t.Helper()
-	w, err := st.Wish(t.Context(), server.Scope{User: user}, ofSession("s"), server.NewWish{Path: path, Link: link, By: user, At: start})
+	w, err := st.RequestLink(t.Context(), server.Scope{User: user}, ofSession("s"), server.LinkRequestInput{Path: path, Link: link, By: user, At: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (s suite) wishes(t *testing.T) {
 	}
 	opposite := wish(t, st, ann.ID, "b.md", true)
 	back := wish(t, st, ann.ID, "b.md", false)
-	asked, err := st.Asked(ctx, ann.ID, "m")
+	asked, err := st.PendingLinkRequests(ctx, ann.ID, "m")
 	if err != nil || len(asked) != 2 || asked[0].ID != first.ID || asked[1].ID != back.ID || asked[1].Link || opposite.ID == back.ID {
 		t.Errorf("%+v, %v", asked, err)
 	}
@@ -41,22 +41,22 @@ func (s suite) wishes(t *testing.T) {
 		owner   int64
 		machine string
 	}{{bob.ID, "m"}, {ann.ID, "other"}, {ann.ID, ""}} {
-		if list, err := st.Asked(ctx, other.owner, other.machine); err != nil || len(list) != 0 {
+		if list, err := st.PendingLinkRequests(ctx, other.owner, other.machine); err != nil || len(list) != 0 {
 			t.Errorf("%+v is asked %+v, %v", other, list, err)
 		}
 	}
-	refused := server.DocumentEvent{Path: "a.md", Change: server.Refused, By: "viewer", At: start, Wish: first.ID, Reason: "no such file", Line: -1}
+	refused := server.DocumentEvent{Path: "a.md", Change: server.Refused, By: "viewer", At: start, LinkRequest: first.ID, Reason: "no such file", Line: -1}
 	putDocuments(t, st, bob.ID, "s", "e", refused) // another one's session of that name
 	putDocuments(t, st, ann.ID, "other", "e", refused)
-	if asked, err := st.Asked(ctx, ann.ID, "m"); err != nil || len(asked) != 2 {
+	if asked, err := st.PendingLinkRequests(ctx, ann.ID, "m"); err != nil || len(asked) != 2 {
 		t.Errorf("who is not asked can answer: %+v, %v", asked, err)
 	}
-	done := server.DocumentEvent{Path: "b.md", Change: server.Unlinked, By: "viewer", At: start, Wish: back.ID, Line: -1}
+	done := server.DocumentEvent{Path: "b.md", Change: server.Unlinked, By: "viewer", At: start, LinkRequest: back.ID, Line: -1}
 	for range 2 {
 		putDocuments(t, st, ann.ID, "s", "e", refused, done)
 	}
-	list, err := st.Wishes(ctx, server.Scope{User: ann.ID}, ofSession("s"))
-	if err != nil || len(list) != 2 || list[0].State != server.WishDone || list[1].State != server.WishRefused ||
+	list, err := st.LinkRequests(ctx, server.Scope{User: ann.ID}, ofSession("s"))
+	if err != nil || len(list) != 2 || list[0].State != server.LinkRequestDone || list[1].State != server.LinkRequestRefused ||
 		list[1].Reason != "no such file" || !list[1].Answered.Equal(start) || list[1].By != ann.ID || list[1].Machine != "m" {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -68,15 +68,15 @@ func (s suite) wishes(t *testing.T) {
 		".": server.ErrBadPath, "a\x00b": server.ErrBadPath, "a//b": server.ErrBadPath, "\xff": server.ErrBadPath,
 		strings.Repeat("x", 5000): server.ErrBadPath, "회의/노트.md": nil, "%2e%2e/x": nil,
 	} {
-		_, err := st.Wish(ctx, all, ofSession("s"), server.NewWish{Path: path, Link: true, By: ann.ID, At: start})
+		_, err := st.RequestLink(ctx, all, ofSession("s"), server.LinkRequestInput{Path: path, Link: true, By: ann.ID, At: start})
 		if !errors.Is(err, want) {
 			t.Errorf("%.20q: %v", path, err)
 		}
 	}
-	if _, err := st.Wish(ctx, all, ofSession("bare"), server.NewWish{Path: "a", By: ann.ID, At: start}); !errors.Is(err, server.ErrNoDaemon) {
+	if _, err := st.RequestLink(ctx, all, ofSession("bare"), server.LinkRequestInput{Path: "a", By: ann.ID, At: start}); !errors.Is(err, server.ErrNoDaemon) {
 		t.Errorf("of a bare client: %v", err)
 	}
-	if _, err := st.Wish(ctx, server.Scope{User: bob.ID}, server.Ref{Stream: 1}, server.NewWish{Path: "a", By: bob.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
+	if _, err := st.RequestLink(ctx, server.Scope{User: bob.ID}, server.Ref{Stream: 1}, server.LinkRequestInput{Path: "a", By: bob.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("of another one's session: %v", err)
 	}
 }
@@ -84,10 +84,10 @@ func (s suite) wishes(t *testing.T) {
 func (s suite) manyWishes(t *testing.T) {
 	st := s.open(t)
 	putCheckpoints(t, st, 1, "s", "e", mark("cp", 1))
-	for i := range server.MaxWishes {
+	for i := range server.MaxLinkRequests {
 		wish(t, st, 1, fmt.Sprint("doc", i), true)
 	}
-	if _, err := st.Wish(t.Context(), all, ofSession("s"), server.NewWish{Path: "more", Link: true, At: start}); !errors.Is(err, server.ErrTooManyWishes) {
+	if _, err := st.RequestLink(t.Context(), all, ofSession("s"), server.LinkRequestInput{Path: "more", Link: true, At: start}); !errors.Is(err, server.ErrTooManyLinkRequests) {
 		t.Errorf("one more: %v", err)
 	}
 	wish(t, st, 1, "doc3", false) // takes the place of its opposite

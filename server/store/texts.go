@@ -40,7 +40,7 @@ func prepareTexts(d *server.Derivation) []preparedText {
 			continue
 		}
 		h := fnv.New32a()
-		fmt.Fprint(h, d.Task.Stream, d.Place.Epoch, t.Generation, t.Line, t.Kind)
+		fmt.Fprint(h, d.Task.Stream, d.Position.Epoch, t.Generation, t.Line, t.Kind)
 		id := textID(t.Time) | int64(h.Sum32()&(1<<textIDBits-1))
 		out = append(out, preparedText{t, id, indexText(foldText(t.Text))})
 	}
@@ -103,14 +103,14 @@ func replaceTexts(ctx context.Context, c *sql.Conn, d *server.Derivation, texts 
 
 // textsBetween are those stored of a derivation's stretch.
 func textsBetween(ctx context.Context, c *sql.Conn, d *server.Derivation) (map[textPlace]storedText, error) {
-	from := d.Task.Place.Line
-	if d.Task.Place.Epoch != d.Place.Epoch || d.Task.Place.Generation != d.Place.Generation {
+	from := d.Task.Position.Line
+	if d.Task.Position.Epoch != d.Position.Epoch || d.Task.Position.Generation != d.Position.Generation {
 		from = 0
 	}
 	old := map[textPlace]storedText{}
 	_, err := collect(ctx, c, `
 SELECT line, kind, id, text FROM texts WHERE epoch = ? AND generation = ? AND line >= ? AND line < ?`,
-		[]any{d.Place.Epoch, d.Place.Generation, from, d.Place.Line}, func(row scanner) (_ struct{}, err error) {
+		[]any{d.Position.Epoch, d.Position.Generation, from, d.Position.Line}, func(row scanner) (_ struct{}, err error) {
 			var at textPlace
 			var o storedText
 			err = row.Scan(&at.line, &at.kind, &o.id, &o.text)
@@ -163,7 +163,7 @@ var errCrowded = errors.New("too many texts of one time")
 // add stores a text under the first free id.
 func (w textWriter) add(ctx context.Context, d *server.Derivation, t preparedText) error {
 	for id := t.id; id < t.id+1000; id++ {
-		_, err := w.insert.ExecContext(ctx, id, d.Task.Stream, d.Place.Epoch, t.of.Generation, t.of.Line, t.of.Kind, t.of.Text)
+		_, err := w.insert.ExecContext(ctx, id, d.Task.Stream, d.Position.Epoch, t.of.Generation, t.of.Line, t.of.Kind, t.of.Text)
 		if isPrimaryKey(err) {
 			continue
 		}

@@ -35,7 +35,7 @@ type talk struct {
 // header is what is known of a session.
 type header struct {
 	S           server.Session
-	Facts       server.Facts
+	Facts       server.Summary
 	Usage       []server.UsageRow // by model
 	Tokens      server.Tokens
 	Cost        derive.Cost
@@ -55,7 +55,7 @@ type header struct {
 
 type agentRow struct {
 	Title, URL string
-	Facts      server.Facts
+	Facts      server.Summary
 	Live       bool
 }
 
@@ -160,7 +160,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *strea
 	}
 	s.Machine = &h.S.Machine
 	scope := server.ScopeOf(who.User)
-	if h.Facts, err = v.store.FactsOf(ctx, h.S.ID); err != nil {
+	if h.Facts, err = v.store.SummaryOf(ctx, h.S.ID); err != nil {
 		return err
 	}
 	h.Usage, err = v.store.Usage(ctx, scope, server.UsageQuery{By: []string{"model"}, Session: h.S.SessionID, Agents: true})
@@ -173,8 +173,8 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *strea
 		return err
 	}
 	for _, a := range found.List {
-		h.Agents = append(h.Agents, agentRow{firstOf(a.Facts.Title, a.Facts.FirstPrompt, a.SessionID),
-			v.Base + streamOf(a.Session).path(""), a.Facts, v.isLive(a.Active)})
+		h.Agents = append(h.Agents, agentRow{firstOf(a.Summary.Title, a.Summary.FirstPrompt, a.SessionID),
+			v.Base + streamOf(a.Session).path(""), a.Summary, v.isLive(a.Active)})
 	}
 	drops, err := v.store.Drops(ctx, scope, h.S.SessionID, 100)
 	if err != nil {

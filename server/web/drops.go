@@ -30,7 +30,7 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 	for _, d := range list {
 		s := streamOf(d.Session)
 		s.Epoch = d.Epoch
-		facts, err := v.store.FactsOf(r.Context(), d.Session.ID)
+		facts, err := v.store.SummaryOf(r.Context(), d.Session.ID)
 		if err != nil {
 			return err
 		}

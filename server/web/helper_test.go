@@ -178,7 +178,7 @@ func (s *site) settle(t *testing.T, h server.Head, lines int64) {
 		if err := snap.Close(); err != nil {
 			t.Fatal(err)
 		}
-		facts, err := s.store.FactsOf(t.Context(), id)
+		facts, err := s.store.SummaryOf(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -205,15 +205,15 @@ func hostilePapers(t *testing.T, s *site, h server.Head, p string) {
 	s.markAs(t, h, server.Checkpoint{ID: "cp-" + p, PortID: p, TokensUsed: 5, TokenBudget: 4, Trigger: p, ContextHash: p, Summary: p, ActiveFiles: []string{p, p}, Created: noon, Generation: 1, Line: line},
 		server.Checkpoint{ID: p, Trigger: "auto_80", Summary: p, Created: noon, Line: -1})
 	for i, name := range []string{hostileName(p, ".md"), hostileName(p, ".html"), hostileName(p, "")} {
-		e, f := paper(name, 1, p), paper(name, 2, "# "+p+"\n\n"+p)
+		e, f := artifact(name, 1, p), artifact(name, 2, "# "+p+"\n\n"+p)
 		e.By, f.By, f.Line = p, p, int64(i)
 		s.papers(t, h, e, f)
 	}
-	w, err := s.store.Wish(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine}, server.NewWish{Path: hostileName(p, ".x"), Link: true, At: time.Now()})
+	w, err := s.store.RequestLink(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine}, server.LinkRequestInput{Path: hostileName(p, ".x"), Link: true, At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.papers(t, h, server.DocumentEvent{Path: w.Path, Change: server.Refused, By: p, At: time.Now(), Reason: p, Wish: w.ID, Line: -1})
+	s.papers(t, h, server.DocumentEvent{Path: w.Path, Change: server.Refused, By: p, At: time.Now(), Reason: p, LinkRequest: w.ID, Line: -1})
 	h.SessionID, _, _ = strings.Cut(h.SessionID, "/") // an agent's files are its session's
 	s.file(t, h, "tool-results/x.txt", p)
 }

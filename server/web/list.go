@@ -268,11 +268,11 @@ func (v *Viewer) group(list []server.FoundSession, users []server.User, drops []
 			at[k] = i
 			out = append(out, group{Name: projectName(x.Project, x.Cwd, x.ProjectHash), Where: firstOf(x.Host, x.Machine, "a plain client"), Cwd: x.Cwd})
 		}
-		s := row{FoundSession: x, Title: firstOf(x.Facts.Title, x.Facts.FirstPrompt), Live: v.isLive(x.Active),
+		s := row{FoundSession: x, Title: firstOf(x.Summary.Title, x.Summary.FirstPrompt), Live: v.isLive(x.Active),
 			Who: names[x.Owner], Dropped: dropped[x.ID]}
 		s.Tokens, s.Cost = v.sum(x.Usage)
-		if x.Facts.Title != "" && x.Facts.Title != x.Facts.FirstPrompt {
-			s.Prompt = x.Facts.FirstPrompt
+		if x.Summary.Title != "" && x.Summary.Title != x.Summary.FirstPrompt {
+			s.Prompt = x.Summary.FirstPrompt
 		}
 		out[i].Sessions = append(out[i].Sessions, s)
 	}

@@ -27,7 +27,7 @@ type papers struct {
 	Checkpoints []checkpointRow
 	More        bool // checkpoints
 	Documents   []chip
-	Wishes      []wishRow
+	Wishes      []linkRequestRow
 	MayAsk      bool   // the reader may link and unlink
 	Piece       string // address of these without a page around them
 	Action      string // of the form
@@ -51,8 +51,8 @@ type chip struct {
 }
 
 // wishRow is something the reader asked for.
-type wishRow struct {
-	server.Wish
+type linkRequestRow struct {
+	server.LinkRequest
 	Where string
 }
 
@@ -86,7 +86,7 @@ func (v *Viewer) papersOf(ctx context.Context, who server.Login, h *header, s st
 	if h.Agent, err = v.agentOf(ctx, who, s); err != nil || !p.MayAsk {
 		return err
 	}
-	wishes, err := v.store.Wishes(ctx, scope, ref)
+	wishes, err := v.store.LinkRequests(ctx, scope, ref)
 	if err != nil && !errors.Is(err, server.ErrNotFound) {
 		return err
 	}
@@ -101,16 +101,16 @@ func mayAsk(u server.User, s server.Session) bool {
 }
 
 // recent is the wishes worth telling of: the newest for each path, while it waits and a little longer.
-func (v *Viewer) recent(list []server.Wish, s server.Session) []wishRow {
-	var out []wishRow
+func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkRequestRow {
+	var out []linkRequestRow
 	seen := map[string]bool{}
 	for _, w := range list {
 		if seen[w.Path] || len(out) == maxWaiting {
 			continue
 		}
 		seen[w.Path] = true
-		if w.State == server.WishWaits || v.now().Sub(w.Answered) < tellWish {
-			out = append(out, wishRow{w, firstOf(w.Host, s.Host, w.Machine)})
+		if w.State == server.LinkRequestWaiting || v.now().Sub(w.Answered) < tellWish {
+			out = append(out, linkRequestRow{w, firstOf(w.Host, s.Host, w.Machine)})
 		}
 	}
 	return out
@@ -205,20 +205,20 @@ func (v *Viewer) wish(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if !mayAsk(who.User, x) {
 		return server.ErrNotFound
 	}
-	ask := server.NewWish{Path: r.PostForm.Get("path"), Link: r.PostForm.Get("do") != "unlink", By: who.User.ID, At: v.now()}
+	ask := server.LinkRequestInput{Path: r.PostForm.Get("path"), Link: r.PostForm.Get("do") != "unlink", By: who.User.ID, At: v.now()}
 	if ask.Link { // it was typed
 		ask.Path = strings.TrimSpace(ask.Path)
 	}
 	if ask.Path == "" || len(ask.Path) > maxPath {
 		return errUsage("Name a file in the session’s working directory, as docs/plan.md.")
 	}
-	_, err = v.store.Wish(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: x.ID}, ask)
+	_, err = v.store.RequestLink(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: x.ID}, ask)
 	switch {
 	case errors.Is(err, server.ErrBadPath):
 		return errUsage("A document lies in the session’s working directory: its path is relative, as docs/plan.md, and does not lead out of it.")
 	case errors.Is(err, server.ErrNoDaemon):
 		return errUsage("No ccship daemon sends this session, so nobody could do it.")
-	case errors.Is(err, server.ErrTooManyWishes):
+	case errors.Is(err, server.ErrTooManyLinkRequests):
 		return errUsage("Too many wishes wait for " + firstOf(x.Host, x.Machine) + " already. They are done as soon as ccship runs there.")
 	case err != nil:
 		return err

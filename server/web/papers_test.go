@@ -35,7 +35,7 @@ func (s *site) markAs(t *testing.T, h server.Head, list ...server.Checkpoint) {
 }
 
 // paper is a version of a document.
-func paper(path string, n int64, content string) server.DocumentEvent {
+func artifact(path string, n int64, content string) server.DocumentEvent {
 	sum := sha256.Sum256([]byte(content))
 	e := server.DocumentEvent{Path: path, Change: server.Modified, By: "claude", AddedAt: noon, At: noon.Add(time.Duration(n) * time.Minute), Version: n,
 		Size: int64(len(content)), SHA256: sum[:], Content: []byte(content), Line: 10 + n}
@@ -79,12 +79,12 @@ func (s *site) desk(t *testing.T) {
 	s.mark(t, h, "auto_80", 38, 134_100)
 	s.mark(t, h, "auto_90", 43, 151_300)
 	s.mark(t, h, "compact", 48, 167_020)
-	deleted := paper("old.txt", 2, "")
+	deleted := artifact("old.txt", 2, "")
 	deleted.Change, deleted.Content, deleted.SHA256, deleted.Size = server.Deleted, nil, nil, 0
-	large := paper("dump.sql", 1, "")
+	large := artifact("dump.sql", 1, "")
 	large.TooLarge, large.Content, large.SHA256, large.Size = true, nil, nil, 40_000_000
-	s.papers(t, h, paper("docs/plan.md", 1, "# Plan\n\n- count euros\n- tests\n"), paper("docs/plan.md", 2, "# Plan\n\n- count **cents**\n- tests\n- changelog\n"),
-		paper("cart.go", 1, "package cart\n\nfunc Total() int { return 0 }\n"), paper("old.txt", 1, "old"), deleted, large)
+	s.papers(t, h, artifact("docs/plan.md", 1, "# Plan\n\n- count euros\n- tests\n"), artifact("docs/plan.md", 2, "# Plan\n\n- count **cents**\n- tests\n- changelog\n"),
+		artifact("cart.go", 1, "package cart\n\nfunc Total() int { return 0 }\n"), artifact("old.txt", 1, "old"), deleted, large)
 }
 
 // chips are the documents at a session's head: the text of each by its path.
@@ -142,7 +142,7 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s answers %d", q, a.code)
 		}
 	}
-	gone := paper("cart.go", 1, "")
+	gone := artifact("cart.go", 1, "")
 	gone.Change, gone.Content, gone.SHA256, gone.At = server.Unlinked, nil, nil, noon.Add(time.Hour)
 	s.papers(t, head(tourID), gone)
 	page = s.get(t, sessionPath(tourID, ""))
@@ -170,7 +170,7 @@ func TestCompareVersions(t *testing.T) {
 		}
 	}
 	big := strings.Repeat("line\n", 600_000)
-	s.papers(t, head(tourID), paper("big.txt", 1, "x"), paper("big.txt", 2, big))
+	s.papers(t, head(tourID), artifact("big.txt", 1, "x"), artifact("big.txt", 2, big))
 	mustHave(t, s.get(t, at("big.txt")), "too much to be compared")
 	shown := s.get(t, document(tourID, "big.txt"))
 	mustHave(t, shown, "the download has all of it")
@@ -185,7 +185,7 @@ func TestVersionPages(t *testing.T) {
 	s.tour(t)
 	var list []server.DocumentEvent
 	for n := range int64(250) {
-		list = append(list, paper("a.txt", n+1, fmt.Sprint("version ", n+1)))
+		list = append(list, artifact("a.txt", n+1, fmt.Sprint("version ", n+1)))
 	}
 	s.papers(t, head(tourID), list...)
 	seen := map[string]bool{}
@@ -215,7 +215,7 @@ func TestDocumentKinds(t *testing.T) {
 	files := map[string]string{"a.png": png, "b.svg": svg, "c.html": "<script>alert(1)</script>", "d.md": "<script>alert(1)</script> [x](javascript:alert(1))", "e.bin": "\x00\x01", "f.txt": "\xff\xfe",
 		"g.md": png, "h": "", "i.txt": "ünï", "j.jpg": svg}
 	for name, content := range files {
-		s.papers(t, head(tourID), paper(name, 1, content))
+		s.papers(t, head(tourID), artifact(name, 1, content))
 		page := s.get(t, document(tourID, name))
 		for _, w := range inert(page) {
 			t.Errorf("%s: %s", name, w)
@@ -238,14 +238,14 @@ func TestDocumentKinds(t *testing.T) {
 	mustHave(t, s.get(t, document(tourID, "b.svg")), "alert")
 }
 
-// wishFor asks for a document as the form does.
-func (s *site) wishFor(t *testing.T, path, action string) answer {
+// requestLink asks for a document as the form does.
+func (s *site) requestLink(t *testing.T, path, action string) answer {
 	t.Helper()
 	return s.do(t, "POST", sessionPath(tourID, "/documents"), url.Values{"path": {path}, "do": {action}}, nil)
 }
 
-// TestWhoMayWish: only whose session it is and owners see the forms and may send them.
-func TestWhoMayWish(t *testing.T) {
+// TestWhoMayRequestLinks: only whose session it is and owners see the forms and may send them.
+func TestWhoMayRequestLinks(t *testing.T) {
 	s := newSite(t, nil)
 	s.desk(t)
 	ana, vic := s.addUser(t, "ana", server.Member), s.addUser(t, "vic", server.Viewer)
@@ -254,7 +254,7 @@ func TestWhoMayWish(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a := s.wishFor(t, "docs/a.md", ""); a.code != http.StatusUnauthorized {
+	if a := s.requestLink(t, "docs/a.md", ""); a.code != http.StatusUnauthorized {
 		t.Errorf("a stranger asks: %d", a.code)
 	}
 	for _, u := range []server.User{ana, vic} {
@@ -264,7 +264,7 @@ func TestWhoMayWish(t *testing.T) {
 		mustHave(t, page, "plan.md")
 		mustLack(t, page, `/documents?`, "Unlink", "Link a document")
 		mustLack(t, s.get(t, document(tourID, "docs/plan.md")), ">Unlink<", "Link again")
-		if a := s.wishFor(t, "docs/a.md", ""); a.code != 404 {
+		if a := s.requestLink(t, "docs/a.md", ""); a.code != 404 {
 			t.Errorf("%s asks: %d", u.Name, a.code)
 		}
 	}
@@ -278,31 +278,31 @@ func TestWhoMayWish(t *testing.T) {
 	s.put(t, plain, `{"type":"user","message":{"role":"user","content":"no daemon sends this"}}`)
 	mustLack(t, s.get(t, "/sessions/plain?machine="), "Link a document")
 	if a := s.do(t, "POST", "/sessions/plain/documents?machine=", url.Values{"path": {"x"}}, nil); a.code != 404 {
-		t.Errorf("a wish that nobody can do answers %d", a.code)
+		t.Errorf("a link request that nobody can do answers %d", a.code)
 	}
 }
 
-// TestWishes: a document is asked for, and the page tells what became of it.
-func TestWishes(t *testing.T) {
+// TestLinkRequests: a document is asked for, and the page tells what became of it.
+func TestLinkRequests(t *testing.T) {
 	s := newSite(t, open)
 	s.desk(t)
 	for _, path := range []string{"", "  ", "../x", "/etc/passwd", "a/../../b", "a\x00b", "a\nb", strings.Repeat("x", 5000), "\xff"} {
-		if a := s.wishFor(t, path, ""); a.code != 400 {
+		if a := s.requestLink(t, path, ""); a.code != 400 {
 			t.Errorf("%.20q answers %d", path, a.code)
 		}
 	}
-	a := s.wishFor(t, " docs/new <b>.md ", "")
+	a := s.requestLink(t, " docs/new <b>.md ", "")
 	if a.code != 200 {
 		t.Fatalf("answers %d: %s", a.code, a.body)
 	}
 	mustHave(t, a.body, "Link <bdi class=\"path\">docs/new &lt;b&gt;.md</bdi>: asked; waits for <bdi>kims-laptop</bdi>")
-	mustHave(t, s.wishFor(t, "docs/plan.md", "unlink").body, `Unlink <bdi class="path">docs/plan.md</bdi>: asked`)
-	list, err := s.store.Wishes(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})
+	mustHave(t, s.requestLink(t, "docs/plan.md", "unlink").body, `Unlink <bdi class="path">docs/plan.md</bdi>: asked`)
+	list, err := s.store.LinkRequests(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})
 	if err != nil || len(list) != 2 || list[0].Link || !list[1].Link {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	no := server.DocumentEvent{Path: list[1].Path, Change: server.Refused, By: "viewer", At: time.Now(), Reason: "there is no such <i>file</i>", Wish: list[1].ID, Line: -1}
-	yes := server.DocumentEvent{Path: list[0].Path, Change: server.Unlinked, By: "viewer", At: time.Now(), Version: 2, Wish: list[0].ID, Line: -1}
+	no := server.DocumentEvent{Path: list[1].Path, Change: server.Refused, By: "viewer", At: time.Now(), Reason: "there is no such <i>file</i>", LinkRequest: list[1].ID, Line: -1}
+	yes := server.DocumentEvent{Path: list[0].Path, Change: server.Unlinked, By: "viewer", At: time.Now(), Version: 2, LinkRequest: list[0].ID, Line: -1}
 	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: time.Now()}); err != nil {
 		t.Fatal(err)
 	}

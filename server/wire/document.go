@@ -45,14 +45,14 @@ type eventItem struct {
 	Blob     string    `json:"blob"`
 	TooLarge bool      `json:"too_large"`
 	Reason   string    `json:"reason"`
-	Wish     string    `json:"link_request"`
+	LinkRequest string `json:"link_request"`
 	Line     *int64    `json:"line"`
 }
 
 // event checks an item. An error is a *Refusal.
 func (i *eventItem) event() (server.DocumentEvent, error) {
 	e := server.DocumentEvent{Path: i.Path, Change: i.Change, By: i.By, AddedAt: i.AddedAt, At: i.At, Version: i.Version,
-		Size: i.Size, TooLarge: i.TooLarge, Reason: i.Reason, Wish: i.Wish, Line: -1}
+		Size: i.Size, TooLarge: i.TooLarge, Reason: i.Reason, LinkRequest: i.LinkRequest, Line: -1}
 	if i.Line != nil {
 		e.Line = *i.Line
 	}
@@ -87,7 +87,7 @@ func (i *eventItem) check(e *server.DocumentEvent) error {
 	if e.Version < 0 || e.Version > maxVersion || e.Size < 0 || e.Size > MaxNumber || e.Line < -1 || e.Line > MaxNumber {
 		return BadRequest("bad_item", "a number is negative or out of range")
 	}
-	if len(e.By) > maxShort || len(e.Wish) > maxShort || len(e.Reason) > maxSummary || len(e.Path) > server.MaxPath {
+	if len(e.By) > maxShort || len(e.LinkRequest) > maxShort || len(e.Reason) > maxSummary || len(e.Path) > server.MaxPath {
 		return BadRequest("bad_item", "a text is too long")
 	}
 	return nil

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Accounts keeps users, keys, shares and logins. Names are unique: ErrExists for a second one, ErrNotFound for none.
+// Safe for concurrent use.
+type Accounts interface {
+	Users
+	Keys
+	Shares
+	Logins
+}
+
+// Users keeps users.
+type Users interface {
+	AddUser(ctx context.Context, name string, role Role, at time.Time) (User, error)
+	FindUser(ctx context.Context, name string) (User, error)
+	Users(ctx context.Context) ([]User, error) // oldest first
+	SetRole(ctx context.Context, user int64, role Role) error
+	DisableUser(ctx context.Context, user int64, at time.Time) error // zero at: enable again
+}
+
+// Keys keeps the hashes of API keys.
+type Keys interface {
+	AddKey(ctx context.Context, user int64, name string, hash [32]byte, at time.Time) error
+	Keys(ctx context.Context, user int64) ([]Key, error) // user 0: of all users; oldest first
+	RevokeKey(ctx context.Context, name string, at time.Time) error
+	// RotateKey gives the name of a valid key to another hash. The old hash stays valid until grace, under another name.
+	RotateKey(ctx context.Context, name string, hash [32]byte, at, grace time.Time) error
+}
+
+// Keyring finds keys by their hash.
+type Keyring interface {
+	// FindKey returns ErrNotFound for an unknown hash. It finds revoked keys.
+	FindKey(ctx context.Context, hash [32]byte) (Key, error)
+	TouchKey(ctx context.Context, id int64, at time.Time) error
+}
+
+// Shares keeps who may see whose projects.
+type Shares interface {
+	// AddShare adds a share; of one that exists it changes only Documents. ErrNotFound when a user does not exist.
+	AddShare(ctx context.Context, s Share) error
+	RemoveShare(ctx context.Context, s Share) error
+	Shares(ctx context.Context) ([]Share, error)
+}
+
+// Logins keeps the hashes of login tokens and of one-time links.
+type Logins interface {
+	AddLogin(ctx context.Context, token [32]byte, l Login) error
+	// FindLogin returns ErrNotFound for a login that is unknown or over, whose user is disabled or whose key is revoked.
+	FindLogin(ctx context.Context, token [32]byte, now time.Time) (Login, error)
+	RemoveLogin(ctx context.Context, token [32]byte) error
+	AddTicket(ctx context.Context, ticket [32]byte, user int64, until time.Time) error
+	// TakeTicket uses up a one-time link. ErrNotFound when it is unknown, over or used.
+	TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (User, error)
+}
+
+// Role is what a user may do.
+type Role string
+
+const (
+	Owner  Role = "owner"  // sees everything, manages users and keys
+	Member Role = "member" // sends sessions; sees its own and those of projects shared with it
+	Viewer Role = "viewer" // sends nothing; sees what is shared with it
+)
+
+// User is somebody who sends sessions or reads them.
+type User struct {
+	ID       int64
+	Name     string
+	Role     Role
+	Created  time.Time
+	Disabled time.Time // zero: may act; keys and logins of a disabled user are refused
+}
+
+// Key is an API key as it is stored: without the key.
+type Key struct {
+	ID      int64
+	User    User
+	Name    string
+	Hash    [32]byte // sha256 of the key
+	Created time.Time
+	Used    time.Time // zero: never; kept to the minute
+	Revoked time.Time // zero: never; refused from then on. It lies ahead for a rotated key
+}
+
+// Share lets a user see another user's sessions of one project.
+type Share struct {
+	Owner       int64 // whose sessions
+	With        int64 // who may see them
+	ProjectHash string
+	Project     string // its name, for people
+	Documents   bool   // linked documents too: they are files, not only what the session says about them
+	Created     time.Time
+}
+
+// Login is a browser that has shown a key or a one-time link.
+type Login struct {
+	User  User
+	Key   int64 // the key it was made with; 0: a one-time link
+	Until time.Time
+}
+
+// Scope is whose sessions a caller may see. The zero Scope sees nothing.
+type Scope struct {
+	All  bool  // of all users
+	User int64 // this user's own, and those of projects shared with this user
+}
+
+// ScopeOf is what a user may see.
+func ScopeOf(u User) Scope { return Scope{All: u.Role == Owner, User: u.ID} }
+
+// ParseRole reads a role's name.
+func ParseRole(s string) (Role, error) {
+	switch r := Role(s); r {
+	case Owner, Member, Viewer:
+		return r, nil
+	}
+	return "", fmt.Errorf("unknown role %q: want owner, member or viewer", s)
+}

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Artifacts finds what a daemon sends in addition to a session's lines: checkpoints, linked documents with all their
+// versions, and blobs; and the link requests of people who read the session. Safe for concurrent use. None of it is
+// derived from lines.
+//
+// A ref that names nothing the scope sees is ErrNotFound. A session can have artifacts before it has lines: a document
+// linked before the first prompt. Documents, their content and link requests are visible to users other than the
+// session's own only when the share says so (Share.Documents); without that they do not exist.
+type Artifacts interface {
+	Checkpoints
+	Documents
+	Blobs
+	LinkRequests
+}
+
+// Checkpoints finds checkpoints.
+type Checkpoints interface {
+	// Checkpoints lists checkpoints, latest first. ErrBadPage for an After that no listing returned.
+	Checkpoints(ctx context.Context, scope Scope, q CheckpointQuery) (CheckpointPage, error)
+	// Checkpoint returns one by its id; if several users have that id, the caller's own.
+	Checkpoint(ctx context.Context, scope Scope, id string) (Checkpoint, error)
+}
+
+// Documents finds linked documents.
+type Documents interface {
+	// Documents lists the documents that are or were linked, in the order of linking.
+	Documents(ctx context.Context, scope Scope, ref Ref) ([]Document, error)
+	// Versions lists the versions of a document, newest first. ErrNotFound for a path that was never linked.
+	Versions(ctx context.Context, scope Scope, ref Ref, path string, p VersionPage) (Versions, error)
+	// Content returns version n of a document, 0 for the newest, and a reader of its bytes. The reader fetches them piece
+	// by piece, for as long as ctx lasts; there is nothing to close. ErrNotFound for a version that does not exist;
+	// ErrNoContent for one whose content was never sent (deleted, too large) or has not arrived yet.
+	Content(ctx context.Context, scope Scope, ref Ref, path string, n int64) (Version, io.Reader, error)
+}
+
+// Blobs finds files of sessions.
+type Blobs interface {
+	// Blobs lists the files of a session that have arrived whole, by name.
+	Blobs(ctx context.Context, scope Scope, ref Ref) ([]Blob, error)
+	// BlobContent returns a file by its hash (hex), from any session of the scope, and its bytes like Content.
+	BlobContent(ctx context.Context, scope Scope, sha256 string) (Blob, io.Reader, error)
+}
+
+// LinkRequests keeps what people ask daemons to do with documents.
+type LinkRequests interface {
+	// RequestLink asks the session's daemon to link or unlink a document. Only the session's user and owners may:
+	// ErrNotFound for anybody else. A request that repeats a waiting one returns that one; the opposite request replaces
+	// it. ErrTooManyLinkRequests when too many wait, ErrNoDaemon for a session that no daemon sends, ErrBadPath for a path
+	// that cannot be a document's.
+	RequestLink(ctx context.Context, scope Scope, ref Ref, in LinkRequestInput) (LinkRequest, error)
+	// LinkRequests lists those of a session, latest first, at most MaxLinkRequests.
+	LinkRequests(ctx context.Context, scope Scope, ref Ref) ([]LinkRequest, error)
+}
+
+// Checkpoint is a mark in a session: how full its context was, and what it was about then. control.Checkpoint says where
+// it comes from.
+type Checkpoint struct {
+	ID          string
+	Stream      int64
+	SessionID   string // of the stream
+	Machine     string
+	Owner       int64
+	PortID      string
+	TokensUsed  int64
+	TokenBudget int64  // at which Claude Code compacts; 0: unknown
+	Trigger     string // auto_80, auto_90, compact, manual, pre_heavy; newer daemons may have others
+	ContextHash string
+	Summary     string
+	ActiveFiles []string
+	Created     time.Time
+	Generation  int64 // of the file
+	Line        int64 // the mark follows this line; -1: unknown
+}
+
+// CheckpointQuery chooses checkpoints. The zero value of a field chooses all.
+type CheckpointQuery struct {
+	Session string // session_id, on every machine
+	Stream  int64
+	Ref     *Ref   // of this session; ErrNotFound when it does not exist
+	After   string // Next of the page before
+	Limit   int
+}
+
+// CheckpointPage is one page. Next is "" on the last.
+type CheckpointPage struct {
+	List []Checkpoint
+	Next string
+}
+
+// Document is a file that belongs to a session for the session's whole life, as its newest version has it.
+type Document struct {
+	Path       string // relative to the session's working directory, with slashes
+	Linked     bool   // false: it was linked once
+	AddedAt    time.Time
+	AddedBy    string // claude, user, mcp, viewer, other
+	UnlinkedAt time.Time
+	ChangedAt  time.Time // of the newest version; zero without any
+	ChangedBy  string
+	Versions   int64 // N of the newest
+	Size       int64
+	SHA256     string // hex
+	Deleted    bool
+	TooLarge   bool // its newest content was not sent
+	Stored     bool // its newest content is here
+	SessionID  string
+	Machine    string
+	Host       string
+}
+
+// Version is a document from one moment on. N counts from 1 through all epochs: a daemon that lost its state begins with
+// 1 again, and its versions follow those before.
+type Version struct {
+	N        int64
+	At       time.Time // when the daemon saw it
+	Change   string    // linked, modified, deleted
+	By       string
+	Size     int64
+	SHA256   string
+	TooLarge bool
+	Stored   bool  // the content is here
+	Line     int64 // of the transcript, whose tool made the change; -1: none
+	Epoch    string
+}
+
+// VersionPage bounds a list of versions: Limit of those before Before (0: from the newest on).
+type VersionPage struct {
+	Before int64
+	Limit  int
+}
+
+// Versions is one page. Next is the Before of the next page, 0 on the last.
+type Versions struct {
+	List []Version
+	Next int64
+}
+
+// Blob is a file of a session: a tool result too long for the transcript ("tool-results/…"), metadata of an agent
+// ("subagents/….meta.json"), or the content of a document.
+type Blob struct {
+	SHA256 string // hex
+	Name   string // path below the session's folder, with slashes
+	Media  string
+	Size   int64
+	Stored time.Time
+	// The stream that it belongs to.
+	Stream    int64
+	SessionID string
+	Machine   string
+}
+
+// LinkRequestState says what became of a link request.
+type LinkRequestState string
+
+const (
+	LinkRequestWaiting LinkRequestState = "waiting" // the daemon has not answered
+	LinkRequestDone    LinkRequestState = "done"
+	LinkRequestRefused LinkRequestState = "refused"
+)
+
+// MaxLinkRequests is how many link requests of a session are listed, and how many may wait.
+const MaxLinkRequests = 100
+
+// LinkRequestInput is what somebody asks for.
+type LinkRequestInput struct {
+	Path string
+	Link bool  // false: unlink
+	By   int64 // user
+	At   time.Time
+}
+
+// LinkRequest asks a session's daemon to link or unlink a document.
+type LinkRequest struct {
+	ID        string
+	SessionID string
+	Machine   string
+	Host      string
+	Path      string
+	Link      bool
+	By        int64 // user
+	Created   time.Time
+	State     LinkRequestState
+	Reason    string    // why it was refused
+	Answered  time.Time // zero while it waits
+}
