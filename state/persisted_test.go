@@ -1,0 +1,145 @@
+package state
+
+import (
+	"errors"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func loadCounts(t *testing.T, db *DB) *Persisted[map[string]int] {
+	t.Helper()
+	p, err := LoadPersisted[map[string]int](t.Context(), db, "counts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// with returns a successor that has one more entry.
+func with(name string, n int) func(map[string]int) (map[string]int, bool) {
+	return func(old map[string]int) (map[string]int, bool) {
+		next := map[string]int{name: n}
+		for k, v := range old {
+			if k != name {
+				next[k] = v
+			}
+		}
+		return next, old[name] != n
+	}
+}
+
+func TestPersistedOutlivesClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := open(t, Options{Path: path})
+	p := loadCounts(t, db)
+	if p.Get() != nil {
+		t.Errorf("a new value is %v", p.Get())
+	}
+	for name, n := range map[string]int{"a": 1, "b": 2} {
+		if err := p.Change(t.Context(), with(name, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]int{"a": 1, "b": 2}
+	if diff := cmp.Diff(want, p.Get()); diff != "" {
+		t.Error(diff)
+	}
+	closeNow(t, db)
+	db = open(t, Options{Path: path})
+	if diff := cmp.Diff(want, loadCounts(t, db).Get()); diff != "" {
+		t.Errorf("after the state was opened again: %s", diff)
+	}
+}
+
+func TestPersistedNilIsRemoved(t *testing.T) {
+	db := open(t, Options{})
+	p := loadCounts(t, db)
+	if err := p.Change(t.Context(), with("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Change(t.Context(), func(map[string]int) (map[string]int, bool) { return nil, true }); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := db.Remembered(t.Context(), "counts"); err != nil || text != nil {
+		t.Errorf("the state keeps %q %v of a nil value", text, err)
+	}
+}
+
+func TestPersistedWritesChangesOnly(t *testing.T) {
+	writes := 0
+	db := open(t, Options{Fault: func(step string) error {
+		if step == "put meta" {
+			writes++
+		}
+		return nil
+	}})
+	p := loadCounts(t, db)
+	for range 3 {
+		if err := p.Change(t.Context(), with("a", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if writes != 1 {
+		t.Errorf("%d writes for one change", writes)
+	}
+}
+
+func TestPersistedKeepsOldValueAfterFailure(t *testing.T) {
+	full := errors.New("disk full")
+	failing := false
+	db := open(t, Options{Fault: func(step string) error {
+		if failing && step == "put meta" {
+			return full
+		}
+		return nil
+	}})
+	p := loadCounts(t, db)
+	if err := p.Change(t.Context(), with("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	failing = true
+	if err := p.Change(t.Context(), with("a", 2)); !errors.Is(err, full) {
+		t.Errorf("a change that cannot be written: %v", err)
+	}
+	if p.Get()["a"] != 1 {
+		t.Errorf("value after a failed change: %v", p.Get())
+	}
+}
+
+func TestPersistedUnreadable(t *testing.T) {
+	db := open(t, Options{})
+	if err := db.Remember(t.Context(), "counts", []byte("user assistant")); err != nil {
+		t.Fatal(err)
+	}
+	p, err := LoadPersisted[map[string]int](t.Context(), db, "counts")
+	if !errors.Is(err, ErrUnreadable) || p == nil || p.Get() != nil {
+		t.Fatalf("an unreadable value: %v %v", p, err)
+	}
+	if err := p.Change(t.Context(), with("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := loadCounts(t, db).Get(); got["a"] != 1 {
+		t.Errorf("what replaced the unreadable value: %v", got)
+	}
+}
+
+func TestPersistedChangesOneAfterAnother(t *testing.T) {
+	db := open(t, Options{})
+	p := loadCounts(t, db)
+	var wg sync.WaitGroup
+	for n := range 10 {
+		wg.Go(func() {
+			if err := p.Change(t.Context(), with(strconv.Itoa(n), 1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(p.Get()) != 10 {
+		t.Errorf("10 changes at once left %d entries", len(p.Get()))
+	}
+}
