@@ -33,6 +33,7 @@ func TestBasePath(t *testing.T) {
 	below(b)
 	b.click("a.title")
 	b.wait("the conversation is open", `document.querySelector("#items")`)
+	b.loaded()
 	b.wait("the prompts are listed", `document.querySelector(".toc li a")`)
 	below(b)
 	b.wait("it follows", `!document.querySelector("#following").hidden`)

@@ -27,6 +27,7 @@ func TestReading(t *testing.T) {
 	row := `[data-session="` + taleID + `"]`
 	b.click(row + " a.title")
 	b.wait("the conversation is open", `document.querySelector("h1")?.innerText === `+quoted(taleTitle))
+	b.loaded() // the title comes before the items
 	readTale(b)
 	readTools(b)
 	readAgent(b)

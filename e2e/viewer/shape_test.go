@@ -89,6 +89,7 @@ func TestWithoutScript(t *testing.T) {
 	b.login(s.key)
 	b.click(`[data-session="` + taleID + `"] a.title`)
 	b.wait("the conversation is open", `document.querySelector("#items")`)
+	b.loaded()
 	b.reads("main", talePrompt)
 	b.reads(openTool(b, "Run the tests of the board"), "06:10 Ronas is missing")
 	b.click(".toc a")
