@@ -38,11 +38,11 @@ func (f *filter) scope(scope server.Scope) {
 	}
 }
 
-// hasLines lets through the streams s that a batch of lines was stored of: one may have papers first.
+// hasLines lets through the streams s that a batch of lines was stored of: one may have artifacts first.
 const hasLines = `EXISTS (SELECT 1 FROM epochs WHERE stream = s.id)`
 
-// papers lets through the streams s whose documents a scope sees.
-func (f *filter) papers(scope server.Scope) {
+// artifacts lets through the streams s whose documents a scope sees.
+func (f *filter) artifacts(scope server.Scope) {
 	switch {
 	case scope.All:
 	case scope.User == 0:

@@ -106,8 +106,8 @@ func removeStream(ctx context.Context, c *sql.Conn, x owned) (lines int64, err e
 	if err := removeAnswers(ctx, c, x); err != nil {
 		return 0, fmt.Errorf("remove answers: %w", err)
 	}
-	if err := removePapers(ctx, sqliteLedger{c}, x); err != nil {
-		return 0, fmt.Errorf("remove papers: %w", err)
+	if err := removeArtifacts(ctx, sqliteDialect{c}, x); err != nil {
+		return 0, fmt.Errorf("remove artifacts: %w", err)
 	}
 	const epochs = ` IN (SELECT id FROM epochs WHERE stream = ?)`
 	for _, query := range []string{

@@ -44,7 +44,9 @@ INSERT INTO shares (with_user, owner, project_hash, project, created) VALUES (11
 INSERT INTO forgotten VALUES (11, 'gone', 5, 3);`,
 	4: `
 INSERT INTO documents (id, stream, path_key, path, linked, added_at, added_by, unlinked_at, link_rank, link_version, link_at)
-VALUES (1, 7, x'00', 'a.md', 1, 5, 'user', 0, 1, 1, 5);`,
+VALUES (1, 7, x'00', 'a.md', 1, 5, 'user', 0, 1, 1, 5);
+INSERT INTO wishes (id, stream, path, link, wisher, asked, state, reason, answered) VALUES ('w', 7, 'b.md', 1, 1, 5, 'waiting', '', 0);`,
+	5: `SELECT 1;`,
 	3: `
 INSERT INTO facts SELECT id, 'kept', '', 'kept', '', '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM streams WHERE id = 7;
 UPDATE streams SET derived = version WHERE id = 7;`,
@@ -70,6 +72,12 @@ func TestMigrations(t *testing.T) {
 				checkAnn(t, s)
 			}
 			checkDerivable(t, s, version+1)
+			if version >= 3 {
+				waiting, err := s.PendingLinkRequests(t.Context(), 1, "m")
+				if err != nil || len(waiting) != 1 || waiting[0].ID != "w" {
+					t.Errorf("link requests that wait: %+v, %v", waiting, err)
+				}
+			}
 		})
 	}
 }

@@ -24,7 +24,7 @@ type Postgres struct {
 	trigrams bool
 	notes    []string
 	queue
-	papers
+	artifacts
 	notices *notices
 }
 
@@ -46,7 +46,7 @@ func OpenPostgres(ctx context.Context, url string) (*Postgres, error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, explain(err, config.ConnConfig)
 	}
-	s.papers = papers{reader: pgLedger{s.pool}, writer: s.writePapers, tell: func(c server.Change) {
+	s.artifacts = artifacts{reader: pgDialect{s.pool}, writer: s.writeArtifacts, notify: func(c server.Change) {
 		s.begin()
 		s.notices.tell(c)
 	}}
@@ -78,8 +78,8 @@ func (s *Postgres) withTx(ctx context.Context, fn func(pgx.Tx) error) error {
 	return s.persist(ctx, func(ctx context.Context) error { return s.try(ctx, fn) })
 }
 
-// writePapers is withTx for papers: nothing is forgotten meanwhile.
-func (s *Postgres) writePapers(ctx context.Context, fn func(ledger) error) error {
+// writeArtifacts is withTx for artifacts: nothing is forgotten meanwhile.
+func (s *Postgres) writeArtifacts(ctx context.Context, fn func(dialect) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pgPatience)
 	defer cancel()
 	return s.withTx(ctx, func(tx pgx.Tx) error {
@@ -89,7 +89,7 @@ func (s *Postgres) writePapers(ctx context.Context, fn func(ledger) error) error
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return fmt.Errorf("begin transaction: %w", err)
 		}
-		return fn(pgLedger{tx})
+		return fn(pgDialect{tx})
 	})
 }
 

@@ -103,8 +103,8 @@ func (s *Postgres) removeStream(ctx context.Context, x owned, session string) (l
 		if err := removeAnswersPg(ctx, tx, x); err != nil {
 			return fmt.Errorf("remove answers: %w", err)
 		}
-		if err := removePapers(ctx, pgLedger{tx}, x); err != nil {
-			return fmt.Errorf("remove papers: %w", err)
+		if err := removeArtifacts(ctx, pgDialect{tx}, x); err != nil {
+			return fmt.Errorf("remove artifacts: %w", err)
 		}
 		for _, table := range []string{"texts", "drops", "superseded", "facts", "folds", "generations", "epochs"} {
 			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE stream = $1`, x.stream); err != nil {

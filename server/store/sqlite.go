@@ -38,7 +38,7 @@ type SQLite struct {
 	conn  *sql.Conn
 	stmts statements
 	queue
-	papers
+	artifacts
 	changes changes
 
 	ingesting atomic.Int64 // Puts that are under way
@@ -81,8 +81,8 @@ func (s *SQLite) connect(ctx context.Context) (err error) {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
-	s.papers = papers{reader: sqliteLedger{s.read}, tell: s.changes.tell, writer: func(ctx context.Context, fn func(ledger) error) error {
-		return s.withWriter(ctx, func(c *sql.Conn) error { return fn(sqliteLedger{c}) })
+	s.artifacts = artifacts{reader: sqliteDialect{s.read}, notify: s.changes.tell, writer: func(ctx context.Context, fn func(dialect) error) error {
+		return s.withWriter(ctx, func(c *sql.Conn) error { return fn(sqliteDialect{c}) })
 	}}
 	return nil
 }

@@ -284,7 +284,7 @@ func (s suite) forgetPapers(t *testing.T) {
 		t.Errorf("checkpoint: %v", err)
 	}
 	if asked, err := st.PendingLinkRequests(ctx, ann.ID, "m"); err != nil || len(asked) != 1 || asked[0].SessionID != "t" {
-		t.Errorf("wishes: %+v, %v", asked, err)
+		t.Errorf("link requests: %+v, %v", asked, err)
 	}
 	if _, err := st.PutBlob(ctx, ann.ID, half.SHA256, 0, []byte("half"), start); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("an upload goes on: %v", err)

@@ -36,7 +36,7 @@ func (s suite) run(t *testing.T) {
 		"Once": s.once, "Uncounted": s.uncounted, "Usage": s.usage, "Forget": s.forget, "ForgetMeanwhile": s.forgetMeanwhile,
 		"Checkpoints": s.checkpoints, "CheckpointPages": s.checkpointPages, "Documents": s.documents, "DocumentOrder": s.documentOrder,
 		"DocumentEpochs": s.documentEpochs, "ManyVersions": s.manyVersions, "DocumentNames": s.documentNames,
-		"PapersFirst": s.papersFirst, "PaperScopes": s.paperScopes, "Wishes": s.wishes, "ManyWishes": s.manyWishes,
+		"ArtifactsFirst": s.artifactsFirst, "ArtifactScopes": s.artifactScopes, "LinkRequests": s.linkRequests, "ManyLinkRequests": s.manyLinkRequests,
 		"Upload": s.upload, "UploadLies": s.uploadLies, "UploadsAtOnce": s.uploadsAtOnce, "UploadRoom": s.uploadRoom, "Sweep": s.sweep,
 		"ForgetPapers": s.forgetPapers, "ForgetBesideUpload": s.forgetBesideUpload, "PapersStay": s.papersStay, "AuditBlobs": s.auditBlobs,
 	} {

@@ -151,8 +151,8 @@ func (s suite) checkpointPages(t *testing.T) {
 	}
 }
 
-// papersFirst: a session may have papers before it has a line. It is no session until then, and one after.
-func (s suite) papersFirst(t *testing.T) {
+// artifactsFirst: a session may have artifacts before it has a line. It is no session until then, and one after.
+func (s suite) artifactsFirst(t *testing.T) {
 	st := s.open(t)
 	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "x"))
 	putCheckpoints(t, st, 1, "s", "e", mark("cp", 1))
@@ -188,14 +188,14 @@ func (s suite) papersFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "papers change nothing about a session", after, found)
+	expect(t, "artifacts change nothing about a session", after, found)
 	if tasks := lease(t, st); len(tasks) != 1 {
 		t.Errorf("%d tasks", len(tasks))
 	}
 }
 
-// paperScopes: what a scope does not allow is not there, and a share shows documents only when it says so.
-func (s suite) paperScopes(t *testing.T) {
+// artifactScopes: what a scope does not allow is not there, and a share shows documents only when it says so.
+func (s suite) artifactScopes(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, bob := members(t, st)
 	eve := addUser(t, st, "eve", server.Viewer)
@@ -226,7 +226,7 @@ func (s suite) paperScopes(t *testing.T) {
 		_, _, err = st.Content(ctx, scope, ref, "a.md", 1)
 		is("content", err, want.docs)
 		_, err = st.LinkRequests(ctx, scope, ref)
-		is("wishes", err, want.docs)
+		is("link requests", err, want.docs)
 		blobs, err := st.Blobs(ctx, scope, ref)
 		is("blobs", err, want.session)
 		if n := len(blobs); want.docs && n != 3 || !want.docs && want.session && n != 1 {
@@ -253,7 +253,7 @@ func (s suite) paperScopes(t *testing.T) {
 		check(fmt.Sprintf("shared with documents %v", documents), server.Scope{User: eve.ID}, sees{true, documents})
 	}
 	if _, err := st.RequestLink(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.LinkRequestInput{Path: "b.md", Link: true, By: eve.ID, At: start}); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a reader may wish: %v", err)
+		t.Errorf("a reader may request a link: %v", err)
 	}
 	// Another one's session of the same name, with a document of the same content, is another.
 	putDocuments(t, st, bob.ID, "anns", "e", version("a.md", 1, server.Linked, "secret"), version("b.md", 1, server.Linked, "bob's"))

@@ -12,9 +12,9 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// ledger is one connection of either database, or all of them, for papers: what both say in one SQL. Question marks are
+// dialect is one connection of either database, or all of them, for artifacts: what both say in one SQL. Question marks are
 // values; flags are 0 and 1.
-type ledger interface {
+type dialect interface {
 	// exec runs a statement and answers how many rows it touched.
 	exec(ctx context.Context, query string, args ...any) (int64, error)
 	// query calls row with each row of an answer. Bytes that it scans are its own.
@@ -23,7 +23,7 @@ type ledger interface {
 	lock() string
 	// named is the condition that streams s have a session's name, and its value.
 	named(session string) (condition string, value any)
-	// enter finds or makes a stream, in a transaction, and keeps others from writing its papers until that ends.
+	// enter finds or makes a stream, in a transaction, and keeps others from writing its artifacts until that ends.
 	// server.ErrForgotten for one that is not to be stored. A stream that is made lags behind nothing: it has no lines.
 	enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error)
 }
@@ -47,15 +47,15 @@ ON CONFLICT (%s) DO UPDATE SET
   parent = CASE s.parent WHEN '' THEN excluded.parent ELSE s.parent END
 RETURNING id, project_hash`
 
-// sqliteLedger is a ledger in SQLite.
-type sqliteLedger struct {
+// sqliteDialect is the dialect of SQLite.
+type sqliteDialect struct {
 	db interface {
 		querier
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	}
 }
 
-func (l sqliteLedger) exec(ctx context.Context, query string, args ...any) (int64, error) {
+func (l sqliteDialect) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	res, err := l.db.ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, err
@@ -63,7 +63,7 @@ func (l sqliteLedger) exec(ctx context.Context, query string, args ...any) (int6
 	return res.RowsAffected()
 }
 
-func (l sqliteLedger) query(ctx context.Context, query string, args []any, row func(scanner) error) error {
+func (l sqliteDialect) query(ctx context.Context, query string, args []any, row func(scanner) error) error {
 	rows, err := l.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -77,11 +77,11 @@ func (l sqliteLedger) query(ctx context.Context, query string, args []any, row f
 	return rows.Err()
 }
 
-func (l sqliteLedger) lock() string { return "" } // who writes is alone
+func (l sqliteDialect) lock() string { return "" } // who writes is alone
 
-func (l sqliteLedger) named(session string) (string, any) { return `s.session_id = ?`, session }
+func (l sqliteDialect) named(session string) (string, any) { return `s.session_id = ?`, session }
 
-func (l sqliteLedger) enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error) {
+func (l sqliteDialect) enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error) {
 	var gone bool
 	if err := l.db.QueryRowContext(ctx, isForgotten, owner, jsonList(forgettable(h))).Scan(&gone); err != nil {
 		return 0, "", fmt.Errorf("look for forgotten session: %w", err)
@@ -110,21 +110,21 @@ func forgettable(h *server.Head) []string {
 	return names
 }
 
-// pgLedger is a ledger in PostgreSQL.
-type pgLedger struct {
+// pgDialect is the dialect of PostgreSQL.
+type pgDialect struct {
 	db interface {
 		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	}
 }
 
-func (l pgLedger) exec(ctx context.Context, query string, args ...any) (int64, error) {
+func (l pgDialect) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	query, args = numbered(query, args)
 	tag, err := l.db.Exec(ctx, query, args...)
 	return tag.RowsAffected(), err
 }
 
-func (l pgLedger) query(ctx context.Context, query string, args []any, row func(scanner) error) error {
+func (l pgDialect) query(ctx context.Context, query string, args []any, row func(scanner) error) error {
 	query, args = numbered(query, args)
 	rows, err := l.db.Query(ctx, query, args...)
 	if err != nil {
@@ -139,11 +139,11 @@ func (l pgLedger) query(ctx context.Context, query string, args []any, row func(
 	return rows.Err()
 }
 
-func (l pgLedger) lock() string { return " FOR UPDATE" }
+func (l pgDialect) lock() string { return " FOR UPDATE" }
 
-func (l pgLedger) named(session string) (string, any) { return `s.session_key = ?`, key(session) }
+func (l pgDialect) named(session string) (string, any) { return `s.session_key = ?`, key(session) }
 
-func (l pgLedger) enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error) {
+func (l pgDialect) enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error) {
 	c := clean(*h)
 	err = l.query(ctx, `
 INSERT INTO streams AS s (session_key, owner, machine_key, session_id, machine, project_hash, host, project, cwd,

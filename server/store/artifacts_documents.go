@@ -10,8 +10,8 @@ import (
 )
 
 // PutDocuments implements server.ArtifactIngester.
-func (p *papers) PutDocuments(ctx context.Context, b *server.DocumentBatch) error {
-	err := p.keep(ctx, b.Owner, &b.Head, micros(b.Received), server.AboutDocuments, func(d desk) error {
+func (p *artifacts) PutDocuments(ctx context.Context, b *server.DocumentBatch) error {
+	err := p.inStream(ctx, b.Owner, &b.Head, micros(b.Received), server.AboutDocuments, func(d streamTx) error {
 		if err := d.contents(ctx, b.Events); err != nil {
 			return fmt.Errorf("write contents: %w", err)
 		}
@@ -30,7 +30,7 @@ func (p *papers) PutDocuments(ctx context.Context, b *server.DocumentBatch) erro
 
 // contents stores the events' contents and keeps those that are stored from being removed. All who write do so in the
 // order of hashes, so that none waits for another.
-func (d desk) contents(ctx context.Context, events []server.DocumentEvent) error {
+func (d streamTx) contents(ctx context.Context, events []server.DocumentEvent) error {
 	var list []*server.DocumentEvent
 	for i := range events {
 		if events[i].SHA256 != nil && brings(&events[i]) {
@@ -59,7 +59,7 @@ func brings(e *server.DocumentEvent) bool {
 }
 
 // content stores a whole content whose hash has been checked, in place of an upload of it that is under way.
-func (d desk) content(ctx context.Context, sum, content []byte) error {
+func (d streamTx) content(ctx context.Context, sum, content []byte) error {
 	var id, stored int64
 	err := d.query(ctx, `
 INSERT INTO blobs (owner, sha256, size, have, stored, touched, tries) VALUES (?, ?, ?, 0, 0, ?, 0)
@@ -82,10 +82,10 @@ ON CONFLICT (owner, sha256) DO UPDATE SET touched = excluded.touched RETURNING i
 }
 
 // event stores what happened to a document.
-func (d desk) event(ctx context.Context, e *server.DocumentEvent) error {
+func (d streamTx) event(ctx context.Context, e *server.DocumentEvent) error {
 	if e.LinkRequest != "" {
 		if err := d.answer(ctx, e); err != nil {
-			return fmt.Errorf("answer wish: %w", err)
+			return fmt.Errorf("answer link request: %w", err)
 		}
 	}
 	if e.Change == server.Refused {
@@ -114,7 +114,7 @@ ON CONFLICT (document, rank, n, change, sha256) DO NOTHING`,
 }
 
 // document finds or makes the document of an event. Whether it is linked says the latest event, whatever arrived last.
-func (d desk) document(ctx context.Context, e *server.DocumentEvent) (id int64, err error) {
+func (d streamTx) document(ctx context.Context, e *server.DocumentEvent) (id int64, err error) {
 	err = d.query(ctx, `
 INSERT INTO documents (stream, path_key, path, linked, added_at, added_by, unlinked_at, link_rank, link_version, link_at)
 VALUES (?, ?, ?, 0, 0, '', 0, 0, 0, 0)
@@ -151,8 +151,8 @@ const isStored = `CASE WHEN EXISTS (SELECT 1 FROM blobs b WHERE b.owner = s.owne
 const maxDocuments = 1000
 
 // Documents implements server.Artifacts.
-func (p *papers) Documents(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Document, error) {
-	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).papers)
+func (p *artifacts) Documents(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Document, error) {
+	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).artifacts)
 	if err != nil {
 		return nil, err
 	}

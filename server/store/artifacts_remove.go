@@ -10,8 +10,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// removePapers deletes a stream's papers, and the contents that no other stream of its owner names.
-func removePapers(ctx context.Context, l ledger, x owned) error {
+// removeArtifacts deletes a stream's artifacts, and the contents that no other stream of its owner names.
+func removeArtifacts(ctx context.Context, l dialect, x owned) error {
 	var sums [][]byte
 	for _, query := range []string{
 		`SELECT DISTINCT sha256 FROM blob_refs WHERE stream = ?`,
@@ -32,8 +32,8 @@ func removePapers(ctx context.Context, l ledger, x owned) error {
 		`DELETE FROM documents WHERE stream = ?`,
 		`DELETE FROM checkpoints WHERE stream = ?`,
 		`DELETE FROM blob_refs WHERE stream = ?`,
-		`DELETE FROM wishes WHERE stream = ?`,
-		`DELETE FROM paper_epochs WHERE stream = ?`,
+		`DELETE FROM link_requests WHERE stream = ?`,
+		`DELETE FROM artifact_epochs WHERE stream = ?`,
 	} {
 		if _, err := l.exec(ctx, query, x.stream); err != nil {
 			return err
@@ -49,7 +49,7 @@ func removePapers(ctx context.Context, l ledger, x owned) error {
 }
 
 // removeUnnamed deletes a content that nothing names. Whoever is about to name it holds its row or waits for it.
-func removeUnnamed(ctx context.Context, l ledger, owner int64, sum []byte) error {
+func removeUnnamed(ctx context.Context, l dialect, owner int64, sum []byte) error {
 	id, err := one(ctx, l, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`+l.lock(), owner, sum)
 	if err != nil || id == 0 {
 		return err
@@ -69,7 +69,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON s.id = r.st
 }
 
 // AuditBlobs implements server.ArtifactIngester.
-func (p *papers) AuditBlobs(ctx context.Context, found func(problem string), progress func(blobs, bytes int64)) error {
+func (p *artifacts) AuditBlobs(ctx context.Context, found func(problem string), progress func(blobs, bytes int64)) error {
 	var last, blobs, read int64
 	for {
 		var x upload
@@ -99,7 +99,7 @@ func (p *papers) AuditBlobs(ctx context.Context, found func(problem string), pro
 	}
 }
 
-func (p *papers) gone(ctx context.Context, id int64) bool {
+func (p *artifacts) gone(ctx context.Context, id int64) bool {
 	there, err := one(ctx, p.reader, `SELECT id FROM blobs WHERE id = ?`, id)
 	return err == nil && there == 0
 }
@@ -107,4 +107,4 @@ func (p *papers) gone(ctx context.Context, id int64) bool {
 var _ interface {
 	server.Artifacts
 	server.ArtifactIngester
-} = (*papers)(nil)
+} = (*artifacts)(nil)

@@ -21,7 +21,7 @@ type upload struct{ id, size, have, stored, tries int64 }
 const selectUpload = `SELECT id, size, have, stored, tries FROM blobs WHERE owner = ? AND sha256 = ?`
 
 // upload finds one. server.ErrNotFound when there is none.
-func findUpload(ctx context.Context, l ledger, owner int64, sum []byte, lock string) (u upload, err error) {
+func findUpload(ctx context.Context, l dialect, owner int64, sum []byte, lock string) (u upload, err error) {
 	err = l.query(ctx, selectUpload+lock, []any{owner, sum}, func(row scanner) error {
 		return row.Scan(&u.id, &u.size, &u.have, &u.stored, &u.tries)
 	})
@@ -32,8 +32,8 @@ func findUpload(ctx context.Context, l ledger, owner int64, sum []byte, lock str
 }
 
 // StartBlob implements server.ArtifactIngester.
-func (p *papers) StartBlob(ctx context.Context, u *server.Upload) (have int64, complete bool, err error) {
-	err = p.keep(ctx, u.Owner, &u.Head, micros(u.At), "", func(d desk) error {
+func (p *artifacts) StartBlob(ctx context.Context, u *server.Upload) (have int64, complete bool, err error) {
+	err = p.inStream(ctx, u.Owner, &u.Head, micros(u.At), "", func(d streamTx) error {
 		if err := d.makeRoom(ctx, u); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ ON CONFLICT (owner, sha256) DO UPDATE SET touched = excluded.touched RETURNING i
 }
 
 // makeRoom refuses one upload more than a user may have under way, when none of them has rested long enough to give way.
-func (d desk) makeRoom(ctx context.Context, u *server.Upload) error {
+func (d streamTx) makeRoom(ctx context.Context, u *server.Upload) error {
 	const others = ` FROM blobs WHERE owner = ? AND stored = 0 AND sha256 <> ?`
 	for {
 		var n, bytes int64
@@ -90,7 +90,7 @@ func (d desk) makeRoom(ctx context.Context, u *server.Upload) error {
 }
 
 // refer notes that a file is one of the session's.
-func (d desk) refer(ctx context.Context, u *server.Upload) error {
+func (d streamTx) refer(ctx context.Context, u *server.Upload) error {
 	_, err := d.exec(ctx, `
 INSERT INTO blob_refs (stream, name_key, name, sha256, media, conversational, received) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (stream, name_key, sha256) DO NOTHING`, d.stream, key(u.Name), cleanText(u.Name), u.SHA256[:],
@@ -99,7 +99,7 @@ ON CONFLICT (stream, name_key, sha256) DO NOTHING`, d.stream, key(u.Name), clean
 }
 
 // restart drops what has come of an upload.
-func restart(ctx context.Context, l ledger, id, size int64) error {
+func restart(ctx context.Context, l dialect, id, size int64) error {
 	if _, err := l.exec(ctx, `DELETE FROM blob_chunks WHERE blob = ?`, id); err != nil {
 		return err
 	}
@@ -108,8 +108,8 @@ func restart(ctx context.Context, l ledger, id, size int64) error {
 }
 
 // PutBlob implements server.ArtifactIngester.
-func (p *papers) PutBlob(ctx context.Context, owner int64, sum [32]byte, offset int64, data []byte, at time.Time) (have int64, err error) {
-	err = p.writer(ctx, func(l ledger) error {
+func (p *artifacts) PutBlob(ctx context.Context, owner int64, sum [32]byte, offset int64, data []byte, at time.Time) (have int64, err error) {
+	err = p.writer(ctx, func(l dialect) error {
 		x, err := findUpload(ctx, l, owner, sum[:], l.lock())
 		switch {
 		case err != nil:
@@ -135,7 +135,7 @@ func (p *papers) PutBlob(ctx context.Context, owner int64, sum [32]byte, offset 
 }
 
 // EndBlob implements server.ArtifactIngester. The bytes are read and hashed while others write.
-func (p *papers) EndBlob(ctx context.Context, u *server.Upload) error {
+func (p *artifacts) EndBlob(ctx context.Context, u *server.Upload) error {
 	err := p.endBlob(ctx, u)
 	if err != nil {
 		return fmt.Errorf("end upload: %w", err)
@@ -143,7 +143,7 @@ func (p *papers) EndBlob(ctx context.Context, u *server.Upload) error {
 	return nil
 }
 
-func (p *papers) endBlob(ctx context.Context, u *server.Upload) error {
+func (p *artifacts) endBlob(ctx context.Context, u *server.Upload) error {
 	x, err := findUpload(ctx, p.reader, u.Owner, u.SHA256[:], "")
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (p *papers) endBlob(ctx context.Context, u *server.Upload) error {
 		right = bytes.Equal(sum, u.SHA256[:])
 	}
 	var wrong error
-	err = p.keep(ctx, u.Owner, &u.Head, micros(u.At), "", func(d desk) error {
+	err = p.inStream(ctx, u.Owner, &u.Head, micros(u.At), "", func(d streamTx) error {
 		wrong = nil
 		now, err := findUpload(ctx, d, u.Owner, u.SHA256[:], d.lock())
 		switch {
@@ -194,10 +194,10 @@ func hashOf(from io.Reader) ([]byte, error) {
 }
 
 // SweepBlobs implements server.ArtifactIngester.
-func (p *papers) SweepBlobs(ctx context.Context, before time.Time) (removed int64, err error) {
+func (p *artifacts) SweepBlobs(ctx context.Context, before time.Time) (removed int64, err error) {
 	for {
 		var id int64
-		err := p.writer(ctx, func(l ledger) (err error) {
+		err := p.writer(ctx, func(l dialect) (err error) {
 			id, err = one(ctx, l, `SELECT id FROM blobs WHERE stored = 0 AND touched < ? ORDER BY id LIMIT 1`+l.lock(), micros(before))
 			if err != nil || id == 0 {
 				return err
@@ -215,7 +215,7 @@ func (p *papers) SweepBlobs(ctx context.Context, before time.Time) (removed int6
 }
 
 // removeBlob removes a file that is not whole, and what names it as a session's file.
-func removeBlob(ctx context.Context, l ledger, id int64) error {
+func removeBlob(ctx context.Context, l dialect, id int64) error {
 	_, err := l.exec(ctx, `DELETE FROM blob_refs WHERE sha256 = (SELECT sha256 FROM blobs WHERE id = ?) AND stream IN (
   SELECT s.id FROM streams s JOIN blobs b ON b.owner = s.owner WHERE b.id = ?)`, id, id)
 	if err != nil {
@@ -249,13 +249,13 @@ func (f *filter) files(scope server.Scope) {
 		return
 	}
 	var docs filter
-	docs.papers(scope)
+	docs.artifacts(scope)
 	f.add(`(r.conversational = 1 AND NOT EXISTS (SELECT 1 FROM document_versions v JOIN documents d ON d.id = v.document
     WHERE v.sha256 = r.sha256 AND d.stream = r.stream) OR `+docs.conditions[0]+`)`, docs.args...)
 }
 
 // Blobs implements server.Artifacts.
-func (p *papers) Blobs(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Blob, error) {
+func (p *artifacts) Blobs(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Blob, error) {
 	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).scope)
 	if err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func (p *papers) Blobs(ctx context.Context, scope server.Scope, ref server.Ref) 
 }
 
 // BlobContent implements server.Artifacts.
-func (p *papers) BlobContent(ctx context.Context, scope server.Scope, sum string) (b server.Blob, content io.Reader, err error) {
+func (p *artifacts) BlobContent(ctx context.Context, scope server.Scope, sum string) (b server.Blob, content io.Reader, err error) {
 	raw, err := hex.DecodeString(sum)
 	if err != nil || len(raw) != sha256.Size {
 		return b, nil, fmt.Errorf("file %.64q: %w", sum, server.ErrNotFound)
@@ -301,7 +301,7 @@ func (p *papers) BlobContent(ctx context.Context, scope server.Scope, sum string
 }
 
 // open answers the bytes of a whole file.
-func (p *papers) open(ctx context.Context, owner int64, sum string) (size int64, content io.Reader, err error) {
+func (p *artifacts) open(ctx context.Context, owner int64, sum string) (size int64, content io.Reader, err error) {
 	raw, err := hex.DecodeString(sum)
 	if err != nil {
 		return 0, nil, err
@@ -320,7 +320,7 @@ func (p *papers) open(ctx context.Context, owner int64, sum string) (size int64,
 // change; that it is gone, because it was forgotten, is an error.
 type blobReader struct {
 	ctx      context.Context // of the one who reads, for as long as it reads
-	l        ledger
+	l        dialect
 	blob     int64
 	at, size int64
 	rest     []byte

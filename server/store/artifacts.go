@@ -8,26 +8,26 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// papers keeps what daemons send beside lines, the same in both databases. Set once, when a store opens.
-type papers struct {
-	reader ledger
+// artifacts keeps what daemons send beside lines, the same in both databases. Set once, when a store opens.
+type artifacts struct {
+	reader dialect
 	// writer runs fn in a transaction, which may be tried again: fn begins anew then.
-	writer func(ctx context.Context, fn func(ledger) error) error
-	tell   func(server.Change)
+	writer func(ctx context.Context, fn func(dialect) error) error
+	notify func(server.Change)
 }
 
-// desk is a stream whose papers are being written.
-type desk struct {
-	ledger
+// streamTx is a stream whose artifacts are being written.
+type streamTx struct {
+	dialect
 	stream, owner, rank, now int64
 	project                  string
 }
 
-// keep runs fn with a stream's papers, and tells of it when it is durable.
-func (p *papers) keep(ctx context.Context, owner int64, h *server.Head, now int64, about string, fn func(desk) error) error {
-	var d desk
-	err := p.writer(ctx, func(l ledger) (err error) {
-		d = desk{ledger: l, owner: owner, now: now}
+// inStream runs fn with a stream's artifacts, and tells of it when it is durable.
+func (p *artifacts) inStream(ctx context.Context, owner int64, h *server.Head, now int64, about string, fn func(streamTx) error) error {
+	var d streamTx
+	err := p.writer(ctx, func(l dialect) (err error) {
+		d = streamTx{dialect: l, owner: owner, now: now}
 		if d.stream, d.project, err = l.enter(ctx, owner, h, now); err != nil {
 			return err
 		}
@@ -37,36 +37,36 @@ func (p *papers) keep(ctx context.Context, owner int64, h *server.Head, now int6
 		return fn(d)
 	})
 	if err == nil && about != "" {
-		p.tell(server.Change{About: about, Stream: d.stream, SessionID: h.SessionID, Machine: h.Machine, Owner: owner,
+		p.notify(server.Change{About: about, Stream: d.stream, SessionID: h.SessionID, Machine: h.Machine, Owner: owner,
 			Project: d.project, At: moment(now)})
 	}
 	return err
 }
 
 // epoch finds or makes the rank of an epoch.
-func (d desk) epoch(ctx context.Context, name string) (int64, error) {
-	rank, err := one(ctx, d, `SELECT rank FROM paper_epochs WHERE stream = ? AND name_key = ?`, d.stream, key(name))
+func (d streamTx) epoch(ctx context.Context, name string) (int64, error) {
+	rank, err := one(ctx, d, `SELECT rank FROM artifact_epochs WHERE stream = ? AND name_key = ?`, d.stream, key(name))
 	if err != nil || rank > 0 {
 		return rank, err
 	}
-	last, err := one(ctx, d, `SELECT max(rank) FROM paper_epochs WHERE stream = ? HAVING count(*) > 0`, d.stream)
+	last, err := one(ctx, d, `SELECT max(rank) FROM artifact_epochs WHERE stream = ? HAVING count(*) > 0`, d.stream)
 	if err != nil {
 		return 0, err
 	}
-	_, err = d.exec(ctx, `INSERT INTO paper_epochs (stream, rank, name, name_key, first_seen) VALUES (?, ?, ?, ?, ?)`,
+	_, err = d.exec(ctx, `INSERT INTO artifact_epochs (stream, rank, name, name_key, first_seen) VALUES (?, ?, ?, ?, ?)`,
 		d.stream, last+1, cleanText(name), key(name), d.now)
 	return last + 1, err
 }
 
 // one answers a number; 0 when there is no row.
-func one(ctx context.Context, l ledger, query string, args ...any) (n int64, err error) {
+func one(ctx context.Context, l dialect, query string, args ...any) (n int64, err error) {
 	err = l.query(ctx, query, args, func(row scanner) error { return row.Scan(&n) })
 	return n, err
 }
 
 // PutCheckpoints implements server.ArtifactIngester.
-func (p *papers) PutCheckpoints(ctx context.Context, b *server.CheckpointBatch) error {
-	err := p.keep(ctx, b.Owner, &b.Head, micros(b.Received), server.AboutCheckpoints, func(d desk) error {
+func (p *artifacts) PutCheckpoints(ctx context.Context, b *server.CheckpointBatch) error {
+	err := p.inStream(ctx, b.Owner, &b.Head, micros(b.Received), server.AboutCheckpoints, func(d streamTx) error {
 		for i := range b.List {
 			if err := d.checkpoint(ctx, &b.List[i]); err != nil {
 				return err
@@ -80,7 +80,7 @@ func (p *papers) PutCheckpoints(ctx context.Context, b *server.CheckpointBatch) 
 	return nil
 }
 
-func (d desk) checkpoint(ctx context.Context, c *server.Checkpoint) error {
+func (d streamTx) checkpoint(ctx context.Context, c *server.Checkpoint) error {
 	files := c.ActiveFiles
 	if files == nil {
 		files = []string{}
@@ -121,7 +121,7 @@ func scanCheckpoint(row scanner) (c server.Checkpoint, num int64, err error) {
 }
 
 // Checkpoints implements server.Artifacts.
-func (p *papers) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage, error) {
+func (p *artifacts) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage, error) {
 	if q.Ref != nil {
 		x, err := p.folder(ctx, p.reader, scope, *q.Ref, (*filter).scope)
 		if err != nil {
@@ -163,7 +163,7 @@ func (p *papers) Checkpoints(ctx context.Context, scope server.Scope, q server.C
 }
 
 // Checkpoint implements server.Artifacts.
-func (p *papers) Checkpoint(ctx context.Context, scope server.Scope, id string) (out server.Checkpoint, err error) {
+func (p *artifacts) Checkpoint(ctx context.Context, scope server.Scope, id string) (out server.Checkpoint, err error) {
 	var f filter
 	f.add(`c.id = ?`, id)
 	f.scope(scope)
@@ -183,7 +183,7 @@ func (p *papers) Checkpoint(ctx context.Context, scope server.Scope, id string) 
 	return out, nil
 }
 
-// folder is a stream whose papers are read.
+// folder is a stream whose artifacts are read.
 type folder struct {
 	stream, owner                   int64
 	session, machine, host, project string
@@ -191,7 +191,7 @@ type folder struct {
 
 // folder finds the stream that a ref names: the one whose lines are read by that ref, and only when there is none
 // with lines one without. limit adds what of the scope's streams is let through.
-func (p *papers) folder(ctx context.Context, l ledger, scope server.Scope, ref server.Ref, limit func(*filter, server.Scope)) (folder, error) {
+func (p *artifacts) folder(ctx context.Context, l dialect, scope server.Scope, ref server.Ref, limit func(*filter, server.Scope)) (folder, error) {
 	var f filter
 	limit(&f, scope)
 	if ref.Stream != 0 {

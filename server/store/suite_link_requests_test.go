@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-func wish(t *testing.T, st full, user int64, path string, link bool) server.LinkRequest {
+func requestLink(t *testing.T, st full, user int64, path string, link bool) server.LinkRequest {
 	t.Helper()
 	w, err := st.RequestLink(t.Context(), server.Scope{User: user}, ofSession("s"), server.LinkRequestInput{Path: path, Link: link, By: user, At: start})
 	if err != nil {
@@ -18,7 +18,7 @@ func wish(t *testing.T, st full, user int64, path string, link bool) server.Link
 	return w
 }
 
-func (s suite) wishes(t *testing.T) {
+func (s suite) linkRequests(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, bob := addUser(t, st, "ann", server.Member), addUser(t, st, "bob", server.Member)
 	b := batch("s", object(0, "{}"))
@@ -27,12 +27,12 @@ func (s suite) wishes(t *testing.T) {
 	bare := batch("bare", object(0, "{}"))
 	bare.Owner, bare.Head.Machine, bare.Head.Epoch = ann.ID, "", ""
 	put(t, st, bare)
-	first := wish(t, st, ann.ID, "a.md", true)
-	if again := wish(t, st, ann.ID, "a.md", true); again.ID != first.ID {
-		t.Errorf("the same wish twice: %+v, %+v", first, again)
+	first := requestLink(t, st, ann.ID, "a.md", true)
+	if again := requestLink(t, st, ann.ID, "a.md", true); again.ID != first.ID {
+		t.Errorf("the same link request twice: %+v, %+v", first, again)
 	}
-	opposite := wish(t, st, ann.ID, "b.md", true)
-	back := wish(t, st, ann.ID, "b.md", false)
+	opposite := requestLink(t, st, ann.ID, "b.md", true)
+	back := requestLink(t, st, ann.ID, "b.md", false)
 	asked, err := st.PendingLinkRequests(ctx, ann.ID, "m")
 	if err != nil || len(asked) != 2 || asked[0].ID != first.ID || asked[1].ID != back.ID || asked[1].Link || opposite.ID == back.ID {
 		t.Errorf("%+v, %v", asked, err)
@@ -81,14 +81,14 @@ func (s suite) wishes(t *testing.T) {
 	}
 }
 
-func (s suite) manyWishes(t *testing.T) {
+func (s suite) manyLinkRequests(t *testing.T) {
 	st := s.open(t)
 	putCheckpoints(t, st, 1, "s", "e", mark("cp", 1))
 	for i := range server.MaxLinkRequests {
-		wish(t, st, 1, fmt.Sprint("doc", i), true)
+		requestLink(t, st, 1, fmt.Sprint("doc", i), true)
 	}
 	if _, err := st.RequestLink(t.Context(), all, ofSession("s"), server.LinkRequestInput{Path: "more", Link: true, At: start}); !errors.Is(err, server.ErrTooManyLinkRequests) {
 		t.Errorf("one more: %v", err)
 	}
-	wish(t, st, 1, "doc3", false) // takes the place of its opposite
+	requestLink(t, st, 1, "doc3", false) // takes the place of its opposite
 }

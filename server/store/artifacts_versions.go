@@ -19,8 +19,8 @@ type history struct {
 type life struct{ rank, base, last int64 }
 
 // history finds a document.
-func (p *papers) history(ctx context.Context, scope server.Scope, ref server.Ref, path string) (h history, err error) {
-	if h.folder, err = p.folder(ctx, p.reader, scope, ref, (*filter).papers); err != nil {
+func (p *artifacts) history(ctx context.Context, scope server.Scope, ref server.Ref, path string) (h history, err error) {
+	if h.folder, err = p.folder(ctx, p.reader, scope, ref, (*filter).artifacts); err != nil {
 		return h, err
 	}
 	h.document, err = one(ctx, p.reader, `SELECT id FROM documents WHERE stream = ? AND path_key = ?`, h.stream, key(path))
@@ -77,12 +77,12 @@ func (h *history) number(rank, n int64) int64 {
 const selectVersion = `
 SELECT v.rank, v.n, v.at, v.change, v.author, v.size, v.sha256, v.too_large, v.line, e.name, ` + isStored + `
 FROM document_versions v JOIN documents d ON d.id = v.document JOIN streams s ON s.id = d.stream
-JOIN paper_epochs e ON e.stream = d.stream AND e.rank = v.rank
+JOIN artifact_epochs e ON e.stream = d.stream AND e.rank = v.rank
 WHERE v.document = ? AND NOT EXISTS (SELECT 1 FROM document_versions w
   WHERE w.document = v.document AND w.rank = v.rank AND w.n = v.n AND w.id > v.id) `
 
 // versions runs selectVersion with what follows.
-func (p *papers) versions(ctx context.Context, h *history, rest string, args ...any) (out []server.Version, err error) {
+func (p *artifacts) versions(ctx context.Context, h *history, rest string, args ...any) (out []server.Version, err error) {
 	err = p.reader.query(ctx, selectVersion+rest, append([]any{h.document}, args...), func(row scanner) error {
 		var v server.Version
 		var rank, n, at, large, stored int64
@@ -100,7 +100,7 @@ func (p *papers) versions(ctx context.Context, h *history, rest string, args ...
 }
 
 // Versions implements server.Artifacts.
-func (p *papers) Versions(ctx context.Context, scope server.Scope, ref server.Ref, path string, page server.VersionPage) (server.Versions, error) {
+func (p *artifacts) Versions(ctx context.Context, scope server.Scope, ref server.Ref, path string, page server.VersionPage) (server.Versions, error) {
 	h, err := p.history(ctx, scope, ref, path)
 	if err != nil {
 		return server.Versions{}, err
@@ -126,7 +126,7 @@ func (p *papers) Versions(ctx context.Context, scope server.Scope, ref server.Re
 }
 
 // Content implements server.Artifacts.
-func (p *papers) Content(ctx context.Context, scope server.Scope, ref server.Ref, path string, number int64) (v server.Version, content io.Reader, err error) {
+func (p *artifacts) Content(ctx context.Context, scope server.Scope, ref server.Ref, path string, number int64) (v server.Version, content io.Reader, err error) {
 	h, err := p.history(ctx, scope, ref, path)
 	if err != nil {
 		return v, nil, err

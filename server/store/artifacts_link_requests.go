@@ -9,8 +9,8 @@ import (
 )
 
 const selectWish = `
-SELECT w.id, s.session_id, s.machine, s.host, w.path, w.link, w.wisher, w.asked, w.state, w.reason, w.answered
-FROM wishes w JOIN streams s ON s.id = w.stream `
+SELECT w.id, s.session_id, s.machine, s.host, w.path, w.link, w.asked_by, w.asked, w.state, w.reason, w.answered
+FROM link_requests w JOIN streams s ON s.id = w.stream `
 
 func scanWish(row scanner) (w server.LinkRequest, err error) {
 	var link, asked, answered int64
@@ -20,7 +20,7 @@ func scanWish(row scanner) (w server.LinkRequest, err error) {
 	return w, err
 }
 
-func listWishes(ctx context.Context, l ledger, rest string, args ...any) (out []server.LinkRequest, err error) {
+func listWishes(ctx context.Context, l dialect, rest string, args ...any) (out []server.LinkRequest, err error) {
 	out = []server.LinkRequest{}
 	err = l.query(ctx, selectWish+rest, args, func(row scanner) error {
 		w, err := scanWish(row)
@@ -31,36 +31,36 @@ func listWishes(ctx context.Context, l ledger, rest string, args ...any) (out []
 }
 
 // RequestLink implements server.Artifacts.
-func (p *papers) RequestLink(ctx context.Context, scope server.Scope, ref server.Ref, n server.LinkRequestInput) (server.LinkRequest, error) {
+func (p *artifacts) RequestLink(ctx context.Context, scope server.Scope, ref server.Ref, n server.LinkRequestInput) (server.LinkRequest, error) {
 	if err := server.CheckPath(n.Path); err != nil {
 		return server.LinkRequest{}, err
 	}
 	var out server.LinkRequest
 	var x folder
-	err := p.writer(ctx, func(l ledger) (err error) {
+	err := p.writer(ctx, func(l dialect) (err error) {
 		if x, err = p.folder(ctx, l, scope, ref, (*filter).own); err != nil {
 			return err
 		}
 		if x.machine == "" {
 			return server.ErrNoDaemon
 		}
-		// Its row stands for the stream, so that two who wish the same do not wish it twice.
+		// Its row stands for the stream, so that two who ask for the same do not ask twice.
 		if _, err := l.exec(ctx, `UPDATE streams SET host = host WHERE id = ?`, x.stream); err != nil {
 			return err
 		}
-		out, err = addWish(ctx, l, x, n)
+		out, err = addLinkRequest(ctx, l, x, n)
 		return err
 	})
 	if err != nil {
-		return server.LinkRequest{}, fmt.Errorf("keep wish: %w", err)
+		return server.LinkRequest{}, fmt.Errorf("store link request: %w", err)
 	}
-	p.tell(server.Change{About: server.AboutDocuments, Stream: x.stream, SessionID: x.session, Machine: x.machine,
+	p.notify(server.Change{About: server.AboutDocuments, Stream: x.stream, SessionID: x.session, Machine: x.machine,
 		Owner: x.owner, Project: x.project, At: n.At})
 	return out, nil
 }
 
-// addWish keeps a wish about a stream, or answers the same one that waits.
-func addWish(ctx context.Context, l ledger, x folder, n server.LinkRequestInput) (server.LinkRequest, error) {
+// addLinkRequest keeps a link request about a stream, or answers the same one that waits.
+func addLinkRequest(ctx context.Context, l dialect, x folder, n server.LinkRequestInput) (server.LinkRequest, error) {
 	waiting, err := listWishes(ctx, l, `WHERE w.stream = ? AND w.state = 'waiting' ORDER BY w.num`, x.stream)
 	if err != nil {
 		return server.LinkRequest{}, err
@@ -73,7 +73,7 @@ func addWish(ctx context.Context, l ledger, x folder, n server.LinkRequestInput)
 		if w.Link == n.Link {
 			return w, nil
 		}
-		if _, err := l.exec(ctx, `DELETE FROM wishes WHERE id = ?`, w.ID); err != nil {
+		if _, err := l.exec(ctx, `DELETE FROM link_requests WHERE id = ?`, w.ID); err != nil {
 			return server.LinkRequest{}, err
 		}
 		taken = true
@@ -84,42 +84,42 @@ func addWish(ctx context.Context, l ledger, x folder, n server.LinkRequestInput)
 	w := server.LinkRequest{ID: rand.Text(), SessionID: x.session, Machine: x.machine, Host: x.host, Path: cleanText(n.Path),
 		Link: n.Link, By: n.By, Created: moment(micros(n.At)), State: server.LinkRequestWaiting}
 	_, err = l.exec(ctx, `
-INSERT INTO wishes (id, stream, path, link, wisher, asked, state, reason, answered) VALUES (?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
+INSERT INTO link_requests (id, stream, path, link, asked_by, asked, state, reason, answered) VALUES (?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
 		w.ID, x.stream, w.Path, flag(w.Link), w.By, micros(n.At))
 	return w, err
 }
 
-// answer notes what became of a wish; of another stream's it says nothing.
-func (d desk) answer(ctx context.Context, e *server.DocumentEvent) error {
+// answer notes what became of a link request; of another stream's it says nothing.
+func (d streamTx) answer(ctx context.Context, e *server.DocumentEvent) error {
 	state := server.LinkRequestDone
 	if e.Change == server.Refused {
 		state = server.LinkRequestRefused
 	}
 	_, err := d.exec(ctx, `
-UPDATE wishes SET state = ?, reason = ?, answered = ? WHERE id = ? AND stream = ? AND state = 'waiting'`,
+UPDATE link_requests SET state = ?, reason = ?, answered = ? WHERE id = ? AND stream = ? AND state = 'waiting'`,
 		string(state), cleanText(e.Reason), d.now, cleanText(e.LinkRequest), d.stream)
 	return err
 }
 
 // LinkRequests implements server.Artifacts.
-func (p *papers) LinkRequests(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.LinkRequest, error) {
-	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).papers)
+func (p *artifacts) LinkRequests(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.LinkRequest, error) {
+	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).artifacts)
 	if err != nil {
 		return nil, err
 	}
 	out, err := listWishes(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.stream, server.MaxLinkRequests)
 	if err != nil {
-		return nil, fmt.Errorf("list wishes: %w", err)
+		return nil, fmt.Errorf("list link requests: %w", err)
 	}
 	return out, nil
 }
 
 // PendingLinkRequests implements server.ArtifactIngester.
-func (p *papers) PendingLinkRequests(ctx context.Context, owner int64, machine string) ([]server.LinkRequest, error) {
+func (p *artifacts) PendingLinkRequests(ctx context.Context, owner int64, machine string) ([]server.LinkRequest, error) {
 	out, err := listWishes(ctx, p.reader, `WHERE w.state = 'waiting' AND s.owner = ? AND s.machine = ? ORDER BY w.num LIMIT ?`,
 		owner, machine, server.MaxLinkRequests)
 	if err != nil {
-		return nil, fmt.Errorf("list wishes: %w", err)
+		return nil, fmt.Errorf("list link requests: %w", err)
 	}
 	return out, nil
 }
