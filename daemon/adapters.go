@@ -43,6 +43,9 @@ type router struct{ *desk }
 // StreamID answers the file that a stream's name was given to.
 func (r router) StreamID(name string) (tail.FileID, bool) { return r.streamID(name) }
 
+// Forgotten reports whether the user has ccship forget a session.
+func (r router) Forgotten(session string) bool { return r.graves.has(session) }
+
 // Destination is where lines of a transcript go by the rules in force; "" when they are not sent.
 func (r router) Destination(f *state.Facts) string {
 	if r.graves.has(f.Stream.SessionID) {
@@ -59,6 +62,7 @@ func (r router) Destination(f *state.Facts) string {
 type settings struct{ d *Daemon }
 
 func (s settings) Roots() []string { return s.d.conf.Load().Roots }
+func (s settings) Locale() string  { return s.d.conf.Load().Locale }
 func (s settings) BlobCap() int64  { return s.d.conf.Load().BlobCap }
 
 // accepts takes in that a server begins to take kinds of rows beside lines. What was withheld from it before is queued

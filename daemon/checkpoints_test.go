@@ -157,7 +157,7 @@ func TestCheckpointsOfHistory(t *testing.T) {
 // A daemon that stops in the middle makes nothing twice, and what it had to say is said by the next one.
 func TestCheckpointsOverRestart(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Locale = korean
+	w.cfg.Locale = "ko"
 	sent := w.checkpointServer()
 	c := daemontest.Chat{Session: sessionA}
 	for _, text := range []string{c.Turn(100_000), c.Turn(140_000), c.Turn(141_000), c.Turn(155_000), c.Turn(156_000)} {

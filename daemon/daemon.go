@@ -24,6 +24,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/rewrite"
@@ -50,9 +51,11 @@ type Daemon struct {
 	desk    *desk
 	dests   *destinations
 	derive  *derive.Deriver
-	herald  *herald
+	inbox   *inbox.Inbox
 
 	checkpoints *checkpoint.Checkpoints
+
+	introductions *inbox.Introductions
 
 	documents *documents
 	wishes    *wishes
@@ -182,12 +185,18 @@ func (d *Daemon) wire(ctx context.Context) error {
 		State: d.db, Files: d.tailer, Router: router{d.desk}, Servers: servers{d.dests}, Settings: settings{d}, Log: d.log,
 	})
 	d.relay.attachments, d.dests.accepts = d.attachments, d.accepts
-	d.herald = newHerald(d.db, d.log)
+	if d.introductions, err = inbox.LoadIntroductions(ctx, d.db, d.log); err != nil {
+		return err
+	}
 	documents, err := d.wireDocuments(ctx)
 	if err != nil {
 		return err
 	}
 	d.wireDeriver(checkpoint.NewCheckpointer(d.db), documents)
+	d.inbox = inbox.New(inbox.Deps{
+		State: d.db, Deriver: d.derive, Introductions: d.introductions, Sessions: router{d.desk}, Documents: d.documents,
+		Settings: settings{d}, Log: d.log,
+	})
 	d.wireWishes()
 	d.db.Notify = d.dests.wake
 	d.db.RoomChanged = d.tailer.Wake
@@ -210,9 +219,9 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"tail":            d.tailer.Run,
 		"deliver":         d.dests.Run,
 		"derive":          d.derive.Run,
-		"tell":            d.herald.run,
-		"papers":          d.documents.run,
-		"wishes":          d.wishes.run,
+		"inbox":           d.inbox.Run,
+		"documents":       d.documents.run,
+		"link requests":   d.wishes.run,
 		"state":           d.db.Run,
 		"control":         func(ctx context.Context) error { return control.NewServer(d, d.log).Serve(ctx, ln) },
 		"keep":            d.keep,

@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/document/file"
+	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -25,12 +26,13 @@ const mostLinked = 100
 // for the changes of anybody else; each version that is seen is queued for the session's server, in the order in which
 // versions were seen. Links are a session's own: a fork of it begins without any.
 type documents struct {
-	db     *state.DB
-	log    *slog.Logger
-	conf   func() *config.Config
-	locate func(ctx context.Context, session string) (site, error)
-	guard  file.Guard
-	optout func(dir string) string // why nothing in a folder may be sent; ""
+	db            *state.DB
+	introductions *inbox.Introductions
+	log           *slog.Logger
+	conf          func() *config.Config
+	locate        func(ctx context.Context, session string) (site, error)
+	guard         file.Guard
+	optout        func(dir string) string // why nothing in a folder may be sent; ""
 
 	bell chan struct{}
 	born time.Time // when looks began
@@ -41,10 +43,9 @@ type documents struct {
 	optouts    optouts        // guarded by work
 
 	mu      sync.Mutex
-	shelves map[string]*shelf             // by session, of those with documents or asks; guarded by mu
-	unsaved map[string]state.Introduction // by session, not durable yet; guarded by mu
-	hot     time.Duration                 // between looks where something happens, at least; guarded by mu
-	busy    bool                          // run is at work; guarded by mu
+	shelves map[string]*shelf // by session, of those with documents or asks; guarded by mu
+	hot     time.Duration     // between looks where something happens, at least; guarded by mu
+	busy    bool              // run is at work; guarded by mu
 }
 
 // site is where a session is.
@@ -86,22 +87,15 @@ type edit struct {
 	line int64
 }
 
-func newDocuments(db *state.DB, log *slog.Logger) *documents {
+func newDocuments(db *state.DB, introductions *inbox.Introductions, log *slog.Logger) *documents {
 	return &documents{
-		db: db, log: log, bell: make(chan struct{}, 1), born: time.Now(), packer: outbox.NewPacker(),
-		shelves: map[string]*shelf{}, unsaved: map[string]state.Introduction{}, hot: hotLook,
+		db: db, introductions: introductions, log: log, bell: make(chan struct{}, 1), born: time.Now(), packer: outbox.NewPacker(),
+		shelves: map[string]*shelf{}, hot: hotLook,
 	}
 }
 
-// introductionsKept is how long it is remembered how a session without documents was introduced: much longer than
-// Claude Code keeps a transcript.
-const introductionsKept = 400 * 24 * time.Hour
-
 // load reads what is linked.
 func (x *documents) load(ctx context.Context) error {
-	if err := x.db.ForgetIntroductions(ctx, time.Now().Add(-introductionsKept).UnixMilli()); err != nil {
-		return err
-	}
 	err := x.db.Documents(ctx, func(d state.Document) {
 		p := paper{Document: d, doubtful: !file.Stamp(d.Stat).Settled(time.UnixMilli(d.ChangedAt))}
 		x.shelf(d.Session).papers[d.Path] = p
@@ -142,6 +136,14 @@ func (x *documents) papers(session string, linked bool) (list []paper) {
 	}
 	slices.SortFunc(list, func(a, b paper) int { return a.compare(&b) })
 	return list
+}
+
+// Linked returns the paths of a session's documents in the order in which they were linked.
+func (x *documents) Linked(session string) (paths []string) {
+	for _, p := range x.papers(session, true) {
+		paths = append(paths, p.Path)
+	}
+	return paths
 }
 
 // put takes in what is known of a document now, unless its session was forgotten meanwhile. fresh: it may be the
@@ -242,11 +244,8 @@ func (x *documents) met(ctx context.Context, s site) bool {
 	if s.file != 0 {
 		return true
 	}
-	x.mu.Lock()
-	_, unsaved := x.unsaved[s.session]
-	x.mu.Unlock()
-	_, saved, _ := x.db.Introduction(ctx, s.session)
-	return unsaved || saved
+	_, found, _ := x.introductions.Get(ctx, s.session)
+	return found
 }
 
 // read reads a document for a new version; one that is being written is read a few times.
@@ -306,7 +305,6 @@ func (x *documents) forget(ctx context.Context, session string) error {
 	}
 	for _, name := range gone {
 		delete(x.shelves, name)
-		delete(x.unsaved, name)
 	}
 	x.mu.Unlock()
 	for _, name := range gone {

@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 	"time"
-
-	"github.com/ccship/ccship/daemon/control"
 )
 
 // gallery is a daemon that does nothing by itself: its documents are looked at when the test says so.
@@ -228,23 +226,13 @@ func TestForgetsAtOnce(t *testing.T) {
 	x := g.d.documents
 	saveFile(t, g.cwd, "a.md", "x")
 	g.linkNow("a.md")
-	first, err := g.d.Init(t.Context(), control.InitQuery{Session: "new", Cwd: g.cwd})
-	if err != nil {
+	if err := x.forget(t.Context(), sessionA); err != nil {
 		t.Fatal(err)
 	}
-	second, err := g.d.Init(t.Context(), control.InitQuery{Session: "new", Cwd: "/elsewhere"})
-	if err != nil || second != first { // nothing of it is durable yet
-		t.Errorf("introduced as %q, then as %q: %v", first.Text, second.Text, err)
+	if len(x.papers(sessionA, false)) > 0 {
+		t.Error("documents are left")
 	}
-	for _, session := range []string{sessionA, "new"} {
-		if err := x.forget(t.Context(), session); err != nil {
-			t.Fatal(err)
-		}
-		if _, found, _ := x.introduction(t.Context(), session); found || len(x.papers(session, false)) > 0 {
-			t.Errorf("something of %s is left", session)
-		}
-	}
-	again := newDocuments(g.d.db, g.d.log)
+	again := newDocuments(g.d.db, g.d.introductions, g.d.log)
 	if err := again.load(t.Context()); err != nil || len(again.shelves) > 0 {
 		t.Errorf("%d sessions are left on disk: %v", len(again.shelves), err)
 	}

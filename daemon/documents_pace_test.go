@@ -91,7 +91,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	const cost = 100 * time.Microsecond
 	now := time.Now()
-	x := newDocuments(nil, nil)
+	x := newDocuments(nil, nil, nil)
 	add := func(n int, active time.Time) (last *shelf) {
 		for range n {
 			last = x.shelf(strconv.Itoa(len(x.shelves)))

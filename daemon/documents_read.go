@@ -5,6 +5,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -25,7 +26,7 @@ type reader struct {
 const maxToolID = 200
 
 func (r *reader) Begin(p *derive.FoldStep) {
-	r.session, r.edits, r.asks = mainSession(p.Facts.Stream.SessionID, p.Facts.Stream.Parent), r.edits[:0], nil
+	r.session, r.edits, r.asks = transcript.MainSession(p.Facts.Stream.SessionID, p.Facts.Stream.Parent), r.edits[:0], nil
 	r.news = false
 }
 
@@ -38,7 +39,7 @@ func (r *reader) Event(p *derive.FoldStep, e *session.Event, watched bool) {
 	case session.FileEvent:
 		r.edits = append(r.edits, edit{e.Path, e.Line})
 	case session.LinkEvent, session.UnlinkEvent:
-		if !sessionName(r.session) {
+		if !transcript.ValidSession(r.session) {
 			return
 		}
 		r.asks = append(r.asks, state.DocumentAsk{

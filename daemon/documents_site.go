@@ -14,7 +14,7 @@ import (
 
 // wireDocuments makes what looks after linked documents. Nothing runs yet.
 func (d *Daemon) wireDocuments(ctx context.Context) (derive.Observer, error) {
-	x := newDocuments(d.db, d.log)
+	x := newDocuments(d.db, d.introductions, d.log)
 	x.conf, x.locate, x.guard, x.optout = d.conf.Load, d.siteOf, d.protects, d.optedOut
 	d.db.Missed = x.missed
 	d.documents = x
@@ -29,20 +29,9 @@ func (s *site) problem() string {
 	return "it stays on this machine: " + s.withheld
 }
 
-// mainSession is the session whose documents a stream's are: an agent's work is that of its parent.
-func mainSession(stream, parent string) string {
-	if parent == "" {
-		parent = transcript.ParentName(stream)
-	}
-	if parent != "" {
-		return parent
-	}
-	return stream
-}
-
 // siteOf finds a session by the whole name of its stream. One that has no transcript yet is known if it was introduced.
 func (d *Daemon) siteOf(ctx context.Context, session string) (site, error) {
-	session = mainSession(session, "")
+	session = transcript.MainSession(session, "")
 	s := site{session: session}
 	if d.desk.graves.has(session) {
 		return s, control.NoSession("session "+session+" was forgotten",
@@ -64,7 +53,7 @@ func (d *Daemon) siteOf(ctx context.Context, session string) (site, error) {
 		s.written = time.Unix(0, t.File.Stat.ModTime)
 	}
 	if s.cwd == "" {
-		i, found, err := d.documents.introduction(ctx, session)
+		i, found, err := d.introductions.Get(ctx, session)
 		if err != nil {
 			return s, err
 		}

@@ -31,12 +31,10 @@ func (x *documents) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			x.saveIntroductions(context.WithoutCancel(ctx))
 			return nil
 		case <-x.bell:
 		case <-timer.C:
 		}
-		x.saveIntroductions(ctx)
 		for session := x.next(); session != "" && ctx.Err() == nil; session = x.next() {
 			x.visit(ctx, session)
 		}

@@ -111,7 +111,7 @@ func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *co
 		return err
 	}
 	d.rewrites.Forget(session)
-	d.herald.forget(session)
+	d.inbox.Forget(session)
 	if err := d.documents.forget(ctx, session); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (d *Daemon) heardForgotten(stream uint64) {
 		d.log.Info("the server has forgotten a session: it is not sent any more", "session", facts.Stream.SessionID)
 	}
 	if err == nil && known && facts.Decided && facts.Stream.Parent == "" {
-		d.herald.forget(facts.Stream.SessionID)
+		d.inbox.Forget(facts.Stream.SessionID)
 		err = d.documents.forget(ctx, facts.Stream.SessionID)
 	}
 	if t, ok := d.tailer.File(tail.FileID(stream)); ok && err == nil {

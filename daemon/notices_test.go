@@ -1,179 +1,48 @@
 package daemon
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"path/filepath"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"bytes"
+	"encoding/json"
+	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/daemontest"
 )
 
-// heraldOf is a herald on a state of its own, whose disk does what fault says.
-func heraldOf(t *testing.T, fault func(step string) error) (h *herald, stop func()) {
-	t.Helper()
-	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1, Fault: fault})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	h = newHerald(db, slog.New(slog.DiscardHandler))
-	ended := make(chan error, 1)
-	go func() { ended <- h.run(ctx) }()
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	t.Cleanup(func() {
-		stop()
-		if err := db.Close(); err != nil {
-			t.Error(err)
+// A hook whose time was up when its answer came costs nobody a notice.
+func TestNoticeOfAHookThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.watching()
+	c := daemontest.Chat{Session: sessionA}
+	w.write(transcriptOf(sessionA), c.Turn(140_000))
+	w.sync()
+	http1 := w.contract().http
+	ask := func(req control.PendingRequest) (code int, a control.Pending) {
+		t.Helper()
+		text, err := json.Marshal(req)
+		if err != nil {
+			t.Fatal(err)
 		}
+		res, err := http1.Post("http://localhost/v1/pending", "application/json", bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, a
+	}
+	var got control.Pending
+	w.until("the hook is answered", func() bool {
+		_, got = ask(control.PendingRequest{Session: sessionA, Confirm: true})
+		return got.Notices == 1
 	})
-	return h, stop
-}
-
-func (h *herald) add(t *testing.T, session string, paths ...string) {
-	t.Helper()
-	var d state.Derivation
-	for _, path := range paths {
-		d.Pending = append(d.Pending, state.Pending{Session: session, Kind: state.PendingDocument, Path: path})
+	if again := w.allPending(sessionA, 1); again != got.Text {
+		t.Errorf("the next hook is told %q, the one before %q", again, got.Text)
 	}
-	if _, err := h.db.Derive(t.Context(), []state.Derivation{d}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// taken takes until there is nothing more.
-func (h *herald) taken(t *testing.T, session string, want int) (paths []string) {
-	t.Helper()
-	for len(paths) < want && t.Context().Err() == nil {
-		for _, p := range h.take(t.Context(), session) {
-			paths = append(paths, p.Path)
-		}
-	}
-	if more := h.take(t.Context(), session); len(more) > 0 {
-		t.Errorf("and then %v", more)
-	}
-	return paths
-}
-
-// A hook is not kept waiting by a disk that stands still. It gets nothing then, and a later one everything, once.
-func TestHeraldOnASlowDisk(t *testing.T) {
-	var slow atomic.Bool
-	stuck, freed := make(chan struct{}, 1), make(chan struct{})
-	h, _ := heraldOf(t, func(step string) error {
-		if step == "commit" && slow.Load() {
-			stuck <- struct{}{}
-			<-freed
-		}
-		return nil
-	})
-	h.add(t, "s", "a", "b")
-	h.add(t, "other", "c")
-	slow.Store(true)
-	for range 3 {
-		if list := h.take(t.Context(), "s"); len(list) > 0 {
-			t.Fatalf("handed over before it is durable: %v", list)
-		}
-	}
-	if list := h.take(t.Context(), "nobody"); len(list) > 0 {
-		t.Fatalf("for nobody: %v", list)
-	}
-	<-stuck
-	slow.Store(false)
-	close(freed)
-	if diff := cmp.Diff([]string{"a", "b"}, h.taken(t, "s", 2)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"c"}, h.taken(t, "other", 1)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// A disk that refuses costs no notice.
-func TestHeraldOnABrokenDisk(t *testing.T) {
-	var broken atomic.Bool
-	h, _ := heraldOf(t, func(step string) error {
-		if step == "delete notice" && broken.Load() {
-			return errors.New("disk on fire")
-		}
-		return nil
-	})
-	h.add(t, "s", "a")
-	broken.Store(true)
-	if list := h.take(t.Context(), "s"); len(list) > 0 {
-		t.Errorf("handed over, and yet still queued: %v", list)
-	}
-	broken.Store(false)
-	if diff := cmp.Diff([]string{"a"}, h.taken(t, "s", 1)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// Hooks that run at once share what there is.
-func TestHeraldIsAskedAtOnce(t *testing.T) {
-	h, _ := heraldOf(t, nil)
-	h.add(t, "s", "a", "b", "c")
-	var got atomic.Int64
-	var all sync.WaitGroup
-	for range 30 {
-		all.Go(func() { got.Add(int64(len(h.take(t.Context(), "s")))) })
-	}
-	all.Wait()
-	if n := got.Load() + int64(len(h.taken(t, "s", 3-int(got.Load())))); n != 3 {
-		t.Errorf("%d notices were handed over, want 3", n)
-	}
-}
-
-// What was taken out of the state and fetched by nobody is there again for the next daemon.
-func TestHeraldPutsBack(t *testing.T) {
-	h, stop := heraldOf(t, nil)
-	h.add(t, "s", "a", "b")
-	<-h.ask("s")
-	if h.db.HasPending("s") {
-		t.Fatal("not taken out")
-	}
-	stop()
-	list, err := h.db.TakePending(t.Context(), "s")
-	if err != nil || len(list["s"]) != 2 || list["s"][0].Path != "a" {
-		t.Errorf("%v, err %v", list, err)
-	}
-}
-
-// The texts, in both languages: in order, documents that were linked one after the other as one.
-func TestNoticeText(t *testing.T) {
-	list := []state.Pending{
-		{Kind: state.PendingDocument, Path: "docs/a.md"}, {Kind: state.PendingDocument, Path: "b.md"},
-		{Kind: "auto_90", Checkpoint: "cp-1", Tokens: 15_999, Budget: 16_000}, {Kind: "of a later version"},
-		{Kind: state.PendingDocument, Path: "c.md"}, {Kind: "auto_80", Checkpoint: "cp-2", Tokens: 5}, {Kind: "compact", Checkpoint: "cp-3"},
-	}
-	en := noticeText("en", list)
-	for _, part := range []string{
-		"[Document linked]\n- docs/a.md\n- b.md\n⚠️ [ccship] Token budget nearly used up (99%)\n", "(cp-1)\n[Document linked]\n- c.md\n💾", "(0% of", "cp-2", "cp-3",
-	} {
-		if !strings.Contains(en, part) {
-			t.Errorf("no %q in\n%s", part, en)
-		}
-	}
-	ko := noticeText(korean, list)
-	for _, part := range []string{"[문서 연결됨]\n- docs/a.md\n- b.md\n⚠️ [ccship] 토큰 사용량 위험 수준 (99%)\n", "체크포인트: cp-2", "cp-3"} {
-		if !strings.Contains(ko, part) {
-			t.Errorf("no %q in\n%s", part, ko)
-		}
-	}
-	if text := noticeText("en", nil); text != "" {
-		t.Errorf("nothing is %q", text)
+	if code, _ := ask(control.PendingRequest{Session: sessionA, Receipt: got.Receipt}); code != http.StatusNotFound {
+		t.Errorf("confirmed too late: %d", code)
 	}
 }

@@ -77,6 +77,16 @@ func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointReq
 	return d.checkpoints.Create(ctx, s.id, s.name, req)
 }
 
+// Init returns what a session's Claude is told at its start.
+func (d *Daemon) Init(ctx context.Context, q control.InitQuery) (control.Init, error) {
+	return d.inbox.Init(ctx, q)
+}
+
+// Pending returns what a session's Claude has not been told yet, or takes the confirmation that it has arrived.
+func (d *Daemon) Pending(ctx context.Context, req control.PendingRequest) (control.Pending, error) {
+	return d.inbox.Pending(ctx, req)
+}
+
 // Budgets says how many tokens a session can hold; for "" what is known about models, and what was set for sessions.
 func (d *Daemon) Budgets(ctx context.Context, session string) (control.Budgets, error) {
 	if session == "" {

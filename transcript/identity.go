@@ -2,11 +2,13 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // FirstCwd is the working directory in the first record that has one. lines is any number of lines; damaged ones are
@@ -66,6 +68,20 @@ func ParentName(name string) string {
 		return ""
 	}
 	return parent
+}
+
+// MainSession is the session that a stream's work belongs to: an agent's belongs to its parent, which parent or else the
+// name says.
+func MainSession(stream, parent string) string {
+	return cmp.Or(parent, ParentName(stream), stream)
+}
+
+// maxSessionName is the longest name of a session, in bytes.
+const maxSessionName = 200
+
+// ValidSession reports whether a session can have a name. The names come from others, and become parts of keys.
+func ValidSession(name string) bool {
+	return name != "" && len(name) <= maxSessionName && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // ForgetNames returns the names whose forgetting covers a stream: its own first, each name once. A session's further

@@ -111,3 +111,23 @@ func TestUnquote(t *testing.T) {
 		}
 	}
 }
+
+func TestMainSession(t *testing.T) {
+	for _, test := range []struct{ stream, parent, want string }{
+		{"s", "", "s"}, {"s/agent-1", "", "s"}, {"agent-1", "s", "s"}, {"s~2", "", "s~2"}, {"", "", ""},
+	} {
+		if got := MainSession(test.stream, test.parent); got != test.want {
+			t.Errorf("MainSession(%q, %q) is %q, want %q", test.stream, test.parent, got, test.want)
+		}
+	}
+}
+
+func TestValidSession(t *testing.T) {
+	for name, want := range map[string]bool{
+		"s": true, strings.Repeat("x", 200): true, "": false, strings.Repeat("x", 201): false, "a\nb": false, "a\x00": false,
+	} {
+		if got := ValidSession(name); got != want {
+			t.Errorf("ValidSession(%.20q) is %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package daemon
+package inbox
 
 import (
 	"fmt"
@@ -8,17 +8,17 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// noticeWords are the texts of notices in one language. The figures are: a percentage, a checkpoint's id.
+// noticeWords are the texts of notices in one language. Their arguments are a percentage and a checkpoint's id.
 type noticeWords struct {
 	at80, at90 string
-	compact    string // a checkpoint's id alone
+	compact    string // with the id alone
 	document   string // the paths follow
 }
 
-// korean is a value of option locale.
+// korean is a value of the option locale.
 const korean = "ko"
 
-func wordsIn(locale string) noticeWords {
+func noticeWordsIn(locale string) noticeWords {
 	if locale == korean {
 		return noticeWords{
 			at80: "💾 [ccship] 자동 체크포인트 생성됨 (토큰 사용량 %d%%)\n   체크포인트: %s\n   Compact 발생 시 이 시점으로 복구 가능",
@@ -38,10 +38,9 @@ func wordsIn(locale string) noticeWords {
 	}
 }
 
-// noticeText is what Claude is told, in the order in which it happened. Documents that were linked one after the other
-// are one notice.
+// noticeText is the text of notices for Claude, in order. Consecutive notices of linked documents become one.
 func noticeText(locale string, list []state.Pending) string {
-	words := wordsIn(locale)
+	words := noticeWordsIn(locale)
 	var b strings.Builder
 	documents := false
 	for _, p := range list {
@@ -76,7 +75,7 @@ func (w *noticeWords) checkpoint(p *state.Pending) string {
 	return ""
 }
 
-// percent is how much of the budget is used, rounded down: 79.99 % is not 80 %.
+// percent is the used part of the budget, rounded down: 79.99 % is not 80 %.
 func percent(p *state.Pending) int64 {
 	if p.Budget <= 0 {
 		return 0

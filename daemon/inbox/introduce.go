@@ -1,0 +1,129 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
+)
+
+const (
+	maxTitle    = 120  // characters of a session's name in the text
+	maxInitText = 9000 // bytes; Claude Code cuts the output of a hook at 10 000 characters
+)
+
+// Init returns the introduction of a session's Claude. Name and folder are those of the session's first start, so the
+// text stays the same as long as the documents do.
+func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, error) {
+	a := control.Init{SchemaVersion: control.SchemaVersion}
+	if !transcript.ValidSession(q.Session) {
+		return a, control.Usage("no session is named", "name one with ?session=")
+	}
+	session := transcript.MainSession(q.Session, "")
+	i, found, err := b.Introductions.Get(ctx, session)
+	if err != nil {
+		return a, err
+	}
+	if !found {
+		if i, err = b.introduce(ctx, session, q.Cwd); err != nil {
+			return a, err
+		}
+		if !b.Sessions.Forgotten(session) { // nothing of a forgotten session is stored
+			i = b.Introductions.add(i)
+		}
+	}
+	a.Text = initText(b.Settings.Locale(), i, b.Documents.Linked(session))
+	return a, nil
+}
+
+// introduce makes the introduction of a session. cwd counts if no transcript has a working directory.
+func (b *Inbox) introduce(ctx context.Context, session, cwd string) (state.Introduction, error) {
+	i := state.Introduction{Session: session, At: time.Now().UnixMilli()}
+	if id, ok := b.Sessions.StreamID(session); ok {
+		facts, _, err := b.State.Facts(ctx, id)
+		if err != nil {
+			return i, err
+		}
+		cwd = cmp.Or(facts.Stream.Cwd, cwd)
+		if facts.Watched {
+			i.Name = b.userTitle(ctx, id)
+		}
+	}
+	if !filepath.IsAbs(cwd) {
+		return i, control.Usage("the working directory of the session is not known", "name it with &cwd=")
+	}
+	i.Cwd = filepath.Clean(cwd)
+	i.Name = cmp.Or(i.Name, oneLine(filepath.Base(i.Cwd), maxTitle))
+	return i, nil
+}
+
+// titleTime is how long an introduction waits for a title: the hook must return within 20 ms.
+const titleTime = 8 * time.Millisecond
+
+// userTitle returns the title that the user gave a session, or "" if there is none or it is not known in time.
+func (b *Inbox) userTitle(ctx context.Context, id tail.FileID) (title string) {
+	ctx, cancel := context.WithTimeout(ctx, titleTime)
+	defer cancel()
+	err := b.Deriver.Query(ctx, id, func(p *derive.FoldStep) error {
+		if sum := p.Session.Summary(); sum.TitleKind == transcript.CustomTitle {
+			title = oneLine(sum.Title, maxTitle)
+		}
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	return title
+}
+
+// initWords are the words of an introduction in one language.
+type initWords struct{ started, name, cwd, documents, more string }
+
+func initWordsIn(locale string) initWords {
+	if locale == korean {
+		return initWords{"[세션 시작]", "세션 이름", "작업 디렉토리", "연결된 문서 (Read 도구로 읽을 것)", "외 %d개"}
+	}
+	return initWords{
+		"[Session started]", "Session", "Working directory", "Linked documents (read them with the Read tool)", "and %d more",
+	}
+}
+
+// initText is the text of an introduction for Claude.
+func initText(locale string, i state.Introduction, documents []string) string {
+	w := initWordsIn(locale)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n- %s: %s\n- %s: %s", w.started, w.name, i.Name, w.cwd, oneLine(i.Cwd, maxInitText/2))
+	if len(documents) == 0 {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "\n- %s:", w.documents)
+	for n, path := range documents {
+		if b.Len()+len(path) > maxInitText {
+			fmt.Fprintf(&b, "\n  - "+w.more, len(documents)-n)
+			break
+		}
+		b.WriteString("\n  - " + path)
+	}
+	return b.String()
+}
+
+// oneLine returns a text as one line of at most that many characters.
+func oneLine(s string, most int) string {
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "?"), func(r rune) bool {
+		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+	}), " ")
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most-1]) + "…"
+}

@@ -1,0 +1,140 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/transcript"
+)
+
+// introductionsKept is how long the introduction of a session without documents is stored: much longer than Claude Code
+// keeps a transcript.
+const introductionsKept = 400 * 24 * time.Hour
+
+// retryAfter is how long after a failure a save is tried again.
+const retryAfter = 2 * time.Second
+
+// Introductions stores how sessions were introduced at their first start. Callers do not wait for the disk. Its methods
+// are safe for concurrent use.
+type Introductions struct {
+	db   *state.DB
+	log  *slog.Logger
+	bell bell
+
+	saving  sync.Mutex // held while one is saved, so that its session is not forgotten meanwhile; taken before mu
+	failing bool       // the last save failed; guarded by saving
+
+	mu      sync.Mutex
+	unsaved map[string]state.Introduction // by session, not durable yet; guarded by mu
+}
+
+// LoadIntroductions returns the introductions in db, and removes those that are too old. An inbox's Run saves new ones.
+func LoadIntroductions(ctx context.Context, db *state.DB, log *slog.Logger) (*Introductions, error) {
+	if err := db.ForgetIntroductions(ctx, time.Now().Add(-introductionsKept).UnixMilli()); err != nil {
+		return nil, err
+	}
+	return &Introductions{db: db, log: log, bell: newBell(), unsaved: map[string]state.Introduction{}}, nil
+}
+
+// Get returns how a session was introduced; false if it was not.
+func (s *Introductions) Get(ctx context.Context, session string) (state.Introduction, bool, error) {
+	s.mu.Lock()
+	i, unsaved := s.unsaved[session]
+	s.mu.Unlock()
+	if unsaved {
+		return i, true, nil
+	}
+	i, found, err := s.db.Introduction(ctx, session)
+	if err != nil {
+		return i, false, fmt.Errorf("read introduction: %w", err)
+	}
+	return i, found, nil
+}
+
+// add stores how a session is introduced, unless another request came first. It returns the stored introduction.
+func (s *Introductions) add(i state.Introduction) state.Introduction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, ok := s.unsaved[i.Session]; ok {
+		return first
+	}
+	s.unsaved[i.Session] = i
+	s.bell.ring()
+	return i
+}
+
+// forget drops what is not durable yet of a session and its further files.
+func (s *Introductions) forget(session string) {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.unsaved {
+		if slices.Contains(transcript.ForgetNames(name), session) {
+			delete(s.unsaved, name)
+		}
+	}
+}
+
+// run makes introductions durable until ctx is done and all are tried.
+func (s *Introductions) run(ctx context.Context) {
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.save(context.WithoutCancel(ctx))
+			return
+		case <-s.bell:
+		case <-retry.C:
+		}
+		if !s.save(ctx) {
+			retry.Reset(retryAfter)
+		}
+	}
+}
+
+// save makes all introductions durable. It stops and returns false at the first failure.
+func (s *Introductions) save(ctx context.Context) bool {
+	for {
+		saved, more := s.saveOne(ctx)
+		if !saved || !more {
+			return saved
+		}
+	}
+}
+
+func (s *Introductions) saveOne(ctx context.Context) (saved, more bool) {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	i, found := s.nextUnsaved()
+	if !found {
+		return true, false
+	}
+	if _, err := s.db.Introduce(ctx, i); err != nil {
+		if !s.failing {
+			s.log.Warn("cannot save how a session was introduced; retrying", "session", i.Session, "err", err)
+		}
+		s.failing = true
+		return false, true
+	}
+	s.failing = false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.unsaved, i.Session)
+	return true, true
+}
+
+func (s *Introductions) nextUnsaved() (state.Introduction, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range s.unsaved {
+		return i, true
+	}
+	return state.Introduction{}, false
+}
