@@ -47,7 +47,7 @@ func (d *Daemon) DropServer(ctx context.Context, req control.DropServerRequest) 
 	}
 	var dests []string
 	for _, dest := range d.db.KnownDestinations() {
-		if urlOf(dest) != url {
+		if !project.SameServer(urlOf(dest), url) {
 			continue
 		}
 		if !d.former(dest) {

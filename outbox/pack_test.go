@@ -148,11 +148,16 @@ func TestNormalizeURL(t *testing.T) {
 		{raw: "http://[::1]:80/", want: "http://[::1]"},
 		{raw: "", wrong: "empty"},
 		{raw: "localhost:5000", wrong: "write http://localhost:5000"},
+		{raw: "me:secret@example.com", wrong: "write http://example.com"},
 		{raw: "ftp://example.com", wrong: "only http"},
+		{raw: "ftp://me:secret@example.com", wrong: "API key file"},
 		{raw: "http://", wrong: "no host"},
 		{raw: "http://me:secret@example.com", wrong: "API key file"},
 		{raw: "http://example.com/?a=b", wrong: "query"},
 		{raw: "http://example.com:port", wrong: "port"},
+		{raw: "http://example.com:0", wrong: "port"},
+		{raw: "http://example.com:65536", wrong: "port"},
+		{raw: "http://example.com/B%20c%2Fd", want: "http://example.com/B%20c%2Fd"},
 	}
 	for _, test := range tests {
 		u, key, err := NormalizeURL(test.raw)

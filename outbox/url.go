@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -16,6 +17,7 @@ func NormalizeURL(raw string) (*url.URL, string, error) {
 		return nil, "", errors.New("server URL is empty: write one like http://localhost:5000")
 	}
 	if !strings.Contains(raw, "://") {
+		raw = raw[strings.LastIndexByte(raw, '@')+1:] // without a password
 		return nil, "", fmt.Errorf("server URL %q has no scheme: write http://%s or https://%s", raw, raw, raw)
 	}
 	u, err := url.Parse(raw)
@@ -28,12 +30,14 @@ func NormalizeURL(raw string) (*url.URL, string, error) {
 	}
 	u.Scheme = strings.ToLower(u.Scheme)
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, "", fmt.Errorf("server URL has the scheme %q: only http:// and https:// are spoken", u.Scheme)
 	case u.User != nil:
 		return nil, "", errors.New("server URL holds a user or password: put the key into the API key file instead")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, "", fmt.Errorf("server URL %q is not supported: only http:// and https:// are", raw)
 	case u.Hostname() == "":
 		return nil, "", fmt.Errorf("server URL %q names no host: write one like http://localhost:5000", raw)
+	case !validPort(u.Port()):
+		return nil, "", fmt.Errorf("server URL %q has a port that is out of range", raw)
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, "", fmt.Errorf("server URL %q has a query or fragment: leave out what follows the path", raw)
 	}
@@ -57,6 +61,12 @@ func normalHost(u *url.URL) string {
 		return "[" + host + "]"
 	}
 	return host
+}
+
+// validPort reports whether a port can be dialled; "" stands for the scheme's default.
+func validPort(port string) bool {
+	n, err := strconv.Atoi(port)
+	return port == "" || err == nil && n >= 1 && n <= 65535
 }
 
 func defaultPort(scheme string) string {

@@ -9,7 +9,7 @@ import (
 
 // migrations are the steps from version 1 on: the first makes a version 2 of a version 1. They name buckets and rows as
 // they were then, whatever they are called today.
-func migrations() []kv.Migration { return []kv.Migration{addBuckets, renameBuckets} }
+func migrations() []kv.Migration { return []kv.Migration{addBuckets, renameBuckets, normalizeDestinations} }
 
 // addBuckets is the step from schema 1 to 2: what sessions mean gets its buckets, which are empty.
 func addBuckets(tx *kv.RawTx) error {

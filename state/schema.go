@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// The schema, version 3. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
+// The schema, version 4. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
 // with a version byte and the CRC-32C of the key and what follows; u is unsigned.
 //
 //	meta          as kv.BucketMeta says

@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-const server = "https://one.example/"
+const server = "https://one.example"
 
 // plenty is a disk that is never full.
 func plenty(string) (free, total uint64, err error) { return 1 << 40, 1 << 41, nil }

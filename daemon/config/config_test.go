@@ -151,7 +151,7 @@ func TestMistakes(t *testing.T) {
 		{"number for a text", "socket = 7\n", nil, []string{"socket takes a path"}},
 		{"bad URL", "\nserver_url = \"localhost:5000\"\n", nil, []string{"config.toml:2", "http://"}},
 		{"bad URL in the environment", "", map[string]string{"CCSHIP_SERVER_URL": "ftp://x"}, []string{"CCSHIP_SERVER_URL", "ftp://x"}},
-		{"key in the URL", "", map[string]string{"CCSHIP_SERVER_URL": "http://me:secret@x"}, []string{"api_key_file"}},
+		{"key in the URL", "", map[string]string{"CCSHIP_SERVER_URL": "http://me:secret@x"}, []string{"API key file"}},
 		{"bad size", "outbox_cap = \"many\"\n", nil, []string{"config.toml:1", "outbox_cap", "2GiB"}},
 		{"negative size", "outbox_cap = -1\n", nil, []string{"outbox_cap"}},
 		{"no entries", "max_entries_per_request = 0\n", nil, []string{"from 1 up"}},

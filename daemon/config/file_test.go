@@ -128,7 +128,9 @@ func TestNormalizeURL(t *testing.T) {
 		"http://h#x":                      "",
 		"http://h h":                      "",
 		"unix:///run/x":                   "",
-		"http://h:5000/api/conversations": "http://h:5000/api/conversations",
+		"http://h:5000/api/conversations": "http://h:5000",
+		"http://h:5000/a//b/":             "http://h:5000/a/b",
+		"http://h:5000/a/../b":            "http://h:5000/b",
 	} {
 		got, err := NormalizeURL(text)
 		if got != want || (err == nil) != (want != "") {

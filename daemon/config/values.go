@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ccship/ccship/outbox"
 )
 
 // set understands an option's text and puts the value in its field.
@@ -158,53 +159,13 @@ func parse(o Option, text string, p places) (any, error) {
 	return text, nil
 }
 
-// NormalizeURL gives a server's URL its one spelling: lower case scheme and host, no default port, no slash at the
-// end. Cursors and outbox rows belong to that spelling. An error is a *Error.
+// NormalizeURL gives a server's URL its one spelling: outbox.NormalizeURL. An error is a *Error.
 func NormalizeURL(text string) (string, error) {
-	bad := func(why string) (string, error) {
-		return "", &Error{
-			Message: fmt.Sprintf("bad server URL %s: %s", quote(redact(text)), why),
-			Hint:    "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000",
-		}
-	}
-	u, err := url.Parse(text)
+	_, url, err := outbox.NormalizeURL(text)
 	if err != nil {
-		return bad("it cannot be parsed")
+		return "", &Error{Message: err.Error(), Hint: "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"}
 	}
-	port := u.Port()
-	n, portErr := strconv.Atoi(port)
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return bad("it must begin with http:// or https://")
-	case u.Hostname() == "":
-		return bad("it names no host")
-	case u.User != nil:
-		return bad("keys and passwords belong into api_key_file")
-	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return bad("it must end with the path")
-	case port != "" && (portErr != nil || n < 1 || n > 65535):
-		return bad("its port is out of range")
-	}
-	if u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
-		port = ""
-	}
-	host := strings.ToLower(u.Hostname())
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if port != "" {
-		host += ":" + port
-	}
-	return u.Scheme + "://" + host + strings.TrimRight(u.EscapedPath(), "/"), nil
-}
-
-// redact hides what stands before an @, which may be a password, for messages end in logs.
-func redact(text string) string {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if i := strings.LastIndexByte(rest, '@'); ok && i >= 0 {
-		return scheme + "://…" + rest[i:]
-	}
-	return text
+	return url, nil
 }
 
 // sizeUnits in the order in which formatSize tries them. Powers of 1000 are only read.

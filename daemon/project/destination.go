@@ -2,10 +2,11 @@ package project
 
 import (
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/ccship/ccship/outbox"
 )
 
 // Destination says which server gets a project's lines, "" for none, and why that may surprise, "" if it does not.
@@ -53,17 +54,14 @@ func fold(path string) string {
 	return path
 }
 
-// SameServer says whether two addresses are one, spelled differently.
-func SameServer(a, b string) bool { return a != "" && serverKey(a) == serverKey(b) }
+// SameServer reports whether two addresses are one, spelled differently.
+func SameServer(a, b string) bool { return a != "" && spelling(a) == spelling(b) }
 
-func serverKey(raw string) string {
-	u, err := url.Parse(raw)
+// spelling is the one spelling of an address; what is no address is left as it is.
+func spelling(raw string) string {
+	_, url, err := outbox.NormalizeURL(raw)
 	if err != nil {
 		return raw
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port + strings.TrimRight(u.Path, "/")
+	return url
 }

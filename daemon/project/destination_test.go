@@ -29,6 +29,7 @@ func TestDestination(t *testing.T) {
 		{"like a trusted one", named, own, []string{dir[:len(dir)-1], dir + "q", dir + "/sub"}, own, "trusted_projects"},
 		{"no folder is trusted by these", named, own, []string{"", ".", "shop", ".."}, own, "trusted_projects"},
 		{"the same server", Policy{Dir: dir, Enabled: true, ServerURL: "HTTPS://OWN.example:443/"}, own, nil, own, ""},
+		{"the same server's endpoint", Policy{Dir: dir, Enabled: true, ServerURL: own + "//api/conversations"}, own, []string{dir}, own, ""},
 		{"another path", Policy{Dir: dir, Enabled: true, ServerURL: own + "/x"}, own, nil, own, "trusted_projects"},
 		{"notice passes", Policy{Dir: dir, Enabled: true, Notice: "n"}, own, nil, own, "n"},
 		{"nowhere trusted", Policy{Enabled: true, ServerURL: its}, own, []string{"/", "", "."}, own, "trusted_projects"},
