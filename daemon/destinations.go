@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -204,7 +203,7 @@ func (d *destinations) keyStamps() string {
 	stamps := []string{own.stamp()}
 	for dest := range d.drainers() {
 		if _, dir, projects := strings.Cut(dest, "#"); projects {
-			file := keyFile{path: filepath.Join(dir, ".codetracker", "credentials.json")}
+			file := keyFile{path: project.CredentialsPath(dir)}
 			stamps = append(stamps, dest+" "+file.stamp())
 		}
 	}
@@ -264,7 +263,7 @@ func projectCredentials(dir string) func() (string, error) {
 			return "", err
 		}
 		if p.APIKey == "" {
-			return "", fmt.Errorf("no api_key in %s/.codetracker/credentials.json", dir)
+			return "", fmt.Errorf("no api_key in %s", project.CredentialsPath(dir))
 		}
 		return p.APIKey, nil
 	}

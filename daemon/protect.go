@@ -9,19 +9,14 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/document/file"
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
-)
-
-// The folder and the file in which a project keeps a key.
-const (
-	keyFolder   = ".codetracker"
-	keyFileName = "credentials.json"
 )
 
 // protects refuses the files that ccship keeps its secrets and its state in, by whatever name or link they are opened:
 // path is where the open file info lies, links resolved. projects are folders whose keys open servers.
 func protects(c *config.Config, path string, info fs.FileInfo, projects []string) error {
-	own := strings.EqualFold(filepath.Base(path), keyFileName) && strings.EqualFold(filepath.Base(filepath.Dir(path)), keyFolder)
+	own := project.IsCredentials(path)
 	files := []string{c.Path, c.APIKeyFile, c.Socket}
 	for _, dir := range c.OwnFolders() {
 		rel, err := filepath.Rel(dir, path)
@@ -35,7 +30,7 @@ func protects(c *config.Config, path string, info fs.FileInfo, projects []string
 		projects = append(projects, dir)
 	}
 	for _, dir := range projects {
-		files = append(files, filepath.Join(dir, keyFolder, keyFileName))
+		files = append(files, project.CredentialsPath(dir))
 	}
 	for i := 0; i < len(files) && !own; i++ {
 		known, err := os.Stat(files[i])

@@ -18,7 +18,7 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 	case !p.Enabled && p.Dir == "":
 		return "", "opted out"
 	case !p.Enabled:
-		return "", "opted out in " + p.path("config.json")
+		return "", "opted out in " + p.path(configName)
 	case p.ServerURL == "" || SameServer(p.ServerURL, own):
 		return own, p.Notice
 	case Trusted(p.Dir, trusted):

@@ -21,9 +21,6 @@ const (
 	DefaultServerURL = "http://localhost:5000"
 )
 
-// folderName is the folder the hook keeps its files in.
-const folderName = ".codetracker"
-
 // Policy is what a working directory says.
 type Policy struct {
 	Dir     string // folder whose .codetracker decided, "" none; when not Enabled the one that opted out
@@ -63,7 +60,7 @@ func readPolicy(dir string) (p Policy, found bool, err error) {
 		return Policy{Dir: dir}, false, unknown("look for "+folder, err)
 	}
 	p = Policy{Dir: dir, Enabled: true, MaxEntries: DefaultMaxEntries}
-	config, err := readFile(filepath.Join(folder, "config.json"), maxFile)
+	config, err := readFile(filepath.Join(folder, configName), maxFile)
 	switch {
 	case err == nil:
 		found = true
@@ -72,9 +69,9 @@ func readPolicy(dir string) (p Policy, found bool, err error) {
 		err = nil
 	}
 	if err != nil {
-		return Policy{Dir: dir}, true, unknown("read "+filepath.Join(folder, "config.json"), err)
+		return Policy{Dir: dir}, true, unknown("read "+filepath.Join(folder, configName), err)
 	}
-	credentials, err := p.readCredentials(filepath.Join(folder, "credentials.json"))
+	credentials, err := p.readCredentials(CredentialsPath(dir))
 	if err != nil {
 		return Policy{Dir: dir}, true, err
 	}
@@ -99,7 +96,7 @@ func (p *Policy) configure(text []byte) error {
 	if given(c.ServerURL) {
 		url, err := parseURL(c.ServerURL)
 		if err != nil {
-			p.noticef("server_url in %s is not used: %v", p.path("config.json"), err)
+			p.noticef("server_url in %s is not used: %v", p.path(configName), err)
 		}
 		p.ServerURL, p.named = url, url != "" || err != nil
 	}
@@ -130,7 +127,7 @@ func (p *Policy) limit(raw json.RawMessage) {
 	n, err := strconv.ParseFloat(string(raw), 64)
 	switch {
 	case err != nil || n < 0 || n > 0 && n < 1:
-		p.noticef("max_entries_per_request in %s is not used: it is no number above 0", p.path("config.json"))
+		p.noticef("max_entries_per_request in %s is not used: it is no number above 0", p.path(configName))
 	case n >= 1:
 		p.MaxEntries = int(min(n, math.MaxInt32))
 	}

@@ -1,0 +1,23 @@
+package project
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// The hook keeps its files in a folder of the project.
+const (
+	folderName      = ".codetracker"
+	configName      = "config.json"
+	credentialsName = "credentials.json"
+)
+
+// CredentialsPath is the file in which the project in dir keeps the key of its server.
+func CredentialsPath(dir string) string { return filepath.Join(dir, folderName, credentialsName) }
+
+// IsCredentials reports whether a path names the credentials of any project. Case does not matter: on some systems it
+// makes no other file.
+func IsCredentials(path string) bool {
+	return strings.EqualFold(filepath.Base(path), credentialsName) &&
+		strings.EqualFold(filepath.Base(filepath.Dir(path)), folderName)
+}
