@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sizes is what each rule allows.
+func sizes() map[string]int {
+	return map[string]int{
+		packageFiles: 30, packageLines: 3500, fileLines: 400, funcLines: 50,
+		parameters: 5, typeMethods: 25, funcFields: 3,
+	}
+}
+
+// exception lets one subject be larger than its rule allows, up to a size of its own.
+type exception struct {
+	subject
+	UpTo   int
+	Reason string
+}
+
+// exceptions can only get fewer: one that nothing needs fails the test, and so does a subject that grows past its own.
+func exceptions() []exception {
+	const (
+		split   = "being split"
+		store   = "two dialects side by side, until one SQL serves both"
+		older   = "older than the rule"
+		clients = "one method a call of the socket"
+		proof   = "finding a rewind is one proof over one state: cutting it would only add arrows"
+	)
+	return []exception{
+		{subject{packageFiles, "cmd/ccship"}, 70, split},
+		{subject{packageFiles, "daemon"}, 60, split},
+		{subject{packageFiles, "state"}, 36, split},
+		{subject{packageFiles, "server/store"}, 57, store},
+		{subject{packageFiles, "server/web"}, 36, split},
+		{subject{packageLines, "cmd/ccship"}, 7500, split},
+		{subject{packageLines, "daemon"}, 8500, split},
+		{subject{packageLines, "server/api"}, 3600, older},
+		{subject{packageLines, "server/store"}, 7450, store},
+		{subject{packageLines, "server/web"}, 6500, split},
+		{subject{packageLines, "state"}, 5500, split},
+		{subject{packageLines, "tail"}, 4450, proof},
+		{subject{funcLines, "daemon.Daemon.wire"}, 80, split},
+		{subject{typeMethods, "daemon.Daemon"}, 31, split},
+		{subject{typeMethods, "daemon/control.Client"}, 31, clients},
+		{subject{typeMethods, "server/store.Postgres"}, 43, store},
+		{subject{typeMethods, "server/store.SQLite"}, 46, store},
+		{subject{typeMethods, "state.DB"}, 65, split},
+		{subject{funcFields, "daemon.destinations"}, 6, split},
+		{subject{funcFields, "daemon.documents"}, 4, split},
+		{subject{funcFields, "daemon/doctor.exam"}, 4, older},
+		{subject{funcFields, "outbox.Drainer"}, 5, older},
+		{subject{parameters, "cmd/ccship-mcp.add"}, 6, older},
+		{subject{parameters, "daemon/control.Client.call"}, 6, older},
+		{subject{parameters, "daemon/control.ask"}, 6, older},
+		{subject{parameters, "daemon/library.Library.onDisk"}, 6, older},
+		{subject{parameters, "daemon/remote.Client.document"}, 6, older},
+		{subject{parameters, "server.BlobIngester"}, 6, older},
+		{subject{parameters, "server/api.Server.answerShare"}, 6, older},
+		{subject{parameters, "server/api.Server.answerStored"}, 6, older},
+		{subject{parameters, "server/store.artifacts.PutBlob"}, 6, store},
+		{subject{parameters, "server/store.artifacts.inStream"}, 6, store},
+		{subject{parameters, "server/web.Viewer.outline"}, 6, split},
+		{subject{parameters, "server/web.Viewer.versionText"}, 6, split},
+		{subject{parameters, "server/web.fill"}, 6, split},
+		{subject{parameters, "server/web.readWindow"}, 6, split},
+		{subject{parameters, "server/web/chart.svg.open"}, 6, older},
+		{subject{parameters, "server/web/chart.svg.rect"}, 6, older},
+		{subject{parameters, "server/web/markup.appendSame"}, 6, older},
+		{subject{parameters, "transcript/session.Fold.fileEvent"}, 6, older},
+		{subject{parameters, "transcript/session.Fold.fileStart"}, 6, older},
+	}
+}
+
+// oversized lists what is larger than its rule or its exception allows, and the exceptions that nothing needs.
+func oversized(m measures, limits map[string]int, allowed []exception) []string {
+	var found []string
+	upTo := map[subject]int{}
+	for _, e := range allowed {
+		upTo[e.subject] = e.UpTo
+		if m[e.subject] <= limits[e.Rule] {
+			found = append(found, fmt.Sprintf("%s needs no exception for %s any more: remove it", e.Where, e.Rule))
+		}
+		if e.Reason == "" {
+			found = append(found, fmt.Sprintf("the exception of %s for %s has no reason", e.Where, e.Rule))
+		}
+	}
+	for _, s := range m.sorted() {
+		if limit := max(limits[s.Rule], upTo[s]); m[s] > limit {
+			found = append(found, fmt.Sprintf("%s has %d %s, at most %d", s.Where, m[s], s.Rule, limit))
+		}
+	}
+	return found
+}
+
+// TestHouseSizes holds packages, files, functions and types to the rules of size.
+func TestHouseSizes(t *testing.T) {
+	t.Parallel()
+	m, err := measureFiles(tree(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, breach := range oversized(m, sizes(), exceptions()) {
+		t.Error(breach)
+	}
+}
+
+// TestHouseSeesSizes proves that each rule can fail: the example has one of everything that is forbidden.
+func TestHouseSeesSizes(t *testing.T) {
+	t.Parallel()
+	text := func(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
+	tests := []struct {
+		name   string
+		files  map[string][]byte
+		except []exception
+		want   []string
+	}{
+		{name: "all within", files: map[string][]byte{
+			"tail/a.go":      text("package tail", "type T struct { a, b func(); fault, Fault func() error }", "func (T) M(a, b int) {", "}"),
+			"tail/a_test.go": text("package tail", "func f(a, b, c, d int) {", "", "", "}"),
+		}},
+		{name: "too many files", files: map[string][]byte{
+			"tail/a.go": text("package tail"), "tail/b.go": text("package tail"), "tail/c_windows.go": text("package tail"),
+		}, want: []string{"tail has 3 files a package, at most 2"}},
+		{name: "too many lines together", files: map[string][]byte{
+			"tail/a.go": text("package tail", "", "", "", ""), "tail/b.go": text("package tail", "", ""),
+		}, want: []string{"tail has 8 lines a package, at most 7"}},
+		{name: "long file", files: map[string][]byte{
+			"tail/a_test.go": text("package tail", "", "", "", "", ""),
+		}, want: []string{"tail/a_test.go has 6 lines a file, at most 5"}},
+		{name: "long function", files: map[string][]byte{
+			"tail/a.go": text("package tail", "func F() {", "", "", "}"),
+		}, want: []string{"tail.F has 2 lines a function, at most 1"}},
+		{name: "long method", files: map[string][]byte{
+			"tail/a.go": text("package tail", "func (t *T[K]) F() {", "", "", "}"),
+		}, want: []string{"tail.T.F has 2 lines a function, at most 1"}},
+		{name: "many parameters", files: map[string][]byte{
+			"tail/a.go": text("package tail", "func F(a, b int, c string) {}"),
+			"tail/b.go": text("package tail", "type I interface { M(int, int, int) }"),
+		}, want: []string{"tail.F has 3 parameters, at most 2", "tail.I has 3 parameters, at most 2"}},
+		{name: "many exported methods", files: map[string][]byte{
+			"tail/a.go": text("package tail", "func (T) A() {}", "func (T) B() {}", "func (T) c() {}"),
+			"tail/b.go": text("package tail", "func (t *T) D() {}", "type I interface { A(); B(); C(); d() }"),
+		}, want: []string{"tail.I has 3 exported methods a type, at most 2", "tail.T has 3 exported methods a type, at most 2"}},
+		{name: "many callbacks", files: map[string][]byte{
+			"tail/a.go":  text("package tail", "type T struct { a func(); b []func(); c map[string]func() }"),
+			"state/a.go": text("package state", "type faults struct { a, b, c func() }"),
+		}, want: []string{"tail.T has 3 function-typed fields a struct, at most 2"}},
+		{name: "named callbacks", files: map[string][]byte{
+			"tail/a.go":  text("package tail", "type Hook func()", "type alias = Hook", "type T struct { a Hook; alias; c Hook; d int }"),
+			"state/a.go": text("package state", `import ("context"; "github.com/ccship/ccship/tail")`, "type T struct { a, b tail.Hook; c context.CancelFunc }"),
+		}, want: []string{
+			"state.T has 3 function-typed fields a struct, at most 2", "tail.T has 3 function-typed fields a struct, at most 2",
+		}},
+		{name: "exceptions", files: map[string][]byte{
+			"tail/a.go": text("package tail", "func F(a, b, c int) {}", "func G(a, b, c, d int) {}"),
+		}, except: []exception{
+			{subject{parameters, "tail.F"}, 3, "a reason"},
+			{subject{parameters, "tail.G"}, 3, "another"},
+			{subject{parameters, "tail.H"}, 3, "gone"},
+			{subject{packageFiles, "tail"}, 3, ""},
+		}, want: []string{
+			"tail.H needs no exception for parameters any more: remove it",
+			"tail needs no exception for files a package any more: remove it",
+			"the exception of tail for files a package has no reason",
+			"tail.G has 4 parameters, at most 3",
+		}},
+	}
+	limits := map[string]int{packageFiles: 2, packageLines: 7, fileLines: 5, funcLines: 1, parameters: 2, typeMethods: 2, funcFields: 2}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m, err := measureFiles(test.files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := oversized(m, limits, test.except); !slices.Equal(got, test.want) {
+				t.Errorf("oversized are\n%q, want\n%q", got, test.want)
+			}
+		})
+	}
+}
+
+// tree is every Go file of the module, for all systems, by its name below the module.
+func tree(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	root := os.DirFS("..")
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata"):
+			return fs.SkipDir
+		case filepath.Ext(name) == ".go":
+			files[name], err = fs.ReadFile(root, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
