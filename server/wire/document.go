@@ -32,21 +32,21 @@ func ParseDocuments(body []byte) (*server.DocumentBatch, error) {
 }
 
 type eventItem struct {
-	Path     string    `json:"path"`
-	Change   string    `json:"change"`
-	By       string    `json:"by"`
-	AddedAt  time.Time `json:"added_at"`
-	At       time.Time `json:"at"`
-	Version  int64     `json:"version"`
-	Size     int64     `json:"size"`
-	SHA256   string    `json:"sha256"`
-	Encoding string    `json:"encoding"`
-	Content  *string   `json:"content"`
-	Blob     string    `json:"blob"`
-	TooLarge bool      `json:"too_large"`
-	Reason   string    `json:"reason"`
-	LinkRequest string `json:"link_request"`
-	Line     *int64    `json:"line"`
+	Path        string    `json:"path"`
+	Change      string    `json:"change"`
+	By          string    `json:"by"`
+	AddedAt     time.Time `json:"added_at"`
+	At          time.Time `json:"at"`
+	Version     int64     `json:"version"`
+	Size        int64     `json:"size"`
+	SHA256      string    `json:"sha256"`
+	Encoding    string    `json:"encoding"`
+	Content     *string   `json:"content"`
+	Blob        string    `json:"blob"`
+	TooLarge    bool      `json:"too_large"`
+	Reason      string    `json:"reason"`
+	LinkRequest string    `json:"link_request"`
+	Line        *int64    `json:"line"`
 }
 
 // event checks an item. An error is a *Refusal.
