@@ -16,8 +16,10 @@ import (
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
-			"cmd/ccship":           {"cmd/ccship/term", "daemon", "daemon/atomicfile", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/doctor", "daemon/library", "daemon/machine", "daemon/remote", "daemon/service", "outbox", "packaging"},
+			"cmd/ccship":           {"cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/atomicfile", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/doctor", "daemon/library", "daemon/machine", "daemon/remote", "daemon/service", "outbox", "packaging"},
 			"cmd/ccship/term":      {},
+			"cmd/ccship/show":      {"cmd/ccship/term", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote"},
+			"cmd/ccship/showtest":  {"daemon/control", "daemon/doctor"},
 			"cmd/ccship-mcp":       {"daemon/control"},
 			"cmd/ccship-server":    {"daemon/atomicfile", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/hub", "server/limit", "server/store", "server/web"},
 			"daemon":               {"daemon/checkpoint", "daemon/config", "daemon/control", "daemon/derive", "daemon/document/file", "daemon/inbox", "daemon/machine", "daemon/project", "daemon/remote", "daemon/rewrite", "state", "tail", "outbox", "transcript", "transcript/session", "daemon/attachment", "daemon/library"},
@@ -93,7 +95,7 @@ func house() plan {
 			"github.com/chromedp/chromedp":             {}, // tests only
 			"github.com/chromedp/cdproto":              {}, // tests only
 			"github.com/rogpeppe/go-internal":          {}, // tests only
-			"github.com/google/go-cmp":                 {}, // tests only
+			"github.com/google/go-cmp":                 {"cmd/ccship/showtest"}, // tests only
 			"github.com/santhosh-tekuri/jsonschema/v6": {}, // tests only
 			"golang.org/x/net":                         {}, // tests only
 			"go.yaml.in/yaml/v3":                       {}, // tests only

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 )
 
@@ -113,6 +114,9 @@ func (a *app) print(text string) error {
 	}
 	return nil
 }
+
+// view writes answers for people on stdout.
+func (a *app) view() show.View { return show.On(a.stdout) }
 
 // say writes words about what happens. A closed stderr stops nothing.
 func (a *app) say(format string, args ...any) {

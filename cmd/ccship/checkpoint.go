@@ -46,7 +46,7 @@ func (a *app) checkpointList() *cobra.Command {
 			if a.json {
 				return a.printJSON(list)
 			}
-			return a.print(a.sessionView().checkpoints(list))
+			return a.print(a.view().Checkpoints(list))
 		},
 	}
 	cmd.Flags().StringVar(&q.Session, "session", "", "only of this `session`")
@@ -77,7 +77,7 @@ func (a *app) checkpointShow() *cobra.Command {
 			if a.json {
 				return a.printJSON(answer)
 			}
-			return a.print(a.sessionView().checkpoint(answer.Checkpoint))
+			return a.print(a.view().Checkpoint(answer.Checkpoint))
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "of latest: only of this `session`")
@@ -125,7 +125,7 @@ func (a *app) checkpointCreate() *cobra.Command {
 			if a.json {
 				return a.printJSON(answer)
 			}
-			return a.print(a.sessionView().checkpoint(answer.Checkpoint))
+			return a.print(a.view().Checkpoint(answer.Checkpoint))
 		},
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`")

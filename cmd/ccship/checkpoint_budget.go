@@ -42,7 +42,7 @@ func (a *app) checkpointBudget() *cobra.Command {
 			if a.json {
 				return a.printJSON(budgets)
 			}
-			return a.print(a.sessionView().budgets(budgets))
+			return a.print(a.view().Budgets(budgets))
 		},
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "of this `session`")

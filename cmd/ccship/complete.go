@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 )
 
@@ -40,7 +41,7 @@ func (a *app) completeDead(cmd *cobra.Command, args []string, _ string) ([]strin
 	var ids []string
 	for _, l := range dead.Letters {
 		if !named[l.ID] {
-			ids = append(ids, cobra.CompletionWithDesc(l.ID, fmt.Sprintf("%s, line %d: %s", orPath(l.Session, l.Path), l.Line, reasonText(l))))
+			ids = append(ids, cobra.CompletionWithDesc(l.ID, fmt.Sprintf("%s, line %d: %s", show.SessionOrPath(l.Session, l.Path), l.Line, show.Reason(l))))
 		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp

@@ -70,7 +70,7 @@ func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 	if a.json {
 		err = a.printJSON(report)
 	} else {
-		err = a.print(newDoctorView(a.stdout, os.LookupEnv).render(report, fix))
+		err = a.print(a.view().Doctor(report, fix))
 	}
 	if err == nil && !report.OK {
 		return silent{exitFailed}

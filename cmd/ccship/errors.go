@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
@@ -56,10 +57,10 @@ func describe(err error) *control.Error {
 	case errors.Is(err, term.ErrNoAnswer):
 		e.Code, e.Hint = "interrupted", "flags answer questions too: see --help of the command"
 	default:
-		e.Hint = systemHint(err)
+		e.Hint = show.SystemHint(err)
 	}
 	if e.Hint == "" {
-		e.Hint = hintFor(e.Code)
+		e.Hint = show.Hint(e.Code)
 	}
 	return &e
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -51,35 +52,5 @@ func TestErrorHints(t *testing.T) {
 	for _, word := range []string{syscall.ENOSPC.Error(), syscall.EROFS.Error()} {
 		text = strings.ReplaceAll(text, word, "SYSTEM") // each system has words of its own
 	}
-	golden(t, "errors.txt", text)
-}
-
-// A server in trouble shows what to do, whether the daemon said so or not.
-func TestServerHints(t *testing.T) {
-	var b strings.Builder
-	show := func(s control.Server) {
-		s.URL = "http://h"
-		b.WriteString(strings.Join(statusView{now: moment()}.server(s), "\n") + "\n\n")
-	}
-	for _, kind := range []string{"unreachable", "server_error", "busy", "refused_key", "refused", "not_found", "redirect", "protocol", "something new", ""} {
-		state := "retrying"
-		if strings.HasPrefix(kind, "re") || kind == "not_found" {
-			state = "refused"
-		}
-		show(control.Server{State: state, Kind: kind, Detail: "kind " + kind})
-	}
-	show(control.Server{State: "retrying", Kind: "unreachable", Hint: "its own hint"})
-	show(control.Server{State: "ok", Kind: "unreachable", Hint: "not shown"})
-	show(control.Server{State: "unknown"})
-	golden(t, "server_trouble.txt", b.String())
-}
-
-// What a person reads of a verify: what was not compared is counted, what is held back is named.
-func TestReportText(t *testing.T) {
-	held := equalReport()
-	held.ExcludedFiles = 1
-	held.Transcripts = append(held.Transcripts, fullReport().Transcripts[3])
-	for name, r := range map[string]control.VerifyReport{"unequal": fullReport(), "equal": equalReport(), "held": held} {
-		golden(t, "verify_"+name+".txt", reportText(r))
-	}
+	showtest.Golden(t, "errors.txt", text)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -72,7 +72,7 @@ func (a *app) excludeList() *cobra.Command {
 			if a.json {
 				return a.printJSON(excludes)
 			}
-			return a.print(excludesText(excludes))
+			return a.print(show.Excludes(excludes))
 		},
 	}
 	a.addJSON(cmd)
@@ -99,20 +99,6 @@ func (a *app) excludes(ctx context.Context) (control.Excludes, error) {
 		e.Patterns = append(e.Patterns, control.Exclusion{Pattern: pattern})
 	}
 	return e, nil
-}
-
-func excludesText(e control.Excludes) string {
-	var b strings.Builder
-	for _, x := range e.Patterns {
-		fmt.Fprintf(&b, "%s  %s\n", term.Pad(x.Pattern, 40), term.Counted(int64(x.Transcripts), "transcript", "transcripts"))
-	}
-	for _, x := range e.Others {
-		fmt.Fprintf(&b, "%s  %s\n", term.Pad(term.OneLine(x.Why), 40), term.Counted(int64(x.Transcripts), "transcript", "transcripts"))
-	}
-	if b.Len() == 0 {
-		return "nothing is excluded\n"
-	}
-	return b.String()
 }
 
 // editExcludes edits the configuration file, with a daemon or without, and has the daemon take it over.

@@ -2,11 +2,10 @@ package main
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
@@ -88,7 +87,7 @@ func (a *app) showForgotten(r control.ForgetResult) error {
 	if a.json {
 		err = a.printJSON(r)
 	} else {
-		err = a.print(forgottenText(r))
+		err = a.print(show.Forgotten(r))
 	}
 	switch {
 	case err == nil && len(r.Owed) > 0:
@@ -97,29 +96,4 @@ func (a *app) showForgotten(r control.ForgetResult) error {
 		return silent{exitFailed}
 	}
 	return err
-}
-
-func forgottenText(r control.ForgetResult) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", term.Printable(r.Session), term.Counted(r.Lines, "line", "lines"))
-	if r.Waiting > 0 {
-		fmt.Fprintf(&b, ", %s that waited", term.Counted(r.Waiting, "entry", "entries"))
-	}
-	if r.Dead > 0 {
-		fmt.Fprintf(&b, ", %s", term.Counted(r.Dead, "dead letter", "dead letters"))
-	}
-	b.WriteString("\n")
-	for _, url := range r.Owed {
-		fmt.Fprintf(&b, "not told yet, it is tried until it is: %s\n", url)
-	}
-	for _, url := range r.Kept {
-		fmt.Fprintf(&b, "keeps what it has: %s\n", url)
-	}
-	if r.Detail != "" {
-		fmt.Fprintf(&b, "  %s\n", term.Printable(r.Detail))
-	}
-	for _, path := range r.OnDisk {
-		fmt.Fprintf(&b, "stays on disk, and is not sent: %s\n", path)
-	}
-	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -82,15 +83,15 @@ type spokenDocument struct {
 }
 
 func fullDocuments() []spokenDocument {
-	pause := &control.Pause{Since: *before(time.Hour), Until: after(time.Hour)}
+	pause := &control.Pause{Since: *showtest.Before(time.Hour), Until: showtest.After(time.Hour)}
 	return []spokenDocument{
 		{"outbox_list", []string{"outbox", "list"}, control.OutboxList{
 			SchemaVersion: 1, Outbox: *fullStatus().Outbox, Pause: pause, Servers: fullStatus().Servers, Next: 1,
-			Rows: []control.OutboxRow{{Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Kind: "lines", Batches: 1, Entries: 4, Bytes: 4321, Stored: 400, OldestAt: *before(time.Minute)}},
+			Rows: []control.OutboxRow{{Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Kind: "lines", Batches: 1, Entries: 4, Bytes: 4321, Stored: 400, OldestAt: *showtest.Before(time.Minute)}},
 		}},
 		{"outbox_dead", []string{"outbox", "dead"}, control.DeadLetters{SchemaVersion: 1, Letters: []control.DeadLetter{{
 			ID: "7-3", Server: "http://127.0.0.1:5000", Session: "a", Path: "-p/a.jsonl", Generation: 2, Line: 3, Kind: "blob", Name: "tool-results/x.txt", Entries: 1, Bytes: 1234,
-			Reason: "rejected", Status: 422, Answer: `{"error":"<no>"}`, At: *before(time.Hour),
+			Reason: "rejected", Status: 422, Answer: `{"error":"<no>"}`, At: *showtest.Before(time.Hour),
 		}}}},
 		{"outbox_retry", []string{"outbox", "retry", "7-3"}, control.DeadResult{SchemaVersion: 1, Letters: 1}},
 		{"outbox_drop", []string{"outbox", "drop", "--all"}, control.DeadResult{SchemaVersion: 1, Letters: 2}},
@@ -104,11 +105,11 @@ func fullDocuments() []spokenDocument {
 			Others: []control.Reason{{Why: "excluded by /x/.ccshipignore", Transcripts: 1}},
 		}},
 		{"checkpoint_list", []string{"checkpoint", "list", "--session", "a"}, control.Checkpoints{
-			SchemaVersion: 1, Next: 1, Checkpoints: []control.Checkpoint{fullCheckpoint()},
+			SchemaVersion: 1, Next: 1, Checkpoints: []control.Checkpoint{showtest.Checkpoint()},
 		}},
-		{"checkpoint_show", []string{"checkpoint", "show", "cp-0123456789ab"}, control.CheckpointAnswer{SchemaVersion: 1, Checkpoint: fullCheckpoint()}},
-		{"checkpoint_show", []string{"checkpoint", "create", "--session", "a", "--trigger", "pre_heavy"}, control.CheckpointAnswer{SchemaVersion: 1, Checkpoint: fullCheckpoint()}},
-		{"checkpoint_budget", []string{"checkpoint", "budget"}, fullBudgets()},
+		{"checkpoint_show", []string{"checkpoint", "show", "cp-0123456789ab"}, control.CheckpointAnswer{SchemaVersion: 1, Checkpoint: showtest.Checkpoint()}},
+		{"checkpoint_show", []string{"checkpoint", "create", "--session", "a", "--trigger", "pre_heavy"}, control.CheckpointAnswer{SchemaVersion: 1, Checkpoint: showtest.Checkpoint()}},
+		{"checkpoint_budget", []string{"checkpoint", "budget"}, showtest.Budgets()},
 		{"link_list", []string{"link", "list", "--session", "a"}, fullDocumentList()},
 		{"link_list", []string{"link", "add", "docs/spec.md", "--session", "a"}, fullDocumentList()},
 		{"link_list", []string{"link", "rm", "docs/spec.md", "--session", "a"}, fullDocumentList()},
@@ -126,7 +127,7 @@ func TestJSONOutbox(t *testing.T) {
 			if code != exitOK || words != "" {
 				t.Errorf("exit code %d; stderr %q", code, words)
 			}
-			golden(t, filepath.Join("json", d.name+".json"), out)
+			showtest.Golden(t, filepath.Join("json", d.name+".json"), out)
 		})
 	}
 }
@@ -142,11 +143,11 @@ func TestJSONOutboxFails(t *testing.T) {
 		if code != exitNotRunning || words != "" {
 			t.Errorf("%v: exit code %d; stderr %q", d.args, code, words)
 		}
-		golden(t, filepath.Join("json", "error_not_running.json"), out)
+		showtest.Golden(t, filepath.Join("json", "error_not_running.json"), out)
 	}
 	code, out, _ := inProcess(t, "reload", "--json", "--socket", listen(t, brokenConfig{spoken{}}))
 	if code != exitUsage {
 		t.Errorf("reload with a mistake: exit code %d", code)
 	}
-	golden(t, filepath.Join("json", "error_reload.json"), out)
+	showtest.Golden(t, filepath.Join("json", "error_reload.json"), out)
 }

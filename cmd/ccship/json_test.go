@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -97,49 +98,14 @@ func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 // fullStatus has every member set.
 func fullStatus() control.Status {
-	s := statuses()["trouble"]
-	s.Servers[0].LastOKAt, s.Servers[0].Batches, s.Servers[0].MaxRequest = before(time.Hour), 1, 4<<20
+	s := showtest.Statuses()["trouble"]
+	s.Servers[0].LastOKAt, s.Servers[0].Batches, s.Servers[0].MaxRequest = showtest.Before(time.Hour), 1, 4<<20
 	s.Servers[0].Accepts, s.Servers[0].Items, s.Servers[0].Unwanted, s.Servers[0].Gone = []string{"checkpoints", "blobs"}, 12, 3, 1
 	s.Files.Malformed = 4
-	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, before(time.Minute)
+	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, showtest.Before(time.Minute)
 	s.Watch.Unread, s.Watch.Watches, s.Watch.Limit = []string{"/b/p: permission denied"}, 17, 4096
-	s.Config, s.Pause = "/home/me/.config/ccship/config.toml", &control.Pause{Since: *before(time.Hour), Until: after(time.Hour)}
+	s.Config, s.Pause = "/home/me/.config/ccship/config.toml", &control.Pause{Since: *showtest.Before(time.Hour), Until: showtest.After(time.Hour)}
 	return s
-}
-
-// fullReport has every member set, as a verify that found everything there can be.
-func fullReport() control.VerifyReport {
-	return control.VerifyReport{
-		SchemaVersion: 1, Incomplete: "time is up", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
-		Dead: 1, Withheld: 4, Oversize: 1, Waiting: 5, Vanished: 1, Resumed: true,
-		Former:      formerServers(),
-		Attachments: control.AttachmentsReport{Files: 9, Bytes: 12_345, Missing: 1, Refused: 2, TooLarge: 3, Unproven: 4},
-		Deep: &control.DeepReport{
-			Past: control.DeepCount{Generations: 3, Lines: 40, Bytes: 4000}, Gone: control.DeepCount{Generations: 1, Lines: 2, Bytes: 3},
-			Stored: control.DeepCount{Generations: 2, Lines: 5, Bytes: 6}, Why: []control.StoredReason{{Why: "of an earlier state file", Generations: 2}},
-		},
-		Differences: []control.FileDifference{{
-			SessionID: "a", Path: "/p/a.jsonl", Generation: 2, Missing: []control.Range{{First: 3, Last: 5}, {First: 9, Last: 9}},
-			Differ: []control.Range{{First: 1, Last: 1}}, Extra: []control.Range{{First: 12, Last: 13}}, Detail: "the file is not what was acknowledged",
-		}},
-		Transcripts: []control.FileReport{
-			{SessionID: "a", Path: "/p/a.jsonl", Server: "http://127.0.0.1:5000", Generation: 2, Lines: 10, Bytes: 1234, SHA256: strings.Repeat("0a", 32), Note: "acknowledged, not proven"},
-			{SessionID: "b", Path: "/q/b.jsonl", Server: "http://127.0.0.1:5000", Lines: 1, Bytes: 2, SHA256: strings.Repeat("0b", 32), Equal: true},
-			{SessionID: "c", Path: "/r/c.jsonl", Equal: true, Note: "its project has opted out"},
-			{SessionID: "d", Path: "/s/d.jsonl", Equal: true, Note: "held back: read /s/config.json: unexpected\nend"},
-		},
-	}
-}
-
-func formerServers() []control.FormerServer {
-	return []control.FormerServer{{URL: "http://old.example.org", Batches: 2, Entries: 7}}
-}
-
-func equalReport() control.VerifyReport {
-	return control.VerifyReport{
-		SchemaVersion: 1, Equal: true, Proven: true, Files: 1, Lines: 1, Bytes: 2,
-		Transcripts: []control.FileReport{{SessionID: "b", Path: "/q/b.jsonl", Server: "http://127.0.0.1:5000", Lines: 1, Bytes: 2, SHA256: strings.Repeat("0b", 32), Equal: true}},
-	}
 }
 
 // unset names the members of a document that no golden file would show; booleans are shown either way.
@@ -171,8 +137,8 @@ func unset(v reflect.Value, name string) []string {
 }
 
 func TestJSONWhole(t *testing.T) {
-	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: formerServers()}
-	documents := []any{fullStatus(), sync, fullReport()}
+	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: showtest.RetiredServers()}
+	documents := []any{fullStatus(), sync, showtest.VerifyReport()}
 	for _, d := range fullDocuments() {
 		documents = append(documents, d.document)
 	}
@@ -196,9 +162,9 @@ func TestJSON(t *testing.T) {
 		{"status", scripted{status: fullStatus()}, []string{"status"}, exitOK},
 		{"status_not_running", nil, []string{"status"}, exitNotRunning},
 		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, exitOK},
-		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: formerServers()}}, []string{"sync", "--wait"}, exitFailed},
-		{"verify_equal", scripted{report: equalReport()}, []string{"verify"}, exitOK},
-		{"verify_unequal", scripted{report: fullReport()}, []string{"verify", "a"}, exitFailed},
+		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: showtest.RetiredServers()}}, []string{"sync", "--wait"}, exitFailed},
+		{"verify_equal", scripted{report: showtest.EqualReport()}, []string{"verify"}, exitOK},
+		{"verify_unequal", scripted{report: showtest.VerifyReport()}, []string{"verify", "a"}, exitFailed},
 		{"error_not_running", nil, []string{"verify"}, exitNotRunning},
 		{"error_no_session", scripted{report: control.VerifyReport{Equal: true, Proven: true, Dead: 3}}, []string{"verify", "nosuch"}, exitFailed},
 		{"error_refused_key", scripted{err: refused}, []string{"verify"}, exitRefusedKey},
@@ -214,7 +180,7 @@ func TestJSON(t *testing.T) {
 			if code != c.code || words != "" {
 				t.Errorf("exit code %d, want %d; stderr %q", code, c.code, words)
 			}
-			golden(t, filepath.Join("json", c.name+".json"), out)
+			showtest.Golden(t, filepath.Join("json", c.name+".json"), out)
 		})
 	}
 }
@@ -230,7 +196,7 @@ func TestJSONConfig(t *testing.T) {
 		if code != exitOK || words != "" {
 			t.Errorf("%s: %d %s", name, code, words)
 		}
-		golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+".json"), out)
+		showtest.Golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+".json"), out)
 	}
 	file := filepath.Join(t.TempDir(), "config.toml")
 	text := "server_url = \"https://ccship.example.org/a&b\"\nroots = [\"/a\", \"/b\"]\noutbox_cap = \"1GiB\"\n"
@@ -244,13 +210,13 @@ func TestJSONConfig(t *testing.T) {
 			t.Errorf("%s: %d %s %s", name, code, out, words)
 		}
 		out = strings.ReplaceAll(out, filepath.Dir(file), "/etc/ccship") // where the file lies changes with each run
-		golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+"_given.json"), out)
+		showtest.Golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+"_given.json"), out)
 	}
 	code, out, _ := inProcess(t, "config", "show", "--json", "--log-level", "loud")
 	if code != exitUsage {
 		t.Errorf("exit code %d", code)
 	}
-	golden(t, filepath.Join("json", "error_config.json"), out)
+	showtest.Golden(t, filepath.Join("json", "error_config.json"), out)
 }
 
 // A mistake in the configuration without a hint of its own gets one.

@@ -99,7 +99,7 @@ func (a *app) linkList() *cobra.Command {
 		if a.json {
 			return a.printJSON(list)
 		}
-		return a.print(a.sessionView().documents(list))
+		return a.print(a.view().Documents(list))
 	}
 	return cmd
 }

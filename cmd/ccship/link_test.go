@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
 
 // fullDocumentList has every member set.
 func fullDocumentList() control.Documents {
 	return control.Documents{SchemaVersion: 1, Session: "a", Cwd: "/home/kim/shop", Documents: []control.Document{
-		{Path: "docs/<spec>.md", AddedAt: *before(time.Hour), ChangedAt: *before(time.Minute), Version: 3, Size: 4321, SHA256: strings.Repeat("ab", 32), Deleted: true, TooLarge: true, Problem: "it stays on this machine: excluded"},
-		{Path: "docs/설계.md", AddedAt: *before(time.Minute), Version: 2},
+		{Path: "docs/<spec>.md", AddedAt: *showtest.Before(time.Hour), ChangedAt: *showtest.Before(time.Minute), Version: 3, Size: 4321, SHA256: strings.Repeat("ab", 32), Deleted: true, TooLarge: true, Problem: "it stays on this machine: excluded"},
+		{Path: "docs/설계.md", AddedAt: *showtest.Before(time.Minute), Version: 2},
 	}}
 }
 
@@ -104,31 +104,5 @@ func TestLinkSession(t *testing.T) {
 	}
 	if code, _, words := inProcess(t, "link", "add"); code != exitUsage || words == "" {
 		t.Errorf("nothing to link: exit code %d", code)
-	}
-}
-
-// TestLinkList shows documents to people.
-func TestLinkList(t *testing.T) {
-	v := sessionView{now: time.Now(), zone: time.UTC}
-	list := control.Documents{Documents: []control.Document{
-		{Path: "docs/spec.md", Version: 3, Size: 4321, ChangedAt: v.now.Add(-time.Minute)},
-		{Path: "docs/설계.md", Version: 1, Deleted: true, ChangedAt: v.now.Add(-2 * time.Hour)},
-		{Path: "big.bin", Version: 2, Size: 20_000_000, TooLarge: true, ChangedAt: v.now.Add(-time.Hour), Problem: "red \x1b[31m"},
-	}}
-	want := "docs/spec.md  3 versions, changed 1 min ago, 4.3 kB\n" +
-		"docs/설계.md  1 version, changed 2 h 0 min ago, deleted\n" +
-		"big.bin       2 versions, changed 1 h 0 min ago, 20 MB, too large to send, red \n"
-	got := v.documents(list)
-	if strings.ContainsRune(got, 0x1b) || !strings.HasPrefix(got, want[:len(want)-2]) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
-	v.columns = 30
-	for line := range strings.Lines(v.documents(list)) {
-		if term.Width(strings.TrimSuffix(line, "\n")) > 30 {
-			t.Errorf("too wide: %q", line)
-		}
-	}
-	if got := v.documents(control.Documents{}); got != "nothing is linked\n" {
-		t.Errorf("none: %q", got)
 	}
 }

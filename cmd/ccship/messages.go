@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -64,7 +65,7 @@ func (a *app) showMessages(ctx context.Context, client *control.Client, q contro
 	if a.json {
 		return a.printJSON(m)
 	}
-	return a.print(a.sessionView().messages(m))
+	return a.print(a.view().Messages(m))
 }
 
 func (a *app) clearMessages(ctx context.Context, client *control.Client, session string) error {
@@ -91,7 +92,7 @@ type followedMessage struct {
 
 // followMessages prints messages as they come, and calls once more when they have their result, until Ctrl-C.
 func (a *app) followMessages(ctx context.Context, client *control.Client, session string, limit int) error {
-	view := a.sessionView()
+	view := a.view()
 	var known seenMessages
 	tick := time.NewTicker(followRate)
 	defer tick.Stop()
@@ -121,12 +122,12 @@ func (a *app) followMessages(ctx context.Context, client *control.Client, sessio
 	}
 }
 
-func (a *app) printFollowed(view sessionView, m control.Messages, fresh []control.Message) (err error) {
+func (a *app) printFollowed(view show.View, m control.Messages, fresh []control.Message) (err error) {
 	for i := range fresh {
 		if a.json {
 			err = errors.Join(err, a.printJSON(followedMessage{control.SchemaVersion, m.Session, fresh[i]}))
 		} else {
-			err = errors.Join(err, a.print(view.message(&fresh[i])))
+			err = errors.Join(err, a.print(view.Message(&fresh[i])))
 		}
 	}
 	return err

@@ -41,7 +41,7 @@ func (a *app) outboxList() *cobra.Command {
 			if a.json {
 				return a.printJSON(list)
 			}
-			return a.print(a.outboxView().list(list))
+			return a.print(a.view().Outbox(list))
 		},
 	}
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many rows at most, up to 1000")
@@ -67,7 +67,7 @@ func (a *app) outboxDead() *cobra.Command {
 			if a.json {
 				return a.printJSON(dead)
 			}
-			return a.print(a.outboxView().dead(dead))
+			return a.print(a.view().DeadLetters(dead))
 		},
 	}
 	a.addJSON(cmd)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -45,15 +45,7 @@ func (a *app) showPause(s control.PauseState) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	return a.print("paused " + pauseEnd(time.Now(), s.Pause) + ": nothing is sent, reading goes on\n")
-}
-
-// pauseEnd says how long a pause goes on.
-func pauseEnd(now time.Time, p *control.Pause) string {
-	if p == nil || p.Until == nil {
-		return "until `ccship resume`"
-	}
-	return "for " + term.Duration(p.Until.Sub(now).Round(time.Second))
+	return a.print("paused " + show.PauseEnd(time.Now(), s.Pause) + ": nothing is sent, reading goes on\n")
 }
 
 func (a *app) resumeCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -65,11 +66,11 @@ func (a *app) installPlugin(c config.Config) error {
 	if err := writePlugin(dir); err != nil {
 		return fmt.Errorf("write plugin: %w", err)
 	}
-	command := "claude plugin marketplace add " + shellQuoted(dir) + " && claude plugin install ccship@ccship"
+	command := "claude plugin marketplace add " + show.Quote(dir) + " && claude plugin install ccship@ccship"
 	if a.json {
 		return a.printJSON(pluginPlace{control.SchemaVersion, dir, true, command})
 	}
-	if err := a.print(fmt.Sprintf("The plugin is in %s. Have Claude Code take it:\n  %s\nor try it in one session:\n  claude --plugin-dir %s\n", dir, command, shellQuoted(dir))); err != nil {
+	if err := a.print(fmt.Sprintf("The plugin is in %s. Have Claude Code take it:\n  %s\nor try it in one session:\n  claude --plugin-dir %s\n", dir, command, show.Quote(dir))); err != nil {
 		return err
 	}
 	self, err := ownPath()

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -30,23 +30,11 @@ func (a *app) reloadCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(result)
 			}
-			return a.print(reloadText(result))
+			return a.print(show.Reload(result))
 		},
 	}
 	a.addJSON(cmd)
 	return cmd
-}
-
-func reloadText(r control.ReloadResult) string {
-	text := r.Config + " is in force"
-	if len(r.Changed) > 0 {
-		text += "; changed: " + strings.Join(r.Changed, ", ")
-	}
-	text += "\n"
-	if len(r.Restart) > 0 {
-		text += "restart needed for: " + strings.Join(r.Restart, ", ") + "\n"
-	}
-	return text
 }
 
 // takeOver has a running daemon read a configuration file that was just written, and says when the change of a key is

@@ -87,7 +87,7 @@ func (a *app) search(cmd *cobra.Command, f remote.Find) error {
 		return err
 	}
 	if !a.json {
-		return a.print(a.sessionView().hits(hits, more))
+		return a.print(a.view().Hits(hits, more))
 	}
 	doc := hitList{SchemaVersion: control.SchemaVersion, Hits: []hit{}, More: more}
 	for _, h := range hits {

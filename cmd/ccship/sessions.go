@@ -127,7 +127,7 @@ func (a *app) showList(items []library.Item, more bool, trouble error) error {
 	if a.json {
 		err = a.printJSON(doc)
 	} else {
-		err = a.print(a.sessionView().list(doc))
+		err = a.print(a.view().Sessions(doc.Sessions, doc.More))
 		if trouble != nil {
 			printError(a.stderr, doc.Incomplete)
 		}
@@ -189,7 +189,7 @@ func (a *app) sessionsShow() *cobra.Command {
 					library.Shown
 				}{control.SchemaVersion, shown})
 			}
-			return a.print(a.sessionView().show(shown))
+			return a.print(a.view().Session(shown))
 		},
 	}
 	cmd.Flags().StringVar(&v.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
@@ -87,7 +88,7 @@ func (a *app) sessionsRestore() *cobra.Command {
 					library.Restored
 				}{control.SchemaVersion, done})
 			}
-			return a.print(restoredText(done, w.To != ""))
+			return a.print(show.Restored(done, w.To != ""))
 		},
 	}
 	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `past` of it, as it was before a rewind; `ccship sessions show` lists them")
@@ -98,44 +99,6 @@ func (a *app) sessionsRestore() *cobra.Command {
 	cmd.Flags().BoolVar(&w.NoAgents, "no-agents", false, "leave its agents' transcripts where they are")
 	a.addJSON(cmd)
 	return cmd
-}
-
-func restoredText(r library.Restored, elsewhere bool) string {
-	var b strings.Builder
-	for _, f := range r.Files {
-		done := "restored"
-		if f.Same {
-			done = "already there:"
-		}
-		fmt.Fprintf(&b, "%s %s (%s)\n", done, f.Path, term.Size(f.Bytes))
-		if f.Missing > 0 {
-			fmt.Fprintf(&b, "  %s not stored, left blank\n", term.Counted(f.Missing, "line is", "lines are"))
-		}
-		if f.Aside != "" {
-			fmt.Fprintf(&b, "  the file of before: %s\n", f.Aside)
-		}
-	}
-	if elsewhere {
-		return b.String()
-	}
-	if r.Cwd != "" && !r.CwdThere {
-		fmt.Fprintf(&b, "its folder is not on this machine: %s\n", term.Printable(r.Cwd))
-	}
-	if r.Cwd != "" {
-		fmt.Fprintf(&b, "cd %s && ", shellQuoted(r.Cwd))
-	}
-	return b.String() + "claude --resume " + shellQuoted(r.Session) + "\n"
-}
-
-// shellQuoted makes a text one word of a shell.
-func shellQuoted(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-~+:@%", r)
-	}
-	if s != "" && s[0] != '~' && s[0] != '-' && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (a *app) sessionsLost() *cobra.Command {
@@ -162,7 +125,7 @@ func (a *app) sessionsLost() *cobra.Command {
 					library.Lost
 				}{control.SchemaVersion, lost})
 			}
-			return a.print(a.sessionView().lost(lost))
+			return a.print(a.view().Lost(lost))
 		},
 	}
 	a.addJSON(cmd)

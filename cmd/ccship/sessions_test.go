@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/library"
-	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 )
 
 const (
@@ -115,7 +113,7 @@ func TestSessionsJSON(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d; stderr %q", c.name, code, c.code, words)
 		}
 		out = strings.ReplaceAll(out, dir, "/home/me/.claude")
-		golden(t, filepath.Join("json", c.name+".json"), liveAge.ReplaceAllString(out, "1s ago"))
+		showtest.Golden(t, filepath.Join("json", c.name+".json"), liveAge.ReplaceAllString(out, "1s ago"))
 	}
 }
 
@@ -126,43 +124,6 @@ func writeNow(t *testing.T, path string) {
 	if err := os.Chtimes(path, now, now); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// TestSessionsText is what people see of them.
-func TestSessionsText(t *testing.T) {
-	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	v := sessionView{now: now, zone: time.UTC}
-	at, cost := now.Add(-time.Hour), 12.3456
-	items := []library.Item{
-		{Session: "3f2a9c01-1", State: "both", Title: "Fix \x1b[31mit\nnow", Project: "shop", ChangedAt: at, Messages: 34, Tokens: 1_234_567, Cost: &cost},
-		{Session: "3f2a9c01-2", State: "local", Project: "a project with a name that is far too long", ChangedAt: at.AddDate(0, -1, 0), Messages: 1, Tokens: 999},
-	}
-	shown := library.Shown{
-		Item: items[0], Lines: 40, Model: "m", Branch: "main", StartedAt: &at,
-		Generations: []library.Generation{{Generation: 0, Lines: 50, ReceivedAt: at}, {Generation: 1, RewoundTo: 12, Lines: 40, ReceivedAt: now}},
-		Last:        []library.Message{{Kind: "user", At: &at, Text: "hi\nthere"}, {Kind: "assistant", Text: "\x1b]0;title\x07ok"}, {Kind: "tool_start", Text: "Bash ls"}},
-	}
-	hits := []remote.Hit{
-		{Session: remote.Session{SessionID: "aaaa", Project: "shop"}, Title: "T", Line: 3, Time: &at, Kind: "prompt", Current: true, Snippet: []remote.Piece{{Text: "a "}, {Text: "b", Match: true}}},
-		{Session: remote.Session{SessionID: "aaaa", Project: "shop"}, Title: "T", Line: 4, Generation: 2, Kind: "tool", Snippet: []remote.Piece{{Text: "c\x1b[0m\nd"}}},
-	}
-	lost := library.Lost{
-		Gone: []library.Gone{{Session: "dead", Project: "/w", First: at, Last: now, Count: 3, Prompts: []library.Prompt{{At: at, Text: "one\ntwo"}}}},
-		Away: items[:1],
-	}
-	restored := library.Restored{Session: "dead", Cwd: "/it's", Files: []library.RestoredOne{
-		{Path: "/p/dead.jsonl", Bytes: 1234, Aside: "/p/dead.jsonl.before-restore-1", Missing: 2}, {Path: "/p/dead/subagents/agent-a.jsonl", Bytes: 5, Same: true},
-	}}
-	forgotten := control.ForgetResult{
-		Session: "dead", Transcripts: 2, Lines: 1234, Waiting: 3, Dead: 1, Owed: []string{"http://a"}, Detail: "connection refused", Kept: []string{"http://b"}, OnDisk: []string{"/p/dead.jsonl"},
-	}
-	narrow := v
-	narrow.columns = 40
-	golden(t, "sessions.txt", strings.Join([]string{
-		v.list(sessionList{Sessions: items, More: true}), narrow.list(sessionList{Sessions: items}), v.list(sessionList{}),
-		v.show(shown), v.hits(hits, true), v.hits(nil, false), v.lost(lost), v.lost(library.Lost{}),
-		restoredText(restored, false), restoredText(restored, true), forgottenText(forgotten),
-	}, "---\n"))
 }
 
 // TestParseSince reads times as people write them.
@@ -179,14 +140,6 @@ func TestParseSince(t *testing.T) {
 	for _, text := range []string{"yesterday", "-3h", "-2d", "2026-13-01", "7days", "NaNd", "1e9d"} {
 		if got, err := parseSince(text, now); err == nil {
 			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
-func TestShellQuoted(t *testing.T) {
-	for text, want := range map[string]string{"/a/b-c": "/a/b-c", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "~x": "'~x'", "-x": "'-x'", "a\nb": "'a\nb'", "$(x)": "'$(x)'"} {
-		if got := shellQuoted(text); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }

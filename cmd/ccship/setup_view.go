@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
@@ -45,27 +46,13 @@ func (s *setup) saved(c config.Config, status control.Status, r control.SyncResu
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(leftOut(r))
+	b.WriteString(show.LeftOut(r))
 	for i, other := range status.Servers {
 		if i > 0 && other.Batches > 0 {
 			fmt.Fprintf(&b, "  %s still wait for %s, where they were to go before\n", term.Counted(other.Batches, "batch", "batches"), other.URL)
 		}
 	}
 	b.WriteString("every new line follows as it is written; `ccship status` says how it goes\n")
-	return b.String()
-}
-
-// leftOut lists what was not delivered, and why.
-func leftOut(r control.SyncResult) string {
-	var b strings.Builder
-	for _, left := range []struct {
-		n    int64
-		text string
-	}{{r.Dead, "refused by the server"}, {r.Excluded, "excluded"}, {r.Withheld, "withheld"}} {
-		if left.n > 0 {
-			fmt.Fprintf(&b, "  apart from %s %s\n", term.Counted(left.n, "line", "lines"), left.text)
-		}
-	}
 	return b.String()
 }
 

@@ -2,11 +2,9 @@ package main
 
 import (
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -39,7 +37,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(status)
 			}
-			return a.print(statusView{now: time.Now(), colour: term.Colours(a.stdout)}.render(status))
+			return a.print(a.view().Status(status))
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it until Ctrl-C")

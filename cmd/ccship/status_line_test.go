@@ -5,57 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
-
-func TestLineText(t *testing.T) {
-	paused := well()
-	paused.State, paused.Pause = "paused", &control.Pause{Since: *before(time.Hour), Until: after(59 * time.Minute)}
-	paused.Outbox.Entries = 1200
-	forever := paused
-	forever.Pause = &control.Pause{Since: *before(time.Hour)}
-	retrying := well()
-	retrying.State, retrying.Outbox = "retrying", &control.Outbox{Entries: 3, Dead: 2}
-	full := well()
-	full.State = "full"
-	for want, s := range map[string]control.Status{
-		"● ccship: up to date":                                       well(),
-		"◐ ccship: importing 49 %, 1 waiting":                        statuses()["importing"],
-		"↑ ccship: sending":                                          statuses()["reading"],
-		"✗ ccship: server refuses the key, 1 200 waiting, 1 refused": statuses()["trouble"],
-		"○ ccship: no server set":                                    statuses()["no_server"],
-		"‖ ccship: paused for 59 min, 1 200 waiting":                 paused,
-		"‖ ccship: paused, 1 200 waiting":                            forever,
-		"! ccship: server away, 3 waiting, 2 refused":                retrying,
-		"✗ ccship: outbox full":                                      full,
-		"● ccship: up to date ":                                      {},
-	} {
-		want = strings.TrimSpace(want)
-		if got := lineText(s, moment(), true); got != want || utf8.RuneCountInString(got) > lineWidth {
-			t.Errorf("%q, want %q", got, want)
-		}
-		_, words, _ := strings.Cut(want, " ")
-		if got := lineText(s, moment(), false); got != words {
-			t.Errorf("without symbols %q, want %q", got, words)
-		}
-	}
-}
-
-func TestWantsUTF8(t *testing.T) {
-	for locale, want := range map[string]bool{"LANG=C.UTF-8": true, "LANG=en_GB.utf8": true, "LANG=C": false, "": false, "LC_ALL=C LANG=C.UTF-8": false, "LC_CTYPE=UTF-8 LANG=C": true} {
-		env := map[string]string{}
-		for _, v := range strings.Fields(locale) {
-			name, value, _ := strings.Cut(v, "=")
-			env[name] = value
-		}
-		if got := wantsUTF8(func(name string) (string, bool) { v, ok := env[name]; return v, ok }); got != want {
-			t.Errorf("%s: %t", locale, got)
-		}
-	}
-}
 
 // Nothing that goes wrong makes a line of more than one line, or a word on stderr.
 func TestStatusLine(t *testing.T) {
@@ -65,7 +19,7 @@ func TestStatusLine(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	long := well()
+	long := showtest.Healthy()
 	long.State, long.Servers = "refused", []control.Server{{State: "refused", Kind: "refused_key"}}
 	long.Outbox = &control.Outbox{Entries: 1 << 62, Dead: 1 << 62}
 	for _, test := range []struct {
@@ -74,7 +28,7 @@ func TestStatusLine(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{listen(t, scripted{status: well()}), nil, exitOK, "● ccship: up to date\n"},
+		{listen(t, scripted{status: showtest.Healthy()}), nil, exitOK, "● ccship: up to date\n"},
 		{listen(t, scripted{status: long}), nil, exitOK, ""},
 		{socketPath(t), nil, exitNotRunning, "ccship: off\n"},
 		{file, nil, exitUsage, "ccship: ?\n"},

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -62,7 +62,7 @@ func (a *app) watchLines() func(control.Status, error) error {
 		if err != nil {
 			line = term.OneLine(err.Error())
 		} else {
-			line = summary(s)
+			line = show.StatusSummary(s)
 		}
 		if line == last {
 			return nil
@@ -72,27 +72,6 @@ func (a *app) watchLines() func(control.Status, error) error {
 	}
 }
 
-// summary is a status in one line.
-func summary(s control.Status) string {
-	parts := []string{s.State}
-	if s.Files != nil {
-		parts = append(parts, term.Counted(int64(s.Files.Tracked), "transcript", "transcripts"))
-		if s.State == "importing" {
-			parts = append(parts, term.Size(s.Files.ReadBytes)+" of "+term.Size(s.Files.Bytes)+" read")
-		}
-	}
-	if s.Outbox != nil {
-		parts = append(parts, term.Count(s.Outbox.Entries)+" waiting")
-	}
-	if s.Sent != nil {
-		parts = append(parts, term.Count(s.Sent.Entries)+" sent")
-	}
-	for _, n := range s.Notices {
-		parts = append(parts, term.OneLine(n.Text))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // watchScreen draws the view in place.
 func (a *app) watchScreen(s *term.Screen) func(control.Status, error) error {
 	colour := term.Colours(a.stdout)
@@ -100,9 +79,9 @@ func (a *app) watchScreen(s *term.Screen) func(control.Status, error) error {
 		if err != nil {
 			return s.Draw(term.OneLine(err.Error()) + "; waiting for it to come back\n")
 		}
-		view := statusView{now: time.Now(), colour: colour, bar: func(done, total int64) string {
+		view := show.View{Now: time.Now(), Colours: colour, Bar: func(done, total int64) string {
 			return term.Progress(done, total, min(40, max(10, s.Columns()-50)))
 		}}
-		return s.Draw(view.render(status))
+		return s.Draw(view.Status(status))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -67,23 +68,13 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
 		term.Counted(r.Lines, "line", "lines"), term.Count(r.Acknowledged), term.Counted(r.Dead, "dead letter", "dead letters"),
 		term.Count(r.Excluded), term.Count(r.Withheld), term.Count(r.Waiting))
-	if err := a.print(counts + formerText(r.Former)); err != nil {
+	if err := a.print(counts + show.RetiredServers(r.Former)); err != nil {
 		return err
 	}
 	if r.Done {
 		return nil
 	}
 	return unfinished(r)
-}
-
-// formerText tells what still waits for servers of before.
-func formerText(list []control.FormerServer) string {
-	text := ""
-	for _, f := range list {
-		text += fmt.Sprintf("  apart: %s for %s, which is not your server any more: `ccship outbox drop --server %s --yes` gives them up\n",
-			term.Counted(f.Entries, "line", "lines"), f.URL, f.URL)
-	}
-	return text
 }
 
 // sayResumed says that a sync has ended the pause: it ends pauses of every kind.
@@ -95,7 +86,7 @@ func (a *app) sayResumed(resumed bool) {
 
 // unfinished is the error of a sync that ended before everything was delivered.
 func unfinished(r control.SyncResult) *control.Error {
-	e := &control.Error{Code: r.Reason, Hint: hintFor(r.Reason), Retryable: true}
+	e := &control.Error{Code: r.Reason, Hint: show.Hint(r.Reason), Retryable: true}
 	switch r.Reason {
 	case "timeout":
 		e.Message = "time is up and lines still wait"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
@@ -198,7 +199,7 @@ func (u *up) arrived(s control.Status, r control.SyncResult) string {
 		}
 		fmt.Fprintf(&b, "%s on your server: %s\n", sessions, url)
 	}
-	b.WriteString(leftOut(r))
+	b.WriteString(show.LeftOut(r))
 	b.WriteString("watching for new lines; Ctrl-C stops\n")
 	return b.String()
 }

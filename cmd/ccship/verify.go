@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -59,7 +60,7 @@ func (a *app) showReport(r control.VerifyReport, session string) error {
 		err = a.printJSON(r)
 	} else {
 		a.sayResumed(r.Resumed)
-		err = a.print(reportText(r))
+		err = a.print(show.Verify(r))
 	}
 	if err == nil && !r.Equal {
 		return silent{exitFailed}

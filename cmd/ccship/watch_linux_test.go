@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -56,7 +57,7 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 
 // Without a terminal there is a line for each change, and Ctrl-C ends it well.
 func TestWatchLines(t *testing.T) {
-	d := &changing{status: well()}
+	d := &changing{status: showtest.Healthy()}
 	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -71,7 +72,7 @@ func TestWatchLines(t *testing.T) {
 		if !lines.Scan() || !strings.HasSuffix(lines.Text(), " "+line) {
 			t.Fatalf("line %d is %q, want %q", i, lines.Text(), line)
 		}
-		d.set(statuses()["importing"])
+		d.set(showtest.Statuses()["importing"])
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func resize(t *testing.T, tty *os.File, columns, rows uint16) {
 
 // On a terminal the view is drawn in place, at every size, and Ctrl-C gives the cursor back.
 func TestWatchTerminal(t *testing.T) {
-	d := &changing{status: statuses()["trouble"]}
+	d := &changing{status: showtest.Statuses()["trouble"]}
 	seen, tty := openTerminal(t, 30, 8)
 	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
@@ -161,7 +162,7 @@ func TestWatchTerminal(t *testing.T) {
 	shown("more lines\r\n")
 	shown("the server refuses …")
 	resize(t, tty, 100, 40)
-	d.set(well())
+	d.set(showtest.Healthy())
 	shown("\x1b[2J\x1b[H")
 	shown("everything is on the server; watching for new lines")
 	shown("A\r\x1b[J")                               // the next one, in place

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"fmt"
@@ -9,35 +9,11 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// statusView draws a status for people, as it looks at one moment.
-type statusView struct {
-	now    time.Time
-	colour bool
-	bar    func(done, total int64) string // draws progress; nil writes it in words
-}
-
-// The colours, by meaning.
-const (
-	good   = "32"
-	busy   = "36"
-	uneasy = "33"
-	bad    = "31"
-	faint  = "2"
-	bold   = "1"
-)
-
-func (v statusView) paint(code, text string) string {
-	if !v.colour || text == "" {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
 // muchWaiting is how many bytes wait before sending is shown as progress: less is gone before anyone has looked.
 const muchWaiting = 1 << 20
 
-// render is the whole screen, with a newline at the end.
-func (v statusView) render(s control.Status) string {
+// Status is the whole screen, with a newline at the end.
+func (v View) Status(s control.Status) string {
 	var b strings.Builder
 	b.WriteString(v.headline(s) + "\n\n")
 	row := func(name, text string) { b.WriteString("  " + v.paint(faint, term.Pad(name, 9)) + text + "\n") }
@@ -45,7 +21,7 @@ func (v statusView) render(s control.Status) string {
 		row("server", "none set: nothing is sent")
 	}
 	for _, server := range s.Servers {
-		for i, line := range v.server(server) {
+		for i, line := range v.Server(server) {
 			if i == 0 {
 				row("server", line)
 			} else {
@@ -60,7 +36,7 @@ func (v statusView) render(s control.Status) string {
 		row("import", v.progress(max(0, s.Files.ReadBytes-s.Outbox.Bytes), s.Files.Bytes))
 	}
 	if s.Outbox != nil {
-		row("outbox", v.outbox(*s.Outbox))
+		row("outbox", v.outboxRow(*s.Outbox))
 	}
 	if s.Sent != nil {
 		row("sent", v.sent(*s.Sent))
@@ -76,7 +52,7 @@ func (v statusView) render(s control.Status) string {
 }
 
 // headline is what someone who reads one line only should know.
-func (v statusView) headline(s control.Status) string {
+func (v View) headline(s control.Status) string {
 	symbol, colour, words := "●", good, s.State
 	switch s.State {
 	case "watching":
@@ -95,7 +71,7 @@ func (v statusView) headline(s control.Status) string {
 	case "refused":
 		symbol, colour, words = "✗", bad, "the server refuses what it is sent; nothing is lost"
 	case "paused":
-		symbol, colour, words = "‖", uneasy, "paused "+pauseEnd(v.now, s.Pause)+"; reading goes on"
+		symbol, colour, words = "‖", uneasy, "paused "+PauseEnd(v.Now, s.Pause)+"; reading goes on"
 	case "full":
 		symbol, colour, words = "✗", bad, "outbox full: reading has stopped"
 	case "no_server":
@@ -104,7 +80,7 @@ func (v statusView) headline(s control.Status) string {
 	line := v.paint(colour, symbol) + " " + v.paint(bold, "ccship") + ": " + words
 	about := []string{}
 	if !s.StartedAt.IsZero() {
-		about = append(about, "up "+term.Duration(v.now.Sub(s.StartedAt)))
+		about = append(about, "up "+term.Duration(v.Now.Sub(s.StartedAt)))
 	}
 	if s.PID != 0 {
 		about = append(about, fmt.Sprintf("pid %d", s.PID))
@@ -118,8 +94,8 @@ func (v statusView) headline(s control.Status) string {
 	return line
 }
 
-// server describes one destination, in one line while it is well.
-func (v statusView) server(s control.Server) []string {
+// Server describes one destination, in one line while it is well.
+func (v View) Server(s control.Server) []string {
 	state := s.State
 	switch s.State {
 	case "ok":
@@ -133,13 +109,13 @@ func (v statusView) server(s control.Server) []string {
 	}
 	parts := []string{s.URL, state}
 	if s.RetryAt != nil && s.State != "ok" {
-		parts = append(parts, "next try "+soon(v.now, *s.RetryAt))
+		parts = append(parts, "next try "+soon(v.Now, *s.RetryAt))
 	}
 	if s.Protocol != "" && s.Protocol != "unknown" {
 		parts = append(parts, s.Protocol+" protocol")
 	}
 	if s.LastOKAt != nil {
-		parts = append(parts, "last acknowledged "+term.Ago(v.now, *s.LastOKAt))
+		parts = append(parts, "last acknowledged "+term.Ago(v.Now, *s.LastOKAt))
 	}
 	lines := []string{strings.Join(parts, ", ")}
 	if s.Detail != "" && s.State != "ok" {
@@ -159,7 +135,7 @@ func serverHint(s control.Server) string {
 	case s.Hint != "" || s.State == "unknown":
 		return s.Hint
 	}
-	if hint := troubleHint(s.Kind); hint != "" {
+	if hint := TroubleHint(s.Kind); hint != "" {
 		return hint
 	}
 	return "nothing is lost, it is tried again; the daemon's log says more"
@@ -195,7 +171,7 @@ func soon(now, t time.Time) string {
 	return "now"
 }
 
-func (v statusView) files(f control.Files) string {
+func (v View) files(f control.Files) string {
 	text := fmt.Sprintf("%s of %s, %s, %s read",
 		term.Counted(int64(f.Tracked), "transcript", "transcripts"), term.Counted(int64(f.Sessions), "session", "sessions"),
 		term.Size(f.Bytes), term.Counted(f.Lines, "line", "lines"))
@@ -213,9 +189,9 @@ func (v statusView) files(f control.Files) string {
 	return text
 }
 
-func (v statusView) progress(done, total int64) string {
-	if v.bar != nil {
-		return v.bar(done, total)
+func (v View) progress(done, total int64) string {
+	if v.Bar != nil {
+		return v.Bar(done, total)
 	}
 	percent := 100.0
 	if total > 0 {
@@ -224,12 +200,12 @@ func (v statusView) progress(done, total int64) string {
 	return fmt.Sprintf("%.0f %%: %s of %s", percent, term.Size(done), term.Size(total))
 }
 
-func (v statusView) outbox(o control.Outbox) string {
+func (v View) outboxRow(o control.Outbox) string {
 	text := "empty"
 	if o.Batches > 0 || o.Entries > 0 {
 		text = fmt.Sprintf("%s, %s waiting", term.Counted(o.Entries, "entry", "entries"), term.Size(o.Bytes))
 		if o.OldestAt != nil {
-			text += ", the oldest for " + term.Duration(v.now.Sub(*o.OldestAt))
+			text += ", the oldest for " + term.Duration(v.Now.Sub(*o.OldestAt))
 		}
 		if o.Cap > 0 {
 			text += fmt.Sprintf(" (%.0f %% of %s)", 100*float64(o.Stored)/float64(o.Cap), term.Size(o.Cap))
@@ -244,12 +220,12 @@ func (v statusView) outbox(o control.Outbox) string {
 	return text
 }
 
-func (v statusView) sent(s control.Sent) string {
+func (v View) sent(s control.Sent) string {
 	return fmt.Sprintf("%s, %s in %s since start",
 		term.Counted(s.Entries, "entry", "entries"), term.Size(s.Bytes), term.Counted(s.Requests, "request", "requests"))
 }
 
-func (v statusView) watch(w control.Watch) string {
+func (v View) watch(w control.Watch) string {
 	text := strings.Join(w.Roots, ", ")
 	switch w.Mode {
 	case "poll":
@@ -263,7 +239,7 @@ func (v statusView) watch(w control.Watch) string {
 	return text
 }
 
-func (v statusView) notices(s control.Status) string {
+func (v View) notices(s control.Status) string {
 	var b strings.Builder
 	for _, n := range s.Notices {
 		b.WriteString("\n" + v.paint(uneasy, "! ") + term.OneLine(n.Text) + "\n")

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"fmt"
@@ -9,7 +9,8 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func (v sessionView) checkpoints(l control.Checkpoints) string {
+// Checkpoints are checkpoints, one a line.
+func (v View) Checkpoints(l control.Checkpoints) string {
 	if len(l.Checkpoints) == 0 {
 		return "no checkpoints\n"
 	}
@@ -40,18 +41,19 @@ func shortTokens(n int64) string {
 	return strings.TrimSuffix(strings.TrimSuffix(humanTokens(n), "s"), " token")
 }
 
-// lastPrompt is the line of a summary that tells it; else the first line.
-func lastPrompt(summary string) string {
-	for line := range strings.Lines(summary) {
+// lastPrompt is the line of a StatusSummary that tells it; else the first line.
+func lastPrompt(StatusSummary string) string {
+	for line := range strings.Lines(StatusSummary) {
 		if text, ok := strings.CutPrefix(line, "Prompt: "); ok {
 			return text
 		}
 	}
-	first, _, _ := strings.Cut(summary, "\n")
+	first, _, _ := strings.Cut(StatusSummary, "\n")
 	return first
 }
 
-func (v sessionView) checkpoint(c control.Checkpoint) string {
+// Checkpoint is one checkpoint in full.
+func (v View) Checkpoint(c control.Checkpoint) string {
 	var b strings.Builder
 	row := func(name, text string) {
 		if text = term.Printable(text); text != "" {
@@ -61,7 +63,7 @@ func (v sessionView) checkpoint(c control.Checkpoint) string {
 	row("checkpoint", c.ID)
 	row("session", c.SessionID)
 	row("port", c.PortID)
-	row("made", c.CreatedAt.In(v.zone).Format(time.DateTime)+", "+c.TriggerType)
+	row("made", c.CreatedAt.In(v.Zone).Format(time.DateTime)+", "+c.TriggerType)
 	used := usedOf(c.TokensUsed, c.TokenBudget)
 	if c.TokensUsed > 0 {
 		used = term.Count(c.TokensUsed) + " tokens, " + used
@@ -83,7 +85,8 @@ func (v sessionView) checkpoint(c control.Checkpoint) string {
 	return b.String()
 }
 
-func (v sessionView) budgets(l control.Budgets) string {
+// Budgets are token budgets, one a line, with where each comes from.
+func (v View) Budgets(l control.Budgets) string {
 	if len(l.Budgets) == 0 {
 		return "no budget is set, and none was learned yet\n"
 	}

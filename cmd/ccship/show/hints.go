@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// hintFor is what to do about an error of which nothing more is known than its code.
-func hintFor(code string) string {
+// Hint is what to do about an error of which nothing more is known than its code.
+func Hint(code string) string {
 	switch code {
 	case control.CodeNotRunning:
 		return "start it with `ccship run`, or try everything with `ccship up`"
@@ -42,14 +42,14 @@ func hintFor(code string) string {
 	case "interrupted":
 		return "a daemon goes on without it; run the command again to see how it ends"
 	}
-	if hint := troubleHint(code); hint != "" {
+	if hint := TroubleHint(code); hint != "" {
 		return hint
 	}
 	return "`ccship status` says what the daemon does, its log says more"
 }
 
-// troubleHint is what to do about a kind of trouble with a server; "" when the kind is unknown.
-func troubleHint(kind string) string {
+// TroubleHint is what to do about a kind of trouble with a server; "" when the kind is unknown.
+func TroubleHint(kind string) string {
 	switch kind {
 	case control.CodeUnreachable:
 		return "check that the server runs and that server_url is its address; nothing is lost, it is tried again"
@@ -71,8 +71,8 @@ func troubleHint(kind string) string {
 	return ""
 }
 
-// systemHint is what to do about an error of the system; "" when only its text helps.
-func systemHint(err error) string {
+// SystemHint is what to do about an error of the system; "" when only its text helps.
+func SystemHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return "make it readable and writable for this user; `ccship paths` lists what is used"

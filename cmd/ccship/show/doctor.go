@@ -1,7 +1,6 @@
-package main
+package show
 
 import (
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -10,36 +9,23 @@ import (
 	"github.com/ccship/ccship/daemon/doctor"
 )
 
-// doctorView draws a doctor's report for people.
-type doctorView struct {
-	width   int // columns; 0: lines are not broken
-	colour  bool
-	symbols bool // of UTF-8
-}
-
-// newDoctorView is what suits w.
-func newDoctorView(w io.Writer, env func(string) (string, bool)) doctorView {
-	columns, _ := term.Columns(w)
-	return doctorView{width: columns, colour: term.Colours(w), symbols: wantsUTF8(env)}
-}
-
 // nameWidth is the column behind symbol and name.
 const nameWidth = 15
 
 // mark is how a level looks.
-func (v doctorView) mark(l doctor.Level) (symbol, colour string) {
+func (v View) mark(l doctor.Level) (symbol, colour string) {
 	marks := map[doctor.Level][3]string{
 		doctor.Fail: {"✗", "x", bad}, doctor.Warn: {"!", "!", uneasy}, doctor.Note: {"·", "-", busy}, doctor.OK: {"✓", "+", good},
 	}
 	m := marks[l]
-	if v.symbols {
+	if v.Symbols {
 		return m[0], m[2]
 	}
 	return m[1], m[2]
 }
 
-// render is the whole screen, with a newline at the end. While something is wrong, what is well is only named.
-func (v doctorView) render(r doctor.Report, fixing bool) string {
+// Doctor is the whole screen of a doctor's report, with a newline at the end. While something is wrong, what is well is only named.
+func (v View) Doctor(r doctor.Report, fixing bool) string {
 	var b strings.Builder
 	b.WriteString(v.verdict(r) + "\n")
 	v.fixes(&b, r.Fixes, fixing)
@@ -70,7 +56,7 @@ func mendable(r doctor.Report) bool {
 }
 
 // verdict is what someone who reads one line only should know.
-func (v doctorView) verdict(r doctor.Report) string {
+func (v View) verdict(r doctor.Report) string {
 	level, words := doctor.OK, "all is well"
 	switch {
 	case r.Failed > 0:
@@ -86,7 +72,7 @@ func (v doctorView) verdict(r doctor.Report) string {
 }
 
 // finding is one of them, with what mends it.
-func (v doctorView) finding(b *strings.Builder, f doctor.Finding) {
+func (v View) finding(b *strings.Builder, f doctor.Finding) {
 	v.paragraph(b, f.Level, strings.ReplaceAll(f.ID, "_", " "), term.OneLine(f.Text))
 	if f.Level == doctor.OK {
 		return
@@ -96,7 +82,7 @@ func (v doctorView) finding(b *strings.Builder, f doctor.Finding) {
 	}
 	if f.Fix != "" {
 		arrow, star := "→ ", ""
-		if !v.symbols {
+		if !v.Symbols {
 			arrow = "> "
 		}
 		if f.Safe {
@@ -107,7 +93,7 @@ func (v doctorView) finding(b *strings.Builder, f doctor.Finding) {
 }
 
 // paragraph is a text behind its symbol and name.
-func (v doctorView) paragraph(b *strings.Builder, l doctor.Level, name, text string) {
+func (v View) paragraph(b *strings.Builder, l doctor.Level, name, text string) {
 	symbol, colour := v.mark(l)
 	for i, line := range v.wrap(text) {
 		if i > 0 {
@@ -119,7 +105,7 @@ func (v doctorView) paragraph(b *strings.Builder, l doctor.Level, name, text str
 }
 
 // lines are a text below a finding's.
-func (v doctorView) lines(b *strings.Builder, text, colour string) {
+func (v View) lines(b *strings.Builder, text, colour string) {
 	for _, line := range v.wrap(text) {
 		if colour != "" {
 			line = v.paint(colour, line)
@@ -129,7 +115,7 @@ func (v doctorView) lines(b *strings.Builder, text, colour string) {
 }
 
 // fixes are what was done.
-func (v doctorView) fixes(b *strings.Builder, fixes []doctor.Fix, fixing bool) {
+func (v View) fixes(b *strings.Builder, fixes []doctor.Fix, fixing bool) {
 	if fixing && len(fixes) == 0 {
 		b.WriteString("\nnothing to mend that is safe to mend\n")
 		return
@@ -149,15 +135,11 @@ func (v doctorView) fixes(b *strings.Builder, fixes []doctor.Fix, fixing bool) {
 	}
 }
 
-func (v doctorView) paint(code, text string) string {
-	return statusView{colour: v.colour}.paint(code, text)
-}
-
 // wrap breaks a text between words so that it fits behind the names. A word that is too long, such as a path, is left
 // whole for the terminal to break, and so is a command: they are there to be copied.
-func (v doctorView) wrap(text string) []string {
-	room := v.width - nameWidth - 1
-	if v.width == 0 || utf8.RuneCountInString(text) <= room {
+func (v View) wrap(text string) []string {
+	room := v.Columns - nameWidth - 1
+	if v.Columns == 0 || utf8.RuneCountInString(text) <= room {
 		return []string{text}
 	}
 	var lines []string

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"bytes"
@@ -15,13 +15,14 @@ import (
 // mostShown is how many columns of a message are shown where there is no terminal.
 const mostShown = 400
 
-func (v sessionView) messages(m control.Messages) string {
+// Messages are the messages kept of a session, one a line, below its title.
+func (v View) Messages(m control.Messages) string {
 	var b strings.Builder
 	if m.Title != "" {
 		b.WriteString(v.fit(term.Cut(term.Printable(m.Title), mostShown)) + "\n\n")
 	}
 	for i := range m.Messages {
-		b.WriteString(v.message(&m.Messages[i]))
+		b.WriteString(v.Message(&m.Messages[i]))
 	}
 	switch more := m.Total - m.Offset - len(m.Messages); {
 	case m.Total == 0:
@@ -32,37 +33,36 @@ func (v sessionView) messages(m control.Messages) string {
 	return b.String()
 }
 
-// message is one line.
-func (v sessionView) message(m *control.Message) string {
+// Message is one message, in one line.
+func (v View) Message(m *control.Message) string {
 	at := ""
 	if m.Timestamp > 0 {
-		at = time.UnixMilli(m.Timestamp).In(v.zone).Format("15:04")
+		at = time.UnixMilli(m.Timestamp).In(v.Zone).Format("15:04")
 	}
 	who, colour, text := describeMessage(m)
 	line := fmt.Sprintf("%s  %s  %s", term.Pad(at, 5), term.Pad(who, 6), term.Cut(term.Printable(text), mostShown))
 	line = strings.TrimRight(v.fit(line), " ")
-	if v.colours && len(line) > 13 && strings.HasPrefix(line[7:], who) {
-		line = line[:7] + "\x1b[" + colour + "m" + line[7:13] + "\x1b[0m" + line[13:]
+	if v.Colours && len(line) > 13 && strings.HasPrefix(line[7:], who) {
+		line = line[:7] + v.paint(colour, line[7:13]) + line[13:]
 	}
 	return line + "\n"
 }
 
 // describeMessage says who speaks, in which colour, and what.
 func describeMessage(m *control.Message) (who, colour, text string) {
-	const bold, green, cyan, red, faint = "1", "32", "36", "31", "2"
 	switch m.Type {
 	case "tool_start":
 		if text = toolCall(m) + " …"; m.Aborted {
 			text = toolCall(m) + " (stopped)"
 		}
-		return "tool", cyan, text
+		return "tool", busy, text
 	case "tool_complete":
 		if m.Error != nil {
-			return "tool", red, toolCall(m) + " ✗ " + *m.Error
+			return "tool", bad, toolCall(m) + " ✗ " + *m.Error
 		}
-		return "tool", cyan, toolCall(m) + " → " + m.Output
+		return "tool", busy, toolCall(m) + " → " + m.Output
 	case "error":
-		return "error", red, m.Content
+		return "error", bad, m.Content
 	case "result":
 		text = fmt.Sprintf("%.1f s, %s in, %d out", m.Duration, humanTokens(m.InputTokens), m.OutputTokens)
 		if m.Interrupted {
@@ -71,7 +71,7 @@ func describeMessage(m *control.Message) (who, colour, text string) {
 		return "turn", faint, text
 	}
 	if m.Role == "assistant" {
-		return "claude", green, m.Content
+		return "claude", good, m.Content
 	}
 	return m.Role, bold, m.Content
 }

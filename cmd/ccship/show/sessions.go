@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"cmp"
@@ -11,39 +11,27 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 )
 
-// sessionView writes sessions for people.
-type sessionView struct {
-	now     time.Time
-	zone    *time.Location
-	columns int // of a line; 0: as long as it is
-	colours bool
-}
-
-func (a *app) sessionView() sessionView {
-	columns, _ := term.Columns(a.stdout)
-	return sessionView{now: time.Now(), zone: time.Local, columns: columns, colours: term.Colours(a.stdout)}
-}
-
 // shortID is how much of an id lists show.
 const shortID = 8
 
-func (v sessionView) list(l sessionList) string {
-	if len(l.Sessions) == 0 {
+// Sessions lists sessions, one a line; more says that there are others.
+func (v View) Sessions(items []library.Item, more bool) string {
+	if len(items) == 0 {
 		return "no sessions\n"
 	}
-	ids := shortened(l.Sessions)
+	ids := shortened(items)
 	width, project := 0, 0
-	for i, s := range l.Sessions {
+	for i, s := range items {
 		width, project = max(width, len(ids[i])), min(20, max(project, len([]rune(s.Project))))
 	}
 	var b strings.Builder
-	for i, s := range l.Sessions {
+	for i, s := range items {
 		figures := []string{term.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
 		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", term.Pad(ids[i], width), term.Pad(v.when(s.ChangedAt), 14), term.Pad(s.State, 6),
 			term.Pad(term.Cut(term.Printable(s.Project), project), project), term.Pad(strings.Join(figures, ", "), 34), term.Cut(term.Printable(s.Title), 100))
 		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
 	}
-	if l.More {
+	if more {
 		b.WriteString("there are more: --limit, or narrow it with --project, --since or --text\n")
 	}
 	return b.String()
@@ -64,40 +52,8 @@ func shortened(items []library.Item) []string {
 	return out
 }
 
-func (v sessionView) fit(line string) string {
-	if v.columns > 0 {
-		return term.Cut(line, v.columns)
-	}
-	return line
-}
-
-// when is a time near now in words, else a day.
-func (v sessionView) when(t time.Time) string {
-	if v.now.Sub(t) < 24*time.Hour {
-		return term.Ago(v.now, t)
-	}
-	return t.In(v.zone).Format(time.DateOnly)
-}
-
-// humanTokens is a number of tokens in three digits.
-func humanTokens(n int64) string {
-	switch {
-	case n >= 999_500:
-		return fmt.Sprintf("%.1fM tokens", float64(n)/1e6)
-	case n >= 1000:
-		return fmt.Sprintf("%.0fk tokens", float64(n)/1e3)
-	}
-	return term.Counted(n, "token", "tokens")
-}
-
-func money(cost *float64) string {
-	if cost == nil {
-		return "no price"
-	}
-	return fmt.Sprintf("$%.2f", *cost)
-}
-
-func (v sessionView) show(s library.Shown) string {
+// Session is what is known of one session, and its last messages.
+func (v View) Session(s library.Shown) string {
 	var b strings.Builder
 	row := func(name, text string) {
 		if text = term.Printable(text); text != "" {
@@ -111,9 +67,9 @@ func (v sessionView) show(s library.Shown) string {
 	row("where", map[string]string{library.OnDisk: "on disk", library.OnServer: "on the server", library.OnBoth: "on disk and on the server"}[s.State])
 	row("file", s.Path)
 	if s.StartedAt != nil {
-		row("started", s.StartedAt.In(v.zone).Format(time.DateTime))
+		row("started", s.StartedAt.In(v.Zone).Format(time.DateTime))
 	}
-	row("changed", s.ChangedAt.In(v.zone).Format(time.DateTime))
+	row("changed", s.ChangedAt.In(v.Zone).Format(time.DateTime))
 	row("model", s.Model)
 	row("branch", s.Branch)
 	row("size", fmt.Sprintf("%s, %s, %s, %s", term.Counted(s.Lines, "line", "lines"), term.Size(s.Bytes), term.Counted(s.Messages, "message", "messages"), term.Counted(int64(s.Agents), "agent", "agents")))
@@ -130,14 +86,14 @@ func (v sessionView) show(s library.Shown) string {
 		}
 		at := ""
 		if m.At != nil {
-			at = m.At.In(v.zone).Format("15:04")
+			at = m.At.In(v.Zone).Format("15:04")
 		}
 		b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", term.Pad(at, 5), term.Pad(speaker(m.Kind), 9), term.Cut(term.Printable(m.Text), 400))) + "\n")
 	}
 	return b.String()
 }
 
-func (v sessionView) generations(s library.Shown) string {
+func (v View) generations(s library.Shown) string {
 	var b strings.Builder
 	for i, g := range s.Generations {
 		name, mark := "", ""
@@ -148,7 +104,7 @@ func (v sessionView) generations(s library.Shown) string {
 			mark = "  ← shown"
 		}
 		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", term.Pad(name, 12), g.Generation, term.Counted(g.Lines, "line", "lines"), g.RewoundTo,
-			g.ReceivedAt.In(v.zone).Format(time.DateTime), mark)
+			g.ReceivedAt.In(v.Zone).Format(time.DateTime), mark)
 	}
 	return b.String()
 }
@@ -168,8 +124,8 @@ func speaker(kind string) string {
 	return kind
 }
 
-// hits are what a search found, the snippets with what matched marked.
-func (v sessionView) hits(hits []remote.Hit, more bool) string {
+// Hits are what a search found, the snippets with what matched marked.
+func (v View) Hits(hits []remote.Hit, more bool) string {
 	if len(hits) == 0 {
 		return "nothing found\n"
 	}
@@ -182,7 +138,7 @@ func (v sessionView) hits(hits []remote.Hit, more bool) string {
 		}
 		at := ""
 		if h.Time != nil {
-			at = h.Time.In(v.zone).Format("2006-01-02 15:04")
+			at = h.Time.In(v.Zone).Format("2006-01-02 15:04")
 		}
 		where := fmt.Sprintf("line %d", h.Line)
 		if !h.Current {
@@ -196,24 +152,20 @@ func (v sessionView) hits(hits []remote.Hit, more bool) string {
 	return b.String()
 }
 
-func (v sessionView) snippet(pieces []remote.Piece) string {
+func (v View) snippet(pieces []remote.Piece) string {
 	var b strings.Builder
 	for _, p := range pieces {
-		text := strings.Map(func(r rune) rune {
-			if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-				return ' '
-			}
-			return r
-		}, strings.ToValidUTF8(p.Text, "?"))
-		if p.Match && v.colours {
-			text = "\x1b[1m" + text + "\x1b[0m"
+		text := term.Harmless(p.Text)
+		if p.Match {
+			text = v.paint(bold, text)
 		}
 		b.WriteString(text)
 	}
 	return strings.TrimSpace(b.String())
 }
 
-func (v sessionView) lost(l library.Lost) string {
+// Lost lists sessions that are gone from this machine.
+func (v View) Lost(l library.Lost) string {
 	var b strings.Builder
 	if len(l.Gone)+len(l.Away) == 0 {
 		return "nothing is lost: every session that the prompt history names is on disk or on the server\n"
@@ -238,5 +190,3 @@ func (v sessionView) lost(l library.Lost) string {
 	}
 	return b.String()
 }
-
-func (v sessionView) minute(t time.Time) string { return t.In(v.zone).Format("2006-01-02 15:04") }

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// documents are a session's linked documents, one a line.
-func (v sessionView) documents(list control.Documents) string {
+// Documents are a session's linked documents, one a line.
+func (v View) Documents(list control.Documents) string {
 	if len(list.Documents) == 0 {
 		return "nothing is linked\n"
 	}
@@ -24,7 +24,7 @@ func (v sessionView) documents(list control.Documents) string {
 }
 
 // document is what is known of one.
-func (v sessionView) document(d control.Document) string {
+func (v View) document(d control.Document) string {
 	size := term.Size(d.Size)
 	switch {
 	case d.Deleted:

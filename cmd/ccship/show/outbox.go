@@ -1,20 +1,15 @@
-package main
+package show
 
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// outboxView writes lists of the outbox for people, as they look at one moment.
-type outboxView struct{ now time.Time }
-
-func (a *app) outboxView() outboxView { return outboxView{time.Now()} }
-
-func (v outboxView) list(l control.OutboxList) string {
+// Outbox lists what waits, by server.
+func (v View) Outbox(l control.OutboxList) string {
 	var b strings.Builder
 	if len(l.Rows) == 0 {
 		b.WriteString("nothing waits\n")
@@ -25,14 +20,14 @@ func (v outboxView) list(l control.OutboxList) string {
 			server = r.Server
 			fmt.Fprintf(&b, "for %s\n", server)
 		}
-		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", term.Pad(orPath(r.Session, r.Path), 36),
-			rowText(r), term.Size(r.Bytes), term.Duration(v.now.Sub(r.OldestAt)))
+		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", term.Pad(SessionOrPath(r.Session, r.Path), 36),
+			rowText(r), term.Size(r.Bytes), term.Duration(v.Now.Sub(r.OldestAt)))
 	}
 	if l.Next > 0 {
 		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
 	}
 	if l.Pause != nil {
-		b.WriteString("paused " + pauseEnd(v.now, l.Pause) + "\n")
+		b.WriteString("paused " + PauseEnd(v.Now, l.Pause) + "\n")
 	}
 	if l.Outbox.Dead > 0 {
 		b.WriteString(term.Counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox dead`\n")
@@ -51,14 +46,16 @@ func rowText(r control.OutboxRow) string {
 	return term.Counted(r.Entries, "entry", "entries")
 }
 
-func orPath(session, path string) string {
+// SessionOrPath is a session, or the path of a file that has none.
+func SessionOrPath(session, path string) string {
 	if session == "" {
 		return path
 	}
 	return session
 }
 
-func (v outboxView) dead(d control.DeadLetters) string {
+// DeadLetters lists what servers refused for good.
+func (v View) DeadLetters(d control.DeadLetters) string {
 	if len(d.Letters) == 0 {
 		return "there are no dead letters\n"
 	}
@@ -71,8 +68,8 @@ func (v outboxView) dead(d control.DeadLetters) string {
 		if l.Entries > 1 {
 			what += fmt.Sprintf(" and %d more", l.Entries-1)
 		}
-		fmt.Fprintf(&b, "%s  %s, %s, %s\n", term.Pad(l.ID, 12), orPath(l.Session, l.Path), what, term.Size(l.Bytes))
-		fmt.Fprintf(&b, "%s  %s by %s %s\n", term.Pad("", 12), reasonText(l), l.Server, term.Ago(v.now, l.At))
+		fmt.Fprintf(&b, "%s  %s, %s, %s\n", term.Pad(l.ID, 12), SessionOrPath(l.Session, l.Path), what, term.Size(l.Bytes))
+		fmt.Fprintf(&b, "%s  %s by %s %s\n", term.Pad("", 12), Reason(l), l.Server, term.Ago(v.Now, l.At))
 		if l.Answer != "" {
 			fmt.Fprintf(&b, "%s  %s\n", term.Pad("", 12), term.Cut(term.Printable(l.Answer), 100))
 		}
@@ -93,8 +90,8 @@ func letterText(l control.DeadLetter) string {
 	return fmt.Sprintf("line %d", l.Line)
 }
 
-// reasonText is why a letter is dead.
-func reasonText(l control.DeadLetter) string {
+// Reason is why a letter is dead.
+func Reason(l control.DeadLetter) string {
 	switch l.Reason {
 	case "too_large":
 		return "too large"

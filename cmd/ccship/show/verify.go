@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// reportText is a verify report for people: the verdict, then every difference, then what was not compared.
-func reportText(r control.VerifyReport) string {
+// Verify is a verify report for people: the verdict, then every difference, then what was not compared.
+func Verify(r control.VerifyReport) string {
 	var b strings.Builder
 	verdict := "equal"
 	if !r.Equal {
@@ -85,7 +85,7 @@ func apartText(r control.VerifyReport) string {
 			fmt.Fprintf(&b, "  apart: %s %s\n", term.Counted(apart.n, "line", "lines"), apart.text)
 		}
 	}
-	b.WriteString(besideText(r.Attachments) + formerText(r.Former))
+	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Former))
 	if r.ExcludedFiles > 0 {
 		fmt.Fprintf(&b, "  apart: %s left out, not compared\n", term.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
 	}

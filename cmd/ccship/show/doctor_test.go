@@ -1,0 +1,42 @@
+package show
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/ccship/ccship/cmd/ccship/showtest"
+)
+
+func TestDoctorView(t *testing.T) {
+	for name, r := range showtest.DoctorReports() {
+		t.Run(name, func(t *testing.T) {
+			showtest.Golden(t, "doctor_"+name+".txt", View{Columns: 80, Symbols: true}.Doctor(r, name == "mended"))
+		})
+	}
+	ascii := View{}.Doctor(showtest.DoctorReports()["broken"], false)
+	showtest.Golden(t, "doctor_ascii.txt", ascii)
+	if strings.ContainsFunc(ascii, func(r rune) bool { return r > '~' }) {
+		t.Errorf("not ASCII: %q", ascii)
+	}
+	if nothing := (View{Symbols: true}).Doctor(showtest.DoctorReports()["well"], true); !strings.Contains(nothing, "\nnothing to mend that is safe to mend\n") {
+		t.Errorf("%s", nothing)
+	}
+}
+
+// On a narrow screen no line is longer than it, but for words that have to be copied; colours change no text.
+func TestDoctorNarrow(t *testing.T) {
+	for _, width := range []int{40, 80, 120} {
+		plain := View{Columns: width, Symbols: true}.Doctor(showtest.DoctorReports()["broken"], false)
+		for line := range strings.Lines(plain) {
+			line = strings.TrimSuffix(line, "\n")
+			if utf8.RuneCountInString(line) > width && len(words(line)) > 2 && !strings.HasPrefix(line, "`ccship doctor") && !strings.Contains(line, "ccship doctor:") {
+				t.Errorf("%d columns: %q", width, line)
+			}
+		}
+		coloured := View{Columns: width, Symbols: true, Colours: true}.Doctor(showtest.DoctorReports()["broken"], false)
+		if strings.Count(coloured, "\x1b[") == 0 || showtest.Uncoloured(coloured) != plain {
+			t.Errorf("%d columns: %q", width, coloured)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package show
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// TestLinkList shows documents to people.
+func TestLinkList(t *testing.T) {
+	v := View{Now: time.Now(), Zone: time.UTC}
+	list := control.Documents{Documents: []control.Document{
+		{Path: "docs/spec.md", Version: 3, Size: 4321, ChangedAt: v.Now.Add(-time.Minute)},
+		{Path: "docs/설계.md", Version: 1, Deleted: true, ChangedAt: v.Now.Add(-2 * time.Hour)},
+		{Path: "big.bin", Version: 2, Size: 20_000_000, TooLarge: true, ChangedAt: v.Now.Add(-time.Hour), Problem: "red \x1b[31m"},
+	}}
+	want := "docs/spec.md  3 versions, changed 1 min ago, 4.3 kB\n" +
+		"docs/설계.md  1 version, changed 2 h 0 min ago, deleted\n" +
+		"big.bin       2 versions, changed 1 h 0 min ago, 20 MB, too large to send, red \n"
+	got := v.Documents(list)
+	if strings.ContainsRune(got, 0x1b) || !strings.HasPrefix(got, want[:len(want)-2]) {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	v.Columns = 30
+	for line := range strings.Lines(v.Documents(list)) {
+		if term.Width(strings.TrimSuffix(line, "\n")) > 30 {
+			t.Errorf("too wide: %q", line)
+		}
+	}
+	if got := v.Documents(control.Documents{}); got != "nothing is linked\n" {
+		t.Errorf("none: %q", got)
+	}
+}

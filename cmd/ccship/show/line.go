@@ -1,0 +1,91 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// LineWidth is the most columns of `status --line`.
+const LineWidth = 80
+
+// StatusLine is a status in a few words, behind its symbol where there are symbols.
+func (v View) StatusLine(s control.Status) string {
+	symbol, words := "●", "up to date"
+	waiting := int64(0)
+	if s.Outbox != nil {
+		waiting = s.Outbox.Entries
+	}
+	switch s.State {
+	case "importing":
+		symbol, words = "◐", "importing"
+		if f := s.Files; f != nil && f.Bytes > 0 {
+			words += fmt.Sprintf(" %d %%", 100*f.ReadBytes/f.Bytes)
+		}
+	case "reading", "sending":
+		symbol, words = "↑", "sending"
+	case "retrying":
+		symbol, words = "!", "server away"
+	case "refused":
+		symbol, words = "✗", "server refuses"
+		for _, srv := range s.Servers {
+			if srv.State == "refused" {
+				words = "server " + trouble(srv, "refuses")
+				break
+			}
+		}
+	case "paused":
+		symbol, words = "‖", "paused"
+		if s.Pause != nil && s.Pause.Until != nil {
+			words += " " + PauseEnd(v.Now, s.Pause)
+		}
+	case "full":
+		symbol, words = "✗", "outbox full"
+	case "no_server":
+		symbol, words = "○", "no server set"
+	}
+	parts := []string{words}
+	if waiting > 0 {
+		parts = append(parts, term.Count(waiting)+" waiting")
+	}
+	if s.Outbox != nil && s.Outbox.Dead > 0 {
+		parts = append(parts, term.Count(s.Outbox.Dead)+" refused")
+	}
+	line := "ccship: " + strings.Join(parts, ", ")
+	if v.Symbols {
+		return symbol + " " + line
+	}
+	return line
+}
+
+// StatusSummary is a status in one line.
+func StatusSummary(s control.Status) string {
+	parts := []string{s.State}
+	if s.Files != nil {
+		parts = append(parts, term.Counted(int64(s.Files.Tracked), "transcript", "transcripts"))
+		if s.State == "importing" {
+			parts = append(parts, term.Size(s.Files.ReadBytes)+" of "+term.Size(s.Files.Bytes)+" read")
+		}
+	}
+	if s.Outbox != nil {
+		parts = append(parts, term.Count(s.Outbox.Entries)+" waiting")
+	}
+	if s.Sent != nil {
+		parts = append(parts, term.Count(s.Sent.Entries)+" sent")
+	}
+	for _, n := range s.Notices {
+		parts = append(parts, term.OneLine(n.Text))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// PauseEnd says how long a pause goes on.
+func PauseEnd(now time.Time, p *control.Pause) string {
+	if p == nil || p.Until == nil {
+		return "until `ccship resume`"
+	}
+	return "for " + term.Duration(p.Until.Sub(now).Round(time.Second))
+}

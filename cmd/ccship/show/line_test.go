@@ -1,0 +1,44 @@
+package show
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ccship/ccship/cmd/ccship/showtest"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func TestLineText(t *testing.T) {
+	paused := showtest.Healthy()
+	paused.State, paused.Pause = "paused", &control.Pause{Since: *showtest.Before(time.Hour), Until: showtest.After(59 * time.Minute)}
+	paused.Outbox.Entries = 1200
+	forever := paused
+	forever.Pause = &control.Pause{Since: *showtest.Before(time.Hour)}
+	retrying := showtest.Healthy()
+	retrying.State, retrying.Outbox = "retrying", &control.Outbox{Entries: 3, Dead: 2}
+	full := showtest.Healthy()
+	full.State = "full"
+	for want, s := range map[string]control.Status{
+		"● ccship: up to date":                                       showtest.Healthy(),
+		"◐ ccship: importing 49 %, 1 waiting":                        showtest.Statuses()["importing"],
+		"↑ ccship: sending":                                          showtest.Statuses()["reading"],
+		"✗ ccship: server refuses the key, 1 200 waiting, 1 refused": showtest.Statuses()["trouble"],
+		"○ ccship: no server set":                                    showtest.Statuses()["no_server"],
+		"‖ ccship: paused for 59 min, 1 200 waiting":                 paused,
+		"‖ ccship: paused, 1 200 waiting":                            forever,
+		"! ccship: server away, 3 waiting, 2 refused":                retrying,
+		"✗ ccship: outbox full":                                      full,
+		"● ccship: up to date ":                                      {},
+	} {
+		want = strings.TrimSpace(want)
+		if got := (View{Now: showtest.Moment(), Symbols: true}).StatusLine(s); got != want || utf8.RuneCountInString(got) > LineWidth {
+			t.Errorf("%q, want %q", got, want)
+		}
+		_, words, _ := strings.Cut(want, " ")
+		if got := (View{Now: showtest.Moment()}).StatusLine(s); got != words {
+			t.Errorf("without symbols %q, want %q", got, words)
+		}
+	}
+}

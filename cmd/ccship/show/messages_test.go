@@ -1,0 +1,39 @@
+package show
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/showtest"
+	"github.com/ccship/ccship/cmd/ccship/term"
+)
+
+func TestMessagesView(t *testing.T) {
+	v := View{Zone: time.UTC}
+	text := v.Messages(showtest.Messages())
+	want := `장바구니 반올림
+
+09:05  user    장바구니의 반올림을 고쳐 주세요
+09:05  claude  I will look.
+09:05  tool    Bash look ls → cart.go
+09:05  tool    Edit /cart.go ✗ permission denied [2J second line
+09:05  tool    Read /b.go …
+       tool    ? (stopped)
+09:05  error   overloaded
+09:05  turn    12.5 s, 1k tokens in, 500 out, interrupted
+there are 1 older one: --limit, or --offset 8
+`
+	if text != strings.Replace(want, "are 1 older one", "are 1 older one", 1) {
+		t.Errorf("got:\n%s", text)
+	}
+	v.Columns, v.Colours = 24, true
+	for line := range strings.Lines(v.Messages(showtest.Messages())) {
+		if n := term.Width(showtest.Uncoloured(strings.TrimSuffix(line, "\n"))); n > 24 && !strings.HasPrefix(line, "there are") {
+			t.Errorf("%d columns: %q", n, line)
+		}
+		if strings.Count(line, "\x1b[") == 1 {
+			t.Errorf("a colour that does not end: %q", line)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+)
+
+// Excludes lists what is excluded, and why.
+func Excludes(e control.Excludes) string {
+	var b strings.Builder
+	for _, x := range e.Patterns {
+		fmt.Fprintf(&b, "%s  %s\n", term.Pad(x.Pattern, 40), term.Counted(int64(x.Transcripts), "transcript", "transcripts"))
+	}
+	for _, x := range e.Others {
+		fmt.Fprintf(&b, "%s  %s\n", term.Pad(term.OneLine(x.Why), 40), term.Counted(int64(x.Transcripts), "transcript", "transcripts"))
+	}
+	if b.Len() == 0 {
+		return "nothing is excluded\n"
+	}
+	return b.String()
+}
+
+// Forgotten is the result of `ccship forget`.
+func Forgotten(r control.ForgetResult) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", term.Printable(r.Session), term.Counted(r.Lines, "line", "lines"))
+	if r.Waiting > 0 {
+		fmt.Fprintf(&b, ", %s that waited", term.Counted(r.Waiting, "entry", "entries"))
+	}
+	if r.Dead > 0 {
+		fmt.Fprintf(&b, ", %s", term.Counted(r.Dead, "dead letter", "dead letters"))
+	}
+	b.WriteString("\n")
+	for _, url := range r.Owed {
+		fmt.Fprintf(&b, "not told yet, it is tried until it is: %s\n", url)
+	}
+	for _, url := range r.Kept {
+		fmt.Fprintf(&b, "keeps what it has: %s\n", url)
+	}
+	if r.Detail != "" {
+		fmt.Fprintf(&b, "  %s\n", term.Printable(r.Detail))
+	}
+	for _, path := range r.OnDisk {
+		fmt.Fprintf(&b, "stays on disk, and is not sent: %s\n", path)
+	}
+	return b.String()
+}
+
+// Restored lists the files that were restored, and how to resume; elsewhere says that --to named the file.
+func Restored(r library.Restored, elsewhere bool) string {
+	var b strings.Builder
+	for _, f := range r.Files {
+		done := "restored"
+		if f.Same {
+			done = "already there:"
+		}
+		fmt.Fprintf(&b, "%s %s (%s)\n", done, f.Path, term.Size(f.Bytes))
+		if f.Missing > 0 {
+			fmt.Fprintf(&b, "  %s not stored, left blank\n", term.Counted(f.Missing, "line is", "lines are"))
+		}
+		if f.Aside != "" {
+			fmt.Fprintf(&b, "  the file of before: %s\n", f.Aside)
+		}
+	}
+	if elsewhere {
+		return b.String()
+	}
+	if r.Cwd != "" && !r.CwdThere {
+		fmt.Fprintf(&b, "its folder is not on this machine: %s\n", term.Printable(r.Cwd))
+	}
+	if r.Cwd != "" {
+		fmt.Fprintf(&b, "cd %s && ", Quote(r.Cwd))
+	}
+	return b.String() + "claude --resume " + Quote(r.Session) + "\n"
+}
+
+// Reload says which options a reload changed, and which need a restart.
+func Reload(r control.ReloadResult) string {
+	text := r.Config + " is in force"
+	if len(r.Changed) > 0 {
+		text += "; changed: " + strings.Join(r.Changed, ", ")
+	}
+	text += "\n"
+	if len(r.Restart) > 0 {
+		text += "restart needed for: " + strings.Join(r.Restart, ", ") + "\n"
+	}
+	return text
+}
+
+// LeftOut lists what was not delivered, and why.
+func LeftOut(r control.SyncResult) string {
+	var b strings.Builder
+	for _, left := range []struct {
+		n    int64
+		text string
+	}{{r.Dead, "refused by the server"}, {r.Excluded, "excluded"}, {r.Withheld, "withheld"}} {
+		if left.n > 0 {
+			fmt.Fprintf(&b, "  apart from %s %s\n", term.Counted(left.n, "line", "lines"), left.text)
+		}
+	}
+	return b.String()
+}
+
+// RetiredServers lists what still waits for servers that are no longer configured.
+func RetiredServers(list []control.FormerServer) string {
+	text := ""
+	for _, f := range list {
+		text += fmt.Sprintf("  apart: %s for %s, which is not your server any more: `ccship outbox drop --server %s --yes` gives them up\n",
+			term.Counted(f.Entries, "line", "lines"), f.URL, f.URL)
+	}
+	return text
+}

@@ -1,0 +1,104 @@
+package show
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/cmd/ccship/showtest"
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+func TestStatusView(t *testing.T) {
+	for name, status := range showtest.Statuses() {
+		t.Run(name, func(t *testing.T) {
+			showtest.Golden(t, "status_"+name+".txt", View{Now: showtest.Moment()}.Status(status))
+		})
+	}
+}
+
+// Colour changes nothing but colour.
+func TestStatusColour(t *testing.T) {
+	for name, status := range showtest.Statuses() {
+		plain := View{Now: showtest.Moment()}.Status(status)
+		coloured := View{Now: showtest.Moment(), Colours: true}.Status(status)
+		if !strings.Contains(coloured, "\x1b[") {
+			t.Errorf("%s: no colour", name)
+		}
+		for _, code := range []string{"32", "36", "33", "31", "2", "1", "0"} {
+			coloured = strings.ReplaceAll(coloured, "\x1b["+code+"m", "")
+		}
+		if diff := cmp.Diff(plain, coloured); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// Every line of the view fits a terminal of 120 columns, long roots aside.
+func TestStatusWidth(t *testing.T) {
+	for name, status := range showtest.Statuses() {
+		for line := range strings.Lines(View{Now: showtest.Moment()}.Status(status)) {
+			if term.Cut(strings.TrimSuffix(line, "\n"), 120) != strings.TrimSuffix(line, "\n") {
+				t.Errorf("%s: too long: %s", name, line)
+			}
+		}
+	}
+}
+
+func TestProgressBar(t *testing.T) {
+	view := View{Now: showtest.Moment(), Bar: func(done, total int64) string { return term.Progress(done, total, 20) }}
+	showtest.Golden(t, "status_bar.txt", view.Status(showtest.Statuses()["importing"]))
+}
+
+func TestSummary(t *testing.T) {
+	want := "importing, 1 transcript, 30 MB of 61 MB read, 1 waiting, 48 211 sent"
+	if got := StatusSummary(showtest.Statuses()["importing"]); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A server in trouble shows what to do, whether the daemon said so or not.
+func TestServerHints(t *testing.T) {
+	var b strings.Builder
+	add := func(s control.Server) {
+		s.URL = "http://h"
+		b.WriteString(strings.Join(View{Now: showtest.Moment()}.Server(s), "\n") + "\n\n")
+	}
+	for _, kind := range []string{"unreachable", "server_error", "busy", "refused_key", "refused", "not_found", "redirect", "protocol", "something new", ""} {
+		state := "retrying"
+		if strings.HasPrefix(kind, "re") || kind == "not_found" {
+			state = "refused"
+		}
+		add(control.Server{State: state, Kind: kind, Detail: "kind " + kind})
+	}
+	add(control.Server{State: "retrying", Kind: "unreachable", Hint: "its own hint"})
+	add(control.Server{State: "ok", Kind: "unreachable", Hint: "not shown"})
+	add(control.Server{State: "unknown"})
+	showtest.Golden(t, "server_trouble.txt", b.String())
+}
+
+// A person and a program learn the same word for a state: "paused" is what the user did, "refused" what a server does.
+func TestStatusWords(t *testing.T) {
+	for state, want := range map[string]struct{ says, not string }{
+		"paused":  {"paused", "refuse"},
+		"refused": {"refuse", "paused"},
+	} {
+		s := showtest.Healthy()
+		s.State = state
+		if state == "paused" {
+			s.Pause = &control.Pause{Since: showtest.Moment()}
+		} else {
+			s.Servers[0].State = state
+		}
+		for view, text := range map[string]string{
+			"status":        View{Now: showtest.Moment()}.Status(s),
+			"status --line": View{Now: showtest.Moment()}.StatusLine(s),
+		} {
+			if !strings.Contains(text, want.says) || strings.Contains(text, want.not) {
+				t.Errorf("state %q as %s:\n%s", state, view, text)
+			}
+		}
+	}
+}
