@@ -6,7 +6,6 @@ import (
 	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -35,27 +34,6 @@ func (s servers) AnyTakes(kind outbox.Kind) bool {
 		}
 	}
 	return false
-}
-
-// router shows rooms the desk.
-type router struct{ *desk }
-
-// StreamID answers the file that a stream's name was given to.
-func (r router) StreamID(name string) (tail.FileID, bool) { return r.streamID(name) }
-
-// Forgotten reports whether the user has ccship forget a session.
-func (r router) Forgotten(session string) bool { return r.graves.has(session) }
-
-// Destination is where lines of a transcript go by the rules in force; "" when they are not sent.
-func (r router) Destination(f *state.Facts) string {
-	if r.graves.has(f.Stream.SessionID) {
-		return ""
-	}
-	_, dest, result := r.route(f, r.rules.Load())
-	if result.Err != nil {
-		return ""
-	}
-	return dest
 }
 
 // settings shows rooms the configuration in force.

@@ -28,6 +28,7 @@ import (
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/rewrite"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -48,7 +49,7 @@ type Daemon struct {
 	db      *state.DB
 	tailer  *tail.Tailer
 	relay   *relay
-	desk    *desk
+	router  *route.Router
 	dests   *destinations
 	derive  *derive.Deriver
 	inbox   *inbox.Inbox
@@ -63,18 +64,19 @@ type Daemon struct {
 
 	events *bus
 
+	projects    *project.Finder
 	rewrites    *rewrite.List
 	counter     *rewrite.Counter
 	attachments *attachment.Collector
 
-	conf        atomic.Pointer[config.Config] // in force
-	lastRead    atomic.Pointer[string]        // stamp of the configuration file when it was read last, with success or not
-	badConfig   atomic.Pointer[notice]        // why the configuration as it is now is not in force; nil: it is
-	needRestart atomic.Pointer[[]string]      // options whose new value needs a restart
-	pause       atomic.Pointer[control.Pause] // the user's; nil: none
-	reloading   sync.Mutex                    // held while conf is exchanged
-	pausing     sync.Mutex                    // held while pause is exchanged
-	editing     sync.Mutex                    // held while the configuration file is edited
+	conf        atomic.Pointer[config.Config]  // in force
+	lastRead    atomic.Pointer[string]         // stamp of the configuration file when it was read last, with success or not
+	badConfig   atomic.Pointer[control.Notice] // why the configuration as it is now is not in force; nil: it is
+	needRestart atomic.Pointer[[]string]       // options whose new value needs a restart
+	pause       atomic.Pointer[control.Pause]  // the user's; nil: none
+	reloading   sync.Mutex                     // held while conf is exchanged
+	pausing     sync.Mutex                     // held while pause is exchanged
+	editing     sync.Mutex                     // held while the configuration file is edited
 
 	stirred atomic.Bool // a verify has used memory that can be given back
 
@@ -158,31 +160,25 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.dests.announced, d.dests.settled = d.heard, d.settled
 	d.dests.forgotten = d.heardForgotten
 	d.announced = map[string]bool{}
-	graves, err := loadGraves(ctx, d.db)
+	d.projects = project.NewFinder()
+	d.projects.Home = d.cfg.Home()
+	d.router, err = route.New(ctx, route.Config{
+		State: d.db, Projects: d.projects, Destinations: d.dests, Machine: machineName, Rules: rulesOf(&d.cfg),
+	})
 	if err != nil {
-		return err
-	}
-	d.desk = &desk{
-		db: d.db, finder: project.NewFinder(), machine: machineName, speaks: d.dests.speaks, open: d.dests.open, graves: graves,
-		streams: map[string]tail.FileID{}, waiting: map[tail.FileID]time.Time{}, notices: map[string]notice{}, omitted: omissions{},
-	}
-	d.desk.finder.Home = d.cfg.Home()
-	d.desk.finder.Exclude(d.cfg.ExcludeProjects)
-	d.desk.rules.Store(newRules(&d.cfg))
-	if err := d.desk.load(ctx); err != nil {
 		return err
 	}
 	if d.rewrites, err = rewrite.Load(ctx, d.db); err != nil {
 		return err
 	}
-	d.relay = newRelay(d.db, d.desk, d.log)
+	d.relay = newRelay(d.db, d.router, d.log)
 	d.relay.events, d.relay.rewrites = d.events, d.rewrites
 	d.tailer = tail.New(tail.Config{
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
 	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: servers{d.dests}, Origin: d.origin}
 	d.attachments = attachment.New(attachment.Deps{
-		State: d.db, Files: d.tailer, Router: router{d.desk}, Servers: servers{d.dests}, Settings: settings{d}, Log: d.log,
+		State: d.db, Files: d.tailer, Router: d.router, Servers: servers{d.dests}, Settings: settings{d}, Log: d.log,
 	})
 	d.relay.attachments, d.dests.accepts = d.attachments, d.accepts
 	if d.introductions, err = inbox.LoadIntroductions(ctx, d.db, d.log); err != nil {
@@ -194,7 +190,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	}
 	d.wireDeriver(checkpoint.NewCheckpointer(d.db), documents)
 	d.inbox = inbox.New(inbox.Deps{
-		State: d.db, Deriver: d.derive, Introductions: d.introductions, Sessions: router{d.desk}, Documents: d.documents,
+		State: d.db, Deriver: d.derive, Introductions: d.introductions, Sessions: d.router, Documents: d.documents,
 		Settings: settings{d}, Log: d.log,
 	})
 	d.wireWishes()
@@ -203,11 +199,6 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if err := d.recallPause(ctx); err != nil {
 		return err
 	}
-	again, err := d.desk.recallOmitted(ctx)
-	if err != nil {
-		return err
-	}
-	d.tailer.Reread(again...)
 	return d.reroute(ctx)
 }
 
@@ -335,10 +326,10 @@ func (d *Daemon) look(ctx context.Context, w *watchman) {
 		w.rest = stamp
 	}
 	d.rereadPlain(ctx)
-	if d.relay.optOutEnded() {
+	if d.router.ExclusionEnded() {
 		d.tailer.Wake()
 	}
-	d.tailer.Reread(d.desk.takeIncluded()...)
+	d.tailer.Reread(d.router.History.Readmitted()...)
 	d.giveBack(w)
 }
 

@@ -195,13 +195,13 @@ func TestSyncWaitsForFolding(t *testing.T) {
 	w.write(transcriptOf(sessionA), a.Prompt("one"))
 	d := w.startInside()
 	w.sync()
-	s, err := d.sessionNamed(t.Context(), sessionA)
+	s, err := d.router.Lookup(sessionA, d.tailer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	gate, looking, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		answered <- d.derive.Query(context.Background(), s.id, func(*derive.FoldStep) error { close(looking); <-gate; return nil })
+		answered <- d.derive.Query(context.Background(), s.ID, func(*derive.FoldStep) error { close(looking); <-gate; return nil })
 	}()
 	<-looking // nothing is folded until the gate opens
 	w.write(transcriptOf(sessionB), b.Prompt("one")+b.Compaction())

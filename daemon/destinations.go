@@ -60,12 +60,12 @@ func newDestinations(db *state.DB, log *slog.Logger) *destinations {
 // Run drains to every destination that has rows or gets some, until ctx is done.
 func (d *destinations) Run(ctx context.Context) error {
 	for _, dest := range d.db.Destinations() {
-		if err := d.open(dest); err != nil {
+		if err := d.Open(dest); err != nil {
 			d.log.Error("cannot deliver to a server", "server", dest, "err", err)
 		}
 	}
 	if own := d.ownServer(); own != "" {
-		if err := d.open(own); err != nil {
+		if err := d.Open(own); err != nil {
 			return err
 		}
 	}
@@ -127,8 +127,8 @@ func (d *destinations) setPaused(paused bool) {
 	}
 }
 
-// open makes sure that dest has a drainer. The key of a project's own server comes from the project.
-func (d *destinations) open(dest string) error {
+// Open makes sure that dest has a drainer. The key of a project's own server comes from the project.
+func (d *destinations) Open(dest string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.all[dest] != nil {
@@ -234,8 +234,8 @@ func (d *destinations) drainers() map[string]*outbox.Drainer {
 	return out
 }
 
-// speaks says whether a server is known to speak the extension.
-func (d *destinations) speaks(dest string) bool {
+// SpeaksExtension says whether a server is known to speak the extension.
+func (d *destinations) SpeaksExtension(dest string) bool {
 	dr := d.get(dest)
 	return dr != nil && dr.Health().Protocol == "ccship"
 }

@@ -47,11 +47,11 @@ func (d *Daemon) documentsOf(ctx context.Context, name string) (string, error) {
 	if err == nil {
 		return s.session, nil
 	}
-	named, e := d.sessionNamed(ctx, name)
+	named, e := d.router.Lookup(name, d.tailer)
 	if e != nil {
 		return "", e
 	}
-	s, err = d.siteOf(ctx, named.name)
+	s, err = d.siteOf(ctx, named.Name)
 	return s.session, err
 }
 

@@ -127,7 +127,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	} {
 		saveFile(t, g.cwd, name, text)
 	}
-	g.d.desk.finder.Exclude([]string{project.Literal(filepath.Join(g.cwd, "c"))})
+	g.d.projects.Exclude([]string{project.Literal(filepath.Join(g.cwd, "c"))})
 	for _, dir := range []string{"a", "b", "c"} {
 		name := dir + "/deep/spec.md"
 		path := saveFile(t, g.cwd, name, "client")
@@ -167,7 +167,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	if err := g.d.documents.unlink(t.Context(), linkage{session: sessionA, path: "b/deep/spec.md", by: byViewer, line: -1, wish: "w2"}); err != nil || g.rows() != 2 {
 		t.Errorf("a wish to unlink is not answered: %d rows, %v", g.rows(), err)
 	}
-	g.d.documents.optouts, g.d.desk.finder.Recheck = nil, 0
+	g.d.documents.optouts, g.d.projects.Recheck = nil, 0
 	if p := g.look("a/deep/spec.md"); p.Dest == "" || p.problem != "" {
 		t.Errorf("not excluded any more: %+v", p)
 	}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"path/filepath"
 	"time"
 
@@ -53,18 +52,6 @@ type optoutAnswer struct {
 
 // mostOptouts bounds how many folders are remembered.
 const mostOptouts = 4096
-
-// optedOut is why nothing that lies in a folder may be sent; "".
-func (d *Daemon) optedOut(dir string) string {
-	policy, err := d.desk.finder.Find(dir)
-	switch {
-	case err != nil:
-		return "held back: " + err.Error()
-	case !policy.Enabled:
-		return cmp.Or(policy.Why, "opted out")
-	}
-	return ""
-}
 
 // within is the site as it is for the document at a path: it may lie in a project below the session's whose files stay
 // here. The caller holds work.

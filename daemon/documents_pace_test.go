@@ -76,7 +76,7 @@ func TestQuiet(t *testing.T) {
 	g.look("a.md")
 	quiet("sent", true)
 	saveFile(t, g.cwd, ".ccshipignore", "")
-	g.d.desk.finder.Recheck, x.optouts = 0, nil
+	g.d.projects.Recheck, x.optouts = 0, nil
 	quiet("excluded", false)
 	g.look("a.md")
 	quiet("excluded, and said so", true)

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -15,7 +14,7 @@ import (
 // wireDocuments makes what looks after linked documents. Nothing runs yet.
 func (d *Daemon) wireDocuments(ctx context.Context) (derive.Observer, error) {
 	x := newDocuments(d.db, d.introductions, d.log)
-	x.conf, x.locate, x.guard, x.optout = d.conf.Load, d.siteOf, d.protects, d.optedOut
+	x.conf, x.locate, x.guard, x.optout = d.conf.Load, d.siteOf, d.protects, d.router.WhyExcluded
 	d.db.Missed = x.missed
 	d.documents = x
 	return &reader{documents: x, written: func(t time.Time) { d.wishes.written.Store(t.UnixMilli()) }}, x.load(ctx)
@@ -33,11 +32,11 @@ func (s *site) problem() string {
 func (d *Daemon) siteOf(ctx context.Context, session string) (site, error) {
 	session = transcript.MainSession(session, "")
 	s := site{session: session}
-	if d.desk.graves.has(session) {
+	if d.router.Forgotten(session) {
 		return s, control.NoSession("session "+session+" was forgotten",
 			"what belongs to it is not kept or sent any more")
 	}
-	if id, ok := d.desk.streamID(session); ok {
+	if id, ok := d.router.StreamID(session); ok {
 		facts, known, err := d.db.Facts(ctx, id)
 		if err != nil {
 			return s, err
@@ -62,16 +61,16 @@ func (d *Daemon) siteOf(ctx context.Context, session string) (site, error) {
 		}
 	}
 	if s.cwd == "" && s.file == 0 {
-		return s, d.unknownSession(session)
+		return s, d.router.UnknownSession(session)
 	}
 	return s, nil
 }
 
 // siteApart finds a session that is kept on this machine, and so has no stream.
 func (d *Daemon) siteApart(s *site) {
-	for id, out := range d.relay.apart() {
+	for id, out := range d.router.Excluded() {
 		if t, ok := d.tailer.File(id); ok && t.File.Kind == tail.Main && t.File.Name == s.session {
-			s.cwd, s.withheld = out.cwd, out.why
+			s.cwd, s.withheld = out.Cwd, out.Why
 			return
 		}
 	}
@@ -80,23 +79,9 @@ func (d *Daemon) siteApart(s *site) {
 // goesTo is where what is queued for a transcript goes, as its project and the configuration have it now; "" nowhere,
 // and with why when it is to stay here. While the transcript itself is on its way to another server, nothing is queued.
 func (d *Daemon) goesTo(f *state.Facts) (dest, why string) {
-	_, dest, result := d.desk.route(f, d.desk.rules.Load())
-	if out, ok := errors.AsType[*optedOut](result.Err); ok {
-		return "", out.why
+	dest, why = d.router.Destination(f)
+	if dest != f.Dest {
+		return "", why
 	}
-	if result.Err != nil || dest != f.Dest {
-		return "", ""
-	}
-	return dest, ""
-}
-
-// apart copies the list of opted-out files.
-func (r *relay) apart() map[tail.FileID]optedOut {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make(map[tail.FileID]optedOut, len(r.excluded))
-	for id, o := range r.excluded {
-		out[id] = *o
-	}
-	return out
+	return dest, why
 }

@@ -41,8 +41,8 @@ func (d *Daemon) reasons(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	out := d.excludedFiles()
-	for id, o := range d.desk.survey(facts, d.desk.rules.Load(), d.dests.speaks).out {
-		out[id] = o.why
+	for id, e := range d.router.ExcludedNow(facts) {
+		out[id] = e.Why
 	}
 	counts := map[string]int{}
 	for _, t := range d.tailer.Present() {

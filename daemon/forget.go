@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -28,7 +29,7 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 	if req.Session == "" {
 		return a, control.Usage("name a session", "")
 	}
-	known := d.desk.graves.has(req.Session)
+	known := d.router.Forgotten(req.Session)
 	files, dests, err := d.streamsOf(ctx, req.Session)
 	if err != nil {
 		return a, err
@@ -45,14 +46,14 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 	}
 	told, err := d.tellForgotten(ctx, req.Session, dests)
 	a.Lines, a.Kept = told.lines, append(a.Kept, told.kept...)
-	for _, dest := range d.desk.graves.owed(req.Session) {
+	for _, dest := range d.router.Tombstones.Owed(req.Session) {
 		a.Owed = append(a.Owed, urlOf(dest))
 	}
 	if err != nil {
 		a.Detail = err.Error()
 	}
 	if !told.found && err == nil && len(files) == 0 && !known {
-		e := d.desk.graves.change(ctx, func(list map[string]*grave) { delete(list, req.Session) })
+		e := d.router.Tombstones.Remove(ctx, req.Session)
 		return a, errors.Join(e, control.NoSession("there is no session "+req.Session, "`ccship sessions list` names them"))
 	}
 	d.log.Info("session forgotten", "session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "owed", a.Owed)
@@ -76,7 +77,7 @@ func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tr
 	}
 	for _, t := range d.tailer.Files() {
 		f := facts[t.File.ID]
-		if !slices.Contains(transcript.ForgetNames(d.desk.streamOf(&f, t.File)), session) && f.Stream.Parent != session {
+		if !slices.Contains(transcript.ForgetNames(d.router.StreamName(&f, t.File)), session) && f.Stream.Parent != session {
 			continue
 		}
 		files = append(files, t)
@@ -104,9 +105,7 @@ func (d *Daemon) plainOnes(dests []string) (plain, others []string) {
 func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *control.ForgetResult, files []tail.Tracked) error {
 	now := time.Now().UTC().Round(0)
 	again := now.Add(inFlight)
-	err := d.desk.graves.change(ctx, func(list map[string]*grave) {
-		list[session] = &grave{Session: session, At: now, Owed: slices.Clone(dests), Again: &again, Dests: slices.Clone(dests)}
-	})
+	err := d.router.Tombstones.Put(ctx, route.Tombstone{Session: session, At: now, Owed: dests, Again: &again, Dests: dests})
 	if err != nil {
 		return err
 	}
@@ -122,27 +121,16 @@ func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *co
 
 // dropFiles removes what waits of some files that are not to be sent any more, and notes that they are not.
 func (d *Daemon) dropFiles(ctx context.Context, files []tail.Tracked) (state.Dropped, error) {
-	ids, out := []tail.FileID{}, map[tail.FileID]*optedOut{}
+	d.router.ExcludeForgotten(files)
+	ids := []tail.FileID{}
 	for _, t := range files {
 		ids = append(ids, t.File.ID)
-		out[t.File.ID] = &optedOut{why: forgottenWhy}
 	}
-	d.relay.setExcluded(out)
 	defer d.db.Scrub() // of a forgotten session no text is left behind
 	if err := d.derive.Forget(ctx, ids); err != nil {
 		return state.Dropped{}, err
 	}
 	return d.db.Drop(ctx, ids)
-}
-
-// owed are the destinations that are still to be told of a session.
-func (g *graves) owed(session string) []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if x := g.list[session]; x != nil {
-		return slices.Clone(x.Owed)
-	}
-	return nil
 }
 
 // told is what servers said when they were told to forget a session.
@@ -176,26 +164,16 @@ func (d *Daemon) tellForgotten(ctx context.Context, session string, dests []stri
 	if len(done) == 0 {
 		return a, first
 	}
-	err := d.desk.graves.change(ctx, func(list map[string]*grave) {
-		if x := list[session]; x != nil {
-			x.Owed = slices.DeleteFunc(x.Owed, func(dest string) bool { return slices.Contains(done, dest) })
-		}
-	})
-	return a, errors.Join(first, err)
+	return a, errors.Join(first, d.router.Tombstones.Told(ctx, session, done))
 }
 
-// settleGraves tells servers that could not be told before, and once more those that may have got a request since.
-func (d *Daemon) settleGraves(ctx context.Context, now time.Time) error {
-	for _, x := range d.desk.graves.due(now) {
+// settleTombstones tells servers that could not be told before, and once more those that may have got a request since.
+func (d *Daemon) settleTombstones(ctx context.Context, now time.Time) error {
+	for _, x := range d.router.Tombstones.Due(now) {
 		dests := x.Owed
-		if x.Again != nil && !now.Before(*x.Again) {
+		if x.AgainDue(now) {
 			dests = x.Dests
-			err := d.desk.graves.change(ctx, func(list map[string]*grave) {
-				if y := list[x.Session]; y != nil {
-					y.Owed, y.Dests, y.Again = slices.Clone(dests), nil, nil
-				}
-			})
-			if err != nil {
+			if err := d.router.Tombstones.OweAgain(ctx, x.Session); err != nil {
 				return err
 			}
 		}
@@ -212,10 +190,8 @@ func (d *Daemon) settleGraves(ctx context.Context, now time.Time) error {
 func (d *Daemon) heardForgotten(stream uint64) {
 	ctx := context.Background()
 	facts, known, err := d.db.Facts(ctx, tail.FileID(stream))
-	if err == nil && known && facts.Decided && !d.desk.graves.has(facts.Stream.SessionID) {
-		err = d.desk.graves.change(ctx, func(list map[string]*grave) {
-			list[facts.Stream.SessionID] = &grave{Session: facts.Stream.SessionID, At: time.Now().UTC().Round(0)}
-		})
+	if err == nil && known && facts.Decided && !d.router.Forgotten(facts.Stream.SessionID) {
+		err = d.router.Tombstones.Put(ctx, route.Tombstone{Session: facts.Stream.SessionID, At: time.Now().UTC().Round(0)})
 		d.rewrites.Forget(facts.Stream.SessionID)
 		d.log.Info("the server has forgotten a session: it is not sent any more", "session", facts.Stream.SessionID)
 	}

@@ -18,7 +18,7 @@ func (d *Daemon) former(dest string) bool {
 	if !projects {
 		return dest != d.dests.ownServer()
 	}
-	return !project.Trusted(dir, d.desk.rules.Load().trusted)
+	return !project.Trusted(dir, d.router.Rules().TrustedProjects)
 }
 
 // formerServers are those for which rows wait.

@@ -3,15 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
-	"github.com/ccship/ccship/tail"
 )
 
 // Reload reads the configuration again and takes over what may change while the daemon runs. After a mistake in it
@@ -31,7 +29,7 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	next, err := now.Reread()
 	if err != nil {
 		e := wireError(err)
-		d.badConfig.Store(&notice{"the configuration is not taken over: " + e.Message, e.Hint})
+		d.badConfig.Store(&control.Notice{Kind: "config", Text: "the configuration is not taken over: " + e.Message, Hint: e.Hint})
 		d.log.Warn("the configuration is not taken over", "err", err)
 		return control.ReloadResult{}, e
 	}
@@ -53,7 +51,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(changed, n) })
 	}
 	if next.ServerURL != "" {
-		if err := d.dests.open(next.ServerURL); err != nil {
+		if err := d.dests.Open(next.ServerURL); err != nil {
 			return err
 		}
 	}
@@ -64,8 +62,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 	if has("server_url", "api_key_file") {
 		d.dests.setOwn(next.ServerURL, ownKeyFile(next))
 	}
-	d.desk.finder.Exclude(next.ExcludeProjects)
-	d.desk.rules.Store(newRules(next))
+	d.router.SetRules(rulesOf(next))
 	d.conf.Store(next)
 	if has("roots", "history") {
 		d.tailer.SetRoots(tailRoots(*next))
@@ -74,8 +71,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 		// The rules hold for every line that comes; only quiet files wait for the next look at all of them.
 		d.log.Warn("cannot find the files to deliver again", "err", err)
 	}
-	d.relay.optOutEnded()
-	d.tailer.Reread(d.desk.takeIncluded()...)
+	d.router.ExclusionEnded()
 	d.tailer.Wake()
 	if len(changed) > 0 {
 		d.dests.retry(has("server_url", "api_key_file"))
@@ -83,59 +79,23 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 	return nil
 }
 
-// reroute finds what the rules in force mean for the files that are known: which are to be delivered again, which not
-// at all.
+// reroute applies the rules in force to the files that are known.
 func (d *Daemon) reroute(ctx context.Context) error {
-	facts, err := d.db.LoadFacts(ctx)
-	if err != nil {
-		return err
-	}
-	speaks := map[string]bool{}
-	for _, dest := range d.db.Destinations() {
-		learned, err := d.db.Learned(ctx, dest)
-		if err != nil {
-			return fmt.Errorf("read what is known of %s: %w", dest, err)
-		}
-		speaks[dest] = learned.Extension
-	}
-	s := d.desk.survey(facts, d.desk.rules.Load(), func(dest string) bool { return speaks[dest] })
-	included, err := d.typesIncluded(ctx)
-	if err != nil {
-		return err
-	}
-	if included {
-		s.again = append(s.again, excludedTypes(facts)...)
-	}
-	d.relay.setExcluded(s.out)
-	d.tailer.Reread(s.again...)
-	return nil
+	again, err := d.router.Reroute(ctx)
+	d.tailer.Reread(again...)
+	return err
 }
 
-// keptTypes is the name, in the state, of the types that are left out.
-const keptTypes = "exclude_types"
-
-// typesIncluded says whether lines are let through now that were left out by their type before.
-func (d *Daemon) typesIncluded(ctx context.Context) (bool, error) {
-	types := d.desk.rules.Load().types
-	text, err := d.db.Remembered(ctx, keptTypes)
-	if err != nil {
-		return false, err
+// rulesOf are the rules of a configuration.
+func rulesOf(c *config.Config) route.Rules {
+	r := route.Rules{
+		OwnServer: c.ServerURL, TrustedProjects: c.TrustedProjects, History: c.History, MaxEntries: c.MaxEntriesPerRequest,
+		ExcludeTypes: map[string]bool{}, ExcludeProjects: c.ExcludeProjects,
 	}
-	included := false
-	for before := range strings.FieldsSeq(string(text)) {
-		included = included || !types[before]
+	for _, t := range c.ExcludeTypes {
+		r.ExcludeTypes[t] = true
 	}
-	return included, d.db.Remember(ctx, keptTypes, []byte(strings.Join(slices.Sorted(maps.Keys(types)), " ")))
-}
-
-// excludedTypes names the files of which lines were left out by their type.
-func excludedTypes(facts map[tail.FileID]state.Facts) (ids []tail.FileID) {
-	for id, f := range facts {
-		if f.Excluded > f.SentBefore && !f.Stream.Extended {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return r
 }
 
 // ownKeyFile is where the key of the user's own server is.
@@ -158,7 +118,7 @@ func wireError(err error) *control.Error {
 // configNotices are what a person should know of the configuration.
 func (d *Daemon) configNotices() (out []control.Notice) {
 	if n := d.badConfig.Load(); n != nil {
-		out = append(out, control.Notice{Kind: "config", Text: n.text, Hint: n.hint})
+		out = append(out, *n)
 	}
 	if names := d.needRestart.Load(); names != nil && len(*names) > 0 {
 		out = append(out, control.Notice{Kind: "restart", Text: "restart needed for: " + strings.Join(*names, ", "), Hint: "ccship restart"})

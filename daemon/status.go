@@ -104,10 +104,7 @@ func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage)
 		})
 	}
 	out = append(out, d.rewrites.Advice()...)
-	for _, n := range d.desk.told() {
-		out = append(out, control.Notice{Kind: "project", Text: n.text, Hint: n.hint})
-	}
-	return out
+	return append(out, d.router.Advice()...)
 }
 
 // fullNotice says what stands in the way of reading on: the state's Usage.Full.
@@ -124,10 +121,10 @@ func fullNotice(what string) (control.Notice, bool) {
 
 // excludedFiles are the transcripts on disk whose project has opted out, with the reasons.
 func (d *Daemon) excludedFiles() map[tail.FileID]string {
-	all := d.relay.excludedFiles()
+	all := d.router.Excluded()
 	out := make(map[tail.FileID]string, len(all))
 	for _, id := range d.tailer.Here(slices.Collect(maps.Keys(all))) {
-		out[id] = all[id]
+		out[id] = all[id].Why
 	}
 	return out
 }
@@ -140,7 +137,7 @@ func (d *Daemon) overallState(s *control.Status, stats tail.Stats, usage state.U
 		refused = refused || srv.State == outbox.StateRefused
 	}
 	switch {
-	case !d.desk.anyServer():
+	case !d.router.AnyServer():
 		return control.StateNoServer
 	case s.Pause != nil:
 		return control.StatePaused

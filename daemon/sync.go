@@ -75,7 +75,7 @@ func (d *Daemon) readAll(ctx context.Context) error {
 		if waiting.Room+waiting.Unread == 0 && d.allExcluded(waiting.Files) {
 			return nil
 		}
-		if !d.desk.anyServer() {
+		if !d.router.AnyServer() {
 			return err
 		}
 		if err := pause(ctx, 10*syncPoll); err != nil {
@@ -189,7 +189,7 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	case errors.Is(err, errPaused):
 		r.Reason, r.Detail = reasonPaused, errPaused.Error()
 	case r.Reason != "":
-	case !d.desk.anyServer():
+	case !d.router.AnyServer():
 		r.Reason, r.Detail = reasonNoServer, "no server is set"
 	case usage.Full != "":
 		r.Reason, r.Detail = reasonFull, "reading has stopped: "+map[string]string{"cap": "the outbox is full", "disk": "the disk has less free than head_room"}[usage.Full]
@@ -229,7 +229,7 @@ func syncError(r control.SyncResult) error {
 
 // excludedLines counts the lines that were left out by their type, or of a history for their project.
 func (d *Daemon) excludedLines(ctx context.Context) (n int64) {
-	if len(d.desk.rules.Load().types) == 0 && !d.desk.omitsAny() {
+	if len(d.router.Rules().ExcludeTypes) == 0 && !d.router.History.Any() {
 		return 0
 	}
 	facts, err := d.db.LoadFacts(context.WithoutCancel(ctx))

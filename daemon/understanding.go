@@ -6,6 +6,7 @@ import (
 	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -14,10 +15,10 @@ import (
 type derivePolicy struct{ d *Daemon }
 
 func (p derivePolicy) Excluded(t *tail.Tracked, f *state.Facts) bool {
-	if p.d.desk.graves.has(p.d.desk.streamOf(f, t.File)) {
+	if p.d.router.Forgotten(p.d.router.StreamName(f, t.File)) {
 		return true
 	}
-	_, why := p.d.goesTo(f)
+	_, why := p.d.router.Destination(f)
 	return why != ""
 }
 
@@ -35,32 +36,32 @@ func (d *Daemon) wireDeriver(observers ...derive.Observer) {
 
 // Messages answers a session's message log as its transcript stands now.
 func (d *Daemon) Messages(ctx context.Context, q control.MessagesQuery) (control.Messages, error) {
-	s, err := d.sessionNamed(ctx, q.Session)
+	s, err := d.router.Lookup(q.Session, d.tailer)
 	if err != nil {
 		return control.Messages{SchemaVersion: control.SchemaVersion, Offset: q.Offset, Messages: []control.Message{}}, err
 	}
-	return d.derive.Messages(ctx, s.id, s.name, q.Page)
+	return d.derive.Messages(ctx, s.ID, s.Name, q.Page)
 }
 
 // ClearMessages empties a session's message log.
 func (d *Daemon) ClearMessages(ctx context.Context, session string) (control.ClearResult, error) {
-	s, err := d.sessionNamed(ctx, session)
+	s, err := d.router.Lookup(session, d.tailer)
 	if err != nil {
 		return control.ClearResult{SchemaVersion: control.SchemaVersion}, err
 	}
-	return d.derive.ClearMessages(ctx, s.id, s.name)
+	return d.derive.ClearMessages(ctx, s.ID, s.Name)
 }
 
 // Checkpoints lists a session's checkpoints, or all of them, newest first.
 func (d *Daemon) Checkpoints(ctx context.Context, q control.CheckpointsQuery) (control.Checkpoints, error) {
-	var s namedSession
+	var s route.Stream
 	if q.Session != "" {
 		var err error
-		if s, err = d.sessionNamed(ctx, q.Session); err != nil {
+		if s, err = d.router.Lookup(q.Session, d.tailer); err != nil {
 			return control.Checkpoints{SchemaVersion: control.SchemaVersion, Checkpoints: []control.Checkpoint{}}, err
 		}
 	}
-	return d.checkpoints.List(ctx, s.id, q.Page)
+	return d.checkpoints.List(ctx, s.ID, q.Page)
 }
 
 // Checkpoint answers the checkpoint with an id.
@@ -70,11 +71,11 @@ func (d *Daemon) Checkpoint(ctx context.Context, id string) (control.CheckpointA
 
 // CreateCheckpoint makes a checkpoint of a session as it stands.
 func (d *Daemon) CreateCheckpoint(ctx context.Context, req control.CheckpointRequest) (control.CheckpointAnswer, error) {
-	s, err := d.sessionNamed(ctx, req.Session)
+	s, err := d.router.Lookup(req.Session, d.tailer)
 	if err != nil {
 		return control.CheckpointAnswer{SchemaVersion: control.SchemaVersion}, err
 	}
-	return d.checkpoints.Create(ctx, s.id, s.name, req)
+	return d.checkpoints.Create(ctx, s.ID, s.Name, req)
 }
 
 // Init returns what a session's Claude is told at its start.
@@ -92,21 +93,21 @@ func (d *Daemon) Budgets(ctx context.Context, session string) (control.Budgets, 
 	if session == "" {
 		return d.checkpoints.AllBudgets(ctx)
 	}
-	s, err := d.sessionNamed(ctx, session)
+	s, err := d.router.Lookup(session, d.tailer)
 	if err != nil {
 		return control.Budgets{SchemaVersion: control.SchemaVersion, Budgets: []control.Budget{}}, err
 	}
-	return d.checkpoints.Budget(ctx, s.id, s.name)
+	return d.checkpoints.Budget(ctx, s.ID, s.Name)
 }
 
 // SetBudget sets how many tokens a session, or every session of a model, can hold.
 func (d *Daemon) SetBudget(ctx context.Context, req control.BudgetRequest) (control.Budgets, error) {
-	var s namedSession
+	var s route.Stream
 	if req.Session != "" {
 		var err error
-		if s, err = d.sessionNamed(ctx, req.Session); err != nil {
+		if s, err = d.router.Lookup(req.Session, d.tailer); err != nil {
 			return control.Budgets{SchemaVersion: control.SchemaVersion, Budgets: []control.Budget{}}, err
 		}
 	}
-	return d.checkpoints.SetBudget(ctx, s.id, s.name, req)
+	return d.checkpoints.SetBudget(ctx, s.ID, s.Name, req)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -20,7 +21,7 @@ import (
 // verifier is one run of verify.
 type verifier struct {
 	d        *Daemon
-	rules    *rules
+	rules    *route.Rules
 	dead     map[uint64]map[int64]uint32 // lines of a stream the server refuses, and in which generation it did
 	optedOut map[tail.FileID]string
 	// deadBlobs are the files beside a transcript that the server refuses: name → sha256.
@@ -58,8 +59,8 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 	if err != nil {
 		return control.VerifyReport{}, err
 	}
-	for id, out := range d.desk.survey(facts, v.rules, d.dests.speaks).out {
-		v.optedOut[id] = out.why
+	for id, out := range d.router.ExcludedNow(facts) {
+		v.optedOut[id] = out.Why
 	}
 	files := v.pick(facts, req.Session)
 	if err := v.compareAll(ctx, files, facts); err != nil {
@@ -80,7 +81,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 
 func (d *Daemon) newVerifier(ctx context.Context, progress func(control.VerifyProgress)) (*verifier, error) {
 	v := &verifier{
-		d: d, rules: d.desk.rules.Load(), dead: map[uint64]map[int64]uint32{},
+		d: d, rules: d.router.Rules(), dead: map[uint64]map[int64]uint32{},
 		optedOut: d.excludedFiles(), progress: progress, deadBlobs: map[tail.FileID]map[string]string{},
 		report: control.VerifyReport{SchemaVersion: control.SchemaVersion, Proven: true},
 	}
@@ -241,7 +242,7 @@ func (v *verifier) ask(ctx context.Context, list []*candidate) error {
 	for i, c := range list {
 		if missing[i] && isOf(c.row.SessionID, forgotten) {
 			v.d.heardForgotten(uint64(c.file.File.ID))
-			c.row.Note = forgottenWhy
+			c.row.Note = route.Forgotten
 			v.addExcludedFile(c.row)
 			v.fileDone()
 			continue
@@ -329,7 +330,7 @@ func (v *verifier) read(ctx context.Context, t tail.Tracked, f state.Facts) (*ca
 		return nil, err
 	}
 	row.Lines, row.Bytes, row.SHA256 = p.lines, p.bytes, hex.EncodeToString(p.sum.Sum(nil))
-	if !v.d.dests.speaks(f.Dest) {
+	if !v.d.dests.SpeaksExtension(f.Dest) {
 		return nil, v.comparePlain(ctx, row, p, t)
 	}
 	if f.Stream.Extended || p.end > 0 {

@@ -32,7 +32,7 @@ const (
 func (v *verifier) compareHistory(ctx context.Context, facts map[tail.FileID]state.Facts, session string) error {
 	v.report.Deep = &control.DeepReport{}
 	byDest, known := map[string][]tail.Tracked{}, map[string]bool{}
-	if own := v.d.dests.ownServer(); own != "" && v.d.dests.speaks(own) {
+	if own := v.d.dests.ownServer(); own != "" && v.d.dests.SpeaksExtension(own) {
 		byDest[own] = nil
 	}
 	for _, t := range v.d.tailer.Files() {
@@ -42,7 +42,7 @@ func (v *verifier) compareHistory(ctx context.Context, facts map[tail.FileID]sta
 		}
 		known[f.Stream.SessionID] = true
 		_, out := v.optedOut[t.File.ID]
-		if out || f.Dest == "" || !v.d.dests.speaks(f.Dest) || session != "" && !strings.HasPrefix(f.Stream.SessionID, session) {
+		if out || f.Dest == "" || !v.d.dests.SpeaksExtension(f.Dest) || session != "" && !strings.HasPrefix(f.Stream.SessionID, session) {
 			continue
 		}
 		byDest[f.Dest] = append(byDest[f.Dest], t)

@@ -144,11 +144,11 @@ func (v *verifier) excludes(l diskLine, t tail.Tracked, sentBefore int64) bool {
 		return true
 	}
 	if t.File.Kind == tail.History {
-		return v.d.desk.omits(t.File.ID, l.raw)
+		return v.d.router.History.Excludes(t.File.ID, l.raw)
 	}
-	if len(v.rules.types) == 0 {
+	if len(v.rules.ExcludeTypes) == 0 {
 		return false
 	}
 	s := transcript.Scan(l.raw)
-	return s.Shape == transcript.Object && v.rules.types[string(s.Type)]
+	return s.Shape == transcript.Object && v.rules.ExcludeTypes[string(s.Type)]
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // pageLines is how many line hashes are asked for at once.
@@ -97,4 +99,9 @@ func stillRefused(dead map[int64]uint32, generations []remote.Generation, now ui
 		}
 	}
 	return refused
+}
+
+// isOf reports whether a stream is of one of some sessions.
+func isOf(stream string, sessions map[string]bool) bool {
+	return slices.ContainsFunc(transcript.ForgetNames(stream), func(name string) bool { return sessions[name] })
 }

@@ -39,7 +39,7 @@ type Router interface {
 	// StreamID answers the file that a stream's name was given to.
 	StreamID(name string) (tail.FileID, bool)
 	// Destination is where lines of a transcript go by the rules in force; "" when they are not sent.
-	Destination(facts *state.Facts) string
+	Destination(facts *state.Facts) (dest, why string)
 }
 
 // Servers knows what servers take. Safe for concurrent use.

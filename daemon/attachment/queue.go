@@ -68,7 +68,7 @@ func (c *Collector) destination(ctx context.Context, t tail.Tracked) (string, er
 	if err != nil || !known || !facts.Decided {
 		return "", err
 	}
-	dest := c.router.Destination(&facts)
+	dest, _ := c.router.Destination(&facts)
 	if dest != facts.Dest || !c.servers.Takes(dest, outbox.Blob) {
 		return "", nil // a transcript that is read again for another server is heard of again
 	}

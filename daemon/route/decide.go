@@ -1,0 +1,105 @@
+package route
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// Verdict is what happens to a chunk.
+type Verdict uint8
+
+// The verdicts. The zero value is Take.
+const (
+	Take     Verdict = iota // its lines are queued
+	Later                   // it is offered again
+	Reread                  // its file is delivered again from line 0 first
+	Excluded                // its lines stay on this machine
+)
+
+// Decision is what is to be done with a chunk.
+type Decision struct {
+	Verdict   Verdict
+	After     time.Duration // with Later: how long to wait; 0 until something changes
+	Exclusion Exclusion     // with Excluded
+
+	// With Take:
+
+	Facts              state.Facts // of the file, as they are to be committed with the chunk
+	New                bool        // the file has no stream yet: a new transcript
+	DestinationChanged bool        // all of the file goes to another server, or once more to its own: no rewind
+	Compaction         bool        // a line may be a compaction's record; set by whoever reads the lines
+}
+
+// Decide returns what is to be done with a chunk, and keeps the list of excluded files. An error means that the state
+// cannot be read, and that nothing happened.
+func (r *Router) Decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
+	d, err := r.decide(ctx, c)
+	if err != nil {
+		return d, fmt.Errorf("read facts: %w", err)
+	}
+	if d.Verdict == Excluded {
+		r.exclusions.add(c.File.ID, d.Exclusion)
+	} else {
+		r.exclusions.remove(c.File.ID)
+	}
+	return d, nil
+}
+
+func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
+	facts, known, err := r.db.Facts(ctx, c.File.ID)
+	if err != nil {
+		return Decision{}, err
+	}
+	fresh := !known || !facts.Decided
+	if fresh {
+		var wait time.Duration
+		if facts, wait = r.identify(ctx, c); wait > 0 {
+			return Decision{Verdict: Later, After: wait}, nil
+		}
+		if r.Tombstones.has(r.StreamName(&facts, c.File)) {
+			return Decision{Verdict: Excluded, Exclusion: Exclusion{Why: Forgotten}}, nil
+		}
+	} else if facts.Stream.Cwd == "" {
+		learnCwd(&facts, c)
+	}
+	t := r.target(&facts)
+	if t.verdict != Take {
+		return Decision{Verdict: t.verdict, Exclusion: t.exclusion}, nil
+	}
+	if fresh {
+		facts.Stream.SessionID = r.streams.claim(c.File, r.machine, facts.Stream.Parent)
+		if t.namedByProject() {
+			facts.SentBefore = sentBefore(t.policy, facts.Stream.SessionID, c.File.Path)
+		}
+	}
+	changed := facts.Dest != "" && facts.Dest != t.dest || tookPlain(&facts) && r.destinations.SpeaksExtension(facts.Dest)
+	if changed {
+		if c.From == c.Prev || c.From.Offset != 0 {
+			return Decision{Verdict: Reread}, nil
+		}
+		facts.Withheld, facts.Plain, facts.SentBefore = 0, false, 0
+	}
+	facts.Dest = t.dest
+	facts.Stream.MaxEntries = r.maxEntries(&t)
+	if err := r.destinations.Open(t.dest); err != nil {
+		r.advice.set(facts.Stream.Cwd, err.Error(), "mend server_url")
+		return Decision{Verdict: Later}, nil // this file's own trouble, not that of the others in its round
+	}
+	return Decision{Facts: facts, New: fresh, DestinationChanged: changed}, nil
+}
+
+// tookPlain reports whether a server took lines of a file as a plain one. Once it speaks the extension it is to get
+// everything again, with all that the plain protocol could not carry.
+func tookPlain(f *state.Facts) bool { return f.Plain || f.Withheld > 0 }
+
+// maxEntries is how many entries a request may have: what the project says, else what the user says.
+func (r *Router) maxEntries(t *target) int {
+	if t.policy.Dir != "" && t.policy.MaxEntries > 0 {
+		return t.policy.MaxEntries
+	}
+	return r.rules.Load().MaxEntries
+}

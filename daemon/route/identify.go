@@ -1,0 +1,123 @@
+package route
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
+)
+
+const (
+	cwdWait  = 2 * time.Second // how long a file without a working directory in its first records is held back
+	cwdBytes = 1 << 20         // how much of such a file may gather before its folder's name must serve
+)
+
+// identify decides what a file is from its first lines, or returns how long to wait for more of them.
+func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Facts, time.Duration) {
+	facts := state.Facts{Decided: true}
+	if c.File.Kind == tail.History {
+		facts.Stream.Extended = true
+		facts.Stream.ProjectHash = project.Hash("", "history.jsonl", project.Policy{})
+		facts.Stream.Project = "history"
+		return facts, 0
+	}
+	folder := filepath.Base(c.File.ProjectFolder())
+	facts.Stream.Project = folder
+	head := firstBytes(c)
+	cwd, ok := transcript.FirstCwd(head)
+	if c.File.Kind == tail.Agent {
+		facts.Stream.Parent = parentOf(c.File.Name, head)
+		if !ok && facts.Stream.Parent != "" {
+			cwd, ok = r.cwdOf(ctx, facts.Stream.Parent)
+		}
+		ok = ok && facts.Stream.Parent != ""
+	}
+	if !ok && int64(len(head)) < cwdBytes && c.Oversize == nil {
+		if wait := r.wait(c.File.ID); wait > 0 {
+			return facts, wait
+		}
+	}
+	r.waited(c.File.ID)
+	if ok {
+		r.folders.add(folder, cwd)
+	} else if cwd == "" {
+		cwd = r.folders.find(folder, func(cwd string) bool { return !enabled(r.projects, cwd) })
+	}
+	facts.Stream.Cwd = cwd
+	if cwd != "" {
+		facts.Stream.Project = filepath.Base(cwd)
+	}
+	policy, _ := r.projects.Find(cwd)
+	facts.Stream.ProjectHash = project.Hash(cwd, folder, policy)
+	return facts, 0
+}
+
+// wait returns how much longer a file without a working directory is held back.
+func (r *Router) wait(id tail.FileID) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, ok := r.waiting[id]
+	if !ok {
+		since = time.Now()
+		r.waiting[id] = since
+	}
+	return cwdWait - time.Since(since)
+}
+
+// waited ends the wait for a file.
+func (r *Router) waited(id tail.FileID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, id)
+}
+
+// cwdOf is the working directory of a session whose main transcript is known.
+func (r *Router) cwdOf(ctx context.Context, session string) (string, bool) {
+	id, ok := r.streams.id(session)
+	if !ok {
+		return "", false
+	}
+	facts, ok, err := r.db.Facts(ctx, id)
+	return facts.Stream.Cwd, err == nil && ok && facts.Stream.Cwd != ""
+}
+
+// StreamName is the name of a file's stream, or the one it would get if no other file had it.
+func (r *Router) StreamName(f *state.Facts, file tail.File) string {
+	if f.Stream.SessionID != "" {
+		return f.Stream.SessionID
+	}
+	return streamName(file, r.machine, f.Stream.Parent, file.Copy)
+}
+
+// parentOf is the session an agent's transcript belongs to: the folder it lies in, or for the older flat ones the
+// first sessionId of its records.
+func parentOf(name string, head []byte) string {
+	if session, _, nested := strings.Cut(name, "/"); nested {
+		return session
+	}
+	id, _ := transcript.FirstSessionID(head)
+	return id
+}
+
+// firstBytes is the start of a chunk: its whole lines, else the one that has no end yet.
+func firstBytes(c *tail.Chunk) []byte {
+	if len(c.Lines) > 0 {
+		return c.Lines
+	}
+	return c.Provisional
+}
+
+// learnCwd finds the working directory of a file whose first lines named none. Name and hash of its stream stay.
+func learnCwd(f *state.Facts, c *tail.Chunk) {
+	if f.Stream.Extended {
+		return
+	}
+	if cwd, ok := transcript.FirstCwd(firstBytes(c)); ok {
+		f.Stream.Cwd = cwd
+	}
+}

@@ -1,0 +1,67 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/tail"
+)
+
+// maxCandidates is how many candidates an error lists.
+const maxCandidates = 5
+
+// Files are the transcripts on disk; *tail.Tailer is one.
+type Files interface {
+	// Here returns those of some files that are on disk.
+	Here(ids []tail.FileID) []tail.FileID
+}
+
+// Lookup finds a stream by its name, or by the first characters of it. When several streams begin so, the only main
+// transcript among them is meant. The error is for people.
+func (r *Router) Lookup(name string, files Files) (Stream, error) {
+	if name == "" {
+		return Stream{}, control.Usage("name a session", "")
+	}
+	found := r.streams.find(name)
+	if len(found) > 1 {
+		mains := slices.DeleteFunc(slices.Clone(found), func(s Stream) bool { return strings.Contains(s.Name, "/") })
+		if len(mains) > 0 {
+			found = mains
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return Stream{}, r.UnknownSession(name)
+	case len(found) > 1:
+		return Stream{}, ambiguous(name, found)
+	}
+	s := found[0]
+	if e, excluded := r.Excluded()[s.ID]; excluded && len(files.Here([]tail.FileID{s.ID})) > 0 {
+		return Stream{}, control.NoSession("session "+s.Name+" is not read: "+e.Why,
+			"`ccship exclude list` says what is left out")
+	}
+	return s, nil
+}
+
+// UnknownSession is the answer to somebody who names a session that there is not.
+func (r *Router) UnknownSession(name string) error {
+	hint := "`ccship sessions list` names them"
+	if !r.AnyServer() {
+		hint = "nothing is read until server_url is set: `ccship setup`, or try `ccship up`"
+	}
+	return control.NoSession("there is no session "+name, hint)
+}
+
+func ambiguous(name string, found []Stream) error {
+	var names []string
+	for _, s := range found[:min(len(found), maxCandidates)] {
+		names = append(names, s.Name)
+	}
+	if more := len(found) - maxCandidates; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return control.Ambiguous(fmt.Sprintf("%d sessions begin with %s", len(found), name),
+		"one of "+strings.Join(names, ", "))
+}

@@ -1,0 +1,113 @@
+// Package route decides for every transcript which stream it is, and where its lines go or why they stay on this
+// machine. What is fixed once for a file is kept for good: the name of its stream, its working directory and project.
+// The package does not know how lines are packed or sent.
+package route
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// Destinations are the servers. Both methods are called while a chunk is delivered, and return at once.
+type Destinations interface {
+	// SpeaksExtension reports whether a server is known to speak the extension of the protocol.
+	SpeaksExtension(dest string) bool
+	// Open makes sure that rows queued for a destination are sent. An error means that its URL is no address.
+	Open(dest string) error
+}
+
+// Config is what a Router works with.
+type Config struct {
+	State        *state.DB
+	Projects     *project.Finder
+	Destinations Destinations
+	Machine      string // name of this machine, part of the names of prompt histories
+	Rules        Rules
+}
+
+// Router decides where lines go. It is safe for concurrent use with different files.
+type Router struct {
+	Tombstones *Tombstones    // sessions that were forgotten; not to be replaced
+	History    *HistoryFilter // lines of prompt histories that stay; not to be replaced
+
+	db           *state.DB
+	projects     *project.Finder
+	destinations Destinations
+	machine      string
+	rules        atomic.Pointer[Rules]
+
+	streams    streams
+	folders    folders
+	advice     adviceByProject
+	exclusions exclusions
+	types      *state.Persisted[[]string] // record types that were left out at the last Reroute
+	retyped    bool                       // types cannot be read: it counts as changed
+
+	mu      sync.Mutex
+	waiting map[tail.FileID]time.Time // since when a file waits for its working directory; guarded by mu
+}
+
+// New returns a Router that knows every file in the state. Call Reroute before the first chunk.
+func New(ctx context.Context, c Config) (*Router, error) {
+	r := &Router{
+		db: c.State, projects: c.Projects, destinations: c.Destinations, machine: c.Machine,
+		waiting: map[tail.FileID]time.Time{},
+	}
+	r.SetRules(c.Rules)
+	facts, err := r.db.LoadFacts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load streams: %w", err)
+	}
+	for id, f := range facts {
+		if f.Decided {
+			r.streams.add(f.Stream.SessionID, id)
+		}
+		if folder, _, _ := strings.Cut(f.Stream.Path, "/"); f.Stream.Cwd != "" {
+			r.folders.add(folder, f.Stream.Cwd)
+		}
+	}
+	if r.Tombstones, err = loadTombstones(ctx, r.db); err != nil {
+		return nil, err
+	}
+	if r.History, err = loadHistoryFilter(ctx, r.db, r.Tombstones, r.projects, facts); err != nil {
+		return nil, err
+	}
+	return r, r.loadTypes(ctx)
+}
+
+// StreamID returns the file that a stream's name was given to.
+func (r *Router) StreamID(name string) (tail.FileID, bool) { return r.streams.id(name) }
+
+// Forgotten reports whether a stream is of a session that was forgotten.
+func (r *Router) Forgotten(stream string) bool { return r.Tombstones.has(stream) }
+
+// AnyServer reports whether lines could go anywhere at all.
+func (r *Router) AnyServer() bool {
+	rules := r.rules.Load()
+	return rules.OwnServer != "" || len(rules.TrustedProjects) > 0
+}
+
+// Advice returns what a person should know of projects, each thing once, in a stable order.
+func (r *Router) Advice() []control.Notice { return r.advice.list() }
+
+// WhyExcluded returns why nothing that lies in a folder may be sent; "" when it may.
+func (r *Router) WhyExcluded(dir string) string {
+	policy, err := r.projects.Find(dir)
+	switch {
+	case err != nil:
+		return withheldWhy(err)
+	case policy.Enabled:
+		return ""
+	}
+	return cmp.Or(policy.Why, "opted out")
+}

@@ -1,0 +1,50 @@
+package route
+
+import (
+	"bytes"
+	"io"
+	"os"
+
+	"github.com/ccship/ccship/daemon/project"
+)
+
+// sentBefore is how many first lines an earlier hook has sent to the project's own server already. A file that has
+// fewer lines than the hook noted was rewound since, and nothing of it counts as sent.
+func sentBefore(p project.Policy, session, path string) int64 {
+	last, ok := project.LastSent(p.Dir, session)
+	if !ok {
+		return 0
+	}
+	if lines, err := countLines(path); err != nil || last >= lines {
+		return 0
+	}
+	return last + 1
+}
+
+// countLines counts the lines of a file, a last one without newline included.
+func countLines(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var n int64
+	buf, last := make([]byte, 256<<10), byte('\n')
+	for {
+		k, err := f.Read(buf)
+		if k > 0 {
+			n += int64(bytes.Count(buf[:k], []byte{'\n'}))
+			last = buf[k-1]
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if last != '\n' {
+		n++
+	}
+	return n, nil
+}

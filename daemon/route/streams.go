@@ -1,0 +1,79 @@
+package route
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
+)
+
+// Stream is the stream of a transcript.
+type Stream struct {
+	ID   tail.FileID
+	Name string
+}
+
+// streams are the names of all streams. It is safe for concurrent use.
+type streams struct {
+	mu  sync.Mutex
+	ids map[string]tail.FileID // by name; guarded by mu
+}
+
+func (s *streams) add(name string, id tail.FileID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ids == nil {
+		s.ids = map[string]tail.FileID{}
+	}
+	s.ids[name] = id
+}
+
+func (s *streams) id(name string) (tail.FileID, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.ids[name]
+	return id, ok
+}
+
+// claim gives a file its stream name. Two files never share one: the second of a kind gets "~2" and so on, for good.
+func (s *streams) claim(file tail.File, machine, parent string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ids == nil {
+		s.ids = map[string]tail.FileID{}
+	}
+	for n := max(file.Copy, 1); ; n++ {
+		name := streamName(file, machine, parent, n)
+		if owner, taken := s.ids[name]; !taken || owner == file.ID {
+			s.ids[name] = file.ID
+			return name
+		}
+	}
+}
+
+// find returns the stream of a name, or else those whose names begin with it, in order; none of the prompt histories.
+func (s *streams) find(name string) []Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id, ok := s.ids[name]; ok {
+		return []Stream{{id, name}}
+	}
+	var found []Stream
+	for stream, id := range s.ids {
+		if strings.HasPrefix(stream, name) && !strings.HasPrefix(stream, "history-") {
+			found = append(found, Stream{id, stream})
+		}
+	}
+	slices.SortFunc(found, func(a, b Stream) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+// streamName is the name of a file's stream when it is the nth file with its name.
+func streamName(file tail.File, machine, parent string, n int) string {
+	if file.Kind == tail.History {
+		return transcript.HistoryName(machine, file.Root)
+	}
+	return transcript.StreamName(file.Name, parent, n)
+}

@@ -1,0 +1,88 @@
+package route
+
+import (
+	"strings"
+
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+)
+
+// target is where the rules send the lines of a file.
+type target struct {
+	verdict   Verdict   // Take, Later or Excluded
+	exclusion Exclusion // with Excluded
+	dest      string    // with Take
+	policy    project.Policy
+}
+
+// target asks the project of a file whether it may be sent, and where to.
+func (r *Router) target(f *state.Facts) target {
+	rules := r.rules.Load()
+	switch {
+	case r.Tombstones.has(f.Stream.SessionID):
+		return excluded(Forgotten, "")
+	case f.Stream.Extended && (rules.OwnServer == "" || !rules.History):
+		return excluded("no server for the prompt history", "")
+	case f.Stream.Extended:
+		return target{dest: rules.OwnServer}
+	}
+	cwd := f.Stream.Cwd
+	policy, err := r.projects.Find(cwd)
+	if err != nil {
+		r.advice.set(cwd, err.Error(), "until that file can be read nothing of the project is sent")
+		return excluded(withheldWhy(err), cwd)
+	}
+	if !policy.Enabled {
+		return excluded(policy.Why, cwd)
+	}
+	url, why := project.Destination(policy, rules.OwnServer, rules.TrustedProjects)
+	r.advice.set(cwd, why, "trusted_projects names the folders whose own server is followed")
+	if url == "" || url == rules.OwnServer {
+		return target{verdict: laterUnless(url), policy: policy, dest: url}
+	}
+	_, key, err := outbox.NormalizeURL(url)
+	if err != nil {
+		r.advice.set(cwd, "the server_url of "+policy.Dir+" is not used: "+err.Error(), "mend .codetracker/config.json")
+		return target{verdict: laterUnless(rules.OwnServer), policy: policy, dest: rules.OwnServer}
+	}
+	return target{policy: policy, dest: projectKey(key, policy.Dir)}
+}
+
+// Destination returns the server that lines of a transcript go to by the rules in force. It returns "" when they go
+// nowhere: why is the reason if they are to stay on this machine.
+func (r *Router) Destination(f *state.Facts) (dest, why string) {
+	t := r.target(f)
+	switch t.verdict {
+	case Take:
+		return t.dest, ""
+	case Excluded:
+		return "", t.exclusion.Why
+	}
+	return "", ""
+}
+
+func excluded(why, cwd string) target {
+	return target{verdict: Excluded, exclusion: Exclusion{Why: why, Cwd: cwd}}
+}
+
+// withheldWhy is why a project is excluded whose opt-out cannot be read.
+func withheldWhy(err error) string { return "held back: " + err.Error() }
+
+// laterUnless is Take if there is a server.
+func laterUnless(server string) Verdict {
+	if server == "" {
+		return Later
+	}
+	return Take
+}
+
+// projectKey is the destination of a project's own server: its URL, and the folder whose credentials open it, since
+// two projects may use one server with two keys.
+func projectKey(url, dir string) string { return url + "#" + dir }
+
+// namedByProject reports whether a destination is the server that the project itself names.
+func (t *target) namedByProject() bool {
+	url, _, own := strings.Cut(t.dest, "#")
+	return own || t.policy.ServerURL != "" && project.SameServer(t.policy.ServerURL, url)
+}

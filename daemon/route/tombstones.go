@@ -1,0 +1,141 @@
+package route
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/transcript"
+)
+
+// Forgotten is why the transcripts of a forgotten session are not sent.
+const Forgotten = "forgotten"
+
+// Tombstone is what is left of a session that its user had forgotten: a note not to send it again.
+type Tombstone struct {
+	Session string    `json:"session"`
+	At      time.Time `json:"at"`
+	Owed    []string  `json:"owed,omitempty"` // destinations that are still to be told
+	// Again is when all of Dests are told once more: a request that was in flight may have arrived after the first time.
+	Again *time.Time `json:"again,omitempty"`
+	Dests []string   `json:"dests,omitempty"`
+}
+
+// Tombstones are the sessions that were forgotten. They are kept in the state; if that is lost, the servers, which keep
+// their own, report them again. It is safe for concurrent use.
+type Tombstones struct {
+	kept *state.Persisted[tombstones]
+}
+
+// tombstones are by session. In JSON they are a list.
+type tombstones map[string]Tombstone
+
+// MarshalJSON writes a list in the order of the sessions.
+func (t tombstones) MarshalJSON() ([]byte, error) {
+	list := []Tombstone{}
+	for _, session := range slices.Sorted(maps.Keys(t)) {
+		list = append(list, t[session])
+	}
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON reads a list.
+func (t *tombstones) UnmarshalJSON(text []byte) error {
+	var list []Tombstone
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	*t = tombstones{}
+	for _, x := range list {
+		(*t)[x.Session] = x
+	}
+	return nil
+}
+
+func loadTombstones(ctx context.Context, db *state.DB) (*Tombstones, error) {
+	kept, err := state.LoadPersisted[tombstones](ctx, db, "forgotten")
+	if err != nil {
+		return nil, err
+	}
+	return &Tombstones{kept: kept}, nil
+}
+
+// has reports whether a stream is of a session that was forgotten.
+func (t *Tombstones) has(stream string) bool {
+	all := t.kept.Get()
+	if len(all) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(transcript.ForgetNames(stream), func(name string) bool {
+		_, found := all[name]
+		return found
+	})
+}
+
+// Owed returns the destinations that are still to be told of a session.
+func (t *Tombstones) Owed(session string) []string { return t.kept.Get()[session].Owed }
+
+// Due returns the tombstones of which a destination is to be told now, and those whose Again has come.
+func (t *Tombstones) Due(now time.Time) (list []Tombstone) {
+	for _, x := range t.kept.Get() {
+		if len(x.Owed) > 0 || x.AgainDue(now) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// AgainDue reports whether all destinations are to be told once more.
+func (x *Tombstone) AgainDue(now time.Time) bool { return x.Again != nil && !now.Before(*x.Again) }
+
+// Put adds a tombstone, or replaces the one of the same session. The caller does not change its slices any more.
+func (t *Tombstones) Put(ctx context.Context, x Tombstone) error {
+	return t.kept.Change(ctx, func(old tombstones) (tombstones, bool) {
+		next := maps.Clone(old)
+		if next == nil {
+			next = tombstones{}
+		}
+		next[x.Session] = x
+		return next, true
+	})
+}
+
+// Remove removes the tombstone of a session.
+func (t *Tombstones) Remove(ctx context.Context, session string) error {
+	return t.kept.Change(ctx, func(old tombstones) (tombstones, bool) {
+		next := maps.Clone(old)
+		delete(next, session)
+		return next, len(next) < len(old)
+	})
+}
+
+// Told notes that destinations were told of a session.
+func (t *Tombstones) Told(ctx context.Context, session string, dests []string) error {
+	return t.update(ctx, session, func(x *Tombstone) {
+		x.Owed = slices.DeleteFunc(slices.Clone(x.Owed), func(dest string) bool { return slices.Contains(dests, dest) })
+	})
+}
+
+// OweAgain notes that all destinations of a session are to be told once more, which was due.
+func (t *Tombstones) OweAgain(ctx context.Context, session string) error {
+	return t.update(ctx, session, func(x *Tombstone) {
+		x.Owed, x.Dests, x.Again = x.Dests, nil, nil
+	})
+}
+
+// update changes the tombstone of a session, if there is one. f does not change the elements of slices.
+func (t *Tombstones) update(ctx context.Context, session string, f func(x *Tombstone)) error {
+	return t.kept.Change(ctx, func(old tombstones) (tombstones, bool) {
+		x, found := old[session]
+		if !found {
+			return nil, false
+		}
+		f(&x)
+		next := maps.Clone(old)
+		next[session] = x
+		return next, true
+	})
+}
