@@ -23,6 +23,9 @@ func (s servers) Protocol(dest string) string {
 // Reader is a client of a server's reading API.
 func (s servers) Reader(dest string) *remote.Client { return s.reader(dest) }
 
+// Own is the user's own server; "" when none is set.
+func (s servers) Own() string { return s.ownServer() }
+
 // Takes answers whether a server is known to take a kind of row.
 func (s servers) Takes(dest string, kind outbox.Kind) bool { return s.takes(dest, kind) }
 

@@ -246,6 +246,11 @@ func (s *memServer) digest(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(out)
 }
 
+func lineHash(raw []byte) string {
+	sum := sha256.Sum256(append(bytes.Clone(raw), '\n'))
+	return hex.EncodeToString(sum[:])
+}
+
 func notFound(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusNotFound)
 	io.WriteString(w, `{"error":{"code":"not_found","message":"no such session"}}`)

@@ -125,20 +125,21 @@ func TestDeepIsHonest(t *testing.T) {
 	w.rewrite("-p/"+sessionA+".jsonl", long(0, 3))
 	w.sync()
 	r := w.deep()
-	want := []control.StoredReason{{Why: whyLeftOut, Generations: 1}}
+	want := []control.StoredReason{{Why: "some of its lines were left out or refused", Generations: 1}}
 	if !r.Equal || r.Deep.Past.Generations != 0 || !slices.Equal(r.Deep.Why, want) || r.Deep.Stored.Lines != 9 {
 		t.Errorf("report %+v, differences %+v", r.Deep, r.Differences)
 	}
 	w.server.mu.Lock()
 	w.server.epoch = "another"
 	w.server.mu.Unlock()
-	if r = w.deep(); r.Equal || len(r.Deep.Why) != 1 || r.Deep.Why[0].Why != whyEpoch {
+	if r = w.deep(); r.Equal || len(r.Deep.Why) != 1 || r.Deep.Why[0].Why != "of an earlier state file" {
 		t.Errorf("with the generations under another epoch: %+v, %+v", r.Deep, r.Differences)
 	}
 }
 
 // TestVerifyAsksAtOnce asks about many transcripts in few requests, and one by one where the server knows no better.
 func TestVerifyAsksAtOnce(t *testing.T) {
+	const askAtOnce = 200 // in a request
 	for _, older := range []bool{false, true} {
 		w := newWorld(t)
 		w.server.older = older

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/remote"
 )
 
 // TestVerifyNamesLines damages what the server has, and wants exactly the damaged lines named.
@@ -112,17 +111,6 @@ func TestVerifyUnreachable(t *testing.T) {
 }
 
 func asControlError(err error, target **control.Error) bool { return errors.As(err, target) }
-
-// TestStillRefused forgets a refusal once the line was rewound: what is there now is another line.
-func TestStillRefused(t *testing.T) {
-	dead := map[int64]uint32{2: 0, 5: 1}
-	generations := []remote.Generation{{Generation: 0}, {Generation: 1, RewoundTo: 4}, {Generation: 2, RewoundTo: 5}}
-	for now, want := range []map[int64]bool{{2: true, 5: true}, {2: true, 5: true}, {2: true}} {
-		if diff := cmp.Diff(want, stillRefused(dead, generations, uint32(now))); diff != "" {
-			t.Errorf("generation %d (-want +got):\n%s", now, diff)
-		}
-	}
-}
 
 // TestVerifyLastLineMeanwhile delivers a last line without newline while the server is asked: it is on both sides.
 func TestVerifyLastLineMeanwhile(t *testing.T) {

@@ -22,7 +22,7 @@ func house() plan {
 			"cmd/ccship/showtest":  {"daemon/control", "daemon/doctor"},
 			"cmd/ccship-mcp":       {"daemon/control"},
 			"cmd/ccship-server":    {"daemon/atomicfile", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/hub", "server/limit", "server/store", "server/web"},
-			"daemon":               {"daemon/checkpoint", "daemon/config", "daemon/control", "daemon/derive", "daemon/document/file", "daemon/inbox", "daemon/machine", "daemon/project", "daemon/remote", "daemon/rewrite", "daemon/route", "state", "tail", "outbox", "transcript", "transcript/session", "daemon/attachment", "daemon/library"},
+			"daemon":               {"daemon/checkpoint", "daemon/config", "daemon/control", "daemon/derive", "daemon/document/file", "daemon/inbox", "daemon/machine", "daemon/project", "daemon/remote", "daemon/rewrite", "daemon/route", "state", "tail", "outbox", "transcript", "transcript/session", "daemon/attachment", "daemon/library", "daemon/verify"},
 			"daemon/atomicfile":    {},
 			"daemon/claude":        {},
 			"daemon/config":        {"daemon/atomicfile", "daemon/project", "outbox"},
@@ -42,6 +42,7 @@ func house() plan {
 			"daemon/rewrite":       {"daemon/control", "daemon/remote", "outbox", "state", "tail", "transcript"},
 			"daemon/route":         {"daemon/control", "daemon/project", "outbox", "state", "tail", "transcript"},
 			"daemon/service":       {"daemon/control", "packaging"},
+			"daemon/verify":        {"daemon/control", "daemon/remote", "outbox", "state", "tail", "transcript"},
 			"state":                {"state/kv", "tail", "outbox"},
 			"state/kv":             {},
 			"tail":                 {},
@@ -93,14 +94,14 @@ func house() plan {
 			"golang.org/x/term":                        {"cmd/ccship/term"},
 			"golang.org/x/sync":                        {"tail", "outbox", "daemon", "server"},
 			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "cmd/ccship", "daemon/machine"},
-			"github.com/chromedp/chromedp":             {}, // tests only
-			"github.com/chromedp/cdproto":              {}, // tests only
-			"github.com/rogpeppe/go-internal":          {}, // tests only
+			"github.com/chromedp/chromedp":             {},                      // tests only
+			"github.com/chromedp/cdproto":              {},                      // tests only
+			"github.com/rogpeppe/go-internal":          {},                      // tests only
 			"github.com/google/go-cmp":                 {"cmd/ccship/showtest"}, // tests only
-			"github.com/santhosh-tekuri/jsonschema/v6": {}, // tests only
-			"golang.org/x/net":                         {}, // tests only
-			"go.yaml.in/yaml/v3":                       {}, // tests only
-			"pgregory.net/rapid":                       {}, // tests only
+			"github.com/santhosh-tekuri/jsonschema/v6": {},                      // tests only
+			"golang.org/x/net":                         {},                      // tests only
+			"go.yaml.in/yaml/v3":                       {},                      // tests only
+			"pgregory.net/rapid":                       {},                      // tests only
 		},
 		Apart: map[string][]string{
 			"cmd/ccship": {"modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "database/sql", "github.com/modelcontextprotocol/go-sdk"},

@@ -1,4 +1,4 @@
-package daemon
+package verify
 
 import (
 	"bufio"
@@ -12,26 +12,25 @@ import (
 	"os"
 
 	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript"
 )
 
-// diskLine is one line of a transcript as verify sees it, read anew from the disk.
+// diskLine is one line of a transcript on disk.
 type diskLine struct {
 	index    int64
 	raw      []byte // without the newline; valid until the next line
 	oversize bool   // longer than the cap: raw is empty
 }
 
-// eachLine reads a file from byte 0 up to its cursor, and the last line that was delivered without its newline, and
-// calls f for every line in order. When the sync did not finish it reads to the last newline on disk.
+// eachLine calls f for every line of a file in order: from byte 0 up to its cursor, and a last line that was delivered
+// without its newline. When delivery is incomplete it reads to the last newline on disk.
 func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(diskLine) error) error {
 	file, err := os.Open(t.File.Path)
 	if err != nil {
 		return fmt.Errorf("open transcript: %w", err)
 	}
 	defer file.Close()
-	limit, end := v.d.cfg.LineCap, t.Cursor.Offset+t.Provisional.Length
-	if v.whole {
+	limit, end := v.LineCap, t.Cursor.Offset+t.Provisional.Length
+	if v.options.Incomplete != "" {
 		if end, err = wholeLines(file, end); err != nil {
 			return fmt.Errorf("read transcript: %w", err)
 		}
@@ -55,7 +54,7 @@ func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(diskLine
 	}
 }
 
-// wholeLines is the offset behind the last newline of a file, least when there is none behind that.
+// wholeLines is the offset behind the last newline of a file; least when there is no newline behind that.
 func wholeLines(file *os.File, least int64) (int64, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -107,48 +106,38 @@ func readLine(r *bufio.Reader, long *[]byte, limit int64) (line []byte, oversize
 	return buf, false, nil
 }
 
-// proof is what the server should have of a transcript.
-type proof struct {
+// summary is what a server should hold of a transcript.
+type summary struct {
 	lines, bytes       int64 // that should be there
-	excluded, oversize int64 // that should not
-	end                int64 // all of them
+	excluded, oversize int64 // lines that should not
+	end                int64 // all lines
 	sum                hash.Hash
-	refused            map[int64]bool // lines the server refuses; set when lines are compared
+	refused            map[int64]bool // lines that the server refused; set when lines are compared
 }
 
-// prove reads a transcript through today's rules and sums up what the server should have.
-func (v *verifier) prove(ctx context.Context, t tail.Tracked, sentBefore int64) (*proof, error) {
-	p := &proof{sum: sha256.New()}
+// summarize reads a transcript through the rules in force.
+func (v *verifier) summarize(ctx context.Context, t tail.Tracked, sentBefore int64) (*summary, error) {
+	s := &summary{sum: sha256.New()}
 	err := v.eachLine(ctx, t, func(l diskLine) error {
-		v.advance(int64(len(l.raw)) + 1)
-		p.end++
+		v.report.read(int64(len(l.raw)) + 1)
+		s.end++
 		switch {
 		case l.oversize:
-			p.oversize++
-		case v.excludes(l, t, sentBefore):
-			p.excluded++
+			s.oversize++
+		case v.leavesOut(l, &t, sentBefore):
+			s.excluded++
 		default:
-			p.lines++
-			p.bytes += int64(len(l.raw)) + 1
-			p.sum.Write(l.raw)
-			p.sum.Write([]byte{'\n'})
+			s.lines++
+			s.bytes += int64(len(l.raw)) + 1
+			s.sum.Write(l.raw)
+			s.sum.Write([]byte{'\n'})
 		}
 		return nil
 	})
-	return p, err
+	return s, err
 }
 
-// excludes says that a line is left out by the rules in force, so that the server need not have it.
-func (v *verifier) excludes(l diskLine, t tail.Tracked, sentBefore int64) bool {
-	if t.Cursor.Generation == 0 && l.index < sentBefore {
-		return true
-	}
-	if t.File.Kind == tail.History {
-		return v.d.router.History.Excludes(t.File.ID, l.raw)
-	}
-	if len(v.rules.ExcludeTypes) == 0 {
-		return false
-	}
-	s := transcript.Scan(l.raw)
-	return s.Shape == transcript.Object && v.rules.ExcludeTypes[string(s.Type)]
+// leavesOut reports whether the server need not have a line.
+func (v *verifier) leavesOut(l diskLine, t *tail.Tracked, sentBefore int64) bool {
+	return t.Cursor.Generation == 0 && l.index < sentBefore || v.Rules.LeavesOut(&t.File, l.raw)
 }

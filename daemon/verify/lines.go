@@ -1,23 +1,19 @@
-package daemon
+package verify
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/state"
-	"github.com/ccship/ccship/tail"
-	"github.com/ccship/ccship/transcript"
 )
 
-// pageLines is how many line hashes are asked for at once.
-const pageLines = 5000
+// hashesPerRequest is how many line hashes one request asks for.
+const hashesPerRequest = 5000
 
-// pages is the server's hashes of the lines of one generation, fetched as they are needed.
-type pages struct {
+// hashes is the server's hashes of the lines of one generation, fetched as they are needed.
+type hashes struct {
 	reader *remote.Client
 	ref    remote.Ref
 
@@ -26,16 +22,16 @@ type pages struct {
 }
 
 // at returns the server's hash of a line below end, nil when it has none. Lines are asked for in order.
-func (p *pages) at(ctx context.Context, line, end int64) (*string, error) {
-	if line >= p.first+int64(len(p.page)) {
-		hashes, err := p.reader.LineHashes(ctx, p.ref, line, min(line+pageLines, end))
+func (h *hashes) at(ctx context.Context, line, end int64) (*string, error) {
+	if line >= h.first+int64(len(h.page)) {
+		page, err := h.reader.LineHashes(ctx, h.ref, line, min(line+hashesPerRequest, end))
 		if err != nil {
 			return nil, err
 		}
-		p.first, p.page = line, hashes
+		h.first, h.page = line, page
 	}
-	if i := line - p.first; i < int64(len(p.page)) {
-		return p.page[i], nil
+	if i := line - h.first; i < int64(len(h.page)) {
+		return h.page[i], nil
 	}
 	return nil, nil
 }
@@ -43,16 +39,16 @@ func (p *pages) at(ctx context.Context, line, end int64) (*string, error) {
 // lineDiff is what differs so far.
 type lineDiff struct{ missing, differ []control.Range }
 
-// compareLines says exactly which lines differ. Lines that are left out by the rules in force, refused by the
-// server, or too long, may be missing, but not different.
-func (v *verifier) compareLines(ctx context.Context, has *pages, p *proof, t tail.Tracked, f *state.Facts) (*lineDiff, error) {
+// compareLines finds the lines that differ. Lines that are left out by the rules in force, refused by the server, or too
+// long, may be missing, but not different.
+func (v *verifier) compareLines(ctx context.Context, c *candidate, has *hashes) (*lineDiff, error) {
 	diff := &lineDiff{}
-	err := v.eachLine(ctx, t, func(l diskLine) error {
-		hash, err := has.at(ctx, l.index, p.end)
+	err := v.eachLine(ctx, c.file, func(l diskLine) error {
+		hash, err := has.at(ctx, l.index, c.summary.end)
 		if err != nil {
 			return err
 		}
-		excused := l.oversize || p.refused[l.index] || v.excludes(l, t, f.SentBefore)
+		excused := l.oversize || c.summary.refused[l.index] || v.leavesOut(l, &c.file, c.facts.SentBefore)
 		diff.check(l, hash, excused)
 		return nil
 	})
@@ -86,8 +82,8 @@ func widen(ranges []control.Range, line int64) []control.Range {
 	return append(ranges, control.Range{First: line, Last: line})
 }
 
-// stillRefused are the lines of a generation that the server refused and that no later rewind has replaced: the server
-// need not have those. One that was rewound since is another line, which the server may have taken.
+// stillRefused are the lines of a generation that the server refused and that no later rewind has replaced. A line that
+// was rewound since is another line, which the server may have taken.
 func stillRefused(dead map[int64]uint32, generations []remote.Generation, now uint32) map[int64]bool {
 	refused := map[int64]bool{}
 	for line, in := range dead {
@@ -99,9 +95,4 @@ func stillRefused(dead map[int64]uint32, generations []remote.Generation, now ui
 		}
 	}
 	return refused
-}
-
-// isOf reports whether a stream is of one of some sessions.
-func isOf(stream string, sessions map[string]bool) bool {
-	return slices.ContainsFunc(transcript.ForgetNames(stream), func(name string) bool { return sessions[name] })
 }

@@ -1,0 +1,120 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// mostNamed is how many missing attachments a difference names.
+const mostNamed = 5
+
+// compareAttachments compares the attachments of transcripts on disk with what servers hold.
+func (v *verifier) compareAttachments(ctx context.Context, files []tail.Tracked, facts map[tail.FileID]state.Facts) error {
+	roots := map[string]*os.Root{}
+	defer func() {
+		for _, r := range roots {
+			r.Close()
+		}
+	}()
+	for _, t := range files {
+		f := facts[t.File.ID]
+		if _, out := v.excluded[t.File.ID]; out || t.File.Kind != tail.Main || !f.Decided {
+			continue
+		}
+		root := roots[t.File.Root]
+		if root == nil {
+			var err error
+			if root, err = os.OpenRoot(t.File.Root); err != nil {
+				continue // it cannot be listed, so that the delivery was incomplete
+			}
+			roots[t.File.Root] = root
+		}
+		if err := v.compareFolder(ctx, root, &t, &f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareFolder compares the attachments of one transcript.
+func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tracked, f *state.Facts) error {
+	here, tooLarge, unread := v.Attachments.OnDisk(root, t.File)
+	count := &v.report.Attachments
+	count.TooLarge += tooLarge
+	if len(here) == 0 && unread == nil {
+		return nil
+	}
+	if !v.Servers.Takes(f.Dest, outbox.Blob) {
+		count.Unproven += len(here)
+		return nil
+	}
+	missing, refused, err := v.missingAttachments(ctx, here, t, f)
+	if len(missing) > 0 && err == nil {
+		// One that was written after the delivery is still to be sent.
+		if err := v.Attachments.Deliver(ctx, t.File.ID); err != nil && ctx.Err() != nil {
+			return err
+		}
+		missing, refused, err = v.missingAttachments(ctx, here, t, f)
+	}
+	if err != nil {
+		return err
+	}
+	count.Files += len(here)
+	for i := range here {
+		count.Bytes += here[i].Size
+	}
+	count.Missing += len(missing)
+	count.Refused += refused
+	report := reportOf(t, f)
+	if unread != nil {
+		v.report.Differences = append(v.report.Differences,
+			*difference(report, "a file beside it cannot be read: "+unread.Error()))
+	}
+	if len(missing) > 0 {
+		v.report.Differences = append(v.report.Differences,
+			*difference(report, "files beside it are not on the server as they are on disk: "+nameSome(missing)))
+	}
+	return nil
+}
+
+// nameSome lists the first of some names.
+func nameSome(names []string) string {
+	text := strings.Join(names[:min(len(names), mostNamed)], ", ")
+	if more := len(names) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// missingAttachments names the attachments that the server does not hold with their bytes; those that it refused are
+// only counted.
+func (v *verifier) missingAttachments(ctx context.Context, here []state.BesideFile, t *tail.Tracked, f *state.Facts) (
+	missing []string, refused int, err error,
+) {
+	ref := remote.Ref{Session: f.Stream.SessionID, Machine: &v.Origin.Machine}
+	list, err := v.Servers.Reader(f.Dest).Blobs(ctx, ref)
+	if err != nil && !remote.Is(err, control.CodeNoSession) {
+		return nil, 0, err
+	}
+	for i := range here {
+		h := &here[i]
+		held := func(b remote.Blob) bool { return b.Name == h.Name && b.SHA256 == h.SHA256 }
+		switch {
+		case slices.ContainsFunc(list, held):
+		case v.deadAttachments[t.File.ID][h.Name] == h.SHA256:
+			refused++
+		default:
+			missing = append(missing, h.Name)
+		}
+	}
+	return missing, refused, nil
+}

@@ -1,0 +1,209 @@
+package verify
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"sync"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// candidate is a transcript that was read, to be compared with what its server holds.
+type candidate struct {
+	report  control.FileReport
+	summary *summary
+	file    tail.Tracked
+	facts   state.Facts
+}
+
+// compareFiles compares transcripts: two goroutines read, one asks servers about what they have read.
+func (v *verifier) compareFiles(ctx context.Context, files []tail.Tracked, facts map[tail.FileID]state.Facts) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	todo, read := make(chan tail.Tracked), make(chan *candidate, mostAsked)
+	var readers, asker sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for t := range todo {
+				if err := v.readFile(ctx, t, facts[t.File.ID], read); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	asker.Go(func() {
+		if err := v.askServers(ctx, read); err != nil {
+			cancel(err)
+		}
+	})
+feed:
+	for _, t := range files {
+		select {
+		case todo <- t:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(todo)
+	readers.Wait()
+	close(read)
+	asker.Wait()
+	return context.Cause(ctx)
+}
+
+// readFile reads a transcript and passes it on, unless its comparison needs no server.
+func (v *verifier) readFile(ctx context.Context, t tail.Tracked, f state.Facts, read chan<- *candidate) error {
+	c, err := v.candidate(ctx, t, f)
+	if c == nil || err != nil {
+		v.report.fileDone()
+		return err
+	}
+	select {
+	case read <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// candidate reads a transcript. It answers nil when the report has all there is to say about it.
+func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Facts) (*candidate, error) {
+	report := reportOf(&t, &f)
+	if why, excluded := v.excluded[t.File.ID]; excluded {
+		report.Note = why
+		v.report.addExcluded(report)
+		return nil, nil
+	}
+	if !f.Decided {
+		report.Note = "not delivered yet"
+		v.report.add(report, nil, difference(report, report.Note))
+		return nil, nil
+	}
+	s, err := v.summarize(ctx, t, f.SentBefore)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		v.report.addVanished()
+		return nil, nil
+	case err != nil && ctx.Err() == nil: // the others can still be compared
+		v.report.add(report, nil, difference(report, err.Error()))
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	report.Lines, report.Bytes, report.SHA256 = s.lines, s.bytes, hex.EncodeToString(s.sum.Sum(nil))
+	c := &candidate{report, s, t, f}
+	if !v.Servers.SpeaksExtension(f.Dest) {
+		return nil, v.comparePlain(ctx, c)
+	}
+	if f.Stream.Extended || s.end > 0 {
+		return c, nil
+	}
+	v.report.add(report, s, nil)
+	return nil, nil
+}
+
+// comparePlain proves only that the disk holds what was acknowledged: the plain protocol offers no way to ask.
+func (v *verifier) comparePlain(ctx context.Context, c *candidate) error {
+	marks, err := v.State.Marks(ctx, c.file.File.ID)
+	if err != nil {
+		return err
+	}
+	c.report.Note = "acknowledged, not proven"
+	var diff *control.FileDifference
+	if waiting := v.State.Pending(c.file.File.ID); waiting > 0 {
+		diff = difference(c.report, "lines still wait to be acknowledged")
+	} else if ok, err := tail.Holds(c.file.File.Path, marks, c.file.Cursor); err != nil || !ok {
+		diff = difference(c.report, "the file is not what was acknowledged")
+	}
+	v.report.unproven()
+	v.report.add(c.report, c.summary, diff)
+	return nil
+}
+
+// compareUnmoved compares a transcript with its server's digest. If the transcript is rewound meanwhile it is read and
+// asked about again.
+func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has remote.Digest) error {
+	defer v.report.fileDone()
+	const tries = 3
+	for range tries {
+		err := v.compareDigest(ctx, c, has)
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		if c, err = v.candidate(ctx, c.file, c.facts); c == nil || err != nil {
+			return err
+		}
+		has, err = v.Servers.Reader(c.facts.Dest).Digest(ctx, v.ref(c))
+		if err != nil && !remote.Is(err, control.CodeNoSession) {
+			return err
+		}
+	}
+	v.report.add(c.report, nil, difference(c.report, "the file changes faster than it can be compared"))
+	return nil
+}
+
+// errMoved means that a transcript was rewound, or its last line delivered without newline, while it was compared.
+var errMoved = errors.New("transcript changed while comparing")
+
+// compareDigest compares digests, and where they differ line by line.
+func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.Digest) error {
+	s, t := c.summary, &c.file
+	now, ok := v.Files.File(t.File.ID)
+	if ok && (now.Cursor.Generation != t.Cursor.Generation || now.Provisional != t.Provisional) {
+		*t = now
+		return errMoved
+	}
+	g, ok := has.Of(t.Cursor.Generation)
+	newline := t.Provisional.Length == 0
+	switch {
+	case ok && g.Lines == s.lines && g.SHA256 == c.report.SHA256 && g.EndLine <= s.end && g.EOFNewline == newline,
+		!ok && s.lines == 0:
+		v.report.add(c.report, s, nil)
+		return nil
+	case !ok:
+		diff := difference(c.report, detailNoGeneration)
+		diff.Missing = []control.Range{{First: 0, Last: s.end - 1}}
+		v.report.add(c.report, s, diff)
+		return nil
+	}
+	s.refused = stillRefused(v.deadLines[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
+	ref, generation := v.ref(c), int64(c.report.Generation)
+	ref.Generation = &generation
+	lines, err := v.compareLines(ctx, c, &hashes{reader: v.Servers.Reader(c.facts.Dest), ref: ref})
+	if err != nil {
+		return err
+	}
+	v.report.add(c.report, s, v.explain(c, g, lines))
+	return nil
+}
+
+// detailNoGeneration is the detail of a difference.
+const detailNoGeneration = "the server does not have this generation"
+
+// explain turns the lines that differ into a difference; nil when the digests differ for a reason that is none.
+func (v *verifier) explain(c *candidate, g remote.Generation, lines *lineDiff) *control.FileDifference {
+	s, t := c.summary, &c.file
+	diff := difference(c.report, "")
+	diff.Missing, diff.Differ = lines.missing, lines.differ
+	end, grown := s.end, false
+	if now, ok := v.Files.File(t.File.ID); ok && now.Cursor.Offset > t.Cursor.Offset {
+		end, grown = now.Cursor.Line, true
+	}
+	if g.EndLine > end {
+		diff.Extra = []control.Range{{First: end, Last: g.EndLine - 1}}
+	}
+	if len(diff.Missing)+len(diff.Differ)+len(diff.Extra) > 0 {
+		return diff
+	}
+	if newline := t.Provisional.Length == 0; g.EOFNewline != newline && s.lines > 0 && !grown {
+		diff.Detail = "only the newline at the end differs"
+		return diff
+	}
+	return nil
+}

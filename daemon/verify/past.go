@@ -1,0 +1,199 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// historyCheck compares the past of one file.
+type historyCheck struct {
+	v      *verifier
+	reader *remote.Client
+	facts  state.Facts
+	ref    remote.Ref
+	file   tail.Tracked
+	findings
+}
+
+// pastGeneration is what is known of a generation that is not on disk.
+type pastGeneration struct {
+	cursor  tail.Cursor // at its end
+	marks   []tail.Mark
+	marked  bool // the marks are kept
+	leftOut bool // some of its lines may rightly be missing
+	count   *control.DeepCount
+}
+
+// runUnmoved compares, and adds what it found to the report. If the file is rewound meanwhile the server is asked again.
+func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error {
+	const tries = 3
+	for try := 1; ; try++ {
+		h.findings = findings{why: map[string]int{}}
+		if err := h.run(ctx, has); err != nil {
+			return err
+		}
+		now, ok := h.v.Files.File(h.file.File.ID)
+		if len(h.diffs) == 0 || try == tries || !ok || now.Cursor == h.file.Cursor {
+			h.v.report.addDeep(&h.findings)
+			return nil
+		}
+		again, err := allEpochs(ctx, h.reader, []remote.Ref{h.ref})
+		if err != nil {
+			return err
+		}
+		h.file, has = now, again[0]
+	}
+}
+
+func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
+	known, err := h.v.State.History(ctx, h.file.File.ID)
+	if errors.Is(err, state.ErrUnknownFile) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	expected := h.expected(&known)
+	held := map[uint32]remote.Generation{}
+	for _, e := range has.Epochs {
+		for _, g := range e.Generations {
+			switch {
+			case e.Epoch != h.v.Origin.Epoch:
+				h.unproven(g, whyEpoch)
+			case expected[g.Generation] != nil:
+				held[g.Generation] = g
+			case g.Generation != known.Tracked.Cursor.Generation:
+				h.unproven(g, whyNotKept)
+			}
+		}
+	}
+	for _, generation := range slices.Sorted(maps.Keys(expected)) {
+		past := expected[generation]
+		g, ok := held[generation]
+		if !ok {
+			h.differs(generation, detailNoGeneration).Missing = []control.Range{{First: 0, Last: past.cursor.Line - 1}}
+			continue
+		}
+		if err := h.compare(ctx, g, past); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expected are the generations that this server should hold, but for the one that is on disk.
+func (h *historyCheck) expected(known *state.History) map[uint32]*pastGeneration {
+	all := map[uint32]*pastGeneration{}
+	for _, p := range known.Pasts {
+		if p.Dest != h.facts.Dest {
+			continue // it went to another server
+		}
+		e := &pastGeneration{cursor: p.Cursor, leftOut: p.LeftOut || h.incomplete(), count: &h.past}
+		e.marks, e.marked = known.MarksOf(p.Generation)
+		all[p.Generation] = e
+	}
+	if t := known.Tracked; t.Gone != 0 && t.Cursor.Line > 0 {
+		all[t.Cursor.Generation] = &pastGeneration{
+			cursor: t.Cursor, marks: known.Marks, marked: true, leftOut: h.incomplete(), count: &h.vanished,
+		}
+	}
+	return all
+}
+
+// incomplete reports whether some lines of the file may rightly be missing on the server.
+func (h *historyCheck) incomplete() bool {
+	f := &h.facts
+	return f.Excluded > 0 || f.SentBefore > 0 || f.Withheld > 0 || f.Plain ||
+		len(h.v.deadLines[f.Stream.ID]) > 0 || h.v.State.Pending(h.file.File.ID) > 0
+}
+
+// compare compares one generation with what was known when it ended.
+func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *pastGeneration) error {
+	if g.EndLine < past.cursor.Line {
+		h.differs(g.Generation, "").Missing = []control.Range{{First: g.EndLine, Last: past.cursor.Line - 1}}
+		return nil
+	}
+	switch missing := g.Missing - int64(len(g.Oversize)); {
+	case missing > 0 && !past.leftOut:
+		return h.nameMissing(ctx, g, missing)
+	case missing > 0:
+		h.unproven(g, whyLeftOut)
+		return nil
+	case len(g.Oversize) > 0:
+		h.unproven(g, whyOversize)
+		return nil
+	case !past.marked:
+		h.unproven(g, whyNotKept)
+		return nil
+	}
+	file, err := h.reader.Raw(ctx, h.refOf(g), false)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	last, same, err := tail.VerifyPrefix(file, past.marks, past.cursor)
+	if err != nil {
+		return err
+	}
+	if !same {
+		d := h.differs(g.Generation, "somewhere in these lines, by the hashes taken when they were read")
+		d.Differ = []control.Range{{First: last.Line, Last: max(last.Line, past.lineAfter(last)-1)}}
+		return nil
+	}
+	add(past.count, g)
+	return nil
+}
+
+// refOf names a generation of the file at its server.
+func (h *historyCheck) refOf(g remote.Generation) remote.Ref {
+	number := int64(g.Generation)
+	return remote.Ref{
+		Session: h.ref.Session, Machine: h.ref.Machine, Epoch: h.v.Origin.Epoch, Generation: &number,
+	}
+}
+
+// lineAfter is the first line behind the segment that begins at a mark.
+func (p *pastGeneration) lineAfter(last tail.Mark) int64 {
+	for _, m := range p.marks {
+		if m.Offset > last.Offset {
+			return m.Line
+		}
+	}
+	return p.cursor.Line
+}
+
+// nameMissing finds the lines of a generation that are not stored.
+func (h *historyCheck) nameMissing(ctx context.Context, g remote.Generation, missing int64) error {
+	d := h.differs(g.Generation, "")
+	oversize := map[int64]bool{}
+	for _, o := range g.Oversize {
+		oversize[o.Line] = true
+	}
+	has := &hashes{reader: h.reader, ref: h.refOf(g)}
+	for line := int64(0); line < g.EndLine && missing > 0; line++ {
+		hash, err := has.at(ctx, line, g.EndLine)
+		if err != nil {
+			return err
+		}
+		if hash == nil && !oversize[line] {
+			d.Missing = widen(d.Missing, line)
+			missing--
+		}
+	}
+	return nil
+}
+
+// differs adds a difference, for the caller to complete.
+func (h *historyCheck) differs(generation uint32, detail string) *control.FileDifference {
+	h.diffs = append(h.diffs, control.FileDifference{
+		SessionID: h.facts.Stream.SessionID, Path: h.file.File.Path, Generation: generation, Detail: detail,
+	})
+	return &h.diffs[len(h.diffs)-1]
+}

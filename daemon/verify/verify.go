@@ -1,0 +1,177 @@
+// Package verify compares the transcripts on disk with what servers hold of them: first by digests, and line by line
+// where those differ. It reads every file from byte 0, through the rules in force. It does not know how lines are
+// delivered, nor how a server is reached.
+package verify
+
+import (
+	"context"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// Deps is what a comparison reads. Every field is required.
+type Deps struct {
+	State       State
+	Files       Files
+	Servers     Servers
+	Rules       Rules
+	Attachments Attachments
+	Origin      outbox.Origin // names this machine and its state at the servers
+	LineCap     int64         // bytes; a longer line was delivered as a digest
+}
+
+// State is what is remembered of files; *state.DB is one.
+type State interface {
+	LoadFacts(ctx context.Context) (map[tail.FileID]state.Facts, error)
+	DeadLetters(ctx context.Context) ([]state.Dead, error)
+	Marks(ctx context.Context, id tail.FileID) ([]tail.Mark, error)
+	History(ctx context.Context, id tail.FileID) (state.History, error)
+	// Pending counts the entries of a file that are not acknowledged.
+	Pending(id tail.FileID) int64
+}
+
+// Files are the remembered transcripts; *tail.Tailer is one.
+type Files interface {
+	Files() []tail.Tracked
+	File(id tail.FileID) (tail.Tracked, bool)
+}
+
+// Servers are the destinations.
+type Servers interface {
+	// Own is the user's own server; "" when none is set.
+	Own() string
+	// SpeaksExtension reports whether a server is known to speak the extension, so that it can be asked what it holds.
+	SpeaksExtension(dest string) bool
+	// Takes reports whether a server is known to take a kind of row.
+	Takes(dest string, kind outbox.Kind) bool
+	// Reader answers a client of a server's reading API. It is never nil.
+	Reader(dest string) *remote.Client
+}
+
+// Rules say what is not delivered. The rules of one Run do not change.
+type Rules interface {
+	// Excluded are the transcripts that are not delivered, with the reasons.
+	Excluded(facts map[tail.FileID]state.Facts) map[tail.FileID]string
+	// LeavesOut reports whether a line of a file is not delivered. Two goroutines may call it at once.
+	LeavesOut(f *tail.File, line []byte) bool
+	// Forget notes that a server has forgotten the session of a file: it is not delivered any more.
+	Forget(id tail.FileID)
+}
+
+// Attachments are the files beside transcripts.
+type Attachments interface {
+	// OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the
+	// others. unread is why a file or folder cannot be read.
+	OnDisk(root *os.Root, f tail.File) (files []state.BesideFile, tooLarge int, unread error)
+	// Deliver returns when the attachments of a transcript, as they are on disk now, have left the outbox.
+	Deliver(ctx context.Context, id tail.FileID) error
+}
+
+// Options chooses what is compared.
+type Options struct {
+	Session string // only transcripts whose session begins with it; "" all
+	Deep    bool   // past generations and vanished transcripts too
+	// Incomplete is why not everything on disk was delivered before; "" when it was. Every file is then compared to
+	// its end on disk, and what lies behind the cursors counts as missing.
+	Incomplete string
+	Progress   func(control.VerifyProgress) // called from one goroutine at a time; nil: nobody is told
+}
+
+// verifier is one run of verify.
+type verifier struct {
+	Deps
+	options Options
+	report  *recorder
+
+	excluded map[tail.FileID]string // transcripts that are not delivered, with the reasons
+	// deadLines are the lines of a stream that its server refused, with the generation that it refused them in.
+	deadLines map[uint64]map[int64]uint32
+	// deadAttachments are the attachments that a server refused: name to sha256.
+	deadAttachments map[tail.FileID]map[string]string
+}
+
+// Run compares. What differs is in the report; an error means that the comparison could not be finished.
+func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport, error) {
+	v := &verifier{
+		Deps: deps, options: options, report: newRecorder(&options),
+		deadLines: map[uint64]map[int64]uint32{}, deadAttachments: map[tail.FileID]map[string]string{},
+	}
+	if err := v.loadDeadLetters(ctx); err != nil {
+		return control.VerifyReport{}, err
+	}
+	facts, err := v.State.LoadFacts(ctx)
+	if err != nil {
+		return control.VerifyReport{}, err
+	}
+	v.excluded = v.Rules.Excluded(facts)
+	files := v.choose(facts)
+	if err := v.compareFiles(ctx, files, facts); err != nil {
+		return control.VerifyReport{}, err
+	}
+	if err := v.compareAttachments(ctx, files, facts); err != nil {
+		return control.VerifyReport{}, err
+	}
+	if options.Deep {
+		if err := v.compareHistory(ctx, facts); err != nil {
+			return control.VerifyReport{}, err
+		}
+	}
+	return v.report.finish(), nil
+}
+
+// loadDeadLetters finds what servers refused: it may be missing there.
+func (v *verifier) loadDeadLetters(ctx context.Context) error {
+	letters, err := v.State.DeadLetters(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range letters {
+		l := &letters[i]
+		switch {
+		case l.Reason == "damaged": // no server refused those: they count as missing
+		case l.Batch.Kind == outbox.Blob:
+			id := tail.FileID(l.Stream.ID)
+			if v.deadAttachments[id] == nil {
+				v.deadAttachments[id] = map[string]string{}
+			}
+			v.deadAttachments[id][l.Batch.Blob.Name] = l.Batch.Blob.SHA256
+		case l.Batch.Items == 0:
+			lines := v.deadLines[l.Stream.ID]
+			if lines == nil {
+				lines = map[int64]uint32{}
+				v.deadLines[l.Stream.ID] = lines
+			}
+			lines[l.Line] = max(lines[l.Line], l.Batch.Generation)
+			v.report.Dead++
+		}
+	}
+	return nil
+}
+
+// choose picks the transcripts on disk to compare, in the order of their paths.
+func (v *verifier) choose(facts map[tail.FileID]state.Facts) []tail.Tracked {
+	var chosen []tail.Tracked
+	session := v.options.Session
+	for _, t := range v.Files.Files() {
+		name := facts[t.File.ID].Stream.SessionID
+		if session != "" && !strings.HasPrefix(name, session) && !strings.HasPrefix(t.File.Name, session) {
+			continue
+		}
+		if t.Gone != 0 {
+			v.report.Vanished++
+			continue
+		}
+		chosen = append(chosen, t)
+		v.report.at.BytesTotal += t.Cursor.Offset
+	}
+	v.report.at.FilesTotal = len(chosen)
+	sort.Slice(chosen, func(i, j int) bool { return chosen[i].File.Path < chosen[j].File.Path })
+	return chosen
+}
