@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 
-	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
@@ -45,29 +44,6 @@ type settings struct{ d *Daemon }
 func (s settings) Roots() []string { return s.d.conf.Load().Roots }
 func (s settings) Locale() string  { return s.d.conf.Load().Locale }
 func (s settings) BlobCap() int64  { return s.d.conf.Load().BlobCap }
-
-// accepts takes in that a server begins to take kinds of rows beside lines. What was withheld from it before is queued
-// again.
-func (d *Daemon) accepts(dest string, kinds outbox.Kinds, again bool) error {
-	ctx := context.Background()
-	if kinds.Has(outbox.Blob) {
-		if again {
-			if err := d.db.ForgetBeside(ctx, dest); err != nil {
-				return err
-			}
-		}
-		d.attachments.ListAll()
-	}
-	if kinds.Has(outbox.Checkpoints) && again {
-		if err := checkpoint.Resend(ctx, d.db, dest); err != nil {
-			return err
-		}
-	}
-	if kinds.Has(outbox.Documents) && again {
-		return d.documents.announced(ctx, dest)
-	}
-	return nil
-}
 
 // deliverAttachments queues the attachments of a transcript, and returns when they have left the outbox.
 func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {

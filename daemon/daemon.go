@@ -152,13 +152,10 @@ func (d *Daemon) wire(ctx context.Context) error {
 	}
 	host, _ := os.Hostname()
 	d.origin = outbox.Origin{Machine: machineName, Host: host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version}
-	d.dests = newDestinations(d.db, d.log)
+	d.dests = newDestinations(d.db, owner{d}, d.log)
 	d.dests.origin, d.dests.client = d.origin, d.client
 	d.dests.setOwn(d.cfg.ServerURL, ownKeyFile(&d.cfg))
-	d.dests.openBlob = d.openBlob
 	d.dests.plain = d.cfg.Protocol == "plain"
-	d.dests.announced, d.dests.settled = d.heard, d.settled
-	d.dests.forgotten = d.heardForgotten
 	d.announced = map[string]bool{}
 	d.projects = project.NewFinder()
 	d.projects.Home = d.cfg.Home()
@@ -180,7 +177,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.attachments = attachment.New(attachment.Deps{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: servers{d.dests}, Settings: settings{d}, Log: d.log,
 	})
-	d.relay.attachments, d.dests.accepts = d.attachments, d.accepts
+	d.relay.attachments = d.attachments
 	if d.introductions, err = inbox.LoadIntroductions(ctx, d.db, d.log); err != nil {
 		return err
 	}

@@ -17,6 +17,13 @@ import (
 	"github.com/ccship/ccship/state"
 )
 
+// deliveryOwner is what destinations need of the daemon.
+type deliveryOwner interface {
+	outbox.Owner
+	// Settled reports whether the configuration in force is the one on disk.
+	Settled() bool
+}
+
 // destinations runs one drainer per server, so that one that is down never delays another.
 type destinations struct {
 	db     *state.DB
@@ -24,21 +31,9 @@ type destinations struct {
 	plain  bool // protocol = "plain"
 	client *http.Client
 	log    *slog.Logger
-	// announced is told when a server that took lines as a plain one begins to speak the extension.
-	announced func(dest string)
-	// forgotten is told when a server says that it keeps nothing of a stream any more.
-	forgotten func(stream uint64)
-	// accepts is told when a server begins to take kinds beside lines: see outbox.Drainer.OnAccepts.
-	accepts func(dest string, kinds outbox.Kinds, again bool) error
-
-	// wishes is told when a server says that somebody asked for something in its viewer. It must not block.
-	wishes func(dest string)
-
-	openBlob func(root, path string) (outbox.Content, error) // see outbox.Drainer.OpenBlob
-
-	// settled says whether own and ownKey are what the configuration says by now.
-	settled  func() bool
-	withheld atomic.Bool // a key was, because they are not
+	owner  deliveryOwner
+	// withheld: a key was, because the configuration is not settled.
+	withheld atomic.Bool
 
 	mu     sync.Mutex
 	own    string                     // key of the user's own server, "" none; guarded by mu
@@ -49,9 +44,9 @@ type destinations struct {
 	bell   chan struct{}              // opened has grown
 }
 
-func newDestinations(db *state.DB, log *slog.Logger) *destinations {
+func newDestinations(db *state.DB, owner deliveryOwner, log *slog.Logger) *destinations {
 	return &destinations{
-		db: db, log: log,
+		db: db, owner: owner, log: log,
 		all:  map[string]*outbox.Drainer{},
 		bell: make(chan struct{}, 1),
 	}
@@ -143,13 +138,9 @@ func (d *destinations) Open(dest string) error {
 	if projects {
 		key = projectCredentials(dir)
 	}
-	dr := outbox.NewDrainer(outbox.Destination{Key: dest, URL: url, APIKey: key, Plain: d.plain}, d.origin, d.db, d.db)
+	to := outbox.Destination{Key: dest, URL: url, APIKey: key, Plain: d.plain}
+	dr := outbox.NewDrainer(to, d.origin, d.db, d.db, d.owner)
 	dr.Log, dr.Client = d.log, d.client
-	dr.OnAnnounced = func() { d.announced(dest) }
-	dr.OnForgotten = d.forgotten
-	dr.OnAccepts = func(kinds outbox.Kinds, again bool) error { return d.accepts(dest, kinds, again) }
-	dr.OpenBlob = d.openBlob
-	dr.OnLinkRequests = func() { d.wishes(dest) }
 	dr.SetPaused(d.paused)
 	d.all[dest] = dr
 	d.opened = append(d.opened, dr)
@@ -173,7 +164,7 @@ func (d *destinations) userKey(dest string, url *url.URL) func() (string, error)
 	return func() (string, error) {
 		own, file := d.ownWithKey()
 		key, err := file.read()
-		if err != nil || key == "" || dest == own && d.settled() {
+		if err != nil || key == "" || dest == own && d.owner.Settled() {
 			return key, err
 		}
 		learned, err := d.db.Learned(context.Background(), dest)

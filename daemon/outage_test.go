@@ -82,7 +82,7 @@ func newOutage(t *testing.T) *outage {
 		t.Fatal(err)
 	}
 	d := outbox.Destination{Key: key, URL: url, APIKey: func() (string, error) { return "key", nil }}
-	o.drain = outbox.NewDrainer(d, outbox.Origin{Machine: "m", Epoch: db.Epoch()}, db, db)
+	o.drain = outbox.NewDrainer(d, outbox.Origin{Machine: "m", Epoch: db.Epoch()}, db, db, nil)
 	o.drain.Client = &http.Client{Transport: &http.Transport{DialContext: o.net.dial}}
 	db.Notify = func(string) { o.drain.Wake() }
 	return o

@@ -64,7 +64,7 @@ func (d *Daemon) wireWishes() {
 		}
 		return list
 	}
-	d.wishes, d.dests.wishes = w, w.hear
+	d.wishes = w
 }
 
 // hear is told that a server has wishes. It does not block.

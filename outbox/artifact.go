@@ -12,8 +12,8 @@ func (l *lane) uploadOf(seq uint64) *upload {
 
 // noteLinkRequests reports that link requests are pending at the server.
 func (l *loop) noteLinkRequests(r *reply) {
-	if r.linkRequests && l.d.OnLinkRequests != nil {
-		l.d.OnLinkRequests()
+	if r.linkRequests {
+		l.d.owner.LinkRequests(l.d.dest.Key)
 	}
 }
 

@@ -177,7 +177,7 @@ type disk struct {
 
 func newDisk(r *rig) *disk {
 	d := &disk{files: map[string][]byte{}}
-	r.drainer.OpenBlob = func(root, path string) (Content, error) {
+	r.owner.openBlob = func(root, path string) (Content, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.opened++
@@ -289,7 +289,7 @@ func TestBeginningToAcceptIsTold(t *testing.T) {
 	}
 	calls := make(chan call, 10)
 	fail := true
-	r.drainer.OnAccepts = func(k Kinds, again bool) error {
+	r.owner.accepts = func(k Kinds, again bool) error {
 		r.queue.mu.Lock()
 		defer r.queue.mu.Unlock()
 		if r.queue.learned.Accepts != 0 {
@@ -327,7 +327,7 @@ func TestBeginningToAcceptIsTold(t *testing.T) {
 func TestFirstWordIsNotAgain(t *testing.T) {
 	r, _ := newShelf(t)
 	again := make(chan bool, 1)
-	r.drainer.OnAccepts = func(_ Kinds, a bool) error { again <- a; return nil }
+	r.owner.accepts = func(_ Kinds, a bool) error { again <- a; return nil }
 	r.start()
 	r.add(conversation(1), rowsOf(0, 1, 1)...)
 	if receive(t, again) {

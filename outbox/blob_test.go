@@ -222,8 +222,8 @@ func TestBlobIsResumed(t *testing.T) {
 	receive(t, entered)
 	r.stop()
 	s.set(nil)
-	next := NewDrainer(r.drainer.dest, origin, r.queue, r.queue)
-	next.Client, next.OpenBlob = r.drainer.Client, r.drainer.OpenBlob
+	next := NewDrainer(r.drainer.dest, origin, r.queue, r.queue, r.owner)
+	next.Client = r.drainer.Client
 	r.drainer = next
 	r.start()
 	r.drained()
@@ -309,7 +309,7 @@ func TestBlobOfForgottenSession(t *testing.T) {
 	for _, step := range []string{"POST blob start", "PUT blob 0", "POST blob end"} {
 		r, s, _ := newUploads(t)
 		var forgot []uint64
-		r.drainer.OnForgotten = func(stream uint64) { forgot = append(forgot, stream) }
+		r.owner.forgotten = func(stream uint64) { forgot = append(forgot, stream) }
 		s.set(func(what string, _ []byte) *canned {
 			if what == step {
 				return &canned{status: 200, body: `{"success":true,"forgotten":true}`}
@@ -329,7 +329,7 @@ func TestBlobOfForgottenSession(t *testing.T) {
 func TestLinkRequestsAreNoted(t *testing.T) {
 	r, _ := newShelf(t)
 	heard := make(chan struct{}, 10)
-	r.drainer.OnLinkRequests = func() { heard <- struct{}{} }
+	r.owner.linkRequests = func() { heard <- struct{}{} }
 	r.set(func(*seen) *canned {
 		return &canned{status: 200, header: map[string]string{"Ccship-Link-Requests": "1"}, body: `{"success":true}`, store: true}
 	})

@@ -48,25 +48,12 @@ type Drainer struct {
 	InFlight int          // streams sent at once; 0: 4
 	AckDelay time.Duration
 	AckBytes int64 // acknowledgements are grouped for at most AckDelay (0: 100 ms) or AckBytes raw bytes (0: 1 MiB)
-	// OnAnnounced is called, from a goroutine of Run, when a server that accepted entries without the extension begins to
-	// speak it. Everything it accepted before is settled by then. Late answers may cause a second call.
-	OnAnnounced func()
-	// OnForgotten is called, from a goroutine of Run, when the server answers that it has forgotten a stream. What was
-	// sent is settled by then. stream may be that of a transcript's blobs.
-	OnForgotten func(stream uint64)
-	// OnAccepts is called, from a goroutine of Run, when the server begins to accept artifact kinds. again: it accepted
-	// lines before, so artifacts may have been withheld. It returns nil once its effects are durable. It is called again
-	// after an error and after a crash: the batches whose answer announced the kinds are still queued then.
-	OnAccepts func(kinds Kinds, again bool) error
-	// OnLinkRequests is called from Run when the server announces pending link requests. It must not block.
-	OnLinkRequests func()
-	// OpenBlob opens the file of a blob whose content is not in the queue. After any error the blob is given up.
-	OpenBlob func(root, path string) (Content, error)
 
 	dest   Destination
 	origin Origin
 	queue  Queue
 	memory Memory
+	owner  Owner
 
 	wake    chan struct{}
 	retry   chan struct{}
@@ -77,11 +64,15 @@ type Drainer struct {
 	health Health // guarded by mu
 }
 
-// NewDrainer returns a drainer for the batches of d in q. It starts nothing.
-func NewDrainer(d Destination, o Origin, q Queue, m Memory) *Drainer {
+// NewDrainer returns a drainer for the batches of d in q. It starts nothing. owner may be nil; then no blob can be
+// opened.
+func NewDrainer(d Destination, o Origin, q Queue, m Memory, owner Owner) *Drainer {
+	if owner == nil {
+		owner = noOwner{}
+	}
 	dr := &Drainer{
 		InFlight: 4, AckDelay: 100 * time.Millisecond, AckBytes: 1 << 20,
-		dest: d, origin: o, queue: q, memory: m,
+		dest: d, origin: o, queue: q, memory: m, owner: owner,
 		wake: make(chan struct{}, 1), retry: make(chan struct{}, 1),
 	}
 	dr.health = Health{State: StateUnknown, Protocol: "unknown"}

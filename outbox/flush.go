@@ -14,8 +14,8 @@ type acks struct {
 	raw        int64     // raw bytes of pending
 	since      time.Time // time of the first of them
 	learn      bool      // save what was learned
-	announce   bool      // then call OnAnnounced
-	newKinds   Kinds     // before that call OnAccepts with these
+	announce   bool      // then call Owner.Announced
+	newKinds   Kinds     // before that call Owner.Accepts with these
 	tookBefore bool      // and with this
 	running    bool      // a flush is running
 	notBefore  time.Time // after a failure
@@ -57,12 +57,12 @@ func (a *acks) next(d *Drainer) time.Time {
 type flushJob struct {
 	settlements []Settlement // recorded, or to be recorded again when err is set
 	settled     bool
-	newKinds    Kinds // call OnAccepts with these
+	newKinds    Kinds // call Owner.Accepts with these
 	tookBefore  bool
 	kindsDone   bool
 	learned     *Learned // to save; nil: nothing
 	saved       bool
-	announce    bool // call OnAnnounced
+	announce    bool // call Owner.Announced
 	announced   bool
 	err         error
 }
@@ -71,8 +71,8 @@ type flushJob struct {
 // that they are known. Then it records settlements, then what was learned, so that a crash reports the kinds again.
 // Last it reports the announcement: by then everything that a plain server accepted is recorded as such.
 func (d *Drainer) flush(ctx context.Context, f flushJob) flushJob {
-	if f.newKinds != 0 && d.OnAccepts != nil {
-		if err := d.OnAccepts(f.newKinds, f.tookBefore); err != nil {
+	if f.newKinds != 0 {
+		if err := d.owner.Accepts(d.dest.Key, f.newKinds, f.tookBefore); err != nil {
 			f.err = fmt.Errorf("record which kinds the server accepts: %w", err)
 			return f
 		}
@@ -93,20 +93,17 @@ func (d *Drainer) flush(ctx context.Context, f flushJob) flushJob {
 		}
 	}
 	f.saved = true
-	if f.announce && d.OnAnnounced != nil {
-		d.OnAnnounced()
+	if f.announce {
+		d.owner.Announced(d.dest.Key)
 	}
 	f.announced = true
 	return f
 }
 
 func (d *Drainer) reportForgotten(settlements []Settlement) {
-	if d.OnForgotten == nil {
-		return
-	}
 	for i := range settlements {
 		if settlements[i].Forgotten {
-			d.OnForgotten(settlements[i].Stream)
+			d.owner.Forgotten(settlements[i].Stream)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestAnnouncedLater(t *testing.T) {
 	r := newRig(t)
 	r.announce = false
 	told := make(chan Settlement, 9)
-	r.drainer.OnAnnounced = func() { told <- r.queue.total() }
+	r.owner.announced = func() { told <- r.queue.total() }
 	r.queue.add(conversation(1), mixed()...)
 	r.start()
 	r.drained()
@@ -161,7 +161,7 @@ func TestAnnouncedWhileInFlight(t *testing.T) {
 	r.announce = false
 	r.queue.learned = Learned{Took: true}
 	told := make(chan Settlement, 9)
-	r.drainer.OnAnnounced = func() { told <- r.queue.total() }
+	r.owner.announced = func() { told <- r.queue.total() }
 	slow := make(chan struct{})
 	r.set(func(q *seen) *canned {
 		if q.session == "session-1" {

@@ -20,8 +20,51 @@ type rig struct {
 	*server
 	queue   *memQueue
 	drainer *Drainer
+	owner   *testOwner
 	key     func() (string, error)
 	stop    func()
+}
+
+// testOwner calls what a test sets.
+type testOwner struct {
+	noOwner
+	announced    func()
+	forgotten    func(stream uint64)
+	accepts      func(kinds Kinds, again bool) error
+	linkRequests func()
+	openBlob     func(root, path string) (Content, error)
+}
+
+func (o *testOwner) Announced(dest string) {
+	if o.announced != nil {
+		o.announced()
+	}
+}
+
+func (o *testOwner) Forgotten(stream uint64) {
+	if o.forgotten != nil {
+		o.forgotten(stream)
+	}
+}
+
+func (o *testOwner) Accepts(dest string, kinds Kinds, again bool) error {
+	if o.accepts == nil {
+		return nil
+	}
+	return o.accepts(kinds, again)
+}
+
+func (o *testOwner) LinkRequests(dest string) {
+	if o.linkRequests != nil {
+		o.linkRequests()
+	}
+}
+
+func (o *testOwner) OpenBlob(root, path string) (Content, error) {
+	if o.openBlob == nil {
+		return o.noOwner.OpenBlob(root, path)
+	}
+	return o.openBlob(root, path)
 }
 
 // newRig makes a rig over real HTTP on loopback. Nothing runs before start.
@@ -38,8 +81,8 @@ func rigOf(t testing.TB, s *server, base string, client *http.Client) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{server: s, queue: newMemQueue(t), key: func() (string, error) { return s.key, nil }, stop: func() {}}
-	r.drainer = NewDrainer(Destination{Key: "dest", URL: u, APIKey: func() (string, error) { return r.key() }}, origin, r.queue, r.queue)
+	r := &rig{server: s, queue: newMemQueue(t), owner: &testOwner{}, key: func() (string, error) { return s.key, nil }, stop: func() {}}
+	r.drainer = NewDrainer(Destination{Key: "dest", URL: u, APIKey: func() (string, error) { return r.key() }}, origin, r.queue, r.queue, r.owner)
 	r.drainer.Client = client
 	return r
 }

@@ -18,8 +18,8 @@ type sender struct {
 	origin *Origin
 	client *http.Client
 	codecs *codecs
-	open   func(root, path string) (Content, error) // opens blobs; nil: none can be opened
-	health string                                   // URL of the probe
+	owner  Owner  // opens blobs
+	health string // URL of the probe
 }
 
 // address returns the URL of path elements below the base.
@@ -39,7 +39,7 @@ func newSender(d *Drainer, c *codecs) *sender {
 	own := *d.Client
 	own.CheckRedirect = SameServer
 	return &sender{
-		dest: &d.dest, origin: &d.origin, client: &own, codecs: c, open: d.OpenBlob,
+		dest: &d.dest, origin: &d.origin, client: &own, codecs: c, owner: d.owner,
 		health: d.dest.URL.JoinPath("healthz").String(),
 	}
 }

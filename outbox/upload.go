@@ -33,10 +33,7 @@ type inRow struct{ *bytes.Reader }
 
 func (inRow) Close() error { return nil }
 
-var (
-	errNoOpener = errors.New("no opener for files is set")
-	errChanged  = errors.New("the file has changed since it was queued")
-)
+var errChanged = errors.New("the file has changed since it was queued")
 
 // upload is the progress of a blob. Its lane keeps it between requests, one at a time. After every failure the server is
 // asked again what it has. Owned by the owner of the lane's transfer.
@@ -92,10 +89,7 @@ func (s *sender) content(b *Batch) (Content, error) {
 		}
 		return inRow{bytes.NewReader(raw)}, err
 	}
-	if s.open == nil {
-		return nil, errNoOpener
-	}
-	c, err := s.open(b.Blob.Root, b.Blob.Path)
+	c, err := s.owner.OpenBlob(b.Blob.Root, b.Blob.Path)
 	if err != nil {
 		return nil, fmt.Errorf("open a blob: %w", err)
 	}

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/ccship/ccship/daemon/checkpoint"
+	"github.com/ccship/ccship/outbox"
+)
+
+// owner passes on what servers answer to the rooms that it concerns.
+type owner struct{ d *Daemon }
+
+// Announced delivers files again that a server took as a plain one.
+func (o owner) Announced(dest string) { o.d.heard(dest) }
+
+// Forgotten notes that a server keeps nothing of a stream any more.
+func (o owner) Forgotten(stream uint64) { o.d.heardForgotten(stream) }
+
+// LinkRequests has a server asked for its pending link requests.
+func (o owner) LinkRequests(dest string) { o.d.wishes.hear(dest) }
+
+// OpenBlob opens a file that is to be sent, unless it is one of ccship's own by now.
+func (o owner) OpenBlob(root, path string) (outbox.Content, error) { return o.d.openBlob(root, path) }
+
+// Settled reports whether the configuration in force is the one on disk.
+func (o owner) Settled() bool { return o.d.settled() }
+
+// Accepts queues again what was withheld from a server that begins to take kinds of rows beside lines.
+func (o owner) Accepts(dest string, kinds outbox.Kinds, again bool) error {
+	ctx, d := context.Background(), o.d
+	if kinds.Has(outbox.Blob) {
+		if again {
+			if err := d.db.ForgetBeside(ctx, dest); err != nil {
+				return err
+			}
+		}
+		d.attachments.ListAll()
+	}
+	if kinds.Has(outbox.Checkpoints) && again {
+		if err := checkpoint.Resend(ctx, d.db, dest); err != nil {
+			return err
+		}
+	}
+	if kinds.Has(outbox.Documents) && again {
+		return d.documents.announced(ctx, dest)
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package outbox
+
+import "errors"
+
+// Owner of the queue learns from a drainer what concerns more than the batch at hand, and opens files for it. dest is
+// the key of the drainer's destination. Methods are called from goroutines of Run, several at once.
+type Owner interface {
+	// Announced is called when a server that accepted entries without the extension begins to speak it. Everything it
+	// accepted before is settled by then. Late answers may cause a second call.
+	Announced(dest string)
+	// Forgotten is called when the server answers that it has forgotten a stream. What was sent is settled by then.
+	// stream may be that of a transcript's blobs.
+	Forgotten(stream uint64)
+	// Accepts is called when the server begins to accept artifact kinds. again: it accepted lines before, so artifacts
+	// may have been withheld. It returns nil once its effects are durable. It is called again after an error and after
+	// a crash: the batches whose answer announced the kinds are still queued then.
+	Accepts(dest string, kinds Kinds, again bool) error
+	// LinkRequests is called when the server announces pending link requests. It must not block.
+	LinkRequests(dest string)
+	// OpenBlob opens the file of a blob whose content is not in the queue. After any error the blob is given up.
+	OpenBlob(root, path string) (Content, error)
+}
+
+// noOwner is the owner of a drainer without one.
+type noOwner struct{}
+
+func (noOwner) Announced(string)                         {}
+func (noOwner) Forgotten(uint64)                         {}
+func (noOwner) Accepts(string, Kinds, bool) error        { return nil }
+func (noOwner) LinkRequests(string)                      {}
+func (noOwner) OpenBlob(string, string) (Content, error) { return nil, errNoOwner }
+
+var errNoOwner = errors.New("blobs cannot be opened: the drainer has no owner")
