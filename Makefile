@@ -1,8 +1,16 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 GO      ?= go
+KILLS   ?= 200
 
-.PHONY: build run test race lint fuzz bench crash failover viewer screenshots e2e-claude e2e-systemd packages release release-twice clean
+# What the race detector looks at.
+RACE    ?= $(shell $(GO) list ./... | grep -v /e2e)
+
+.PHONY: help build run check lint race test test-short fuzz bench crash failover viewer screenshots e2e-claude e2e-systemd \
+	packages release release-twice clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## bin/ccship, bin/ccship-mcp beside it, and bin/ccship-server
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ccship ./cmd/ccship
@@ -12,26 +20,35 @@ build: ## bin/ccship, bin/ccship-mcp beside it, and bin/ccship-server
 run: build ## server, daemon, import, viewer: try it now
 	bin/ccship up
 
-test: ## everything, end to end included
+check: ## what must hold before a change is merged: lint, race, crash, test
+	$(MAKE) lint
+	$(MAKE) race
+	$(MAKE) crash
+	$(MAKE) test
+
+test: ## go vet, then every test, end to end included
 	$(GO) vet ./...
 	$(GO) test -timeout 20m ./...
 
-race: ## all rooms under the race detector, end to end apart
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /e2e)
+test-short: ## the tests of every package except the end-to-end ones
+	$(GO) test -short -timeout 10m $$($(GO) list ./... | grep -v /e2e)
 
-lint: ## gofmt, go vet for three systems, golangci-lint
+race: ## every package except the end-to-end tests under the race detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(RACE)
+
+lint: ## gofmt, go vet for three systems, golangci-lint, actionlint
 	.ci/lint
 
 fuzz: ## each fuzz target for FUZZTIME (default 60s)
 	.ci/fuzz
 
-bench: ## the rooms' benchmarks, then the table of promises
+bench: ## the benchmarks of every package, then the table of promises
 	$(GO) test -run '^$$' -bench . -benchmem $$($(GO) list ./... | grep -v /e2e)
 	$(GO) test -run '^$$' -bench Promises -benchtime 1x -timeout 60m ./e2e
 	CCSHIP_E2E_CLAUDE=1 $(GO) test -run '^$$' -bench ClaudeTurn -benchtime 20x -timeout 60m ./e2e/claude
 
-crash: ## kill -9, 200 times against each of two servers
-	CCSHIP_CRASH_KILLS=200 $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
+crash: ## kill -9 the daemon KILLS times (default 200) against each of two servers
+	CCSHIP_CRASH_KILLS=$(KILLS) $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
 
 failover: ## two servers on PostgreSQL: a server, the database, the primary killed mid-import, 20 times each
 	CCSHIP_FAILOVER_ROUNDS=20 $(GO) test -run TestPostgres -v -count 1 -timeout 60m ./e2e
@@ -57,5 +74,5 @@ release: ## dist/: archives for six systems, deb, rpm, Homebrew formula, install
 release-twice: ## builds the release in two folders, from nothing compiled, and compares every byte
 	CCSHIP_RELEASE_TWICE=1 $(GO) test -run TestReproducible -v -count 1 -timeout 60m ./packaging/release
 
-clean:
+clean: ## removes bin and dist
 	rm -rf bin dist
