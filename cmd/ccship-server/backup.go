@@ -75,17 +75,3 @@ func backUp(ctx context.Context, b server.Backuper, to string, stdout io.Writer,
 	}
 	return size, nil
 }
-
-// formatSize writes a number of bytes for people.
-func formatSize(n int64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB"}
-	v, i := float64(n), 0
-	for v >= 1000 && i < len(units)-1 {
-		v /= 1000
-		i++
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
-}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 // parseSize reads a number of bytes above 0: plain, or with kB, MB, GB (powers of 1000), KiB, MiB, GiB (of 1024).
@@ -29,3 +31,6 @@ func parseSize(s string) (int64, error) {
 	}
 	return 0, fmt.Errorf("%q is not a size such as 128MiB", s)
 }
+
+// formatSize writes a number of bytes for people: 82 MB.
+func formatSize(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }

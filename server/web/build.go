@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
@@ -213,7 +214,7 @@ func (b *builder) unread(l rawLine) {
 		}
 	}
 	head, more := b.shown(string(l.Raw))
-	it := item{Line: l.Index, Kind: "other", Tags: []string{title, size(int64(len(l.Raw)))}}
+	it := item{Line: l.Index, Kind: "other", Tags: []string{title, format.Size(int64(len(l.Raw)))}}
 	if head != "" {
 		it.Parts = []part{{Kind: "text", HTML: markup.Text(head), More: more}}
 	}
@@ -275,7 +276,7 @@ func (b *builder) noise(rec transcript.Record, it item) {
 		return
 	}
 	it.Kind = "other"
-	it.Tags = slices.DeleteFunc([]string{rec.Type, rec.Subtype, size(int64(len(b.at.Raw)))}, func(s string) bool { return s == "" })
+	it.Tags = slices.DeleteFunc([]string{rec.Type, rec.Subtype, format.Size(int64(len(b.at.Raw)))}, func(s string) bool { return s == "" })
 	if p := rec.Preview(); p != "" && p != rec.Type && p != strings.TrimSpace(rec.Type+" "+rec.Subtype) {
 		it.Parts = []part{{Kind: "note", Title: p}}
 	}
@@ -291,7 +292,7 @@ func (b *builder) shown(s string) (string, int64) {
 	case b.room <= 0:
 		limit = fewText
 	}
-	head, rest := cut(s, limit)
+	head, rest := format.Cut(s, limit)
 	b.room -= len(head)
 	b.cut = b.cut || rest > 0
 	return head, rest

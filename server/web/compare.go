@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -76,8 +78,8 @@ func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Logi
 // sides reads both pasts, one after the other: a store has only so many snapshots.
 func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q url.Values) error {
 	newer, older := p.Stream, p.Stream
-	newer.Epoch = firstOf(q.Get("eb"), newer.Epoch)
-	older.Epoch = firstOf(q.Get("ea"), newer.Epoch)
+	newer.Epoch = cmp.Or(q.Get("eb"), newer.Epoch)
+	older.Epoch = cmp.Or(q.Get("ea"), newer.Epoch)
 	var linesA, linesB []summed
 	var viewB server.View
 	var cutA, cutB bool
@@ -139,7 +141,7 @@ func newSide(s stream, snap server.Snapshot, view server.View) side {
 	x := side{Epoch: epochOf(snap, s), Generation: view.Generation, stream: s}
 	for _, g := range snap.Generations() {
 		x.Choices = append(x.Choices, sideChoice{strconv.FormatInt(g.Number, 10),
-			strconv.FormatInt(g.Number, 10) + " · " + stamp(g.First), g.Number == view.Generation.Number})
+			strconv.FormatInt(g.Number, 10) + " · " + format.Stamp(g.First), g.Number == view.Generation.Number})
 	}
 	return x
 }
@@ -180,7 +182,7 @@ func lineSums(ctx context.Context, snap server.Snapshot, view server.View, from 
 			}
 			x := summed{sum: maphash.Bytes(sumSeed, l.Raw), line: l.Index, kind: l.Kind.String()}
 			for _, rec := range records(l) {
-				x.kind, x.text = firstOf(rec.Type, x.kind), rec.Preview()
+				x.kind, x.text = cmp.Or(rec.Type, x.kind), rec.Preview()
 			}
 			out = append(out, x)
 			return nil
@@ -233,7 +235,7 @@ func (v *Viewer) compared(p *comparison, from int64, a, b []summed) {
 }
 
 func (v *Viewer) entryURL(s stream, line int64) string {
-	return v.Base + s.path("/entry/"+digitsOnly(line))
+	return v.Base + s.path("/entry/"+strconv.FormatInt(line, 10))
 }
 
 // When is when the generation began.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 // liveFor is how long after its last line a session counts as live.
@@ -115,7 +117,7 @@ func (v *Viewer) read(ctx context.Context, p *talk, snap server.Snapshot, view s
 	b := newBuilder(v.Base, p.Stream, p.Mode)
 	b.agents = map[string]agentLink{}
 	for _, a := range p.Agents {
-		b.agents[agentKey(a.Facts.FirstPrompt)] = agentLink{URL: a.URL, Name: "agent", Facts: count(a.Facts.Tools, "tool call")}
+		b.agents[agentKey(a.Facts.FirstPrompt)] = agentLink{URL: a.URL, Name: "agent", Facts: format.Count(a.Facts.Tools, "tool call")}
 	}
 	b.live = p.header.Live
 	w, err := fill(ctx, b, snap, view, from, from+pageLines)
@@ -173,7 +175,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *strea
 		return err
 	}
 	for _, a := range found.List {
-		h.Agents = append(h.Agents, agentRow{firstOf(a.Summary.Title, a.Summary.FirstPrompt, a.SessionID),
+		h.Agents = append(h.Agents, agentRow{cmp.Or(a.Summary.Title, a.Summary.FirstPrompt, a.SessionID),
 			v.Base + streamOf(a.Session).path(""), a.Summary, v.isLive(a.Active)})
 	}
 	drops, err := v.store.Drops(ctx, scope, h.S.SessionID, 100)
@@ -182,7 +184,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *strea
 	}
 	h.Drops = int64(len(drops))
 	h.Live = v.isLive(h.S.Active)
-	h.Heading = firstOf(h.Facts.Title, h.Facts.FirstPrompt, h.S.SessionID)
+	h.Heading = cmp.Or(h.Facts.Title, h.Facts.FirstPrompt, h.S.SessionID)
 	h.Resume = resume(h.S)
 	if h.S.Parent != "" {
 		h.Parent = v.Base + stream{ID: h.S.Parent, Machine: &h.S.Machine, Generation: -1}.path("")

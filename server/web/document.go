@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -86,7 +88,7 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 	}
 	p.Newest, p.Latest = p.Version.N == p.Document.Versions, v.Base+s.document(p.Document.Path)
 	v.listVersions(&p, s, list)
-	at := digitsOnly(p.Version.N)
+	at := strconv.FormatInt(p.Version.N, 10)
 	p.Download = v.Base + s.path("/document/bytes", "path", p.Document.Path, "version", at)
 	switch {
 	case p.Content.Kind == "image":
@@ -137,7 +139,7 @@ func (v *Viewer) listVersions(p *documentPage, s stream, list server.Versions) {
 	}
 	p.Hidden = append(p.Hidden, pair{"path", p.Document.Path})
 	for _, x := range list.List {
-		row := versionRow{Version: x, URL: v.Base + s.document(p.Document.Path, "version", digitsOnly(x.N)), On: x.N == p.Version.N}
+		row := versionRow{Version: x, URL: v.Base + s.document(p.Document.Path, "version", strconv.FormatInt(x.N, 10)), On: x.N == p.Version.N}
 		row.B, row.A = row.On, x.N == p.Version.N-1
 		if x.Line >= 0 {
 			row.Lines = v.Base + s.line(x.Line)
@@ -145,7 +147,7 @@ func (v *Viewer) listVersions(p *documentPage, s stream, list server.Versions) {
 		p.Versions = append(p.Versions, row)
 	}
 	if list.Next > 0 {
-		p.Earlier = v.Base + s.document(p.Document.Path, "version", digitsOnly(p.Version.N), "before", digitsOnly(list.Next))
+		p.Earlier = v.Base + s.document(p.Document.Path, "version", strconv.FormatInt(p.Version.N, 10), "before", strconv.FormatInt(list.Next, 10))
 	}
 }
 
@@ -191,7 +193,7 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	case !ok:
 		return c, nil
 	}
-	head, _ := cut(text, fullText)
+	head, _ := format.Cut(text, fullText)
 	c.More = max(length-int64(len(head)), 0)
 	brush := markup.NewBrush(brushBytes, brushTime)
 	if markdownName(name) && rendered {
@@ -277,9 +279,9 @@ func savedName(name string) string {
 	ext := path.Ext(name)
 	stem := fileName(strings.TrimSuffix(name, ext))
 	if ext = fileName(strings.TrimPrefix(ext, ".")); ext != "" {
-		return firstOf(stem, "document") + "." + ext
+		return cmp.Or(stem, "document") + "." + ext
 	}
-	return firstOf(stem, "document")
+	return cmp.Or(stem, "document")
 }
 
 // documentImage is GET /sessions/{id}/document/image?path&version: a version that is an image. It comes with a policy of

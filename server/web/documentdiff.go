@@ -1,14 +1,17 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -42,7 +45,7 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 	if err != nil {
 		return err
 	}
-	if p.Reason = firstOf(why, whyB); p.Reason == "" {
+	if p.Reason = cmp.Or(why, whyB); p.Reason == "" {
 		p.Equal = before == after
 		lines, more := markup.Diff(before, after, diffContext, fullDiff)
 		p.Parts = []part{{Kind: "diff", Title: p.Document.Path, Diff: lines, More: int64(more)}}
@@ -56,7 +59,7 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 		p.Versions[i].A, p.Versions[i].B, p.Versions[i].On = p.Versions[i].N == a, p.Versions[i].N == b, false
 	}
 	p.Back = v.Base + s.document(p.Document.Path)
-	p.Turn = v.Base + s.path("/document/compare", "path", p.Document.Path, "a", digitsOnly(b), "b", digitsOnly(a))
+	p.Turn = v.Base + s.path("/document/compare", "path", p.Document.Path, "a", strconv.FormatInt(b, 10), "b", strconv.FormatInt(a, 10))
 	p.frame = v.frame(r, who, "Versions of "+p.Name, "sessions")
 	v.render(w, http.StatusOK, "documentdiff.html", p)
 	return nil
@@ -78,7 +81,7 @@ func (v *Viewer) versionText(ctx context.Context, scope server.Scope, ref server
 		return "", "", err
 	}
 	if version.Size > fullText {
-		return "", fmt.Sprintf("Version %d has %s: too much to be compared on a page.", n, size(version.Size)), nil
+		return "", fmt.Sprintf("Version %d has %s: too much to be compared on a page.", n, format.Size(version.Size)), nil
 	}
 	b, err := io.ReadAll(io.LimitReader(from, fullText+utf8.UTFMax))
 	if err != nil {

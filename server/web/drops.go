@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -35,7 +36,7 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 			return err
 		}
 		p.List = append(p.List, dropRow{Drop: d, URL: v.Base + s.path(""),
-			Title:   firstOf(facts.Title, facts.FirstPrompt, d.Session.SessionID),
+			Title:   cmp.Or(facts.Title, facts.FirstPrompt, d.Session.SessionID),
 			Compare: v.Base + s.path("/compare", "b", strconv.FormatInt(d.Generation, 10))})
 	}
 	v.render(w, http.StatusOK, "drops.html", p)

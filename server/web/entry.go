@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -56,17 +58,15 @@ func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login)
 		return err
 	}
 	p.Generation = l.Generation
-	p.Back, p.Bytes = v.Base+s.line(l.Index), v.Base+s.path("/bytes/"+digitsOnly(l.Index))
-	p.Next = v.Base + s.path("/entry/"+digitsOnly(l.Index+1))
+	p.Back, p.Bytes = v.Base+s.line(l.Index), v.Base+s.path("/bytes/"+strconv.FormatInt(l.Index, 10))
+	p.Next = v.Base + s.path("/entry/"+strconv.FormatInt(l.Index+1, 10))
 	if l.Index > 0 {
-		p.Prev = v.Base + s.path("/entry/"+digitsOnly(l.Index-1))
+		p.Prev = v.Base + s.path("/entry/"+strconv.FormatInt(l.Index-1, 10))
 	}
 	p.Raw, p.RawMore = pretty(l.Raw)
 	v.render(w, http.StatusOK, "entry.html", p)
 	return nil
 }
-
-func digitsOnly(n int64) string { return strconv.FormatInt(n, 10) }
 
 // pretty is a line's JSON, indented; what is no JSON as it is.
 func pretty(raw []byte) (template.HTML, int64) {
@@ -75,7 +75,7 @@ func pretty(raw []byte) (template.HTML, int64) {
 		b.Reset()
 		b.Write(raw)
 	}
-	head, more := cut(b.String(), maxRaw)
+	head, more := format.Cut(b.String(), maxRaw)
 	return markup.NewBrush(brushBytes, brushTime).Code(head, "json"), more
 }
 
@@ -166,7 +166,7 @@ func fileName(id string) string {
 
 // epochOf is the epoch that is looked at.
 func epochOf(snap server.Snapshot, s stream) server.Epoch {
-	name := firstOf(s.Epoch, snap.Session().Epoch)
+	name := cmp.Or(s.Epoch, snap.Session().Epoch)
 	for _, e := range snap.Epochs() {
 		if e.Name == name {
 			return e

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -147,7 +148,7 @@ func appendJSON(b []byte, l server.Line, first bool) []byte {
 	if !first {
 		b = append(b, ',')
 	}
-	b = append(b, "\n{\"line\":"+digitsOnly(l.Index)...)
+	b = append(b, "\n{\"line\":"+strconv.FormatInt(l.Index, 10)...)
 	raw := bytes.TrimSpace(l.Raw)
 	if len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
 		name := `,"record":`

@@ -3,14 +3,17 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -31,10 +34,10 @@ type notes struct {
 func exportMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
 	x := snap.Session()
 	n := notes{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
-	n.printf("# %s\n\n", firstOf(oneLine(x.Project, 200), "Session")+" · "+x.SessionID)
-	for _, p := range []pair{{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", digitsOnly(view.Total)}, {"Last received", stamp(x.Last)}} {
+	n.printf("# %s\n\n", cmp.Or(format.OneLine(x.Project, 200), "Session")+" · "+x.SessionID)
+	for _, p := range []pair{{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)}, {"Last received", format.Stamp(x.Last)}} {
 		if p.Value != "" {
-			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(oneLine(p.Value, 500), "`", "'"))
+			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(format.OneLine(p.Value, 500), "`", "'"))
 		}
 	}
 	err := eachLine(ctx, snap, view, func(l server.Line) error {
@@ -59,7 +62,7 @@ func (n *notes) heading(who string, line int64, t time.Time) {
 	n.speaker = who
 	at := ""
 	if !t.IsZero() {
-		at = " · " + stamp(t)
+		at = " · " + format.Stamp(t)
 	}
 	n.printf("\n## %s\n\n<!-- line %d%s -->\n", who, line+1, at)
 }
@@ -75,14 +78,14 @@ func (n *notes) record(line int64, rec transcript.Record) {
 	}
 	if text, ok := rec.Prompt(); ok {
 		n.heading("You", line, rec.Time)
-		n.printf("\n%s\n", firstOf(text, "*(image)*"))
+		n.printf("\n%s\n", cmp.Or(text, "*(image)*"))
 		return
 	}
 	if rec.Type != "assistant" || rec.Message == nil {
 		return
 	}
 	if rec.APIError {
-		n.printf("\n> **Error:** %s\n", oneLine(rec.Message.Text(), 500))
+		n.printf("\n> **Error:** %s\n", format.OneLine(rec.Message.Text(), 500))
 		return
 	}
 	if rec.Message.Synthetic() {
@@ -105,7 +108,7 @@ func (n *notes) call(b transcript.Block) {
 		clear(n.calls)
 	}
 	n.calls[b.ToolID] = b.ToolName
-	n.printf("\n**%s** %s\n", b.ToolName, oneLine(transcript.ToolSummary(b.ToolName, b.Input, 0), 300))
+	n.printf("\n**%s** %s\n", b.ToolName, format.OneLine(transcript.ToolSummary(b.ToolName, b.Input, 0), 300))
 	if in := readInput(b.Input); in.Command != "" {
 		n.fence("bash", in.Command)
 	}
@@ -133,7 +136,7 @@ func (n *notes) results(rec transcript.Record) {
 
 // fence writes a code block, with a fence longer than any in the text.
 func (n *notes) fence(language, text string) {
-	head, more := cut(text, markdownResult)
+	head, more := format.Cut(text, markdownResult)
 	marks := 3
 	for run, rest := 0, []byte(head); len(rest) > 0; rest = rest[1:] {
 		if rest[0] != '`' {
@@ -146,6 +149,6 @@ func (n *notes) fence(language, text string) {
 	fence := string(bytes.Repeat([]byte{'`'}, marks))
 	n.printf("\n%s%s\n%s\n%s\n", fence, language, strings.TrimSuffix(head, "\n"), fence)
 	if more > 0 {
-		n.printf("\n*%s more*\n", size(more))
+		n.printf("\n*%s more*\n", format.Size(more))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/chart"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 const (
@@ -104,7 +105,7 @@ func (v *Viewer) measure(c *course, s stream, h *header) gauge {
 	g.Bends = v.bends(c, s)
 	g.Words = g.words(len(h.Papers.Checkpoints))
 	for _, x := range c.levels(tableRows) {
-		g.Rows = append(g.Rows, gaugeRow{x.Answer, x.Line, x.Tokens, percentOf(x.Tokens, g.Budget), x.Time, v.Base + s.line(x.Line)})
+		g.Rows = append(g.Rows, gaugeRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget), x.Time, v.Base + s.line(x.Line)})
 	}
 	marks := v.marks(c, list, g.Bends, h)
 	g.Legend = legend(h.Papers.Checkpoints, g.Bends)
@@ -136,16 +137,16 @@ func (g gauge) words(checkpoints int) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Tokens in use over %s: at most %s of %s (%d %%)", count(g.Answers, "answer"), tokens(g.Most), tokens(g.Budget), percentOf(g.Most, g.Budget))
+	fmt.Fprintf(&b, "Tokens in use over %s: at most %s of %s (%d %%)", format.Count(g.Answers, "answer"), format.Tokens(g.Most), format.Tokens(g.Budget), format.Percent(g.Most, g.Budget))
 	if g.Now > 0 {
-		fmt.Fprintf(&b, ", now %s (%d %%)", tokens(g.Now), percentOf(g.Now, g.Budget))
+		fmt.Fprintf(&b, ", now %s (%d %%)", format.Tokens(g.Now), format.Percent(g.Now, g.Budget))
 	}
 	for _, x := range []struct {
 		n    int64
 		noun string
 	}{{int64(checkpoints), "checkpoint"}, {compactions, "compaction"}, {rewinds, "rewind"}} {
 		if x.n > 0 {
-			b.WriteString(", " + count(x.n, x.noun))
+			b.WriteString(", " + format.Count(x.n, x.noun))
 		}
 	}
 	return b.String() + "."
@@ -213,7 +214,7 @@ func legend(checkpoints []checkpointRow, bends []bendRow) []legendRow {
 // draw makes a drawing of one width; 0 is the wide one.
 func (g gauge) draw(id string, wide float64, list []level, answers int64, marks []chart.Mark) template.HTML {
 	c := chart.Course{ID: id, Title: "Context over the session’s life", Desc: g.Words, Wide: wide, End: float64(answers), Marks: marks,
-		Format: func(f float64) string { return tokens(int64(f)) }}
+		Format: func(f float64) string { return format.Tokens(int64(f)) }}
 	for _, x := range list {
 		c.Points = append(c.Points, chart.Point{X: float64(x.Answer), Y: float64(x.Tokens)})
 	}
@@ -231,17 +232,9 @@ func (g gauge) draw(id string, wide float64, list []level, answers int64, marks 
 		if n := len(c.Ticks); n > 0 && (float64(x.Answer)-c.Ticks[n-1].X)*float64(ticks) < .7*c.End {
 			continue
 		}
-		c.Ticks = append(c.Ticks, chart.Tick{X: float64(x.Answer), Label: fmt.Sprintf("line %s", digits(x.Line+1))})
+		c.Ticks = append(c.Ticks, chart.Tick{X: float64(x.Answer), Label: fmt.Sprintf("line %s", format.Digits(x.Line+1))})
 	}
 	return c.SVG()
-}
-
-// percentOf is a share in whole percent that are full, which may be more than 100; 0 of nothing.
-func percentOf(n, of int64) int64 {
-	if of <= 0 {
-		return 0
-	}
-	return 100 * n / of
 }
 
 // mostCheckpoints reads a session's checkpoints, the latest first, up to n.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 const listPage = 60
@@ -156,7 +158,7 @@ func (v *Viewer) filterOf(q url.Values, groups []server.Group, usage []server.Us
 	for _, g := range groups {
 		if !seen[g.Machine] {
 			seen[g.Machine] = true
-			f.Machines = append(f.Machines, choice{Name: firstOf(g.Host, g.Machine, "(a plain client)"), URL: machineParam(g.Machine),
+			f.Machines = append(f.Machines, choice{Name: cmp.Or(g.Host, g.Machine, "(a plain client)"), URL: machineParam(g.Machine),
 				On: f.Machine == machineParam(g.Machine)})
 		}
 	}
@@ -244,7 +246,7 @@ func apart(list []projectRow) []projectRow {
 }
 
 func projectName(name, cwd, hash string) string {
-	return firstOf(name, cwd, short(hash, 12), "(no project)")
+	return cmp.Or(name, cwd, format.Short(hash, 12), "(no project)")
 }
 
 // group puts sessions of one project on one machine together, in the order of the newest of each.
@@ -266,9 +268,9 @@ func (v *Viewer) group(list []server.FoundSession, users []server.User, drops []
 		if !known {
 			i = len(out)
 			at[k] = i
-			out = append(out, group{Name: projectName(x.Project, x.Cwd, x.ProjectHash), Where: firstOf(x.Host, x.Machine, "a plain client"), Cwd: x.Cwd})
+			out = append(out, group{Name: projectName(x.Project, x.Cwd, x.ProjectHash), Where: cmp.Or(x.Host, x.Machine, "a plain client"), Cwd: x.Cwd})
 		}
-		s := row{FoundSession: x, Title: firstOf(x.Summary.Title, x.Summary.FirstPrompt), Live: v.isLive(x.Active),
+		s := row{FoundSession: x, Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt), Live: v.isLive(x.Active),
 			Who: names[x.Owner], Dropped: dropped[x.ID]}
 		s.Tokens, s.Cost = v.sum(x.Usage)
 		if x.Summary.Title != "" && x.Summary.Title != x.Summary.FirstPrompt {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 const cookieName = "ccship_login"
@@ -89,7 +90,7 @@ func (v *Viewer) takeLogin(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &tooMany):
 		w.Header().Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
 		v.render(w, http.StatusTooManyRequests, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""),
-			Message: "Too many wrong keys came from here. Try again in " + count(int64(tooMany.Seconds()), "second") + ".", Next: next})
+			Message: "Too many wrong keys came from here. Try again in " + format.Count(int64(tooMany.Seconds()), "second") + ".", Next: next})
 	case errors.Is(err, auth.ErrUnauthorized):
 		v.render(w, http.StatusUnauthorized, "login.html",
 			loginPage{frame: v.frame(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 const (
@@ -110,7 +112,7 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 		}
 		seen[w.Path] = true
 		if w.State == server.LinkRequestWaiting || v.now().Sub(w.Answered) < tellWish {
-			out = append(out, linkRequestRow{w, firstOf(w.Host, s.Host, w.Machine)})
+			out = append(out, linkRequestRow{w, cmp.Or(w.Host, s.Host, w.Machine)})
 		}
 	}
 	return out
@@ -118,7 +120,7 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 
 // checkpoint says where a checkpoint is: in this view, or in the past it was made in.
 func (v *Viewer) checkpoint(c server.Checkpoint, s stream, view server.View) checkpointRow {
-	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Percent: percentOf(c.TokensUsed, c.TokenBudget)}
+	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Percent: format.Percent(c.TokensUsed, c.TokenBudget)}
 	if c.Line < 0 {
 		return row
 	}
@@ -219,7 +221,7 @@ func (v *Viewer) wish(w http.ResponseWriter, r *http.Request, who server.Login) 
 	case errors.Is(err, server.ErrNoDaemon):
 		return errUsage("No ccship daemon sends this session, so nobody could do it.")
 	case errors.Is(err, server.ErrTooManyLinkRequests):
-		return errUsage("Too many wishes wait for " + firstOf(x.Host, x.Machine) + " already. They are done as soon as ccship runs there.")
+		return errUsage("Too many wishes wait for " + cmp.Or(x.Host, x.Machine) + " already. They are done as soon as ccship runs there.")
 	case err != nil:
 		return err
 	}

@@ -129,7 +129,7 @@ func TestDocuments(t *testing.T) {
 	mustHave(t, s.get(t, document(tourID, "cart.go")), `<span class="tk">func</span>`)
 	mustHave(t, s.get(t, document(tourID, "old.txt")), "The file was deleted.")
 	mustHave(t, s.get(t, document(tourID, "old.txt", "version", "1")), "<code>old</code>")
-	mustHave(t, s.get(t, document(tourID, "dump.sql")), "too large", "40.0 MB")
+	mustHave(t, s.get(t, document(tourID, "dump.sql")), "too large", "40 MB")
 	for _, path := range []string{"", "nothing", "../docs/plan.md", "docs/../docs/plan.md", "docs/plan.md\x00", "DOCS/plan.md", strings.Repeat("a/", 3000), "/etc/passwd", "사과"} {
 		for _, below := range []string{"/document", "/document/bytes", "/document/image", "/document/compare"} {
 			if a := s.do(t, "GET", sessionPath(tourID, below, "path", path), nil, nil); a.code != 404 {

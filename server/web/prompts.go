@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 // promptPage is how many prompts are listed at once.
@@ -43,7 +45,7 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 			return err
 		}
 		if last >= 0 {
-			p.Next = v.Base + s.path("/prompts", "after", digitsOnly(last))
+			p.Next = v.Base + s.path("/prompts", "after", strconv.FormatInt(last, 10))
 		}
 		return nil
 	})
@@ -79,7 +81,7 @@ func (v *Viewer) outline(ctx context.Context, p *outline, snap server.Snapshot, 
 				if len(p.Prompts) == promptPage {
 					return errFull
 				}
-				row := promptRow{Line: l.Index, URL: v.Base + s.line(l.Index), Time: rec.Time, Text: strings.Clone(oneLine(text, 400))}
+				row := promptRow{Line: l.Index, URL: v.Base + s.line(l.Index), Time: rec.Time, Text: strings.Clone(format.OneLine(text, 400))}
 				if rec.Queued != "" {
 					row.Tag = "queued"
 				}

@@ -1,12 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/transcript"
 )
@@ -103,13 +105,13 @@ var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 func (b *builder) agent(id string, o outcome) *agentLink {
 	parent, _, _ := strings.Cut(b.stream.ID, "/")
 	s := stream{ID: parent + "/agent-" + id, Machine: b.stream.Machine, Generation: -1}
-	a := &agentLink{Name: "agent " + short(id, 8), URL: b.base + s.path(""), Inside: b.base + s.path("/tail", "after", "-1", "inside", "1")}
+	a := &agentLink{Name: "agent " + format.Short(id, 8), URL: b.base + s.path(""), Inside: b.base + s.path("/tail", "after", "-1", "inside", "1")}
 	var facts []string
 	if o.Uses > 0 {
-		facts = append(facts, count(o.Uses, "tool call"))
+		facts = append(facts, format.Count(o.Uses, "tool call"))
 	}
 	if o.Tokens > 0 {
-		facts = append(facts, tokens(o.Tokens)+" tokens")
+		facts = append(facts, format.Tokens(o.Tokens)+" tokens")
 	}
 	if o.Status == "async_launched" {
 		facts = append(facts, "in the background")
@@ -182,7 +184,7 @@ var numbered = regexp.MustCompile(`(?m)^ *\d+(→|\t)`)
 func (b *builder) file(o outcome, c call, text string) []part {
 	path := readInput(c.Input).FilePath
 	if o.File != nil && o.File.Content != "" {
-		p := b.code(o.File.Content, firstOf(o.File.FilePath, path))
+		p := b.code(o.File.Content, cmp.Or(o.File.FilePath, path))
 		if o.File.StartLine > 1 {
 			p.Title = fmt.Sprintf("from line %d", o.File.StartLine)
 		}

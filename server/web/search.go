@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -86,7 +87,7 @@ func (v *Viewer) find(r *http.Request, scope server.Scope, p *found, groups []se
 		if !h.Current {
 			s.Epoch, s.Generation = h.Epoch, h.Generation
 		}
-		p.Hits = append(p.Hits, hit{h, firstOf(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID), v.Base + s.line(h.Line)})
+		p.Hits = append(p.Hits, hit{h, cmp.Or(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID), v.Base + s.line(h.Line)})
 	}
 	if hits.Next != "" {
 		next := r.URL.Query()

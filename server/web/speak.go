@@ -1,12 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"html/template"
 	"net/url"
 	"strings"
 
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -69,7 +71,7 @@ func (b *builder) program(rec transcript.Record, it item) {
 	case b.command(rec, it, text):
 	case rec.Origin == "task-notification" || strings.HasPrefix(text, "<task-notification>"):
 		it.Kind, it.Who = "note", "task"
-		it.Parts = []part{{Kind: "note", Title: firstOf(tagged(text, "summary"), "A background task has ended")}}
+		it.Parts = []part{{Kind: "note", Title: cmp.Or(tagged(text, "summary"), "A background task has ended")}}
 		b.push(it)
 	case text == "" || onlyResults(rec):
 		return
@@ -139,7 +141,7 @@ func (b *builder) assistant(rec transcript.Record, it item) {
 	}
 	if rec.APIError {
 		it.Kind, it.Who = "error", "Error"
-		it.Parts = []part{b.plain(firstOf(rec.Message.Text(), rec.Error, "The model could not be reached."))}
+		it.Parts = []part{b.plain(cmp.Or(rec.Message.Text(), rec.Error, "The model could not be reached."))}
 		b.push(it)
 		return
 	}
@@ -182,7 +184,7 @@ func (b *builder) block(rec transcript.Record, x transcript.Block) []part {
 	case transcript.ImageBlock, transcript.DocumentBlock:
 		return b.pictures([]transcript.Block{x})
 	}
-	return []part{{Kind: "fold", Title: firstOf(x.Type, "block"), Parts: []part{b.json(x.Raw)}}}
+	return []part{{Kind: "fold", Title: cmp.Or(x.Type, "block"), Parts: []part{b.json(x.Raw)}}}
 }
 
 func (b *builder) ifEverything(words string) []part {
@@ -228,9 +230,9 @@ func compacted(c *transcript.Compact) string {
 		words += " by itself"
 	}
 	if c.Pre > 0 {
-		words += " at " + tokens(c.Pre) + " tokens"
+		words += " at " + format.Tokens(c.Pre) + " tokens"
 		if c.Post > 0 {
-			words += ", " + tokens(c.Post) + " left"
+			words += ", " + format.Tokens(c.Post) + " left"
 		}
 	}
 	return words
@@ -280,7 +282,7 @@ func (b *builder) picture(x transcript.Block) part {
 		q := b.code(source, "xml")
 		return part{Kind: "fold", Title: p.Alt + " (SVG, as source)", Parts: []part{q}}
 	}
-	return part{Kind: "note", Title: fmt.Sprintf("%s: %s, %s", p.Alt, firstOf(p.Kind, "unknown kind"), size(p.Size))}
+	return part{Kind: "note", Title: fmt.Sprintf("%s: %s, %s", p.Alt, cmp.Or(p.Kind, "unknown kind"), format.Size(p.Size))}
 }
 
 // pictureURL is where an image is: here, or in the page itself.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 // spilled is the full text of a tool's result that was too long for the transcript.
@@ -27,7 +28,7 @@ func (b *builder) spill(t *tool, text string) {
 	if !found || b.inline {
 		return
 	}
-	head, _ := cut(rest, 4<<10)
+	head, _ := format.Cut(rest, 4<<10)
 	if m := spilledPath.FindStringSubmatch(head); m != nil && m[1] != ".." {
 		t.Spilled = &spilled{Name: "tool-results/" + m[1]}
 		b.spills = append(b.spills, t.Spilled)

@@ -2,9 +2,11 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 
+	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/transcript"
 )
@@ -102,13 +104,13 @@ func (t *tool) title() {
 	summary := transcript.ToolSummary(t.call.Name, t.call.Input, 0)
 	switch in := readInput(t.call.Input); t.call.Name {
 	case "Bash", "PowerShell":
-		summary = firstOf(in.Description, in.Command)
+		summary = cmp.Or(in.Description, in.Command)
 	case "Task", "Agent":
 		summary = strings.TrimPrefix(in.SubagentType+": "+in.Description, ": ")
 	case "TodoWrite", "ExitPlanMode":
 		summary = "" // all of it stands below
 	}
-	t.Summary = oneLine(t.call.relative(summary), summarySize)
+	t.Summary = format.OneLine(t.call.relative(summary), summarySize)
 }
 
 // relative takes the working directory out of paths.
@@ -200,11 +202,5 @@ func (b *builder) json(raw []byte) part {
 	return b.code(buf.String(), "json")
 }
 
-// oneLine puts text on one line of at most n characters.
-func oneLine(s string, n int) string {
-	head, _ := cut(s, 8*n)
-	return short(strings.Join(strings.Fields(head), " "), n)
-}
-
 // agentKey is how a task is found again: the beginning of what the agent was told.
-func agentKey(task string) string { return oneLine(task, 120) }
+func agentKey(task string) string { return format.OneLine(task, 120) }

@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/chart"
+	"github.com/ccship/ccship/server/web/format"
 )
 
 // usagePage is what was used, as charts and as tables.
@@ -62,9 +63,9 @@ type measure struct {
 }
 
 func (v *Viewer) measures() []measure {
-	count := func(f float64) string { return tokens(int64(f)) }
+	count := func(f float64) string { return format.Tokens(int64(f)) }
 	return []measure{
-		{"cost", "Cost", func(model string, t server.Tokens) float64 { return v.Prices.Cost(model, t).USD }, dollars},
+		{"cost", "Cost", func(model string, t server.Tokens) float64 { return v.Prices.Cost(model, t).USD }, format.Dollars},
 		{"tokens", "All tokens", func(_ string, t server.Tokens) float64 { return float64(t.All()) }, count},
 		{"output", "Output", func(_ string, t server.Tokens) float64 { return float64(t.Output) }, count},
 	}
@@ -133,7 +134,7 @@ func with(q server.UsageQuery, by ...string) server.UsageQuery {
 func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users []server.User) usageAsk {
 	q := r.URL.Query()
 	a := usageAsk{days: 30, stack: "model", names: map[string]string{}}
-	picked := firstOf(q.Get("range"), "30")
+	picked := cmp.Or(q.Get("range"), "30")
 	for _, x := range ranges {
 		if x.Key == picked {
 			a.days = x.Days
@@ -173,7 +174,7 @@ func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User
 	}
 	for _, g := range groups {
 		a.names[g.ProjectHash] = projectName(g.Project, g.Cwd, g.ProjectHash)
-		a.names[g.Machine] = firstOf(g.Host, g.Machine, "a plain client")
+		a.names[g.Machine] = cmp.Or(g.Host, g.Machine, "a plain client")
 		if m := g.Machine; q.Get("machine") == machineParam(m) {
 			a.query.Machine = &m
 		}
@@ -190,13 +191,13 @@ func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User
 func (a *usageAsk) name(by string, r server.UsageRow) string {
 	switch by {
 	case "project":
-		return firstOf(a.names[r.Project], r.Name, short(r.Project, 12), "(no project)")
+		return cmp.Or(a.names[r.Project], r.Name, format.Short(r.Project, 12), "(no project)")
 	case "machine":
-		return firstOf(a.names[r.Machine], r.Machine, "a plain client")
+		return cmp.Or(a.names[r.Machine], r.Machine, "a plain client")
 	case "user":
-		return firstOf(a.names[strconv.FormatInt(r.User, 10)], "(nobody)")
+		return cmp.Or(a.names[strconv.FormatInt(r.User, 10)], "(nobody)")
 	}
-	return firstOf(modelName(r.Model), "(no model)")
+	return cmp.Or(modelName(r.Model), "(no model)")
 }
 
 // daily draws the columns.
@@ -334,7 +335,7 @@ func (v *Viewer) heat(r *http.Request, scope server.Scope, p *usagePage, a usage
 	if err != nil {
 		return err
 	}
-	answers := func(f float64) string { return count(int64(f), "answer") }
+	answers := func(f float64) string { return format.Count(int64(f), "answer") }
 	week := chart.Week{ID: "week", Title: "Activity by hour", Desc: "Answers in each hour of the week.", Format: answers}
 	for _, h := range hours {
 		if h.Hour >= 0 && h.Hour < 7*24 {

@@ -1,0 +1,65 @@
+package web
+
+import (
+	"cmp"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/markup"
+)
+
+// functions are what templates call.
+func (v *Viewer) functions() template.FuncMap {
+	return template.FuncMap{
+		"url":      func(p string) string { return v.Base + p },
+		"asset":    v.assetURL,
+		"session":  func(x server.Session) string { return v.Base + streamOf(x).path("") },
+		"size":     format.Size,
+		"ago":      func(t time.Time) string { return format.Ago(v.now().Sub(t)) },
+		"stamp":    format.Stamp,
+		"iso":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"clock":    func(t time.Time) string { return t.UTC().Format("15:04") },
+		"count":    format.Count,
+		"tokens":   format.Tokens,
+		"digits":   format.Digits,
+		"cost":     format.Cost,
+		"span":     format.Span,
+		"duration": format.Duration,
+		"percent":  func(part, whole int64) int64 { return min(max(format.Percent(part, whole), 0), 100) },
+		"model":    modelName,
+		"text":     markup.Text,
+		"short":    func(s string, n int) string { return format.Short(s, n) },
+		"firstOf":  cmp.Or[string],
+		"add":      func(a, b int64) int64 { return a + b },
+		"markHits": markHits,
+		"len64":    func(list []string) int64 { return int64(len(list)) },
+	}
+}
+
+// modelName is a model's name without what all of them have in common, and without the day it is of.
+func modelName(s string) string {
+	s = strings.TrimPrefix(s, "claude-")
+	if i := strings.LastIndexByte(s, '-'); i > 0 && len(s)-i == 9 && strings.Trim(s[i+1:], "0123456789") == "" {
+		s = s[:i]
+	}
+	return s
+}
+
+// markHits puts what a search found between marks.
+func markHits(snippet string) template.HTML {
+	var b strings.Builder
+	for snippet != "" {
+		before, rest, found := strings.Cut(snippet, "\u0002")
+		b.WriteString(string(markup.Text(strings.ReplaceAll(before, "\u0003", ""))))
+		if !found {
+			break
+		}
+		hit, after, _ := strings.Cut(rest, "\u0003")
+		b.WriteString("<mark>" + string(markup.Text(strings.ReplaceAll(hit, "\u0002", ""))) + "</mark>")
+		snippet = after
+	}
+	return template.HTML(b.String()) //nolint:gosec // escaped by Text
+}
