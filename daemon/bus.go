@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/tail"
 )
 
 const (
@@ -73,6 +75,21 @@ func (b *bus) publish(e control.Event) {
 			b.cut(c)
 		}
 	}
+}
+
+// Committed publishes an event for a new transcript or a rewind, once the chunk is durable.
+func (b *bus) Committed(c *tail.Chunk, d *route.Decision) {
+	kind := control.EventTranscript
+	if !d.New {
+		kind = control.EventRewind
+	}
+	if !d.New && (c.From == c.Prev || d.DestinationChanged) || b.quiet() {
+		return
+	}
+	b.publish(control.Event{Type: kind, Transcript: &control.TranscriptEvent{
+		Session: d.Facts.Stream.SessionID, Parent: d.Facts.Stream.Parent, Path: c.File.Path, Cwd: d.Facts.Stream.Cwd,
+		Project: d.Facts.Stream.Project, Generation: c.To.Generation, Line: c.From.Line,
+	}})
 }
 
 func stamped(e control.Event) control.Event {

@@ -27,6 +27,7 @@ import (
 	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/daemon/relay"
 	"github.com/ccship/ccship/daemon/rewrite"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
@@ -48,13 +49,14 @@ type Daemon struct {
 	origin  outbox.Origin
 	db      *state.DB
 	tailer  *tail.Tailer
-	relay   *relay
+	relay   *relay.Relay
 	router  *route.Router
 	dests   *destinations
 	derive  *derive.Deriver
 	inbox   *inbox.Inbox
 
-	checkpoints *checkpoint.Checkpoints
+	checkpoints       *checkpoint.Checkpoints
+	storedCheckpoints checkpoint.Stored
 
 	introductions *inbox.Introductions
 
@@ -168,8 +170,10 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if d.rewrites, err = rewrite.Load(ctx, d.db); err != nil {
 		return err
 	}
-	d.relay = newRelay(d.db, d.router, d.log)
-	d.relay.events, d.relay.rewrites = d.events, d.rewrites
+	d.storedCheckpoints = checkpoint.Stored{State: d.db}
+	d.relay = relay.New(relay.Deps{
+		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints, Log: d.log,
+	})
 	d.tailer = tail.New(tail.Config{
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
@@ -177,7 +181,6 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.attachments = attachment.New(attachment.Deps{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: servers{d.dests}, Settings: settings{d}, Log: d.log,
 	})
-	d.relay.attachments = d.attachments
 	if d.introductions, err = inbox.LoadIntroductions(ctx, d.db, d.log); err != nil {
 		return err
 	}

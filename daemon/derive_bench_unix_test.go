@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/daemon/relay"
 )
 
 // BenchmarkImport is what understanding costs an import: the processor time of one with the deriver, beside that of one
@@ -152,7 +154,7 @@ func importWith(b *testing.B, cfg config.Config, understand bool) time.Duration 
 	}
 	defer d.db.Close()
 	if !understand {
-		d.relay.derive = nil
+		d.relay.Listeners = slices.DeleteFunc(d.relay.Listeners, func(l relay.Listener) bool { return l == d.derive })
 	}
 	ln, err := control.Listen(cfg.Socket)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // pipes is a network inside one process: synctest's clock cannot run ahead of a real socket.
@@ -91,20 +92,25 @@ func newOutage(t *testing.T) *outage {
 // write queues one more line of a file, as the relay would.
 func (o *outage) write(id tail.FileID, n int) {
 	o.t.Helper()
-	line := fmt.Sprintf(`{"type":"user","n":%d}`+"\n", n)
-	chunk := chunkOf(line, o.at[id])
+	line := fmt.Sprintf(`{"type":"user","n":%d}`, n)
+	from, to := o.at[id], o.at[id]
+	to.Offset, to.Line = to.Offset+int64(len(line)+1), to.Line+1
+	entry := transcript.AppendEntry(nil, []byte(line), transcript.Scan([]byte(line)), from.Line)
+	batch := outbox.Batch{
+		Kind: outbox.Objects, Entries: 1, Raw: int64(len(entry)), Frame: outbox.NewPacker().Pack(nil, entry),
+		From: outbox.Position{Offset: from.Offset, Line: from.Line}, To: outbox.Position{Offset: to.Offset, Line: to.Line},
+	}
 	facts := state.Facts{Dest: outageDest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: fmt.Sprint("session-", id)}}
-	r := &rows{packer: outbox.NewPacker()}
 	step := state.Step{
-		Prev: chunk.Prev, From: chunk.From, Facts: facts, Batches: r.build(chunk, &facts), Live: true,
-		Tracked: tail.Tracked{File: tail.File{ID: id, Path: fmt.Sprint("/p/", id)}, Cursor: chunk.To},
+		Prev: from, From: from, Facts: facts, Batches: []outbox.Batch{batch}, Live: true,
+		Tracked: tail.Tracked{File: tail.File{ID: id, Path: fmt.Sprint("/p/", id)}, Cursor: to},
 	}
 	errs, err := o.db.Commit(o.t.Context(), []state.Step{step})
 	if err != nil || errs[0] != nil {
 		o.t.Fatalf("commit: %v %v", err, errs)
 	}
-	o.at[id] = chunk.To
-	o.texts[id] += line
+	o.at[id] = to
+	o.texts[id] += line + "\n"
 }
 
 // TestDayWithoutServer keeps a server away for 24 hours in every way, with lines written all the while, and wants all

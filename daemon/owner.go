@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 
-	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/outbox"
 )
 
@@ -37,7 +36,7 @@ func (o owner) Accepts(dest string, kinds outbox.Kinds, again bool) error {
 		d.attachments.ListAll()
 	}
 	if kinds.Has(outbox.Checkpoints) && again {
-		if err := checkpoint.Resend(ctx, d.db, dest); err != nil {
+		if err := d.storedCheckpoints.Resend(ctx, dest); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/daemon/relay"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -30,7 +31,7 @@ func (p derivePolicy) MessageLimits() derive.MessageLimits {
 // wireDeriver makes the deriver and its observers. It comes after the relay and the tailer.
 func (d *Daemon) wireDeriver(observers ...derive.Observer) {
 	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.db, d.tailer, derivePolicy{d}, observers...)
-	d.relay.derive = d.derive
+	d.relay.Listeners = []relay.Listener{d.attachments, d.rewrites, d.events, d.derive}
 	d.checkpoints = checkpoint.New(d.db, d.derive)
 }
 

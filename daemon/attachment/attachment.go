@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -94,8 +95,8 @@ func New(d Deps) *Collector {
 }
 
 // Committed takes in that lines of a transcript were queued. It never blocks for long.
-func (c *Collector) Committed(chunk *tail.Chunk, facts *state.Facts) {
-	f := chunk.File
+func (c *Collector) Committed(chunk *tail.Chunk, d *route.Decision) {
+	f, facts := chunk.File, &d.Facts
 	if f.Kind == tail.History || !c.servers.Takes(facts.Dest, outbox.Blob) {
 		return
 	}

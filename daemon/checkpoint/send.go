@@ -32,9 +32,12 @@ func addToEffects(s *derive.FoldStep, list []state.Checkpoint) error {
 	return nil
 }
 
+// Stored are the checkpoints that the state keeps.
+type Stored struct{ State *state.DB }
+
 // Batches returns all checkpoints of a transcript, oldest first, for a server that does not have them.
-func Batches(ctx context.Context, db *state.DB, p *outbox.Packer, id tail.FileID) (batches []outbox.Batch, err error) {
-	list, _, err := db.Checkpoints(ctx, id, 0, maxResent)
+func (s Stored) Batches(ctx context.Context, p *outbox.Packer, id tail.FileID) (batches []outbox.Batch, err error) {
+	list, _, err := s.State.Checkpoints(ctx, id, 0, maxResent)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +55,8 @@ func Batches(ctx context.Context, db *state.DB, p *outbox.Packer, id tail.FileID
 // Resend queues the checkpoints of every transcript whose lines go to dest. Call it when a server begins to accept
 // checkpoints after it accepted lines: checkpoints that were queued before may have been withheld. A server that has them
 // keeps one of each.
-func Resend(ctx context.Context, db *state.DB, dest string) error {
-	facts, err := db.LoadFacts(ctx)
+func (s Stored) Resend(ctx context.Context, dest string) error {
+	facts, err := s.State.LoadFacts(ctx)
 	if err != nil {
 		return fmt.Errorf("resend checkpoints: %w", err)
 	}
@@ -62,9 +65,9 @@ func Resend(ctx context.Context, db *state.DB, dest string) error {
 		if f.Dest != dest || f.Stream.Parent != "" {
 			continue
 		}
-		batches, err := Batches(ctx, db, packer, id)
+		batches, err := s.Batches(ctx, packer, id)
 		if err == nil && len(batches) > 0 {
-			_, err = db.Derive(ctx, []state.Derivation{{File: id, Batches: batches}})
+			_, err = s.State.Derive(ctx, []state.Derivation{{File: id, Batches: batches}})
 		}
 		if err != nil {
 			return fmt.Errorf("resend checkpoints: %w", err)

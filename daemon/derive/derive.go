@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -128,11 +129,11 @@ func New(cfg Config, db *state.DB, files Files, policy Policy, observers ...Obse
 	}
 }
 
-// Note is called for every committed chunk with the facts committed beside it. compaction reports that the chunk contains
-// a compaction. It never blocks.
-func (d *Deriver) Note(c *tail.Chunk, f *state.Facts, compaction bool) {
+// Committed is called for every committed chunk. It never blocks.
+func (d *Deriver) Committed(c *tail.Chunk, by *route.Decision) {
+	f := &by.Facts
 	watched := f.Watched && c.To.Offset > f.WatchedFrom
-	if c.File.Kind == tail.History || !watched && !compaction {
+	if c.File.Kind == tail.History || !watched && !by.Compaction {
 		return
 	}
 	d.schedule.add(c.File.ID, !watched)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
@@ -144,7 +145,7 @@ func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Resu
 	results := make([]tail.Result, len(chunks))
 	for i, err := range errs {
 		if results[i].Err = err; err == nil {
-			h.deriver.Note(&chunks[i], &steps[i].Facts, compactions[i])
+			h.deriver.Committed(&chunks[i], &route.Decision{Facts: steps[i].Facts, Compaction: compactions[i]})
 		}
 	}
 	return results, nil

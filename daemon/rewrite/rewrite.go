@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -69,12 +70,13 @@ func Load(ctx context.Context, db *state.DB) (*List, error) {
 	return l, nil
 }
 
-// Rewound notes the rewind that a durable chunk begins with, if it is one. It writes nothing: the caller is in the
+// Committed notes the rewind that a durable chunk begins with, if it does. It writes nothing: the caller is in the
 // middle of reading.
-func (l *List) Rewound(c *tail.Chunk, f *state.Facts) {
-	if c.File.Kind == tail.History || c.Prev.Line <= c.From.Line {
+func (l *List) Committed(c *tail.Chunk, d *route.Decision) {
+	if c.From == c.Prev || d.DestinationChanged || c.File.Kind == tail.History || c.Prev.Line <= c.From.Line {
 		return
 	}
+	f := &d.Facts
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, rewrite{

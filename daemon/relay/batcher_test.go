@@ -1,4 +1,4 @@
-package daemon
+package relay
 
 import (
 	"fmt"
@@ -61,7 +61,7 @@ func chunkOf(lines string, from tail.Cursor) *tail.Chunk {
 	return &tail.Chunk{Prev: from, From: from, To: to, Lines: []byte(lines)}
 }
 
-func TestRows(t *testing.T) {
+func TestBatches(t *testing.T) {
 	rewound := chunkOf("", tail.Cursor{Offset: 40, Line: 4, Generation: 2})
 	rewound.Prev.Generation = 1
 	sealed := chunkOf("{\"a\":1}\n", tail.Cursor{Offset: 10, Line: 1})
@@ -106,8 +106,8 @@ func TestRows(t *testing.T) {
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &rows{packer: outbox.NewPacker(), exclude: map[string]bool{"noise": true}}
-			got := show(t, r.build(c.chunk, &state.Facts{}))
+			b := &batcher{packer: outbox.NewPacker(), excludeTypes: map[string]bool{"noise": true}}
+			got := show(t, b.build(c.chunk, &state.Facts{}))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("batches (-want +got):\n%s", diff)
 			}
@@ -115,50 +115,50 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRowsAreCut holds rows to their two limits, and every line to exactly one row.
-func TestRowsAreCut(t *testing.T) {
-	long := `{"text":"` + strings.Repeat("x", rowBytes/3) + "\"}\n"
+// TestBatchesAreCut holds batches to their two limits, and every line to exactly one batch.
+func TestBatchesAreCut(t *testing.T) {
+	long := `{"text":"` + strings.Repeat("x", batchBytes/3) + "\"}\n"
 	for name, c := range map[string]struct {
 		lines string
 		max   int
-		want  []int // entries of the rows
+		want  []int // entries of the batches
 	}{
 		"by entries":     {strings.Repeat("{\"a\":1}\n", 7), 3, []int{3, 3, 1}},
 		"by bytes":       {strings.Repeat(long, 5), 100, []int{2, 2, 1}},
-		"one longer one": {`{"text":"` + strings.Repeat("x", 2*rowBytes) + "\"}\n{}\n", 100, []int{1, 1}},
+		"one longer one": {`{"text":"` + strings.Repeat("x", 2*batchBytes) + "\"}\n{}\n", 100, []int{1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &rows{packer: outbox.NewPacker()}
+			b := &batcher{packer: outbox.NewPacker()}
 			chunk := chunkOf(c.lines, tail.Cursor{})
-			batches := r.build(chunk, &state.Facts{Stream: outbox.Stream{MaxEntries: c.max}})
+			batches := b.build(chunk, &state.Facts{Stream: outbox.Stream{MaxEntries: c.max}})
 			var entries []int
 			at := outbox.Position{}
 			for _, b := range batches {
 				entries = append(entries, b.Entries)
 				if b.From != at {
-					t.Errorf("a row starts at %v, the one before it ended at %v", b.From, at)
+					t.Errorf("a batch starts at %v, the one before it ended at %v", b.From, at)
 				}
 				at = b.To
 			}
 			if diff := cmp.Diff(c.want, entries); diff != "" {
-				t.Errorf("entries of the rows (-want +got):\n%s", diff)
+				t.Errorf("entries of the batches (-want +got):\n%s", diff)
 			}
 			if want := (outbox.Position{Offset: chunk.To.Offset, Line: chunk.To.Line}); at != want {
-				t.Errorf("the rows end at %v, the chunk at %v", at, want)
+				t.Errorf("the batches end at %v, the chunk at %v", at, want)
 			}
 		})
 	}
 }
 
-// TestRowsSentBefore leaves out what an earlier hook has sent, in the first generation only.
-func TestRowsSentBefore(t *testing.T) {
-	r := &rows{packer: outbox.NewPacker()}
+// TestBatchesSentBefore leaves out what an earlier hook has sent, in the first generation only.
+func TestBatchesSentBefore(t *testing.T) {
+	b := &batcher{packer: outbox.NewPacker()}
 	facts := &state.Facts{SentBefore: 2}
 	lines := strings.Repeat("{\"a\":1}\n", 3)
-	if got := r.build(chunkOf(lines, tail.Cursor{}), facts); len(got) != 1 || got[0].Entries != 1 {
-		t.Errorf("generation 0: %d rows, want one of one entry", len(got))
+	if got := b.build(chunkOf(lines, tail.Cursor{}), facts); len(got) != 1 || got[0].Entries != 1 {
+		t.Errorf("generation 0: %d batches, want one of one entry", len(got))
 	}
-	if got := r.build(chunkOf(lines, tail.Cursor{Generation: 1}), facts); len(got) != 1 || got[0].Entries != 3 {
-		t.Errorf("generation 1: %d rows, want one of three entries", len(got))
+	if got := b.build(chunkOf(lines, tail.Cursor{Generation: 1}), facts); len(got) != 1 || got[0].Entries != 3 {
+		t.Errorf("generation 1: %d batches, want one of three entries", len(got))
 	}
 }

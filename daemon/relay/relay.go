@@ -1,0 +1,195 @@
+// Package relay is the tailer's sink: it asks the router where a chunk goes, turns its lines into batches, and commits
+// both in one step. It does not know files or servers, or what is derived from lines.
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// Listener is told of every chunk once it is durable. Several chunks may be delivered at once.
+type Listener interface {
+	// Committed gets a chunk and the decision it was committed by. Both are valid until it returns. It must not block.
+	Committed(c *tail.Chunk, d *route.Decision)
+}
+
+// CopyDetector notes in a file's facts which of its lines were written while a daemon ran.
+type CopyDetector interface {
+	// Watch is called for every chunk before its commit. redelivered: what was written so far was delivered before.
+	Watch(facts *state.Facts, c *tail.Chunk, redelivered bool)
+}
+
+// Checkpoints are the checkpoints that the state keeps.
+type Checkpoints interface {
+	// Batches returns all checkpoints of a transcript, oldest first.
+	Batches(ctx context.Context, p *outbox.Packer, id tail.FileID) ([]outbox.Batch, error)
+}
+
+// Deps is what a Relay works with.
+type Deps struct {
+	State       *state.DB
+	Router      *route.Router
+	Copies      CopyDetector
+	Checkpoints Checkpoints
+	Log         *slog.Logger
+}
+
+// Relay is the tailer's sink. It is safe for concurrent use with different files.
+type Relay struct {
+	Listeners []Listener // told in this order; set before the first chunk
+
+	db          *state.DB
+	router      *route.Router
+	copies      CopyDetector
+	checkpoints Checkpoints
+	log         *slog.Logger
+
+	batchers            sync.Pool // of *batcher
+	malformed, oversize atomic.Int64
+}
+
+var _ tail.Sink = (*Relay)(nil)
+
+// New returns a Relay without listeners.
+func New(d Deps) *Relay {
+	return &Relay{
+		db: d.State, router: d.Router, copies: d.Copies, checkpoints: d.Checkpoints, log: d.Log,
+		batchers: sync.Pool{New: func() any { return &batcher{packer: outbox.NewPacker()} }},
+	}
+}
+
+// Malformed is the number of lines since the start that are no JSON.
+func (r *Relay) Malformed() int64 { return r.malformed.Load() }
+
+// Oversize is the number of lines since the start that are longer than the cap.
+func (r *Relay) Oversize() int64 { return r.oversize.Load() }
+
+// Room reports whether reading makes sense: there is a server to queue for, and space in the outbox.
+func (r *Relay) Room(live bool) bool { return r.router.AnyServer() && r.db.Room(live) }
+
+// staged is a chunk on its way into the state.
+type staged struct {
+	chunk    *tail.Chunk
+	result   *tail.Result
+	decision route.Decision
+	batches  []outbox.Batch
+}
+
+// Deliver commits every chunk whose file has somewhere to go. See tail.Sink.
+func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result, error) {
+	results := make([]tail.Result, len(chunks))
+	all := make([]staged, 0, len(chunks))
+	b := r.batchers.Get().(*batcher)
+	defer func() {
+		b.release()
+		r.batchers.Put(b)
+	}()
+	b.excludeTypes = r.router.Rules().ExcludeTypes
+	for i := range chunks {
+		d, err := r.router.Decide(ctx, &chunks[i])
+		switch {
+		case err != nil:
+			return nil, err
+		case d.Verdict == route.Take:
+			all = append(all, staged{chunk: &chunks[i], result: &results[i], decision: d})
+			r.stage(ctx, &all[len(all)-1], b)
+		case d.Verdict == route.Reread:
+			results[i].Err = tail.ErrReread
+		default: // for the tailer an excluded file is one that is not taken yet
+			results[i] = tail.Result{Err: tail.ErrLater, After: d.After}
+		}
+	}
+	if len(all) == 0 {
+		return results, nil
+	}
+	if err := r.commit(ctx, all); err != nil {
+		return nil, err
+	}
+	r.malformed.Add(b.malformed)
+	r.oversize.Add(b.oversize)
+	for i := range all {
+		if all[i].result.Err != nil {
+			continue
+		}
+		for _, l := range r.Listeners {
+			l.Committed(all[i].chunk, &all[i].decision)
+		}
+	}
+	return results, nil
+}
+
+// stage turns a chunk into batches, and its decision into the facts that are committed with them.
+func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
+	c, facts := s.chunk, &s.decision.Facts
+	r.copies.Watch(facts, c, s.decision.DestinationChanged)
+	if c.From != c.Prev {
+		facts.RewoundTo = c.From.Line
+		if c.From.Offset == 0 {
+			facts.Excluded = 0
+		}
+	}
+	b.history = nil
+	if c.File.Kind == tail.History {
+		b.history = r.router.History
+	}
+	facts.Stream.ID = uint64(c.File.ID)
+	facts.Stream.Path = c.File.RelPath()
+	s.batches = b.build(c, facts)
+	if s.decision.DestinationChanged {
+		s.batches = append(s.batches, r.checkpointsAgain(ctx, c.File.ID, b.packer)...)
+	}
+	facts.Excluded += b.excluded
+	facts.Compacted = facts.Compacted || b.compaction
+	s.decision.Compaction = b.compaction
+}
+
+// checkpointsAgain are the checkpoints of a transcript whose lines go to another server from here on.
+func (r *Relay) checkpointsAgain(ctx context.Context, id tail.FileID, p *outbox.Packer) []outbox.Batch {
+	batches, err := r.checkpoints.Batches(context.WithoutCancel(ctx), p, id)
+	if err != nil {
+		r.log.Warn("the checkpoints of a session that goes to another server now are not sent there", "err", err)
+	}
+	return batches
+}
+
+// commit makes staged chunks durable, and around that what is left out of prompt histories. The chunks get their
+// results; after an error none of them is durable.
+func (r *Relay) commit(ctx context.Context, all []staged) error {
+	histories := slices.ContainsFunc(all, func(s staged) bool { return s.chunk.File.Kind == tail.History })
+	if histories {
+		if err := r.router.History.Persist(ctx); err != nil {
+			return err
+		}
+	}
+	steps := make([]state.Step, len(all))
+	for i := range all {
+		c := all[i].chunk
+		steps[i] = state.Step{
+			Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks,
+			Facts: all[i].decision.Facts, Batches: all[i].batches, Live: c.Live,
+		}
+	}
+	errs, err := r.db.Commit(ctx, steps)
+	if err != nil {
+		return err
+	}
+	for i, err := range errs {
+		c := all[i].chunk
+		all[i].result.Err = err
+		if err != nil || !histories || c.File.Kind != tail.History || c.From == c.Prev || c.From.Offset > 0 {
+			continue
+		}
+		if err := r.router.History.Restarted(ctx, c.File.ID); err != nil {
+			r.log.Warn("a history may be delivered once more at the next start", "err", err)
+		}
+	}
+	return nil
+}
