@@ -24,6 +24,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/daemon/document"
 	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
@@ -60,9 +61,10 @@ type Daemon struct {
 
 	introductions *inbox.Introductions
 
-	documents *documents
-	wishes    *wishes
-	client    *http.Client
+	documents    *document.Tracker
+	linkRequests *document.LinkRequests
+	guard        *document.Guard
+	client       *http.Client
 
 	events *bus
 
@@ -184,16 +186,14 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if d.introductions, err = inbox.LoadIntroductions(ctx, d.db, d.log); err != nil {
 		return err
 	}
-	documents, err := d.wireDocuments(ctx)
-	if err != nil {
+	if err := d.wireDocuments(ctx); err != nil {
 		return err
 	}
-	d.wireDeriver(checkpoint.NewCheckpointer(d.db), documents)
+	d.wireDeriver(checkpoint.NewCheckpointer(d.db), d.documents.Observer())
 	d.inbox = inbox.New(inbox.Deps{
 		State: d.db, Deriver: d.derive, Introductions: d.introductions, Sessions: d.router, Documents: d.documents,
 		Settings: settings{d}, Log: d.log,
 	})
-	d.wireWishes()
 	d.db.Notify = d.dests.wake
 	d.db.RoomChanged = d.tailer.Wake
 	if err := d.recallPause(ctx); err != nil {
@@ -211,8 +211,8 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"deliver":         d.dests.Run,
 		"derive":          d.derive.Run,
 		"inbox":           d.inbox.Run,
-		"documents":       d.documents.run,
-		"link requests":   d.wishes.run,
+		"documents":       d.documents.Run,
+		"link requests":   d.linkRequests.Run,
 		"state":           d.db.Run,
 		"control":         func(ctx context.Context) error { return control.NewServer(d, d.log).Serve(ctx, ln) },
 		"keep":            d.keep,

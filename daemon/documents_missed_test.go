@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/state"
 )
 
 // TestDocumentAwayForAMoment moves a large document away while it is to be sent, and back unchanged: it is said that it is
 // not on the server, and it gets there.
 func TestDocumentAwayForAMoment(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	text := string(bytes.Repeat([]byte("0123456789abcdef"), 160<<10)) // 2.5 MiB: not in its row
 	doc := saveFile(t, cwd, "large.md", text)
 	old := time.Now().Add(-time.Hour)
@@ -55,38 +54,5 @@ func TestDocumentAwayForAMoment(t *testing.T) {
 	})
 	if got := s.changes(sessionA, "large.md"); !strings.HasPrefix(got, "linked 1") {
 		t.Errorf("changes: %s", got)
-	}
-}
-
-// TestMissedIsSaid has a version that could not be sent queued again at the next look, and says so until then.
-func TestMissedIsSaid(t *testing.T) {
-	t.Parallel()
-	g := newGallery(t)
-	x := g.d.documents
-	saveFile(t, g.cwd, "a.md", "one")
-	g.linkNow("a.md")
-	stale := g.look("a.md")
-	said := func() string {
-		d, err := g.d.linked(t.Context(), sessionA)
-		if err != nil || len(d.Documents) != 1 {
-			t.Fatal(d, err)
-		}
-		return d.Documents[0].Problem
-	}
-	if p := said(); p != "" {
-		t.Errorf("nothing is wrong: %q", p)
-	}
-	x.missed(state.MissedDocument{Session: sessionA, Path: "a.md", SHA256: stale.SHA256})
-	x.put(stale, false) // by a look that began before
-	if p := said(); p != missedProblem {
-		t.Errorf("problem: %q", p)
-	}
-	if p := g.look("a.md"); p.Dest == "" || p.Version != 1 || g.rows() != 2 || said() != "" {
-		t.Errorf("looked at again: %+v, %d rows, %q", p, g.rows(), said())
-	}
-	x.missed(state.MissedDocument{Session: "another", Path: "a.md"})
-	x.missed(state.MissedDocument{Session: sessionA, Path: "never.md"})
-	if n := len(x.papers(sessionA, false)); n != 1 {
-		t.Errorf("%d documents", n)
 	}
 }

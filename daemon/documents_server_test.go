@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -23,26 +24,45 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// paperServer takes documents and blobs in front of a memServer, and keeps every event in the order of its arrival.
-type paperServer struct {
-	next *memServer
-
-	mu      sync.Mutex
-	accepts string                       // the header Ccship-Accept; "" none
-	status  int                          // of answers to documents and blobs, when not 0
-	events  map[string][]documentEvent   // by session
-	blobs   map[string][]byte            // whole ones, by hash
-	parts   map[string][]byte            // others
-	wishes  []map[string]any             // that wait
-	asked   int                          // how often for wishes
-	heads   map[string]map[string]string // by session: the strings of ccship in the last request
+// documentEvent is an element of POST /api/documents, as a server reads it.
+type documentEvent struct {
+	Path      string    `json:"path"`
+	Change    string    `json:"change"`
+	By        string    `json:"by"`
+	AddedAt   time.Time `json:"added_at"`
+	At        time.Time `json:"at"`
+	Version   int64     `json:"version"`
+	Size      int64     `json:"size"`
+	SHA256    string    `json:"sha256"`
+	Encoding  string    `json:"encoding"`
+	Content   *string   `json:"content"`
+	Blob      string    `json:"blob"`
+	TooLarge  bool      `json:"too_large"`
+	Reason    string    `json:"reason"`
+	RequestID string    `json:"link_request"`
+	Line      *int64    `json:"line"`
 }
 
-// newPaperWorld is a world whose server takes documents too, and a working directory for a session.
-func newPaperWorld(t *testing.T) (*world, *paperServer, string) {
+// documentServer takes documents and blobs in front of a memServer, and keeps every event in the order of its arrival.
+type documentServer struct {
+	next *memServer
+
+	mu       sync.Mutex
+	accepts  string                       // the header Ccship-Accept; "" none
+	status   int                          // of answers to documents and blobs, when not 0
+	events   map[string][]documentEvent   // by session
+	blobs    map[string][]byte            // whole ones, by hash
+	parts    map[string][]byte            // others
+	requests []map[string]any             // link requests that wait
+	asked    int                          // how often for link requests
+	heads    map[string]map[string]string // by session: the strings of ccship in the last request
+}
+
+// newDocumentWorld is a world whose server takes documents too, and a working directory for a session.
+func newDocumentWorld(t *testing.T) (*world, *documentServer, string) {
 	t.Helper()
 	w := newWorld(t)
-	s := &paperServer{
+	s := &documentServer{
 		next: w.server, accepts: "checkpoints, documents, blobs", events: map[string][]documentEvent{}, blobs: map[string][]byte{},
 		parts: map[string][]byte{}, heads: map[string]map[string]string{},
 	}
@@ -60,12 +80,12 @@ func newPaperWorld(t *testing.T) (*world, *paperServer, string) {
 	return w, s, cwd
 }
 
-func (s *paperServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *documentServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if s.accepts != "" {
 		w.Header().Set("Ccship-Accept", s.accepts)
 	}
-	if len(s.wishes) > 0 {
+	if len(s.requests) > 0 {
 		w.Header().Set("Ccship-Link-Requests", "1")
 	}
 	mine := r.URL.Path == "/api/documents" || strings.HasPrefix(r.URL.Path, "/api/blobs/") || r.URL.Path == "/api/link-requests"
@@ -84,7 +104,7 @@ func (s *paperServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case r.URL.Path == "/api/link-requests":
 		s.asked++
-		json.NewEncoder(w).Encode(map[string]any{"link_requests": s.wishes})
+		json.NewEncoder(w).Encode(map[string]any{"link_requests": s.requests})
 	case r.URL.Path == "/api/documents":
 		s.documents(w, r)
 	default:
@@ -106,7 +126,7 @@ func body(r *http.Request) []byte {
 	return text
 }
 
-func (s *paperServer) documents(w http.ResponseWriter, r *http.Request) {
+func (s *documentServer) documents(w http.ResponseWriter, r *http.Request) {
 	var req struct {
 		ProjectHash string         `json:"project_hash"`
 		SessionID   string         `json:"session_id"`
@@ -124,17 +144,17 @@ func (s *paperServer) documents(w http.ResponseWriter, r *http.Request) {
 	s.heads[req.SessionID] = head
 	for _, e := range req.Events {
 		known := slices.ContainsFunc(s.events[req.SessionID], func(o documentEvent) bool {
-			return o.Path == e.Path && o.Version == e.Version && o.Change == e.Change && o.Wish == e.Wish && o.At.Equal(e.At)
+			return o.Path == e.Path && o.Version == e.Version && o.Change == e.Change && o.RequestID == e.RequestID && o.At.Equal(e.At)
 		})
 		if !known {
 			s.events[req.SessionID] = append(s.events[req.SessionID], e)
 		}
-		s.wishes = slices.DeleteFunc(s.wishes, func(wish map[string]any) bool { return wish["id"] == e.Wish })
+		s.requests = slices.DeleteFunc(s.requests, func(request map[string]any) bool { return request["id"] == e.RequestID })
 	}
 	json.NewEncoder(w).Encode(map[string]any{"success": true, "stored": len(req.Events)})
 }
 
-func (s *paperServer) blob(w http.ResponseWriter, r *http.Request) {
+func (s *documentServer) blob(w http.ResponseWriter, r *http.Request) {
 	sum, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/blobs/"), "/")
 	text := body(r)
 	_, complete := s.blobs[sum]
@@ -158,14 +178,14 @@ func (s *paperServer) blob(w http.ResponseWriter, r *http.Request) {
 }
 
 // told copies the events of a session.
-func (s *paperServer) told(session string) []documentEvent {
+func (s *documentServer) told(session string) []documentEvent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.events[session])
 }
 
 // latest is the newest event about a document, by version; ok is false when there is none.
-func (s *paperServer) latest(session, path string) (last documentEvent, ok bool) {
+func (s *documentServer) latest(session, path string) (last documentEvent, ok bool) {
 	for _, e := range s.told(session) {
 		if e.Path == path && (!ok || e.Version >= last.Version) {
 			last, ok = e, true
@@ -175,9 +195,9 @@ func (s *paperServer) latest(session, path string) (last documentEvent, ok bool)
 }
 
 // content is what a session's document is by its newest version; false: it is gone, or was never there.
-func (s *paperServer) content(session, path string) (string, bool) {
+func (s *documentServer) content(session, path string) (string, bool) {
 	e, ok := s.latest(session, path)
-	if !ok || e.Change == deletedChange || e.TooLarge {
+	if !ok || e.Change == "deleted" || e.TooLarge {
 		return "", false
 	}
 	if e.Blob != "" {
@@ -197,7 +217,7 @@ func (s *paperServer) content(session, path string) (string, bool) {
 }
 
 // changes are the changes of a document in the order of arrival, each with its version.
-func (s *paperServer) changes(session, path string) string {
+func (s *documentServer) changes(session, path string) string {
 	var list []string
 	for _, e := range s.told(session) {
 		if e.Path == path {

@@ -15,7 +15,7 @@ import (
 // TestDocumentsStay keeps documents of an excluded project here, and sends them when it is not excluded any more.
 func TestDocumentsStay(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	ignore := saveFile(t, cwd, ".ccshipignore", "")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
@@ -56,7 +56,7 @@ func TestDocumentsStay(t *testing.T) {
 // TestDocumentsForgotten forgets a session: its documents go, and cannot be linked again.
 func TestDocumentsForgotten(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	w.write("-p/"+sessionB+".jsonl", records(cwd, 0, 3))
@@ -104,7 +104,7 @@ func TestDocumentsForgotten(t *testing.T) {
 // TestDocumentsLater links while the server takes no documents: what is known is told when it does.
 func TestDocumentsLater(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	s.accepts = ""
 	saveFile(t, cwd, "spec.md", "# Spec\n")
 	saveFile(t, cwd, "was.md", "x")
@@ -130,7 +130,7 @@ func TestDocumentsLater(t *testing.T) {
 // goes on when the file is back.
 func TestDocumentInTrouble(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	doc := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
 	secret := saveFile(t, t.TempDir(), "secret", "secret")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
@@ -175,7 +175,7 @@ func TestDocumentInTrouble(t *testing.T) {
 // in the end the server has what is on disk, and versions only rose.
 func TestWhateverHappens(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -236,7 +236,7 @@ func TestWhateverHappens(t *testing.T) {
 		w.until("the end of "+name, func() bool {
 			got, there := s.content(sessionA, name)
 			e, _ := s.latest(sessionA, name)
-			return i > 0 && there && got == "last "+name || i == 0 && !there && e.Change == deletedChange
+			return i > 0 && there && got == "last "+name || i == 0 && !there && e.Change == "deleted"
 		})
 		var version int64
 		for _, e := range s.told(sessionA) {

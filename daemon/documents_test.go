@@ -64,7 +64,7 @@ func (c *talk) edits(path string) string {
 // restart.
 func TestLinkAndChange(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	spec := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	w.start()
@@ -125,7 +125,7 @@ func TestLinkAndChange(t *testing.T) {
 // TestDocumentSizes sends documents of every size: inline, as blobs, and not at all.
 func TestDocumentSizes(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	w.cfg.DocumentCap = 3 << 20
 	sizes := map[string]int{"empty": 0, "inline": 64 << 10, "blob": 64<<10 + 1, "row": 1 << 20, "file": 1<<20 + 1, "cap": 3 << 20, "over": 3<<20 + 1}
 	for name, size := range sizes {
@@ -165,7 +165,7 @@ func TestDocumentSizes(t *testing.T) {
 // the history, in a fork's copy, or was refused.
 func TestClaudeLinks(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	for _, name := range []string{"old.md", "spec.md", "design.md", "agent.md"} {
 		saveFile(t, cwd, name, "# "+name+"\n")
 	}
@@ -227,7 +227,7 @@ func TestClaudeLinks(t *testing.T) {
 // TestLinkRefused asks for what cannot be linked, of whom it cannot.
 func TestLinkRefused(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "x")
 	saveFile(t, cwd, ".codetracker/credentials.json", `{"api_key":"secret"}`)
 	if err := os.Symlink(w.cfg.StateDir, filepath.Join(cwd, "state")); err != nil {

@@ -111,7 +111,7 @@ func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *co
 	}
 	d.rewrites.Forget(session)
 	d.inbox.Forget(session)
-	if err := d.documents.forget(ctx, session); err != nil {
+	if err := d.documents.Forget(ctx, session); err != nil {
 		return err
 	}
 	dropped, err := d.dropFiles(ctx, files)
@@ -197,7 +197,7 @@ func (d *Daemon) heardForgotten(stream uint64) {
 	}
 	if err == nil && known && facts.Decided && facts.Stream.Parent == "" {
 		d.inbox.Forget(facts.Stream.SessionID)
-		err = d.documents.forget(ctx, facts.Stream.SessionID)
+		err = d.documents.Forget(ctx, facts.Stream.SessionID)
 	}
 	if t, ok := d.tailer.File(tail.FileID(stream)); ok && err == nil {
 		_, err = d.dropFiles(ctx, []tail.Tracked{t})

@@ -42,7 +42,7 @@ func (w *world) notices(session string) string {
 // resumed elsewhere, and after a restart.
 func TestInit(t *testing.T) {
 	t.Parallel()
-	w, s, cwd := newPaperWorld(t)
+	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "docs/spec.md", "# Spec\n")
 	saveFile(t, cwd, "design.md", "# Design\n")
 	w.start()
@@ -91,7 +91,7 @@ func TestInit(t *testing.T) {
 // TestInitOfHistory introduces a session that was written before, by the title its user gave it, in Korean.
 func TestInitOfHistory(t *testing.T) {
 	t.Parallel()
-	w, _, cwd := newPaperWorld(t)
+	w, _, cwd := newDocumentWorld(t)
 	w.cfg.Locale = "ko"
 	saveFile(t, cwd, "spec.md", "x")
 	c := &talk{session: sessionA, cwd: cwd}

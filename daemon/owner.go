@@ -16,10 +16,10 @@ func (o owner) Announced(dest string) { o.d.heard(dest) }
 func (o owner) Forgotten(stream uint64) { o.d.heardForgotten(stream) }
 
 // LinkRequests has a server asked for its pending link requests.
-func (o owner) LinkRequests(dest string) { o.d.wishes.hear(dest) }
+func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
 
 // OpenBlob opens a file that is to be sent, unless it is one of ccship's own by now.
-func (o owner) OpenBlob(root, path string) (outbox.Content, error) { return o.d.openBlob(root, path) }
+func (o owner) OpenBlob(root, path string) (outbox.Content, error) { return o.d.guard.Open(root, path) }
 
 // Settled reports whether the configuration in force is the one on disk.
 func (o owner) Settled() bool { return o.d.settled() }
@@ -41,7 +41,7 @@ func (o owner) Accepts(dest string, kinds outbox.Kinds, again bool) error {
 		}
 	}
 	if kinds.Has(outbox.Documents) && again {
-		return d.documents.announced(ctx, dest)
+		return d.documents.Resend(ctx, dest)
 	}
 	return nil
 }

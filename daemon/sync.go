@@ -54,7 +54,7 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 		err = d.derive.Wait(ctx)
 	}
 	if err == nil && req.Wait {
-		err = d.documents.wait(ctx)
+		err = d.documents.Wait(ctx)
 	}
 	if err == nil && req.Wait {
 		err = d.delivered(ctx)

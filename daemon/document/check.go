@@ -1,0 +1,146 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ccship/ccship/daemon/document/file"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+)
+
+// maxChanging is how long a file may be written before it is read as it is.
+const maxChanging = 30 * time.Second
+
+// check is the check of one document.
+type check struct {
+	t        *Tracker
+	loc      Location
+	folder   *file.Folder
+	document trackedDocument
+	edited   bool  // one of Claude's tools has changed the file
+	line     int64 // of that tool's result; -1: none
+}
+
+// run finds out whether there is a new version, and publishes it. again: the document should be checked again soon.
+func (c *check) run(ctx context.Context) (again bool, err error) {
+	d := &c.document
+	if d.elsewhere(c.folder.Identity()) {
+		return false, c.problem(elsewhereProblem)
+	}
+	stamp, err := c.folder.Stamp(d.Path)
+	switch {
+	case errors.Is(err, file.ErrGone):
+		return c.gone(ctx)
+	case err != nil:
+		d.missing = false
+		return false, c.problem(err.Error())
+	}
+	d.missing, d.problem = false, c.loc.problem()
+	if !c.ready(stamp) {
+		c.t.put(*d, false)
+		return d.unproven || !d.changingSince.IsZero(), nil
+	}
+	content, err := c.folder.Read(d.Path, c.t.settings.Config().DocumentCap, outbox.BlobInRow)
+	if errors.Is(err, file.ErrGone) {
+		return true, nil
+	}
+	if err != nil {
+		return false, c.problem(err.Error())
+	}
+	if content.Torn && time.Since(d.changingSince) < maxChanging {
+		c.changing(content.Stamp)
+		return true, nil
+	}
+	return c.compare(ctx, &content)
+}
+
+// problem notes why the document cannot be read. That is not an error of the check.
+func (c *check) problem(why string) error {
+	c.document.problem = why
+	c.t.put(c.document, false)
+	return nil
+}
+
+// changing notes that the file is being written.
+func (c *check) changing(stamp file.Stamp) {
+	d := &c.document
+	if d.newStamp = stamp; d.changingSince.IsZero() {
+		d.changingSince = time.Now()
+	}
+	c.t.put(*d, false)
+}
+
+// ready reports whether to read the file now: it has changed and is no longer written, or the server does not have it.
+func (c *check) ready(stamp file.Stamp) bool {
+	d := &c.document
+	if stamp == file.Stamp(d.Stat) && !d.Deleted {
+		d.newStamp, d.changingSince = file.Stamp{}, time.Time{}
+		readable := d.TooLarge && d.Size <= c.t.settings.Config().DocumentCap
+		return readable || c.edited || c.unsent() || d.unproven && stamp.Settled(time.Now())
+	}
+	if c.edited || stamp == d.newStamp || !d.changingSince.IsZero() && time.Since(d.changingSince) >= maxChanging {
+		return true
+	}
+	c.changing(stamp)
+	return false
+}
+
+// unsent reports whether the session's server does not have the last version, and it can be queued.
+func (c *check) unsent() bool {
+	return c.document.Dest != c.loc.Dest && c.t.canSend(c.loc)
+}
+
+// compare compares a content with the last version, and publishes what is new.
+func (c *check) compare(ctx context.Context, content *file.Content) (again bool, err error) {
+	d := c.document
+	c.loc = c.t.locationOf(c.loc, content.Path)
+	same := !d.Deleted && content.Size == d.Size && content.SHA256 == d.SHA256 && content.TooLarge == d.TooLarge
+	if content.TooLarge { // it was not read: the stamp has to do
+		same = same && content.Stamp == file.Stamp(d.Stat)
+	}
+	n := change{kind: kindModified, by: byOther, line: c.line, content: content, root: c.folder.Root()}
+	if c.edited {
+		n.by = byClaude
+	}
+	switch unsent := c.unsent(); {
+	case same && !unsent:
+		d.setStamp(content)
+		d.problem = c.loc.problem()
+		c.t.put(d, false)
+		return d.unproven, nil
+	case same:
+		n.kind, n.by = kindLinked, d.AddedBy
+		d.setStamp(content)
+	default:
+		d.newVersion(content, n.by)
+		if unsent {
+			n.kind, n.by = kindLinked, d.AddedBy // the server may not know the document at all
+		}
+	}
+	d.problem = c.loc.problem()
+	n.document = d
+	return d.unproven, c.t.publish(ctx, c.loc, &n)
+}
+
+// gone handles a file that does not exist. It is deleted if the next check does not find it either: an editor may be
+// replacing it.
+func (c *check) gone(ctx context.Context) (again bool, err error) {
+	d := c.document
+	d.problem = c.loc.problem()
+	if d.Deleted && !c.unsent() || !d.Deleted && !d.missing {
+		d.missing = !d.Deleted
+		c.t.put(d, false)
+		return d.missing, nil
+	}
+	n := change{kind: kindDeleted, by: byOther, line: -1}
+	if !d.Deleted {
+		d.Version++
+		d.ChangedAt, d.By = time.Now().UnixMilli(), n.by
+	}
+	d.Deleted, d.missing, d.Size, d.SHA256, d.TooLarge = true, false, 0, "", false
+	d.Stat, d.newStamp, d.changingSince = state.Stamp{}, file.Stamp{}, time.Time{}
+	n.document = d
+	return false, c.t.publish(ctx, c.loc, &n)
+}

@@ -1,0 +1,216 @@
+package document
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/state"
+)
+
+// TestCheck checks a document while an editor, a formatter and a clock do what they do between two checks.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	path := saveFile(t, h.cwd, "a.md", "one")
+	h.linkNow("a.md")
+	version := func(what string, p trackedDocument, want int64, rows int64) {
+		t.Helper()
+		if p.Version != want || h.rows() != rows {
+			t.Errorf("%s: version %d and %d rows, want %d and %d", what, p.Version, h.rows(), want, rows)
+		}
+	}
+	version("as it is", h.check("a.md"), 1, 1)
+	saveFile(t, h.cwd, "a.md", "two")
+	version("it may still be written", h.check("a.md"), 1, 1)
+	saveFile(t, h.cwd, "a.md", "three")
+	version("it is still written", h.check("a.md"), 1, 1)
+	version("it rests", h.check("a.md"), 2, 2)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if p := h.check("a.md"); p.Deleted {
+		t.Error("a file that is missing at one check is deleted")
+	}
+	saveFile(t, h.cwd, "a.md", "three")
+	h.check("a.md")
+	version("another file with the same content", h.check("a.md"), 2, 2)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	h.check("a.md")
+	if p := h.check("a.md"); !p.Deleted || p.SHA256 != "" || p.Size != 0 {
+		t.Errorf("deleted: %+v", p)
+	}
+	version("deleted once", h.check("a.md"), 3, 3)
+	saveFile(t, h.cwd, "a.md", "three")
+	h.check("a.md")
+	version("there again, the same", h.check("a.md"), 4, 4)
+	saveFile(t, h.cwd, "a.md", "by Claude")
+	if p := h.check("a.md", edit{path, 7}); p.By != byClaude || p.Version != 5 {
+		t.Errorf("an edit of Claude's: %+v", p)
+	}
+	version("nothing more", h.check("a.md", edit{path, 7}), 5, 5)
+}
+
+// TestCheckUnderOneStamp changes a document so that its directory entry stays as it was, as a clock with long ticks
+// does: the change is found all the same.
+func TestCheckUnderOneStamp(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	saveFile(t, h.cwd, "a.md", "one")
+	h.linkNow("a.md")
+	p := h.check("a.md")
+	if !p.unproven {
+		t.Fatal("a file written just now is not doubted")
+	}
+	path := saveFile(t, h.cwd, "a.md", "two")
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	h.check("a.md")
+	p = h.check("a.md")
+	if p.Version != 2 {
+		t.Fatalf("version %d", p.Version)
+	}
+	p.SHA256 = "what was there within the same tick"
+	p.unproven = true
+	h.put(p, false)
+	h.until("the clock has ticked", func() bool { return h.check("a.md").Version == 3 })
+	if p = h.check("a.md"); p.unproven || p.Version != 3 {
+		t.Errorf("it is doubted for ever: %+v", p)
+	}
+	p.SHA256 = "what cannot be known any more"
+	h.put(p, false)
+	if p = h.check("a.md"); p.Version != 3 {
+		t.Error("a file whose entry proves that it is the same is read")
+	}
+}
+
+// TestCheckWhileWritten takes a file that is written all the time as it is once in a while.
+func TestCheckWhileWritten(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	saveFile(t, h.cwd, "a.log", "")
+	h.linkNow("a.log")
+	text := ""
+	for range 5 {
+		text += "line\n"
+		saveFile(t, h.cwd, "a.log", text)
+		if p := h.check("a.log"); p.Version != 1 || p.changingSince.IsZero() {
+			t.Fatalf("it is read while it is written: %+v", p)
+		}
+	}
+	p := h.check("a.log")
+	if p.Version != 2 {
+		t.Fatalf("version %d, want 2", p.Version)
+	}
+	saveFile(t, h.cwd, "a.log", "x")
+	p = h.check("a.log")
+	p.changingSince = time.Now().Add(-maxChanging)
+	h.put(p, false)
+	saveFile(t, h.cwd, "a.log", "xy")
+	if p = h.check("a.log"); p.Version != 3 {
+		t.Errorf("version %d, want 3", p.Version)
+	}
+}
+
+// TestLinkOtherCase takes one file by two spellings, where the file system does, as one document.
+func TestLinkOtherCase(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	saveFile(t, h.cwd, "docs/Spec.md", "x")
+	h.linkNow("docs/Spec.md")
+	if _, err := os.Stat(h.cwd + "/DOCS/spec.MD"); err != nil {
+		t.Skip("names differ by case here")
+	}
+	h.linkNow("DOCS/spec.MD")
+	if n := len(h.list(sessionA, true)); n != 1 {
+		t.Errorf("%d documents", n)
+	}
+}
+
+// TestMostLinked refuses more documents than a session can have.
+func TestMostLinked(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for n := range maxLinked {
+		p := trackedDocument{}
+		p.Session, p.Path, p.Linked = sessionA, string(rune('a'+n)), true
+		h.put(p, true)
+	}
+	saveFile(t, h.cwd, "one-more.md", "x")
+	if err := h.link(t.Context(), linkRequest{session: sessionA, path: "one-more.md", by: byUser, line: -1}); err == nil {
+		t.Error("it is linked")
+	}
+}
+
+// TestNothingLinked has no reason to wake up when nothing is linked.
+func TestNothingLinked(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	if _, any := h.untilDue(time.Now()); any {
+		t.Error("something is checked though nothing was ever linked")
+	}
+	saveFile(t, h.cwd, "a.md", "x")
+	h.linkNow("a.md")
+	if _, any := h.untilDue(time.Now()); !any {
+		t.Error("what is linked is not checked")
+	}
+	if err := h.unlink(t.Context(), linkRequest{session: sessionA, path: "a.md", by: byUser, line: -1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, any := h.untilDue(time.Now()); any {
+		t.Error("what is no longer linked is checked")
+	}
+}
+
+// TestForgetsAtOnce has nothing of a session's documents left, in memory and on disk.
+func TestForgetsAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	saveFile(t, h.cwd, "a.md", "x")
+	h.linkNow("a.md")
+	if err := h.Forget(t.Context(), sessionA); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.list(sessionA, false)) > 0 {
+		t.Error("documents are left")
+	}
+	if h.reload(); len(h.sessions) > 0 {
+		t.Errorf("%d sessions are left on disk", len(h.sessions))
+	}
+}
+
+// TestNotSent queues a version that could not be sent again at the next check, and reports the problem until then.
+func TestNotSent(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	saveFile(t, h.cwd, "a.md", "one")
+	h.linkNow("a.md")
+	stale := h.check("a.md")
+	said := func() string {
+		d, err := h.List(t.Context(), sessionA)
+		if err != nil || len(d.Documents) != 1 {
+			t.Fatal(d, err)
+		}
+		return d.Documents[0].Problem
+	}
+	if p := said(); p != "" {
+		t.Errorf("nothing is wrong: %q", p)
+	}
+	h.NotSent(state.MissedDocument{Session: sessionA, Path: "a.md", SHA256: stale.SHA256})
+	h.put(stale, false) // by a check that began before
+	if p := said(); p != notSentProblem {
+		t.Errorf("problem: %q", p)
+	}
+	if p := h.check("a.md"); p.Dest == "" || p.Version != 1 || h.rows() != 2 || said() != "" {
+		t.Errorf("checked again: %+v, %d rows, %q", p, h.rows(), said())
+	}
+	h.NotSent(state.MissedDocument{Session: "another", Path: "a.md"})
+	h.NotSent(state.MissedDocument{Session: sessionA, Path: "never.md"})
+	if n := len(h.list(sessionA, false)); n != 1 {
+		t.Errorf("%d documents", n)
+	}
+}

@@ -1,0 +1,93 @@
+package document
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/document/file"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+)
+
+// Guard keeps ccship's own files from being linked, read or sent. Its methods are safe for concurrent use.
+type Guard struct {
+	settings Settings
+	db       *state.DB // knows the projects that have their own server, and so a key
+}
+
+// NewGuard returns a guard.
+func NewGuard(settings Settings, db *state.DB) *Guard { return &Guard{settings, db} }
+
+// Check refuses the files that ccship keeps its secrets and its state in, by any name or link: path is where the open
+// file info lies, links resolved. The error is a *file.Refusal.
+func (g *Guard) Check(path string, info fs.FileInfo) error {
+	if !g.isOwn(path, info) {
+		return nil
+	}
+	return &file.Refusal{
+		Message: fmt.Sprintf("%s is one of ccship's own files", path), Hint: "its state, its configuration and its keys are never sent",
+	}
+}
+
+func (g *Guard) isOwn(path string, info fs.FileInfo) bool {
+	if project.IsCredentials(path) {
+		return true
+	}
+	c := g.settings.Config()
+	for _, dir := range c.OwnFolders() {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	for _, name := range g.ownFiles(c, filepath.Dir(path)) {
+		if known, err := os.Stat(name); err == nil && os.SameFile(known, info) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownFiles returns the files whose other names must be refused too, for a file in a folder.
+func (g *Guard) ownFiles(c *config.Config, folder string) []string {
+	files := []string{c.Path, c.APIKeyFile, c.Socket}
+	for _, dir := range c.OwnFolders() {
+		entries, _ := os.ReadDir(dir) // a folder that cannot be listed may not exist
+		for _, e := range entries {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	for dir := range andAbove(folder) {
+		files = append(files, project.CredentialsPath(dir))
+	}
+	for _, dest := range g.db.KnownDestinations() {
+		if _, dir, own := strings.Cut(dest, "#"); own {
+			files = append(files, project.CredentialsPath(dir))
+		}
+	}
+	return files
+}
+
+// andAbove yields a folder and all folders above it.
+func andAbove(dir string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
+			if !yield(dir) {
+				return
+			}
+		}
+	}
+}
+
+// Open opens a file to send it, unless it is one of ccship's own by now.
+func (g *Guard) Open(root, name string) (outbox.Content, error) {
+	c, err := file.OpenToSend(root, name, g.Check)
+	if err != nil {
+		return nil, err // not a nil *file.OpenFile in an interface
+	}
+	return c, nil
+}

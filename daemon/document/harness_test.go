@@ -1,0 +1,183 @@
+package document
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+const sessionA = "0a0a0a0a-0000-4000-8000-000000000001"
+
+const (
+	testServer = "https://one.example"
+	testFile   = tail.FileID(1) // the transcript of sessionA
+)
+
+// harness is a tracker on a real state and real files. Nothing runs: a test checks the documents when it wants to. The
+// harness is the tracker's locator and settings. It knows one session, sessionA.
+type harness struct {
+	*Tracker
+	t        *testing.T
+	db       *state.DB
+	cwd      string
+	conf     atomic.Pointer[config.Config]
+	projects *project.Finder
+}
+
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	home, cwd := realDir(t), realDir(t)
+	conf, err := config.Load(map[string]string{
+		"config": "", "server_url": testServer, "state_dir": filepath.Join(home, "state"), "socket": filepath.Join(home, "s"),
+	}, func(name string) (string, bool) {
+		if name == config.HomeVariable {
+			return home, true
+		}
+		return "", false
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(conf.StateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(conf.StateDir, "state.db"), HeadRoom: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	step := state.Step{
+		Tracked: tail.Tracked{File: tail.File{ID: testFile, Path: filepath.Join(home, sessionA+".jsonl"), Name: sessionA}},
+		Facts:   state.Facts{Decided: true, Dest: testServer},
+	}
+	step.Facts.Stream.SessionID, step.Facts.Stream.Cwd = sessionA, cwd
+	if errs, err := db.Commit(t.Context(), []state.Step{step}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	h := &harness{t: t, db: db, cwd: cwd, projects: project.NewFinder()}
+	h.conf.Store(&conf)
+	h.Excluded(cwd) // the transcript was routed, so the finder knows the project
+	h.reload()
+	return h
+}
+
+// reload replaces the tracker by one that knows what the state knows.
+func (h *harness) reload() {
+	h.t.Helper()
+	tracker, err := Load(h.t.Context(), Deps{
+		State: h.db, Locator: h, Introductions: h, Settings: h, Guard: NewGuard(h, h.db), Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.Tracker = tracker
+}
+
+func realDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Locate knows sessionA.
+func (h *harness) Locate(_ context.Context, session string) (Location, error) {
+	loc := Location{Session: session, File: testFile, Cwd: h.cwd, Dest: testServer, Withheld: h.Excluded(h.cwd)}
+	if session != sessionA {
+		return loc, control.NoSession("there is no session "+session, "")
+	}
+	if loc.Withheld != "" {
+		loc.Dest = ""
+	}
+	return loc, nil
+}
+
+// Excluded asks the project of a folder.
+func (h *harness) Excluded(dir string) string {
+	policy, err := h.projects.Find(dir)
+	switch {
+	case err != nil:
+		return err.Error()
+	case policy.Enabled:
+		return ""
+	}
+	return cmp.Or(policy.Why, "opted out")
+}
+
+// Get knows no introductions.
+func (h *harness) Get(context.Context, string) (state.Introduction, bool, error) {
+	return state.Introduction{}, false, nil
+}
+
+// Config is the configuration in force.
+func (h *harness) Config() *config.Config { return h.conf.Load() }
+
+// check checks all documents once, and returns one of them.
+func (h *harness) check(name string, edits ...edit) trackedDocument {
+	h.t.Helper()
+	h.work.Lock()
+	defer h.work.Unlock()
+	loc, err := h.Locate(h.t.Context(), sessionA)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.checkAll(h.t.Context(), loc, edits)
+	for _, d := range h.list(sessionA, false) {
+		if d.Path == name {
+			return d
+		}
+	}
+	h.t.Fatalf("there is no document %s", name)
+	return trackedDocument{}
+}
+
+func (h *harness) linkNow(name string) {
+	h.t.Helper()
+	if err := h.link(h.t.Context(), linkRequest{session: sessionA, path: name, by: byUser, line: -1}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// rows is how many batches wait.
+func (h *harness) rows() int64 { return h.db.Usage().Batches }
+
+// until waits for something to be so.
+func (h *harness) until(what string, so func() bool) {
+	h.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			h.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// saveFile writes a file below a working directory.
+func saveFile(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,172 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/state"
+)
+
+const (
+	slowPoll    = time.Minute      // between questions to a server that takes documents
+	fastPoll    = 5 * time.Second  // while a session is being written: somebody may be looking at it
+	fastFor     = 30 * time.Second // after a session was written
+	requestTime = 20 * time.Second // for the answer of a server
+	maxDone     = 1000             // requests that are remembered as done
+)
+
+// Servers are the servers that documents go to. Its methods must be safe for concurrent use.
+type Servers interface {
+	// TakingDocuments returns the servers that take documents; none while the user has paused delivery.
+	TakingDocuments() []string
+	// Reader returns a client of a server's reading API.
+	Reader(dest string) *remote.Client
+}
+
+// LinkRequests does what people ask for in the viewers of servers: it links and unlinks documents. A server can have a
+// file linked only if it runs on this machine or the user allows it, because it could ask for any file of a project.
+type LinkRequests struct {
+	tracker *Tracker
+	machine string
+	servers Servers
+	bell    bell
+
+	mu        sync.Mutex
+	announced map[string]bool // servers that have requests; guarded by mu
+
+	done map[string]bool // by server and id: answered, but the server may not know yet; owned by Run
+}
+
+// NewLinkRequests returns the link requests for a machine. Run starts them.
+func NewLinkRequests(t *Tracker, machine string, servers Servers) *LinkRequests {
+	return &LinkRequests{
+		tracker: t, machine: machine, servers: servers, bell: newBell(), announced: map[string]bool{}, done: map[string]bool{},
+	}
+}
+
+// Announce notes that a server has requests. It does not block.
+func (l *LinkRequests) Announce(dest string) {
+	l.mu.Lock()
+	l.announced[dest] = true
+	l.mu.Unlock()
+	l.bell.ring()
+}
+
+// Run fetches requests and does them until ctx is done.
+func (l *LinkRequests) Run(ctx context.Context) error {
+	tick := time.NewTicker(fastPoll)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		var dests []string
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.bell:
+			dests = l.takeAnnounced()
+		case now := <-tick.C:
+			active := now.Sub(time.UnixMilli(l.tracker.lastWritten.Load())) < fastFor
+			if !active && now.Sub(last) < slowPoll {
+				continue
+			}
+			last, dests = now, l.servers.TakingDocuments()
+		}
+		for _, dest := range dests {
+			l.fetch(ctx, dest)
+		}
+	}
+}
+
+func (l *LinkRequests) takeAnnounced() (dests []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for dest := range l.announced {
+		dests = append(dests, dest)
+	}
+	clear(l.announced)
+	return dests
+}
+
+// fetch gets a server's requests and does them. A request that fails is fetched again.
+func (l *LinkRequests) fetch(ctx context.Context, dest string) {
+	limited, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	log := l.tracker.log.With("server", serverURL(dest))
+	list, err := l.servers.Reader(dest).LinkRequests(limited, l.machine)
+	if err != nil {
+		log.Debug("cannot fetch link requests", "err", err)
+		return
+	}
+	for _, r := range list {
+		key := dest + " " + r.ID
+		if r.ID == "" || l.done[key] {
+			continue
+		}
+		if err := l.do(ctx, dest, r); err != nil {
+			log.Debug("cannot do a link request; retrying", "session", r.SessionID, "err", err)
+			continue
+		}
+		if len(l.done) >= maxDone {
+			clear(l.done) // doing one twice does no harm
+		}
+		l.done[key] = true
+	}
+}
+
+// do does one request, or refuses it. It returns nil once the answer is queued.
+func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest) error {
+	t := l.tracker
+	loc, err := t.locator.Locate(ctx, r.SessionID)
+	if err != nil {
+		return err
+	}
+	if loc.Dest != dest || loc.File == 0 || !t.canSend(loc) {
+		return errors.New("nothing of the session goes to that server now")
+	}
+	req := linkRequest{session: loc.Session, path: r.Path, by: byViewer, line: -1, id: r.ID}
+	switch {
+	case !r.Link:
+		err = t.unlink(ctx, req)
+	case t.settings.Config().ViewerLinks || loopback(dest):
+		err = t.link(ctx, req)
+	default:
+		err = control.BadDocument("this machine accepts link requests only from a server of its own; "+
+			"viewer_links = true in its configuration allows them", "")
+	}
+	refusal, ok := errors.AsType[*control.Error](controlError(err))
+	if !ok {
+		return err
+	}
+	t.log.Info("a link request is refused", "server", serverURL(dest), "session", loc.Session, "path", r.Path, "link", r.Link,
+		"err", refusal.Message)
+	t.work.Lock()
+	defer t.work.Unlock()
+	d := trackedDocument{Document: state.Document{Session: loc.Session, Path: r.Path}}
+	return t.publish(ctx, loc, &change{
+		document: d, kind: kindRefused, by: byViewer, line: -1, requestID: r.ID, reason: refusal.Message,
+	})
+}
+
+// serverURL returns the URL of a destination.
+func serverURL(dest string) string {
+	url, _, _ := strings.Cut(dest, "#")
+	return url
+}
+
+// loopback reports whether a destination is on this machine.
+func loopback(dest string) bool {
+	u, err := url.Parse(serverURL(dest))
+	if err != nil {
+		return false
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,230 @@
+// Package document tracks the files that are linked to sessions. It finds new versions, queues each for the session's
+// server in the order in which they were seen, and links and unlinks files for the user, Claude and the viewer. It does
+// not know where a session's lines go, or how batches are sent.
+package document
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/document/file"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/transcript"
+)
+
+// Locator finds sessions and folders. Its methods must be safe for concurrent use.
+type Locator interface {
+	// Locate finds a session by the whole name of its stream. An error is a *control.Error if the session is unknown or
+	// forgotten.
+	Locate(ctx context.Context, session string) (Location, error)
+	// Excluded returns why files in a folder must not be sent; "" if they may.
+	Excluded(dir string) string
+}
+
+// Introductions are those of sessions: see inbox.Introductions. Its method must be safe for concurrent use.
+type Introductions interface {
+	Get(ctx context.Context, session string) (state.Introduction, bool, error)
+}
+
+// Settings is the configuration in force. Its method must be safe for concurrent use.
+type Settings interface {
+	// Config returns another pointer after each change.
+	Config() *config.Config
+}
+
+// Deps is what a Tracker needs. All of it is required.
+type Deps struct {
+	State         *state.DB
+	Locator       Locator
+	Introductions Introductions
+	Settings      Settings
+	Guard         *Guard
+	Log           *slog.Logger
+}
+
+// Tracker tracks the documents of all sessions. A document is read when Claude says that it has changed the file, and
+// checked for the changes of others. Links belong to one session: a fork of it begins without any. The exported methods
+// are safe for concurrent use.
+type Tracker struct {
+	db            *state.DB
+	locator       Locator
+	introductions Introductions
+	settings      Settings
+	guard         *Guard
+	log           *slog.Logger
+
+	bell        bell
+	started     time.Time
+	lastWritten atomic.Int64 // when a watched transcript was last written, in Unix milliseconds
+
+	work     sync.Mutex     // held from the check of a file until its result is durable; taken before mu
+	packer   *outbox.Packer // guarded by work
+	failing  bool           // the last change could not be stored; guarded by work
+	policies policyCache    // guarded by work
+
+	mu             sync.Mutex
+	sessions       map[string]*sessionDocuments // those with documents or requests; guarded by mu
+	activeInterval time.Duration                // the shortest pause between checks of an active session; guarded by mu
+	busy           bool                         // Run is checking a session; guarded by mu
+}
+
+// Load returns a tracker with the links in the state. Run starts it.
+func Load(ctx context.Context, d Deps) (*Tracker, error) {
+	t := newTracker(d)
+	if err := t.load(ctx); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func newTracker(d Deps) *Tracker {
+	return &Tracker{
+		db: d.State, locator: d.Locator, introductions: d.Introductions, settings: d.Settings, guard: d.Guard, log: d.Log,
+		bell: newBell(), started: time.Now(), packer: outbox.NewPacker(),
+		sessions: map[string]*sessionDocuments{}, activeInterval: shortInterval,
+	}
+}
+
+func (t *Tracker) load(ctx context.Context) error {
+	err := t.db.Documents(ctx, func(d state.Document) {
+		unproven := !file.Stamp(d.Stat).Settled(time.UnixMilli(d.ChangedAt))
+		t.session(d.Session).documents[d.Path] = trackedDocument{Document: d, unproven: unproven}
+	}, func(session string) { t.session(session).requested = true })
+	if err != nil {
+		return fmt.Errorf("load documents: %w", err)
+	}
+	return nil
+}
+
+// session returns a session's documents, and begins to track it. The caller holds mu, or nobody else knows t yet.
+func (t *Tracker) session(name string) *sessionDocuments {
+	s := t.sessions[name]
+	if s == nil {
+		s = &sessionDocuments{documents: map[string]trackedDocument{}}
+		t.sessions[name] = s
+	}
+	return s
+}
+
+// list copies a session's documents in the order in which they were linked. linked: only those that still are.
+func (t *Tracker) list(session string, linked bool) (list []trackedDocument) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.sessions[session]; s != nil {
+		for _, d := range s.documents {
+			if d.Linked || !linked {
+				list = append(list, d)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b trackedDocument) int { return a.compare(&b) })
+	return list
+}
+
+// Linked returns the paths of a session's documents in the order in which they were linked.
+func (t *Tracker) Linked(session string) (paths []string) {
+	for _, d := range t.list(session, true) {
+		paths = append(paths, d.Path)
+	}
+	return paths
+}
+
+// put stores what is known of a document in memory, unless its session was forgotten meanwhile. first: the document may
+// be the session's first.
+func (t *Tracker) put(d trackedDocument, first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if first {
+		t.session(d.Session)
+	}
+	if s := t.sessions[d.Session]; s != nil {
+		if old := s.documents[d.Path]; old.failures != d.failures { // NotSent was called meanwhile
+			d.failures, d.Dest = old.failures, ""
+		}
+		s.documents[d.Path] = d
+	}
+}
+
+// Forget removes all documents of a session, and its introduction, from memory and from the state.
+func (t *Tracker) Forget(ctx context.Context, session string) error {
+	t.work.Lock()
+	defer t.work.Unlock()
+	names := []string{session}
+	t.mu.Lock()
+	for name := range t.sessions {
+		if name != session && slices.Contains(transcript.ForgetNames(name), session) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		delete(t.sessions, name)
+	}
+	t.mu.Unlock()
+	for _, name := range names {
+		if err := t.db.DropDocuments(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Resend queues all documents once more for a server that may have dropped what it got before it took documents.
+func (t *Tracker) Resend(ctx context.Context, dest string) error {
+	t.work.Lock()
+	defer t.work.Unlock()
+	t.mu.Lock()
+	var again []trackedDocument
+	for _, s := range t.sessions {
+		for _, d := range s.documents {
+			if d.Linked && d.Dest == dest {
+				d.Dest = ""
+				again = append(again, d)
+			}
+		}
+	}
+	t.mu.Unlock()
+	effects := state.Derivation{}
+	for _, d := range again {
+		effects.Documents = append(effects.Documents, d.Document)
+	}
+	if _, err := t.db.Derive(ctx, []state.Derivation{effects}); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range again {
+		if s := t.sessions[d.Session]; s != nil {
+			s.documents[d.Path], s.due = d, time.Time{}
+		}
+	}
+	t.bell.ring()
+	return nil
+}
+
+// NotSent notes that a document's newest version could not be sent. The file is checked again soon.
+func (t *Tracker) NotSent(m state.MissedDocument) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.sessions[m.Session]
+	if s == nil {
+		return
+	}
+	d, known := s.documents[m.Path]
+	if !known {
+		return
+	}
+	d.failures++
+	d.Dest = ""
+	s.documents[m.Path] = d
+	if soon := time.Now().Add(shortInterval); s.due.After(soon) {
+		s.due = soon
+	}
+	t.bell.ring()
+}

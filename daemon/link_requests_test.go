@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+)
+
+// request puts a link request into a server, which then waits for the answer.
+func (s *documentServer) request(id, session, path string, link bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, map[string]any{"id": id, "session_id": session, "path": path, "link": link})
+}
+
+// answered is the event that answers a link request.
+func (s *documentServer) answered(session, id string) (documentEvent, bool) {
+	for _, e := range s.told(session) {
+		if e.RequestID == id {
+			return e, true
+		}
+	}
+	return documentEvent{}, false
+}
+
+// TestLinkRequests does what the viewer of a server on this machine asks for, and answers each request once.
+func TestLinkRequests(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newDocumentWorld(t)
+	saveFile(t, cwd, "spec.md", "# Spec\n")
+	main := "-p/" + sessionA + ".jsonl"
+	w.write(main, records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	s.request("w1", sessionA, "spec.md", true)
+	s.request("w2", sessionA, "../secret", true)
+	s.request("w3", "nobody", "spec.md", true)
+	s.request("w4", sessionA, "spec.md", true)
+	s.request("w5", sessionA, "other.md", false)
+	w.write(main, records(cwd, 3, 4)) // its answer says that there are some
+	for id, want := range map[string]string{"w1": "linked", "w2": "refused", "w4": "linked", "w5": "refused"} {
+		w.until(id+" is answered", func() bool { _, ok := s.answered(sessionA, id); return ok })
+		e, _ := s.answered(sessionA, id)
+		if e.Change != want || e.By != "viewer" || (e.Reason != "") != (want == "refused") || strings.Contains(e.Reason, "\n") {
+			t.Errorf("%s: %+v", id, e)
+		}
+	}
+	if got, _ := s.content(sessionA, "spec.md"); got != "# Spec\n" {
+		t.Errorf("content %q", got)
+	}
+	w.noticed(sessionA, "[Document linked]\n- spec.md")
+	s.request("w6", sessionA, "spec.md", false)
+	w.write(main, records(cwd, 4, 5))
+	w.until("it is unlinked", func() bool { e, _ := s.answered(sessionA, "w6"); return e.Change == "unlinked" })
+	if got, want := s.changes(sessionA, "spec.md"), "linked 1, linked 1, unlinked 2"; got != want {
+		t.Errorf("changes: %s, want %s", got, want)
+	}
+}
