@@ -123,7 +123,7 @@ func TestBurst(t *testing.T) {
 	}
 	h.delivered(transcripts)
 	h.stop()
-	h.emptyState("sessions", "messages", "checkpoints") // as if nothing were folded yet
+	h.emptyState("projections", "folds", "checkpoints") // as if nothing were folded yet
 	stuck, freed := make(chan struct{}), make(chan struct{})
 	free := sync.OnceFunc(func() { close(freed) })
 	first := sync.OnceFunc(func() { close(stuck) })

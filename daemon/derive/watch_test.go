@@ -55,12 +55,12 @@ func TestWatchedOverCrash(t *testing.T) {
 	h.sync()
 	h.expect(r, "two lines", "one!", "two!")
 	h.stop()
-	h.emptyState("sessions", "messages") // as if nothing had been stored since
+	h.emptyState("projections", "folds") // as if nothing had been stored since
 	h.start(r)
 	h.sync()
 	h.expect(r, "nothing was stored", "one!", "two!")
 	h.stop()
-	h.emptyState("messages") // as the bound on their size does
+	h.emptyState("folds") // as the bound on their size does
 	h.start(r)
 	h.sync()
 	h.messages(sessionA)

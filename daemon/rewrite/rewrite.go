@@ -4,7 +4,6 @@ package rewrite
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -50,7 +49,8 @@ func (x *rewrite) next() uint32 {
 
 // List is the recent rewrites. It is kept in the state. Safe for concurrent use.
 type List struct {
-	db *state.DB
+	db   *state.DB
+	kept *state.Persisted[[]rewrite] // list as it was stored last
 
 	mu    sync.Mutex
 	list  []rewrite // oldest first; guarded by mu
@@ -59,15 +59,11 @@ type List struct {
 
 // Load reads the list that the state keeps.
 func Load(ctx context.Context, db *state.DB) (*List, error) {
-	l := &List{db: db}
-	text, err := db.Remembered(ctx, stateName)
-	if err != nil || text == nil {
-		return l, err
+	kept, err := state.LoadPersisted[[]rewrite](ctx, db, stateName)
+	if err != nil {
+		return nil, fmt.Errorf("load rewrites: %w", err)
 	}
-	if err := json.Unmarshal(text, &l.list); err != nil {
-		return nil, fmt.Errorf("read rewrites: %w", err)
-	}
-	return l, nil
+	return &List{db: db, kept: kept, list: slices.Clone(kept.Get())}, nil
 }
 
 // Committed notes the rewind that a durable chunk begins with, if it does. It writes nothing: the caller is in the
@@ -108,13 +104,10 @@ func (l *List) Store(ctx context.Context, now time.Time) error {
 		l.mu.Unlock()
 		return nil
 	}
-	text, err := json.Marshal(l.list)
+	list := slices.Clone(l.list)
 	l.dirty = false
 	l.mu.Unlock()
-	if err == nil {
-		err = l.db.Remember(ctx, stateName, text)
-	}
-	if err != nil {
+	if err := l.kept.Change(ctx, func([]rewrite) ([]rewrite, bool) { return list, true }); err != nil {
 		l.mu.Lock()
 		l.dirty = true
 		l.mu.Unlock()
