@@ -1,0 +1,274 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+const (
+	sessionA = "0a0a0a0a-0000-4000-8000-000000000001"
+	own      = "https://own.example"
+)
+
+// servers is Destinations: which speak the extension, and which cannot be opened.
+type servers struct{ speaks, broken map[string]bool }
+
+func (s servers) SpeaksExtension(dest string) bool { return s.speaks[dest] }
+
+func (s servers) Open(dest string) error {
+	if s.broken[dest] {
+		return errors.New("no address")
+	}
+	return nil
+}
+
+// bench is a router on a real state.
+type bench struct {
+	t       *testing.T
+	db      *state.DB
+	servers servers
+	rules   Rules
+	router  *Router
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{
+		t: t, servers: servers{speaks: map[string]bool{}, broken: map[string]bool{}},
+		rules: Rules{OwnServer: own, History: true, MaxEntries: 50},
+	}
+	b.open(filepath.Join(t.TempDir(), "state.db"))
+	return b
+}
+
+// open opens the state at path, and makes a router on it.
+func (b *bench) open(path string) {
+	b.t.Helper()
+	db, err := state.Open(b.t.Context(), state.Options{Path: path})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { db.Close() })
+	b.db = db
+	b.load()
+}
+
+// load makes another router on the open state, as the next daemon does.
+func (b *bench) load() {
+	b.t.Helper()
+	projects := project.NewFinder()
+	projects.Recheck = 0
+	router, err := New(b.t.Context(), Config{
+		State: b.db, Projects: projects, Destinations: b.servers, Machine: "m", Rules: b.rules,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.router = router
+}
+
+// chunk is the first chunk of a main transcript.
+func chunk(id tail.FileID, lines string) *tail.Chunk {
+	path := filepath.Join("/claude/projects/-shop", sessionA+".jsonl")
+	return &tail.Chunk{
+		File:  tail.File{ID: id, Path: path, Root: "/claude/projects", Name: sessionA, Copy: 1},
+		Lines: []byte(lines), To: tail.Cursor{Offset: int64(len(lines)), Line: 1},
+	}
+}
+
+func (b *bench) decide(c *tail.Chunk) Decision {
+	b.t.Helper()
+	d, err := b.router.Decide(b.t.Context(), c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return d
+}
+
+// commit makes a decision durable, as the relay does.
+func (b *bench) commit(c *tail.Chunk, d Decision) {
+	b.t.Helper()
+	c.Tracked = tail.Tracked{File: c.File, Cursor: c.To}
+	d.Facts.Stream.ID = uint64(c.File.ID)
+	step := state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Facts: d.Facts}
+	errs, err := b.db.Commit(b.t.Context(), []state.Step{step})
+	if err := errors.Join(append(errs, err)...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// projectFolder makes a folder, with a .codetracker/config.json if it has a text.
+func projectFolder(t *testing.T, config string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if config == "" {
+		return dir
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".codetracker"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".codetracker", "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func lineIn(dir string) string { return `{"type":"user","cwd":"` + filepath.ToSlash(dir) + `"}` + "\n" }
+
+func TestDecideNewTranscript(t *testing.T) {
+	b := newBench(t)
+	c := chunk(1, lineIn("/home/kim/shop"))
+	d := b.decide(c)
+	if d.Verdict != Take || !d.New || d.DestinationChanged {
+		t.Errorf("a new transcript: %+v", d)
+	}
+	s := d.Facts.Stream
+	if s.SessionID != sessionA || s.Cwd != "/home/kim/shop" || s.Project != "shop" || s.MaxEntries != 50 || d.Facts.Dest != own {
+		t.Errorf("its facts: %+v", d.Facts)
+	}
+	b.commit(c, d)
+	next := chunk(1, lineIn("/home/kim/shop"))
+	next.Prev, next.From = c.To, c.To
+	if d := b.decide(next); d.Verdict != Take || d.New {
+		t.Errorf("its second chunk: %+v", d)
+	}
+	if got := b.decide(chunk(2, lineIn("/home/kim/shop"))).Facts.Stream.SessionID; got != sessionA+"~2" {
+		t.Errorf("a second file of the name is stream %s", got)
+	}
+}
+
+func TestDecideWaitsForWorkingDirectory(t *testing.T) {
+	b := newBench(t)
+	c := chunk(1, `{"type":"mode"}`+"\n")
+	if d := b.decide(c); d.Verdict != Later || d.After <= 0 || d.After > cwdWait {
+		t.Errorf("without a working directory: %+v", d)
+	}
+	b.router.waiting[1] = time.Now().Add(-cwdWait)
+	if d := b.decide(c); d.Verdict != Take || d.Facts.Stream.Project != "-shop" {
+		t.Errorf("after the wait: %+v", d)
+	}
+}
+
+func TestDecideExcluded(t *testing.T) {
+	b := newBench(t)
+	dir := projectFolder(t, `{"conversation_tracking":{"enabled":false}}`)
+	d := b.decide(chunk(1, lineIn(dir)))
+	if d.Verdict != Excluded || d.Exclusion.Cwd != filepath.ToSlash(dir) || d.Exclusion.Why == "" {
+		t.Errorf("of an excluded project: %+v", d)
+	}
+	if diff := cmp.Diff(map[tail.FileID]Exclusion{1: d.Exclusion}, b.router.Excluded()); diff != "" {
+		t.Errorf("the list of excluded files: %s", diff)
+	}
+	if b.router.ExclusionEnded() {
+		t.Error("the exclusion ended by itself")
+	}
+	if err := os.RemoveAll(filepath.Join(dir, ".codetracker")); err != nil {
+		t.Fatal(err)
+	}
+	if !b.router.ExclusionEnded() || len(b.router.Excluded()) > 0 {
+		t.Errorf("the opt-out was taken back: %v", b.router.Excluded())
+	}
+	if d := b.decide(chunk(1, lineIn(dir))); d.Verdict != Take {
+		t.Errorf("after the exclusion: %+v", d)
+	}
+}
+
+func TestDecideDestinationChanged(t *testing.T) {
+	b := newBench(t)
+	c := chunk(1, lineIn("/home/kim/shop"))
+	b.commit(c, b.decide(c))
+	b.router.SetRules(Rules{OwnServer: "https://other.example"})
+	next := chunk(1, lineIn("/home/kim/shop"))
+	next.Prev, next.From = c.To, c.To
+	if d := b.decide(next); d.Verdict != Reread {
+		t.Errorf("lines in the middle for another server: %+v", d)
+	}
+	again, err := b.router.Reroute(t.Context())
+	if err != nil || !cmp.Equal(again, []tail.FileID{1}) {
+		t.Errorf("files to deliver again: %v %v", again, err)
+	}
+	next.From = tail.Cursor{Generation: 1}
+	if d := b.decide(next); d.Verdict != Take || !d.DestinationChanged || d.Facts.Dest != "https://other.example" {
+		t.Errorf("from line 0: %+v", d)
+	}
+}
+
+func TestDecideServerSpeaksExtension(t *testing.T) {
+	b := newBench(t)
+	c := chunk(1, lineIn("/home/kim/shop"))
+	b.commit(c, b.decide(c))
+	if err := b.db.Settle(t.Context(), []outbox.Settlement{{Dest: own, Stream: 1, Plain: true}}); err != nil {
+		t.Fatal(err)
+	}
+	next := chunk(1, lineIn("/home/kim/shop"))
+	next.Prev, next.From = c.To, c.To
+	if d := b.decide(next); d.Verdict != Take {
+		t.Errorf("while the server is a plain one: %+v", d)
+	}
+	b.servers.speaks[own] = true
+	if d := b.decide(next); d.Verdict != Reread {
+		t.Errorf("once it speaks the extension: %+v", d)
+	}
+}
+
+func TestDecideDestinationCannotBeOpened(t *testing.T) {
+	b := newBench(t)
+	b.servers.broken[own] = true
+	if d := b.decide(chunk(1, lineIn("/home/kim/shop"))); d.Verdict != Later {
+		t.Errorf("a server that is no address: %+v", d)
+	}
+	if advice := b.router.Advice(); len(advice) != 1 || advice[0].Text != "no address" || advice[0].Hint == "" {
+		t.Errorf("advice: %+v", advice)
+	}
+}
+
+func TestDecideForgotten(t *testing.T) {
+	b := newBench(t)
+	if err := b.router.Tombstones.Put(t.Context(), Tombstone{Session: sessionA}); err != nil {
+		t.Fatal(err)
+	}
+	if d := b.decide(chunk(1, lineIn("/home/kim/shop"))); d.Verdict != Excluded || d.Exclusion.Why != Forgotten {
+		t.Errorf("a new file of a forgotten session: %+v", d)
+	}
+	b.load()
+	if !b.router.Forgotten(sessionA+"/agent-a1") || b.router.Forgotten("other") {
+		t.Error("tombstones after a restart")
+	}
+}
+
+func TestExcludedTypesIncluded(t *testing.T) {
+	b := newBench(t)
+	b.rules.ExcludeTypes = map[string]bool{"progress": true}
+	b.load()
+	c := chunk(1, lineIn("/home/kim/shop"))
+	d := b.decide(c)
+	d.Facts.Excluded = 3
+	b.commit(c, d)
+	reroute := func(what string, want ...tail.FileID) {
+		t.Helper()
+		if again, err := b.router.Reroute(t.Context()); err != nil || !cmp.Equal(again, want) {
+			t.Errorf("%s: %v %v, want %v", what, again, err, want)
+		}
+	}
+	reroute("the same types")
+	b.rules.ExcludeTypes = nil
+	b.load()
+	reroute("one type fewer", 1)
+	reroute("for the second time")
+	if err := b.db.Remember(context.Background(), "exclude_types", []byte("progress mode")); err != nil {
+		t.Fatal(err)
+	}
+	b.load()
+	reroute("a list of an earlier version", 1)
+}
