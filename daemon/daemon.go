@@ -23,6 +23,7 @@ import (
 	"github.com/ccship/ccship/daemon/checkpoint"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/document"
 	"github.com/ccship/ccship/daemon/inbox"
@@ -52,7 +53,8 @@ type Daemon struct {
 	tailer  *tail.Tailer
 	relay   *relay.Relay
 	router  *route.Router
-	dests   *destinations
+	servers *delivery.Servers
+	pause   *delivery.Pause // the user's
 	derive  *derive.Deriver
 	inbox   *inbox.Inbox
 
@@ -77,9 +79,7 @@ type Daemon struct {
 	lastRead    atomic.Pointer[string]         // stamp of the configuration file when it was read last, with success or not
 	badConfig   atomic.Pointer[control.Notice] // why the configuration as it is now is not in force; nil: it is
 	needRestart atomic.Pointer[[]string]       // options whose new value needs a restart
-	pause       atomic.Pointer[control.Pause]  // the user's; nil: none
 	reloading   sync.Mutex                     // held while conf is exchanged
-	pausing     sync.Mutex                     // held while pause is exchanged
 	editing     sync.Mutex                     // held while the configuration file is edited
 
 	stirred atomic.Bool // a verify has used memory that can be given back
@@ -156,15 +156,15 @@ func (d *Daemon) wire(ctx context.Context) error {
 	}
 	host, _ := os.Hostname()
 	d.origin = outbox.Origin{Machine: machineName, Host: host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version}
-	d.dests = newDestinations(d.db, owner{d}, d.log)
-	d.dests.origin, d.dests.client = d.origin, d.client
-	d.dests.setOwn(d.cfg.ServerURL, ownKeyFile(&d.cfg))
-	d.dests.plain = d.cfg.Protocol == "plain"
+	d.servers = delivery.New(delivery.Config{
+		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client, Plain: d.cfg.Protocol == "plain", Log: d.log,
+	})
+	d.servers.SetOwn(&d.cfg)
 	d.announced = map[string]bool{}
 	d.projects = project.NewFinder()
 	d.projects.Home = d.cfg.Home()
 	d.router, err = route.New(ctx, route.Config{
-		State: d.db, Projects: d.projects, Destinations: d.dests, Machine: machineName, Rules: rulesOf(&d.cfg),
+		State: d.db, Projects: d.projects, Destinations: d.servers, Machine: machineName, Rules: rulesOf(&d.cfg),
 	})
 	if err != nil {
 		return err
@@ -179,9 +179,9 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.tailer = tail.New(tail.Config{
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
 	}, d.db, d.relay)
-	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: servers{d.dests}, Origin: d.origin}
+	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
 	d.attachments = attachment.New(attachment.Deps{
-		State: d.db, Files: d.tailer, Router: d.router, Servers: servers{d.dests}, Settings: settings{d}, Log: d.log,
+		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d}, Log: d.log,
 	})
 	if d.introductions, err = inbox.LoadIntroductions(ctx, d.db, d.log); err != nil {
 		return err
@@ -194,9 +194,9 @@ func (d *Daemon) wire(ctx context.Context) error {
 		State: d.db, Deriver: d.derive, Introductions: d.introductions, Sessions: d.router, Documents: d.documents,
 		Settings: settings{d}, Log: d.log,
 	})
-	d.db.Notify = d.dests.wake
+	d.db.Notify = d.servers.Wake
 	d.db.RoomChanged = d.tailer.Wake
-	if err := d.recallPause(ctx); err != nil {
+	if d.pause, err = delivery.LoadPause(ctx, d.db, d.servers, d.log); err != nil {
 		return err
 	}
 	return d.reroute(ctx)
@@ -208,7 +208,7 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	defer cancel(nil)
 	parts := map[string]func(context.Context) error{
 		"tail":            d.tailer.Run,
-		"deliver":         d.dests.Run,
+		"deliver":         d.servers.Run,
 		"derive":          d.derive.Run,
 		"inbox":           d.inbox.Run,
 		"documents":       d.documents.Run,
@@ -282,7 +282,7 @@ const beat = 2 * time.Second
 func (d *Daemon) keep(ctx context.Context) error {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
-	w := watchman{wall: time.Now().Round(0), mono: time.Now(), keys: d.dests.keyStamps(), moved: math.MinInt64}
+	w := watchman{wall: time.Now().Round(0), mono: time.Now(), keys: d.servers.KeyStamps(), moved: math.MinInt64}
 	for {
 		select {
 		case <-ctx.Done():
@@ -312,14 +312,16 @@ func (d *Daemon) look(ctx context.Context, w *watchman) {
 	if slept := now.Round(0).Sub(w.wall) - now.Sub(w.mono); slept > jump || slept < -jump {
 		d.log.Info("clock jumped: trying again at once", "by", slept.Round(time.Second))
 		d.client.CloseIdleConnections()
-		d.dests.retry(false)
+		d.servers.Retry(false)
 	}
 	w.wall, w.mono = now.Round(0), now
-	if keys := d.dests.keyStamps(); keys != w.keys {
+	if keys := d.servers.KeyStamps(); keys != w.keys {
 		w.keys = keys
-		d.dests.retry(true)
+		d.servers.Retry(true)
 	}
-	d.endPause(ctx)
+	if err := d.pause.Expire(ctx); err != nil {
+		d.log.Warn("cannot end the pause yet", "err", err)
+	}
 	if stamp := config.Stamp(d.conf.Load().Path); stamp == w.rest && stamp != *d.lastRead.Load() {
 		d.reloadAsked(ctx)
 	} else {
@@ -341,7 +343,7 @@ func (d *Daemon) giveBack(w *watchman) {
 		return
 	}
 	const large = 4 << 20
-	_, sent := d.servers(usage)
+	_, sent := d.servers.List(usage)
 	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) || d.derive.Freed() || d.attachments.Freed() {
 		w.moved = moved
 		debug.FreeOSMemory()

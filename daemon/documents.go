@@ -7,8 +7,6 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/document"
-	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -23,32 +21,13 @@ func (d *Daemon) wireDocuments(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.linkRequests = document.NewLinkRequests(d.documents, d.origin.Machine, documentServers{d})
+	d.linkRequests = document.NewLinkRequests(d.documents, d.origin.Machine, d.servers)
 	d.db.Missed = d.documents.NotSent
 	return nil
 }
 
 // Config is the configuration in force.
 func (s settings) Config() *config.Config { return s.d.conf.Load() }
-
-// documentServers shows the destinations to link requests.
-type documentServers struct{ d *Daemon }
-
-// TakingDocuments returns the servers that take documents; none while the user has paused delivery.
-func (s documentServers) TakingDocuments() (list []string) {
-	if s.d.pause.Load() != nil {
-		return nil
-	}
-	for dest := range s.d.dests.drainers() {
-		if s.d.dests.takes(dest, outbox.Documents) {
-			list = append(list, dest)
-		}
-	}
-	return list
-}
-
-// Reader returns a client of a server's reading API.
-func (s documentServers) Reader(dest string) *remote.Client { return s.d.dests.reader(dest) }
 
 // locator tells the tracker of documents where sessions are.
 type locator struct{ d *Daemon }

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
@@ -47,7 +47,7 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 	told, err := d.tellForgotten(ctx, req.Session, dests)
 	a.Lines, a.Kept = told.lines, append(a.Kept, told.kept...)
 	for _, dest := range d.router.Tombstones.Owed(req.Session) {
-		a.Owed = append(a.Owed, urlOf(dest))
+		a.Owed = append(a.Owed, project.ServerURL(dest))
 	}
 	if err != nil {
 		a.Detail = err.Error()
@@ -60,11 +60,6 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 	return a, nil
 }
 
-func urlOf(dest string) string {
-	url, _, _ := strings.Cut(dest, "#")
-	return url
-}
-
 // streamsOf finds a session's files, its agents' too, and the destinations that may have something of them.
 func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tracked, dests []string, err error) {
 	facts, err := d.db.LoadFacts(ctx)
@@ -72,7 +67,7 @@ func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tr
 		return nil, nil, err
 	}
 	servers := map[string]bool{}
-	if own := d.dests.ownServer(); own != "" {
+	if own := d.servers.Own(); own != "" {
 		servers[own] = true
 	}
 	for _, t := range d.tailer.Files() {
@@ -92,8 +87,8 @@ func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tr
 func (d *Daemon) plainOnes(dests []string) (plain, others []string) {
 	plain = []string{}
 	for _, dest := range dests {
-		if dr := d.dests.get(dest); dr != nil && dr.Health().Protocol == "plain" {
-			plain = append(plain, urlOf(dest))
+		if d.servers.Protocol(dest) == "plain" {
+			plain = append(plain, project.ServerURL(dest))
 		} else {
 			others = append(others, dest)
 		}
@@ -145,7 +140,7 @@ type told struct {
 func (d *Daemon) tellForgotten(ctx context.Context, session string, dests []string) (a told, first error) {
 	var done []string
 	for _, dest := range dests {
-		gone, err := d.dests.reader(dest).Forget(ctx, session)
+		gone, err := d.servers.Reader(dest).Forget(ctx, session)
 		final := remote.Is(err, remote.CodeNoReading) || remote.Is(err, remote.CodeNotAllowed)
 		switch {
 		case err == nil:
@@ -155,7 +150,7 @@ func (d *Daemon) tellForgotten(ctx context.Context, session string, dests []stri
 			first = cmp.Or(first, err)
 		}
 		if final {
-			a.kept = append(a.kept, urlOf(dest))
+			a.kept = append(a.kept, project.ServerURL(dest))
 		}
 		if final || err == nil || remote.Is(err, control.CodeNoSession) {
 			done = append(done, dest)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 )
 
@@ -21,8 +22,13 @@ func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
 // OpenBlob opens a file that is to be sent, unless it is one of ccship's own by now.
 func (o owner) OpenBlob(root, path string) (outbox.Content, error) { return o.d.guard.Open(root, path) }
 
-// Settled reports whether the configuration in force is the one on disk.
-func (o owner) Settled() bool { return o.d.settled() }
+// ConfigInForce reports whether the configuration in force is the one on disk.
+func (o owner) ConfigInForce() bool { return o.d.settled() }
+
+// TrustsProject reports whether lines of the project in a folder go to the server that the project itself names.
+func (o owner) TrustsProject(dir string) bool {
+	return project.Trusted(dir, o.d.router.Rules().TrustedProjects)
+}
 
 // Accepts queues again what was withheld from a server that begins to take kinds of rows beside lines.
 func (o owner) Accepts(dest string, kinds outbox.Kinds, again bool) error {

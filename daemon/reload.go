@@ -22,9 +22,7 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	stamp := config.Stamp(now.Path)
 	defer func() {
 		d.lastRead.Store(&stamp)
-		if d.dests.withheld.Swap(false) {
-			d.dests.retry(true)
-		}
+		d.servers.RetryWithheldKey()
 	}()
 	next, err := now.Reread()
 	if err != nil {
@@ -51,7 +49,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(changed, n) })
 	}
 	if next.ServerURL != "" {
-		if err := d.dests.Open(next.ServerURL); err != nil {
+		if err := d.servers.Open(next.ServerURL); err != nil {
 			return err
 		}
 	}
@@ -60,7 +58,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 		d.db.SetLimits(state.Limits{Cap: next.OutboxCap, HeadRoom: next.HeadRoom, CompactAbove: next.CompactAbove})
 	}
 	if has("server_url", "api_key_file") {
-		d.dests.setOwn(next.ServerURL, ownKeyFile(next))
+		d.servers.SetOwn(next)
 	}
 	d.router.SetRules(rulesOf(next))
 	d.conf.Store(next)
@@ -74,7 +72,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 	d.router.ExclusionEnded()
 	d.tailer.Wake()
 	if len(changed) > 0 {
-		d.dests.retry(has("server_url", "api_key_file"))
+		d.servers.Retry(has("server_url", "api_key_file"))
 	}
 	return nil
 }
@@ -96,11 +94,6 @@ func rulesOf(c *config.Config) route.Rules {
 		r.ExcludeTypes[t] = true
 	}
 	return r
-}
-
-// ownKeyFile is where the key of the user's own server is.
-func ownKeyFile(c *config.Config) *keyFile {
-	return &keyFile{path: c.APIKeyFile, optional: c.OriginOf("api_key_file") == config.FromDefault}
 }
 
 // wireError is a mistake in the configuration in the terms of the socket.

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -136,26 +135,4 @@ func TestReloadUnchangedFreesKey(t *testing.T) {
 	}
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.until("it is delivered", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 5) })
-}
-
-// TestFormerServerIsAskedWithItsKey shows a server of before no new key, whatever it is asked.
-func TestFormerServerIsAskedWithItsKey(t *testing.T) {
-	w := newFileWorld(t)
-	file := filepath.Join(w.cfg.Home(), "key")
-	if err := os.WriteFile(file, []byte("second-key\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.set("api_key_file", strconv.Quote(file))
-	w.load()
-	d, err := open(t.Context(), w.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.db.Close()
-	if key, err := d.dests.reader(w.cfg.ServerURL).Key(); err != nil || key != "second-key" {
-		t.Errorf("the user's own: %q, %v", key, err)
-	}
-	if key, err := d.dests.reader("http://127.0.0.1:1").Key(); !errors.Is(err, errOtherKey) {
-		t.Errorf("one of before: %q, %v", key, err)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -127,7 +128,7 @@ func (l *collection) session(t tail.Tracked) control.Session {
 		Bytes: t.File.Stat.Size, ReadBytes: t.Cursor.Offset, Lines: t.Cursor.Line, Generation: t.Cursor.Generation,
 		ChangedAt: time.Unix(0, t.File.Stat.ModTime).UTC(), Agents: l.agents[t.File.ProjectFolder()+"\x00"+t.File.Name],
 	}
-	s.Server, _, _ = strings.Cut(f.Dest, "#")
+	s.Server = project.ServerURL(f.Dest)
 	if !f.Decided {
 		s.Session, s.Project = t.File.Name, filepath.Base(t.File.ProjectFolder())
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -20,7 +19,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 	stats, usage, conf := d.tailer.Stats(), d.db.Usage(), d.conf.Load()
 	s := control.Status{
 		SchemaVersion: control.SchemaVersion, Running: true, Version: d.cfg.Version, Config: conf.Path,
-		PID: os.Getpid(), StartedAt: d.started.UTC(), Pause: d.pause.Load(),
+		PID: os.Getpid(), StartedAt: d.started.UTC(), Pause: d.pause.Current(),
 		Files: &control.Files{
 			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.excludedFiles()),
 			Bytes: stats.Bytes, ReadBytes: stats.ReadBytes, Lines: stats.Lines, Vanished: stats.Vanished,
@@ -37,45 +36,11 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		Process: processFigures(),
 	}
 	s.Process.StateFile = d.db.FileSize()
-	s.Servers, s.Sent = d.servers(usage)
+	s.Servers, s.Sent = d.servers.List(usage)
 	s.Notices = d.notices(&s, stats, usage)
 	s.State = d.overallState(&s, stats, usage)
 	s.TookUS = time.Since(begun).Microseconds()
 	return s
-}
-
-// servers describes every destination, the user's own first, and adds up what they took.
-func (d *Daemon) servers(usage state.Usage) ([]control.Server, *control.Sent) {
-	sent := &control.Sent{}
-	var own, others []control.Server
-	mine := d.dests.ownServer()
-	used := d.db.Destinations()
-	for key, dr := range d.dests.drainers() {
-		h := dr.Health()
-		url, _, _ := strings.Cut(key, "#")
-		entry := control.Server{
-			URL: url, State: h.State, Protocol: h.Protocol, Kind: h.Kind, Detail: h.Detail, Hint: h.Hint,
-			RetryAt: timeOrNil(h.RetryAt), LastOKAt: timeOrNil(h.LastOKAt),
-			Batches: usage.ByDest[key].Batches, MaxRequest: h.MaxRequest,
-			Accepts: h.Accepts.Names(), Items: h.Items, Unwanted: h.Unwanted, Gone: h.Gone,
-		}
-		if d.pause.Load() != nil {
-			entry.RetryAt = nil // nothing is tried
-		}
-		sent.Entries += h.Entries
-		sent.Bytes += h.Bytes
-		sent.Requests += h.Requests
-		if t := entry.LastOKAt; t != nil && (sent.LastAt == nil || t.After(*sent.LastAt)) {
-			sent.LastAt = t
-		}
-		if key == mine {
-			own = append(own, entry)
-		} else if slices.Contains(used, key) { // one of before, that nothing belongs to any more, is of no interest
-			others = append(others, entry)
-		}
-	}
-	slices.SortFunc(others, func(a, b control.Server) int { return strings.Compare(a.URL, b.URL) })
-	return append(own, others...), sent
 }
 
 // notices are what a person should know now, the gravest first.
@@ -97,7 +62,7 @@ func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage)
 	for _, file := range stats.Unreadable {
 		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable for this user"})
 	}
-	for _, f := range d.formerServers(usage) {
+	for _, f := range d.servers.RetiredServers(usage) {
 		out = append(out, control.Notice{
 			Kind: "former_server", Text: f.URL + " is not your server any more, and rows still wait for it",
 			Hint: "make it reachable, or give them up: ccship outbox drop --server " + f.URL + " --yes",
@@ -155,34 +120,6 @@ func (d *Daemon) overallState(s *control.Status, stats tail.Stats, usage state.U
 		return control.StateSending
 	}
 	return control.StateWatching
-}
-
-// obstacle says what stands between the outbox and its servers: "", "unreachable", "refused_key" or "refused", with a
-// detail for people. A server that is well and has nothing waiting is none.
-func (d *Daemon) obstacle() (kind, detail string) {
-	usage, own := d.db.Usage(), d.dests.ownServer()
-	for key, dr := range d.dests.drainers() {
-		h := dr.Health()
-		if usage.ByDest[key].Batches == 0 && (h.State == outbox.StateOK || key != own) || d.former(key) {
-			continue
-		}
-		switch {
-		case h.Kind == outbox.KindRefusedKey:
-			return reasonRefusedKey, h.Detail
-		case h.State == outbox.StateRetrying || h.State == outbox.StateRefused:
-			kind, detail = obstacleKind(h), h.Detail
-		}
-	}
-	return kind, detail
-}
-
-// obstacleKind is the trouble in the terms of a sync: a server behind a gateway that says 503 cannot be reached either.
-func obstacleKind(h outbox.Health) string {
-	switch h.Kind {
-	case outbox.KindUnreachable, outbox.KindServerError, outbox.KindProtocol:
-		return reasonUnreachable
-	}
-	return reasonRefused
 }
 
 func timeOrNil(t time.Time) *time.Time {

@@ -9,19 +9,18 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/tail"
 )
 
-// Why a sync that waited did not end well.
+// Why a sync that waited did not end well. Servers.Obstacle has more reasons.
 const (
-	reasonTimeout     = "timeout"
-	reasonUnreachable = "unreachable"
-	reasonRefusedKey  = "refused_key"
-	reasonRefused     = "refused"
-	reasonNoServer    = "no_server"
-	reasonFull        = "full"
-	reasonUnreadable  = "unreadable"
-	reasonPaused      = "paused"
+	reasonTimeout    = "timeout"
+	reasonRefused    = delivery.Refused
+	reasonNoServer   = "no_server"
+	reasonFull       = "full"
+	reasonUnreadable = "unreadable"
+	reasonPaused     = "paused"
 )
 
 // syncTime is how long a sync waits when it is not told.
@@ -42,11 +41,11 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 		}
 		limit = t
 	}
-	resumed, err := d.resume(ctx, func(*control.Pause) bool { return true })
+	resumed, err := d.pause.End(ctx)
 	if err != nil {
 		return control.SyncResult{}, err
 	}
-	d.dests.retry(false)
+	d.servers.Retry(false)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err = d.readAll(ctx)
@@ -139,10 +138,10 @@ func (d *Daemon) delivered(ctx context.Context) error {
 }
 
 // drained returns when every row up to seq has left the outbox, or none can because the user paused meanwhile. Rows for
-// former servers are not waited for.
+// retired servers are not waited for.
 func (d *Daemon) drained(ctx context.Context, seq uint64) error {
-	for d.db.FirstSeq(d.former) <= seq {
-		if d.pause.Load() != nil {
+	for d.db.FirstSeq(d.servers.Retired) <= seq {
+		if d.pause.Current() != nil {
 			return errPaused
 		}
 		if err := pause(ctx, syncPoll); err != nil {
@@ -170,7 +169,7 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 		SchemaVersion: control.SchemaVersion, Done: err == nil, Lines: stats.Lines,
 		Dead: usage.Dead, Withheld: usage.Withheld, Waiting: usage.Entries,
 	}
-	r.Former = d.formerServers(usage)
+	r.Former = d.servers.RetiredServers(usage)
 	for _, f := range r.Former {
 		r.Waiting -= f.Entries
 	}
@@ -184,7 +183,7 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	if err == nil {
 		return r
 	}
-	r.Reason, r.Detail = d.obstacle()
+	r.Reason, r.Detail = d.servers.Obstacle()
 	switch {
 	case errors.Is(err, errPaused):
 		r.Reason, r.Detail = reasonPaused, errPaused.Error()

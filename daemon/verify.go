@@ -27,7 +27,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 		options.Incomplete = synced.Detail
 	}
 	report, err := verify.Run(ctx, verify.Deps{
-		State: d.db, Files: d.tailer, Servers: servers{d.dests}, Rules: verifyRules{d, d.router.Rules()},
+		State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
 		Attachments: verifyAttachments{d}, Origin: d.origin, LineCap: d.cfg.LineCap,
 	}, options)
 	if err != nil {

@@ -1,5 +1,3 @@
-// Package delivery brings queued batches to their servers: which servers there are, with which keys, and when they rest.
-// It does not know what is queued or why.
 package delivery
 
 import (
@@ -17,6 +15,9 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/outbox"
 )
+
+// hintURL shows how a server's URL is written.
+const hintURL = "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"
 
 // probeTime is how long a server may take to answer one request of a probe.
 const probeTime = 10 * time.Second
@@ -36,7 +37,7 @@ type Probed struct {
 func Probe(ctx context.Context, server, key, userAgent string) (Probed, error) {
 	base, _, err := outbox.NormalizeURL(server)
 	if err != nil {
-		return Probed{}, &config.Error{Message: err.Error(), Hint: "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"}
+		return Probed{}, &config.Error{Message: err.Error(), Hint: hintURL}
 	}
 	p := probe{base: base, key: key, agent: userAgent, client: outbox.NewClient(1)}
 	defer p.client.CloseIdleConnections()

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/document/file"
@@ -65,7 +64,7 @@ func (g *Guard) ownFiles(c *config.Config, folder string) []string {
 		files = append(files, project.CredentialsPath(dir))
 	}
 	for _, dest := range g.db.KnownDestinations() {
-		if _, dir, own := strings.Cut(dest, "#"); own {
+		if _, dir, own := project.SplitDestination(dest); own {
 			files = append(files, project.CredentialsPath(dir))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state"
 )
@@ -98,7 +99,7 @@ func (l *LinkRequests) takeAnnounced() (dests []string) {
 func (l *LinkRequests) fetch(ctx context.Context, dest string) {
 	limited, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	log := l.tracker.log.With("server", serverURL(dest))
+	log := l.tracker.log.With("server", project.ServerURL(dest))
 	list, err := l.servers.Reader(dest).LinkRequests(limited, l.machine)
 	if err != nil {
 		log.Debug("cannot fetch link requests", "err", err)
@@ -144,7 +145,7 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	if !ok {
 		return err
 	}
-	t.log.Info("a link request is refused", "server", serverURL(dest), "session", loc.Session, "path", r.Path, "link", r.Link,
+	t.log.Info("a link request is refused", "server", project.ServerURL(dest), "session", loc.Session, "path", r.Path, "link", r.Link,
 		"err", refusal.Message)
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -154,15 +155,9 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	})
 }
 
-// serverURL returns the URL of a destination.
-func serverURL(dest string) string {
-	url, _, _ := strings.Cut(dest, "#")
-	return url
-}
-
 // loopback reports whether a destination is on this machine.
 func loopback(dest string) bool {
-	u, err := url.Parse(serverURL(dest))
+	u, err := url.Parse(project.ServerURL(dest))
 	if err != nil {
 		return false
 	}

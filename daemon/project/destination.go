@@ -31,6 +31,19 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 		"its lines go to %s", p.Dir, p.ServerURL, own)
 }
 
+// DestinationKey names the server of a trusted project in the state: its URL, and the folder whose credentials open it,
+// since two projects may use one server with two keys. The user's own server is named by its URL alone.
+func DestinationKey(url, dir string) string { return url + "#" + dir }
+
+// SplitDestination takes the name of a destination apart. ofProject is false for a server that no project named.
+func SplitDestination(dest string) (url, dir string, ofProject bool) { return strings.Cut(dest, "#") }
+
+// ServerURL is the URL in the name of a destination.
+func ServerURL(dest string) string {
+	url, _, _ := SplitDestination(dest)
+	return url
+}
+
 // Trusted says whether the project in dir is in one of the trusted folders. It compares names as they are written:
 // following links would let a repository lead into a trusted folder.
 func Trusted(dir string, trusted []string) bool {

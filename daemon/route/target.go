@@ -1,8 +1,6 @@
 package route
 
 import (
-	"strings"
-
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
@@ -46,7 +44,7 @@ func (r *Router) target(f *state.Facts) target {
 		r.advice.set(cwd, "the server_url of "+policy.Dir+" is not used: "+err.Error(), "mend .codetracker/config.json")
 		return target{verdict: laterUnless(rules.OwnServer), policy: policy, dest: rules.OwnServer}
 	}
-	return target{policy: policy, dest: projectKey(key, policy.Dir)}
+	return target{policy: policy, dest: project.DestinationKey(key, policy.Dir)}
 }
 
 // Destination returns the server that lines of a transcript go to by the rules in force. It returns "" when they go
@@ -77,12 +75,8 @@ func laterUnless(server string) Verdict {
 	return Take
 }
 
-// projectKey is the destination of a project's own server: its URL, and the folder whose credentials open it, since
-// two projects may use one server with two keys.
-func projectKey(url, dir string) string { return url + "#" + dir }
-
 // namedByProject reports whether a destination is the server that the project itself names.
 func (t *target) namedByProject() bool {
-	url, _, own := strings.Cut(t.dest, "#")
+	url, _, own := project.SplitDestination(t.dest)
 	return own || t.policy.ServerURL != "" && project.SameServer(t.policy.ServerURL, url)
 }

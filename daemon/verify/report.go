@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-	"strings"
 	"sync"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -32,7 +32,7 @@ func reportOf(t *tail.Tracked, f *state.Facts) control.FileReport {
 	r := control.FileReport{
 		SessionID: f.Stream.SessionID, Path: t.File.Path, Generation: t.Cursor.Generation, Equal: true,
 	}
-	r.Server, _, _ = strings.Cut(f.Dest, "#")
+	r.Server = project.ServerURL(f.Dest)
 	return r
 }
 

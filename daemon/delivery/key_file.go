@@ -1,4 +1,4 @@
-package daemon
+package delivery
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ type keyFile struct {
 	size int64     // guarded by mu
 }
 
-// read returns the key in force.
+// read returns the key in the file.
 func (k *keyFile) read() (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,0 +1,14 @@
+package delivery
+
+// bell wakes one goroutine. It carries nothing: whoever wakes up looks at what there is to do.
+type bell chan struct{}
+
+func newBell() bell { return make(bell, 1) }
+
+// ring never blocks.
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}

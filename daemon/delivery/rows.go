@@ -1,0 +1,46 @@
+package delivery
+
+import (
+	"context"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// Rows lists what waits in the outbox by transcript and server, a page of it. next is the offset of the page after it; 0
+// when there is none.
+func Rows(ctx context.Context, db *state.DB, p control.Page) (rows []control.OutboxRow, next int, err error) {
+	queued := db.Queued()
+	from := min(p.Offset, len(queued))
+	to := min(from+p.Limit, len(queued))
+	if to < len(queued) {
+		next = to
+	}
+	queued = queued[from:to]
+	var ids []tail.FileID
+	for _, q := range queued {
+		ids = append(ids, q.File)
+	}
+	facts, err := db.FactsOf(ctx, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows = []control.OutboxRow{}
+	for _, q := range queued {
+		stream := facts[q.File].Stream
+		rows = append(rows, control.OutboxRow{
+			Server: project.ServerURL(q.Dest), Session: stream.SessionID, Path: stream.Path, Kind: kindOf(&q),
+			Batches: q.Batches, Entries: q.Entries, Bytes: q.Raw, Stored: q.Bytes, OldestAt: q.Oldest.UTC(),
+		})
+	}
+	return rows, next, nil
+}
+
+func kindOf(q *state.Queued) string {
+	if q.Blobs {
+		return "blobs"
+	}
+	return "lines"
+}

@@ -1,0 +1,224 @@
+// Package delivery brings queued batches to their servers. It runs one drainer per server, and decides which key a server
+// is shown, when sending is paused, and which servers are retired. It does not know what is queued or why.
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+)
+
+// Owner is what Servers need of the daemon. Its methods must be safe for concurrent use.
+type Owner interface {
+	// The drainers call these.
+	outbox.Owner
+	// ConfigInForce reports whether the configuration in force is the one on disk.
+	ConfigInForce() bool
+	// TrustsProject reports whether lines of the project in a folder go to the server that the project itself names.
+	TrustsProject(dir string) bool
+}
+
+// Config is what Servers work with. All of it is required, but for Plain.
+type Config struct {
+	State  *state.DB
+	Owner  Owner
+	Origin outbox.Origin
+	Client *http.Client
+	Plain  bool // never use the extension of the protocol
+	Log    *slog.Logger
+}
+
+// Servers runs one drainer per destination, so that a server that is down never delays another. A destination is the URL
+// of a server, perhaps with the folder of a project: see project.DestinationKey. Safe for concurrent use.
+type Servers struct {
+	db     *state.DB
+	owner  Owner
+	origin outbox.Origin
+	plain  bool
+	client *http.Client
+	log    *slog.Logger
+
+	keyWithheld atomic.Bool // a key was not shown because the configuration on disk is not in force
+
+	mu     sync.Mutex
+	own    string                     // the user's own server, "" none; guarded by mu
+	ownKey *keyFile                   // guarded by mu
+	paused bool                       // nothing is sent; guarded by mu
+	all    map[string]*outbox.Drainer // by destination; guarded by mu
+	opened []*outbox.Drainer          // not yet running; guarded by mu
+	bell   bell                       // opened has grown
+}
+
+// New returns Servers with no server yet. It starts nothing.
+func New(c Config) *Servers {
+	return &Servers{
+		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, log: c.Log,
+		ownKey: &keyFile{optional: true},
+		all:    map[string]*outbox.Drainer{}, bell: newBell(),
+	}
+}
+
+// Run drains to every destination that has rows or gets some, until ctx is done.
+func (s *Servers) Run(ctx context.Context) error {
+	for _, dest := range s.db.Destinations() {
+		if err := s.Open(dest); err != nil {
+			s.log.Error("cannot deliver to a server", "server", dest, "err", err)
+		}
+	}
+	if own := s.Own(); own != "" {
+		if err := s.Open(own); err != nil {
+			return err
+		}
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.bell:
+		}
+		for _, drainer := range s.takeOpened() {
+			wg.Go(func() {
+				if err := drainer.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+					s.log.Error("delivery ended", "err", err)
+				}
+			})
+		}
+	}
+}
+
+func (s *Servers) takeOpened() []*outbox.Drainer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	opened := s.opened
+	s.opened = nil
+	return opened
+}
+
+// Open makes sure that dest has a drainer. An error means that its URL is no address.
+func (s *Servers) Open(dest string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[dest] != nil {
+		return nil
+	}
+	raw, _, _ := project.SplitDestination(dest)
+	url, _, err := outbox.NormalizeURL(raw)
+	if err != nil {
+		return fmt.Errorf("open destination %s: %w", raw, err)
+	}
+	to := outbox.Destination{Key: dest, URL: url, APIKey: s.keyOf(dest, url), Plain: s.plain}
+	drainer := outbox.NewDrainer(to, s.origin, s.db, s.db, s.owner)
+	drainer.Log, drainer.Client = s.log, s.client
+	drainer.SetPaused(s.paused)
+	s.all[dest] = drainer
+	s.opened = append(s.opened, drainer)
+	s.bell.ring()
+	return nil
+}
+
+func (s *Servers) ownAndPaused() (own string, paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own, s.paused
+}
+
+// Own returns the user's own server; "" when none is set.
+func (s *Servers) Own() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own
+}
+
+// Wake tells the drainer of a destination that rows arrived. It never blocks.
+func (s *Servers) Wake(dest string) {
+	if drainer := s.drainer(dest); drainer != nil {
+		drainer.Wake()
+	}
+}
+
+// Retry ends back-off and the waiting for servers that refuse. With configChanged (also a new key) limits learned before
+// are discarded. A pause by the user goes on.
+func (s *Servers) Retry(configChanged bool) {
+	for _, drainer := range s.drainers() {
+		drainer.Retry(configChanged)
+	}
+}
+
+// setPaused stops sending to every server, or resumes it.
+func (s *Servers) setPaused(paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = paused
+	for _, drainer := range s.all {
+		drainer.SetPaused(paused)
+	}
+}
+
+// drainer returns the drainer of a destination; nil when it was not opened.
+func (s *Servers) drainer(dest string) *outbox.Drainer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[dest]
+}
+
+func (s *Servers) drainers() map[string]*outbox.Drainer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.all)
+}
+
+// Protocol returns what a server speaks, as in outbox.Health; "" for one that nothing is sent to.
+func (s *Servers) Protocol(dest string) string {
+	if drainer := s.drainer(dest); drainer != nil {
+		return drainer.Health().Protocol
+	}
+	return ""
+}
+
+// SpeaksExtension reports whether a server is known to speak the extension of the protocol.
+func (s *Servers) SpeaksExtension(dest string) bool { return s.Protocol(dest) == "ccship" }
+
+// Takes reports whether a server is known to take a kind of row beside lines.
+func (s *Servers) Takes(dest string, kind outbox.Kind) bool {
+	drainer := s.drainer(dest)
+	if drainer == nil {
+		return false
+	}
+	h := drainer.Health()
+	if h.State != outbox.StateUnknown || h.Accepts.Has(kind) {
+		return h.Accepts.Has(kind)
+	}
+	learned, err := s.db.Learned(context.Background(), dest) // before its first answer, what it announced last
+	return err == nil && learned.Accepts.Has(kind)
+}
+
+// AnyTakes reports whether any server is known to take a kind of row.
+func (s *Servers) AnyTakes(kind outbox.Kind) bool { return len(s.taking(kind)) > 0 }
+
+// TakingDocuments returns the servers that take documents; none while the user has paused delivery.
+func (s *Servers) TakingDocuments() []string {
+	if _, paused := s.ownAndPaused(); paused {
+		return nil
+	}
+	return s.taking(outbox.Documents)
+}
+
+func (s *Servers) taking(kind outbox.Kind) (dests []string) {
+	for dest := range s.drainers() {
+		if s.Takes(dest, kind) {
+			dests = append(dests, dest)
+		}
+	}
+	return dests
+}

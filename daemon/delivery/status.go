@@ -1,0 +1,90 @@
+package delivery
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+)
+
+// Refused is the obstacle of a server that refuses requests, but not the key. The others are control.CodeUnreachable and
+// control.CodeRefusedKey.
+const Refused = "refused"
+
+// List describes the servers, the user's own first, and adds up what they took.
+func (s *Servers) List(usage state.Usage) ([]control.Server, *control.Sent) {
+	sent := &control.Sent{}
+	var own, others []control.Server
+	mine, paused := s.ownAndPaused()
+	used := s.db.Destinations()
+	for dest, drainer := range s.drainers() {
+		h := drainer.Health()
+		server := describe(dest, &h, usage.ByDest[dest].Batches)
+		if paused {
+			server.RetryAt = nil // nothing is tried
+		}
+		sent.Entries += h.Entries
+		sent.Bytes += h.Bytes
+		sent.Requests += h.Requests
+		if t := server.LastOKAt; t != nil && (sent.LastAt == nil || t.After(*sent.LastAt)) {
+			sent.LastAt = t
+		}
+		if dest == mine {
+			own = append(own, server)
+		} else if slices.Contains(used, dest) { // a retired one that nothing belongs to any more is of no interest
+			others = append(others, server)
+		}
+	}
+	slices.SortFunc(others, func(a, b control.Server) int { return strings.Compare(a.URL, b.URL) })
+	return append(own, others...), sent
+}
+
+func describe(dest string, h *outbox.Health, batches int64) control.Server {
+	return control.Server{
+		URL: project.ServerURL(dest), State: h.State, Protocol: h.Protocol, Kind: h.Kind, Detail: h.Detail, Hint: h.Hint,
+		RetryAt: timeOrNil(h.RetryAt), LastOKAt: timeOrNil(h.LastOKAt),
+		Batches: batches, MaxRequest: h.MaxRequest,
+		Accepts: h.Accepts.Names(), Items: h.Items, Unwanted: h.Unwanted, Gone: h.Gone,
+	}
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// Obstacle returns what keeps the outbox from its servers: "", control.CodeUnreachable, control.CodeRefusedKey or
+// Refused, with a detail for people. A server that is well and has nothing waiting is no obstacle.
+func (s *Servers) Obstacle() (kind, detail string) {
+	usage, own := s.db.Usage(), s.Own()
+	for dest, drainer := range s.drainers() {
+		h := drainer.Health()
+		idle := usage.ByDest[dest].Batches == 0 && (h.State == outbox.StateOK || dest != own)
+		if idle || s.Retired(dest) {
+			continue
+		}
+		switch {
+		case h.Kind == outbox.KindRefusedKey:
+			return control.CodeRefusedKey, h.Detail
+		case h.State == outbox.StateRetrying || h.State == outbox.StateRefused:
+			kind, detail = obstacleOf(&h), h.Detail
+		}
+	}
+	return kind, detail
+}
+
+// obstacleOf names the trouble of a server: one behind a gateway that answers 503 cannot be reached either.
+func obstacleOf(h *outbox.Health) string {
+	switch h.Kind {
+	case outbox.KindUnreachable, outbox.KindServerError, outbox.KindProtocol:
+		return control.CodeUnreachable
+	}
+	return Refused
+}
