@@ -51,6 +51,9 @@ type Head struct {
 	EndLine     int64 // lines of the file as this request saw it
 	EndOffset   int64 // bytes of the file; 0 when the client does not say
 	EOFNewline  bool  // those bytes end in a newline
+
+	Writer  Writer  // who sends it
+	Receipt Receipt // set by the store once the request is durable
 }
 
 // Batch is the lines of one request, to be stored in one step.

@@ -10,6 +10,7 @@ import (
 type Store interface {
 	Ingester
 	ArtifactIngester
+	Ledgers
 	Catalog
 	Library
 	DerivationStore
@@ -20,9 +21,10 @@ type Store interface {
 
 // Ingester stores lines durably. Safe for concurrent use.
 type Ingester interface {
-	// Put stores a batch and returns nil once it is durable. Repeating it changes nothing. Other bytes for a stored line
-	// replace it, and the store keeps the replaced bytes. After an error nothing of the batch is stored; ErrForgotten says
-	// that it never will be.
+	// Put stores a batch and returns nil once it is durable; then it has set the Receipt of the batch's head. Repeating
+	// it changes nothing. After an error nothing of the batch is stored; ErrForgotten says that it never will be. A
+	// *LedgerError or a *StreamError refuses a batch with a Writer that does not fit what is stored. From a client
+	// without one, other bytes for a stored line replace it, and the store keeps the replaced bytes.
 	Put(ctx context.Context, b *Batch) error
 }
 
@@ -45,6 +47,9 @@ type Snapshot interface {
 	// Lines calls yield with every stored line of a span, ascending, until yield returns an error, which Lines returns. The
 	// bytes of a line are valid until yield returns.
 	Lines(ctx context.Context, s Span, yield func(Line) error) error
+	// Replaced calls yield with the bytes that later ones of the same line replaced, in the order of lines and then of
+	// their replacement, like Lines. Only clients that keep no ledger replace lines.
+	Replaced(ctx context.Context, s Span, yield func(l Line, at time.Time) error) error
 	Close() error
 }
 

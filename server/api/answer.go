@@ -18,8 +18,9 @@ const writePatience = 30 * time.Second
 
 type errorAnswer struct {
 	Error struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
+		Code    string          `json:"code"`
+		Message string          `json:"message"`
+		Stream  *streamConflict `json:"stream,omitempty"`
 	} `json:"error"`
 }
 
@@ -30,6 +31,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	if no, ok := errors.AsType[*wire.Refusal](err); ok {
 		status, a.Error.Code, a.Error.Message = no.Status, no.Code, no.Message
+	} else if conflictOf(w, err, &a) {
+		status = http.StatusConflict
 	} else {
 		status, a.Error.Code, a.Error.Message = s.explain(r, err)
 	}

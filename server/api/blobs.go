@@ -30,6 +30,7 @@ func (s *Server) startBlob(w http.ResponseWriter, r *http.Request, who server.Ke
 	if err != nil {
 		return s.refuseUpload(w, err)
 	}
+	announceLedger(w, u.Head.Receipt)
 	s.announceLinkRequests(w, r, who, u.Head.Machine)
 	s.answer(w, http.StatusOK, offsetAnswer{have, &complete, gone})
 	return nil
@@ -46,7 +47,8 @@ func (s *Server) readUpload(w http.ResponseWriter, r *http.Request, who server.K
 		return nil, err
 	}
 	u.Owner, u.At = who.User.ID, time.Now()
-	return u, nil
+	u.Head.Writer, err = writerOf(r)
+	return u, err
 }
 
 // putBlob is PUT /api/blobs/{sha256}?offset=N with the bytes from there on, MaxChunk at most.
@@ -87,6 +89,7 @@ func (s *Server) endBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 	if !gone {
 		s.metrics.artifacts(0, 0, 1, 0)
 	}
+	announceLedger(w, u.Head.Receipt)
 	s.announceLinkRequests(w, r, who, u.Head.Machine)
 	s.answer(w, http.StatusOK, storedAnswer{true, 1, gone})
 	return nil

@@ -20,6 +20,9 @@ func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who serv
 		return err
 	}
 	b.Owner, b.Received = who.User.ID, time.Now()
+	if b.Head.Writer, err = writerOf(r); err != nil {
+		return err
+	}
 	err = s.store.PutCheckpoints(r.Context(), b)
 	if err == nil {
 		s.metrics.artifacts(int64(len(b.List)), 0, 0, 0)

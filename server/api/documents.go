@@ -21,6 +21,9 @@ func (s *Server) putDocuments(w http.ResponseWriter, r *http.Request, who server
 		return err
 	}
 	b.Owner, b.Received = who.User.ID, time.Now()
+	if b.Head.Writer, err = writerOf(r); err != nil {
+		return err
+	}
 	err = s.store.PutDocuments(r.Context(), b)
 	if err == nil {
 		s.metrics.artifacts(0, int64(len(b.Events)), 0, 0)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
@@ -21,10 +22,10 @@ const pageBytes = 4 << 20
 
 var errPageFull = errors.New("page full")
 
-// entries is GET /api/sessions/{id}/entries?after&limit&generation&machine&epoch&cursor: the lines of a view behind
+// entries is GET /api/sessions/{id}/entries?after&limit&generation&machine&epoch&cursor&replaced: the lines of a view behind
 // line after, each as {"line_index","generation","kind"} with "record" (an object as it is in the file), "data" (any
 // other line, in base64) or "note" (a line that was not stored). A page's cursor goes on in the same view, whatever
-// has come since.
+// has come since. With replaced=1 it lists what other bytes of the same line replaced instead.
 func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
 	ref := refOf(r)
@@ -52,14 +53,8 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 			return err
 		}
 		p := entryPage{limit: int(min(limit, pageMax)), last: -1}
-		for _, span := range v.Between(from, v.Total) {
-			p.generation = span.Generation
-			if err := snap.Lines(ctx, span, p.add); err != nil && !errors.Is(err, errPageFull) {
-				return err
-			}
-			if p.more {
-				break
-			}
+		if err := p.read(ctx, snap, v.Between(from, v.Total), q.Get("replaced") == "1"); err != nil {
+			return err
 		}
 		a := struct {
 			SessionID  string          `json:"session_id"`
@@ -144,11 +139,49 @@ type entryPage struct {
 	more       bool
 }
 
-func (p *entryPage) add(l server.Line) error {
-	if p.count == p.limit || p.count > 0 && len(p.json)+len(l.Raw) > pageBytes {
+// read fills the page with lines of spans, or with bytes that others replaced.
+func (p *entryPage) read(ctx context.Context, snap server.Snapshot, spans []server.Span, replaced bool) (err error) {
+	for _, span := range spans {
+		p.generation = span.Generation
+		if replaced {
+			err = snap.Replaced(ctx, span, p.addReplaced)
+		} else {
+			err = snap.Lines(ctx, span, p.add)
+		}
+		if p.more {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addReplaced adds bytes that others replaced. A page ends between two lines, since the next one begins behind a line.
+func (p *entryPage) addReplaced(l server.Line, _ time.Time) error {
+	if l.Index != p.last && p.full(l) {
 		p.more = true
 		return errPageFull
 	}
+	p.append(l)
+	return nil
+}
+
+func (p *entryPage) full(l server.Line) bool {
+	return p.count >= p.limit || p.count > 0 && len(p.json)+len(l.Raw) > pageBytes
+}
+
+func (p *entryPage) add(l server.Line) error {
+	if p.full(l) {
+		p.more = true
+		return errPageFull
+	}
+	p.append(l)
+	return nil
+}
+
+func (p *entryPage) append(l server.Line) {
 	if p.count > 0 {
 		p.json = append(p.json, ',')
 	}
@@ -163,7 +196,6 @@ func (p *entryPage) add(l server.Line) error {
 	p.json = append(p.json, `",`...)
 	p.appendContent(l)
 	p.json = append(p.json, '}')
-	return nil
 }
 
 // appendContent checks once more that an object is one: bytes that went bad in the store must not break the answer.

@@ -27,6 +27,9 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return err
 	}
 	batch.Received, batch.Owner = time.Now(), who.User.ID
+	if batch.Head.Writer, err = writerOf(r); err != nil {
+		return err
+	}
 	// A bare client that sends nothing has nothing to say; with the extension that is a rewind.
 	if len(batch.Lines) > 0 || batch.Head.Epoch != "" {
 		err := s.store.Put(r.Context(), batch)
@@ -41,6 +44,7 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) 
 		}
 	}
 	s.metrics.ingested(batch)
+	announceLedger(w, batch.Head.Receipt)
 	s.announceLinkRequests(w, r, who, batch.Head.Machine)
 	s.answer(w, http.StatusOK, ingestAnswer{Success: true, EntriesStored: len(batch.Lines)})
 	return nil
@@ -62,6 +66,7 @@ func (s *Server) answerStored(w http.ResponseWriter, r *http.Request, who server
 	if gone {
 		n = 0
 	}
+	announceLedger(w, h.Receipt)
 	s.announceLinkRequests(w, r, who, h.Machine)
 	s.answer(w, http.StatusOK, storedAnswer{true, n, gone})
 	return nil

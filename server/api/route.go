@@ -36,13 +36,7 @@ type route struct {
 
 // routes is the whole API; openapi.yaml describes it, and a test holds both together.
 func (s *Server) routes() []route {
-	return []route{
-		{"POST /api/conversations", shipper, false, s.ingest},
-		{"POST /api/checkpoints", shipper, false, s.putCheckpoints},
-		{"POST /api/documents", shipper, false, s.putDocuments},
-		{"POST /api/blobs/{sha256}/start", shipper, false, s.startBlob},
-		{"PUT /api/blobs/{sha256}", shipper, false, s.putBlob},
-		{"POST /api/blobs/{sha256}/end", shipper, false, s.endBlob},
+	return append(s.writeRoutes(), []route{
 		{"GET /api/link-requests", shipper, false, s.pendingLinkRequests},
 		{"GET /api/blobs/{sha256}", anyone, false, s.blob},
 		{"GET /api/checkpoints", anyone, false, s.listCheckpoints},
@@ -84,6 +78,20 @@ func (s *Server) routes() []route {
 		{"POST /api/tickets", anyone, false, s.addTicket},
 		{"GET /api/openapi.yaml", anyone, false, s.openapi},
 		{"/api/", anyone, false, s.noCall},
+	}...)
+}
+
+// writeRoutes are the calls that daemons send what they have with.
+func (s *Server) writeRoutes() []route {
+	return []route{
+		{"POST /api/conversations", shipper, false, s.ingest},
+		{"POST /api/checkpoints", shipper, false, s.putCheckpoints},
+		{"POST /api/documents", shipper, false, s.putDocuments},
+		{"POST /api/blobs/{sha256}/start", shipper, false, s.startBlob},
+		{"PUT /api/blobs/{sha256}", shipper, false, s.putBlob},
+		{"POST /api/blobs/{sha256}/end", shipper, false, s.endBlob},
+		{"GET /api/ledger", shipper, false, s.ledger},
+		{"POST /api/sessions/{id}/copy", shipper, false, s.copyLines},
 	}
 }
 

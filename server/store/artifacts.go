@@ -11,6 +11,7 @@ import (
 // artifacts keeps what daemons send beside lines, the same in both databases. Set once, when a store opens.
 type artifacts struct {
 	reader dialect
+	*ledgers
 	// writer runs fn in a transaction, which may be tried again: fn begins anew then.
 	writer func(ctx context.Context, fn func(dialect) error) error
 	notify func(server.Change)
@@ -34,7 +35,10 @@ func (p *artifacts) inStream(ctx context.Context, owner int64, h *server.Head, n
 		if d.rank, err = d.epoch(ctx, h.Epoch); err != nil {
 			return fmt.Errorf("write epoch: %w", err)
 		}
-		return fn(d)
+		if err := fn(d); err != nil {
+			return err
+		}
+		return p.record(ctx, l, owner, h, d.stream)
 	})
 	if err == nil && about != "" {
 		p.notify(server.Change{About: about, Stream: d.stream, SessionID: h.SessionID, Machine: h.Machine, Owner: owner,

@@ -21,6 +21,8 @@ type dialect interface {
 	query(ctx context.Context, query string, args []any, row func(scanner) error) error
 	// lock stands behind a SELECT of rows that nobody else may change until the transaction ends.
 	lock() string
+	// machine is the condition that streams are of a machine, and its value.
+	machine(name string) (condition string, value any)
 	// named is the condition that streams s have a session's name, and its value.
 	named(session string) (condition string, value any)
 	// enter finds or makes a stream, in a transaction, and keeps others from writing its artifacts until that ends.
@@ -78,6 +80,8 @@ func (l sqliteDialect) query(ctx context.Context, query string, args []any, row 
 }
 
 func (l sqliteDialect) lock() string { return "" } // who writes is alone
+
+func (l sqliteDialect) machine(name string) (string, any) { return `machine = ?`, name }
 
 func (l sqliteDialect) named(session string) (string, any) { return `s.session_id = ?`, session }
 
@@ -140,6 +144,8 @@ func (l pgDialect) query(ctx context.Context, query string, args []any, row func
 }
 
 func (l pgDialect) lock() string { return " FOR UPDATE" }
+
+func (l pgDialect) machine(name string) (string, any) { return `machine_key = ?`, key(name) }
 
 func (l pgDialect) named(session string) (string, any) { return `s.session_key = ?`, key(session) }
 

@@ -47,6 +47,7 @@ INSERT INTO documents (id, stream, path_key, path, linked, added_at, added_by, u
 VALUES (1, 7, x'00', 'a.md', 1, 5, 'user', 0, 1, 1, 5);
 INSERT INTO wishes (id, stream, path, link, wisher, asked, state, reason, answered) VALUES ('w', 7, 'b.md', 1, 1, 5, 'waiting', '', 0);`,
 	5: `SELECT 1;`,
+	6: `SELECT 1;`,
 	3: `
 INSERT INTO facts SELECT id, 'kept', '', 'kept', '', '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM streams WHERE id = 7;
 UPDATE streams SET derived = version WHERE id = 7;`,

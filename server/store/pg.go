@@ -46,7 +46,12 @@ func OpenPostgres(ctx context.Context, url string) (*Postgres, error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, explain(err, config.ConnConfig)
 	}
-	s.artifacts = artifacts{reader: pgDialect{s.pool}, writer: s.writeArtifacts, notify: func(c server.Change) {
+	ledgers, err := openLedgers(ctx, pgDialect{s.pool})
+	if err != nil {
+		s.pool.Close()
+		return nil, explain(err, config.ConnConfig)
+	}
+	s.artifacts = artifacts{reader: pgDialect{s.pool}, ledgers: &ledgers, writer: s.writeArtifacts, notify: func(c server.Change) {
 		s.begin()
 		s.notices.tell(c)
 	}}

@@ -23,7 +23,7 @@ WITH new AS MATERIALIZED (
   SELECT l.stream, l.epoch, l.generation, l.line, l.received, $4, l.kind, l.raw
   FROM new n JOIN lines l ON l.stream = $1 AND l.epoch = $2 AND l.generation = $3 AND l.line = n.line
   WHERE l.kind <> n.kind OR l.raw <> n.raw
-  RETURNING length(raw) + 1 AS size
+  RETURNING line, length(raw) + 1 AS size
 ), put AS (
   INSERT INTO lines AS l (stream, epoch, generation, line, received, kind, raw)
   SELECT $1::bigint, $2::bigint, $3::bigint, n.line, $4::bigint, n.kind, n.raw FROM new n
@@ -36,7 +36,7 @@ UPDATE generations SET
   bytes = bytes + (SELECT coalesce(sum(size), 0) FROM put) - (SELECT coalesce(sum(size), 0) FROM old),
   stored_to = greatest(stored_to, (SELECT max(line) + 1 FROM new))
 WHERE stream = $1 AND epoch = $2 AND generation = $3
-RETURNING (SELECT min(line) FROM put), (SELECT max(line) + 1 FROM put)`
+RETURNING (SELECT min(line) FROM put), (SELECT max(line) + 1 FROM put), (SELECT min(line) FROM old)`
 	pgGrow = `
 UPDATE generations SET bytes = bytes + $4, stored_to = greatest(stored_to, $5)
 WHERE stream = $1 AND epoch = $2 AND generation = $3`
@@ -102,7 +102,7 @@ func sortLines(group []*job, done []stored) *linesToWrite {
 			done[i].written = written{true, b.Lines[0].Index, b.Lines[len(b.Lines)-1].Index + 1}
 		} else {
 			for _, lines := range repeats(b.Lines) {
-				w.replace = append(w.replace, replacing(at, b.Received.UnixMicro(), lines, &done[i].written))
+				w.replace = append(w.replace, replacing(at, b, lines, &done[i].written))
 			}
 		}
 		for _, l := range b.Lines {
@@ -127,17 +127,20 @@ func (w *linesToWrite) add(at pgPlace, b *server.Batch) {
 }
 
 // replacing queues a stretch of lines of which some may be stored, and notes which of them were written.
-func replacing(at pgPlace, now int64, lines []server.Line, w *written) func(*pgx.Batch) {
+func replacing(at pgPlace, b *server.Batch, lines []server.Line, w *written) func(*pgx.Batch) {
 	index, kind, raw := make([]int64, len(lines)), make([]int16, len(lines)), make([][]byte, len(lines))
 	for i, l := range lines {
 		index[i], kind[i], raw[i] = l.Index, int16(l.Kind), notNil(l.Raw)
 	}
 	return func(batch *pgx.Batch) {
-		batch.Queue(pgReplaceLines, at.stream, at.epoch, at.generation, now, index, kind, raw).
+		batch.Queue(pgReplaceLines, at.stream, at.epoch, at.generation, b.Received.UnixMicro(), index, kind, raw).
 			QueryRow(func(row pgx.Row) error {
-				var from, to *int64
-				if err := row.Scan(&from, &to); err != nil || from == nil {
+				var from, to, differs *int64
+				if err := row.Scan(&from, &to, &differs); err != nil || from == nil {
 					return err
+				}
+				if h := &b.Head; differs != nil && h.Writer.Incarnation != "" {
+					return &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: *differs}
 				}
 				if !w.any {
 					*w = written{true, *from, *to}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,10 +84,20 @@ func (s *Postgres) transact(ctx context.Context, group []*job) (done []stored, e
 		if err != nil {
 			return err
 		}
-		if err := writeLines(ctx, tx, group, done); err != nil {
+		err = checkFronts(ctx, tx, group, done)
+		if err == nil {
+			err = writeLines(ctx, tx, group, done)
+		}
+		if _, refused := errors.AsType[*server.StreamError](err); refused {
+			return errors.Join(s.verifyGroup(ctx, pgDialect{tx}, group), err)
+		}
+		if err != nil {
 			return err
 		}
-		return markBehind(ctx, tx, group, done)
+		if err := markBehind(ctx, tx, group, done); err != nil {
+			return err
+		}
+		return s.recordGroup(ctx, pgDialect{tx}, group, done)
 	})
 	return done, err
 }

@@ -149,6 +149,12 @@ func (n *pgSnapshot) Lines(ctx context.Context, s server.Span, yield func(server
 	}
 }
 
+// Replaced implements server.Snapshot.
+func (n *pgSnapshot) Replaced(ctx context.Context, s server.Span, yield func(server.Line, time.Time) error) error {
+	return replaced(ctx, pgDialect{n.conn}, yield, `
+WHERE stream = ? AND epoch = ? AND generation = ? AND line >= ? AND line < ?`, n.session.ID, n.epoch, s.Generation, s.From, s.To)
+}
+
 // pgPage is how many lines are asked for at once.
 const pgPage = 500
 

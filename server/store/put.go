@@ -58,7 +58,7 @@ func (s *SQLite) settle(group []*job, done []outcome) {
 func (s *SQLite) transact(ctx context.Context, group []*job) (done []outcome, err error) {
 	err = s.exclusively(ctx, func() error {
 		for _, j := range group {
-			c, err := s.stmts.store(ctx, j.batch)
+			c, err := s.storeOne(ctx, j.batch)
 			if err != nil && !errors.Is(err, server.ErrForgotten) {
 				return fmt.Errorf("store batch: %w", err)
 			}
@@ -67,6 +67,20 @@ func (s *SQLite) transact(ctx context.Context, group []*job) (done []outcome, er
 		return nil
 	})
 	return done, err
+}
+
+// storeOne stores a batch and counts it in its machine's ledger. Of two reasons to refuse a batch the ledger's comes
+// first: what the writer learns from it covers the other.
+func (s *SQLite) storeOne(ctx context.Context, b *server.Batch) (server.Change, error) {
+	d := sqliteDialect{s.conn}
+	c, err := s.stmts.store(ctx, b)
+	if _, refused := errors.AsType[*server.StreamError](err); refused {
+		return c, errors.Join(s.verify(ctx, d, b.Owner, &b.Head), err)
+	}
+	if err != nil {
+		return c, err
+	}
+	return c, s.record(ctx, d, b.Owner, &b.Head, c.Stream)
 }
 
 // exclusively runs fn in a write transaction. The caller holds lead.

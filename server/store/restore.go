@@ -49,6 +49,9 @@ func restore(ctx context.Context, path string, from io.Reader, force bool) (err 
 	if err := check(ctx, temp); err != nil {
 		return err
 	}
+	if err := renewIdentity(ctx, temp); err != nil {
+		return err
+	}
 	if there { // it was closed a moment ago, and must still be
 		if _, err := replaceable(ctx, path, force); err != nil {
 			return err
@@ -140,6 +143,23 @@ func check(ctx context.Context, path string) (err error) {
 	if err == nil && version > latest {
 		return fmt.Errorf("schema %d, this program knows %d: %w", version, latest, ErrNewer)
 	}
+	return err
+}
+
+// renewIdentity gives a database file that nobody else has another id, so that every client compares what it has. A
+// backup of a schema without one gets its id when it is opened.
+func renewIdentity(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite", "file:"+uriPath(path))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close(), removeLog(path)) }()
+	var known bool
+	err = db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'store_identity')`).Scan(&known)
+	if err != nil || !known {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `UPDATE store_identity SET id = lower(hex(randomblob(16)))`)
 	return err
 }
 

@@ -159,6 +159,12 @@ WHERE epoch = ? AND generation = ? AND line >= ? AND line < ? ORDER BY line`, n.
 	return nil
 }
 
+// Replaced implements server.Snapshot.
+func (n *snapshot) Replaced(ctx context.Context, s server.Span, yield func(server.Line, time.Time) error) error {
+	return replaced(ctx, sqliteDialect{n.conn}, yield, `
+WHERE epoch = ? AND generation = ? AND line >= ? AND line < ?`, n.epoch, s.Generation, s.From, s.To)
+}
+
 // Close implements server.Snapshot.
 func (n *snapshot) Close() error {
 	defer n.free()

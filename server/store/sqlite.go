@@ -81,7 +81,11 @@ func (s *SQLite) connect(ctx context.Context) (err error) {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
-	s.artifacts = artifacts{reader: sqliteDialect{s.read}, notify: s.changes.tell, writer: func(ctx context.Context, fn func(dialect) error) error {
+	ledgers, err := openLedgers(ctx, sqliteDialect{s.read})
+	if err != nil {
+		return err
+	}
+	s.artifacts = artifacts{reader: sqliteDialect{s.read}, ledgers: &ledgers, notify: s.changes.tell, writer: func(ctx context.Context, fn func(dialect) error) error {
 		return s.withWriter(ctx, func(c *sql.Conn) error { return fn(sqliteDialect{c}) })
 	}}
 	return nil

@@ -45,8 +45,11 @@ ON CONFLICT (epoch, generation) DO UPDATE SET
   end_line = max(end_line, excluded.end_line),
   eof_newline = CASE WHEN excluded.end_offset >= end_offset THEN excluded.eof_newline ELSE eof_newline END,
   end_offset = max(end_offset, excluded.end_offset)`
-	addBytes   = `UPDATE generations SET bytes = bytes + ?3 WHERE epoch = ?1 AND generation = ?2`
-	markRedo   = `UPDATE streams SET redo = 1 WHERE id = ?1`
+	addBytes = `UPDATE generations SET bytes = bytes + ?3 WHERE epoch = ?1 AND generation = ?2`
+	markRedo = `UPDATE streams SET redo = 1 WHERE id = ?1`
+	// The epoch in front apart from one.
+	findFront = `
+SELECT e.id, e.name FROM epochs e WHERE e.stream = ?1 AND e.id <> ?2 ORDER BY e.rank DESC LIMIT 1`
 	insertLine = `
 INSERT INTO lines (epoch, generation, line, kind, raw, received) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT DO NOTHING`
@@ -63,7 +66,7 @@ UPDATE lines SET kind = ?4, raw = ?5, received = ?6 WHERE epoch = ?1 AND generat
 // statements are the writer's, prepared once on its connection.
 type statements struct {
 	isForgotten, upsertStream, findEpoch, insertEpoch, findNewest, upsertGeneration *sql.Stmt
-	addBytes, markRedo, insertLine, findOther, supersede, updateLine                *sql.Stmt
+	addBytes, markRedo, insertLine, findOther, supersede, updateLine, findFront     *sql.Stmt
 }
 
 func prepare(ctx context.Context, conn *sql.Conn) (s statements, err error) {
@@ -74,7 +77,7 @@ func prepare(ctx context.Context, conn *sql.Conn) (s statements, err error) {
 		{&s.isForgotten, isForgotten}, {&s.upsertStream, upsertStream}, {&s.findEpoch, findEpoch},
 		{&s.insertEpoch, insertEpoch}, {&s.findNewest, findNewest}, {&s.upsertGeneration, upsertGeneration},
 		{&s.addBytes, addBytes}, {&s.markRedo, markRedo}, {&s.insertLine, insertLine}, {&s.findOther, findOther},
-		{&s.supersede, supersede}, {&s.updateLine, updateLine},
+		{&s.supersede, supersede}, {&s.updateLine, updateLine}, {&s.findFront, findFront},
 	} {
 		if *p.at, err = conn.PrepareContext(ctx, p.query); err != nil {
 			return s, fmt.Errorf("prepare statement: %w", errors.Join(err, s.close()))
@@ -87,7 +90,7 @@ func (s *statements) close() error {
 	var errs []error
 	for _, stmt := range []*sql.Stmt{
 		s.isForgotten, s.upsertStream, s.findEpoch, s.insertEpoch, s.findNewest, s.upsertGeneration,
-		s.addBytes, s.markRedo, s.insertLine, s.findOther, s.supersede, s.updateLine,
+		s.addBytes, s.markRedo, s.insertLine, s.findOther, s.supersede, s.updateLine, s.findFront,
 	} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
@@ -113,6 +116,9 @@ func (s *statements) store(ctx context.Context, b *server.Batch) (server.Change,
 	e, err := s.end(ctx, c.Stream, h, now)
 	if err != nil {
 		return c, fmt.Errorf("write epoch: %w", err)
+	}
+	if err := s.checkFront(ctx, c.Stream, h, e); err != nil {
+		return c, err
 	}
 	_, err = s.upsertGeneration.ExecContext(ctx, e.epoch, h.Generation, h.RewoundTo, h.EndLine, h.EndOffset,
 		h.EOFNewline, now)
@@ -166,6 +172,35 @@ func (s *statements) end(ctx context.Context, stream int64, h *server.Head, now 
 	return e, err
 }
 
+// checkFront refuses a batch with a Writer that would begin an epoch beside another one, go on in one that is not in
+// front, or move the start of the newest generation. A *server.StreamError tells the writer where to go on.
+func (s *statements) checkFront(ctx context.Context, stream int64, h *server.Head, e end) error {
+	if h.Writer.Incarnation == "" {
+		return nil
+	}
+	if e.front && !e.first {
+		if h.Generation == e.generation && h.RewoundTo != e.rewound {
+			return &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: e.generation,
+				Line: min(h.RewoundTo, e.rewound)}
+		}
+		return nil
+	}
+	var id int64
+	var at end
+	front := &server.StreamError{Code: server.StreamOtherEpoch}
+	err := s.findFront.QueryRowContext(ctx, stream, e.epoch).Scan(&id, &front.Epoch)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		err = s.findNewest.QueryRowContext(ctx, id).Scan(&front.Generation, &at.rewound, &front.Line)
+	}
+	if err != nil {
+		return fmt.Errorf("find the epoch in front: %w", err)
+	}
+	return front
+}
+
 // behind says whether a batch stored something other than at the stream's end: what is derived may lack it.
 func (e end) behind(h *server.Head, w written) bool {
 	switch {
@@ -187,7 +222,10 @@ type written struct {
 func (s *statements) lines(ctx context.Context, epoch int64, b *server.Batch) (w written, err error) {
 	var grown int64
 	for _, l := range b.Lines {
-		n, changed, err := s.line(ctx, place{epoch, b.Head.Generation, l.Index}, l, b.Received.UnixMicro())
+		n, changed, err := s.line(ctx, place{epoch, b.Head.Generation, l.Index}, l, b)
+		if _, refused := errors.AsType[*server.StreamError](err); refused {
+			return w, err
+		}
 		if err != nil {
 			return w, fmt.Errorf("write line: %w", err)
 		}
@@ -211,10 +249,10 @@ func (s *statements) lines(ctx context.Context, epoch int64, b *server.Batch) (w
 // place is the key of a line.
 type place struct{ epoch, generation, line int64 }
 
-// line writes one line and answers by how many bytes the generation grew. Bytes that differ from stored ones replace
-// them; the old ones go to superseded.
-func (s *statements) line(ctx context.Context, p place, l server.Line, now int64) (grown int64, changed bool, err error) {
-	raw := l.Raw
+// line writes one line and answers by how many bytes the generation grew. Bytes that differ from stored ones are
+// refused when the batch has a Writer; otherwise they replace the stored ones, which go to superseded.
+func (s *statements) line(ctx context.Context, p place, l server.Line, b *server.Batch) (grown int64, changed bool, err error) {
+	raw, now := l.Raw, b.Received.UnixMicro()
 	if raw == nil {
 		raw = []byte{} // nil would be NULL
 	}
@@ -232,6 +270,9 @@ func (s *statements) line(ctx context.Context, p place, l server.Line, now int64
 	}
 	if err != nil {
 		return 0, false, err
+	}
+	if h := &b.Head; h.Writer.Incarnation != "" {
+		return 0, false, &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
 	}
 	if _, err := s.supersede.ExecContext(ctx, p.epoch, p.generation, p.line, now); err != nil {
 		return 0, false, err

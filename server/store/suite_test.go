@@ -27,6 +27,7 @@ func (s suite) run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"Lines": s.lines, "Replace": s.replace, "Generation": s.generation, "Snapshot": s.snapshot, "Crowding": s.crowding,
 		"Concurrent": s.concurrent, "Reopen": s.reopens, "KeepsFacts": s.keepsFacts,
+		"Ledger": s.ledger, "LedgerConflicts": s.ledgerConflicts, "LedgerArtifacts": s.ledgerArtifacts,
 		"Users": s.users, "Keys": s.keys, "Rotate": s.rotate, "Shares": s.shares, "Logins": s.logins, "Tickets": s.tickets,
 		"Scopes": s.scopes, "SameNames": s.sameNames, "Filters": s.filters, "Paging": s.paging, "Groups": s.groups,
 		"Received": s.received, "Changes": s.changes, "Active": s.active,

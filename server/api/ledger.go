@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/wire"
+)
+
+const (
+	// writerHeader of a write request names the daemon's incarnation, the last count of the ledger that it knows, and
+	// the id of the store that it knows, which is left out before the first answer.
+	writerHeader = "Ccship-Writer"
+	// ledgerHeader of an answer has the store's id, and the count of the ledger after the request.
+	ledgerHeader = "Ccship-Ledger"
+	// maxToken bounds an incarnation and a store's id, in bytes.
+	maxToken = 64
+	// maxChanged is how many streams a page of a ledger lists at most.
+	maxChanged = 1000
+)
+
+// writerOf reads who sends a write request. Clients that keep no ledger send no header.
+func writerOf(r *http.Request) (server.Writer, error) {
+	text := r.Header.Get(writerHeader)
+	if text == "" {
+		return server.Writer{}, nil
+	}
+	var w server.Writer
+	parts := strings.Split(text, " ")
+	if len(parts) < 2 || len(parts) > 3 || !isToken(parts[0]) || len(parts) == 3 && !isToken(parts[2]) {
+		return w, wire.BadRequest("bad_header", writerHeader+" is not INCARNATION COUNT [STORE]")
+	}
+	count, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || count < 0 || count > wire.MaxNumber {
+		return w, wire.BadRequest("bad_header", writerHeader+" has a count that is no number")
+	}
+	w.Incarnation, w.Count = parts[0], count
+	if len(parts) == 3 {
+		w.Store = parts[2]
+	}
+	return w, nil
+}
+
+// isToken reports whether s is fit for a header and a database: 1 to maxToken letters, digits, '-' or '_'.
+func isToken(s string) bool {
+	if s == "" || len(s) > maxToken {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// announceLedger puts a receipt into the answer.
+func announceLedger(w http.ResponseWriter, at server.Receipt) {
+	if at.Store != "" {
+		w.Header().Set(ledgerHeader, at.Store+" "+strconv.FormatInt(at.Count, 10))
+	}
+}
+
+// conflictOf fills in what a client needs to go on after a refusal by the ledger, or because of what is stored.
+func conflictOf(w http.ResponseWriter, err error, a *errorAnswer) bool {
+	if no, ok := errors.AsType[*server.LedgerError](err); ok {
+		announceLedger(w, no.Receipt)
+		a.Error.Code, a.Error.Message = no.Code, ledgerMessages[no.Code]
+		return true
+	}
+	no, ok := errors.AsType[*server.StreamError](err)
+	if ok {
+		a.Error.Code, a.Error.Message = no.Code, "another generation of this transcript is stored already"
+		a.Error.Stream = &streamConflict{no.Epoch, no.Generation, no.Line}
+	}
+	return ok
+}
+
+var ledgerMessages = map[string]string{
+	server.LedgerOtherStore:   "this is another database than the one that answered before",
+	server.LedgerStoreBehind:  "this database has fewer writes than it acknowledged: it was restored from an older copy",
+	server.LedgerWriterBehind: "this database has writes of this machine that the daemon does not know",
+	server.LedgerReplaced:     "another daemon writes in the name of this machine",
+}
+
+// streamConflict says where a client is to go on.
+type streamConflict struct {
+	Epoch      string `json:"epoch"`
+	Generation int64  `json:"generation"`
+	Line       int64  `json:"line"`
+}
+
+type changedAnswer struct {
+	SessionID string `json:"session_id"`
+	Count     int64  `json:"count"`
+}
+
+// ledger is GET /api/ledger?machine&since&limit: how many writes came from a machine of the caller's, and which
+// transcripts changed after count since, in the order of their changes.
+func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	q := r.URL.Query()
+	since, err := number(q, "since", 0)
+	if err != nil {
+		return err
+	}
+	limit, err := number(q, "limit", maxChanged)
+	if err != nil || limit < 1 {
+		return wire.BadRequest("bad_query", "limit is not a number from 1")
+	}
+	l, err := s.store.Ledger(r.Context(), who.User.ID, q.Get("machine"), since, int(min(limit, maxChanged)))
+	if err != nil {
+		return err
+	}
+	a := struct {
+		Store   string          `json:"store"`
+		Count   int64           `json:"count"`
+		Writer  string          `json:"writer"`
+		Changed []changedAnswer `json:"changed"`
+	}{l.Store, l.Count, l.Writer, make([]changedAnswer, 0, len(l.Changed))}
+	for _, c := range l.Changed {
+		a.Changed = append(a.Changed, changedAnswer(c))
+	}
+	s.answer(w, http.StatusOK, a)
+	return nil
+}
+
+// copyRequest asks for a copy of a transcript's first lines in the name of another machine of the same user.
+type copyRequest struct {
+	From  string `json:"from_machine"`
+	To    string `json:"to_machine"`
+	Host  string `json:"host"`
+	Epoch string `json:"epoch"`
+	Lines int64  `json:"lines"`
+}
+
+// copyBytes ends a batch of copied lines.
+const copyBytes = 4 << 20
+
+// copyLines is POST /api/sessions/{id}/copy: the first lines of the caller's own transcript of one machine become
+// generation 0 of the same transcript of another machine, so that a clone of a machine goes on under its own name
+// without sending them again.
+func (s *Server) copyLines(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	var q copyRequest
+	if err := s.readJSON(w, r, &q); err != nil {
+		return err
+	}
+	if q.To == "" || q.From == q.To || q.Epoch == "" || q.Lines < 1 {
+		return wire.BadRequest("bad_request", "to_machine, epoch and lines must be set, and the machines differ")
+	}
+	for _, name := range []string{q.From, q.To, q.Host, q.Epoch} {
+		if err := wire.CheckName(name, "a name"); err != nil {
+			return err
+		}
+	}
+	writer, err := writerOf(r)
+	if err != nil {
+		return err
+	}
+	c := copier{store: s.store, owner: who.User.ID, request: q, writer: writer}
+	ref := server.Ref{SessionID: r.PathValue("id"), Machine: &q.From, Owner: who.User.ID}
+	if err := s.view(r, who, ref, c.copy); err != nil {
+		return err
+	}
+	announceLedger(w, c.receipt)
+	s.answer(w, http.StatusOK, struct {
+		Success bool  `json:"success"`
+		Lines   int64 `json:"lines"`
+	}{true, c.lines})
+	return nil
+}
+
+// copier writes one stream's view to another stream, batch by batch.
+type copier struct {
+	store   server.Store
+	owner   int64
+	request copyRequest
+	writer  server.Writer
+
+	batch   server.Batch
+	bytes   int
+	lines   int64
+	receipt server.Receipt
+}
+
+func (c *copier) copy(ctx context.Context, snap server.Snapshot) error {
+	x := snap.Session()
+	if x.Owner != c.owner {
+		return server.ErrNotFound // shared with the caller: not the caller's to copy
+	}
+	v, err := server.NewestView(snap)
+	if err != nil {
+		return err
+	}
+	c.batch.Head = server.Head{
+		SessionID: x.SessionID, ProjectHash: x.ProjectHash, Machine: c.request.To, Host: c.request.Host, Epoch: c.request.Epoch,
+		Path: x.Path, Cwd: x.Cwd, Project: x.Project, Parent: x.Parent, EndLine: min(c.request.Lines, v.Total), EOFNewline: true,
+		Writer: c.writer,
+	}
+	c.batch.Owner = c.owner
+	for _, span := range v.Between(0, c.request.Lines) {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			l.Raw = append([]byte(nil), l.Raw...)
+			c.batch.Lines = append(c.batch.Lines, l)
+			if c.bytes += len(l.Raw); c.bytes < copyBytes {
+				return nil
+			}
+			return c.flush(ctx)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.flush(ctx)
+}
+
+// flush stores the lines collected so far. The ledger's count goes on from one batch to the next.
+func (c *copier) flush(ctx context.Context) error {
+	c.batch.Received = time.Now()
+	if err := c.store.Put(ctx, &c.batch); err != nil {
+		return err
+	}
+	c.receipt = c.batch.Head.Receipt
+	if c.batch.Head.Writer.Incarnation != "" {
+		c.batch.Head.Writer.Store, c.batch.Head.Writer.Count = c.receipt.Store, c.receipt.Count
+	}
+	c.lines += int64(len(c.batch.Lines))
+	c.batch.Lines, c.bytes = nil, 0
+	return nil
+}

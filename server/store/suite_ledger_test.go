@@ -1,0 +1,140 @@
+package store_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+)
+
+// daemon is a client that keeps a ledger.
+type daemon struct {
+	incarnation string
+	known       server.Receipt
+}
+
+// write puts lines and learns from the answer. It returns the refusal's code, "" for none.
+func (d *daemon) write(t *testing.T, st full, b *server.Batch) string {
+	t.Helper()
+	b.Head.Writer = server.Writer{Incarnation: d.incarnation, Store: d.known.Store, Count: d.known.Count}
+	err := st.Put(t.Context(), b)
+	if no, ok := errors.AsType[*server.LedgerError](err); ok {
+		return no.Code
+	}
+	if no, ok := errors.AsType[*server.StreamError](err); ok {
+		return no.Code
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.known = b.Head.Receipt
+	return ""
+}
+
+func wantCode(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: refused with %q, want %q", what, got, want)
+	}
+}
+
+// ledger: a daemon's writes are counted, a restart takes over, and whoever does not know what is stored is refused.
+func (s suite) ledger(t *testing.T) {
+	st := s.open(t)
+	a := &daemon{incarnation: "a"}
+	wantCode(t, "the first write", a.write(t, st, batch("s", object(0, "a0"))), "")
+	wantCode(t, "the next one", a.write(t, st, batch("t", object(0, "b0"))), "")
+	if a.known.Count != 2 || a.known.Store == "" {
+		t.Fatalf("receipt %+v", a.known)
+	}
+	backup := *a
+	wantCode(t, "one more", a.write(t, st, batch("s", object(1, "a1"))), "")
+
+	restarted := &daemon{"b", a.known}
+	wantCode(t, "after a restart", restarted.write(t, st, batch("s", object(2, "a2"))), "")
+	wantCode(t, "the incarnation before", a.write(t, st, batch("s", object(3, "a3"))), server.LedgerReplaced)
+
+	restored := &daemon{"c", backup.known}
+	wantCode(t, "a state that went back", restored.write(t, st, batch("s", object(3, "x"))), server.LedgerWriterBehind)
+	wantCode(t, "a new state", (&daemon{incarnation: "d"}).write(t, st, batch("s", object(0, "a0"))), server.LedgerWriterBehind)
+	ahead := &daemon{"b", restarted.known}
+	ahead.known.Count += 5
+	wantCode(t, "a store that went back", ahead.write(t, st, batch("s", object(3, "x"))), server.LedgerStoreBehind)
+	elsewhere := &daemon{"b", server.Receipt{Store: "another", Count: 1}}
+	wantCode(t, "another store", elsewhere.write(t, st, batch("s", object(3, "x"))), server.LedgerOtherStore)
+
+	l, err := st.Ledger(t.Context(), 0, "m", 2, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []server.ChangedStream{{SessionID: "s", Count: 4}}; l.Receipt != restarted.known || l.Writer != "b" || !slices.Equal(l.Changed, want) {
+		t.Errorf("ledger %+v", l)
+	}
+	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, []string{"0:object:a0", "1:object:a1", "2:object:a2"}) {
+		t.Errorf("refused writes left lines: %q", got)
+	}
+	if l, err := st.Ledger(t.Context(), 0, "other", 0, 10); err != nil || l.Count != 0 || l.Store != a.known.Store {
+		t.Errorf("a machine that never wrote: %+v, %v", l, err)
+	}
+}
+
+// ledgerConflicts: what was acknowledged is not replaced, and no epoch hides another one.
+func (s suite) ledgerConflicts(t *testing.T) {
+	st := s.open(t)
+	a := &daemon{incarnation: "a"}
+	wantCode(t, "lines", a.write(t, st, batch("s", object(0, "zero"), object(1, "one"))), "")
+	wantCode(t, "the same again", a.write(t, st, batch("s", object(1, "one"), object(2, "two"))), "")
+	wantCode(t, "other bytes", a.write(t, st, batch("s", object(1, "ONE"), object(3, "three"))), server.StreamOtherBytes)
+	moved := batch("s", object(3, "three"))
+	moved.Head.RewoundTo = 1
+	wantCode(t, "another start of the generation", a.write(t, st, moved), server.StreamOtherBytes)
+	fresh := batch("s", object(0, "zero"))
+	fresh.Head.Epoch = "new"
+	wantCode(t, "another epoch", a.write(t, st, fresh), server.StreamOtherEpoch)
+	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, []string{"0:object:zero", "1:object:one", "2:object:two"}) {
+		t.Errorf("lines %q", got)
+	}
+	next := batch("s", object(1, "ONE"))
+	next.Head.Generation, next.Head.RewoundTo = 1, 1
+	wantCode(t, "a new generation", a.write(t, st, next), "")
+	snap := openSession(t, st, "s")
+	if x := snap.Session(); x.Epochs != 1 || x.Generation != 1 {
+		t.Errorf("session %+v", x)
+	}
+	// An older client opens an epoch and goes on in it: one with a ledger finds it in front.
+	old := batch("s", object(0, "zero"))
+	old.Head.Epoch = "old client"
+	put(t, st, old)
+	next = batch("s", object(2, "two"))
+	next.Head.Generation, next.Head.RewoundTo = 1, 1
+	b := &daemon{"b", a.known}
+	wantCode(t, "after an older client's write", b.write(t, st, next), server.LedgerWriterBehind)
+	next.Head.Writer = server.Writer{Incarnation: "b", Store: a.known.Store, Count: a.known.Count + 1} // it has compared
+	front, ok := errors.AsType[*server.StreamError](st.Put(t.Context(), next))
+	if !ok || *front != (server.StreamError{Code: server.StreamOtherEpoch, Epoch: "old client", Generation: 0, Line: 1}) {
+		t.Errorf("the epoch in front: %+v", front)
+	}
+}
+
+// ledgerArtifacts: checkpoints, documents and files are counted too.
+func (s suite) ledgerArtifacts(t *testing.T) {
+	st := s.open(t)
+	a := &daemon{incarnation: "a"}
+	wantCode(t, "lines", a.write(t, st, batch("s", object(0, "zero"))), "")
+	b := &server.CheckpointBatch{Head: batch("s").Head, List: []server.Checkpoint{mark("c", 1)}, Received: start}
+	b.Head.Writer = server.Writer{Incarnation: "a", Store: a.known.Store, Count: a.known.Count}
+	if err := st.PutCheckpoints(t.Context(), b); err != nil || b.Head.Receipt.Count != a.known.Count+1 {
+		t.Errorf("receipt %+v, %v", b.Head.Receipt, err)
+	}
+	b.Head.Writer = server.Writer{Incarnation: "restored", Store: a.known.Store, Count: a.known.Count}
+	b.List[0].ID = "d"
+	no, ok := errors.AsType[*server.LedgerError](st.PutCheckpoints(t.Context(), b))
+	if !ok || no.Code != server.LedgerWriterBehind {
+		t.Errorf("a state that went back: %v", no)
+	}
+	list, err := st.Checkpoints(t.Context(), all, server.CheckpointQuery{Limit: 10})
+	if err != nil || len(list.List) != 1 {
+		t.Errorf("%d checkpoints, %v", len(list.List), err)
+	}
+}
