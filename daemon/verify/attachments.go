@@ -18,7 +18,7 @@ import (
 const mostNamed = 5
 
 // compareAttachments compares the attachments of transcripts on disk with what servers hold.
-func (v *verifier) compareAttachments(ctx context.Context, files []tail.Tracked, facts map[tail.FileID]state.Facts) error {
+func (v *verifier) compareAttachments(ctx context.Context, files []tail.Tracked) error {
 	roots := map[string]*os.Root{}
 	defer func() {
 		for _, r := range roots {
@@ -26,7 +26,7 @@ func (v *verifier) compareAttachments(ctx context.Context, files []tail.Tracked,
 		}
 	}()
 	for _, t := range files {
-		f := facts[t.File.ID]
+		f := v.facts[t.File.ID]
 		if _, out := v.excluded[t.File.ID]; out || t.File.Kind != tail.Main || !f.Decided {
 			continue
 		}

@@ -22,7 +22,7 @@ type candidate struct {
 }
 
 // compareFiles compares transcripts: two goroutines read, one asks servers about what they have read.
-func (v *verifier) compareFiles(ctx context.Context, files []tail.Tracked, facts map[tail.FileID]state.Facts) error {
+func (v *verifier) compareFiles(ctx context.Context, files []tail.Tracked) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	todo, read := make(chan tail.Tracked), make(chan *candidate, mostAsked)
@@ -30,7 +30,7 @@ func (v *verifier) compareFiles(ctx context.Context, files []tail.Tracked, facts
 	for range 2 {
 		readers.Go(func() {
 			for t := range todo {
-				if err := v.readFile(ctx, t, facts[t.File.ID], read); err != nil {
+				if err := v.readFile(ctx, t, v.facts[t.File.ID], read); err != nil {
 					cancel(err)
 					return
 				}

@@ -20,7 +20,7 @@ import (
 // were read from the disk. Where those are not kept any more, it only proves that something is stored without gaps.
 
 // compareHistory compares what lies beyond the files on disk.
-func (v *verifier) compareHistory(ctx context.Context, facts map[tail.FileID]state.Facts) error {
+func (v *verifier) compareHistory(ctx context.Context) error {
 	v.report.Deep = &control.DeepReport{}
 	session := v.options.Session
 	byDest, known := map[string][]tail.Tracked{}, map[string]bool{}
@@ -28,7 +28,7 @@ func (v *verifier) compareHistory(ctx context.Context, facts map[tail.FileID]sta
 		byDest[own] = nil
 	}
 	for _, t := range v.Files.Files() {
-		f := facts[t.File.ID]
+		f := v.facts[t.File.ID]
 		if !f.Decided {
 			continue
 		}
@@ -45,12 +45,12 @@ func (v *verifier) compareHistory(ctx context.Context, facts map[tail.FileID]sta
 		if err != nil {
 			return err
 		}
-		files, err := v.withPast(ctx, byDest[dest], facts, stored.past)
+		files, err := v.withPast(ctx, byDest[dest], stored.past)
 		if err != nil {
 			return err
 		}
 		for part := range slices.Chunk(files, mostAsked) {
-			if err := v.compareStored(ctx, dest, part, facts); err != nil {
+			if err := v.compareStored(ctx, dest, part); err != nil {
 				return err
 			}
 		}
@@ -85,15 +85,14 @@ func (v *verifier) listStored(ctx context.Context, dest string, known map[string
 }
 
 // withPast are the files that have more than what is on disk, by what is remembered here or by what the server holds.
-func (v *verifier) withPast(ctx context.Context, files []tail.Tracked, facts map[tail.FileID]state.Facts, past map[string]bool) (
-	some []tail.Tracked, err error,
-) {
+func (v *verifier) withPast(ctx context.Context, files []tail.Tracked, past map[string]bool) ([]tail.Tracked, error) {
+	var some []tail.Tracked
 	for _, t := range files {
 		known, err := v.State.History(ctx, t.File.ID)
 		if err != nil && !errors.Is(err, state.ErrUnknownFile) {
 			return nil, err
 		}
-		if t.Gone != 0 || len(known.Pasts) > 0 || past[facts[t.File.ID].Stream.SessionID] {
+		if t.Gone != 0 || len(known.Pasts) > 0 || past[v.facts[t.File.ID].Stream.SessionID] {
 			some = append(some, t)
 		}
 	}
@@ -102,11 +101,11 @@ func (v *verifier) withPast(ctx context.Context, files []tail.Tracked, facts map
 }
 
 // compareStored compares what a server holds of some files beyond their generation on disk.
-func (v *verifier) compareStored(ctx context.Context, dest string, files []tail.Tracked, facts map[tail.FileID]state.Facts) error {
+func (v *verifier) compareStored(ctx context.Context, dest string, files []tail.Tracked) error {
 	reader := v.Servers.Reader(dest)
 	var refs []remote.Ref
 	for _, t := range files {
-		refs = append(refs, remote.Ref{Session: facts[t.File.ID].Stream.SessionID, Machine: &v.Origin.Machine})
+		refs = append(refs, remote.Ref{Session: v.facts[t.File.ID].Stream.SessionID, Machine: &v.Origin.Machine})
 	}
 	digests, err := allEpochs(ctx, reader, refs)
 	if err != nil {
@@ -122,7 +121,7 @@ func (v *verifier) compareStored(ctx context.Context, dest string, files []tail.
 		if len(digests[i].Epochs) == 0 && isForgotten(refs[i].Session, forgotten) {
 			continue
 		}
-		h := historyCheck{v: v, reader: reader, facts: facts[t.File.ID], ref: refs[i], file: t}
+		h := historyCheck{v: v, reader: reader, facts: v.facts[t.File.ID], ref: refs[i], file: t}
 		if err := h.runUnmoved(ctx, digests[i]); err != nil {
 			return err
 		}

@@ -39,8 +39,8 @@ func (h *hashes) at(ctx context.Context, line, end int64) (*string, error) {
 // lineDiff is what differs so far.
 type lineDiff struct{ missing, differ []control.Range }
 
-// compareLines finds the lines that differ. Lines that are left out by the rules in force, refused by the server, or too
-// long, may be missing, but not different.
+// compareLines finds the lines that differ. Lines that are left out by the rules in force, refused by the server, or
+// too long, may be missing, but not different.
 func (v *verifier) compareLines(ctx context.Context, c *candidate, has *hashes) (*lineDiff, error) {
 	diff := &lineDiff{}
 	err := v.eachLine(ctx, c.file, func(l diskLine) error {

@@ -31,7 +31,7 @@ type pastGeneration struct {
 	count   *control.DeepCount
 }
 
-// runUnmoved compares, and adds what it found to the report. If the file is rewound meanwhile the server is asked again.
+// runUnmoved compares, and adds what it found to the report. If the file is rewound meanwhile it asks the server again.
 func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error {
 	const tries = 3
 	for try := 1; ; try++ {

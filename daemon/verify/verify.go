@@ -90,6 +90,7 @@ type verifier struct {
 	options Options
 	report  *recorder
 
+	facts    map[tail.FileID]state.Facts
 	excluded map[tail.FileID]string // transcripts that are not delivered, with the reasons
 	// deadLines are the lines of a stream that its server refused, with the generation that it refused them in.
 	deadLines map[uint64]map[int64]uint32
@@ -106,20 +107,20 @@ func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport,
 	if err := v.loadDeadLetters(ctx); err != nil {
 		return control.VerifyReport{}, err
 	}
-	facts, err := v.State.LoadFacts(ctx)
-	if err != nil {
+	var err error
+	if v.facts, err = v.State.LoadFacts(ctx); err != nil {
 		return control.VerifyReport{}, err
 	}
-	v.excluded = v.Rules.Excluded(facts)
-	files := v.choose(facts)
-	if err := v.compareFiles(ctx, files, facts); err != nil {
+	v.excluded = v.Rules.Excluded(v.facts)
+	files := v.choose()
+	if err := v.compareFiles(ctx, files); err != nil {
 		return control.VerifyReport{}, err
 	}
-	if err := v.compareAttachments(ctx, files, facts); err != nil {
+	if err := v.compareAttachments(ctx, files); err != nil {
 		return control.VerifyReport{}, err
 	}
 	if options.Deep {
-		if err := v.compareHistory(ctx, facts); err != nil {
+		if err := v.compareHistory(ctx); err != nil {
 			return control.VerifyReport{}, err
 		}
 	}
@@ -156,11 +157,11 @@ func (v *verifier) loadDeadLetters(ctx context.Context) error {
 }
 
 // choose picks the transcripts on disk to compare, in the order of their paths.
-func (v *verifier) choose(facts map[tail.FileID]state.Facts) []tail.Tracked {
+func (v *verifier) choose() []tail.Tracked {
 	var chosen []tail.Tracked
 	session := v.options.Session
 	for _, t := range v.Files.Files() {
-		name := facts[t.File.ID].Stream.SessionID
+		name := v.facts[t.File.ID].Stream.SessionID
 		if session != "" && !strings.HasPrefix(name, session) && !strings.HasPrefix(t.File.Name, session) {
 			continue
 		}
