@@ -32,6 +32,7 @@ import (
 	"github.com/ccship/ccship/daemon/relay"
 	"github.com/ccship/ccship/daemon/rewrite"
 	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/daemon/service"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -68,7 +69,8 @@ type Daemon struct {
 	guard        *document.Guard
 	client       *http.Client
 
-	events *bus
+	events  *bus
+	manager *service.Notifier
 
 	projects    *project.Finder
 	rewrites    *rewrite.List
@@ -113,6 +115,7 @@ func Run(ctx context.Context, cfg config.Config) error {
 // open wires every part. Nothing runs yet.
 func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns), events: newBus()}
+	d.manager = service.NewNotifier(os.Getenv, d.log)
 	d.conf.Store(&cfg)
 	stamp := cfg.Stamp()
 	d.lastRead.Store(&stamp)
@@ -219,7 +222,7 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"background jobs": d.backgroundJobs,
 		"events":          d.watchStatus,
 		"attachments":     d.attachments.Run,
-		"report":          func(ctx context.Context) error { return d.reportTo(ctx, serviceManager(os.LookupEnv)) },
+		"notifier":        d.notifyManager,
 	}
 	var wg sync.WaitGroup
 	for name, run := range parts {
@@ -240,6 +243,12 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
+	return nil
+}
+
+// notifyManager keeps the service manager informed.
+func (d *Daemon) notifyManager(ctx context.Context) error {
+	d.manager.Run(ctx, service.Parts{Control: control.Dial(d.cfg.Socket), Tailer: d.tailer, State: d.db})
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	defer d.tellReloading()()
+	defer d.manager.Reloading()()
 	now := d.conf.Load()
 	stamp := config.Stamp(now.Path)
 	defer func() {

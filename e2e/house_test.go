@@ -22,7 +22,7 @@ func house() plan {
 			"cmd/ccship/showtest":  {"daemon/control", "daemon/doctor"},
 			"cmd/ccship-mcp":       {"daemon/control"},
 			"cmd/ccship-server":    {"daemon/atomicfile", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/hub", "server/limit", "server/store", "server/web"},
-			"daemon":               {"daemon/checkpoint", "daemon/config", "daemon/control", "daemon/delivery", "daemon/derive", "daemon/document", "daemon/inbox", "daemon/machine", "daemon/project", "daemon/remote", "daemon/relay", "daemon/rewrite", "daemon/route", "state", "tail", "outbox", "transcript", "transcript/session", "daemon/attachment", "daemon/library", "daemon/verify"},
+			"daemon":               {"daemon/checkpoint", "daemon/config", "daemon/control", "daemon/delivery", "daemon/derive", "daemon/document", "daemon/inbox", "daemon/machine", "daemon/project", "daemon/remote", "daemon/relay", "daemon/rewrite", "daemon/route", "state", "tail", "outbox", "transcript", "transcript/session", "daemon/attachment", "daemon/library", "daemon/verify", "daemon/document/file", "daemon/service"},
 			"daemon/atomicfile":    {},
 			"daemon/claude":        {},
 			"daemon/config":        {"daemon/atomicfile", "daemon/project", "outbox"},
@@ -96,7 +96,7 @@ func house() plan {
 			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},
 			"golang.org/x/term":                        {"cmd/ccship/term"},
 			"golang.org/x/sync":                        {"tail", "outbox", "daemon", "server"},
-			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "cmd/ccship", "daemon/machine"},
+			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "daemon/service", "cmd/ccship", "daemon/machine"},
 			"github.com/chromedp/chromedp":             {},                      // tests only
 			"github.com/chromedp/cdproto":              {},                      // tests only
 			"github.com/rogpeppe/go-internal":          {},                      // tests only

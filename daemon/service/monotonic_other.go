@@ -1,8 +1,8 @@
 //go:build !linux
 
-package daemon
+package service
 
 import "time"
 
-// monotonic is of use to systemd alone.
+// monotonic is only used with systemd.
 func monotonic() time.Duration { return 0 }

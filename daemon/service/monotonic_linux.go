@@ -1,4 +1,4 @@
-package daemon
+package service
 
 import (
 	"time"
@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic is the system's clock that never jumps, by which systemd orders what it is told; 0 when it cannot be read.
+// monotonic is the clock that never jumps, by which systemd orders messages; 0 when it cannot be read.
 func monotonic() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

@@ -1,0 +1,58 @@
+package daemontest
+
+import (
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Messages are what a service manager is told, by sd_notify(3).
+type Messages chan string
+
+// ListenManager is a service manager that listens on a socket until the test ends.
+func ListenManager(t *testing.T, socket string) Messages {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("no datagrams on Unix sockets here")
+	}
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := make(Messages, 1000)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		buf := make([]byte, 4096)
+		for {
+			n, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			messages <- string(buf[:n])
+		}
+	}()
+	t.Cleanup(func() {
+		conn.Close()
+		<-ended
+	})
+	return messages
+}
+
+// Next is the next message with a word in it.
+func (messages Messages) Next(t *testing.T, word string) string {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case m := <-messages:
+			if strings.Contains(m, word) {
+				return m
+			}
+		case <-limit:
+			t.Fatalf("never told %s", word)
+		}
+	}
+}
