@@ -16,8 +16,10 @@ import (
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
-			"cmd/ccship":           {"cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/atomicfile", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/doctor", "daemon/library", "daemon/machine", "daemon/remote", "daemon/service", "outbox", "packaging"},
+			"cmd/ccship":           {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon", "daemon/atomicfile", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/doctor", "daemon/library", "daemon/machine", "daemon/remote", "daemon/service", "outbox", "packaging"},
 			"cmd/ccship/term":      {},
+			"cmd/ccship/cli":       {"cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/config", "daemon/control", "daemon/library"},
+			"cmd/ccship/try":       {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/atomicfile", "daemon/config", "daemon/control"},
 			"cmd/ccship/show":      {"cmd/ccship/term", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote"},
 			"cmd/ccship/showtest":  {"daemon/control", "daemon/doctor"},
 			"cmd/ccship-mcp":       {"daemon/control"},
@@ -89,8 +91,8 @@ func house() plan {
 			"github.com/yuin/goldmark":                 {"server/web/markup"},
 			"github.com/alecthomas/chroma/v2":          {"server/web/markup"},
 			"github.com/microcosm-cc/bluemonday":       {"server/web/markup"},
-			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship-server"},
-			"github.com/spf13/pflag":                   {"cmd/ccship"},
+			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship/cli", "cmd/ccship-server"},
+			"github.com/spf13/pflag":                   {"cmd/ccship", "cmd/ccship/cli"},
 			"github.com/clipperhouse/displaywidth":     {"cmd/ccship/term"},
 			"github.com/dustin/go-humanize":            {"cmd/ccship/term", "cmd/ccship-server", "server/web/format"},
 			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+
+	"github.com/ccship/ccship/cmd/ccship/cli"
 )
 
 // become runs another program, which has this one's standard input and output, to its end.
@@ -14,7 +16,7 @@ func become(program string, args []string) error {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return silent{exit.ExitCode()}
+		return cli.Silent{Code: exit.ExitCode()}
 	}
 	if err != nil {
 		return fmt.Errorf("run %s: %w", program, err)

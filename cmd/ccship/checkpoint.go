@@ -35,7 +35,7 @@ func (a *app) checkpointList() *cobra.Command {
 			if q.Offset < 0 || q.Limit < 1 {
 				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "")
 			}
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -43,16 +43,16 @@ func (a *app) checkpointList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(list)
+			if a.JSON {
+				return a.PrintJSON(list)
 			}
-			return a.print(a.view().Checkpoints(list))
+			return a.Print(a.View().Checkpoints(list))
 		},
 	}
 	cmd.Flags().StringVar(&q.Session, "session", "", "only of this `session`")
 	cmd.Flags().IntVar(&q.Limit, "limit", 100, "how many at most, up to 1000")
 	cmd.Flags().IntVar(&q.Offset, "offset", 0, "how many to pass over")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -66,7 +66,7 @@ func (a *app) checkpointShow() *cobra.Command {
 			if session != "" && args[0] != latest {
 				return control.Usage("--session goes with latest", "an id names one checkpoint already")
 			}
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -74,14 +74,14 @@ func (a *app) checkpointShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(answer)
+			if a.JSON {
+				return a.PrintJSON(answer)
 			}
-			return a.print(a.view().Checkpoint(answer.Checkpoint))
+			return a.Print(a.View().Checkpoint(answer.Checkpoint))
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "of latest: only of this `session`")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -114,7 +114,7 @@ func (a *app) checkpointCreate() *cobra.Command {
 			if req.Session = cmp.Or(req.Session, os.Getenv(sessionVariable)); req.Session == "" {
 				return control.Usage("no session is named", "name it with --session; `ccship sessions list` has the ids")
 			}
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -122,16 +122,16 @@ func (a *app) checkpointCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(answer)
+			if a.JSON {
+				return a.PrintJSON(answer)
 			}
-			return a.print(a.view().Checkpoint(answer.Checkpoint))
+			return a.Print(a.View().Checkpoint(answer.Checkpoint))
 		},
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`")
 	cmd.Flags().StringVar(&req.Trigger, "trigger", control.TriggerManual, "why: manual or pre_heavy")
 	cmd.Flags().StringVar(&req.Summary, "summary", "", "what it is about; by default that is taken from the conversation")
 	cmd.Flags().StringVar(&req.PortID, "port", "", "your own `name` for the work")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }

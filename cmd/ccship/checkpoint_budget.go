@@ -23,7 +23,7 @@ func (a *app) checkpointBudget() *cobra.Command {
 			if err := checkBudget(&req, set, unset); err != nil {
 				return err
 			}
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -39,17 +39,17 @@ func (a *app) checkpointBudget() *cobra.Command {
 			if req.Model != "" && !set && !unset {
 				budgets.Budgets = ofModel(budgets.Budgets, req.Model)
 			}
-			if a.json {
-				return a.printJSON(budgets)
+			if a.JSON {
+				return a.PrintJSON(budgets)
 			}
-			return a.print(a.view().Budgets(budgets))
+			return a.Print(a.View().Budgets(budgets))
 		},
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "of this `session`")
 	cmd.Flags().StringVar(&req.Model, "model", "", "of all sessions with this `model`")
 	cmd.Flags().Int64Var(&req.Limit, "set", 0, "how many `tokens` it can hold")
 	cmd.Flags().BoolVar(&unset, "unset", false, "forget what was set")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 

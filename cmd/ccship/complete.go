@@ -26,7 +26,7 @@ func completeKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 
 // completeDead offers the ids of dead letters.
 func (a *app) completeDead(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	client, _, err := a.daemonClient(cmd.Context())
+	client, _, err := a.DaemonClient(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -49,7 +49,7 @@ func (a *app) completeDead(cmd *cobra.Command, args []string, _ string) ([]strin
 
 // completePatterns offers the patterns that are excluded.
 func (a *app) completePatterns(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	c, err := a.config()
+	c, err := a.Config()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -55,12 +55,12 @@ func (a *app) configShow() *cobra.Command {
 		Short: "Print every value in force, as TOML",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			c, err := a.config()
+			c, err := a.Config()
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(settings{control.SchemaVersion, c.Path, c.Values()})
+			if a.JSON {
+				return a.PrintJSON(settings{control.SchemaVersion, c.Path, c.Values()})
 			}
 			var b strings.Builder
 			for _, v := range c.Values() {
@@ -73,11 +73,11 @@ func (a *app) configShow() *cobra.Command {
 				}
 				b.WriteString(line + "\n")
 			}
-			return a.print(b.String())
+			return a.Print(b.String())
 		},
 	}
 	cmd.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func (a *app) configGet() *cobra.Command {
 
 		ValidArgsFunction: completeKeys,
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := a.config()
+			c, err := a.Config()
 			if err != nil {
 				return err
 			}
@@ -97,13 +97,13 @@ func (a *app) configGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(settings{control.SchemaVersion, c.Path, []config.Value{v}})
+			if a.JSON {
+				return a.PrintJSON(settings{control.SchemaVersion, c.Path, []config.Value{v}})
 			}
-			return a.print(v.Text() + "\n")
+			return a.Print(v.Text() + "\n")
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -115,30 +115,20 @@ func (a *app) configSet() *cobra.Command {
 
 		ValidArgsFunction: completeKeys,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := a.configPath()
+			path, err := a.ConfigPath()
 			if err != nil {
 				return err
 			}
 			if err := config.WriteOption(path, args[0], args[1:], nil); err != nil {
 				return err
 			}
-			a.say("%s is set in %s", args[0], path)
+			a.Say("%s is set in %s", args[0], path)
 			if o, ok := config.LookupOption(args[0]); ok && os.Getenv(o.Env()) != "" {
-				a.say("%s in the environment wins over it", o.Env())
+				a.Say("%s in the environment wins over it", o.Env())
 			}
 			return a.takeOver(cmd.Context(), path, args[0])
 		},
 	}
-}
-
-// configPath is the configuration file's path. A file that was named and is not there yet is no mistake for a command
-// that is about to write it, and what else is wrong in it is found by the writing.
-func (a *app) configPath() (string, error) {
-	named, err := a.flags.GetString("config")
-	if err != nil {
-		return "", fmt.Errorf("read flags: %w", err)
-	}
-	return config.Path(named, nil)
 }
 
 func (a *app) configValidate() *cobra.Command {
@@ -147,7 +137,7 @@ func (a *app) configValidate() *cobra.Command {
 		Short: "Check the configuration, the key file and the roots",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			c, err := a.config()
+			c, err := a.Config()
 			if err != nil {
 				return err
 			}
@@ -159,7 +149,7 @@ func (a *app) configValidate() *cobra.Command {
 					return err
 				}
 			}
-			return a.print("valid: " + c.Path + "\n")
+			return a.Print("valid: " + c.Path + "\n")
 		},
 	}
 }

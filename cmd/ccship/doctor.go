@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/doctor"
@@ -30,14 +31,14 @@ func (a *app) doctorCommand() *cobra.Command {
 			if days < 0 || days > 3650 {
 				return control.Usage("--days must be from 0 to 3650", "7 is a week")
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			return a.doctor(ctx, fix, days)
 		},
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "mend what is safe to mend, and say what was done")
 	cmd.Flags().IntVar(&days, "days", 7, "look so many days ahead for what Claude Code will delete")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -67,25 +68,25 @@ func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if a.json {
-		err = a.printJSON(report)
+	if a.JSON {
+		err = a.PrintJSON(report)
 	} else {
-		err = a.print(a.view().Doctor(report, fix))
+		err = a.Print(a.View().Doctor(report, fix))
 	}
 	if err == nil && !report.OK {
-		return silent{exitFailed}
+		return cli.Silent{Code: cli.ExitFailed}
 	}
 	return err
 }
 
 // doctorOptions say what is examined. A mistake in the configuration is for the doctor to tell.
 func (a *app) doctorOptions(days int) (doctor.Options, error) {
-	o := doctor.Options{Version: a.build.Version, Days: days}
+	o := doctor.Options{Version: a.Version, Days: days}
 	var err error
-	if o.Program, err = ownPath(); err != nil {
+	if o.Program, err = cli.OwnPath(); err != nil {
 		return o, err
 	}
-	if o.Config, err = a.config(); err != nil {
+	if o.Config, err = a.Config(); err != nil {
 		var mistake *config.Error
 		if !errors.As(err, &mistake) {
 			return o, err
@@ -95,9 +96,9 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 			return o, o.ConfigErr
 		}
 	}
-	o.Sockets = sockets(o.Config)
+	o.Sockets = cli.Sockets(o.Config)
 	if o.Config.OriginOf("socket") == config.FromDefault {
-		o.ForeignSocket = upSocket(o.Config)
+		o.ForeignSocket = cli.UpSocket(o.Config)
 	}
 	if o.ConfigErr != nil {
 		o.Service, err = service.New(service.Options{Binary: o.Program}) // to look only
@@ -113,7 +114,7 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 
 // configWithoutFile is what flags and environment say, and if the mistake is there, what the system says.
 func (a *app) configWithoutFile() (config.Config, error) {
-	flags := a.given()
+	flags := a.Given()
 	delete(flags, "config")
 	noFile := filepath.Join(os.TempDir(), fmt.Sprintf("ccship-no-config-%d", os.Getpid()))
 	env := func(name string) (string, bool) {

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 )
 
 func TestDoctorJSON(t *testing.T) {
 	var out strings.Builder
-	a := &app{stdout: &out}
+	a := &app{App: cli.App{Stdout: &out}}
 	r := showtest.DoctorReports()["mended"]
-	if err := a.printJSON(r); err != nil {
+	if err := a.PrintJSON(r); err != nil {
 		t.Fatal(err)
 	}
 	showtest.Golden(t, filepath.Join("json", "doctor.json"), out.String())

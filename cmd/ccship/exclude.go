@@ -41,7 +41,7 @@ func (a *app) excludeAdd() *cobra.Command {
 			return a.editExcludes(cmd.Context(), args, nil)
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -55,7 +55,7 @@ func (a *app) excludeRemove() *cobra.Command {
 			return a.editExcludes(cmd.Context(), nil, args)
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -69,26 +69,26 @@ func (a *app) excludeList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(excludes)
+			if a.JSON {
+				return a.PrintJSON(excludes)
 			}
-			return a.print(show.Excludes(excludes))
+			return a.Print(show.Excludes(excludes))
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
 // excludes asks the daemon; without one the configuration alone answers.
 func (a *app) excludes(ctx context.Context) (control.Excludes, error) {
-	client, _, err := a.daemonClient(ctx)
+	client, _, err := a.DaemonClient(ctx)
 	if err == nil {
 		return client.Excludes(ctx)
 	}
 	if !errors.Is(err, control.ErrNotRunning) {
 		return control.Excludes{}, err
 	}
-	c, err := a.config()
+	c, err := a.Config()
 	if err != nil {
 		return control.Excludes{}, err
 	}
@@ -103,7 +103,7 @@ func (a *app) excludes(ctx context.Context) (control.Excludes, error) {
 
 // editExcludes edits the configuration file, with a daemon or without, and has the daemon take it over.
 func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
-	path, err := a.configPath()
+	path, err := a.ConfigPath()
 	if err != nil {
 		return err
 	}
@@ -124,25 +124,25 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 	}
 	o, _ := config.LookupOption(excludeKey)
 	if os.Getenv(o.Env()) != "" {
-		a.say("%s in the environment wins over %s", o.Env(), path)
+		a.Say("%s in the environment wins over %s", o.Env(), path)
 	}
 	for _, pattern := range edit.Added {
-		a.say("%s is excluded in %s", pattern, path)
+		a.Say("%s is excluded in %s", pattern, path)
 	}
 	for _, pattern := range edit.Removed {
-		a.say("%s is not excluded any more in %s", pattern, path)
+		a.Say("%s is not excluded any more in %s", pattern, path)
 	}
 	if len(edit.Added)+len(edit.Removed) == 0 {
-		a.say("%s is excluded already in %s", strings.Join(add, ", "), path)
+		a.Say("%s is excluded already in %s", strings.Join(add, ", "), path)
 	}
-	if err := a.takeOver(ctx, path, excludeKey); err != nil || !a.json {
+	if err := a.takeOver(ctx, path, excludeKey); err != nil || !a.JSON {
 		return err
 	}
 	excludes, err := a.excludes(ctx)
 	if err != nil {
 		return err
 	}
-	return a.printJSON(excludes)
+	return a.PrintJSON(excludes)
 }
 
 // folderPattern is what someone means who names a folder: one that is there by its own name, whatever characters that

@@ -12,13 +12,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 )
 
 // fakeDaemon is the program fake-daemon SOCKET: it answers on a control socket until it is stopped. With a second
 // argument it never answers, as a daemon does that was stopped (SIGSTOP): the kernel goes on connecting callers.
 func fakeDaemon() {
-	ctx, stop := untilSignal(context.Background())
+	ctx, stop := cli.UntilSignal(context.Background())
 	ln, err := control.Listen(os.Args[1])
 	if err == nil && len(os.Args) > 2 {
 		<-ctx.Done()
@@ -116,7 +117,7 @@ func fakeServer() {
 		fmt.Fprintln(os.Stderr, "ccship-server: the database is broken")
 		os.Exit(1)
 	}
-	ctx, stop := untilSignal(context.Background())
+	ctx, stop := cli.UntilSignal(context.Background())
 	defer stop()
 	server := &http.Server{Addr: os.Args[3], Handler: http.HandlerFunc(take), ReadHeaderTimeout: time.Minute}
 	ln, err := net.Listen("tcp", server.Addr)

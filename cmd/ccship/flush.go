@@ -14,7 +14,7 @@ func (a *app) flushCommand() *cobra.Command {
 		Long:  "End back-off and the pauses of servers that refused, and try all of them now. A pause of your own goes on; `ccship sync` also looks at every transcript.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -25,16 +25,16 @@ func (a *app) flushCommand() *cobra.Command {
 			return a.showFlush(result)
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
 func (a *app) showFlush(r control.FlushResult) error {
 	switch {
-	case a.json:
-		return a.printJSON(r)
+	case a.JSON:
+		return a.PrintJSON(r)
 	case r.Paused:
-		return a.print("paused: " + term.Counted(r.Waiting, "entry waits", "entries wait") + " for `ccship resume`\n")
+		return a.Print("paused: " + term.Counted(r.Waiting, "entry waits", "entries wait") + " for `ccship resume`\n")
 	}
-	return a.print(term.Counted(r.Waiting, "entry is", "entries are") + " tried now\n")
+	return a.Print(term.Counted(r.Waiting, "entry is", "entries are") + " tried now\n")
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -26,9 +27,9 @@ func (a *app) forgetCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
-			client, _, err := a.daemonClient(ctx)
+			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}
@@ -57,13 +58,13 @@ func (a *app) forgetCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
 // confirmForget asks before what cannot be undone.
 func (a *app) confirmForget(f library.Found) error {
-	k := term.NewAsker(a.stderr)
+	k := term.NewAsker(a.Stderr)
 	if k == nil {
 		return control.Usage("this removes session "+f.Session+" for good",
 			"say --yes if that is what you want")
@@ -73,7 +74,7 @@ func (a *app) confirmForget(f library.Found) error {
 		title = term.Printable(cmp.Or(s.Summary.Title, s.Summary.FirstPrompt))
 	}
 	if title != "" {
-		a.say("%s", term.Cut(title, 100))
+		a.Say("%s", term.Cut(title, 100))
 	}
 	sure, err := k.Yes("remove session "+f.Session+" from the server for good?", false)
 	if err == nil && !sure {
@@ -84,16 +85,16 @@ func (a *app) confirmForget(f library.Found) error {
 
 func (a *app) showForgotten(r control.ForgetResult) error {
 	var err error
-	if a.json {
-		err = a.printJSON(r)
+	if a.JSON {
+		err = a.PrintJSON(r)
 	} else {
-		err = a.print(show.Forgotten(r))
+		err = a.Print(show.Forgotten(r))
 	}
 	switch {
 	case err == nil && len(r.Owed) > 0:
-		return silent{exitUnreachable}
+		return cli.Silent{Code: cli.ExitUnreachable}
 	case err == nil && len(r.Kept) > 0:
-		return silent{exitFailed}
+		return cli.Silent{Code: cli.ExitFailed}
 	}
 	return err
 }

@@ -1,17 +1,11 @@
 package main
 
 import (
-	"context"
-	"io"
-	"os"
-	"os/exec"
-
 	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/try"
 )
 
-// guardCommand runs a program that ends when the other end of its standard input is closed, which the system does
-// when the process that holds it dies, however it dies. `ccship up` uses it where the system cannot tie a child's life
-// to its parent's.
 func (a *app) guardCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "guard PROGRAM ARGS…",
@@ -20,21 +14,6 @@ func (a *app) guardCommand() *cobra.Command {
 		Args:   cobra.MinimumNArgs(1),
 
 		DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := context.WithCancel(cmd.Context())
-			defer cancel()
-			go func() { // never waited for: the read ends with the parent or with this process
-				_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that matters
-				cancel()
-			}()
-			child := exec.CommandContext(ctx, args[0], args[1:]...)
-			child.Stdout, child.Stderr = os.Stdout, os.Stderr
-			child.Cancel = func() error { return askToEnd(child.Process) }
-			child.WaitDelay = farewell
-			if err := child.Run(); err != nil && ctx.Err() == nil {
-				return err
-			}
-			return nil
-		},
+		RunE:               func(cmd *cobra.Command, args []string) error { return try.Guard(cmd.Context(), args) },
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -52,14 +53,14 @@ func runHook(args []string, beats int) int {
 	go func() { // left behind when time is up: the process ends
 		defer close(done)
 		defer func() { _ = recover() }()
-		a := &app{stdout: os.Stdout, stderr: io.Discard}
+		a := &app{App: cli.App{Stdout: os.Stdout, Stderr: io.Discard}}
 		a.execute(ctx, args)
 	}()
 	select {
 	case <-done:
 	case <-ctx.Done():
 	}
-	return exitOK
+	return cli.ExitOK
 }
 
 func (a *app) hookCommand() *cobra.Command {
@@ -135,11 +136,11 @@ func (a *app) answerHook(ctx context.Context, event string, in hookInput) error 
 	if in.session == "" || in.agent != "" || !heard(event, in) {
 		return nil
 	}
-	c, err := a.config()
+	c, err := a.Config()
 	if err != nil {
 		return err
 	}
-	text, err := askForHook(ctx, sockets(c), event, in)
+	text, err := askForHook(ctx, cli.Sockets(c), event, in)
 	if err != nil || text == "" {
 		return err
 	}
@@ -147,7 +148,7 @@ func (a *app) answerHook(ctx context.Context, event string, in hookInput) error 
 		Event   string `json:"hookEventName"`
 		Context string `json:"additionalContext"`
 	}
-	return a.printJSON(map[string]output{"hookSpecificOutput": {event, text}})
+	return a.PrintJSON(map[string]output{"hookSpecificOutput": {event, text}})
 }
 
 // heard says whether Claude Code reads what a hook of this kind prints. Old versions drop what a PreToolUse hook says,

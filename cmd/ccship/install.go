@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
@@ -25,7 +24,7 @@ func (a *app) installCommand() *cobra.Command {
 			"Installing again is harmless, and is how a newer ccship takes the place of an older one.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			t, err := a.service(w)
 			if err != nil {
@@ -35,11 +34,11 @@ func (a *app) installCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.print(fmt.Sprintf("ccship is installed and running (pid %d); it starts by itself from now on\n", status.PID)); err != nil {
+			if err := a.Print(fmt.Sprintf("ccship is installed and running (pid %d); it starts by itself from now on\n", status.PID)); err != nil {
 				return err
 			}
 			if t.config.ServerURL == "" {
-				a.say("no server is set yet, so nothing is sent: `ccship setup`")
+				a.Say("no server is set yet, so nothing is sent: `ccship setup`")
 			}
 			a.warnLinger(ctx, t)
 			return nil
@@ -71,11 +70,11 @@ func (a *app) install(ctx context.Context, t *theService, start bool) (*control.
 	}
 	switch {
 	case out.Packaged && (out.Written || !before.Enabled):
-		a.say("using the unit of the package: %s", out.UnitPath)
+		a.Say("using the unit of the package: %s", out.UnitPath)
 	case out.Written && before.UnitPath == out.UnitPath && out.UnitPath != "":
-		a.say("replaced %s", out.UnitPath)
+		a.Say("replaced %s", out.UnitPath)
 	case out.Written && out.UnitPath != "":
-		a.say("wrote %s", out.UnitPath)
+		a.Say("wrote %s", out.UnitPath)
 	}
 	if !start {
 		return nil, none, nil
@@ -122,7 +121,7 @@ func (a *app) writeUnwritten(t *theService) (bool, error) {
 		if v.Source == "" {
 			why = "depends on this shell's environment"
 		}
-		a.say("wrote %s into %s: it %s, which a service does not see", v.TOML(), t.config.Path, why)
+		a.Say("wrote %s into %s: it %s, which a service does not see", v.TOML(), t.config.Path, why)
 	}
 	return true, nil
 }
@@ -137,11 +136,5 @@ func (a *app) warnLinger(ctx context.Context, t *theService) {
 	if name == "" {
 		name = "$USER"
 	}
-	a.say("it runs while you are logged in; to keep it running without that: `sudo loginctl enable-linger %s`", name)
-}
-
-// exists says whether a file or folder is there.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
+	a.Say("it runs while you are logged in; to keep it running without that: `sudo loginctl enable-linger %s`", name)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -124,7 +125,7 @@ func TestJSONOutbox(t *testing.T) {
 	for _, d := range documents {
 		t.Run(d.name, func(t *testing.T) {
 			code, out, words := inProcess(t, append(d.args, "--json", "--socket", listen(t, spoken{document: d.document}))...)
-			if code != exitOK || words != "" {
+			if code != cli.ExitOK || words != "" {
 				t.Errorf("exit code %d; stderr %q", code, words)
 			}
 			showtest.Golden(t, filepath.Join("json", d.name+".json"), out)
@@ -140,13 +141,13 @@ func TestJSONOutboxFails(t *testing.T) {
 			continue // the configuration answers then
 		}
 		code, out, words := inProcess(t, append(d.args, "--json", "--socket", socketPath(t))...)
-		if code != exitNotRunning || words != "" {
+		if code != cli.ExitNotRunning || words != "" {
 			t.Errorf("%v: exit code %d; stderr %q", d.args, code, words)
 		}
 		showtest.Golden(t, filepath.Join("json", "error_not_running.json"), out)
 	}
 	code, out, _ := inProcess(t, "reload", "--json", "--socket", listen(t, brokenConfig{spoken{}}))
-	if code != exitUsage {
+	if code != cli.ExitUsage {
 		t.Errorf("reload with a mistake: exit code %d", code)
 	}
 	showtest.Golden(t, filepath.Join("json", "error_reload.json"), out)

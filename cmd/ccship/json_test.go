@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -89,7 +90,7 @@ func listen(t *testing.T, d control.Daemon) (socket string) {
 func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, words bytes.Buffer
-	a := &app{stdout: &out, stderr: &words, build: build{
+	a := &app{App: cli.App{Stdout: &out, Stderr: &words, Version: "1.2.3"}, build: build{
 		SchemaVersion: control.SchemaVersion, Version: "1.2.3", Commit: "0123456789ab", Go: "go1.26", OS: "linux", Arch: "amd64",
 	}}
 	code = a.execute(t.Context(), args)
@@ -159,17 +160,17 @@ func TestJSON(t *testing.T) {
 		args []string
 		code int
 	}{
-		{"status", scripted{status: fullStatus()}, []string{"status"}, exitOK},
-		{"status_not_running", nil, []string{"status"}, exitNotRunning},
-		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, exitOK},
-		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: showtest.RetiredServers()}}, []string{"sync", "--wait"}, exitFailed},
-		{"verify_equal", scripted{report: showtest.EqualReport()}, []string{"verify"}, exitOK},
-		{"verify_unequal", scripted{report: showtest.VerifyReport()}, []string{"verify", "a"}, exitFailed},
-		{"error_not_running", nil, []string{"verify"}, exitNotRunning},
-		{"error_no_session", scripted{report: control.VerifyReport{Equal: true, Proven: true, Dead: 3}}, []string{"verify", "nosuch"}, exitFailed},
-		{"error_refused_key", scripted{err: refused}, []string{"verify"}, exitRefusedKey},
-		{"error_usage", nil, []string{"status", "extra"}, exitUsage},
-		{"version", nil, []string{"version"}, exitOK},
+		{"status", scripted{status: fullStatus()}, []string{"status"}, cli.ExitOK},
+		{"status_not_running", nil, []string{"status"}, cli.ExitNotRunning},
+		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, cli.ExitOK},
+		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: showtest.RetiredServers()}}, []string{"sync", "--wait"}, cli.ExitFailed},
+		{"verify_equal", scripted{report: showtest.EqualReport()}, []string{"verify"}, cli.ExitOK},
+		{"verify_unequal", scripted{report: showtest.VerifyReport()}, []string{"verify", "a"}, cli.ExitFailed},
+		{"error_not_running", nil, []string{"verify"}, cli.ExitNotRunning},
+		{"error_no_session", scripted{report: control.VerifyReport{Equal: true, Proven: true, Dead: 3}}, []string{"verify", "nosuch"}, cli.ExitFailed},
+		{"error_refused_key", scripted{err: refused}, []string{"verify"}, cli.ExitRefusedKey},
+		{"error_usage", nil, []string{"status", "extra"}, cli.ExitUsage},
+		{"version", nil, []string{"version"}, cli.ExitOK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			socket := socketPath(t)
@@ -193,7 +194,7 @@ func TestJSONConfig(t *testing.T) {
 	jsonHome(t)
 	for _, name := range []string{"paths", "config show"} {
 		code, out, words := inProcess(t, append(strings.Fields(name), "--json")...)
-		if code != exitOK || words != "" {
+		if code != cli.ExitOK || words != "" {
 			t.Errorf("%s: %d %s", name, code, words)
 		}
 		showtest.Golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+".json"), out)
@@ -206,14 +207,14 @@ func TestJSONConfig(t *testing.T) {
 	t.Setenv("CCSHIP_EXCLUDE_TYPES", "progress,summary")
 	for _, name := range []string{"paths", "config show"} {
 		code, out, words := inProcess(t, append(strings.Fields(name), "--json", "--config", file, "--state-dir", "/var/lib/ccship")...)
-		if code != exitOK || words != "" {
+		if code != cli.ExitOK || words != "" {
 			t.Errorf("%s: %d %s %s", name, code, out, words)
 		}
 		out = strings.ReplaceAll(out, filepath.Dir(file), "/etc/ccship") // where the file lies changes with each run
 		showtest.Golden(t, filepath.Join("json", strings.ReplaceAll(name, " ", "_")+"_given.json"), out)
 	}
 	code, out, _ := inProcess(t, "config", "show", "--json", "--log-level", "loud")
-	if code != exitUsage {
+	if code != cli.ExitUsage {
 		t.Errorf("exit code %d", code)
 	}
 	showtest.Golden(t, filepath.Join("json", "error_config.json"), out)
@@ -221,7 +222,7 @@ func TestJSONConfig(t *testing.T) {
 
 // A mistake in the configuration without a hint of its own gets one.
 func TestJSONConfigHint(t *testing.T) {
-	if e := describe(&config.Error{Message: "no"}); e.Code != control.CodeConfig || e.Hint == "" {
+	if e := cli.Describe(&config.Error{Message: "no"}); e.Code != control.CodeConfig || e.Hint == "" {
 		t.Errorf("%+v", e)
 	}
 }

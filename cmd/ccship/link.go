@@ -47,7 +47,7 @@ func (a *app) linkRemove() *cobra.Command {
 // linkVerb makes a command that changes one link after the other. The first that is refused ends it.
 func (a *app) linkVerb(cmd *cobra.Command, done string, change func(*control.Client, context.Context, control.DocumentRequest) (control.Documents, error)) *cobra.Command {
 	session := a.addSession(cmd)
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, name, err := a.linkSession(cmd.Context(), *session)
 		if err != nil {
@@ -62,16 +62,16 @@ func (a *app) linkVerb(cmd *cobra.Command, done string, change func(*control.Cli
 			if list, err = change(client, cmd.Context(), control.DocumentRequest{Session: name, Path: path, Base: here}); err != nil {
 				return err
 			}
-			if !a.json {
-				a.say("%s is %s", term.Printable(path), done)
+			if !a.JSON {
+				a.Say("%s is %s", term.Printable(path), done)
 			}
 		}
-		if a.json {
-			return a.printJSON(list)
+		if a.JSON {
+			return a.PrintJSON(list)
 		}
 		for _, d := range list.Documents {
 			if d.Problem != "" {
-				a.say("%s: %s", term.Printable(d.Path), term.Printable(d.Problem))
+				a.Say("%s: %s", term.Printable(d.Path), term.Printable(d.Problem))
 			}
 		}
 		return nil
@@ -86,7 +86,7 @@ func (a *app) linkList() *cobra.Command {
 		Args:  cobra.NoArgs,
 	}
 	session := a.addSession(cmd)
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		client, name, err := a.linkSession(cmd.Context(), *session)
 		if err != nil {
@@ -96,10 +96,10 @@ func (a *app) linkList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(list)
+		if a.JSON {
+			return a.PrintJSON(list)
 		}
-		return a.print(a.view().Documents(list))
+		return a.Print(a.View().Documents(list))
 	}
 	return cmd
 }
@@ -110,7 +110,7 @@ func (a *app) addSession(cmd *cobra.Command) *string {
 
 // linkSession is the session that is meant, and says which one it took when it was not named.
 func (a *app) linkSession(ctx context.Context, named string) (*control.Client, string, error) {
-	client, _, err := a.daemonClient(ctx)
+	client, _, err := a.DaemonClient(ctx)
 	if err != nil || named != "" {
 		return client, named, err
 	}
@@ -129,8 +129,8 @@ func (a *app) linkSession(ctx context.Context, named string) (*control.Client, s
 		return nil, "", control.NoSession("no session was started in "+here+" or above it",
 			"name one with --session; `ccship sessions list` lists them")
 	}
-	if !a.json {
-		a.say("session %s, written last in %s", term.Printable(s.Session), term.Printable(s.Cwd))
+	if !a.JSON {
+		a.Say("session %s, written last in %s", term.Printable(s.Session), term.Printable(s.Cwd))
 	}
 	return client, s.Session, nil
 }
@@ -170,7 +170,7 @@ func (a *app) completeLinked(cmd *cobra.Command, _ []string, _ string) ([]string
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	a.json = true // no words
+	a.JSON = true // no words
 	client, name, err := a.linkSession(cmd.Context(), session)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -88,21 +89,21 @@ func TestLinkSession(t *testing.T) {
 		t.Setenv(sessionVariable, test.env)
 		l.reqs = nil
 		code, out, words := inProcess(t, append([]string{"link", "add", "a.md", "b.md", "--socket", socket}, test.args...)...)
-		if code != exitOK || out != "" || len(l.reqs) != 2 || l.reqs[0].Session != test.want || l.reqs[1].Path != "b.md" ||
+		if code != cli.ExitOK || out != "" || len(l.reqs) != 2 || l.reqs[0].Session != test.want || l.reqs[1].Path != "b.md" ||
 			l.reqs[0].Base != filepath.Join(here, "shop", "docs") || strings.Contains(words, "newest") != test.words {
 			t.Errorf("%q %v: exit code %d, %+v\n%s", test.env, test.args, code, l.reqs, words)
 		}
 	}
 	l.sessions = l.sessions[:4]
-	if code, _, words := inProcess(t, "link", "list", "--socket", socket); code != exitFailed || !strings.Contains(words, "no session was started in") {
+	if code, _, words := inProcess(t, "link", "list", "--socket", socket); code != cli.ExitFailed || !strings.Contains(words, "no session was started in") {
 		t.Errorf("no session around: exit code %d\n%s", code, words)
 	}
 	l.reqs = nil
 	code, _, words := inProcess(t, "link", "add", "a.md", "bad", "b.md", "--session", "a", "--socket", socket)
-	if code != exitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link files inside it instead") {
+	if code != cli.ExitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link files inside it instead") {
 		t.Errorf("a refusal: exit code %d, %+v\n%s", code, l.reqs, words)
 	}
-	if code, _, words := inProcess(t, "link", "add"); code != exitUsage || words == "" {
+	if code, _, words := inProcess(t, "link", "add"); code != cli.ExitUsage || words == "" {
 		t.Errorf("nothing to link: exit code %d", code)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// logFile is a log that keeps itself small: grown to maxLog, it becomes path.1, and a new one begins. Mode 0600. What
+// logFile is a log that keeps itself small: grown to its limit, it becomes path.1, and a new one begins. Mode 0600. What
 // the program says when it crashes ends in it too. Safe for concurrent use.
 type logFile struct {
 	path string

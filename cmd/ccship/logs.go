@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -51,10 +52,10 @@ func (a *app) logsCommand() *cobra.Command {
 
 // show runs a program in place of this one, with its terminal. Ctrl-C reaches both, and is how one that follows ends.
 func (a *app) show(argv []string) error {
-	ignored, stop := ignoreInterrupts()
+	ignored, stop := cli.IgnoreInterrupts()
 	defer stop()
 	child := exec.Command(argv[0], argv[1:]...)
-	child.Stdin, child.Stdout, child.Stderr = os.Stdin, a.stdout, a.stderr
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, a.Stdout, a.Stderr
 	err := child.Run()
 	var exit *exec.ExitError
 	switch {

@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/ccship/ccship/cmd/ccship/cli"
 )
 
 // version is set by the linker.
@@ -17,6 +19,6 @@ func command(beats int) int {
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
 		return runHook(os.Args[1:], beats)
 	}
-	a := &app{stdout: os.Stdout, stderr: os.Stderr, build: thisBuild()}
+	a := &app{App: cli.App{Stdout: os.Stdout, Stderr: os.Stderr, Version: version}, build: thisBuild()}
 	return a.execute(context.Background(), os.Args[1:])
 }

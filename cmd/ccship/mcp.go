@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -27,11 +28,11 @@ func (a *app) mcpCommand() *cobra.Command {
 			"linked documents, checkpoints, short histories, and search on the server.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			c, err := a.config()
+			c, err := a.Config()
 			if err != nil {
 				return err
 			}
-			self, err := ownPath()
+			self, err := cli.OwnPath()
 			if err != nil {
 				return err
 			}
@@ -40,7 +41,7 @@ func (a *app) mcpCommand() *cobra.Command {
 				return err
 			}
 			args := []string{"-ccship", self}
-			for _, path := range sockets(c) {
+			for _, path := range cli.Sockets(c) {
 				args = append(args, "-socket", path)
 			}
 			return become(program, append(append(args, "--"), a.givenFlags()...))
@@ -51,7 +52,7 @@ func (a *app) mcpCommand() *cobra.Command {
 // givenFlags are the flags of the configuration that were given, to be given again.
 func (a *app) givenFlags() []string {
 	var given []string
-	a.flags.VisitAll(func(f *pflag.Flag) {
+	a.Flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
 			given = append(given, "--"+f.Name+"="+f.Value.String())
 		}

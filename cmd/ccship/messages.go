@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -34,9 +35,9 @@ func (a *app) messagesCommand() *cobra.Command {
 			if o.follow && (o.clear || o.Offset > 0) {
 				return control.Usage("--follow goes with neither --clear nor --offset", "")
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
-			client, _, err := a.daemonClient(ctx)
+			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}
@@ -53,7 +54,7 @@ func (a *app) messagesCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.Offset, "offset", 0, "how many of the newest to pass over")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is written, until Ctrl-C")
 	cmd.Flags().BoolVar(&o.clear, "clear", false, "forget them; what is written from then on is kept again")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -62,10 +63,10 @@ func (a *app) showMessages(ctx context.Context, client *control.Client, q contro
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(m)
+	if a.JSON {
+		return a.PrintJSON(m)
 	}
-	return a.print(a.view().Messages(m))
+	return a.Print(a.View().Messages(m))
 }
 
 func (a *app) clearMessages(ctx context.Context, client *control.Client, session string) error {
@@ -73,10 +74,10 @@ func (a *app) clearMessages(ctx context.Context, client *control.Client, session
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(r)
+	if a.JSON {
+		return a.PrintJSON(r)
 	}
-	a.say("%s of %s forgotten; the transcript stays as it is", term.Counted(int64(r.Cleared), "message", "messages"), term.Printable(r.Session))
+	a.Say("%s of %s forgotten; the transcript stays as it is", term.Counted(int64(r.Cleared), "message", "messages"), term.Printable(r.Session))
 	return nil
 }
 
@@ -92,7 +93,7 @@ type followedMessage struct {
 
 // followMessages prints messages as they come, and calls once more when they have their result, until Ctrl-C.
 func (a *app) followMessages(ctx context.Context, client *control.Client, session string, limit int) error {
-	view := a.view()
+	view := a.View()
 	var known seenMessages
 	tick := time.NewTicker(followRate)
 	defer tick.Stop()
@@ -101,7 +102,7 @@ func (a *app) followMessages(ctx context.Context, client *control.Client, sessio
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil && (first || !passing(err)) {
+		if err != nil && (first || !cli.Temporary(err)) {
 			return err
 		}
 		if err == nil {
@@ -124,10 +125,10 @@ func (a *app) followMessages(ctx context.Context, client *control.Client, sessio
 
 func (a *app) printFollowed(view show.View, m control.Messages, fresh []control.Message) (err error) {
 	for i := range fresh {
-		if a.json {
-			err = errors.Join(err, a.printJSON(followedMessage{control.SchemaVersion, m.Session, fresh[i]}))
+		if a.JSON {
+			err = errors.Join(err, a.PrintJSON(followedMessage{control.SchemaVersion, m.Session, fresh[i]}))
 		} else {
-			err = errors.Join(err, a.print(view.Message(&fresh[i])))
+			err = errors.Join(err, a.Print(view.Message(&fresh[i])))
 		}
 	}
 	return err

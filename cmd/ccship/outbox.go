@@ -30,7 +30,7 @@ func (a *app) outboxList() *cobra.Command {
 			if page.Offset < 0 || page.Limit < 1 {
 				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "")
 			}
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -38,15 +38,15 @@ func (a *app) outboxList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(list)
+			if a.JSON {
+				return a.PrintJSON(list)
 			}
-			return a.print(a.view().Outbox(list))
+			return a.Print(a.View().Outbox(list))
 		},
 	}
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many rows at most, up to 1000")
 	cmd.Flags().IntVar(&page.Offset, "offset", 0, "how many to pass over")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -56,7 +56,7 @@ func (a *app) outboxDead() *cobra.Command {
 		Short: "List dead letters: entries that a server refuses for what they are",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -64,13 +64,13 @@ func (a *app) outboxDead() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(dead)
+			if a.JSON {
+				return a.PrintJSON(dead)
 			}
-			return a.print(a.view().DeadLetters(dead))
+			return a.Print(a.View().DeadLetters(dead))
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -113,7 +113,7 @@ func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes b
 		return control.Usage("what waits for "+server+" would be given up for good",
 			"`ccship outbox list` shows it; add --yes to give it up")
 	}
-	client, _, err := a.daemonClient(cmd.Context())
+	client, _, err := a.DaemonClient(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -121,10 +121,10 @@ func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes b
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(r)
+	if a.JSON {
+		return a.PrintJSON(r)
 	}
-	return a.print(fmt.Sprintf("%s with %s and %s for %s given up\n", term.Counted(r.Rows, "row", "rows"), term.Counted(r.Entries, "line", "lines"),
+	return a.Print(fmt.Sprintf("%s with %s and %s for %s given up\n", term.Counted(r.Rows, "row", "rows"), term.Counted(r.Entries, "line", "lines"),
 		term.Counted(r.Letters, "dead letter", "dead letters"), r.Server))
 }
 
@@ -139,7 +139,7 @@ func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Co
 			if all == (len(args) > 0) {
 				return control.Usage("name dead letters, or all of them with --all", "`ccship outbox dead` lists them")
 			}
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -147,13 +147,13 @@ func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Co
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(result)
+			if a.JSON {
+				return a.PrintJSON(result)
 			}
-			return a.print(term.Counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
+			return a.Print(term.Counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all dead letters there are")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -29,24 +30,24 @@ func (a *app) pathsCommand() *cobra.Command {
 		Short: "Print every file and folder that is used",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			c, err := a.config()
+			c, err := a.Config()
 			if err != nil {
 				return err
 			}
 			p := places{
 				SchemaVersion: control.SchemaVersion, Config: c.Path, APIKeyFile: c.APIKeyFile,
-				StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"), Socket: c.Socket, Log: serviceLog(c), Up: upDir(c), Roots: c.Roots,
+				StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"), Socket: c.Socket, Log: serviceLog(c), Up: cli.UpDir(c), Roots: c.Roots,
 			}
 			if p.Log == "" {
 				p.Log = "journal"
 			}
-			if a.json {
-				return a.printJSON(p)
+			if a.JSON {
+				return a.PrintJSON(p)
 			}
-			return a.print(p.text())
+			return a.Print(p.text())
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 

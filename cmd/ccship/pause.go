@@ -25,7 +25,7 @@ func (a *app) pauseCommand() *cobra.Command {
 				}
 				req.For = length.String()
 			}
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -37,15 +37,15 @@ func (a *app) pauseCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; without it until `resume`")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
 func (a *app) showPause(s control.PauseState) error {
-	if a.json {
-		return a.printJSON(s)
+	if a.JSON {
+		return a.PrintJSON(s)
 	}
-	return a.print("paused " + show.PauseEnd(time.Now(), s.Pause) + ": nothing is sent, reading goes on\n")
+	return a.Print("paused " + show.PauseEnd(time.Now(), s.Pause) + ": nothing is sent, reading goes on\n")
 }
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -54,7 +54,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		Short: "End a pause",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -63,14 +63,14 @@ func (a *app) resumeCommand() *cobra.Command {
 				return err
 			}
 			switch {
-			case a.json:
-				return a.printJSON(state)
+			case a.JSON:
+				return a.PrintJSON(state)
 			case !state.Was:
-				return a.print("there was no pause\n")
+				return a.Print("there was no pause\n")
 			}
-			return a.print("resumed: what waits is sent now\n")
+			return a.Print("resumed: what waits is sent now\n")
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }

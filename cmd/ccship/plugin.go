@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
@@ -49,13 +50,13 @@ func (a *app) pluginCommand() *cobra.Command {
 		{"path", "Print the plugin's folder", a.pluginPath},
 	} {
 		sub := &cobra.Command{Use: verb.name, Short: verb.short, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
-			c, err := a.config()
+			c, err := a.Config()
 			if err != nil {
 				return err
 			}
 			return verb.run(c)
 		}}
-		a.addJSON(sub)
+		a.AddJSON(sub)
 		cmd.AddCommand(sub)
 	}
 	return cmd
@@ -67,18 +68,18 @@ func (a *app) installPlugin(c config.Config) error {
 		return fmt.Errorf("write plugin: %w", err)
 	}
 	command := "claude plugin marketplace add " + show.Quote(dir) + " && claude plugin install ccship@ccship"
-	if a.json {
-		return a.printJSON(pluginPlace{control.SchemaVersion, dir, true, command})
+	if a.JSON {
+		return a.PrintJSON(pluginPlace{control.SchemaVersion, dir, true, command})
 	}
-	if err := a.print(fmt.Sprintf("The plugin is in %s. Have Claude Code take it:\n  %s\nor try it in one session:\n  claude --plugin-dir %s\n", dir, command, show.Quote(dir))); err != nil {
+	if err := a.Print(fmt.Sprintf("The plugin is in %s. Have Claude Code take it:\n  %s\nor try it in one session:\n  claude --plugin-dir %s\n", dir, command, show.Quote(dir))); err != nil {
 		return err
 	}
-	self, err := ownPath()
+	self, err := cli.OwnPath()
 	if err != nil {
 		return err
 	}
-	if found, err := exec.LookPath("ccship"); err != nil || !samePath(found, self) {
-		a.say("the plugin runs `ccship` from PATH, and that is not %s: put its folder on PATH, first", self)
+	if found, err := exec.LookPath("ccship"); err != nil || !cli.SamePath(found, self) {
+		a.Say("the plugin runs `ccship` from PATH, and that is not %s: put its folder on PATH, first", self)
 	}
 	return nil
 }
@@ -94,22 +95,22 @@ func (a *app) uninstallPlugin(c config.Config) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove plugin: %w", err)
 	}
-	if a.json {
-		return a.printJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir})
+	if a.JSON {
+		return a.PrintJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir})
 	}
-	return a.print("The plugin is not in " + dir + " any more.\n")
+	return a.Print("The plugin is not in " + dir + " any more.\n")
 }
 
 func (a *app) pluginPath(c config.Config) error {
 	dir := pluginDir(c)
 	_, err := os.Stat(filepath.Join(dir, ".claude-plugin", "plugin.json"))
-	if a.json {
-		return a.printJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir, Installed: err == nil})
+	if a.JSON {
+		return a.PrintJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir, Installed: err == nil})
 	}
 	if err != nil {
 		return control.Failed("the plugin is not installed", "`ccship plugin install` writes it to "+dir)
 	}
-	return a.print(dir + "\n")
+	return a.Print(dir + "\n")
 }
 
 // writePlugin makes dir hold the plugin's files and no others. The new folder takes the old one's place whole.

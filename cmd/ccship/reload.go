@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -19,7 +19,7 @@ func (a *app) reloadCommand() *cobra.Command {
 		Long:  "Have the daemon read its configuration again now. It does so by itself a few seconds after the file has changed.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, _, err := a.daemonClient(cmd.Context())
+			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -27,13 +27,13 @@ func (a *app) reloadCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(result)
+			if a.JSON {
+				return a.PrintJSON(result)
 			}
-			return a.print(show.Reload(result))
+			return a.Print(show.Reload(result))
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -41,9 +41,9 @@ func (a *app) reloadCommand() *cobra.Command {
 // in force.
 func (a *app) takeOver(ctx context.Context, path, key string) error {
 	o, _ := config.LookupOption(key)
-	client, _, err := a.daemonClient(ctx)
+	client, _, err := a.DaemonClient(ctx)
 	if errors.Is(err, control.ErrNotRunning) {
-		a.say("it takes effect when the daemon is started")
+		a.Say("it takes effect when the daemon is started")
 		return nil
 	}
 	if err != nil {
@@ -53,22 +53,12 @@ func (a *app) takeOver(ctx context.Context, path, key string) error {
 	switch {
 	case err != nil:
 		return err
-	case !samePath(result.Config, path):
-		a.say("the running daemon reads %s: it does not see the change", result.Config)
+	case !cli.SamePath(result.Config, path):
+		a.Say("the running daemon reads %s: it does not see the change", result.Config)
 	case !o.Live:
-		a.say("restart needed: the running daemon goes on with the value it has")
+		a.Say("restart needed: the running daemon goes on with the value it has")
 	default:
-		a.say("it takes effect at once")
+		a.Say("it takes effect at once")
 	}
 	return nil
-}
-
-// samePath says whether two paths lead to one file.
-func samePath(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, errX := filepath.EvalSymlinks(a)
-	y, errY := filepath.EvalSymlinks(b)
-	return errX == nil && errY == nil && x == y
 }

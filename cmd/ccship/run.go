@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/service"
@@ -24,16 +25,16 @@ func (a *app) runCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if logPath != "" {
-				log, err := openLogFile(logPath, maxLog)
+				log, err := openLogFile(logPath, cli.MaxLog)
 				if err != nil {
 					return err
 				}
-				a.stderr = log // not closed: what ends the run is said in it
+				a.Stderr = log // not closed: what ends the run is said in it
 			}
 			err := a.runDaemon(cmd.Context())
-			if err != nil && service.RestartsAnyFailure() && exitCode(describe(err)) == exitUsage {
-				a.report(err)
-				return silent{exitOK}
+			if err != nil && service.RestartsAnyFailure() && cli.ExitCode(cli.Describe(err)) == cli.ExitUsage {
+				a.Report(err)
+				return cli.Silent{Code: cli.ExitOK}
 			}
 			return err
 		},
@@ -44,16 +45,16 @@ func (a *app) runCommand() *cobra.Command {
 
 // runDaemon runs the daemon until it is asked to end.
 func (a *app) runDaemon(ctx context.Context) error {
-	c, err := a.config()
+	c, err := a.Config()
 	if err != nil {
 		return err
 	}
 	if _, err := c.APIKey(); err != nil {
 		return err
 	}
-	c.Log = c.TextLog(a.stderr)
+	c.Log = c.TextLog(a.Stderr)
 	a.warnRoots(c)
-	ctx, reloads, stop := untilSignalOrReload(ctx)
+	ctx, reloads, stop := cli.UntilSignalOrReload(ctx)
 	defer stop()
 	c.Hangup = reloads
 	return service.Host(ctx, func(ctx context.Context) error { return daemon.Run(ctx, c) })
@@ -64,7 +65,7 @@ func (a *app) warnRoots(c config.Config) {
 	for _, root := range c.Roots {
 		var problem *config.Error
 		if err := checkRoot(root); errors.As(err, &problem) {
-			a.say("ccship: %s; it is tried again until it can\nhint: %s", problem.Message, problem.Hint)
+			a.Say("ccship: %s; it is tried again until it can\nhint: %s", problem.Message, problem.Hint)
 		}
 	}
 }

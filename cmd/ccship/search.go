@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 )
@@ -61,12 +62,12 @@ func (a *app) searchCommand() *cobra.Command {
 	cmd.Flags().StringVar(&since, "since", "", "only written since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().BoolVar(&f.Superseded, "superseded", false, "lines that a rewind took out too")
 	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
 func (a *app) search(cmd *cobra.Command, f remote.Find) error {
-	ctx, stop := untilSignal(cmd.Context())
+	ctx, stop := cli.UntilSignal(cmd.Context())
 	defer stop()
 	l, err := a.library(ctx)
 	if err != nil {
@@ -86,8 +87,8 @@ func (a *app) search(cmd *cobra.Command, f remote.Find) error {
 	if err != nil {
 		return err
 	}
-	if !a.json {
-		return a.print(a.view().Hits(hits, more))
+	if !a.JSON {
+		return a.Print(a.View().Hits(hits, more))
 	}
 	doc := hitList{SchemaVersion: control.SchemaVersion, Hits: []hit{}, More: more}
 	for _, h := range hits {
@@ -96,5 +97,5 @@ func (a *app) search(cmd *cobra.Command, f remote.Find) error {
 			Generation: h.Generation, Line: h.Line, At: h.Time, Kind: h.Kind, Current: h.Current, Snippet: h.Snippet,
 		})
 	}
-	return a.printJSON(doc)
+	return a.PrintJSON(doc)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
@@ -62,7 +62,7 @@ func (a *app) service(w which) (*theService, error) {
 		t.env = homeOf(owner.HomeDir)
 	}
 	var err error
-	if t.config, err = a.configIn(t.env); err != nil {
+	if t.config, err = a.ConfigIn(t.env); err != nil {
 		return nil, err
 	}
 	if o.Config, err = t.config.ServiceConfig(t.env); err != nil {
@@ -70,7 +70,7 @@ func (a *app) service(w which) (*theService, error) {
 	}
 	o.LogFile = serviceLog(t.config)
 	o.Writable = []string{t.config.StateDir, filepath.Dir(t.config.Socket)}
-	if o.Binary, err = ownPath(); err != nil {
+	if o.Binary, err = cli.OwnPath(); err != nil {
 		return nil, err
 	}
 	t.Service, err = service.New(o)
@@ -118,28 +118,6 @@ func serviceLog(c config.Config) string {
 	return filepath.Join(c.StateDir, "ccship.log")
 }
 
-// ownPath is the path of this program that stays when it is upgraded: where it was found on PATH or called from, if
-// that leads here, for package managers put a link there and the program elsewhere.
-func ownPath() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find own program: %w", err)
-	}
-	called, err := exec.LookPath(os.Args[0])
-	if err == nil {
-		called, err = filepath.Abs(called)
-	}
-	if err != nil {
-		return self, nil
-	}
-	one, errOne := os.Stat(self)
-	other, errOther := os.Stat(called)
-	if errOne == nil && errOther == nil && os.SameFile(one, other) {
-		return called, nil
-	}
-	return self, nil
-}
-
 // foreign is the error when a daemon that is not the service's own holds the state that the service needs.
 func (t *theService) foreign(ctx context.Context, st service.Status) error {
 	_, status, err := control.Reach(ctx, t.sockets())
@@ -152,8 +130,8 @@ func (t *theService) foreign(ctx context.Context, st service.Status) error {
 
 // sockets are the places where the service may listen: not where `ccship up` does.
 func (t *theService) sockets() []string {
-	own := upSocket(t.config)
-	return slices.DeleteFunc(sockets(t.config), func(path string) bool {
+	own := cli.UpSocket(t.config)
+	return slices.DeleteFunc(cli.Sockets(t.config), func(path string) bool {
 		return path == own && t.config.OriginOf("socket") == config.FromDefault
 	})
 }
@@ -167,7 +145,7 @@ func (t *theService) answered(ctx context.Context) (*control.Client, control.Sta
 		if err == nil {
 			return client, status, nil
 		}
-		if pause(ctx, serviceBeat) == nil {
+		if cli.Sleep(ctx, serviceBeat) == nil {
 			continue
 		}
 		e := control.NewError(service.CodeNotStarted, "the service was started, but its daemon does not answer: "+err.Error(),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -33,7 +34,7 @@ func (a *app) stopCommand() *cobra.Command {
 		if err := t.Stop(ctx); err != nil {
 			return err
 		}
-		return a.print("stopped; nothing is lost, what is written meanwhile is read at the next start\n")
+		return a.Print("stopped; nothing is lost, what is written meanwhile is read at the next start\n")
 	})
 }
 
@@ -53,7 +54,7 @@ func (a *app) controlCommand(verb, short string, do func(context.Context, *theSe
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			t, err := a.service(w)
 			if err != nil {
@@ -73,5 +74,5 @@ func (a *app) runs(ctx context.Context, t *theService) error {
 	if err != nil {
 		return err
 	}
-	return a.print(fmt.Sprintf("running (pid %d)\n", status.PID))
+	return a.Print(fmt.Sprintf("running (pid %d)\n", status.PID))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/try"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
@@ -34,17 +36,17 @@ func (a *app) sessionsCommand() *cobra.Command {
 
 // library is the user's sessions: those of the service, or of `ccship up` while only that runs.
 func (a *app) library(ctx context.Context) (*library.Library, error) {
-	c, err := a.config()
+	c, err := a.Config()
 	if err != nil {
 		return nil, err
 	}
-	if client, _, err := control.Reach(ctx, sockets(c)); err == nil && c.OriginOf("socket") == config.FromDefault && client.Path() == upSocket(c) {
-		home := upHome{dir: upDir(c)}
-		address, err := os.ReadFile(home.file("listen"))
+	if client, _, err := control.Reach(ctx, cli.Sockets(c)); err == nil && c.OriginOf("socket") == config.FromDefault && client.Path() == cli.UpSocket(c) {
+		home := try.Home{Dir: cli.UpDir(c)}
+		address, err := os.ReadFile(home.File("listen"))
 		if err != nil {
 			return nil, fmt.Errorf("read address of `ccship up`: %w", err)
 		}
-		if c, err = home.config(c, strings.TrimSpace(string(address))); err != nil {
+		if c, err = home.Config(c, strings.TrimSpace(string(address))); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +95,7 @@ func (a *app) sessionsList() *cobra.Command {
 			if f.Since, err = parseSince(since, time.Now()); err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			l, err := a.library(ctx)
 			if err != nil {
@@ -108,7 +110,7 @@ func (a *app) sessionsList() *cobra.Command {
 	cmd.Flags().StringVar(&since, "since", "", "only changed since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().StringVar(&f.Text, "text", "", "only with this `text` in title, first prompt, project or id")
 	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -121,19 +123,19 @@ func (a *app) showList(items []library.Item, more bool, trouble error) error {
 		doc.Sessions = []library.Item{}
 	}
 	if trouble != nil {
-		doc.Incomplete = describe(trouble)
+		doc.Incomplete = cli.Describe(trouble)
 	}
 	var err error
-	if a.json {
-		err = a.printJSON(doc)
+	if a.JSON {
+		err = a.PrintJSON(doc)
 	} else {
-		err = a.print(a.view().Sessions(doc.Sessions, doc.More))
+		err = a.Print(a.View().Sessions(doc.Sessions, doc.More))
 		if trouble != nil {
-			printError(a.stderr, doc.Incomplete)
+			cli.PrintError(a.Stderr, doc.Incomplete)
 		}
 	}
 	if err == nil && trouble != nil {
-		return silent{exitCode(doc.Incomplete)}
+		return cli.Silent{Code: cli.ExitCode(doc.Incomplete)}
 	}
 	return err
 }
@@ -173,7 +175,7 @@ func (a *app) sessionsShow() *cobra.Command {
 			if v.Messages < 0 || v.Messages > 200 {
 				return control.Usage("--messages must be 0 to 200", "")
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			l, err := a.library(ctx)
 			if err != nil {
@@ -183,19 +185,19 @@ func (a *app) sessionsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(struct {
+			if a.JSON {
+				return a.PrintJSON(struct {
 					SchemaVersion int `json:"schema_version"`
 					library.Shown
 				}{control.SchemaVersion, shown})
 			}
-			return a.print(a.view().Session(shown))
+			return a.Print(a.View().Session(shown))
 		},
 	}
 	cmd.Flags().StringVar(&v.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `past` of it, as it was before a rewind")
 	cmd.Flags().IntVar(&v.Messages, "messages", 12, "how many of the last messages")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 

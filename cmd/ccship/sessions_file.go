@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -30,7 +31,7 @@ func (a *app) sessionsExport() *cobra.Command {
 				return control.Usage(fmt.Sprintf("--format %q is unknown", format),
 					"it is one of "+strings.Join(formats(), ", "))
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			l, err := a.library(ctx)
 			if err != nil {
@@ -38,11 +39,11 @@ func (a *app) sessionsExport() *cobra.Command {
 			}
 			export := func(w io.Writer) error { return l.Export(ctx, args[0], machine, format, w) }
 			if output == "" || output == "-" {
-				return export(a.stdout)
+				return export(a.Stdout)
 			}
 			n, err := library.WriteFile(output, force, export)
 			if err == nil {
-				a.say("wrote %s (%s)", output, term.Size(n))
+				a.Say("wrote %s (%s)", output, term.Size(n))
 			}
 			return err
 		},
@@ -71,7 +72,7 @@ func (a *app) sessionsRestore() *cobra.Command {
 			if err := chosenGeneration(cmd, generation, &w.Generation); err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			l, err := a.library(ctx)
 			if err != nil {
@@ -82,13 +83,13 @@ func (a *app) sessionsRestore() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(struct {
+			if a.JSON {
+				return a.PrintJSON(struct {
 					SchemaVersion int `json:"schema_version"`
 					library.Restored
 				}{control.SchemaVersion, done})
 			}
-			return a.print(show.Restored(done, w.To != ""))
+			return a.Print(show.Restored(done, w.To != ""))
 		},
 	}
 	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `past` of it, as it was before a rewind; `ccship sessions show` lists them")
@@ -97,7 +98,7 @@ func (a *app) sessionsRestore() *cobra.Command {
 	cmd.Flags().BoolVar(&w.Force, "force", false, "also while the session is live, or over the file that --to names")
 	cmd.Flags().BoolVar(&w.Partial, "partial", false, "also when some lines are not stored; they are blank then")
 	cmd.Flags().BoolVar(&w.NoAgents, "no-agents", false, "leave its agents' transcripts where they are")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -109,7 +110,7 @@ func (a *app) sessionsLost() *cobra.Command {
 			"with the prompts that are left of them; and those of this machine that only the server has, which can be restored.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			l, err := a.library(ctx)
 			if err != nil {
@@ -119,16 +120,16 @@ func (a *app) sessionsLost() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(struct {
+			if a.JSON {
+				return a.PrintJSON(struct {
 					SchemaVersion int `json:"schema_version"`
 					library.Lost
 				}{control.SchemaVersion, lost})
 			}
-			return a.print(a.view().Lost(lost))
+			return a.Print(a.View().Lost(lost))
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -138,7 +139,7 @@ func (a *app) completeSession(cmd *cobra.Command, args []string, begun string) (
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var ids []string
-	client, _, err := a.daemonClient(cmd.Context())
+	client, _, err := a.DaemonClient(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 )
 
@@ -95,15 +96,15 @@ func TestSessionsJSON(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"sessions_list", exitOK, []string{"sessions", "list"}},
-		{"sessions_show", exitOK, []string{"sessions", "show", "3f2a"}},
-		{"sessions_search", exitOK, []string{"search", "cart"}},
-		{"sessions_lost", exitOK, []string{"sessions", "lost"}},
-		{"sessions_restore", exitOK, []string{"sessions", "restore", storedSession}},
-		{"error_no_generation", exitFailed, []string{"sessions", "show", "3f2a", "--generation", "7"}},
-		{"error_too_short", exitUsage, []string{"sessions", "show", "3f"}},
-		{"error_no_such_session", exitFailed, []string{"sessions", "show", "abcdef"}},
-		{"error_session_live", exitFailed, []string{"sessions", "restore", "3f2a"}},
+		{"sessions_list", cli.ExitOK, []string{"sessions", "list"}},
+		{"sessions_show", cli.ExitOK, []string{"sessions", "show", "3f2a"}},
+		{"sessions_search", cli.ExitOK, []string{"search", "cart"}},
+		{"sessions_lost", cli.ExitOK, []string{"sessions", "lost"}},
+		{"sessions_restore", cli.ExitOK, []string{"sessions", "restore", storedSession}},
+		{"error_no_generation", cli.ExitFailed, []string{"sessions", "show", "3f2a", "--generation", "7"}},
+		{"error_too_short", cli.ExitUsage, []string{"sessions", "show", "3f"}},
+		{"error_no_such_session", cli.ExitFailed, []string{"sessions", "show", "abcdef"}},
+		{"error_session_live", cli.ExitFailed, []string{"sessions", "restore", "3f2a"}},
 	} {
 		if c.name == "error_session_live" {
 			writeNow(t, filepath.Join(dir, "projects", "-nowhere-shop", storedSession+".jsonl"))

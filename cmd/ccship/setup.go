@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -37,7 +38,7 @@ func (a *app) setupCommand() *cobra.Command {
 		Example: "  ccship setup\n  ccship setup --server-url https://ccship.example.org --key-file key --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			for _, both := range [][2]string{{"key-file", "key-stdin"}, {"install", "no-install"}} {
 				if cmd.Flags().Changed(both[0]) && cmd.Flags().Changed(both[1]) {
@@ -46,7 +47,7 @@ func (a *app) setupCommand() *cobra.Command {
 				}
 			}
 			if !s.assumeYes && !s.keyStdin {
-				s.ask = term.NewAsker(a.stderr)
+				s.ask = term.NewAsker(a.Stderr)
 			}
 			return s.run(ctx)
 		},
@@ -82,7 +83,7 @@ func (s *setup) run(ctx context.Context) error {
 	if err := config.WriteServer(t.config.Path, t.config.APIKeyFile, key, []config.Value{{Name: "server_url", Value: server}}); err != nil {
 		return err
 	}
-	s.app.say("saved in %s", t.config.Path)
+	s.app.Say("saved in %s", t.config.Path)
 	if !install {
 		return s.tellHowToRun(ctx, t)
 	}
@@ -121,7 +122,7 @@ func (s *setup) askServer(preset string) (string, error) {
 		if err == nil {
 			return url, nil
 		}
-		printError(s.app.stderr, describe(err))
+		cli.PrintError(s.app.Stderr, cli.Describe(err))
 	}
 }
 
@@ -134,7 +135,7 @@ func (s *setup) key(c config.Config) (string, error) {
 		return readKey()
 	}
 	old, err := config.ReadAPIKey(c.APIKeyFile)
-	if err != nil && exists(c.APIKeyFile) {
+	if err != nil && cli.Exists(c.APIKeyFile) {
 		return "", err
 	}
 	if s.ask == nil {
@@ -153,27 +154,27 @@ func (s *setup) key(c config.Config) (string, error) {
 
 // check asks the server. usable is false when it is to be kept although it cannot be used now.
 func (s *setup) check(ctx context.Context, server, key string) (usable bool, err error) {
-	found, err := delivery.Probe(ctx, server, key, "ccship/"+s.app.build.Version)
+	found, err := delivery.Probe(ctx, server, key, "ccship/"+s.app.Version)
 	if err == nil {
 		what := "a plain server: lines will be acknowledged, not proven"
 		if found.Extension {
 			what = "it speaks ccship's protocol: every byte can be proven"
 		}
-		s.app.say("%s answers and takes the key; %s", server, what)
+		s.app.Say("%s answers and takes the key; %s", server, what)
 		return true, nil
 	}
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	problem := describe(err)
+	problem := cli.Describe(err)
 	keep := s.evenIfBad
 	if !keep && s.ask != nil {
-		printError(s.app.stderr, problem)
+		cli.PrintError(s.app.Stderr, problem)
 		if keep, err = s.ask.Yes("keep server and key all the same?", false); err != nil {
 			return false, err
 		}
 		if !keep {
-			return false, silent{exitCode(problem)}
+			return false, cli.Silent{Code: cli.ExitCode(problem)}
 		}
 		return false, nil
 	}
@@ -181,7 +182,7 @@ func (s *setup) check(ctx context.Context, server, key string) (usable bool, err
 		problem.Hint += "; --force keeps server and key all the same"
 		return false, problem
 	}
-	s.app.say("%s; kept all the same", term.OneLine(problem.Message))
+	s.app.Say("%s; kept all the same", term.OneLine(problem.Message))
 	return false, nil
 }
 
@@ -199,7 +200,7 @@ func (s *setup) mayInstall(ctx context.Context, t *theService) (bool, error) {
 	}
 	if err != nil {
 		if !s.install && ctx.Err() == nil {
-			printError(s.app.stderr, describe(err))
+			cli.PrintError(s.app.Stderr, cli.Describe(err))
 			return false, nil
 		}
 		return false, err
@@ -227,7 +228,7 @@ func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 		if _, _, err := s.app.install(ctx, t, false); err != nil {
 			return err
 		}
-		return s.app.print("installed; it starts at the next login, or with `ccship start`\n")
+		return s.app.Print("installed; it starts at the next login, or with `ccship start`\n")
 	}
 	client, status, err := s.app.install(ctx, t, true)
 	if err == nil && before.Running && status.PID == before.PID { // it was there before, and knows the old server
@@ -238,10 +239,10 @@ func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 	if err != nil {
 		return err
 	}
-	s.app.say("the service runs (pid %d)", status.PID)
+	s.app.Say("the service runs (pid %d)", status.PID)
 	defer s.app.warnLinger(ctx, t)
 	if !usable {
-		return s.app.print("the import begins when the server takes it: `ccship status`\n")
+		return s.app.Print("the import begins when the server takes it: `ccship status`\n")
 	}
 	return s.waitForImport(ctx, t, client)
 }
@@ -252,24 +253,24 @@ const importSlice = 5 * time.Second
 // waitForImport shows the import, and at its end what people are glad to hear.
 func (s *setup) waitForImport(ctx context.Context, t *theService, client *control.Client) error {
 	var status control.Status
-	result, err := s.app.showImport(ctx, client, importSlice, func(r control.SyncResult) bool {
+	result, err := s.app.ShowImport(ctx, client, importSlice, func(r control.SyncResult) bool {
 		status, _ = client.Status(ctx) // without an answer it is not over
 		return goesOn(r, status)
 	})
 	if errors.Is(err, context.Canceled) {
-		s.app.say("the import goes on without this command: `ccship status --watch`")
+		s.app.Say("the import goes on without this command: `ccship status --watch`")
 	}
 	if err != nil {
 		return err
 	}
 	if !result.Done && !arrived(status) {
-		s.app.say("the import goes on by itself as soon as it can: `ccship status`")
-		return unfinished(result)
+		s.app.Say("the import goes on by itself as soon as it can: `ccship status`")
+		return cli.Unfinished(result)
 	}
 	if status, err = client.Status(ctx); err != nil {
 		return fmt.Errorf("ask daemon: %w", err)
 	}
-	return s.app.print(s.saved(t.config, status, result))
+	return s.app.Print(s.saved(t.config, status, result))
 }
 
 // arrived says whether the user's own server has everything, whatever waits for others: a server that was named by

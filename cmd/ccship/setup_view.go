@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/claude"
@@ -59,24 +60,24 @@ func (s *setup) saved(c config.Config, status control.Status, r control.SyncResu
 // tellHowToRun ends a setup without a service: a daemon that someone runs takes the server over at once; else with what
 // there is to save, and how.
 func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
-	if client, status, err := control.Reach(ctx, t.sockets()); err == nil && samePath(status.Config, t.config.Path) {
+	if client, status, err := control.Reach(ctx, t.sockets()); err == nil && cli.SamePath(status.Config, t.config.Path) {
 		if _, err := client.Reload(ctx); err != nil {
 			return err
 		}
-		return s.app.print(fmt.Sprintf("the daemon that runs (pid %d) delivers there from now on; `ccship status` says how it goes\n", status.PID))
+		return s.app.Print(fmt.Sprintf("the daemon that runs (pid %d) delivers there from now on; `ccship status` says how it goes\n", status.PID))
 	}
 	kept, err := claude.Expiring(t.config.Roots, sweepSoon, time.Now())
 	if err != nil {
-		s.app.say("not everything could be counted: %v", err)
+		s.app.Say("not everything could be counted: %v", err)
 	}
 	if kept.Sessions > 0 {
-		s.app.say("%s (%s) can be saved; Claude Code deletes %s within 7 days", term.Counted(int64(kept.Sessions), "session", "sessions"), term.Size(kept.Bytes), noneOr(kept.Expiring))
+		s.app.Say("%s (%s) can be saved; Claude Code deletes %s within 7 days", term.Counted(int64(kept.Sessions), "session", "sessions"), term.Size(kept.Bytes), noneOr(kept.Expiring))
 	}
 	how := "ccship run"
-	if t.config.Path != "" && s.app.flags.Changed("config") {
+	if t.config.Path != "" && s.app.Flags.Changed("config") {
 		how += " --config " + filepath.Clean(t.config.Path)
 	}
-	return s.app.print("ready; deliver with `" + how + "`, or as a service with `ccship install`\n")
+	return s.app.Print("ready; deliver with `" + how + "`, or as a service with `ccship install`\n")
 }
 
 func noneOr(n int) string {

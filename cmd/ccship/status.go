@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -17,16 +18,16 @@ func (a *app) statusCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case line && (watch || a.json):
+			case line && (watch || a.JSON):
 				return control.Usage("--line goes with neither --watch nor --json", "choose one of them")
 			case line:
 				return a.statusLine(cmd.Context())
 			}
-			c, err := a.config()
+			c, err := a.Config()
 			if err != nil {
 				return err
 			}
-			paths := sockets(c)
+			paths := cli.Sockets(c)
 			if watch {
 				return a.watchStatus(cmd.Context(), paths)
 			}
@@ -34,25 +35,25 @@ func (a *app) statusCommand() *cobra.Command {
 			if err != nil {
 				return a.noStatus(err)
 			}
-			if a.json {
-				return a.printJSON(status)
+			if a.JSON {
+				return a.PrintJSON(status)
 			}
-			return a.print(a.view().Status(status))
+			return a.Print(a.View().Status(status))
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it until Ctrl-C")
 	cmd.Flags().BoolVar(&line, "line", false, "print one short line, and no word on stderr: for a status line")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
 // noStatus turns "not running" into the document that says so, for --json.
 func (a *app) noStatus(err error) error {
-	if !a.json || !errors.Is(err, control.ErrNotRunning) {
+	if !a.JSON || !errors.Is(err, control.ErrNotRunning) {
 		return err
 	}
-	if err := a.printJSON(control.Status{SchemaVersion: control.SchemaVersion}); err != nil {
+	if err := a.PrintJSON(control.Status{SchemaVersion: control.SchemaVersion}); err != nil {
 		return err
 	}
-	return silent{exitNotRunning}
+	return cli.Silent{Code: cli.ExitNotRunning}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -11,14 +12,14 @@ import (
 
 // statusLine prints one short line, for a status line that shows whatever it gets: it never writes to stderr.
 func (a *app) statusLine(ctx context.Context) error {
-	c, err := a.config()
+	c, err := a.Config()
 	if err == nil {
 		var status control.Status
-		if _, status, err = control.Reach(ctx, sockets(c)); err == nil {
-			return a.print(term.Cut(a.view().StatusLine(status), show.LineWidth) + "\n")
+		if _, status, err = control.Reach(ctx, cli.Sockets(c)); err == nil {
+			return a.Print(term.Cut(a.View().StatusLine(status), show.LineWidth) + "\n")
 		}
 	}
-	e := describe(err)
+	e := cli.Describe(err)
 	word := "?"
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
@@ -26,8 +27,8 @@ func (a *app) statusLine(ctx context.Context) error {
 	case e.Code == control.CodeNoAnswer:
 		word = "no answer"
 	}
-	if err := a.print("ccship: " + word + "\n"); err != nil {
+	if err := a.Print("ccship: " + word + "\n"); err != nil {
 		return err
 	}
-	return silent{exitCode(e)}
+	return cli.Silent{Code: cli.ExitCode(e)}
 }

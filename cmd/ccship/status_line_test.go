@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -28,11 +29,11 @@ func TestStatusLine(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{listen(t, scripted{status: showtest.Healthy()}), nil, exitOK, "● ccship: up to date\n"},
-		{listen(t, scripted{status: long}), nil, exitOK, ""},
-		{socketPath(t), nil, exitNotRunning, "ccship: off\n"},
-		{file, nil, exitUsage, "ccship: ?\n"},
-		{socketPath(t), []string{"--log-level", "loud"}, exitUsage, "ccship: ?\n"},
+		{listen(t, scripted{status: showtest.Healthy()}), nil, cli.ExitOK, "● ccship: up to date\n"},
+		{listen(t, scripted{status: long}), nil, cli.ExitOK, ""},
+		{socketPath(t), nil, cli.ExitNotRunning, "ccship: off\n"},
+		{file, nil, cli.ExitUsage, "ccship: ?\n"},
+		{socketPath(t), []string{"--log-level", "loud"}, cli.ExitUsage, "ccship: ?\n"},
 	} {
 		code, out, words := inProcess(t, append(test.args, "status", "--line", "--socket", test.socket)...)
 		if code != test.code || words != "" || test.want != "" && out != test.want {

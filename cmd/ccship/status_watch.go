@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -13,14 +14,14 @@ import (
 // watchStatus shows the status again each second until Ctrl-C: on a terminal in place, elsewhere as a line whenever
 // something changed, with --json as a document a second.
 func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	show := a.watchLines()
-	switch _, live := term.Columns(a.stdout); {
-	case a.json:
-		show = func(s control.Status, _ error) error { return a.printJSON(s) }
+	switch _, live := term.Columns(a.Stdout); {
+	case a.JSON:
+		show = func(s control.Status, _ error) error { return a.PrintJSON(s) }
 	case live:
-		s := term.NewScreen(a.stdout)
+		s := term.NewScreen(a.Stdout)
 		defer func() { err = errors.Join(err, s.Close()) }()
 		show = a.watchScreen(s)
 	}
@@ -31,7 +32,7 @@ func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil && (first || !passing(err)) {
+		if err != nil && (first || !cli.Temporary(err)) {
 			return a.noStatus(err)
 		}
 		if err != nil {
@@ -48,12 +49,6 @@ func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
 	}
 }
 
-// passing says that a daemon seen before may come back: it is being restarted, or is too busy to answer.
-func passing(err error) bool {
-	var known *control.Error
-	return errors.As(err, &known) && known.Retryable
-}
-
 // watchLines prints a line for every change of what matters.
 func (a *app) watchLines() func(control.Status, error) error {
 	last := ""
@@ -68,13 +63,13 @@ func (a *app) watchLines() func(control.Status, error) error {
 			return nil
 		}
 		last = line
-		return a.print(time.Now().Format(time.RFC3339) + " " + line + "\n")
+		return a.Print(time.Now().Format(time.RFC3339) + " " + line + "\n")
 	}
 }
 
 // watchScreen draws the view in place.
 func (a *app) watchScreen(s *term.Screen) func(control.Status, error) error {
-	colour := term.Colours(a.stdout)
+	colour := term.Colours(a.Stdout)
 	return func(status control.Status, err error) error {
 		if err != nil {
 			return s.Draw(term.OneLine(err.Error()) + "; waiting for it to come back\n")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -24,9 +25,9 @@ func (a *app) syncCommand() *cobra.Command {
 			if err := positive("timeout", timeout); err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
-			client, _, err := a.daemonClient(ctx)
+			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}
@@ -39,7 +40,7 @@ func (a *app) syncCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything on disk is delivered")
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long to wait")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -52,59 +53,34 @@ func positive(flag string, d time.Duration) error {
 }
 
 func (a *app) showSync(r control.SyncResult, wait bool) error {
-	if a.json {
-		if err := a.printJSON(r); err != nil {
+	if a.JSON {
+		if err := a.PrintJSON(r); err != nil {
 			return err
 		}
 		if !wait || r.Done {
 			return nil
 		}
-		return silent{exitCode(unfinished(r))}
+		return cli.Silent{Code: cli.ExitCode(cli.Unfinished(r))}
 	}
 	a.sayResumed(r.Resumed)
 	if !wait {
-		return a.print("looking at every transcript now\n")
+		return a.Print("looking at every transcript now\n")
 	}
 	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
 		term.Counted(r.Lines, "line", "lines"), term.Count(r.Acknowledged), term.Counted(r.Dead, "dead letter", "dead letters"),
 		term.Count(r.Excluded), term.Count(r.Withheld), term.Count(r.Waiting))
-	if err := a.print(counts + show.RetiredServers(r.Former)); err != nil {
+	if err := a.Print(counts + show.RetiredServers(r.Former)); err != nil {
 		return err
 	}
 	if r.Done {
 		return nil
 	}
-	return unfinished(r)
+	return cli.Unfinished(r)
 }
 
 // sayResumed says that a sync has ended the pause: it ends pauses of every kind.
 func (a *app) sayResumed(resumed bool) {
 	if resumed {
-		a.say("the pause is over")
+		a.Say("the pause is over")
 	}
-}
-
-// unfinished is the error of a sync that ended before everything was delivered.
-func unfinished(r control.SyncResult) *control.Error {
-	e := &control.Error{Code: r.Reason, Hint: show.Hint(r.Reason), Retryable: true}
-	switch r.Reason {
-	case "timeout":
-		e.Message = "time is up and lines still wait"
-		return e
-	case control.CodeUnreachable:
-		e.Message = "the server cannot be reached"
-	case control.CodeRefusedKey:
-		e.Message = "the server refuses the key"
-	case "refused":
-		e.Message = "the server refuses what it is sent"
-	case "paused":
-		e.Message = "paused meanwhile, and lines still wait"
-		return e
-	default:
-		e.Message = "not everything is delivered"
-	}
-	if r.Detail != "" {
-		e.Message += ": " + r.Detail
-	}
-	return e
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -26,7 +27,7 @@ func (a *app) uninstallCommand() *cobra.Command {
 			"a later install then delivers every transcript again from its first line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
 			t, err := a.service(w)
 			if err != nil {
@@ -48,10 +49,10 @@ func (a *app) uninstallCommand() *cobra.Command {
 
 // confirmPurge asks whether the state is to go.
 func (a *app) confirmPurge(dir string) error {
-	if !exists(dir) {
+	if !cli.Exists(dir) {
 		return nil
 	}
-	ask := term.NewAsker(a.stderr)
+	ask := term.NewAsker(a.Stderr)
 	if ask == nil {
 		return control.Usage("--purge asks before it removes "+dir+", and nobody is there to answer",
 			"add --yes")
@@ -81,20 +82,20 @@ func (a *app) uninstall(ctx context.Context, t *theService, purge bool) error {
 	for _, path := range removal.Kept {
 		b.WriteString("left " + path + ", which the package owns\n")
 	}
-	if purge && exists(t.config.StateDir) {
+	if purge && cli.Exists(t.config.StateDir) {
 		if err := t.purge(ctx); err != nil {
-			return errors.Join(a.print(b.String()), err)
+			return errors.Join(a.Print(b.String()), err)
 		}
 		b.WriteString("removed cursors and outbox in " + t.config.StateDir + "\n")
 	}
 	for _, left := range []struct{ what, path string }{
 		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"state", t.config.StateDir},
 	} {
-		if exists(left.path) {
+		if cli.Exists(left.path) {
 			b.WriteString("left " + left.what + ": " + left.path + " (" + term.Size(fileSize(left.path)) + ")\n")
 		}
 	}
-	return a.print(b.String())
+	return a.Print(b.String())
 }
 
 // removeTraces removes what a daemon that was killed has left of its socket, and the logs of a service that wrote some.

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/try"
 )
 
 // upRun is one `ccship up` under test.
@@ -158,11 +161,12 @@ func addressIn(line string) string {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	address, err := freeAddress()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return address
+	defer ln.Close()
+	return ln.Addr().String()
 }
 
 func TestUp(t *testing.T) {
@@ -206,7 +210,7 @@ func TestUp(t *testing.T) {
 	if listening("http://" + address) {
 		t.Error("the server outlives Ctrl-C")
 	}
-	if code, _, _ := ccship(t, env, "status"); code != exitNotRunning {
+	if code, _, _ := ccship(t, env, "status"); code != cli.ExitNotRunning {
 		t.Errorf("status after the end: %d", code)
 	}
 
@@ -271,47 +275,47 @@ func TestUpAddress(t *testing.T) {
 		t.Errorf("taken: %d %s", code, words)
 	}
 	for _, address := range []string{"0.0.0.0:5000", "example.org:80", "127.0.0.1", "127.0.0.1:0", ":5000"} {
-		if code, _, words := ccship(t, env, "up", "--listen", address); code != exitUsage || !strings.Contains(words, "hint: ") {
+		if code, _, words := ccship(t, env, "up", "--listen", address); code != cli.ExitUsage || !strings.Contains(words, "hint: ") {
 			t.Errorf("--listen %s: %d %s", address, code, words)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(home, ".local", "state", "ccship", "up", "listen")); err == nil {
 		t.Error("an address that cannot be used is remembered")
 	}
-	h := upHome{t.TempDir()}
-	first, err := h.address("")
+	h := try.Home{Dir: t.TempDir()}
+	first, err := h.Address("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := h.address(""); err != nil || second != first {
+	if second, err := h.Address(""); err != nil || second != first {
 		t.Errorf("address %s, then %s %v", first, second, err)
 	}
 }
 
 // A new database gets every line: state that says they were sent belongs to the one that is gone.
 func TestUpNewDatabase(t *testing.T) {
-	h := upHome{t.TempDir()}
+	h := try.Home{Dir: t.TempDir()}
 	program, err := exec.LookPath("ccship-server")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fresh, err := h.ensureKey(t.Context(), program); !fresh || err != nil {
+	if fresh, err := h.EnsureKey(t.Context(), program); !fresh || err != nil {
 		t.Fatalf("first: %v %v", fresh, err)
 	}
-	if err := os.Mkdir(h.file("state"), 0o700); err != nil {
+	if err := os.Mkdir(h.File("state"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if fresh, err := h.ensureKey(t.Context(), program); fresh || err != nil {
+	if fresh, err := h.EnsureKey(t.Context(), program); fresh || err != nil {
 		t.Errorf("second: %v %v", fresh, err)
 	}
-	if err := os.Remove(h.file("server.db")); err != nil {
+	if err := os.Remove(h.File("server.db")); err != nil {
 		t.Fatal(err)
 	}
-	if fresh, err := h.ensureKey(t.Context(), program); !fresh || err != nil {
+	if fresh, err := h.EnsureKey(t.Context(), program); !fresh || err != nil {
 		t.Errorf("without a database: %v %v", fresh, err)
 	}
-	aside, err := filepath.Glob(h.file("state.before-*"))
-	if _, missing := os.Stat(h.file("state")); err != nil || len(aside) != 1 || missing == nil {
+	aside, err := filepath.Glob(h.File("state.before-*"))
+	if _, missing := os.Stat(h.File("state")); err != nil || len(aside) != 1 || missing == nil {
 		t.Errorf("old state: %v %v, %v", aside, err, missing)
 	}
 }

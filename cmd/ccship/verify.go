@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -29,13 +30,13 @@ func (a *app) verifyCommand() *cobra.Command {
 			if len(args) > 0 {
 				req.Session = args[0]
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
-			client, _, err := a.daemonClient(ctx)
+			client, _, err := a.DaemonClient(ctx)
 			if err != nil {
 				return err
 			}
-			bar := term.NewBar(a.stderr, "comparing")
+			bar := term.NewBar(a.Stderr, "comparing")
 			report, err := client.Verify(ctx, req, func(p control.VerifyProgress) { bar.Set(p.Bytes, p.BytesTotal) })
 			bar.Clear()
 			if err != nil {
@@ -46,7 +47,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long the sync before it may take")
 	cmd.Flags().BoolVar(&deep, "deep", false, "the whole history: every generation, and transcripts that are gone")
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 
@@ -56,14 +57,14 @@ func (a *app) showReport(r control.VerifyReport, session string) error {
 			"`ccship verify` without a session compares all and, with --json, names them")
 	}
 	var err error
-	if a.json {
-		err = a.printJSON(r)
+	if a.JSON {
+		err = a.PrintJSON(r)
 	} else {
 		a.sayResumed(r.Resumed)
-		err = a.print(show.Verify(r))
+		err = a.Print(show.Verify(r))
 	}
 	if err == nil && !r.Equal {
-		return silent{exitFailed}
+		return cli.Silent{Code: cli.ExitFailed}
 	}
 	return err
 }

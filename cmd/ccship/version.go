@@ -27,17 +27,17 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := a.build
-			if a.json {
-				return a.printJSON(b)
+			if a.JSON {
+				return a.PrintJSON(b)
 			}
 			text := fmt.Sprintf("ccship %s (%s, %s/%s", b.Version, b.Go, b.OS, b.Arch)
 			if b.Commit != "" {
 				text += ", " + b.Commit
 			}
-			return a.print(text + ")\n")
+			return a.Print(text + ")\n")
 		},
 	}
-	a.addJSON(cmd)
+	a.AddJSON(cmd)
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// untilSignal is ctx until the user or the system asks to stop. A second request ends the process at once. stop must
+// UntilSignal is ctx until the user or the system asks to stop. A second request ends the process at once. stop must
 // be called; it gives signals their usual meaning back.
-func untilSignal(ctx context.Context) (_ context.Context, stop func()) {
+func UntilSignal(ctx context.Context) (_ context.Context, stop func()) {
 	return untilSignalBut(ctx, func(os.Signal) bool { return false })
 }
 
@@ -32,7 +32,7 @@ func untilSignalBut(ctx context.Context, handled func(os.Signal) bool) (_ contex
 					continue
 				}
 				if ctx.Err() != nil {
-					os.Exit(exitFailed)
+					os.Exit(ExitFailed)
 				}
 				cancel()
 			case <-over:
@@ -48,8 +48,8 @@ func untilSignalBut(ctx context.Context, handled func(os.Signal) bool) (_ contex
 	}
 }
 
-// ignoreInterrupts leaves Ctrl-C to a child until stop is called. ignored says whether there was one.
-func ignoreInterrupts() (ignored func() bool, stop func()) {
+// IgnoreInterrupts leaves Ctrl-C to a child until stop is called. ignored says whether there was one.
+func IgnoreInterrupts() (ignored func() bool, stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
 	return func() bool { return len(signals) > 0 }, func() { signal.Stop(signals) }

@@ -1,4 +1,4 @@
-package main
+package try
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -23,17 +24,9 @@ const (
 	restartsMost = 5                // in a row, each sooner than calm
 )
 
-// serverName is the file name of the server's program.
-func serverName() string {
-	if runtime.GOOS == "windows" {
-		return "ccship-server.exe"
-	}
-	return "ccship-server"
-}
-
 // serverChild keeps ccship-server running as a child.
 type serverChild struct {
-	app     *app
+	app     *cli.App
 	program string
 	args    []string
 	url     string
@@ -41,9 +34,9 @@ type serverChild struct {
 	failed  atomic.Pointer[error] // why Run has given up
 }
 
-func newServerChild(a *app, program, address string, home upHome) *serverChild {
+func newServerChild(a *cli.App, program, address string, home Home) *serverChild {
 	return &serverChild{
-		app: a, program: program, url: "http://" + address, logPath: home.file("server.log"),
+		app: a, program: program, url: "http://" + address, logPath: home.File("server.log"),
 		args: []string{"serve", "--listen", address, "--store", home.store(), "--open-viewer"},
 	}
 }
@@ -67,8 +60,8 @@ func (s *serverChild) Run(ctx context.Context) error {
 		if quick++; quick >= restartsMost {
 			return s.giveUp(err)
 		}
-		s.app.say("ccship: ccship-server ended (%s); starting it again", endOf(err))
-		if pause(ctx, time.Duration(quick)*200*time.Millisecond) != nil {
+		s.app.Say("ccship: ccship-server ended (%s); starting it again", endOf(err))
+		if cli.Sleep(ctx, time.Duration(quick)*200*time.Millisecond) != nil {
 			return nil
 		}
 	}
@@ -130,7 +123,7 @@ func (s *serverChild) waitHealthy(ctx context.Context) error {
 		if failed := s.failed.Load(); failed != nil {
 			return *failed
 		}
-		if pause(ctx, 20*time.Millisecond) != nil {
+		if cli.Sleep(ctx, 20*time.Millisecond) != nil {
 			return context.Cause(ctx)
 		}
 	}
@@ -168,14 +161,4 @@ func lastLine(path string) string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
-}
-
-// lookPath finds the server on PATH. beside is where it was looked for before.
-func lookPath(beside string) (string, error) {
-	path, err := exec.LookPath(serverName())
-	if err != nil {
-		return "", control.Failed(serverName()+" is neither in "+beside+" nor on PATH",
-			"put it beside ccship; `make build` builds both")
-	}
-	return path, nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 )
 
-// untilSignalOrReload is untilSignal for the daemon: SIGHUP asks it to read its configuration again, which is said on
+// UntilSignalOrReload is untilSignal for the daemon: SIGHUP asks it to read its configuration again, which is sent on
 // reloads. Only when the terminal it was started on is gone does the signal mean what it says: the end.
-func untilSignalOrReload(ctx context.Context) (_ context.Context, reloads <-chan os.Signal, stop func()) {
+func UntilSignalOrReload(ctx context.Context) (_ context.Context, reloads <-chan os.Signal, stop func()) {
 	if signal.Ignored(syscall.SIGHUP) { // nohup asks to live on
-		ctx, stop := untilSignal(ctx)
+		ctx, stop := UntilSignal(ctx)
 		return ctx, nil, stop
 	}
 	asked := make(chan os.Signal, 1)

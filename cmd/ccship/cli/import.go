@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// showImport shows how the import goes, until every line that was on disk is delivered. A sync that has not come so far
+// ShowImport shows how the import goes, until every line that was on disk is delivered. A sync that has not come so far
 // within its time is begun again as long as again says so.
-func (a *app) showImport(ctx context.Context, client *control.Client, within time.Duration, again func(control.SyncResult) bool) (control.SyncResult, error) {
-	bar := term.NewBar(a.stderr, "importing")
+func (a *App) ShowImport(ctx context.Context, client *control.Client, within time.Duration, again func(control.SyncResult) bool) (control.SyncResult, error) {
+	bar := term.NewBar(a.Stderr, "importing")
 	defer bar.Clear()
 	showing, hide := context.WithCancel(ctx)
 	var drawing sync.WaitGroup
@@ -21,10 +21,10 @@ func (a *app) showImport(ctx context.Context, client *control.Client, within tim
 	defer hide()
 	for {
 		result, err := client.Sync(ctx, control.SyncRequest{Wait: true, Timeout: within.String()})
-		if err != nil && !passing(err) || err == nil && (result.Done || !again(result)) {
+		if err != nil && !Temporary(err) || err == nil && (result.Done || !again(result)) {
 			return result, err
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := Sleep(ctx, time.Second); err != nil {
 			return result, err
 		}
 	}
@@ -32,7 +32,7 @@ func (a *app) showImport(ctx context.Context, client *control.Client, within tim
 
 // drawImport moves the bar by what is read and acknowledged until ctx is done.
 func drawImport(ctx context.Context, client *control.Client, bar *term.Bar) {
-	for bar != nil && pause(ctx, 200*time.Millisecond) == nil {
+	for bar != nil && Sleep(ctx, 200*time.Millisecond) == nil {
 		status, err := client.Status(ctx)
 		if err == nil && status.Files != nil && status.Outbox != nil {
 			bar.Set(status.Files.ReadBytes-status.Outbox.Bytes, status.Files.Bytes)

@@ -1,4 +1,4 @@
-package main
+package try
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/atomicfile"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -21,10 +22,7 @@ import (
 // firstAddress is where the server listens when nothing else was asked for and nobody else does.
 const firstAddress = "127.0.0.1:5000"
 
-// maxLog is the size at which a log begins anew when it is opened.
-const maxLog = 8 << 20
-
-// upHome is the folder of `ccship up`. In it:
+// Home is the folder of `ccship up`. In it:
 //
 //	server.db    the server's database
 //	api_key      the key the daemon shows
@@ -32,30 +30,31 @@ const maxLog = 8 << 20
 //	state        the daemon's state
 //	ccship.sock  the daemon's control socket
 //	*.log        what both had to say
-type upHome struct{ dir string }
+type Home struct{ Dir string }
 
-func (h upHome) file(name string) string { return filepath.Join(h.dir, name) }
+// File is the path of a file in the folder.
+func (h Home) File(name string) string { return filepath.Join(h.Dir, name) }
 
-func (h upHome) store() string { return "sqlite:" + h.file("server.db") }
+func (h Home) store() string { return "sqlite:" + h.File("server.db") }
 
-func (h upHome) make() error {
-	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+func (h Home) make() error {
+	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	return nil
 }
 
-// config is the configuration of the daemon here, as flags, so that they hold when it is read again.
-func (h upHome) config(c config.Config, address string) (config.Config, error) {
+// Config is the configuration of the daemon here, as flags, so that they hold when it is read again.
+func (h Home) Config(c config.Config, address string) (config.Config, error) {
 	return c.With(map[string]string{
-		"socket": upSocket(c), "state_dir": h.file("state"), "server_url": "http://" + address, "api_key_file": h.file("api_key"),
+		"socket": cli.UpSocket(c), "state_dir": h.File("state"), "server_url": "http://" + address, "api_key_file": h.File("api_key"),
 	})
 }
 
-// address is where the server is to listen: the one asked for, else the one remembered, else a free one, which is
+// Address is where the server is to listen: the one asked for, else the one remembered, else a free one, which is
 // remembered, for links into the viewer and the daemon's state hold on to it.
-func (h upHome) address(asked string) (string, error) {
-	remembered, err := os.ReadFile(h.file("listen"))
+func (h Home) Address(asked string) (string, error) {
+	remembered, err := os.ReadFile(h.File("listen"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read address: %w", err)
 	}
@@ -81,7 +80,7 @@ func (h upHome) address(asked string) (string, error) {
 	if address == strings.TrimSpace(string(remembered)) {
 		return address, nil
 	}
-	return address, atomicfile.Write(h.file("listen"), []byte(address+"\n"))
+	return address, atomicfile.Write(h.File("listen"), []byte(address+"\n"))
 }
 
 // loopback refuses addresses that others can reach: the viewer asks for no key there.
@@ -115,17 +114,17 @@ func freeAddress() (string, error) {
 	return ln.Addr().String(), ln.Close()
 }
 
-// ensureKey makes a key in the database unless both are there, and says whether the database is a new one. State of the
+// EnsureKey makes a key in the database unless both are there, and says whether the database is a new one. State of the
 // daemon that belongs to a database which is gone would keep back what the new one never got: it is set aside.
-func (h upHome) ensureKey(ctx context.Context, program string) (fresh bool, err error) {
-	_, dbErr := os.Stat(h.file("server.db"))
-	_, keyErr := os.Stat(h.file("api_key"))
+func (h Home) EnsureKey(ctx context.Context, program string) (fresh bool, err error) {
+	_, dbErr := os.Stat(h.File("server.db"))
+	_, keyErr := os.Stat(h.File("api_key"))
 	if dbErr == nil && keyErr == nil {
 		return false, nil
 	}
 	if fresh = errors.Is(dbErr, fs.ErrNotExist); fresh {
-		aside := h.file("state.before-" + time.Now().UTC().Format("20060102T150405"))
-		if err := os.Rename(h.file("state"), aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		aside := h.File("state.before-" + time.Now().UTC().Format("20060102T150405"))
+		if err := os.Rename(h.File("state"), aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("set old state aside: %w", err)
 		}
 	}
@@ -134,7 +133,7 @@ func (h upHome) ensureKey(ctx context.Context, program string) (fresh bool, err 
 	if err != nil {
 		return false, control.Failed("make a key: "+lastWords(err), "`"+program+" key create --help`")
 	}
-	return fresh, atomicfile.Write(h.file("api_key"), append(bytes.TrimSpace(out), '\n'))
+	return fresh, atomicfile.Write(h.File("api_key"), append(bytes.TrimSpace(out), '\n'))
 }
 
 // lastWords is what a program said before it failed, or how it failed.
@@ -151,7 +150,7 @@ func lastWords(err error) string {
 // openLog opens a log to go on with, or to begin anew once it has grown large.
 func openLog(path string) (*os.File, error) {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+	if info, err := os.Stat(path); err == nil && info.Size() > cli.MaxLog {
 		flags |= os.O_TRUNC
 	}
 	f, err := os.OpenFile(path, flags, 0o600)

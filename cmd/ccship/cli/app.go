@@ -1,0 +1,86 @@
+// Package cli is what every verb of ccship shares: flags and configuration, output, errors with hints and exit codes,
+// signals, and reaching the daemon. It does not know the verbs.
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/daemon/config"
+)
+
+// App is one run of the command line. Data goes to stdout, words to stderr.
+type App struct {
+	Stdout, Stderr io.Writer
+	Version        string         // of the running program
+	Flags          *pflag.FlagSet // the persistent ones
+	JSON           bool           // --json of the subcommand that has it
+}
+
+// Config loads the configuration with the flags that were given.
+func (a *App) Config() (config.Config, error) { return a.ConfigIn(nil) }
+
+// ConfigIn is config with another environment; nil is that of the process.
+func (a *App) ConfigIn(env config.Env) (config.Config, error) {
+	c, err := config.Load(a.Given(), env)
+	c.Version = a.Version
+	return c, err
+}
+
+// Given are the flags of the configuration that were given, by option.
+func (a *App) Given() map[string]string {
+	given := map[string]string{}
+	a.Flags.VisitAll(func(f *pflag.Flag) { // a subcommand parses them: only Changed tells
+		if f.Changed {
+			given[strings.ReplaceAll(f.Name, "-", "_")] = f.Value.String()
+		}
+	})
+	return given
+}
+
+// AddJSON gives a command the --json flag.
+func (a *App) AddJSON(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.JSON, "json", false, "print one JSON document")
+}
+
+// PrintJSON writes a document in one line.
+func (a *App) PrintJSON(document any) error {
+	e := json.NewEncoder(a.Stdout)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(document); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// Print writes data for people.
+func (a *App) Print(text string) error {
+	if _, err := io.WriteString(a.Stdout, text); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// View writes answers for people on stdout.
+func (a *App) View() show.View { return show.On(a.Stdout) }
+
+// Say writes words about what happens. A closed stderr stops nothing.
+func (a *App) Say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Stderr, format+"\n", args...)
+}
+
+// ConfigPath is the configuration file's path. A file that was named and is not there yet is no mistake for a command
+// that is about to write it, and what else is wrong in it is found by the writing.
+func (a *App) ConfigPath() (string, error) {
+	named, err := a.Flags.GetString("config")
+	if err != nil {
+		return "", fmt.Errorf("read flags: %w", err)
+	}
+	return config.Path(named, nil)
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/library"
+)
+
+// The exit codes, which scripts rely on.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1 // failed, or unequal
+	ExitUsage       = 2
+	ExitNotRunning  = 3
+	ExitUnreachable = 4
+	ExitRefusedKey  = 5
+)
+
+// Silent ends a command whose output has said everything already.
+type Silent struct{ Code int }
+
+func (s Silent) Error() string { return fmt.Sprintf("exit code %d", s.Code) }
+
+// Describe is an error as --json prints it. It has a hint, always.
+func Describe(err error) *control.Error {
+	var config *config.Error
+	var known *control.Error
+	e := control.Error{Code: control.CodeFailed, Message: err.Error()}
+	switch {
+	case errors.As(err, &config):
+		e.Code, e.Message, e.Hint = control.CodeConfig, config.Message, config.Hint
+	case errors.As(err, &known):
+		e = *known
+	case errors.Is(err, daemon.ErrAlreadyRunning):
+		e.Code = control.CodeInUse
+	case errors.Is(err, context.Canceled):
+		e.Code, e.Message = "interrupted", "interrupted"
+	case errors.Is(err, term.ErrNoAnswer):
+		e.Code, e.Hint = "interrupted", "flags answer questions too: see --help of the command"
+	default:
+		e.Hint = show.SystemHint(err)
+	}
+	if e.Hint == "" {
+		e.Hint = show.Hint(e.Code)
+	}
+	return &e
+}
+
+// ExitCode is the exit code of a described error.
+func ExitCode(e *control.Error) int {
+	switch e.Code {
+	case control.CodeUsage, control.CodeConfig, control.CodeSocket, library.CodeAmbiguous:
+		return ExitUsage
+	case control.CodeNotRunning:
+		return ExitNotRunning
+	case control.CodeUnreachable:
+		return ExitUnreachable
+	case control.CodeRefusedKey:
+		return ExitRefusedKey
+	}
+	return ExitFailed
+}
+
+// Report tells the user what went wrong, on stderr in one line and a hint, or on stdout as JSON, and returns the exit
+// code.
+func (a *App) Report(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var quiet Silent
+	if errors.As(err, &quiet) {
+		return quiet.Code
+	}
+	e := Describe(err)
+	if a.JSON {
+		if a.PrintJSON(e) == nil {
+			return ExitCode(e)
+		}
+	}
+	PrintError(a.Stderr, e)
+	return ExitCode(e)
+}
+
+// PrintError writes the line and the hint. Whoever closed stderr does not want them.
+func PrintError(w io.Writer, e *control.Error) {
+	text := "ccship: " + term.OneLine(e.Message) + "\n"
+	if e.Hint != "" {
+		text += "hint: " + term.OneLine(e.Hint) + "\n"
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+// UsageError is what cobra found wrong with the arguments, in one line and a hint.
+func UsageError(err error) error {
+	message, rest, _ := strings.Cut(err.Error(), "\n")
+	hint := "`ccship --help` lists what there is"
+	if _, names, ok := strings.Cut(rest, "Did you mean this?"); ok {
+		hint = "did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
+	}
+	return control.Usage(message, hint)
+}
+
+// Unfinished is the error of a sync that ended before everything was delivered.
+func Unfinished(r control.SyncResult) *control.Error {
+	e := &control.Error{Code: r.Reason, Hint: show.Hint(r.Reason), Retryable: true}
+	switch r.Reason {
+	case "timeout":
+		e.Message = "time is up and lines still wait"
+		return e
+	case control.CodeUnreachable:
+		e.Message = "the server cannot be reached"
+	case control.CodeRefusedKey:
+		e.Message = "the server refuses the key"
+	case "refused":
+		e.Message = "the server refuses what it is sent"
+	case "paused":
+		e.Message = "paused meanwhile, and lines still wait"
+		return e
+	default:
+		e.Message = "not everything is delivered"
+	}
+	if r.Detail != "" {
+		e.Message += ": " + r.Detail
+	}
+	return e
+}

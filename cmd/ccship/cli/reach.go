@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// UpDir is where `ccship up` keeps its own things.
+func UpDir(c config.Config) string { return filepath.Join(c.StateDir, "up") }
+
+// UpSocket is where the daemon of `ccship up` listens.
+func UpSocket(c config.Config) string {
+	if c.OriginOf("socket") != config.FromDefault {
+		return c.Socket
+	}
+	return filepath.Join(UpDir(c), "ccship.sock")
+}
+
+// Sockets are the places where a daemon may listen. A service and a shell can disagree about XDG_RUNTIME_DIR (cron and
+// su do not set it), so the fallback is tried too; a socket that was named is the only one.
+func Sockets(c config.Config) []string {
+	if c.OriginOf("socket") != config.FromDefault {
+		return []string{c.Socket}
+	}
+	paths := []string{c.Socket}
+	if fallback := filepath.Join(c.StateDir, "ccship.sock"); fallback != c.Socket {
+		paths = append(paths, fallback)
+	}
+	return append(paths, UpSocket(c))
+}
+
+// DaemonClient is the client for commands that need a daemon.
+func (a *App) DaemonClient(ctx context.Context) (*control.Client, control.Status, error) {
+	c, err := a.Config()
+	if err != nil {
+		return nil, control.Status{}, err
+	}
+	return control.Reach(ctx, Sockets(c))
+}

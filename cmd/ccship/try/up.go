@@ -1,0 +1,196 @@
+// Package try is `ccship up`: ccship-server as a child process beside a daemon in this process, both on this machine. It
+// knows no service.
+package try
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// Up starts a server and a daemon, imports every conversation, and goes on until ctx is done. listen is the server's
+// address; "" is the one of the last run. When a service runs already, Up only prints where that sends to.
+func Up(ctx context.Context, a *cli.App, c config.Config, listen string) error {
+	if there, err := alreadyUp(ctx, a, c); there || err != nil {
+		return err
+	}
+	u, err := newUp(ctx, a, c, listen)
+	if err != nil {
+		return err
+	}
+	return u.run(ctx)
+}
+
+// alreadyUp says whether a service runs, and names its server. Another `ccship up` on the same folder is an error.
+func alreadyUp(ctx context.Context, a *cli.App, c config.Config) (bool, error) {
+	own := cli.UpSocket(c)
+	for _, path := range cli.Sockets(c) {
+		status, err := control.Dial(path).Status(ctx)
+		if errors.Is(err, control.ErrNotRunning) {
+			continue
+		}
+		if err != nil && control.UnusablePath(err) {
+			return false, err
+		}
+		if path == own && (err != nil || c.OriginOf("socket") == config.FromDefault) {
+			return false, control.NewError(control.CodeInUse, "`ccship up` is running already",
+				"see it with `ccship status`, or stop it with Ctrl-C where it runs")
+		}
+		if err != nil {
+			return false, err
+		}
+		where := "has no server set"
+		if len(status.Servers) > 0 {
+			where = "sends to " + status.Servers[0].URL + "/"
+		}
+		return true, a.Print(fmt.Sprintf("ccship is running already (pid %d) and %s\n", status.PID, where))
+	}
+	return false, nil
+}
+
+// up is one run of `ccship up`: a server as a child, a daemon in this process.
+type up struct {
+	app    *cli.App
+	config config.Config // of the daemon
+	server *serverChild
+	log    io.Closer
+}
+
+// newUp prepares folder, address, key and log; nothing runs yet.
+func newUp(ctx context.Context, a *cli.App, c config.Config, listen string) (*up, error) {
+	program, err := findServer()
+	if err != nil {
+		return nil, err
+	}
+	home := Home{Dir: cli.UpDir(c)}
+	if err := home.make(); err != nil {
+		return nil, err
+	}
+	address, err := home.Address(listen)
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := home.EnsureKey(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	if fresh {
+		a.Say("made a new database in %s", home.Dir)
+	}
+	log, err := openLog(home.File("ccship.log"))
+	if err != nil {
+		return nil, err
+	}
+	if c, err = home.Config(c, address); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	c.Log = c.TextLog(log)
+	return &up{app: a, config: c, log: log, server: newServerChild(a, program, address, home)}, nil
+}
+
+// run keeps server and daemon running until ctx is done or one of them cannot be kept. The daemon stops first, so that
+// its last lines still find the server.
+func (u *up) run(ctx context.Context) error {
+	defer u.log.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	serverCtx, stopServer := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServer()
+	var server, daemons sync.WaitGroup
+	server.Go(func() {
+		if err := u.server.Run(serverCtx); err != nil {
+			cancel(err)
+		}
+	})
+	err := u.server.waitHealthy(ctx)
+	if err == nil {
+		daemons.Go(func() {
+			err := daemon.Run(ctx, u.config)
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("the daemon stopped by itself")
+			}
+			cancel(err)
+		})
+		err = u.follow(ctx)
+		if err == nil {
+			<-ctx.Done()
+		}
+	}
+	cancel(err)
+	daemons.Wait()
+	stopServer()
+	server.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	u.app.Say("stopped")
+	return nil
+}
+
+// follow shows the import until every line that was on disk is on the server.
+func (u *up) follow(ctx context.Context) error {
+	client := control.Dial(u.config.Socket)
+	if _, err := u.answered(ctx, client); err != nil {
+		return err
+	}
+	u.app.Say("server: %s/", u.config.ServerURL)
+	result, err := u.app.ShowImport(ctx, client, time.Hour, func(control.SyncResult) bool { return true })
+	if err != nil {
+		return causeOr(ctx, err)
+	}
+	status, err := u.answered(ctx, client)
+	if err != nil {
+		return err
+	}
+	return u.app.Print(u.arrived(status, result))
+}
+
+// answered is the daemon's status, waited for while it opens its state and its socket.
+func (u *up) answered(ctx context.Context, client *control.Client) (control.Status, error) {
+	for {
+		status, err := client.Status(ctx)
+		if err == nil || !cli.Temporary(err) {
+			return status, causeOr(ctx, err)
+		}
+		if err := cli.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return status, causeOr(ctx, err)
+		}
+	}
+}
+
+// arrived is what the import ends with.
+func (u *up) arrived(s control.Status, r control.SyncResult) string {
+	url := u.config.ServerURL + "/"
+	var b strings.Builder
+	if s.Files == nil || s.Files.Tracked == 0 {
+		fmt.Fprintf(&b, "no conversations yet in %s; your server: %s\n", strings.Join(u.config.Roots, ", "), url)
+	} else {
+		sessions := "all " + term.Counted(int64(s.Files.Sessions), "session", "sessions") + " (" + term.Size(s.Files.Bytes) + ") are"
+		if s.Files.Sessions == 1 {
+			sessions = "the 1 session (" + term.Size(s.Files.Bytes) + ") is"
+		}
+		fmt.Fprintf(&b, "%s on your server: %s\n", sessions, url)
+	}
+	b.WriteString(show.LeftOut(r))
+	b.WriteString("watching for new lines; Ctrl-C stops\n")
+	return b.String()
+}
+
+// causeOr is why ctx ended when it has, else err.
+func causeOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
