@@ -16,10 +16,12 @@ import (
 func house() plan {
 	return plan{
 		Arrows: map[string][]string{
-			"cmd/ccship":           {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon", "daemon/atomicfile", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/doctor", "daemon/library", "daemon/machine", "daemon/remote", "daemon/service", "outbox", "packaging"},
+			"cmd/ccship":           {"cmd/ccship/cli", "cmd/ccship/sessions", "cmd/ccship/setup", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon", "daemon/config", "daemon/control", "daemon/doctor", "daemon/service"},
 			"cmd/ccship/term":      {},
 			"cmd/ccship/cli":       {"cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/config", "daemon/control", "daemon/library"},
 			"cmd/ccship/try":       {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/atomicfile", "daemon/config", "daemon/control"},
+			"cmd/ccship/setup":     {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/service", "packaging"},
+			"cmd/ccship/sessions":  {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon/config", "daemon/control", "daemon/library", "daemon/machine", "daemon/remote", "outbox"},
 			"cmd/ccship/show":      {"cmd/ccship/term", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote"},
 			"cmd/ccship/showtest":  {"daemon/control", "daemon/doctor"},
 			"cmd/ccship-mcp":       {"daemon/control"},
@@ -91,7 +93,7 @@ func house() plan {
 			"github.com/yuin/goldmark":                 {"server/web/markup"},
 			"github.com/alecthomas/chroma/v2":          {"server/web/markup"},
 			"github.com/microcosm-cc/bluemonday":       {"server/web/markup"},
-			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship/cli", "cmd/ccship-server"},
+			"github.com/spf13/cobra":                   {"cmd/ccship", "cmd/ccship/cli", "cmd/ccship/sessions", "cmd/ccship/setup", "cmd/ccship-server"},
 			"github.com/spf13/pflag":                   {"cmd/ccship", "cmd/ccship/cli"},
 			"github.com/clipperhouse/displaywidth":     {"cmd/ccship/term"},
 			"github.com/dustin/go-humanize":            {"cmd/ccship/term", "cmd/ccship-server", "server/web/format"},

@@ -35,11 +35,9 @@ func exceptions() []exception {
 		proof   = "finding a rewind is one proof over one state: cutting it would only add arrows"
 	)
 	return []exception{
-		{subject{packageFiles, "cmd/ccship"}, 70, split},
 		{subject{packageFiles, "state"}, 36, split},
 		{subject{packageFiles, "server/store"}, 58, store},
 		{subject{packageFiles, "server/web"}, 36, split},
-		{subject{packageLines, "cmd/ccship"}, 7500, split},
 		{subject{packageLines, "server/api"}, 3900, older},
 		{subject{packageLines, "server/store"}, 7850, store},
 		{subject{packageLines, "server/web"}, 6500, split},

@@ -12,7 +12,7 @@ import (
 // What cannot be meant is a mistake of the caller's, and no daemon is asked.
 func TestCheckpointMistakes(t *testing.T) {
 	jsonHome(t)
-	t.Setenv(sessionVariable, "")
+	t.Setenv("CLAUDE_CODE_SESSION_ID", "")
 	for _, args := range [][]string{
 		{"list", "--limit", "0"}, {"list", "--offset", "-1"}, {"list", "extra"}, {"show"}, {"show", "a", "b"}, {"show", "cp-1", "--session", "a"},
 		{"create"}, {"create", "a"}, {"budget", "--session", "a", "--model", "b"}, {"budget", "--set", "5000"}, {"budget", "--unset"},
@@ -37,7 +37,7 @@ func TestCheckpointLatest(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q", code, words)
 	}
 	// Claude Code names the session to what it runs.
-	t.Setenv(sessionVariable, "3f2a")
+	t.Setenv("CLAUDE_CODE_SESSION_ID", "3f2a")
 	socket = listen(t, spoken{document: control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()}})
 	if code, out, words := inProcess(t, "checkpoint", "create", "--socket", socket); code != cli.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, words)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/doctor"
@@ -104,7 +105,7 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 		o.Service, err = service.New(service.Options{Binary: o.Program}) // to look only
 		return o, err
 	}
-	t, err := a.service(which{})
+	t, err := setup.OwnService(&a.App)
 	if err != nil {
 		return o, err
 	}

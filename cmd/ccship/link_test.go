@@ -86,7 +86,7 @@ func TestLinkSession(t *testing.T) {
 		{"env", "env", nil, false},
 		{"", "newest", nil, true},
 	} {
-		t.Setenv(sessionVariable, test.env)
+		t.Setenv("CLAUDE_CODE_SESSION_ID", test.env)
 		l.reqs = nil
 		code, out, words := inProcess(t, append([]string{"link", "add", "a.md", "b.md", "--socket", socket}, test.args...)...)
 		if code != cli.ExitOK || out != "" || len(l.reqs) != 2 || l.reqs[0].Session != test.want || l.reqs[1].Path != "b.md" ||

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/sessions"
+	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/daemon/config"
 )
 
@@ -55,13 +57,12 @@ func (a *app) root() *cobra.Command {
 	}
 	root.AddCommand(
 		a.upCommand(), a.runCommand(), a.statusCommand(), a.doctorCommand(), a.syncCommand(), a.verifyCommand(), a.pathsCommand(),
-		a.setupCommand(), a.installCommand(), a.uninstallCommand(), a.startCommand(), a.stopCommand(), a.restartCommand(), a.logsCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.flushCommand(), a.excludeCommand(), a.outboxCommand(), a.reloadCommand(),
-		a.sessionsCommand(), a.searchCommand(), a.forgetCommand(), a.messagesCommand(),
-		a.checkpointCommand(), a.linkCommand(),
-		a.hookCommand(), a.mcpCommand(), a.pluginCommand(),
+		a.hookCommand(), a.mcpCommand(),
 		a.configCommand(), a.versionCommand(), a.guardCommand(),
 	)
+	root.AddCommand(setup.Commands(&a.App)...)
+	root.AddCommand(sessions.Commands(&a.App)...)
 	return root
 }
 

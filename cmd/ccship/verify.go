@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/cmd/ccship/sessions"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
@@ -21,7 +22,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			"With --deep also every generation that a rewind ended, and transcripts that are no longer on disk: their bytes are read " +
 			"back from the server and held against the hashes taken when they were read. Lines count from 0. Exit 0 when equal, 1 when not, 4 when the server cannot be reached, 5 when it refuses the key.",
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.completeSession,
+		ValidArgsFunction: sessions.Complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := positive("timeout", timeout); err != nil {
 				return err

@@ -1,4 +1,4 @@
-package main
+package sessions
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func (a *app) linkCommand() *cobra.Command {
+func (a verbs) linkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link",
 		Short: "Documents that belong to a conversation",
@@ -26,7 +26,7 @@ func (a *app) linkCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) linkAdd() *cobra.Command {
+func (a verbs) linkAdd() *cobra.Command {
 	return a.linkVerb(&cobra.Command{
 		Use:     "add PATH…",
 		Short:   "Link files to a session",
@@ -35,7 +35,7 @@ func (a *app) linkAdd() *cobra.Command {
 	}, "linked", (*control.Client).LinkDocument)
 }
 
-func (a *app) linkRemove() *cobra.Command {
+func (a verbs) linkRemove() *cobra.Command {
 	return a.linkVerb(&cobra.Command{
 		Use:               "rm PATH…",
 		Short:             "End links; the files, and the versions on the server, stay",
@@ -45,7 +45,7 @@ func (a *app) linkRemove() *cobra.Command {
 }
 
 // linkVerb makes a command that changes one link after the other. The first that is refused ends it.
-func (a *app) linkVerb(cmd *cobra.Command, done string, change func(*control.Client, context.Context, control.DocumentRequest) (control.Documents, error)) *cobra.Command {
+func (a verbs) linkVerb(cmd *cobra.Command, done string, change func(*control.Client, context.Context, control.DocumentRequest) (control.Documents, error)) *cobra.Command {
 	session := a.addSession(cmd)
 	a.AddJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -79,7 +79,7 @@ func (a *app) linkVerb(cmd *cobra.Command, done string, change func(*control.Cli
 	return cmd
 }
 
-func (a *app) linkList() *cobra.Command {
+func (a verbs) linkList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List a session's documents",
@@ -104,12 +104,12 @@ func (a *app) linkList() *cobra.Command {
 	return cmd
 }
 
-func (a *app) addSession(cmd *cobra.Command) *string {
+func (a verbs) addSession(cmd *cobra.Command) *string {
 	return cmd.Flags().String("session", "", "a `session`, or as much of its id as no other one shares")
 }
 
 // linkSession is the session that is meant, and says which one it took when it was not named.
-func (a *app) linkSession(ctx context.Context, named string) (*control.Client, string, error) {
+func (a verbs) linkSession(ctx context.Context, named string) (*control.Client, string, error) {
 	client, _, err := a.DaemonClient(ctx)
 	if err != nil || named != "" {
 		return client, named, err
@@ -165,7 +165,7 @@ func below(dir, path string) bool {
 }
 
 // completeLinked offers what is linked.
-func (a *app) completeLinked(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a verbs) completeLinked(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	session, err := cmd.Flags().GetString("session")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -1,4 +1,4 @@
-package main
+package sessions
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 // sessionVariable is set by Claude Code for what it runs: the session's id.
 const sessionVariable = "CLAUDE_CODE_SESSION_ID"
 
-func (a *app) checkpointCommand() *cobra.Command {
+func (a verbs) checkpointCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "checkpoint",
 		Short: "Marks in conversations: how full the context was, and what it was about",
@@ -25,7 +25,7 @@ func (a *app) checkpointCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) checkpointList() *cobra.Command {
+func (a verbs) checkpointList() *cobra.Command {
 	q := control.CheckpointsQuery{}
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -56,7 +56,7 @@ func (a *app) checkpointList() *cobra.Command {
 	return cmd
 }
 
-func (a *app) checkpointShow() *cobra.Command {
+func (a verbs) checkpointShow() *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
 		Use:   "show ID|latest",
@@ -88,7 +88,7 @@ func (a *app) checkpointShow() *cobra.Command {
 // latest stands for the id of the newest checkpoint.
 const latest = "latest"
 
-func (a *app) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (control.CheckpointAnswer, error) {
+func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (control.CheckpointAnswer, error) {
 	if id != latest {
 		return client.Checkpoint(cmd.Context(), id)
 	}
@@ -103,7 +103,7 @@ func (a *app) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, sess
 	return control.CheckpointAnswer{SchemaVersion: list.SchemaVersion, Checkpoint: list.Checkpoints[0]}, nil
 }
 
-func (a *app) checkpointCreate() *cobra.Command {
+func (a verbs) checkpointCreate() *cobra.Command {
 	var req control.CheckpointRequest
 	cmd := &cobra.Command{
 		Use:   "create",

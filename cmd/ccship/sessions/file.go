@@ -1,4 +1,4 @@
-package main
+package sessions
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 // formats are what a session can be exported as.
 func formats() []string { return []string{"md", "html", "json", "jsonl"} }
 
-func (a *app) sessionsExport() *cobra.Command {
+func (a verbs) sessionsExport() *cobra.Command {
 	var format, output, machine string
 	var force bool
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ func (a *app) sessionsExport() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sessionsRestore() *cobra.Command {
+func (a verbs) sessionsRestore() *cobra.Command {
 	var w library.Wish
 	var generation int64
 	cmd := &cobra.Command{
@@ -102,7 +102,7 @@ func (a *app) sessionsRestore() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sessionsLost() *cobra.Command {
+func (a verbs) sessionsLost() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lost",
 		Short: "Find conversations that are gone from this machine",
@@ -134,7 +134,7 @@ func (a *app) sessionsLost() *cobra.Command {
 }
 
 // completeSession offers the ids of sessions on disk, from the daemon.
-func (a *app) completeSession(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (a verbs) completeSession(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

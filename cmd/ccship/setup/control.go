@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func (a *app) startCommand() *cobra.Command {
+func (a verbs) startCommand() *cobra.Command {
 	return a.controlCommand("start", "Start the installed service", func(ctx context.Context, t *theService) error {
 		st, err := t.Status(ctx)
 		if err != nil {
@@ -29,7 +29,7 @@ func (a *app) startCommand() *cobra.Command {
 	})
 }
 
-func (a *app) stopCommand() *cobra.Command {
+func (a verbs) stopCommand() *cobra.Command {
 	return a.controlCommand("stop", "Stop the service until the next login, boot or start", func(ctx context.Context, t *theService) error {
 		if err := t.Stop(ctx); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (a *app) stopCommand() *cobra.Command {
 	})
 }
 
-func (a *app) restartCommand() *cobra.Command {
+func (a verbs) restartCommand() *cobra.Command {
 	return a.controlCommand("restart", "Stop the service and start it again", func(ctx context.Context, t *theService) error {
 		if err := t.Restart(ctx); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (a *app) restartCommand() *cobra.Command {
 	})
 }
 
-func (a *app) controlCommand(verb, short string, do func(context.Context, *theService) error) *cobra.Command {
+func (a verbs) controlCommand(verb, short string, do func(context.Context, *theService) error) *cobra.Command {
 	var w which
 	cmd := &cobra.Command{
 		Use:   verb,
@@ -68,7 +68,7 @@ func (a *app) controlCommand(verb, short string, do func(context.Context, *theSe
 }
 
 // runs waits for the daemon's answer and says so.
-func (a *app) runs(ctx context.Context, t *theService) error {
+func (a verbs) runs(ctx context.Context, t *theService) error {
 	var status control.Status
 	_, status, err := t.answered(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package sessions
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 // wholeID is the length of a session's id: it means one session, whether the server can be asked or not.
 const wholeID = 36
 
-func (a *app) forgetCommand() *cobra.Command {
+func (a verbs) forgetCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "forget SESSION",
@@ -63,7 +63,7 @@ func (a *app) forgetCommand() *cobra.Command {
 }
 
 // confirmForget asks before what cannot be undone.
-func (a *app) confirmForget(f library.Found) error {
+func (a verbs) confirmForget(f library.Found) error {
 	k := term.NewAsker(a.Stderr)
 	if k == nil {
 		return control.Usage("this removes session "+f.Session+" for good",
@@ -83,7 +83,7 @@ func (a *app) confirmForget(f library.Found) error {
 	return err
 }
 
-func (a *app) showForgotten(r control.ForgetResult) error {
+func (a verbs) showForgotten(r control.ForgetResult) error {
 	var err error
 	if a.JSON {
 		err = a.PrintJSON(r)

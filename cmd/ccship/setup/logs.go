@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/service"
 )
 
-func (a *app) logsCommand() *cobra.Command {
+func (a verbs) logsCommand() *cobra.Command {
 	var w which
 	var lines int
 	var follow bool
@@ -51,7 +51,7 @@ func (a *app) logsCommand() *cobra.Command {
 }
 
 // show runs a program in place of this one, with its terminal. Ctrl-C reaches both, and is how one that follows ends.
-func (a *app) show(argv []string) error {
+func (a verbs) show(argv []string) error {
 	ignored, stop := cli.IgnoreInterrupts()
 	defer stop()
 	child := exec.Command(argv[0], argv[1:]...)

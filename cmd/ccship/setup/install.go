@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/service"
 )
 
-func (a *app) installCommand() *cobra.Command {
+func (a verbs) installCommand() *cobra.Command {
 	var w which
 	cmd := &cobra.Command{
 		Use:   "install",
@@ -49,7 +49,7 @@ func (a *app) installCommand() *cobra.Command {
 }
 
 // install makes the service, and with start waits until its daemon answers.
-func (a *app) install(ctx context.Context, t *theService, start bool) (*control.Client, control.Status, error) {
+func (a verbs) install(ctx context.Context, t *theService, start bool) (*control.Client, control.Status, error) {
 	var none control.Status
 	before, err := a.installable(ctx, t)
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *app) install(ctx context.Context, t *theService, start bool) (*control.
 }
 
 // installable finds what would keep the service from running, before anything is changed.
-func (a *app) installable(ctx context.Context, t *theService) (service.Status, error) {
+func (a verbs) installable(ctx context.Context, t *theService) (service.Status, error) {
 	st, err := t.Status(ctx)
 	if err != nil {
 		return st, err
@@ -104,7 +104,7 @@ func (a *app) installable(ctx context.Context, t *theService) (service.Status, e
 }
 
 // writeUnwritten puts what a service would not know into its configuration file, and says whether there was anything.
-func (a *app) writeUnwritten(t *theService) (bool, error) {
+func (a verbs) writeUnwritten(t *theService) (bool, error) {
 	values, err := t.config.Unwritten(t.env)
 	if err != nil || len(values) == 0 {
 		return false, err
@@ -127,7 +127,7 @@ func (a *app) writeUnwritten(t *theService) (bool, error) {
 }
 
 // warnLinger says what has to be done so that the service runs while nobody is logged in.
-func (a *app) warnLinger(ctx context.Context, t *theService) {
+func (a verbs) warnLinger(ctx context.Context, t *theService) {
 	st, err := t.Status(ctx)
 	if err != nil || st.Manager != service.SystemdUser || st.Linger != nil && *st.Linger {
 		return

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -46,7 +46,7 @@ type theService struct {
 }
 
 // service finds it. Nothing is asked of the manager yet.
-func (a *app) service(w which) (*theService, error) {
+func (a verbs) service(w which) (*theService, error) {
 	if !w.system && w.user != "" {
 		return nil, control.Usage("--for goes with --system", "a service of your own is always for you")
 	}
@@ -68,7 +68,7 @@ func (a *app) service(w which) (*theService, error) {
 	if o.Config, err = t.config.ServiceConfig(t.env); err != nil {
 		return nil, err
 	}
-	o.LogFile = serviceLog(t.config)
+	o.LogFile = LogPath(t.config)
 	o.Writable = []string{t.config.StateDir, filepath.Dir(t.config.Socket)}
 	if o.Binary, err = cli.OwnPath(); err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func homeOf(home string) config.Env {
 	}
 }
 
-// serviceLog is where a service writes its log; "" where systemd's journal keeps it.
-func serviceLog(c config.Config) string {
+// LogPath is where a service writes its log; "" where systemd's journal keeps it.
+func LogPath(c config.Config) string {
 	switch runtime.GOOS {
 	case "darwin":
 		if home, err := os.UserHomeDir(); err == nil {

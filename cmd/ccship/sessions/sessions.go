@@ -1,4 +1,4 @@
-package main
+package sessions
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 )
 
-func (a *app) sessionsCommand() *cobra.Command {
+func (a verbs) sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, show, search, export and restore conversations",
@@ -35,7 +35,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 }
 
 // library is the user's sessions: those of the service, or of `ccship up` while only that runs.
-func (a *app) library(ctx context.Context) (*library.Library, error) {
+func (a verbs) library(ctx context.Context) (*library.Library, error) {
 	c, err := a.Config()
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ type sessionList struct {
 	Incomplete *control.Error `json:"incomplete,omitempty"`
 }
 
-func (a *app) sessionsList() *cobra.Command {
+func (a verbs) sessionsList() *cobra.Command {
 	var f library.Filter
 	var since string
 	cmd := &cobra.Command{
@@ -114,7 +114,7 @@ func (a *app) sessionsList() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showList(items []library.Item, more bool, trouble error) error {
+func (a verbs) showList(items []library.Item, more bool, trouble error) error {
 	if trouble != nil && len(items) == 0 {
 		return trouble
 	}
@@ -160,7 +160,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, control.Usage(fmt.Sprintf("%q is no time", text), "a time looks like 2026-11-01, 36h or 7d")
 }
 
-func (a *app) sessionsShow() *cobra.Command {
+func (a verbs) sessionsShow() *cobra.Command {
 	var v library.View
 	var generation int64
 	cmd := &cobra.Command{

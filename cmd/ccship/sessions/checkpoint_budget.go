@@ -1,4 +1,4 @@
-package main
+package sessions
 
 import (
 	"github.com/spf13/cobra"
@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func (a *app) checkpointBudget() *cobra.Command {
+func (a verbs) checkpointBudget() *cobra.Command {
 	var req control.BudgetRequest
 	var unset bool
 	cmd := &cobra.Command{

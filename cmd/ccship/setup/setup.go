@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // setup is one run of `ccship setup`.
 type setup struct {
-	app *app
+	app verbs
 	ask *term.Asker // nil: nobody answers
 
 	keyFile              string
@@ -28,7 +28,7 @@ type setup struct {
 	assumeYes, evenIfBad bool
 }
 
-func (a *app) setupCommand() *cobra.Command {
+func (a verbs) setupCommand() *cobra.Command {
 	s := &setup{app: a}
 	cmd := &cobra.Command{
 		Use:   "setup",

@@ -1,4 +1,4 @@
-package main
+package sessions
 
 import (
 	"strings"
@@ -32,7 +32,7 @@ type hit struct {
 	Snippet    []remote.Piece `json:"snippet"`
 }
 
-func (a *app) searchCommand() *cobra.Command {
+func (a verbs) searchCommand() *cobra.Command {
 	var f remote.Find
 	var since string
 	cmd := &cobra.Command{
@@ -66,7 +66,7 @@ func (a *app) searchCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) search(cmd *cobra.Command, f remote.Find) error {
+func (a verbs) search(cmd *cobra.Command, f remote.Find) error {
 	ctx, stop := cli.UntilSignal(cmd.Context())
 	defer stop()
 	l, err := a.library(ctx)

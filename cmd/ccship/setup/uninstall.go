@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func (a *app) uninstallCommand() *cobra.Command {
+func (a verbs) uninstallCommand() *cobra.Command {
 	var w which
 	var purge, yes bool
 	cmd := &cobra.Command{
@@ -48,7 +48,7 @@ func (a *app) uninstallCommand() *cobra.Command {
 }
 
 // confirmPurge asks whether the state is to go.
-func (a *app) confirmPurge(dir string) error {
+func (a verbs) confirmPurge(dir string) error {
 	if !cli.Exists(dir) {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (a *app) confirmPurge(dir string) error {
 	return err
 }
 
-func (a *app) uninstall(ctx context.Context, t *theService, purge bool) error {
+func (a verbs) uninstall(ctx context.Context, t *theService, purge bool) error {
 	removal, err := t.Uninstall(ctx)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (t *theService) removeTraces(ctx context.Context) (removed []string) {
 	if t.config.OriginOf("socket") == config.FromDefault && filepath.Base(filepath.Dir(t.config.Socket)) == "ccship" && filepath.Dir(t.config.Socket) != t.config.StateDir {
 		_ = os.Remove(filepath.Dir(t.config.Socket)) // fails when something of others is in it
 	}
-	if log := serviceLog(t.config); log != "" {
+	if log := LogPath(t.config); log != "" {
 		for _, path := range []string{log, log + ".1"} {
 			if os.Remove(path) == nil {
 				removed = append(removed, path)

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ const leaveCommand = "claude plugin uninstall ccship@ccship && claude plugin mar
 // pluginDir is where the plugin is put.
 func pluginDir(c config.Config) string { return filepath.Join(c.StateDir, "claude-plugin") }
 
-func (a *app) pluginCommand() *cobra.Command {
+func (a verbs) pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
 		Short: "Put ccship's Claude Code plugin where Claude Code can take it",
@@ -62,7 +62,7 @@ func (a *app) pluginCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) installPlugin(c config.Config) error {
+func (a verbs) installPlugin(c config.Config) error {
 	dir := pluginDir(c)
 	if err := writePlugin(dir); err != nil {
 		return fmt.Errorf("write plugin: %w", err)
@@ -85,7 +85,7 @@ func (a *app) installPlugin(c config.Config) error {
 }
 
 // uninstallPlugin removes the plugin. Claude Code before 2.1 cannot leave a plugin that is gone.
-func (a *app) uninstallPlugin(c config.Config) error {
+func (a verbs) uninstallPlugin(c config.Config) error {
 	dir := pluginDir(c)
 	known := func(root string) bool { return claude.KnowsMarketplace(filepath.Dir(root), dir) }
 	if slices.ContainsFunc(c.Roots, known) {
@@ -101,7 +101,7 @@ func (a *app) uninstallPlugin(c config.Config) error {
 	return a.Print("The plugin is not in " + dir + " any more.\n")
 }
 
-func (a *app) pluginPath(c config.Config) error {
+func (a verbs) pluginPath(c config.Config) error {
 	dir := pluginDir(c)
 	_, err := os.Stat(filepath.Join(dir, ".claude-plugin", "plugin.json"))
 	if a.JSON {

@@ -1,4 +1,4 @@
-package main
+package sessions
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type messagesOptions struct {
 	follow, clear bool
 }
 
-func (a *app) messagesCommand() *cobra.Command {
+func (a verbs) messagesCommand() *cobra.Command {
 	var o messagesOptions
 	cmd := &cobra.Command{
 		Use:   "messages SESSION",
@@ -58,7 +58,7 @@ func (a *app) messagesCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showMessages(ctx context.Context, client *control.Client, q control.MessagesQuery) error {
+func (a verbs) showMessages(ctx context.Context, client *control.Client, q control.MessagesQuery) error {
 	m, err := client.Messages(ctx, q)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (a *app) showMessages(ctx context.Context, client *control.Client, q contro
 	return a.Print(a.View().Messages(m))
 }
 
-func (a *app) clearMessages(ctx context.Context, client *control.Client, session string) error {
+func (a verbs) clearMessages(ctx context.Context, client *control.Client, session string) error {
 	r, err := client.ClearMessages(ctx, session)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ type followedMessage struct {
 }
 
 // followMessages prints messages as they come, and calls once more when they have their result, until Ctrl-C.
-func (a *app) followMessages(ctx context.Context, client *control.Client, session string, limit int) error {
+func (a verbs) followMessages(ctx context.Context, client *control.Client, session string, limit int) error {
 	view := a.View()
 	var known seenMessages
 	tick := time.NewTicker(followRate)
@@ -123,7 +123,7 @@ func (a *app) followMessages(ctx context.Context, client *control.Client, sessio
 	}
 }
 
-func (a *app) printFollowed(view show.View, m control.Messages, fresh []control.Message) (err error) {
+func (a verbs) printFollowed(view show.View, m control.Messages, fresh []control.Message) (err error) {
 	for i := range fresh {
 		if a.JSON {
 			err = errors.Join(err, a.PrintJSON(followedMessage{control.SchemaVersion, m.Session, fresh[i]}))

@@ -1,0 +1,31 @@
+// Package setup has the verbs that bring ccship onto a machine and keep it there: setup, install, uninstall, start, stop,
+// restart, logs and plugin. What a service manager does is package service's.
+package setup
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/cmd/ccship/cli"
+	"github.com/ccship/ccship/daemon/service"
+)
+
+// verbs makes the commands.
+type verbs struct{ *cli.App }
+
+// Commands are the verbs of this package.
+func Commands(a *cli.App) []*cobra.Command {
+	v := verbs{a}
+	return []*cobra.Command{
+		v.setupCommand(), v.installCommand(), v.uninstallCommand(), v.startCommand(), v.stopCommand(), v.restartCommand(),
+		v.logsCommand(), v.pluginCommand(),
+	}
+}
+
+// OwnService is the service of the user who runs this program. The service manager is not asked yet.
+func OwnService(a *cli.App) (*service.Service, error) {
+	t, err := verbs{a}.service(which{})
+	if err != nil {
+		return nil, err
+	}
+	return t.Service, nil
+}
