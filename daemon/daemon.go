@@ -356,7 +356,6 @@ func (d *Daemon) giveBack(w *watchman) {
 	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) || d.derive.Freed() || d.attachments.Freed() {
 		w.moved = moved
 		debug.FreeOSMemory()
-		giveBackCode()
 	}
 }
 

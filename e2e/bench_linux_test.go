@@ -170,7 +170,8 @@ func benchIdle(b *testing.B, table *sheet) {
 	b.ReportMetric(cpu, "%cpu")
 	table.add("P7", fmt.Sprintf("idle for %d s with %d files: processor", seconds, files), fmt.Sprintf("%.3f %% of a core", cpu), "≤ 0.1 %")
 	table.add("P7", "  written to disk", fmt.Sprintf("%d bytes", after.wrote-before.wrote), "0")
-	table.add("P7", "  resident memory", mega(after.rss), "≤ 30 MiB")
+	table.add("P7", "  resident memory", mega(after.rss), "≤ 40 MiB")
+	table.add("P7", "  of it anonymous", mega(after.anon), "≤ 20 MiB")
 	table.add("P7", "  open descriptors", strconv.Itoa(after.files), "few")
 	var took []int64
 	for range 50 {

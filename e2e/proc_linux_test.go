@@ -13,6 +13,7 @@ type cost struct {
 	cpu   float64 // seconds on a processor, system time included
 	wrote int64   // bytes it caused to be written to disks
 	rss   int64   // bytes resident now
+	anon  int64   // of rss, bytes that are no copy of a file
 	peak  int64   // bytes resident at most
 	files int     // open descriptors
 }
@@ -39,7 +40,8 @@ func measure(pid int) (cost, error) {
 	if err != nil {
 		return c, err
 	}
-	c.rss, c.peak = field(status, "VmRSS:")<<10, field(status, "VmHWM:")<<10
+	c.rss, c.anon = field(status, "VmRSS:")<<10, field(status, "RssAnon:")<<10
+	c.peak = field(status, "VmHWM:")<<10
 	io, err := os.ReadFile(filepath.Join(dir, "io"))
 	if err != nil {
 		return c, err
