@@ -8,8 +8,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// Metrics writes the daemon's figures in Prometheus' text format. The list is short and stable; a metrics library
-// would weigh more than the daemon itself.
+// Metrics writes the daemon's figures in Prometheus' text format.
 func (d *Daemon) Metrics(w io.Writer) {
 	s := d.Status(context.Background())
 	metric := func(name, kind, help string, value any) {
