@@ -34,17 +34,20 @@ func (r *Router) target(f *state.Facts) target {
 	if !policy.Enabled {
 		return excluded(policy.Why, cwd)
 	}
-	url, why := project.Destination(policy, rules.OwnServer, rules.TrustedProjects)
+	dest, why := project.Destination(policy, rules.OwnServer, rules.TrustedProjects)
 	r.advice.set(cwd, why, "trusted_projects names the folders whose own server is followed")
-	if url == "" || url == rules.OwnServer {
-		return target{verdict: laterUnless(url), policy: policy, dest: url}
+	if dest != "" && dest != rules.OwnServer {
+		if _, url, err := outbox.NormalizeURL(dest); err == nil {
+			dest = project.DestinationKey(url, policy.Dir)
+		} else {
+			dest = rules.OwnServer
+			r.advice.set(cwd, "the server_url of "+policy.Dir+" is not used: "+err.Error(), "mend .codetracker/config.json")
+		}
 	}
-	_, key, err := outbox.NormalizeURL(url)
-	if err != nil {
-		r.advice.set(cwd, "the server_url of "+policy.Dir+" is not used: "+err.Error(), "mend .codetracker/config.json")
-		return target{verdict: laterUnless(rules.OwnServer), policy: policy, dest: rules.OwnServer}
+	if dest == "" {
+		return target{verdict: Later, policy: policy}
 	}
-	return target{policy: policy, dest: project.DestinationKey(key, policy.Dir)}
+	return target{policy: policy, dest: dest}
 }
 
 // Destination returns the server that lines of a transcript go to by the rules in force. It returns "" when they go
@@ -66,14 +69,6 @@ func excluded(why, cwd string) target {
 
 // withheldWhy is why a project is excluded whose opt-out cannot be read.
 func withheldWhy(err error) string { return "held back: " + err.Error() }
-
-// laterUnless is Take if there is a server.
-func laterUnless(server string) Verdict {
-	if server == "" {
-		return Later
-	}
-	return Take
-}
 
 // namedByProject reports whether a destination is the server that the project itself names.
 func (t *target) namedByProject() bool {
