@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // BenchmarkPromises measures what the daemon costs and how fast it is, each figure as the median of several runs, and
@@ -112,12 +114,12 @@ func benchImport(b *testing.B, table *sheet) {
 func importRun(b *testing.B, w *world) (cost, float64) {
 	must(b, os.RemoveAll(w.state()))
 	begin := time.Now()
-	w.d = w.launch(programs(b).ccship, "run")
+	w.d = w.launch(kit.Program(b, "ccship"), "run")
 	eventually(b, "the import is acknowledged", 10*time.Minute, func() bool { return w.ccship("sync", "--wait", "--timeout", "300s").code == 0 })
 	seconds := time.Since(begin).Seconds()
-	used, err := measure(w.d.cmd.Process.Pid)
+	used, err := measure(w.d.Cmd.Process.Pid)
 	must(b, err)
-	w.d.stop()
+	w.d.MustStop(w.t)
 	return used, seconds
 }
 
@@ -161,10 +163,10 @@ func benchIdle(b *testing.B, table *sheet) {
 		b.Fatalf("%d files are tracked, want %d", n, files)
 	}
 	pass(5 * time.Second)
-	before, err := measure(w.d.cmd.Process.Pid)
+	before, err := measure(w.d.Cmd.Process.Pid)
 	must(b, err)
 	pass(time.Duration(seconds) * time.Second)
-	after, err := measure(w.d.cmd.Process.Pid)
+	after, err := measure(w.d.Cmd.Process.Pid)
 	must(b, err)
 	cpu := (after.cpu - before.cpu) / float64(seconds) * 100
 	b.ReportMetric(cpu, "%cpu")

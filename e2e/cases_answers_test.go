@@ -107,12 +107,12 @@ func TestPoison(t *testing.T) {
 			}
 			return nil
 		}))
-		w.d.pause() // so that all lines come in one batch
+		w.d.Pause() // so that all lines come in one batch
 		w.add(path, c.even(30, 1500))
 		poison := bytes.Count(w.read(path), []byte("\n"))
 		w.add(path, []byte(`{"type":"user","message":"POISON","cwd":"`+w.cwd()+"\"}\n"))
 		w.add(path, c.even(30, 1500))
-		w.d.resume()
+		w.d.Resume()
 		w.sync()
 		if n := w.status().Outbox.Dead; n != 1 {
 			t.Errorf("%d dead letters, want the poisoned one", n)
@@ -205,7 +205,7 @@ func TestKilledWhileTheServerIsDown(t *testing.T) {
 			posts, _, _ := w.gate.counts()
 			return posts > 0 && s.Outbox.Entries >= int64(total)
 		})
-		w.d.kill()
+		w.d.Kill()
 		w.start()
 		if n := w.status().Outbox.Entries; n != int64(total) {
 			t.Errorf("after the kill %d entries are queued, want %d", n, total)

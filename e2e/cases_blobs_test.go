@@ -122,7 +122,7 @@ func TestKilledInABlob(t *testing.T) {
 		case <-time.After(30 * time.Second):
 			t.Fatalf("no chunk arrived: %d so far", chunks.Load())
 		}
-		w.d.kill()
+		w.d.Kill()
 		killed.Add(1)
 		w.start()
 	}
@@ -147,7 +147,7 @@ func TestBlobCap(t *testing.T) {
 	w.verified()
 	w.configure(string(w.read(w.config())) + "\nblob_cap = \"4KiB\"\n")
 	must(t, os.Rename(filepath.Join(w.dir, "away.txt"), filepath.Join(folder, "tool-results", "toolu_9999.txt")))
-	w.d.kill()
+	w.d.Kill()
 	w.start()
 	w.sync()
 	out := w.ccship("verify", "--json")

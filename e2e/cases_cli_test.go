@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestSyncExitCodes(t *testing.T) {
@@ -74,7 +76,7 @@ func TestStatus(t *testing.T) {
 	if !w.status().Running {
 		t.Error("the second run ended the first")
 	}
-	w.d.stop()
+	w.d.MustStop(w.t)
 	if _, err := os.Stat(w.socket()); !os.IsNotExist(err) {
 		t.Errorf("the socket is left behind: %v", err)
 	}
@@ -91,13 +93,14 @@ func TestUp(t *testing.T) {
 	must(t, err)
 	address := listener.Addr().String()
 	must(t, listener.Close())
-	up := h.launch(programs(t).ccship, "up", "--listen", address)
+	kit.Program(t, "ccship-server") // which up starts
+	up := h.launch(kit.Program(t, "ccship"), "up", "--listen", address)
 	said := func(words string) func() bool {
 		return func() bool {
-			if up.ended() {
-				t.Fatalf("up ended with %d:\n%s", up.code(), up.log)
+			if up.Ended() {
+				t.Fatalf("up ended with %d:\n%s", up.Code(), up.Log)
 			}
-			return strings.Contains(up.log.String(), words)
+			return strings.Contains(up.Log.String(), words)
 		}
 	}
 	eventually(t, "up says where the viewer is", 60*time.Second, said("http://"+address))
@@ -108,18 +111,18 @@ func TestUp(t *testing.T) {
 	if n := h.status().Sent.Entries; n != 40 {
 		t.Errorf("%d entries were sent, want 40", n)
 	}
-	up.stop()
+	up.MustStop(t)
 	conn, err := net.Dial("tcp", address)
 	if err == nil {
 		_ = conn.Close()
 		t.Error("the server still listens after up has ended")
 	}
-	up = h.launch(programs(t).ccship, "up", "--listen", address)
+	up = h.launch(kit.Program(t, "ccship"), "up", "--listen", address)
 	eventually(t, "up runs again", 60*time.Second, func() bool { return h.ccship("sync", "--wait").code == 0 })
 	if n := h.status().Sent.Entries; n != 0 {
 		t.Errorf("%d entries were sent again by the second up", n)
 	}
-	up.stop()
+	up.MustStop(t)
 	taken, err := net.Listen("tcp", address)
 	must(t, err)
 	defer taken.Close()
@@ -156,14 +159,14 @@ func TestBadInput(t *testing.T) {
 			h := newHome(t)
 			h.url = "http://127.0.0.1:9"
 			test.setup(h)
-			p := h.launch(programs(t).ccship, "run")
+			p := h.launch(kit.Program(t, "ccship"), "run")
 			select {
-			case <-p.done:
-			case <-time.After(20 * time.Second):
+			case <-p.Done():
+			case <-time.After(2 * time.Minute):
 				t.Fatal("ccship run goes on")
 			}
-			said := p.log.String()
-			if code := p.code(); code != test.code && (test.code != -1 || (code != 1 && code != 2)) {
+			said := p.Log.String()
+			if code := p.Code(); code != test.code && (test.code != -1 || (code != 1 && code != 2)) {
 				t.Errorf("exit %d, want %d", code, test.code)
 			}
 			if !strings.Contains(said, "ccship: ") || !strings.Contains(said, "hint: ") || !strings.Contains(strings.ToLower(said), test.words) {
@@ -191,7 +194,7 @@ func TestBadInput(t *testing.T) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		defer listener.Close()
-		out := h.runProgram(programs(t).server, "serve", "--listen", listener.Addr().String(), "--store", "sqlite:"+filepath.Join(h.dir, "s.db"))
+		out := h.runProgram(kit.Program(t, "ccship-server"), "serve", "--listen", listener.Addr().String(), "--store", "sqlite:"+filepath.Join(h.dir, "s.db"))
 		if out.code != 1 || !strings.Contains(out.stderr, listener.Addr().String()) {
 			t.Errorf("exit %d, %q", out.code, out.stderr)
 		}

@@ -132,14 +132,14 @@ func TestManyNewFiles(t *testing.T) {
 		}
 		w.start()
 		w.sync()
-		w.d.pause()
+		w.d.Pause()
 		line := c.line(900)
 		for range 1 + rounds {
 			for i := range files {
 				w.add(name(i), line)
 			}
 		}
-		w.d.resume()
+		w.d.Resume()
 		w.sync()
 		if n := w.status().Files.Tracked; n != files {
 			t.Errorf("%d files are tracked, want %d", n, files)

@@ -132,7 +132,7 @@ func TestNothingBelowClaude(t *testing.T) {
 	w.keepLines(path, 10)
 	w.sync()
 	w.verified()
-	w.d.stop()
+	w.d.MustStop(w.t)
 	var found []string
 	must(t, filepath.Walk(filepath.Join(w.dir, ".claude"), func(p string, info os.FileInfo, err error) error {
 		if err == nil && !info.IsDir() && p != path {

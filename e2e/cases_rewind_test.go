@@ -86,9 +86,9 @@ func TestRegrownPastTheOffset(t *testing.T) {
 		onBoth(t, func(t *testing.T, w *world) {
 			c, path := shipped(w, 4, 150)
 			before, sent := w.read(path), w.sent()
-			w.d.pause()
+			w.d.Pause()
 			changed := change(w, c, path)
-			w.d.resume()
+			w.d.Resume()
 			w.sync()
 			w.within(sent, changed)
 			rewound(w, c.session, path, before)
@@ -98,7 +98,7 @@ func TestRegrownPastTheOffset(t *testing.T) {
 		onBoth(t, func(t *testing.T, w *world) {
 			c, path := shipped(w, 5, 150)
 			before := w.read(path)
-			w.d.stop()
+			w.d.MustStop(w.t)
 			changed := change(w, c, path)
 			w.start()
 			w.sync()
@@ -183,7 +183,7 @@ func TestStateLostOrCorrupt(t *testing.T) {
 			w.add(path, c.even(10, 4000))
 			w.sync()
 			middle, epoch := w.read(path), w.exact.digest(c.session).Epoch
-			w.d.stop()
+			w.d.MustStop(w.t)
 			must(t, hurt(stateFile(w.home)))
 			w.add(path, c.even(3, 4000))
 			w.start()

@@ -210,7 +210,7 @@ func TestListShowSearchExport(t *testing.T) {
 			t.Errorf("%s: file and standard output differ", format)
 		}
 	}
-	w.d.stop()
+	w.d.MustStop(w.t)
 	look(`"state":"both"`, 0, "sessions", "list", "--json")
 	w.gate.set(unreachable)
 	look(`"state":"local"`, 4, "sessions", "list", "--json")
@@ -244,7 +244,7 @@ func TestForget(t *testing.T) {
 	}
 	w.add(path, c.even(3, 300))
 	w.sync()
-	w.d.kill()
+	w.d.Kill()
 	must(t, os.RemoveAll(filepath.Join(w.state(), "state.db")))
 	w.start()
 	w.add(path, c.even(3, 300))
@@ -280,7 +280,7 @@ func TestDeepVerify(t *testing.T) {
 			head := c.even(30, 1500)
 			w.pasts(path, slices.Concat(head, c.even(10, 9000), []byte("{\"type\":\"user\",\"message\":\"MARKED\"}\n")), slices.Concat(head, c.even(20, 700)), head)
 			if damage.statement != "" {
-				w.exact.proc.stop()
+				w.exact.proc.MustStop(w.t)
 				w.alter(damage.statement)
 				w.exact.start()
 			}

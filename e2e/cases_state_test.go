@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // incompressible is n bytes of records that no compression makes much smaller.
@@ -59,13 +62,13 @@ func TestOutboxFull(t *testing.T) {
 func TestSecondRun(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, path := shipped(w, 80, 100)
-		w.d.stop()
+		w.d.MustStop(w.t)
 		w.start()
 		w.sync()
 		if n := w.status().Sent.Entries; n != 0 {
 			t.Errorf("%d entries were sent again after a restart", n)
 		}
-		w.d.stop()
+		w.d.MustStop(w.t)
 		w.add(path, c.even(3, 4000))
 		w.start()
 		w.sync()
@@ -91,7 +94,7 @@ func TestNoServerYet(t *testing.T) {
 	if s.Outbox.Entries != 0 || s.Files.Tracked != 1 {
 		t.Errorf("%d entries are queued without a server, %d files tracked", s.Outbox.Entries, s.Files.Tracked)
 	}
-	w.d.stop()
+	w.d.MustStop(w.t)
 	w.url = url
 	w.start()
 	w.sync()
@@ -104,7 +107,7 @@ func TestServerChanged(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
 	c, path := shipped(w, 82, 20)
-	w.d.stop()
+	w.d.MustStop(w.t)
 	other := plainWorld(t)
 	other.plain.key = w.key
 	w.url = other.url
@@ -141,19 +144,19 @@ func TestStateOfANewerVersion(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
 	c, path := shipped(w, 84, 20)
-	w.d.stop()
+	w.d.MustStop(w.t)
 	file := stateFile(w.home)
 	ours := w.read(file)
-	newer := bytes.ReplaceAll(ours, []byte("schema\x00\x00\x00\x02"), []byte("schema\x00\x00\x00\x63"))
+	newer := regexp.MustCompile(`(?s)schema\x00\x00\x00.`).ReplaceAllLiteral(ours, []byte("schema\x00\x00\x00\x63"))
 	if bytes.Equal(ours, newer) {
 		t.Fatal("the state file says nothing of its schema's version")
 	}
 	must(t, os.WriteFile(file, newer, 0o600))
-	p := w.launch(programs(t).ccship, "run")
-	if code := p.code(); code != 1 {
+	p := w.launch(kit.Program(t, "ccship"), "run")
+	if code := p.Code(); code != 1 {
 		t.Errorf("exit %d, want 1", code)
 	}
-	if said := p.log.String(); !contains("newer", said) || !contains("hint: ", said) {
+	if said := p.Log.String(); !contains("newer", said) || !contains("hint: ", said) {
 		t.Errorf("it said %q; want a line on the newer version, and a hint", said)
 	}
 	if !bytes.Equal(w.read(file), newer) {

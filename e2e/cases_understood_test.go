@@ -134,7 +134,7 @@ func TestCheckpointsOfALiveSession(t *testing.T) {
 			t.Fatalf("after step %d: %q, want %q", i, got, want[i])
 		}
 		if i%2 == 1 {
-			w.d.kill()
+			w.d.Kill()
 			w.start()
 		}
 	}
@@ -203,7 +203,7 @@ func TestHistoryOfARewoundSession(t *testing.T) {
 	w.add(path, c.prompt("two"))
 	w.add(path, c.calls(11_000, "toolu_1", "Read", map[string]any{"file_path": "/x/y.go", "limit": 10}))
 	w.sync()
-	w.d.kill() // in the middle of a turn
+	w.d.Kill() // in the middle of a turn
 	w.start()
 	if _, list := w.messages(sessionA); texts(list) != "one | first | two | tool_start:Read" {
 		t.Errorf("in the middle: %q", texts(list))
@@ -326,7 +326,7 @@ func TestLinkedDocument(t *testing.T) {
 	must(t, os.WriteFile(spec, []byte(large), 0o600))
 	w.add(path, c.returns("toolu_w", "ok", false))
 	w.eventuallyDocument(sessionA, "docs/spec.md", large)
-	w.d.kill()
+	w.d.Kill()
 	must(t, os.WriteFile(spec, []byte("# Four\n"), 0o600)) // while the daemon is down
 	w.start()
 	w.eventuallyDocument(sessionA, "docs/spec.md", "# Four\n")

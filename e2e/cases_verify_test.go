@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // report is what the tests read of `ccship verify --json`.
@@ -65,7 +67,7 @@ func TestVerifySeesAFlippedBit(t *testing.T) {
 	w.start()
 	w.sync()
 	w.verified()
-	w.exact.proc.stop()
+	w.exact.proc.MustStop(w.t)
 	data := w.read(w.exact.database())
 	at := bytes.Index(data, []byte("MARKED-FOR-DAMAGE"))
 	if at < 0 || bytes.Count(data, []byte("MARKED-FOR-DAMAGE")) != 1 {
@@ -92,7 +94,7 @@ func TestVerifySeesMissingLines(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
 	shipped(w, 72, 30)
-	w.exact.proc.stop()
+	w.exact.proc.MustStop(w.t)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(w.exact.database() + suffix); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
@@ -113,7 +115,7 @@ func TestVerifySeesMissingLines(t *testing.T) {
 // newShipServerKey makes a key in a fresh database and starts the server on it.
 func newShipServerKey(s *shipServer) string {
 	s.home.t.Helper()
-	out := s.home.runProgram(programs(s.home.t).server, "key", "create", "--name", "again", "--store", s.store())
+	out := s.home.runProgram(kit.Program(s.home.t, "ccship-server"), "key", "create", "--name", "again", "--store", s.store())
 	if out.code != 0 {
 		s.home.t.Fatalf("key create: exit %d, %s", out.code, out.stderr)
 	}

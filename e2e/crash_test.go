@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // killsEnv is how often the daemon is killed against each server; `make crash` sets 200.
@@ -111,11 +113,11 @@ func (a *arena) flaky() {
 func (a *arena) soon(limit time.Duration) { pass(time.Duration(a.rng.Int64N(int64(limit)))) }
 
 // begin starts the daemon without waiting for its answer.
-func (a *arena) begin() { a.d = a.launch(programs(a.t).ccship, "run") }
+func (a *arena) begin() { a.d = a.launch(kit.Program(a.t, "ccship"), "run") }
 
 // hit kills the daemon and says whether that was in time.
 func (a *arena) hit(inTime func() bool) bool {
-	a.d.kill()
+	a.d.Kill()
 	if inTime() {
 		return true
 	}
@@ -255,11 +257,11 @@ func (a *arena) killAcknowledge() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		if left--; left == 0 {
-			daemon.signal(os.Kill)
+			daemon.Signal(os.Kill)
 		}
 	})
 	select {
-	case <-daemon.done:
+	case <-daemon.Done():
 	case <-time.After(60 * time.Second):
 		a.t.Fatal("the server was not asked often enough")
 	}
@@ -288,7 +290,7 @@ func (a *arena) killCompact() bool {
 			a.t.Fatalf("no compaction within 60 s of a drained backlog; the state folder has %v", a.stateNames())
 		}
 		if a.compacting() {
-			a.d.pause()
+			a.d.Pause()
 			return a.hit(a.compacting)
 		}
 		if !os.SameFile(was, a.stateFile()) {

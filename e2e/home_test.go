@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // home is one person's machine: a home folder, Claude Code's projects in it, and ccship's settings and state.
@@ -31,8 +33,7 @@ type home struct {
 // newHome makes a home with short paths: a socket's path may have only about a hundred bytes.
 func newHome(t testing.TB) *home {
 	t.Helper()
-	programs(t)
-	dir, err := os.MkdirTemp(workshop, "h")
+	dir, err := os.MkdirTemp(kit.Workshop(), "h")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	h := &home{t: t, dir: dir, key: "key-of-the-tests"}
@@ -140,7 +141,7 @@ type outcome struct {
 // ccship runs one verb to its end.
 func (h *home) ccship(args ...string) outcome {
 	h.t.Helper()
-	return h.runProgram(programs(h.t).ccship, args...)
+	return h.runProgram(kit.Program(h.t, "ccship"), args...)
 }
 
 func (h *home) runProgram(program string, args ...string) outcome {

@@ -102,7 +102,7 @@ func TestPostgresServerKilled(t *testing.T) {
 	c := newClusterWorld(t, pg.Database(t))
 	c.during(func(round int) {
 		s := c.servers[round%2]
-		s.proc.kill()
+		s.proc.Kill()
 		s.start()
 		c.front.set(c.servers...)
 	})

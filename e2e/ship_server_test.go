@@ -10,23 +10,21 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"regexp"
 	"strings"
-	"time"
 
 	"path/filepath"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // shipServer is a running ccship-server with a database and a key of its own.
 type shipServer struct {
 	home *home
-	proc *process
+	proc *kit.Process
 	url  *url.URL
 	key  string
 	at   string // where it keeps everything; "": in a database file of its own
 }
-
-var listening = regexp.MustCompile(`listening on (http://\S+?)/?\s`)
 
 func newShipServer(h *home) *shipServer {
 	h.t.Helper()
@@ -37,7 +35,7 @@ func newShipServer(h *home) *shipServer {
 func newShipServerAt(h *home, at string) *shipServer {
 	h.t.Helper()
 	s := &shipServer{home: h, at: at}
-	out := h.runProgram(programs(h.t).server, "key", "create", "--name", "e2e", "--store", s.store())
+	out := h.runProgram(kit.Program(h.t, "ccship-server"), "key", "create", "--name", "e2e", "--store", s.store())
 	s.key = strings.TrimSpace(out.stdout)
 	if out.code != 0 || s.key == "" || strings.ContainsAny(s.key, " \n") {
 		h.t.Fatalf("key create: exit %d, stdout %q, stderr %q", out.code, out.stdout, out.stderr)
@@ -58,16 +56,10 @@ func (s *shipServer) store() string {
 // start runs the server on a free port and waits for it.
 func (s *shipServer) start() {
 	s.home.t.Helper()
-	s.proc = s.home.launch(programs(s.home.t).server, "serve", "--listen", "127.0.0.1:0", "--store", s.store())
-	var found []string
-	eventually(s.home.t, "ccship-server listens", 30*time.Second, func() bool {
-		found = listening.FindStringSubmatch(s.proc.log.String())
-		if s.proc.ended() {
-			s.home.t.Fatalf("ccship-server ended with %d:\n%s", s.proc.code(), s.proc.log)
-		}
-		return found != nil
-	})
-	u, err := url.Parse(found[1])
+	s.proc = s.home.launch(kit.Program(s.home.t, "ccship-server"), "serve", "--listen", "127.0.0.1:0", "--store", s.store())
+	base, err := s.proc.Listening()
+	must(s.home.t, err)
+	u, err := url.Parse(base)
 	must(s.home.t, err)
 	s.url = u
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // world is a home and the server its lines go to, behind a gate.
@@ -18,7 +20,7 @@ type world struct {
 	gate  *gate
 	plain *plainServer // one of the two is set
 	exact *shipServer
-	d     *process
+	d     *kit.Process
 }
 
 // onBoth runs a case against a server that knows only the base protocol and against ccship-server.

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // home is one person's machine: Claude Code with a HOME of its own, and a folder to work in.
@@ -32,7 +34,7 @@ const apiKey = "sk-ant-e2e-0000000000000000000000000"
 // newHome makes a home in which Claude Code has been used before: nothing is left to ask the person.
 func newHome(t testing.TB, program string, s *stub) *home {
 	t.Helper()
-	dir, err := os.MkdirTemp(workshop, "h")
+	dir, err := os.MkdirTemp(kit.Workshop(), "h")
 	must(t, err)
 	h := &home{t: t, dir: dir, program: program, api: s.srv.URL}
 	for _, d := range []string{h.claudeDir(), h.cwd(), filepath.Join(dir, "tmp")} {

@@ -41,7 +41,7 @@ func TestRealClaudePlugin(t *testing.T) {
 				{"killed before the notice", (*tale).killed},
 				{"fork", (*tale).fork},
 			})
-			w.daemon.stop()
+			w.daemon.MustStop(w.t)
 			if _, strange := api.seen(); len(strange) > 0 {
 				t.Errorf("unknown requests %q", strange)
 			}
@@ -267,7 +267,7 @@ func (s *tale) killedOnce() int {
 	d := s.converse(ctx)
 	o := d.prompt("Nearly full")
 	made := s.madeCheckpoints(o.SessionID, "auto_80")
-	s.daemon.kill()
+	s.daemon.Kill()
 	s.start()
 	from := s.requests()
 	s.expect(d.prompt("Go on"), "On.")

@@ -44,10 +44,10 @@ func TestRealClaudePluginTurns(t *testing.T) {
 				with.prompt(turnPrompt)
 			}
 			compare(t, "up", n, with, without)
-			must(t, w.daemon.cmd.Process.Signal(syscall.SIGSTOP))
+			must(t, w.daemon.Cmd.Process.Signal(syscall.SIGSTOP))
 			compare(t, "frozen", n, with, without)
-			must(t, w.daemon.cmd.Process.Signal(syscall.SIGCONT))
-			w.daemon.kill()
+			must(t, w.daemon.Cmd.Process.Signal(syscall.SIGCONT))
+			w.daemon.Kill()
 			compare(t, "down", n, with, without)
 			with.end()
 			without.end()

@@ -34,7 +34,7 @@ func shipStory(t *testing.T, version string) {
 	for _, step := range steps() {
 		ok := t.Run(step.name, func(t *testing.T) {
 			defer w.lend(t)()
-			held := watch(w.daemon.cmd.Process.Pid, h.claudeDir())
+			held := watch(w.daemon.Cmd.Process.Pid, h.claudeDir())
 			step.tell(s)
 			w.settled()
 			held.end(t)
@@ -43,7 +43,7 @@ func shipStory(t *testing.T, version string) {
 			t.FailNow() // the steps stand on each other
 		}
 	}
-	w.daemon.stop()
+	w.daemon.MustStop(w.t)
 	counts, strange := api.seen()
 	t.Logf("requests to the model: %v", counts)
 	if counts[compaction] < 2 || len(strange) > 0 {
@@ -71,7 +71,7 @@ func (w *world) settled() {
 		w.t.Errorf("verify says %+v; on disk are %d files with %d lines", r, files, lines)
 	}
 	eventually(w.t, "no file of Claude Code's is open", 2*time.Second, func() bool {
-		return len(openBelow(w.daemon.cmd.Process.Pid, w.claudeDir())) == 0
+		return len(openBelow(w.daemon.Cmd.Process.Pid, w.claudeDir())) == 0
 	})
 	if diff := changes(before, inventory(w.t, own...)); diff != nil {
 		w.t.Errorf("with no Claude Code running, below its folder is\n%s", strings.Join(diff, "\n"))

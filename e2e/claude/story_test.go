@@ -226,7 +226,7 @@ func (s *story) killed() {
 	d := s.converse(ctx)
 	d.prompt("with ccship")
 	if s.w != nil {
-		s.w.daemon.kill()
+		s.w.daemon.Kill()
 	}
 	d.prompt("without ccship")
 	d.prompt(`@Bash {"command":"seq 9000","description":"Count"}`)

@@ -54,7 +54,7 @@ func benchmarkTurn(b *testing.B, program string) {
 	d.end()
 	w.start()
 	w.verify() // it was really shipped
-	w.daemon.stop()
+	w.daemon.MustStop(w.t)
 }
 
 // rest is how long everything is left alone before a turn, so that what came before it is no part of it.
@@ -70,7 +70,7 @@ func pairs(b *testing.B, w *world, turn func()) {
 			w.start()
 			w.sync() // it has nothing left to do but the turn to come
 			if !with {
-				w.daemon.stop()
+				w.daemon.MustStop(w.t)
 			}
 			<-time.After(rest)
 			start := time.Now()
@@ -79,7 +79,7 @@ func pairs(b *testing.B, w *world, turn func()) {
 			if with {
 				p.with = append(p.with, took)
 				w.sync()
-				w.daemon.stop()
+				w.daemon.MustStop(w.t)
 			} else {
 				p.without = append(p.without, took)
 			}

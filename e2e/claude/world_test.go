@@ -12,10 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // world is a home with ccship in it, and the server it ships to.
@@ -25,7 +26,16 @@ type world struct {
 	bin    binaries
 	server *url.URL
 	key    string
-	daemon *process // nil while it does not run
+	daemon *kit.Process // nil while it does not run
+}
+
+// binaries are the paths of the programs under test.
+type binaries struct{ ccship, mcp, server string }
+
+// programs builds the binaries or ends the test.
+func programs(t testing.TB) binaries {
+	t.Helper()
+	return binaries{kit.Program(t, "ccship"), kit.Program(t, "ccship-mcp"), kit.Program(t, "ccship-server")}
 }
 
 // newWorld starts a server for a home. The daemon does not run yet.
@@ -38,17 +48,10 @@ func newWorld(h *home) *world {
 		h.t.Fatalf("key create: %v, stdout %q", err, out)
 	}
 	must(h.t, os.WriteFile(w.keyFile(), append([]byte(w.key), '\n'), 0o600))
-	p := launch(h.t, w.command(context.Background(), w.bin.server, "serve", "--listen", "127.0.0.1:0", "--store", store))
-	listening := regexp.MustCompile(`listening on (http://\S+?)/?\s`)
-	var found []string
-	eventually(h.t, "ccship-server listens", 30*time.Second, func() bool {
-		if p.ended() {
-			h.t.Fatalf("ccship-server ended:\n%s", p.log)
-		}
-		found = listening.FindStringSubmatch(p.log.String())
-		return found != nil
-	})
-	w.server, err = url.Parse(found[1])
+	p := kit.Launch(h.t, w.command(context.Background(), w.bin.server, "serve", "--listen", "127.0.0.1:0", "--store", store))
+	base, err := p.Listening()
+	must(h.t, err)
+	w.server, err = url.Parse(base)
 	must(h.t, err)
 	return w
 }
@@ -91,11 +94,11 @@ func (w *world) ccship(args ...string) (string, int) {
 // start runs the daemon and returns when it answers.
 func (w *world) start() {
 	w.t.Helper()
-	p := launch(w.root, w.command(context.Background(), w.bin.ccship, "run"))
+	p := kit.Launch(w.root, w.command(context.Background(), w.bin.ccship, "run"))
 	w.daemon = p
 	eventually(w.t, "the daemon answers", 30*time.Second, func() bool {
-		if p.ended() {
-			w.t.Fatalf("ccship run ended:\n%s", p.log)
+		if p.Ended() {
+			w.t.Fatalf("ccship run ended:\n%s", p.Log)
 		}
 		_, code := w.ccship("status", "--json")
 		return code == 0

@@ -184,11 +184,3 @@ func (b *box) eventually(what string, limit time.Duration, cond func() bool) {
 		}
 	}
 }
-
-// must ends the test on an error that is the test's own.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

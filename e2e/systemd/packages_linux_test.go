@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // The two versions that boxes get.
@@ -16,28 +18,16 @@ const (
 	newer = "0.2.0"
 )
 
-// workshop is the folder of this test process. Set by TestMain before any test.
-var workshop string
+// must ends the test on an error that is the test's own.
+var must = kit.Must
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(kit.Main(m, "ccsd")) }
 
-// run is TestMain with defers that are run.
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "ccsd")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	workshop = dir
-	return m.Run()
-}
-
-// built are the folders of both versions' packages, built once per test process as a release builds them.
+// built is the folders of both versions' packages, built once per test process as a release builds them.
 var built = sync.OnceValues(func() (map[string]string, error) {
 	folders := map[string]string{}
 	for _, version := range []string{older, newer} {
-		folders[version] = filepath.Join(workshop, version)
+		folders[version] = filepath.Join(kit.Workshop(), version)
 		cmd := exec.Command("go", "run", "./packaging/release", "-version", "v"+version, "-systems", "linux/"+runtime.GOARCH, "-only", "deb", "-out", folders[version])
 		cmd.Dir = filepath.Join("..", "..")
 		cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000") // the tree need not be a checkout

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // chromiums are the names under which systems have it.
@@ -49,11 +51,11 @@ func needBrowser(t testing.TB) context.Context {
 func startBrowser(path string) (context.Context, context.CancelFunc, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.NoSandbox,
-		chromedp.UserDataDir(filepath.Join(workshop, "chromium")), chromedp.WindowSize(1440, 900),
+		chromedp.UserDataDir(filepath.Join(kit.Workshop(), "chromium")), chromedp.WindowSize(1440, 900),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("lang", "en-GB"),
-		chromedp.Env("HOME="+workshop, "TZ=UTC", "LANG=en_GB.UTF-8"),
+		chromedp.Env("HOME="+kit.Workshop(), "TZ=UTC", "LANG=en_GB.UTF-8"),
 	)
 	alloc, free := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, end := chromedp.NewContext(alloc)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // rewrittenID is a session whose file lost lines when it was rewritten.
@@ -38,14 +40,14 @@ func closeGallery() {
 	if gallery.site == nil {
 		return
 	}
-	if err := gallery.site.proc.stop(); err != nil {
+	if err := gallery.site.proc.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
 
 // hang starts the server and sends it everything, the oldest first.
 func hang() error {
-	dir := filepath.Join(workshop, "gallery")
+	dir := filepath.Join(kit.Workshop(), "gallery")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // person is somebody's machine: a home with Claude Code's transcripts in it, and the daemon that ships them.
@@ -19,9 +21,9 @@ type person struct {
 // newPerson starts the daemon in a home of its own.
 func newPerson(t testing.TB, s *site) *person {
 	t.Helper()
-	daemon, err := builtDaemon()
+	daemon, err := kit.Build("ccship")
 	must(t, err)
-	dir, err := os.MkdirTemp(workshop, "h") // short: a socket's path may have only about a hundred bytes
+	dir, err := os.MkdirTemp(kit.Workshop(), "h") // short: a socket's path may have only about a hundred bytes
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	p := &person{t, dir}
@@ -33,7 +35,7 @@ func newPerson(t testing.TB, s *site) *person {
 		"CCSHIP_SERVER_URL=" + s.url, "CCSHIP_API_KEY_FILE=" + filepath.Join(dir, "key"),
 	}, daemon, "run")
 	must(t, err)
-	proc.stopAfter(t)
+	proc.StopAfter(t)
 	return p
 }
 

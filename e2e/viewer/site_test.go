@@ -10,22 +10,21 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // site is a running ccship-server with a database of its own and a key of its owner.
 type site struct {
-	proc *process
+	proc *kit.Process
 	dir  string
 	url  string // with the base path, without a slash at its end
 	key  string
 	args []string // of serve
 }
-
-var listening = regexp.MustCompile(`listening on (https?://\S+?)/?\s`)
 
 // openSite starts a server in dir. args are further options of serve.
 func openSite(dir string, args ...string) (*site, error) {
@@ -34,7 +33,7 @@ func openSite(dir string, args ...string) (*site, error) {
 	if s.key, err = s.admin("key", "create", "--name", "laptop"); err != nil {
 		return nil, err
 	}
-	server, err := builtServer()
+	server, err := kit.Build("ccship-server")
 	if err != nil {
 		return nil, err
 	}
@@ -42,26 +41,21 @@ func openSite(dir string, args ...string) (*site, error) {
 	if s.proc, err = launch(s.env(), server, args...); err != nil {
 		return nil, err
 	}
-	var found []string
-	if !within(30*time.Second, func() bool {
-		found = listening.FindStringSubmatch(s.proc.log.String())
-		return found != nil || s.proc.ended()
-	}) || found == nil {
-		return nil, errors.Join(fmt.Errorf("ccship-server does not listen:\n%s", s.proc.log), s.proc.stop())
+	if s.url, err = s.proc.Listening(); err != nil {
+		return nil, errors.Join(err, s.proc.Stop())
 	}
-	s.url = found[1]
 	return s, nil
 }
 
 // newSite is a server for one test.
 func newSite(t testing.TB, args ...string) *site {
 	t.Helper()
-	dir, err := os.MkdirTemp(workshop, "s")
+	dir, err := os.MkdirTemp(kit.Workshop(), "s")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s, err := openSite(dir, args...)
 	must(t, err)
-	s.proc.stopAfter(t)
+	s.proc.StopAfter(t)
 	return s
 }
 
@@ -73,7 +67,7 @@ func (s *site) env() []string {
 
 // admin runs a verb of ccship-server on the site's store.
 func (s *site) admin(args ...string) (string, error) {
-	server, err := builtServer()
+	server, err := kit.Build("ccship-server")
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +104,7 @@ func (s *site) ask(method, path, key, encoding string, body []byte) (int, []byte
 // settle waits until everything stored is derived.
 func (s *site) settle() error {
 	var last []byte
-	if within(3*time.Minute, func() bool {
+	if kit.Within(3*time.Minute, func() bool {
 		_, body, err := s.ask("GET", "/metrics", s.key, "", nil)
 		last = body
 		return err == nil && bytes.Contains(body, []byte("\nccship_server_derive_lag_streams 0\n"))
@@ -129,7 +123,7 @@ func (s *site) settled(t testing.TB) {
 // peak is the most resident memory the server has had, in bytes; 0 where the system doesn't tell.
 func (s *site) peak(t testing.TB) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.proc.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.proc.Cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // tab is a browser tab with cookies of its own, which is watched: at the end of the test there must have been no trouble.
@@ -218,7 +220,7 @@ func eval[T any](b *tab, expression string) T {
 // wait waits until an expression is true, on whatever page is there by then.
 func (b *tab) wait(what, expression string) {
 	b.t.Helper()
-	if !within(patience, func() bool { yes, ok := try[bool](b, "!!("+expression+")"); return ok && yes }) {
+	if !kit.Within(patience, func() bool { yes, ok := try[bool](b, "!!("+expression+")"); return ok && yes }) {
 		b.t.Fatalf("not within %s: %s\n%s\n%s", patience, what, expression, b.excerpt())
 	}
 }

@@ -1,0 +1,53 @@
+package kit
+
+import (
+	"testing"
+	"time"
+)
+
+// patience is how much longer than on a machine with nothing else to do a test waits: a limit is there to end a test
+// that hangs, not to measure.
+const patience = 4
+
+// Eventually asks until cond holds. It ends the test when cond does not hold within limit, which is that of a quiet
+// machine.
+func Eventually(t testing.TB, what string, limit time.Duration, cond func() bool) {
+	t.Helper()
+	if !Within(patience*limit, cond) {
+		t.Fatalf("not within %s: %s", patience*limit, what)
+	}
+}
+
+// Within asks until cond holds, for limit at most, and reports whether it did.
+func Within(limit time.Duration, cond func() bool) bool {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(limit)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-end:
+			return false
+		}
+	}
+	return true
+}
+
+// Pass lets real time go by: for what must not happen meanwhile, never to wait for something.
+func Pass(d time.Duration) { <-time.After(d) }
+
+// Must ends the test on an error that is the test's own.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tail is the last n bytes of a text.
+func Tail(s string, n int) string {
+	if len(s) > n {
+		return "…" + s[len(s)-n:]
+	}
+	return s
+}

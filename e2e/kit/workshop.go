@@ -1,0 +1,120 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var (
+	workshop string   // set by Main before any test
+	programs sync.Map // name → func() (path, error)
+)
+
+// Workshop is the folder of this test process: binaries, and what tests leave behind. It is removed at the end. Its path
+// is short and has no link in it: a socket's path may have only about a hundred bytes, and Claude Code names folders by
+// their real path.
+func Workshop() string { return workshop }
+
+// Main runs the tests of a package within a workshop, whose name begins with prefix, and returns the exit code. At the
+// end it calls atEnd, last one first.
+func Main(m *testing.M, prefix string, atEnd ...func()) int {
+	dir, err := makeWorkshop(prefix)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	workshop = dir
+	for _, f := range atEnd {
+		defer f()
+	}
+	return m.Run()
+}
+
+func makeWorkshop(prefix string) (string, error) {
+	dir, err := os.MkdirTemp("", prefix)
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	// Others may look in: one case runs the daemon as another user.
+	return dir, errors.Join(os.Chmod(dir, 0o755), touchSources())
+}
+
+// touchSources looks at every source file. The go command keeps a test's result until a file changes that the test has
+// looked at; it does not see what the builds started from here read.
+func touchSources() error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != root:
+			return fs.SkipDir
+		case entry.Type().IsRegular():
+			_, err = os.Stat(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Root is the folder of the module.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}
+
+// Build builds a program of ours at its first use in this test process, and returns its path.
+func Build(name string) (string, error) {
+	once, _ := programs.LoadOrStore(name, sync.OnceValues(func() (string, error) { return build(name) }))
+	return once.(func() (string, error))()
+}
+
+func build(name string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(workshop, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/"+name)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return path, nil
+}
+
+// Program is Build for a test, which ends when the program cannot be built.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := Build(name)
+	Must(t, err)
+	return path
+}
