@@ -33,6 +33,7 @@ type harness struct {
 	cwd      string
 	conf     atomic.Pointer[config.Config]
 	projects *project.Finder
+	onLocate func() // called by Locate; nil: nothing
 }
 
 func newHarness(t *testing.T) *harness {
@@ -101,6 +102,9 @@ func (h *harness) Locate(_ context.Context, session string) (Location, error) {
 	}
 	if loc.Withheld != "" {
 		loc.Dest = ""
+	}
+	if h.onLocate != nil {
+		h.onLocate()
 	}
 	return loc, nil
 }

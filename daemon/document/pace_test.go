@@ -148,3 +148,16 @@ func TestCost(t *testing.T) {
 		t.Errorf("%v after a quick check", s.cost)
 	}
 }
+
+// TestActivityDuringVisit keeps what happens in a session while its documents are checked: they are checked again soon.
+func TestActivityDuringVisit(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	saveFile(t, h.cwd, "a.md", "x")
+	h.linkNow("a.md")
+	h.onLocate = func() { h.noteActivity(sessionA, nil) }
+	h.visit(t.Context(), sessionA)
+	if s := h.sessions[sessionA]; time.Since(s.active) > time.Minute || time.Until(s.due) > shortInterval {
+		t.Errorf("active at %v, checked again in %v", s.active, time.Until(s.due))
+	}
+}

@@ -98,7 +98,7 @@ func (t *Tracker) visit(ctx context.Context, session string) {
 		t.mu.Unlock()
 		return
 	}
-	requested, edits, active := s.requested || s.retry, s.edits, s.active
+	requested, edits := s.requested || s.retry, s.edits
 	s.requested, s.retry, s.edits = false, false, nil
 	t.mu.Unlock()
 	if requested {
@@ -122,7 +122,7 @@ func (t *Tracker) visit(ctx context.Context, session string) {
 	if unchanged {
 		s.addCost(took)
 	}
-	if s.active = active; loc.Written.After(active) {
+	if loc.Written.After(s.active) {
 		s.active = loc.Written
 	}
 	s.due = t.pauseEnd(t.pause(s, soon))
