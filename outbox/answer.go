@@ -23,6 +23,7 @@ const (
 	unsupportedKind                    // the server does not accept this kind
 	partial                            // of a blob: chunks remain
 	contentGone                        // of a blob: its file has changed or is gone
+	outOfStep                          // the server stores something else than the request goes on from
 )
 
 // Kinds of failures, as Health and the status show them.
@@ -35,6 +36,7 @@ const (
 	KindRefused     = "refused"      // any other 4xx
 	KindNotFound    = "not_found"    // 404, 405, 410
 	KindRedirect    = "redirect"     // to a server that must not get the key
+	KindOutOfStep   = "out_of_step"  // what the server stores is being compared
 )
 
 // announcement is what the headers of an answer say about the server.
@@ -56,6 +58,8 @@ type reply struct {
 	answer       string  // first bytes of the answer, for dead letters
 	forgotten    bool    // with acknowledged: the server has forgotten the stream
 	linkRequests bool    // link requests wait at the server
+	ledger       Ledger  // of the answer
+	refusal      Refusal // with outOfStep
 	damage       *damage // with damagedRow
 }
 
@@ -81,6 +85,7 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 		status:       resp.StatusCode,
 		announced:    announcementOf(resp.Header),
 		linkRequests: hasToken(resp.Header.Values("Ccship-Link-Requests"), "1"),
+		ledger:       ledgerOf(resp.Header),
 		retryAfter:   retryAfterOf(resp.Header, time.Now()),
 		summary:      "answered " + statusText(resp.StatusCode),
 		answer:       string(text[:min(len(text), answerShown)]),
@@ -110,6 +115,10 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		r.verdict, r.kind = rejected, KindRefused
 		r.hint = "the server refuses every request; check its log"
+	case code == http.StatusConflict && isRefusal(codeOf(text)):
+		r.verdict, r.kind = outOfStep, KindOutOfStep
+		r.refusal = Refusal{Code: codeOf(text), Store: r.ledger.Store}
+		r.hint = "nothing to do: what both have is compared, then delivery goes on"
 	case code == http.StatusUnsupportedMediaType && sent != identity:
 		r.verdict, r.kind = unsupportedEncoding, KindRefused
 	default:
@@ -156,6 +165,19 @@ func (r *reply) forKind(k Kind) {
 
 func statusText(code int) string {
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
+}
+
+// codeOf returns the code in an error body; "" if there is none.
+func codeOf(text []byte) string {
+	var body struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(text, &body) != nil {
+		return ""
+	}
+	return body.Error.Code
 }
 
 // messageOf returns the message in an error body, in the shapes that servers use; "" if there is none.

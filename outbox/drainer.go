@@ -39,7 +39,12 @@ func (l Learned) Knows(url *url.URL, key string, plain bool) bool {
 }
 
 // Origin identifies this machine and state in every request.
-type Origin struct{ Machine, Host, Epoch, UserAgent string }
+type Origin struct {
+	Machine, Host, Epoch, UserAgent string
+
+	// Incarnation is random, drawn whenever the state is opened; "": the drainer keeps no ledger.
+	Incarnation string
+}
 
 // Drainer delivers the rows of one destination. The exported fields are optional and set before Run.
 type Drainer struct {
@@ -59,9 +64,12 @@ type Drainer struct {
 	retry   chan struct{}
 	changed atomic.Bool // with retry: the configuration changed
 	paused  atomic.Bool // send nothing
+	ledger  atomic.Pointer[Ledger] // as the last answer said
 
 	mu     sync.Mutex
-	health Health // guarded by mu
+	health Health   // guarded by mu
+	inStep *Ledger  // what InStep was called with; guarded by mu
+	joined []uint64 // streams that StreamInStep was called for; guarded by mu
 }
 
 // NewDrainer returns a drainer for the batches of d in q. It starts nothing. owner may be nil; then no blob can be
@@ -75,6 +83,7 @@ func NewDrainer(d Destination, o Origin, q Queue, m Memory, owner Owner) *Draine
 		dest: d, origin: o, queue: q, memory: m, owner: owner,
 		wake: make(chan struct{}, 1), retry: make(chan struct{}, 1),
 	}
+	dr.ledger.Store(&Ledger{})
 	dr.health = Health{State: StateUnknown, Protocol: "unknown"}
 	if d.Plain {
 		dr.health.Protocol = "plain"
@@ -101,6 +110,32 @@ func (d *Drainer) SetPaused(paused bool) {
 	}
 }
 
+// InStep ends the wait after Owner.OutOfStep: what the server stores was compared, and the queue holds only what it
+// lacks. at is the server's ledger when the comparison began. It never blocks.
+func (d *Drainer) InStep(at Ledger) {
+	d.mu.Lock()
+	d.inStep = &at
+	d.mu.Unlock()
+	signal(d.wake)
+}
+
+// StreamInStep is InStep after a refusal of one stream. It never blocks.
+func (d *Drainer) StreamInStep(stream uint64) {
+	d.mu.Lock()
+	d.joined = append(d.joined, stream)
+	d.mu.Unlock()
+	signal(d.wake)
+}
+
+// takeInStep returns what InStep and StreamInStep were called with since the last call.
+func (d *Drainer) takeInStep() (at *Ledger, joined []uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, joined = d.inStep, d.joined
+	d.inStep, d.joined = nil, nil
+	return at, joined
+}
+
 func signal(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
@@ -117,6 +152,7 @@ func (d *Drainer) Run(ctx context.Context) error {
 		// Everything in it can be learned again.
 		d.Log.Warn("cannot read learned server limits", "server", d.dest.URL.String(), "err", err)
 	}
+	d.ledger.Store(&learned.Ledger)
 	return newLoop(d, learned).run(ctx)
 }
 

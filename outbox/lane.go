@@ -20,6 +20,7 @@ type lane struct {
 	needsProbe     bool      // because the server's capabilities are unknown
 	maxEntries     int       // entries per request; 0: the default
 	upload         *upload   // of its first batch, begun; nil: none
+	outOfStep      bool      // the server stores something else of this stream; send nothing until StreamInStep
 	unwantedOnce   bool      // the server refused the kind once while it was failing; that was not believed
 
 	failed        bool      // its last request failed
@@ -30,12 +31,12 @@ type lane struct {
 
 // idle reports whether the lane has no state to keep.
 func (l *lane) idle() bool {
-	return !l.busy && l.transfer == nil && l.unflushed == 0 && l.emptyTo == 0 && l.maxEntries == 0 && l.upload == nil && !l.failed
+	return !l.busy && l.transfer == nil && l.unflushed == 0 && l.emptyTo == 0 && l.maxEntries == 0 && l.upload == nil && !l.failed && !l.outOfStep
 }
 
 // skips reports whether the stream, whose highest Seq is last, has nothing to send now.
 func (l *lane) skips(last uint64, now time.Time) bool {
-	return l.busy || l.blocked || l.transfer != nil || last <= l.acknowledgedTo || last <= l.emptyTo || now.Before(l.notBefore)
+	return l.busy || l.blocked || l.outOfStep || l.transfer != nil || last <= l.acknowledgedTo || last <= l.emptyTo || now.Before(l.notBefore)
 }
 
 // noteFailure counts a failure. If other streams succeeded since this lane's last failure, only this stream is refused:

@@ -26,6 +26,9 @@ type loop struct {
 	acks      acks
 	health    Health
 
+	outOfStep bool   // nothing is sent until InStep
+	stepRound uint64 // refusals of requests that began in an earlier round of the gate are known
+
 	inFlight   int
 	uploads    int    // of them, those of blobs
 	pickOldest bool   // the last Pick asked for the oldest
@@ -122,7 +125,8 @@ func (l *loop) retryNow(configChanged bool) {
 
 // start sends as many requests as are allowed now.
 func (l *loop) start(ctx context.Context) {
-	for !l.d.paused.Load() {
+	l.resume()
+	for !l.d.paused.Load() && !l.outOfStep {
 		now := time.Now()
 		most := l.d.InFlight
 		if l.server.unknown() {
@@ -141,6 +145,38 @@ func (l *loop) start(ctx context.Context) {
 		}
 		l.send(ctx, lane, last)
 	}
+}
+
+// resume goes on where Owner.OutOfStep was called and what both sides have was compared since. Transfers begun before
+// are dropped: their batches may have left the queue.
+func (l *loop) resume() {
+	at, joined := l.d.takeInStep()
+	for _, stream := range joined {
+		for _, blobs := range []bool{false, true} {
+			lane := l.lanes.get(laneKey{stream, blobs})
+			lane.outOfStep = false
+			l.lanes.dropIdle(lane)
+		}
+	}
+	if at == nil {
+		return
+	}
+	l.noteLedger(*at)
+	l.outOfStep = false
+	for _, lane := range l.lanes {
+		lane.outOfStep, lane.transfer = false, nil
+		l.lanes.dropIdle(lane)
+	}
+	l.resumable = nil
+	l.recovered(time.Now())
+}
+
+// noteLedger keeps the ledger of an answer, for the next requests and for the next start.
+func (l *loop) noteLedger(at Ledger) {
+	at.Writer = l.d.origin.Incarnation
+	l.server.Ledger = at
+	l.d.ledger.Store(&at)
+	l.acks.learn = true
 }
 
 // next chooses a lane, and returns its stream's highest Seq when its batches are still to be fetched. Unfinished

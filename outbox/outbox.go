@@ -16,6 +16,7 @@ type Stream struct {
 	Parent      string // the parent session of an agent's transcript, else ""
 	MaxEntries  int    // limit of entries per request; 0: DefaultMaxEntries
 	Extended    bool   // goes only to servers that speak the extension (history)
+	Epoch       string // in which its lines go on; "": Origin.Epoch
 }
 
 // DefaultMaxEntries is the protocol's limit of entries per request.
@@ -118,6 +119,7 @@ type Learned struct {
 	Accepts   Kinds `json:",omitempty"` // announced Ccship-Accept in its last 2xx answer
 	MaxRaw    int64 // learned from 413; 0: none
 	MaxRawAt  int64 // Unix seconds when MaxRaw was learned
+	Ledger    Ledger
 }
 
 // Memory keeps what was learned. Learn is durable when it returns.

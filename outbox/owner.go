@@ -17,6 +17,10 @@ type Owner interface {
 	Accepts(dest string, kinds Kinds, again bool) error
 	// LinkRequests is called when the server announces pending link requests. It must not block.
 	LinkRequests(dest string)
+	// OutOfStep is called when the server refuses to store because it has something else than this queue goes on from.
+	// Nothing is sent to it (of the stream, if the refusal names one) until InStep or StreamInStep is called. It must not
+	// block.
+	OutOfStep(dest string, why Refusal)
 	// OpenBlob opens the file of a blob whose content is not in the queue. After any error the blob is given up.
 	OpenBlob(root, path string) (Content, error)
 }
@@ -28,6 +32,7 @@ func (noOwner) Announced(string)                         {}
 func (noOwner) Forgotten(uint64)                         {}
 func (noOwner) Accepts(string, Kinds, bool) error        { return nil }
 func (noOwner) LinkRequests(string)                      {}
+func (noOwner) OutOfStep(string, Refusal)                {}
 func (noOwner) OpenBlob(string, string) (Content, error) { return nil, errNoOwner }
 
 var errNoOwner = errors.New("blobs cannot be opened: the drainer has no owner")

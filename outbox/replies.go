@@ -152,6 +152,13 @@ func (l *loop) probed(now time.Time, r result) {
 func (l *loop) handleReply(now time.Time, r result) bool {
 	w, k := r.transfer, &l.server
 	l.noteLinkRequests(&r.reply)
+	if r.reply.verdict == outOfStep {
+		l.stepBack(now, r)
+		return false
+	}
+	if r.reply.ledger.after(&l.server.Ledger) && !l.outOfStep {
+		l.noteLedger(r.reply.ledger)
+	}
 	if w.firstKind().artifact() {
 		if on, judged := l.judgeArtifact(now, r); judged {
 			return on
@@ -182,6 +189,24 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 		return l.handleRejected(now, r)
 	}
 	return l.handleFailure(now, r)
+}
+
+// stepBack handles a refusal by the server's ledger, or of one stream. The transfer is dropped: its batches stay in the
+// queue until what both sides have was compared.
+func (l *loop) stepBack(now time.Time, r result) {
+	why := r.reply.refusal
+	switch {
+	case ofStream(why.Code):
+		why.Stream = r.lane.id
+		r.lane.outOfStep = true
+	case l.outOfStep || r.round < l.stepRound:
+		return // it was in flight when the first refusal came
+	default:
+		l.gate.fail(now, r.reply, r.round, false)
+		l.outOfStep, l.stepRound = true, l.gate.round
+	}
+	l.d.Log.Warn("the server stores something else than this queue goes on from; comparing", "server", l.name, "code", why.Code)
+	l.d.owner.OutOfStep(l.d.dest.Key, why)
 }
 
 // acknowledge handles the acknowledgement of the first piece.

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ const (
 // identityOf returns the common members of every extension object.
 func (r *request) identityOf(o *Origin) streamIdentity {
 	x := streamIdentity{
-		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: o.Epoch,
+		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: cmp.Or(r.stream.Epoch, o.Epoch),
 		Path: r.stream.Path, Cwd: r.stream.Cwd, Project: r.stream.Project,
 	}
 	if r.stream.Parent != "" {

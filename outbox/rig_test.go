@@ -32,6 +32,7 @@ type testOwner struct {
 	forgotten    func(stream uint64)
 	accepts      func(kinds Kinds, again bool) error
 	linkRequests func()
+	outOfStep    func(why Refusal)
 	openBlob     func(root, path string) (Content, error)
 }
 
@@ -57,6 +58,12 @@ func (o *testOwner) Accepts(dest string, kinds Kinds, again bool) error {
 func (o *testOwner) LinkRequests(dest string) {
 	if o.linkRequests != nil {
 		o.linkRequests()
+	}
+}
+
+func (o *testOwner) OutOfStep(dest string, why Refusal) {
+	if o.outOfStep != nil {
+		o.outOfStep(why)
 	}
 }
 

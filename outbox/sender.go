@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type sender struct {
 	client *http.Client
 	codecs *codecs
 	owner  Owner  // opens blobs
+	ledger *atomic.Pointer[Ledger]
 	health string // URL of the probe
 }
 
@@ -39,7 +41,7 @@ func newSender(d *Drainer, c *codecs) *sender {
 	own := *d.Client
 	own.CheckRedirect = SameServer
 	return &sender{
-		dest: &d.dest, origin: &d.origin, client: &own, codecs: c, owner: d.owner,
+		dest: &d.dest, origin: &d.origin, client: &own, codecs: c, owner: d.owner, ledger: &d.ledger,
 		health: d.dest.URL.JoinPath("healthz").String(),
 	}
 }
@@ -117,6 +119,9 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	req.Header.Set("User-Agent", s.origin.UserAgent)
 	if key != "" {
 		req.Header.Set("X-API-Key", key)
+	}
+	if !r.bare {
+		setWriter(req.Header, s.origin.Incarnation, s.ledger.Load())
 	}
 	if c.encoding != identity {
 		req.Header.Set("Content-Encoding", string(c.encoding))

@@ -1,0 +1,153 @@
+package outbox
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// TestLedgerHeaders: what goes over the wire, and which answer is news.
+func TestLedgerHeaders(t *testing.T) {
+	h := http.Header{}
+	setWriter(h, "i", &Ledger{})
+	if got := h.Get(writerHeader); got != "i 0" {
+		t.Errorf("before the first answer: %q", got)
+	}
+	setWriter(h, "i", &Ledger{Store: "s", Count: 7})
+	if got := h.Get(writerHeader); got != "i 7 s" {
+		t.Errorf("writer %q", got)
+	}
+	for text, want := range map[string]Ledger{
+		"s 7": {Store: "s", Count: 7}, "": {}, "s": {}, "s x": {}, " 7": {}, "s -1": {},
+	} {
+		h.Set(ledgerHeader, text)
+		if got := ledgerOf(h); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+	known := Ledger{Store: "s", Count: 7, Writer: "i"}
+	for at, news := range map[Ledger]bool{{}: false, {Store: "s", Count: 7}: false, {Store: "s", Count: 6}: false, {Store: "s", Count: 8}: true, {Store: "t", Count: 1}: true} {
+		if at.after(&known) != news {
+			t.Errorf("%+v is news: %v", at, !news)
+		}
+	}
+}
+
+// ledgered answers with a ledger that counts, and refuses with code while it is set.
+func ledgered(r *rig, store string, count *atomic.Int64, refuse func(*seen) string) {
+	r.set(func(q *seen) *canned {
+		if code := refuse(q); code != "" {
+			return &canned{status: http.StatusConflict, body: fmt.Sprintf(`{"error":{"code":%q,"message":"compare first"}}`, code),
+				header: map[string]string{ledgerHeader: fmt.Sprintf("%s %d", store, count.Load())}}
+		}
+		return &canned{status: http.StatusOK, store: true, body: fmt.Sprintf(`{"success":true,"entries_stored":%d}`, len(q.entries)),
+			header: map[string]string{ledgerHeader: fmt.Sprintf("%s %d", store, count.Add(1))}}
+	})
+}
+
+// TestLedgerIsKept: the drainer sends what it knows, learns from each answer, and keeps it for the next run.
+func TestLedgerIsKept(t *testing.T) {
+	r := newRig(t)
+	r.drainer.origin.Incarnation = "run-1"
+	var count atomic.Int64
+	ledgered(r, "s1", &count, func(*seen) string { return "" })
+	r.start()
+	for line := range 3 {
+		r.add(conversation(1), rowsOf(line, line+1, 1)...)
+		r.drained()
+	}
+	r.stop()
+	if got, want := r.queue.learned.Ledger, (Ledger{Store: "s1", Count: 3, Writer: "run-1"}); got != want {
+		t.Errorf("kept %+v, want %+v", got, want)
+	}
+	for i, want := range []string{"run-1 0", "run-1 1 s1", "run-1 2 s1"} {
+		if got := r.posts[i].header.Get(writerHeader); got != want {
+			t.Errorf("request %d: writer %q, want %q", i, got, want)
+		}
+	}
+}
+
+// TestOutOfStep: after a refusal by the ledger nothing is sent until both sides were compared; the queue as it is then
+// goes out, with the ledger that the comparison saw.
+func TestOutOfStep(t *testing.T) {
+	r := newRig(t)
+	r.drainer.origin.Incarnation = "run-2"
+	r.queue.learned.Ledger = Ledger{Store: "s1", Count: 9, Writer: "run-1"}
+	took(r)
+	var count atomic.Int64
+	count.Store(4)
+	var behind atomic.Bool
+	behind.Store(true)
+	ledgered(r, "s1", &count, func(*seen) string {
+		if behind.Load() {
+			return CodeStoreBehind
+		}
+		return ""
+	})
+	refusals := make(chan Refusal, 10)
+	r.owner.outOfStep = func(why Refusal) { refusals <- why }
+	r.queue.learned.Ledger = Ledger{Store: "s1", Count: 9, Writer: "run-1"}
+	for id := uint64(1); id <= 6; id++ {
+		r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
+	}
+	r.start()
+	if why := <-refusals; why != (Refusal{Code: CodeStoreBehind, Store: "s1"}) {
+		t.Errorf("refusal %+v", why)
+	}
+	r.troubled(StateRetrying, KindOutOfStep)
+	asked := r.count()
+	r.drainer.Retry(false)
+	r.drainer.Wake()
+	behind.Store(false)
+	r.drainer.InStep(Ledger{Store: "s1", Count: 4})
+	r.drained()
+	if asked > 4 {
+		t.Errorf("%d requests before the comparison: only those in flight may be refused", asked)
+	}
+	if len(refusals) > 0 {
+		t.Errorf("asked to compare again: %+v", <-refusals)
+	}
+	compared := 0
+	for _, q := range r.posts {
+		switch got := q.header.Get(writerHeader); {
+		case got == "run-2 9 s1" && compared == 0:
+		case strings.HasPrefix(got, "run-2 ") && got != "run-2 9 s1":
+			compared++
+		default:
+			t.Errorf("writer %q after the comparison", got)
+		}
+	}
+	if compared == 0 {
+		t.Errorf("%d requests after the comparison", compared)
+	}
+}
+
+// TestStreamOutOfStep: a refusal of one stream holds up no other.
+func TestStreamOutOfStep(t *testing.T) {
+	r := newRig(t)
+	r.drainer.origin.Incarnation = "run"
+	took(r)
+	var count atomic.Int64
+	var mended atomic.Bool
+	ledgered(r, "s1", &count, func(q *seen) string {
+		if q.session == "session-1" && !mended.Load() {
+			return CodeOtherBytes
+		}
+		return ""
+	})
+	refusals := make(chan Refusal, 10)
+	r.owner.outOfStep = func(why Refusal) { refusals <- why }
+	r.start()
+	r.add(conversation(1), rowsOf(0, 5, 5)...)
+	if why := <-refusals; why.Stream != 1 || why.Code != CodeOtherBytes {
+		t.Errorf("refusal %+v", why)
+	}
+	r.add(conversation(2), rowsOf(0, 5, 5)...)
+	r.until("the other stream is sent", func() bool { return r.queue.waiting() == 1 })
+	mended.Store(true)
+	r.drainer.StreamInStep(1)
+	r.drained()
+	r.holds("session-1", numbers(0, 5)...)
+}
