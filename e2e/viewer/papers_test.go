@@ -63,7 +63,7 @@ func TestPapers(t *testing.T) {
 	papersLive(b, s, x, plan)
 	papersWish(b, s, x)
 	b.open("/sessions/" + paperID + "?from=end")
-	b.click(openTool(b, "cat all.log") + " .spilled a")
+	b.click(openTool(b, "cat all.log") + " .overflow a")
 	b.wait("all of the result is shown", `document.body.innerText.includes("the very end")`)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 // maxMeta is the longest file about an agent that is read, in bytes.
@@ -22,7 +23,7 @@ type agentMeta struct {
 }
 
 // agentOf reads what is known of an agent beside its transcript. Nothing, when that is no agent's or its file is not here.
-func (v *Viewer) agentOf(ctx context.Context, who server.Login, s stream) (m agentMeta, err error) {
+func (v *Viewer) agentOf(ctx context.Context, who server.Login, s thread.Stream) (m agentMeta, err error) {
 	_, name, found := strings.Cut(s.ID, "/")
 	if !found {
 		return m, nil

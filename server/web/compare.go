@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 // maxCompared is how many lines of each side are compared, behind the ones both have in common.
@@ -22,7 +23,7 @@ const maxCompared = 50_000
 type comparison struct {
 	frame
 	header
-	Stream  stream
+	Stream  thread.Stream
 	A, B    side
 	Rows    []comparedRow
 	Same    int64
@@ -38,7 +39,7 @@ type side struct {
 	Epoch      server.Epoch
 	Generation server.Generation
 	Choices    []sideChoice
-	stream     stream
+	stream     thread.Stream
 }
 
 type sideChoice struct {
@@ -91,7 +92,7 @@ func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q u
 		}
 		p.B = newSide(newer, snap, viewB)
 		for _, e := range snap.Epochs() {
-			p.Epochs = append(p.Epochs, choice{e.Name, v.Base + p.Stream.path("/compare", "ea", e.Name, "eb", newer.Epoch), e.ID == epochOf(snap, older).ID})
+			p.Epochs = append(p.Epochs, choice{e.Name, v.Base + p.Stream.Path("/compare", "ea", e.Name, "eb", newer.Epoch), e.ID == epochOf(snap, older).ID})
 		}
 		if p.A.Epoch = epochOf(snap, older); p.A.Epoch.ID == p.B.Epoch.ID {
 			viewA, err := viewBefore(snap, q.Get("a"), viewB)
@@ -135,7 +136,7 @@ func viewBefore(snap server.Snapshot, named string, b server.View) (server.View,
 	return server.ViewOf(gens, number(named, n))
 }
 
-func newSide(s stream, snap server.Snapshot, view server.View) side {
+func newSide(s thread.Stream, snap server.Snapshot, view server.View) side {
 	s.Epoch = snap.Session().Epoch
 	s.Generation = view.Generation.Number
 	x := side{Epoch: epochOf(snap, s), Generation: view.Generation, stream: s}
@@ -172,22 +173,24 @@ type summed struct {
 
 var sumSeed = maphash.MakeSeed()
 
+var errTooMany = errors.New("too many lines to compare")
+
 // lineSums reads a view's lines from from on; cut when there are too many.
 func lineSums(ctx context.Context, snap server.Snapshot, view server.View, from int64) (out []summed, cut bool, err error) {
 	for _, span := range view.Between(from, view.Total) {
 		err := snap.Lines(ctx, span, func(l server.Line) error {
 			if len(out) == maxCompared {
 				cut = true
-				return errFull
+				return errTooMany
 			}
 			x := summed{sum: maphash.Bytes(sumSeed, l.Raw), line: l.Index, kind: l.Kind.String()}
-			for _, rec := range records(l) {
+			for _, rec := range thread.Records(l) {
 				x.kind, x.text = cmp.Or(rec.Type, x.kind), rec.Preview()
 			}
 			out = append(out, x)
 			return nil
 		})
-		if errors.Is(err, errFull) {
+		if errors.Is(err, errTooMany) {
 			return out, cut, nil
 		}
 		if err != nil {
@@ -234,8 +237,8 @@ func (v *Viewer) compared(p *comparison, from int64, a, b []summed) {
 	p.Equal = p.Dropped == 0 && p.Added == 0
 }
 
-func (v *Viewer) entryURL(s stream, line int64) string {
-	return v.Base + s.path("/entry/"+strconv.FormatInt(line, 10))
+func (v *Viewer) entryURL(s thread.Stream, line int64) string {
+	return v.Base + s.Path("/entry/"+strconv.FormatInt(line, 10))
 }
 
 // When is when the generation began.

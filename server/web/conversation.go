@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 // liveFor is how long after its last line a session counts as live.
@@ -20,10 +21,10 @@ const liveFor = time.Minute
 type talk struct {
 	frame
 	header
-	Stream stream
-	Mode   mode
+	Stream thread.Stream
+	Mode   thread.Mode
 	Modes  []choice
-	Items  []item
+	Items  []thread.Item
 	Hidden int64
 	From   int64 // first line of the page
 	To     int64 // line behind it
@@ -77,8 +78,8 @@ const maxAgents = 200
 func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	q := r.URL.Query()
-	p := talk{Stream: s, Mode: modeOf(q.Get("mode"))}
-	if p.Mode == promptOnly {
+	p := talk{Stream: s, Mode: thread.ModeOf(q.Get("mode"))}
+	if p.Mode == thread.PromptsOnly {
 		return v.prompts(w, r, who)
 	}
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
@@ -88,11 +89,11 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 		return err
 	}
 	p.Stream = s
-	var b *builder
+	var b *thread.Builder
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) (err error) {
 		from := number(q.Get("from"), 0)
 		if q.Get("from") == "end" {
-			from = max(0, view.Total-pageLines)
+			from = max(0, view.Total-thread.PageLines)
 		}
 		p.Total, p.Older = view.Total, s.Generation >= 0 && s.Generation < p.S.Generation
 		b, err = v.read(r.Context(), &p, snap, view, min(from, max(0, view.Total-1)))
@@ -101,58 +102,36 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	if err != nil {
 		return err
 	}
-	if err := v.findSpilled(r.Context(), who, s, b.spills); err != nil {
+	if err := v.findOverflows(r.Context(), who, s, b.Overflows); err != nil {
 		return err
 	}
 	p.frame = v.frame(r, who, p.Heading, "sessions")
 	p.AtEnd = p.To >= p.Total && !p.Older && s.Epoch == ""
-	p.Tail = v.Base + s.path("/tail", "mode", string(p.Mode))
+	p.Tail = v.Base + s.Path("/tail", "mode", string(p.Mode))
 	p.link(v.Base)
 	v.render(w, http.StatusOK, "conversation.html", p)
 	return nil
 }
 
 // read makes the items of the window that begins at from.
-func (v *Viewer) read(ctx context.Context, p *talk, snap server.Snapshot, view server.View, from int64) (*builder, error) {
-	b := newBuilder(v.Base, p.Stream, p.Mode)
-	b.agents = map[string]agentLink{}
+func (v *Viewer) read(ctx context.Context, p *talk, snap server.Snapshot, view server.View, from int64) (*thread.Builder, error) {
+	b := thread.NewBuilder(v.Base, p.Stream, p.Mode)
+	b.Agents = map[string]thread.AgentLink{}
 	for _, a := range p.Agents {
-		b.agents[agentKey(a.Facts.FirstPrompt)] = agentLink{URL: a.URL, Name: "agent", Facts: format.Count(a.Facts.Tools, "tool call")}
+		b.Agents[thread.AgentKey(a.Facts.FirstPrompt)] = thread.AgentLink{URL: a.URL, Name: "agent", Facts: format.Count(a.Facts.Tools, "tool call")}
 	}
-	b.live = p.header.Live
-	w, err := fill(ctx, b, snap, view, from, from+pageLines)
+	b.Live = p.header.Live
+	w, err := b.Fill(ctx, snap, view, from, from+thread.PageLines)
 	if err != nil {
 		return nil, err
 	}
-	p.Items, p.Hidden, p.From, p.To = b.done(), b.hidden, w.From, w.To
+	p.Items, p.Hidden, p.From, p.To = b.Done(), b.Hidden, w.From, w.To
 	return b, nil
-}
-
-// fill reads a window with what is around it into b.
-func fill(ctx context.Context, b *builder, snap server.Snapshot, view server.View, from, to int64) (window, error) {
-	before, err := readWindow(ctx, snap, view, max(0, from-aroundLines), from, aroundBytes)
-	if err != nil {
-		return window{}, err
-	}
-	b.before(before)
-	w, err := readWindow(ctx, snap, view, from, to, pageBytes)
-	if err != nil {
-		return w, err
-	}
-	b.add(w, view)
-	if b.waiting() && w.To < view.Total {
-		after, err := readWindow(ctx, snap, view, w.To, w.To+aroundLines, aroundBytes)
-		if err != nil {
-			return w, err
-		}
-		b.after(after)
-	}
-	return w, nil
 }
 
 // head reads what is known of the session, and gives s its machine. It opens a snapshot of its own and closes it: a store
 // has only so many.
-func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *stream) error {
+func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *thread.Stream) error {
 	err := v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
 		h.S, h.Generations, h.View = snap.Session(), len(snap.Generations()), view
 		return nil
@@ -176,7 +155,7 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *strea
 	}
 	for _, a := range found.List {
 		h.Agents = append(h.Agents, agentRow{cmp.Or(a.Summary.Title, a.Summary.FirstPrompt, a.SessionID),
-			v.Base + streamOf(a.Session).path(""), a.Summary, v.isLive(a.Active)})
+			v.Base + thread.StreamOf(a.Session).Path(""), a.Summary, v.isLive(a.Active)})
 	}
 	drops, err := v.store.Drops(ctx, scope, h.S.SessionID, 100)
 	if err != nil {
@@ -187,12 +166,12 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *strea
 	h.Heading = cmp.Or(h.Facts.Title, h.Facts.FirstPrompt, h.S.SessionID)
 	h.Resume = resume(h.S)
 	if h.S.Parent != "" {
-		h.Parent = v.Base + stream{ID: h.S.Parent, Machine: &h.S.Machine, Generation: -1}.path("")
+		h.Parent = v.Base + thread.Stream{ID: h.S.Parent, Machine: &h.S.Machine, Generation: -1}.Path("")
 	}
-	h.Compare = v.Base + s.path("/compare")
-	h.Links = map[string]string{"prompts": v.Base + s.path("/prompts")}
+	h.Compare = v.Base + s.Path("/compare")
+	h.Links = map[string]string{"prompts": v.Base + s.Path("/prompts")}
 	for _, format := range formats {
-		h.Links[format] = v.Base + s.path("/export", "format", format)
+		h.Links[format] = v.Base + s.Path("/export", "format", format)
 	}
 	return nil
 }
@@ -209,7 +188,7 @@ func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c derive.Cost) {
 
 // resume is what goes on with a session on its own machine; "" when that can't be done.
 func resume(x server.Session) string {
-	if x.Parent != "" || x.Cwd == "" || !plainID.MatchString(x.SessionID) {
+	if x.Parent != "" || x.Cwd == "" || !thread.IsPlainID(x.SessionID) {
 		return ""
 	}
 	return "cd " + quote(x.Cwd) + " && claude --resume " + x.SessionID
@@ -237,10 +216,10 @@ func quote(s string) string {
 
 // link sets where the page leads to.
 func (p *talk) link(base string) {
-	at := func(from string) string { return base + p.Stream.path("", "mode", p.modeParam(), "from", from) }
+	at := func(from string) string { return base + p.Stream.Path("", "mode", p.modeParam(), "from", from) }
 	if p.From > 0 {
 		p.Pager.First = at("")
-		p.Pager.Prev = at(strconv.FormatInt(max(0, p.From-pageLines), 10))
+		p.Pager.Prev = at(strconv.FormatInt(max(0, p.From-thread.PageLines), 10))
 	}
 	if p.To < p.Total {
 		p.Pager.Next = at(strconv.FormatInt(p.To, 10))
@@ -250,25 +229,25 @@ func (p *talk) link(base string) {
 }
 
 func (p *talk) modeParam() string {
-	if p.Mode == focused {
+	if p.Mode == thread.Focused {
 		return ""
 	}
 	return string(p.Mode)
 }
 
 // modes is how else a conversation can be shown, at the same place.
-func modes(base string, s stream, on mode, from int64) []choice {
+func modes(base string, s thread.Stream, on thread.Mode, from int64) []choice {
 	at := ""
 	if from > 0 {
 		at = strconv.FormatInt(from, 10)
 	}
 	var out []choice
-	for _, m := range []mode{focused, everything, promptOnly} {
+	for _, m := range []thread.Mode{thread.Focused, thread.Everything, thread.PromptsOnly} {
 		param := string(m)
-		if m == focused {
+		if m == thread.Focused {
 			param = ""
 		}
-		out = append(out, choice{string(m), base + s.path("", "mode", param, "from", at), m == on})
+		out = append(out, choice{string(m), base + s.Path("", "mode", param, "from", at), m == on})
 	}
 	out[0].Name, out[1].Name, out[2].Name = "Focused", "Everything", "Prompts"
 	return out
@@ -286,12 +265,12 @@ func (v *Viewer) permalink(w http.ResponseWriter, r *http.Request, who server.Lo
 		if line >= view.Total {
 			return server.ErrNotFound
 		}
-		b := newBuilder(v.Base, s, focused)
-		if _, err := fill(r.Context(), b, snap, view, line, line+1); err != nil {
+		b := thread.NewBuilder(v.Base, s, thread.Focused)
+		if _, err := b.Fill(r.Context(), snap, view, line, line+1); err != nil {
 			return err
 		}
-		if len(b.done()) == 0 {
-			show = string(everything)
+		if len(b.Done()) == 0 {
+			show = string(thread.Everything)
 		}
 		return nil
 	})
@@ -299,9 +278,9 @@ func (v *Viewer) permalink(w http.ResponseWriter, r *http.Request, who server.Lo
 		return err
 	}
 	from := ""
-	if line >= pageLines/2 {
-		from = strconv.FormatInt(line-pageLines/10, 10)
+	if line >= thread.PageLines/2 {
+		from = strconv.FormatInt(line-thread.PageLines/10, 10)
 	}
-	http.Redirect(w, r, v.Base+s.path("", "mode", show, "from", from)+fmt.Sprintf("#L%d", line), http.StatusSeeOther)
+	http.Redirect(w, r, v.Base+s.Path("", "mode", show, "from", from)+fmt.Sprintf("#L%d", line), http.StatusSeeOther)
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 const (
@@ -44,9 +45,9 @@ type documentPage struct {
 	Source   string // address of the text of what is shown rendered, or the other way round
 	Rendered bool
 	Versions []versionRow
-	Earlier  string // more of them
-	Compare  string // address of the form
-	Hidden   []pair // its fields
+	Earlier  string        // more of them
+	Compare  string        // address of the form
+	Hidden   []thread.Pair // its fields
 	Download string
 	MayAsk   bool
 	Action   string
@@ -86,20 +87,20 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 	if p.Version, p.Content, err = v.content(r.Context(), scope, ref, &p, number(q.Get("version"), 0)); err != nil {
 		return err
 	}
-	p.Newest, p.Latest = p.Version.N == p.Document.Versions, v.Base+s.document(p.Document.Path)
+	p.Newest, p.Latest = p.Version.N == p.Document.Versions, v.Base+s.DocumentPath(p.Document.Path)
 	v.listVersions(&p, s, list)
 	at := strconv.FormatInt(p.Version.N, 10)
-	p.Download = v.Base + s.path("/document/bytes", "path", p.Document.Path, "version", at)
+	p.Download = v.Base + s.Path("/document/bytes", "path", p.Document.Path, "version", at)
 	switch {
 	case p.Content.Kind == "image":
-		p.Content.Image = template.URL(v.Base + s.path("/document/image", "path", p.Document.Path, "version", at)) //nolint:gosec // made by us
+		p.Content.Image = template.URL(v.Base + s.Path("/document/image", "path", p.Document.Path, "version", at)) //nolint:gosec // made by us
 	case markdownName(p.Name) && p.Rendered:
-		p.Source = v.Base + s.document(p.Document.Path, "version", at, "source", "1")
+		p.Source = v.Base + s.DocumentPath(p.Document.Path, "version", at, "source", "1")
 	case markdownName(p.Name):
-		p.Source = v.Base + s.document(p.Document.Path, "version", at)
+		p.Source = v.Base + s.DocumentPath(p.Document.Path, "version", at)
 	}
 	if p.Version.Line >= 0 {
-		p.Lines = v.Base + s.line(p.Version.Line)
+		p.Lines = v.Base + s.LinePath(p.Version.Line)
 	}
 	p.frame = v.frame(r, who, p.Name, "sessions")
 	v.render(w, http.StatusOK, "document.html", p)
@@ -107,7 +108,7 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 }
 
 // findDocument finds the session and the document that a request names.
-func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *documentPage, s *stream, name string) error {
+func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *documentPage, s *thread.Stream, name string) error {
 	var h header
 	if err := v.head(ctx, who, &h, s); err != nil {
 		return err
@@ -120,7 +121,7 @@ func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *document
 	for _, d := range list {
 		if d.Path == name {
 			p.Document, p.Name = d, path.Base(d.Path)
-			p.Back, p.Action = v.Base+s.path("")+"#documents", v.Base+s.path("/documents")
+			p.Back, p.Action = v.Base+s.Path("")+"#documents", v.Base+s.Path("/documents")
 			p.MayAsk = mayAsk(who.User, p.S)
 			return nil
 		}
@@ -129,25 +130,25 @@ func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *document
 }
 
 // listVersions makes the rows of the list. The version shown and the one before it are chosen to be compared.
-func (v *Viewer) listVersions(p *documentPage, s stream, list server.Versions) {
-	p.Compare = v.Base + s.path("/document/compare")
+func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Versions) {
+	p.Compare = v.Base + s.Path("/document/compare")
 	if i := strings.IndexByte(p.Compare, '?'); i >= 0 {
 		p.Compare = p.Compare[:i]
 	}
 	if s.Machine != nil {
-		p.Hidden = append(p.Hidden, pair{"machine", *s.Machine})
+		p.Hidden = append(p.Hidden, thread.Pair{Name: "machine", Value: *s.Machine})
 	}
-	p.Hidden = append(p.Hidden, pair{"path", p.Document.Path})
+	p.Hidden = append(p.Hidden, thread.Pair{Name: "path", Value: p.Document.Path})
 	for _, x := range list.List {
-		row := versionRow{Version: x, URL: v.Base + s.document(p.Document.Path, "version", strconv.FormatInt(x.N, 10)), On: x.N == p.Version.N}
+		row := versionRow{Version: x, URL: v.Base + s.DocumentPath(p.Document.Path, "version", strconv.FormatInt(x.N, 10)), On: x.N == p.Version.N}
 		row.B, row.A = row.On, x.N == p.Version.N-1
 		if x.Line >= 0 {
-			row.Lines = v.Base + s.line(x.Line)
+			row.Lines = v.Base + s.LinePath(x.Line)
 		}
 		p.Versions = append(p.Versions, row)
 	}
 	if list.Next > 0 {
-		p.Earlier = v.Base + s.document(p.Document.Path, "version", strconv.FormatInt(p.Version.N, 10), "before", strconv.FormatInt(list.Next, 10))
+		p.Earlier = v.Base + s.DocumentPath(p.Document.Path, "version", strconv.FormatInt(p.Version.N, 10), "before", strconv.FormatInt(list.Next, 10))
 	}
 }
 
@@ -180,7 +181,7 @@ func missing(x server.Version) string {
 
 // show reads a file named name and makes it fit to be seen. What it is the bytes say, not the name.
 func show(from io.Reader, name string, length int64, rendered bool) (content, error) {
-	b, err := io.ReadAll(io.LimitReader(from, fullText+utf8.UTFMax))
+	b, err := io.ReadAll(io.LimitReader(from, thread.FullText+utf8.UTFMax))
 	if err != nil {
 		return content{}, fmt.Errorf("read a file: %w", err)
 	}
@@ -193,9 +194,9 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	case !ok:
 		return c, nil
 	}
-	head, _ := format.Cut(text, fullText)
+	head, _ := format.Cut(text, thread.FullText)
 	c.More = max(length-int64(len(head)), 0)
-	brush := markup.NewBrush(brushBytes, brushTime)
+	brush := markup.NewHighlighter(thread.HighlightBytes, thread.HighlightTime)
 	if markdownName(name) && rendered {
 		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(brush.Markdown(head)))) //nolint:gosec // tags for tags; text has none
 		return c, nil
@@ -277,8 +278,8 @@ func save(w http.ResponseWriter, from io.Reader, name string, length int64) {
 // savedName is a name as far as it can stand in a header, with its ending.
 func savedName(name string) string {
 	ext := path.Ext(name)
-	stem := fileName(strings.TrimSuffix(name, ext))
-	if ext = fileName(strings.TrimPrefix(ext, ".")); ext != "" {
+	stem := thread.FileName(strings.TrimSuffix(name, ext))
+	if ext = thread.FileName(strings.TrimPrefix(ext, ".")); ext != "" {
 		return cmp.Or(stem, "document") + "." + ext
 	}
 	return cmp.Or(stem, "document")

@@ -13,13 +13,14 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 // documentDiff is two versions of a document, one compared with the other.
 type documentDiff struct {
 	documentPage
 	A, B   server.Version
-	Parts  []part
+	Parts  []thread.Part
 	Equal  bool
 	Reason string // why they can't be compared
 	Back   string
@@ -47,8 +48,8 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 	}
 	if p.Reason = cmp.Or(why, whyB); p.Reason == "" {
 		p.Equal = before == after
-		lines, more := markup.Diff(before, after, diffContext, fullDiff)
-		p.Parts = []part{{Kind: "diff", Title: p.Document.Path, Diff: lines, More: int64(more)}}
+		lines, more := markup.Diff(before, after, thread.DiffContext, thread.FullDiffLines)
+		p.Parts = []thread.Part{{Kind: "diff", Title: p.Document.Path, Diff: lines, More: int64(more)}}
 	}
 	list, err := v.store.Versions(r.Context(), scope, ref, p.Document.Path, server.VersionPage{Limit: versionPage})
 	if err != nil {
@@ -58,8 +59,8 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 	for i := range p.Versions {
 		p.Versions[i].A, p.Versions[i].B, p.Versions[i].On = p.Versions[i].N == a, p.Versions[i].N == b, false
 	}
-	p.Back = v.Base + s.document(p.Document.Path)
-	p.Turn = v.Base + s.path("/document/compare", "path", p.Document.Path, "a", strconv.FormatInt(b, 10), "b", strconv.FormatInt(a, 10))
+	p.Back = v.Base + s.DocumentPath(p.Document.Path)
+	p.Turn = v.Base + s.Path("/document/compare", "path", p.Document.Path, "a", strconv.FormatInt(b, 10), "b", strconv.FormatInt(a, 10))
 	p.frame = v.frame(r, who, "Versions of "+p.Name, "sessions")
 	v.render(w, http.StatusOK, "documentdiff.html", p)
 	return nil
@@ -80,10 +81,10 @@ func (v *Viewer) versionText(ctx context.Context, scope server.Scope, ref server
 	case err != nil:
 		return "", "", err
 	}
-	if version.Size > fullText {
+	if version.Size > thread.FullText {
 		return "", fmt.Sprintf("Version %d has %s: too much to be compared on a page.", n, format.Size(version.Size)), nil
 	}
-	b, err := io.ReadAll(io.LimitReader(from, fullText+utf8.UTFMax))
+	b, err := io.ReadAll(io.LimitReader(from, thread.FullText+utf8.UTFMax))
 	if err != nil {
 		return "", "", fmt.Errorf("read a document: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 const maxDrops = 500
@@ -29,15 +30,15 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 	}
 	p := dropsPage{frame: v.frame(r, who, "Rewritten files", "drops"), More: len(list) == maxDrops}
 	for _, d := range list {
-		s := streamOf(d.Session)
+		s := thread.StreamOf(d.Session)
 		s.Epoch = d.Epoch
 		facts, err := v.store.SummaryOf(r.Context(), d.Session.ID)
 		if err != nil {
 			return err
 		}
-		p.List = append(p.List, dropRow{Drop: d, URL: v.Base + s.path(""),
+		p.List = append(p.List, dropRow{Drop: d, URL: v.Base + s.Path(""),
 			Title:   cmp.Or(facts.Title, facts.FirstPrompt, d.Session.SessionID),
-			Compare: v.Base + s.path("/compare", "b", strconv.FormatInt(d.Generation, 10))})
+			Compare: v.Base + s.Path("/compare", "b", strconv.FormatInt(d.Generation, 10))})
 	}
 	v.render(w, http.StatusOK, "drops.html", p)
 	return nil

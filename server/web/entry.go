@@ -3,11 +3,9 @@ package web
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -17,6 +15,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 // maxRaw is how much of a line's JSON a page shows; the bytes can be had whole.
@@ -30,7 +29,7 @@ type entryPage struct {
 	Back       string
 	Bytes      string
 	Prev, Next string
-	Items      []item
+	Items      []thread.Item
 	Line       int64
 	Kind       string
 	Generation int64
@@ -58,10 +57,10 @@ func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login)
 		return err
 	}
 	p.Generation = l.Generation
-	p.Back, p.Bytes = v.Base+s.line(l.Index), v.Base+s.path("/bytes/"+strconv.FormatInt(l.Index, 10))
-	p.Next = v.Base + s.path("/entry/"+strconv.FormatInt(l.Index+1, 10))
+	p.Back, p.Bytes = v.Base+s.LinePath(l.Index), v.Base+s.Path("/bytes/"+strconv.FormatInt(l.Index, 10))
+	p.Next = v.Base + s.Path("/entry/"+strconv.FormatInt(l.Index+1, 10))
 	if l.Index > 0 {
-		p.Prev = v.Base + s.path("/entry/"+strconv.FormatInt(l.Index-1, 10))
+		p.Prev = v.Base + s.Path("/entry/"+strconv.FormatInt(l.Index-1, 10))
 	}
 	p.Raw, p.RawMore = pretty(l.Raw)
 	v.render(w, http.StatusOK, "entry.html", p)
@@ -76,67 +75,41 @@ func pretty(raw []byte) (template.HTML, int64) {
 		b.Write(raw)
 	}
 	head, more := format.Cut(b.String(), maxRaw)
-	return markup.NewBrush(brushBytes, brushTime).Code(head, "json"), more
+	return markup.NewHighlighter(thread.HighlightBytes, thread.HighlightTime).Code(head, "json"), more
 }
 
 // readLine reads the line that a request names, and when it is asked for, its meaning and its place in the file.
-func (v *Viewer) readLine(r *http.Request, who server.Login, meaning bool) (l rawLine, p entryPage, err error) {
+func (v *Viewer) readLine(r *http.Request, who server.Login, meaning bool) (l thread.StoredLine, p entryPage, err error) {
 	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
 	if err != nil || line < 0 {
 		return l, p, server.ErrNotFound
 	}
 	s := requested(r)
-	var spills []*spilled
+	var spills []*thread.Overflow
 	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
-		w, err := readWindow(r.Context(), snap, view, line, line+1, pageBytes)
-		if err != nil {
+		if l, err = thread.ReadLine(r.Context(), snap, view, line); err != nil {
 			return err
 		}
-		if len(w.Lines) == 0 {
-			return server.ErrNotFound
-		}
-		l, p.S, p.Shown = w.Lines[0], snap.Session(), view.Generation.Number
+		p.S, p.Shown = snap.Session(), view.Generation.Number
 		p.Epoch = epochOf(snap, s)
 		if !meaning {
 			return nil
 		}
 		s.Machine = &p.S.Machine
-		b := newBuilder(v.Base, s, everything)
-		b.full = true
-		if _, err := fill(r.Context(), b, snap, view, line, line+1); err != nil {
+		b := thread.NewBuilder(v.Base, s, thread.Everything)
+		b.Full = true
+		if _, err := b.Fill(r.Context(), snap, view, line, line+1); err != nil {
 			return err
 		}
-		p.Items, spills = b.done(), b.spills
-		p.Offset, err = offset(r.Context(), snap, view, line)
+		p.Items, spills = b.Done(), b.Overflows
+		p.Offset, err = thread.Offset(r.Context(), snap, view, line)
 		return err
 	})
 	if err == nil {
 		s.Machine = &p.S.Machine
-		err = v.findSpilled(r.Context(), who, s, spills)
+		err = v.findOverflows(r.Context(), who, s, spills)
 	}
 	return l, p, err
-}
-
-// offset is where in the file a line begins; -1 when lines before it are not stored.
-func offset(ctx context.Context, snap server.Snapshot, view server.View, line int64) (int64, error) {
-	at, next := int64(0), int64(0)
-	for _, span := range view.Between(0, line) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
-			if l.Kind == server.Oversize {
-				return errFull
-			}
-			next++
-			at += int64(len(l.Raw)) + 1
-			return nil
-		})
-		if err != nil && !errors.Is(err, errFull) {
-			return -1, err
-		}
-	}
-	if next != line {
-		return -1, nil
-	}
-	return at, nil
 }
 
 // bytes is GET /sessions/{id}/bytes/{line}: the line exactly as it is in the file, without its newline.
@@ -147,25 +120,14 @@ func (v *Viewer) bytes(w http.ResponseWriter, r *http.Request, who server.Login)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-line-%d.json"`, fileName(p.S.SessionID), l.Index+1))
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-line-%d.json"`, thread.FileName(p.S.SessionID), l.Index+1))
 	h.Set("Content-Length", strconv.Itoa(len(l.Raw)))
 	_, _ = w.Write(l.Raw) // a browser that has gone is told nothing
 	return nil
 }
 
-// fileName is a session's id as far as it can stand in a file's name.
-func fileName(id string) string {
-	out := []byte(id)
-	for i, c := range out {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
-			out[i] = '-'
-		}
-	}
-	return string(out[:min(len(out), 80)])
-}
-
 // epochOf is the epoch that is looked at.
-func epochOf(snap server.Snapshot, s stream) server.Epoch {
+func epochOf(snap server.Snapshot, s thread.Stream) server.Epoch {
 	name := cmp.Or(s.Epoch, snap.Session().Epoch)
 	for _, e := range snap.Epochs() {
 		if e.Name == name {

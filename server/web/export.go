@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 // formats is what a session can be exported as.
@@ -43,7 +44,7 @@ func (v *Viewer) Export(ctx context.Context, w io.Writer, snap server.Snapshot, 
 func (v *Viewer) write(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View, format string) error {
 	switch format {
 	case "md":
-		return exportMarkdown(ctx, w, snap, view)
+		return thread.WriteMarkdown(ctx, w, snap, view)
 	case "html":
 		return v.exportHTML(ctx, w, snap, view)
 	case "json":
@@ -64,7 +65,7 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 	return v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		h := w.Header()
 		h.Set("Content-Type", ExportType(format))
-		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileName(snap.Session().SessionID) + "." + format}))
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": thread.FileName(snap.Session().SessionID) + "." + format}))
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
 		if err := v.write(r.Context(), patient{w}, snap, view, format); err != nil {
@@ -86,7 +87,7 @@ func (p patient) Write(b []byte) (int, error) {
 
 // exportLines writes each stored line and a newline: the file, if all of it is stored.
 func exportLines(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
-	return eachLine(ctx, snap, view, func(l server.Line) error {
+	return thread.EachLine(ctx, snap, view, func(l server.Line) error {
 		if l.Kind == server.Oversize {
 			return nil
 		}
@@ -96,15 +97,6 @@ func exportLines(ctx context.Context, w io.Writer, snap server.Snapshot, view se
 		_, err := w.Write([]byte{'\n'})
 		return err
 	})
-}
-
-func eachLine(ctx context.Context, snap server.Snapshot, view server.View, fn func(server.Line) error) error {
-	for _, span := range view.Between(0, view.Total) {
-		if err := snap.Lines(ctx, span, fn); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // exportJSON writes one document with all records.
@@ -130,7 +122,7 @@ func exportJSON(ctx context.Context, w io.Writer, snap server.Snapshot, view ser
 		return err
 	}
 	first := true
-	err = eachLine(ctx, snap, view, func(l server.Line) error {
+	err = thread.EachLine(ctx, snap, view, func(l server.Line) error {
 		b := appendJSON(nil, l, first)
 		first = false
 		_, err := w.Write(b)
@@ -174,53 +166,11 @@ func (v *Viewer) exportHTML(ctx context.Context, w io.Writer, snap server.Snapsh
 	if err := v.pages.ExecuteTemplate(w, "export-head", data); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
-	err := eachWindow(ctx, snap, view, func(items []item) error {
+	err := thread.EachWindow(ctx, snap, view, func(items []thread.Item) error {
 		return v.pages.ExecuteTemplate(w, "items", items)
 	})
 	if err != nil {
 		return err
 	}
 	return v.pages.ExecuteTemplate(w, "export-foot", data)
-}
-
-// eachWindow makes items of a whole view, a window at a time.
-func eachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn func([]item) error) error {
-	x := snap.Session()
-	for at := int64(0); at < view.Total; {
-		b := newBuilder("", stream{ID: x.SessionID, Machine: &x.Machine, Generation: -1}, focused)
-		b.full, b.inline = true, true
-		w, err := fill(ctx, b, snap, view, at, at+pageLines)
-		if err != nil {
-			return err
-		}
-		if err := fn(b.done()); err != nil {
-			return fmt.Errorf("write items: %w", err)
-		}
-		if at = max(w.To, at+1); len(w.Lines) > 0 {
-			continue
-		}
-		// A line number may be anything up to 2^53: what is not stored is stepped over, not walked through.
-		if at, err = nextStored(ctx, snap, view, at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// nextStored is the first line from from on that is stored, or the view's end.
-func nextStored(ctx context.Context, snap server.Snapshot, view server.View, from int64) (int64, error) {
-	at := view.Total
-	for _, span := range view.Between(from, view.Total) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
-			at = l.Index
-			return errFull
-		})
-		if errors.Is(err, errFull) {
-			return at, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return at, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 // functions are what templates call.
@@ -16,7 +17,7 @@ func (v *Viewer) functions() template.FuncMap {
 	return template.FuncMap{
 		"url":      func(p string) string { return v.Base + p },
 		"asset":    v.assetURL,
-		"session":  func(x server.Session) string { return v.Base + streamOf(x).path("") },
+		"session":  func(x server.Session) string { return v.Base + thread.StreamOf(x).Path("") },
 		"size":     format.Size,
 		"ago":      func(t time.Time) string { return format.Ago(v.now().Sub(t)) },
 		"stamp":    format.Stamp,

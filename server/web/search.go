@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 const searchPage = 30
@@ -83,11 +84,11 @@ func (v *Viewer) find(r *http.Request, scope server.Scope, p *found, groups []se
 		return err
 	}
 	for _, h := range hits.List {
-		s := streamOf(h.Session)
+		s := thread.StreamOf(h.Session)
 		if !h.Current {
 			s.Epoch, s.Generation = h.Epoch, h.Generation
 		}
-		p.Hits = append(p.Hits, hit{h, cmp.Or(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID), v.Base + s.line(h.Line)})
+		p.Hits = append(p.Hits, hit{h, cmp.Or(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID), v.Base + s.LinePath(h.Line)})
 	}
 	if hits.Next != "" {
 		next := r.URL.Query()

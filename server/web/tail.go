@@ -5,11 +5,12 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 // fragment is items without a page around them.
 type fragment struct {
-	Items  []item
+	Items  []thread.Item
 	Last   int64 // the last line that was read
 	More   string
 	Inside bool
@@ -25,22 +26,22 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		return errUsage("after is not the number of a line.")
 	}
 	f := fragment{Last: after, Inside: q.Get("inside") != ""}
-	var b *builder
+	var b *thread.Builder
 	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		x := snap.Session()
 		s.Machine = &x.Machine
-		b = newBuilder(v.Base, s, modeOf(q.Get("mode")))
-		b.live = v.isLive(x.Active)
-		win, err := fill(r.Context(), b, snap, view, min(after+1, view.Total), after+1+pageLines)
+		b = thread.NewBuilder(v.Base, s, thread.ModeOf(q.Get("mode")))
+		b.Live = v.isLive(x.Active)
+		win, err := b.Fill(r.Context(), snap, view, min(after+1, view.Total), after+1+thread.PageLines)
 		if err != nil {
 			return err
 		}
-		f.Items, f.Last = b.done(), max(after, win.To-1)
+		f.Items, f.Last = b.Done(), max(after, win.To-1)
 		if f.Inside {
-			v.guests(f.Items, s)
+			thread.Embed(f.Items, v.Base, s)
 		}
 		if win.To < view.Total {
-			f.More = v.Base + s.path("", "from", strconv.FormatInt(win.To, 10))
+			f.More = v.Base + s.Path("", "from", strconv.FormatInt(win.To, 10))
 		}
 		w.Header().Set("Ccship-Generation", strconv.FormatInt(view.Generation.Number, 10))
 		return nil
@@ -48,18 +49,10 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if err != nil {
 		return err
 	}
-	if err := v.findSpilled(r.Context(), who, s, b.spills); err != nil {
+	if err := v.findOverflows(r.Context(), who, s, b.Overflows); err != nil {
 		return err
 	}
 	w.Header().Set("Ccship-Last", strconv.FormatInt(f.Last, 10))
 	v.render(w, http.StatusOK, "tail.html", f)
 	return nil
-}
-
-// guests tells items of an agent's transcript apart from those of the page they will stand on.
-func (v *Viewer) guests(items []item, s stream) {
-	for i := range items {
-		items[i].Page = v.Base + s.line(items[i].Line)
-		items[i].Mark += "-of-" + fileName(s.ID)
-	}
 }

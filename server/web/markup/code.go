@@ -19,19 +19,21 @@ const (
 	codePatience = time.Second
 )
 
-// Brush colours code until it has coloured so many bytes or spent so much time; from then on code is plain. For one
+// Highlighter colours code until it has coloured so many bytes or spent so much time; from then on code is plain. For one
 // goroutine.
-type Brush struct {
+type Highlighter struct {
 	bytes    int
 	patience time.Duration
 }
 
-// NewBrush is a brush for one page. Time is a bound for texts made to be slow: others end with the bytes.
-func NewBrush(bytes int, patience time.Duration) *Brush { return &Brush{bytes, patience} }
+// NewHighlighter is a brush for one page. Time is a bound for texts made to be slow: others end with the bytes.
+func NewHighlighter(bytes int, patience time.Duration) *Highlighter {
+	return &Highlighter{bytes, patience}
+}
 
 // Code is source text with its tokens in spans. language is a name as it stands behind ``` in Markdown, or a name of a
 // file; one that is not known leaves the text plain.
-func (p *Brush) Code(text, language string) template.HTML {
+func (p *Highlighter) Code(text, language string) template.HTML {
 	lexer := lexerOf(language)
 	if lexer == nil || len(text) > min(maxCode, p.bytes) || p.patience <= 0 {
 		return Text(text)

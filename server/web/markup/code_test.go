@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server/web/markup"
 )
 
-func brush() *markup.Brush { return markup.NewBrush(1<<20, time.Minute) }
+func brush() *markup.Highlighter { return markup.NewHighlighter(1<<20, time.Minute) }
 
 func TestCode(t *testing.T) {
 	for _, test := range []struct{ text, language, want string }{
@@ -41,12 +41,12 @@ func TestCodeKeepsText(t *testing.T) {
 }
 
 func TestSpentBrush(t *testing.T) {
-	for _, spent := range []*markup.Brush{{}, markup.NewBrush(10, time.Minute), markup.NewBrush(1000, 0)} {
+	for _, spent := range []*markup.Highlighter{{}, markup.NewHighlighter(10, time.Minute), markup.NewHighlighter(1000, 0)} {
 		if got := spent.Code("func f() {}", "go"); strings.Contains(string(got), "span") {
 			t.Errorf("a spent brush paints: %s", got)
 		}
 	}
-	few := markup.NewBrush(25, time.Minute)
+	few := markup.NewHighlighter(25, time.Minute)
 	if one, two, three := few.Code("func f() {}", "go"), few.Code("func f() {}", "go"), few.Code("func f() {}", "go"); one != two || one == three {
 		t.Errorf("a brush for two: %s %s %s", one, two, three)
 	}

@@ -24,7 +24,7 @@ const (
 
 // Markdown renders GitHub's dialect. HTML in it is shown, not used; pictures become links, for a browser must fetch
 // nothing. Too long or too deeply nested text is shown as it is.
-func (p *Brush) Markdown(s string) template.HTML {
+func (p *Highlighter) Markdown(s string) template.HTML {
 	if len(s) > maxMarkdown || nested(s) {
 		return plain(s)
 	}
@@ -104,9 +104,9 @@ func codeBlock(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	if f, ok := n.(*ast.FencedCodeBlock); ok {
 		language = string(f.Language(source))
 	}
-	brush := &Brush{}
+	brush := &Highlighter{}
 	if x, ok := n.OwnerDocument().AttributeString(brushName); ok {
-		brush, _ = x.(*Brush)
+		brush, _ = x.(*Highlighter)
 	}
 	_, err := w.WriteString(`<pre class="code"><code>` + string(brush.Code(blockText(n, source), language)) + "</code></pre>\n")
 	return ast.WalkSkipChildren, err

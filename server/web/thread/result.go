@@ -1,4 +1,4 @@
-package web
+package thread
 
 import (
 	"cmp"
@@ -46,8 +46,8 @@ func readOutcome(raw []byte) (o outcome) {
 }
 
 // results shows the tool results of a user record: with their calls where these are on the page.
-func (b *builder) results(rec transcript.Record, it item) {
-	var alone []part
+func (b *Builder) results(rec transcript.Record, it Item) {
+	var alone []Part
 	for _, x := range rec.Message.Blocks() {
 		if x.Kind != transcript.ToolResultBlock {
 			continue
@@ -56,14 +56,14 @@ func (b *builder) results(rec transcript.Record, it item) {
 			b.finish(t, rec, x)
 			continue
 		}
-		t := &tool{ID: x.ToolID, Name: "Result", State: "none", ResultLine: -1, Word: "of a call that is not here"}
+		t := &Tool{ID: x.ToolID, Name: "Result", State: "none", ResultLine: -1, Word: "of a call that is not here"}
 		if c, ok := b.earlier[x.ToolID]; ok {
 			t.call = c
 			t.title()
-			t.CallLine, t.CallURL = c.Line, b.base+b.stream.line(c.Line)
+			t.CallLine, t.CallURL = c.Line, b.base+b.stream.LinePath(c.Line)
 		}
 		b.finish(t, rec, x)
-		alone = append(alone, part{Kind: "tool", Tool: t})
+		alone = append(alone, Part{Kind: "tool", Tool: t})
 	}
 	if len(alone) == 0 {
 		return
@@ -73,7 +73,7 @@ func (b *builder) results(rec transcript.Record, it item) {
 }
 
 // finish attaches a result to its call.
-func (b *builder) finish(t *tool, rec transcript.Record, x transcript.Block) {
+func (b *Builder) finish(t *Tool, rec transcript.Record, x transcript.Block) {
 	o := readOutcome(rec.ToolResult)
 	t.State, t.Word, t.ResultLine = "ok", "ok", b.at.Index
 	if x.Error {
@@ -90,22 +90,25 @@ func (b *builder) finish(t *tool, rec transcript.Record, x transcript.Block) {
 		t.Took = 0
 	}
 	t.Result = b.output(t.call, rec, x)
-	b.spill(t, x.Output())
+	b.overflow(t, x.Output())
 	if len(o.Patch) > 0 && (t.call.Name == "Edit" || t.call.Name == "MultiEdit" || t.call.Name == "Write") && !x.Error {
 		t.Input, t.Result = b.patch(o, t.call.relative(readInput(t.call.Input).FilePath)), nil
 	}
-	if id := o.AgentID; id != "" && plainID.MatchString(id) {
+	if id := o.AgentID; id != "" && IsPlainID(id) {
 		t.Agent = b.agent(id, o)
 	}
 }
 
 var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
+// IsPlainID reports whether a session's or agent's id is safe in a command and in a path.
+func IsPlainID(id string) bool { return plainID.MatchString(id) }
+
 // agent links to the transcript of an agent of this session, or of the one this session's agents belong to.
-func (b *builder) agent(id string, o outcome) *agentLink {
+func (b *Builder) agent(id string, o outcome) *AgentLink {
 	parent, _, _ := strings.Cut(b.stream.ID, "/")
-	s := stream{ID: parent + "/agent-" + id, Machine: b.stream.Machine, Generation: -1}
-	a := &agentLink{Name: "agent " + format.Short(id, 8), URL: b.base + s.path(""), Inside: b.base + s.path("/tail", "after", "-1", "inside", "1")}
+	s := Stream{ID: parent + "/agent-" + id, Machine: b.stream.Machine, Generation: -1}
+	a := &AgentLink{Name: "agent " + format.Short(id, 8), URL: b.base + s.Path(""), Inside: b.base + s.Path("/tail", "after", "-1", "inside", "1")}
 	var facts []string
 	if o.Uses > 0 {
 		facts = append(facts, format.Count(o.Uses, "tool call"))
@@ -121,7 +124,7 @@ func (b *builder) agent(id string, o outcome) *agentLink {
 }
 
 // output shows what a tool answered.
-func (b *builder) output(c call, rec transcript.Record, x transcript.Block) []part {
+func (b *Builder) output(c call, rec transcript.Record, x transcript.Block) []Part {
 	o := readOutcome(rec.ToolResult)
 	out := b.pictures(x.Content)
 	text := x.Output()
@@ -145,7 +148,7 @@ func (b *builder) output(c call, rec transcript.Record, x transcript.Block) []pa
 	}
 	if strings.TrimSpace(text) == "" {
 		if len(out) == 0 {
-			out = append(out, part{Kind: "note", Title: "no output"})
+			out = append(out, Part{Kind: "note", Title: "no output"})
 		}
 		return out
 	}
@@ -158,13 +161,13 @@ func (b *builder) output(c call, rec transcript.Record, x transcript.Block) []pa
 }
 
 // shell shows what a command printed: both streams where they are told apart.
-func (b *builder) shell(o outcome, text string) []part {
-	var out []part
+func (b *Builder) shell(o outcome, text string) []Part {
+	var out []Part
 	if o.Stdout == "" && o.Stderr == "" {
 		if strings.TrimSpace(text) == "" {
-			return []part{{Kind: "note", Title: "no output"}}
+			return []Part{{Kind: "note", Title: "no output"}}
 		}
-		return []part{b.terminal(text)}
+		return []Part{b.terminal(text)}
 	}
 	if o.Stdout != "" {
 		out = append(out, b.terminal(o.Stdout))
@@ -181,14 +184,14 @@ func (b *builder) shell(o outcome, text string) []part {
 var numbered = regexp.MustCompile(`(?m)^ *\d+(→|\t)`)
 
 // file shows what was read of a file, coloured by its name.
-func (b *builder) file(o outcome, c call, text string) []part {
+func (b *Builder) file(o outcome, c call, text string) []Part {
 	path := readInput(c.Input).FilePath
 	if o.File != nil && o.File.Content != "" {
 		p := b.code(o.File.Content, cmp.Or(o.File.FilePath, path))
 		if o.File.StartLine > 1 {
 			p.Title = fmt.Sprintf("from line %d", o.File.StartLine)
 		}
-		return []part{p}
+		return []Part{p}
 	}
 	if text == "" {
 		return nil
@@ -196,12 +199,12 @@ func (b *builder) file(o outcome, c call, text string) []part {
 	if i := strings.Index(text, "<system-reminder>"); i > 0 {
 		text = text[:i]
 	}
-	return []part{b.code(numbered.ReplaceAllString(text, ""), path)}
+	return []Part{b.code(numbered.ReplaceAllString(text, ""), path)}
 }
 
 // patch shows what an edit changed, with the file's line numbers.
-func (b *builder) patch(o outcome, path string) []part {
-	var out []part
+func (b *Builder) patch(o outcome, path string) []Part {
+	var out []Part
 	for _, h := range o.Patch {
 		var before, after strings.Builder
 		for _, l := range h.Lines {

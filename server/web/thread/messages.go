@@ -1,4 +1,4 @@
-package web
+package thread
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 )
 
 // user shows a user record: a prompt, a tool's results, a command, or what the program said in the user's name.
-func (b *builder) user(rec transcript.Record, it item) {
+func (b *Builder) user(rec transcript.Record, it Item) {
 	if rec.Message == nil {
 		b.noise(rec, it)
 		return
@@ -21,7 +21,7 @@ func (b *builder) user(rec transcript.Record, it item) {
 	b.results(rec, it)
 	if rec.CompactSummary {
 		it.Kind, it.Who = "band", "summary"
-		it.Parts = []part{{Kind: "fold", Title: "Summary of what came before", Parts: []part{b.markdown(rec.Message.Text())}}}
+		it.Parts = []Part{{Kind: "fold", Title: "Summary of what came before", Parts: []Part{b.markdown(rec.Message.Text())}}}
 		b.push(it)
 		return
 	}
@@ -33,7 +33,7 @@ func (b *builder) user(rec transcript.Record, it item) {
 }
 
 // prompt shows what a human said.
-func (b *builder) prompt(rec transcript.Record, it item, text string) {
+func (b *Builder) prompt(rec transcript.Record, it Item, text string) {
 	it.Kind, it.Who = "prompt", "You"
 	if rec.FromPlan {
 		it.Tags = append(it.Tags, "from a plan")
@@ -42,7 +42,7 @@ func (b *builder) prompt(rec transcript.Record, it item, text string) {
 		it.Tags = append(it.Tags, "queued")
 	}
 	if name, args, ok := rec.Command(); ok {
-		it.Parts = append(it.Parts, part{Kind: "command", Title: "/" + name})
+		it.Parts = append(it.Parts, Part{Kind: "command", Title: "/" + name})
 		text = args
 	}
 	if text != "" {
@@ -55,10 +55,10 @@ func (b *builder) prompt(rec transcript.Record, it item, text string) {
 }
 
 // program shows a user record that no human wrote.
-func (b *builder) program(rec transcript.Record, it item) {
+func (b *Builder) program(rec transcript.Record, it Item) {
 	if rec.Interrupted() {
 		it.Kind, it.Who = "note", "stop"
-		it.Parts = []part{{Kind: "note", Title: "Interrupted by the user"}}
+		it.Parts = []Part{{Kind: "note", Title: "Interrupted by the user"}}
 		b.push(it)
 		return
 	}
@@ -66,12 +66,12 @@ func (b *builder) program(rec transcript.Record, it item) {
 	switch {
 	case rec.Sidechain && rec.ParentUUID == "" && !rec.Meta:
 		it.Kind, it.Who = "prompt", "Task"
-		it.Parts = append([]part{b.markdown(text)}, b.pictures(rec.Message.Blocks())...)
+		it.Parts = append([]Part{b.markdown(text)}, b.pictures(rec.Message.Blocks())...)
 		b.push(it)
 	case b.command(rec, it, text):
 	case rec.Origin == "task-notification" || strings.HasPrefix(text, "<task-notification>"):
 		it.Kind, it.Who = "note", "task"
-		it.Parts = []part{{Kind: "note", Title: cmp.Or(tagged(text, "summary"), "A background task has ended")}}
+		it.Parts = []Part{{Kind: "note", Title: cmp.Or(tagged(text, "summary"), "A background task has ended")}}
 		b.push(it)
 	case text == "" || onlyResults(rec):
 		return
@@ -91,15 +91,15 @@ func onlyResults(rec transcript.Record) bool {
 }
 
 // command shows a command of the program's own, or a shell command typed with !, or what came of one.
-func (b *builder) command(rec transcript.Record, it item, text string) bool {
+func (b *Builder) command(rec transcript.Record, it Item, text string) bool {
 	it.Kind, it.Who = "note", "command"
 	if name, args, ok := rec.Command(); ok {
-		it.Parts = []part{{Kind: "command", Title: strings.TrimSpace("/" + name + " " + args)}}
+		it.Parts = []Part{{Kind: "command", Title: strings.TrimSpace("/" + name + " " + args)}}
 		b.push(it)
 		return true
 	}
 	if s := tagged(text, "bash-input"); s != "" {
-		it.Parts = []part{{Kind: "command", Title: "! " + s}}
+		it.Parts = []Part{{Kind: "command", Title: "! " + s}}
 		b.push(it)
 		return true
 	}
@@ -116,7 +116,7 @@ func (b *builder) command(rec transcript.Record, it item, text string) bool {
 			return true
 		}
 		it.Who = "output"
-		it.Parts = []part{b.terminal(out)}
+		it.Parts = []Part{b.terminal(out)}
 		b.push(it)
 		return true
 	}
@@ -134,14 +134,14 @@ func tagged(text, name string) string {
 }
 
 // assistant shows one block or more of an answer.
-func (b *builder) assistant(rec transcript.Record, it item) {
+func (b *Builder) assistant(rec transcript.Record, it Item) {
 	if rec.Message == nil {
 		b.noise(rec, it)
 		return
 	}
 	if rec.APIError {
 		it.Kind, it.Who = "error", "Error"
-		it.Parts = []part{b.plain(cmp.Or(rec.Message.Text(), rec.Error, "The model could not be reached."))}
+		it.Parts = []Part{b.plain(cmp.Or(rec.Message.Text(), rec.Error, "The model could not be reached."))}
 		b.push(it)
 		return
 	}
@@ -161,45 +161,45 @@ func (b *builder) assistant(rec transcript.Record, it item) {
 }
 
 // block shows one block of an answer. Nothing of it may be worth showing.
-func (b *builder) block(rec transcript.Record, x transcript.Block) []part {
+func (b *Builder) block(rec transcript.Record, x transcript.Block) []Part {
 	switch x.Kind {
 	case transcript.TextBlock:
 		if strings.TrimSpace(x.Text) == "" {
 			return nil
 		}
-		return []part{b.markdown(x.Text)}
+		return []Part{b.markdown(x.Text)}
 	case transcript.ThinkingBlock:
 		if strings.TrimSpace(x.Text) == "" {
 			return b.ifEverything("thinking, not told")
 		}
 		p := b.markdown(x.Text)
 		p.Kind = "think"
-		return []part{p}
+		return []Part{p}
 	case transcript.RedactedThinkingBlock:
 		return b.ifEverything("thinking, hidden")
 	case transcript.ToolUseBlock:
-		return []part{{Kind: "tool", Tool: b.call(rec, x)}}
+		return []Part{{Kind: "tool", Tool: b.call(rec, x)}}
 	case transcript.ToolResultBlock:
 		return b.output(call{}, rec, x)
 	case transcript.ImageBlock, transcript.DocumentBlock:
 		return b.pictures([]transcript.Block{x})
 	}
-	return []part{{Kind: "fold", Title: cmp.Or(x.Type, "block"), Parts: []part{b.json(x.Raw)}}}
+	return []Part{{Kind: "fold", Title: cmp.Or(x.Type, "block"), Parts: []Part{b.json(x.Raw)}}}
 }
 
-func (b *builder) ifEverything(words string) []part {
-	if b.mode != everything {
+func (b *Builder) ifEverything(words string) []Part {
+	if b.mode != Everything {
 		return nil
 	}
-	return []part{{Kind: "note", Title: words}}
+	return []Part{{Kind: "note", Title: words}}
 }
 
 // other shows a record that is neither.
-func (b *builder) other(rec transcript.Record, it item) {
+func (b *Builder) other(rec transcript.Record, it Item) {
 	switch {
 	case rec.Compact != nil && !rec.Compact.Micro:
 		it.Kind, it.Who = "band", "compaction"
-		it.Parts = []part{{Kind: "note", Title: compacted(rec.Compact)}}
+		it.Parts = []Part{{Kind: "note", Title: CompactionText(rec.Compact)}}
 		b.push(it)
 	case rec.Type == "attachment":
 		if text, ok := rec.Prompt(); ok {
@@ -216,15 +216,15 @@ func (b *builder) other(rec transcript.Record, it item) {
 		b.pullRequest(rec, it)
 	case rec.Lineage != nil && rec.Lineage.ContinuedIn != "":
 		it.Kind, it.Who = "note", "lineage"
-		next := stream{ID: rec.Lineage.ContinuedIn, Generation: -1}
-		it.Parts = []part{{Kind: "note", Title: "Continued in another session", Link: b.base + next.path("")}}
+		next := Stream{ID: rec.Lineage.ContinuedIn, Generation: -1}
+		it.Parts = []Part{{Kind: "note", Title: "Continued in another session", Link: b.base + next.Path("")}}
 		b.push(it)
 	default:
 		b.noise(rec, it)
 	}
 }
 
-func compacted(c *transcript.Compact) string {
+func CompactionText(c *transcript.Compact) string {
 	words := "Conversation compacted"
 	if c.Trigger == "auto" {
 		words += " by itself"
@@ -239,21 +239,21 @@ func compacted(c *transcript.Compact) string {
 }
 
 // pullRequest links to a pull request, if that is an address that may be linked to.
-func (b *builder) pullRequest(rec transcript.Record, it item) {
+func (b *Builder) pullRequest(rec transcript.Record, it Item) {
 	it.Kind, it.Who = "note", "pull request"
 	words := fmt.Sprintf("Pull request #%d", rec.Labels.PRNumber)
 	u, err := url.Parse(rec.Labels.PRURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		it.Parts = []part{{Kind: "note", Title: words}}
+		it.Parts = []Part{{Kind: "note", Title: words}}
 	} else {
-		it.Parts = []part{{Kind: "note", Title: words + " " + u.Host + u.Path, Link: u.String()}}
+		it.Parts = []Part{{Kind: "note", Title: words + " " + u.Host + u.Path, Link: u.String()}}
 	}
 	b.push(it)
 }
 
 // pictures shows images and documents that stand in a message.
-func (b *builder) pictures(blocks []transcript.Block) []part {
-	var out []part
+func (b *Builder) pictures(blocks []transcript.Block) []Part {
+	var out []Part
 	for _, x := range blocks {
 		if x.Kind != transcript.ImageBlock && x.Kind != transcript.DocumentBlock {
 			continue
@@ -264,33 +264,33 @@ func (b *builder) pictures(blocks []transcript.Block) []part {
 }
 
 // picture shows one. Each image of a line has a number, its place in what imagesOf answers.
-func (b *builder) picture(x transcript.Block) part {
-	n := numberOf(x, imagesOf(b.at.Line))
-	p := &picture{Kind: x.MediaType, Size: int64(len(x.Data)) * 3 / 4, Alt: fmt.Sprintf("Image %d of line %d", n+1, b.at.Index+1)}
+func (b *Builder) picture(x transcript.Block) Part {
+	n := numberOf(x, Images(b.at.Line))
+	p := &Picture{Kind: x.MediaType, Size: int64(len(x.Data)) * 3 / 4, Alt: fmt.Sprintf("Image %d of line %d", n+1, b.at.Index+1)}
 	if x.Kind == transcript.DocumentBlock {
 		p.Alt = fmt.Sprintf("Document in line %d", b.at.Index+1)
 	}
 	if len(x.Data) == 0 {
-		return part{Kind: "note", Title: p.Alt + ", which is not in the transcript"}
+		return Part{Kind: "note", Title: p.Alt + ", which is not in the transcript"}
 	}
-	if kind := imageKind(x); kind != "" && n >= 0 {
+	if kind := ImageType(x); kind != "" && n >= 0 {
 		if p.URL = b.pictureURL(kind, n, x); p.URL != "" {
-			return part{Kind: "image", Image: p}
+			return Part{Kind: "image", Image: p}
 		}
 	}
 	if source, ok := svgSource(x); ok {
 		q := b.code(source, "xml")
-		return part{Kind: "fold", Title: p.Alt + " (SVG, as source)", Parts: []part{q}}
+		return Part{Kind: "fold", Title: p.Alt + " (SVG, as source)", Parts: []Part{q}}
 	}
-	return part{Kind: "note", Title: fmt.Sprintf("%s: %s, %s", p.Alt, cmp.Or(p.Kind, "unknown kind"), format.Size(p.Size))}
+	return Part{Kind: "note", Title: fmt.Sprintf("%s: %s, %s", p.Alt, cmp.Or(p.Kind, "unknown kind"), format.Size(p.Size))}
 }
 
 // pictureURL is where an image is: here, or in the page itself.
-func (b *builder) pictureURL(kind string, n int, x transcript.Block) template.URL {
-	if !b.inline {
-		return template.URL(b.base + b.stream.path(fmt.Sprintf("/image/%d/%d", b.at.Index, n))) //nolint:gosec // made by us
+func (b *Builder) pictureURL(kind string, n int, x transcript.Block) template.URL {
+	if !b.Inline {
+		return template.URL(b.base + b.stream.Path(fmt.Sprintf("/image/%d/%d", b.at.Index, n))) //nolint:gosec // made by us
 	}
-	data, err := decodeImage(x.Data)
+	data, err := DecodeImage(x.Data)
 	if err != nil {
 		return ""
 	}

@@ -5,44 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"path"
-	"regexp"
-	"strings"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
-// spilled is the full text of a tool's result that was too long for the transcript.
-type spilled struct {
-	Name string // of its file
-	URL  string // "" when it is not here
-	Size int64
-}
-
-// spilledPath finds the file in what a result says in place of the text.
-var spilledPath = regexp.MustCompile(`tool-results[/\\]([A-Za-z0-9_.-]{1,160}\.(?:txt|json|md|log))`)
-
-// spill notes that a result's full text lies in a file of its own.
-func (b *builder) spill(t *tool, text string) {
-	_, rest, found := strings.Cut(text, "<persisted-output>")
-	if !found || b.inline {
-		return
-	}
-	head, _ := format.Cut(rest, 4<<10)
-	if m := spilledPath.FindStringSubmatch(head); m != nil && m[1] != ".." {
-		t.Spilled = &spilled{Name: "tool-results/" + m[1]}
-		b.spills = append(b.spills, t.Spilled)
-	}
-}
-
-// owner is the stream that a session's files belong to: an agent's are its session's.
-func (s stream) owner() stream {
-	id, _, _ := strings.Cut(s.ID, "/")
-	return stream{ID: id, Machine: s.Machine, Generation: -1}
-}
-
-// findSpilled looks which of the files are here.
-func (v *Viewer) findSpilled(ctx context.Context, who server.Login, s stream, list []*spilled) error {
+// findOverflows looks which of the files are here.
+func (v *Viewer) findOverflows(ctx context.Context, who server.Login, s thread.Stream, list []*thread.Overflow) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -52,15 +21,15 @@ func (v *Viewer) findSpilled(ctx context.Context, who server.Login, s stream, li
 	}
 	for _, x := range list {
 		if f, ok := files[x.Name]; ok {
-			x.URL, x.Size = v.Base+s.owner().path("/file", "name", x.Name), f.Size
+			x.URL, x.Size = v.Base+s.Owner().Path("/file", "name", x.Name), f.Size
 		}
 	}
 	return nil
 }
 
 // sessionFiles is the files that lie beside a session, by name.
-func (v *Viewer) sessionFiles(ctx context.Context, who server.Login, s stream) (map[string]server.Blob, error) {
-	list, err := v.store.Blobs(ctx, server.ScopeOf(who.User), s.owner().ref())
+func (v *Viewer) sessionFiles(ctx context.Context, who server.Login, s thread.Stream) (map[string]server.Blob, error) {
+	list, err := v.store.Blobs(ctx, server.ScopeOf(who.User), s.Owner().Ref())
 	if errors.Is(err, server.ErrNotFound) {
 		return nil, nil
 	}
@@ -123,7 +92,7 @@ func (v *Viewer) file(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if p.Content.Kind == "image" {
 		p.Content.Kind = "binary"
 	}
-	p.Back, p.Download = v.Base+s.path(""), v.Base+s.path("/file", "name", f.Name, "bytes", "1")
+	p.Back, p.Download = v.Base+s.Path(""), v.Base+s.Path("/file", "name", f.Name, "bytes", "1")
 	p.frame = v.frame(r, who, p.Name, "sessions")
 	v.render(w, http.StatusOK, "file.html", p)
 	return nil

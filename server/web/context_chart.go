@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/chart"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 type gaugePage struct {
 	frame
 	header
-	Stream stream
+	Stream thread.Stream
 	Gauge  gauge
 }
 
@@ -80,7 +81,7 @@ func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login)
 	}
 	if r.URL.Query().Get("bare") != "" {
 		p.Gauge.Full = p.Papers.Context
-		v.render(w, http.StatusOK, "gauge.html", p)
+		v.render(w, http.StatusOK, "context_chart.html", p)
 		return nil
 	}
 	p.frame = v.frame(r, who, "Context of "+p.Heading, "sessions")
@@ -89,7 +90,7 @@ func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login)
 }
 
 // measure makes the gauge of a course.
-func (v *Viewer) measure(c *course, s stream, h *header) gauge {
+func (v *Viewer) measure(c *course, s thread.Stream, h *header) gauge {
 	sum := c.fold.Summary()
 	g := gauge{Budget: budget(sum.Budget.Limit, h.Papers.Checkpoints), Answers: c.answers, Forgot: c.forgot}
 	if sum.Context.Known {
@@ -105,7 +106,7 @@ func (v *Viewer) measure(c *course, s stream, h *header) gauge {
 	g.Bends = v.bends(c, s)
 	g.Words = g.words(len(h.Papers.Checkpoints))
 	for _, x := range c.levels(tableRows) {
-		g.Rows = append(g.Rows, gaugeRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget), x.Time, v.Base + s.line(x.Line)})
+		g.Rows = append(g.Rows, gaugeRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget), x.Time, v.Base + s.LinePath(x.Line)})
 	}
 	marks := v.marks(c, list, g.Bends, h)
 	g.Legend = legend(h.Papers.Checkpoints, g.Bends)
@@ -153,12 +154,12 @@ func (g gauge) words(checkpoints int) string {
 }
 
 // bends are the compactions and rewinds with where they are.
-func (v *Viewer) bends(c *course, s stream) []bendRow {
+func (v *Viewer) bends(c *course, s thread.Stream) []bendRow {
 	var out []bendRow
 	for _, b := range c.bends {
-		row := bendRow{Line: b.Line, URL: v.Base + s.line(b.Line)}
+		row := bendRow{Line: b.Line, URL: v.Base + s.LinePath(b.Line)}
 		if b.Compact != nil {
-			row.Kind, row.Words = "band", compacted(b.Compact)
+			row.Kind, row.Words = "band", thread.CompactionText(b.Compact)
 		} else {
 			row.Kind, row.Words = "seam", "Rewound to the beginning"
 			if b.Rewind.ToLine >= 0 {

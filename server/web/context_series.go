@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -56,7 +57,7 @@ type course struct {
 // add folds a line.
 func (c *course) add(l server.Line) {
 	c.next, c.lines = l.Index+1, c.lines+1
-	for _, rec := range records(l) {
+	for _, rec := range thread.Records(l) {
 		for _, e := range c.fold.Add(l.Index, rec) {
 			c.event(e)
 		}
@@ -218,7 +219,7 @@ func (k *courses) get(key courseKey) *course {
 
 // read brings a course up to the end of a view and calls with with it; it is the caller's until with returns. Lines
 // that came behind what was folded let it begin again.
-func (k *courses) read(ctx context.Context, snap server.Snapshot, view server.View, s stream, with func(*course)) error {
+func (k *courses) read(ctx context.Context, snap server.Snapshot, view server.View, s thread.Stream, with func(*course)) error {
 	c := k.get(courseKey{snap.Session().ID, snap.Session().First.UnixNano(), epochOf(snap, s).ID, view.Generation.Number})
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-package web
+package thread
 
 import (
 	"bytes"
@@ -46,15 +46,15 @@ func readInput(raw []byte) (in input) {
 }
 
 const (
-	diffContext = 3
-	diffLines   = 300
-	fullDiff    = 20_000
-	summarySize = 160 // characters
+	DiffContext   = 3
+	diffLines     = 300
+	FullDiffLines = 20_000
+	summarySize   = 160 // characters
 )
 
 // call shows a tool call; its result is attached when it comes.
-func (b *builder) call(rec transcript.Record, x transcript.Block) *tool {
-	t := &tool{
+func (b *Builder) call(rec transcript.Record, x transcript.Block) *Tool {
+	t := &Tool{
 		ID: x.ToolID, State: "none", Word: "no result", ResultLine: -1, began: rec.Time,
 		call: call{b.at.Index, x.ToolName, x.Input, rec.Cwd},
 	}
@@ -62,7 +62,7 @@ func (b *builder) call(rec transcript.Record, x transcript.Block) *tool {
 	in := readInput(x.Input)
 	switch x.ToolName {
 	case "Bash", "PowerShell":
-		t.Input = []part{b.code(in.Command, "bash")}
+		t.Input = []Part{b.code(in.Command, "bash")}
 	case "Edit", "MultiEdit":
 		t.Open = true
 		t.Input = b.edits(in, t.call.relative(in.FilePath))
@@ -70,24 +70,24 @@ func (b *builder) call(rec transcript.Record, x transcript.Block) *tool {
 		t.Open = true
 		p := b.code(in.Content, in.FilePath)
 		p.Title = t.call.relative(in.FilePath)
-		t.Input = []part{p}
+		t.Input = []Part{p}
 	case "NotebookEdit":
-		t.Input = []part{b.code(in.NewSource, "python")}
+		t.Input = []Part{b.code(in.NewSource, "python")}
 	case "Read", "Glob", "Grep", "LS", "WebFetch", "WebSearch", "ToolSearch":
 		t.Input = b.pairs(x.Input)
 	case "TodoWrite":
 		t.Open = true
-		t.Input = []part{{Kind: "todo", Todos: todos(in.Todos)}}
+		t.Input = []Part{{Kind: "todo", Todos: todos(in.Todos)}}
 	case "Task", "Agent":
-		t.Input = []part{b.markdown(in.Prompt)}
-		if a, ok := b.agents[agentKey(in.Prompt)]; ok {
+		t.Input = []Part{b.markdown(in.Prompt)}
+		if a, ok := b.Agents[AgentKey(in.Prompt)]; ok {
 			t.Agent = &a
 		}
 	case "ExitPlanMode":
 		t.Open = true
-		t.Input = []part{b.markdown(in.Plan)}
+		t.Input = []Part{b.markdown(in.Plan)}
 	default:
-		t.Input = []part{b.json(x.Input)}
+		t.Input = []Part{b.json(x.Input)}
 	}
 	if t.ID != "" {
 		b.calls[t.ID] = t
@@ -96,7 +96,7 @@ func (b *builder) call(rec transcript.Record, x transcript.Block) *tool {
 }
 
 // title names the call and sums it up in a line, with paths as seen from the working directory.
-func (t *tool) title() {
+func (t *Tool) title() {
 	t.Name = t.call.Name
 	if server, name, ok := strings.Cut(strings.TrimPrefix(t.Name, "mcp__"), "__"); ok && strings.HasPrefix(t.Name, "mcp__") {
 		t.Name = server + " · " + name
@@ -122,12 +122,12 @@ func (c call) relative(s string) string {
 }
 
 // edits shows replacements as differences.
-func (b *builder) edits(in input, path string) []part {
+func (b *Builder) edits(in input, path string) []Part {
 	list := in.Edits
 	if in.OldString != "" || in.NewString != "" || len(list) == 0 {
 		list = []replacement{{Old: in.OldString, New: in.NewString}}
 	}
-	var out []part
+	var out []Part
 	for _, e := range list {
 		p := b.diff(e.Old, e.New)
 		for i := range p.Diff {
@@ -139,23 +139,23 @@ func (b *builder) edits(in input, path string) []part {
 	return out
 }
 
-func (b *builder) diff(before, after string) part {
+func (b *Builder) diff(before, after string) Part {
 	limit := diffLines
-	if b.full {
-		limit = fullDiff
+	if b.Full {
+		limit = FullDiffLines
 	} else if b.room <= 0 {
 		limit = 20
 	}
-	lines, more := markup.Diff(before, after, diffContext, limit)
+	lines, more := markup.Diff(before, after, DiffContext, limit)
 	for _, l := range lines {
 		b.room -= len(l.HTML)
 	}
 	b.cut = b.cut || more > 0
-	return part{Kind: "diff", Diff: lines, More: int64(more)}
+	return Part{Kind: "diff", Diff: lines, More: int64(more)}
 }
 
-func todos(list []todoInput) []todo {
-	out := make([]todo, 0, len(list))
+func todos(list []todoInput) []Todo {
+	out := make([]Todo, 0, len(list))
 	for _, t := range list {
 		state := "open"
 		switch t.Status {
@@ -164,43 +164,43 @@ func todos(list []todoInput) []todo {
 		case "in_progress":
 			state = "now"
 		}
-		out = append(out, todo{state, t.Content})
+		out = append(out, Todo{state, t.Content})
 	}
 	return out
 }
 
 // pairs shows the members of a flat object, or JSON.
-func (b *builder) pairs(raw []byte) []part {
+func (b *Builder) pairs(raw []byte) []Part {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return []part{b.json(raw)}
+		return []Part{b.json(raw)}
 	}
-	var list []pair
+	var list []Pair
 	for d.More() {
 		name, err := d.Token()
 		key, ok := name.(string)
 		var value json.RawMessage
 		if err != nil || !ok || d.Decode(&value) != nil {
-			return []part{b.json(raw)}
+			return []Part{b.json(raw)}
 		}
 		text := string(value)
 		if value[0] == '"' {
 			text = transcript.Unquote(value[1 : len(value)-1])
 		}
 		head, _ := b.shown(text)
-		list = append(list, pair{key, head})
+		list = append(list, Pair{key, head})
 	}
-	return []part{{Kind: "pairs", Pairs: list}}
+	return []Part{{Kind: "pairs", Pairs: list}}
 }
 
 // json shows a value indented.
-func (b *builder) json(raw []byte) part {
+func (b *Builder) json(raw []byte) Part {
 	var buf bytes.Buffer
-	if len(raw) > fullText || json.Indent(&buf, raw, "", "  ") != nil {
+	if len(raw) > FullText || json.Indent(&buf, raw, "", "  ") != nil {
 		return b.plain(string(raw))
 	}
 	return b.code(buf.String(), "json")
 }
 
-// agentKey is how a task is found again: the beginning of what the agent was told.
-func agentKey(task string) string { return format.OneLine(task, 120) }
+// AgentKey is how a task is found again: the beginning of what the agent was told.
+func AgentKey(task string) string { return format.OneLine(task, 120) }

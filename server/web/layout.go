@@ -133,12 +133,3 @@ func (v *Viewer) asset(w http.ResponseWriter, r *http.Request) {
 func (v *Viewer) assetURL(name string) string {
 	return v.Base + "/assets/" + name + "?v=" + url.QueryEscape(v.files[name].version)
 }
-
-// number reads a whole number ≥ 0; anything else is absent.
-func number(s string, absent int64) int64 {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
-		return absent
-	}
-	return n
-}

@@ -1,4 +1,4 @@
-package web
+package thread
 
 import (
 	"bufio"
@@ -23,25 +23,25 @@ const markdownResult = 8 << 10
 // maxPending bounds the calls that wait for a result.
 const maxPending = 10_000
 
-// notes writes a conversation as Markdown, record by record.
-type notes struct {
+// markdownWriter writes a conversation as Markdown, record by record.
+type markdownWriter struct {
 	w       *bufio.Writer
 	calls   map[string]string // names of tools by call
 	speaker string
 }
 
-// exportMarkdown writes what was said and done: prompts, answers, calls in a line with their results behind them.
-func exportMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
+// WriteMarkdown writes what was said and done: prompts, answers, calls in a line with their results behind them.
+func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
 	x := snap.Session()
-	n := notes{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
+	n := markdownWriter{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
 	n.printf("# %s\n\n", cmp.Or(format.OneLine(x.Project, 200), "Session")+" · "+x.SessionID)
-	for _, p := range []pair{{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)}, {"Last received", format.Stamp(x.Last)}} {
+	for _, p := range []Pair{{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)}, {"Last received", format.Stamp(x.Last)}} {
 		if p.Value != "" {
 			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(format.OneLine(p.Value, 500), "`", "'"))
 		}
 	}
-	err := eachLine(ctx, snap, view, func(l server.Line) error {
-		for _, rec := range records(l) {
+	err := EachLine(ctx, snap, view, func(l server.Line) error {
+		for _, rec := range Records(l) {
 			n.record(l.Index, rec)
 		}
 		return n.w.Flush()
@@ -53,9 +53,9 @@ func exportMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view
 }
 
 // printf writes; what goes wrong the next Flush says.
-func (n *notes) printf(format string, args ...any) { _, _ = fmt.Fprintf(n.w, format, args...) }
+func (n *markdownWriter) printf(format string, args ...any) { _, _ = fmt.Fprintf(n.w, format, args...) }
 
-func (n *notes) heading(who string, line int64, t time.Time) {
+func (n *markdownWriter) heading(who string, line int64, t time.Time) {
 	if who == n.speaker && who != "You" {
 		return
 	}
@@ -67,10 +67,10 @@ func (n *notes) heading(who string, line int64, t time.Time) {
 	n.printf("\n## %s\n\n<!-- line %d%s -->\n", who, line+1, at)
 }
 
-func (n *notes) record(line int64, rec transcript.Record) {
+func (n *markdownWriter) record(line int64, rec transcript.Record) {
 	if rec.Compact != nil && !rec.Compact.Micro {
 		n.speaker = ""
-		n.printf("\n---\n\n*%s*\n", compacted(rec.Compact))
+		n.printf("\n---\n\n*%s*\n", CompactionText(rec.Compact))
 		return
 	}
 	if rec.Type == "user" && rec.Message != nil {
@@ -103,7 +103,7 @@ func (n *notes) record(line int64, rec transcript.Record) {
 	}
 }
 
-func (n *notes) call(b transcript.Block) {
+func (n *markdownWriter) call(b transcript.Block) {
 	if len(n.calls) >= maxPending {
 		clear(n.calls)
 	}
@@ -114,7 +114,7 @@ func (n *notes) call(b transcript.Block) {
 	}
 }
 
-func (n *notes) results(rec transcript.Record) {
+func (n *markdownWriter) results(rec transcript.Record) {
 	for _, b := range rec.Message.Blocks() {
 		if b.Kind != transcript.ToolResultBlock {
 			continue
@@ -135,7 +135,7 @@ func (n *notes) results(rec transcript.Record) {
 }
 
 // fence writes a code block, with a fence longer than any in the text.
-func (n *notes) fence(language, text string) {
+func (n *markdownWriter) fence(language, text string) {
 	head, more := format.Cut(text, markdownResult)
 	marks := 3
 	for run, rest := 0, []byte(head); len(rest) > 0; rest = rest[1:] {

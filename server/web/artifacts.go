@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 const (
@@ -59,10 +60,10 @@ type linkRequestRow struct {
 }
 
 // papersOf reads what a session has beside its lines. s has its machine; h has been read.
-func (v *Viewer) papersOf(ctx context.Context, who server.Login, h *header, s stream, checkpoints int) error {
+func (v *Viewer) papersOf(ctx context.Context, who server.Login, h *header, s thread.Stream, checkpoints int) error {
 	scope := server.ScopeOf(who.User)
 	p := &h.Papers
-	p.Piece, p.Context, p.Action = v.Base+s.path("/papers"), v.Base+s.path("/context"), v.Base+s.path("/documents")
+	p.Piece, p.Context, p.Action = v.Base+s.Path("/papers"), v.Base+s.Path("/context"), v.Base+s.Path("/documents")
 	p.MayAsk = mayAsk(who.User, h.S)
 	list, err := v.mostCheckpoints(ctx, scope, h.S.ID, checkpoints+1)
 	if err != nil {
@@ -82,7 +83,7 @@ func (v *Viewer) papersOf(ctx context.Context, who server.Login, h *header, s st
 	}
 	for _, d := range documents {
 		if d.Linked {
-			p.Documents = append(p.Documents, chip{d, path.Base(d.Path), v.Base + s.document(d.Path)})
+			p.Documents = append(p.Documents, chip{d, path.Base(d.Path), v.Base + s.DocumentPath(d.Path)})
 		}
 	}
 	if h.Agent, err = v.agentOf(ctx, who, s); err != nil || !p.MayAsk {
@@ -119,7 +120,7 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 }
 
 // checkpoint says where a checkpoint is: in this view, or in the past it was made in.
-func (v *Viewer) checkpoint(c server.Checkpoint, s stream, view server.View) checkpointRow {
+func (v *Viewer) checkpoint(c server.Checkpoint, s thread.Stream, view server.View) checkpointRow {
 	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Percent: format.Percent(c.TokensUsed, c.TokenBudget)}
 	if c.Line < 0 {
 		return row
@@ -134,7 +135,7 @@ func (v *Viewer) checkpoint(c server.Checkpoint, s stream, view server.View) che
 		}
 		s.Generation = c.Generation
 	}
-	row.URL = v.Base + s.line(c.Line)
+	row.URL = v.Base + s.LinePath(c.Line)
 	return row
 }
 
@@ -182,7 +183,7 @@ func (v *Viewer) papers(w http.ResponseWriter, r *http.Request, who server.Login
 	if err := v.papersOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
 		return err
 	}
-	v.render(w, http.StatusOK, "papers.html", p)
+	v.render(w, http.StatusOK, "artifacts.html", p)
 	return nil
 }
 
@@ -226,6 +227,6 @@ func (v *Viewer) wish(w http.ResponseWriter, r *http.Request, who server.Login) 
 		return err
 	}
 	s.Machine = &x.Machine
-	http.Redirect(w, r, v.Base+s.path("")+"#documents", http.StatusSeeOther)
+	http.Redirect(w, r, v.Base+s.Path("")+"#documents", http.StatusSeeOther)
 	return nil
 }

@@ -1,4 +1,4 @@
-package web
+package thread
 
 import (
 	"bytes"
@@ -14,67 +14,67 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// mode is how much of a conversation a page shows.
-type mode string
+// Mode is how much of a conversation a page shows.
+type Mode string
 
 const (
-	focused    mode = "focused"    // what was said and done
-	everything mode = "everything" // each line of the file
-	promptOnly mode = "prompts"    // what the human said
+	Focused     Mode = "focused"    // what was said and done
+	Everything  Mode = "everything" // each line of the file
+	PromptsOnly Mode = "prompts"    // what the human said
 )
 
-func modeOf(s string) mode {
-	if m := mode(s); m == everything || m == promptOnly {
+func ModeOf(s string) Mode {
+	if m := Mode(s); m == Everything || m == PromptsOnly {
 		return m
 	}
-	return focused
+	return Focused
 }
 
 const (
-	// textLimit is how much of one text is shown on a page; fullText where all of it is asked for.
+	// textLimit is how much of one text is shown on a page; FullText where all of it is asked for.
 	textLimit = 16 << 10
-	fullText  = 2 << 20
+	FullText  = 2 << 20
 	// pageText is how much text a page shows before each one is cut to fewText.
 	pageText = 512 << 10
 	fewText  = 1 << 10
-	// brushBytes is how much code of a page is coloured, and brushTime how long that may take at most.
-	brushBytes = 192 << 10
-	brushTime  = 3 * time.Second
+	// HighlightBytes is how much code of a page is coloured, and HighlightTime how long that may take at most.
+	HighlightBytes = 192 << 10
+	HighlightTime  = 3 * time.Second
 	// maxParse is the longest line that is looked into.
 	maxParse = 32 << 20
 )
 
-// builder makes items of lines.
-type builder struct {
+// Builder makes items of lines.
+type Builder struct {
 	base   string // of addresses
-	stream stream
-	mode   mode
-	full   bool                 // cut nothing that can be shown
-	inline bool                 // pictures stand in the page itself
-	live   bool                 // results may still come
-	agents map[string]agentLink // by the task they were given
+	stream Stream
+	mode   Mode
+	Full   bool                 // cut nothing that can be shown
+	Inline bool                 // pictures stand in the page itself
+	Live   bool                 // results may still come
+	Agents map[string]AgentLink // by the task they were given
 
-	brush   *markup.Brush
-	room    int
-	calls   map[string]*tool // of this page, by id
-	earlier map[string]call  // of lines before it
-	tree    session.Tree
-	items   []item
-	spills  []*spilled
-	hidden  int64
-	at      rawLine
-	cut     bool
-	ofLine  int // items of the line so far
+	highlighter *markup.Highlighter
+	room        int
+	calls       map[string]*Tool // of this page, by id
+	earlier     map[string]call  // of lines before it
+	tree        session.Tree
+	items       []Item
+	Overflows   []*Overflow
+	Hidden      int64
+	at          StoredLine
+	cut         bool
+	ofLine      int // items of the line so far
 }
 
-func newBuilder(base string, s stream, m mode) *builder {
-	return &builder{base: base, stream: s, mode: m, brush: markup.NewBrush(brushBytes, brushTime), room: pageText, calls: map[string]*tool{}, earlier: map[string]call{}}
+func NewBuilder(base string, s Stream, m Mode) *Builder {
+	return &Builder{base: base, stream: s, mode: m, highlighter: markup.NewHighlighter(HighlightBytes, HighlightTime), room: pageText, calls: map[string]*Tool{}, earlier: map[string]call{}}
 }
 
 // before takes lines that are not shown, to know their calls and the place in the conversation.
-func (b *builder) before(w window) {
+func (b *Builder) before(w Window) {
 	for _, l := range w.Lines {
-		for _, rec := range records(l.Line) {
+		for _, rec := range Records(l.Line) {
 			b.tree.Add(l.Index, &rec)
 			if rec.Type != "assistant" || rec.Message == nil {
 				continue
@@ -89,25 +89,25 @@ func (b *builder) before(w window) {
 }
 
 // add makes items of a window's lines.
-func (b *builder) add(w window, view server.View) {
+func (b *Builder) add(w Window, view server.View) {
 	next := w.From
 	for _, l := range w.Lines {
 		b.gap(next, l.Index)
 		next = l.Index + 1
-		b.seam(l, view)
+		b.generationStart(l, view)
 		b.line(l)
 	}
 	b.gap(next, w.To)
 }
 
 // after takes lines behind the page, for results of its calls.
-func (b *builder) after(w window) {
+func (b *Builder) after(w Window) {
 	for _, l := range w.Lines {
 		if !b.waiting() {
 			return
 		}
 		b.at = l
-		for _, rec := range records(l.Line) {
+		for _, rec := range Records(l.Line) {
 			if rec.Type != "user" || rec.Message == nil {
 				continue
 			}
@@ -120,7 +120,7 @@ func (b *builder) after(w window) {
 	}
 }
 
-func (b *builder) waiting() bool {
+func (b *Builder) waiting() bool {
 	for _, t := range b.calls {
 		if t.ResultLine < 0 {
 			return true
@@ -129,10 +129,10 @@ func (b *builder) waiting() bool {
 	return false
 }
 
-// done closes what is still open and answers all items.
-func (b *builder) done() []item {
+// Done closes what is still open and answers all items.
+func (b *Builder) Done() []Item {
 	for _, t := range b.calls {
-		if t.ResultLine < 0 && b.live {
+		if t.ResultLine < 0 && b.Live {
 			t.State, t.Word = "running", "running"
 		}
 	}
@@ -140,7 +140,7 @@ func (b *builder) done() []item {
 }
 
 // gap says that lines from from to before to are not stored. A bare client sends no blank lines: there it means nothing.
-func (b *builder) gap(from, to int64) {
+func (b *Builder) gap(from, to int64) {
 	if from >= to || b.stream.Machine == nil || *b.stream.Machine == "" {
 		return
 	}
@@ -148,25 +148,25 @@ func (b *builder) gap(from, to int64) {
 	if to-from > 1 {
 		words = fmt.Sprintf("Lines %d to %d are not on the server.", from+1, to)
 	}
-	b.items = append(b.items, item{Line: from, Kind: "gap", Mark: "-gap", Parts: []part{{Kind: "note", Title: words}}})
+	b.items = append(b.items, Item{Line: from, Kind: "gap", Mark: "-gap", Parts: []Part{{Kind: "note", Title: words}}})
 }
 
-// seam says where the file was rewound: from here on its lines are of a later generation.
-func (b *builder) seam(l rawLine, view server.View) {
+// generationStart says where the file was rewound: from here on its lines are of a later generation.
+func (b *Builder) generationStart(l StoredLine, view server.View) {
 	if l.Index == 0 {
 		return
 	}
 	for i, s := range view.Spans {
 		if i > 0 && s.From == l.Index {
-			b.items = append(b.items, item{Line: l.Index, Kind: "band", Who: "seam", Mark: "-seam", Parts: []part{{Kind: "note",
+			b.items = append(b.items, Item{Line: l.Index, Kind: "band", Who: "seam", Mark: "-seam", Parts: []Part{{Kind: "note",
 				Title: fmt.Sprintf("The file was rewritten from here on (generation %d)", s.Generation),
-				Link:  b.base + b.stream.path("/compare", "a", fmt.Sprint(view.Spans[i-1].Generation), "b", fmt.Sprint(s.Generation))}}})
+				Link:  b.base + b.stream.Path("/compare", "a", fmt.Sprint(view.Spans[i-1].Generation), "b", fmt.Sprint(s.Generation))}}})
 		}
 	}
 }
 
-// records is what a line holds: one record, those of a damaged line, or none.
-func records(l server.Line) []transcript.Record {
+// Records is what a line holds: one record, those of a damaged line, or none.
+func Records(l server.Line) []transcript.Record {
 	if l.Kind == server.Oversize || len(l.Raw) > maxParse {
 		return nil
 	}
@@ -184,9 +184,9 @@ func records(l server.Line) []transcript.Record {
 }
 
 // line makes the items of one line.
-func (b *builder) line(l rawLine) {
+func (b *Builder) line(l StoredLine) {
 	b.at, b.ofLine = l, 0
-	list := records(l.Line)
+	list := Records(l.Line)
 	if len(list) == 0 {
 		b.unread(l)
 		return
@@ -200,7 +200,7 @@ func (b *builder) line(l rawLine) {
 }
 
 // unread shows a line that holds no record.
-func (b *builder) unread(l rawLine) {
+func (b *Builder) unread(l StoredLine) {
 	title := "damaged line"
 	switch {
 	case l.Kind == server.Oversize:
@@ -209,37 +209,37 @@ func (b *builder) unread(l rawLine) {
 		title = "very long line"
 	case len(bytes.TrimSpace(l.Raw)) == 0:
 		title = "blank line"
-		if b.mode != everything {
+		if b.mode != Everything {
 			return
 		}
 	}
 	head, more := b.shown(string(l.Raw))
-	it := item{Line: l.Index, Kind: "other", Tags: []string{title, format.Size(int64(len(l.Raw)))}}
+	it := Item{Line: l.Index, Kind: "other", Tags: []string{title, format.Size(int64(len(l.Raw)))}}
 	if head != "" {
-		it.Parts = []part{{Kind: "text", HTML: markup.Text(head), More: more}}
+		it.Parts = []Part{{Kind: "text", HTML: markup.Text(head), More: more}}
 	}
 	b.push(it)
 }
 
 // rewound says that the conversation goes on from an earlier message, and marks what was left.
-func (b *builder) rewound(r *session.Rewind) {
+func (b *Builder) rewound(r *session.Rewind) {
 	words := "Rewound to the beginning"
 	link := ""
 	if r.ToLine >= 0 {
 		words = fmt.Sprintf("Rewound to line %d", r.ToLine+1)
-		link = b.base + b.stream.line(r.ToLine)
+		link = b.base + b.stream.LinePath(r.ToLine)
 	}
 	for i := range b.items {
 		if b.items[i].Line > r.ToLine && b.items[i].Line <= r.FromLine && b.items[i].Kind != "band" {
 			b.items[i].Left = true
 		}
 	}
-	b.push(item{Line: b.at.Index, Kind: "band", Who: "rewind", Mark: "-rewind", Parts: []part{{Kind: "note", Title: words, Link: link}}})
+	b.push(Item{Line: b.at.Index, Kind: "band", Who: "rewind", Mark: "-rewind", Parts: []Part{{Kind: "note", Title: words, Link: link}}})
 }
 
 // record makes the item of a record.
-func (b *builder) record(rec transcript.Record) {
-	it := item{Line: b.at.Index, Time: rec.Time}
+func (b *Builder) record(rec transcript.Record) {
+	it := Item{Line: b.at.Index, Time: rec.Time}
 	switch rec.Type {
 	case "user":
 		b.user(rec, it)
@@ -251,12 +251,12 @@ func (b *builder) record(rec transcript.Record) {
 }
 
 // push appends an item that is always shown.
-func (b *builder) push(it item) {
-	if !b.inline {
-		it.Link = b.base + b.stream.path(fmt.Sprintf("/entry/%d", it.Line))
+func (b *Builder) push(it Item) {
+	if !b.Inline {
+		it.Link = b.base + b.stream.Path(fmt.Sprintf("/entry/%d", it.Line))
 	}
 	// Below a folded thought an offer to show more of it would stand alone; "raw" shows all of that as well.
-	it.Cut = b.cut && slices.ContainsFunc(it.Parts, func(p part) bool { return p.Kind != "think" })
+	it.Cut = b.cut && slices.ContainsFunc(it.Parts, func(p Part) bool { return p.Kind != "think" })
 	b.cut = false
 	if it.Mark == "" {
 		if b.ofLine++; b.ofLine > 1 {
@@ -270,25 +270,25 @@ func (b *builder) push(it item) {
 }
 
 // noise shows a record that only the program needed, when everything is to be seen.
-func (b *builder) noise(rec transcript.Record, it item) {
-	if b.mode != everything {
-		b.hidden++
+func (b *Builder) noise(rec transcript.Record, it Item) {
+	if b.mode != Everything {
+		b.Hidden++
 		return
 	}
 	it.Kind = "other"
 	it.Tags = slices.DeleteFunc([]string{rec.Type, rec.Subtype, format.Size(int64(len(b.at.Raw)))}, func(s string) bool { return s == "" })
 	if p := rec.Preview(); p != "" && p != rec.Type && p != strings.TrimSpace(rec.Type+" "+rec.Subtype) {
-		it.Parts = []part{{Kind: "note", Title: p}}
+		it.Parts = []Part{{Kind: "note", Title: p}}
 	}
 	b.push(it)
 }
 
 // shown is as much of a text as there is room for, and how many bytes are left out.
-func (b *builder) shown(s string) (string, int64) {
+func (b *Builder) shown(s string) (string, int64) {
 	limit := textLimit
 	switch {
-	case b.full:
-		limit = fullText
+	case b.Full:
+		limit = FullText
 	case b.room <= 0:
 		limit = fewText
 	}
@@ -298,24 +298,24 @@ func (b *builder) shown(s string) (string, int64) {
 	return head, rest
 }
 
-func (b *builder) markdown(s string) part {
+func (b *Builder) markdown(s string) Part {
 	head, more := b.shown(s)
-	return part{Kind: "md", HTML: b.brush.Markdown(head), More: more}
+	return Part{Kind: "md", HTML: b.highlighter.Markdown(head), More: more}
 }
 
-func (b *builder) plain(s string) part {
+func (b *Builder) plain(s string) Part {
 	head, more := b.shown(s)
-	return part{Kind: "text", HTML: markup.Text(head), More: more}
+	return Part{Kind: "text", HTML: markup.Text(head), More: more}
 }
 
-func (b *builder) code(s, language string) part {
+func (b *Builder) code(s, language string) Part {
 	head, more := b.shown(s)
-	return part{Kind: "code", HTML: b.brush.Code(head, language), More: more}
+	return Part{Kind: "code", HTML: b.highlighter.Code(head, language), More: more}
 }
 
-func (b *builder) terminal(s string) part {
+func (b *Builder) terminal(s string) Part {
 	head, more := b.shown(s)
-	return part{Kind: "text", HTML: markup.ANSI(head), More: more}
+	return Part{Kind: "text", HTML: markup.ANSI(head), More: more}
 }
 
 // between is how long something took; 0 when that is not known.

@@ -1,4 +1,4 @@
-package web
+package thread
 
 import (
 	"html/template"
@@ -8,15 +8,15 @@ import (
 	"github.com/ccship/ccship/server/web/markup"
 )
 
-// item is what a page shows for a line, or for a run of lines that nobody wants to read.
-type item struct {
+// Item is what a page shows for a line, or for a run of lines that nobody wants to read.
+type Item struct {
 	Line  int64
 	Kind  string // "prompt", "answer", "result", "band", "note", "error", "other", "gap"
 	Time  time.Time
 	Who   string // heading; "" when the item before it has the same
 	Model string
 	Tags  []string
-	Parts []part
+	Parts []Part
 	// Cont says that the item before it is of the same speaker.
 	Cont bool
 	// Left says that a rewind took this line out of the conversation.
@@ -31,17 +31,17 @@ type item struct {
 }
 
 // ID is the item's anchor.
-func (i item) ID() string { return "L" + strconv.FormatInt(i.Line, 10) + i.Mark }
+func (i Item) ID() string { return "L" + strconv.FormatInt(i.Line, 10) + i.Mark }
 
 // Self is where a link to the item leads.
-func (i item) Self() string {
+func (i Item) Self() string {
 	if i.Page != "" {
 		return i.Page
 	}
 	return "#" + i.ID()
 }
 
-// part is a piece of an item. Kind says which of the fields are set:
+// Part is a piece of an item. Kind says which of the fields are set:
 //
 //	md      HTML is block elements
 //	text    HTML is text for a <pre>
@@ -55,47 +55,47 @@ func (i item) Self() string {
 //	link    Link, Title
 //	fold    Title, Parts inside
 //	note    Title, words of ours
-type part struct {
+type Part struct {
 	Kind  string
 	Title string
 	HTML  template.HTML
 	Diff  []markup.DiffLine
-	Todos []todo
-	Pairs []pair
-	Image *picture
-	Tool  *tool
-	Parts []part
+	Todos []Todo
+	Pairs []Pair
+	Image *Picture
+	Tool  *Tool
+	Parts []Part
 	Link  string
 	Error bool
 	More  int64 // bytes, or of a diff lines, that are left out
 }
 
-type todo struct {
+type Todo struct {
 	State string // "done", "now", "open"
 	Text  string
 }
 
-type pair struct{ Name, Value string }
+type Pair struct{ Name, Value string }
 
-// picture is an image of a message.
-type picture struct {
+// Picture is an image of a message.
+type Picture struct {
 	URL  template.URL
 	Alt  string
 	Kind string
 	Size int64
 }
 
-// tool is a call with what came of it.
-type tool struct {
+// Tool is a call with what came of it.
+type Tool struct {
 	ID, Name, Summary string
 	State             string // "ok", "error", "running", "none": no result is known
 	Word              string // State in words
 	Open              bool   // shown unfolded
-	Input, Result     []part
-	Agent             *agentLink
-	Spilled           *spilled // where all of the result is, when not all of it is in the line
-	ResultLine        int64    // -1: none
-	CallLine          int64    // with CallURL, of a result that stands apart from its call
+	Input, Result     []Part
+	Agent             *AgentLink
+	Overflow          *Overflow // where all of the result is, when not all of it is in the line
+	ResultLine        int64     // -1: none
+	CallLine          int64     // with CallURL, of a result that stands apart from its call
 	CallURL           string
 	Took              time.Duration
 
@@ -103,8 +103,8 @@ type tool struct {
 	began time.Time
 }
 
-// agentLink leads to what a call's agent did.
-type agentLink struct {
+// AgentLink leads to what a call's agent did.
+type AgentLink struct {
 	URL, Inside string // page, and its beginning without a frame
 	Name        string
 	Facts       string
@@ -116,4 +116,13 @@ type call struct {
 	Name  string
 	Input []byte
 	Cwd   string
+}
+
+// Embed makes items of an agent's transcript ready to stand on another transcript's page: their anchors differ from
+// that page's, and their links lead to the agent's page. base is the viewer's.
+func Embed(items []Item, base string, s Stream) {
+	for i := range items {
+		items[i].Page = base + s.LinePath(items[i].Line)
+		items[i].Mark += "-of-" + FileName(s.ID)
+	}
 }

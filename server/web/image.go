@@ -1,0 +1,41 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
+)
+
+// image is GET /sessions/{id}/image/{line}/{n}: an image of a line. It comes with a policy of its own, so that even
+// opened alone it can do nothing.
+func (v *Viewer) image(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	n, err := strconv.Atoi(r.PathValue("n"))
+	if err != nil {
+		return server.ErrNotFound
+	}
+	l, _, err := v.readLine(r, who, false)
+	if err != nil {
+		return err
+	}
+	list := thread.Images(l.Line)
+	if n < 0 || n >= len(list) {
+		return server.ErrNotFound
+	}
+	kind := thread.ImageType(list[n])
+	if kind == "" {
+		return server.ErrNotFound
+	}
+	b, err := thread.DecodeImage(list[n].Data)
+	if err != nil {
+		return server.ErrNotFound
+	}
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Cache-Control", "private, max-age=86400")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	_, _ = w.Write(b) // a browser that has gone is told nothing
+	return nil
+}

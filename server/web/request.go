@@ -1,0 +1,67 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/thread"
+)
+
+// requested is the stream that a request names.
+func requested(r *http.Request) thread.Stream {
+	q := r.URL.Query()
+	s := thread.Stream{ID: r.PathValue("id"), Epoch: q.Get("epoch"), Generation: number(q.Get("generation"), -1)}
+	if q.Has("machine") {
+		m := q.Get("machine")
+		s.Machine = &m
+	}
+	return s
+}
+
+// open pins the stream that a request names, and the view it asks for, as long as fn runs. What the reader may not see
+// is not there.
+func (v *Viewer) open(ctx context.Context, who server.Login, s thread.Stream, fn func(server.Snapshot, server.View) error) (err error) {
+	snap, err := v.store.View(ctx, server.ScopeOf(who.User), s.Ref())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	view, err := s.View(snap)
+	if err != nil {
+		return err
+	}
+	return fn(snap, view)
+}
+
+// query is an address with some of its values changed: "" takes one out.
+func query(path string, q url.Values, change ...string) string {
+	next := url.Values{}
+	for k, v := range q {
+		if len(v) > 0 && v[0] != "" {
+			next.Set(k, v[0])
+		}
+	}
+	for i := 0; i+1 < len(change); i += 2 {
+		next.Set(change[i], change[i+1])
+		if change[i+1] == "" {
+			next.Del(change[i])
+		}
+	}
+	if len(next) == 0 {
+		return path
+	}
+	return path + "?" + next.Encode()
+}
+
+// number reads a whole number ≥ 0; anything else is absent.
+func number(s string, absent int64) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return absent
+	}
+	return n
+}

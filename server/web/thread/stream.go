@@ -1,0 +1,75 @@
+package thread
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+)
+
+// Stream names what a page shows: a session of a machine, and where that is not the newest, an epoch and a generation.
+type Stream struct {
+	ID         string
+	Machine    *string // nil: the one heard last
+	Epoch      string
+	Generation int64 // -1: the newest
+}
+
+func StreamOf(x server.Session) Stream {
+	return Stream{ID: x.SessionID, Machine: &x.Machine, Generation: -1}
+}
+
+func (s Stream) Ref() server.Ref {
+	return server.Ref{SessionID: s.ID, Machine: s.Machine, Epoch: s.Epoch}
+}
+
+// Path is the address, below the base, of the session's page or of what lies below that. more is names and values of
+// its query; "" values are left out. The id is one path element, whatever is in it.
+func (s Stream) Path(below string, more ...string) string {
+	q := url.Values{}
+	if s.Machine != nil {
+		q.Set("machine", *s.Machine)
+	}
+	if s.Epoch != "" {
+		q.Set("epoch", s.Epoch)
+	}
+	if s.Generation >= 0 {
+		q.Set("generation", strconv.FormatInt(s.Generation, 10))
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		if more[i+1] != "" {
+			q.Set(more[i], more[i+1])
+		}
+	}
+	p := "/sessions/" + url.PathEscape(s.ID) + below
+	if len(q) > 0 {
+		p += "?" + q.Encode()
+	}
+	return p
+}
+
+// LinePath is the permalink of a line.
+func (s Stream) LinePath(n int64) string { return s.Path("/L/" + strconv.FormatInt(n, 10)) }
+
+// DocumentPath is the page of a linked document, below that of its session. more is as in path.
+func (s Stream) DocumentPath(name string, more ...string) string {
+	return s.Path("/document", append([]string{"path", name}, more...)...)
+}
+
+// Owner is the stream that a session's files belong to: an agent's are its session's.
+func (s Stream) Owner() Stream {
+	id, _, _ := strings.Cut(s.ID, "/")
+	return Stream{ID: id, Machine: s.Machine, Generation: -1}
+}
+
+// FileName is a session's id as far as it can stand in a file's name.
+func FileName(id string) string {
+	out := []byte(id)
+	for i, c := range out {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			out[i] = '-'
+		}
+	}
+	return string(out[:min(len(out), 80)])
+}

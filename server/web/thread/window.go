@@ -1,0 +1,178 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+)
+
+const (
+	// PageLines is how many lines of a file one page shows, and pageBytes where it ends before that.
+	PageLines = 300
+	pageBytes = 4 << 20
+	// A page looks around itself: behind its end for results of its calls, before its beginning for calls of its
+	// results.
+	aroundLines = 200
+	aroundBytes = 1 << 20
+)
+
+// StoredLine is a line as it is stored. Its bytes are a copy.
+type StoredLine struct {
+	server.Line
+	Generation int64
+}
+
+// Window is the stored lines of a view from From to before To.
+type Window struct {
+	Lines    []StoredLine
+	From, To int64
+}
+
+var errFull = errors.New("window full")
+
+// lineRange is lines from from to before to, until they have more than bytes together; the first counts whatever it has.
+type lineRange struct {
+	from, to int64
+	bytes    int
+}
+
+// ReadLine reads one line; server.ErrNotFound when the view has none of that number.
+func ReadLine(ctx context.Context, snap server.Snapshot, view server.View, line int64) (StoredLine, error) {
+	w, err := readWindow(ctx, snap, view, lineRange{line, line + 1, pageBytes})
+	if err != nil {
+		return StoredLine{}, err
+	}
+	if len(w.Lines) == 0 {
+		return StoredLine{}, server.ErrNotFound
+	}
+	return w.Lines[0], nil
+}
+
+// readWindow reads a range of lines.
+func readWindow(ctx context.Context, snap server.Snapshot, view server.View, r lineRange) (Window, error) {
+	w := Window{From: r.from, To: max(r.from, min(r.to, view.Total))}
+	bytes := 0
+	for _, span := range view.Between(w.From, w.To) {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			if bytes += len(l.Raw); bytes > r.bytes && len(w.Lines) > 0 {
+				w.To = l.Index
+				return errFull
+			}
+			l.Raw = append([]byte(nil), l.Raw...)
+			w.Lines = append(w.Lines, StoredLine{l, span.Generation})
+			return nil
+		})
+		if errors.Is(err, errFull) {
+			return w, nil
+		}
+		if err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// View is the view of the generation asked for, else of the newest. server.ErrNotFound when there is none of it.
+func (s Stream) View(snap server.Snapshot) (server.View, error) {
+	if s.Generation >= 0 {
+		return server.ViewOf(snap.Generations(), s.Generation)
+	}
+	return server.NewestView(snap)
+}
+
+// Fill reads a window with what is around it into b.
+func (b *Builder) Fill(ctx context.Context, snap server.Snapshot, view server.View, from, to int64) (Window, error) {
+	before, err := readWindow(ctx, snap, view, lineRange{max(0, from-aroundLines), from, aroundBytes})
+	if err != nil {
+		return Window{}, err
+	}
+	b.before(before)
+	w, err := readWindow(ctx, snap, view, lineRange{from, to, pageBytes})
+	if err != nil {
+		return w, err
+	}
+	b.add(w, view)
+	if b.waiting() && w.To < view.Total {
+		after, err := readWindow(ctx, snap, view, lineRange{w.To, w.To + aroundLines, aroundBytes})
+		if err != nil {
+			return w, err
+		}
+		b.after(after)
+	}
+	return w, nil
+}
+
+func EachLine(ctx context.Context, snap server.Snapshot, view server.View, fn func(server.Line) error) error {
+	for _, span := range view.Between(0, view.Total) {
+		if err := snap.Lines(ctx, span, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EachWindow makes items of a whole view, a window at a time.
+func EachWindow(ctx context.Context, snap server.Snapshot, view server.View, fn func([]Item) error) error {
+	x := snap.Session()
+	for at := int64(0); at < view.Total; {
+		b := NewBuilder("", Stream{ID: x.SessionID, Machine: &x.Machine, Generation: -1}, Focused)
+		b.Full, b.Inline = true, true
+		w, err := b.Fill(ctx, snap, view, at, at+PageLines)
+		if err != nil {
+			return err
+		}
+		if err := fn(b.Done()); err != nil {
+			return fmt.Errorf("write items: %w", err)
+		}
+		if at = max(w.To, at+1); len(w.Lines) > 0 {
+			continue
+		}
+		// A line number may be anything up to 2^53: what is not stored is stepped over, not walked through.
+		if at, err = nextStored(ctx, snap, view, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextStored is the first line from from on that is stored, or the view's end.
+func nextStored(ctx context.Context, snap server.Snapshot, view server.View, from int64) (int64, error) {
+	at := view.Total
+	for _, span := range view.Between(from, view.Total) {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			at = l.Index
+			return errFull
+		})
+		if errors.Is(err, errFull) {
+			return at, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return at, nil
+}
+
+// Offset is where in the file a line begins; -1 when lines before it are not stored.
+func Offset(ctx context.Context, snap server.Snapshot, view server.View, line int64) (int64, error) {
+	at, next := int64(0), int64(0)
+	for _, span := range view.Between(0, line) {
+		err := snap.Lines(ctx, span, func(l server.Line) error {
+			if l.Kind == server.Oversize {
+				return errFull
+			}
+			next++
+			at += int64(len(l.Raw)) + 1
+			return nil
+		})
+		if err != nil && !errors.Is(err, errFull) {
+			return -1, err
+		}
+	}
+	if next != line {
+		return -1, nil
+	}
+	return at, nil
+}
