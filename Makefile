@@ -3,6 +3,9 @@ LDFLAGS  = -s -w -X main.version=$(VERSION)
 GO      ?= go
 KILLS   ?= 200
 
+# How many packages are tested at once. Most of them wait more than they compute.
+AT_ONCE ?= 4
+
 # What the race detector looks at.
 RACE    ?= $(shell $(GO) list ./... | grep -v /e2e)
 
@@ -28,10 +31,10 @@ check: ## what must hold before a change is merged: lint, race, crash, test
 
 test: ## go vet, then every test, end to end included
 	$(GO) vet ./...
-	$(GO) test -timeout 20m ./...
+	$(GO) test -p $(AT_ONCE) -timeout 20m ./...
 
 test-short: ## the tests of every package except the end-to-end ones
-	$(GO) test -short -timeout 10m $$($(GO) list ./... | grep -v /e2e)
+	$(GO) test -short -p $(AT_ONCE) -timeout 10m $$($(GO) list ./... | grep -v /e2e)
 
 race: ## every package except the end-to-end tests under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(RACE)
