@@ -47,18 +47,18 @@ type Deps struct {
 
 // Inbox answers hooks. Its methods are safe for concurrent use.
 type Inbox struct {
-	Deps
+	deps    Deps
 	notices *notices
 }
 
 // New returns an inbox. Run starts it.
-func New(d Deps) *Inbox { return &Inbox{Deps: d, notices: newNotices(d.State, d.Log)} }
+func New(d Deps) *Inbox { return &Inbox{deps: d, notices: newNotices(d.State, d.Log)} }
 
 // Run serves requests until ctx is done. Then it makes introductions durable, and puts notices back that no hook has
 // confirmed.
 func (b *Inbox) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { b.Introductions.run(ctx) })
+	wg.Go(func() { b.deps.Introductions.run(ctx) })
 	err := b.notices.run(ctx)
 	wg.Wait()
 	return err
@@ -67,7 +67,7 @@ func (b *Inbox) Run(ctx context.Context) error {
 // Forget drops what is in memory for a session. It does not touch the state.
 func (b *Inbox) Forget(session string) {
 	b.notices.forget(session)
-	b.Introductions.forget(session)
+	b.deps.Introductions.forget(session)
 }
 
 // Pending returns the notices for a session's Claude. A request with a receipt confirms that they have arrived.
@@ -79,11 +79,11 @@ func (b *Inbox) Pending(ctx context.Context, req control.PendingRequest) (contro
 			return a, control.NewError(control.CodeNotFound, "nothing waits for this receipt",
 				"it came too late: the notices go to the next hook")
 		}
-		b.Log.Debug("notices have arrived", "session", req.Session, "notices", n, "hook", req.Event)
+		b.deps.Log.Debug("notices have arrived", "session", req.Session, "notices", n, "hook", req.Event)
 		return a, nil
 	}
 	list := b.notices.take(ctx, req.Session)
-	a.Text, a.Notices = noticeText(b.Settings.Locale(), list), len(list)
+	a.Text, a.Notices = noticeText(b.deps.Settings.Locale(), list), len(list)
 	if req.Confirm && len(list) > 0 {
 		a.Receipt = b.notices.lease(req.Session, list)
 	}

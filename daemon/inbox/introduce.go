@@ -30,7 +30,7 @@ func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, er
 		return a, control.Usage("no session is named", "name one with ?session=")
 	}
 	session := transcript.MainSession(q.Session, "")
-	i, found, err := b.Introductions.Get(ctx, session)
+	i, found, err := b.deps.Introductions.Get(ctx, session)
 	if err != nil {
 		return a, err
 	}
@@ -38,19 +38,19 @@ func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, er
 		if i, err = b.introduce(ctx, session, q.Cwd); err != nil {
 			return a, err
 		}
-		if !b.Sessions.Forgotten(session) { // nothing of a forgotten session is stored
-			i = b.Introductions.add(i)
+		if !b.deps.Sessions.Forgotten(session) { // nothing of a forgotten session is stored
+			i = b.deps.Introductions.add(i)
 		}
 	}
-	a.Text = initText(b.Settings.Locale(), i, b.Documents.Linked(session))
+	a.Text = initText(b.deps.Settings.Locale(), i, b.deps.Documents.Linked(session))
 	return a, nil
 }
 
 // introduce makes the introduction of a session. cwd counts if no transcript has a working directory.
 func (b *Inbox) introduce(ctx context.Context, session, cwd string) (state.Introduction, error) {
 	i := state.Introduction{Session: session, At: time.Now().UnixMilli()}
-	if id, ok := b.Sessions.StreamID(session); ok {
-		facts, _, err := b.State.Facts(ctx, id)
+	if id, ok := b.deps.Sessions.StreamID(session); ok {
+		facts, _, err := b.deps.State.Facts(ctx, id)
 		if err != nil {
 			return i, err
 		}
@@ -74,7 +74,7 @@ const titleTime = 8 * time.Millisecond
 func (b *Inbox) userTitle(ctx context.Context, id tail.FileID) (title string) {
 	ctx, cancel := context.WithTimeout(ctx, titleTime)
 	defer cancel()
-	err := b.Deriver.Query(ctx, id, func(p *derive.FoldStep) error {
+	err := b.deps.Deriver.Query(ctx, id, func(p *derive.FoldStep) error {
 		if sum := p.Session.Summary(); sum.TitleKind == transcript.CustomTitle {
 			title = oneLine(sum.Title, maxTitle)
 		}
