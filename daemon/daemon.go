@@ -79,7 +79,7 @@ type Daemon struct {
 
 	conf        atomic.Pointer[config.Config]  // in force
 	lastRead    atomic.Pointer[string]         // stamp of the configuration file when it was read last, with success or not
-	badConfig   atomic.Pointer[control.Notice] // why the configuration as it is now is not in force; nil: it is
+	badConfig   atomic.Pointer[control.Advice] // why the configuration as it is now is not in force; nil: it is
 	needRestart atomic.Pointer[[]string]       // options whose new value needs a restart
 	reloading   sync.Mutex                     // held while conf is exchanged
 	editing     sync.Mutex                     // held while the configuration file is edited

@@ -43,17 +43,17 @@ func (d *Daemon) publishChanges(last, now *control.Status) {
 			Entries: now.Sent.Entries - last.Sent.Entries, Bytes: now.Sent.Bytes - last.Sent.Bytes, Waiting: now.Outbox.Entries,
 		}})
 	}
-	for _, n := range without(last.Notices, now.Notices) {
-		d.events.publish(control.Event{Type: control.EventNotice, Notice: &control.NoticeEvent{Notice: n, Gone: true}})
+	for _, n := range without(last.Advice, now.Advice) {
+		d.events.publish(control.Event{Type: control.EventAdvice, Advice: &control.AdviceEvent{Advice: n, Gone: true}})
 	}
-	for _, n := range without(now.Notices, last.Notices) {
-		d.events.publish(control.Event{Type: control.EventNotice, Notice: &control.NoticeEvent{Notice: n}})
+	for _, n := range without(now.Advice, last.Advice) {
+		d.events.publish(control.Event{Type: control.EventAdvice, Advice: &control.AdviceEvent{Advice: n}})
 	}
 }
 
 // without is what is in a and not in b.
-func without(a, b []control.Notice) (only []control.Notice) {
-	has := make(map[control.Notice]bool, len(b))
+func without(a, b []control.Advice) (only []control.Advice) {
+	has := make(map[control.Advice]bool, len(b))
 	for _, n := range b {
 		has[n] = true
 	}

@@ -84,13 +84,13 @@ func TestEvents(t *testing.T) {
 	w.set("line_cap", `"1MiB"`)
 	w.reload()
 	l.wait("a notice", func(e control.Event) bool {
-		return e.Type == control.EventNotice && e.Notice.Kind == "restart" && !e.Notice.Gone
+		return e.Type == control.EventAdvice && e.Advice.Kind == "restart" && !e.Advice.Gone
 	})
 	delete(w.lines, "line_cap")
 	w.save()
 	w.reload()
 	l.wait("its end", func(e control.Event) bool {
-		return e.Type == control.EventNotice && e.Notice.Kind == "restart" && e.Notice.Gone
+		return e.Type == control.EventAdvice && e.Advice.Kind == "restart" && e.Advice.Gone
 	})
 	w.stop()
 	if err := <-l.end; err != nil {

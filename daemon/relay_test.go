@@ -164,7 +164,7 @@ func TestProjectServer(t *testing.T) {
 	if got, want := w.server.newest(sessionA), records(project, 0, 5); got != want {
 		t.Errorf("not trusted: the user's server has %d bytes, want all %d", len(got), len(want))
 	}
-	if notices := w.status().Notices; len(notices) == 0 {
+	if notices := w.status().Advice; len(notices) == 0 {
 		t.Error("not trusted: status says nothing")
 	}
 	w.stop()

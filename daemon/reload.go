@@ -27,7 +27,7 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	next, err := now.Reread()
 	if err != nil {
 		e := wireError(err)
-		d.badConfig.Store(&control.Notice{Kind: "config", Text: "the configuration is not taken over: " + e.Message, Hint: e.Hint})
+		d.badConfig.Store(&control.Advice{Kind: "config", Text: "the configuration is not taken over: " + e.Message, Hint: e.Hint})
 		d.log.Warn("the configuration is not taken over", "err", err)
 		return control.ReloadResult{}, e
 	}
@@ -108,13 +108,13 @@ func wireError(err error) *control.Error {
 	return e
 }
 
-// configNotices are what a person should know of the configuration.
-func (d *Daemon) configNotices() (out []control.Notice) {
+// configAdvice are what a person should know of the configuration.
+func (d *Daemon) configAdvice() (out []control.Advice) {
 	if n := d.badConfig.Load(); n != nil {
 		out = append(out, *n)
 	}
 	if names := d.needRestart.Load(); names != nil && len(*names) > 0 {
-		out = append(out, control.Notice{Kind: "restart", Text: "restart needed for: " + strings.Join(*names, ", "), Hint: "ccship restart"})
+		out = append(out, control.Advice{Kind: "restart", Text: "restart needed for: " + strings.Join(*names, ", "), Hint: "ccship restart"})
 	}
 	return out
 }

@@ -100,8 +100,8 @@ func (w *fileWorld) reload(changed ...string) control.ReloadResult {
 }
 
 // notice is the first of a kind in the status.
-func (w *world) notice(kind string) *control.Notice {
-	for _, n := range w.status().Notices {
+func (w *world) notice(kind string) *control.Advice {
+	for _, n := range w.status().Advice {
 		if n.Kind == kind {
 			return &n
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-func (w *world) droppedLines() []control.Notice {
+func (w *world) droppedLines() []control.Advice {
 	w.t.Helper()
-	return slices.DeleteFunc(w.status().Notices, func(n control.Notice) bool { return n.Kind != "dropped_lines" })
+	return slices.DeleteFunc(w.status().Advice, func(n control.Advice) bool { return n.Kind != "dropped_lines" })
 }
 
 // TestRewritesAreShown tells a rewrite that took lines out, with their number, also after a restart; not one that brought

@@ -37,33 +37,33 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 	}
 	s.Process.StateFile = d.db.FileSize()
 	s.Servers, s.Sent = d.servers.List(usage)
-	s.Notices = d.notices(&s, stats, usage)
+	s.Advice = d.advice(&s, stats, usage)
 	s.State = d.overallState(&s, stats, usage)
 	s.TookUS = time.Since(begun).Microseconds()
 	return s
 }
 
-// notices are what a person should know now, the gravest first.
-func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage) []control.Notice {
-	var out []control.Notice
-	for _, n := range d.db.Notices() {
-		out = append(out, control.Notice{Kind: n.Kind, Text: n.Text, Hint: n.Hint})
+// advice are what a person should know now, the gravest first.
+func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) []control.Advice {
+	var out []control.Advice
+	for _, n := range d.db.Advice() {
+		out = append(out, control.Advice{Kind: n.Kind, Text: n.Text, Hint: n.Hint})
 	}
-	out = append(out, d.configNotices()...)
-	if n, full := fullNotice(usage.Full); full {
+	out = append(out, d.configAdvice()...)
+	if n, full := fullAdvice(usage.Full); full {
 		out = append(out, n)
 	}
 	if s.Outbox.Dead > 0 {
-		out = append(out, control.Notice{Kind: "dead_letters", Text: "the server refuses some entries for what they are", Hint: "ccship outbox dead names them"})
+		out = append(out, control.Advice{Kind: "dead_letters", Text: "the server refuses some entries for what they are", Hint: "ccship outbox dead names them"})
 	}
 	for _, dir := range s.Watch.Unread {
-		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable for this user"})
+		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable for this user"})
 	}
 	for _, file := range stats.Unreadable {
-		out = append(out, control.Notice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable for this user"})
+		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable for this user"})
 	}
 	for _, f := range d.servers.RetiredServers(usage) {
-		out = append(out, control.Notice{
+		out = append(out, control.Advice{
 			Kind: "former_server", Text: f.URL + " is not your server any more, and rows still wait for it",
 			Hint: "make it reachable, or give them up: ccship outbox drop --server " + f.URL + " --yes",
 		})
@@ -72,16 +72,16 @@ func (d *Daemon) notices(s *control.Status, stats tail.Stats, usage state.Usage)
 	return append(out, d.router.Advice()...)
 }
 
-// fullNotice says what stands in the way of reading on: the state's Usage.Full.
-func fullNotice(what string) (control.Notice, bool) {
+// fullAdvice says what stands in the way of reading on: the state's Usage.Full.
+func fullAdvice(what string) (control.Advice, bool) {
 	const safe = ": reading has stopped, nothing is lost while the transcripts stay on disk"
 	switch what {
 	case "cap":
-		return control.Notice{Kind: "full", Text: "the outbox is full" + safe, Hint: "make the server reachable, or raise outbox_cap"}, true
+		return control.Advice{Kind: "full", Text: "the outbox is full" + safe, Hint: "make the server reachable, or raise outbox_cap"}, true
 	case "disk":
-		return control.Notice{Kind: "full", Text: "the disk is nearly full" + safe, Hint: "free disk space, or lower head_room"}, true
+		return control.Advice{Kind: "full", Text: "the disk is nearly full" + safe, Hint: "free disk space, or lower head_room"}, true
 	}
-	return control.Notice{}, false
+	return control.Advice{}, false
 }
 
 // excludedFiles are the transcripts on disk whose project has opted out, with the reasons.

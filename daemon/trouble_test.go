@@ -69,7 +69,7 @@ func TestBadProjectServer(t *testing.T) {
 		t.Errorf("the other project's lines: %d bytes, want %d", len(got), len(want))
 	}
 	if !w.told("server_url") {
-		t.Errorf("status does not tell: %+v", w.status().Notices)
+		t.Errorf("status does not tell: %+v", w.status().Advice)
 	}
 	if err := os.WriteFile(config, []byte(`{}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestBadProjectServer(t *testing.T) {
 }
 
 func (w *world) told(word string) bool {
-	for _, n := range w.status().Notices {
+	for _, n := range w.status().Advice {
 		if strings.Contains(n.Text, word) {
 			return true
 		}

@@ -91,7 +91,7 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 				t.Fatal(err)
 			}
 			db := open(t, Options{Path: path})
-			n := db.Notices()
+			n := db.Advice()
 			if len(n) != 1 || n[0].Kind != "state_corrupt" || !strings.Contains(n[0].Text, ".corrupt-") {
 				t.Errorf("notices %+v", n)
 			}
@@ -130,7 +130,7 @@ func TestAnyFlippedByte(t *testing.T) {
 			t.Fatalf("byte %d bit %d: %v", at, bit, err)
 		}
 		switch {
-		case len(db.Notices()) > 0:
+		case len(db.Advice()) > 0:
 			atOpen++
 		case use(t, db) != nil:
 			later++
@@ -186,7 +186,7 @@ func TestDamageFoundInUse(t *testing.T) {
 	}
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
-	if len(db.Notices()) != 1 || db.Epoch() == epoch || len(db.Destinations()) != 0 {
-		t.Errorf("%+v, epoch %s", db.Notices(), db.Epoch())
+	if len(db.Advice()) != 1 || db.Epoch() == epoch || len(db.Destinations()) != 0 {
+		t.Errorf("%+v, epoch %s", db.Advice(), db.Epoch())
 	}
 }

@@ -44,8 +44,8 @@ func TestKilledWhileCommitting(t *testing.T) {
 	for round := range crashKills {
 		compactions += runAndKill(t, path, 20+rand.IntN(300), said)
 		db := open(t, Options{Path: path})
-		if len(db.Notices()) > 0 {
-			t.Fatalf("round %d: %+v", round, db.Notices())
+		if len(db.Advice()) > 0 {
+			t.Fatalf("round %d: %+v", round, db.Advice())
 		}
 		checkIndex(t, db)
 		for id := range tail.FileID(crashFiles) {

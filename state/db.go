@@ -58,8 +58,8 @@ type Options struct {
 	migrations    []kv.Migration // for tests; nil: those of schema.go
 }
 
-// Notice is something a person should know about the state, with what to do about it.
-type Notice struct {
+// Advice is something a person should know about the state, with what to do about it.
+type Advice struct {
 	Kind, Text, Hint string
 }
 
@@ -132,13 +132,13 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 // Epoch is the random name of this state file; it changes when the state is lost.
 func (db *DB) Epoch() string { return db.file.Epoch() }
 
-// Notices are what Open found that a person should know.
-func (db *DB) Notices() []Notice {
+// Advice are what Open found that a person should know.
+func (db *DB) Advice() []Advice {
 	aside := db.file.SetAside()
 	if aside == "" {
 		return nil
 	}
-	return []Notice{{
+	return []Advice{{
 		Kind: "state_corrupt",
 		Text: fmt.Sprintf("The state file was damaged. It was set aside as %s, and every transcript is sent again.", aside),
 		Hint: "Check the disk. The file set aside can be removed when nothing is missed.",

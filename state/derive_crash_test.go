@@ -31,8 +31,8 @@ func TestKilledWhileDeriving(t *testing.T) {
 	for round := range crashKills {
 		deriveAndKill(t, path, 20+rand.IntN(200), said)
 		db := open(t, Options{Path: path})
-		if len(db.Notices()) > 0 {
-			t.Fatalf("round %d: %+v", round, db.Notices())
+		if len(db.Advice()) > 0 {
+			t.Fatalf("round %d: %+v", round, db.Advice())
 		}
 		for id := range tail.FileID(crashFiles) {
 			checkDerived(t, db, id+1, said[id+1])

@@ -45,8 +45,8 @@ func TestVersion2Migrates(t *testing.T) {
 	var first map[string]string
 	for range 2 { // as it is migrated, and as it is opened after that
 		db := open(t, Options{Path: path})
-		if len(db.Notices()) != 0 || db.Epoch() != "b2827728db8286742c002f3865d47afe" {
-			t.Errorf("notices %v, epoch %s", db.Notices(), db.Epoch())
+		if len(db.Advice()) != 0 || db.Epoch() != "b2827728db8286742c002f3865d47afe" {
+			t.Errorf("notices %v, epoch %s", db.Advice(), db.Epoch())
 		}
 		checkV2Delivery(t, db)
 		checkV2Sessions(t, db)

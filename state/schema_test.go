@@ -91,8 +91,8 @@ func checkFixture(t *testing.T, db *DB) {
 	t.Helper()
 	want := sampleStep()
 	want.Batches[0].Seq = 9
-	if len(db.Notices()) != 0 || db.Epoch() != "000102030405060708090a0b0c0d0e0f" {
-		t.Errorf("notices %v, epoch %s", db.Notices(), db.Epoch())
+	if len(db.Advice()) != 0 || db.Epoch() != "000102030405060708090a0b0c0d0e0f" {
+		t.Errorf("notices %v, epoch %s", db.Advice(), db.Epoch())
 	}
 	if got, err := db.Reload(t.Context(), 5); err != nil || got != want.Tracked {
 		t.Errorf("%v %s", err, cmp.Diff(want.Tracked, got))

@@ -114,7 +114,7 @@ func TestEventsBeat(t *testing.T) {
 			context.AfterFunc(ctx, func() { cut <- time.Since(begun) })
 			go func() {
 				select {
-				case events <- Event{Type: EventStatus, Notice: &NoticeEvent{Notice: Notice{Text: strings.Repeat("x", 1<<20)}}}:
+				case events <- Event{Type: EventStatus, Advice: &AdviceEvent{Advice: Advice{Text: strings.Repeat("x", 1<<20)}}}:
 				case <-ctx.Done():
 				}
 			}()

@@ -38,7 +38,7 @@ type Status struct {
 	Sent    *Sent    `json:"sent,omitempty"`
 	Watch   *Watch   `json:"watch,omitempty"`
 	Process *Process `json:"process,omitempty"`
-	Notices []Notice `json:"notices,omitempty"`
+	Advice  []Advice `json:"notices,omitempty"`
 	TookUS  int64    `json:"took_us,omitempty"` // microseconds the daemon needed to answer
 }
 
@@ -114,8 +114,8 @@ type Process struct {
 	StateFile  int64   `json:"state_file_bytes,omitempty"`
 }
 
-// Notice is something a person should know, with what to do about it.
-type Notice struct {
+// Advice is something a person should know, with what to do about it.
+type Advice struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 	Hint string `json:"hint,omitempty"`

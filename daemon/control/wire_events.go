@@ -8,7 +8,7 @@ const (
 	EventAcknowledged = "acknowledged" // at most two a second
 	EventTranscript   = "transcript"   // one is delivered for the first time
 	EventRewind       = "rewind"       // a new generation began
-	EventNotice       = "notice"       // came, or went
+	EventAdvice       = "notice"       // came, or went
 )
 
 // Event is one of GET /v1/events (text/event-stream; the SSE event's name is the Type). One member besides Type and
@@ -21,7 +21,7 @@ type Event struct {
 	Status       *StatusEvent     `json:"status,omitempty"`
 	Acknowledged *Progress        `json:"acknowledged,omitempty"`
 	Transcript   *TranscriptEvent `json:"transcript,omitempty"` // also of a rewind
-	Notice       *NoticeEvent     `json:"notice,omitempty"`
+	Advice       *AdviceEvent     `json:"notice,omitempty"`
 }
 
 // StatusEvent is a Status in short.
@@ -56,8 +56,8 @@ type TranscriptEvent struct {
 	Line       int64  `json:"line"` // the first one that is new
 }
 
-// NoticeEvent is a notice that came, or one that is not so any more.
-type NoticeEvent struct {
-	Notice
+// AdviceEvent is advice that came, or that no longer holds.
+type AdviceEvent struct {
+	Advice
 	Gone bool `json:"gone,omitempty"`
 }

@@ -27,7 +27,7 @@ func checkConfig(_ context.Context, x *exam) []Finding {
 		found = append(found, f)
 	}
 	r := x.daemon()
-	for _, n := range r.status.Notices {
+	for _, n := range r.status.Advice {
 		switch n.Kind {
 		case "config":
 			found = append(found, Finding{Level: Warn, Text: n.Text, Detail: "the daemon goes on with the one it has read before", Fix: n.Hint})

@@ -31,7 +31,7 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 	if s.Outbox.Cap > 0 {
 		percent = int(100 * s.Outbox.Stored / s.Outbox.Cap)
 	}
-	for _, n := range s.Notices {
+	for _, n := range s.Advice {
 		if n.Kind == "full" {
 			found = append(found, Finding{Level: Fail, Text: n.Text, Detail: fmt.Sprintf("%d %% of its cap is used", percent), Fix: n.Hint})
 		}
@@ -87,7 +87,7 @@ func checkExcluded(_ context.Context, x *exam) []Finding {
 // checkNotices passes on what the daemon says and no other check knows of.
 func checkNotices(_ context.Context, x *exam) []Finding {
 	var found []Finding
-	for _, n := range x.daemon().status.Notices {
+	for _, n := range x.daemon().status.Advice {
 		switch n.Kind {
 		case "config", "restart", "full", "dead_letters", "unreadable", "state_corrupt":
 			continue // of other checks

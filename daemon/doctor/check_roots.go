@@ -54,7 +54,7 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 func (x *exam) unread() []Finding {
 	var found []Finding
 	more := 0
-	for _, n := range x.daemon().status.Notices {
+	for _, n := range x.daemon().status.Advice {
 		if n.Kind != "unreadable" {
 			continue
 		}

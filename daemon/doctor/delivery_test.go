@@ -232,7 +232,7 @@ func TestNotices(t *testing.T) {
 	w.write("p/.codetracker/config.json", `{"server_url":"http://127.0.0.1:1"}`, 0)
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"`+filepath.ToSlash(w.home)+`/p"}`+"\n", 0)
 	w.start()
-	w.status("it is noticed", func(s control.Status) bool { return len(s.Notices) > 0 })
+	w.status("it is noticed", func(s control.Status) bool { return len(s.Advice) > 0 })
 	if found := of(w.examine(), "notices"); len(found) != 1 || found[0].Level != Warn || !strings.Contains(found[0].Text, "127.0.0.1:1") {
 		t.Errorf("%+v", found)
 	}

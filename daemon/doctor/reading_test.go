@@ -29,7 +29,7 @@ func TestRootsOfTheDaemon(t *testing.T) {
 	x := newExam(t.Context(), w.opts)
 	status := control.Status{Watch: &control.Watch{Roots: []string{w.root}}}
 	for range mostNamed + 2 {
-		status.Notices = append(status.Notices, control.Notice{Kind: "unreadable", Text: "cannot list /x: permission denied"})
+		status.Advice = append(status.Advice, control.Advice{Kind: "unreadable", Text: "cannot list /x: permission denied"})
 	}
 	x.daemon = func() reached { return reached{status: status} }
 	found := checkRoots(t.Context(), x)

@@ -20,9 +20,9 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 	case !p.Enabled:
 		return "", "opted out in " + p.path(configName)
 	case p.ServerURL == "" || SameServer(p.ServerURL, own):
-		return own, p.Notice
+		return own, p.Advice
 	case Trusted(p.Dir, trusted):
-		return p.ServerURL, p.Notice
+		return p.ServerURL, p.Advice
 	case own == "":
 		return "", fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in trusted_projects; "+
 			"there is no other server", p.Dir, p.ServerURL)

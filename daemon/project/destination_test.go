@@ -31,7 +31,7 @@ func TestDestination(t *testing.T) {
 		{"the same server", Policy{Dir: dir, Enabled: true, ServerURL: "HTTPS://OWN.example:443/"}, own, nil, own, ""},
 		{"the same server's endpoint", Policy{Dir: dir, Enabled: true, ServerURL: own + "//api/conversations"}, own, []string{dir}, own, ""},
 		{"another path", Policy{Dir: dir, Enabled: true, ServerURL: own + "/x"}, own, nil, own, "trusted_projects"},
-		{"notice passes", Policy{Dir: dir, Enabled: true, Notice: "n"}, own, nil, own, "n"},
+		{"notice passes", Policy{Dir: dir, Enabled: true, Advice: "n"}, own, nil, own, "n"},
 		{"nowhere trusted", Policy{Enabled: true, ServerURL: its}, own, []string{"/", "", "."}, own, "trusted_projects"},
 	}
 	for _, tt := range tests {

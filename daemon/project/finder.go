@@ -121,8 +121,8 @@ func walk(cwd string) (Policy, error) {
 		}
 		if found && !decided {
 			policy, decided = p, true
-		} else if p.Notice != "" {
-			policy.noticef("%s", p.Notice)
+		} else if p.Advice != "" {
+			policy.advisef("%s", p.Advice)
 		}
 	}
 	return policy, nil

@@ -34,7 +34,7 @@ type Policy struct {
 	ProjectHash    string // as the credentials say, "" they do not
 	MaxEntries     int    // per request, > 0
 	Remote         string // normalised git remote, "" none
-	Notice         string // what a person should put right in these files, "" nothing
+	Advice         string // what a person should put right in these files, "" nothing
 	named          bool   // config.json names a server, usable or not
 }
 
@@ -96,7 +96,7 @@ func (p *Policy) configure(text []byte) error {
 	if given(c.ServerURL) {
 		url, err := parseURL(c.ServerURL)
 		if err != nil {
-			p.noticef("server_url in %s is not used: %v", p.path(configName), err)
+			p.advisef("server_url in %s is not used: %v", p.path(configName), err)
 		}
 		p.ServerURL, p.named = url, url != "" || err != nil
 	}
@@ -127,7 +127,7 @@ func (p *Policy) limit(raw json.RawMessage) {
 	n, err := strconv.ParseFloat(string(raw), 64)
 	switch {
 	case err != nil || n < 0 || n > 0 && n < 1:
-		p.noticef("max_entries_per_request in %s is not used: it is no number above 0", p.path(configName))
+		p.advisef("max_entries_per_request in %s is not used: it is no number above 0", p.path(configName))
 	case n >= 1:
 		p.MaxEntries = int(min(n, math.MaxInt32))
 	}
@@ -156,7 +156,7 @@ func (p *Policy) readCredentials(path string) (bool, error) {
 		}
 	}
 	if err != nil {
-		p.noticef("%s is not used: %v", path, err)
+		p.advisef("%s is not used: %v", path, err)
 		return false, nil
 	}
 	p.HasCredentials, p.APIKey, p.ProjectHash = true, c.APIKey, c.ProjectHash
@@ -168,10 +168,10 @@ func (p *Policy) readCredentials(path string) (bool, error) {
 
 func (p *Policy) path(name string) string { return filepath.Join(p.Dir, folderName, name) }
 
-// noticef keeps the first thing there is to say.
-func (p *Policy) noticef(format string, args ...any) {
-	if p.Notice == "" {
-		p.Notice = fmt.Sprintf(format, args...)
+// advisef keeps the first thing there is to say.
+func (p *Policy) advisef(format string, args ...any) {
+	if p.Advice == "" {
+		p.Advice = fmt.Sprintf(format, args...)
 	}
 }
 

@@ -87,13 +87,13 @@ func TestConfig(t *testing.T) {
 			if tt.want.Dir != "" {
 				tt.want.Dir = dir
 			}
-			if !strings.Contains(got.Notice, tt.notice) || (tt.notice == "") != (got.Notice == "") {
-				t.Errorf("Notice = %q, want something about %q", got.Notice, tt.notice)
+			if !strings.Contains(got.Advice, tt.notice) || (tt.notice == "") != (got.Advice == "") {
+				t.Errorf("Notice = %q, want something about %q", got.Advice, tt.notice)
 			}
 			if (got.Why == "") != got.Enabled {
 				t.Errorf("Enabled is %t, and the reason is %q", got.Enabled, got.Why)
 			}
-			got.Notice, got.Why, got.named = "", "", false
+			got.Advice, got.Why, got.named = "", "", false
 			if got != tt.want {
 				t.Errorf("Find = %+v, want %+v", got, tt.want)
 			}
@@ -142,7 +142,7 @@ func TestConfigNoFile(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, ".codetracker", "credentials.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := NewFinder().Find(dir); err != nil || !p.Enabled || p.Notice == "" {
+	if p, err := NewFinder().Find(dir); err != nil || !p.Enabled || p.Advice == "" {
 		t.Errorf("a directory as credentials.json: %v, %v", p, err)
 	}
 }

@@ -117,7 +117,7 @@ func (l *List) Store(ctx context.Context, now time.Time) error {
 }
 
 // Advice tells the newest rewrites that took lines out, and how to get them back.
-func (l *List) Advice() (out []control.Notice) {
+func (l *List) Advice() (out []control.Advice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	more := 0
@@ -133,7 +133,7 @@ func (l *List) Advice() (out []control.Notice) {
 		if x.Lines > 1 {
 			lines = fmt.Sprintf("%d lines", x.Lines)
 		}
-		out = append(out, control.Notice{
+		out = append(out, control.Advice{
 			Kind: "dropped_lines",
 			Text: fmt.Sprintf("a rewrite took %s out of session %s (%s) at %s",
 				lines, x.Session, x.Project, x.At.Local().Format("2006-01-02 15:04")),
@@ -142,7 +142,7 @@ func (l *List) Advice() (out []control.Notice) {
 		})
 	}
 	if more > 0 {
-		out = append(out, control.Notice{
+		out = append(out, control.Advice{
 			Kind: "dropped_lines", Text: fmt.Sprintf("%d more rewrites took lines out", more),
 			Hint: "the server's viewer shows all of them",
 		})

@@ -98,7 +98,7 @@ func (r *Router) AnyServer() bool {
 }
 
 // Advice returns what a person should know of projects, each thing once, in a stable order.
-func (r *Router) Advice() []control.Notice { return r.advice.list() }
+func (r *Router) Advice() []control.Advice { return r.advice.list() }
 
 // WhyExcluded returns why nothing that lies in a folder may be sent; "" when it may.
 func (r *Router) WhyExcluded(dir string) string {

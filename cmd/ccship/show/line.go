@@ -76,7 +76,7 @@ func StatusSummary(s control.Status) string {
 	if s.Sent != nil {
 		parts = append(parts, term.Count(s.Sent.Entries)+" sent")
 	}
-	for _, n := range s.Notices {
+	for _, n := range s.Advice {
 		parts = append(parts, term.OneLine(n.Text))
 	}
 	return strings.Join(parts, ", ")

@@ -241,7 +241,7 @@ func (v View) watch(w control.Watch) string {
 
 func (v View) notices(s control.Status) string {
 	var b strings.Builder
-	for _, n := range s.Notices {
+	for _, n := range s.Advice {
 		b.WriteString("\n" + v.paint(uneasy, "! ") + term.OneLine(n.Text) + "\n")
 		if n.Hint != "" {
 			b.WriteString("  hint: " + term.OneLine(n.Hint) + "\n")
