@@ -9,7 +9,7 @@ import (
 )
 
 // checkpointTools are checkpoint_list, checkpoint_get and checkpoint_create.
-func (d *desk) checkpointTools(s *mcp.Server) {
+func (t *tools) checkpointTools(s *mcp.Server) {
 	type list struct {
 		Session string `json:"session"`
 		Limit   int    `json:"limit"`
@@ -20,7 +20,7 @@ func (d *desk) checkpointTools(s *mcp.Server) {
 			if err != nil {
 				return nil, err
 			}
-			client, name, err := d.about(ctx, a.Session)
+			client, name, err := t.about(ctx, a.Session)
 			if err != nil {
 				return nil, err
 			}
@@ -37,7 +37,7 @@ func (d *desk) checkpointTools(s *mcp.Server) {
 		if a.ID == "" {
 			return nil, usage("id must name a checkpoint")
 		}
-		client, err := d.daemon(ctx)
+		client, err := t.daemon(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -51,11 +51,11 @@ func (d *desk) checkpointTools(s *mcp.Server) {
 		`,"trigger":{"enum":["manual","pre_heavy"],"description":"pre_heavy: before heavy work"}`+
 		`,"summary":{"type":"string","description":"Default: taken from the conversation"}`+
 		`,"port_id":{"type":"string","description":"Your own name for the work"}`,
-		nil, func(ctx context.Context, a control.CheckpointRequest) ([]string, error) { return d.create(ctx, a) })
+		nil, func(ctx context.Context, a control.CheckpointRequest) ([]string, error) { return t.create(ctx, a) })
 }
 
-func (d *desk) create(ctx context.Context, req control.CheckpointRequest) ([]string, error) {
-	client, name, err := d.about(ctx, req.Session)
+func (t *tools) create(ctx context.Context, req control.CheckpointRequest) ([]string, error) {
+	client, name, err := t.about(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}

@@ -18,23 +18,23 @@ const maxPath = 4096
 
 // documentTools are link_document, unlink_document and list_documents. The first two do nothing: the daemon reads their
 // answers in the transcript, which says better than anything else which session they belong to.
-func (d *desk) documentTools(s *mcp.Server) {
+func (t *tools) documentTools(s *mcp.Server) {
 	type document struct {
 		Path string `json:"path"`
 	}
-	for _, t := range []struct{ name, action, description string }{
+	for _, tool := range []struct{ name, action, description string }{
 		{"link_document", "link", "Link a file to this session: its versions are kept, and later starts of the session name it."},
 		{"unlink_document", "unlink", "End the link of a file to this session."},
 	} {
-		add(s, t.name, t.description, pathProperty, []string{"path"}, func(ctx context.Context, a document) ([]string, error) {
-			return d.ask(ctx, t.action, a.Path)
+		add(s, tool.name, tool.description, pathProperty, []string{"path"}, func(ctx context.Context, a document) ([]string, error) {
+			return t.ask(ctx, tool.action, a.Path)
 		})
 	}
 	type session struct {
 		Session string `json:"session"`
 	}
 	add(s, "list_documents", "List the files linked to this session.", sessionProperty, nil, func(ctx context.Context, a session) ([]string, error) {
-		client, name, err := d.about(ctx, a.Session)
+		client, name, err := t.about(ctx, a.Session)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func (d *desk) documentTools(s *mcp.Server) {
 }
 
 // ask is the answer that the daemon reads, and words beside it when there is no daemon to read it now.
-func (d *desk) ask(ctx context.Context, action, path string) ([]string, error) {
+func (t *tools) ask(ctx context.Context, action, path string) ([]string, error) {
 	if path == "" || len(path) > maxPath || strings.ContainsRune(path, 0) {
 		return nil, usage("path must name a file")
 	}
@@ -58,7 +58,7 @@ func (d *desk) ask(ctx context.Context, action, path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.daemon(ctx); err != nil {
+	if _, err := t.daemon(ctx); err != nil {
 		answer = append(answer, "Not done yet: "+words(err)+"\nAsk again when it runs, and see list_documents.")
 	}
 	return answer, nil

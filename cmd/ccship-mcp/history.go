@@ -34,19 +34,19 @@ type recent struct {
 }
 
 // historyTools are search_history and get_messages.
-func (d *desk) historyTools(s *mcp.Server) {
+func (t *tools) historyTools(s *mcp.Server) {
 	add(s, "search_history", "Search all recorded conversations for lines that hold all words.",
 		`"text":{"type":"string"},"session":{"type":"string","description":"Only in this session"},"project":{"type":"string","description":"Only of this project"}`+
 			`,"kind":{"type":"string","description":"Only in, with commas: prompt, answer, thinking, tool, result, title, other"}`+
 			`,"since":{"type":"string","description":"2026-11-01, 36h or 7d"}`+
 			`,"limit":{"type":"integer","minimum":1,"maximum":100,"default":10}`,
-		[]string{"text"}, d.search)
+		[]string{"text"}, t.search)
 	add(s, "get_messages", "Get the last messages of this session in short, oldest first.", sessionProperty+
 		`,"limit":{"type":"integer","minimum":1,"maximum":200,"default":20},"offset":{"type":"integer","minimum":0,"description":"Skip so many of the newest"}`,
-		nil, d.messages)
+		nil, t.messages)
 }
 
-func (d *desk) messages(ctx context.Context, a recent) ([]string, error) {
+func (t *tools) messages(ctx context.Context, a recent) ([]string, error) {
 	limit, err := atMost(a.Limit, 20, 200)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (d *desk) messages(ctx context.Context, a recent) ([]string, error) {
 	if a.Offset < 0 {
 		return nil, usage("offset must be 0 or more")
 	}
-	client, name, err := d.about(ctx, a.Session)
+	client, name, err := t.about(ctx, a.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (d *desk) messages(ctx context.Context, a recent) ([]string, error) {
 }
 
 // search lets `ccship search` ask the server: it knows the server's address and key as they are now.
-func (d *desk) search(ctx context.Context, a find) ([]string, error) {
+func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 	if strings.TrimSpace(a.Text) == "" || strings.ContainsRune(a.Text, 0) {
 		return nil, usage("text must say what to look for")
 	}
@@ -74,7 +74,7 @@ func (d *desk) search(ctx context.Context, a find) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append(slices.Clone(d.flags), "search", "--json", "--limit", strconv.Itoa(limit))
+	args := append(slices.Clone(t.flags), "search", "--json", "--limit", strconv.Itoa(limit))
 	for _, f := range []struct{ flag, value string }{
 		{"--session", a.Session}, {"--project", a.Project}, {"--kind", a.Kind}, {"--since", a.Since},
 	} {
@@ -85,7 +85,7 @@ func (d *desk) search(ctx context.Context, a find) ([]string, error) {
 			args = append(args, f.flag+"="+f.value)
 		}
 	}
-	out, err := exec.CommandContext(ctx, d.ccship, append(args, "--", a.Text)...).Output()
+	out, err := exec.CommandContext(ctx, t.ccship, append(args, "--", a.Text)...).Output()
 	if err == nil {
 		return []string{string(bytes.TrimSpace(out))}, nil
 	}

@@ -30,21 +30,21 @@ func main() { os.Exit(command()) }
 
 // command is main with an exit code.
 func command() int {
-	d := &desk{session: os.Getenv("CLAUDE_CODE_SESSION_ID"), dir: os.Getenv("CLAUDE_PROJECT_DIR")}
+	t := &tools{session: os.Getenv("CLAUDE_CODE_SESSION_ID"), dir: os.Getenv("CLAUDE_PROJECT_DIR")}
 	flags := flag.NewFlagSet("ccship-mcp", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&d.ccship, "ccship", "ccship", "")
+	flags.StringVar(&t.ccship, "ccship", "ccship", "")
 	flags.Func("socket", "", func(path string) error {
-		d.sockets = append(d.sockets, path)
+		t.sockets = append(t.sockets, path)
 		return nil
 	})
-	if err := flags.Parse(os.Args[1:]); err != nil || len(d.sockets) == 0 {
+	if err := flags.Parse(os.Args[1:]); err != nil || len(t.sockets) == 0 {
 		fmt.Fprintln(os.Stderr, "ccship-mcp: it does not say where the daemon listens\nhint: `ccship mcp` starts this program")
 		return exitUsage
 	}
-	d.flags = flags.Args()
-	if d.dir == "" {
-		d.dir, _ = os.Getwd() // without one a session has to be named
+	t.flags = flags.Args()
+	if t.dir == "" {
+		t.dir, _ = os.Getwd() // without one a session has to be named
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -52,7 +52,7 @@ func command() int {
 	defer cancel()
 	go untilOrphaned(ctx, os.Getppid(), cancel)
 	served := make(chan error, 1)
-	go func() { served <- d.server().Run(ctx, &lines{os.Stdin, os.Stdout}) }()
+	go func() { served <- t.server().Run(ctx, &lines{os.Stdin, os.Stdout}) }()
 	select {
 	case err := <-served:
 		if err != nil && ctx.Err() == nil {

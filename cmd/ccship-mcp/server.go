@@ -14,13 +14,13 @@ import (
 )
 
 // server is the MCP server with all tools.
-func (d *desk) server() *mcp.Server {
+func (t *tools) server() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "ccship", Version: version}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
-	d.documentTools(s)
-	d.checkpointTools(s)
-	d.historyTools(s)
+	t.documentTools(s)
+	t.checkpointTools(s)
+	t.historyTools(s)
 	return s
 }
 
