@@ -23,10 +23,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for everything that is wrong, and say what mends it",
-		Long: "Look at service, daemon, socket, state, configuration, key, folders, clock, server and outbox, and at what Claude Code is about to delete, in less than three seconds. " +
-			"With --fix what is safe is mended first: permissions, a socket that was left, an older unit, a service that does not run, lines that wait. " +
-			"Exit 0 when nothing fails, warnings or not; 1 when something does.",
+		Short: "Check everything that can go wrong, and say how to fix it",
+		Long: "Check service, daemon, socket, state, configuration, key, folders, clock, server and outbox, and what Claude Code is about to delete, in less than three seconds. " +
+			"With --fix, what is safe to fix is fixed first: permissions, a stale socket, an outdated unit, a stopped service, queued lines. " +
+			"Exits 0 when no check fails, even with warnings; 1 when one does.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 0 || days > 3650 {
@@ -37,8 +37,8 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.doctor(ctx, fix, days)
 		},
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "mend what is safe to mend, and say what was done")
-	cmd.Flags().IntVar(&days, "days", 7, "look so many days ahead for what Claude Code will delete")
+	cmd.Flags().BoolVar(&fix, "fix", false, "fix what is safe to fix, and say what was done")
+	cmd.Flags().IntVar(&days, "days", 7, "warn about what Claude Code will delete within this many `days`")
 	a.AddJSON(cmd)
 	return cmd
 }

@@ -22,8 +22,8 @@ func (a *app) excludeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exclude",
 		Short: "Keep projects on this machine",
-		Long: "Keep the conversations of some folders, and of all folders below them, on this machine. " +
-			"A file named .ccshipignore in a folder does the same; ccship never makes one. What was sent before stays on the server.",
+		Long: "Keep the conversations of some folders, and of all folders below them, on this machine only. " +
+			"A file named .ccshipignore in a folder does the same; ccship never creates one. What was already sent stays on the server.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -48,7 +48,7 @@ func (a *app) excludeAdd() *cobra.Command {
 func (a *app) excludeRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "rm PATTERN…",
-		Short:             "Exclude no longer: what was left out is delivered",
+		Short:             "Stop excluding folders: their conversations are delivered",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completePatterns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ func (a *app) excludeRemove() *cobra.Command {
 func (a *app) excludeList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Say what is excluded, why, and how many transcripts that are",
+		Short: "List what is excluded, why, and how many transcripts",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			excludes, err := a.excludes(cmd.Context())
@@ -120,7 +120,7 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 	}
 	if len(edit.Missing) > 0 {
 		return control.NewError(control.CodeNoPattern, strings.Join(edit.Missing, ", ")+" is not excluded in "+path,
-			"`ccship exclude list` says what is excluded, and why")
+			"`ccship exclude list` shows what is excluded, and why")
 	}
 	o, _ := config.LookupOption(excludeKey)
 	if os.Getenv(o.Env()) != "" {

@@ -10,8 +10,8 @@ import (
 func (a *app) flushCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flush",
-		Short: "Try every server now, whatever it waits for",
-		Long:  "End back-off and the pauses of servers that refused, and try all of them now. A pause of your own goes on; `ccship sync` also looks at every transcript.",
+		Short: "Retry every server now",
+		Long:  "End back-off and retry every server now, including those that refused. A pause you set yourself stays in force; `ccship sync` also checks every transcript.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, _, err := a.DaemonClient(cmd.Context())

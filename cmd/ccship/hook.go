@@ -66,7 +66,7 @@ func runHook(args []string, beats int) int {
 func (a *app) hookCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "hook EVENT",
-		Short: "Answer a hook of Claude Code, as its plugin asks",
+		Short: "Answer a hook of Claude Code, for the plugin",
 		Long: "Read what Claude Code tells a hook from standard input, and print what the session's Claude is to be told. " +
 			"It takes 20 ms at most, prints nothing when there is nothing to say, and always succeeds. " +
 			"Events: session-start, user-prompt-submit, pre-tool-use, post-tool-use.",

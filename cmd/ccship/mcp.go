@@ -23,7 +23,7 @@ const mcpProgram = "ccship-mcp"
 func (a *app) mcpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp",
-		Short: "Let Claude ask ccship: an MCP server on standard input and output",
+		Short: "Run an MCP server on standard input and output, for Claude",
 		Long: "Speak the Model Context Protocol on standard input and output, for the Claude Code plugin and other clients: " +
 			"linked documents, checkpoints, short histories, and search on the server.",
 		Args: cobra.NoArgs,

@@ -12,7 +12,7 @@ import (
 func (a *app) outboxCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outbox",
-		Short: "What waits to be sent, and what a server refuses",
+		Short: "Show what is queued, and what the server refused",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -24,7 +24,7 @@ func (a *app) outboxList() *cobra.Command {
 	var page control.Page
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what waits, that which waits longest first",
+		Short: "List what is queued, oldest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if page.Offset < 0 || page.Limit < 1 {
@@ -45,7 +45,7 @@ func (a *app) outboxList() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many rows at most, up to 1000")
-	cmd.Flags().IntVar(&page.Offset, "offset", 0, "how many to pass over")
+	cmd.Flags().IntVar(&page.Offset, "offset", 0, "how many to skip")
 	a.AddJSON(cmd)
 	return cmd
 }
@@ -53,7 +53,7 @@ func (a *app) outboxList() *cobra.Command {
 func (a *app) outboxDead() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
-		Short: "List dead letters: entries that a server refuses for what they are",
+		Short: "List dead letters: entries the server rejected for their content",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, _, err := a.DaemonClient(cmd.Context())
@@ -78,7 +78,7 @@ func (a *app) outboxRetry() *cobra.Command {
 	cmd := a.deadCommand("retry", "Send dead letters again", func(client *control.Client, cmd *cobra.Command, req control.DeadRequest) (control.DeadResult, error) {
 		return client.RetryDead(cmd.Context(), req)
 	}, "queued again")
-	cmd.Long = "Put dead letters back into the outbox: all of those named, or none when one is not there. One that is refused again gets another id."
+	cmd.Long = "Put dead letters back into the outbox: all that are named, or none if one does not exist. A dead letter that is refused again gets a new id."
 	return cmd
 }
 
@@ -86,12 +86,12 @@ func (a *app) outboxDrop() *cobra.Command {
 	cmd := a.deadCommand("drop", "Remove dead letters for good", func(client *control.Client, cmd *cobra.Command, req control.DeadRequest) (control.DeadResult, error) {
 		return client.DropDead(cmd.Context(), req)
 	}, "dropped")
-	cmd.Short = "Remove dead letters for good, or what waits for a former server"
-	cmd.Long = "Remove dead letters for good: all of those named, or none when one is not there. The transcripts stay as they are; `ccship verify` names the lines as missing from then on.\n\n" +
-		"With --server and --yes: give up what waits for a server that lines go to no more, and its dead letters. All of it was queued for the server in use as well."
+	cmd.Short = "Remove dead letters, or everything queued for a retired server"
+	cmd.Long = "Remove dead letters for good: all that are named, or none if one does not exist. The transcripts stay; `ccship verify` reports the lines as missing from then on.\n\n" +
+		"With --server and --yes: discard everything queued for a retired server, and its dead letters. All of it was queued for the current server as well."
 	var server string
 	var yes bool
-	cmd.Flags().StringVar(&server, "server", "", "URL of a former server, for which nothing is to wait any more")
+	cmd.Flags().StringVar(&server, "server", "", "URL of a retired server")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --server: do it")
 	cmd.Use += " | --server URL --yes"
 	letters := cmd.RunE
@@ -108,10 +108,10 @@ func (a *app) outboxDrop() *cobra.Command {
 func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes bool) error {
 	switch {
 	case len(args) > 0 || cmd.Flags().Changed("all"):
-		return control.Usage("--server gives up all that waits for a server: name no dead letters with it", "")
+		return control.Usage("--server discards everything queued for a server: do not name dead letters as well", "")
 	case !yes:
-		return control.Usage("what waits for "+server+" would be given up for good",
-			"`ccship outbox list` shows it; add --yes to give it up")
+		return control.Usage("this permanently discards everything queued for "+server,
+			"`ccship outbox list` shows it; add --yes to discard it")
 	}
 	client, _, err := a.DaemonClient(cmd.Context())
 	if err != nil {

@@ -13,8 +13,8 @@ func (a *app) pauseCommand() *cobra.Command {
 	var length time.Duration
 	cmd := &cobra.Command{
 		Use:   "pause",
-		Short: "Send nothing for a while; reading goes on, so that nothing is lost",
-		Long: "Send nothing, for a while or until `ccship resume`. What is written meanwhile is read into the outbox, up to its cap. " +
+		Short: "Stop sending for a while; reading continues, so nothing is lost",
+		Long: "Stop sending, for a while or until `ccship resume`. New lines are still read into the outbox, up to its cap. " +
 			"A restart does not end the pause; `ccship sync` does.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

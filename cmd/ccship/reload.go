@@ -15,8 +15,8 @@ import (
 func (a *app) reloadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have the daemon read its configuration again",
-		Long:  "Have the daemon read its configuration again now. It does so by itself a few seconds after the file has changed.",
+		Short: "Make the daemon read its configuration again",
+		Long:  "Make the daemon read its configuration now. It also does so by itself, a few seconds after the file changes.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, _, err := a.DaemonClient(cmd.Context())

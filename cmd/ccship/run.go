@@ -20,8 +20,8 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Run the daemon in the foreground, as the service does",
 		Long: "Run the daemon in the foreground until SIGTERM or Ctrl-C. Its log goes to standard error, or to a file that it keeps small. " +
-			"SIGHUP has it read its configuration again. " +
-			"Exit code 2 is a mistake in the configuration, which starting it again cannot mend.",
+			"SIGHUP makes it read its configuration again. " +
+			"Exit code 2 is a mistake in the configuration, which a restart cannot fix.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if logPath != "" {
@@ -39,7 +39,7 @@ func (a *app) runCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&logPath, "log-file", "", "write the log to this `file`, and begin a new one when it has grown to 8 MiB")
+	cmd.Flags().StringVar(&logPath, "log-file", "", "write the log to this `file`, and start a new one at 8 MiB")
 	return cmd
 }
 
@@ -77,7 +77,7 @@ func checkRoot(root string) error {
 		return nil
 	}
 	if err == nil && !info.IsDir() {
-		return &config.Error{Message: fmt.Sprintf("root %s is no folder", root), Hint: "roots names the folders that hold Claude Code's projects"}
+		return &config.Error{Message: fmt.Sprintf("root %s is not a folder", root), Hint: "roots names the folders that hold Claude Code's projects"}
 	}
 	if err == nil {
 		_, err = os.ReadDir(root)

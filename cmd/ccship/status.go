@@ -13,8 +13,8 @@ func (a *app) statusCommand() *cobra.Command {
 	var watch, line bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say what the daemon is doing, on one screen",
-		Long:  "Say what the daemon is doing, on one screen. Exit code 3 when it is not running.",
+		Short: "Show what the daemon is doing",
+		Long:  "Show what the daemon is doing. Exit code 3 when it is not running.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -41,8 +41,8 @@ func (a *app) statusCommand() *cobra.Command {
 			return a.Print(a.View().Status(status))
 		},
 	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it until Ctrl-C")
-	cmd.Flags().BoolVar(&line, "line", false, "print one short line, and no word on stderr: for a status line")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "keep showing it until Ctrl-C")
+	cmd.Flags().BoolVar(&line, "line", false, "print one short line and nothing on stderr, for a status line")
 	a.AddJSON(cmd)
 	return cmd
 }

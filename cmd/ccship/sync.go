@@ -17,9 +17,9 @@ func (a *app) syncCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "sync",
-		Short: "Look at every transcript now, and with --wait until all of it is delivered",
-		Long: "Look at every transcript now and end every pause. With --wait: exit 0 once every line that was on disk is acknowledged, " +
-			"a dead letter, excluded or withheld; when time is up 4 if the server could not be reached, 5 if it refused the key, else 1.",
+		Short: "Check every transcript now; with --wait, wait until everything is delivered",
+		Long: "Check every transcript now and end every pause. With --wait: exit 0 once every line that was on disk is acknowledged, " +
+			"a dead letter, excluded or withheld. On timeout: exit 4 if the server could not be reached, 5 if it refused the key, else 1.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := positive("timeout", timeout); err != nil {
@@ -64,7 +64,7 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 	}
 	a.sayResumed(r.Resumed)
 	if !wait {
-		return a.Print("looking at every transcript now\n")
+		return a.Print("checking every transcript now\n")
 	}
 	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
 		term.Counted(r.Lines, "line", "lines"), term.Count(r.Acknowledged), term.Counted(r.Dead, "dead letter", "dead letters"),

@@ -12,7 +12,7 @@ func (a *app) upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Try it now: a server on this machine, the import of everything, and the viewer's address",
-		Long: "Start ccship-server on loopback and the daemon in the foreground, import every conversation, and go on with new lines until Ctrl-C. " +
+		Long: "Start ccship-server on loopback and the daemon in the foreground, import every conversation, and print new lines as they are written, until Ctrl-C. " +
 			"A second run goes on where the first stopped. Key, address, database and state are kept in the folder that `ccship paths` calls up.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -60,7 +60,7 @@ func checkRecording(_ context.Context, x *exam) []Finding {
 		found = append(found, Finding{Level: Warn, Text: "Claude Code, started from this shell, writes no transcripts", Detail: noTranscripts + " is set in the environment", Fix: "`unset " + noTranscripts + "`"})
 	}
 	for _, path := range bad {
-		found = append(found, Finding{Level: Note, Text: "settings of Claude Code cannot be understood", Detail: path, Fix: "mend that file"})
+		found = append(found, Finding{Level: Note, Text: "settings of Claude Code cannot be understood", Detail: path, Fix: "fix that file"})
 	}
 	return found
 }

@@ -30,7 +30,7 @@ func checkConfig(_ context.Context, x *exam) []Finding {
 	for _, n := range r.status.Advice {
 		switch n.Kind {
 		case "config":
-			found = append(found, Finding{Level: Warn, Text: n.Text, Detail: "the daemon goes on with the one it has read before", Fix: n.Hint})
+			found = append(found, Finding{Level: Warn, Text: n.Text, Detail: "the daemon keeps using the one it read before", Fix: n.Hint})
 		case "restart":
 			f := Finding{Level: Warn, Text: n.Text, Fix: "`ccship restart`"}
 			if x.managedDaemon() {

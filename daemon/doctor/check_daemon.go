@@ -51,7 +51,7 @@ func (x *exam) notRunning() Finding {
 	f := Finding{Level: Fail, Text: "the daemon is not running", Fix: "`ccship install`"}
 	switch {
 	case x.o.ConfigErr != nil:
-		f.Fix = "mend the configuration first"
+		f.Fix = "fix the configuration first"
 	case m.err == nil && m.status.Manager == service.None:
 		f.Fix = "`ccship run`"
 	case m.err == nil && m.status.Installed && m.status.Running:
@@ -92,11 +92,11 @@ func checkService(_ context.Context, x *exam) []Finding {
 	case st.Manager == service.None:
 		return []Finding{{Level: Warn, Text: "nothing starts ccship by itself here: there is no service manager", Fix: "have `ccship run` started by what starts other programs here"}}
 	case !st.Installed:
-		return []Finding{{Level: Warn, Text: "ccship is not installed as a service: nothing starts it by itself", Detail: st.Note, Fix: "`ccship install`"}}
+		return []Finding{{Level: Warn, Text: "ccship is not installed as a service: nothing starts it automatically", Detail: st.Note, Fix: "`ccship install`"}}
 	case !st.Enabled:
-		return []Finding{{Level: Warn, Text: "the service does not start by itself at login", Fix: "`ccship install`"}}
+		return []Finding{{Level: Warn, Text: "the service does not start automatically at login", Fix: "`ccship install`"}}
 	}
-	return fine("installed (" + st.Manager + "), starts by itself")
+	return fine("installed (" + st.Manager + "), starts automatically")
 }
 
 func checkUnit(_ context.Context, x *exam) []Finding {
@@ -131,7 +131,7 @@ func checkLinger(_ context.Context, x *exam) []Finding {
 		return nil
 	}
 	if *st.Linger {
-		return fine("it runs without a login too")
+		return fine("runs without a login")
 	}
 	name := os.Getenv("USER")
 	if name == "" {

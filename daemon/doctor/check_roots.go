@@ -28,7 +28,7 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err == nil && !info.IsDir():
-			found = append(found, Finding{Level: Fail, Text: root + " is no folder", Fix: "`ccship config set roots FOLDER…`"})
+			found = append(found, Finding{Level: Fail, Text: root + " is not a folder", Fix: "`ccship config set roots FOLDER…`"})
 		default:
 			there++
 			if _, listErr := os.ReadDir(root); listErr != nil && x.daemon().client == nil {

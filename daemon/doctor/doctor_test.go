@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/service"
 )
 
-// In a world in which all is well no check says otherwise.
+// In a world in which no problems found no check says otherwise.
 func TestAllIsWell(t *testing.T) {
 	w := newWorld(t)
 	w.start()
@@ -98,7 +98,7 @@ func TestNoService(t *testing.T) {
 	}{
 		{"no manager", service.Status{Manager: service.None, Note: "no systemd"}, nil, Warn, "nothing starts ccship", "ccship run", "`ccship run`"},
 		{"not installed", service.Status{Manager: service.SystemdUser}, nil, Warn, "not installed", "`ccship install`", "`ccship install`"},
-		{"not enabled", service.Status{Manager: service.SystemdUser, Installed: true}, nil, Warn, "does not start by itself", "`ccship install`", "`ccship start`"},
+		{"not enabled", service.Status{Manager: service.SystemdUser, Installed: true}, nil, Warn, "does not start automatically", "`ccship install`", "`ccship start`"},
 		{"no bus", service.Status{}, &control.Error{Code: service.CodeNoSession, Message: "no user bus", Hint: "log in"}, Warn, "no user bus", "log in", "`ccship install`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestBadConfig(t *testing.T) {
 	}
 	w.opts.ConfigErr = nil // someone else's configuration
 	f := w.wants(w.examine(), "config", Warn, "not taken over", "ccship config --help")
-	if !strings.Contains(f.Detail, "goes on") {
+	if !strings.Contains(f.Detail, "keeps using") {
 		t.Errorf("%+v", f)
 	}
 }

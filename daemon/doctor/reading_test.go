@@ -17,7 +17,7 @@ func TestRoots(t *testing.T) {
 	w.opts.Config.Roots = []string{w.root, filepath.Join(w.home, "none")} // one of the defaults is enough
 	w.silent(w.examine(), "roots")
 	w.opts.Config.Roots = []string{w.opts.Config.Path}
-	w.wants(w.examine(), "roots", Fail, "is no folder", "config set roots")
+	w.wants(w.examine(), "roots", Fail, "is not a folder", "config set roots")
 }
 
 // The daemon's roots count, whatever the configuration of whoever asks; of much that it cannot read some is named.
@@ -121,7 +121,7 @@ func TestClaudeSettings(t *testing.T) {
 	w.write(".claude/settings.local.json", `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"node \"$CLAUDE_PROJECT_DIR\"/.codetracker/hook.js"}]}]}}`, 0)
 	w.wants(w.examine(), "hooks", Note, "a hook of codetracker", "remove the hook")
 	w.write(".claude/settings.local.json", `{"hooks"`, 0)
-	w.wants(w.examine(), "recording", Note, "cannot be understood", "mend that file")
+	w.wants(w.examine(), "recording", Note, "cannot be understood", "fix that file")
 	w.write(".claude/settings.local.json", `{}`, 0)
 	w.opts.Env = config.Env(func(name string) (string, bool) {
 		if name == noTranscripts {

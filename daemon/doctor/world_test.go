@@ -34,7 +34,7 @@ type world struct {
 	opts   Options
 }
 
-// newWorld is one in which all is well, but that no daemon runs.
+// newWorld is one in which no problems found, but that no daemon runs.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	home, err := os.MkdirTemp("", "ccdoc") // short: the socket lies in it

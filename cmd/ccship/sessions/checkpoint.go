@@ -15,9 +15,9 @@ const sessionVariable = "CLAUDE_CODE_SESSION_ID"
 func (a verbs) checkpointCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "checkpoint",
-		Short: "Marks in conversations: how full the context was, and what it was about",
-		Long: "A checkpoint is made when 80 % and when 90 % of a session's token budget are in use, at every compaction, and on request. " +
-			"A session is named by its id, or by as much of its beginning as no other one shares.",
+		Short: "Checkpoints in conversations: how full the context was, and what it was about",
+		Long: "A checkpoint is created when a session uses 80 % and 90 % of its token budget, at every compaction, and on request. " +
+			"Name a session by its id or a unique prefix of it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,7 +29,7 @@ func (a verbs) checkpointList() *cobra.Command {
 	q := control.CheckpointsQuery{}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List checkpoints, the newest first",
+		Short: "List checkpoints, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.Offset < 0 || q.Limit < 1 {
@@ -51,7 +51,7 @@ func (a verbs) checkpointList() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&q.Session, "session", "", "only of this `session`")
 	cmd.Flags().IntVar(&q.Limit, "limit", 100, "how many at most, up to 1000")
-	cmd.Flags().IntVar(&q.Offset, "offset", 0, "how many to pass over")
+	cmd.Flags().IntVar(&q.Offset, "offset", 0, "how many to skip")
 	a.AddJSON(cmd)
 	return cmd
 }
@@ -107,12 +107,12 @@ func (a verbs) checkpointCreate() *cobra.Command {
 	var req control.CheckpointRequest
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a checkpoint of a session as it stands",
-		Long:  "Make a checkpoint of a session as it stands. Without --session it is that of $" + sessionVariable + ", which Claude Code sets for what it runs.",
+		Short: "Create a checkpoint of a session now",
+		Long:  "Create a checkpoint of a session now. Without --session: the session in $" + sessionVariable + ", which Claude Code sets for the commands it runs.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.Session = cmp.Or(req.Session, os.Getenv(sessionVariable)); req.Session == "" {
-				return control.Usage("no session is named", "name it with --session; `ccship sessions list` has the ids")
+				return control.Usage("no session given", "add --session; `ccship sessions list` shows the ids")
 			}
 			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {

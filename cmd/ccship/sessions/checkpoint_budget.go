@@ -11,12 +11,12 @@ func (a verbs) checkpointBudget() *cobra.Command {
 	var unset bool
 	cmd := &cobra.Command{
 		Use:   "budget",
-		Short: "How many tokens a conversation can hold, and set it",
+		Short: "Show or set how many tokens a conversation can hold",
 		Long: "Checkpoints are made at 80 % and 90 % of the token budget: where Claude Code compacts by itself, not the model's whole window. " +
-			"It is learned from automatic compactions; before the first one it is reckoned from the model. " +
+			"It is learned from automatic compactions; before the first one it is derived from the model. " +
 			"What moves it in Claude Code's environment and settings (CLAUDE_CODE_AUTO_COMPACT_WINDOW, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, autoCompactWindow, DISABLE_AUTO_COMPACT …) " +
 			"cannot be seen in a transcript: set it here then.\n\n" +
-			"Without --session and --model everything that is known is listed.",
+			"Without --session and --model, all known budgets are listed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set := cmd.Flags().Changed("set")

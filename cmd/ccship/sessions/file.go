@@ -61,7 +61,7 @@ func (a verbs) sessionsRestore() *cobra.Command {
 	var generation int64
 	cmd := &cobra.Command{
 		Use:   "restore SESSION",
-		Short: "Put a conversation's files back from the server, so that it can be resumed",
+		Short: "Restore a conversation's files from the server, so that it can be resumed",
 		Long: "Write the session's transcript and those of its agents below the projects folder, byte for byte as the server has them: " +
 			"a file gets its name only when its digest is right. A different file that is there is moved aside. " +
 			"Refused while the session is live, unless with --force or --to.",
@@ -92,7 +92,7 @@ func (a verbs) sessionsRestore() *cobra.Command {
 			return a.Print(show.Restored(done, w.To != ""))
 		},
 	}
-	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `past` of it, as it was before a rewind; `ccship sessions show` lists them")
+	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `generation`, from before a rewind; `ccship sessions show` lists them")
 	cmd.Flags().StringVar(&w.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().StringVar(&w.To, "to", "", "write to this `file` instead, without the agents' transcripts")
 	cmd.Flags().BoolVar(&w.Force, "force", false, "also while the session is live, or over the file that --to names")

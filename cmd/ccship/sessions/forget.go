@@ -67,7 +67,7 @@ func (a verbs) confirmForget(f library.Found) error {
 	k := term.NewAsker(a.Stderr)
 	if k == nil {
 		return control.Usage("this removes session "+f.Session+" for good",
-			"say --yes if that is what you want")
+			"add --yes to confirm")
 	}
 	title := ""
 	for _, s := range f.Stored {

@@ -15,7 +15,7 @@ import (
 func (a verbs) linkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link",
-		Short: "Documents that belong to a conversation",
+		Short: "Link documents to a conversation",
 		Long: "A document is a file below the folder that the conversation was started in. Claude is told of it at every start, and the server keeps " +
 			"each version that is seen, whoever changes it. Links are a session's own; a fork of it begins without any. " +
 			"Without --session: the session that this command runs in, else the one written last in this folder or above it.",
@@ -38,7 +38,7 @@ func (a verbs) linkAdd() *cobra.Command {
 func (a verbs) linkRemove() *cobra.Command {
 	return a.linkVerb(&cobra.Command{
 		Use:               "rm PATH…",
-		Short:             "End links; the files, and the versions on the server, stay",
+		Short:             "Unlink files; the files and their versions on the server stay",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeLinked,
 	}, "not linked any more", (*control.Client).UnlinkDocument)
@@ -105,7 +105,7 @@ func (a verbs) linkList() *cobra.Command {
 }
 
 func (a verbs) addSession(cmd *cobra.Command) *string {
-	return cmd.Flags().String("session", "", "a `session`, or as much of its id as no other one shares")
+	return cmd.Flags().String("session", "", "a `session`: its id or a unique prefix of it")
 }
 
 // linkSession is the session that is meant, and says which one it took when it was not named.

@@ -23,10 +23,10 @@ func (a verbs) messagesCommand() *cobra.Command {
 	var o messagesOptions
 	cmd := &cobra.Command{
 		Use:   "messages SESSION",
-		Short: "Show the last messages of a conversation, as it stands now",
+		Short: "Show the last messages of a conversation",
 		Long: "The short history that the daemon keeps of a conversation: prompts, answers, tool calls with their results in short, " +
 			"errors, and what each turn took. Options messages_kept, message_input_limit and message_output_limit say how much. " +
-			"A session is named by its id, or by a beginning of it that no other one has; an agent's by session/agent-id.",
+			"Name a session by its id or a unique prefix of it, and an agent's by session/agent-id.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Limit < 0 || o.Offset < 0 {
@@ -51,9 +51,9 @@ func (a verbs) messagesCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "how many at most; 0 is all that are kept")
-	cmd.Flags().IntVar(&o.Offset, "offset", 0, "how many of the newest to pass over")
-	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what is written, until Ctrl-C")
-	cmd.Flags().BoolVar(&o.clear, "clear", false, "forget them; what is written from then on is kept again")
+	cmd.Flags().IntVar(&o.Offset, "offset", 0, "how many of the newest to skip")
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "print new messages as they are written, until Ctrl-C")
+	cmd.Flags().BoolVar(&o.clear, "clear", false, "delete the kept messages; new ones are kept again")
 	a.AddJSON(cmd)
 	return cmd
 }

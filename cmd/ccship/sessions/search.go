@@ -37,8 +37,8 @@ func (a verbs) searchCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:     "search TEXT…",
-		Short:   "Find conversations on the server by what was said in them",
-		Long:    "Find lines that hold all of the words; words in double quotes must stand next to each other.",
+		Short:   "Search the conversations on the server",
+		Long:    "Find lines that contain all of the words; words in double quotes must be adjacent.",
 		Example: "  ccship search rounding cart\n  ccship search '\"off by one\"' --kind prompt,answer --since 7d",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ func (a verbs) searchCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.Project, "project", "", "only of this project, by its `name`")
 	cmd.Flags().StringVar(&f.Session, "session", "", "only in this `session` and its agents")
 	cmd.Flags().StringVar(&since, "since", "", "only written since then: 2026-11-01, 36h or 7d")
-	cmd.Flags().BoolVar(&f.Superseded, "superseded", false, "lines that a rewind took out too")
+	cmd.Flags().BoolVar(&f.Superseded, "superseded", false, "also search lines that a rewind removed")
 	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
 	a.AddJSON(cmd)
 	return cmd

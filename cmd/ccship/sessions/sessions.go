@@ -24,7 +24,7 @@ func (a verbs) sessionsCommand() *cobra.Command {
 		Use:   "sessions",
 		Short: "List, show, search, export and restore conversations",
 		Long: "Conversations on disk and on the server, side by side. None of it needs the daemon. " +
-			"A session is named by its id, or by as much of its beginning as no other one shares (4 characters or more).",
+			"Name a session by its id or a unique prefix of it (4 characters or more).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -66,7 +66,7 @@ func newLibrary(c config.Config) (*library.Library, error) {
 	}
 	base, _, err := outbox.NormalizeURL(c.ServerURL)
 	if err != nil {
-		return nil, &config.Error{Message: err.Error(), Hint: "mend server_url"}
+		return nil, &config.Error{Message: err.Error(), Hint: "fix server_url"}
 	}
 	l.Server = &remote.Client{Base: base, Key: c.APIKey, HTTP: outbox.NewClient(1), Agent: "ccship/" + c.Version}
 	return l, nil
@@ -86,7 +86,7 @@ func (a verbs) sessionsList() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List conversations, the one that was changed last first",
+		Short: "List conversations, most recently changed first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if f.Limit < 1 {
@@ -157,7 +157,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, control.Usage(fmt.Sprintf("%q is no time", text), "a time looks like 2026-11-01, 36h or 7d")
+	return time.Time{}, control.Usage(fmt.Sprintf("invalid time %q", text), "a time looks like 2026-11-01, 36h or 7d")
 }
 
 func (a verbs) sessionsShow() *cobra.Command {
@@ -195,7 +195,7 @@ func (a verbs) sessionsShow() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&v.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
-	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `past` of it, as it was before a rewind")
+	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `generation`, from before a rewind")
 	cmd.Flags().IntVar(&v.Messages, "messages", 12, "how many of the last messages")
 	a.AddJSON(cmd)
 	return cmd

@@ -18,7 +18,7 @@ func (a verbs) installCommand() *cobra.Command {
 	var w which
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Install the daemon as a service that starts by itself, and start it",
+		Short: "Install the daemon as a service that starts automatically, and start it",
 		Long: "Install the daemon as a service of this user (systemd, launchd) or of the system, and start it. " +
 			"What only this shell knows (CCSHIP_* variables, flags, CLAUDE_CONFIG_DIR) is written into the configuration file, for a service does not see it. " +
 			"Installing again is harmless, and is how a newer ccship takes the place of an older one.",
@@ -34,7 +34,7 @@ func (a verbs) installCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.Print(fmt.Sprintf("ccship is installed and running (pid %d); it starts by itself from now on\n", status.PID)); err != nil {
+			if err := a.Print(fmt.Sprintf("ccship is installed and running (pid %d); it starts automatically from now on\n", status.PID)); err != nil {
 				return err
 			}
 			if t.config.ServerURL == "" {

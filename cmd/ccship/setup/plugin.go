@@ -35,7 +35,7 @@ func pluginDir(c config.Config) string { return filepath.Join(c.StateDir, "claud
 func (a verbs) pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
-		Short: "Put ccship's Claude Code plugin where Claude Code can take it",
+		Short: "Write the Claude Code plugin, for Claude Code to install",
 		Long: "The plugin tells a session's Claude its linked documents and its checkpoints, and gives it ccship's tools. " +
 			"It is put into ccship's own folder; nothing below ~/.claude is touched: the command that is printed has Claude Code take it.",
 		Args: cobra.NoArgs,
@@ -45,8 +45,8 @@ func (a verbs) pluginCommand() *cobra.Command {
 		name, short string
 		run         func(config.Config) error
 	}{
-		{"install", "Write the plugin, and print the command that has Claude Code take it", a.installPlugin},
-		{"uninstall", "Remove the plugin, once Claude Code has left it", a.uninstallPlugin},
+		{"install", "Write the plugin, and print the command that installs it in Claude Code", a.installPlugin},
+		{"uninstall", "Remove the plugin, after Claude Code has uninstalled it", a.uninstallPlugin},
 		{"path", "Print the plugin's folder", a.pluginPath},
 	} {
 		sub := &cobra.Command{Use: verb.name, Short: verb.short, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {

@@ -32,9 +32,9 @@ func (a verbs) setupCommand() *cobra.Command {
 	s := &setup{app: a}
 	cmd := &cobra.Command{
 		Use:   "setup",
-		Short: "Name the server and its key once, install the service, and import everything",
-		Long: "Ask for the server's address and its key, check both, keep them in the configuration, install the service and wait for the import of everything there is. " +
-			"What is given by flags is not asked; without a terminal nothing is. Run again, it changes what it is given and keeps the rest.",
+		Short: "Connect to your server: save its address and key, install the service, import everything",
+		Long: "Ask for the server's address and key, check both, save them in the configuration, install the service and wait until every conversation is imported. " +
+			"Values given by flags are not asked for; without a terminal nothing is asked. Running it again changes what you give and keeps the rest.",
 		Example: "  ccship setup\n  ccship setup --server-url https://ccship.example.org --key-file key --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -102,7 +102,7 @@ func (s *setup) answers(ctx context.Context, c config.Config) (server, key strin
 		}
 	}
 	if server == "" {
-		return "", "", control.Usage("no server is named",
+		return "", "", control.Usage("no server address given",
 			"`ccship setup --server-url https://ccship.example.org --key-file FILE`")
 	}
 	if ctx.Err() != nil {
@@ -170,7 +170,7 @@ func (s *setup) check(ctx context.Context, server, key string) (usable bool, err
 	keep := s.evenIfBad
 	if !keep && s.ask != nil {
 		cli.PrintError(s.app.Stderr, problem)
-		if keep, err = s.ask.Yes("keep server and key all the same?", false); err != nil {
+		if keep, err = s.ask.Yes("save server and key anyway?", false); err != nil {
 			return false, err
 		}
 		if !keep {
@@ -179,10 +179,10 @@ func (s *setup) check(ctx context.Context, server, key string) (usable bool, err
 		return false, nil
 	}
 	if !keep {
-		problem.Hint += "; --force keeps server and key all the same"
+		problem.Hint += "; --force saves server and key anyway"
 		return false, problem
 	}
-	s.app.Say("%s; kept all the same", term.OneLine(problem.Message))
+	s.app.Say("%s; saved anyway", term.OneLine(problem.Message))
 	return false, nil
 }
 
@@ -208,7 +208,7 @@ func (s *setup) mayInstall(ctx context.Context, t *theService) (bool, error) {
 	if s.ask == nil || s.install || st.Installed {
 		return true, nil
 	}
-	return s.ask.Yes("install the service, which starts by itself from now on?", true)
+	return s.ask.Yes("install the service, which starts automatically from now on?", true)
 }
 
 // bringUp installs the service and waits for the import.

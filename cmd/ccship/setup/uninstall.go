@@ -22,8 +22,8 @@ func (a verbs) uninstallCommand() *cobra.Command {
 	var purge, yes bool
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Stop the service and remove everything that install made",
-		Long: "Stop the service and remove everything that install made. Configuration, key and state stay, unless --purge removes the state as well: " +
+		Short: "Stop the service and remove everything that install created",
+		Long: "Stop the service and remove everything that install created. Configuration, key and state stay, unless --purge removes the state as well: " +
 			"a later install then delivers every transcript again from its first line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

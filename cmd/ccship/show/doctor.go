@@ -42,30 +42,30 @@ func (v View) Doctor(r doctor.Report, fixing bool) string {
 		v.finding(&b, f)
 	}
 	if len(well) > 0 {
-		v.paragraph(&b, doctor.OK, "well", strings.ReplaceAll(strings.Join(well, ", "), "_", " "))
+		v.paragraph(&b, doctor.OK, "ok", strings.ReplaceAll(strings.Join(well, ", "), "_", " "))
 	}
-	if mendable(r) && !fixing {
-		b.WriteString("\n`ccship doctor --fix` mends what is marked with *.\n")
+	if fixable(r) && !fixing {
+		b.WriteString("\n`ccship doctor --fix` fixes what is marked with *.\n")
 	}
 	return b.String()
 }
 
-// mendable says whether --fix would do anything.
-func mendable(r doctor.Report) bool {
+// fixable says whether --fix would do anything.
+func fixable(r doctor.Report) bool {
 	return slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Safe })
 }
 
 // verdict is what someone who reads one line only should know.
 func (v View) verdict(r doctor.Report) string {
-	level, words := doctor.OK, "all is well"
+	level, words := doctor.OK, "no problems found"
 	switch {
 	case r.Failed > 0:
-		level, words = doctor.Fail, term.Counted(int64(r.Failed), "thing fails", "things fail")
+		level, words = doctor.Fail, term.Counted(int64(r.Failed), "check failed", "checks failed")
 		if r.Warned > 0 {
-			words += ", " + term.Counted(int64(r.Warned), "needs a look", "need a look")
+			words += ", " + term.Counted(int64(r.Warned), "warning", "warnings")
 		}
 	case r.Warned > 0:
-		level, words = doctor.Warn, "it works; "+term.Counted(int64(r.Warned), "thing needs a look", "things need a look")
+		level, words = doctor.Warn, "it works; "+term.Counted(int64(r.Warned), "warning", "warnings")
 	}
 	symbol, colour := v.mark(level)
 	return v.paint(colour, symbol) + " " + v.paint(bold, "ccship doctor") + ": " + words
@@ -117,7 +117,7 @@ func (v View) lines(b *strings.Builder, text, colour string) {
 // fixes are what was done.
 func (v View) fixes(b *strings.Builder, fixes []doctor.Fix, fixing bool) {
 	if fixing && len(fixes) == 0 {
-		b.WriteString("\nnothing to mend that is safe to mend\n")
+		b.WriteString("\nnothing that is safe to fix\n")
 		return
 	}
 	if len(fixes) > 0 {
@@ -125,10 +125,10 @@ func (v View) fixes(b *strings.Builder, fixes []doctor.Fix, fixing bool) {
 	}
 	for _, f := range fixes {
 		if f.Done {
-			v.paragraph(b, doctor.OK, "mended", f.Command)
+			v.paragraph(b, doctor.OK, "fixed", f.Command)
 			continue
 		}
-		v.paragraph(b, doctor.Fail, "not mended", f.Command+": "+term.OneLine(f.Error))
+		v.paragraph(b, doctor.Fail, "not fixed", f.Command+": "+term.OneLine(f.Error))
 		if f.Hint != "" {
 			v.lines(b, "hint: "+term.OneLine(f.Hint), "")
 		}

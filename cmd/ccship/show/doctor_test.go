@@ -19,7 +19,7 @@ func TestDoctorView(t *testing.T) {
 	if strings.ContainsFunc(ascii, func(r rune) bool { return r > '~' }) {
 		t.Errorf("not ASCII: %q", ascii)
 	}
-	if nothing := (View{Symbols: true}).Doctor(showtest.DoctorReports()["well"], true); !strings.Contains(nothing, "\nnothing to mend that is safe to mend\n") {
+	if nothing := (View{Symbols: true}).Doctor(showtest.DoctorReports()["well"], true); !strings.Contains(nothing, "\nnothing that is safe to fix\n") {
 		t.Errorf("%s", nothing)
 	}
 }

@@ -22,11 +22,11 @@ func Hint(code string) string {
 	case control.CodeInUse:
 		return "see it with `ccship status`"
 	case control.CodeSocket:
-		return "name another place with --socket; `ccship paths` says which is used"
+		return "choose another path with --socket; `ccship paths` prints the one in use"
 	case "no_server":
 		return "`ccship config set server_url URL`, or try everything on this machine with `ccship up`"
 	case "full":
-		return "make the server reachable or free disk space; reading goes on by itself then"
+		return "make the server reachable or free disk space; reading then resumes by itself"
 	case "paused":
 		return "`ccship resume` ends the pause, `ccship sync` too"
 	case control.CodeNoDeadLetter:
@@ -34,37 +34,37 @@ func Hint(code string) string {
 	case control.CodeNoSession:
 		return "`ccship sessions list` names them"
 	case control.CodeDocument:
-		return "`ccship link list` names what is linked; only files below the session's folder can be"
+		return "`ccship link list` shows linked files; only files below the session's folder can be linked"
 	case control.CodeNoPattern:
-		return "`ccship exclude list` says what is excluded, and why"
+		return "`ccship exclude list` shows what is excluded, and why"
 	case "timeout":
 		return "give it longer with --timeout; see `ccship status`"
 	case "interrupted":
-		return "a daemon goes on without it; run the command again to see how it ends"
+		return "the daemon continues without it; run the command again to see the result"
 	}
 	if hint := TroubleHint(code); hint != "" {
 		return hint
 	}
-	return "`ccship status` says what the daemon does, its log says more"
+	return "see `ccship status` and the daemon's log"
 }
 
 // TroubleHint is what to do about a kind of trouble with a server; "" when the kind is unknown.
 func TroubleHint(kind string) string {
 	switch kind {
 	case control.CodeUnreachable:
-		return "check that the server runs and that server_url is its address; nothing is lost, it is tried again"
+		return "check that the server runs and that server_url is its address; nothing is lost, ccship keeps retrying"
 	case "server_error":
-		return "look at the server's log; nothing is lost, it is tried again"
+		return "check the server's log; nothing is lost, ccship keeps retrying"
 	case "busy":
-		return "wait: it is tried again when the server asked for it"
+		return "wait: ccship retries when the server allows it"
 	case control.CodeRefusedKey:
-		return "put a key that the server knows into the API key file; delivery goes on by itself then"
+		return "put a valid key into the API key file; delivery then resumes by itself"
 	case "refused":
-		return "look at the server's log, and check that server_url names a server for conversations"
+		return "check the server's log, and that server_url is the address of a conversation server"
 	case "not_found":
-		return "check server_url: nothing takes conversations there"
+		return "check server_url: there is no conversation API at that address"
 	case "redirect":
-		return "set server_url to the address the server lives at now"
+		return "set server_url to the server's new address"
 	case "protocol":
 		return "check server_url: another program may answer there"
 	}

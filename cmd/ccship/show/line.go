@@ -28,7 +28,7 @@ func (v View) StatusLine(s control.Status) string {
 	case "reading", "sending":
 		symbol, words = "↑", "sending"
 	case "retrying":
-		symbol, words = "!", "server away"
+		symbol, words = "!", "retrying"
 	case "refused":
 		symbol, words = "✗", "server refuses"
 		for _, srv := range s.Servers {

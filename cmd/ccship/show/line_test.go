@@ -28,7 +28,7 @@ func TestLineText(t *testing.T) {
 		"○ ccship: no server set":                                    showtest.Statuses()["no_server"],
 		"‖ ccship: paused for 59 min, 1 200 waiting":                 paused,
 		"‖ ccship: paused, 1 200 waiting":                            forever,
-		"! ccship: server away, 3 waiting, 2 refused":                retrying,
+		"! ccship: retrying, 3 waiting, 2 refused":                   retrying,
 		"✗ ccship: outbox full":                                      full,
 		"● ccship: up to date ":                                      {},
 	} {

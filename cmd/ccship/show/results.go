@@ -36,7 +36,7 @@ func Forgotten(r control.ForgetResult) string {
 	}
 	b.WriteString("\n")
 	for _, url := range r.Owed {
-		fmt.Fprintf(&b, "not told yet, it is tried until it is: %s\n", url)
+		fmt.Fprintf(&b, "could not be reached yet, ccship keeps retrying: %s\n", url)
 	}
 	for _, url := range r.Kept {
 		fmt.Fprintf(&b, "keeps what it has: %s\n", url)
@@ -99,7 +99,7 @@ func LeftOut(r control.SyncResult) string {
 		text string
 	}{{r.Dead, "refused by the server"}, {r.Excluded, "excluded"}, {r.Withheld, "withheld"}} {
 		if left.n > 0 {
-			fmt.Fprintf(&b, "  apart from %s %s\n", term.Counted(left.n, "line", "lines"), left.text)
+			fmt.Fprintf(&b, "  except %s %s\n", term.Counted(left.n, "line", "lines"), left.text)
 		}
 	}
 	return b.String()
@@ -109,7 +109,7 @@ func LeftOut(r control.SyncResult) string {
 func RetiredServers(list []control.FormerServer) string {
 	text := ""
 	for _, f := range list {
-		text += fmt.Sprintf("  apart: %s for %s, which is not your server any more: `ccship outbox drop --server %s --yes` gives them up\n",
+		text += fmt.Sprintf("  queued for a retired server: %s for %s; `ccship outbox drop --server %s --yes` discards them\n",
 			term.Counted(f.Entries, "line", "lines"), f.URL, f.URL)
 	}
 	return text

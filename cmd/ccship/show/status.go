@@ -67,7 +67,7 @@ func (v View) headline(s control.Status) string {
 	case "sending":
 		symbol, colour, words = "↑", busy, "sending"
 	case "retrying":
-		symbol, colour, words = "!", uneasy, "the server does not take anything now; it is tried again, nothing is lost"
+		symbol, colour, words = "!", uneasy, "cannot deliver right now; retrying, nothing is lost"
 	case "refused":
 		symbol, colour, words = "✗", bad, "the server refuses what it is sent; nothing is lost"
 	case "paused":
@@ -138,7 +138,7 @@ func serverHint(s control.Server) string {
 	if hint := TroubleHint(s.Kind); hint != "" {
 		return hint
 	}
-	return "nothing is lost, it is tried again; the daemon's log says more"
+	return "nothing is lost, ccship keeps retrying; see the daemon's log"
 }
 
 // trouble is what is wrong with a server in a word or two.
@@ -147,19 +147,19 @@ func trouble(s control.Server, otherwise string) string {
 	case "unreachable":
 		return "not reachable"
 	case "server_error":
-		return "has trouble of its own"
+		return "reports an internal error"
 	case "busy":
-		return "asks to wait"
+		return "is busy"
 	case "refused_key":
 		return "refuses the key"
 	case "refused":
 		return "refuses requests"
 	case "not_found":
-		return "has no such address"
+		return "has no such path"
 	case "redirect":
-		return "sends us elsewhere"
+		return "redirects elsewhere"
 	case "protocol":
-		return "answers something else"
+		return "gives an unexpected answer"
 	}
 	return otherwise
 }

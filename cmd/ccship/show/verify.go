@@ -79,15 +79,15 @@ func apartText(r control.VerifyReport) string {
 		{r.Dead, "refused by the server (dead letters)"},
 		{r.Withheld, "withheld from a plain server"},
 		{r.Excluded, "excluded"},
-		{r.Oversize, "longer than the cap: length and sha256 only"},
+		{r.Oversize, "longer than line_cap, beyond length and sha256"},
 	} {
 		if apart.n > 0 {
-			fmt.Fprintf(&b, "  apart: %s %s\n", term.Counted(apart.n, "line", "lines"), apart.text)
+			fmt.Fprintf(&b, "  not compared: %s %s\n", term.Counted(apart.n, "line", "lines"), apart.text)
 		}
 	}
 	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Former))
 	if r.ExcludedFiles > 0 {
-		fmt.Fprintf(&b, "  apart: %s left out, not compared\n", term.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "  not compared: %s excluded\n", term.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
 	}
 	for _, t := range r.Transcripts {
 		if why, held := strings.CutPrefix(t.Note, heldBack); held && !differs(r, t) {
@@ -95,7 +95,7 @@ func apartText(r control.VerifyReport) string {
 		}
 	}
 	if r.Vanished > 0 && r.Deep == nil {
-		fmt.Fprintf(&b, "  apart: %s no longer on disk, not compared\n", term.Counted(int64(r.Vanished), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "  not compared: %s no longer on disk\n", term.Counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
 	return b.String()
 }
@@ -104,7 +104,7 @@ func apartText(r control.VerifyReport) string {
 func besideText(r control.AttachmentsReport) string {
 	text := ""
 	if r.Files > 0 {
-		text += fmt.Sprintf("  beside them: %s, %s, %d missing\n", term.Counted(int64(r.Files), "file", "files"), term.Size(r.Bytes), r.Missing)
+		text += fmt.Sprintf("  attachments: %s, %s, %d missing\n", term.Counted(int64(r.Files), "file", "files"), term.Size(r.Bytes), r.Missing)
 	}
 	for _, apart := range []struct {
 		n    int
@@ -115,7 +115,7 @@ func besideText(r control.AttachmentsReport) string {
 		{r.Unproven, "not sent: the server takes no files"},
 	} {
 		if apart.n > 0 {
-			text += fmt.Sprintf("  apart: %s beside transcripts %s\n", term.Counted(int64(apart.n), "file", "files"), apart.text)
+			text += fmt.Sprintf("  not compared: %s %s\n", term.Counted(int64(apart.n), "attachment", "attachments"), apart.text)
 		}
 	}
 	return text

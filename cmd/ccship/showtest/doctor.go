@@ -7,7 +7,7 @@ func DoctorReports() map[string]doctor.Report {
 	well := []doctor.Finding{
 		{ID: "daemon", Level: doctor.OK, Text: "running for 3 days (pid 4711)"},
 		{ID: "version", Level: doctor.OK, Text: "daemon and command line are 1.2.3"},
-		{ID: "service", Level: doctor.OK, Text: "installed (systemd-user), starts by itself"},
+		{ID: "service", Level: doctor.OK, Text: "installed (systemd-user), starts automatically"},
 		{ID: "dead_letters", Level: doctor.OK, Text: "none"},
 	}
 	note := doctor.Finding{ID: "excluded", Level: doctor.Note, Text: "2 transcripts are left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` says why"}
