@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -102,7 +103,7 @@ func build(name string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(workshop, name)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/"+name)
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", path, "./cmd/"+name)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
