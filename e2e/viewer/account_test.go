@@ -57,7 +57,7 @@ func TestForbidden(t *testing.T) {
 		}
 	}
 	b.open("/sessions/" + taleID)
-	b.reads("main", "There is no such session, or it is not yours to see.")
+	b.reads("main", "No such session, or you may not see it.")
 	for _, path := range []string{"/", "/?q=clocks", "/search?q=sailing", "/search?q=kiosk&superseded=1", "/usage", "/usage?range=all&by=project", "/drops", "/account"} {
 		b.open(path)
 		for _, secret := range []string{"harbour", "tideboard", "almanac", "kims-laptop", "workbench", "02:30", taleID} {
@@ -80,7 +80,7 @@ func TestShare(t *testing.T) {
 	b := newTab(t, s.url)
 	b.allow("404")
 	b.login(key)
-	b.reads("main", "Nothing here yet")
+	b.reads("main", "No sessions yet")
 	s.mustAdmin(t, "share", "add", "--owner", "owner", "--with", "robin", "--project", "harbour")
 	b.open("/")
 	b.reads("main", errands[3].title)
@@ -133,7 +133,7 @@ func TestKeys(t *testing.T) {
 	other := newTab(t, s.url)
 	other.allow("401")
 	other.login(key)
-	other.reads("main", "Nothing here yet")
+	other.reads("main", "No sessions yet")
 	b.click(`form:has(input[value=attic])[action$="/revoke"] button`)
 	b.wait("the key is revoked", `document.querySelector("tr.off")?.innerText.includes("attic")`)
 	other.open("/")

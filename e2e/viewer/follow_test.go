@@ -24,7 +24,7 @@ func TestFollow(t *testing.T) {
 	s := newSite(t)
 	b := newTab(t, s.url)
 	b.login(s.key)
-	b.reads("main", "Nothing here yet")
+	b.reads("main", "No sessions yet")
 	b.asks("/events")
 	p, talk := newPerson(t, s), newScript(liveID)
 	talk.prompt("Why does the feed stop at midnight?")
@@ -115,7 +115,7 @@ func followRewrite(b *tab, p *person, s *site) {
 	}
 	s.settled(b.t)
 	b.open("/sessions/" + liveID)
-	b.reads(".session-head", "2 generations", "lines were dropped")
+	b.reads(".session-head", "2 generations", "lines dropped")
 	b.click(".session-head a.button[href*=compare]")
 	b.wait("both are side by side", `document.querySelector("table.sides tr.del")`)
 	b.reads("table.sides", "While you read above, this came.", "Start again from the feed itself.")

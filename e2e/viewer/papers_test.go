@@ -72,7 +72,7 @@ func papersGauge(b *tab) {
 	drawGauge(b)
 	labels := eval[[]string](b, `[...document.querySelectorAll(".only-wide a.mark")].map((a) => a.getAttribute("aria-label"))`)
 	all := strings.Join(labels, "\n")
-	for _, want := range []string{"80 % reached", "90 % reached", "by hand", "cp-3ad95f7c01e8", "compacted by itself"} {
+	for _, want := range []string{"80 % reached", "90 % reached", "by hand", "cp-3ad95f7c01e8", "auto-compacted"} {
 		if !strings.Contains(all, want) {
 			b.t.Errorf("no mark says %q:\n%s", want, all)
 		}
@@ -133,7 +133,7 @@ func papersWish(b *tab, s *site, x stream) {
 	b.t.Helper()
 	b.click(".ask > summary")
 	b.fill(`.ask input[name="path"]`, "docs/new.md")
-	b.wait("it is asked for", `document.querySelector("#wishes")?.innerText.includes("docs/new.md: asked; waits for")`)
+	b.wait("it is asked for", `document.querySelector("#wishes")?.innerText.includes("docs/new.md: requested; waiting for")`)
 	list, err := s.wishes(s.key, x.machine)
 	must(b.t, err)
 	if len(list) != 1 || list[0].Path != "docs/new.md" || !list[0].Link {

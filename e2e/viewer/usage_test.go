@@ -27,7 +27,7 @@ func TestUsage(t *testing.T) {
 		t.Fatalf("the API counts nothing: %s", body)
 	}
 	census := func() string {
-		return eval[string](b, `[...document.querySelectorAll(".census div")].find((d) => d.innerText.startsWith("Answers")).querySelector("dd").innerText`)
+		return eval[string](b, `[...document.querySelectorAll(".census div")].find((d) => d.innerText.startsWith("Responses")).querySelector("dd").innerText`)
 	}
 	if got := digits(census()); got != answers {
 		t.Errorf("the page says %d answers, the API %d", got, answers)

@@ -55,11 +55,11 @@ func (v *Viewer) act(a action) page {
 	return func(w http.ResponseWriter, r *http.Request, who server.Login) error {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if err := r.ParseForm(); err != nil {
-			return errUsage("This form could not be read.")
+			return errUsage("The form is invalid.")
 		}
 		notice, secret, err := a(r, who)
 		if errors.Is(err, server.ErrExists) {
-			err = errUsage("There is one with that name already.")
+			err = errUsage("This name is already in use.")
 		}
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func (v *Viewer) addKey(r *http.Request, who server.Login) (notice, secret strin
 	if err := v.store.AddKey(r.Context(), who.User.ID, name, hash, v.now()); err != nil {
 		return "", "", err
 	}
-	return "This is the key " + name + ". It is shown this once: only a hash of it is kept.", key, nil
+	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, nil
 }
 
 // ownKey finds a key that the reader may change: an own one; for owners any.
@@ -191,7 +191,7 @@ func (v *Viewer) ownKey(r *http.Request, who server.Login) (server.Key, error) {
 			return k, nil
 		}
 	}
-	return server.Key{}, errUsage("There is no such key.")
+	return server.Key{}, errUsage("No such key.")
 }
 
 func (v *Viewer) revokeKey(r *http.Request, who server.Login) (notice, secret string, err error) {
@@ -214,7 +214,7 @@ func (v *Viewer) rotateKey(r *http.Request, who server.Login) (notice, secret st
 	if err := v.store.RotateKey(r.Context(), k.Name, hash, v.now(), v.now().Add(rotateGrace)); err != nil {
 		return "", "", err
 	}
-	return "This is the new value of the key " + k.Name + ", shown this once. The old one works for 24 hours more.", key, nil
+	return "This is the new value of the key " + k.Name + ". Copy it now: the server keeps only a hash of it. The old value works for 24 more hours.", key, nil
 }
 
 // addLink makes a one-time link: for oneself, or as an owner for somebody else.
@@ -239,7 +239,7 @@ func (v *Viewer) addLink(r *http.Request, who server.Login) (notice, secret stri
 	if v.access.Secure(r) {
 		scheme = "https://"
 	}
-	return fmt.Sprintf("Whoever opens this link first is logged in as %s. It works once, for %d minutes.",
+	return fmt.Sprintf("The first person to open this link is logged in as %s. It works once, within %d minutes.",
 		user.Name, auth.DefaultTicket/time.Minute), scheme + r.Host + v.Base + "/login?ticket=" + ticket, nil
 }
 
@@ -255,7 +255,7 @@ func (v *Viewer) addUser(r *http.Request, _ server.Login) (notice, secret string
 	if _, err := v.store.AddUser(r.Context(), name, role, v.now()); err != nil {
 		return "", "", err
 	}
-	return "The user " + name + " can log in with a one-time link made here.", "", nil
+	return "The user " + name + " can log in with a one-time link created here.", "", nil
 }
 
 func formRole(r *http.Request) (server.Role, error) {
@@ -273,7 +273,7 @@ func (v *Viewer) otherUser(r *http.Request, who server.Login) (server.User, erro
 		return u, err
 	}
 	if u.ID == who.User.ID {
-		return u, errUsage("Another owner has to do this for you.")
+		return u, errUsage("You cannot do this to yourself; ask another owner.")
 	}
 	return u, nil
 }
@@ -313,13 +313,13 @@ func (v *Viewer) formShare(r *http.Request, who server.Login) (server.Share, str
 	}
 	with, err := v.store.FindUser(r.Context(), r.PostForm.Get("with"))
 	if errors.Is(err, server.ErrNotFound) {
-		return s, "", errUsage("There is no user of that name.")
+		return s, "", errUsage("No such user.")
 	}
 	if err != nil {
 		return s, "", err
 	}
 	if s.With = with.ID; s.With == s.Owner {
-		return s, "", errUsage("A project is shared with somebody else.")
+		return s, "", errUsage("You cannot share a project with its owner.")
 	}
 	return s, with.Name, nil
 }
@@ -345,7 +345,7 @@ func (v *Viewer) addShare(r *http.Request, who server.Login) (notice, secret str
 			return what, "", v.store.AddShare(r.Context(), s)
 		}
 	}
-	return "", "", errUsage("There is no such project.")
+	return "", "", errUsage("No such project.")
 }
 
 func (v *Viewer) removeShare(r *http.Request, who server.Login) (notice, secret string, err error) {

@@ -194,7 +194,7 @@ const maxPath = 4096
 func (v *Viewer) wish(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		return errUsage("This form could not be read.")
+		return errUsage("The form is invalid.")
 	}
 	s := requested(r)
 	var x server.Session
@@ -213,16 +213,16 @@ func (v *Viewer) wish(w http.ResponseWriter, r *http.Request, who server.Login) 
 		ask.Path = strings.TrimSpace(ask.Path)
 	}
 	if ask.Path == "" || len(ask.Path) > maxPath {
-		return errUsage("Name a file in the session’s working directory, as docs/plan.md.")
+		return errUsage("Enter the path of a file in the session’s working directory, such as docs/plan.md.")
 	}
 	_, err = v.store.RequestLink(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: x.ID}, ask)
 	switch {
 	case errors.Is(err, server.ErrBadPath):
-		return errUsage("A document lies in the session’s working directory: its path is relative, as docs/plan.md, and does not lead out of it.")
+		return errUsage("The path must be relative to the session’s working directory and stay inside it, such as docs/plan.md.")
 	case errors.Is(err, server.ErrNoDaemon):
-		return errUsage("No ccship daemon sends this session, so nobody could do it.")
+		return errUsage("No ccship daemon sends this session, so it has no documents to link.")
 	case errors.Is(err, server.ErrTooManyLinkRequests):
-		return errUsage("Too many wishes wait for " + cmp.Or(x.Host, x.Machine) + " already. They are done as soon as ccship runs there.")
+		return errUsage("Too many link requests are waiting for " + cmp.Or(x.Host, x.Machine) + ". They are carried out when ccship runs there.")
 	case err != nil:
 		return err
 	}

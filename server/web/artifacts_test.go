@@ -161,7 +161,7 @@ func TestCompareVersions(t *testing.T) {
 	page := s.get(t, at("docs/plan.md"))
 	mustHave(t, page, `<tr class="del">`, "count <mark>euros</mark>", "changelog", "Versions 1 and 2")
 	mustHave(t, s.get(t, at("docs/plan.md", "a", "2", "b", "1")), "Versions 2 and 1", "<mark>euros</mark>")
-	mustHave(t, s.get(t, at("docs/plan.md", "a", "2", "b", "2")), "Both are the same.")
+	mustHave(t, s.get(t, at("docs/plan.md", "a", "2", "b", "2")), "The two are identical")
 	mustHave(t, s.get(t, at("old.txt")), `<tr class="del">`, "Versions 1 and 2")
 	mustHave(t, s.get(t, at("dump.sql")), "too large")
 	for _, q := range []string{"0", "3", "9999999999999999"} {
@@ -171,9 +171,9 @@ func TestCompareVersions(t *testing.T) {
 	}
 	big := strings.Repeat("line\n", 600_000)
 	s.papers(t, head(tourID), artifact("big.txt", 1, "x"), artifact("big.txt", 2, big))
-	mustHave(t, s.get(t, at("big.txt")), "too much to be compared")
+	mustHave(t, s.get(t, at("big.txt")), "too large to compare")
 	shown := s.get(t, document(tourID, "big.txt"))
-	mustHave(t, shown, "the download has all of it")
+	mustHave(t, shown, "download the file to see all of it")
 	if len(shown) > 3<<20 {
 		t.Errorf("a page of %d MB", len(shown)>>20)
 	}
@@ -233,7 +233,7 @@ func TestDocumentKinds(t *testing.T) {
 			t.Errorf("%s is an image with %v", name, picture.header)
 		}
 	}
-	mustHave(t, s.get(t, document(tourID, "e.bin")), "This is no text: 2 B")
+	mustHave(t, s.get(t, document(tourID, "e.bin")), "This file is not text: 2 B")
 	mustHave(t, s.get(t, document(tourID, "i.txt")), "ünï")
 	mustHave(t, s.get(t, document(tourID, "b.svg")), "alert")
 }
@@ -295,8 +295,8 @@ func TestLinkRequests(t *testing.T) {
 	if a.code != 200 {
 		t.Fatalf("answers %d: %s", a.code, a.body)
 	}
-	mustHave(t, a.body, "Link <bdi class=\"path\">docs/new &lt;b&gt;.md</bdi>: asked; waits for <bdi>kims-laptop</bdi>")
-	mustHave(t, s.requestLink(t, "docs/plan.md", "unlink").body, `Unlink <bdi class="path">docs/plan.md</bdi>: asked`)
+	mustHave(t, a.body, "Link <bdi class=\"path\">docs/new &lt;b&gt;.md</bdi>: requested; waiting for <bdi>kims-laptop</bdi>")
+	mustHave(t, s.requestLink(t, "docs/plan.md", "unlink").body, `Unlink <bdi class="path">docs/plan.md</bdi>: requested`)
 	list, err := s.store.LinkRequests(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})
 	if err != nil || len(list) != 2 || list[0].Link || !list[1].Link {
 		t.Fatalf("%+v, %v", list, err)
@@ -382,7 +382,7 @@ func TestSpilled(t *testing.T) {
 		}
 		mustLack(t, page, "etc%2Fpasswd")
 	}
-	mustHave(t, s.get(t, sessionPath("spill", "")), "its file is not here")
+	mustHave(t, s.get(t, sessionPath("spill", "")), "its file is not on the server")
 	name := sessionPath("spill", "/file", "name", "tool-results/toolu_01.txt")
 	mustHave(t, s.get(t, name), "&lt;b&gt;all&lt;/b&gt; of it", "2.0 kB")
 	if a := s.do(t, "GET", name+"&bytes=1", nil, nil); !strings.HasPrefix(a.body, "<b>all") || a.header.Get("Content-Type") != "application/octet-stream" {

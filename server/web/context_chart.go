@@ -138,7 +138,7 @@ func (g gauge) words(checkpoints int) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Tokens in use over %s: at most %s of %s (%d %%)", format.Count(g.Answers, "answer"), format.Tokens(g.Most), format.Tokens(g.Budget), format.Percent(g.Most, g.Budget))
+	fmt.Fprintf(&b, "Tokens used over %s: at most %s of %s (%d %%)", format.Count(g.Answers, "response"), format.Tokens(g.Most), format.Tokens(g.Budget), format.Percent(g.Most, g.Budget))
 	if g.Now > 0 {
 		fmt.Fprintf(&b, ", now %s (%d %%)", format.Tokens(g.Now), format.Percent(g.Now, g.Budget))
 	}

@@ -43,7 +43,7 @@ func TestGauge(t *testing.T) {
 	s := newSite(t, open)
 	s.desk(t)
 	page := bare(t, s, tourID)
-	mustHave(t, page, "Tokens in use over 7 answers: at most 16", "now 16k (9 %)", "3 checkpoints", "1 compaction", "1 rewind", `>80 %</text>`, `>90 %</text>`, `>100 %</text>`, `class="level"`)
+	mustHave(t, page, "Tokens used over 7 responses: at most 16", "now 16k (9 %)", "3 checkpoints", "1 compaction", "1 rewind", `>80 %</text>`, `>90 %</text>`, `>100 %</text>`, `class="level"`)
 	at := func(line int) string { return fmt.Sprintf(" → /sessions/%s/L/%d?machine=%s", tourID, line, machine) }
 	want := []string{"Checkpoint cp-000000000026: 80 % reached at 80 %, line 39" + at(38), "Checkpoint cp-00000000002b: 90 % reached at 90 %, line 44" + at(43), "Checkpoint cp-000000000030: compaction at 100 %, line 49" + at(48)}
 	got := strings.Join(pins(t, page), "\n")
@@ -52,14 +52,14 @@ func TestGauge(t *testing.T) {
 			t.Errorf("no mark %s among\n%s", w, got)
 		}
 	}
-	if !strings.Contains(got, "Conversation compacted by itself at 167k tokens") || !strings.Contains(got, "Rewound to line 42") {
+	if !strings.Contains(got, "Conversation auto-compacted at 167k tokens") || !strings.Contains(got, "Rewound to line 42") {
 		t.Errorf("the marks are\n%s", got)
 	}
 	full := s.get(t, sessionPath(tourID, "/context"))
 	mustHave(t, full, "What was done up to auto_90", "cart.go", "<table", "Compactions and rewinds")
 	mustHave(t, s.get(t, sessionPath(tourID, "")), `data-src="/sessions/`+tourID+`/context?machine=`+machine+`&amp;bare=1"`, "80 % reached", "cp-000000000026")
 	s.put(t, head("quiet"), `{"type":"user","message":{"role":"user","content":"nobody answers"}}`)
-	mustHave(t, s.get(t, sessionPath("quiet", "/context")), "No answer tells yet", "No checkpoint was made")
+	mustHave(t, s.get(t, sessionPath("quiet", "/context")), "No response reports token use yet", "This session has no checkpoints")
 	mustLack(t, s.get(t, sessionPath("quiet", "")), "data-keep")
 }
 
@@ -76,7 +76,7 @@ func TestGaugeStaysSmall(t *testing.T) {
 	if len(page) > 40<<10 {
 		t.Errorf("the drawings have %d KB", len(page)>>10)
 	}
-	mustHave(t, page, "20\u202f000 answers", "at most 166k of 167k (99 %), now 80k (47 %)")
+	mustHave(t, page, "20\u202f000 responses", "at most 166k of 167k (99 %), now 80k (47 %)")
 	for class, drawing := range drawings(t, page) {
 		low, high := drawing[1], drawing[0]
 		for _, y := range drawing {
@@ -125,17 +125,17 @@ func TestGaugeGrows(t *testing.T) {
 	s := newSite(t, open)
 	h := head("grows")
 	s.put(t, h, holds(1, 50_000), holds(2, 60_000))
-	mustHave(t, bare(t, s, "grows"), "2 answers", "at most 60k", "now 60k")
+	mustHave(t, bare(t, s, "grows"), "2 responses", "at most 60k", "now 60k")
 	h.RewoundTo = 3 // the line before it is not here yet
 	s.put(t, h, holds(4, 80_000))
-	mustHave(t, bare(t, s, "grows"), "3 answers", "now 80k")
+	mustHave(t, bare(t, s, "grows"), "3 responses", "now 80k")
 	h.RewoundTo = 2
 	s.put(t, h, holds(3, 120_000))
-	mustHave(t, bare(t, s, "grows"), "4 answers", "at most 120k", "now 80k")
+	mustHave(t, bare(t, s, "grows"), "4 responses", "at most 120k", "now 80k")
 	h.Generation, h.RewoundTo = 1, 1
 	s.put(t, h, holds(9, 55_000))
-	mustHave(t, bare(t, s, "grows"), "2 answers", "at most 55k")
-	mustHave(t, bare(t, s, "grows", "generation", "0"), "4 answers", "at most 120k")
+	mustHave(t, bare(t, s, "grows"), "2 responses", "at most 55k")
+	mustHave(t, bare(t, s, "grows", "generation", "0"), "4 responses", "at most 120k")
 }
 
 // TestCheckpointOfThePast: a checkpoint whose line a rewrite took out is listed, leads to the past that has the line, and

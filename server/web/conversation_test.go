@@ -37,7 +37,7 @@ func TestConversation(t *testing.T) {
 	for id, want := range map[string]string{
 		"L2": "Totals in the cart", "L4": "Thinking", "L6": "Bash Find where totals are rounded", "L8": "Read cart.go", "L10": "float64", "L11": "Count in cents",
 		"L16": "cart_test.go", "L19": "queued", "L27": "counts cents", "L30": "Image 1 of line 31", "L32": "agent", "L40": "/cost",
-		"L45": "529 Overloaded", "L48": "compacted by itself at 167k tokens, 9.1k left", "L49": "Summary of what came before", "L44-rewind": "Rewound to line 42", "L50-seam": "rewritten from here on (generation 1)"} {
+		"L45": "529 Overloaded", "L48": "auto-compacted at 167k tokens, 9.1k left", "L49": "Summary of the conversation so far", "L44-rewind": "Rewound to line 42", "L50-seam": "rewritten from this line on (generation 1)"} {
 		if !strings.Contains(got[id], want) {
 			t.Errorf("%s is %q, want %q in it", id, got[id], want)
 		}
@@ -48,13 +48,13 @@ func TestConversation(t *testing.T) {
 		}
 	}
 	for _, w := range []string{`<span class="f5">cart.go</span>`, `src="/sessions/` + tourID + `/image/30/0?machine=` + machine + `"`,
-		`href="/sessions/` + tourID + `%2Fagent-a7f3c21b09d84e51?machine=` + machine, "claude --resume " + tourID, "lines were dropped", "2 generations"} {
+		`href="/sessions/` + tourID + `%2Fagent-a7f3c21b09d84e51?machine=` + machine, "claude --resume " + tourID, "lines dropped", "2 generations"} {
 		if !strings.Contains(page, w) {
 			t.Errorf("the page lacks %s", w)
 		}
 	}
 	for id, left := range map[string]bool{"L41": false, "L42": true, "L43": true, "L44": false} {
-		if strings.Contains(got[id], "abandoned by a rewind") != left {
+		if strings.Contains(got[id], "removed by a rewind") != left {
 			t.Errorf("%s is left: %v", id, !left)
 		}
 	}
@@ -89,7 +89,7 @@ func TestResults(t *testing.T) {
 	}
 	second := items(t, s.get(t, sessionPath("calls", "", "from", "300")))
 	if !strings.Contains(second["L300"], "The call is on line 299") || !strings.Contains(second["L301"], "Bash") ||
-		!strings.Contains(second["L302"], "of a call that is not here") && !strings.Contains(second["L302"], "output 3") || !strings.Contains(second["L303"], "running") {
+		!strings.Contains(second["L302"], "call not on this page") && !strings.Contains(second["L302"], "output 3") || !strings.Contains(second["L303"], "running") {
 		t.Errorf("%q", second)
 	}
 }
@@ -161,7 +161,7 @@ func TestCut(t *testing.T) {
 	if len(page) > 2<<20 {
 		t.Errorf("a page of %d bytes", len(page))
 	}
-	mustHave(t, page, "more</p>", "Show all of it")
+	mustHave(t, page, "more</p>", "Show all")
 	if entry := s.get(t, sessionPath("wordy", "/entry/0")); !strings.Contains(entry, strings.TrimSpace(long)) {
 		t.Error("not all of it is shown alone")
 	}

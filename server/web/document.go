@@ -155,7 +155,7 @@ func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Vers
 // content reads a version as far as a page shows it.
 func (v *Viewer) content(ctx context.Context, scope server.Scope, ref server.Ref, p *documentPage, n int64) (server.Version, content, error) {
 	if p.Document.Versions == 0 {
-		return server.Version{Line: -1}, content{Kind: "none", Words: "Its content has not arrived yet."}, nil
+		return server.Version{Line: -1}, content{Kind: "none", Words: "Its content has not been received yet."}, nil
 	}
 	version, from, err := v.store.Content(ctx, scope, ref, p.Document.Path, n)
 	if errors.Is(err, server.ErrNoContent) {
@@ -174,9 +174,9 @@ func missing(x server.Version) string {
 	case x.Change == "deleted":
 		return "The file was deleted."
 	case x.TooLarge:
-		return "The file is too large: its daemon does not send its content (option document_cap)."
+		return "The file is larger than the daemon’s document_cap, so its content is not sent."
 	}
-	return "Its content has not arrived yet."
+	return "Its content has not been received yet."
 }
 
 // show reads a file named name and makes it fit to be seen. What it is the bytes say, not the name.

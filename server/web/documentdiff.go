@@ -82,7 +82,7 @@ func (v *Viewer) versionText(ctx context.Context, scope server.Scope, ref server
 		return "", "", err
 	}
 	if version.Size > thread.FullText {
-		return "", fmt.Sprintf("Version %d has %s: too much to be compared on a page.", n, format.Size(version.Size)), nil
+		return "", fmt.Sprintf("Version %d has %s: too large to compare on a page.", n, format.Size(version.Size)), nil
 	}
 	b, err := io.ReadAll(io.LimitReader(from, thread.FullText+utf8.UTFMax))
 	if err != nil {
@@ -90,7 +90,7 @@ func (v *Viewer) versionText(ctx context.Context, scope server.Scope, ref server
 	}
 	text, ok := textOf(b, version.Size)
 	if !ok {
-		return "", fmt.Sprintf("Version %d is no text.", n), nil
+		return "", fmt.Sprintf("Version %d is not text.", n), nil
 	}
 	return text, "", nil
 }

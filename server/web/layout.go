@@ -53,7 +53,7 @@ func theme(r *http.Request) string {
 func (v *Viewer) setTheme(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		v.fail(w, r, http.StatusBadRequest, "This form could not be read.")
+		v.fail(w, r, http.StatusBadRequest, "The form is invalid.")
 		return
 	}
 	c := http.Cookie{Name: themeCookie, Value: r.PostForm.Get("theme"), Path: v.Base + "/", MaxAge: 365 * 24 * 3600,
@@ -119,7 +119,7 @@ func readFiles() (map[string]file, error) {
 func (v *Viewer) asset(w http.ResponseWriter, r *http.Request) {
 	f, ok := v.files[r.PathValue("name")]
 	if !ok {
-		v.fail(w, r, http.StatusNotFound, "There is no such file.")
+		v.fail(w, r, http.StatusNotFound, "No such file.")
 		return
 	}
 	w.Header().Set("Content-Type", f.kind)

@@ -69,7 +69,7 @@ func (v *Viewer) loginForm(w http.ResponseWriter, r *http.Request) {
 func (v *Viewer) takeLogin(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		v.fail(w, r, http.StatusBadRequest, "This form could not be read.")
+		v.fail(w, r, http.StatusBadRequest, "The form is invalid.")
 		return
 	}
 	next, remote := localPath(r.PostForm.Get("next")), v.access.Remote(r)
@@ -78,7 +78,7 @@ func (v *Viewer) takeLogin(w http.ResponseWriter, r *http.Request) {
 	wrong := "This is not a valid key."
 	if ticket := r.PostForm.Get("ticket"); ticket != "" {
 		token, _, err = v.access.LoginWithTicket(r.Context(), remote, ticket)
-		wrong = "This link has been used, or is too old. Ask for a new one, or log in with a key."
+		wrong = "This link has expired or was already used. Ask for a new one, or log in with a key."
 	} else {
 		token, _, err = v.access.Login(r.Context(), remote, strings.TrimSpace(r.PostForm.Get("key")))
 	}
@@ -90,7 +90,7 @@ func (v *Viewer) takeLogin(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &tooMany):
 		w.Header().Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
 		v.render(w, http.StatusTooManyRequests, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""),
-			Message: "Too many wrong keys came from here. Try again in " + format.Count(int64(tooMany.Seconds()), "second") + ".", Next: next})
+			Message: "Too many failed logins from this address. Try again in " + format.Count(int64(tooMany.Seconds()), "second") + ".", Next: next})
 	case errors.Is(err, auth.ErrUnauthorized):
 		v.render(w, http.StatusUnauthorized, "login.html",
 			loginPage{frame: v.frame(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})

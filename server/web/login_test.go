@@ -104,7 +104,7 @@ func TestTicket(t *testing.T) {
 	if a.code != http.StatusUnauthorized {
 		t.Errorf("the second one: %d", a.code)
 	}
-	mustHave(t, a.body, "has been used")
+	mustHave(t, a.body, "was already used")
 }
 
 func TestGuessing(t *testing.T) {
@@ -118,7 +118,7 @@ func TestGuessing(t *testing.T) {
 	if a.code != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
 		t.Fatalf("after 40 wrong keys: %d", a.code)
 	}
-	mustHave(t, a.body, "Too many wrong keys")
+	mustHave(t, a.body, "Too many failed logins")
 }
 
 // TestScope: what a member may not see is not there, on any page.
@@ -244,7 +244,7 @@ func TestAccountShares(t *testing.T) {
 	mustHave(t, a.body, "shop is shared with ana, without its linked documents", "Stop sharing")
 	mustLack(t, a.body, ", linked documents too")
 	a = s.do(t, "POST", "/account/shares", url.Values{"project": {"sha-of-shop"}, "with": {"ana"}, "documents": {"1"}}, nil)
-	mustHave(t, a.body, "shop is shared with ana, with its linked documents", "with ana, linked documents too")
+	mustHave(t, a.body, "shop is shared with ana, with its linked documents", "with ana, with linked documents")
 	for _, form := range []url.Values{{"project": {"none"}, "with": {"ana"}}, {"project": {"sha-of-shop"}, "with": {"eve"}}, {"project": {"sha-of-shop"}, "with": {"kim"}}} {
 		if a := s.do(t, "POST", "/account/shares", form, nil); a.code != http.StatusBadRequest {
 			t.Errorf("%v: %d", form, a.code)

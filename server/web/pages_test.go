@@ -105,7 +105,7 @@ func TestSearchPage(t *testing.T) {
 	page := s.get(t, "/search?q=euros")
 	mustHave(t, page, "<mark>euros</mark>", "Rounding in the cart", `/L/`, "kims-laptop")
 	mustHave(t, s.get(t, "/search?q=euros&kind=thinking"), `value="thinking" checked`)
-	mustHave(t, s.get(t, "/search?q=euros&kind=title"), "Nothing was found")
+	mustHave(t, s.get(t, "/search?q=euros&kind=title"), "No results")
 	for _, q := range []string{`"`, `a"b`, "*", "NEAR(a b)", "-x", "'; DROP TABLE lines; --", "%", "_", "\x00", "\xff", "a AND", "(", "사과"} {
 		s.get(t, "/search?"+url.Values{"q": {q}}.Encode())
 	}
@@ -119,10 +119,10 @@ func TestSearchPage(t *testing.T) {
 	s.put(t, h, `{"type":"user","uuid":"x","message":{"role":"user","content":"the wombat prompt"}}`)
 	h.Generation = 1
 	s.put(t, h, `{"type":"user","uuid":"y","message":{"role":"user","content":"another"}}`)
-	mustHave(t, s.get(t, "/search?q=wombat"), "Nothing was found")
+	mustHave(t, s.get(t, "/search?q=wombat"), "No results")
 	page = s.get(t, "/search?q=wombat&superseded=1")
 	mustHave(t, page, "superseded</span>", "<mark>wombat</mark>", "generation=0")
-	mustHave(t, s.do(t, "GET", regexpHref(t, page), nil, nil).body, "the wombat prompt", "an older past")
+	mustHave(t, s.do(t, "GET", regexpHref(t, page), nil, nil).body, "the wombat prompt", "an earlier version")
 }
 
 func regexpHref(t *testing.T, page string) string {
@@ -143,12 +143,12 @@ func TestUsage(t *testing.T) {
 	s := newSite(t, open)
 	shelf(t, s)
 	page := s.get(t, "/usage?range=all")
-	mustHave(t, page, "Wed, 18 Nov 2026: opus-4-8 $", "Thu, 19 Nov 2026: sonnet-4-5 $", "By model", "By project", "By machine", `<th scope="row">2026-11-18</th>`, `<dt>Answers</dt><dd>4</dd>`)
+	mustHave(t, page, "Wed, 18 Nov 2026: opus-4-8 $", "Thu, 19 Nov 2026: sonnet-4-5 $", "By model", "By project", "By machine", `<th scope="row">2026-11-18</th>`, `<dt>Responses</dt><dd>4</dd>`)
 	tokens := s.get(t, "/usage?range=all&measure=tokens&by=project")
 	mustHave(t, tokens, "Wed, 18 Nov 2026: shop 2.0M", "Fri, 20 Nov 2026: garden 4.0M", `<li><a href="/usage?by=project&amp;measure=tokens&amp;range=all" aria-current="true">All tokens</a></li>`)
 	mustHave(t, s.get(t, "/usage?range=all&measure=tokens&by=machine&project=sha-garden"), "a plain client 2.0M", "host-m1 2.0M")
 	mustLack(t, s.get(t, "/usage?range=all&project=sha-garden"), "sonnet")
-	mustHave(t, s.get(t, "/usage?range=all&project=none"), "Nothing was used")
+	mustHave(t, s.get(t, "/usage?range=all&project=none"), "No token use")
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -161,9 +161,9 @@ func TestCompare(t *testing.T) {
 	s := newSite(t, open)
 	s.tour(t)
 	page := s.get(t, sessionPath(tourID, "/compare"))
-	mustHave(t, page, "1 line dropped", "0 lines new", "54 lines the same", "/review 42", "50 equal lines", "4 equal lines", "/entry/50?epoch=e1&amp;generation=0&amp;machine=")
+	mustHave(t, page, "1 line dropped", "0 lines new", "54 lines unchanged", "/review 42", "50 unchanged lines", "4 unchanged lines", "/entry/50?epoch=e1&amp;generation=0&amp;machine=")
 	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "0")), "0 lines dropped", "1 line new")
-	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "1")), "Both are the same")
+	mustHave(t, s.get(t, sessionPath(tourID, "/compare", "a", "1", "b", "1")), "The two are identical")
 	for _, q := range [][]string{{"a", "9"}, {"b", "9"}, {"ea", "none"}, {"eb", "none"}} {
 		if a := s.do(t, "GET", sessionPath(tourID, "/compare", q...), nil, nil); a.code != 404 {
 			t.Errorf("%v: %d", q, a.code)
@@ -174,9 +174,9 @@ func TestCompare(t *testing.T) {
 	h.Epoch = "e2"
 	s.put(t, h, fixture(t, "tour.jsonl")[:20]...)
 	page = s.get(t, sessionPath(tourID, "/compare", "ea", "e1", "a", "1", "eb", "e2", "b", "0"))
-	mustHave(t, page, "34 lines dropped", "20 lines the same", ">e1</a>", ">e2</a>")
+	mustHave(t, page, "34 lines dropped", "20 lines unchanged", ">e1</a>", ">e2</a>")
 	mustHave(t, s.get(t, "/drops"), "1 line dropped", "/compare?")
-	mustHave(t, s.get(t, "/"), "lines were dropped")
+	mustHave(t, s.get(t, "/"), "lines dropped")
 }
 
 func TestExport(t *testing.T) {
@@ -207,7 +207,7 @@ func TestExport(t *testing.T) {
 	mustHave(t, page, "<style>", "data:image/png;base64,", "counts cents", "Rewound to line 42")
 	mustLack(t, page, "<script", "/assets/", "https://tracker.example\"", ">raw<")
 	md := get("md").body
-	mustHave(t, md, "## You", "## Claude", "Totals in the cart", "**Bash** ", "```bash\ngo test ./...", "*Conversation compacted by itself", "Failed of Bash")
+	mustHave(t, md, "## You", "## Claude", "Totals in the cart", "**Bash** ", "```bash\ngo test ./...", "*Conversation auto-compacted", "Failed of Bash")
 	// A fence in the text does not end the block around it.
 	s.put(t, head("fence"), `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"a\n`+"````\\nb"+`"}]}}`)
 	mustHave(t, s.get(t, sessionPath("fence", "/export", "format", "md")), "`````\na\n````\nb\n`````")

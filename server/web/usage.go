@@ -219,7 +219,7 @@ func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
 		cells[r.Day][name] += value
 	}
 	p.Legend = largest(totals)
-	c := chart.Stacked{ID: "daily", Title: a.measure.Name + " per day", Desc: "Columns of " + a.stack + "s; the table below has the figures.",
+	c := chart.Stacked{ID: "daily", Title: a.measure.Name + " per day", Desc: "Columns of " + a.stack + "s; the table below has the numbers.",
 		Series: p.Legend, Format: a.measure.format}
 	days := a.calendar(byDay, v.now())
 	for i, day := range days {
@@ -302,7 +302,7 @@ func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
 			continue
 		}
 		b := breakdown{Title: s.Name, Lower: s.Key}
-		c := chart.Bars{ID: "by-" + s.Key, Title: a.measure.Name + " by " + s.Key, Desc: "The table beside it has the figures.", Format: a.measure.format}
+		c := chart.Bars{ID: "by-" + s.Key, Title: a.measure.Name + " by " + s.Key, Desc: "The table next to it has the numbers.", Format: a.measure.format}
 		for _, name := range sorted(values) {
 			b.Rows = append(b.Rows, *sums[name])
 			if len(c.List) < 10 {
@@ -336,7 +336,7 @@ func (v *Viewer) heat(r *http.Request, scope server.Scope, p *usagePage, a usage
 		return err
 	}
 	answers := func(f float64) string { return format.Count(int64(f), "answer") }
-	week := chart.Week{ID: "week", Title: "Activity by hour", Desc: "Answers in each hour of the week.", Format: answers}
+	week := chart.Week{ID: "week", Title: "Activity by hour", Desc: "Responses in each hour of the week.", Format: answers}
 	for _, h := range hours {
 		if h.Hour >= 0 && h.Hour < 7*24 {
 			week.Hours[h.Hour/24][h.Hour%24] += float64(h.Tokens.Answers)
@@ -349,7 +349,7 @@ func (v *Viewer) heat(r *http.Request, scope server.Scope, p *usagePage, a usage
 	if err != nil {
 		return err
 	}
-	year := chart.Year{ID: "year", Title: "Activity in the last year", Desc: "Answers on each day.", Last: v.now().Add(a.query.Zone).UTC(),
+	year := chart.Year{ID: "year", Title: "Activity in the last year", Desc: "Responses on each day.", Last: v.now().Add(a.query.Zone).UTC(),
 		Days: map[string]float64{}, Format: answers}
 	for _, d := range days {
 		year.Days[d.Day] += float64(d.Tokens.Answers)

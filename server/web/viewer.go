@@ -101,7 +101,7 @@ func (v *Viewer) Handler() http.Handler {
 		v.routeAccounts(mux)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		v.fail(w, r, http.StatusNotFound, "There is no such page.")
+		v.fail(w, r, http.StatusNotFound, "No such page.")
 	})
 	return v.harden(http.NewCrossOriginProtection().Handler(mux))
 }
@@ -123,7 +123,7 @@ func (v *Viewer) harden(next http.Handler) http.Handler {
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 		h.Set("Cache-Control", "no-store")
 		if v.Open && !IsLoopback(r.Host) {
-			v.fail(w, r, http.StatusForbidden, "This viewer answers only to 127.0.0.1, [::1] and localhost.")
+			v.fail(w, r, http.StatusForbidden, "This viewer only accepts the host names 127.0.0.1, [::1] and localhost.")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -156,16 +156,16 @@ func (v *Viewer) answer(w http.ResponseWriter, r *http.Request, err error) {
 	var usage errUsage
 	switch {
 	case errors.Is(err, server.ErrNotFound):
-		v.fail(w, r, http.StatusNotFound, "There is no such session, or it is not yours to see.")
+		v.fail(w, r, http.StatusNotFound, "No such session, or you may not see it.")
 	case errors.Is(err, server.ErrTooManyListeners):
-		v.fail(w, r, http.StatusServiceUnavailable, "Too many pages follow what comes in.")
+		v.fail(w, r, http.StatusServiceUnavailable, "Too many pages are following live. Close some and reload.")
 	case errors.As(err, &usage):
 		v.fail(w, r, http.StatusBadRequest, usage.Error())
 	case r.Context().Err() != nil:
 		return // nobody is there to read it
 	default:
 		v.Log.Error("read for page", "path", r.URL.Path, "error", err)
-		v.fail(w, r, http.StatusInternalServerError, "The server could not read this; its log says why.")
+		v.fail(w, r, http.StatusInternalServerError, "The server could not load this page; see its log.")
 	}
 }
 
@@ -174,7 +174,7 @@ func (v *Viewer) render(w http.ResponseWriter, status int, name string, data any
 	var b bytes.Buffer
 	if err := v.pages.ExecuteTemplate(&b, name, data); err != nil {
 		v.Log.Error("render page", "page", name, "error", err)
-		http.Error(w, "This page is broken; the server's log says why.", http.StatusInternalServerError)
+		http.Error(w, "The server could not render this page; see its log.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

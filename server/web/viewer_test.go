@@ -16,7 +16,7 @@ import (
 
 func TestEmpty(t *testing.T) {
 	s := newSite(t, open)
-	mustHave(t, s.get(t, "/"), "No session has arrived yet")
+	mustHave(t, s.get(t, "/"), "No sessions yet")
 	for _, path := range []string{"/search", "/search?q=x", "/usage", "/usage?range=all", "/drops"} {
 		s.get(t, path)
 	}

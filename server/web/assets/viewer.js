@@ -78,7 +78,7 @@
       if (version <= list.get(a.dataset.doc) || a.nextElementSibling?.matches(".changed")) continue;
       const tag = document.createElement("span");
       tag.className = "tag changed";
-      tag.title = "Changed since this browser opened it, or saw it first";
+      tag.title = "Changed since you last opened it in this browser";
       tag.textContent = "changed";
       a.after(tag);
     }

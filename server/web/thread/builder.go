@@ -159,7 +159,7 @@ func (b *Builder) generationStart(l StoredLine, view server.View) {
 	for i, s := range view.Spans {
 		if i > 0 && s.From == l.Index {
 			b.items = append(b.items, Item{Line: l.Index, Kind: "band", Who: "seam", Mark: "-seam", Parts: []Part{{Kind: "note",
-				Title: fmt.Sprintf("The file was rewritten from here on (generation %d)", s.Generation),
+				Title: fmt.Sprintf("The file was rewritten from this line on (generation %d)", s.Generation),
 				Link:  b.base + b.stream.Path("/compare", "a", fmt.Sprint(view.Spans[i-1].Generation), "b", fmt.Sprint(s.Generation))}}})
 		}
 	}
@@ -204,7 +204,7 @@ func (b *Builder) unread(l StoredLine) {
 	title := "damaged line"
 	switch {
 	case l.Kind == server.Oversize:
-		title = "a line too long to be sent; only its length and sum are here"
+		title = "line too long to send; only its length and hash are stored"
 	case len(l.Raw) > maxParse:
 		title = "very long line"
 	case len(bytes.TrimSpace(l.Raw)) == 0:

@@ -21,7 +21,7 @@ func (b *Builder) user(rec transcript.Record, it Item) {
 	b.results(rec, it)
 	if rec.CompactSummary {
 		it.Kind, it.Who = "band", "summary"
-		it.Parts = []Part{{Kind: "fold", Title: "Summary of what came before", Parts: []Part{b.markdown(rec.Message.Text())}}}
+		it.Parts = []Part{{Kind: "fold", Title: "Summary of the conversation so far", Parts: []Part{b.markdown(rec.Message.Text())}}}
 		b.push(it)
 		return
 	}
@@ -71,7 +71,7 @@ func (b *Builder) program(rec transcript.Record, it Item) {
 	case b.command(rec, it, text):
 	case rec.Origin == "task-notification" || strings.HasPrefix(text, "<task-notification>"):
 		it.Kind, it.Who = "note", "task"
-		it.Parts = []Part{{Kind: "note", Title: cmp.Or(tagged(text, "summary"), "A background task has ended")}}
+		it.Parts = []Part{{Kind: "note", Title: cmp.Or(tagged(text, "summary"), "A background task ended")}}
 		b.push(it)
 	case text == "" || onlyResults(rec):
 		return
@@ -170,13 +170,13 @@ func (b *Builder) block(rec transcript.Record, x transcript.Block) []Part {
 		return []Part{b.markdown(x.Text)}
 	case transcript.ThinkingBlock:
 		if strings.TrimSpace(x.Text) == "" {
-			return b.ifEverything("thinking, not told")
+			return b.ifEverything("thinking, not recorded")
 		}
 		p := b.markdown(x.Text)
 		p.Kind = "think"
 		return []Part{p}
 	case transcript.RedactedThinkingBlock:
-		return b.ifEverything("thinking, hidden")
+		return b.ifEverything("thinking, redacted")
 	case transcript.ToolUseBlock:
 		return []Part{{Kind: "tool", Tool: b.call(rec, x)}}
 	case transcript.ToolResultBlock:
@@ -227,7 +227,7 @@ func (b *Builder) other(rec transcript.Record, it Item) {
 func CompactionText(c *transcript.Compact) string {
 	words := "Conversation compacted"
 	if c.Trigger == "auto" {
-		words += " by itself"
+		words = "Conversation auto-compacted"
 	}
 	if c.Pre > 0 {
 		words += " at " + format.Tokens(c.Pre) + " tokens"
@@ -271,7 +271,7 @@ func (b *Builder) picture(x transcript.Block) Part {
 		p.Alt = fmt.Sprintf("Document in line %d", b.at.Index+1)
 	}
 	if len(x.Data) == 0 {
-		return Part{Kind: "note", Title: p.Alt + ", which is not in the transcript"}
+		return Part{Kind: "note", Title: p.Alt + ", not in the transcript"}
 	}
 	if kind := ImageType(x); kind != "" && n >= 0 {
 		if p.URL = b.pictureURL(kind, n, x); p.URL != "" {

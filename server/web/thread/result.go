@@ -56,7 +56,7 @@ func (b *Builder) results(rec transcript.Record, it Item) {
 			b.finish(t, rec, x)
 			continue
 		}
-		t := &Tool{ID: x.ToolID, Name: "Result", State: "none", ResultLine: -1, Word: "of a call that is not here"}
+		t := &Tool{ID: x.ToolID, Name: "Result", State: "none", ResultLine: -1, Word: "call not on this page"}
 		if c, ok := b.earlier[x.ToolID]; ok {
 			t.call = c
 			t.title()
