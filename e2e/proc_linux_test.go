@@ -41,7 +41,7 @@ func measure(pid int) (cost, error) {
 		return c, err
 	}
 	c.rss, c.anon = field(status, "VmRSS:")<<10, field(status, "RssAnon:")<<10
-	c.peak = field(status, "VmHWM:")<<10
+	c.peak = field(status, "VmHWM:") << 10
 	io, err := os.ReadFile(filepath.Join(dir, "io"))
 	if err != nil {
 		return c, err
