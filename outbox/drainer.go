@@ -62,8 +62,8 @@ type Drainer struct {
 
 	wake    chan struct{}
 	retry   chan struct{}
-	changed atomic.Bool // with retry: the configuration changed
-	paused  atomic.Bool // send nothing
+	changed atomic.Bool            // with retry: the configuration changed
+	paused  atomic.Bool            // send nothing
 	ledger  atomic.Pointer[Ledger] // as the last answer said
 
 	mu     sync.Mutex

@@ -19,7 +19,7 @@ type sender struct {
 	origin *Origin
 	client *http.Client
 	codecs *codecs
-	owner  Owner  // opens blobs
+	owner  Owner // opens blobs
 	ledger *atomic.Pointer[Ledger]
 	health string // URL of the probe
 }
