@@ -3,7 +3,6 @@ package outbox
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 )
