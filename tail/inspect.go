@@ -17,6 +17,7 @@ type inspection struct {
 	budget         int64
 	deep           bool // check all marks, not only the last bytes
 	reread         bool // from line 0 in a new generation
+	reload         bool // the stored cursor was loaded, since somebody else changed it
 	alone          bool // the only file of its job, so it may take long
 	live           bool
 	before         int64

@@ -98,7 +98,7 @@ func (p *listing) queueIfChanged(f *file, c *finding) {
 	t.count(f, 1)
 	f.changed = at
 	read := f.Cursor.Offset + f.Provisional.Length
-	if f.stored && c.stat.Size == read && (c.stat == f.Verified || c.stat == f.File.Stat) && !f.reread {
+	if f.stored && c.stat.Size == read && (c.stat == f.Verified || c.stat == f.File.Stat) && !f.reread && !f.reload {
 		if c.stat != f.Verified {
 			t.scheduleScrub(f, t.now()+t.cfg.ScrubAfter)
 		}

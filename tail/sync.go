@@ -79,7 +79,7 @@ func (t *Tailer) waitFor(ctx context.Context, c <-chan struct{}) error {
 
 // needsSync reports whether the file may have undelivered lines or unverified changes.
 func (f *file) needsSync() bool {
-	return f.state != idle || f.inspectAt != 0 || f.waiting || f.reread || f.deep || f.pathTaken || f.changedAgain || f.fails > 0 ||
+	return f.state != idle || f.inspectAt != 0 || f.waiting || f.reread || f.reload || f.deep || f.pathTaken || f.changedAgain || f.fails > 0 ||
 		f.Verified != f.seen || f.seen.Size != f.Cursor.Offset+f.partial
 }
 
@@ -89,7 +89,7 @@ func (t *Tailer) completeSyncs(f *file, l *inspection, err error, r Result) {
 	if len(t.syncs) == 0 || err != nil && !gone || r.Err != nil || l.replaced || l.deferred {
 		return
 	}
-	if !gone && (f.deep || f.reread || f.pathTaken) || f.changedAgain {
+	if !gone && (f.deep || f.reread || f.reload || f.pathTaken) || f.changedAgain {
 		return
 	}
 	for s := range t.syncs {

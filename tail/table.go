@@ -25,6 +25,7 @@ type file struct {
 	waiting          bool // answered ErrLater, until it changes or the owner wakes us
 	pathTaken        bool // another file is at its path: do not read it before a full listing
 	reread           bool // from line 0 in a new generation
+	reload           bool // somebody else changed its stored cursor
 	deep             bool // verify all bytes before the cursor at the next inspection
 	alone            bool // its next inspection takes long
 	pastHolds        bool // everything before the cursor is verified for File.Stat

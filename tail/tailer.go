@@ -229,6 +229,21 @@ func (t *Tailer) Reread(ids ...FileID) {
 	t.rereadLocked(ids)
 }
 
+// Reload has the stored cursors of files loaded again, which the owner has changed, and goes on from there. Ids that are
+// not known are passed over.
+func (t *Tailer) Reload(ids ...FileID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		if f := t.table.byID[id]; f != nil {
+			f.reload = true
+			if f.folder != nil {
+				t.enqueue(f)
+			}
+		}
+	}
+}
+
 func (t *Tailer) rereadLocked(ids []FileID) {
 	for _, id := range ids {
 		if f := t.table.byID[id]; f != nil {

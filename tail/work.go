@@ -32,6 +32,9 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 	t.prepare(j, looks)
 	for i := range looks {
 		l := &looks[i]
+		if l.reload {
+			t.reload(ctx, l)
+		}
 		l.budget = max(left, min(markGap, t.cfg.TurnBytes))
 		if errs[i] = l.run(ctx, a); errs[i] == nil && l.chunk != nil {
 			left -= int64(len(l.chunk.Lines))
@@ -87,17 +90,18 @@ func (t *Tailer) prepare(j job, looks []inspection) {
 	defer t.mu.Unlock()
 	for i, f := range j.files {
 		looks[i] = inspection{
-			t: t, f: f, known: f.Tracked, expect: f.seen, deep: f.deep, reread: f.reread,
+			t: t, f: f, known: f.Tracked, expect: f.seen, deep: f.deep, reread: f.reread, reload: f.reload,
 			alone: len(j.files) == 1, live: j.class != imported, unchangedSince: f.changed, pastHolds: f.pastHolds, long: f.long,
 			before: t.table.before[f],
 		}
-		f.deep, f.changedAgain, f.alone = false, false, false
+		f.deep, f.changedAgain, f.alone, f.reload = false, false, false, false
 	}
 }
 
 // reload loads the cursor that somebody else changed.
 func (t *Tailer) reload(ctx context.Context, l *inspection) {
 	known, err := t.cursors.Reload(ctx, l.known.File.ID)
+	l.reload = l.reload && err != nil
 	if err != nil {
 		if ctx.Err() == nil {
 			t.log.Warn("cannot reload cursor; retrying", "path", l.known.File.Path, "err", err)
@@ -105,11 +109,18 @@ func (t *Tailer) reload(ctx context.Context, l *inspection) {
 		return
 	}
 	l.known.Cursor, l.known.Provisional = known.Cursor, known.Provisional
+	l.pastHolds, l.known.Verified, l.long = false, Stat{}, nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count(l.f, -1)
+	l.f.Cursor, l.f.Provisional, l.f.Verified, l.f.pastHolds = known.Cursor, known.Provisional, Stat{}, false
+	t.count(l.f, 1)
 }
 
 // finishInspection records what an inspection found, and schedules the next one. The caller holds mu.
 func (t *Tailer) finishInspection(l *inspection, err error, r Result) {
 	f := l.f
+	f.reload = f.reload || l.reload // it failed
 	t.done(f)
 	t.count(f, -1)
 	ready := t.record(l, err, r)
@@ -126,7 +137,7 @@ func (t *Tailer) finishInspection(l *inspection, err error, r Result) {
 	case l.deferred:
 		f.alone = true
 		t.push(f, max(l.f.class, backlog))
-	case f.changedAgain || f.reread || f.deep || f.inspectAt == 0 && r.Err == nil && l.more:
+	case f.changedAgain || f.reread || f.reload || f.deep || f.inspectAt == 0 && r.Err == nil && l.more:
 		t.pushMore(f, l)
 	default:
 		t.scheduleNext(f, l)
