@@ -250,8 +250,8 @@ func TestForgetTakesAttachments(t *testing.T) {
 	}
 }
 
-// TestFormerServer changes the server while rows wait for one that is down: they are told apart, and can be given up.
-func TestFormerServer(t *testing.T) {
+// TestRetiredServer changes the server while rows wait for one that is down: they are told apart, and can be given up.
+func TestRetiredServer(t *testing.T) {
 	w := attachmentWorld(t)
 	w.start()
 	w.sync()
@@ -271,18 +271,18 @@ func TestFormerServer(t *testing.T) {
 	w.cfg.ServerURL = next.cfg.ServerURL
 	w.start()
 	r := w.sync()
-	if !r.Done || len(r.Former) != 1 || r.Former[0].URL != old || r.Former[0].Entries != 1 || r.Waiting != 0 {
+	if !r.Done || len(r.Retired) != 1 || r.Retired[0].URL != old || r.Retired[0].Entries != 1 || r.Waiting != 0 {
 		t.Errorf("sync %+v", r)
 	}
 	report := w.verify()
-	if !report.Equal || len(report.Former) != 1 {
+	if !report.Equal || len(report.Retired) != 1 {
 		t.Errorf("verify %+v", report)
 	}
 	dropped, err := w.client.DropServer(context.Background(), control.DropServerRequest{Server: old})
 	if err != nil || dropped.Entries != 1 {
 		t.Errorf("dropped %+v %v", dropped, err)
 	}
-	if r := w.sync(); len(r.Former) != 0 || w.status().Outbox.Batches != 0 {
+	if r := w.sync(); len(r.Retired) != 0 || w.status().Outbox.Batches != 0 {
 		t.Errorf("sync %+v", r)
 	}
 	if _, err := w.client.DropServer(context.Background(), control.DropServerRequest{Server: old}); err == nil {

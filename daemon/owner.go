@@ -26,7 +26,7 @@ func (o owner) OutOfStep(string, outbox.Refusal) {}
 func (o owner) OpenBlob(root, path string) (outbox.Content, error) { return o.d.guard.Open(root, path) }
 
 // ConfigInForce reports whether the configuration in force is the one on disk.
-func (o owner) ConfigInForce() bool { return o.d.settled() }
+func (o owner) ConfigInForce() bool { return o.d.configInForce() }
 
 // TrustsProject reports whether lines of the project in a folder go to the server that the project itself names.
 func (o owner) TrustsProject(dir string) bool {

@@ -119,7 +119,7 @@ func (d *Daemon) configAdvice() (out []control.Advice) {
 	return out
 }
 
-// settled says whether the configuration in force is the one on disk.
-func (d *Daemon) settled() bool {
+// configInForce says whether the configuration in force is the one on disk.
+func (d *Daemon) configInForce() bool {
 	return d.badConfig.Load() == nil && config.Stamp(d.conf.Load().Path) == *d.lastRead.Load()
 }

@@ -64,7 +64,7 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 	}
 	for _, f := range d.servers.RetiredServers(usage) {
 		out = append(out, control.Advice{
-			Kind: "former_server", Text: f.URL + " is not your server any more, and rows still wait for it",
+			Kind: "retired_server", Text: f.URL + " is not your server any more, and rows still wait for it",
 			Hint: "make it reachable, or give them up: ccship outbox drop --server " + f.URL + " --yes",
 		})
 	}

@@ -169,8 +169,8 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 		SchemaVersion: control.SchemaVersion, Done: err == nil, Lines: stats.Lines,
 		Dead: usage.Dead, Withheld: usage.Withheld, Waiting: usage.Entries,
 	}
-	r.Former = d.servers.RetiredServers(usage)
-	for _, f := range r.Former {
+	r.Retired = d.servers.RetiredServers(usage)
+	for _, f := range r.Retired {
 		r.Waiting -= f.Entries
 	}
 	r.Excluded = d.excludedLines(ctx)

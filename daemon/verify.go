@@ -34,7 +34,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 		return control.VerifyReport{}, err
 	}
 	report.Waiting, report.Withheld, report.Resumed = synced.Waiting, synced.Withheld, synced.Resumed
-	report.Former = synced.Former
+	report.Retired = synced.Retired
 	d.stirred.Store(true)
 	return report, nil
 }

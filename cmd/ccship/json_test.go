@@ -138,7 +138,7 @@ func unset(v reflect.Value, name string) []string {
 }
 
 func TestJSONWhole(t *testing.T) {
-	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: showtest.RetiredServers()}
+	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Retired: showtest.RetiredServers()}
 	documents := []any{fullStatus(), sync, showtest.VerifyReport()}
 	for _, d := range fullDocuments() {
 		documents = append(documents, d.document)
@@ -163,7 +163,7 @@ func TestJSON(t *testing.T) {
 		{"status", scripted{status: fullStatus()}, []string{"status"}, cli.ExitOK},
 		{"status_not_running", nil, []string{"status"}, cli.ExitNotRunning},
 		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, cli.ExitOK},
-		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Former: showtest.RetiredServers()}}, []string{"sync", "--wait"}, cli.ExitFailed},
+		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Retired: showtest.RetiredServers()}}, []string{"sync", "--wait"}, cli.ExitFailed},
 		{"verify_equal", scripted{report: showtest.EqualReport()}, []string{"verify"}, cli.ExitOK},
 		{"verify_unequal", scripted{report: showtest.VerifyReport()}, []string{"verify", "a"}, cli.ExitFailed},
 		{"error_not_running", nil, []string{"verify"}, cli.ExitNotRunning},

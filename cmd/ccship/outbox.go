@@ -104,7 +104,7 @@ func (a *app) outboxDrop() *cobra.Command {
 	return cmd
 }
 
-// dropServer gives up what waits for a former server.
+// dropServer gives up what waits for a retired server.
 func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes bool) error {
 	switch {
 	case len(args) > 0 || cmd.Flags().Changed("all"):

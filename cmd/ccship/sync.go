@@ -69,7 +69,7 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
 		term.Counted(r.Lines, "line", "lines"), term.Count(r.Acknowledged), term.Counted(r.Dead, "dead letter", "dead letters"),
 		term.Count(r.Excluded), term.Count(r.Withheld), term.Count(r.Waiting))
-	if err := a.Print(counts + show.RetiredServers(r.Former)); err != nil {
+	if err := a.Print(counts + show.RetiredServers(r.Retired)); err != nil {
 		return err
 	}
 	if r.Done {

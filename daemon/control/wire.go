@@ -142,8 +142,8 @@ type SyncResult struct {
 	Withheld     int64  `json:"withheld"`
 	Waiting      int64  `json:"waiting"`
 	Resumed      bool   `json:"resumed,omitempty"` // it ended the user's pause
-	// Former are servers of before. What waits for them is not waited for, and not counted above.
-	Former []FormerServer `json:"former,omitempty"`
+	// Retired are servers that lines no longer go to. What waits for them is not waited for, and not counted above.
+	Retired []RetiredServer `json:"retired,omitempty"`
 }
 
 // VerifyRequest is the body of POST /v1/verify.
@@ -186,7 +186,7 @@ type VerifyReport struct {
 	Waiting       int64             `json:"waiting"`
 	Vanished      int               `json:"vanished"`          // no longer on disk, not compared
 	Resumed       bool              `json:"resumed,omitempty"` // the sync before it ended the user's pause
-	Former        []FormerServer    `json:"former,omitempty"`  // as in SyncResult
+	Retired       []RetiredServer   `json:"retired,omitempty"` // as in SyncResult
 	Attachments   AttachmentsReport `json:"attachments"`
 	Deep          *DeepReport       `json:"deep,omitempty"` // when it was asked for
 	Differences   []FileDifference  `json:"differences,omitempty"`
@@ -203,8 +203,8 @@ type AttachmentsReport struct {
 	Unproven int   `json:"unproven"`  // not sent, for the server does not take files
 }
 
-// FormerServer is a server that lines go to no more, and for which some still wait.
-type FormerServer struct {
+// RetiredServer is a server that no more lines go to, and that some still wait for.
+type RetiredServer struct {
 	URL     string `json:"url"`
 	Batches int64  `json:"batches"`
 	Entries int64  `json:"entries"`

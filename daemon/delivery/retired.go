@@ -22,8 +22,8 @@ func (s *Servers) Retired(dest string) bool {
 }
 
 // RetiredServers returns the retired servers that rows wait for.
-func (s *Servers) RetiredServers(usage state.Usage) (list []control.FormerServer) {
-	byURL := map[string]control.FormerServer{}
+func (s *Servers) RetiredServers(usage state.Usage) (list []control.RetiredServer) {
+	byURL := map[string]control.RetiredServer{}
 	for dest, waiting := range usage.ByDest {
 		if waiting.Batches > 0 && s.Retired(dest) {
 			f := byURL[project.ServerURL(dest)]
@@ -34,7 +34,7 @@ func (s *Servers) RetiredServers(usage state.Usage) (list []control.FormerServer
 	for _, f := range byURL {
 		list = append(list, f)
 	}
-	slices.SortFunc(list, func(a, b control.FormerServer) int { return strings.Compare(a.URL, b.URL) })
+	slices.SortFunc(list, func(a, b control.RetiredServer) int { return strings.Compare(a.URL, b.URL) })
 	return list
 }
 

@@ -138,7 +138,7 @@ func TestDropServer(t *testing.T) {
 		queue(t, s.db, tail.FileID(i+1), dest)
 	}
 	list := s.RetiredServers(s.db.Usage())
-	if want := []control.FormerServer{{URL: retiredURL, Batches: 2, Entries: 2}}; !slices.Equal(list, want) {
+	if want := []control.RetiredServer{{URL: retiredURL, Batches: 2, Entries: 2}}; !slices.Equal(list, want) {
 		t.Errorf("retired %+v, want %+v", list, want)
 	}
 	for url, code := range map[string]string{ownURL: control.CodeUsage, "no URL": control.CodeConfig, "http://x": control.CodeUsage} {

@@ -106,7 +106,7 @@ func LeftOut(r control.SyncResult) string {
 }
 
 // RetiredServers lists what still waits for servers that are no longer configured.
-func RetiredServers(list []control.FormerServer) string {
+func RetiredServers(list []control.RetiredServer) string {
 	text := ""
 	for _, f := range list {
 		text += fmt.Sprintf("  queued for a retired server: %s for %s; `ccship outbox drop --server %s --yes` discards them\n",

@@ -85,7 +85,7 @@ func apartText(r control.VerifyReport) string {
 			fmt.Fprintf(&b, "  not compared: %s %s\n", term.Counted(apart.n, "line", "lines"), apart.text)
 		}
 	}
-	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Former))
+	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
 	if r.ExcludedFiles > 0 {
 		fmt.Fprintf(&b, "  not compared: %s excluded\n", term.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
 	}

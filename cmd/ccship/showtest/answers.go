@@ -13,7 +13,7 @@ func VerifyReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Incomplete: "time is up", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
 		Dead: 1, Withheld: 4, Oversize: 1, Waiting: 5, Vanished: 1, Resumed: true,
-		Former:      RetiredServers(),
+		Retired:     RetiredServers(),
 		Attachments: control.AttachmentsReport{Files: 9, Bytes: 12_345, Missing: 1, Refused: 2, TooLarge: 3, Unproven: 4},
 		Deep: &control.DeepReport{
 			Past: control.DeepCount{Generations: 3, Lines: 40, Bytes: 4000}, Gone: control.DeepCount{Generations: 1, Lines: 2, Bytes: 3},
@@ -33,8 +33,8 @@ func VerifyReport() control.VerifyReport {
 }
 
 // RetiredServers is one server that is no longer configured.
-func RetiredServers() []control.FormerServer {
-	return []control.FormerServer{{URL: "http://old.example.org", Batches: 2, Entries: 7}}
+func RetiredServers() []control.RetiredServer {
+	return []control.RetiredServer{{URL: "http://old.example.org", Batches: 2, Entries: 7}}
 }
 
 // EqualReport is a verify that found no difference.
