@@ -69,7 +69,7 @@ func (v *Viewer) act(a action) page {
 }
 
 type accountPage struct {
-	frame
+	layout
 	Secret   string
 	Keys     []keyRow
 	Owner    bool
@@ -97,7 +97,7 @@ func (v *Viewer) account(w http.ResponseWriter, r *http.Request, who server.Logi
 }
 
 func (v *Viewer) showAccount(w http.ResponseWriter, r *http.Request, who server.Login, notice, secret string) error {
-	p := accountPage{frame: v.frame(r, who, "Account", "account"), Secret: secret, Owner: who.User.Role == server.Owner,
+	p := accountPage{layout: v.layout(r, who, "Account", "account"), Secret: secret, Owner: who.User.Role == server.Owner,
 		Roles: []server.Role{server.Member, server.Viewer, server.Owner}}
 	p.Notice, p.Here = notice, "/account"
 	users, err := v.store.Users(r.Context())

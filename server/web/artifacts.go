@@ -21,8 +21,8 @@ const (
 	fewCheckpoints = 8
 	// maxWaiting is how many wishes are told of.
 	maxWaiting = 8
-	// tellWish is for how long it is told what became of a wish.
-	tellWish = 15 * time.Minute
+	// showAnswered is for how long it is told what became of a wish.
+	showAnswered = 15 * time.Minute
 )
 
 // papers is what a session has beside its lines.
@@ -59,8 +59,8 @@ type linkRequestRow struct {
 	Where string
 }
 
-// papersOf reads what a session has beside its lines. s has its machine; h has been read.
-func (v *Viewer) papersOf(ctx context.Context, who server.Login, h *header, s thread.Stream, checkpoints int) error {
+// artifactsOf reads what a session has beside its lines. s has its machine; h has been read.
+func (v *Viewer) artifactsOf(ctx context.Context, who server.Login, h *header, s thread.Stream, checkpoints int) error {
 	scope := server.ScopeOf(who.User)
 	p := &h.Papers
 	p.Piece, p.Context, p.Action = v.Base+s.Path("/papers"), v.Base+s.Path("/context"), v.Base+s.Path("/documents")
@@ -112,7 +112,7 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 			continue
 		}
 		seen[w.Path] = true
-		if w.State == server.LinkRequestWaiting || v.now().Sub(w.Answered) < tellWish {
+		if w.State == server.LinkRequestWaiting || v.now().Sub(w.Answered) < showAnswered {
 			out = append(out, linkRequestRow{w, cmp.Or(w.Host, s.Host, w.Machine)})
 		}
 	}
@@ -173,14 +173,14 @@ func pinOf(trigger string) (class, glyph string) {
 	return "m3", "·"
 }
 
-// papers is GET /sessions/{id}/papers: what an open page fetches when there is something new beside the lines.
-func (v *Viewer) papers(w http.ResponseWriter, r *http.Request, who server.Login) error {
+// artifactsPiece is GET /sessions/{id}/papers: what an open page fetches when there is something new beside the lines.
+func (v *Viewer) artifactsPiece(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
-	p := gaugePage{}
+	p := contextPage{}
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
 		return err
 	}
-	if err := v.papersOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+	if err := v.artifactsOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
 		return err
 	}
 	v.render(w, http.StatusOK, "artifacts.html", p)
@@ -190,8 +190,8 @@ func (v *Viewer) papers(w http.ResponseWriter, r *http.Request, who server.Login
 // maxPath is the longest path that can be asked for, in bytes.
 const maxPath = 4096
 
-// wish is POST /sessions/{id}/documents with path and do: asks the session's daemon to link or unlink a document.
-func (v *Viewer) wish(w http.ResponseWriter, r *http.Request, who server.Login) error {
+// requestLink is POST /sessions/{id}/documents with path and do: asks the session's daemon to link or unlink a document.
+func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		return errUsage("The form is invalid.")

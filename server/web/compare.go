@@ -21,7 +21,7 @@ const maxCompared = 50_000
 
 // comparison is two pasts of a file side by side.
 type comparison struct {
-	frame
+	layout
 	header
 	Stream  thread.Stream
 	A, B    side
@@ -71,7 +71,7 @@ func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err := v.sides(r.Context(), who, &p, q); err != nil {
 		return err
 	}
-	p.frame = v.frame(r, who, p.Heading, "sessions")
+	p.layout = v.layout(r, who, p.Heading, "sessions")
 	v.render(w, http.StatusOK, "compare.html", p)
 	return nil
 }

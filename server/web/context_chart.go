@@ -16,44 +16,44 @@ import (
 )
 
 const (
-	// wideLevels and narrowLevels are how many values a drawing has at most, whatever the session's length.
-	wideLevels, narrowLevels = 480, 240
-	narrowPlot               = 262.0
+	// wideSamples and narrowLevels are how many values a drawing has at most, whatever the session's length.
+	wideSamples, narrowSamples = 480, 240
+	narrowPlot                 = 262.0
 	// tableRows is how many values the table beside it has.
 	tableRows = 24
 )
 
-// gaugePage is how full the context was over a session's life.
-type gaugePage struct {
-	frame
+// contextPage is how full the context was over a session's life.
+type contextPage struct {
+	layout
 	header
 	Stream thread.Stream
-	Gauge  gauge
+	Gauge  contextChart
 }
 
-// gauge is the drawing with all that it says in words.
-type gauge struct {
+// contextChart is the drawing with all that it says in words.
+type contextChart struct {
 	Wide, Narrow template.HTML
 	Budget       int64
 	Now          int64
 	Most         int64
 	Answers      int64
 	Words        string
-	Rows         []gaugeRow
-	Bends        []bendRow
+	Rows         []sampleRow
+	Bends        []eventRow
 	Forgot       int64 // bends that are not marked
 	Legend       []legendRow
 	Full         string
 }
 
-type gaugeRow struct {
+type sampleRow struct {
 	Answer, Line, Tokens int64
 	Percent              int64
 	Time                 time.Time
 	URL                  string
 }
 
-type bendRow struct {
+type eventRow struct {
 	Kind, Words, URL string
 	Line             int64
 }
@@ -61,20 +61,20 @@ type bendRow struct {
 // legendRow says what a mark of the drawing means.
 type legendRow struct{ Class, Glyph, Name string }
 
-// gauge is GET /sessions/{id}/context?bare: the context gauge over the session's life. bare is the drawing without a page
+// contextChart is GET /sessions/{id}/context?bare: the context gauge over the session's life. bare is the drawing without a page
 // around it.
 func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
-	p := gaugePage{}
+	p := contextPage{}
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
 		return err
 	}
-	if err := v.papersOf(r.Context(), who, &p.header, s, maxMarks); err != nil {
+	if err := v.artifactsOf(r.Context(), who, &p.header, s, maxMarks); err != nil {
 		return err
 	}
 	p.Stream = s
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
-		return v.courses.read(r.Context(), snap, view, s, func(c *course) { p.Gauge = v.measure(c, s, &p.header) })
+		return v.series.read(r.Context(), snap, view, s, func(c *contextSeries) { p.Gauge = v.measure(c, s, &p.header) })
 	})
 	if err != nil {
 		return err
@@ -84,19 +84,19 @@ func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login)
 		v.render(w, http.StatusOK, "context_chart.html", p)
 		return nil
 	}
-	p.frame = v.frame(r, who, "Context of "+p.Heading, "sessions")
+	p.layout = v.layout(r, who, "Context of "+p.Heading, "sessions")
 	v.render(w, http.StatusOK, "context.html", p)
 	return nil
 }
 
 // measure makes the gauge of a course.
-func (v *Viewer) measure(c *course, s thread.Stream, h *header) gauge {
+func (v *Viewer) measure(c *contextSeries, s thread.Stream, h *header) contextChart {
 	sum := c.fold.Summary()
-	g := gauge{Budget: budget(sum.Budget.Limit, h.Papers.Checkpoints), Answers: c.answers, Forgot: c.forgot}
+	g := contextChart{Budget: budget(sum.Budget.Limit, h.Papers.Checkpoints), Answers: c.answers, Forgot: c.forgot}
 	if sum.Context.Known {
 		g.Now = sum.Context.Tokens
 	}
-	list := c.levels(wideLevels)
+	list := c.samples(wideSamples)
 	for _, x := range list {
 		g.Most = max(g.Most, x.Tokens)
 	}
@@ -105,13 +105,13 @@ func (v *Viewer) measure(c *course, s thread.Stream, h *header) gauge {
 	}
 	g.Bends = v.bends(c, s)
 	g.Words = g.words(len(h.Papers.Checkpoints))
-	for _, x := range c.levels(tableRows) {
-		g.Rows = append(g.Rows, gaugeRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget), x.Time, v.Base + s.LinePath(x.Line)})
+	for _, x := range c.samples(tableRows) {
+		g.Rows = append(g.Rows, sampleRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget), x.Time, v.Base + s.LinePath(x.Line)})
 	}
 	marks := v.marks(c, list, g.Bends, h)
 	g.Legend = legend(h.Papers.Checkpoints, g.Bends)
 	g.Wide = g.draw("gauge", 0, list, c.answers, marks)
-	g.Narrow = g.draw("gauge-n", narrowPlot, c.levels(narrowLevels), c.answers, marks)
+	g.Narrow = g.draw("gauge-n", narrowPlot, c.samples(narrowSamples), c.answers, marks)
 	return g
 }
 
@@ -128,7 +128,7 @@ func budget(inferred int64, list []checkpointRow) int64 {
 	return told
 }
 
-func (g gauge) words(checkpoints int) string {
+func (g contextChart) words(checkpoints int) string {
 	var compactions, rewinds int64
 	for _, b := range g.Bends {
 		if b.Kind == "band" {
@@ -154,10 +154,10 @@ func (g gauge) words(checkpoints int) string {
 }
 
 // bends are the compactions and rewinds with where they are.
-func (v *Viewer) bends(c *course, s thread.Stream) []bendRow {
-	var out []bendRow
-	for _, b := range c.bends {
-		row := bendRow{Line: b.Line, URL: v.Base + s.LinePath(b.Line)}
+func (v *Viewer) bends(c *contextSeries, s thread.Stream) []eventRow {
+	var out []eventRow
+	for _, b := range c.events {
+		row := eventRow{Line: b.Line, URL: v.Base + s.LinePath(b.Line)}
 		if b.Compact != nil {
 			row.Kind, row.Words = "band", thread.CompactionText(b.Compact)
 		} else {
@@ -173,10 +173,10 @@ func (v *Viewer) bends(c *course, s thread.Stream) []bendRow {
 
 // marks are the bends and the checkpoints of this view, as the drawing has them. Checkpoints of a past that was rewritten
 // are only listed.
-func (v *Viewer) marks(c *course, list []level, bends []bendRow, h *header) []chart.Mark {
+func (v *Viewer) marks(c *contextSeries, list []sample, bends []eventRow, h *header) []chart.Mark {
 	var out []chart.Mark
 	for i, b := range bends {
-		out = append(out, chart.Mark{X: float64(c.bends[i].Answer), Class: b.Kind, URL: b.URL, Label: fmt.Sprintf("%s, line %d", b.Words, b.Line+1)})
+		out = append(out, chart.Mark{X: float64(c.events[i].Answer), Class: b.Kind, URL: b.URL, Label: fmt.Sprintf("%s, line %d", b.Words, b.Line+1)})
 	}
 	for i := len(h.Papers.Checkpoints) - 1; i >= 0; i-- {
 		p := h.Papers.Checkpoints[i]
@@ -191,7 +191,7 @@ func (v *Viewer) marks(c *course, list []level, bends []bendRow, h *header) []ch
 }
 
 // legend is each kind of mark once.
-func legend(checkpoints []checkpointRow, bends []bendRow) []legendRow {
+func legend(checkpoints []checkpointRow, bends []eventRow) []legendRow {
 	var out []legendRow
 	add := func(row legendRow) {
 		if !slices.Contains(out, row) {
@@ -213,7 +213,7 @@ func legend(checkpoints []checkpointRow, bends []bendRow) []legendRow {
 }
 
 // draw makes a drawing of one width; 0 is the wide one.
-func (g gauge) draw(id string, wide float64, list []level, answers int64, marks []chart.Mark) template.HTML {
+func (g contextChart) draw(id string, wide float64, list []sample, answers int64, marks []chart.Mark) template.HTML {
 	c := chart.Course{ID: id, Title: "Context over the session’s life", Desc: g.Words, Wide: wide, End: float64(answers), Marks: marks,
 		Format: func(f float64) string { return format.Tokens(int64(f)) }}
 	for _, x := range list {

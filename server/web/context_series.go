@@ -13,49 +13,49 @@ import (
 )
 
 const (
-	// maxStretches bounds the memory for a session's course, whatever its length: two values are kept of each.
-	maxStretches = 512
-	// maxTurns is how many compactions and rewinds of a session are marked; the oldest go first.
-	maxTurns = 400
-	// keptCourses is how many are remembered for the next reading. Each is up to half a megabyte.
-	keptCourses = 12
+	// maxBuckets bounds the memory for a session’s series, whatever its length: two values are kept of each.
+	maxBuckets = 512
+	// maxEvents is how many compactions and rewinds of a session are marked; the oldest go first.
+	maxEvents = 400
+	// maxCached is how many are remembered for the next reading. Each is up to half a megabyte.
+	maxCached = 12
 )
 
-// level is how many tokens were in use after an answer.
-type level struct {
+// sample is how many tokens were in use after an answer.
+type sample struct {
 	Answer int64 // from 1
 	Line   int64
 	Tokens int64
 	Time   time.Time
 }
 
-// stretch is the lowest and the highest level of some answers in a row, in the order they came in.
-type stretch struct{ a, b level }
+// bucket is the lowest and the highest level of some answers in a row, in the order they came in.
+type bucket struct{ a, b sample }
 
-// bend is where the course breaks: a compaction or a rewind.
-type bend struct {
+// seriesEvent is where the course breaks: a compaction or a rewind.
+type seriesEvent struct {
 	Line    int64
 	Answer  int64 // the last one before it
 	Compact *transcript.Compact
 	Rewind  *session.Rewind
 }
 
-// course is how full the model's window was over a session's life. It is folded line by line and stays small.
-type course struct {
+// contextSeries is how full the model's window was over a session's life. It is folded line by line and stays small.
+type contextSeries struct {
 	mu      sync.Mutex
 	next    int64 // line to go on with
 	lines   int64 // that were folded
 	fold    session.Fold
 	answers int64
 	width   int64 // answers of a stretch
-	list    []stretch
-	bends   []bend
+	list    []bucket
+	events  []seriesEvent
 	forgot  int64 // bends that are not kept
-	last    level
+	last    sample
 }
 
 // add folds a line.
-func (c *course) add(l server.Line) {
+func (c *contextSeries) add(l server.Line) {
 	c.next, c.lines = l.Index+1, c.lines+1
 	for _, rec := range thread.Records(l) {
 		for _, e := range c.fold.Add(l.Index, rec) {
@@ -64,18 +64,18 @@ func (c *course) add(l server.Line) {
 	}
 }
 
-func (c *course) event(e session.Event) {
+func (c *contextSeries) event(e session.Event) {
 	switch e.Kind {
 	case session.CompactionEvent:
 		if !e.Compact.Micro {
-			c.bend(bend{Line: e.Line, Answer: c.answers, Compact: e.Compact})
+			c.addEvent(seriesEvent{Line: e.Line, Answer: c.answers, Compact: e.Compact})
 		}
 	case session.RewindEvent:
-		c.bend(bend{Line: e.Line, Answer: c.answers, Rewind: e.Rewind})
+		c.addEvent(seriesEvent{Line: e.Line, Answer: c.answers, Rewind: e.Rewind})
 	case session.RewindUndoneEvent:
-		for i := len(c.bends) - 1; i >= 0; i-- {
-			if r := c.bends[i].Rewind; r != nil && r.Number == e.Rewind.Number {
-				c.bends = append(c.bends[:i], c.bends[i+1:]...)
+		for i := len(c.events) - 1; i >= 0; i-- {
+			if r := c.events[i].Rewind; r != nil && r.Number == e.Rewind.Number {
+				c.events = append(c.events[:i], c.events[i+1:]...)
 				return
 			}
 		}
@@ -86,31 +86,31 @@ func (c *course) event(e session.Event) {
 		if e.Context.Cause == session.AnswerCause || e.Context.Cause == session.DropCause {
 			c.answers++
 		}
-		c.level(level{c.answers, e.Line, e.Context.Tokens, e.Time})
+		c.addSample(sample{c.answers, e.Line, e.Context.Tokens, e.Time})
 	}
 }
 
-func (c *course) bend(b bend) {
-	if len(c.bends) == maxTurns {
-		c.bends = append(c.bends[:0], c.bends[1:]...)
+func (c *contextSeries) addEvent(b seriesEvent) {
+	if len(c.events) == maxEvents {
+		c.events = append(c.events[:0], c.events[1:]...)
 		c.forgot++
 	}
-	c.bends = append(c.bends, b)
+	c.events = append(c.events, b)
 }
 
-// level adds a value, and makes stretches twice as wide when there are too many.
-func (c *course) level(v level) {
+// addSample adds a value, and makes buckets twice as wide when there are too many.
+func (c *contextSeries) addSample(v sample) {
 	c.last = v
 	if c.width == 0 {
 		c.width = 1
 	}
 	n := len(c.list)
 	if n > 0 && c.list[n-1].a.Answer/c.width == v.Answer/c.width && c.width > 1 {
-		c.list[n-1] = join(c.list[n-1], stretch{v, v})
+		c.list[n-1] = join(c.list[n-1], bucket{v, v})
 		return
 	}
-	c.list = append(c.list, stretch{v, v})
-	if len(c.list) < maxStretches {
+	c.list = append(c.list, bucket{v, v})
+	if len(c.list) < maxBuckets {
 		return
 	}
 	c.width *= 2
@@ -126,9 +126,9 @@ func (c *course) level(v level) {
 }
 
 // join is the extremes of two stretches, y behind x.
-func join(x, y stretch) stretch {
+func join(x, y bucket) bucket {
 	low, high := x.a, x.a
-	for _, v := range []level{x.b, y.a, y.b} {
+	for _, v := range []sample{x.b, y.a, y.b} {
 		if v.Tokens < low.Tokens {
 			low = v
 		}
@@ -137,16 +137,16 @@ func join(x, y stretch) stretch {
 		}
 	}
 	if low.Line <= high.Line {
-		return stretch{low, high}
+		return bucket{low, high}
 	}
-	return stretch{high, low}
+	return bucket{high, low}
 }
 
-// levels is the course in at most n values, the extremes and the last among them.
-func (c *course) levels(n int) []level {
+// samples is the course in at most n values, the extremes and the last among them.
+func (c *contextSeries) samples(n int) []sample {
 	list := c.list
 	for 2*len(list)+1 > n && len(list) > 1 {
-		var half []stretch
+		var half []bucket
 		for i := 0; i < len(list); i += 2 {
 			x := list[i]
 			if i+1 < len(list) {
@@ -156,7 +156,7 @@ func (c *course) levels(n int) []level {
 		}
 		list = half
 	}
-	var out []level
+	var out []sample
 	for _, s := range list {
 		out = append(out, s.a)
 		if s.b != s.a {
@@ -170,7 +170,7 @@ func (c *course) levels(n int) []level {
 }
 
 // along is where on the way a line lies, in answers. list is levels in their order.
-func along(list []level, line int64) float64 {
+func along(list []sample, line int64) float64 {
 	i := sort.Search(len(list), func(i int) bool { return list[i].Line > line })
 	switch {
 	case i == 0:
@@ -185,42 +185,42 @@ func along(list []level, line int64) float64 {
 	return float64(a.Answer) + float64(b.Answer-a.Answer)*float64(line-a.Line)/float64(b.Line-a.Line)
 }
 
-// courses remembers the courses that were read last, so that a session that grows is not folded from its beginning
+// seriesCache remembers the courses that were read last, so that a session that grows is not folded from its beginning
 // each time.
-type courses struct {
+type seriesCache struct {
 	mu   sync.Mutex
-	list []keptCourse // the one used last at the end
+	list []cachedSeries // the one used last at the end
 }
 
-// courseKey names a view of a stream. A stream's number may be given again when it was forgotten: first tells them apart.
-type courseKey struct{ stream, first, epoch, generation int64 }
+// seriesKey names a view of a stream. A stream's number may be given again when it was forgotten: first tells them apart.
+type seriesKey struct{ stream, first, epoch, generation int64 }
 
-type keptCourse struct {
-	key    courseKey
-	course *course
+type cachedSeries struct {
+	key    seriesKey
+	series *contextSeries
 }
 
-func (k *courses) get(key courseKey) *course {
+func (k *seriesCache) get(key seriesKey) *contextSeries {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, x := range k.list {
 		if x.key == key {
 			k.list = append(append(k.list[:i], k.list[i+1:]...), x)
-			return x.course
+			return x.series
 		}
 	}
-	if len(k.list) == keptCourses {
+	if len(k.list) == maxCached {
 		k.list = append(k.list[:0], k.list[1:]...)
 	}
-	c := &course{}
-	k.list = append(k.list, keptCourse{key, c})
+	c := &contextSeries{}
+	k.list = append(k.list, cachedSeries{key, c})
 	return c
 }
 
 // read brings a course up to the end of a view and calls with with it; it is the caller's until with returns. Lines
 // that came behind what was folded let it begin again.
-func (k *courses) read(ctx context.Context, snap server.Snapshot, view server.View, s thread.Stream, with func(*course)) error {
-	c := k.get(courseKey{snap.Session().ID, snap.Session().First.UnixNano(), epochOf(snap, s).ID, view.Generation.Number})
+func (k *seriesCache) read(ctx context.Context, snap server.Snapshot, view server.View, s thread.Stream, with func(*contextSeries)) error {
+	c := k.get(seriesKey{snap.Session().ID, snap.Session().First.UnixNano(), epochOf(snap, s).ID, view.Generation.Number})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.next > view.Total || !c.whole(ctx, snap, view) {
@@ -239,13 +239,13 @@ func (k *courses) read(ctx context.Context, snap server.Snapshot, view server.Vi
 	return nil
 }
 
-func (c *course) reset() {
+func (c *contextSeries) reset() {
 	c.next, c.lines, c.answers, c.width, c.forgot = 0, 0, 0, 0, 0
-	c.list, c.bends, c.last, c.fold = nil, nil, level{}, session.Fold{}
+	c.list, c.events, c.last, c.fold = nil, nil, sample{}, session.Fold{}
 }
 
 // whole says whether what was folded is all that is stored up to there.
-func (c *course) whole(ctx context.Context, snap server.Snapshot, view server.View) bool {
+func (c *contextSeries) whole(ctx context.Context, snap server.Snapshot, view server.View) bool {
 	total := int64(0)
 	for _, span := range view.Between(0, c.next) {
 		lines, oversize, err := snap.Count(ctx, span)

@@ -17,9 +17,9 @@ import (
 // liveFor is how long after its last line a session counts as live.
 const liveFor = time.Minute
 
-// talk is the page of a conversation.
-type talk struct {
-	frame
+// conversationPage is the page of a conversation.
+type conversationPage struct {
+	layout
 	header
 	Stream thread.Stream
 	Mode   thread.Mode
@@ -78,14 +78,14 @@ const maxAgents = 200
 func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	q := r.URL.Query()
-	p := talk{Stream: s, Mode: thread.ModeOf(q.Get("mode"))}
+	p := conversationPage{Stream: s, Mode: thread.ModeOf(q.Get("mode"))}
 	if p.Mode == thread.PromptsOnly {
 		return v.prompts(w, r, who)
 	}
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
 		return err
 	}
-	if err := v.papersOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+	if err := v.artifactsOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
 		return err
 	}
 	p.Stream = s
@@ -105,7 +105,7 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	if err := v.findOverflows(r.Context(), who, s, b.Overflows); err != nil {
 		return err
 	}
-	p.frame = v.frame(r, who, p.Heading, "sessions")
+	p.layout = v.layout(r, who, p.Heading, "sessions")
 	p.AtEnd = p.To >= p.Total && !p.Older && s.Epoch == ""
 	p.Tail = v.Base + s.Path("/tail", "mode", string(p.Mode))
 	p.link(v.Base)
@@ -114,7 +114,7 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 }
 
 // read makes the items of the window that begins at from.
-func (v *Viewer) read(ctx context.Context, p *talk, snap server.Snapshot, view server.View, from int64) (*thread.Builder, error) {
+func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snapshot, view server.View, from int64) (*thread.Builder, error) {
 	b := thread.NewBuilder(v.Base, p.Stream, p.Mode)
 	b.Agents = map[string]thread.AgentLink{}
 	for _, a := range p.Agents {
@@ -215,7 +215,7 @@ func quote(s string) string {
 }
 
 // link sets where the page leads to.
-func (p *talk) link(base string) {
+func (p *conversationPage) link(base string) {
 	at := func(from string) string { return base + p.Stream.Path("", "mode", p.modeParam(), "from", from) }
 	if p.From > 0 {
 		p.Pager.First = at("")
@@ -228,7 +228,7 @@ func (p *talk) link(base string) {
 	p.Modes = modes(base, p.Stream, p.Mode, p.From)
 }
 
-func (p *talk) modeParam() string {
+func (p *conversationPage) modeParam() string {
 	if p.Mode == thread.Focused {
 		return ""
 	}

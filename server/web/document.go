@@ -31,7 +31,7 @@ const (
 
 // documentPage is a version of a linked document, and the list of all of them.
 type documentPage struct {
-	frame
+	layout
 	S        server.Session
 	Heading  string
 	Back     string
@@ -102,7 +102,7 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 	if p.Version.Line >= 0 {
 		p.Lines = v.Base + s.LinePath(p.Version.Line)
 	}
-	p.frame = v.frame(r, who, p.Name, "sessions")
+	p.layout = v.layout(r, who, p.Name, "sessions")
 	v.render(w, http.StatusOK, "document.html", p)
 	return nil
 }

@@ -61,7 +61,7 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 	}
 	p.Back = v.Base + s.DocumentPath(p.Document.Path)
 	p.Turn = v.Base + s.Path("/document/compare", "path", p.Document.Path, "a", strconv.FormatInt(b, 10), "b", strconv.FormatInt(a, 10))
-	p.frame = v.frame(r, who, "Versions of "+p.Name, "sessions")
+	p.layout = v.layout(r, who, "Versions of "+p.Name, "sessions")
 	v.render(w, http.StatusOK, "documentdiff.html", p)
 	return nil
 }

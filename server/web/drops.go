@@ -12,7 +12,7 @@ import (
 const maxDrops = 500
 
 type dropsPage struct {
-	frame
+	layout
 	List []dropRow
 	More bool
 }
@@ -28,7 +28,7 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p := dropsPage{frame: v.frame(r, who, "History changes", "drops"), More: len(list) == maxDrops}
+	p := dropsPage{layout: v.layout(r, who, "History changes", "drops"), More: len(list) == maxDrops}
 	for _, d := range list {
 		s := thread.StreamOf(d.Session)
 		s.Epoch = d.Epoch

@@ -23,7 +23,7 @@ const maxRaw = 1 << 20
 
 // entryPage is one line: what it means, where it comes from, and what it is.
 type entryPage struct {
-	frame
+	layout
 	S          server.Session
 	Epoch      server.Epoch
 	Back       string
@@ -50,7 +50,7 @@ func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login)
 		return err
 	}
 	s.Machine = &p.S.Machine
-	p.frame = v.frame(r, who, fmt.Sprintf("Line %d", l.Index+1), "sessions")
+	p.layout = v.layout(r, who, fmt.Sprintf("Line %d", l.Index+1), "sessions")
 	sum := sha256.Sum256(l.Raw)
 	p.Sum, p.Length, p.Kind, p.Line = hex.EncodeToString(sum[:]), int64(len(l.Raw)), l.Kind.String(), l.Index
 	if p.Received, err = v.store.Received(r.Context(), p.S.ID, p.Epoch.ID, l.Generation, l.Index); err != nil {

@@ -45,7 +45,7 @@ func (v *Viewer) sessionFiles(ctx context.Context, who server.Login, s thread.St
 
 // filePage is a file that lies beside a session.
 type filePage struct {
-	frame
+	layout
 	S        server.Session
 	Back     string
 	File     server.Blob
@@ -93,7 +93,7 @@ func (v *Viewer) file(w http.ResponseWriter, r *http.Request, who server.Login) 
 		p.Content.Kind = "binary"
 	}
 	p.Back, p.Download = v.Base+s.Path(""), v.Base+s.Path("/file", "name", f.Name, "bytes", "1")
-	p.frame = v.frame(r, who, p.Name, "sessions")
+	p.layout = v.layout(r, who, p.Name, "sessions")
 	v.render(w, http.StatusOK, "file.html", p)
 	return nil
 }

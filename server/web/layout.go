@@ -21,8 +21,8 @@ const (
 	maxForm     = 16 << 10
 )
 
-// frame is what every page has around it.
-type frame struct {
+// layout is what every page has around it.
+type layout struct {
 	Title   string
 	Section string // the entry of the navigation that is marked
 	Reader  server.User
@@ -35,8 +35,8 @@ type frame struct {
 	Notice  string
 }
 
-func (v *Viewer) frame(r *http.Request, who server.Login, title, section string) frame {
-	return frame{
+func (v *Viewer) layout(r *http.Request, who server.Login, title, section string) layout {
+	return layout{
 		Title: title, Section: section, Reader: who.User, Open: v.Open, Known: v.Open || who.User.ID != 0,
 		Theme: theme(r), Here: r.URL.RequestURI(), Follow: v.Hub != nil,
 	}

@@ -19,7 +19,7 @@ const listPage = 60
 
 // home is the page of sessions.
 type home struct {
-	frame
+	layout
 	filter
 	Census   census
 	Projects []projectRow
@@ -84,7 +84,7 @@ func (v *Viewer) list(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if err != nil {
 		return err
 	}
-	p := home{frame: v.frame(r, who, "Sessions", "sessions")}
+	p := home{layout: v.layout(r, who, "Sessions", "sessions")}
 	users, err := v.users(r, who)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (v *Viewer) login(r *http.Request) (server.Login, error) {
 }
 
 type loginPage struct {
-	frame
+	layout
 	Message, Next, Ticket string
 }
 
@@ -56,12 +56,12 @@ func (v *Viewer) askKey(w http.ResponseWriter, r *http.Request, status int, mess
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()
 	}
-	v.render(w, status, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""), Message: message, Next: next})
+	v.render(w, status, "login.html", loginPage{layout: v.layout(r, server.Login{}, "Log in", ""), Message: message, Next: next})
 }
 
 // loginForm is GET /login. With ?ticket it only asks: a mail program that looks at a one-time link must not use it up.
 func (v *Viewer) loginForm(w http.ResponseWriter, r *http.Request) {
-	v.render(w, http.StatusOK, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""),
+	v.render(w, http.StatusOK, "login.html", loginPage{layout: v.layout(r, server.Login{}, "Log in", ""),
 		Next: localPath(r.URL.Query().Get("next")), Ticket: r.URL.Query().Get("ticket")})
 }
 
@@ -89,11 +89,11 @@ func (v *Viewer) takeLogin(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, v.Base+next, http.StatusSeeOther)
 	case errors.As(err, &tooMany):
 		w.Header().Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
-		v.render(w, http.StatusTooManyRequests, "login.html", loginPage{frame: v.frame(r, server.Login{}, "Log in", ""),
+		v.render(w, http.StatusTooManyRequests, "login.html", loginPage{layout: v.layout(r, server.Login{}, "Log in", ""),
 			Message: "Too many failed logins from this address. Try again in " + format.Count(int64(tooMany.Seconds()), "second") + ".", Next: next})
 	case errors.Is(err, auth.ErrUnauthorized):
 		v.render(w, http.StatusUnauthorized, "login.html",
-			loginPage{frame: v.frame(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})
+			loginPage{layout: v.layout(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})
 	default:
 		v.answer(w, r, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // outline is the page of a conversation's prompts, or without a page around it its table of contents.
 type outline struct {
-	frame
+	layout
 	header
 	Modes   []choice
 	Prompts []thread.Prompt
@@ -48,10 +48,10 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
 		return err
 	}
-	if err := v.papersOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
+	if err := v.artifactsOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
 		return err
 	}
-	p.frame = v.frame(r, who, p.Heading, "sessions")
+	p.layout = v.layout(r, who, p.Heading, "sessions")
 	p.Modes = modes(v.Base, s, thread.PromptsOnly, 0)
 	v.render(w, http.StatusOK, "prompts.html", p)
 	return nil

@@ -18,7 +18,7 @@ var searchKinds = []struct{ Kind, Name string }{
 }
 
 type found struct {
-	frame
+	layout
 	filter
 	Kinds      []choice
 	Superseded bool
@@ -50,7 +50,7 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 	if err != nil {
 		return err
 	}
-	p := found{frame: v.frame(r, who, "Search", "search"), filter: v.filterOf(q, groups, models, users),
+	p := found{layout: v.layout(r, who, "Search", "search"), filter: v.filterOf(q, groups, models, users),
 		Superseded: q.Get("superseded") != "", Session: q.Get("session"), Projects: v.projects(groups, q)}
 	p.Query = p.Text
 	for _, k := range searchKinds {

@@ -17,7 +17,7 @@ import (
 
 // usagePage is what was used, as charts and as tables.
 type usagePage struct {
-	frame
+	layout
 	filter
 	Projects []projectRow
 	Ranges   []choice
@@ -103,7 +103,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p := usagePage{frame: v.frame(r, who, "Usage", "usage"), Projects: v.projects(groups, r.URL.Query()), AsOf: v.Prices.AsOf}
+	p := usagePage{layout: v.layout(r, who, "Usage", "usage"), Projects: v.projects(groups, r.URL.Query()), AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
 	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, "day", "project", "model", "machine", "user"))
 	if err != nil {

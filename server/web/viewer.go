@@ -46,7 +46,7 @@ type Viewer struct {
 	files  map[string]file
 	now    func() time.Time
 
-	courses courses
+	series seriesCache
 }
 
 // New makes a viewer of what is in store for whoever access lets in.
@@ -83,8 +83,8 @@ func (v *Viewer) Handler() http.Handler {
 		"GET /sessions/{id}/compare":          v.compare,
 		"GET /sessions/{id}/export":           v.download,
 		"GET /sessions/{id}/context":          v.gauge,
-		"GET /sessions/{id}/papers":           v.papers,
-		"POST /sessions/{id}/documents":       v.wish,
+		"GET /sessions/{id}/papers":           v.artifactsPiece,
+		"POST /sessions/{id}/documents":       v.requestLink,
 		"GET /sessions/{id}/document":         v.document,
 		"GET /sessions/{id}/document/bytes":   v.documentBytes,
 		"GET /sessions/{id}/document/image":   v.documentImage,
@@ -183,10 +183,10 @@ func (v *Viewer) render(w http.ResponseWriter, status int, name string, data any
 }
 
 type failure struct {
-	frame
+	layout
 	Message string
 }
 
 func (v *Viewer) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
-	v.render(w, status, "error.html", failure{v.frame(r, server.Login{}, "Sorry", ""), message})
+	v.render(w, status, "error.html", failure{v.layout(r, server.Login{}, "Sorry", ""), message})
 }
