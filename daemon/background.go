@@ -8,7 +8,7 @@ import (
 // backgroundJobs does what may be done later and may take long, until ctx is done: it tells servers to forget sessions,
 // and asks them what rewrites took out of transcripts.
 func (d *Daemon) backgroundJobs(ctx context.Context) error {
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	const wait = time.Minute // after a server could not be asked
 	var notBefore time.Time

@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -44,7 +42,7 @@ const idleConns = 8
 // stopTime is how long a graceful stop may take.
 const stopTime = 5 * time.Second
 
-// Daemon is a running ccship. Its exported methods answer the control socket.
+// Daemon is a running ccship. Its exported methods answer the control socket, as far as no room does.
 type Daemon struct {
 	cfg     config.Config // as it was at the start; what may change since is in conf
 	log     *slog.Logger
@@ -84,13 +82,11 @@ type Daemon struct {
 	reloading   sync.Mutex                     // held while conf is exchanged
 	editing     sync.Mutex                     // held while the configuration file is edited
 
-	stirred atomic.Bool // a verify has used memory that can be given back
+	memoryUsed atomic.Bool // by a request, and can be given back
 
 	mu        sync.Mutex
 	announced map[string]bool // servers that took lines as plain ones and speak the extension now; guarded by mu
 }
-
-var _ control.Daemon = (*Daemon)(nil)
 
 // Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
 // ErrAlreadyRunning when another daemon holds the state, a *config.Error for what the configuration makes impossible,
@@ -210,19 +206,19 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	parts := map[string]func(context.Context) error{
-		"tail":            d.tailer.Run,
-		"deliver":         d.servers.Run,
-		"derive":          d.derive.Run,
+		"tailer":          d.tailer.Run,
+		"delivery":        d.servers.Run,
+		"deriver":         d.derive.Run,
 		"inbox":           d.inbox.Run,
 		"documents":       d.documents.Run,
 		"link requests":   d.linkRequests.Run,
 		"state":           d.db.Run,
-		"control":         func(ctx context.Context) error { return control.NewServer(d, d.log).Serve(ctx, ln) },
-		"keep":            d.keep,
+		"control socket":  func(ctx context.Context) error { return control.NewServer(d.socket(), d.log).Serve(ctx, ln) },
+		"housekeeping":    d.keepHouse,
 		"background jobs": d.backgroundJobs,
 		"events":          d.watchStatus,
 		"attachments":     d.attachments.Run,
-		"notifier":        d.notifyManager,
+		"service manager": d.notifyManager,
 	}
 	var wg sync.WaitGroup
 	for name, run := range parts {
@@ -250,113 +246,6 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 func (d *Daemon) notifyManager(ctx context.Context) error {
 	d.manager.Run(ctx, service.Parts{Control: control.Dial(d.cfg.Socket), Tailer: d.tailer, State: d.db})
 	return nil
-}
-
-// heard notes that a server which took lines as a plain one speaks the extension now, and acts on it.
-func (d *Daemon) heard(dest string) {
-	d.mu.Lock()
-	d.announced[dest] = true
-	d.mu.Unlock()
-	d.rereadPlain(context.Background())
-}
-
-// rereadPlain has every file delivered again whose lines a server took before it spoke the extension. What fails is
-// tried again at the next beat.
-func (d *Daemon) rereadPlain(ctx context.Context) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.announced) == 0 {
-		return
-	}
-	facts, err := d.db.LoadFacts(ctx)
-	if err != nil {
-		d.log.Warn("cannot find the files to deliver again, trying later", "err", err)
-		return
-	}
-	var ids []tail.FileID
-	for id, f := range facts {
-		if d.announced[f.Dest] && (f.Plain || f.Withheld > 0) {
-			ids = append(ids, id)
-		}
-	}
-	d.log.Info("server speaks the extension now: files are delivered again", "files", len(ids))
-	clear(d.announced)
-	d.tailer.Reread(ids...)
-}
-
-// beat is how often the daemon looks whether the world around it changed: the clock, the key file, opt-outs.
-const beat = 2 * time.Second
-
-// keep notices what nobody tells the daemon.
-func (d *Daemon) keep(ctx context.Context) error {
-	tick := time.NewTicker(beat)
-	defer tick.Stop()
-	w := watchman{wall: time.Now().Round(0), mono: time.Now(), keys: d.servers.KeyStamps(), moved: math.MinInt64}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-d.cfg.Hangup:
-			d.reloadAsked(ctx)
-		case <-tick.C:
-			d.look(ctx, &w)
-		}
-	}
-}
-
-// reloadAsked reads the configuration again for someone who cannot be answered: the log and the status say how it went.
-func (d *Daemon) reloadAsked(ctx context.Context) { _, _ = d.Reload(ctx) }
-
-// watchman is what keep saw at its last look.
-type watchman struct {
-	wall, mono time.Time
-	keys       string
-	rest       string // stamp of the configuration file at the last look: while it is being written it is not read
-	moved      int64  // bytes read and sent when memory was given back last; the least there is before the first time
-}
-
-func (d *Daemon) look(ctx context.Context, w *watchman) {
-	now := time.Now()
-	const jump = 10 * time.Second
-	if slept := now.Round(0).Sub(w.wall) - now.Sub(w.mono); slept > jump || slept < -jump {
-		d.log.Info("clock jumped: trying again at once", "by", slept.Round(time.Second))
-		d.client.CloseIdleConnections()
-		d.servers.Retry(false)
-	}
-	w.wall, w.mono = now.Round(0), now
-	if keys := d.servers.KeyStamps(); keys != w.keys {
-		w.keys = keys
-		d.servers.Retry(true)
-	}
-	if err := d.pause.Expire(ctx); err != nil {
-		d.log.Warn("cannot end the pause yet", "err", err)
-	}
-	if stamp := config.Stamp(d.conf.Load().Path); stamp == w.rest && stamp != *d.lastRead.Load() {
-		d.reloadAsked(ctx)
-	} else {
-		w.rest = stamp
-	}
-	d.rereadPlain(ctx)
-	if d.router.ExclusionEnded() {
-		d.tailer.Wake()
-	}
-	d.tailer.Reread(d.router.History.Readmitted()...)
-	d.giveBack(w)
-}
-
-// giveBack returns the memory of an import to the system once it is over: a daemon that is idle all day should not
-// keep what it needed for a minute.
-func (d *Daemon) giveBack(w *watchman) {
-	stats, usage := d.tailer.Stats(), d.db.Usage()
-	if stats.UnreadBytes > 0 || usage.Batches > 0 {
-		return
-	}
-	const large = 4 << 20
-	_, sent := d.servers.List(usage)
-	if moved := stats.ReadBytes + sent.Bytes; w.moved == math.MinInt64 || moved > w.moved+large || d.stirred.Swap(false) || d.derive.Freed() || d.attachments.Freed() {
-		w.moved = moved
-		debug.FreeOSMemory()
-	}
 }
 
 // tailRoots are the configured projects folders, each with the prompt history that lies beside it.

@@ -75,7 +75,7 @@ func TestHistoryOfOthersExcluded(t *testing.T) {
 		before := w.verify()
 		w.stop()
 		w.start()
-		w.until("it was looked whether an exclusion has ended", func() bool { return time.Since(w.status().StartedAt) > 2*beat })
+		w.until("it was looked whether an exclusion has ended", func() bool { return time.Since(w.status().StartedAt) > 2*checkInterval })
 		r := w.verify()
 		if !before.Equal || before.Excluded != 1 || !r.Equal || r.Transcripts[0].Generation != before.Transcripts[0].Generation {
 			t.Errorf("the history is delivered again and again: %+v, %+v", before, r)

@@ -114,7 +114,7 @@ func BenchmarkInit(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		a, err := d.Init(b.Context(), control.InitQuery{Session: fmt.Sprintf("new-%d", n), Cwd: "/home/kim/shop"})
+		a, err := d.inbox.Init(b.Context(), control.InitQuery{Session: fmt.Sprintf("new-%d", n), Cwd: "/home/kim/shop"})
 		if err != nil || a.Text == "" {
 			b.Fatalf("%+v, %v", a, err)
 		}

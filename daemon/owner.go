@@ -11,7 +11,7 @@ import (
 type owner struct{ d *Daemon }
 
 // Announced delivers files again that a server took as a plain one.
-func (o owner) Announced(dest string) { o.d.heard(dest) }
+func (o owner) Announced(dest string) { o.d.extensionAnnounced(dest) }
 
 // Forgotten notes that a server keeps nothing of a stream any more.
 func (o owner) Forgotten(stream uint64) { o.d.heardForgotten(stream) }

@@ -26,7 +26,7 @@ func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control
 	}
 	l := collection{facts: facts, projects: map[string]*control.ProjectTotal{}, agents: map[string]int{}}
 	l.add(d.tailer.Present())
-	defer d.stirred.Store(true)
+	defer d.memoryUsed.Store(true)
 	a := control.Sessions{SchemaVersion: control.SchemaVersion, Census: l.census(), Sessions: []control.Session{}}
 	chosen := l.choose(q.Project)
 	a.Matching = len(chosen)

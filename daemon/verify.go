@@ -35,7 +35,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress
 	}
 	report.Waiting, report.Withheld, report.Resumed = synced.Waiting, synced.Withheld, synced.Resumed
 	report.Retired = synced.Retired
-	d.stirred.Store(true)
+	d.memoryUsed.Store(true)
 	return report, nil
 }
 

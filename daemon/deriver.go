@@ -1,0 +1,32 @@
+package daemon
+
+import (
+	"github.com/ccship/ccship/daemon/checkpoint"
+	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/daemon/relay"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// derivePolicy adapts the daemon to derive.Policy.
+type derivePolicy struct{ d *Daemon }
+
+func (p derivePolicy) Excluded(t *tail.Tracked, f *state.Facts) bool {
+	if p.d.router.Forgotten(p.d.router.StreamName(f, t.File)) {
+		return true
+	}
+	_, why := p.d.router.Destination(f)
+	return why != ""
+}
+
+func (p derivePolicy) MessageLimits() derive.MessageLimits {
+	c := p.d.conf.Load()
+	return derive.MessageLimits{Kept: c.MessagesKept, Input: c.MessageInputLimit, Output: c.MessageOutputLimit}
+}
+
+// wireDeriver makes the deriver and its observers. It comes after the relay and the tailer.
+func (d *Daemon) wireDeriver(observers ...derive.Observer) {
+	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.db, d.tailer, derivePolicy{d}, observers...)
+	d.relay.Listeners = []relay.Listener{d.attachments, d.rewrites, d.events, d.derive}
+	d.checkpoints = checkpoint.New(d.db, d.derive)
+}
