@@ -24,6 +24,7 @@ import (
 	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/document"
+	"github.com/ccship/ccship/daemon/events"
 	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
@@ -67,7 +68,7 @@ type Daemon struct {
 	guard        *document.Guard
 	client       *http.Client
 
-	events  *bus
+	events  *events.Bus
 	manager *service.Notifier
 
 	projects    *project.Finder
@@ -110,7 +111,7 @@ func Run(ctx context.Context, cfg config.Config) error {
 
 // open wires every part. Nothing runs yet.
 func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns), events: newBus()}
+	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns), events: events.NewBus()}
 	d.manager = service.NewNotifier(os.Getenv, d.log)
 	d.conf.Store(&cfg)
 	stamp := cfg.Stamp()
@@ -216,7 +217,7 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"control socket":  func(ctx context.Context) error { return control.NewServer(d.socket(), d.log).Serve(ctx, ln) },
 		"housekeeping":    d.keepHouse,
 		"background jobs": d.backgroundJobs,
-		"events":          d.watchStatus,
+		"events":          func(ctx context.Context) error { return d.events.Watch(ctx, d) },
 		"attachments":     d.attachments.Run,
 		"service manager": d.notifyManager,
 	}

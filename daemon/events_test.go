@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -95,46 +93,5 @@ func TestEvents(t *testing.T) {
 	w.stop()
 	if err := <-l.end; err != nil {
 		t.Errorf("the stream ended with %v when the daemon stopped", err)
-	}
-}
-
-// A listener that does not read is cut off, and holds up nobody; one that ends is forgotten.
-func TestBus(t *testing.T) {
-	b := newBus()
-	ctx, cancel := context.WithCancel(t.Context())
-	slow, err := b.listen(t.Context(), control.Event{Type: "first"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	quick, err := b.listen(ctx, control.Event{Type: "first"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range busQueue + 10 {
-		b.publish(control.Event{Type: fmt.Sprint(i)})
-		<-quick
-	}
-	n := 0
-	for range slow { // ends, for it was cut
-		n++
-	}
-	if n != busQueue {
-		t.Errorf("the slow listener got %d events, want %d", n, busQueue)
-	}
-	if e := <-quick; e.Type != fmt.Sprint(busQueue+9) {
-		t.Errorf("the quick listener's last event is %s", e.Type)
-	}
-	cancel()
-	if _, ok := <-quick; ok || !b.quiet() {
-		t.Error("a listener that ended is still there")
-	}
-	for range mostListen {
-		if _, err := b.listen(t.Context(), control.Event{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err = b.listen(t.Context(), control.Event{})
-	if e, ok := errors.AsType[*control.Error](err); !ok || e.Code != control.CodeTooMany || e.Hint == "" {
-		t.Errorf("one listener too many: %v", err)
 	}
 }

@@ -129,3 +129,8 @@ func timeOrNil(t time.Time) *time.Time {
 	t = t.UTC()
 	return &t
 }
+
+// Events answers what happens from now on, the status first.
+func (d *Daemon) Events(ctx context.Context) (<-chan control.Event, error) {
+	return d.events.Subscribe(ctx, d)
+}

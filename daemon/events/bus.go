@@ -1,4 +1,6 @@
-package daemon
+// Package events tells listeners what happens in the daemon: transcripts as they are committed, and changes of the
+// status, which is compared while somebody listens. It waits for no listener. It does not know the socket.
+package events
 
 import (
 	"context"
@@ -11,60 +13,61 @@ import (
 )
 
 const (
-	busQueue   = 256 // events that may wait for one listener; then it is cut off
-	mostListen = 64  // listeners at once
+	queueLength   = 256 // events that may wait for one listener; then it is removed
+	mostListeners = 64
 )
 
-// bus hands events to whoever listens, and waits for nobody.
-type bus struct {
+// Bus hands events to whoever listens, and waits for nobody. Safe for concurrent use.
+type Bus struct {
 	mu        sync.Mutex
 	listeners map[chan control.Event]struct{} // guarded by mu
-	bell      chan struct{}                   // someone listens who did not before
+	woken     chan struct{}                   // gets a value when a listener is added
 }
 
-func newBus() *bus {
-	return &bus{listeners: map[chan control.Event]struct{}{}, bell: make(chan struct{}, 1)}
+// NewBus makes a bus without listeners.
+func NewBus() *Bus {
+	return &Bus{listeners: map[chan control.Event]struct{}{}, woken: make(chan struct{}, 1)}
 }
 
-// quiet says that nobody listens.
-func (b *bus) quiet() bool {
+// idle reports whether nobody listens.
+func (b *Bus) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.listeners) == 0
 }
 
-// listen answers a channel that gets first and then every event, until ctx is done. The channel is closed then, or
+// Listen answers a channel that gets first and then every event, until ctx is done. The channel is closed then, or
 // when its reader is so slow that one would be lost.
-func (b *bus) listen(ctx context.Context, first control.Event) (<-chan control.Event, error) {
+func (b *Bus) Listen(ctx context.Context, first control.Event) (<-chan control.Event, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.listeners) >= mostListen {
+	if len(b.listeners) >= mostListeners {
 		return nil, control.NewError(control.CodeTooMany, "too many listen to events already", "end some of them").AsRetryable()
 	}
-	c := make(chan control.Event, busQueue)
+	c := make(chan control.Event, queueLength)
 	c <- stamped(first)
 	b.listeners[c] = struct{}{}
 	context.AfterFunc(ctx, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.cut(c)
+		b.remove(c)
 	})
 	select {
-	case b.bell <- struct{}{}:
+	case b.woken <- struct{}{}:
 	default:
 	}
 	return c, nil
 }
 
-// cut ends a listener. The caller holds mu.
-func (b *bus) cut(c chan control.Event) {
+// remove ends a listener. The caller holds mu.
+func (b *Bus) remove(c chan control.Event) {
 	if _, ok := b.listeners[c]; ok {
 		delete(b.listeners, c)
 		close(c)
 	}
 }
 
-func (b *bus) publish(e control.Event) {
+func (b *Bus) publish(e control.Event) {
 	e = stamped(e)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,18 +75,18 @@ func (b *bus) publish(e control.Event) {
 		select {
 		case c <- e:
 		default:
-			b.cut(c)
+			b.remove(c)
 		}
 	}
 }
 
 // Committed publishes an event for a new transcript or a rewind, once the chunk is durable.
-func (b *bus) Committed(c *tail.Chunk, d *route.Decision) {
+func (b *Bus) Committed(c *tail.Chunk, d *route.Decision) {
 	kind := control.EventTranscript
 	if !d.New {
 		kind = control.EventRewind
 	}
-	if !d.New && (c.From == c.Prev || d.DestinationChanged) || b.quiet() {
+	if !d.New && (c.From == c.Prev || d.DestinationChanged) || b.idle() {
 		return
 	}
 	b.publish(control.Event{Type: kind, Transcript: &control.TranscriptEvent{
