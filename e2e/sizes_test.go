@@ -42,7 +42,6 @@ func exceptions() []exception {
 		{subject{packageLines, "server/web"}, 4200, split},
 		{subject{packageLines, "state"}, 5500, split},
 		{subject{packageLines, "tail"}, 4450, proof},
-		{subject{typeMethods, "daemon.Daemon"}, 31, split},
 		{subject{typeMethods, "daemon/control.Client"}, 31, clients},
 		{subject{typeMethods, "server/store.Postgres"}, 43, store},
 		{subject{typeMethods, "server/store.SQLite"}, 46, store},
