@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// fileRowVersion 2 added what was watched.
-const fileRowVersion = 2
+// fileRowVersion 2 added what was watched, 3 the epoch.
+const fileRowVersion = 3
 
 // fileRow is a row of the bucket files.
 type fileRow struct {
@@ -42,14 +42,15 @@ func (r *fileRow) encode() []byte {
 	b = kv.AppendInt(b, f.SentBefore)
 	b = kv.AppendFlags(b, f.Decided, f.Plain, f.Watched, f.Compacted)
 	b = kv.AppendInt(b, f.WatchedFrom)
+	b = kv.AppendString(b, f.Stream.Epoch)
 	return kv.Seal(fileKey(t.File.ID), b)
 }
 
 // decodeFileRow reads a row; interned may be nil. The caller fills facts.Dest from dest.
 func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRow, error) {
 	version := byte(fileRowVersion)
-	if len(v) > 0 && v[0] == 1 {
-		version = 1
+	if len(v) > 0 && v[0] > 0 && v[0] < fileRowVersion {
+		version = v[0]
 	}
 	v, err := kv.Unseal(fileKey(id), v, version)
 	if err != nil {
@@ -83,6 +84,9 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	f.Decided, f.Plain, f.Watched, f.Compacted = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
 	if version > 1 {
 		f.WatchedFrom = d.Int()
+	}
+	if version > 2 {
+		f.Stream.Epoch = d.Shared()
 	}
 	if err := d.End(); err != nil {
 		return fileRow{}, fmt.Errorf("read file row: %w", err)

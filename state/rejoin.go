@@ -1,0 +1,132 @@
+package state
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
+	"github.com/ccship/ccship/tail"
+)
+
+// Rejoin is the move of a file to what its server has: the lines before Cursor are there, and the file goes on behind
+// them in a generation of its own. See docs/adr/0041-ledger.md.
+type Rejoin struct {
+	Expect tail.Cursor // must equal the stored cursor, else nothing happens (tail.ErrStale)
+	Epoch  string      // in front at the server; "": this state's
+	Cursor tail.Cursor // behind the lines that both have, in the generation that begins there
+	Marks  []tail.Mark // of all bytes before it
+}
+
+// ReasonReplaced is the reason of a dead letter that held lines of an earlier generation when its file rejoined. They are
+// not on disk any more, and no server asked for them.
+const ReasonReplaced = "replaced"
+
+// Rejoin moves a file in one transaction: cursor, marks and epoch change, queued lines are removed, because they are read
+// again behind the cursor, and a marker that tells the server where the generation begins is queued. Queued artifacts
+// stay. ErrUnknownFile: nothing is remembered of the file.
+func (db *DB) Rejoin(ctx context.Context, id tail.FileID, r Rejoin) error {
+	err := db.update(ctx, 0, func(t *txn) error { return t.rejoin(id, &r) })
+	if err != nil && !errors.Is(err, tail.ErrStale) {
+		return fmt.Errorf("rejoin file %d: %w", id, err)
+	}
+	return err
+}
+
+func (t *txn) rejoin(id tail.FileID, r *Rejoin) error {
+	old, found, err := t.file(id)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return ErrUnknownFile
+	case old.tracked.Cursor != r.Expect:
+		return tail.ErrStale
+	}
+	if err := t.replaceMarks(id, r.Marks); err != nil {
+		return err
+	}
+	row := old
+	row.tracked.Cursor, row.tracked.Provisional, row.tracked.Verified = r.Cursor, tail.Provisional{}, tail.Stat{}
+	row.facts.Stream.Epoch, row.facts.RewoundTo = r.Epoch, r.Cursor.Line
+	row.facts.Withheld, row.facts.Plain = 0, false
+	if err := t.putFile("rejoin", row, old, true); err != nil {
+		return err
+	}
+	if err := t.removeLines(old.dest, uint64(id), old.tracked.Cursor.Generation); err != nil {
+		return err
+	}
+	at := outbox.Position{Offset: r.Cursor.Offset, Line: r.Cursor.Line}
+	return t.putBatch(row.dest, uint64(id), &outbox.Batch{
+		Kind: outbox.Marker, Generation: r.Cursor.Generation, RewoundTo: r.Cursor.Line, From: at, To: at,
+	})
+}
+
+func (t *txn) replaceMarks(id tail.FileID, marks []tail.Mark) error {
+	if err := t.cutMarks(id, -1); err != nil {
+		return err
+	}
+	for _, m := range marks {
+		v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(m.Line))
+		if err := t.Put("put marks", t.prefixes, markKey(id, m.Offset), binary.BigEndian.AppendUint64(v, m.Hash)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeLines takes a stream's queued lines out of the outbox. Lines of generations that ended are on no disk any more:
+// they become dead letters.
+func (t *txn) removeLines(dest uint32, stream uint64, generation uint32) error {
+	for _, k := range kv.Keys(t.outbox, streamPrefix(queueOf(dest, false), stream)) {
+		b, _, _, err := decodeBatchRow(k, t.outbox.Get(k))
+		if err != nil {
+			return err
+		}
+		if b.Items > 0 {
+			continue
+		}
+		_, _, seq, err := splitRowKey(k)
+		if err != nil {
+			return err
+		}
+		if b.Seq = seq; b.Generation != generation && b.Entries > 0 {
+			letter := outbox.DeadLetter{Batch: b, Line: b.From.Line, Reason: ReasonReplaced, At: t.Now}
+			if err := t.bury(dest, stream, &letter); err != nil {
+				return err
+			}
+		}
+		if _, err := t.deleteRow(dest, stream, seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FirstQueued returns where the first queued line of a file is, and in which generation. ok is false when none waits.
+func (db *DB) FirstQueued(ctx context.Context, id tail.FileID) (line int64, generation uint32, ok bool, err error) {
+	file, found, err := db.readFile(ctx, id)
+	if err != nil || !found {
+		return 0, 0, false, err
+	}
+	err = db.view(ctx, func(s *kv.Snapshot) error {
+		rows := s.Bucket(bucketOutbox)
+		for _, k := range kv.Keys(rows, streamPrefix(queueOf(file.dest, false), uint64(id))) {
+			b, _, _, err := decodeBatchRow(k, rows.Get(k))
+			if err != nil {
+				return err
+			}
+			if b.Items == 0 {
+				line, generation, ok = b.From.Line, b.Generation, true
+				return nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("read queue of file %d: %w", id, err)
+	}
+	return line, generation, ok, nil
+}

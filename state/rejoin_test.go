@@ -1,0 +1,79 @@
+package state
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/tail"
+)
+
+// TestRejoin: a file goes on behind what its server has: cursor, marks, epoch and queue change in one step that survives
+// a restart, and other files keep theirs.
+func TestRejoin(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := open(t, Options{Path: path})
+	commit(t, db, advance(1, 0, 5, 100), advance(2, 0, 3, 100))
+	commit(t, db, advance(1, 5, 9, 100))
+	was, _ := db.Reload(t.Context(), 1)
+	to := tail.Cursor{Offset: 40, Line: 4, Generation: was.Cursor.Generation + 3, Anchor: 7, Mark: 30, Segment: 8}
+	r := Rejoin{Expect: was.Cursor, Epoch: "front", Cursor: to, Marks: []tail.Mark{{Offset: 30, Line: 3, Hash: 9}}}
+	if line, generation, ok, err := db.FirstQueued(t.Context(), 1); line != 0 || generation != was.Cursor.Generation || !ok || err != nil {
+		t.Errorf("first queued: %d %d %v %v", line, generation, ok, err)
+	}
+	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: to, Cursor: to}); !errors.Is(err, tail.ErrStale) {
+		t.Errorf("from another cursor: %v", err)
+	}
+	if err := db.Rejoin(t.Context(), 9, r); !errors.Is(err, ErrUnknownFile) {
+		t.Errorf("an unknown file: %v", err)
+	}
+	if err := db.Rejoin(t.Context(), 1, r); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, db)
+	db = open(t, Options{Path: path})
+	checkIndex(t, db)
+	if got, err := db.Reload(t.Context(), 1); err != nil || got.Cursor != to {
+		t.Errorf("cursor %+v, %v", got.Cursor, err)
+	}
+	if marks, err := db.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, r.Marks) {
+		t.Errorf("marks %v, %v", marks, err)
+	}
+	p := peek(t, db, 1, 0, outbox.Limits{})
+	at := outbox.Position{Offset: 40, Line: 4}
+	if len(p.Batches) != 1 || p.Batches[0].Kind != outbox.Marker || p.Batches[0].Generation != to.Generation ||
+		p.Batches[0].RewoundTo != 4 || p.Batches[0].From != at || p.Batches[0].To != at || p.Stream.Epoch != "front" {
+		t.Errorf("queued %+v", p)
+	}
+	if n := len(peek(t, db, 2, 0, outbox.Limits{}).Batches); n != 1 {
+		t.Errorf("the other file has %d batches", n)
+	}
+}
+
+// TestRejoinKeepsThePast: queued lines of a generation that ended are on no disk any more, so they become dead letters.
+func TestRejoinKeepsThePast(t *testing.T) {
+	db := open(t, Options{})
+	commit(t, db, advance(1, 0, 5, 100))
+	was, _ := db.Reload(t.Context(), 1)
+	rewound := advance(1, 5, 6, 100)
+	rewound.From = tail.Cursor{Generation: was.Cursor.Generation + 1}
+	rewound.Tracked.Cursor.Generation = was.Cursor.Generation + 1
+	rewound.Batches = []outbox.Batch{batch(0, 6, was.Cursor.Generation+1, 100)}
+	commit(t, db, rewound)
+	now, _ := db.Reload(t.Context(), 1)
+	to := tail.Cursor{Generation: now.Cursor.Generation + 1}
+	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: now.Cursor, Cursor: to}); err != nil {
+		t.Fatal(err)
+	}
+	checkIndex(t, db)
+	dead, err := db.DeadLetters(t.Context())
+	if err != nil || len(dead) != 1 || dead[0].Reason != ReasonReplaced || dead[0].Batch.Entries != 5 {
+		t.Errorf("dead letters %+v, %v", dead, err)
+	}
+	if p := peek(t, db, 1, 0, outbox.Limits{}); len(p.Batches) != 1 || p.Batches[0].Kind != outbox.Marker {
+		t.Errorf("queued %+v", p.Batches)
+	}
+}
