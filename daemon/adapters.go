@@ -18,5 +18,14 @@ func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {
 	if err := d.attachments.QueueOf(ctx, id); err != nil {
 		return err
 	}
-	return d.drained(ctx, d.db.LastSeq())
+	return d.drained(ctx, d.db.Outbox.LastSeq())
 }
+
+// stateListener passes on what the state reports.
+type stateListener struct{ d *Daemon }
+
+// RowsQueued implements state.Listener.
+func (l stateListener) RowsQueued(dest string) { l.d.servers.Wake(dest) }
+
+// CapacityReturned implements state.Listener.
+func (l stateListener) CapacityReturned() { l.d.tailer.Wake() }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -54,19 +55,19 @@ func (w *world) figure(name string) (value int64) {
 func transcriptOf(session string) string { return "-home-kim-shop/" + session + ".jsonl" }
 
 // openTestState opens the state of a world whose daemon is stopped.
-func openTestState(t *testing.T, w *world) *state.DB {
+func openTestState(t *testing.T, w *world) *projection.DB {
 	t.Helper()
-	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db")})
+	db, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
+	t.Cleanup(func() { db.State.Close() })
 	return db
 }
 
-func loadFacts(t *testing.T, db *state.DB) map[tail.FileID]state.Facts {
+func loadFacts(t *testing.T, db *state.DB) map[tail.FileID]state.Routing {
 	t.Helper()
-	facts, err := db.LoadFacts(t.Context())
+	facts, err := db.Files.Routings(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

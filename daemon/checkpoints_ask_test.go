@@ -92,19 +92,20 @@ func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction())
 	w.watching()
 	w.stop()
-	db := openTestState(t, w)
+	projections := openTestState(t, w)
+	db := projections.State
 	facts := loadFacts(t, db)
-	if err := db.DropDerived(t.Context(), slices.Collect(maps.Keys(facts))); err != nil {
+	if err := projections.Drop(t.Context(), slices.Collect(maps.Keys(facts))); err != nil {
 		t.Fatal(err)
 	}
 	for id, f := range facts {
 		f.Compacted = false // as when it was read by a daemon that understood nothing
-		tracked, _, _, err := db.File(t.Context(), id)
+		tracked, _, _, err := db.Files.File(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := tracked.Cursor
-		if _, err := db.Commit(t.Context(), []state.Step{{Prev: c, From: c, Tracked: tracked, Facts: f}}); err != nil {
+		if _, err := db.Commit(t.Context(), []state.Step{{Prev: c, From: c, Tracked: tracked, Routing: f}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -118,7 +119,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 	w.sync()
 	w.stop()
 	var dying atomic.Pointer[string]
-	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1, Fault: func(step string) error {
+	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1, Fault: func(step string) error {
 		if s := dying.Load(); s != nil && *s == step {
 			return errors.New("killed")
 		}
@@ -127,10 +128,10 @@ func TestCheckpointsOverACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
-	file := slices.Collect(maps.Keys(loadFacts(t, db)))
+	t.Cleanup(func() { projections.State.Close() })
+	file := slices.Collect(maps.Keys(loadFacts(t, projections.State)))
 	visit := func() error {
-		v := derive.New(derive.Config{LineCap: w.cfg.LineCap, Log: w.cfg.Log}, db, noFiles{}, noPolicy{}, checkpoint.NewCheckpointer(db))
+		v := derive.New(derive.Config{LineCap: w.cfg.LineCap, Log: w.cfg.Log}, projections, noFiles{}, noPolicy{}, checkpoint.NewCheckpointer(projections))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		defer func() { cancel(); <-ended }()
@@ -138,7 +139,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 		return v.Query(ctx, file[0], func(s *derive.FoldStep) error { s.Save(); return nil })
 	}
 	for _, step := range []string{"put session", "put messages", "put checkpoint", "put notice", "put batch", "commit"} {
-		if err := db.DropDerived(t.Context(), file); err != nil {
+		if err := projections.Drop(t.Context(), file); err != nil {
 			t.Fatal(err)
 		}
 		dying.Store(&step)
@@ -146,7 +147,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 			t.Errorf("%s: it did not fail", step)
 		}
 		dying.Store(nil)
-		if list, _, err := db.Checkpoints(t.Context(), 0, 0, 10); len(list) > 0 || db.HasPending(sessionA) || err != nil {
+		if list, _, err := projections.Checkpoints.List(t.Context(), 0, 0, 10); len(list) > 0 || projections.Notices.Has(sessionA) || err != nil {
 			t.Errorf("%s: %d checkpoints of a half, err %v", step, len(list), err)
 		}
 		for range 2 {
@@ -154,11 +155,11 @@ func TestCheckpointsOverACrash(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, _, err := db.Checkpoints(t.Context(), 0, 0, 10)
+		list, _, err := projections.Checkpoints.List(t.Context(), 0, 0, 10)
 		if len(list) != 3 || err != nil {
 			t.Errorf("%s: %+v, err %v", step, list, err)
 		}
-		if taken, err := db.TakePending(t.Context(), sessionA); err != nil || len(taken[sessionA]) != 3 {
+		if taken, err := projections.Notices.Take(t.Context(), sessionA); err != nil || len(taken[sessionA]) != 3 {
 			t.Errorf("%s: notices %+v, err %v", step, taken, err)
 		}
 	}
@@ -173,5 +174,5 @@ func (noFiles) Stats() tail.Stats                     { return tail.Stats{} }
 // noPolicy excludes nothing.
 type noPolicy struct{}
 
-func (noPolicy) Excluded(*tail.Tracked, *state.Facts) bool { return false }
-func (noPolicy) MessageLimits() (l derive.MessageLimits)   { return l }
+func (noPolicy) Excluded(*tail.Tracked, *state.Routing) bool { return false }
+func (noPolicy) MessageLimits() (l derive.MessageLimits)     { return l }

@@ -34,6 +34,7 @@ import (
 	"github.com/ccship/ccship/daemon/service"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -45,18 +46,19 @@ const stopTime = 5 * time.Second
 
 // Daemon is a running ccship. Its exported methods answer the control socket, as far as no room does.
 type Daemon struct {
-	cfg     config.Config // as it was at the start; what may change since is in conf
-	log     *slog.Logger
-	started time.Time
-	origin  outbox.Origin
-	db      *state.DB
-	tailer  *tail.Tailer
-	relay   *relay.Relay
-	router  *route.Router
-	servers *delivery.Servers
-	pause   *delivery.Pause // the user's
-	derive  *derive.Deriver
-	inbox   *inbox.Inbox
+	cfg         config.Config // as it was at the start; what may change since is in conf
+	log         *slog.Logger
+	started     time.Time
+	origin      outbox.Origin
+	db          *state.DB
+	projections *projection.DB // in the file of db
+	tailer      *tail.Tailer
+	relay       *relay.Relay
+	router      *route.Router
+	servers     *delivery.Servers
+	pause       *delivery.Pause // the user's
+	derive      *derive.Deriver
+	inbox       *inbox.Inbox
 
 	checkpoints       *checkpoint.Checkpoints
 	storedCheckpoints checkpoint.Stored
@@ -116,13 +118,13 @@ func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
 	d.conf.Store(&cfg)
 	stamp := cfg.Stamp()
 	d.lastRead.Store(&stamp)
-	db, err := openState(ctx, cfg, d.log)
+	projections, err := openState(ctx, cfg, d.log)
 	if err != nil {
 		return nil, err
 	}
-	d.db = db
+	d.db, d.projections = projections.State, projections
 	if err := d.wire(ctx); err != nil {
-		db.Close()
+		d.db.Close()
 		return nil, err
 	}
 	return d, nil
@@ -133,8 +135,8 @@ var ErrAlreadyRunning = errors.New("another ccship is running on the same state"
 
 // openState opens the state, which no other process has open then for as long as this one lives: the system drops its
 // lock when the process ends, however it ends, so there is no stale pid to clean up.
-func openState(ctx context.Context, cfg config.Config, log *slog.Logger) (*state.DB, error) {
-	db, err := state.Open(ctx, state.Options{
+func openState(ctx context.Context, cfg config.Config, log *slog.Logger) (*projection.DB, error) {
+	db, err := projection.Open(ctx, state.Options{
 		Path: filepath.Join(cfg.StateDir, "state.db"), Cap: cfg.OutboxCap, HeadRoom: cfg.HeadRoom,
 		CompactAbove: cfg.CompactAbove, NoWait: true, Log: log,
 	})
@@ -172,30 +174,29 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if d.rewrites, err = rewrite.Load(ctx, d.db); err != nil {
 		return err
 	}
-	d.storedCheckpoints = checkpoint.Stored{State: d.db}
+	d.storedCheckpoints = checkpoint.Stored{Projections: d.projections}
 	d.relay = relay.New(relay.Deps{
 		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints, Log: d.log,
 	})
 	d.tailer = tail.New(tail.Config{
 		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
-	}, d.db, d.relay)
+	}, d.db.Files, d.relay)
 	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
 	d.attachments = attachment.New(attachment.Deps{
-		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d}, Log: d.log,
+		Projections: d.projections, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d}, Log: d.log,
 	})
-	if d.introductions, err = inbox.LoadIntroductions(ctx, d.db, d.log); err != nil {
+	if d.introductions, err = inbox.LoadIntroductions(ctx, d.projections, d.log); err != nil {
 		return err
 	}
 	if err := d.wireDocuments(ctx); err != nil {
 		return err
 	}
-	d.wireDeriver(checkpoint.NewCheckpointer(d.db), d.documents.Observer())
+	d.wireDeriver(checkpoint.NewCheckpointer(d.projections), d.documents.Observer())
 	d.inbox = inbox.New(inbox.Deps{
-		State: d.db, Deriver: d.derive, Introductions: d.introductions, Sessions: d.router, Documents: d.documents,
+		Projections: d.projections, Deriver: d.derive, Introductions: d.introductions, Sessions: d.router, Documents: d.documents,
 		Settings: settings{d}, Log: d.log,
 	})
-	d.db.Notify = d.servers.Wake
-	d.db.RoomChanged = d.tailer.Wake
+	d.db.Listener = stateListener{d}
 	if d.pause, err = delivery.LoadPause(ctx, d.db, d.servers, d.log); err != nil {
 		return err
 	}

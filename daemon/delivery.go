@@ -57,6 +57,6 @@ func (d *Daemon) Resume(ctx context.Context) (control.PauseState, error) {
 func (d *Daemon) Flush(context.Context) (control.FlushResult, error) {
 	d.servers.Retry(false)
 	return control.FlushResult{
-		SchemaVersion: control.SchemaVersion, Paused: d.pause.Current() != nil, Waiting: d.db.Usage().Entries,
+		SchemaVersion: control.SchemaVersion, Paused: d.pause.Current() != nil, Waiting: d.db.Outbox.Usage().Entries,
 	}, nil
 }

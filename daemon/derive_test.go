@@ -145,9 +145,10 @@ func TestForgottenIsNotUnderstood(t *testing.T) {
 			t.Errorf("%s: messages %q", when, said(m))
 		}
 		w.stop()
-		db := openTestState(t, w)
+		projections := openTestState(t, w)
+		db := projections.State
 		for id := range loadFacts(t, db) {
-			if u, found, err := db.Understood(t.Context(), id); err != nil || found {
+			if u, found, err := projections.Sessions.Projection(t.Context(), id); err != nil || found {
 				t.Errorf("%s: understood up to %v, %v", when, u.Place, err)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // derivePolicy adapts the daemon to derive.Policy.
 type derivePolicy struct{ d *Daemon }
 
-func (p derivePolicy) Excluded(t *tail.Tracked, f *state.Facts) bool {
+func (p derivePolicy) Excluded(t *tail.Tracked, f *state.Routing) bool {
 	if p.d.router.Forgotten(p.d.router.StreamName(f, t.File)) {
 		return true
 	}
@@ -26,7 +26,7 @@ func (p derivePolicy) MessageLimits() derive.MessageLimits {
 
 // wireDeriver makes the deriver and its observers. It comes after the relay and the tailer.
 func (d *Daemon) wireDeriver(observers ...derive.Observer) {
-	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.db, d.tailer, derivePolicy{d}, observers...)
+	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.projections, d.tailer, derivePolicy{d}, observers...)
 	d.relay.Listeners = []relay.Listener{d.attachments, d.rewrites, d.events, d.derive}
-	d.checkpoints = checkpoint.New(d.db, d.derive)
+	d.checkpoints = checkpoint.New(d.projections, d.derive)
 }

@@ -16,13 +16,13 @@ import (
 func (d *Daemon) wireDocuments(ctx context.Context) (err error) {
 	d.guard = document.NewGuard(settings{d}, d.db)
 	d.documents, err = document.Load(ctx, document.Deps{
-		State: d.db, Locator: locator{d}, Introductions: d.introductions, Settings: settings{d}, Guard: d.guard, Log: d.log,
+		Projections: d.projections, Locator: locator{d}, Introductions: d.introductions, Settings: settings{d}, Guard: d.guard, Log: d.log,
 	})
 	if err != nil {
 		return err
 	}
 	d.linkRequests = document.NewLinkRequests(d.documents, d.origin.Machine, d.servers)
-	d.db.Missed = d.documents.NotSent
+	d.projections.Missed = d.documents.NotSent
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (l locator) Locate(ctx context.Context, session string) (document.Location,
 			"what belongs to it is not kept or sent any more")
 	}
 	if id, ok := l.d.router.StreamID(session); ok {
-		facts, known, err := l.d.db.Facts(ctx, id)
+		facts, known, err := l.d.db.Files.Routing(ctx, id)
 		if err != nil {
 			return loc, err
 		}
@@ -85,7 +85,7 @@ func (l locator) locateExcluded(loc *document.Location) {
 
 // destination is where a transcript's lines go now; "" nowhere, and with why if they stay here. While the transcript
 // itself is on its way to another server, nothing is queued.
-func (l locator) destination(f *state.Facts) (dest, why string) {
+func (l locator) destination(f *state.Routing) (dest, why string) {
 	dest, why = l.d.router.Destination(f)
 	if dest != f.Dest {
 		return "", why

@@ -87,8 +87,9 @@ func TestDocumentsForgotten(t *testing.T) {
 	saveFile(t, cwd, "spec.md", "# Changed\n")
 	w.until("the other session's changes", func() bool { got, _ := s.content(sessionB, "spec.md"); return got == "# Changed\n" })
 	w.stop()
-	db := openTestState(t, w)
-	if i, kept, err := db.Introduction(t.Context(), sessionA); err != nil || kept {
+	projections := openTestState(t, w)
+	db := projections.State
+	if i, kept, err := projections.Introductions.Get(t.Context(), sessionA); err != nil || kept {
 		t.Errorf("how it is introduced is kept: %+v %v", i, err)
 	}
 	if err := db.Close(); err != nil {

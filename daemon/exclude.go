@@ -36,7 +36,7 @@ func (d *Daemon) Excludes(ctx context.Context) (control.Excludes, error) {
 
 // reasons counts the transcripts on disk that are not delivered, by the reason.
 func (d *Daemon) reasons(ctx context.Context) (map[string]int, error) {
-	facts, err := d.db.LoadFacts(ctx)
+	facts, err := d.db.Files.Routings(ctx)
 	if err != nil {
 		return nil, err
 	}

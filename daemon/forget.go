@@ -62,7 +62,7 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 
 // streamsOf finds a session's files, its agents' too, and the destinations that may have something of them.
 func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tracked, dests []string, err error) {
-	facts, err := d.db.LoadFacts(ctx)
+	facts, err := d.db.Files.Routings(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +125,7 @@ func (d *Daemon) dropFiles(ctx context.Context, files []tail.Tracked) (state.Dro
 	if err := d.derive.Forget(ctx, ids); err != nil {
 		return state.Dropped{}, err
 	}
-	return d.db.Drop(ctx, ids)
+	return d.db.Outbox.Drop(ctx, ids)
 }
 
 // told is what servers said when they were told to forget a session.
@@ -184,7 +184,7 @@ func (d *Daemon) settleTombstones(ctx context.Context, now time.Time) error {
 // the state was lost.
 func (d *Daemon) heardForgotten(stream uint64) {
 	ctx := context.Background()
-	facts, known, err := d.db.Facts(ctx, tail.FileID(stream))
+	facts, known, err := d.db.Files.Routing(ctx, tail.FileID(stream))
 	if err == nil && known && facts.Decided && !d.router.Forgotten(facts.Stream.SessionID) {
 		err = d.router.Tombstones.Put(ctx, route.Tombstone{Session: facts.Stream.SessionID, At: time.Now().UTC().Round(0)})
 		d.rewrites.Forget(facts.Stream.SessionID)

@@ -26,7 +26,7 @@ func (d *Daemon) rereadPlain(ctx context.Context) {
 	if len(d.announced) == 0 {
 		return
 	}
-	facts, err := d.db.LoadFacts(ctx)
+	facts, err := d.db.Files.Routings(ctx)
 	if err != nil {
 		d.log.Warn("cannot find the files to deliver again, trying later", "err", err)
 		return
@@ -105,7 +105,7 @@ func (d *Daemon) check(ctx context.Context, seen *surroundings) {
 // giveBack returns the memory of an import to the system once it is over: a daemon that is idle all day should not
 // keep what it needed for a minute.
 func (d *Daemon) giveBack(seen *surroundings) {
-	stats, usage := d.tailer.Stats(), d.db.Usage()
+	stats, usage := d.tailer.Stats(), d.db.Outbox.Usage()
 	if stats.UnreadBytes > 0 || usage.Batches > 0 {
 		return
 	}

@@ -181,9 +181,10 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 		t.Errorf("a forgotten session has messages: %q", said(m))
 	}
 	w.stop()
-	db := openTestState(t, w)
+	projections := openTestState(t, w)
+	db := projections.State
 	for id := range loadFacts(t, db) {
-		u, known, err := db.Understood(t.Context(), id)
+		u, known, err := projections.Sessions.Projection(t.Context(), id)
 		if err != nil || known && bytes.Contains(u.Log, []byte("secret")) {
 			t.Errorf("the state holds %q, %v", u.Log, err)
 		}

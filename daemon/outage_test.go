@@ -83,9 +83,9 @@ func newOutage(t *testing.T) *outage {
 		t.Fatal(err)
 	}
 	d := outbox.Destination{Key: key, URL: url, APIKey: func() (string, error) { return "key", nil }}
-	o.drain = outbox.NewDrainer(d, outbox.Origin{Machine: "m", Epoch: db.Epoch()}, db, db, nil)
+	o.drain = outbox.NewDrainer(d, outbox.Origin{Machine: "m", Epoch: db.Epoch()}, db.Outbox, db.Outbox, nil)
 	o.drain.Client = &http.Client{Transport: &http.Transport{DialContext: o.net.dial}}
-	db.Notify = func(string) { o.drain.Wake() }
+	db.Listener = o
 	return o
 }
 
@@ -100,9 +100,9 @@ func (o *outage) write(id tail.FileID, n int) {
 		Kind: outbox.Objects, Entries: 1, Raw: int64(len(entry)), Frame: outbox.NewPacker().Pack(nil, entry),
 		From: outbox.Position{Offset: from.Offset, Line: from.Line}, To: outbox.Position{Offset: to.Offset, Line: to.Line},
 	}
-	facts := state.Facts{Dest: outageDest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: fmt.Sprint("session-", id)}}
+	facts := state.Routing{Dest: outageDest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: fmt.Sprint("session-", id)}}
 	step := state.Step{
-		Prev: from, From: from, Facts: facts, Batches: []outbox.Batch{batch}, Live: true,
+		Prev: from, From: from, Routing: facts, Batches: []outbox.Batch{batch}, Live: true,
 		Tracked: tail.Tracked{File: tail.File{ID: id, Path: fmt.Sprint("/p/", id)}, Cursor: to},
 	}
 	errs, err := o.db.Commit(o.t.Context(), []state.Step{step})
@@ -151,7 +151,7 @@ func TestDayWithoutServer(t *testing.T) {
 				t.Errorf("session %d: the server has %d bytes, want %d", id, len(got), len(want))
 			}
 		}
-		if u := o.db.Usage(); u.Batches != 0 {
+		if u := o.db.Outbox.Usage(); u.Batches != 0 {
 			t.Errorf("%d batches still wait", u.Batches)
 		}
 		t.Logf("%v without a server: %d connections tried", time.Since(begun).Round(time.Hour), attempts)
@@ -166,3 +166,9 @@ func TestDayWithoutServer(t *testing.T) {
 		}
 	})
 }
+
+// RowsQueued implements state.Listener.
+func (o *outage) RowsQueued(string) { o.drain.Wake() }
+
+// CapacityReturned implements state.Listener.
+func (o *outage) CapacityReturned() {}

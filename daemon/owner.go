@@ -38,7 +38,7 @@ func (o owner) Accepts(dest string, kinds outbox.Kinds, again bool) error {
 	ctx, d := context.Background(), o.d
 	if kinds.Has(outbox.Blob) {
 		if again {
-			if err := d.db.ForgetBeside(ctx, dest); err != nil {
+			if err := d.projections.Attachments.Forget(ctx, dest); err != nil {
 				return err
 			}
 		}

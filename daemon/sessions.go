@@ -20,7 +20,7 @@ const largestShown = 10
 // Sessions lists main transcripts on disk and counts everything. It copies what tailer and state remember, and reads no
 // transcript.
 func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control.Sessions, error) {
-	facts, err := d.db.LoadFacts(ctx)
+	facts, err := d.db.Files.Routings(ctx)
 	if err != nil {
 		return control.Sessions{}, err
 	}
@@ -35,7 +35,7 @@ func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control
 	excluded := d.excludedFiles()
 	for _, t := range chosen[from:to] {
 		s := l.session(t)
-		if s.Waiting = d.db.Pending(t.File.ID); s.Excluded == "" {
+		if s.Waiting = d.db.Outbox.QueuedEntries(t.File.ID); s.Excluded == "" {
 			s.Excluded = excluded[t.File.ID]
 		}
 		f := facts[t.File.ID]
@@ -50,7 +50,7 @@ func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control
 
 // collection is everything on disk, in order.
 type collection struct {
-	facts    map[tail.FileID]state.Facts
+	facts    map[tail.FileID]state.Routing
 	mains    []tail.Tracked
 	total    int64
 	agent    int

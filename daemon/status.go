@@ -16,7 +16,7 @@ import (
 // Status answers from counters in memory; of files it only asks the state's size and the process's own figures.
 func (d *Daemon) Status(ctx context.Context) control.Status {
 	begun := time.Now()
-	stats, usage, conf := d.tailer.Stats(), d.db.Usage(), d.conf.Load()
+	stats, usage, conf := d.tailer.Stats(), d.db.Outbox.Usage(), d.conf.Load()
 	s := control.Status{
 		SchemaVersion: control.SchemaVersion, Running: true, Version: d.cfg.Version, Config: conf.Path,
 		PID: os.Getpid(), StartedAt: d.started.UTC(), Pause: d.pause.Current(),

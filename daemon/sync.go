@@ -127,7 +127,7 @@ func (d *Daemon) delivered(ctx context.Context) error {
 		if err := d.attachments.Queue(ctx); err != nil {
 			return err
 		}
-		if err := d.drained(ctx, d.db.LastSeq()); err != nil {
+		if err := d.drained(ctx, d.db.Outbox.LastSeq()); err != nil {
 			return err
 		}
 		if !d.attachments.Pending() {
@@ -140,7 +140,7 @@ func (d *Daemon) delivered(ctx context.Context) error {
 // drained returns when every row up to seq has left the outbox, or none can because the user paused meanwhile. Rows for
 // retired servers are not waited for.
 func (d *Daemon) drained(ctx context.Context, seq uint64) error {
-	for d.db.FirstSeq(d.servers.Retired) <= seq {
+	for d.db.Outbox.FirstSeq(d.servers.Retired) <= seq {
 		if d.pause.Current() != nil {
 			return errPaused
 		}
@@ -164,7 +164,7 @@ func pause(ctx context.Context, t time.Duration) error {
 
 // syncResult counts where the lines are.
 func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
-	stats, usage := d.tailer.Stats(), d.db.Usage()
+	stats, usage := d.tailer.Stats(), d.db.Outbox.Usage()
 	r := control.SyncResult{
 		SchemaVersion: control.SchemaVersion, Done: err == nil, Lines: stats.Lines,
 		Dead: usage.Dead, Withheld: usage.Withheld, Waiting: usage.Entries,
@@ -205,7 +205,7 @@ func (d *Daemon) deadLines(ctx context.Context, all int64) int64 {
 	if all == 0 {
 		return 0
 	}
-	letters, err := d.db.DeadLetters(context.WithoutCancel(ctx))
+	letters, err := d.db.DeadLetters.List(context.WithoutCancel(ctx))
 	if err != nil {
 		d.log.Warn("cannot tell what dead letters are", "err", err)
 	}
@@ -231,7 +231,7 @@ func (d *Daemon) excludedLines(ctx context.Context) (n int64) {
 	if len(d.router.Rules().ExcludeTypes) == 0 && !d.router.History.Any() {
 		return 0
 	}
-	facts, err := d.db.LoadFacts(context.WithoutCancel(ctx))
+	facts, err := d.db.Files.Routings(context.WithoutCancel(ctx))
 	if err != nil {
 		d.log.Warn("cannot count the lines left out", "err", err)
 		return 0

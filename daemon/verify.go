@@ -9,6 +9,7 @@ import (
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/daemon/verify"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
@@ -45,7 +46,7 @@ type verifyRules struct {
 	rules *route.Rules
 }
 
-func (r verifyRules) Excluded(facts map[tail.FileID]state.Facts) map[tail.FileID]string {
+func (r verifyRules) Excluded(facts map[tail.FileID]state.Routing) map[tail.FileID]string {
 	excluded := r.d.excludedFiles()
 	for id, out := range r.d.router.ExcludedNow(facts) {
 		excluded[id] = out.Why
@@ -69,7 +70,7 @@ func (r verifyRules) Forget(id tail.FileID) { r.d.heardForgotten(uint64(id)) }
 // verifyAttachments adapts the daemon to verify.Attachments.
 type verifyAttachments struct{ d *Daemon }
 
-func (a verifyAttachments) OnDisk(root *os.Root, f tail.File) ([]state.BesideFile, int, error) {
+func (a verifyAttachments) OnDisk(root *os.Root, f tail.File) ([]projection.Attachment, int, error) {
 	return a.d.attachments.OnDisk(root, f)
 }
 

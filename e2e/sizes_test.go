@@ -35,17 +35,14 @@ func exceptions() []exception {
 		proof   = "finding a rewind is one proof over one state: cutting it would only add arrows"
 	)
 	return []exception{
-		{subject{packageFiles, "state"}, 36, split},
 		{subject{packageFiles, "server/store"}, 58, store},
 		{subject{packageLines, "server/api"}, 3900, older},
 		{subject{packageLines, "server/store"}, 7850, store},
 		{subject{packageLines, "server/web"}, 4200, split},
-		{subject{packageLines, "state"}, 5500, split},
 		{subject{packageLines, "tail"}, 4450, proof},
 		{subject{typeMethods, "daemon/control.Client"}, 31, clients},
 		{subject{typeMethods, "server/store.Postgres"}, 43, store},
 		{subject{typeMethods, "server/store.SQLite"}, 46, store},
-		{subject{typeMethods, "state.DB"}, 65, split},
 		{subject{funcFields, "daemon/doctor.exam"}, 4, older},
 		{subject{parameters, "cmd/ccship-mcp.add"}, 6, older},
 		{subject{parameters, "daemon/control.Client.call"}, 6, older},

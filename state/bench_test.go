@@ -83,7 +83,7 @@ func BenchmarkLoad(b *testing.B) {
 	commit(b, db, steps...)
 	b.ReportAllocs()
 	for b.Loop() {
-		if files, err := db.Load(context.Background()); err != nil || len(files) != 10_000 {
+		if files, err := db.Files.Load(context.Background()); err != nil || len(files) != 10_000 {
 			b.Fatal(len(files), err)
 		}
 	}

@@ -1,9 +1,7 @@
 package state
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -11,8 +9,21 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Commit makes steps durable, in one transaction with those of other callers. It answers one error a step: nil, or
-// tail.ErrStale for a step that was left out because the stored cursor is not its Prev. An error for all means that
+// Step is the one durable move of a file: the cursor goes from Prev to Tracked.Cursor, and what was read in between
+// enters the outbox, together or not at all. A crash therefore neither skips a line nor queues one twice: either the
+// cursor still stands before it, or the outbox has it.
+type Step struct {
+	Prev    tail.Cursor  // must equal the stored cursor, else the step is left out (tail.ErrStale)
+	From    tail.Cursor  // where reading began; a rewind when it differs from Prev: marks beyond From.Offset are cut
+	Tracked tail.Tracked // what is stored; its Cursor is the new one
+	Marks   []tail.Mark
+	Routing Routing
+	Batches []outbox.Batch // get their Seq here
+	Live    bool           // written just now: may use the reserve of the cap
+}
+
+// Commit makes steps durable, in one transaction with those of other callers. It returns one error for each step: nil,
+// or tail.ErrStale for a step that was left out because the stored cursor is not its Prev. An error for all means that
 // nothing happened. Batches get their Seq.
 func (db *DB) Commit(ctx context.Context, steps []Step) ([]error, error) {
 	if len(steps) == 0 {
@@ -25,7 +36,7 @@ func (db *DB) Commit(ctx context.Context, steps []Step) ([]error, error) {
 		}
 	}
 	errs := make([]error, len(steps))
-	err := db.update(ctx, size, func(t *txn) error {
+	err := db.update(ctx, size, func(t *Tx) error {
 		for i := range steps {
 			errs[i] = t.step(&steps[i])
 			if errs[i] != nil && !errors.Is(errs[i], tail.ErrStale) {
@@ -40,13 +51,15 @@ func (db *DB) Commit(ctx context.Context, steps []Step) ([]error, error) {
 	return errs, nil
 }
 
-// step moves one file. tail.ErrStale: it was left out, and nothing of it was written.
-func (t *txn) step(s *Step) error {
+// step moves one file. tail.ErrStale: it was left out, and nothing of it was written. The comparison of the cursor is
+// what makes a step safe to repeat: after an error the caller may not know whether the disk has it, and a second try of
+// one that succeeded is stale.
+func (t *Tx) step(s *Step) error {
 	id := s.Tracked.File.ID
 	if err := t.Fault("check"); err != nil {
 		return err
 	}
-	if len(s.Batches) > 0 && s.Facts.Dest == "" {
+	if len(s.Batches) > 0 && s.Routing.Dest == "" {
 		return fmt.Errorf("queue lines of %s: no destination", s.Tracked.File.Path)
 	}
 	old, found, err := t.file(id)
@@ -62,14 +75,14 @@ func (t *txn) step(s *Step) error {
 	if err := t.moveMarks(s); err != nil {
 		return err
 	}
-	row := fileRow{tracked: s.Tracked, facts: s.Facts}
-	row.facts.Stream.ID = uint64(id)
-	// A settlement may have counted since the caller read the facts; only a start from line 0 begins anew.
-	row.facts.Withheld, row.facts.Plain = old.facts.Withheld, old.facts.Plain
+	row := fileRow{tracked: s.Tracked, routing: s.Routing}
+	row.routing.Stream.ID = uint64(id)
+	// An acknowledgement may have counted since the caller read the routing; only a start from line 0 begins anew.
+	row.routing.Withheld, row.routing.Plain = old.routing.Withheld, old.routing.Plain
 	if s.From != s.Prev && s.From.Offset == 0 {
-		row.facts.Withheld, row.facts.Plain = 0, false
+		row.routing.Withheld, row.routing.Plain = 0, false
 	}
-	if row.dest, err = t.destID(s.Facts.Dest); err != nil {
+	if row.dest, err = t.destID(s.Routing.Dest); err != nil {
 		return err
 	}
 	if err := t.putFile("put file", row, old, found); err != nil {
@@ -80,56 +93,5 @@ func (t *txn) step(s *Step) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// moveMarks cuts the marks that a rewind made void, and adds the new ones.
-func (t *txn) moveMarks(s *Step) error {
-	id := s.Tracked.File.ID
-	if s.From != s.Prev {
-		if err := t.cutMarks(id, s.From.Offset); err != nil {
-			return err
-		}
-	}
-	for _, m := range s.Marks {
-		v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(m.Line))
-		if err := t.Put("put marks", t.prefixes, markKey(id, m.Offset), binary.BigEndian.AppendUint64(v, m.Hash)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// cutMarks removes the marks of a file beyond an offset; -1: all.
-func (t *txn) cutMarks(id tail.FileID, beyond int64) error {
-	prefix := fileKey(id)
-	var keys [][]byte // a cursor skips keys when its bucket is deleted from on the way
-	c := t.prefixes.Cursor()
-	for k, _ := c.Seek(markKey(id, beyond+1)); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-		keys = append(keys, k)
-	}
-	for _, k := range keys {
-		if err := t.Delete("cut marks", t.prefixes, k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// putBatch queues a batch and gives it its Seq.
-func (t *txn) putBatch(dest uint32, stream uint64, b *outbox.Batch) error {
-	dest = queueOf(dest, b.Kind == outbox.Blob)
-	seq, err := t.outbox.NextSequence()
-	if err != nil {
-		return fmt.Errorf("number batch: %w", err)
-	}
-	b.Seq = seq
-	k := rowKey(dest, stream, seq)
-	v := encodeBatchRow(k, b, t.Now)
-	if err := t.Put("put batch", t.outbox, k, v); err != nil {
-		return err
-	}
-	t.delta.added = append(t.delta.added, rowMeta{dest: dest, stream: stream, seq: seq, at: t.Now,
-		entries: int64(b.Entries), raw: rawOf(b), stored: int64(len(k) + len(v))})
 	return nil
 }

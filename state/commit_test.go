@@ -22,8 +22,8 @@ func TestStepSurvivesReopen(t *testing.T) {
 	s.Tracked.Verified = tail.Stat{Device: 1 << 63, Inode: 2, Size: 3, ModTime: -4, ChangeTime: 5}
 	s.Tracked.Gone, s.Tracked.Listings = 6, 7
 	s.Tracked.Cursor = tail.Cursor{Offset: 30, Line: 3, Generation: 1<<32 - 1, Anchor: 1<<64 - 1, Mark: 30, Segment: 9}
-	s.Facts.Stream.Parent, s.Facts.Stream.MaxEntries, s.Facts.Stream.Extended = "main", 5, true
-	s.Facts.RewoundTo, s.Facts.Excluded = 2, 4
+	s.Routing.Stream.Parent, s.Routing.Stream.MaxEntries, s.Routing.Stream.Extended = "main", 5, true
+	s.Routing.RewoundTo, s.Routing.Excluded = 2, 4
 	s.Batches[0].Edges = []outbox.Edge{{Line: 1, Before: []byte("  "), After: nil}, {Line: 2, After: []byte("\r")}}
 	s.Batches[0].NoNewline, s.Batches[0].Kind, s.Batches[0].RewoundTo = true, outbox.Opaque, 2
 	commit(t, db, s)
@@ -34,25 +34,25 @@ func TestStepSurvivesReopen(t *testing.T) {
 	if db.Epoch() != epoch || len(epoch) != 32 {
 		t.Errorf("epoch %q, was %q", db.Epoch(), epoch)
 	}
-	got, err := db.Reload(t.Context(), 1)
+	got, err := db.Files.Reload(t.Context(), 1)
 	if err != nil || got != s.Tracked {
 		t.Errorf("reload: %v %s", err, cmp.Diff(s.Tracked, got))
 	}
-	all, err := db.Load(t.Context())
+	all, err := db.Files.Load(t.Context())
 	if err != nil || len(all) != 1 || all[0] != s.Tracked {
 		t.Errorf("load: %v %v", all, err)
 	}
-	facts, err := db.LoadFacts(t.Context())
-	if err != nil || facts[1] != s.Facts {
-		t.Errorf("facts: %v %s", err, cmp.Diff(s.Facts, facts[1]))
+	facts, err := db.Files.Routings(t.Context())
+	if err != nil || facts[1] != s.Routing {
+		t.Errorf("facts: %v %s", err, cmp.Diff(s.Routing, facts[1]))
 	}
-	if f, ok, err := db.Facts(t.Context(), 1); f != s.Facts || !ok || err != nil {
+	if f, ok, err := db.Files.Routing(t.Context(), 1); f != s.Routing || !ok || err != nil {
 		t.Errorf("facts of one: %v %v %v", f, ok, err)
 	}
-	if diff := cmp.Diff(outbox.StreamBatches{Stream: s.Facts.Stream, Batches: s.Batches}, peek(t, db, 1, 0, outbox.Limits{})); diff != "" {
+	if diff := cmp.Diff(outbox.StreamBatches{Stream: s.Routing.Stream, Batches: s.Batches}, peek(t, db, 1, 0, outbox.Limits{})); diff != "" {
 		t.Error(diff)
 	}
-	if marks, err := db.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, s.Marks) {
+	if marks, err := db.Files.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, s.Marks) {
 		t.Errorf("marks %v %v", marks, err)
 	}
 }
@@ -60,7 +60,7 @@ func TestStepSurvivesReopen(t *testing.T) {
 // lastTx is the number of the last committed transaction.
 func lastTx(t *testing.T, db *DB) (id int) {
 	t.Helper()
-	if err := db.view(t.Context(), func(tx *kv.Snapshot) error { id = tx.ID(); return nil }); err != nil {
+	if err := db.View(t.Context(), func(tx *kv.Snapshot) error { id = tx.ID(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -82,10 +82,10 @@ func TestStaleStepIsLeftOut(t *testing.T) {
 	if err != nil || !errors.Is(errs[0], tail.ErrStale) || errs[1] != nil || errs[2] != nil || errs[3] != nil {
 		t.Fatalf("%v %v", errs, err)
 	}
-	if got, _ := db.Reload(t.Context(), 1); got.Cursor != cursorAt(6, 0) {
+	if got, _ := db.Files.Reload(t.Context(), 1); got.Cursor != cursorAt(6, 0) {
 		t.Errorf("cursor %+v", got.Cursor)
 	}
-	if _, err := db.Reload(t.Context(), 9); !errors.Is(err, ErrUnknownFile) {
+	if _, err := db.Files.Reload(t.Context(), 9); !errors.Is(err, ErrUnknownFile) {
 		t.Errorf("unknown file: %v", err)
 	}
 }
@@ -93,15 +93,15 @@ func TestStaleStepIsLeftOut(t *testing.T) {
 func TestRewindCutsMarks(t *testing.T) {
 	db := open(t, Options{})
 	commit(t, db, advance(1, 0, 3, 10), advance(1, 3, 6, 10), advance(1, 6, 9, 10), advance(2, 0, 9, 10))
-	s := Step{Prev: cursorAt(9, 0), From: cursorAt(3, 1), Tracked: tracked(1, cursorAt(4, 1)), Facts: factsFor(1, server),
+	s := Step{Prev: cursorAt(9, 0), From: cursorAt(3, 1), Tracked: tracked(1, cursorAt(4, 1)), Routing: factsFor(1, server),
 		Marks: []tail.Mark{{Offset: 40, Line: 4, Hash: 99}}}
 	commit(t, db, s)
-	marks, err := db.Marks(t.Context(), 1)
+	marks, err := db.Files.Marks(t.Context(), 1)
 	want := []tail.Mark{{Offset: 30, Line: 3, Hash: 3}, {Offset: 40, Line: 4, Hash: 99}}
 	if err != nil || !cmp.Equal(marks, want) {
 		t.Errorf("marks %v %v", marks, err)
 	}
-	if marks, _ := db.Marks(t.Context(), 2); len(marks) != 1 {
+	if marks, _ := db.Files.Marks(t.Context(), 2); len(marks) != 1 {
 		t.Errorf("another file's marks: %v", marks)
 	}
 }
@@ -112,17 +112,17 @@ func TestStepKeepsWhatSettlementsCounted(t *testing.T) {
 	seqs := commit(t, db, advance(1, 0, 3, 10))
 	s := outbox.Settlement{Dest: server, Stream: 1, Seqs: seqs, Withheld: 3, Plain: true}
 	for range 2 { // the second time counts nothing
-		if err := db.Settle(t.Context(), []outbox.Settlement{s}); err != nil {
+		if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{s}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	commit(t, db, advance(1, 3, 4, 10))
-	if f, _, _ := db.Facts(t.Context(), 1); f.Withheld != 3 || !f.Plain || db.Usage().Withheld != 3 {
-		t.Errorf("after a step: %+v, %d in all", f, db.Usage().Withheld)
+	if f, _, _ := db.Files.Routing(t.Context(), 1); f.Withheld != 3 || !f.Plain || db.Outbox.Usage().Withheld != 3 {
+		t.Errorf("after a step: %+v, %d in all", f, db.Outbox.Usage().Withheld)
 	}
-	commit(t, db, Step{Prev: cursorAt(4, 0), From: tail.Cursor{Generation: 1}, Tracked: tracked(1, tail.Cursor{Generation: 1}), Facts: factsFor(1, server)})
-	if f, _, _ := db.Facts(t.Context(), 1); f.Withheld != 0 || f.Plain || db.Usage().Withheld != 0 {
-		t.Errorf("after a start from line 0: %+v, %d in all", f, db.Usage().Withheld)
+	commit(t, db, Step{Prev: cursorAt(4, 0), From: tail.Cursor{Generation: 1}, Tracked: tracked(1, tail.Cursor{Generation: 1}), Routing: factsFor(1, server)})
+	if f, _, _ := db.Files.Routing(t.Context(), 1); f.Withheld != 0 || f.Plain || db.Outbox.Usage().Withheld != 0 {
+		t.Errorf("after a start from line 0: %+v, %d in all", f, db.Outbox.Usage().Withheld)
 	}
 }
 
@@ -132,21 +132,21 @@ func TestUpdateNeverMovesACursor(t *testing.T) {
 	moved := tracked(1, cursorAt(99, 0))
 	moved.File.Path, moved.Gone, moved.Provisional.Length = "/r/q/s1.jsonl", 77, 4
 	fresh, strange := tracked(2, tail.Cursor{}), tracked(3, cursorAt(1, 0))
-	if err := db.Update(t.Context(), []tail.Tracked{moved, fresh, strange}); err != nil {
+	if err := db.Files.Update(t.Context(), []tail.Tracked{moved, fresh, strange}); err != nil {
 		t.Fatal(err)
 	}
 	want := moved
 	want.Cursor, want.Provisional = cursorAt(3, 0), tail.Provisional{}
-	if got, _ := db.Reload(t.Context(), 1); got != want {
+	if got, _ := db.Files.Reload(t.Context(), 1); got != want {
 		t.Error(cmp.Diff(want, got))
 	}
-	if f, _, _ := db.Facts(t.Context(), 1); f != factsFor(1, server) {
+	if f, _, _ := db.Files.Routing(t.Context(), 1); f != factsFor(1, server) {
 		t.Errorf("facts changed: %+v", f)
 	}
-	if got, err := db.Reload(t.Context(), 2); err != nil || got != fresh {
+	if got, err := db.Files.Reload(t.Context(), 2); err != nil || got != fresh {
 		t.Errorf("new file: %+v %v", got, err)
 	}
-	if _, err := db.Reload(t.Context(), 3); !errors.Is(err, ErrUnknownFile) {
+	if _, err := db.Files.Reload(t.Context(), 3); !errors.Is(err, ErrUnknownFile) {
 		t.Errorf("a cursor without a step was taken: %v", err)
 	}
 	commit(t, db, advance(2, 0, 1, 10))
@@ -157,28 +157,28 @@ func TestForgetKeepsWhatWaits(t *testing.T) {
 	seqs := commit(t, db, advance(1, 0, 3, 10), advance(2, 0, 3, 10), advance(3, 0, 3, 10))
 	dead := outbox.DeadLetter{Batch: batch(0, 1, 0, 10), Line: 0, Status: 400}
 	dead.Batch.Seq = seqs[1]
-	if err := db.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: seqs[1:2], Dead: []outbox.DeadLetter{dead}}}); err != nil {
+	if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: seqs[1:2], Dead: []outbox.DeadLetter{dead}}}); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, db, 3, seqs[2])
-	if err := db.Forget(t.Context(), []tail.FileID{1, 2, 3, 4}); err != nil {
+	if err := db.Files.Forget(t.Context(), []tail.FileID{1, 2, 3, 4}); err != nil {
 		t.Fatal(err)
 	}
 	for id, known := range map[tail.FileID]bool{1: true, 2: true, 3: false} {
-		_, err := db.Reload(t.Context(), id)
-		marks, _ := db.Marks(t.Context(), id)
+		_, err := db.Files.Reload(t.Context(), id)
+		marks, _ := db.Files.Marks(t.Context(), id)
 		if (err == nil) != known || (len(marks) > 0) != known {
 			t.Errorf("file %d: %v, %d marks", id, err, len(marks))
 		}
 	}
 	settle(t, db, 1, seqs[0])
-	if n, err := db.DropDead(t.Context(), []DeadKey{{Seq: seqs[1], Line: 0}}); n != 1 || err != nil {
+	if n, err := db.DeadLetters.Drop(t.Context(), []DeadKey{{Seq: seqs[1], Line: 0}}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if err := db.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
+	if err := db.Files.Forget(t.Context(), []tail.FileID{1, 2}); err != nil {
 		t.Fatal(err)
 	}
-	if all, _ := db.Load(context.Background()); len(all) != 0 {
+	if all, _ := db.Files.Load(context.Background()); len(all) != 0 {
 		t.Errorf("left: %v", all)
 	}
 }
@@ -186,13 +186,33 @@ func TestForgetKeepsWhatWaits(t *testing.T) {
 func TestNothingIsQueuedWithoutDestination(t *testing.T) {
 	db := open(t, Options{})
 	s := advance(1, 0, 3, 10)
-	s.Facts.Dest = ""
+	s.Routing.Dest = ""
 	if _, err := db.Commit(t.Context(), []Step{s}); err == nil {
 		t.Error("lines without a destination were taken")
 	}
 	s.Batches = nil
 	commit(t, db, s)
-	if f, ok, _ := db.Facts(t.Context(), 1); !ok || f.Dest != "" {
+	if f, ok, _ := db.Files.Routing(t.Context(), 1); !ok || f.Dest != "" {
 		t.Errorf("facts %+v", f)
+	}
+}
+
+// What a step noted of watching stays when the routing is replaced by those of a while ago.
+func TestSetRoutingsKeepsWatched(t *testing.T) {
+	db := open(t, Options{})
+	commit(t, db, advance(1, 0, 9, 10))
+	old, _, err := db.Files.Routing(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := advance(1, 9, 12, 10)
+	s.Routing.Watched, s.Routing.WatchedFrom, s.Routing.Compacted = true, 90, true
+	commit(t, db, s)
+	old.Excluded = 4
+	if err := db.Files.SetRoutings(t.Context(), map[tail.FileID]Routing{1: old}); err != nil {
+		t.Fatal(err)
+	}
+	if f, _, err := db.Files.Routing(t.Context(), 1); err != nil || !f.Watched || f.WatchedFrom != 90 || !f.Compacted || f.Excluded != 4 {
+		t.Errorf("%+v %v", f, err)
 	}
 }

@@ -25,7 +25,7 @@ func filled(t *testing.T) string {
 	seqs := commit(t, db, steps...)
 	dead := outbox.DeadLetter{Batch: batch(0, 1, 0, 10)}
 	dead.Batch.Seq = seqs[0]
-	if err := db.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[:1], Dead: []outbox.DeadLetter{dead}}}); err != nil {
+	if err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[:1], Dead: []outbox.DeadLetter{dead}}}); err != nil {
 		t.Fatal(err)
 	}
 	closeNow(t, db)
@@ -47,14 +47,14 @@ func usedBytes(t *testing.T, path string) []byte {
 // use does with a state what a daemon does, and answers the first thing wrong with it.
 func use(t *testing.T, db *DB) error {
 	t.Helper()
-	if _, err := db.Load(t.Context()); err != nil {
+	if _, err := db.Files.Load(t.Context()); err != nil {
 		return err
 	}
 	for id := range tail.FileID(61) {
-		if _, err := db.Marks(t.Context(), id); err != nil {
+		if _, err := db.Files.Marks(t.Context(), id); err != nil {
 			return err
 		}
-		if _, err := db.Peek(t.Context(), server, uint64(id), 0, outbox.Limits{}); err != nil {
+		if _, err := db.Outbox.Peek(t.Context(), server, uint64(id), 0, outbox.Limits{}); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func TestDamageFoundInUse(t *testing.T) {
 	db = open(t, Options{Path: path})
 	ended := make(chan error, 1)
 	go func() { ended <- db.Run(t.Context()) }()
-	if _, err := db.Peek(t.Context(), server, 1, 0, outbox.Limits{}); !errors.Is(err, ErrCorrupt) {
+	if _, err := db.Outbox.Peek(t.Context(), server, 1, 0, outbox.Limits{}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("peek: %v", err)
 	}
 	if err := <-ended; !errors.Is(err, ErrCorrupt) {
@@ -186,7 +186,7 @@ func TestDamageFoundInUse(t *testing.T) {
 	}
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
-	if len(db.Advice()) != 1 || db.Epoch() == epoch || len(db.Destinations()) != 0 {
+	if len(db.Advice()) != 1 || db.Epoch() == epoch || len(db.Outbox.Destinations()) != 0 {
 		t.Errorf("%+v, epoch %s", db.Advice(), db.Epoch())
 	}
 }

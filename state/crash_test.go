@@ -103,7 +103,7 @@ func runAndKill(t *testing.T, path string, lines int, said claims) (compactions 
 // checkCrashed checks one file: its rows follow on each other up to its cursor, and nothing committed is missing.
 func checkCrashed(t *testing.T, db *DB, id tail.FileID, said claims) {
 	t.Helper()
-	f, err := db.Reload(context.Background(), id)
+	f, err := db.Files.Reload(context.Background(), id)
 	if err != nil {
 		if said.committed[id] > 0 {
 			t.Errorf("file %d is gone: %v", id, err)
@@ -130,7 +130,7 @@ func checkCrashed(t *testing.T, db *DB, id tail.FileID, said claims) {
 	if next != f.Cursor.Line {
 		t.Errorf("file %d: rows end at %d, cursor at %d", id, next, f.Cursor.Line)
 	}
-	marks, err := db.Marks(context.Background(), id)
+	marks, err := db.Files.Marks(context.Background(), id)
 	if err != nil || int64(len(marks)) != f.Cursor.Line {
 		t.Errorf("file %d: %d marks for %d lines, %v", id, len(marks), f.Cursor.Line, err)
 	}
@@ -170,7 +170,7 @@ func crashChild(path string) {
 // crashWork appends lines to one file for ever, and settles its first rows now and then.
 func crashWork(db *DB, id tail.FileID, say func(string, ...any)) {
 	ctx := context.Background()
-	f, _ := db.Reload(ctx, id)
+	f, _ := db.Files.Reload(ctx, id)
 	for line := f.Cursor.Line; ; line++ {
 		s := advance(id, line, line+1, 0)
 		s.Batches[0].Frame = []byte(crashFrame(id, line))
@@ -181,7 +181,7 @@ func crashWork(db *DB, id tail.FileID, say func(string, ...any)) {
 		if line%5 != 4 {
 			continue
 		}
-		p, err := db.Peek(ctx, server, uint64(id), 0, outbox.Limits{Entries: 1 + rand.IntN(9)})
+		p, err := db.Outbox.Peek(ctx, server, uint64(id), 0, outbox.Limits{Entries: 1 + rand.IntN(9)})
 		if err != nil {
 			panic(err)
 		}
@@ -193,7 +193,7 @@ func crashWork(db *DB, id tail.FileID, say func(string, ...any)) {
 			continue
 		}
 		say("settle %d %d", id, p.Batches[len(p.Batches)-1].To.Line)
-		if err := db.Settle(ctx, []outbox.Settlement{{Dest: server, Stream: uint64(id), Seqs: seqs}}); err != nil {
+		if err := db.Outbox.Settle(ctx, []outbox.Settlement{{Dest: server, Stream: uint64(id), Seqs: seqs}}); err != nil {
 			panic(err)
 		}
 	}

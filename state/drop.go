@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/ccship/ccship/state/kv"
@@ -13,12 +12,12 @@ import (
 type Dropped struct{ Rows, Entries, Dead int64 }
 
 // Drop removes everything of some files that waits to be sent, for any destination, and their dead letters. What is in
-// flight may still arrive. Cursors stay.
-func (db *DB) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err error) {
-	err = db.update(ctx, 0, func(t *txn) error {
+// flight may still arrive. Cursors stay, so that nothing of it is read again.
+func (o *Outbox) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err error) {
+	err = o.db.update(ctx, 0, func(t *Tx) error {
 		d = Dropped{}
 		for _, id := range ids {
-			if err := t.dropBeside(id); err != nil {
+			if err := t.db.dependents.RowsDropped(t, id); err != nil {
 				return err
 			}
 			if err := t.drop(uint64(id), &d); err != nil {
@@ -33,24 +32,17 @@ func (db *DB) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err error
 	return d, nil
 }
 
-// DropDestinations removes everything that waits for some destinations, by their normalised URLs, and their dead
+// DropDestinations removes everything that waits for some destinations, given by their normalised URLs, and their dead
 // letters. What is in flight may still arrive.
-func (db *DB) DropDestinations(ctx context.Context, urls []string) (d Dropped, err error) {
-	err = db.update(ctx, 0, func(t *txn) error {
+func (o *Outbox) DropDestinations(ctx context.Context, urls []string) (d Dropped, err error) {
+	err = o.db.update(ctx, 0, func(t *Tx) error {
 		d = Dropped{}
 		for _, url := range urls {
 			id, known := t.known.destID(url)
 			if !known {
 				continue
 			}
-			rows := append(kv.Keys(t.outbox, destKey(id)), kv.Keys(t.outbox, destKey(queueOf(id, true)))...)
-			if err := t.dropRows(rows, &d); err != nil {
-				return err
-			}
-			if err := t.dropDead(func(r *deadRow) bool { return r.dest == id }, &d); err != nil {
-				return err
-			}
-			if err := t.dropBlobRows(destKey(id)); err != nil {
+			if err := t.dropDestination(id, &d); err != nil {
 				return err
 			}
 		}
@@ -62,15 +54,22 @@ func (db *DB) DropDestinations(ctx context.Context, urls []string) (d Dropped, e
 	return d, nil
 }
 
+func (t *Tx) dropDestination(id uint32, d *Dropped) error {
+	rows := append(kv.Keys(t.outbox, destKey(id)), kv.Keys(t.outbox, destKey(queueOf(id, true)))...)
+	if err := t.dropRows(rows, d); err != nil {
+		return err
+	}
+	if err := t.dropDead(func(r *deadRow) bool { return r.dest == id }, d); err != nil {
+		return err
+	}
+	return t.db.dependents.DestinationDropped(t, id)
+}
+
 // drop removes a stream's rows and dead letters.
-func (t *txn) drop(stream uint64, d *Dropped) error {
+func (t *Tx) drop(stream uint64, d *Dropped) error {
 	var rows [][]byte
-	dests := t.dests.Cursor()
-	for k, _ := dests.First(); k != nil; k, _ = dests.Next() {
-		for _, blobs := range []bool{false, true} {
-			queue := queueOf(binary.BigEndian.Uint32(k), blobs)
-			rows = append(rows, kv.Keys(t.outbox, streamPrefix(queue, stream))...)
-		}
+	for _, queue := range t.queues() {
+		rows = append(rows, kv.Keys(t.outbox, streamPrefix(queue, stream))...)
 	}
 	if err := t.dropRows(rows, d); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (t *txn) drop(stream uint64, d *Dropped) error {
 	return t.dropDead(func(r *deadRow) bool { return r.stream.ID == stream }, d)
 }
 
-func (t *txn) dropRows(rows [][]byte, d *Dropped) error {
+func (t *Tx) dropRows(rows [][]byte, d *Dropped) error {
 	for _, k := range rows {
 		m, err := readRowMeta(k, t.outbox.Get(k))
 		if err != nil {
@@ -92,8 +91,8 @@ func (t *txn) dropRows(rows [][]byte, d *Dropped) error {
 	return nil
 }
 
-func (t *txn) dropDead(which func(*deadRow) bool, d *Dropped) error {
-	var letters [][]byte
+func (t *Tx) dropDead(which func(*deadRow) bool, d *Dropped) error {
+	var letters [][]byte // a cursor skips keys when its bucket is deleted from on the way
 	err := t.dead.ForEach(func(k, v []byte) error {
 		r, err := decodeDeadRow(k, v)
 		if err == nil && which(&r) {
@@ -105,8 +104,7 @@ func (t *txn) dropDead(which func(*deadRow) bool, d *Dropped) error {
 		return err
 	}
 	for _, k := range letters {
-		t.delta.countDead(k, t.dead.Get(k), -1)
-		if err := t.Delete("delete dead", t.dead, k); err != nil {
+		if err := t.deleteDead(k, t.dead.Get(k)); err != nil {
 			return err
 		}
 		d.Dead++

@@ -15,11 +15,11 @@ import (
 func TestEveryStepFailsWhole(t *testing.T) {
 	ctx := t.Context()
 	var seqs []uint64
-	rewind := Step{Prev: cursorAt(6, 0), From: cursorAt(3, 1), Tracked: tracked(1, cursorAt(5, 1)), Facts: factsFor(1, server),
+	rewind := Step{Prev: cursorAt(6, 0), From: cursorAt(3, 1), Tracked: tracked(1, cursorAt(5, 1)), Routing: factsFor(1, server),
 		Marks:   []tail.Mark{{Offset: 40, Line: 4, Hash: 4}, {Offset: 50, Line: 5, Hash: 5}},
 		Batches: []outbox.Batch{batch(3, 4, 1, 9000), batch(4, 5, 1, 10)}}
 	elsewhere := advance(4, 0, 2, 10)
-	elsewhere.Facts.Dest = "https://two.example/"
+	elsewhere.Routing.Dest = "https://two.example/"
 	letter := outbox.DeadLetter{Batch: batch(0, 1, 0, 10), Status: 400}
 	tests := []struct {
 		name  string
@@ -33,30 +33,30 @@ func TestEveryStepFailsWhole(t *testing.T) {
 		{"settle", []string{"delete row", "put dead", "put facts", "commit"}, func(db *DB) error {
 			l := letter
 			l.Batch.Seq = seqs[0]
-			return db.Settle(ctx, []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[:2], Withheld: 3, Plain: true, Dead: []outbox.DeadLetter{l}},
+			return db.Outbox.Settle(ctx, []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[:2], Withheld: 3, Plain: true, Dead: []outbox.DeadLetter{l}},
 				{Dest: server, Stream: 2, Seqs: seqs[2:3]}})
 		}},
 		{"retry dead", []string{"put batch", "delete dead", "commit"}, func(db *DB) error {
-			_, err := db.RetryDead(ctx, []DeadKey{{Seq: seqs[3], Line: 0}})
+			_, err := db.DeadLetters.Retry(ctx, []DeadKey{{Seq: seqs[3], Line: 0}})
 			return err
 		}},
 		{"drop", []string{"delete row", "delete dead", "commit"}, func(db *DB) error {
-			_, err := db.Drop(ctx, []tail.FileID{1, 2})
+			_, err := db.Outbox.Drop(ctx, []tail.FileID{1, 2})
 			return err
 		}},
 		{"update", []string{"put file", "commit"}, func(db *DB) error {
 			f := tracked(1, cursorAt(6, 0))
 			f.Gone = 1
-			return db.Update(ctx, []tail.Tracked{tracked(8, tail.Cursor{}), f})
+			return db.Files.Update(ctx, []tail.Tracked{tracked(8, tail.Cursor{}), f})
 		}},
 		{"facts", []string{"put file", "commit"}, func(db *DB) error {
 			f := factsFor(1, server)
 			f.Excluded = 8
-			return db.SetFacts(ctx, map[tail.FileID]Facts{1: f})
+			return db.Files.SetRoutings(ctx, map[tail.FileID]Routing{1: f})
 		}},
-		{"forget", []string{"forget file", "commit"}, func(db *DB) error { return db.Forget(ctx, []tail.FileID{5}) }},
+		{"forget", []string{"forget file", "commit"}, func(db *DB) error { return db.Files.Forget(ctx, []tail.FileID{5}) }},
 		{"learn", []string{"put learned", "put destination", "commit"}, func(db *DB) error {
-			return db.Learn(ctx, "https://three.example/", outbox.Learned{Took: true})
+			return db.Outbox.Learn(ctx, "https://three.example/", outbox.Learned{Took: true})
 		}},
 	}
 	for _, tt := range tests {
@@ -77,11 +77,11 @@ func prepare(t *testing.T, db *DB) []uint64 {
 	seqs := commit(t, db, advance(1, 0, 3, 5000), advance(1, 3, 6, 10), advance(2, 0, 2, 10), advance(1, 6, 7, 10), advance(5, 0, 3, 1))
 	dead := outbox.DeadLetter{Batch: batch(6, 7, 0, 10)}
 	dead.Batch.Seq = seqs[3]
-	err := db.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[3:4], Dead: []outbox.DeadLetter{dead}}, {Dest: server, Stream: 5, Seqs: seqs[4:]}})
+	err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[3:4], Dead: []outbox.DeadLetter{dead}}, {Dest: server, Stream: 5, Seqs: seqs[4:]}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	commit(t, db, Step{Prev: cursorAt(7, 0), From: cursorAt(7, 0), Tracked: tracked(1, cursorAt(6, 0)), Facts: factsFor(1, server)})
+	commit(t, db, Step{Prev: cursorAt(7, 0), From: cursorAt(7, 0), Tracked: tracked(1, cursorAt(6, 0)), Routing: factsFor(1, server)})
 	return seqs
 }
 
@@ -149,7 +149,7 @@ func TestFullDisk(t *testing.T) {
 	line--
 	t.Logf("after %d rows: %v", len(seqs), err)
 	checkIndex(t, db)
-	if got, _ := db.Reload(t.Context(), 1); got.Cursor != cursorAt(line, 0) || int64(len(seqs)) != line {
+	if got, _ := db.Files.Reload(t.Context(), 1); got.Cursor != cursorAt(line, 0) || int64(len(seqs)) != line {
 		t.Errorf("cursor %+v after %d rows", got.Cursor, len(seqs))
 	}
 	if _, err := db.Commit(t.Context(), []Step{advance(1, line, line+1, 1_000_000)}); err == nil {

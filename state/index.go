@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// index is what is kept in memory of the outbox: sums per destination and stream, no rows. It is read from the file
-// at Open and follows every commit.
+// index is what is kept in memory of the outbox: sums per destination and stream, no rows. It is read from the file at
+// Open and follows every commit that the disk has. It can always be made again from the file, and is when a commit
+// failed half-way; tests compare the two after every step.
 type index struct {
-	mu       sync.Mutex // guards all below; a leaf: nothing else is locked or called under it, Pick's skip excepted
+	mu       sync.Mutex // guards all below; a leaf: nothing else is locked or called under it, except Pick's skip
 	names    map[string]uint32
 	urls     map[uint32]string
 	queues   map[uint32]*destQueue
@@ -20,11 +21,8 @@ type index struct {
 	dead     int64
 	deadSize int64
 	withheld int64
-	// understood is the bytes of what is kept of what sessions mean.
-	understood int64
-	pending    map[string][]heldPending // notices, by session
-	budgets    *Budgets                 // nil: none; immutable once set
-	settled    time.Time                // when rows last left the outbox
+	// lastTaken is when rows last left the outbox; not in the file.
+	lastTaken time.Time
 }
 
 // sums are counts of rows.
@@ -37,7 +35,7 @@ func (s *sums) add(m *rowMeta, sign int64) {
 	s.stored += sign * m.stored
 }
 
-// destQueue is the streams of one destination that have rows, in both orders that Pick serves.
+// destQueue is the streams of one destination that have rows, in both orders that Pick offers.
 type destQueue struct {
 	sums
 	streams map[uint64]*waiting
@@ -61,12 +59,6 @@ type streamKey struct {
 	stream uint64
 }
 
-// ends are the first and the last row of a stream; zero: there is none.
-type ends struct {
-	first, last uint64
-	firstAt     int64
-}
-
 // delta is what one transaction changes.
 type delta struct {
 	added, removed []rowMeta
@@ -76,12 +68,7 @@ type delta struct {
 	dead           int64
 	deadBytes      int64
 	withheld       int64
-	understood     int64
-	noticed        []heldPending
-	unnoticed      []heldPending
-	budgets        []budgetChange
-	missed         []MissedDocument
-	settled        bool
+	tookRows       bool
 }
 
 func (d *delta) countFile(dest uint32, n int64) {
@@ -91,7 +78,7 @@ func (d *delta) countFile(dest uint32, n int64) {
 	d.files[dest] += n
 }
 
-// bytes answers the size of all rows that came or went.
+// bytes returns the size of all rows that came or went.
 func (d *delta) bytes() (n int64) {
 	for i := range d.added {
 		n += d.added[i].stored
@@ -110,11 +97,18 @@ func (d *delta) remove(m rowMeta) {
 	d.ends[streamKey{m.dest, m.stream}] = ends{}
 }
 
-func newIndex() index {
-	return index{names: map[string]uint32{}, urls: map[uint32]string{}, queues: map[uint32]*destQueue{}, files: map[uint32]int64{}}
+func (d *delta) countDead(k, v []byte, sign int64) {
+	d.dead += sign
+	d.deadBytes += sign * int64(len(k)+len(v))
 }
 
-// apply makes a durable transaction's changes visible.
+func newIndex() index {
+	return index{
+		names: map[string]uint32{}, urls: map[uint32]string{}, queues: map[uint32]*destQueue{}, files: map[uint32]int64{},
+	}
+}
+
+// apply makes the changes of a transaction visible that the disk has.
 func (x *index) apply(d *delta) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -136,11 +130,8 @@ func (x *index) apply(d *delta) {
 	x.dead += d.dead
 	x.deadSize += d.deadBytes
 	x.withheld += d.withheld
-	x.understood += d.understood
-	x.applyPending(d)
-	x.applyBudgets(d.budgets)
-	if d.settled {
-		x.settled = time.Now()
+	if d.tookRows {
+		x.lastTaken = time.Now()
 	}
 }
 
@@ -188,7 +179,7 @@ func (x *index) setEnds(k streamKey, e ends) {
 	heap.Fix(&q.oldest, w.place)
 }
 
-// lastSeq answers the seq of a stream's last row.
+// lastSeq returns the seq of a stream's last row; 0: it has none.
 func (x *index) lastSeq(k streamKey) uint64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -211,7 +202,7 @@ func (x *index) destURL(id uint32) string {
 	return x.urls[id]
 }
 
-// arrived names the destinations that got rows.
+// arrived returns the destinations that got rows.
 func (d *delta) arrived(x *index) []string {
 	var ids []uint32
 	for i := range d.added {

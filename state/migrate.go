@@ -7,11 +7,14 @@ import (
 	"github.com/ccship/ccship/state/kv"
 )
 
-// migrations are the steps from version 1 on: the first makes a version 2 of a version 1. They name buckets and rows as
-// they were then, whatever they are called today.
-func migrations() []kv.Migration { return []kv.Migration{addBuckets, renameBuckets, normalizeDestinations} }
+// migrations are the steps from version 1 on: the first turns version 1 into version 2. They name buckets and rows as
+// they were then, whatever they are called today. Each runs in the transaction that stores the new version number, so
+// that a crash leaves the old file or the new one, and no epoch changes: nothing is sent again.
+func migrations() []kv.Migration {
+	return []kv.Migration{addBuckets, renameBuckets, normalizeDestinations}
+}
 
-// addBuckets is the step from schema 1 to 2: what sessions mean gets its buckets, which are empty.
+// addBuckets is the step from schema 1 to 2: it adds the buckets of what is kept of sessions, all empty.
 func addBuckets(tx *kv.RawTx) error {
 	for _, name := range []string{"sessions", "messages", "checkpoints", "notices", "documents", "blobs"} {
 		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
@@ -46,8 +49,8 @@ func renameBuckets(tx *kv.RawTx) error {
 	return nil
 }
 
-// renameBucket copies a bucket with its sequence, for bbolt cannot rename one: numbers that were given once must not be
-// given again.
+// renameBucket copies a bucket, because bbolt cannot rename one. It copies the sequence too: a number that was given
+// once must not be given again.
 func renameBucket(tx *kv.RawTx, from, to string) error {
 	old := tx.Bucket([]byte(from))
 	if old == nil {
@@ -68,8 +71,8 @@ func renameBucket(tx *kv.RawTx, from, to string) error {
 	return tx.DeleteBucket([]byte(from))
 }
 
-// moveRows gives the sealed rows whose keys begin with a prefix another prefix, perhaps in another bucket, and seals
-// them again: the checksum covers the key.
+// moveRows gives the sealed rows whose keys begin with prefix another prefix, in the same bucket or another. It seals
+// them again, because the checksum covers the key.
 func moveRows(from, to *kv.Bucket, prefix, want string) error {
 	for _, k := range kv.Keys(from, []byte(prefix)) {
 		v, err := kv.Unseal(k, from.Get(k), 1)

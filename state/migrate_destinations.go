@@ -13,9 +13,9 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// normalizeDestinations is the step from schema 3 to 4: every server has the one spelling that outbox.NormalizeURL gives
-// it. Without it a server whose spelling was another one would be a new server after the upgrade, and get every file
-// again.
+// normalizeDestinations is the step from schema 3 to 4: every server has the one spelling that outbox.NormalizeURL
+// gives it. Without it a server whose spelling was another one would be a new server after the upgrade, and get every
+// file again.
 func normalizeDestinations(tx *kv.RawTx) error {
 	urls, learned, err := oldDestinations(tx)
 	if err != nil {
@@ -60,8 +60,8 @@ func oldDestinations(tx *kv.RawTx) (urls map[uint32]string, learned map[uint32]j
 	return urls, learned, err
 }
 
-// filesByDestination counts the files whose lines go to each destination. File rows carry a version of their own, so the
-// code of the day reads them.
+// filesByDestination counts the files whose lines go to each destination. File rows carry a version of their own, so
+// the code of the day reads them.
 func filesByDestination(tx *kv.RawTx) (map[uint32]int, error) {
 	n := map[uint32]int{}
 	err := tx.Bucket([]byte("files")).ForEach(func(k, v []byte) error {
@@ -106,8 +106,8 @@ func normalizedURLs(urls map[uint32]string, files map[uint32]int) map[uint32]str
 	return renamed
 }
 
-// normalizedDestination gives the URL of a destination its one spelling. What follows a # is the folder of a project; what
-// is no URL stays as it is.
+// normalizedDestination gives the URL of a destination its one spelling. What follows a # is the folder of a project;
+// what is no URL stays as it is.
 func normalizedDestination(dest string) string {
 	url, dir, ofProject := strings.Cut(dest, "#")
 	_, url, err := outbox.NormalizeURL(url)

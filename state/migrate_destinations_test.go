@@ -31,7 +31,7 @@ func setSchema(t *testing.T, path string, version byte) {
 func goesTo(t *testing.T, db *DB, files int) (dests []string) {
 	t.Helper()
 	for id := range files {
-		f, found, err := db.Facts(t.Context(), tail.FileID(id+1))
+		f, found, err := db.Files.Routing(t.Context(), tail.FileID(id+1))
 		if err != nil || !found {
 			t.Fatalf("file %d: %v %v", id+1, found, err)
 		}
@@ -45,23 +45,19 @@ func sendTo(t *testing.T, db *DB, dests ...string) {
 	t.Helper()
 	for i, dest := range dests {
 		s := advance(tail.FileID(i+1), 0, 1, 1)
-		s.Facts.Dest = dest
+		s.Routing.Dest = dest
 		commit(t, db, s)
 	}
 }
 
-// Another spelling of a server, in a state of version 3, is that server after the upgrade: for its files, its rows, its
-// documents and what was learned of it. So nothing is sent to it again.
+// Another spelling of a server, in a state of version 3, is that server after the upgrade: for its files, its rows and
+// what was learned of it. So nothing is sent to it again.
 func TestServerSpellingMigrates(t *testing.T) {
 	const old, url = "http://h:5000/a//b/api/conversations", "http://h:5000/a/b"
 	path := filepath.Join(t.TempDir(), "state.db")
 	db := open(t, Options{Path: path})
 	sendTo(t, db, old, old+"#/w//p", "no URL")
-	docs := []Document{{Session: "s1", Path: "a.md", Linked: true, Dest: old}, {Session: "s1", Path: "b.md", Linked: true}}
-	if err := derive(t, db, Derivation{File: 1, Documents: docs}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Learn(t.Context(), old, outbox.Learned{Took: true, Config: 7}); err != nil {
+	if err := db.Outbox.Learn(t.Context(), old, outbox.Learned{Took: true, Config: 7}); err != nil {
 		t.Fatal(err)
 	}
 	closeNow(t, db)
@@ -71,14 +67,10 @@ func TestServerSpellingMigrates(t *testing.T) {
 		if diff := cmp.Diff([]string{url, url + "#/w//p", "no URL"}, goesTo(t, db, 3)); diff != "" {
 			t.Error(diff)
 		}
-		if by := db.Usage().ByDest; by[url].Batches != 1 || by[url+"#/w//p"].Batches != 1 || by["no URL"].Batches != 1 || len(by) != 3 {
+		if by := db.Outbox.Usage().ByDest; by[url].Batches != 1 || by[url+"#/w//p"].Batches != 1 || by["no URL"].Batches != 1 || len(by) != 3 {
 			t.Errorf("waiting %+v", by)
 		}
-		docs[0].Dest = url
-		if diff := cmp.Diff(docs, documentsOf(t, db)); diff != "" {
-			t.Error(diff)
-		}
-		if l, err := db.Learned(t.Context(), url); err != nil || !l.Took || l.Config != 7 {
+		if l, err := db.Outbox.Learned(t.Context(), url); err != nil || !l.Took || l.Config != 7 {
 			t.Errorf("learned %+v %v", l, err)
 		}
 		closeNow(t, db)
@@ -98,7 +90,7 @@ func TestTwoSpellingsMigrate(t *testing.T) {
 	if diff := cmp.Diff([]string{old, url, url}, goesTo(t, db, 3)); diff != "" {
 		t.Error(diff)
 	}
-	if by := db.Usage().ByDest; by[url].Batches != 2 || by[old].Batches != 1 {
+	if by := db.Outbox.Usage().ByDest; by[url].Batches != 2 || by[old].Batches != 1 {
 		t.Errorf("waiting %+v", by)
 	}
 }

@@ -6,10 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
@@ -49,7 +47,6 @@ func TestVersion2Migrates(t *testing.T) {
 			t.Errorf("notices %v, epoch %s", db.Advice(), db.Epoch())
 		}
 		checkV2Delivery(t, db)
-		checkV2Sessions(t, db)
 		content := dump(t, db)
 		if content["meta/schema"] != "\x00\x00\x00\x04" || content["notices"] != "1" {
 			t.Errorf("schema %q, %s notices", content["meta/schema"], content["notices"])
@@ -75,22 +72,22 @@ func checkV2Delivery(t *testing.T, db *DB) {
 	ctx := t.Context()
 	for id, want := range map[tail.FileID]tail.Cursor{1: {Offset: 50, Line: 5, Generation: 1, Anchor: 35, Mark: 50, Segment: 5},
 		2: {Offset: 40, Line: 4, Anchor: 28, Mark: 40, Segment: 4}, 3: {Offset: 90, Line: 9, Anchor: 63, Mark: 90, Segment: 9}} {
-		if got, err := db.Reload(ctx, id); err != nil || got.Cursor != want || got.Verified.Size != want.Offset {
+		if got, err := db.Files.Reload(ctx, id); err != nil || got.Cursor != want || got.Verified.Size != want.Offset {
 			t.Errorf("file %d: %+v %v", id, got, err)
 		}
 	}
-	if marks, err := db.Marks(ctx, 1); err != nil || !cmp.Equal(marks, []tail.Mark{{Offset: 50, Line: 5, Hash: 105}}) {
+	if marks, err := db.Files.Marks(ctx, 1); err != nil || !cmp.Equal(marks, []tail.Mark{{Offset: 50, Line: 5, Hash: 105}}) {
 		t.Errorf("marks %v %v", marks, err)
 	}
-	h, err := db.History(ctx, 1)
-	past := []Past{
+	h, err := db.Files.History(ctx, 1)
+	past := []PastGeneration{
 		{File: 1, Dest: server, Next: 1, Cursor: tail.Cursor{Offset: 60, Line: 6, Anchor: 42, Mark: 60, Segment: 6},
 			CutOffset: 30, CutLine: 3, Marks: []tail.Mark{{Offset: 60, Line: 6, Hash: 106}}},
 	}
-	if diff := cmp.Diff(past, h.Pasts); err != nil || diff != "" {
+	if diff := cmp.Diff(past, h.Past); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
-	f, _, err := db.Facts(ctx, 3)
+	f, _, err := db.Files.Routing(ctx, 3)
 	if err != nil || f.Withheld != 2 || !f.Plain || f.Dest != server || f.WatchedFrom != 10 {
 		t.Errorf("facts %+v %v", f, err)
 	}
@@ -106,103 +103,21 @@ func checkV2Delivery(t *testing.T, db *DB) {
 	if len(rows) != 1 || rows[0].Blob.Name != "a/b.txt" {
 		t.Errorf("blobs %+v", rows)
 	}
-	if u := db.Usage(); u.Batches != 5 || u.Entries != 10 || u.Dead != 1 || u.Withheld != 2 ||
+	if u := db.Outbox.Usage(); u.Batches != 5 || u.Entries != 10 || u.Dead != 1 || u.Withheld != 2 ||
 		u.ByDest[two].Batches != 1 {
 		t.Errorf("usage %+v", u)
 	}
-	dead, err := db.DeadLetters(ctx)
+	dead, err := db.DeadLetters.List(ctx)
 	if err != nil || len(dead) != 1 || dead[0].Key != (DeadKey{Seq: 3, Line: 1}) || dead[0].Dest != two ||
 		dead[0].Stream.SessionID != "s2" {
 		t.Errorf("dead letters %+v %v", dead, err)
 	}
-	if l, err := db.Learned(ctx, server); err != nil || !l.Took || !l.Extension || !l.Zstd {
+	if l, err := db.Outbox.Learned(ctx, server); err != nil || !l.Took || !l.Extension || !l.Zstd {
 		t.Errorf("learned %+v %v", l, err)
 	}
 	for name, want := range map[string]string{"pause": `{"until":"2026-08-20T09:00:00Z"}`, "exclude_types": "progress"} {
-		if v, err := db.Remembered(ctx, name); err != nil || string(v) != want {
+		if v, err := db.Meta(ctx, name); err != nil || string(v) != want {
 			t.Errorf("%s: %s %v", name, v, err)
 		}
-	}
-}
-
-// checkV2Sessions looks for what the fixture keeps of sessions.
-func checkV2Sessions(t *testing.T, db *DB) {
-	t.Helper()
-	ctx := t.Context()
-	u := Understood{
-		Place:   Place{Offset: 50, Line: 5, Generation: 1},
-		Cleared: 1,
-		Had:     5,
-		Fold:    []byte("fold"),
-		Log:     []byte("log"),
-		Marks:   []byte("marks"),
-	}
-	if diff := cmp.Diff(u, kept(t, db, 1)); diff != "" {
-		t.Error(diff)
-	}
-	c := Checkpoint{
-		ID:          "cp-1",
-		File:        1,
-		Session:     "s1",
-		Trigger:     "compact",
-		Tokens:      160_000,
-		Budget:      167_000,
-		ContextHash: "00ff",
-		Summary:     "고침",
-		ActiveFiles: []string{
-			"/w/a",
-		},
-		At:         time.Date(2026, 8, 20, 9, 0, 0, 0, time.UTC),
-		Line:       3,
-		Generation: 1,
-		Model:      "m",
-		Automatic:  true,
-	}
-	if got, _, err := db.Checkpoint(ctx, "cp-1"); err != nil || !cmp.Equal(c, got, cmpopts.IgnoreUnexported(c)) {
-		t.Errorf("%v %s", err, cmp.Diff(c, got, cmpopts.IgnoreUnexported(c)))
-	}
-	if b := db.Budgets(); b.Models["m"] != 100_000 || b.Files[1] != 90_000 {
-		t.Errorf("budgets %+v", b)
-	}
-	docs := []Document{
-		{
-			Session:   "s1",
-			Path:      "docs/spec.md",
-			Linked:    true,
-			AddedAt:   1,
-			AddedBy:   "user",
-			Version:   3,
-			ChangedAt: 2,
-			By:        "claude",
-			Size:      4,
-			SHA256:    "ab",
-			Stat: Stamp{
-				Size:       4,
-				ModTime:    5,
-				ChangeTime: 6,
-				Inode:      7,
-			},
-			Folder: Folder{Device: 8, Inode: 9},
-			Dest:   server,
-		},
-	}
-	if diff := cmp.Diff(docs, documentsOf(t, db)); diff != "" {
-		t.Error(diff)
-	}
-	asks := []DocumentAsk{{Session: "s1", Line: 4, Tool: "toolu_1", Link: true, Path: "notes.md", Base: "/w"}}
-	if diff := cmp.Diff(asks, asksOf(t, db)); diff != "" {
-		t.Error(diff)
-	}
-	if i, found, err := db.Introduction(
-		ctx,
-		"s1",
-	); err != nil || !found ||
-		i != (Introduction{Session: "s1", Name: "a name", Cwd: "/w", At: 7}) {
-		t.Errorf("introduction %+v %v %v", i, found, err)
-	}
-	beside, err := db.Beside(ctx, server, 1)
-	if err != nil ||
-		!cmp.Equal(beside, map[string]BesideFile{"a/b.txt": {Name: "a/b.txt", Size: 3, ModTime: 5, SHA256: "cd"}}) {
-		t.Errorf("attachments %+v %v", beside, err)
 	}
 }

@@ -27,7 +27,7 @@ type Persisted[T any] struct {
 func LoadPersisted[T any](ctx context.Context, db *DB, name string) (*Persisted[T], error) {
 	p := &Persisted[T]{db: db, name: name}
 	p.value.Store(new(T))
-	text, err := db.Remembered(ctx, name)
+	text, err := db.Meta(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (p *Persisted[T]) Change(ctx context.Context, f func(old T) (next T, change
 	if string(text) == "null" {
 		text = nil // nothing is kept of a nil value
 	}
-	if err := p.db.Remember(ctx, p.name, text); err != nil {
+	if err := p.db.PutMeta(ctx, p.name, text); err != nil {
 		return err
 	}
 	p.value.Store(&next)

@@ -64,7 +64,7 @@ func TestPersistedNilIsRemoved(t *testing.T) {
 	if err := p.Change(t.Context(), func(map[string]int) (map[string]int, bool) { return nil, true }); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := db.Remembered(t.Context(), "counts"); err != nil || text != nil {
+	if text, err := db.Meta(t.Context(), "counts"); err != nil || text != nil {
 		t.Errorf("the state keeps %q %v of a nil value", text, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestPersistedKeepsOldValueAfterFailure(t *testing.T) {
 
 func TestPersistedUnreadable(t *testing.T) {
 	db := open(t, Options{})
-	if err := db.Remember(t.Context(), "counts", []byte("user assistant")); err != nil {
+	if err := db.PutMeta(t.Context(), "counts", []byte("user assistant")); err != nil {
 		t.Fatal(err)
 	}
 	p, err := LoadPersisted[map[string]int](t.Context(), db, "counts")

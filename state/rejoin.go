@@ -28,14 +28,14 @@ const ReasonReplaced = "replaced"
 // again behind the cursor, and a marker that tells the server where the generation begins is queued. Queued artifacts
 // stay. ErrUnknownFile: nothing is remembered of the file.
 func (db *DB) Rejoin(ctx context.Context, id tail.FileID, r Rejoin) error {
-	err := db.update(ctx, 0, func(t *txn) error { return t.rejoin(id, &r) })
+	err := db.update(ctx, 0, func(t *Tx) error { return t.rejoin(id, &r) })
 	if err != nil && !errors.Is(err, tail.ErrStale) {
 		return fmt.Errorf("rejoin file %d: %w", id, err)
 	}
 	return err
 }
 
-func (t *txn) rejoin(id tail.FileID, r *Rejoin) error {
+func (t *Tx) rejoin(id tail.FileID, r *Rejoin) error {
 	old, found, err := t.file(id)
 	switch {
 	case err != nil:
@@ -50,8 +50,8 @@ func (t *txn) rejoin(id tail.FileID, r *Rejoin) error {
 	}
 	row := old
 	row.tracked.Cursor, row.tracked.Provisional, row.tracked.Verified = r.Cursor, tail.Provisional{}, tail.Stat{}
-	row.facts.Stream.Epoch, row.facts.RewoundTo = r.Epoch, r.Cursor.Line
-	row.facts.Withheld, row.facts.Plain = 0, false
+	row.routing.Stream.Epoch, row.routing.RewoundTo = r.Epoch, r.Cursor.Line
+	row.routing.Withheld, row.routing.Plain = 0, false
 	if err := t.putFile("rejoin", row, old, true); err != nil {
 		return err
 	}
@@ -64,13 +64,13 @@ func (t *txn) rejoin(id tail.FileID, r *Rejoin) error {
 	})
 }
 
-func (t *txn) replaceMarks(id tail.FileID, marks []tail.Mark) error {
+func (t *Tx) replaceMarks(id tail.FileID, marks []tail.Mark) error {
 	if err := t.cutMarks(id, -1); err != nil {
 		return err
 	}
 	for _, m := range marks {
 		v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(m.Line))
-		if err := t.Put("put marks", t.prefixes, markKey(id, m.Offset), binary.BigEndian.AppendUint64(v, m.Hash)); err != nil {
+		if err := t.Put("put marks", t.marks, markKey(id, m.Offset), binary.BigEndian.AppendUint64(v, m.Hash)); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (t *txn) replaceMarks(id tail.FileID, marks []tail.Mark) error {
 
 // removeLines takes a stream's queued lines out of the outbox. Lines of generations that ended are on no disk any more:
 // they become dead letters.
-func (t *txn) removeLines(dest uint32, stream uint64, generation uint32) error {
+func (t *Tx) removeLines(dest uint32, stream uint64, generation uint32) error {
 	for _, k := range kv.Keys(t.outbox, streamPrefix(queueOf(dest, false), stream)) {
 		b, _, _, err := decodeBatchRow(k, t.outbox.Get(k))
 		if err != nil {
@@ -94,7 +94,7 @@ func (t *txn) removeLines(dest uint32, stream uint64, generation uint32) error {
 		}
 		if b.Seq = seq; b.Generation != generation && b.Entries > 0 {
 			letter := outbox.DeadLetter{Batch: b, Line: b.From.Line, Reason: ReasonReplaced, At: t.Now}
-			if err := t.bury(dest, stream, &letter); err != nil {
+			if err := t.putDeadLetter(dest, stream, &letter); err != nil {
 				return err
 			}
 		}
@@ -106,12 +106,12 @@ func (t *txn) removeLines(dest uint32, stream uint64, generation uint32) error {
 }
 
 // FirstQueued returns where the first queued line of a file is, and in which generation. ok is false when none waits.
-func (db *DB) FirstQueued(ctx context.Context, id tail.FileID) (line int64, generation uint32, ok bool, err error) {
-	file, found, err := db.readFile(ctx, id)
+func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (line int64, generation uint32, ok bool, err error) {
+	file, found, err := o.db.Files.get(ctx, id)
 	if err != nil || !found {
 		return 0, 0, false, err
 	}
-	err = db.view(ctx, func(s *kv.Snapshot) error {
+	err = o.db.View(ctx, func(s *kv.Snapshot) error {
 		rows := s.Bucket(bucketOutbox)
 		for _, k := range kv.Keys(rows, streamPrefix(queueOf(file.dest, false), uint64(id))) {
 			b, _, _, err := decodeBatchRow(k, rows.Get(k))

@@ -18,10 +18,10 @@ func TestRejoin(t *testing.T) {
 	db := open(t, Options{Path: path})
 	commit(t, db, advance(1, 0, 5, 100), advance(2, 0, 3, 100))
 	commit(t, db, advance(1, 5, 9, 100))
-	was, _ := db.Reload(t.Context(), 1)
+	was, _ := db.Files.Reload(t.Context(), 1)
 	to := tail.Cursor{Offset: 40, Line: 4, Generation: was.Cursor.Generation + 3, Anchor: 7, Mark: 30, Segment: 8}
 	r := Rejoin{Expect: was.Cursor, Epoch: "front", Cursor: to, Marks: []tail.Mark{{Offset: 30, Line: 3, Hash: 9}}}
-	if line, generation, ok, err := db.FirstQueued(t.Context(), 1); line != 0 || generation != was.Cursor.Generation || !ok || err != nil {
+	if line, generation, ok, err := db.Outbox.FirstQueued(t.Context(), 1); line != 0 || generation != was.Cursor.Generation || !ok || err != nil {
 		t.Errorf("first queued: %d %d %v %v", line, generation, ok, err)
 	}
 	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: to, Cursor: to}); !errors.Is(err, tail.ErrStale) {
@@ -36,10 +36,10 @@ func TestRejoin(t *testing.T) {
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
 	checkIndex(t, db)
-	if got, err := db.Reload(t.Context(), 1); err != nil || got.Cursor != to {
+	if got, err := db.Files.Reload(t.Context(), 1); err != nil || got.Cursor != to {
 		t.Errorf("cursor %+v, %v", got.Cursor, err)
 	}
-	if marks, err := db.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, r.Marks) {
+	if marks, err := db.Files.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, r.Marks) {
 		t.Errorf("marks %v, %v", marks, err)
 	}
 	p := peek(t, db, 1, 0, outbox.Limits{})
@@ -57,19 +57,19 @@ func TestRejoin(t *testing.T) {
 func TestRejoinKeepsThePast(t *testing.T) {
 	db := open(t, Options{})
 	commit(t, db, advance(1, 0, 5, 100))
-	was, _ := db.Reload(t.Context(), 1)
+	was, _ := db.Files.Reload(t.Context(), 1)
 	rewound := advance(1, 5, 6, 100)
 	rewound.From = tail.Cursor{Generation: was.Cursor.Generation + 1}
 	rewound.Tracked.Cursor.Generation = was.Cursor.Generation + 1
 	rewound.Batches = []outbox.Batch{batch(0, 6, was.Cursor.Generation+1, 100)}
 	commit(t, db, rewound)
-	now, _ := db.Reload(t.Context(), 1)
+	now, _ := db.Files.Reload(t.Context(), 1)
 	to := tail.Cursor{Generation: now.Cursor.Generation + 1}
 	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: now.Cursor, Cursor: to}); err != nil {
 		t.Fatal(err)
 	}
 	checkIndex(t, db)
-	dead, err := db.DeadLetters(t.Context())
+	dead, err := db.DeadLetters.List(t.Context())
 	if err != nil || len(dead) != 1 || dead[0].Reason != ReasonReplaced || dead[0].Batch.Entries != 5 {
 		t.Errorf("dead letters %+v, %v", dead, err)
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/ccship/ccship/state/kv"
 )
 
-// A row of the outbox: version byte, u32 length of the header, u32 CRC-32C of key and header, the header, the frame. The
-// header has a checksum of its own, and holds that of the frame, so that Open can trust the numbers without reading
-// gigabytes of frames.
+// A row of the outbox: version byte, u32 length of the header, u32 CRC-32C of key and header, the header, the frame.
+// The header has a checksum of its own, and holds that of the frame: Open trusts the counts in the headers without
+// reading gigabytes of frames, and a frame that rotted on the disk is found before it is sent.
 const (
 	batchRowVersion = 1
 	batchRowPrefix  = 1 + 4 + 4
 )
 
-// rowMeta is what is counted of a row in the outbox.
+// rowMeta is what the index counts of a row in the outbox.
 type rowMeta struct {
 	dest        uint32
 	stream, seq uint64
@@ -26,7 +26,7 @@ type rowMeta struct {
 	stored      int64 // bytes of key and value
 }
 
-// encodeBatchRow copies the frame, the one copy that the store needs of it.
+// encodeBatchRow copies the frame. It is the only copy that a commit makes: bbolt writes the value from there.
 func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
 	size := 128
 	for _, e := range b.Edges {
@@ -40,8 +40,8 @@ func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
 	for _, n := range []int64{b.RewoundTo, b.From.Offset, b.From.Line, b.To.Offset, b.To.Line, int64(b.Entries), b.Raw} {
 		v = kv.AppendInt(v, n)
 	}
-	beside := b.Items != 0 || b.Blob != outbox.BlobRef{}
-	v = kv.AppendFlags(v, b.NoNewline, beside)
+	derived := b.Items != 0 || b.Blob != outbox.BlobRef{}
+	v = kv.AppendFlags(v, b.NoNewline, derived)
 	v = binary.BigEndian.AppendUint32(v, kv.Checksum(nil, b.Frame))
 	v = kv.AppendInt(v, int64(len(b.Frame)))
 	v = kv.AppendInt(v, int64(len(b.Edges)))
@@ -50,7 +50,7 @@ func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
 		v = kv.AppendBytes(v, e.Before)
 		v = kv.AppendBytes(v, e.After)
 	}
-	if beside {
+	if derived {
 		v = kv.AppendInt(v, int64(b.Items))
 		for _, s := range []string{b.Blob.SHA256, b.Blob.Name, b.Blob.Media, b.Blob.Root, b.Blob.Path} {
 			v = kv.AppendString(v, s)
@@ -62,7 +62,7 @@ func encodeBatchRow(key []byte, b *outbox.Batch, at int64) []byte {
 	return append(v, b.Frame...)
 }
 
-// splitBatchRow answers a row's checked header and its unchecked frame, both inside v.
+// splitBatchRow returns a row's checked header and its unchecked frame. Both point into v.
 func splitBatchRow(key, v []byte) (header, frame []byte, err error) {
 	if len(v) < batchRowPrefix || v[0] != batchRowVersion {
 		return nil, nil, fmt.Errorf("%w: outbox row without a header", ErrCorrupt)
@@ -105,9 +105,11 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 	for ; edges > 0 && d.OK(); edges-- {
 		b.Edges = append(b.Edges, outbox.Edge{Line: d.Int(), Before: d.Bytes(), After: d.Bytes()})
 	}
-	if flags&2 != 0 { // rows of lines are as they were before there were others
+	if flags&2 != 0 { // absent in rows of lines, which are as the first version wrote them
 		b.Items = int(d.Int())
-		b.Blob = outbox.BlobRef{SHA256: d.String(), Name: d.String(), Media: d.String(), Root: d.String(), Path: d.String(), Size: d.Int()}
+		b.Blob = outbox.BlobRef{
+			SHA256: d.String(), Name: d.String(), Media: d.String(), Root: d.String(), Path: d.String(), Size: d.Int(),
+		}
 	}
 	b.Frame = frame
 	if err := d.End(); err != nil {
@@ -116,7 +118,7 @@ func decodeBatchRow(key, v []byte) (b outbox.Batch, at int64, sum uint32, err er
 	return b, at, sum, nil
 }
 
-// detach makes a decoded batch the caller's own, and checks its frame on the way.
+// detach copies what a decoded batch points to, so that it outlives the transaction, and checks the frame on the way.
 func detach(b *outbox.Batch, sum uint32) error {
 	b.Frame = clone(b.Frame)
 	if kv.Checksum(nil, b.Frame) != sum {
@@ -128,7 +130,7 @@ func detach(b *outbox.Batch, sum uint32) error {
 	return nil
 }
 
-// clone copies; nothing becomes nil, as it was when it was queued.
+// clone copies. The copy of nothing is nil, as it was when the batch was queued.
 func clone(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -138,7 +140,7 @@ func clone(b []byte) []byte {
 	return c
 }
 
-// rawOf is how many uncompressed bytes a row stands for, wherever they lie.
+// rawOf returns how many uncompressed bytes a row stands for. Those of a large blob are in its file, not in the row.
 func rawOf(b *outbox.Batch) int64 {
 	if b.Kind == outbox.Blob {
 		return b.Blob.Size
@@ -146,7 +148,7 @@ func rawOf(b *outbox.Batch) int64 {
 	return b.Raw
 }
 
-// readRowMeta counts a row of the outbox.
+// readRowMeta reads what the index counts of a row.
 func readRowMeta(k, v []byte) (rowMeta, error) {
 	dest, stream, seq, err := splitRowKey(k)
 	if err != nil {
@@ -156,5 +158,8 @@ func readRowMeta(k, v []byte) (rowMeta, error) {
 	if err != nil {
 		return rowMeta{}, err
 	}
-	return rowMeta{dest: dest, stream: stream, seq: seq, at: at, entries: int64(b.Entries), raw: rawOf(&b), stored: int64(len(k) + len(v))}, nil
+	return rowMeta{
+		dest: dest, stream: stream, seq: seq, at: at,
+		entries: int64(b.Entries), raw: rawOf(&b), stored: int64(len(k) + len(v)),
+	}, nil
 }

@@ -14,7 +14,8 @@ const (
 	destRowVersion = 1
 )
 
-// deadRow is a row of the bucket dead. It carries its stream's facts, for people who look at it.
+// deadRow is a row of the bucket dead_letters. It holds its stream's names, because its file may be forgotten before a
+// person looks at it.
 type deadRow struct {
 	dest   uint32
 	stream outbox.Stream
@@ -36,7 +37,7 @@ func (r *deadRow) encode() []byte {
 	return kv.Seal(key, kv.AppendBytes(b, encodeBatchRow(nil, &l.Batch, l.At)))
 }
 
-// decodeDeadRow reads a row; the letter's batch points into v.
+// decodeDeadRow reads a row. The batch points into v.
 func decodeDeadRow(k, v []byte) (deadRow, error) {
 	v, err := kv.Unseal(k, v, deadRowVersion)
 	if err != nil {
@@ -60,7 +61,7 @@ func decodeDeadRow(k, v []byte) (deadRow, error) {
 	return r, err
 }
 
-// destRow is a row of the bucket dests.
+// destRow is a row of the bucket destinations.
 type destRow struct {
 	URL     string         `json:"url"`
 	Learned outbox.Learned `json:"learned"`

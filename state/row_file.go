@@ -8,18 +8,19 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// fileRowVersion 2 added what was watched, 3 the epoch.
+// fileRowVersion 2 added Routing.WatchedFrom, 3 the epoch of the stream. Rows of earlier versions are still read, and
+// rewritten when their file changes.
 const fileRowVersion = 3
 
 // fileRow is a row of the bucket files.
 type fileRow struct {
 	tracked tail.Tracked
-	facts   Facts
-	dest    uint32 // of facts.Dest; 0 for ""
+	routing Routing
+	dest    uint32 // of routing.Dest; 0 for ""
 }
 
 func (r *fileRow) encode() []byte {
-	t, f := &r.tracked, &r.facts
+	t, f := &r.tracked, &r.routing
 	b := kv.NewSealed(fileRowVersion, 512)
 	b = append(b, byte(t.File.Kind))
 	b = kv.AppendString(b, t.File.Path)
@@ -46,7 +47,7 @@ func (r *fileRow) encode() []byte {
 	return kv.Seal(fileKey(t.File.ID), b)
 }
 
-// decodeFileRow reads a row; interned may be nil. The caller fills facts.Dest from dest.
+// decodeFileRow reads a row. interned may be nil. The caller sets routing.Dest, which the row holds as a number.
 func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRow, error) {
 	version := byte(fileRowVersion)
 	if len(v) > 0 && v[0] > 0 && v[0] < fileRowVersion {
@@ -58,7 +59,7 @@ func decodeFileRow(id tail.FileID, v []byte, interned map[string]string) (fileRo
 	}
 	d := kv.NewDecoder(v, interned)
 	var r fileRow
-	t, f := &r.tracked, &r.facts
+	t, f := &r.tracked, &r.routing
 	t.File.ID = id
 	t.File.Kind = tail.Kind(d.Byte())
 	t.File.Path = d.String()
@@ -116,7 +117,9 @@ func appendCursor(b []byte, c tail.Cursor) []byte {
 }
 
 func cursorFrom(d *kv.Decoder) tail.Cursor {
-	return tail.Cursor{Offset: d.Int(), Line: d.Int(), Generation: uint32(d.Int()), Anchor: d.Fixed(), Mark: d.Int(), Segment: d.Fixed()}
+	return tail.Cursor{
+		Offset: d.Int(), Line: d.Int(), Generation: uint32(d.Int()), Anchor: d.Fixed(), Mark: d.Int(), Segment: d.Fixed(),
+	}
 }
 
 func appendStream(b []byte, s outbox.Stream) []byte {
@@ -132,7 +135,8 @@ func appendStream(b []byte, s outbox.Stream) []byte {
 
 func streamFrom(d *kv.Decoder) outbox.Stream {
 	return outbox.Stream{
-		SessionID: d.String(), ProjectHash: d.Shared(), Path: d.String(), Cwd: d.Shared(), Project: d.Shared(), Parent: d.Shared(),
+		SessionID: d.String(), ProjectHash: d.Shared(), Path: d.String(),
+		Cwd: d.Shared(), Project: d.Shared(), Parent: d.Shared(),
 		MaxEntries: int(d.Int()), Extended: d.Byte()&1 != 0,
 	}
 }

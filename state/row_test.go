@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 
@@ -41,10 +42,10 @@ func TestEveryFieldIsKept(t *testing.T) {
 	var n int64
 	var s Step
 	fill(t, reflect.ValueOf(&s.Tracked).Elem(), &n)
-	fill(t, reflect.ValueOf(&s.Facts).Elem(), &n)
+	fill(t, reflect.ValueOf(&s.Routing).Elem(), &n)
 	id := s.Tracked.File.ID
-	s.Facts.Stream.ID, s.Facts.Dest = uint64(id), ""
-	row := fileRow{tracked: s.Tracked, facts: s.Facts, dest: 7}
+	s.Routing.Stream.ID, s.Routing.Dest = uint64(id), ""
+	row := fileRow{tracked: s.Tracked, routing: s.Routing, dest: 7}
 	got, err := decodeFileRow(id, row.encode(), nil)
 	if err != nil || got != row {
 		t.Errorf("file: %v\n%s", err, cmp.Diff(row, got, cmp.AllowUnexported(fileRow{})))
@@ -75,5 +76,28 @@ func TestEveryFieldIsKept(t *testing.T) {
 	}
 	if _, d, err := decodeDestRow(destKey(4), v); err != nil || d != dest {
 		t.Errorf("destination: %v %+v", err, d)
+	}
+}
+
+// A row of lines is the same bytes as before there were others.
+func TestRowsOfLinesAreUnchanged(t *testing.T) {
+	b := outbox.Batch{Kind: outbox.Opaque, Generation: 3, RewoundTo: 4, From: outbox.Position{Offset: 1, Line: 2}, To: outbox.Position{Offset: 3, Line: 4},
+		NoNewline: true, Edges: []outbox.Edge{{Line: 2, Before: []byte(" "), After: []byte("\r")}}, Entries: 2, Raw: 5, Frame: []byte("frame")}
+	const landed = "\x01\x00\x00\x00\x16;\xbfL[\x0e\x01\x06\b\x02\x04\x06\b\x04\n\x01D\x9b`,\n\x02\x04\x01 \x01\rframe"
+	key := rowKey(1, 2, 3)
+	v := encodeBatchRow(key, &b, 7)
+	if diff := cmp.Diff(landed, string(v)); diff != "" {
+		t.Error(diff)
+	}
+	got, at, sum, err := decodeBatchRow(key, v)
+	if err == nil {
+		err = detach(&got, sum)
+	}
+	if diff := cmp.Diff(b, got); err != nil || at != 7 || diff != "" {
+		t.Error(err, diff)
+	}
+	v[len(v)-8]++ // in the header
+	if _, _, _, err := decodeBatchRow(key, v); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a damaged row is read: %v", err)
 	}
 }

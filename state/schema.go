@@ -10,21 +10,21 @@ import (
 )
 
 // The schema, version 4. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
-// with a version byte and the CRC-32C of the key and what follows; u is unsigned.
+// with a version byte and the CRC-32C of the key and what follows: the key is part of the sum, so that a row that ends
+// up under another key is found. u is unsigned.
 //
-//	meta          as kv.BucketMeta says
+//	meta          as kv.BucketMeta describes
 //	destinations  u32 destination → sealed JSON {url, learned}      ids from the bucket's sequence, never reused
-//	files         u64 file → sealed {Tracked, Facts}                fileRow
+//	files         u64 file → sealed {Tracked, Routing}              fileRow
 //	marks         u64 file | u64 offset → u64 line, u64 hash        tail.Mark; never beyond the file's cursor
-//	generations   u64 file | u32 generation → sealed Past           ended by a rewind, with the marks that it cut
+//	generations   u64 file | u32 generation → sealed                PastGeneration, with the marks that a rewind cut
 //	outbox        u32 destination | u64 stream | u64 seq → row      batchRow; seq from the bucket's sequence, never
-//	                                                                reused; of a blob, with the destination's highest
-//	                                                                bit set
+//	                                                                reused. For blobs the highest bit of the
+//	                                                                destination is set
 //	dead_letters  u64 seq | u64 line → sealed {dest, stream, row}   deadRow
-//	projections   u64 file → sealed {at, place, cleared}            understoodRow
-//	folds         u64 file → sealed {fold, log, marks}              blobs: transcript's encodings, deflate
 //
-// The buckets checkpoints, notices, documents and attachments are drawn where they are read and written.
+// The buckets of state/projection are described there. Their names are here because the file has one schema and one
+// chain of migrations.
 const (
 	bucketDests       = "destinations"
 	bucketFiles       = "files"
@@ -33,18 +33,18 @@ const (
 	bucketOutbox      = "outbox"
 	bucketDead        = "dead_letters"
 
-	bucketProjections = "projections"
-	bucketFolds       = "folds"
-	bucketCheckpoints = "checkpoints"
-	bucketNotices     = "notices"
-	bucketDocuments   = "documents"
-	bucketAttachments = "attachments"
+	BucketProjections = "projections"
+	BucketFolds       = "folds"
+	BucketCheckpoints = "checkpoints"
+	BucketNotices     = "notices"
+	BucketDocuments   = "documents"
+	BucketAttachments = "attachments"
 )
 
 func bucketNames() []string {
 	return []string{
 		kv.BucketMeta, bucketDests, bucketFiles, bucketMarks, bucketGenerations, bucketOutbox, bucketDead,
-		bucketProjections, bucketFolds, bucketCheckpoints, bucketNotices, bucketDocuments, bucketAttachments,
+		BucketProjections, BucketFolds, BucketCheckpoints, BucketNotices, BucketDocuments, BucketAttachments,
 	}
 }
 
@@ -56,15 +56,16 @@ func markKey(id tail.FileID, offset int64) []byte {
 	return binary.BigEndian.AppendUint64(fileKey(id), uint64(offset))
 }
 
-// streamPrefix is what the keys of all rows of a stream begin with.
+// streamPrefix begins the keys of all rows of a stream.
 func streamPrefix(dest uint32, stream uint64) []byte {
 	return binary.BigEndian.AppendUint64(destKey(dest), stream)
 }
 
-// blobQueue is set in the destination of the keys of rows that are blobs: they are a queue of their own.
+// blobQueue is set in the destination of the keys of blobs. They are a queue of their own: a blob of a gigabyte must
+// not delay the lines behind it.
 const blobQueue = 1 << 31
 
-// queueOf is the destination in the keys of rows.
+// queueOf returns the destination as the keys of rows hold it.
 func queueOf(dest uint32, blobs bool) uint32 {
 	if blobs {
 		return dest | blobQueue
@@ -78,7 +79,7 @@ func rowKey(dest uint32, stream, seq uint64) []byte {
 
 const rowKeySize = 4 + 8 + 8
 
-// splitRowKey takes a key of the outbox apart.
+// splitRowKey is the inverse of rowKey.
 func splitRowKey(k []byte) (dest uint32, stream, seq uint64, err error) {
 	if len(k) != rowKeySize {
 		return 0, 0, 0, fmt.Errorf("%w: outbox key of %d bytes", ErrCorrupt, len(k))

@@ -22,7 +22,7 @@ func sampleStep() Step {
 		Tracked: tail.Tracked{Cursor: c, Provisional: tail.Provisional{Length: 7, Hash: 13}, Gone: 14, Listings: 15,
 			File:     tail.File{ID: 5, Kind: tail.Agent, Path: "/r/p/a.jsonl", Root: "/r", Name: "a", Copy: 2, Stat: tail.Stat{Device: 1, Inode: 2, Size: 300, ModTime: 3, ChangeTime: 4}},
 			Verified: tail.Stat{Device: 1, Inode: 2, Size: 299, ModTime: 3, ChangeTime: 4}},
-		Facts: Facts{Stream: outbox.Stream{ID: 5, SessionID: "m/a", ProjectHash: "h", Path: "p/a.jsonl", Cwd: "/c", Project: "c", Parent: "m", MaxEntries: 6, Extended: true},
+		Routing: Routing{Stream: outbox.Stream{ID: 5, SessionID: "m/a", ProjectHash: "h", Path: "p/a.jsonl", Cwd: "/c", Project: "c", Parent: "m", MaxEntries: 6, Extended: true},
 			Dest: server, RewoundTo: 1, Decided: true, Excluded: 8, SentBefore: 9},
 		Marks: []tail.Mark{{Offset: 200, Line: 2, Hash: 16}},
 		Batches: []outbox.Batch{{Kind: outbox.Opaque, Generation: 2, RewoundTo: 1, From: outbox.Position{Offset: 100, Line: 1}, To: outbox.Position{Offset: 300, Line: 3},
@@ -94,19 +94,19 @@ func checkFixture(t *testing.T, db *DB) {
 	if len(db.Advice()) != 0 || db.Epoch() != "000102030405060708090a0b0c0d0e0f" {
 		t.Errorf("notices %v, epoch %s", db.Advice(), db.Epoch())
 	}
-	if got, err := db.Reload(t.Context(), 5); err != nil || got != want.Tracked {
+	if got, err := db.Files.Reload(t.Context(), 5); err != nil || got != want.Tracked {
 		t.Errorf("%v %s", err, cmp.Diff(want.Tracked, got))
 	}
-	if diff := cmp.Diff(outbox.StreamBatches{Stream: want.Facts.Stream, Batches: want.Batches}, peek(t, db, 5, 0, outbox.Limits{})); diff != "" {
+	if diff := cmp.Diff(outbox.StreamBatches{Stream: want.Routing.Stream, Batches: want.Batches}, peek(t, db, 5, 0, outbox.Limits{})); diff != "" {
 		t.Error(diff)
 	}
-	if f, _, _ := db.Facts(t.Context(), 5); f != want.Facts {
-		t.Error(cmp.Diff(want.Facts, f))
+	if f, _, _ := db.Files.Routing(t.Context(), 5); f != want.Routing {
+		t.Error(cmp.Diff(want.Routing, f))
 	}
-	if marks, _ := db.Marks(t.Context(), 5); !cmp.Equal(marks, want.Marks) {
+	if marks, _ := db.Files.Marks(t.Context(), 5); !cmp.Equal(marks, want.Marks) {
 		t.Error(marks)
 	}
-	if l, _ := db.Learned(t.Context(), server); !l.Took {
+	if l, _ := db.Outbox.Learned(t.Context(), server); !l.Took {
 		t.Errorf("learned %+v", l)
 	}
 	if seqs := commit(t, db, advance(1, 0, 1, 1)); seqs[0] != 10 {
@@ -118,7 +118,7 @@ func TestVersion1IsRead(t *testing.T) {
 	checkFixture(t, open(t, Options{Path: v1Fixture(t)}))
 }
 
-// A state of version 1 with all it holds becomes one of today, goes on where it was, and can be understood.
+// A state of version 1 with all it holds becomes one of today, and goes on where it was.
 func TestVersion1Migrates(t *testing.T) {
 	path := v1Fixture(t)
 	db := open(t, Options{Path: path})
@@ -129,19 +129,12 @@ func TestVersion1Migrates(t *testing.T) {
 	prev := sampleStep().Tracked.Cursor
 	next := prev
 	next.Offset, next.Line = 400, 4
-	s := Step{Prev: prev, From: prev, Tracked: sampleStep().Tracked, Facts: sampleStep().Facts}
-	s.Tracked.Cursor, s.Facts.Watched, s.Facts.WatchedFrom = next, true, 300
+	s := Step{Prev: prev, From: prev, Tracked: sampleStep().Tracked, Routing: sampleStep().Routing}
+	s.Tracked.Cursor, s.Routing.Watched, s.Routing.WatchedFrom = next, true, 300
 	commit(t, db, s)
-	u := &Understood{Place: PlaceOf(next), Fold: []byte("fold")}
-	if errs := deriveAll(t, db, Derivation{File: 5, Understood: u}); errs[0] != nil {
-		t.Fatal(errs[0])
-	}
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
-	if got := kept(t, db, 5); !cmp.Equal(got, *u) {
-		t.Error(cmp.Diff(*u, got))
-	}
-	if f, _, err := db.Facts(t.Context(), 5); err != nil || !f.Watched || f.WatchedFrom != 300 || f.SentBefore != 9 {
+	if f, _, err := db.Files.Routing(t.Context(), 5); err != nil || !f.Watched || f.WatchedFrom != 300 || f.SentBefore != 9 {
 		t.Errorf("%+v %v", f, err)
 	}
 }

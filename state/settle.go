@@ -3,16 +3,16 @@ package state
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"slices"
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
 )
 
-// Settle implements outbox.Queue. Batches that are gone already count for nothing, so that a settlement may come
-// twice. Settlements share transactions with Commit.
-func (db *DB) Settle(ctx context.Context, settlements []outbox.Settlement) error {
+// Settle implements outbox.Queue. It ignores batches that are gone already, so that a settlement may come twice: after
+// a crash the daemon sends again what the server took but the file still has. Settlements share transactions with
+// Commit.
+func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) error {
 	if len(settlements) == 0 {
 		return nil
 	}
@@ -22,9 +22,9 @@ func (db *DB) Settle(ctx context.Context, settlements []outbox.Settlement) error
 			size += int64(len(settlements[i].Dead[j].Batch.Frame))
 		}
 	}
-	return db.update(ctx, size, func(t *txn) error {
+	return o.db.update(ctx, size, func(t *Tx) error {
 		for i := range settlements {
-			if err := t.settle(&settlements[i]); err != nil {
+			if err := t.ackRows(&settlements[i]); err != nil {
 				return err
 			}
 		}
@@ -32,7 +32,9 @@ func (db *DB) Settle(ctx context.Context, settlements []outbox.Settlement) error
 	})
 }
 
-func (t *txn) settle(s *outbox.Settlement) error {
+// ackRows removes rows, adds dead letters and notes what a plain server did, all in one transaction. A row and its dead
+// letter never exist at once, nor is there a moment with neither: a line that a server refused would be lost then.
+func (t *Tx) ackRows(s *outbox.Settlement) error {
 	if _, known := t.known.destID(s.Dest); !known && len(s.Dead) == 0 {
 		return nil // it never had rows
 	}
@@ -42,12 +44,7 @@ func (t *txn) settle(s *outbox.Settlement) error {
 	}
 	var gone []uint64
 	for _, seq := range s.Seqs {
-		if s.Gone > 0 {
-			if err := t.missBeside(dest, s.Stream, seq); err != nil {
-				return err
-			}
-		}
-		was, err := t.deleteRow(queueOf(dest, s.Blobs), s.Stream, seq)
+		was, err := t.ackRow(dest, s, seq)
 		if err != nil {
 			return err
 		}
@@ -57,46 +54,52 @@ func (t *txn) settle(s *outbox.Settlement) error {
 	}
 	for i := range s.Dead {
 		if slices.Contains(gone, s.Dead[i].Batch.Seq) {
-			continue // settled before; the letter may have been queued again or dropped since
+			continue // acknowledged before; somebody may have retried or dropped the dead letter since
 		}
-		if err := t.bury(dest, s.Stream, &s.Dead[i]); err != nil {
+		if err := t.putDeadLetter(dest, s.Stream, &s.Dead[i]); err != nil {
 			return err
 		}
 	}
 	if len(gone) == len(s.Seqs) && len(s.Seqs) > 0 {
 		return nil
 	}
-	return t.settleFacts(dest, s)
+	return t.noteRouting(dest, s)
 }
 
-// deleteRow takes a row out of the outbox, and says whether it was there.
-func (t *txn) deleteRow(dest uint32, stream, seq uint64) (bool, error) {
-	k := rowKey(dest, stream, seq)
+// ackRow removes one row, and returns false when it was gone already.
+func (t *Tx) ackRow(dest uint32, s *outbox.Settlement, seq uint64) (bool, error) {
+	if s.Gone > 0 {
+		if err := t.blobNotSent(dest, s.Stream, seq); err != nil {
+			return false, err
+		}
+	}
+	return t.deleteRow(queueOf(dest, s.Blobs), s.Stream, seq)
+}
+
+// blobNotSent tells the dependents of a blob that is acknowledged without having been sent, while its row is still
+// there.
+func (t *Tx) blobNotSent(dest uint32, stream, seq uint64) error {
+	k := rowKey(queueOf(dest, true), stream, seq)
 	v := t.outbox.Get(k)
 	if v == nil {
-		return false, nil
+		return nil
 	}
-	m, err := readRowMeta(k, v)
+	b, _, _, err := decodeBatchRow(k, v)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if err := t.Delete("delete row", t.outbox, k); err != nil {
-		return false, err
-	}
-	t.delta.remove(m)
-	t.delta.settled = true
-	return true, nil
+	return t.db.dependents.BlobNotSent(t, dest, tail.FileID(stream), &b.Blob)
 }
 
-// bury puts a dead letter.
-func (t *txn) bury(dest uint32, stream uint64, l *outbox.DeadLetter) error {
+// putDeadLetter stores a dead letter. Its row carries the stream's routing, because the file may be forgotten first.
+func (t *Tx) putDeadLetter(dest uint32, stream uint64, l *outbox.DeadLetter) error {
 	row := deadRow{dest: dest, letter: *l}
 	f, found, err := t.file(tail.FileID(stream))
 	if err != nil {
 		return err
 	}
 	if found {
-		row.stream = f.facts.Stream
+		row.stream = f.routing.Stream
 	}
 	row.stream.ID = stream
 	k, v := DeadKey{Seq: l.Batch.Seq, Line: l.Line}.bytes(), row.encode()
@@ -110,14 +113,9 @@ func (t *txn) bury(dest uint32, stream uint64, l *outbox.DeadLetter) error {
 	return nil
 }
 
-func (d *delta) countDead(k, v []byte, sign int64) {
-	d.dead += sign
-	d.deadBytes += sign * int64(len(k)+len(v))
-}
-
-// settleFacts notes at the file what a plain server took or did not get. A file that belongs to another destination
-// by now is read again for that one, so it does not matter there.
-func (t *txn) settleFacts(dest uint32, s *outbox.Settlement) error {
+// noteRouting notes at the file what a plain server took or did not get. It does not matter for a file that belongs to
+// another destination by now, because that one is sent the file from its beginning.
+func (t *Tx) noteRouting(dest uint32, s *outbox.Settlement) error {
 	if s.Withheld == 0 && !s.Plain {
 		return nil
 	}
@@ -126,24 +124,21 @@ func (t *txn) settleFacts(dest uint32, s *outbox.Settlement) error {
 		return err
 	}
 	row := old
-	row.facts.Withheld += s.Withheld
-	row.facts.Plain = row.facts.Plain || s.Plain
-	if row.facts == old.facts {
+	row.routing.Withheld += s.Withheld
+	row.routing.Plain = row.routing.Plain || s.Plain
+	if row.routing == old.routing {
 		return nil
 	}
 	return t.putFile("put facts", row, old, true)
 }
 
-// hasRows says whether anything of a stream waits in the outbox, for any destination.
-func (t *txn) hasRows(stream uint64) bool {
+// hasRows reports whether the outbox has anything of a stream, for any destination.
+func (t *Tx) hasRows(stream uint64) bool {
 	c := t.outbox.Cursor()
-	dests := t.dests.Cursor()
-	for k, _ := dests.First(); k != nil; k, _ = dests.Next() {
-		for _, blobs := range []bool{false, true} {
-			prefix := streamPrefix(queueOf(binary.BigEndian.Uint32(k), blobs), stream)
-			if row, _ := c.Seek(prefix); bytes.HasPrefix(row, prefix) {
-				return true
-			}
+	for _, queue := range t.queues() {
+		prefix := streamPrefix(queue, stream)
+		if row, _ := c.Seek(prefix); bytes.HasPrefix(row, prefix) {
+			return true
 		}
 	}
 	return false

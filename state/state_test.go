@@ -62,8 +62,8 @@ func tracked(id tail.FileID, c tail.Cursor) tail.Tracked {
 	return tail.Tracked{Cursor: c, File: tail.File{ID: id, Path: "/r/p/" + name + ".jsonl", Root: "/r", Name: name, Copy: 1, Stat: tail.Stat{Device: 1, Inode: uint64(id), Size: c.Offset}}}
 }
 
-func factsFor(id tail.FileID, dest string) Facts {
-	return Facts{Dest: dest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: fmt.Sprintf("s%d", id), ProjectHash: "ph", Path: "p/s.jsonl", Cwd: "/home/me", Project: "p"}}
+func factsFor(id tail.FileID, dest string) Routing {
+	return Routing{Dest: dest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: fmt.Sprintf("s%d", id), ProjectHash: "ph", Path: "p/s.jsonl", Cwd: "/home/me", Project: "p"}}
 }
 
 // batch holds the lines from first up to last as one row with a frame of so many bytes.
@@ -82,7 +82,7 @@ func advance(id tail.FileID, from, to int64, size int) Step {
 	if from > 0 {
 		prev = cursorAt(from, 0)
 	}
-	return Step{Prev: prev, From: prev, Tracked: tracked(id, cursorAt(to, 0)), Facts: factsFor(id, server),
+	return Step{Prev: prev, From: prev, Tracked: tracked(id, cursorAt(to, 0)), Routing: factsFor(id, server),
 		Marks: []tail.Mark{{Offset: 10 * to, Line: to, Hash: uint64(to)}}, Batches: []outbox.Batch{batch(from, to, 0, size)}}
 }
 
@@ -106,14 +106,14 @@ func commit(t testing.TB, db *DB, steps ...Step) (seqs []uint64) {
 
 func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
 	t.Helper()
-	if err := db.Settle(context.Background(), []outbox.Settlement{{Dest: server, Stream: stream, Seqs: seqs}}); err != nil {
+	if err := db.Outbox.Settle(context.Background(), []outbox.Settlement{{Dest: server, Stream: stream, Seqs: seqs}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
 	t.Helper()
-	p, err := db.Peek(context.Background(), server, stream, after, max)
+	p, err := db.Outbox.Peek(context.Background(), server, stream, after, max)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.
 func dump(t testing.TB, db *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := db.view(context.Background(), func(tx *kv.Snapshot) error {
+	err := db.View(context.Background(), func(tx *kv.Snapshot) error {
 		for _, name := range append(bucketNames(), kv.BucketMeta) {
 			b := tx.Bucket(name)
 			all[name] = fmt.Sprint(b.Sequence())
@@ -148,7 +148,7 @@ func dump(t testing.TB, db *DB) map[string]string {
 func checkIndex(t testing.TB, db *DB) {
 	t.Helper()
 	fresh := &memory{&DB{index: newIndex()}}
-	err := db.view(context.Background(), fresh.Load)
+	err := db.View(context.Background(), fresh.Load)
 	if errors.Is(err, ErrClosed) {
 		return
 	}
@@ -165,7 +165,7 @@ func checkIndex(t testing.TB, db *DB) {
 func describe(x *index) (lines []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	lines = append(lines, fmt.Sprintf("total %+v dead %d %d withheld %d understood %d", x.total, x.dead, x.deadSize, x.withheld, x.understood))
+	lines = append(lines, fmt.Sprintf("total %+v dead %d %d withheld %d", x.total, x.dead, x.deadSize, x.withheld))
 	for id, q := range x.queues {
 		if q.rows == 0 {
 			continue
@@ -184,12 +184,6 @@ func describe(x *index) (lines []string) {
 			}
 		}
 		lines = append(lines, text)
-	}
-	for session, held := range x.pending {
-		lines = append(lines, fmt.Sprintf("notices of %s %+v", session, held))
-	}
-	if b := x.budgets; b != nil && len(b.Compactions)+len(b.Models)+len(b.Files) > 0 {
-		lines = append(lines, fmt.Sprintf("budgets %+v", *x.budgets))
 	}
 	for id, n := range x.files {
 		if n != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Usage counts what is in the outbox and among the dead letters, without a look at the disk.
+// Usage counts what is in the outbox and among the dead letters. It comes from memory.
 type Usage struct {
 	Waiting
 	Stored   int64              // bytes of outbox and dead letters, as the cap counts them
@@ -17,7 +17,7 @@ type Usage struct {
 	Dead     int64              // dead letters
 	Withheld int64              // entries that plain servers did not get
 	ByDest   map[string]Waiting // by normalised URL; those with rows waiting
-	// Full says why there is no room for anything more: "cap" or "disk"; "" while there is.
+	// Full is why nothing more is taken in: "cap" or "disk"; "" while there is capacity.
 	Full string
 }
 
@@ -30,10 +30,10 @@ type Waiting struct {
 	Oldest  time.Time // when the first of them was queued; zero when there is none
 }
 
-// Usage is cheap enough for every status.
-func (db *DB) Usage() Usage {
-	u := Usage{Cap: db.limits().Cap, ByDest: map[string]Waiting{}, Full: db.roomFull()}
-	x := &db.index
+// Usage is cheap enough to be called for every status request.
+func (o *Outbox) Usage() Usage {
+	u := Usage{Cap: o.db.limits().Cap, ByDest: map[string]Waiting{}, Full: o.db.capacityFull()}
+	x := &o.db.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	u.Waiting = x.total.waiting(0)
@@ -44,7 +44,8 @@ func (db *DB) Usage() Usage {
 			continue
 		}
 		w := q.waiting(q.oldest[0].firstAt)
-		u.ByDest[x.urls[id&^blobQueue]] = u.ByDest[x.urls[id&^blobQueue]].plus(w)
+		url := x.urls[id&^blobQueue]
+		u.ByDest[url] = u.ByDest[url].plus(w)
 		if u.Oldest.IsZero() || w.Oldest.Before(u.Oldest) {
 			u.Oldest = w.Oldest
 		}
@@ -60,7 +61,7 @@ func (s *sums) waiting(oldest int64) Waiting {
 	return w
 }
 
-// plus adds what waits in another queue.
+// plus adds the rows of another queue.
 func (w Waiting) plus(o Waiting) Waiting {
 	if w.Oldest.IsZero() || !o.Oldest.IsZero() && o.Oldest.Before(w.Oldest) {
 		w.Oldest = o.Oldest
@@ -69,10 +70,10 @@ func (w Waiting) plus(o Waiting) Waiting {
 	return w
 }
 
-// FirstSeq is the lowest seq in the outbox, but for the destinations that skip names, if it is not nil; above every seq
-// there ever was when there are none. skip must not call the state.
-func (db *DB) FirstSeq(skip func(dest string) bool) uint64 {
-	x := &db.index
+// FirstSeq returns the lowest seq in the outbox. It leaves out the destinations for which skip, if not nil, returns
+// true. Without rows the result is higher than every seq ever used. skip must not call the state.
+func (o *Outbox) FirstSeq(skip func(dest string) bool) uint64 {
+	x := &o.db.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	first := uint64(math.MaxUint64)
@@ -84,9 +85,9 @@ func (db *DB) FirstSeq(skip func(dest string) bool) uint64 {
 	return first
 }
 
-// LastSeq is the highest seq in the outbox, 0 when it is empty.
-func (db *DB) LastSeq() (last uint64) {
-	x := &db.index
+// LastSeq returns the highest seq in the outbox, 0 when it is empty.
+func (o *Outbox) LastSeq() (last uint64) {
+	x := &o.db.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {
@@ -97,17 +98,16 @@ func (db *DB) LastSeq() (last uint64) {
 	return last
 }
 
-// drained says that nothing is in the outbox.
-func (db *DB) drained() bool {
-	x := &db.index
+// drained reports that the outbox is empty.
+func (x *index) drained() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.total.rows == 0
 }
 
-// Destinations names, in order, those with rows waiting or with files.
-func (db *DB) Destinations() []string {
-	x := &db.index
+// Destinations returns, sorted, the URLs of those with rows or files.
+func (o *Outbox) Destinations() []string {
+	x := &o.db.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var urls []string
@@ -121,17 +121,17 @@ func (db *DB) Destinations() []string {
 	return urls
 }
 
-// KnownDestinations names, in order, every destination there ever was.
-func (db *DB) KnownDestinations() []string {
-	x := &db.index
+// KnownDestinations returns, sorted, the URL of every destination there ever was.
+func (o *Outbox) KnownDestinations() []string {
+	x := &o.db.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.Sorted(maps.Values(x.urls))
 }
 
-// Pending counts a file's entries in the outbox, for all destinations.
-func (db *DB) Pending(id tail.FileID) (entries int64) {
-	x := &db.index
+// QueuedEntries counts a file's entries in the outbox, for all destinations.
+func (o *Outbox) QueuedEntries(id tail.FileID) (entries int64) {
+	x := &o.db.index
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, q := range x.queues {

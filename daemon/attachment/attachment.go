@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
@@ -40,7 +41,7 @@ type Router interface {
 	// StreamID answers the file that a stream's name was given to.
 	StreamID(name string) (tail.FileID, bool)
 	// Destination is where lines of a transcript go by the rules in force; "" when they are not sent.
-	Destination(facts *state.Facts) (dest, why string)
+	Destination(facts *state.Routing) (dest, why string)
 }
 
 // Servers knows what servers take. Safe for concurrent use.
@@ -59,12 +60,13 @@ type Settings interface {
 
 // Collector finds attachments and queues them. Safe for concurrent use.
 type Collector struct {
-	db       *state.DB
-	files    Files
-	router   Router
-	servers  Servers
-	settings Settings
-	log      *slog.Logger
+	db          *state.DB
+	projections *projection.DB
+	files       Files
+	router      Router
+	servers     Servers
+	settings    Settings
+	log         *slog.Logger
 
 	bell   chan struct{}
 	all    atomic.Bool // every session's folder is to be listed
@@ -78,18 +80,18 @@ type Collector struct {
 
 // Deps is what a Collector needs of others. All of it is required.
 type Deps struct {
-	State    *state.DB
-	Files    Files
-	Router   Router
-	Servers  Servers
-	Settings Settings
-	Log      *slog.Logger
+	Projections *projection.DB
+	Files       Files
+	Router      Router
+	Servers     Servers
+	Settings    Settings
+	Log         *slog.Logger
 }
 
 // New returns a Collector. Nothing runs yet.
 func New(d Deps) *Collector {
 	return &Collector{
-		db: d.State, files: d.Files, router: d.Router, servers: d.Servers, settings: d.Settings, log: d.Log,
+		db: d.Projections.State, projections: d.Projections, files: d.Files, router: d.Router, servers: d.Servers, settings: d.Settings, log: d.Log,
 		bell: make(chan struct{}, 1), dirty: map[tail.FileID]bool{},
 	}
 }

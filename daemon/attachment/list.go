@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -39,7 +39,7 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 		entries, err := listFolder(root, path.Join(folder, dir))
 		for _, e := range entries {
 			name := path.Join(dir, e.Name())
-			if !e.Type().IsRegular() || !wanted(e.Name()) || len(name) > state.MostBesideName {
+			if !e.Type().IsRegular() || !wanted(e.Name()) || len(name) > projection.MaxAttachmentName {
 				continue
 			}
 			if info, err := e.Info(); err == nil { // else it has just gone
@@ -69,7 +69,7 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 
 // OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the others. A file
 // that changes is left out: it is queued when it no longer does. unread is why a file or folder cannot be read.
-func (c *Collector) OnDisk(root *os.Root, f tail.File) (files []state.BesideFile, tooLarge int, unread error) {
+func (c *Collector) OnDisk(root *os.Root, f tail.File) (files []projection.Attachment, tooLarge int, unread error) {
 	folder := sessionFolder(f)
 	listed, unread := list(root, folder)
 	for i := range listed {
@@ -115,7 +115,7 @@ var errChanging = errors.New("the file is changing")
 
 // read hashes a file below the session's folder. The content of one that fits into a row is returned whole, and is never
 // nil; that of a larger one is nil.
-func (l *listedFile) read(root *os.Root, folder string) (f state.BesideFile, content []byte, err error) {
+func (l *listedFile) read(root *os.Root, folder string) (f projection.Attachment, content []byte, err error) {
 	file, err := root.Open(path.Join(folder, l.name))
 	if err != nil {
 		return f, nil, err
@@ -128,7 +128,7 @@ func (l *listedFile) read(root *os.Root, folder string) (f state.BesideFile, con
 	if !info.Mode().IsRegular() || !os.SameFile(info, l.info) {
 		return f, nil, errChanging
 	}
-	f = state.BesideFile{Name: l.name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	f = projection.Attachment{Name: l.name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}
 	sum := sha256.New()
 	if f.Size <= outbox.BlobInRow {
 		content = make([]byte, f.Size)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -39,7 +39,7 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	if len(files) == 0 {
 		return true, nil
 	}
-	queued, err := c.db.Beside(ctx, dest, id)
+	queued, err := c.projections.Attachments.Queued(ctx, dest, id)
 	if err != nil {
 		return false, err
 	}
@@ -64,7 +64,7 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 
 // destination is where the attachments of a main transcript go; "": nowhere.
 func (c *Collector) destination(ctx context.Context, t tail.Tracked) (string, error) {
-	facts, known, err := c.db.Facts(ctx, t.File.ID)
+	facts, known, err := c.db.Files.Routing(ctx, t.File.ID)
 	if err != nil || !known || !facts.Decided {
 		return "", err
 	}
@@ -82,7 +82,7 @@ type batch struct {
 	file         tail.File
 	folder, dest string
 	packer       *outbox.Packer
-	files        []state.BesideFile
+	files        []projection.Attachment
 	rows         []outbox.Batch
 	stored       int
 	done         bool // no file was left for later
@@ -90,7 +90,7 @@ type batch struct {
 
 // add reads a file. One that changes is left for later; one that cannot be read waits until lines come again.
 func (b *batch) add(ctx context.Context, f *listedFile) error {
-	if !b.db.Room(false) {
+	if !b.db.HasCapacity(false) {
 		b.done = false
 		return nil
 	}
@@ -120,7 +120,7 @@ func (b *batch) commit(ctx context.Context) error {
 	if len(b.files) == 0 {
 		return nil
 	}
-	err := b.db.QueueBeside(ctx, b.dest, b.file.ID, b.files, b.rows)
+	err := b.projections.Attachments.Queue(ctx, b.dest, b.file.ID, b.files, b.rows)
 	b.files, b.rows, b.stored = nil, nil, 0
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -29,7 +29,7 @@ const (
 
 // AllBudgets returns what is known about models, and what the user has set for sessions.
 func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
-	known := c.db.Budgets()
+	known := c.projections.Checkpoints.Budgets()
 	models := learned(known.Compactions)
 	maps.Copy(models, known.Models)
 	var list []control.Budget
@@ -38,7 +38,7 @@ func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
 	}
 	var sessions []control.Budget
 	for file, limit := range known.Files {
-		f, found, err := c.db.Facts(ctx, file)
+		f, found, err := c.projections.State.Files.Routing(ctx, file)
 		if err != nil {
 			return wireBudgets(), err
 		}
@@ -52,7 +52,7 @@ func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
 
 // Budget returns how many tokens a session can hold, and how many it uses. name is the session's.
 func (c *Checkpoints) Budget(ctx context.Context, file tail.FileID, name string) (control.Budgets, error) {
-	known := c.db.Budgets()
+	known := c.projections.Checkpoints.Budgets()
 	var b control.Budget
 	err := c.deriver.Query(ctx, file, func(s *derive.FoldStep) error {
 		sum := s.Session.Summary()
@@ -83,7 +83,7 @@ func (c *Checkpoints) SetBudget(ctx context.Context, file tail.FileID, name stri
 	if len(req.Model) > maxModelName {
 		return wireBudgets(), control.Usage("the name of the model is too long", "use a name like claude-sonnet-5")
 	}
-	if err := c.db.PinBudget(ctx, req.Model, file, req.Limit); err != nil {
+	if err := c.projections.Checkpoints.SetBudget(ctx, req.Model, file, req.Limit); err != nil {
 		return wireBudgets(), err
 	}
 	if req.Model != "" {
@@ -94,14 +94,14 @@ func (c *Checkpoints) SetBudget(ctx context.Context, file tail.FileID, name stri
 
 // modelBudget returns what holds for a new session of a model.
 func (c *Checkpoints) modelBudget(model string) control.Budget {
-	known := c.db.Budgets()
+	known := c.projections.Checkpoints.Budgets()
 	b := wireBudget(session.BudgetFor(model, 0, 0, budgetOptions(known, 0)))
 	b.Model, b.Seen, b.Pinned = model, learnedLimit(model, known.Compactions[model]), known.Models[model] > 0
 	return b
 }
 
 // budgetOptions returns what is known about a transcript's budget beside its own lines. file 0: no transcript.
-func budgetOptions(known state.Budgets, file tail.FileID) session.BudgetOptions {
+func budgetOptions(known projection.Budgets, file tail.FileID) session.BudgetOptions {
 	o := session.BudgetOptions{Learned: learned(known.Compactions), Pins: known.Models}
 	if limit := known.Files[file]; limit > 0 {
 		o.Pins = map[string]int64{"": limit}
@@ -110,7 +110,7 @@ func budgetOptions(known state.Budgets, file tail.FileID) session.BudgetOptions 
 }
 
 // learned returns the limits of models that automatic compactions have shown.
-func learned(compactions map[string][]state.Compaction) map[string]int64 {
+func learned(compactions map[string][]projection.Compaction) map[string]int64 {
 	limits := make(map[string]int64, len(compactions))
 	for model, list := range compactions {
 		if limit := learnedLimit(model, list); limit > 0 {
@@ -122,10 +122,10 @@ func learned(compactions map[string][]state.Compaction) map[string]int64 {
 
 // learnedLimit returns the smallest of a model's compactions that is credible; 0: none is. A single one far below the
 // model's usual limit may be caused by a fault or by one session's settings, so it takes a second one near it.
-func learnedLimit(model string, list []state.Compaction) (limit int64) {
+func learnedLimit(model string, list []projection.Compaction) (limit int64) {
 	usual := session.BudgetFor(model, 0, 0, session.BudgetOptions{}).Limit
 	for i, x := range list {
-		near := func(other state.Compaction) bool { return nearby(x.Tokens, other.Tokens) }
+		near := func(other projection.Compaction) bool { return nearby(x.Tokens, other.Tokens) }
 		credible := x.Tokens >= usual/2 || slices.ContainsFunc(list[i+1:], near) || slices.ContainsFunc(list[:i], near)
 		if credible && (limit == 0 || x.Tokens < limit) {
 			limit = x.Tokens

@@ -3,7 +3,7 @@ package checkpoint
 import (
 	"testing"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // A compaction far below what the model can hold counts only if another one lies near it, whatever came between them.
@@ -28,14 +28,14 @@ func TestLearnedLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var newestFirst, oldestFirst []state.Compaction
+			var newestFirst, oldestFirst []projection.Compaction
 			for i, tokens := range x.tokens {
-				c := state.Compaction{At: int64(i), Tokens: tokens}
+				c := projection.Compaction{At: int64(i), Tokens: tokens}
 				oldestFirst = append(oldestFirst, c)
-				newestFirst = append([]state.Compaction{c}, newestFirst...)
+				newestFirst = append([]projection.Compaction{c}, newestFirst...)
 			}
-			for _, list := range [][]state.Compaction{newestFirst, oldestFirst} {
-				limits := learned(map[string][]state.Compaction{x.model: list})
+			for _, list := range [][]projection.Compaction{newestFirst, oldestFirst} {
+				limits := learned(map[string][]projection.Compaction{x.model: list})
 				if got, known := limits[x.model]; got != x.want || known != (x.want > 0) {
 					t.Errorf("%v: %d, want %d", list, got, x.want)
 				}

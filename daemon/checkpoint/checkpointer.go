@@ -12,28 +12,30 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/derive"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
 )
 
 // Checkpointer is the observer that makes checkpoints, and notices about them. Its fields are those of the step under way.
 type Checkpointer struct {
-	db          *state.DB
-	checkpoints []state.Checkpoint
-	notices     []state.Pending
+	projections *projection.DB
+	checkpoints []projection.Checkpoint
+	notices     []projection.Notice
 	err         error
 }
 
 var _ derive.Observer = (*Checkpointer)(nil)
 
-// NewCheckpointer returns an observer that keeps its checkpoints in db.
-func NewCheckpointer(db *state.DB) *Checkpointer { return &Checkpointer{db: db} }
+// NewCheckpointer returns an observer that looks up budgets and earlier checkpoints in projections.
+func NewCheckpointer(projections *projection.DB) *Checkpointer {
+	return &Checkpointer{projections: projections}
+}
 
 // Begin takes in the budget as it is now. Thresholds that are already exceeded under it do not fire.
 func (c *Checkpointer) Begin(s *derive.FoldStep) {
 	c.checkpoints, c.notices, c.err = nil, nil, nil
-	s.Session.Budget = budgetOptions(c.db.Budgets(), s.File.File.ID)
+	s.Session.Budget = budgetOptions(c.projections.Checkpoints.Budgets(), s.File.File.ID)
 	if hasCheckpoints(s) {
 		s.Detector.BudgetChanged(s.Session)
 	}
@@ -53,14 +55,14 @@ func (c *Checkpointer) Event(s *derive.FoldStep, e *session.Event, watched bool)
 	}
 	p := newCheckpoint(s, found)
 	p.ID = automaticID(p.Session, &found)
-	_, known, err := c.db.Checkpoint(context.Background(), p.ID)
+	_, known, err := c.projections.Checkpoints.Checkpoint(context.Background(), p.ID)
 	c.err = cmp.Or(c.err, err)
 	if known || err != nil {
 		return // known: the line is folded once more
 	}
 	c.checkpoints = append(c.checkpoints, p)
 	if watched {
-		c.notices = append(c.notices, state.Pending{
+		c.notices = append(c.notices, projection.Notice{
 			Session: p.Session, Kind: p.Trigger, Checkpoint: p.ID, Tokens: p.Tokens, Budget: p.Budget,
 		})
 	}
@@ -71,13 +73,13 @@ func (c *Checkpointer) End(s *derive.FoldStep) error {
 	if c.err != nil {
 		return c.err
 	}
-	s.Effects.Pending = append(s.Effects.Pending, c.notices...)
+	s.Effects.Notices = append(s.Effects.Notices, c.notices...)
 	return addToEffects(s, c.checkpoints)
 }
 
 // newCheckpoint makes a checkpoint without an id.
-func newCheckpoint(s *derive.FoldStep, m session.Checkpoint) state.Checkpoint {
-	c := state.Checkpoint{
+func newCheckpoint(s *derive.FoldStep, m session.Checkpoint) projection.Checkpoint {
+	c := projection.Checkpoint{
 		Session: s.Facts.Stream.SessionID, Trigger: string(m.Trigger), Tokens: m.Tokens, Budget: m.Limit,
 		ContextHash: m.ContextHash, Summary: m.Summary, ActiveFiles: m.ActiveFiles, At: m.Time.UTC(),
 		Generation: s.File.Cursor.Generation, Line: m.Line, Model: m.Model, Automatic: m.Automatic,

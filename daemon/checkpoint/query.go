@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
@@ -27,13 +28,13 @@ const (
 
 // Checkpoints answers what people ask about checkpoints and budgets. It is safe for concurrent use.
 type Checkpoints struct {
-	db      *state.DB
-	deriver *derive.Deriver
+	projections *projection.DB
+	deriver     *derive.Deriver
 }
 
-// New returns the checkpoints kept in db.
-func New(db *state.DB, deriver *derive.Deriver) *Checkpoints {
-	return &Checkpoints{db: db, deriver: deriver}
+// New returns the checkpoints kept in projections.
+func New(projections *projection.DB, deriver *derive.Deriver) *Checkpoints {
+	return &Checkpoints{projections: projections, deriver: deriver}
 }
 
 // List returns a session's checkpoints, or those of all sessions if file is 0, newest first. The session is folded to its
@@ -47,7 +48,7 @@ func (c *Checkpoints) List(ctx context.Context, file tail.FileID, page control.P
 			return a, fmt.Errorf("list checkpoints: %w", err)
 		}
 	}
-	list, more, err := c.db.Checkpoints(ctx, file, page.Offset, page.Limit)
+	list, more, err := c.projections.Checkpoints.List(ctx, file, page.Offset, page.Limit)
 	if err != nil {
 		return a, err
 	}
@@ -62,7 +63,7 @@ func (c *Checkpoints) List(ctx context.Context, file tail.FileID, page control.P
 
 // Get returns the checkpoint with an id.
 func (c *Checkpoints) Get(ctx context.Context, id string) (control.CheckpointAnswer, error) {
-	p, found, err := c.db.Checkpoint(ctx, id)
+	p, found, err := c.projections.Checkpoints.Checkpoint(ctx, id)
 	if err == nil && !found {
 		err = control.NewError(control.CodeNoCheckpoint, fmt.Sprintf("there is no checkpoint %.40q", id),
 			"`ccship checkpoint list` names them")
@@ -94,7 +95,7 @@ func (c *Checkpoints) Create(ctx context.Context, file tail.FileID, name string,
 			p.Summary = transcript.Cut(strings.ToValidUTF8(text, "\uFFFD"), maxSummary)
 		}
 		a.Checkpoint = wireCheckpoint(&p)
-		return addToEffects(s, []state.Checkpoint{p})
+		return addToEffects(s, []projection.Checkpoint{p})
 	})
 	a.SchemaVersion = control.SchemaVersion
 	return a, derive.QueryError(name, err)
@@ -120,7 +121,7 @@ func newID() (string, error) {
 }
 
 // wireCheckpoint converts a checkpoint to the wire type.
-func wireCheckpoint(c *state.Checkpoint) control.Checkpoint {
+func wireCheckpoint(c *projection.Checkpoint) control.Checkpoint {
 	return control.Checkpoint{
 		ID: c.ID, SessionID: c.Session, PortID: c.Port, TokensUsed: c.Tokens, TokenBudget: c.Budget, TriggerType: c.Trigger,
 		ContextHash: c.ContextHash, Summary: c.Summary, ActiveFiles: append([]string{}, c.ActiveFiles...), CreatedAt: c.At,

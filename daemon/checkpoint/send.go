@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -19,7 +19,7 @@ const (
 )
 
 // addToEffects has checkpoints kept, and sent to the server that gets the session's lines.
-func addToEffects(s *derive.FoldStep, list []state.Checkpoint) error {
+func addToEffects(s *derive.FoldStep, list []projection.Checkpoint) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -33,11 +33,11 @@ func addToEffects(s *derive.FoldStep, list []state.Checkpoint) error {
 }
 
 // Stored are the checkpoints that the state keeps.
-type Stored struct{ State *state.DB }
+type Stored struct{ Projections *projection.DB }
 
 // Batches returns all checkpoints of a transcript, oldest first, for a server that does not have them.
 func (s Stored) Batches(ctx context.Context, p *outbox.Packer, id tail.FileID) (batches []outbox.Batch, err error) {
-	list, _, err := s.State.Checkpoints(ctx, id, 0, maxResent)
+	list, _, err := s.Projections.Checkpoints.List(ctx, id, 0, maxResent)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s Stored) Batches(ctx context.Context, p *outbox.Packer, id tail.FileID) (
 // checkpoints after it accepted lines: checkpoints that were queued before may have been withheld. A server that has them
 // keeps one of each.
 func (s Stored) Resend(ctx context.Context, dest string) error {
-	facts, err := s.State.LoadFacts(ctx)
+	facts, err := s.Projections.State.Files.Routings(ctx)
 	if err != nil {
 		return fmt.Errorf("resend checkpoints: %w", err)
 	}
@@ -67,7 +67,7 @@ func (s Stored) Resend(ctx context.Context, dest string) error {
 		}
 		batches, err := s.Batches(ctx, packer, id)
 		if err == nil && len(batches) > 0 {
-			_, err = s.State.Derive(ctx, []state.Derivation{{File: id, Batches: batches}})
+			_, err = s.Projections.Commit(ctx, []projection.Derivation{{File: id, Batches: batches}})
 		}
 		if err != nil {
 			return fmt.Errorf("resend checkpoints: %w", err)
@@ -92,7 +92,7 @@ type item struct {
 	Line        int64    `json:"line"`
 }
 
-func encode(list []state.Checkpoint) ([]json.RawMessage, error) {
+func encode(list []projection.Checkpoint) ([]json.RawMessage, error) {
 	items := make([]json.RawMessage, 0, len(list))
 	for i := range list {
 		c := &list[i]

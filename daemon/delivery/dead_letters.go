@@ -15,7 +15,7 @@ import (
 
 // DeadLetters lists the entries that servers refuse for their content.
 func DeadLetters(ctx context.Context, db *state.DB) (control.DeadLetters, error) {
-	all, err := db.DeadLetters(ctx)
+	all, err := db.DeadLetters.List(ctx)
 	if err != nil {
 		return control.DeadLetters{}, err
 	}
@@ -47,7 +47,7 @@ func RetryDead(ctx context.Context, db *state.DB, req control.DeadRequest) (cont
 	if err != nil {
 		return control.DeadResult{}, err
 	}
-	n, err := db.RetryDead(ctx, keys)
+	n, err := db.DeadLetters.Retry(ctx, keys)
 	return control.DeadResult{SchemaVersion: control.SchemaVersion, Letters: n}, err
 }
 
@@ -57,7 +57,7 @@ func DropDead(ctx context.Context, db *state.DB, req control.DeadRequest) (contr
 	if err != nil {
 		return control.DeadResult{}, err
 	}
-	n, err := db.DropDead(ctx, keys)
+	n, err := db.DeadLetters.Drop(ctx, keys)
 	return control.DeadResult{SchemaVersion: control.SchemaVersion, Letters: n}, err
 }
 
@@ -66,7 +66,7 @@ func deadKeys(ctx context.Context, db *state.DB, req control.DeadRequest) ([]sta
 	if req.All == (len(req.IDs) > 0) {
 		return nil, control.Usage("name dead letters, or all of them", "`ccship outbox dead` lists them")
 	}
-	letters, err := db.DeadLetters(ctx)
+	letters, err := db.DeadLetters.List(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (s *Servers) userKey(dest string, url *url.URL) func() (string, error) {
 		if err != nil || key == "" || dest == own && s.owner.ConfigInForce() {
 			return key, err
 		}
-		learned, err := s.db.Learned(context.Background(), dest)
+		learned, err := s.db.Outbox.Learned(context.Background(), dest)
 		switch {
 		case err != nil:
 			return "", err

@@ -46,7 +46,7 @@ func (s *Servers) DropServer(ctx context.Context, req control.DropServerRequest)
 		return a, control.NewError(control.CodeConfig, err.Error(), hintURL)
 	}
 	var dests []string
-	for _, dest := range s.db.KnownDestinations() {
+	for _, dest := range s.db.Outbox.KnownDestinations() {
 		if !project.SameServer(project.ServerURL(dest), url) {
 			continue
 		}
@@ -56,7 +56,7 @@ func (s *Servers) DropServer(ctx context.Context, req control.DropServerRequest)
 		}
 		dests = append(dests, dest)
 	}
-	dropped, err := s.db.DropDestinations(ctx, dests)
+	dropped, err := s.db.Outbox.DropDestinations(ctx, dests)
 	if err != nil {
 		return a, err
 	}

@@ -12,7 +12,7 @@ import (
 // Rows lists what waits in the outbox by transcript and server, a page of it. next is the offset of the page after it; 0
 // when there is none.
 func Rows(ctx context.Context, db *state.DB, p control.Page) (rows []control.OutboxRow, next int, err error) {
-	queued := db.Queued()
+	queued := db.Outbox.Queued()
 	from := min(p.Offset, len(queued))
 	to := min(from+p.Limit, len(queued))
 	if to < len(queued) {
@@ -23,7 +23,7 @@ func Rows(ctx context.Context, db *state.DB, p control.Page) (rows []control.Out
 	for _, q := range queued {
 		ids = append(ids, q.File)
 	}
-	facts, err := db.FactsOf(ctx, ids)
+	facts, err := db.Files.RoutingsOf(ctx, ids)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -69,7 +69,7 @@ func New(c Config) *Servers {
 
 // Run drains to every destination that has rows or gets some, until ctx is done.
 func (s *Servers) Run(ctx context.Context) error {
-	for _, dest := range s.db.Destinations() {
+	for _, dest := range s.db.Outbox.Destinations() {
 		if err := s.Open(dest); err != nil {
 			s.log.Error("cannot deliver to a server", "server", dest, "err", err)
 		}
@@ -118,7 +118,7 @@ func (s *Servers) Open(dest string) error {
 		return fmt.Errorf("open destination %s: %w", raw, err)
 	}
 	to := outbox.Destination{Key: dest, URL: url, APIKey: s.keyOf(dest, url), Plain: s.plain}
-	drainer := outbox.NewDrainer(to, s.origin, s.db, s.db, s.owner)
+	drainer := outbox.NewDrainer(to, s.origin, s.db.Outbox, s.db.Outbox, s.owner)
 	drainer.Log, drainer.Client = s.log, s.client
 	drainer.SetPaused(s.paused)
 	s.all[dest] = drainer
@@ -199,7 +199,7 @@ func (s *Servers) Takes(dest string, kind outbox.Kind) bool {
 	if h.State != outbox.StateUnknown || h.Accepts.Has(kind) {
 		return h.Accepts.Has(kind)
 	}
-	learned, err := s.db.Learned(context.Background(), dest) // before its first answer, what it announced last
+	learned, err := s.db.Outbox.Learned(context.Background(), dest) // before its first answer, what it announced last
 	return err == nil && learned.Accepts.Has(kind)
 }
 

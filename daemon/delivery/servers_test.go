@@ -67,7 +67,7 @@ func queue(t *testing.T, db *state.DB, id tail.FileID, dest string) {
 	batch := outbox.Batch{To: outbox.Position{Offset: 9, Line: 1}, Entries: 1, Raw: 9, Frame: []byte("frame")}
 	errs, err := db.Commit(t.Context(), []state.Step{{
 		Tracked: tail.Tracked{File: tail.File{ID: id, Path: "/p"}, Cursor: tail.Cursor{Offset: 9, Line: 1}},
-		Facts:   state.Facts{Dest: dest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: "s"}},
+		Routing: state.Routing{Dest: dest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: "s"}},
 		Batches: []outbox.Batch{batch},
 	}})
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -137,7 +137,7 @@ func TestDropServer(t *testing.T) {
 	for i, dest := range []string{ownURL, retiredURL, project.DestinationKey(retiredURL, "/untrusted")} {
 		queue(t, s.db, tail.FileID(i+1), dest)
 	}
-	list := s.RetiredServers(s.db.Usage())
+	list := s.RetiredServers(s.db.Outbox.Usage())
 	if want := []control.RetiredServer{{URL: retiredURL, Batches: 2, Entries: 2}}; !slices.Equal(list, want) {
 		t.Errorf("retired %+v, want %+v", list, want)
 	}
@@ -148,7 +148,7 @@ func TestDropServer(t *testing.T) {
 		}
 	}
 	a, err := s.DropServer(t.Context(), control.DropServerRequest{Server: retiredURL + "/"})
-	if err != nil || a.Rows != 2 || s.db.Usage().Batches != 1 {
+	if err != nil || a.Rows != 2 || s.db.Outbox.Usage().Batches != 1 {
 		t.Errorf("dropped %+v, %v", a, err)
 	}
 	queue(t, s.db, 9, project.DestinationKey(retiredURL, "/trusted"))

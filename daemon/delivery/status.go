@@ -20,7 +20,7 @@ func (s *Servers) List(usage state.Usage) ([]control.Server, *control.Sent) {
 	sent := &control.Sent{}
 	var own, others []control.Server
 	mine, paused := s.ownAndPaused()
-	used := s.db.Destinations()
+	used := s.db.Outbox.Destinations()
 	for dest, drainer := range s.drainers() {
 		h := drainer.Health()
 		server := describe(dest, &h, usage.ByDest[dest].Batches)
@@ -63,7 +63,7 @@ func timeOrNil(t time.Time) *time.Time {
 // Obstacle returns what keeps the outbox from its servers: "", control.CodeUnreachable, control.CodeRefusedKey or
 // Refused, with a detail for people. A server that is well and has nothing waiting is no obstacle.
 func (s *Servers) Obstacle() (kind, detail string) {
-	usage, own := s.db.Usage(), s.Own()
+	usage, own := s.db.Outbox.Usage(), s.Own()
 	for dest, drainer := range s.drainers() {
 		h := drainer.Health()
 		idle := usage.ByDest[dest].Batches == 0 && (h.State == outbox.StateOK || dest != own)

@@ -8,36 +8,36 @@ import (
 
 // cache holds the projections in memory. It is owned by Run's goroutine, except for count.
 type cache struct {
-	projections map[tail.FileID]*projection
+	projections map[tail.FileID]*liveProjection
 	full        bool         // a projection must leave, and none is saved yet
 	count       atomic.Int64 // len(projections)
 }
 
-func newCache() cache { return cache{projections: map[tail.FileID]*projection{}} }
+func newCache() cache { return cache{projections: map[tail.FileID]*liveProjection{}} }
 
-func (c *cache) add(p *projection) {
+func (c *cache) add(p *liveProjection) {
 	c.projections[p.file] = p
 	c.count.Store(int64(len(c.projections)))
 }
 
-func (c *cache) remove(p *projection) {
+func (c *cache) remove(p *liveProjection) {
 	delete(c.projections, p.file)
 	c.count.Store(int64(len(c.projections)))
 }
 
 // holds reports whether p is in the cache, and not another projection of its file.
-func (c *cache) holds(p *projection) bool { return c.projections[p.file] == p }
+func (c *cache) holds(p *liveProjection) bool { return c.projections[p.file] == p }
 
 // evict removes the least recently used projections that are saved while there are too many. latest stays unless it is
 // transient; nil: there is none.
-func (c *cache) evict(latest *projection) {
+func (c *cache) evict(latest *liveProjection) {
 	c.full = false
 	if latest != nil && latest.transient && latest.saved() {
 		c.remove(latest)
 	}
 	for {
 		size := 0
-		var oldest *projection
+		var oldest *liveProjection
 		for _, p := range c.projections {
 			size += p.size
 			if p != latest && p.saved() && (oldest == nil || p.usedAt.Before(oldest.usedAt)) {
@@ -56,7 +56,7 @@ func (c *cache) evict(latest *projection) {
 }
 
 // newest returns the most recently used projection; nil: the cache is empty.
-func (c *cache) newest() (last *projection) {
+func (c *cache) newest() (last *liveProjection) {
 	for _, p := range c.projections {
 		if last == nil || p.usedAt.After(last.usedAt) {
 			last = p

@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -35,7 +36,7 @@ type Observer interface {
 type SaveObserver interface {
 	Observer
 	// Saved is called once a transaction is committed. It must not block, and must not change d.
-	Saved(d *state.Derivation)
+	Saved(d *projection.Derivation)
 }
 
 // Files is the tailer: what it knows about transcripts. Its methods must be safe for concurrent use.
@@ -50,7 +51,7 @@ type Files interface {
 // must not wait for the deriver.
 type Policy interface {
 	// Excluded reports whether a transcript was forgotten or has opted out. Then it is not folded.
-	Excluded(t *tail.Tracked, f *state.Facts) bool
+	Excluded(t *tail.Tracked, f *state.Routing) bool
 	// MessageLimits returns the limits of a session's message log.
 	MessageLimits() MessageLimits
 }
@@ -65,16 +66,16 @@ type MessageLimits struct {
 // the call that gets it.
 type FoldStep struct {
 	File     tail.Tracked
-	Facts    state.Facts
+	Facts    state.Routing
 	Session  *session.Fold               // includes the record of the event
 	Detector *session.CheckpointDetector // an observer feeds it
 	Line     int64                       // the number of lines folded so far
 	// Effects is committed together with the projection. Observers append to Checkpoints, Pending, Documents, Asks and
 	// Batches; the other fields belong to the deriver.
-	Effects *state.Derivation
+	Effects *projection.Derivation
 	Packer  *outbox.Packer // makes the Batches
 
-	projection *projection
+	projection *liveProjection
 }
 
 // Save has the projection saved at once, even without effects.
@@ -96,11 +97,11 @@ type Config struct {
 
 // Deriver folds transcripts. All folding happens in Run's goroutine; other goroutines leave work in schedule and queries.
 type Deriver struct {
-	cfg       Config
-	db        *state.DB
-	files     Files
-	policy    Policy
-	observers []Observer
+	cfg         Config
+	projections *projection.DB
+	files       Files
+	policy      Policy
+	observers   []Observer
 
 	bell     bell
 	schedule schedule
@@ -121,11 +122,11 @@ type Deriver struct {
 var ErrStopping = errors.New("the daemon is stopping")
 
 // New returns a deriver. Run starts it.
-func New(cfg Config, db *state.DB, files Files, policy Policy, observers ...Observer) *Deriver {
+func New(cfg Config, projections *projection.DB, files Files, policy Policy, observers ...Observer) *Deriver {
 	b := newBell()
 	return &Deriver{
-		cfg: cfg, db: db, files: files, policy: policy, observers: observers,
-		bell: b, schedule: newSchedule(), stopped: make(chan struct{}), cache: newCache(), saver: newSaver(db),
+		cfg: cfg, projections: projections, files: files, policy: policy, observers: observers,
+		bell: b, schedule: newSchedule(), stopped: make(chan struct{}), cache: newCache(), saver: newSaver(projections),
 	}
 }
 

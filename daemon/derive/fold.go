@@ -12,14 +12,15 @@ import (
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
 
 // advance folds the next slice of a transcript. more says that lines are left. The error wraps fs.ErrNotExist if the file
 // is gone, and state.ErrUnknownFile if it was forgotten or is excluded.
-func (d *Deriver) advance(ctx context.Context, id tail.FileID) (p *projection, more bool, err error) {
-	t, facts, known, err := d.db.File(ctx, id)
+func (d *Deriver) advance(ctx context.Context, id tail.FileID) (p *liveProjection, more bool, err error) {
+	t, facts, known, err := d.projections.State.Files.File(ctx, id)
 	if err != nil {
 		return nil, false, err
 	}
@@ -35,7 +36,7 @@ func (d *Deriver) advance(ctx context.Context, id tail.FileID) (p *projection, m
 	if p, err = d.open(ctx, &t, &facts); err != nil {
 		return nil, false, err
 	}
-	target := state.PlaceOf(t.Cursor)
+	target := projection.PlaceOf(t.Cursor)
 	if p.place == target {
 		return p, false, nil
 	}
@@ -46,7 +47,7 @@ func (d *Deriver) advance(ctx context.Context, id tail.FileID) (p *projection, m
 	return p, p.place != target, nil
 }
 
-func (d *Deriver) newStep(p *projection, t tail.Tracked, facts state.Facts) *FoldStep {
+func (d *Deriver) newStep(p *liveProjection, t tail.Tracked, facts state.Routing) *FoldStep {
 	if d.packer == nil {
 		d.packer = outbox.NewPacker()
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -91,18 +91,18 @@ func TestRewrittenBeforeFolding(t *testing.T) {
 }
 
 // putFold stores a projection as another daemon left it.
-func (h *harness) putFold(id tail.FileID, prev state.Place, u *state.Understood) {
+func (h *harness) putFold(id tail.FileID, prev projection.Place, u *projection.Projection) {
 	h.t.Helper()
-	errs, err := h.db.Derive(h.t.Context(), []state.Derivation{{File: id, Prev: prev, Understood: u}})
+	errs, err := h.projections.Commit(h.t.Context(), []projection.Derivation{{File: id, Prev: prev, Projection: u}})
 	if err != nil || errs[0] != nil {
 		h.t.Fatal(errs, err)
 	}
 }
 
 // olderFold makes the stored projection of a session one of another version.
-func (h *harness) olderFold(id tail.FileID) state.Place {
+func (h *harness) olderFold(id tail.FileID) projection.Place {
 	h.t.Helper()
-	u, _, err := h.db.Understood(h.t.Context(), id)
+	u, _, err := h.projections.Sessions.Projection(h.t.Context(), id)
 	if err != nil || len(u.Fold) == 0 || u.Fold[0] != foldVersion {
 		h.t.Fatalf("%+v %v", u, err)
 	}
@@ -149,10 +149,10 @@ func TestRefoldInterrupted(t *testing.T) {
 		t.Fatal(more, err)
 	}
 	d := p.takeEffects()
-	if d.Understood.Place.Line != 1 || d.Prev != before {
-		t.Fatalf("%+v", d.Understood.Place)
+	if d.Projection.Place.Line != 1 || d.Prev != before {
+		t.Fatalf("%+v", d.Projection.Place)
 	}
-	h.putFold(id, d.Prev, d.Understood) // and is killed
+	h.putFold(id, d.Prev, d.Projection) // and is killed
 	h.stop()
 	h.start(r)
 	h.sync()

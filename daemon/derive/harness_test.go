@@ -18,6 +18,7 @@ import (
 	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -40,6 +41,7 @@ type harness struct {
 	lineCap   int64
 
 	db          *state.DB
+	projections *projection.DB
 	tailer      *tail.Tailer
 	deriver     *Deriver
 	copies      CopyDetector
@@ -60,8 +62,8 @@ func newHarness(t *testing.T) *harness {
 // policy excludes nothing.
 type policy struct{}
 
-func (policy) Excluded(*tail.Tracked, *state.Facts) bool { return false }
-func (policy) MessageLimits() MessageLimits              { return MessageLimits{} }
+func (policy) Excluded(*tail.Tracked, *state.Routing) bool { return false }
+func (policy) MessageLimits() MessageLimits                { return MessageLimits{} }
 
 // noFiles is a tailer that knows nothing.
 type noFiles struct{}
@@ -70,34 +72,35 @@ func (noFiles) File(tail.FileID) (tail.Tracked, bool) { return tail.Tracked{}, f
 func (noFiles) Stats() tail.Stats                     { return tail.Stats{} }
 
 // open opens the state, until stop.
-func (h *harness) open() *state.DB {
+func (h *harness) open() *projection.DB {
 	h.t.Helper()
-	db, err := state.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault})
+	projections, err := projection.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.db = db
+	h.db, h.projections = projections.State, projections
 	h.stop = sync.OnceFunc(func() {
-		if err := db.Close(); err != nil {
+		if err := projections.State.Close(); err != nil {
 			h.t.Error(err)
 		}
 	})
 	h.t.Cleanup(h.stop)
-	return db
+	return projections
 }
 
 // alone returns a deriver on the opened state whose Run is not called.
 func (h *harness) alone(observers ...Observer) *Deriver {
-	return New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, h.db, noFiles{}, policy{}, observers...)
+	return New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, h.projections, noFiles{}, policy{}, observers...)
 }
 
 // start runs everything, until stop.
 func (h *harness) start(observers ...Observer) {
 	h.t.Helper()
-	db := h.open()
+	projections := h.open()
+	db := projections.State
 	closeState := h.stop
-	h.tailer = tail.New(tail.Config{Roots: []tail.Root{{Dir: h.root}}, Cap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, db, h)
-	h.deriver = New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, db, h.tailer, policy{}, observers...)
+	h.tailer = tail.New(tail.Config{Roots: []tail.Root{{Dir: h.root}}, Cap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, db.Files, h)
+	h.deriver = New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, projections, h.tailer, policy{}, observers...)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{h.tailer.Run, h.deriver.Run, db.Run} {
@@ -124,7 +127,7 @@ func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Resu
 	compactions := make([]bool, len(chunks))
 	for i := range chunks {
 		c := &chunks[i]
-		facts, _, err := h.db.Facts(ctx, c.File.ID)
+		facts, _, err := h.db.Files.Routing(ctx, c.File.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +139,7 @@ func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Resu
 		}
 		compactions[i] = bytes.Contains(c.Lines, []byte("compact_boundary"))
 		facts.Compacted = facts.Compacted || compactions[i]
-		steps[i] = state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks, Facts: facts, Live: c.Live}
+		steps[i] = state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks, Routing: facts, Live: c.Live}
 	}
 	errs, err := h.db.Commit(ctx, steps)
 	if err != nil {
@@ -145,7 +148,7 @@ func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Resu
 	results := make([]tail.Result, len(chunks))
 	for i, err := range errs {
 		if results[i].Err = err; err == nil {
-			h.deriver.Committed(&chunks[i], &route.Decision{Facts: steps[i].Facts, Compaction: compactions[i]})
+			h.deriver.Committed(&chunks[i], &route.Decision{Facts: steps[i].Routing, Compaction: compactions[i]})
 		}
 	}
 	return results, nil
@@ -193,7 +196,7 @@ func (h *harness) rewrite(session, text string) {
 }
 
 // delivered commits transcripts before a test folds them itself: the state is open then, and nothing runs.
-func (h *harness) delivered(transcripts map[string]string) *state.DB {
+func (h *harness) delivered(transcripts map[string]string) *projection.DB {
 	h.t.Helper()
 	for session, text := range transcripts {
 		h.write(session, text)
@@ -207,7 +210,7 @@ func (h *harness) delivered(transcripts map[string]string) *state.DB {
 // id returns the file of a session's transcript.
 func (h *harness) id(session string) tail.FileID {
 	h.t.Helper()
-	facts, err := h.db.LoadFacts(h.t.Context())
+	facts, err := h.db.Files.Routings(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// projection is a transcript in memory: what its lines up to a place mean. It is owned by Run's goroutine.
-type projection struct {
+// liveProjection is a transcript in memory: what its lines up to a place mean. It is owned by Run's goroutine.
+type liveProjection struct {
 	file     tail.FileID
-	place    state.Place // behind the last folded line
+	place    projection.Place // behind the last folded line
 	session  session.Fold
 	log      session.Log
 	detector session.CheckpointDetector
@@ -23,12 +24,12 @@ type projection struct {
 	// folding may be interrupted.
 	effectsThrough int64
 
-	effects     state.Derivation // since the last save
-	savedPlace  state.Place      // in the state
-	saveNow     bool             // not only when it is due
-	saving      bool             // a save is in flight
-	dirtySince  time.Time        // when the first unsaved change was made; zero: everything is saved or being saved
-	retryAt     time.Time        // after a failed save, not before
+	effects     projection.Derivation // since the last save
+	savedPlace  projection.Place      // in the state
+	saveNow     bool                  // not only when it is due
+	saving      bool                  // a save is in flight
+	dirtySince  time.Time             // when the first unsaved change was made; zero: everything is saved or being saved
+	retryAt     time.Time             // after a failed save, not before
 	usedAt      time.Time
 	size        int            // of the encodings at the last save, in bytes
 	unsaved     bool           // counted in schedule.unsaved
@@ -43,10 +44,10 @@ const foldVersion = 1
 var errNoFold = errors.New("no fold")
 
 // saved reports whether the state holds the projection as it is.
-func (p *projection) saved() bool { return p.dirtySince.IsZero() && !p.saving }
+func (p *liveProjection) saved() bool { return p.dirtySince.IsZero() && !p.saving }
 
 // encode returns what restore reads.
-func (p *projection) encode() *state.Understood {
+func (p *liveProjection) encode() *projection.Projection {
 	session, _ := p.session.MarshalBinary() // these never fail
 	log, _ := p.log.MarshalBinary()
 	marks, _ := p.detector.MarshalBinary()
@@ -54,13 +55,13 @@ func (p *projection) encode() *state.Understood {
 	if p.copying {
 		head[1] = 1
 	}
-	return &state.Understood{
-		Place: p.place, Cleared: p.cleared, Had: p.effectsThrough, Fold: append(head, session...), Log: log, Marks: marks,
+	return &projection.Projection{
+		Place: p.place, Cleared: p.cleared, EffectsThrough: p.effectsThrough, Fold: append(head, session...), Log: log, Marks: marks,
 	}
 }
 
 // restore reads what is stored.
-func (p *projection) restore(u *state.Understood) error {
+func (p *liveProjection) restore(u *projection.Projection) error {
 	if len(u.Fold) < 2 || u.Fold[0] != foldVersion {
 		return errNoFold
 	}
@@ -75,29 +76,29 @@ func (p *projection) restore(u *state.Understood) error {
 }
 
 // reset empties the projection: folding starts at line 0. Lines below effectsThrough had their effects.
-func (p *projection) reset(generation uint32, effectsThrough int64) {
-	p.place = state.Place{Generation: generation}
+func (p *liveProjection) reset(generation uint32, effectsThrough int64) {
+	p.place = projection.Place{Generation: generation}
 	p.session, p.log, p.detector = session.Fold{}, session.Log{}, session.CheckpointDetector{}
 	p.copying, p.effectsThrough = false, effectsThrough
 }
 
 // open returns the projection of a transcript from the cache or the state, else an empty one. After a rewind it is
 // empty too.
-func (d *Deriver) open(ctx context.Context, t *tail.Tracked, facts *state.Facts) (*projection, error) {
+func (d *Deriver) open(ctx context.Context, t *tail.Tracked, facts *state.Routing) (*liveProjection, error) {
 	p := d.cache.projections[t.File.ID]
 	if p == nil {
-		u, known, err := d.db.Understood(ctx, t.File.ID)
+		u, known, err := d.projections.Sessions.Projection(ctx, t.File.ID)
 		if err != nil {
 			return nil, err
 		}
-		p = &projection{file: t.File.ID, place: u.Place, savedPlace: u.Place, cleared: u.Cleared, effectsThrough: u.Had}
+		p = &liveProjection{file: t.File.ID, place: u.Place, savedPlace: u.Place, cleared: u.Cleared, effectsThrough: u.EffectsThrough}
 		p.size = len(u.Fold) + len(u.Log) + len(u.Marks)
 		if known && p.restore(&u) != nil {
-			p.reset(u.Place.Generation, max(u.Place.Line, u.Had))
+			p.reset(u.Place.Generation, max(u.Place.Line, u.EffectsThrough))
 		}
 		d.cache.add(p)
 	}
-	if target := state.PlaceOf(t.Cursor); p.place.Generation != target.Generation || p.place.Offset > target.Offset {
+	if target := projection.PlaceOf(t.Cursor); p.place.Generation != target.Generation || p.place.Offset > target.Offset {
 		through := max(p.place.Line, p.effectsThrough)
 		if p.place.Generation != target.Generation {
 			through = min(through, facts.RewoundTo)
@@ -112,7 +113,7 @@ func (d *Deriver) open(ctx context.Context, t *tail.Tracked, facts *state.Facts)
 
 // discard removes a projection whose folding failed: the next one starts from what is stored. Whoever waits for its
 // save gets err.
-func (d *Deriver) discard(p *projection, err error) {
+func (d *Deriver) discard(p *liveProjection, err error) {
 	for _, w := range p.saveWaiters {
 		w <- err
 	}

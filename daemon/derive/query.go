@@ -125,7 +125,7 @@ func (d *Deriver) answer(ctx context.Context, q *query) {
 		d.queries.add(q) // behind the others
 		return
 	}
-	t, facts, known, err := d.db.File(ctx, q.file)
+	t, facts, known, err := d.projections.State.Files.File(ctx, q.file)
 	if err == nil && !known {
 		err = state.ErrUnknownFile
 	}
@@ -153,8 +153,8 @@ func (d *Deriver) answer(ctx context.Context, q *query) {
 }
 
 // openGone returns the stored projection of a transcript whose file is gone. The error is gone if nothing is stored.
-func (d *Deriver) openGone(ctx context.Context, id tail.FileID, gone error) (*projection, error) {
-	t, facts, known, err := d.db.File(ctx, id)
+func (d *Deriver) openGone(ctx context.Context, id tail.FileID, gone error) (*liveProjection, error) {
+	t, facts, known, err := d.projections.State.Files.File(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (d *Deriver) Forget(ctx context.Context, ids []tail.FileID) error {
 		case <-d.stopped: // nobody folds any more
 		}
 	}
-	return d.db.DropDerived(ctx, ids)
+	return d.projections.Drop(ctx, ids)
 }
 
 // dropFromMemory removes a projection once nothing of it is on its way to the disk.

@@ -48,7 +48,7 @@ func (d *Deriver) Run(ctx context.Context) error {
 
 // scheduleLagging schedules the transcripts that an earlier daemon has not folded to their end.
 func (d *Deriver) scheduleLagging(ctx context.Context) {
-	ids, err := d.db.Behind(ctx)
+	ids, err := d.projections.Sessions.Lagging(ctx)
 	if err != nil {
 		d.cfg.Log.Warn("cannot find the sessions to catch up with; each waits until something happens in it", "err", err)
 		return
@@ -126,7 +126,7 @@ func (d *Deriver) idle(now time.Time) time.Duration {
 		case now.Sub(p.usedAt) >= cacheTime:
 			d.cache.remove(p)
 			if len(d.cache.projections) == 0 {
-				d.buf, d.packer, d.cache.projections = nil, nil, map[tail.FileID]*projection{}
+				d.buf, d.packer, d.cache.projections = nil, nil, map[tail.FileID]*liveProjection{}
 				d.freed.Store(true)
 			}
 		default:

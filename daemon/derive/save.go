@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -17,8 +18,8 @@ const (
 
 // save is a projection on its way to the disk.
 type save struct {
-	projection *projection
-	derivation state.Derivation
+	projection *liveProjection
+	derivation projection.Derivation
 	waiters    []chan<- error // each gets the result
 }
 
@@ -31,24 +32,24 @@ type saveResult struct {
 // saver writes projections to the state in a goroutine of its own: the disk may be slow, and folding and queries go on.
 // At most one list of saves is in flight.
 type saver struct {
-	db   *state.DB
-	in   chan []save       // Run closes it
-	out  chan []saveResult // one list for each list of in
-	busy bool              // a list is in flight; owned by Run's goroutine
+	projections *projection.DB
+	in          chan []save       // Run closes it
+	out         chan []saveResult // one list for each list of in
+	busy        bool              // a list is in flight; owned by Run's goroutine
 }
 
-func newSaver(db *state.DB) saver {
-	return saver{db: db, in: make(chan []save, 1), out: make(chan []saveResult, 1)}
+func newSaver(projections *projection.DB) saver {
+	return saver{projections: projections, in: make(chan []save, 1), out: make(chan []saveResult, 1)}
 }
 
 // run saves until in is closed.
 func (s *saver) run() {
 	for list := range s.in {
-		all := make([]state.Derivation, len(list))
+		all := make([]projection.Derivation, len(list))
 		for i := range list {
 			all[i] = list[i].derivation
 		}
-		errs, err := s.db.Derive(context.Background(), all)
+		errs, err := s.projections.Commit(context.Background(), all)
 		if err != nil {
 			errs = s.saveEach(all, err)
 		}
@@ -61,13 +62,13 @@ func (s *saver) run() {
 }
 
 // saveEach saves one by one what could not be saved together: one that can never be saved must not keep the others.
-func (s *saver) saveEach(all []state.Derivation, err error) []error {
+func (s *saver) saveEach(all []projection.Derivation, err error) []error {
 	errs := make([]error, len(all))
 	for i := range all {
 		if errs[i] = err; len(all) == 1 {
 			break
 		}
-		one, err := s.db.Derive(context.Background(), all[i:i+1])
+		one, err := s.projections.Commit(context.Background(), all[i:i+1])
 		if errs[i] = err; err == nil {
 			errs[i] = one[0]
 		}
@@ -76,7 +77,7 @@ func (s *saver) saveEach(all []state.Derivation, err error) []error {
 }
 
 // changed notes that a projection differs from what is saved.
-func (d *Deriver) changed(p *projection) {
+func (d *Deriver) changed(p *liveProjection) {
 	if p.dirtySince.IsZero() {
 		p.dirtySince = time.Now()
 	}
@@ -86,12 +87,12 @@ func (d *Deriver) changed(p *projection) {
 	d.setUnsaved(p, p.saveNow)
 }
 
-func hasEffects(d *state.Derivation) bool {
-	return len(d.Checkpoints)+len(d.Pending)+len(d.Documents)+len(d.Asks)+len(d.Batches) > 0
+func hasEffects(d *projection.Derivation) bool {
+	return len(d.Checkpoints)+len(d.Notices)+len(d.Documents)+len(d.LinkRequests)+len(d.Batches) > 0
 }
 
 // setUnsaved counts the projections that must be saved before the deriver has caught up.
-func (d *Deriver) setUnsaved(p *projection, unsaved bool) {
+func (d *Deriver) setUnsaved(p *liveProjection, unsaved bool) {
 	if p.unsaved == unsaved {
 		return
 	}
@@ -104,7 +105,7 @@ func (d *Deriver) setUnsaved(p *projection, unsaved bool) {
 }
 
 // saveAt returns when a changed projection is to be saved.
-func (p *projection) saveAt() time.Time {
+func (p *liveProjection) saveAt() time.Time {
 	at := p.dirtySince.Add(saveAfter)
 	if p.saveNow {
 		at = p.dirtySince
@@ -139,11 +140,11 @@ func (d *Deriver) save(all bool) {
 }
 
 // takeEffects returns what is to be saved, and begins a new set of effects.
-func (p *projection) takeEffects() state.Derivation {
+func (p *liveProjection) takeEffects() projection.Derivation {
 	d := p.effects
-	d.File, d.Prev, d.Understood = p.file, p.savedPlace, p.encode()
-	p.size = len(d.Understood.Fold) + len(d.Understood.Log) + len(d.Understood.Marks)
-	p.effects, p.saveNow, p.dirtySince = state.Derivation{}, false, time.Time{}
+	d.File, d.Prev, d.Projection = p.file, p.savedPlace, p.encode()
+	p.size = len(d.Projection.Fold) + len(d.Projection.Log) + len(d.Projection.Marks)
+	p.effects, p.saveNow, p.dirtySince = projection.Derivation{}, false, time.Time{}
 	return d
 }
 
@@ -165,7 +166,7 @@ func (d *Deriver) finishSave(r *saveResult) {
 			d.notifySaved(&r.derivation)
 		}
 	case r.err == nil:
-		p.savedPlace = r.derivation.Understood.Place
+		p.savedPlace = r.derivation.Projection.Place
 		p.retryAt = time.Time{}
 		d.setUnsaved(p, p.saveNow)
 		d.notifySaved(&r.derivation)
@@ -183,7 +184,7 @@ func (d *Deriver) finishSave(r *saveResult) {
 }
 
 // notifySaved tells the observers about durable effects.
-func (d *Deriver) notifySaved(effects *state.Derivation) {
+func (d *Deriver) notifySaved(effects *projection.Derivation) {
 	for _, o := range d.observers {
 		if s, ok := o.(SaveObserver); ok {
 			s.Saved(effects)
@@ -192,14 +193,14 @@ func (d *Deriver) notifySaved(effects *state.Derivation) {
 }
 
 // putBack keeps the effects that could not be saved, to try again.
-func (d *Deriver) putBack(p *projection, r *saveResult) {
+func (d *Deriver) putBack(p *liveProjection, r *saveResult) {
 	if p.retryAt.IsZero() {
 		d.cfg.Log.Warn("cannot save session projections; retrying", "err", r.err)
 	}
 	p.effects.Checkpoints = slices.Concat(r.derivation.Checkpoints, p.effects.Checkpoints)
-	p.effects.Pending = slices.Concat(r.derivation.Pending, p.effects.Pending)
+	p.effects.Notices = slices.Concat(r.derivation.Notices, p.effects.Notices)
 	p.effects.Documents = slices.Concat(r.derivation.Documents, p.effects.Documents)
-	p.effects.Asks = slices.Concat(r.derivation.Asks, p.effects.Asks)
+	p.effects.LinkRequests = slices.Concat(r.derivation.LinkRequests, p.effects.LinkRequests)
 	p.effects.Batches = slices.Concat(r.derivation.Batches, p.effects.Batches)
 	p.retryAt = time.Now().Add(retrySave)
 	d.changed(p)

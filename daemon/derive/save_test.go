@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -43,7 +43,7 @@ func TestFailingObserver(t *testing.T) {
 func TestSaveFailsForAWhile(t *testing.T) {
 	h := newHarness(t)
 	a := chat{Session: sessionA}
-	db := h.delivered(map[string]string{sessionA: a.Prompt("one")})
+	projections := h.delivered(map[string]string{sessionA: a.Prompt("one")})
 	h.stop()
 	working := make(chan struct{})
 	h.fault = func(step string) error {
@@ -57,7 +57,7 @@ func TestSaveFailsForAWhile(t *testing.T) {
 			return nil
 		}
 	}
-	db = h.open()
+	projections = h.open()
 	id := h.id(sessionA)
 	d := h.alone()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,7 +68,7 @@ func TestSaveFailsForAWhile(t *testing.T) {
 	}
 	close(working)
 	h.until("it is saved", func() bool {
-		u, _, err := db.Understood(t.Context(), id)
+		u, _, err := projections.Sessions.Projection(t.Context(), id)
 		return err == nil && u.Place.Line == 1
 	})
 	cancel()
@@ -81,21 +81,21 @@ func TestSaveFailsForAWhile(t *testing.T) {
 func TestSavedOneByOne(t *testing.T) {
 	h := newHarness(t)
 	a, b := chat{Session: sessionA}, chat{Session: sessionB}
-	db := h.delivered(map[string]string{sessionA: a.Prompt("one"), sessionB: b.Prompt("one")})
-	var all []state.Derivation
+	projections := h.delivered(map[string]string{sessionA: a.Prompt("one"), sessionB: b.Prompt("one")})
+	var all []projection.Derivation
 	for _, session := range []string{sessionA, sessionB} {
-		all = append(all, state.Derivation{File: h.id(session), Understood: &state.Understood{Place: state.Place{Line: 1}}})
+		all = append(all, projection.Derivation{File: h.id(session), Projection: &projection.Projection{Place: projection.Place{Line: 1}}})
 	}
-	all[0].Asks = []state.DocumentAsk{{Session: sessionA, Tool: strings.Repeat("t", 40_000)}} // no key is so long
-	s := newSaver(db)
-	errs, err := db.Derive(t.Context(), all)
+	all[0].LinkRequests = []projection.LinkRequest{{Session: sessionA, Tool: strings.Repeat("t", 40_000)}} // no key is so long
+	s := newSaver(projections)
+	errs, err := projections.Commit(t.Context(), all)
 	if err == nil {
 		t.Fatal("there are keys that long: ", errs)
 	}
 	if errs := s.saveEach(all, err); errs[0] == nil || errs[1] != nil {
 		t.Error(errs)
 	}
-	if _, saved, err := db.Understood(t.Context(), all[1].File); err != nil || !saved {
+	if _, saved, err := projections.Sessions.Projection(t.Context(), all[1].File); err != nil || !saved {
 		t.Error("the other is not saved: ", err)
 	}
 }
@@ -108,7 +108,7 @@ func (effectful) End(*FoldStep) error { return nil }
 func (effectful) Event(s *FoldStep, e *session.Event, _ bool) {
 	if e.Kind == session.CompactionEvent {
 		name := s.Facts.Stream.SessionID
-		s.Effects.Checkpoints = append(s.Effects.Checkpoints, state.Checkpoint{ID: "cp-" + name, Session: name, At: time.Now().UTC()})
+		s.Effects.Checkpoints = append(s.Effects.Checkpoints, projection.Checkpoint{ID: "cp-" + name, Session: name, At: time.Now().UTC()})
 	}
 }
 
@@ -134,7 +134,7 @@ func TestBurst(t *testing.T) {
 		}
 		return nil
 	}
-	db := h.open()
+	projections := h.open()
 	defer free()
 	d := h.alone(effectful{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +144,7 @@ func TestBurst(t *testing.T) {
 	h.until("the cache is full", func() bool { return d.foldedLines.Load() >= 2*maxBurst })
 	free()
 	h.until("the deriver has caught up", d.CaughtUp)
-	list, _, err := db.Checkpoints(t.Context(), 0, 0, 2*sessions)
+	list, _, err := projections.Checkpoints.List(t.Context(), 0, 0, 2*sessions)
 	if err != nil || len(list) != sessions || d.foldedLines.Load() != 2*sessions {
 		t.Errorf("%d checkpoints of %d lines, err %v; want %d", len(list), d.foldedLines.Load(), err, sessions)
 	}
@@ -172,7 +172,7 @@ func TestFullDiskIsNotRetriedAtOnce(t *testing.T) {
 	h := newHarness(t)
 	d := h.alone()
 	for id := range tail.FileID(maxBurst) {
-		p := &projection{file: id + 1}
+		p := &liveProjection{file: id + 1}
 		d.cache.add(p)
 		d.changed(p)
 	}
@@ -192,10 +192,10 @@ func TestDiscardedWhileSaved(t *testing.T) {
 	h := newHarness(t)
 	for name, err := range map[string]error{"saved": nil, "not saved": errors.New("the disk is full"), "stale": tail.ErrStale} {
 		d := h.alone()
-		p := &projection{file: 1}
+		p := &liveProjection{file: 1}
 		d.cache.add(p)
 		effect := func() {
-			p.effects.Pending = append(p.effects.Pending, state.Pending{Session: sessionA})
+			p.effects.Notices = append(p.effects.Notices, projection.Notice{Session: sessionA})
 			d.changed(p)
 		}
 		effect()

@@ -10,7 +10,7 @@ import (
 // Watch updates facts with the offset from which on a file's lines count as watched, that is, written while a daemon ran.
 // Call it for every chunk before the chunk is committed. redelivered says that the lines are delivered again: what was
 // written so far has no further effects.
-func (d *CopyDetector) Watch(f *state.Facts, c *tail.Chunk, redelivered bool) {
+func (d *CopyDetector) Watch(f *state.Routing, c *tail.Chunk, redelivered bool) {
 	if d.isCopy(c, time.Now()) {
 		f.WatchedFrom = max(f.WatchedFrom, c.File.Stat.Size)
 	}
@@ -18,7 +18,7 @@ func (d *CopyDetector) Watch(f *state.Facts, c *tail.Chunk, redelivered bool) {
 }
 
 // watch is Watch for a file that is not a copy.
-func watch(f *state.Facts, c *tail.Chunk, redelivered bool) {
+func watch(f *state.Routing, c *tail.Chunk, redelivered bool) {
 	switch {
 	case c.File.Kind == tail.History:
 	case redelivered:

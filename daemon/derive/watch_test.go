@@ -181,25 +181,25 @@ func TestWatch(t *testing.T) {
 		c.File.Stat.Size = size
 		return c
 	}
-	watched := func(from int64) state.Facts { return state.Facts{Watched: true, WatchedFrom: from} }
+	watched := func(from int64) state.Routing { return state.Routing{Watched: true, WatchedFrom: from} }
 	for name, x := range map[string]struct {
-		was         state.Facts
+		was         state.Routing
 		chunk       *tail.Chunk
 		redelivered bool
-		want        state.Facts
+		want        state.Routing
 	}{
-		"history":                      {state.Facts{}, chunk(0, 0, 50, 100, 100), false, state.Facts{}},
-		"the end of history":           {state.Facts{}, chunk(50, 50, 100, 100, 100), false, state.Facts{}},
-		"history and what came since":  {state.Facts{}, chunk(50, 50, 120, 100, 120), false, watched(100)},
-		"a new file":                   {state.Facts{}, chunk(0, 0, 50, 0, 50), false, watched(0)},
-		"a line":                       {state.Facts{}, chunk(100, 100, 120, 0, 120), false, watched(100)},
+		"history":                      {state.Routing{}, chunk(0, 0, 50, 100, 100), false, state.Routing{}},
+		"the end of history":           {state.Routing{}, chunk(50, 50, 100, 100, 100), false, state.Routing{}},
+		"history and what came since":  {state.Routing{}, chunk(50, 50, 120, 100, 120), false, watched(100)},
+		"a new file":                   {state.Routing{}, chunk(0, 0, 50, 0, 50), false, watched(0)},
+		"a line":                       {state.Routing{}, chunk(100, 100, 120, 0, 120), false, watched(100)},
 		"a line more":                  {watched(100), chunk(120, 120, 130, 0, 130), false, watched(100)},
 		"a rewrite of what is watched": {watched(100), chunk(130, 110, 140, 0, 150), false, watched(100)},
 		"a rewrite of history":         {watched(100), chunk(130, 90, 140, 0, 150), false, watched(150)},
 		"history cut to nothing":       {watched(100), chunk(130, 0, 0, 0, 0), false, watched(130)},
-		"a rewrite, never watched":     {state.Facts{}, chunk(130, 90, 140, 0, 150), false, state.Facts{WatchedFrom: 150}},
-		"more of that rewrite":         {state.Facts{WatchedFrom: 150}, chunk(140, 140, 150, 0, 150), false, state.Facts{WatchedFrom: 150}},
-		"behind that rewrite":          {state.Facts{WatchedFrom: 150}, chunk(140, 140, 160, 0, 160), false, watched(150)},
+		"a rewrite, never watched":     {state.Routing{}, chunk(130, 90, 140, 0, 150), false, state.Routing{WatchedFrom: 150}},
+		"more of that rewrite":         {state.Routing{WatchedFrom: 150}, chunk(140, 140, 150, 0, 150), false, state.Routing{WatchedFrom: 150}},
+		"behind that rewrite":          {state.Routing{WatchedFrom: 150}, chunk(140, 140, 160, 0, 160), false, watched(150)},
 		"delivered again":              {watched(100), chunk(130, 0, 130, 0, 130), true, watched(130)},
 	} {
 		got := x.was

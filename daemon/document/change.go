@@ -7,7 +7,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // change is something that happened to a document.
@@ -21,19 +21,19 @@ type change struct {
 	content   *file.Content // nil: none is sent
 	root      string        // absolute path of the folder that content lies in
 	notice    bool          // the session's Claude gets a notice
-	asks      []state.DocumentAsk
+	asks      []projection.LinkRequest
 }
 
 // publish makes a change durable, together with the batches that send it. The caller holds work.
 func (t *Tracker) publish(ctx context.Context, loc Location, c *change) error {
-	effects := state.Derivation{Asks: c.asks}
+	effects := projection.Derivation{LinkRequests: c.asks}
 	changed, sends := c.kind != "" && c.kind != kindRefused, t.canSend(loc)
 	if changed {
 		c.document.Dest = ""
 		if sends {
 			c.document.Dest = loc.Dest
 		}
-		effects.Documents = []state.Document{c.document.Document}
+		effects.Documents = []projection.Document{c.document.Document}
 	}
 	if c.kind != "" && sends {
 		batches, err := t.batches(c)
@@ -43,9 +43,9 @@ func (t *Tracker) publish(ctx context.Context, loc Location, c *change) error {
 		effects.File, effects.Batches = loc.File, batches
 	}
 	if c.notice {
-		effects.Pending = []state.Pending{{Session: loc.Session, Kind: state.PendingDocument, Path: c.document.Path}}
+		effects.Notices = []projection.Notice{{Session: loc.Session, Kind: projection.NoticeDocument, Path: c.document.Path}}
 	}
-	errs, err := t.db.Derive(context.WithoutCancel(ctx), []state.Derivation{effects}) // even if the caller leaves
+	errs, err := t.projections.Commit(context.WithoutCancel(ctx), []projection.Derivation{effects}) // even if the caller leaves
 	if err == nil {
 		err = errs[0]
 	}
@@ -70,7 +70,7 @@ func (t *Tracker) batches(c *change) ([]outbox.Batch, error) {
 		} else {
 			e.Blob = content.SHA256
 			ref := outbox.BlobRef{
-				SHA256: content.SHA256, Name: state.DocumentBlobs + c.document.Path, Media: mediaType(content.Bytes),
+				SHA256: content.SHA256, Name: projection.DocumentBlobs + c.document.Path, Media: mediaType(content.Bytes),
 				Size: content.Size, Root: c.root, Path: c.document.Path,
 			}
 			batches = append(batches, t.packer.Blob(ref, content.Bytes))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // maxChanging is how long a file may be written before it is read as it is.
@@ -140,7 +140,7 @@ func (c *check) gone(ctx context.Context) (again bool, err error) {
 		d.ChangedAt, d.By = time.Now().UnixMilli(), n.by
 	}
 	d.Deleted, d.missing, d.Size, d.SHA256, d.TooLarge = true, false, 0, "", false
-	d.Stat, d.newStamp, d.changingSince = state.Stamp{}, file.Stamp{}, time.Time{}
+	d.Stat, d.newStamp, d.changingSince = projection.Stamp{}, file.Stamp{}, time.Time{}
 	n.document = d
 	return false, c.t.publish(ctx, c.loc, &n)
 }

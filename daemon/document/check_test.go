@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // TestCheck checks a document while an editor, a formatter and a clock do what they do between two checks.
@@ -200,7 +200,7 @@ func TestNotSent(t *testing.T) {
 	if p := said(); p != "" {
 		t.Errorf("nothing is wrong: %q", p)
 	}
-	h.NotSent(state.MissedDocument{Session: sessionA, Path: "a.md", SHA256: stale.SHA256})
+	h.NotSent(projection.MissedDocument{Session: sessionA, Path: "a.md", SHA256: stale.SHA256})
 	h.put(stale, false) // by a check that began before
 	if p := said(); p != notSentProblem {
 		t.Errorf("problem: %q", p)
@@ -208,8 +208,8 @@ func TestNotSent(t *testing.T) {
 	if p := h.check("a.md"); p.Dest == "" || p.Version != 1 || h.rows() != 2 || said() != "" {
 		t.Errorf("checked again: %+v, %d rows, %q", p, h.rows(), said())
 	}
-	h.NotSent(state.MissedDocument{Session: "another", Path: "a.md"})
-	h.NotSent(state.MissedDocument{Session: sessionA, Path: "never.md"})
+	h.NotSent(projection.MissedDocument{Session: "another", Path: "a.md"})
+	h.NotSent(projection.MissedDocument{Session: sessionA, Path: "never.md"})
 	if n := len(h.list(sessionA, false)); n != 1 {
 		t.Errorf("%d documents", n)
 	}

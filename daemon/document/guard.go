@@ -63,7 +63,7 @@ func (g *Guard) ownFiles(c *config.Config, folder string) []string {
 	for dir := range andAbove(folder) {
 		files = append(files, project.CredentialsPath(dir))
 	}
-	for _, dest := range g.db.KnownDestinations() {
+	for _, dest := range g.db.Outbox.KnownDestinations() {
 		if _, dir, own := project.SplitDestination(dest); own {
 			files = append(files, project.CredentialsPath(dir))
 		}

@@ -50,7 +50,7 @@ func (h *harness) secretFiles() map[string]string {
 			saveFile(h.t, filepath.Dir(path), filepath.Base(path), "secret")
 		}
 	}
-	if err := h.db.QueueBeside(h.t.Context(), "https://two.example/#"+other, 1, nil, nil); err != nil { // makes it known
+	if err := h.projections.Attachments.Queue(h.t.Context(), "https://two.example/#"+other, 1, nil, nil); err != nil { // makes it known
 		h.t.Fatal(err)
 	}
 	return files

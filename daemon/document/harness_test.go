@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -28,12 +29,13 @@ const (
 // harness is the tracker's locator and settings. It knows one session, sessionA.
 type harness struct {
 	*Tracker
-	t        *testing.T
-	db       *state.DB
-	cwd      string
-	conf     atomic.Pointer[config.Config]
-	projects *project.Finder
-	onLocate func() // called by Locate; nil: nothing
+	t           *testing.T
+	db          *state.DB
+	projections *projection.DB
+	cwd         string
+	conf        atomic.Pointer[config.Config]
+	projects    *project.Finder
+	onLocate    func() // called by Locate; nil: nothing
 }
 
 func newHarness(t *testing.T) *harness {
@@ -53,20 +55,21 @@ func newHarness(t *testing.T) *harness {
 	if err := os.MkdirAll(conf.StateDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(conf.StateDir, "state.db"), HeadRoom: 1})
+	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(conf.StateDir, "state.db"), HeadRoom: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
+	db := projections.State
 	t.Cleanup(func() { db.Close() })
 	step := state.Step{
 		Tracked: tail.Tracked{File: tail.File{ID: testFile, Path: filepath.Join(home, sessionA+".jsonl"), Name: sessionA}},
-		Facts:   state.Facts{Decided: true, Dest: testServer},
+		Routing: state.Routing{Decided: true, Dest: testServer},
 	}
-	step.Facts.Stream.SessionID, step.Facts.Stream.Cwd = sessionA, cwd
+	step.Routing.Stream.SessionID, step.Routing.Stream.Cwd = sessionA, cwd
 	if errs, err := db.Commit(t.Context(), []state.Step{step}); err != nil || errs[0] != nil {
 		t.Fatal(errs, err)
 	}
-	h := &harness{t: t, db: db, cwd: cwd, projects: project.NewFinder()}
+	h := &harness{t: t, db: db, projections: projections, cwd: cwd, projects: project.NewFinder()}
 	h.conf.Store(&conf)
 	h.Excluded(cwd) // the transcript was routed, so the finder knows the project
 	h.reload()
@@ -77,7 +80,7 @@ func newHarness(t *testing.T) *harness {
 func (h *harness) reload() {
 	h.t.Helper()
 	tracker, err := Load(h.t.Context(), Deps{
-		State: h.db, Locator: h, Introductions: h, Settings: h, Guard: NewGuard(h, h.db), Log: slog.New(slog.DiscardHandler),
+		Projections: h.projections, Locator: h, Introductions: h, Settings: h, Guard: NewGuard(h, h.db), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -122,8 +125,8 @@ func (h *harness) Excluded(dir string) string {
 }
 
 // Get knows no introductions.
-func (h *harness) Get(context.Context, string) (state.Introduction, bool, error) {
-	return state.Introduction{}, false, nil
+func (h *harness) Get(context.Context, string) (projection.Introduction, bool, error) {
+	return projection.Introduction{}, false, nil
 }
 
 // Config is the configuration in force.
@@ -156,7 +159,7 @@ func (h *harness) linkNow(name string) {
 }
 
 // rows is how many batches wait.
-func (h *harness) rows() int64 { return h.db.Usage().Batches }
+func (h *harness) rows() int64 { return h.db.Outbox.Usage().Batches }
 
 // until waits for something to be so.
 func (h *harness) until(what string, so func() bool) {

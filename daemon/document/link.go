@@ -9,7 +9,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // maxLinked is how many documents a session can have: its Claude is told all of them.
@@ -22,7 +22,7 @@ type linkRequest struct {
 	by         string // byUser, byMCP or byViewer
 	line       int64  // of the transcript; -1: none
 	id         string // of the viewer's request; "" for the others
-	asks       []state.DocumentAsk
+	asks       []projection.LinkRequest
 }
 
 // link links a file. Linking a file that is already linked does nothing. A refusal is a *file.Refusal.
@@ -109,7 +109,7 @@ func (t *Tracker) linkNew(ctx context.Context, loc Location, folder *file.Folder
 	c.content, c.root, c.kind = content, folder.Root(), kindLinked
 	d := &c.document
 	d.Linked, d.AddedAt, d.AddedBy = true, time.Now().UnixMilli(), c.by
-	d.Folder, d.placed = state.Folder(folder.Identity()), true
+	d.Folder, d.placed = projection.Folder(folder.Identity()), true
 	d.newVersion(content, c.by)
 	d.problem = loc.problem()
 	c.notice = c.by != byMCP && t.introduced(ctx, loc)

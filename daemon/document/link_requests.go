@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/remote"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 const (
@@ -149,7 +149,7 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 		"err", refusal.Message)
 	t.work.Lock()
 	defer t.work.Unlock()
-	d := trackedDocument{Document: state.Document{Session: loc.Session, Path: r.Path}}
+	d := trackedDocument{Document: projection.Document{Session: loc.Session, Path: r.Path}}
 	return t.publish(ctx, loc, &change{
 		document: d, kind: kindRefused, by: byViewer, line: -1, requestID: r.ID, reason: refusal.Message,
 	})

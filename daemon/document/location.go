@@ -49,7 +49,7 @@ func (t *Tracker) open(cwd string) (*file.Folder, error) {
 
 // canSend reports whether something can be queued for a session's server.
 func (t *Tracker) canSend(loc Location) bool {
-	return loc.Dest != "" && loc.Withheld == "" && t.db.Room(true)
+	return loc.Dest != "" && loc.Withheld == "" && t.projections.State.HasCapacity(true)
 }
 
 const (

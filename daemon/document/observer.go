@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/derive"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -17,7 +17,7 @@ type observer struct {
 	watched bool   // the step has lines that were just written
 	session string // whose documents are meant
 	edits   []edit
-	asks    []state.DocumentAsk
+	asks    []projection.LinkRequest
 }
 
 var _ derive.SaveObserver = (*observer)(nil)
@@ -48,7 +48,7 @@ func (o *observer) Event(s *derive.FoldStep, e *session.Event, watched bool) {
 		if !transcript.ValidSession(o.session) {
 			return
 		}
-		o.asks = append(o.asks, state.DocumentAsk{
+		o.asks = append(o.asks, projection.LinkRequest{
 			Session: o.session, Line: e.Line, Tool: e.ToolID[:min(len(e.ToolID), maxToolID)],
 			Link: e.Kind == session.LinkEvent, Path: e.Path, Base: s.Session.Summary().Cwd,
 		})
@@ -58,7 +58,7 @@ func (o *observer) Event(s *derive.FoldStep, e *session.Event, watched bool) {
 // End hands edits to the tracker at once: the files show them, even if the step fails. Requests wait until the step is
 // durable.
 func (o *observer) End(s *derive.FoldStep) error {
-	s.Effects.Asks = append(s.Effects.Asks, o.asks...)
+	s.Effects.LinkRequests = append(s.Effects.LinkRequests, o.asks...)
 	if o.watched {
 		o.tracker.lastWritten.Store(time.Now().UnixMilli())
 	}
@@ -67,7 +67,7 @@ func (o *observer) End(s *derive.FoldStep) error {
 }
 
 // Saved hands durable requests to the tracker.
-func (o *observer) Saved(d *state.Derivation) { o.tracker.noteRequests(d.Asks) }
+func (o *observer) Saved(d *projection.Derivation) { o.tracker.noteRequests(d.LinkRequests) }
 
 // noteActivity has a session's documents checked earlier, because the session goes on or its tools changed files.
 func (t *Tracker) noteActivity(session string, edits []edit) {
@@ -88,7 +88,7 @@ func (t *Tracker) noteActivity(session string, edits []edit) {
 	}
 }
 
-func (t *Tracker) noteRequests(asks []state.DocumentAsk) {
+func (t *Tracker) noteRequests(asks []projection.LinkRequest) {
 	if len(asks) == 0 {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // TestUnchanged finds by one call of the system that nothing has happened, and only then.
@@ -125,7 +125,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("a pause of twelve seconds ends after %v", end.Sub(now))
 	}
 	for _, s := range h.sessions {
-		s.documents["a.md"] = trackedDocument{Document: state.Document{Dest: "told"}}
+		s.documents["a.md"] = trackedDocument{Document: projection.Document{Dest: "told"}}
 	}
 	is("when all are unlinked", hot, false, shortInterval)
 }

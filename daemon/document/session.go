@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/document/file"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // sessionDocuments holds a session's documents, including unlinked ones.
@@ -50,7 +50,7 @@ func (s *sessionDocuments) unsent() bool {
 
 // trackedDocument is a document, and what is known of its file beyond the last version.
 type trackedDocument struct {
-	state.Document
+	projection.Document
 	newStamp      file.Stamp // at the previous check, if it is not the version's
 	changingSince time.Time  // when the file was first seen to differ from the version
 	missing       bool       // it did not exist at the previous check
@@ -75,14 +75,14 @@ func (d *trackedDocument) newVersion(c *file.Content, by string) {
 
 // setStamp notes which state of the file the version was read from.
 func (d *trackedDocument) setStamp(c *file.Content) {
-	d.Stat, d.unproven = state.Stamp(c.Stamp), c.Torn || !c.Stamp.Settled(time.Now())
+	d.Stat, d.unproven = projection.Stamp(c.Stamp), c.Torn || !c.Stamp.Settled(time.Now())
 	d.newStamp, d.changingSince, d.missing, d.problem = file.Stamp{}, time.Time{}, false, ""
 }
 
 // elsewhere reports whether the working directory is not the folder that the document was linked in. Its device may have
 // another number after a restart.
 func (d *trackedDocument) elsewhere(id file.Identity) bool {
-	now := state.Folder(id)
+	now := projection.Folder(id)
 	if now.Inode == 0 || d.Folder.Inode != 0 && (d.Folder.Inode != now.Inode || d.placed && d.Folder.Device != now.Device) {
 		return now.Inode != 0
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/document/file"
 	"github.com/ccship/ccship/outbox"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -30,7 +30,7 @@ type Locator interface {
 
 // Introductions are those of sessions: see inbox.Introductions. Its method must be safe for concurrent use.
 type Introductions interface {
-	Get(ctx context.Context, session string) (state.Introduction, bool, error)
+	Get(ctx context.Context, session string) (projection.Introduction, bool, error)
 }
 
 // Settings is the configuration in force. Its method must be safe for concurrent use.
@@ -41,7 +41,7 @@ type Settings interface {
 
 // Deps is what a Tracker needs. All of it is required.
 type Deps struct {
-	State         *state.DB
+	Projections   *projection.DB
 	Locator       Locator
 	Introductions Introductions
 	Settings      Settings
@@ -53,7 +53,7 @@ type Deps struct {
 // checked for the changes of others. Links belong to one session: a fork of it begins without any. The exported methods
 // are safe for concurrent use.
 type Tracker struct {
-	db            *state.DB
+	projections   *projection.DB
 	locator       Locator
 	introductions Introductions
 	settings      Settings
@@ -86,14 +86,15 @@ func Load(ctx context.Context, d Deps) (*Tracker, error) {
 
 func newTracker(d Deps) *Tracker {
 	return &Tracker{
-		db: d.State, locator: d.Locator, introductions: d.Introductions, settings: d.Settings, guard: d.Guard, log: d.Log,
+		projections: d.Projections, locator: d.Locator, introductions: d.Introductions, settings: d.Settings,
+		guard: d.Guard, log: d.Log,
 		bell: newBell(), started: time.Now(), packer: outbox.NewPacker(),
 		sessions: map[string]*sessionDocuments{}, activeInterval: shortInterval,
 	}
 }
 
 func (t *Tracker) load(ctx context.Context) error {
-	err := t.db.Documents(ctx, func(d state.Document) {
+	err := t.projections.Documents.Each(ctx, func(d projection.Document) {
 		unproven := !file.Stamp(d.Stat).Settled(time.UnixMilli(d.ChangedAt))
 		t.session(d.Session).documents[d.Path] = trackedDocument{Document: d, unproven: unproven}
 	}, func(session string) { t.session(session).requested = true })
@@ -168,7 +169,7 @@ func (t *Tracker) Forget(ctx context.Context, session string) error {
 	}
 	t.mu.Unlock()
 	for _, name := range names {
-		if err := t.db.DropDocuments(ctx, name); err != nil {
+		if err := t.projections.Documents.Drop(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -190,11 +191,11 @@ func (t *Tracker) Resend(ctx context.Context, dest string) error {
 		}
 	}
 	t.mu.Unlock()
-	effects := state.Derivation{}
+	effects := projection.Derivation{}
 	for _, d := range again {
 		effects.Documents = append(effects.Documents, d.Document)
 	}
-	if _, err := t.db.Derive(ctx, []state.Derivation{effects}); err != nil {
+	if _, err := t.projections.Commit(ctx, []projection.Derivation{effects}); err != nil {
 		return err
 	}
 	t.mu.Lock()
@@ -209,7 +210,7 @@ func (t *Tracker) Resend(ctx context.Context, dest string) error {
 }
 
 // NotSent notes that a document's newest version could not be sent. The file is checked again soon.
-func (t *Tracker) NotSent(m state.MissedDocument) {
+func (t *Tracker) NotSent(m projection.MissedDocument) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.sessions[m.Session]

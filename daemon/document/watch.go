@@ -7,7 +7,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/document/file"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // Run checks documents until ctx is done.
@@ -200,11 +200,11 @@ func (t *Tracker) sendUnlinks(ctx context.Context, loc Location) error {
 
 // answerClaude does what a session's Claude asked for, in its order.
 func (t *Tracker) answerClaude(ctx context.Context, session string) {
-	asks, err := t.db.DocumentAsks(ctx, session)
+	asks, err := t.projections.Documents.LinkRequests(ctx, session)
 	for i := 0; i < len(asks) && err == nil; i++ {
 		a := asks[i]
 		a.Done = true
-		r := linkRequest{session: session, base: a.Base, path: a.Path, by: byMCP, line: a.Line, asks: []state.DocumentAsk{a}}
+		r := linkRequest{session: session, base: a.Base, path: a.Path, by: byMCP, line: a.Line, asks: []projection.LinkRequest{a}}
 		if a.Link {
 			err = t.link(ctx, r)
 		} else {
@@ -212,7 +212,7 @@ func (t *Tracker) answerClaude(ctx context.Context, session string) {
 		}
 		if refusal, ok := errors.AsType[*control.Error](controlError(err)); ok {
 			t.log.Info("a request of Claude's is refused", "session", session, "link", a.Link, "path", a.Path, "err", refusal.Message)
-			_, err = t.db.Derive(ctx, []state.Derivation{{Asks: r.asks}})
+			_, err = t.projections.Commit(ctx, []projection.Derivation{{LinkRequests: r.asks}})
 		}
 	}
 	if err == nil {

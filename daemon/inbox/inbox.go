@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -36,7 +36,7 @@ type Settings interface {
 
 // Deps is what an Inbox needs. All of it is required.
 type Deps struct {
-	State         *state.DB
+	Projections   *projection.DB
 	Deriver       *derive.Deriver // answers the titles of sessions
 	Introductions *Introductions
 	Sessions      Sessions
@@ -52,7 +52,7 @@ type Inbox struct {
 }
 
 // New returns an inbox. Run starts it.
-func New(d Deps) *Inbox { return &Inbox{deps: d, notices: newNotices(d.State, d.Log)} }
+func New(d Deps) *Inbox { return &Inbox{deps: d, notices: newNotices(d.Projections, d.Log)} }
 
 // Run serves requests until ctx is done. Then it makes introductions durable, and puts notices back that no hook has
 // confirmed.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
@@ -47,10 +47,10 @@ func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, er
 }
 
 // introduce makes the introduction of a session. cwd counts if no transcript has a working directory.
-func (b *Inbox) introduce(ctx context.Context, session, cwd string) (state.Introduction, error) {
-	i := state.Introduction{Session: session, At: time.Now().UnixMilli()}
+func (b *Inbox) introduce(ctx context.Context, session, cwd string) (projection.Introduction, error) {
+	i := projection.Introduction{Session: session, At: time.Now().UnixMilli()}
 	if id, ok := b.deps.Sessions.StreamID(session); ok {
-		facts, _, err := b.deps.State.Facts(ctx, id)
+		facts, _, err := b.deps.Projections.State.Files.Routing(ctx, id)
 		if err != nil {
 			return i, err
 		}
@@ -99,7 +99,7 @@ func initWordsIn(locale string) initWords {
 }
 
 // initText is the text of an introduction for Claude.
-func initText(locale string, i state.Introduction, documents []string) string {
+func initText(locale string, i projection.Introduction, documents []string) string {
 	w := initWordsIn(locale)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n- %s: %s\n- %s: %s", w.started, w.name, i.Name, w.cwd, oneLine(i.Cwd, maxInitText/2))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -21,17 +22,17 @@ func (nothing) Locale() string                      { return "en" }
 
 // The first introduction holds before it is durable. When the session is forgotten, nothing of it is left in memory.
 func TestIntroductionIsKept(t *testing.T) {
-	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
+	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	introductions, err := LoadIntroductions(t.Context(), db, slog.New(slog.DiscardHandler))
+	defer projections.State.Close()
+	introductions, err := LoadIntroductions(t.Context(), projections, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := New(Deps{
-		State: db, Introductions: introductions, Sessions: nothing{}, Documents: nothing{}, Settings: nothing{},
+		Projections: projections, Introductions: introductions, Sessions: nothing{}, Documents: nothing{}, Settings: nothing{},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	introduced := func(session, cwd string) string {
@@ -57,7 +58,7 @@ func TestIntroductionIsKept(t *testing.T) {
 	if !introductions.save(t.Context()) || len(introductions.unsaved) > 0 {
 		t.Error("not saved")
 	}
-	if i, found, err := db.Introduction(t.Context(), "durable"); err != nil || !found || i.Cwd != "/w" {
+	if i, found, err := projections.Introductions.Get(t.Context(), "durable"); err != nil || !found || i.Cwd != "/w" {
 		t.Errorf("%+v, %v, %v", i, found, err)
 	}
 }
@@ -68,10 +69,10 @@ func TestInitIsBounded(t *testing.T) {
 	for range 100 {
 		names = append(names, strings.Repeat("한", 100))
 	}
-	if got := initText("en", state.Introduction{Name: "w", Cwd: "/w"}, names); len(got) > maxInitText+100 || !strings.Contains(got, "and 7") {
+	if got := initText("en", projection.Introduction{Name: "w", Cwd: "/w"}, names); len(got) > maxInitText+100 || !strings.Contains(got, "and 7") {
 		t.Errorf("%d bytes, ends with %q", len(got), got[max(0, len(got)-30):])
 	}
-	if got := initText("en", state.Introduction{Name: "w", Cwd: "/w"}, names[:29]); strings.Count(got, "\n") != 32 {
+	if got := initText("en", projection.Introduction{Name: "w", Cwd: "/w"}, names[:29]); strings.Count(got, "\n") != 32 {
 		t.Errorf("some of 29 are left out: %d lines", strings.Count(got, "\n"))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -22,34 +22,34 @@ const retryAfter = 2 * time.Second
 // Introductions stores how sessions were introduced at their first start. Callers do not wait for the disk. Its methods
 // are safe for concurrent use.
 type Introductions struct {
-	db   *state.DB
-	log  *slog.Logger
-	bell bell
+	projections *projection.DB
+	log         *slog.Logger
+	bell        bell
 
 	saving  sync.Mutex // held while one is saved, so that its session is not forgotten meanwhile; taken before mu
 	failing bool       // the last save failed; guarded by saving
 
 	mu      sync.Mutex
-	unsaved map[string]state.Introduction // by session, not durable yet; guarded by mu
+	unsaved map[string]projection.Introduction // by session, not durable yet; guarded by mu
 }
 
-// LoadIntroductions returns the introductions in db, and removes those that are too old. An inbox's Run saves new ones.
-func LoadIntroductions(ctx context.Context, db *state.DB, log *slog.Logger) (*Introductions, error) {
-	if err := db.ForgetIntroductions(ctx, time.Now().Add(-introductionsKept).UnixMilli()); err != nil {
+// LoadIntroductions returns the introductions in the state, and removes those that are too old. An inbox's Run saves new ones.
+func LoadIntroductions(ctx context.Context, projections *projection.DB, log *slog.Logger) (*Introductions, error) {
+	if err := projections.Introductions.Forget(ctx, time.Now().Add(-introductionsKept).UnixMilli()); err != nil {
 		return nil, err
 	}
-	return &Introductions{db: db, log: log, bell: newBell(), unsaved: map[string]state.Introduction{}}, nil
+	return &Introductions{projections: projections, log: log, bell: newBell(), unsaved: map[string]projection.Introduction{}}, nil
 }
 
 // Get returns how a session was introduced; false if it was not.
-func (s *Introductions) Get(ctx context.Context, session string) (state.Introduction, bool, error) {
+func (s *Introductions) Get(ctx context.Context, session string) (projection.Introduction, bool, error) {
 	s.mu.Lock()
 	i, unsaved := s.unsaved[session]
 	s.mu.Unlock()
 	if unsaved {
 		return i, true, nil
 	}
-	i, found, err := s.db.Introduction(ctx, session)
+	i, found, err := s.projections.Introductions.Get(ctx, session)
 	if err != nil {
 		return i, false, fmt.Errorf("read introduction: %w", err)
 	}
@@ -57,7 +57,7 @@ func (s *Introductions) Get(ctx context.Context, session string) (state.Introduc
 }
 
 // add stores how a session is introduced, unless another request came first. It returns the stored introduction.
-func (s *Introductions) add(i state.Introduction) state.Introduction {
+func (s *Introductions) add(i projection.Introduction) projection.Introduction {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first, ok := s.unsaved[i.Session]; ok {
@@ -116,7 +116,7 @@ func (s *Introductions) saveOne(ctx context.Context) (saved, more bool) {
 	if !found {
 		return true, false
 	}
-	if _, err := s.db.Introduce(ctx, i); err != nil {
+	if _, err := s.projections.Introductions.Introduce(ctx, i); err != nil {
 		if !s.failing {
 			s.log.Warn("cannot save how a session was introduced; retrying", "session", i.Session, "err", err)
 		}
@@ -130,11 +130,11 @@ func (s *Introductions) saveOne(ctx context.Context) (saved, more bool) {
 	return true, true
 }
 
-func (s *Introductions) nextUnsaved() (state.Introduction, bool) {
+func (s *Introductions) nextUnsaved() (projection.Introduction, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.unsaved {
 		return i, true
 	}
-	return state.Introduction{}, false
+	return projection.Introduction{}, false
 }

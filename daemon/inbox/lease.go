@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // A hook has so little time that it may be gone when its answer arrives. So it confirms the notices before it passes
@@ -17,12 +17,12 @@ const leaseTime = time.Second
 // lease is a list of notices that a hook has got and not confirmed yet.
 type lease struct {
 	session string
-	list    []state.Pending
+	list    []projection.Notice
 	timer   *time.Timer // ends the lease
 }
 
 // lease returns a receipt for notices that are handed over.
-func (n *notices) lease(session string, list []state.Pending) (receipt string) {
+func (n *notices) lease(session string, list []projection.Notice) (receipt string) {
 	receipt = rand.Text()
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // Notices that a hook does not confirm go to the next one, before newer notices. The first hook cannot confirm any more.
@@ -26,7 +26,7 @@ func TestLeaseExpires(t *testing.T) {
 }
 
 // takeOnce waits for notices, and takes them.
-func (n *notices) takeOnce(t *testing.T, session string) (list []state.Pending) {
+func (n *notices) takeOnce(t *testing.T, session string) (list []projection.Notice) {
 	t.Helper()
 	for len(list) == 0 && t.Context().Err() == nil {
 		list = n.take(t.Context(), session)
@@ -52,7 +52,7 @@ func TestLeaseIsConfirmed(t *testing.T) {
 		}
 	}
 	stop()
-	if list := h.take(t.Context(), "s"); len(list) > 0 || h.db.HasPending("s") {
+	if list := h.take(t.Context(), "s"); len(list) > 0 || h.projections.Notices.Has("s") {
 		t.Errorf("and then %v", list)
 	}
 }
@@ -69,7 +69,7 @@ func TestStopEndsLeases(t *testing.T) {
 	if h.confirm(one)+h.confirm(two) > 0 {
 		t.Error("confirmed after that")
 	}
-	list, err := h.db.TakePending(t.Context(), "s", "forgotten")
+	list, err := h.projections.Notices.Take(t.Context(), "s", "forgotten")
 	if err != nil || len(list["s"]) != 1 || len(list["forgotten"]) != 0 {
 		t.Errorf("%v, err %v", list, err)
 	}

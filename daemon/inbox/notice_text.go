@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -39,19 +39,19 @@ func noticeWordsIn(locale string) noticeWords {
 }
 
 // noticeText is the text of notices for Claude, in order. Consecutive notices of linked documents become one.
-func noticeText(locale string, list []state.Pending) string {
+func noticeText(locale string, list []projection.Notice) string {
 	words := noticeWordsIn(locale)
 	var b strings.Builder
 	documents := false
 	for _, p := range list {
 		text := words.checkpoint(&p)
-		if p.Kind == state.PendingDocument {
+		if p.Kind == projection.NoticeDocument {
 			text = "- " + p.Path
 			if !documents {
 				text = words.document + "\n" + text
 			}
 		}
-		documents = p.Kind == state.PendingDocument
+		documents = p.Kind == projection.NoticeDocument
 		if text == "" {
 			continue
 		}
@@ -63,7 +63,7 @@ func noticeText(locale string, list []state.Pending) string {
 	return b.String()
 }
 
-func (w *noticeWords) checkpoint(p *state.Pending) string {
+func (w *noticeWords) checkpoint(p *projection.Notice) string {
 	switch session.Trigger(p.Kind) {
 	case session.Trigger80:
 		return fmt.Sprintf(w.at80, percent(p), p.Checkpoint)
@@ -76,7 +76,7 @@ func (w *noticeWords) checkpoint(p *state.Pending) string {
 }
 
 // percent is the used part of the budget, rounded down: 79.99 % is not 80 %.
-func percent(p *state.Pending) int64 {
+func percent(p *projection.Notice) int64 {
 	if p.Budget <= 0 {
 		return 0
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // takeTime is how long a hook waits for the disk. The hook must return within 20 ms, whatever the disk does.
@@ -15,29 +15,29 @@ const takeTime = 8 * time.Millisecond
 // notices hands over notices, each at most once, even across a crash: a notice leaves the state before a hook gets it.
 // If the disk is too slow for a hook, the next hook gets the notice.
 type notices struct {
-	db   *state.DB
-	log  *slog.Logger
-	bell bell
+	projections *projection.DB
+	log         *slog.Logger
+	bell        bell
 
 	leaseTime time.Duration // how long a hook has to confirm
 
 	mu        sync.Mutex
-	requested map[string]chan struct{}   // by session; closed once the state was read; guarded by mu
-	ready     map[string][]state.Pending // by session, no longer in the state; guarded by mu
-	leases    map[string]*lease          // by receipt; guarded by mu
-	failing   bool                       // the last fetch failed; guarded by mu
+	requested map[string]chan struct{}       // by session; closed once the state was read; guarded by mu
+	ready     map[string][]projection.Notice // by session, no longer in the state; guarded by mu
+	leases    map[string]*lease              // by receipt; guarded by mu
+	failing   bool                           // the last fetch failed; guarded by mu
 }
 
-func newNotices(db *state.DB, log *slog.Logger) *notices {
+func newNotices(projections *projection.DB, log *slog.Logger) *notices {
 	return &notices{
-		db: db, log: log, bell: newBell(), leaseTime: leaseTime, requested: map[string]chan struct{}{},
-		ready: map[string][]state.Pending{}, leases: map[string]*lease{},
+		projections: projections, log: log, bell: newBell(), leaseTime: leaseTime, requested: map[string]chan struct{}{},
+		ready: map[string][]projection.Notice{}, leases: map[string]*lease{},
 	}
 }
 
 // take returns the notices for a session, oldest first. The caller has to deliver them.
-func (n *notices) take(ctx context.Context, session string) []state.Pending {
-	if list := n.takeReady(session); len(list) > 0 || !n.db.HasPending(session) {
+func (n *notices) take(ctx context.Context, session string) []projection.Notice {
+	if list := n.takeReady(session); len(list) > 0 || !n.projections.Notices.Has(session) {
 		return list
 	}
 	late := time.NewTimer(takeTime)
@@ -54,7 +54,7 @@ func (n *notices) take(ctx context.Context, session string) []state.Pending {
 	return n.takeReady(session)
 }
 
-func (n *notices) takeReady(session string) []state.Pending {
+func (n *notices) takeReady(session string) []projection.Notice {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	list := n.ready[session]
@@ -109,7 +109,7 @@ func (n *notices) fetch() {
 	for session := range requested {
 		sessions = append(sessions, session)
 	}
-	taken, err := n.db.TakePending(context.Background(), sessions...)
+	taken, err := n.projections.Notices.Take(context.Background(), sessions...)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil && !n.failing {
@@ -131,14 +131,14 @@ func (n *notices) putBack() error {
 	for receipt, l := range n.leases {
 		n.end(receipt, l)
 	}
-	var back state.Derivation
+	var back projection.Derivation
 	for _, list := range n.ready {
-		back.Pending = append(back.Pending, list...)
+		back.Notices = append(back.Notices, list...)
 	}
-	if len(back.Pending) == 0 {
+	if len(back.Notices) == 0 {
 		return nil
 	}
 	clear(n.ready)
-	_, err := n.db.Derive(context.Background(), []state.Derivation{back})
+	_, err := n.projections.Commit(context.Background(), []projection.Derivation{back})
 	return err
 }

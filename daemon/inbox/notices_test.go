@@ -13,17 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
 // noticesOf returns notices on a state of their own; fault can fail its steps. They run until stop.
 func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop func()) {
 	t.Helper()
-	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1, Fault: fault})
+	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1, Fault: fault})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	n = newNotices(db, slog.New(slog.DiscardHandler))
+	n = newNotices(projections, slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
 	go func() { ended <- n.run(ctx) }()
 	var once sync.Once
@@ -37,7 +38,7 @@ func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop fu
 	}
 	t.Cleanup(func() {
 		stop()
-		if err := db.Close(); err != nil {
+		if err := projections.State.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -46,11 +47,11 @@ func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop fu
 
 func (n *notices) add(t *testing.T, session string, paths ...string) {
 	t.Helper()
-	var d state.Derivation
+	var d projection.Derivation
 	for _, path := range paths {
-		d.Pending = append(d.Pending, state.Pending{Session: session, Kind: state.PendingDocument, Path: path})
+		d.Notices = append(d.Notices, projection.Notice{Session: session, Kind: projection.NoticeDocument, Path: path})
 	}
-	if _, err := n.db.Derive(t.Context(), []state.Derivation{d}); err != nil {
+	if _, err := n.projections.Commit(t.Context(), []projection.Derivation{d}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -142,11 +143,11 @@ func TestNoticesArePutBack(t *testing.T) {
 	n, stop := noticesOf(t, nil)
 	n.add(t, "s", "a", "b")
 	<-n.request("s")
-	if n.db.HasPending("s") {
+	if n.projections.Notices.Has("s") {
 		t.Fatal("not taken out")
 	}
 	stop()
-	list, err := n.db.TakePending(t.Context(), "s")
+	list, err := n.projections.Notices.Take(t.Context(), "s")
 	if err != nil || len(list["s"]) != 2 || list["s"][0].Path != "a" {
 		t.Errorf("%v, err %v", list, err)
 	}
@@ -154,10 +155,10 @@ func TestNoticesArePutBack(t *testing.T) {
 
 // The texts, in both languages: in order, documents that were linked one after the other as one.
 func TestNoticeText(t *testing.T) {
-	list := []state.Pending{
-		{Kind: state.PendingDocument, Path: "docs/a.md"}, {Kind: state.PendingDocument, Path: "b.md"},
+	list := []projection.Notice{
+		{Kind: projection.NoticeDocument, Path: "docs/a.md"}, {Kind: projection.NoticeDocument, Path: "b.md"},
 		{Kind: "auto_90", Checkpoint: "cp-1", Tokens: 15_999, Budget: 16_000}, {Kind: "of a later version"},
-		{Kind: state.PendingDocument, Path: "c.md"}, {Kind: "auto_80", Checkpoint: "cp-2", Tokens: 5}, {Kind: "compact", Checkpoint: "cp-3"},
+		{Kind: projection.NoticeDocument, Path: "c.md"}, {Kind: "auto_80", Checkpoint: "cp-2", Tokens: 5}, {Kind: "compact", Checkpoint: "cp-3"},
 	}
 	en := noticeText("en", list)
 	for _, part := range []string{

@@ -21,7 +21,7 @@ type batcher struct {
 	excludeTypes map[string]bool      // record types that are left out
 	history      *route.HistoryFilter // leaves out lines besides; nil: none
 
-	facts      *state.Facts // of this chunk's file
+	facts      *state.Routing // of this chunk's file
 	file       tail.FileID
 	generation uint32
 	maxEntries int   // entries in a batch
@@ -40,7 +40,7 @@ type batcher struct {
 }
 
 // build returns the batches of a chunk. facts is that of the chunk's file, RewoundTo already set for its generation.
-func (b *batcher) build(c *tail.Chunk, facts *state.Facts) []outbox.Batch {
+func (b *batcher) build(c *tail.Chunk, facts *state.Routing) []outbox.Batch {
 	b.facts, b.file, b.generation = facts, c.File.ID, c.To.Generation
 	b.maxEntries, b.sentBefore = facts.Stream.MaxEntries, 0
 	if b.maxEntries <= 0 {

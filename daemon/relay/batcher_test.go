@@ -107,7 +107,7 @@ func TestBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &batcher{packer: outbox.NewPacker(), excludeTypes: map[string]bool{"noise": true}}
-			got := show(t, b.build(c.chunk, &state.Facts{}))
+			got := show(t, b.build(c.chunk, &state.Routing{}))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("batches (-want +got):\n%s", diff)
 			}
@@ -130,7 +130,7 @@ func TestBatchesAreCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &batcher{packer: outbox.NewPacker()}
 			chunk := chunkOf(c.lines, tail.Cursor{})
-			batches := b.build(chunk, &state.Facts{Stream: outbox.Stream{MaxEntries: c.max}})
+			batches := b.build(chunk, &state.Routing{Stream: outbox.Stream{MaxEntries: c.max}})
 			var entries []int
 			at := outbox.Position{}
 			for _, b := range batches {
@@ -153,7 +153,7 @@ func TestBatchesAreCut(t *testing.T) {
 // TestBatchesSentBefore leaves out what an earlier hook has sent, in the first generation only.
 func TestBatchesSentBefore(t *testing.T) {
 	b := &batcher{packer: outbox.NewPacker()}
-	facts := &state.Facts{SentBefore: 2}
+	facts := &state.Routing{SentBefore: 2}
 	lines := strings.Repeat("{\"a\":1}\n", 3)
 	if got := b.build(chunkOf(lines, tail.Cursor{}), facts); len(got) != 1 || got[0].Entries != 1 {
 		t.Errorf("generation 0: %d batches, want one of one entry", len(got))

@@ -24,7 +24,7 @@ type Listener interface {
 // CopyDetector notes in a file's facts which of its lines were written while a daemon ran.
 type CopyDetector interface {
 	// Watch is called for every chunk before its commit. redelivered: what was written so far was delivered before.
-	Watch(facts *state.Facts, c *tail.Chunk, redelivered bool)
+	Watch(facts *state.Routing, c *tail.Chunk, redelivered bool)
 }
 
 // Checkpoints are the checkpoints that the state keeps.
@@ -73,7 +73,7 @@ func (r *Relay) Malformed() int64 { return r.malformed.Load() }
 func (r *Relay) Oversize() int64 { return r.oversize.Load() }
 
 // Room reports whether reading makes sense: there is a server to queue for, and space in the outbox.
-func (r *Relay) Room(live bool) bool { return r.router.AnyServer() && r.db.Room(live) }
+func (r *Relay) Room(live bool) bool { return r.router.AnyServer() && r.db.HasCapacity(live) }
 
 // staged is a chunk on its way into the state.
 type staged struct {
@@ -174,7 +174,7 @@ func (r *Relay) commit(ctx context.Context, all []staged) error {
 		c := all[i].chunk
 		steps[i] = state.Step{
 			Prev: c.Prev, From: c.From, Tracked: c.Tracked, Marks: c.Marks,
-			Facts: all[i].decision.Facts, Batches: all[i].batches, Live: c.Live,
+			Routing: all[i].decision.Facts, Batches: all[i].batches, Live: c.Live,
 		}
 	}
 	errs, err := r.db.Commit(ctx, steps)

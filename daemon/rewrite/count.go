@@ -59,11 +59,11 @@ func (c *Counter) lost(ctx context.Context, x rewrite, now time.Time) (lines int
 	if !ok || t.Gone != 0 {
 		return 0, true, nil // the file is gone as a whole
 	}
-	f, ok, err := c.List.db.Facts(ctx, x.File)
+	f, ok, err := c.List.db.Files.Routing(ctx, x.File)
 	if err != nil || !ok {
 		return 0, !ok, err
 	}
-	if c.List.db.Pending(x.File) > 0 {
+	if c.List.db.Outbox.QueuedEntries(x.File) > 0 {
 		return 0, false, nil
 	}
 	switch c.Servers.Protocol(f.Dest) {

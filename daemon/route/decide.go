@@ -28,10 +28,10 @@ type Decision struct {
 
 	// With Take:
 
-	Facts              state.Facts // of the file, as they are to be committed with the chunk
-	New                bool        // the file has no stream yet: a new transcript
-	DestinationChanged bool        // all of the file goes to another server, or once more to its own: no rewind
-	Compaction         bool        // a line may be a compaction's record; set by whoever reads the lines
+	Facts              state.Routing // of the file, as they are to be committed with the chunk
+	New                bool          // the file has no stream yet: a new transcript
+	DestinationChanged bool          // all of the file goes to another server, or once more to its own: no rewind
+	Compaction         bool          // a line may be a compaction's record; set by whoever reads the lines
 }
 
 // Decide returns what is to be done with a chunk, and keeps the list of excluded files. An error means that the state
@@ -50,7 +50,7 @@ func (r *Router) Decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 }
 
 func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
-	facts, known, err := r.db.Facts(ctx, c.File.ID)
+	facts, known, err := r.db.Files.Routing(ctx, c.File.ID)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -94,7 +94,7 @@ func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 
 // tookPlain reports whether a server took lines of a file as a plain one. Once it speaks the extension it is to get
 // everything again, with all that the plain protocol could not carry.
-func tookPlain(f *state.Facts) bool { return f.Plain || f.Withheld > 0 }
+func tookPlain(f *state.Routing) bool { return f.Plain || f.Withheld > 0 }
 
 // maxEntries is how many entries a request may have: what the project says, else what the user says.
 func (r *Router) maxEntries(t *target) int {

@@ -42,7 +42,7 @@ func (x excludedProjects) clone() excludedProjects {
 
 // loadHistoryFilter reads what was left out of the histories before the daemon was started.
 func loadHistoryFilter(ctx context.Context, db *state.DB, tombstones *Tombstones, projects *project.Finder,
-	facts map[tail.FileID]state.Facts,
+	facts map[tail.FileID]state.Routing,
 ) (*HistoryFilter, error) {
 	h := &HistoryFilter{tombstones: tombstones, projects: projects, excluded: excludedProjects{}}
 	var err error

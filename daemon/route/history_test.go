@@ -73,7 +73,7 @@ func TestHistoryOfUnknownExclusions(t *testing.T) {
 func TestHistoryUnreadable(t *testing.T) {
 	b := newBench(t)
 	b.excludedHistory(true)
-	if err := b.db.Remember(t.Context(), "omitted", []byte("{")); err != nil {
+	if err := b.db.PutMeta(t.Context(), "omitted", []byte("{")); err != nil {
 		t.Fatal(err)
 	}
 	b.load()

@@ -18,8 +18,8 @@ const (
 )
 
 // identify decides what a file is from its first lines, or returns how long to wait for more of them.
-func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Facts, time.Duration) {
-	facts := state.Facts{Decided: true}
+func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, time.Duration) {
+	facts := state.Routing{Decided: true}
 	if c.File.Kind == tail.History {
 		facts.Stream.Extended = true
 		facts.Stream.ProjectHash = project.Hash("", "history.jsonl", project.Policy{})
@@ -82,12 +82,12 @@ func (r *Router) cwdOf(ctx context.Context, session string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	facts, ok, err := r.db.Facts(ctx, id)
+	facts, ok, err := r.db.Files.Routing(ctx, id)
 	return facts.Stream.Cwd, err == nil && ok && facts.Stream.Cwd != ""
 }
 
 // StreamName is the name of a file's stream, or the one it would get if no other file had it.
-func (r *Router) StreamName(f *state.Facts, file tail.File) string {
+func (r *Router) StreamName(f *state.Routing, file tail.File) string {
 	if f.Stream.SessionID != "" {
 		return f.Stream.SessionID
 	}
@@ -113,7 +113,7 @@ func firstBytes(c *tail.Chunk) []byte {
 }
 
 // learnCwd finds the working directory of a file whose first lines named none. Name and hash of its stream stay.
-func learnCwd(f *state.Facts, c *tail.Chunk) {
+func learnCwd(f *state.Routing, c *tail.Chunk) {
 	if f.Stream.Extended {
 		return
 	}

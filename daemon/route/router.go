@@ -64,7 +64,7 @@ func New(ctx context.Context, c Config) (*Router, error) {
 		waiting: map[tail.FileID]time.Time{},
 	}
 	r.SetRules(c.Rules)
-	facts, err := r.db.LoadFacts(ctx)
+	facts, err := r.db.Files.Routings(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load streams: %w", err)
 	}

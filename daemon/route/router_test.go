@@ -101,7 +101,7 @@ func (b *bench) commit(c *tail.Chunk, d Decision) {
 	b.t.Helper()
 	c.Tracked = tail.Tracked{File: c.File, Cursor: c.To}
 	d.Facts.Stream.ID = uint64(c.File.ID)
-	step := state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Facts: d.Facts}
+	step := state.Step{Prev: c.Prev, From: c.From, Tracked: c.Tracked, Routing: d.Facts}
 	errs, err := b.db.Commit(b.t.Context(), []state.Step{step})
 	if err := errors.Join(append(errs, err)...); err != nil {
 		b.t.Fatal(err)
@@ -208,7 +208,7 @@ func TestDecideServerSpeaksExtension(t *testing.T) {
 	b := newBench(t)
 	c := chunk(1, lineIn("/home/kim/shop"))
 	b.commit(c, b.decide(c))
-	if err := b.db.Settle(t.Context(), []outbox.Settlement{{Dest: own, Stream: 1, Plain: true}}); err != nil {
+	if err := b.db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: own, Stream: 1, Plain: true}}); err != nil {
 		t.Fatal(err)
 	}
 	next := chunk(1, lineIn("/home/kim/shop"))
@@ -266,7 +266,7 @@ func TestExcludedTypesIncluded(t *testing.T) {
 	b.load()
 	reroute("one type fewer", 1)
 	reroute("for the second time")
-	if err := b.db.Remember(context.Background(), "exclude_types", []byte("progress mode")); err != nil {
+	if err := b.db.PutMeta(context.Background(), "exclude_types", []byte("progress mode")); err != nil {
 		t.Fatal(err)
 	}
 	b.load()

@@ -36,13 +36,13 @@ func (r *Router) Rules() *Rules { return r.rules.Load() }
 // holds what was found before it.
 func (r *Router) Reroute(ctx context.Context) (again []tail.FileID, err error) {
 	again = r.History.Readmitted()
-	facts, err := r.db.LoadFacts(ctx)
+	facts, err := r.db.Files.Routings(ctx)
 	if err != nil {
 		return again, err
 	}
 	speaks := map[string]bool{} // as the state has it: a drainer does not know it before its first answer
-	for _, dest := range r.db.Destinations() {
-		learned, err := r.db.Learned(ctx, dest)
+	for _, dest := range r.db.Outbox.Destinations() {
+		learned, err := r.db.Outbox.Learned(ctx, dest)
 		if err != nil {
 			return again, fmt.Errorf("read what is known of %s: %w", dest, err)
 		}
@@ -69,7 +69,7 @@ func (r *Router) Reroute(ctx context.Context) (again []tail.FileID, err error) {
 }
 
 // ExcludedNow returns which of some files are excluded by the rules in force.
-func (r *Router) ExcludedNow(facts map[tail.FileID]state.Facts) map[tail.FileID]Exclusion {
+func (r *Router) ExcludedNow(facts map[tail.FileID]state.Routing) map[tail.FileID]Exclusion {
 	out := map[tail.FileID]Exclusion{}
 	for id, f := range facts {
 		if !f.Decided {

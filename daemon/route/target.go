@@ -15,7 +15,7 @@ type target struct {
 }
 
 // target asks the project of a file whether it may be sent, and where to.
-func (r *Router) target(f *state.Facts) target {
+func (r *Router) target(f *state.Routing) target {
 	rules := r.rules.Load()
 	switch {
 	case r.Tombstones.has(f.Stream.SessionID):
@@ -52,7 +52,7 @@ func (r *Router) target(f *state.Facts) target {
 
 // Destination returns the server that lines of a transcript go to by the rules in force. It returns "" when they go
 // nowhere: why is the reason if they are to stay on this machine.
-func (r *Router) Destination(f *state.Facts) (dest, why string) {
+func (r *Router) Destination(f *state.Routing) (dest, why string) {
 	t := r.target(f)
 	switch t.verdict {
 	case Take:

@@ -51,7 +51,7 @@ func TestTombstones(t *testing.T) {
 func TestTombstonesOfEarlierVersion(t *testing.T) {
 	b := newBench(t)
 	text := `[{"session":"a","at":"2026-08-20T09:00:00Z","owed":["one"]},{"session":"b","at":"2026-08-20T09:00:00Z"}]`
-	if err := b.db.Remember(t.Context(), "forgotten", []byte(text)); err != nil {
+	if err := b.db.PutMeta(t.Context(), "forgotten", []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	b.load()
@@ -61,7 +61,7 @@ func TestTombstonesOfEarlierVersion(t *testing.T) {
 	if err := b.router.Tombstones.Put(t.Context(), Tombstone{Session: "0", At: time.Unix(0, 0).UTC()}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.db.Remembered(t.Context(), "forgotten")
+	got, err := b.db.Meta(t.Context(), "forgotten")
 	if want := `[{"session":"0","at":"1970-01-01T00:00:00Z"},` + text[1:]; err != nil || string(got) != want {
 		t.Errorf("the state keeps %s, want %s", got, want)
 	}

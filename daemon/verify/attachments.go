@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -46,7 +47,7 @@ func (v *verifier) compareAttachments(ctx context.Context, files []tail.Tracked)
 }
 
 // compareFolder compares the attachments of one transcript.
-func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tracked, f *state.Facts) error {
+func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tracked, f *state.Routing) error {
 	here, tooLarge, unread := v.Attachments.OnDisk(root, t.File)
 	count := &v.report.Attachments
 	count.TooLarge += tooLarge
@@ -97,7 +98,7 @@ func nameSome(names []string) string {
 
 // missingAttachments names the attachments that the server does not hold with their bytes; those that it refused are
 // only counted.
-func (v *verifier) missingAttachments(ctx context.Context, here []state.BesideFile, t *tail.Tracked, f *state.Facts) (
+func (v *verifier) missingAttachments(ctx context.Context, here []projection.Attachment, t *tail.Tracked, f *state.Routing) (
 	missing []string, refused int, err error,
 ) {
 	ref := remote.Ref{Session: f.Stream.SessionID, Machine: &v.Origin.Machine}

@@ -18,7 +18,7 @@ type candidate struct {
 	report  control.FileReport
 	summary *summary
 	file    tail.Tracked
-	facts   state.Facts
+	facts   state.Routing
 }
 
 // compareFiles compares transcripts: two goroutines read, one asks servers about what they have read.
@@ -58,7 +58,7 @@ feed:
 }
 
 // readFile reads a transcript and passes it on, unless its comparison needs no server.
-func (v *verifier) readFile(ctx context.Context, t tail.Tracked, f state.Facts, read chan<- *candidate) error {
+func (v *verifier) readFile(ctx context.Context, t tail.Tracked, f state.Routing, read chan<- *candidate) error {
 	c, err := v.candidate(ctx, t, f)
 	if c == nil || err != nil {
 		v.report.fileDone()
@@ -73,7 +73,7 @@ func (v *verifier) readFile(ctx context.Context, t tail.Tracked, f state.Facts, 
 }
 
 // candidate reads a transcript. It answers nil when the report has all there is to say about it.
-func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Facts) (*candidate, error) {
+func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routing) (*candidate, error) {
 	report := reportOf(&t, &f)
 	if why, excluded := v.excluded[t.File.ID]; excluded {
 		report.Note = why
@@ -110,13 +110,13 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Facts)
 
 // comparePlain proves only that the disk holds what was acknowledged: the plain protocol offers no way to ask.
 func (v *verifier) comparePlain(ctx context.Context, c *candidate) error {
-	marks, err := v.State.Marks(ctx, c.file.File.ID)
+	marks, err := v.State.Files.Marks(ctx, c.file.File.ID)
 	if err != nil {
 		return err
 	}
 	c.report.Note = "acknowledged, not proven"
 	var diff *control.FileDifference
-	if waiting := v.State.Pending(c.file.File.ID); waiting > 0 {
+	if waiting := v.State.Outbox.QueuedEntries(c.file.File.ID); waiting > 0 {
 		diff = difference(c.report, "lines still wait to be acknowledged")
 	} else if ok, err := tail.Holds(c.file.File.Path, marks, c.file.Cursor); err != nil || !ok {
 		diff = difference(c.report, "the file is not what was acknowledged")

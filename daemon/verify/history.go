@@ -88,11 +88,11 @@ func (v *verifier) listStored(ctx context.Context, dest string, known map[string
 func (v *verifier) withPast(ctx context.Context, files []tail.Tracked, past map[string]bool) ([]tail.Tracked, error) {
 	var some []tail.Tracked
 	for _, t := range files {
-		known, err := v.State.History(ctx, t.File.ID)
+		known, err := v.State.Files.History(ctx, t.File.ID)
 		if err != nil && !errors.Is(err, state.ErrUnknownFile) {
 			return nil, err
 		}
-		if t.Gone != 0 || len(known.Pasts) > 0 || past[v.facts[t.File.ID].Stream.SessionID] {
+		if t.Gone != 0 || len(known.Past) > 0 || past[v.facts[t.File.ID].Stream.SessionID] {
 			some = append(some, t)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type historyCheck struct {
 	v      *verifier
 	reader *remote.Client
-	facts  state.Facts
+	facts  state.Routing
 	ref    remote.Ref
 	file   tail.Tracked
 	findings
@@ -53,7 +53,7 @@ func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error 
 }
 
 func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
-	known, err := h.v.State.History(ctx, h.file.File.ID)
+	known, err := h.v.State.Files.History(ctx, h.file.File.ID)
 	if errors.Is(err, state.ErrUnknownFile) {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
 // expected are the generations that this server should hold, but for the one that is on disk.
 func (h *historyCheck) expected(known *state.History) map[uint32]*pastGeneration {
 	all := map[uint32]*pastGeneration{}
-	for _, p := range known.Pasts {
+	for _, p := range known.Past {
 		if p.Dest != h.facts.Dest {
 			continue // it went to another server
 		}
@@ -111,7 +111,7 @@ func (h *historyCheck) expected(known *state.History) map[uint32]*pastGeneration
 func (h *historyCheck) incomplete() bool {
 	f := &h.facts
 	return f.Excluded > 0 || f.SentBefore > 0 || f.Withheld > 0 || f.Plain ||
-		len(h.v.deadLines[f.Stream.ID]) > 0 || h.v.State.Pending(h.file.File.ID) > 0
+		len(h.v.deadLines[f.Stream.ID]) > 0 || h.v.State.Outbox.QueuedEntries(h.file.File.ID) > 0
 }
 
 // compare compares one generation with what was known when it ended.

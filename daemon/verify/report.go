@@ -28,7 +28,7 @@ func newRecorder(o *Options) *recorder {
 }
 
 // reportOf begins the report of one transcript.
-func reportOf(t *tail.Tracked, f *state.Facts) control.FileReport {
+func reportOf(t *tail.Tracked, f *state.Routing) control.FileReport {
 	r := control.FileReport{
 		SessionID: f.Stream.SessionID, Path: t.File.Path, Generation: t.Cursor.Generation, Equal: true,
 	}

@@ -13,28 +13,19 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 )
 
 // Deps is what a comparison reads. Every field is required.
 type Deps struct {
-	State       State
+	State       *state.DB
 	Files       Files
 	Servers     Servers
 	Rules       Rules
 	Attachments Attachments
 	Origin      outbox.Origin // names this machine and its state at the servers
 	LineCap     int64         // bytes; a longer line was delivered as a digest
-}
-
-// State is what is remembered of files; *state.DB is one.
-type State interface {
-	LoadFacts(ctx context.Context) (map[tail.FileID]state.Facts, error)
-	DeadLetters(ctx context.Context) ([]state.Dead, error)
-	Marks(ctx context.Context, id tail.FileID) ([]tail.Mark, error)
-	History(ctx context.Context, id tail.FileID) (state.History, error)
-	// Pending counts the entries of a file that are not acknowledged.
-	Pending(id tail.FileID) int64
 }
 
 // Files are the remembered transcripts; *tail.Tailer is one.
@@ -58,7 +49,7 @@ type Servers interface {
 // Rules say what is not delivered. The rules of one Run do not change.
 type Rules interface {
 	// Excluded are the transcripts that are not delivered, with the reasons.
-	Excluded(facts map[tail.FileID]state.Facts) map[tail.FileID]string
+	Excluded(facts map[tail.FileID]state.Routing) map[tail.FileID]string
 	// LeavesOut reports whether a line of a file is not delivered. Two goroutines may call it at once.
 	LeavesOut(f *tail.File, line []byte) bool
 	// Forget notes that a server has forgotten the session of a file: it is not delivered any more.
@@ -69,7 +60,7 @@ type Rules interface {
 type Attachments interface {
 	// OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the
 	// others. unread is why a file or folder cannot be read.
-	OnDisk(root *os.Root, f tail.File) (files []state.BesideFile, tooLarge int, unread error)
+	OnDisk(root *os.Root, f tail.File) (files []projection.Attachment, tooLarge int, unread error)
 	// Deliver returns when the attachments of a transcript, as they are on disk now, have left the outbox.
 	Deliver(ctx context.Context, id tail.FileID) error
 }
@@ -90,7 +81,7 @@ type verifier struct {
 	options Options
 	report  *recorder
 
-	facts    map[tail.FileID]state.Facts
+	facts    map[tail.FileID]state.Routing
 	excluded map[tail.FileID]string // transcripts that are not delivered, with the reasons
 	// deadLines are the lines of a stream that its server refused, with the generation that it refused them in.
 	deadLines map[uint64]map[int64]uint32
@@ -108,7 +99,7 @@ func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport,
 		return control.VerifyReport{}, err
 	}
 	var err error
-	if v.facts, err = v.State.LoadFacts(ctx); err != nil {
+	if v.facts, err = v.State.Files.Routings(ctx); err != nil {
 		return control.VerifyReport{}, err
 	}
 	v.excluded = v.Rules.Excluded(v.facts)
@@ -129,7 +120,7 @@ func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport,
 
 // loadDeadLetters finds what servers refused: it may be missing there.
 func (v *verifier) loadDeadLetters(ctx context.Context) error {
-	letters, err := v.State.DeadLetters(ctx)
+	letters, err := v.State.DeadLetters.List(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,230 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ccship/ccship/state/kv"
+)
+
+// listener counts or passes on what a DB reports.
+type listener struct {
+	queued  func(dest string)
+	changed func()
+}
+
+func (l listener) RowsQueued(dest string) {
+	if l.queued != nil {
+		l.queued(dest)
+	}
+}
+
+func (l listener) CapacityReturned() {
+	if l.changed != nil {
+		l.changed()
+	}
+}
+
+// capacities asks for both classes.
+func capacities(db *DB) [2]bool { return [2]bool{db.HasCapacity(false), db.HasCapacity(true)} }
+
+func TestCapacityUnderTheCap(t *testing.T) {
+	db := open(t, Options{Cap: 100_000, ReadAhead: 1 << 30})
+	changed := 0
+	db.Listener = listener{changed: func() { changed++ }}
+	wants := func(when string, imports, live bool, full string) {
+		t.Helper()
+		if got := capacities(db); got != [2]bool{imports, live} || db.Outbox.Usage().Full != full {
+			t.Errorf("%s: import %v live %v %q", when, got[0], got[1], db.Outbox.Usage().Full)
+		}
+	}
+	var seqs []uint64
+	put := func(n int64) {
+		from := int64(len(seqs))
+		for i := range n {
+			seqs = append(seqs, commit(t, db, advance(1, from+i, from+i+1, 900))...)
+		}
+	}
+	take := func(n int) {
+		settle(t, db, 1, seqs[:n]...)
+		seqs = append(seqs[n:], seqs[:n]...) // keeps the length, which is the line
+	}
+	wants("empty", true, true, "")
+	put(96)
+	wants("over 90 %", false, true, "cap")
+	put(10)
+	wants("over the cap", false, false, "cap")
+	take(5) // under the cap, but not by enough
+	wants("just under the cap", false, false, "cap")
+	if changed != 0 {
+		t.Errorf("told %d times too early", changed)
+	}
+	take(4)
+	if changed != 1 {
+		t.Errorf("live capacity returned, told %d times", changed)
+	}
+	wants("under the cap", false, true, "cap")
+	take(12)
+	if changed != 2 {
+		t.Errorf("import capacity returned, told %d times", changed)
+	}
+	wants("at 80 %", true, true, "")
+}
+
+func TestCapacityOnTheDisk(t *testing.T) {
+	path := t.TempDir() + "/state.db"
+	synctest.Test(t, func(t *testing.T) {
+		var free, asked atomic.Int64 // free -1: no answer
+		free.Store(2000)
+		db := open(t, Options{Path: path, HeadRoom: 1000, FreeDisk: func(string) (uint64, uint64, error) {
+			asked.Add(1)
+			if free.Load() < 0 {
+				return 0, 0, errors.New("no answer")
+			}
+			return uint64(free.Load()), 1 << 30, nil
+		}})
+		changed := make(chan struct{}, 10)
+		db.Listener = listener{changed: func() { changed <- struct{}{} }}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- db.Run(ctx) }()
+		for range 100 {
+			db.HasCapacity(true)
+		}
+		if asked.Load() != 1 || capacities(db) != [2]bool{true, true} {
+			t.Errorf("asked %d times at once", asked.Load())
+		}
+		free.Store(999)
+		<-time.After(2 * time.Second)
+		if capacities(db) != [2]bool{false, false} || db.Outbox.Usage().Full != "disk" {
+			t.Error("there is capacity on a full disk")
+		}
+		free.Store(1001) // not enough to spare
+		<-time.After(3 * time.Second)
+		if capacities(db) != [2]bool{false, false} || len(changed) != 0 {
+			t.Error("capacity returned too early")
+		}
+		free.Store(1100)
+		<-changed // Run sees it by itself
+		if capacities(db) != [2]bool{true, true} {
+			t.Error("no capacity, though told so")
+		}
+		free.Store(-1)
+		<-time.After(2 * time.Second)
+		if capacities(db) != [2]bool{true, true} {
+			t.Error("a disk that does not answer stands in the way")
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While the server keeps up an import does not read far ahead; when it does not, it does.
+func TestCapacityReadAhead(t *testing.T) {
+	path := t.TempDir() + "/state.db"
+	synctest.Test(t, func(t *testing.T) {
+		db := open(t, Options{Path: path, ReadAhead: 10_000})
+		changed := make(chan struct{}, 10)
+		db.Listener = listener{changed: func() { changed <- struct{}{} }}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- db.Run(ctx) }()
+		var seqs []uint64
+		for i := range int64(15) {
+			seqs = append(seqs, commit(t, db, advance(1, i, i+1, 900))...)
+		}
+		if capacities(db) != [2]bool{true, true} {
+			t.Error("nothing was settled: an import may fill the outbox")
+		}
+		settle(t, db, 1, seqs[0])
+		if capacities(db) != [2]bool{false, true} {
+			t.Error("the server keeps up: an import must wait, live files not")
+		}
+		settle(t, db, 1, seqs[1:6]...)
+		if capacities(db) != [2]bool{false, true} {
+			t.Error("capacity returned too early")
+		}
+		settle(t, db, 1, seqs[6:9]...)
+		<-changed
+		for i := range int64(10) {
+			commit(t, db, advance(2, i, i+1, 900))
+		}
+		if capacities(db) != [2]bool{false, true} || db.Outbox.Usage().Full != "" {
+			t.Error("the outbox is long again")
+		}
+		began := time.Now()
+		<-changed
+		if d := time.Since(began); d < takenLag-2*time.Second || d > takenLag+2*time.Second {
+			t.Errorf("the server stopped taking, and the import went on after %v", d)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// With nothing to do, Run has no timer: the fake clock can't move but by ours.
+func TestRunSleepsWhenIdle(t *testing.T) {
+	path := t.TempDir() + "/state.db"
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64 // a compaction is due, and each look asks whether the disk has place for it
+		db, _ := drained(t, Options{Path: path, CompactAbove: 1, FreeDisk: func(string) (uint64, uint64, error) { asked.Add(1); return 0, 0, nil }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- db.Run(ctx) }()
+		commit(t, db, advance(4, 0, 1, 1))
+		<-time.After(10 * time.Second)
+		was := asked.Load()
+		<-time.After(time.Hour)
+		if now := asked.Load(); now != was || was == 0 {
+			t.Errorf("looked %d times, and %d times in an idle hour", was, now-was)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+func TestHeadRoomDefault(t *testing.T) {
+	for total, want := range map[uint64]uint64{0: 0, 100 << 20: 2 << 20, 500 << 30: 256 << 20} {
+		if got := headRoom(0, total); got != want {
+			t.Errorf("disk of %d: %d", total, got)
+		}
+	}
+	if free, total, err := kv.FreeDisk(t.TempDir()); err != nil || free == 0 || total < free {
+		t.Errorf("this disk: %d of %d, %v", free, total, err)
+	}
+}
+
+func TestDiskSpace(t *testing.T) {
+	free, head, err := DiskSpace(t.TempDir(), 0)
+	if err != nil || free == 0 || head == 0 || head > 256<<20 {
+		t.Errorf("%d %d %v", free, head, err)
+	}
+	if _, head, err := DiskSpace(t.TempDir(), 77); err != nil || head != 77 {
+		t.Errorf("%d %v", head, err)
+	}
+	if _, _, err := DiskSpace(filepath.Join(t.TempDir(), "none"), 0); err == nil {
+		t.Error("no folder, no error")
+	}
+}
+
+// drained makes a state with a drained backlog and a few rows left, and answers its content.
+func drained(t *testing.T, opt Options) (*DB, map[string]string) {
+	t.Helper()
+	db := open(t, opt)
+	var steps []Step
+	for i := range int64(40) {
+		steps = append(steps, advance(1, i, i+1, 100_000))
+	}
+	settle(t, db, 1, commit(t, db, steps...)...)
+	commit(t, db, advance(2, 0, 3, 100), advance(3, 0, 3, 100))
+	return db, dump(t, db)
+}

@@ -1,0 +1,123 @@
+package state
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state/kv"
+)
+
+// DeadLetters is the lines that a server refused for good. They stay until a person retries or drops them.
+type DeadLetters struct{ db *DB }
+
+// DeadKey identifies a dead letter: the batch it was in, and its line.
+type DeadKey struct {
+	Seq  uint64
+	Line int64
+}
+
+// DeadLetter is a dead letter as it is listed.
+type DeadLetter struct {
+	Key               DeadKey
+	Dest              string
+	Stream            outbox.Stream
+	outbox.DeadLetter // without its Frame
+}
+
+// List returns all dead letters in the order of their batches.
+func (l *DeadLetters) List(ctx context.Context) ([]DeadLetter, error) {
+	var all []DeadLetter
+	err := l.db.View(ctx, func(tx *kv.Snapshot) error {
+		return tx.Bucket(bucketDead).ForEach(func(k, v []byte) error {
+			key, err := splitDeadKey(k)
+			if err != nil {
+				return err
+			}
+			r, err := decodeDeadRow(k, v)
+			if err != nil {
+				return err
+			}
+			r.letter.Batch.Frame = nil
+			for i := range r.letter.Batch.Edges {
+				e := &r.letter.Batch.Edges[i]
+				e.Before, e.After = clone(e.Before), clone(e.After)
+			}
+			all = append(all, DeadLetter{Key: key, Dest: l.db.index.destURL(r.dest), Stream: r.stream, DeadLetter: r.letter})
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", err)
+	}
+	return all, nil
+}
+
+func splitDeadKey(k []byte) (DeadKey, error) {
+	if len(k) != deadKeySize {
+		return DeadKey{}, fmt.Errorf("%w: dead letter key of %d bytes", ErrCorrupt, len(k))
+	}
+	return DeadKey{Seq: binary.BigEndian.Uint64(k), Line: int64(binary.BigEndian.Uint64(k[8:]))}, nil
+}
+
+// Retry moves dead letters to the end of their streams' rows, for the destination that refused them. It returns how
+// many of the keys existed.
+func (l *DeadLetters) Retry(ctx context.Context, keys []DeadKey) (int, error) {
+	return l.remove(ctx, keys, func(t *Tx, r *deadRow) error {
+		return t.putBatch(r.dest, r.stream.ID, &r.letter.Batch)
+	})
+}
+
+// Drop removes dead letters for good. It returns how many of the keys existed.
+func (l *DeadLetters) Drop(ctx context.Context, keys []DeadKey) (int, error) {
+	return l.remove(ctx, keys, func(*Tx, *deadRow) error { return nil })
+}
+
+// remove removes dead letters and runs do for each in the same transaction, so that one that is queued again is never
+// in both places, or in none.
+func (l *DeadLetters) remove(ctx context.Context, keys []DeadKey, do func(*Tx, *deadRow) error) (n int, err error) {
+	err = l.db.update(ctx, 0, func(t *Tx) error {
+		n = 0
+		for _, key := range keys {
+			k := key.bytes()
+			v := t.dead.Get(k)
+			if v == nil {
+				continue
+			}
+			r, err := decodeDeadRow(k, v)
+			if err != nil {
+				return err
+			}
+			if err := do(t, &r); err != nil {
+				return err
+			}
+			if err := t.deleteDead(k, v); err != nil {
+				return err
+			}
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// deleteDead removes the row of a dead letter.
+func (t *Tx) deleteDead(k, v []byte) error {
+	t.delta.countDead(k, v, -1)
+	return t.Delete("delete dead", t.dead, k)
+}
+
+// deadStreams returns the streams that have dead letters.
+func (t *Tx) deadStreams() (map[uint64]bool, error) {
+	streams := map[uint64]bool{}
+	err := t.dead.ForEach(func(k, v []byte) error {
+		r, err := decodeDeadRow(k, v)
+		streams[r.stream.ID] = true
+		return err
+	})
+	return streams, err
+}

@@ -1,0 +1,157 @@
+package projection
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/kv"
+	"github.com/ccship/ccship/tail"
+)
+
+// The bucket attachments records which files of a session's folder were queued for a server, so that each is sent once:
+//
+//	u32 destination | u64 file | name → sealed {size, modification time, sha256}
+
+const attachmentVersion = 1
+
+// Attachment is a file in the folder beside a transcript, as it was when it was queued.
+type Attachment struct {
+	Name          string // path below the session's folder, slashes; at most MaxAttachmentName bytes
+	Size, ModTime int64  // bytes; Unix nanoseconds
+	SHA256        string // lower-case hex
+}
+
+// MaxAttachmentName is the longest name that is queued, in bytes: bbolt limits the length of keys.
+const MaxAttachmentName = 900
+
+// Attachments is which attachments were queued.
+type Attachments struct{ db *DB }
+
+// fileKey is the key of a file's row in the buckets that have one for each.
+func fileKey(id tail.FileID) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }
+
+// attachmentKey begins the keys of a destination's rows.
+func attachmentKey(dest uint32) []byte { return binary.BigEndian.AppendUint32(nil, dest) }
+
+// attachmentsOf begins the keys of a file's rows for a destination.
+func attachmentsOf(dest uint32, file tail.FileID) []byte {
+	return binary.BigEndian.AppendUint64(attachmentKey(dest), uint64(file))
+}
+
+// Queued returns what of a transcript's attachments was queued for a server, by name.
+func (a *Attachments) Queued(ctx context.Context, dest string, file tail.FileID) (map[string]Attachment, error) {
+	queued := map[string]Attachment{}
+	id, ok := a.db.State.DestinationNumber(dest)
+	if !ok {
+		return queued, ctx.Err()
+	}
+	err := a.db.view(ctx, func(tx *kv.Snapshot) error {
+		prefix := attachmentsOf(id, file)
+		c := tx.Bucket(state.BucketAttachments).Cursor()
+		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+			v, err := kv.Unseal(k, v, attachmentVersion)
+			if err != nil {
+				return fmt.Errorf("read attachments row: %w", err)
+			}
+			d := kv.NewDecoder(v, nil)
+			f := Attachment{Name: string(k[len(prefix):]), Size: d.Int(), ModTime: d.Int(), SHA256: d.String()}
+			if err := d.End(); err != nil {
+				return fmt.Errorf("read attachments row: %w", err)
+			}
+			queued[f.Name] = f
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read queued attachments: %w", err)
+	}
+	return queued, nil
+}
+
+// Queue queues attachments of a transcript for a server and records them, in one transaction. batches[i], which gets
+// its Seq, is the blob of files[i]. Nothing happens when the transcript's lines go to another server by now.
+func (a *Attachments) Queue(
+	ctx context.Context, dest string, file tail.FileID, files []Attachment, batches []outbox.Batch,
+) error {
+	var size int64
+	for i := range batches {
+		size += int64(len(batches[i].Frame))
+	}
+	err := a.db.update(ctx, size, func(t *tx) error {
+		id, err := t.Destination(dest)
+		if err != nil {
+			return err
+		}
+		_, to, found, err := t.File(file)
+		if err != nil || !found || to != id {
+			return err
+		}
+		for i := range files {
+			if err := t.putAttachment(append(attachmentsOf(id, file), files[i].Name...), &files[i]); err != nil {
+				return err
+			}
+			if err := t.Queue(id, file, &batches[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("queue attachments: %w", err)
+	}
+	return nil
+}
+
+func (t *tx) putAttachment(k []byte, f *Attachment) error {
+	v := kv.AppendString(kv.AppendInt(kv.AppendInt(kv.NewSealed(attachmentVersion, 96), f.Size), f.ModTime), f.SHA256)
+	return t.Put("put beside", t.Bucket(state.BucketAttachments), k, kv.Seal(k, v))
+}
+
+// Forget removes the record of what was queued for a server, so that all of it is queued again.
+func (a *Attachments) Forget(ctx context.Context, dest string) error {
+	err := a.db.update(ctx, 0, func(t *tx) error {
+		id, known := a.db.State.DestinationNumber(dest)
+		if !known {
+			return nil
+		}
+		return t.dropAttachmentRows(attachmentKey(id))
+	})
+	if err != nil {
+		return fmt.Errorf("forget queued attachments: %w", err)
+	}
+	return nil
+}
+
+// dropAttachments removes the record of a transcript's attachments, for every destination.
+func (t *tx) dropAttachments(file tail.FileID) error {
+	for _, dest := range t.Destinations() {
+		if err := t.dropAttachmentRows(attachmentsOf(dest, file)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropAttachmentRows removes the rows whose keys begin with prefix.
+func (t *tx) dropAttachmentRows(prefix []byte) error {
+	b := t.Bucket(state.BucketAttachments)
+	for _, k := range kv.Keys(b, prefix) {
+		if err := t.Delete("drop beside", b, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missAttachment removes the record of an attachment whose blob leaves the outbox unsent.
+func (t *tx) missAttachment(dest uint32, file tail.FileID, blob *outbox.BlobRef) error {
+	rows, key := t.Bucket(state.BucketAttachments), append(attachmentsOf(dest, file), blob.Name...)
+	if rows.Get(key) == nil {
+		return nil
+	}
+	return t.Delete("drop beside", rows, key)
+}

@@ -1,0 +1,310 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// milestone is a checkpoint so many minutes into a day.
+func milestone(id string, minute int) Checkpoint {
+	return Checkpoint{
+		ID: id, Session: "s", Trigger: "auto_80", Tokens: int64(1000 + minute), Budget: 167_000, ContextHash: "00ff", Summary: "고침",
+		ActiveFiles: []string{"/a"}, At: time.Date(2026, 8, 20, 9, minute, 0, 0, time.UTC), Line: int64(minute), Generation: 2, Model: "m",
+	}
+}
+
+func mustDerive(t testing.TB, db *DB, all ...Derivation) {
+	t.Helper()
+	errs, err := db.Commit(t.Context(), all)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listed are the ids of a file's checkpoints, of all for 0, in pages of two.
+func listed(t testing.TB, db *DB, file tail.FileID) (ids []string) {
+	t.Helper()
+	for more := true; more; {
+		var page []Checkpoint
+		var err error
+		if page, more, err = db.Checkpoints.List(t.Context(), file, len(ids), 2); err != nil {
+			t.Fatal(err)
+		}
+		if more && len(page) != 2 {
+			t.Fatalf("a page of %d with more behind it", len(page))
+		}
+		for _, c := range page {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+func TestCheckpoints(t *testing.T) {
+	db := open(t, state.Options{})
+	commit(t, db, advance(1, 0, 3, 10), advance(2, 0, 3, 10))
+	old, early := milestone("cp-d", 2), milestone("cp-e", 0)
+	early.At = time.Time{}
+	mustDerive(t, db, Derivation{File: 1, Checkpoints: []Checkpoint{milestone("cp-a", 5), milestone("cp-b", 5), milestone("cp-c", 9)}},
+		Derivation{File: 2, Checkpoints: []Checkpoint{old, early}})
+	again := milestone("cp-a", 50)
+	mustDerive(t, db, Derivation{File: 2, Checkpoints: []Checkpoint{again}})
+	for file, want := range map[tail.FileID][]string{
+		0: {"cp-c", "cp-b", "cp-a", "cp-d", "cp-e"}, 1: {"cp-c", "cp-b", "cp-a"}, 2: {"cp-d", "cp-e"}, 3: nil,
+	} {
+		if got := listed(t, db, file); !slices.Equal(got, want) {
+			t.Errorf("file %d: %v, want %v", file, got, want)
+		}
+	}
+	got, found, err := db.Checkpoints.Checkpoint(t.Context(), "cp-d")
+	old.File = 2
+	if diff := cmp.Diff(old, got, cmpopts.IgnoreUnexported(Checkpoint{})); err != nil || !found || diff != "" {
+		t.Errorf("found %v, err %v (-want +got):\n%s", found, err, diff)
+	}
+	if _, found, err := db.Checkpoints.Checkpoint(t.Context(), "cp-"); found || err != nil {
+		t.Errorf("found %v, err %v", found, err)
+	}
+	mustDerive(t, db, Derivation{File: 1, Checkpoints: []Checkpoint{}})
+	if err := db.Drop(t.Context(), []tail.FileID{1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := listed(t, db, 0); !slices.Equal(got, []string{"cp-d", "cp-e"}) {
+		t.Errorf("after the drop: %v", got)
+	}
+}
+
+// TestCheckpointsAreBounded fills one transcript's share and then that of all. Files whose numbers are at the edges of
+// what keys can be do not meet.
+func TestCheckpointsAreBounded(t *testing.T) {
+	db := open(t, state.Options{})
+	const files = checkpointsInAll/checkpointsPerFile + 1
+	name := func(id tail.FileID) tail.FileID { return 1<<62 - id }
+	for f := range tail.FileID(files) {
+		commit(t, db, advance(name(f), 0, 3, 10))
+		var marks []Checkpoint
+		for i := range checkpointsPerFile + 2 {
+			c := milestone(fmt.Sprintf("cp-%d-%d", f, i), 0)
+			c.At = c.At.Add(time.Duration(int(f)*checkpointsPerFile*2+i) * time.Second)
+			marks = append(marks, c)
+		}
+		mustDerive(t, db, Derivation{File: name(f), Checkpoints: marks})
+		list, more, err := db.Checkpoints.List(t.Context(), name(f), 0, 2*checkpointsPerFile)
+		if err != nil || more || len(list) != checkpointsPerFile || list[len(list)-1].ID != fmt.Sprintf("cp-%d-2", f) {
+			t.Fatalf("file %d keeps %d, more %v, err %v", f, len(list), more, err)
+		}
+	}
+	list, _, err := db.Checkpoints.List(t.Context(), 0, 0, 2*checkpointsInAll)
+	if err != nil || len(list) != checkpointsInAll || list[len(list)-1].File != name(1) {
+		t.Errorf("%d are kept, err %v", len(list), err)
+	}
+}
+
+func TestBudgets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "state.db")
+	db := open(t, state.Options{Path: path})
+	commit(t, db, advance(1, 0, 3, 10), advance(2, 0, 3, 10))
+	compaction := func(id string, minute int, tokens int64, model string) Checkpoint {
+		c := milestone(id, minute)
+		c.Trigger, c.Automatic, c.Tokens, c.Model = "compact", true, tokens, model
+		return c
+	}
+	manual := compaction("cp-m", 1, 84_000, "m")
+	manual.Automatic = false
+	marks := []Checkpoint{
+		compaction("cp-0", 0, 90_000, "m"), compaction("cp-1", 2, 167_000, "m"), manual, compaction("cp-2", 3, 49_999, "m"),
+		compaction("cp-3", 3, 95_000, ""), compaction("cp-4", 4, 900_000, "large"),
+	}
+	mustDerive(t, db, Derivation{File: 1, Checkpoints: marks})
+	at := func(minute int, tokens int64) Compaction {
+		return Compaction{At: milestone("", minute).At.UnixMilli(), Tokens: tokens}
+	}
+	want := map[string][]Compaction{"m": {at(2, 167_000), at(0, 90_000)}, "large": {at(4, 900_000)}}
+	if diff := cmp.Diff(want, db.Checkpoints.Budgets().Compactions); diff != "" {
+		t.Errorf("compactions (-want +got):\n%s", diff)
+	}
+	mustDerive(t, db, Derivation{File: 2, Checkpoints: []Checkpoint{compaction("cp-0", 5, 85_000, "m")}}) // there already
+	var later []Checkpoint
+	newest := []Compaction{at(2, 167_000)}
+	for i := range compactionsPerModel - 1 {
+		later = append(later, compaction(fmt.Sprintf("cp-l%d", i), 10+i, 168_000, "m"))
+		newest = slices.Insert(newest, 0, at(10+i, 168_000))
+	}
+	before := db.Checkpoints.Budgets()
+	mustDerive(t, db, Derivation{File: 1, Checkpoints: later})
+	if diff := cmp.Diff(want, before.Compactions); diff != "" {
+		t.Errorf("what was answered changes (-want +got):\n%s", diff)
+	}
+	want["m"] = newest
+	pin := func(model string, file tail.FileID, limit int64) {
+		t.Helper()
+		if err := db.Checkpoints.SetBudget(t.Context(), model, file, limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pin("m", 0, 100_000)
+	pin("gone", 0, 7)
+	pin("gone", 0, 0)
+	pin("", 1, 90_000)
+	pin("", 2, 80_000)
+	check := func(db *DB, files map[tail.FileID]int64) {
+		t.Helper()
+		all := Budgets{Compactions: want, Models: map[string]int64{"m": 100_000}, Files: files}
+		if diff := cmp.Diff(all, db.Checkpoints.Budgets()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	check(db, map[tail.FileID]int64{1: 90_000, 2: 80_000})
+	if err := db.Drop(t.Context(), []tail.FileID{1}); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, db)
+	check(open(t, state.Options{Path: path}), map[tail.FileID]int64{2: 80_000})
+}
+
+func TestNotices(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "state.db")
+	db := open(t, state.Options{Path: path})
+	commit(t, db, advance(1, 0, 3, 10))
+	notice := func(session, id string) Notice {
+		return Notice{Session: session, Kind: "auto_80", Checkpoint: id, Tokens: 1}
+	}
+	mustDerive(t, db,
+		Derivation{File: 1, Checkpoints: []Checkpoint{milestone("cp-a", 1)}, Notices: []Notice{notice("s", "cp-a"), notice("s2", "cp-x")}},
+		Derivation{Notices: []Notice{{Session: "s", Kind: NoticeDocument, Path: "a.md"}, {Session: ""}}})
+	take := func(db *DB, session string) (ids []string) {
+		t.Helper()
+		taken, err := db.Notices.Take(t.Context(), session, "nobody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range taken[session] {
+			ids = append(ids, p.Checkpoint+p.Path)
+		}
+		if db.Notices.Has(session) {
+			t.Error("there is something left")
+		}
+		return ids
+	}
+	closeNow(t, db)
+	db = open(t, state.Options{Path: path})
+	if !db.Notices.Has("s") || db.Notices.Has("s3") || db.Notices.Has("") {
+		t.Error("the memory is wrong about what is queued")
+	}
+	if got := take(db, "s"); !slices.Equal(got, []string{"cp-a", "a.md"}) {
+		t.Errorf("taken: %v", got)
+	}
+	if got := take(db, "s"); got != nil {
+		t.Errorf("taken twice: %v", got)
+	}
+	// The same checkpoint again: its session was told.
+	mustDerive(t, db, Derivation{File: 1, Checkpoints: []Checkpoint{milestone("cp-a", 1)}, Notices: []Notice{notice("s", "cp-a")}})
+	if got := take(db, "s"); got != nil {
+		t.Errorf("told twice: %v", got)
+	}
+	for i := range noticesPerSession + 3 {
+		mustDerive(t, db, Derivation{Notices: []Notice{notice("s", fmt.Sprint(i))}})
+	}
+	if got := take(db, "s"); len(got) != noticesPerSession || got[0] != "3" || got[19] != "22" {
+		t.Errorf("of too many: %v", got)
+	}
+	mustDerive(t, db, Derivation{Notices: []Notice{notice("s1", "x")}}) // of the file's session
+	if err := db.Drop(t.Context(), []tail.FileID{1}); err != nil {
+		t.Fatal(err)
+	}
+	if db.Notices.Has("s1") || !db.Notices.Has("s2") {
+		t.Error("a drop took too little, or too much")
+	}
+}
+
+// Notices of yesterday are not told.
+func TestNoticesExpire(t *testing.T) {
+	db := open(t, state.Options{})
+	write := func(at int64, sessions ...string) {
+		t.Helper()
+		err := db.update(t.Context(), 0, func(tx *tx) error {
+			tx.Now = at
+			for _, session := range sessions {
+				if err := tx.putNotices(&Derivation{Notices: []Notice{{Session: session, Kind: "auto_80"}}}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().Unix()
+	write(now-noticeLife-60, "old", "older")
+	if db.Notices.Has("old") {
+		t.Error("an old notice is offered")
+	}
+	if taken, err := db.Notices.Take(t.Context(), "old"); err != nil || len(taken) > 0 {
+		t.Errorf("an old notice is handed over: %v, err %v", taken, err)
+	}
+	var many []string
+	for i := range noticesInAll {
+		many = append(many, fmt.Sprint("many", i))
+	}
+	write(now, append(many, "last")...)
+	if db.Notices.Has("many0") || !db.Notices.Has("many1") || !db.Notices.Has("last") {
+		t.Error("not the oldest went")
+	}
+	db.memory.mu.Lock()
+	defer db.memory.mu.Unlock()
+	if n := len(db.memory.notices); n != noticesInAll {
+		t.Errorf("%d sessions are in memory", n)
+	}
+}
+
+// Every step of a derivation after the place is made to fail.
+func TestCommitStepsFailWhole(t *testing.T) {
+	learned := milestone("cp-new", 30)
+	learned.Automatic = true
+	tests := []struct {
+		name  string
+		steps []string
+		do    func(db *DB) error
+	}{
+		{"derive", []string{"put checkpoint", "put notice", "delete notice", "delete checkpoint", "commit"}, func(db *DB) error {
+			_, err := db.Commit(t.Context(), []Derivation{{
+				File: 1, Checkpoints: []Checkpoint{learned, milestone("cp-newer", 31)}, Notices: []Notice{{Session: "s", Checkpoint: "cp-new"}},
+			}})
+			return err
+		}},
+		{"take", []string{"delete notice", "commit"}, func(db *DB) error { _, err := db.Notices.Take(t.Context(), "s"); return err }},
+		{"pin", []string{"put budget", "commit"}, func(db *DB) error { return db.Checkpoints.SetBudget(t.Context(), "m", 0, 5000) }},
+		{"drop", []string{"put budget", "commit"}, func(db *DB) error { return db.Drop(t.Context(), []tail.FileID{1}) }},
+	}
+	for _, tt := range tests {
+		for _, step := range tt.steps {
+			t.Run(tt.name+"/"+step, func(t *testing.T) {
+				f := &fault{}
+				db := open(t, state.Options{Fault: f.at})
+				commit(t, db, advance(1, 0, 3, 10))
+				full := Derivation{File: 1}
+				for i := range checkpointsPerFile {
+					full.Checkpoints = append(full.Checkpoints, milestone(fmt.Sprint("cp-", i), 1))
+				}
+				for range noticesPerSession {
+					full.Notices = append(full.Notices, Notice{Session: "s"})
+				}
+				mustDerive(t, db, full)
+				if err := db.Checkpoints.SetBudget(t.Context(), "", 1, 9000); err != nil {
+					t.Fatal(err)
+				}
+				f.failEach(t, step, func() error { return tt.do(db) }, func() any { return []any{dump(t, db), describe(db), db.State.Outbox.Usage()} })
+			})
+		}
+	}
+}

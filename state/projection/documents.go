@@ -1,0 +1,147 @@
+package projection
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/kv"
+	"github.com/ccship/ccship/tail"
+)
+
+// The bucket documents. A session's name holds no zero byte, a path no control characters.
+//
+//	session | 0 | path → sealed JSON Document
+//	session | 0        → sealed JSON Introduction
+//	session | 0 | 1 | u64 line | tool use id → sealed JSON LinkRequest
+const documentVersion = 1
+
+// Documents is the documents of sessions.
+type Documents struct{ db *DB }
+
+// Document is a file that is or was linked to a session: what the server was told of it last, so that versions
+// continue.
+type Document struct {
+	Session string `json:"-"` // its stream's name
+	Path    string `json:"-"` // relative to the session's working directory, slashes
+	Linked  bool   `json:"linked,omitempty"`
+	AddedAt int64  `json:"added_at"` // Unix milliseconds, when it was linked last
+	AddedBy string `json:"added_by"` // by whom
+	// Version grows with every event of the document. ChangedAt is when it last did, in Unix milliseconds.
+	Version   int64  `json:"version"`
+	ChangedAt int64  `json:"changed_at"`
+	By        string `json:"by,omitempty"` // who made the version
+	Size      int64  `json:"size,omitempty"`
+	SHA256    string `json:"sha256,omitempty"` // hex; "" when it was not read
+	Deleted   bool   `json:"deleted,omitempty"`
+	TooLarge  bool   `json:"too_large,omitempty"`
+	Stat      Stamp  `json:"stat"` // of the file when it was read
+	// Folder is the session's working directory, as it was when the document was linked.
+	Folder Folder `json:"folder,omitzero"`
+	// Dest is the server that this version was queued for; "" when it is queued for none.
+	Dest string `json:"dest,omitempty"`
+}
+
+// Stamp distinguishes the states of a file, as far as its directory entry can. Times are in Unix nanoseconds.
+type Stamp struct {
+	Size       int64  `json:"size,omitempty"`
+	ModTime    int64  `json:"mod_time,omitempty"`
+	ChangeTime int64  `json:"change_time,omitempty"` // 0 where the system has none
+	Inode      uint64 `json:"inode,omitempty"`       // the same
+}
+
+// Folder identifies a folder. Zero where the system has no numbers for folders.
+type Folder struct {
+	Device uint64 `json:"device"` // may be another after a restart of the system
+	Inode  uint64 `json:"inode"`
+}
+
+func documentKey(session, path string) []byte {
+	return append(append([]byte(session), 0), path...)
+}
+
+// sealJSON returns the value of a row.
+func sealJSON(key []byte, row any) ([]byte, error) {
+	return kv.SealJSON(documentVersion, key, row)
+}
+
+func unsealJSON(key, v []byte, row any) error {
+	if err := kv.UnsealJSON(documentVersion, key, v, row); err != nil {
+		return fmt.Errorf("read document: %w", err)
+	}
+	return nil
+}
+
+// putDocuments stores a derivation's documents in place of what was stored of them.
+func (t *tx) putDocuments(d *Derivation) error {
+	for i := range d.Documents {
+		doc := &d.Documents[i]
+		key := documentKey(doc.Session, doc.Path)
+		v, err := sealJSON(key, doc)
+		if err != nil {
+			return err
+		}
+		if err := t.putDocumentRow(key, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) putDocumentRow(key, v []byte) error {
+	return t.Put("put document", t.Bucket(state.BucketDocuments), key, v)
+}
+
+// dropDocuments removes all that is kept of a session's documents, its introduction and link requests among it.
+func (t *tx) dropDocuments(_ tail.FileID, session string) error {
+	if session == "" {
+		return nil
+	}
+	b := t.Bucket(state.BucketDocuments)
+	for _, k := range kv.Keys(b, documentKey(session, "")) {
+		if err := t.Delete("drop document", b, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Drop removes all that is kept of the documents of a session, which need not have a transcript.
+func (d *Documents) Drop(ctx context.Context, session string) error {
+	if err := d.db.update(ctx, 0, func(t *tx) error { return t.dropDocuments(0, session) }); err != nil {
+		return fmt.Errorf("drop documents: %w", err)
+	}
+	return nil
+}
+
+// Each calls fn for every document, linked or not, those of a session in a row, and requests for every session that has
+// link requests, once for each request.
+func (d *Documents) Each(ctx context.Context, fn func(Document), requests func(session string)) error {
+	return d.db.view(ctx, func(tx *kv.Snapshot) error {
+		return tx.Bucket(state.BucketDocuments).ForEach(func(k, v []byte) error {
+			session, rest, _ := bytes.Cut(k, []byte{0})
+			switch {
+			case len(rest) == 0:
+				return nil
+			case rest[0] == linkRequestMark:
+				requests(string(session))
+				return nil
+			}
+			doc := Document{Session: string(session), Path: string(rest)}
+			if err := unsealJSON(k, v, &doc); err != nil {
+				return err
+			}
+			fn(doc)
+			return nil
+		})
+	})
+}
+
+// readDocuments checks every row.
+func readDocuments(tx *kv.Snapshot) error {
+	return tx.Bucket(state.BucketDocuments).ForEach(func(k, v []byte) error {
+		_, err := kv.Unseal(k, v, documentVersion)
+		return err
+	})
+}

@@ -1,0 +1,183 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+func documentsOf(t *testing.T, db *DB) (all []Document) {
+	t.Helper()
+	if err := db.Documents.Each(t.Context(), func(d Document) { all = append(all, d) }, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func linkRequestsOf(t *testing.T, db *DB) (all []LinkRequest) {
+	t.Helper()
+	var sessions []string
+	if err := db.Documents.Each(t.Context(), func(Document) {}, func(session string) { sessions = append(sessions, session) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range slices.Compact(sessions) {
+		asks, err := db.Documents.LinkRequests(t.Context(), session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, asks...)
+	}
+	return all
+}
+
+func deriveOne(t *testing.T, db *DB, d Derivation) error {
+	t.Helper()
+	errs, err := db.Commit(t.Context(), []Derivation{d})
+	if err != nil {
+		return err
+	}
+	return errs[0]
+}
+
+// A document and the rows that tell of it are durable together, or neither is; what is kept outlives a restart and a
+// compaction, and goes with its session alone.
+func TestDocuments(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	failing := ""
+	opt := state.Options{Path: path, Fault: func(step string) error {
+		if step == failing {
+			return errors.New("disk on fire")
+		}
+		return nil
+	}}
+	db := open(t, opt)
+	commit(t, db, advance(1, 0, 3, 10))
+	spec := Document{
+		Session: "s1", Path: "docs/spec.md", Linked: true, AddedAt: 1, AddedBy: "user", Version: 3, ChangedAt: 2, By: "claude", Size: 4, SHA256: "ab",
+		Stat: Stamp{Size: 4, ModTime: 5, ChangeTime: 6, Inode: 7}, Dest: server,
+	}
+	events := outbox.Batch{Kind: outbox.Documents, Items: 1, Raw: 2, Frame: []byte("{}")}
+	for _, failing = range []string{"put document", "put batch", "commit"} {
+		if err := deriveOne(t, db, Derivation{File: 1, Documents: []Document{spec}, Batches: []outbox.Batch{events}}); err == nil {
+			t.Errorf("a step that broke at %q is said to be durable", failing)
+		}
+		if got := documentsOf(t, db); len(got) != 0 || db.State.Outbox.Usage().Batches != 1 {
+			t.Errorf("broken at %q: %v and %d batches are kept", failing, got, db.State.Outbox.Usage().Batches)
+		}
+	}
+	failing = ""
+	if err := deriveOne(t, db, Derivation{File: 9, Documents: []Document{spec}}); !errors.Is(err, state.ErrUnknownFile) {
+		t.Errorf("a document of an unknown file: %v", err)
+	}
+	other := Document{Session: "s10", Path: "docs/spec.md", Version: 1, Deleted: true}
+	if err := deriveOne(t, db, Derivation{File: 1, Documents: []Document{spec}, Batches: []outbox.Batch{events}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := deriveOne(t, db, Derivation{Documents: []Document{other, {Session: "s1", Path: "한글.md", Linked: true, TooLarge: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	want := []Document{spec, {Session: "s1", Path: "한글.md", Linked: true, TooLarge: true}, other}
+	if diff := cmp.Diff(want, documentsOf(t, db)); diff != "" {
+		t.Errorf("documents (-want +got):\n%s", diff)
+	}
+	if err := db.State.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, db)
+	db = open(t, opt)
+	if diff := cmp.Diff(want, documentsOf(t, db)); diff != "" {
+		t.Errorf("documents after a restart (-want +got):\n%s", diff)
+	}
+	if n := db.State.Outbox.Usage().Batches; n != 2 {
+		t.Errorf("%d batches wait, want 2", n)
+	}
+	if err := db.Drop(context.Background(), []tail.FileID{1}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Document{other}, documentsOf(t, db)); diff != "" {
+		t.Errorf("documents after a drop (-want +got):\n%s", diff)
+	}
+	if err := db.Documents.Drop(t.Context(), "s10"); err != nil {
+		t.Fatal(err)
+	}
+	if got := documentsOf(t, db); len(got) != 0 {
+		t.Errorf("%v are left", got)
+	}
+}
+
+// The first introduction of a session stands; old ones go, but not those of sessions with documents.
+func TestIntroductions(t *testing.T) {
+	db := open(t, state.Options{})
+	for i, session := range []string{"a", "b", "c", "d"} {
+		if _, err := db.Introductions.Introduce(t.Context(), Introduction{Session: session, Name: "name of " + session, Cwd: "/w", At: int64(10 * (i + 1))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Name: "another", Cwd: "/x", At: 99})
+	if want := (Introduction{Session: "a", Name: "name of a", Cwd: "/w", At: 10}); err != nil || again != want {
+		t.Errorf("a second introduction: %+v %v, want %+v", again, err, want)
+	}
+	if err := deriveOne(t, db, Derivation{Documents: []Document{{Session: "b", Path: "x"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Introductions.Forget(t.Context(), 35); err != nil {
+		t.Fatal(err)
+	}
+	for session, want := range map[string]bool{"a": false, "b": true, "c": false, "d": true, "": false, "zz": false} {
+		if _, found, err := db.Introductions.Get(t.Context(), session); err != nil || found != want {
+			t.Errorf("introduction of %q: %v %v, want %v", session, found, err, want)
+		}
+	}
+	if err := db.Documents.Drop(t.Context(), "d"); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, _ := db.Introductions.Get(t.Context(), "d"); found {
+		t.Error("an introduction outlives its session")
+	}
+}
+
+// What Claude asks for comes in the order of its lines, outlives a restart, and goes when it is done, or with its
+// session.
+func TestLinkRequests(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := open(t, state.Options{Path: path})
+	commit(t, db, advance(1, 0, 3, 10))
+	asks := []LinkRequest{
+		{Session: "s1", Line: 9, Tool: "b", Link: true, Path: "docs/spec.md", Base: "/w"},
+		{Session: "s1", Line: 300, Tool: "a", Path: "docs/spec.md"},
+		{Session: "s2", Line: 1, Tool: "c", Path: "x"},
+	}
+	if err := deriveOne(t, db, Derivation{File: 1, LinkRequests: []LinkRequest{asks[2], asks[1], asks[0]}, Documents: []Document{{Session: "s1", Path: "a"}}}); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, db)
+	db = open(t, state.Options{Path: path})
+	if diff := cmp.Diff(asks, linkRequestsOf(t, db)); diff != "" {
+		t.Errorf("asks (-want +got):\n%s", diff)
+	}
+	done, never := asks[0], asks[0]
+	done.Done, never.Done, never.Line = true, true, 77
+	if err := deriveOne(t, db, Derivation{LinkRequests: []LinkRequest{done, never}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(asks[1:], linkRequestsOf(t, db)); diff != "" {
+		t.Errorf("asks (-want +got):\n%s", diff)
+	}
+	if err := db.Documents.Drop(t.Context(), "s1"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(asks[2:], linkRequestsOf(t, db)); diff != "" {
+		t.Errorf("asks (-want +got):\n%s", diff)
+	}
+	if got := documentsOf(t, db); len(got) != 0 {
+		t.Errorf("%v is left", got)
+	}
+}

@@ -1,0 +1,223 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/kv"
+	"github.com/ccship/ccship/tail"
+)
+
+const server = "https://one.example"
+
+// plenty is a disk that is never full.
+func plenty(string) (free, total uint64, err error) { return 1 << 40, 1 << 41, nil }
+
+// open opens the state at path, closes it at the end, and checks then that memory and file agree.
+func open(t testing.TB, opt state.Options) *DB {
+	t.Helper()
+	return openWith(t, opt, foldCap)
+}
+
+// openWith is open with another limit of the bytes of folds.
+func openWith(t testing.TB, opt state.Options, foldCap int64) *DB {
+	t.Helper()
+	if opt.Path == "" {
+		opt.Path = filepath.Join(t.TempDir(), "state", "state.db")
+	}
+	if opt.FreeDisk == nil {
+		opt.FreeDisk = plenty
+	}
+	db := newDB()
+	db.foldCap = foldCap
+	if err := db.open(t.Context(), opt); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(t, db) })
+	return db
+}
+
+func closeNow(t testing.TB, db *DB) {
+	t.Helper()
+	checkMemory(t, db)
+	if err := db.State.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cursorAt is a cursor after so many lines of ten bytes.
+func cursorAt(line int64) tail.Cursor {
+	return tail.Cursor{Offset: 10 * line, Line: line, Anchor: uint64(line) * 7, Segment: uint64(line)}
+}
+
+func tracked(id tail.FileID, c tail.Cursor) tail.Tracked {
+	name := fmt.Sprintf("s%d", id)
+	return tail.Tracked{Cursor: c, File: tail.File{
+		ID: id, Path: "/r/p/" + name + ".jsonl", Root: "/r", Name: name, Copy: 1,
+		Stat: tail.Stat{Device: 1, Inode: uint64(id), Size: c.Offset},
+	}}
+}
+
+// advance is the step of a file from one line to another, in one batch of so many bytes.
+func advance(id tail.FileID, from, to int64, size int) state.Step {
+	prev := tail.Cursor{}
+	if from > 0 {
+		prev = cursorAt(from)
+	}
+	return state.Step{
+		Prev: prev, From: prev, Tracked: tracked(id, cursorAt(to)),
+		Routing: state.Routing{Dest: server, Decided: true, Stream: outbox.Stream{
+			ID: uint64(id), SessionID: fmt.Sprintf("s%d", id), ProjectHash: "ph", Path: "p/s.jsonl", Cwd: "/home/me", Project: "p",
+		}},
+		Batches: []outbox.Batch{{
+			From:    outbox.Position{Offset: 10 * from, Line: from},
+			To:      outbox.Position{Offset: 10 * to, Line: to},
+			Entries: int(to - from), Raw: 10 * (to - from), Frame: make([]byte, size),
+		}},
+	}
+}
+
+// commit makes steps durable; none may be left out. It returns the seqs of their batches.
+func commit(t testing.TB, db *DB, steps ...state.Step) (seqs []uint64) {
+	t.Helper()
+	errs, err := db.State.Commit(context.Background(), steps)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	for i := range steps {
+		for _, b := range steps[i].Batches {
+			seqs = append(seqs, b.Seq)
+		}
+	}
+	return seqs
+}
+
+func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
+	t.Helper()
+	s := []outbox.Settlement{{Dest: server, Stream: stream, Seqs: seqs}}
+	if err := db.State.Outbox.Settle(context.Background(), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
+	t.Helper()
+	p, err := db.State.Outbox.Peek(context.Background(), server, stream, after, max)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// dump is the content of the buckets that derivations, attachments and their rows are in.
+func dump(t testing.TB, db *DB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := db.view(context.Background(), func(tx *kv.Snapshot) error {
+		for _, name := range []string{
+			kv.BucketMeta, "files", "outbox", "dead_letters", state.BucketProjections, state.BucketFolds,
+			state.BucketCheckpoints, state.BucketNotices, state.BucketDocuments, state.BucketAttachments,
+		} {
+			b := tx.Bucket(name)
+			all[name] = fmt.Sprint(b.Sequence())
+			err := b.ForEach(func(k, v []byte) error {
+				all[name+"/"+string(k)] = string(v)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// checkMemory compares what is in memory with the file.
+func checkMemory(t testing.TB, db *DB) {
+	t.Helper()
+	fresh := newDB()
+	err := db.view(context.Background(), fresh.memory.Load)
+	if errors.Is(err, state.ErrClosed) {
+		return
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if diff := cmp.Diff(describe(fresh), describe(db)); diff != "" {
+		t.Errorf("memory differs from the file (-file +memory):\n%s", diff)
+	}
+}
+
+// describe is what is in memory, in words.
+func describe(db *DB) (lines []string) {
+	m := db.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lines = append(lines, fmt.Sprintf("folds %d", m.folds))
+	for _, session := range slices.Sorted(maps.Keys(m.notices)) {
+		lines = append(lines, fmt.Sprintf("notices of %s %+v", session, m.notices[session]))
+	}
+	if b := m.budgets; b != nil && len(b.Compactions)+len(b.Models)+len(b.Files) > 0 {
+		lines = append(lines, fmt.Sprintf("budgets %+v", *b))
+	}
+	return lines
+}
+
+// fault makes one call of one step fail.
+type fault struct {
+	step   string
+	call   int // the one to fail; 0: none
+	called int
+}
+
+var errInjected = errors.New("injected")
+
+func (f *fault) at(step string) error {
+	if step != f.step {
+		return nil
+	}
+	f.called++
+	if f.called == f.call {
+		return errInjected
+	}
+	return nil
+}
+
+// failEach runs do with each call of the step failing in turn, until it passes.
+func (f *fault) failEach(t *testing.T, step string, do func() error, look func() any) {
+	t.Helper()
+	before := look()
+	for f.step, f.call = step, 1; ; f.call++ {
+		f.called = 0
+		err := do()
+		if err == nil {
+			if f.call == 1 {
+				t.Fatalf("step %q was never reached", step)
+			}
+			if cmp.Equal(before, look()) {
+				t.Error("nothing was written in the end")
+			}
+			return
+		}
+		if !errors.Is(err, errInjected) {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, look()); diff != "" {
+			t.Fatalf("call %d of %q failed, and yet:\n%s", f.call, step, diff)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package projection
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/kv"
+)
+
+// Introductions is what sessions were told of themselves.
+type Introductions struct{ db *DB }
+
+// Introduction is what a session's Claude was told about the session at its first start. It is told the same at every
+// later start.
+type Introduction struct {
+	Session string `json:"-"`
+	Name    string `json:"name"`
+	Cwd     string `json:"cwd"`
+	At      int64  `json:"at"` // Unix milliseconds
+}
+
+// Introduce stores the introduction of a session that has none, and returns the one that is stored.
+func (n *Introductions) Introduce(ctx context.Context, i Introduction) (kept Introduction, err error) {
+	key := documentKey(i.Session, "")
+	v, err := sealJSON(key, i)
+	if err != nil {
+		return i, err
+	}
+	err = n.db.update(ctx, int64(len(v)), func(t *tx) error {
+		kept = i
+		if old := t.Bucket(state.BucketDocuments).Get(key); old != nil {
+			return unsealJSON(key, old, &kept)
+		}
+		return t.putDocumentRow(key, v)
+	})
+	if err != nil {
+		return i, fmt.Errorf("store introduction: %w", err)
+	}
+	return kept, nil
+}
+
+// Get returns a session's introduction; false: there is none.
+func (n *Introductions) Get(ctx context.Context, session string) (i Introduction, found bool, err error) {
+	key := documentKey(session, "")
+	i.Session = session
+	err = n.db.view(ctx, func(tx *kv.Snapshot) error {
+		v := tx.Bucket(state.BucketDocuments).Get(key)
+		found = v != nil
+		if !found {
+			return nil
+		}
+		return unsealJSON(key, v, &i)
+	})
+	return i, found && err == nil, err
+}
+
+// Forget removes the introductions of sessions that were introduced before a time, in Unix milliseconds, and have no
+// documents.
+func (n *Introductions) Forget(ctx context.Context, before int64) error {
+	err := n.db.update(ctx, 0, func(t *tx) error {
+		b := t.Bucket(state.BucketDocuments)
+		keys, err := oldIntroductions(b, before)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if err := t.Delete("delete introduction", b, k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("forget introductions: %w", err)
+	}
+	return nil
+}
+
+// oldIntroductions returns the keys that Forget removes. An introduction comes before the documents of its session, so
+// it is taken back when one follows.
+func oldIntroductions(b *kv.Bucket, before int64) (keys [][]byte, err error) {
+	var last []byte // the session of the last key taken
+	c := b.Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		switch session, path, _ := bytes.Cut(k, []byte{0}); {
+		case len(path) > 0 && len(keys) > 0 && bytes.Equal(last, session):
+			keys, last = keys[:len(keys)-1], nil
+		case len(path) > 0:
+		default:
+			var i Introduction
+			if err := unsealJSON(k, v, &i); err != nil {
+				return nil, err
+			}
+			if last = nil; i.At < before {
+				keys, last = append(keys, bytes.Clone(k)), bytes.Clone(session)
+			}
+		}
+	}
+	return keys, nil
+}

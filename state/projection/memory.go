@@ -1,0 +1,90 @@
+package projection
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/kv"
+)
+
+// memory is what is kept of the rows in memory: what is asked at every prompt of a session must not read the disk. It
+// implements state.Dependents.
+type memory struct {
+	db *DB
+
+	mu      sync.Mutex // guards all below; a leaf
+	folds   int64      // bytes of the bucket folds
+	notices map[string][]heldNotice
+	budgets *Budgets // nil: none; immutable once set
+}
+
+var _ state.Dependents = (*memory)(nil)
+
+// Load implements kv.Memory.
+func (m *memory) Load(tx *kv.Snapshot) error {
+	fresh := memory{notices: map[string][]heldNotice{}}
+	for _, read := range []func(*kv.Snapshot) error{
+		fresh.readSessions, readDocuments, fresh.readNotices, fresh.readBudgets,
+	} {
+		if err := read(tx); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.folds, m.notices, m.budgets = fresh.folds, fresh.notices, fresh.budgets
+	return nil
+}
+
+// Begin implements kv.Memory.
+func (m *memory) Begin(*kv.Tx) kv.Changes { return &delta{memory: m} }
+
+// delta is what one transaction changes in memory once the disk has it.
+type delta struct {
+	memory *memory
+
+	folds   int64
+	queued  []heldNotice
+	removed []heldNotice
+	budgets []budgetChange
+	missed  []MissedDocument
+}
+
+// Finish implements kv.Changes.
+func (d *delta) Finish() error { return nil }
+
+// Apply implements kv.Changes.
+func (d *delta) Apply() {
+	d.memory.apply(d)
+	for _, missed := range d.missed {
+		if told := d.memory.db.Missed; told != nil {
+			told(missed)
+		}
+	}
+}
+
+func (m *memory) apply(d *delta) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.folds += d.folds
+	for _, n := range d.queued {
+		m.hold(n)
+	}
+	for _, gone := range d.removed {
+		left := slices.DeleteFunc(m.notices[gone.Session], func(n heldNotice) bool { return n.seq == gone.seq })
+		if m.notices[gone.Session] = left; len(left) == 0 {
+			delete(m.notices, gone.Session)
+		}
+	}
+	m.applyBudgets(d.budgets)
+}
+
+// hold adds a notice. The caller holds mu.
+func (m *memory) hold(n heldNotice) { m.notices[n.Session] = append(m.notices[n.Session], n) }
+
+func (m *memory) foldBytes() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.folds
+}
