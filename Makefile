@@ -2,6 +2,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 GO      ?= go
 KILLS   ?= 200
+ROUNDS  ?= 14
 
 # How many packages are tested at once. Most of them wait more than they compute.
 AT_ONCE ?= 4
@@ -9,7 +10,7 @@ AT_ONCE ?= 4
 # What the race detector looks at.
 RACE    ?= $(shell $(GO) list ./... | grep -v /e2e)
 
-.PHONY: help build run check lint race test test-short fuzz bench crash failover viewer screenshots e2e-claude e2e-systemd \
+.PHONY: help build run check lint race test test-short fuzz bench crash damage chaos failover viewer screenshots e2e-claude e2e-systemd \
 	packages release release-twice clean
 
 help: ## what can be made
@@ -52,6 +53,11 @@ bench: ## the benchmarks of every package, then the table of promises
 
 crash: ## kill -9 the daemon KILLS times (default 200) against each of two servers
 	CCSHIP_CRASH_KILLS=$(KILLS) $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
+
+damage: ## the state file damaged in 16 ways under a running daemon, ROUNDS times (default 14) each
+	CCSHIP_DAMAGE_ROUNDS=$(ROUNDS) $(GO) test -run TestDamagedInUse -v -count 1 -timeout 90m ./e2e
+
+chaos: damage ## what is too long for every test: damage to everything that is kept
 
 failover: ## two servers on PostgreSQL: a server, the database, the primary killed mid-import, 20 times each
 	CCSHIP_FAILOVER_ROUNDS=20 $(GO) test -run TestPostgres -v -count 1 -timeout 60m ./e2e

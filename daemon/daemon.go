@@ -94,12 +94,16 @@ type Daemon struct {
 // Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
 // ErrAlreadyRunning when another daemon holds the state, a *config.Error for what the configuration makes impossible,
 // and any other error when a part of the daemon broke: the process is then to end, so that its manager restarts it.
-func Run(ctx context.Context, cfg config.Config) error {
+func Run(ctx context.Context, cfg config.Config) (err error) {
 	d, err := open(ctx, cfg) // first: the state's lock makes this the only daemon that may take the socket
 	if err != nil {
 		return err
 	}
-	defer d.db.Close()
+	defer func() {
+		if e := d.db.Close(); err == nil {
+			err = e
+		}
+	}()
 	ln, err := control.Listen(cfg.Socket)
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ func checkBytes(t *testing.T, b []byte) error {
 // The check of the pages knows bbolt's format: what bbolt writes must pass, whatever its shape.
 func TestCheckPassesWhatBboltWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "any.db")
-	b, err := openBolt(path, 0)
+	b, _, err := openBolt(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

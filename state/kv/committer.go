@@ -18,7 +18,7 @@ const groupBytes = 8 << 20
 // it, tells the others how that ended, and hands over to the first of those that have come meanwhile. So nothing has
 // to be started or stopped, and a commit without company costs two locks.
 type committer struct {
-	write sync.Mutex // held by whoever runs a transaction, or swaps the file
+	write turn // held by whoever runs a transaction, or swaps the file
 
 	mu      sync.Mutex
 	waiting []*request // guarded by mu
@@ -43,6 +43,9 @@ func (db *DB) Update(ctx context.Context, size int64, apply func(*Tx) error) err
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := db.failure(); err != nil {
+		return err
+	}
 	r := &request{apply: apply, size: size, done: make(chan struct{}), lead: make(chan struct{})}
 	if !db.group.join(r) {
 		select {
@@ -53,16 +56,41 @@ func (db *DB) Update(ctx context.Context, size int64, apply func(*Tx) error) err
 			if db.group.leave(r) {
 				return ctx.Err()
 			}
-			select {
-			case <-r.done:
-				return r.err
-			case <-r.lead: // leading is a duty to the others, ctx or not
+		case <-db.broken:
+			if db.group.leave(r) {
+				return db.cause
 			}
+		}
+		select {
+		case <-r.done:
+			return r.err
+		case <-r.lead: // leading is a duty to the others, ctx or not
 		}
 	}
 	db.lead(r)
 	<-r.done
 	return r.err
+}
+
+func newCommitter() committer { return committer{write: make(turn, 1)} }
+
+// turn is a mutex that can be given up on.
+type turn chan struct{}
+
+// Lock waits for the turn.
+func (t turn) Lock() { t <- struct{}{} }
+
+// Unlock gives the turn to another.
+func (t turn) Unlock() { <-t }
+
+// lockUnless waits for the turn until end is closed; false: it has not got it.
+func (t turn) lockUnless(end <-chan struct{}) bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	case <-end:
+		return false
+	}
 }
 
 // join queues a request, and says whether its caller is to lead: nobody else does.
@@ -128,7 +156,11 @@ func (c *committer) handOver() {
 
 // lead runs one group, that of r, and tells its callers how that ended.
 func (db *DB) lead(r *request) {
-	db.group.write.Lock()
+	if !db.group.write.lockUnless(db.broken) { // whoever holds it may hang
+		db.finish(db.group.take(r), db.cause)
+		db.group.handOver()
+		return
+	}
 	group := db.group.take(r)
 	err := db.runGroup(group)
 	var own *applyError

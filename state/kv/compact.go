@@ -38,7 +38,7 @@ func (db *DB) liveSize() (size, live int64, err error) {
 	}
 	defer release()
 	err = db.guard(func() error {
-		return b.View(func(tx *bbolt.Tx) error {
+		return db.look(b, func(tx *bbolt.Tx) error {
 			s := b.Stats()
 			size = tx.Size()
 			live = size - int64(s.FreePageN+s.PendingPageN)*int64(b.Info().PageSize)
@@ -82,7 +82,9 @@ func (db *DB) Compact(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	db.group.write.Lock()
+	if !db.group.write.lockUnless(db.broken) {
+		return fmt.Errorf("compact state: %w", db.cause)
+	}
 	defer db.group.write.Unlock()
 	db.scrubs.Store(false) // a scrub that fails is not tried again: it would hold up every commit, every second
 	began, aside := time.Now(), db.opt.Path+suffixAside
@@ -111,7 +113,7 @@ func (db *DB) copyAside(aside string) error {
 	if err := db.fault("compact copy"); err != nil {
 		return err
 	}
-	to, err := openBolt(aside, db.opt.MaxSize)
+	to, _, err := openBolt(aside, db.opt.MaxSize)
 	if err != nil {
 		return err
 	}
@@ -155,8 +157,11 @@ func (db *DB) copyRows(to *bbolt.DB) error {
 func (db *DB) swap(aside string) error {
 	db.handle.Lock()
 	defer db.handle.Unlock()
-	if db.closed {
+	if db.closed.Load() {
 		return ErrClosed
+	}
+	if err := db.failure(); err != nil {
+		return err
 	}
 	old := db.bolt
 	db.bolt = nil
@@ -184,6 +189,15 @@ func (db *DB) reopen() (err error) {
 	if err := db.fault("compact reopen"); err != nil {
 		return err
 	}
-	db.bolt, err = openBolt(db.opt.Path, db.opt.MaxSize)
-	return err
+	b, info, err := openBolt(db.opt.Path, db.opt.MaxSize)
+	if err != nil {
+		return err
+	}
+	db.bolt, db.info = b, info
+	return db.guard(func() error {
+		return b.View(func(tx *bbolt.Tx) error {
+			db.lastTx.Store(int64(tx.ID()))
+			return nil
+		})
+	})
 }

@@ -32,6 +32,9 @@ var (
 	// ErrCorrupt says that the file is damaged. Open sets such a file aside; found later, it ends Run, and the next
 	// Open sets the file aside.
 	ErrCorrupt = errors.New("state is damaged")
+	// ErrFailed says that the disk, or the system, made the open file unusable. It ends Run; the next Open finds out
+	// whether the file is whole.
+	ErrFailed = errors.New("state cannot be used any more")
 	// ErrClosed is answered after Close.
 	ErrClosed = errors.New("state is closed")
 )
@@ -88,16 +91,23 @@ type DB struct {
 
 	// A transaction holds handle for reading, so that the file cannot be swapped under it.
 	handle sync.RWMutex
-	bolt   *bbolt.DB // guarded by handle; nil after Close, or when reopening the file after a swap failed
-	closed bool      // guarded by handle
+	bolt   *bbolt.DB   // guarded by handle; nil after Close, or when reopening the file after a swap failed
+	info   os.FileInfo // guarded by handle; of the open file
+	closed atomic.Bool // set when Close begins
+
+	lastTx atomic.Int64 // the last transaction that the file is known to have; changes under handle or group.write
 
 	group committer
 	stale bool // guarded by group.write; a commit failed half-way, and Memory is to be loaded before the next one
 
 	bell     chan struct{} // something happened: Run looks in a second
 	activity atomic.Int64  // what happened so far, counted by Wake
-	broken   chan struct{} // closed once the file proved damaged
-	damage   sync.Once
+
+	fails   sync.Once
+	cause   error         // why the file cannot be used any more; set before broken is closed
+	broken  chan struct{} // closed once the file proved damaged or unusable
+	marked  chan struct{} // closed once the next Open will know of the damage
+	closing sync.Mutex    // held by Close
 
 	compactAbove atomic.Int64
 	empty        atomic.Int64 // bytes of the file's empty pages, after the last commit
@@ -157,31 +167,6 @@ func (db *DB) Alive(ctx context.Context) error {
 	return db.Update(ctx, 0, func(*Tx) error { return nil })
 }
 
-// Close ends all use of the file. Transactions under way are finished first; those that wait get ErrClosed. A second
-// call does nothing. The lock goes last: nobody may open the file while this process still has it mapped.
-func (db *DB) Close() error {
-	db.group.write.Lock()
-	defer db.group.write.Unlock()
-	db.handle.Lock()
-	defer db.handle.Unlock()
-	if db.closed {
-		return nil
-	}
-	db.closed = true
-	var err error
-	if db.bolt != nil {
-		err = db.bolt.Close()
-		db.bolt = nil
-	}
-	if e := db.lock.release(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return fmt.Errorf("close state: %w", err)
-	}
-	return nil
-}
-
 // Run does the background work until ctx is done: it compacts a mostly empty file and gives touched pages back. A
 // second after something happened it calls check for its owner, and every second from then on while check answers true.
 // It sleeps while nothing happens: a daemon that is idle must not wake a laptop's processor. An error, ErrCorrupt among
@@ -195,7 +180,7 @@ func (db *DB) Run(ctx context.Context, check func() (again bool)) error {
 		case <-ctx.Done():
 			return nil
 		case <-db.broken:
-			return fmt.Errorf("use state %s: %w", db.opt.Path, ErrCorrupt)
+			return fmt.Errorf("use state %s: %w", db.opt.Path, db.cause)
 		case <-db.bell:
 			if !armed {
 				timer.Reset(time.Second)
@@ -216,6 +201,7 @@ func (db *DB) Run(ctx context.Context, check func() (again bool)) error {
 
 // maintain does what is due. quiet: nothing happened for a second.
 func (db *DB) maintain(ctx context.Context, quiet bool) {
+	db.checkPlace(ctx)
 	if db.compactionDue() {
 		if err := db.Compact(ctx); err != nil {
 			db.log.Warn("compaction failed", "path", db.opt.Path, "error", err)

@@ -3,8 +3,11 @@
 package kv
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,4 +35,14 @@ func syncDir(dir string) error {
 		return fmt.Errorf("sync folder: %w", err)
 	}
 	return d.Close()
+}
+
+// diskFailed reports whether the device or the file system failed. bbolt keeps only the text of some errors.
+func diskFailed(err error) bool {
+	for _, number := range []syscall.Errno{unix.EIO, unix.ENXIO, unix.ENODEV, unix.ESTALE} {
+		if errors.Is(err, number) || strings.HasSuffix(err.Error(), number.Error()) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,7 +1,9 @@
 package kv
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"golang.org/x/sys/windows"
 )
@@ -23,3 +25,16 @@ func FreeDisk(dir string) (free, total uint64, err error) {
 
 // syncDir does nothing: Windows keeps the names of a folder safe by itself, and can't flush one.
 func syncDir(string) error { return nil }
+
+// diskFailed reports whether the device or the file system failed.
+func diskFailed(err error) bool {
+	for _, number := range []syscall.Errno{
+		windows.ERROR_CRC, windows.ERROR_IO_DEVICE, windows.ERROR_NOT_READY, windows.ERROR_FILE_CORRUPT,
+		windows.ERROR_DISK_CORRUPT,
+	} {
+		if errors.Is(err, number) {
+			return true
+		}
+	}
+	return false
+}

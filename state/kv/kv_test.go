@@ -108,6 +108,9 @@ func closeNow(t testing.TB, s store) {
 // checkMemory compares what the owner has in memory with what the file says.
 func checkMemory(t testing.TB, s store) {
 	t.Helper()
+	if s.failure() != nil {
+		return
+	}
 	fresh := &owner{}
 	err := s.viewQuietly(fresh.Load)
 	if errors.Is(err, ErrClosed) {

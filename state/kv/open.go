@@ -51,7 +51,8 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", opt.Path, err)
 	}
-	db := &DB{opt: opt, log: opt.Log, lock: lock, bell: make(chan struct{}, 1), broken: make(chan struct{})}
+	db := &DB{opt: opt, log: opt.Log, lock: lock, group: newCommitter(), bell: make(chan struct{}, 1)}
+	db.broken, db.marked = make(chan struct{}), make(chan struct{})
 	db.SetCompactAbove(opt.CompactAbove)
 	if err := db.openOrReplace(); err != nil {
 		if db.bolt != nil {
@@ -114,12 +115,12 @@ func (db *DB) openOnce() error {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return err
 	}
-	b, err := openBolt(path, db.opt.MaxSize)
+	b, info, err := openBolt(path, db.opt.MaxSize)
 	if err != nil {
 		return err
 	}
-	db.bolt = b
-	return db.guard(func() error { return db.load(b) })
+	db.bolt, db.info = b, info
+	return catch(func() error { return db.load(b) })
 }
 
 // load brings the schema up to date, and loads what the owners keep in memory. A file that needs no migration is not
@@ -153,34 +154,40 @@ func (db *DB) load(b *bbolt.DB) error {
 }
 
 // openBolt opens a file that checkFile has passed. A panic of bbolt, and what it refuses, is ErrCorrupt.
-func openBolt(path string, maxSize int) (b *bbolt.DB, err error) {
+func openBolt(path string, maxSize int) (b *bbolt.DB, info os.FileInfo, err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
 	defer func() {
 		if p := recover(); p != nil {
-			b, err = nil, fmt.Errorf("%w: %v", ErrCorrupt, p)
+			b, info, err = nil, nil, fmt.Errorf("%w: %v", ErrCorrupt, p)
 		}
 	}()
 	b, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout: lockWait, InitialMmapSize: mmapSize, MaxSize: maxSize,
 		// Without a free list on disk: after a drained backlog each commit would write it whole.
 		FreelistType: bbolt.FreelistMapType, NoFreelistSync: true,
+		OpenFile: func(path string, flag int, mode os.FileMode) (f *os.File, err error) {
+			if f, err = os.OpenFile(path, flag, mode); err == nil {
+				info, err = f.Stat()
+			}
+			return f, err
+		},
 	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, ErrLocked
+		return nil, nil, ErrLocked
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
 		errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return b, err
+	return b, info, err
 }
 
 // create makes an empty file of the newest schema. It works under another name and renames the file when all is on the
 // disk, for a power cut while bbolt initialises a file leaves one that cannot be opened.
 func create(path string, schema *Schema) error {
 	fresh := path + suffixNew
-	b, err := openBolt(fresh, 0)
+	b, _, err := openBolt(fresh, 0)
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
@@ -246,16 +253,4 @@ func setAside(path string) (string, error) {
 		old = old[1:]
 	}
 	return stamp, nil
-}
-
-// markDamaged leaves a marker for the next Open, and ends Run. Restarting at once is what mends the damage: Open sets
-// the file aside and begins an empty one.
-func (db *DB) markDamaged(cause error) {
-	db.damage.Do(func() {
-		db.log.Error("state is damaged", "path", db.opt.Path, "error", cause)
-		if err := os.WriteFile(db.opt.Path+suffixBroken, []byte(cause.Error()+"\n"), 0o600); err != nil {
-			db.log.Error("marking the state as damaged failed", "path", db.opt.Path, "error", err)
-		}
-		close(db.broken)
-	})
 }

@@ -61,7 +61,7 @@ func TestDamageFoundInUse(t *testing.T) {
 		epoch := s.Epoch()
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(t.Context(), func() bool { return false }) }()
-		s.markDamaged(ErrCorrupt)
+		s.fail(ErrCorrupt)
 		if err := <-ended; !errors.Is(err, ErrCorrupt) {
 			t.Errorf("run: %v", err)
 		}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -163,29 +161,62 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	}
 	defer release()
 	if db.stale {
-		if err := db.reload(b); err != nil {
+		if err := db.guard(func() error { return db.reload(b) }); err != nil {
 			return err
 		}
 	}
 	done := false
-	err = db.guard(func() error {
-		return b.Update(func(tx *bbolt.Tx) error {
-			err := fn(tx)
-			done = err == nil
-			return err
-		})
+	err = db.guard(func() (err error) {
+		done, err = db.transact(b, fn)
+		if err == nil {
+			s := b.Stats()
+			db.empty.Store(int64(s.FreePageN+s.PendingPageN) * int64(b.Info().PageSize)) // Info touches the map
+		}
+		return err
 	})
-	if err == nil {
-		s := b.Stats()
-		db.empty.Store(int64(s.FreePageN+s.PendingPageN) * int64(b.Info().PageSize))
-	}
-	if err != nil && done {
+	if err != nil && done && db.failure() == nil {
 		db.stale = true
-		if e := db.reload(b); e != nil {
+		if e := db.guard(func() error { return db.reload(b) }); e != nil {
 			db.log.Warn("reading the state again failed", "path", db.opt.Path, "error", e)
 		}
 	}
 	return err
+}
+
+// transact is bbolt's Update, but for two things. A transaction that panics over a damaged page is left open: to roll
+// it back bbolt would walk all pages in a goroutine of its own, where the next panic ends the process. And it begins
+// only at the root that the last one left. committed: the failure is that of the commit, not of fn.
+func (db *DB) transact(b *bbolt.DB, fn func(*bbolt.Tx) error) (committed bool, err error) {
+	tx, err := b.Begin(true)
+	if err != nil {
+		return false, unusable(err)
+	}
+	defer rescue(&err, func() { _ = tx.Rollback() })
+	if last := db.lastTx.Load(); int64(tx.ID()) != last+1 {
+		return false, fmt.Errorf("%w: its root went from transaction %d to %d", ErrCorrupt, last, tx.ID()-1)
+	}
+	if err := fn(tx); err != nil {
+		_ = tx.Rollback()
+		return false, err
+	}
+	id := tx.ID()
+	if err := tx.Commit(); err != nil {
+		return true, unusable(err)
+	}
+	db.lastTx.Store(int64(id))
+	return true, nil
+}
+
+// look is bbolt's View, but refuses a root that is older than one this process has seen.
+func (db *DB) look(b *bbolt.DB, fn func(*bbolt.Tx) error) error {
+	last := db.lastTx.Load()
+	err := b.View(func(tx *bbolt.Tx) error {
+		if int64(tx.ID()) < last {
+			return fmt.Errorf("%w: its root went back from transaction %d to %d", ErrCorrupt, last, tx.ID())
+		}
+		return fn(tx)
+	})
+	return unusable(err)
 }
 
 // reload loads what the owners keep in memory, and looks for the buckets that they need. The caller holds group.write,
@@ -202,10 +233,11 @@ func (db *DB) reload(b *bbolt.DB) error {
 				return err
 			}
 		}
+		db.lastTx.Store(int64(tx.ID()))
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("read index: %w", err)
+		return fmt.Errorf("read index: %w", unusable(err))
 	}
 	db.stale = false
 	return nil
@@ -228,25 +260,28 @@ func (db *DB) viewQuietly(fn func(*Snapshot) error) error {
 	}
 	defer release()
 	return db.guard(func() error {
-		return b.View(func(tx *bbolt.Tx) error { return fn(&Snapshot{tx, db}) })
+		return db.look(b, func(tx *bbolt.Tx) error { return fn(&Snapshot{tx, db}) })
 	})
 }
 
-// acquire answers the open file, which stays until release is called. It opens the file again when a compaction was
-// interrupted between closing and reopening it: such a file is whole, and only its daemon has no hold of it.
+// acquire answers the open file, which stays until release is called. After a failure it answers that, at once. It
+// opens the file again when a compaction was interrupted between closing and reopening it: such a file is whole, and
+// only its daemon has no hold of it.
 func (db *DB) acquire() (b *bbolt.DB, release func(), err error) {
 	for {
-		db.handle.RLock()
-		if db.closed {
-			db.handle.RUnlock()
+		if err := db.failure(); err != nil {
+			return nil, nil, err
+		}
+		if db.closed.Load() {
 			return nil, nil, ErrClosed
 		}
+		db.handle.RLock()
 		if db.bolt != nil {
 			return db.bolt, db.handle.RUnlock, nil
 		}
 		db.handle.RUnlock()
 		db.handle.Lock()
-		if db.bolt == nil && !db.closed {
+		if db.bolt == nil && !db.closed.Load() {
 			err = db.reopen()
 		}
 		db.handle.Unlock()
@@ -254,29 +289,4 @@ func (db *DB) acquire() (b *bbolt.DB, release func(), err error) {
 			return nil, nil, fmt.Errorf("reopen state: %w", err)
 		}
 	}
-}
-
-// guard turns the panics of a damaged file into ErrCorrupt: bbolt asserts what it reads, and a page that the disk
-// cannot deliver arrives as a memory fault, for the file is mapped. Whatever ErrCorrupt comes out marks the file as
-// damaged, also one that fn found in a row. Programming errors go on as panics.
-func (db *DB) guard(fn func() error) (err error) {
-	old := debug.SetPanicOnFault(true)
-	defer debug.SetPanicOnFault(old)
-	defer func() {
-		p := recover()
-		if p == nil {
-			if errors.Is(err, ErrCorrupt) {
-				db.markDamaged(err)
-			}
-			return
-		}
-		if e, ok := p.(runtime.Error); ok {
-			if _, fault := e.(interface{ Addr() uintptr }); !fault {
-				panic(p)
-			}
-		}
-		err = fmt.Errorf("%w: %v", ErrCorrupt, p)
-		db.markDamaged(err)
-	}()
-	return fn()
 }

@@ -1,0 +1,206 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// bbolt cannot be used after a panic: the transaction that panics may keep bbolt's locks, and whoever wants them next
+// waits for ever. A disk that fails leaves it without a map of the file. So the first failure is the last use: from
+// then on every call answers that failure at once, Run ends with it, and Close waits no longer than closeFailed. The
+// process is then to end. The next Open sets the file aside when it is damaged.
+
+const (
+	closeLimit  = 10 * time.Second // how long Close waits for transactions under way
+	closeFailed = time.Second      // the same, after a failure: bbolt may keep its locks for ever
+)
+
+// fail ends all use of the file: every call answers cause from now on. Damage leaves a marker for the next Open.
+func (db *DB) fail(cause error) {
+	db.fails.Do(func() {
+		db.cause = cause
+		close(db.broken)
+		defer close(db.marked)
+		db.log.Error("state cannot be used any more", "path", db.opt.Path, "error", cause)
+		if !errors.Is(cause, ErrCorrupt) {
+			return
+		}
+		if err := os.WriteFile(db.opt.Path+suffixBroken, []byte(cause.Error()+"\n"), 0o600); err != nil {
+			db.log.Error("marking the state as damaged failed", "path", db.opt.Path, "error", err)
+		}
+	})
+}
+
+// failure is why the file cannot be used any more; nil: it can.
+func (db *DB) failure() error {
+	select {
+	case <-db.broken:
+		return db.cause
+	default:
+		return nil
+	}
+}
+
+// guard runs what touches the file. A failure of the file ends its use, also one that fn found in a row (ErrCorrupt).
+func (db *DB) guard(fn func() error) error {
+	err := catch(fn)
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFailed) {
+		db.fail(err)
+	}
+	return err
+}
+
+// catch turns the panics of a damaged file into ErrCorrupt: bbolt asserts what it reads, and a page that the disk
+// cannot deliver, or that was cut off, arrives as a memory fault, for the file is mapped.
+func catch(fn func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer debug.SetPanicOnFault(old)
+	defer rescue(&err, func() {})
+	return fn()
+}
+
+// rescue is to be deferred. It turns a panic over a damaged file into ErrCorrupt. A programming error goes on as a
+// panic, after undo.
+func rescue(err *error, undo func()) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if e, ok := p.(runtime.Error); ok && !overFile(e) {
+		undo()
+		panic(p)
+	}
+	*err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+}
+
+// overFile reports whether the panic under way is a memory fault, or comes out of bbolt's own code: there an index out
+// of range is a damaged number.
+func overFile(e runtime.Error) bool {
+	if _, fault := e.(interface{ Addr() uintptr }); fault {
+		return true
+	}
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	panicked := false
+	for {
+		f, more := frames.Next()
+		switch {
+		case f.Function == "runtime.gopanic":
+			panicked = true
+		case panicked && !strings.HasPrefix(f.Function, "runtime."):
+			return strings.HasPrefix(f.Function, "go.etcd.io/bbolt")
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// unusable makes ErrFailed of an error of bbolt after which the open file is of no use. A full disk is none of these.
+func unusable(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, bolterrors.ErrInvalidMapping) || errors.Is(err, bolterrors.ErrDatabaseNotOpen) || diskFailed(err) {
+		return fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	return err
+}
+
+// checkPlace finds out whether the file was removed, replaced or cut behind the back of this process. A removed one is
+// written again: all of it is still readable.
+func (db *DB) checkPlace(ctx context.Context) {
+	err := db.inPlace()
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, e := os.Stat(filepath.Dir(db.opt.Path)); e != nil {
+			return // the disk is not there, or the folder is being moved
+		}
+		db.log.Warn("state file was removed: it is written again", "path", db.opt.Path)
+		if e := db.Compact(ctx); e != nil && ctx.Err() == nil {
+			db.fail(fmt.Errorf("%w: its file was removed: %w", ErrFailed, e))
+		}
+	}
+}
+
+// inPlace answers fs.ErrNotExist when nothing has the file's name any more. Other trouble with the file ends its use.
+func (db *DB) inPlace() error {
+	b, release, err := db.acquire()
+	if err != nil {
+		return err
+	}
+	defer release()
+	return db.guard(func() error {
+		return db.look(b, func(tx *bbolt.Tx) error {
+			info, err := os.Lstat(db.opt.Path)
+			switch {
+			case err != nil:
+				return err
+			case !os.SameFile(info, db.info):
+				return fmt.Errorf("%w: another file has taken the place of %s", ErrFailed, db.opt.Path)
+			case info.Size() < tx.Size():
+				return fmt.Errorf("%w: it was cut from %d bytes to %d", ErrCorrupt, tx.Size(), info.Size())
+			}
+			return nil
+		})
+	})
+}
+
+// Close ends all use of the file. Transactions under way are finished first; those that wait get ErrClosed. A second
+// call does nothing. It waits ten seconds at most, after a failure one: a transaction that hangs is left to the end of
+// the process. Otherwise the lock goes last: nobody may open the file while this process still has it mapped.
+func (db *DB) Close() error {
+	db.closing.Lock()
+	defer db.closing.Unlock()
+	if db.closed.Swap(true) {
+		return nil
+	}
+	limit := closeLimit
+	if db.failure() != nil {
+		limit = closeFailed
+	}
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	ended := make(chan error, 1)
+	go func() { ended <- db.closeBolt() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-end.C:
+		err = fmt.Errorf("a transaction did not end in %s", limit)
+	}
+	if e := db.lock.release(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return fmt.Errorf("close state: %w", err)
+	}
+	return nil
+}
+
+// closeBolt closes bbolt's file once nothing uses it any more, and waits for the marker of a damage.
+func (db *DB) closeBolt() error {
+	if db.failure() != nil {
+		<-db.marked
+	}
+	db.group.write.Lock()
+	defer db.group.write.Unlock()
+	db.handle.Lock()
+	defer db.handle.Unlock()
+	if db.bolt == nil {
+		return nil
+	}
+	err := db.bolt.Close()
+	db.bolt = nil
+	return err
+}

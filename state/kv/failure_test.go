@@ -1,0 +1,230 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// overwrite changes bytes of a file that is in use.
+func overwrite(t *testing.T, path string, at int64, b []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// useAll reads and writes until something fails.
+func useAll(t *testing.T, s store) error {
+	t.Helper()
+	for i := range 200 {
+		if err := s.View(t.Context(), (&owner{}).Load); err != nil {
+			return err
+		}
+		if err := s.putRows(t.Context(), 900, names("after", 1+i%7)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A file that is damaged while it is in use: the first failure is the last use, nothing hangs, and the next Open sets
+// the file aside.
+func TestDamagedInUse(t *testing.T) {
+	page := make([]byte, 4096)
+	noise := make([]byte, 4096)
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for i := range noise {
+		noise[i] = byte(rnd.Uint32())
+	}
+	tests := map[string]func(path string){
+		"both roots zeroed": func(path string) { overwrite(t, path, 0, make([]byte, 8192)) },
+		"newer root zeroed": func(path string) {
+			b, _ := os.ReadFile(path)
+			newer := int64(0)
+			if binary.NativeEndian.Uint64(b[4096+64:]) > binary.NativeEndian.Uint64(b[64:]) {
+				newer = 4096
+			}
+			overwrite(t, path, newer, page)
+		},
+		"all pages zeroed": func(path string) { overwrite(t, path, 8192, make([]byte, 200<<12)) },
+		"all pages noise": func(path string) {
+			for at := int64(2); at < 60; at++ {
+				binary.NativeEndian.PutUint64(noise, uint64(at))
+				binary.NativeEndian.PutUint16(noise[8:], uint16(1+at%2))
+				overwrite(t, path, at*4096, noise)
+			}
+		},
+		"cut to nothing":  func(path string) { _ = os.Truncate(path, 0) },
+		"cut to a page":   func(path string) { _ = os.Truncate(path, 4096) },
+		"cut to the root": func(path string) { _ = os.Truncate(path, 8192) },
+	}
+	for name, damage := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "state.db")
+			s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, 2000, names("before", 60)...)
+			epoch := s.Epoch()
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(context.Background(), func() bool { return false }) }()
+			damage(path)
+			if err := useAll(t, s); !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("it is used: %v", err)
+			}
+			failsAtOnce(t, s)
+			if err := <-ended; !errors.Is(err, ErrCorrupt) {
+				t.Errorf("run: %v", err)
+			}
+			began := time.Now()
+			_ = s.Close() // it may have given up
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("close took %s", took)
+			}
+			s = open(t, Options{Path: path})
+			if s.SetAside() == "" || s.Epoch() == epoch {
+				t.Error("it is not set aside")
+			}
+			if err := useAll(t, s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// failsAtOnce demands that every call answers an error, whatever bbolt's locks are.
+func failsAtOnce(t *testing.T, s store) {
+	t.Helper()
+	answered := make(chan error, 4)
+	go func() { answered <- s.View(t.Context(), func(*Snapshot) error { return nil }) }()
+	go func() { answered <- s.putRows(t.Context(), 1, "x") }()
+	go func() { answered <- s.Alive(t.Context()) }()
+	go func() { answered <- s.Compact(t.Context()) }()
+	for range cap(answered) {
+		select {
+		case err := <-answered:
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("a later call: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("a later call hangs")
+		}
+	}
+}
+
+// Requests that wait behind one that hangs get the failure.
+func TestFailureReachesThoseThatWait(t *testing.T) {
+	s := open(t, Options{})
+	s.group.write.Lock() // as a transaction that hangs holds it
+	waiting := make(chan error, 3)
+	for range cap(waiting) {
+		go func() { waiting <- s.Alive(context.Background()) }()
+	}
+	waitFor(t, "all wait", func() bool { return s.group.queued() == cap(waiting) })
+	s.fail(ErrFailed)
+	for range cap(waiting) {
+		if err := <-waiting; !errors.Is(err, ErrFailed) {
+			t.Error(err)
+		}
+	}
+	began := time.Now()
+	if err := s.Close(); err == nil || time.Since(began) > 5*time.Second {
+		t.Errorf("close: %v after %s", err, time.Since(began))
+	}
+	again, err := lockFile(t.Context(), s.opt.Path+suffixLock)
+	if err != nil {
+		t.Fatalf("the lock is kept: %v", err)
+	}
+	_ = again.release()
+	s.group.write.Unlock()
+}
+
+// A removed file is still readable through the open one, and is written again.
+func TestRemovedInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, Options{Path: path})
+	put(t, s, 300, "a", "b")
+	want, epoch := dump(t, s), s.Epoch()
+	stop := run(t, s)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	s.Wake()
+	waitFor(t, "the file is there again", func() bool { _, err := os.Stat(path); return err == nil })
+	if diff := cmp.Diff(want, dump(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	put(t, s, 10, "c")
+	stop()
+	closeNow(t, s)
+	s = open(t, Options{Path: path})
+	if diff := cmp.Diff(map[string]int{"a": 300, "b": 300, "c": 10}, s.held()); diff != "" || s.Epoch() != epoch {
+		t.Error(diff)
+	}
+}
+
+// Another file in the place of the open one ends its use, and is left for the next Open.
+func TestReplacedInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s, err := tryOpen(t.Context(), Options{Path: path, FreeDisk: plenty})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, 300, "a")
+	copyFiles(t, path, path+".old")
+	put(t, s, 300, "b")
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(context.Background(), func() bool { return false }) }()
+	if err := os.Rename(path+".old", path); err != nil {
+		t.Fatal(err)
+	}
+	s.Wake()
+	if err := <-ended; !errors.Is(err, ErrFailed) {
+		t.Errorf("run: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	s = open(t, Options{Path: path})
+	if diff := cmp.Diff(map[string]int{"a": 300}, s.held()); diff != "" || s.SetAside() != "" {
+		t.Errorf("%s %s", s.SetAside(), diff)
+	}
+}
+
+// A programming error in a transaction is no damage: it goes on as a panic, and undoes what it wrote.
+func TestProgrammingErrorsAreNoDamage(t *testing.T) {
+	s := open(t, Options{})
+	put(t, s, 10, "a")
+	var none []int
+	panics := func(fn func()) {
+		t.Helper()
+		defer func() {
+			if recover() == nil {
+				t.Error("it did not panic")
+			}
+		}()
+		fn()
+	}
+	panics(func() { _ = s.viewQuietly(func(*Snapshot) error { return errors.New(string(rune(none[3]))) }) })
+	panics(func() {
+		_, _ = s.transact(s.bolt, func(*RawTx) error { return errors.New(string(rune(none[3]))) })
+	})
+	put(t, s, 10, "b")
+	if diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held()); diff != "" {
+		t.Error(diff)
+	}
+}
