@@ -34,7 +34,7 @@ type Projection struct {
 }
 
 // Derivation is the one durable move of a projection: the place advances, and what the lines up to it resulted in is
-// stored and queued, together or not at all. A crash therefore neither loses a checkpoint nor sends one twice.
+// stored and queued, together or not at all. A crash therefore neither loses a checkpoint nor queues one twice.
 type Derivation struct {
 	// File is the transcript. 0: none; then only Notices and Documents are stored.
 	File         tail.FileID
