@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/web"
+	"github.com/ccship/ccship/server/web/page"
 )
 
 // serveFlags are serve's options as typed.
@@ -106,7 +106,7 @@ func (f *serveFlags) checkLimits(s *settings) (err error) {
 }
 
 func (f *serveFlags) checkAddress(s *settings) error {
-	loopback := web.IsLoopback(f.listen)
+	loopback := page.IsLoopback(f.listen)
 	if f.openViewer && !loopback {
 		return usageError{hinted{fmt.Errorf("--open-viewer would show everything to whoever reaches %s", f.listen),
 			"listen on 127.0.0.1, or leave --open-viewer out and log in with a key"}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -183,7 +184,7 @@ func (v *Viewer) artifactsPiece(w http.ResponseWriter, r *http.Request, who serv
 	if err := v.artifactsOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
 		return err
 	}
-	v.render(w, http.StatusOK, "artifacts.html", p)
+	v.Render(w, http.StatusOK, "artifacts.html", p)
 	return nil
 }
 
@@ -192,9 +193,8 @@ const maxPath = 4096
 
 // requestLink is POST /sessions/{id}/documents with path and do: asks the session's daemon to link or unlink a document.
 func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return errUsage("The form is invalid.")
+	if err := page.ParseForm(w, r); err != nil {
+		return err
 	}
 	s := requested(r)
 	var x server.Session
@@ -213,16 +213,16 @@ func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.
 		ask.Path = strings.TrimSpace(ask.Path)
 	}
 	if ask.Path == "" || len(ask.Path) > maxPath {
-		return errUsage("Enter the path of a file in the session’s working directory, such as docs/plan.md.")
+		return page.BadRequest("Enter the path of a file in the session’s working directory, such as docs/plan.md.")
 	}
 	_, err = v.store.RequestLink(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: x.ID}, ask)
 	switch {
 	case errors.Is(err, server.ErrBadPath):
-		return errUsage("The path must be relative to the session’s working directory and stay inside it, such as docs/plan.md.")
+		return page.BadRequest("The path must be relative to the session’s working directory and stay inside it, such as docs/plan.md.")
 	case errors.Is(err, server.ErrNoDaemon):
-		return errUsage("No ccship daemon sends this session, so it has no documents to link.")
+		return page.BadRequest("No ccship daemon sends this session, so it has no documents to link.")
 	case errors.Is(err, server.ErrTooManyLinkRequests):
-		return errUsage("Too many link requests are waiting for " + cmp.Or(x.Host, x.Machine) + ". They are carried out when ccship runs there.")
+		return page.BadRequest("Too many link requests are waiting for " + cmp.Or(x.Host, x.Machine) + ". They are carried out when ccship runs there.")
 	case err != nil:
 		return err
 	}

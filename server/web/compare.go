@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -21,7 +22,7 @@ const maxCompared = 50_000
 
 // comparison is two pasts of a file side by side.
 type comparison struct {
-	layout
+	page.Layout
 	header
 	Stream  thread.Stream
 	A, B    side
@@ -71,8 +72,8 @@ func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err := v.sides(r.Context(), who, &p, q); err != nil {
 		return err
 	}
-	p.layout = v.layout(r, who, p.Heading, "sessions")
-	v.render(w, http.StatusOK, "compare.html", p)
+	p.Layout = v.Layout(r, who, p.Heading, "sessions")
+	v.Render(w, http.StatusOK, "compare.html", p)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/chart"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // contextPage is how full the context was over a session's life.
 type contextPage struct {
-	layout
+	page.Layout
 	header
 	Stream thread.Stream
 	Gauge  contextChart
@@ -81,11 +82,11 @@ func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login)
 	}
 	if r.URL.Query().Get("bare") != "" {
 		p.Gauge.Full = p.Papers.Context
-		v.render(w, http.StatusOK, "context_chart.html", p)
+		v.Render(w, http.StatusOK, "context_chart.html", p)
 		return nil
 	}
-	p.layout = v.layout(r, who, "Context of "+p.Heading, "sessions")
-	v.render(w, http.StatusOK, "context.html", p)
+	p.Layout = v.Layout(r, who, "Context of "+p.Heading, "sessions")
+	v.Render(w, http.StatusOK, "context.html", p)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -19,7 +20,7 @@ const liveFor = time.Minute
 
 // conversationPage is the page of a conversation.
 type conversationPage struct {
-	layout
+	page.Layout
 	header
 	Stream thread.Stream
 	Mode   thread.Mode
@@ -105,11 +106,11 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 	if err := v.findOverflows(r.Context(), who, s, b.Overflows); err != nil {
 		return err
 	}
-	p.layout = v.layout(r, who, p.Heading, "sessions")
+	p.Layout = v.Layout(r, who, p.Heading, "sessions")
 	p.AtEnd = p.To >= p.Total && !p.Older && s.Epoch == ""
 	p.Tail = v.Base + s.Path("/tail", "mode", string(p.Mode))
 	p.link(v.Base)
-	v.render(w, http.StatusOK, "conversation.html", p)
+	v.Render(w, http.StatusOK, "conversation.html", p)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -31,7 +32,7 @@ const (
 
 // documentPage is a version of a linked document, and the list of all of them.
 type documentPage struct {
-	layout
+	page.Layout
 	S        server.Session
 	Heading  string
 	Back     string
@@ -102,8 +103,8 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 	if p.Version.Line >= 0 {
 		p.Lines = v.Base + s.LinePath(p.Version.Line)
 	}
-	p.layout = v.layout(r, who, p.Name, "sessions")
-	v.render(w, http.StatusOK, "document.html", p)
+	p.Layout = v.Layout(r, who, p.Name, "sessions")
+	v.Render(w, http.StatusOK, "document.html", p)
 	return nil
 }
 

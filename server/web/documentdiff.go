@@ -38,17 +38,18 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 	ref, scope := server.Ref{Stream: p.S.ID}, server.ScopeOf(who.User)
 	b := number(q.Get("b"), p.Document.Versions)
 	a := number(q.Get("a"), max(b-1, 1))
-	before, why, err := v.versionText(r.Context(), scope, ref, p.Document.Path, a, &p.A)
+	before, err := v.versionText(r.Context(), scope, ref, p.Document.Path, a)
 	if err != nil {
 		return err
 	}
-	after, whyB, err := v.versionText(r.Context(), scope, ref, p.Document.Path, b, &p.B)
+	after, err := v.versionText(r.Context(), scope, ref, p.Document.Path, b)
 	if err != nil {
 		return err
 	}
-	if p.Reason = cmp.Or(why, whyB); p.Reason == "" {
-		p.Equal = before == after
-		lines, more := markup.Diff(before, after, thread.DiffContext, thread.FullDiffLines)
+	p.A, p.B = before.Version, after.Version
+	if p.Reason = cmp.Or(before.reason, after.reason); p.Reason == "" {
+		p.Equal = before.text == after.text
+		lines, more := markup.Diff(before.text, after.text, thread.DiffContext, thread.FullDiffLines)
 		p.Parts = []thread.Part{{Kind: "diff", Title: p.Document.Path, Diff: lines, More: int64(more)}}
 	}
 	list, err := v.store.Versions(r.Context(), scope, ref, p.Document.Path, server.VersionPage{Limit: versionPage})
@@ -61,36 +62,46 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 	}
 	p.Back = v.Base + s.DocumentPath(p.Document.Path)
 	p.Turn = v.Base + s.Path("/document/compare", "path", p.Document.Path, "a", strconv.FormatInt(b, 10), "b", strconv.FormatInt(a, 10))
-	p.layout = v.layout(r, who, "Versions of "+p.Name, "sessions")
-	v.render(w, http.StatusOK, "documentdiff.html", p)
+	p.Layout = v.Layout(r, who, "Versions of "+p.Name, "sessions")
+	v.Render(w, http.StatusOK, "documentdiff.html", p)
 	return nil
 }
 
-// versionText reads a version to be compared. A deleted one is empty; why says what can't be compared.
-func (v *Viewer) versionText(ctx context.Context, scope server.Scope, ref server.Ref, path string, n int64, to *server.Version) (text, why string, err error) {
+// versionText is a version to be compared. A deleted one has no text.
+type versionText struct {
+	server.Version
+	text   string
+	reason string // why it cannot be compared; "" when it can
+}
+
+// versionText reads version n of the document at path.
+func (v *Viewer) versionText(
+	ctx context.Context, scope server.Scope, ref server.Ref, path string, n int64,
+) (x versionText, err error) {
 	if n == 0 {
-		return "", "", server.ErrNotFound
+		return x, server.ErrNotFound
 	}
-	version, from, err := v.store.Content(ctx, scope, ref, path, n)
-	*to = version
+	var from io.Reader
+	x.Version, from, err = v.store.Content(ctx, scope, ref, path, n)
 	switch {
-	case errors.Is(err, server.ErrNoContent) && version.Change == "deleted":
-		return "", "", nil
 	case errors.Is(err, server.ErrNoContent):
-		return "", fmt.Sprintf("Version %d: %s", n, missing(version)), nil
+		if x.Change != "deleted" {
+			x.reason = fmt.Sprintf("Version %d: %s", n, missing(x.Version))
+		}
+		return x, nil
 	case err != nil:
-		return "", "", err
-	}
-	if version.Size > thread.FullText {
-		return "", fmt.Sprintf("Version %d has %s: too large to compare on a page.", n, format.Size(version.Size)), nil
+		return x, err
+	case x.Size > thread.FullText:
+		x.reason = fmt.Sprintf("Version %d has %s: too large to compare on a page.", n, format.Size(x.Size))
+		return x, nil
 	}
 	b, err := io.ReadAll(io.LimitReader(from, thread.FullText+utf8.UTFMax))
 	if err != nil {
-		return "", "", fmt.Errorf("read a document: %w", err)
+		return x, fmt.Errorf("read a document: %w", err)
 	}
-	text, ok := textOf(b, version.Size)
-	if !ok {
-		return "", fmt.Sprintf("Version %d is not text.", n), nil
+	var ok bool
+	if x.text, ok = textOf(b, x.Size); !ok {
+		x.reason = fmt.Sprintf("Version %d is not text.", n)
 	}
-	return text, "", nil
+	return x, nil
 }

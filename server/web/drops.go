@@ -6,13 +6,14 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
 const maxDrops = 500
 
 type dropsPage struct {
-	layout
+	page.Layout
 	List []dropRow
 	More bool
 }
@@ -28,7 +29,7 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p := dropsPage{layout: v.layout(r, who, "History changes", "drops"), More: len(list) == maxDrops}
+	p := dropsPage{Layout: v.Layout(r, who, "History changes", "drops"), More: len(list) == maxDrops}
 	for _, d := range list {
 		s := thread.StreamOf(d.Session)
 		s.Epoch = d.Epoch
@@ -40,6 +41,6 @@ func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login)
 			Title:   cmp.Or(facts.Title, facts.FirstPrompt, d.Session.SessionID),
 			Compare: v.Base + s.Path("/compare", "b", strconv.FormatInt(d.Generation, 10))})
 	}
-	v.render(w, http.StatusOK, "drops.html", p)
+	v.Render(w, http.StatusOK, "drops.html", p)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
 	"github.com/ccship/ccship/server/web/markup"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -23,7 +24,7 @@ const maxRaw = 1 << 20
 
 // entryPage is one line: what it means, where it comes from, and what it is.
 type entryPage struct {
-	layout
+	page.Layout
 	S          server.Session
 	Epoch      server.Epoch
 	Back       string
@@ -50,7 +51,7 @@ func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login)
 		return err
 	}
 	s.Machine = &p.S.Machine
-	p.layout = v.layout(r, who, fmt.Sprintf("Line %d", l.Index+1), "sessions")
+	p.Layout = v.Layout(r, who, fmt.Sprintf("Line %d", l.Index+1), "sessions")
 	sum := sha256.Sum256(l.Raw)
 	p.Sum, p.Length, p.Kind, p.Line = hex.EncodeToString(sum[:]), int64(len(l.Raw)), l.Kind.String(), l.Index
 	if p.Received, err = v.store.Received(r.Context(), p.S.ID, p.Epoch.ID, l.Generation, l.Index); err != nil {
@@ -63,7 +64,7 @@ func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login)
 		p.Prev = v.Base + s.Path("/entry/"+strconv.FormatInt(l.Index-1, 10))
 	}
 	p.Raw, p.RawMore = pretty(l.Raw)
-	v.render(w, http.StatusOK, "entry.html", p)
+	v.Render(w, http.StatusOK, "entry.html", p)
 	return nil
 }
 

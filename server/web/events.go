@@ -78,7 +78,7 @@ func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login
 			}
 		}
 	}
-	return nil // the answer has begun: there is nobody to tell
+	return nil // the answer has begun: an error page is no longer possible
 }
 
 // still checks that the reader is logged in.
@@ -86,7 +86,7 @@ func (v *Viewer) still(r *http.Request) error {
 	if v.Open {
 		return nil
 	}
-	_, err := v.login(r)
+	_, err := v.accounts.Login(r)
 	if errors.Is(err, auth.ErrUnauthorized) {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -60,7 +61,7 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 	s := requested(r)
 	format := r.URL.Query().Get("format")
 	if !slices.Contains(formats, format) {
-		return errUsage("A session can be exported as md, html, json or jsonl.")
+		return page.BadRequest("A session can be exported as md, html, json or jsonl.")
 	}
 	return v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		h := w.Header()
@@ -162,15 +163,15 @@ func (v *Viewer) exportHTML(ctx context.Context, w io.Writer, snap server.Snapsh
 	data := struct {
 		S     server.Session
 		Style template.CSS
-	}{x, template.CSS(v.files["style.css"].body)} //nolint:gosec // our own file
-	if err := v.pages.ExecuteTemplate(w, "export-head", data); err != nil {
+	}{x, template.CSS(v.Style())} //nolint:gosec // our own file
+	if err := v.Execute(w, "export-head", data); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	err := thread.EachWindow(ctx, snap, view, func(items []thread.Item) error {
-		return v.pages.ExecuteTemplate(w, "items", items)
+		return v.Execute(w, "items", items)
 	})
 	if err != nil {
 		return err
 	}
-	return v.pages.ExecuteTemplate(w, "export-foot", data)
+	return v.Execute(w, "export-foot", data)
 }

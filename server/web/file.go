@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -45,7 +46,7 @@ func (v *Viewer) sessionFiles(ctx context.Context, who server.Login, s thread.St
 
 // filePage is a file that lies beside a session.
 type filePage struct {
-	layout
+	page.Layout
 	S        server.Session
 	Back     string
 	File     server.Blob
@@ -93,7 +94,7 @@ func (v *Viewer) file(w http.ResponseWriter, r *http.Request, who server.Login) 
 		p.Content.Kind = "binary"
 	}
 	p.Back, p.Download = v.Base+s.Path(""), v.Base+s.Path("/file", "name", f.Name, "bytes", "1")
-	p.layout = v.layout(r, who, p.Name, "sessions")
-	v.render(w, http.StatusOK, "file.html", p)
+	p.Layout = v.Layout(r, who, p.Name, "sessions")
+	v.Render(w, http.StatusOK, "file.html", p)
 	return nil
 }

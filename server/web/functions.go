@@ -15,8 +15,6 @@ import (
 // functions are what templates call.
 func (v *Viewer) functions() template.FuncMap {
 	return template.FuncMap{
-		"url":      func(p string) string { return v.Base + p },
-		"asset":    v.assetURL,
 		"session":  func(x server.Session) string { return v.Base + thread.StreamOf(x).Path("") },
 		"size":     format.Size,
 		"ago":      func(t time.Time) string { return format.Ago(v.now().Sub(t)) },

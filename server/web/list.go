@@ -13,13 +13,14 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 )
 
 const listPage = 60
 
 // home is the page of sessions.
 type home struct {
-	layout
+	page.Layout
 	filter
 	Census   census
 	Projects []projectRow
@@ -84,7 +85,7 @@ func (v *Viewer) list(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if err != nil {
 		return err
 	}
-	p := home{layout: v.layout(r, who, "Sessions", "sessions")}
+	p := home{Layout: v.Layout(r, who, "Sessions", "sessions")}
 	users, err := v.users(r, who)
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func (v *Viewer) list(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if found.Next != "" {
 		p.Next = v.Base + query("/", q, "after", found.Next)
 	}
-	v.render(w, http.StatusOK, "list.html", p)
+	v.Render(w, http.StatusOK, "list.html", p)
 	return nil
 }
 

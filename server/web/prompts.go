@@ -5,12 +5,13 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
 // outline is the page of a conversation's prompts, or without a page around it its table of contents.
 type outline struct {
-	layout
+	page.Layout
 	header
 	Modes   []choice
 	Prompts []thread.Prompt
@@ -42,7 +43,7 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 		return err
 	}
 	if q.Get("bare") != "" {
-		v.render(w, http.StatusOK, "outline.html", p)
+		v.Render(w, http.StatusOK, "outline.html", p)
 		return nil
 	}
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
@@ -51,8 +52,8 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 	if err := v.artifactsOf(r.Context(), who, &p.header, s, fewCheckpoints); err != nil {
 		return err
 	}
-	p.layout = v.layout(r, who, p.Heading, "sessions")
+	p.Layout = v.Layout(r, who, p.Heading, "sessions")
 	p.Modes = modes(v.Base, s, thread.PromptsOnly, 0)
-	v.render(w, http.StatusOK, "prompts.html", p)
+	v.Render(w, http.StatusOK, "prompts.html", p)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/thread"
@@ -55,6 +56,22 @@ func query(path string, q url.Values, change ...string) string {
 		return path
 	}
 	return path + "?" + next.Encode()
+}
+
+// zoneCookie is set by the browser: minutes east of UTC.
+const zoneCookie = "ccship_zone"
+
+// zone is how far east of UTC the browser is.
+func zone(r *http.Request) time.Duration {
+	c, err := r.Cookie(zoneCookie)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(c.Value)
+	if err != nil || n < -14*60 || n > 14*60 {
+		return 0
+	}
+	return time.Duration(n) * time.Minute
 }
 
 // number reads a whole number ≥ 0; anything else is absent.

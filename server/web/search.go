@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -18,7 +19,7 @@ var searchKinds = []struct{ Kind, Name string }{
 }
 
 type found struct {
-	layout
+	page.Layout
 	filter
 	Kinds      []choice
 	Superseded bool
@@ -50,7 +51,7 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 	if err != nil {
 		return err
 	}
-	p := found{layout: v.layout(r, who, "Search", "search"), filter: v.filterOf(q, groups, models, users),
+	p := found{Layout: v.Layout(r, who, "Search", "search"), filter: v.filterOf(q, groups, models, users),
 		Superseded: q.Get("superseded") != "", Session: q.Get("session"), Projects: v.projects(groups, q)}
 	p.Query = p.Text
 	for _, k := range searchKinds {
@@ -61,7 +62,7 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 			return err
 		}
 	}
-	v.render(w, http.StatusOK, "search.html", p)
+	v.Render(w, http.StatusOK, "search.html", p)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 )
 
@@ -23,7 +24,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 	q := r.URL.Query()
 	after, err := strconv.ParseInt(q.Get("after"), 10, 64)
 	if err != nil || after < -1 {
-		return errUsage("after must be a line number.")
+		return page.BadRequest("after must be a line number.")
 	}
 	f := fragment{Last: after, Inside: q.Get("inside") != ""}
 	var b *thread.Builder
@@ -53,6 +54,6 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		return err
 	}
 	w.Header().Set("Ccship-Last", strconv.FormatInt(f.Last, 10))
-	v.render(w, http.StatusOK, "tail.html", f)
+	v.Render(w, http.StatusOK, "tail.html", f)
 	return nil
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/chart"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
 )
 
 // usagePage is what was used, as charts and as tables.
 type usagePage struct {
-	layout
+	page.Layout
 	filter
 	Projects []projectRow
 	Ranges   []choice
@@ -103,7 +104,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p := usagePage{layout: v.layout(r, who, "Usage", "usage"), Projects: v.projects(groups, r.URL.Query()), AsOf: v.Prices.AsOf}
+	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"), Projects: v.projects(groups, r.URL.Query()), AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
 	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, "day", "project", "model", "machine", "user"))
 	if err != nil {
@@ -121,7 +122,7 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err := v.heat(r, scope, &p, ask); err != nil {
 		return err
 	}
-	v.render(w, http.StatusOK, "usage.html", p)
+	v.Render(w, http.StatusOK, "usage.html", p)
 	return nil
 }
 

@@ -1,0 +1,146 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/web/page"
+)
+
+// Store is what the pages read and change.
+type Store interface {
+	server.Accounts
+	// Groups lists projects by machine.
+	Groups(ctx context.Context, scope server.Scope) ([]server.Group, error)
+}
+
+// Pages are the login and account pages.
+type Pages struct {
+	site   *page.Site
+	store  Store
+	access *auth.Access
+	now    func() time.Time
+}
+
+// New makes the pages. access checks keys, one-time links and logins.
+func New(site *page.Site, store Store, access *auth.Access) *Pages {
+	return &Pages{site: site, store: store, access: access, now: time.Now}
+}
+
+// Route adds the login form and the account page to mux.
+func (p *Pages) Route(mux *http.ServeMux) {
+	mux.HandleFunc("GET /login", p.loginForm)
+	mux.HandleFunc("POST /login", p.takeLogin)
+	mux.HandleFunc("POST /logout", p.logout)
+	mux.HandleFunc("GET /account", p.Guard(p.account))
+	for path, act := range map[string]action{
+		"keys":          p.addKey,
+		"keys/revoke":   p.revokeKey,
+		"keys/rotate":   p.rotateKey,
+		"link":          p.addLink,
+		"users":         owner(p.addUser),
+		"users/role":    owner(p.setRole),
+		"users/disable": owner(p.disableUser),
+		"shares":        p.addShare,
+		"shares/remove": p.removeShare,
+	} {
+		mux.HandleFunc("POST /account/"+path, p.Guard(p.act(act)))
+	}
+}
+
+// action changes something. notice is for the reader; secret is shown once, unless it is "".
+type action func(r *http.Request, who server.Login) (notice, secret string, err error)
+
+// owner restricts an action to owners; for others it does not exist.
+func owner(a action) action {
+	return func(r *http.Request, who server.Login) (string, string, error) {
+		if who.User.Role != server.Owner {
+			return "", "", server.ErrNotFound
+		}
+		return a(r, who)
+	}
+}
+
+// act runs an action and shows the account page.
+func (p *Pages) act(a action) page.Handler {
+	return func(w http.ResponseWriter, r *http.Request, who server.Login) error {
+		if err := page.ParseForm(w, r); err != nil {
+			return err
+		}
+		notice, secret, err := a(r, who)
+		if errors.Is(err, server.ErrExists) {
+			err = page.BadRequest("This name is already in use.")
+		}
+		if err != nil {
+			return err
+		}
+		return p.showAccount(w, r, who, notice, secret)
+	}
+}
+
+type accountPage struct {
+	page.Layout
+	Secret   string
+	Keys     []keyRow
+	Owner    bool
+	Roles    []server.Role
+	Users    []server.User
+	Shares   []shareRow
+	Projects []server.Group // own ones, to share
+}
+
+func (p *Pages) account(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	return p.showAccount(w, r, who, "", "")
+}
+
+func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request, who server.Login, notice, secret string) error {
+	view := accountPage{Layout: p.site.Layout(r, who, "Account", "account"), Secret: secret, Owner: who.User.Role == server.Owner,
+		Roles: []server.Role{server.Member, server.Viewer, server.Owner}}
+	view.Notice, view.Here = notice, "/account"
+	users, err := p.store.Users(r.Context())
+	if err != nil {
+		return err
+	}
+	names := map[int64]string{}
+	for _, u := range users {
+		names[u.ID] = u.Name
+	}
+	view.Users = users
+	if view.Keys, err = p.keyRows(r, who, names); err != nil {
+		return err
+	}
+	shares, err := p.store.Shares(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, s := range shares {
+		if view.Owner || s.Owner == who.User.ID || s.With == who.User.ID {
+			view.Shares = append(view.Shares, shareRow{s, names[s.Owner], names[s.With], view.Owner || s.Owner == who.User.ID})
+		}
+	}
+	groups, err := p.store.Groups(r.Context(), server.Scope{User: who.User.ID})
+	if err != nil {
+		return err
+	}
+	view.Projects = ownProjects(groups, who.User.ID)
+	p.site.Render(w, http.StatusOK, "account.html", view)
+	return nil
+}
+
+// maxName is the longest name of a key or user, in bytes.
+const maxName = 64
+
+// formName reads a name that fits on a command line.
+func formName(r *http.Request, field string) (string, error) {
+	s := strings.TrimSpace(r.PostForm.Get(field))
+	if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return "", page.BadRequest(fmt.Sprintf("A name has 1 to %d characters, on one line.", maxName))
+	}
+	return s, nil
+}

@@ -1,0 +1,85 @@
+package account
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/web/page"
+)
+
+// rotateGrace is how long a rotated key's old value still works.
+const rotateGrace = 24 * time.Hour
+
+type keyRow struct {
+	server.Key
+	Who   string
+	Valid bool
+	Until time.Time // zero: for ever
+}
+
+func (p *Pages) keyRows(r *http.Request, who server.Login, names map[int64]string) ([]keyRow, error) {
+	keys, err := p.store.Keys(r.Context(), who.User.ID)
+	if who.User.Role == server.Owner {
+		keys, err = p.store.Keys(r.Context(), 0)
+	}
+	var out []keyRow
+	for _, k := range keys {
+		out = append(out, keyRow{k, names[k.User.ID], k.Revoked.IsZero() || k.Revoked.After(p.now()), k.Revoked})
+	}
+	return out, err
+}
+
+func (p *Pages) addKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+	name, err := formName(r, "name")
+	if err != nil {
+		return "", "", err
+	}
+	key, hash := auth.NewKey()
+	if err := p.store.AddKey(r.Context(), who.User.ID, name, hash, p.now()); err != nil {
+		return "", "", err
+	}
+	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, nil
+}
+
+// ownKey finds a key that the reader may change: one's own, or for owners any.
+func (p *Pages) ownKey(r *http.Request, who server.Login) (server.Key, error) {
+	user := who.User.ID
+	if who.User.Role == server.Owner {
+		user = 0
+	}
+	keys, err := p.store.Keys(r.Context(), user)
+	if err != nil {
+		return server.Key{}, err
+	}
+	for _, k := range keys {
+		if k.Name == r.PostForm.Get("name") {
+			return k, nil
+		}
+	}
+	return server.Key{}, page.BadRequest("No such key.")
+}
+
+func (p *Pages) revokeKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+	k, err := p.ownKey(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	if err := p.store.RevokeKey(r.Context(), k.Name, p.now()); err != nil {
+		return "", "", err
+	}
+	return "The key " + k.Name + " is revoked.", "", nil
+}
+
+func (p *Pages) rotateKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+	k, err := p.ownKey(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	key, hash := auth.NewKey()
+	if err := p.store.RotateKey(r.Context(), k.Name, hash, p.now(), p.now().Add(rotateGrace)); err != nil {
+		return "", "", err
+	}
+	return "This is the new value of the key " + k.Name + ". Copy it now: the server keeps only a hash of it. The old value works for 24 more hours.", key, nil
+}

@@ -1,0 +1,118 @@
+package account
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/page"
+)
+
+const cookieName = "ccship_login"
+
+// Guard shows a page to a reader who is logged in, and the login form to others.
+func (p *Pages) Guard(show page.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who := server.Login{User: server.User{Role: server.Owner}}
+		if !p.site.Open {
+			var err error
+			who, err = p.Login(r)
+			if errors.Is(err, auth.ErrUnauthorized) {
+				p.askKey(w, r, http.StatusUnauthorized, "")
+				return
+			}
+			if err != nil {
+				p.site.Answer(w, r, err)
+				return
+			}
+		}
+		if err := show(w, r, who); err != nil {
+			p.site.Answer(w, r, err)
+		}
+	}
+}
+
+// Login finds the login of a request's cookie. auth.ErrUnauthorized when there is none.
+func (p *Pages) Login(r *http.Request) (server.Login, error) {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return server.Login{}, auth.ErrUnauthorized
+	}
+	return p.access.Check(r.Context(), c.Value)
+}
+
+type loginPage struct {
+	page.Layout
+	Message, Next, Ticket string
+}
+
+// askKey shows the form in place of the page, which comes after the login.
+func (p *Pages) askKey(w http.ResponseWriter, r *http.Request, status int, message string) {
+	next := "/"
+	if r.Method == http.MethodGet {
+		next = r.URL.RequestURI()
+	}
+	p.site.Render(w, status, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""), Message: message, Next: next})
+}
+
+// loginForm is GET /login. With ?ticket it only asks: a mail program that looks at a one-time link must not use it up.
+func (p *Pages) loginForm(w http.ResponseWriter, r *http.Request) {
+	p.site.Render(w, http.StatusOK, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
+		Next: page.LocalPath(r.URL.Query().Get("next")), Ticket: r.URL.Query().Get("ticket")})
+}
+
+// takeLogin is POST /login with a key or a ticket.
+func (p *Pages) takeLogin(w http.ResponseWriter, r *http.Request) {
+	if err := page.ParseForm(w, r); err != nil {
+		p.site.Answer(w, r, err)
+		return
+	}
+	next, remote := page.LocalPath(r.PostForm.Get("next")), p.access.Remote(r)
+	var token string
+	var err error
+	wrong := "This is not a valid key."
+	if ticket := r.PostForm.Get("ticket"); ticket != "" {
+		token, _, err = p.access.LoginWithTicket(r.Context(), remote, ticket)
+		wrong = "This link has expired or was already used. Ask for a new one, or log in with a key."
+	} else {
+		token, _, err = p.access.Login(r.Context(), remote, strings.TrimSpace(r.PostForm.Get("key")))
+	}
+	var tooMany *auth.TooMany
+	switch {
+	case err == nil:
+		p.setCookie(w, r, token, int(auth.LoginFor/time.Second))
+		http.Redirect(w, r, p.site.Base+next, http.StatusSeeOther)
+	case errors.As(err, &tooMany):
+		w.Header().Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
+		p.site.Render(w, http.StatusTooManyRequests, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
+			Message: "Too many failed logins from this address. Try again in " + format.Count(int64(tooMany.Seconds()), "second") + ".", Next: next})
+	case errors.Is(err, auth.ErrUnauthorized):
+		p.site.Render(w, http.StatusUnauthorized, "login.html",
+			loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})
+	default:
+		p.site.Answer(w, r, err)
+	}
+}
+
+func (p *Pages) logout(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(cookieName); err == nil {
+		if err := p.access.Logout(r.Context(), c.Value); err != nil {
+			p.site.Answer(w, r, err)
+			return
+		}
+	}
+	p.setCookie(w, r, "", -1)
+	http.Redirect(w, r, p.site.Base+"/login", http.StatusSeeOther)
+}
+
+// setCookie keeps the login in the browser. Lax, so that links from elsewhere find the reader logged in; whatever
+// changes something is a POST, which other sites can't send.
+func (p *Pages) setCookie(w http.ResponseWriter, r *http.Request, token string, seconds int) {
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token, Path: p.site.Base + "/", MaxAge: seconds, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: p.access.Secure(r)})
+}

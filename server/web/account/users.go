@@ -1,0 +1,96 @@
+package account
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/web/page"
+)
+
+// addLink makes a one-time link: for the reader, or when an owner asks, for another user.
+func (p *Pages) addLink(r *http.Request, who server.Login) (notice, secret string, err error) {
+	user := who.User
+	if name := r.PostForm.Get("user"); name != "" && name != user.Name {
+		if who.User.Role != server.Owner {
+			return "", "", server.ErrNotFound
+		}
+		if user, err = p.store.FindUser(r.Context(), name); err != nil {
+			return "", "", err
+		}
+	}
+	ticket, err := p.access.NewTicket(r.Context(), user, who.Key, 0)
+	if errors.Is(err, auth.ErrUnauthorized) {
+		return "", "", page.BadRequest("This user is disabled.")
+	}
+	if err != nil {
+		return "", "", err
+	}
+	scheme := "http://"
+	if p.access.Secure(r) {
+		scheme = "https://"
+	}
+	return fmt.Sprintf("The first person to open this link is logged in as %s. It works once, within %d minutes.",
+		user.Name, auth.DefaultTicket/time.Minute), scheme + r.Host + p.site.Base + "/login?ticket=" + ticket, nil
+}
+
+func (p *Pages) addUser(r *http.Request, _ server.Login) (notice, secret string, err error) {
+	name, err := formName(r, "name")
+	if err != nil {
+		return "", "", err
+	}
+	role, err := formRole(r)
+	if err != nil {
+		return "", "", err
+	}
+	if _, err := p.store.AddUser(r.Context(), name, role, p.now()); err != nil {
+		return "", "", err
+	}
+	return "The user " + name + " can log in with a one-time link created here.", "", nil
+}
+
+func formRole(r *http.Request) (server.Role, error) {
+	switch role := server.Role(r.PostForm.Get("role")); role {
+	case server.Owner, server.Member, server.Viewer:
+		return role, nil
+	}
+	return "", page.BadRequest("A role is owner, member or viewer.")
+}
+
+// otherUser is the user that an owner changes, never the owner itself: a server must keep its last owner.
+func (p *Pages) otherUser(r *http.Request, who server.Login) (server.User, error) {
+	u, err := p.store.FindUser(r.Context(), r.PostForm.Get("user"))
+	if err != nil {
+		return u, err
+	}
+	if u.ID == who.User.ID {
+		return u, page.BadRequest("You cannot do this to yourself; ask another owner.")
+	}
+	return u, nil
+}
+
+func (p *Pages) setRole(r *http.Request, who server.Login) (notice, secret string, err error) {
+	u, err := p.otherUser(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	role, err := formRole(r)
+	if err != nil {
+		return "", "", err
+	}
+	return u.Name + " is now " + string(role) + ".", "", p.store.SetRole(r.Context(), u.ID, role)
+}
+
+func (p *Pages) disableUser(r *http.Request, who server.Login) (notice, secret string, err error) {
+	u, err := p.otherUser(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	if r.PostForm.Get("enable") != "" {
+		return u.Name + " may act again.", "", p.store.DisableUser(r.Context(), u.ID, time.Time{})
+	}
+	return u.Name + " is disabled: keys and logins are refused.", "", p.store.DisableUser(r.Context(), u.ID, p.now())
+}

@@ -1,0 +1,104 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
+)
+
+// Site renders pages. Set the exported fields before serving.
+type Site struct {
+	// Open shows everything without a login. Only for a server that listens on loopback: it then answers only to
+	// loopback host names, so that no web page can have its own name point here (DNS rebinding).
+	Open bool
+	// Base is the path below which the pages lie, without a slash at its end: "" or "/ccship". Handlers expect paths
+	// without it.
+	Base string
+	// Follow offers to follow new lines.
+	Follow bool
+	Log    *slog.Logger
+
+	access    *auth.Access
+	templates *template.Template
+	files     map[string]file
+}
+
+// New reads the templates, *.html, and the assets of the folder assets. Templates may call functions, and "url" and
+// "asset" for addresses.
+func New(assets fs.FS, access *auth.Access, functions template.FuncMap) (*Site, error) {
+	s := &Site{Log: slog.New(slog.DiscardHandler), access: access}
+	var err error
+	if s.files, err = readFiles(assets); err != nil {
+		return nil, err
+	}
+	s.templates, err = template.New("").Funcs(functions).Funcs(template.FuncMap{
+		"url":   func(path string) string { return s.Base + path },
+		"asset": s.assetURL,
+	}).ParseFS(assets, "assets/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("read templates: %w", err)
+	}
+	return s, nil
+}
+
+// Handler answers a request of a reader who may see pages. Site.Answer answers the error it returns.
+type Handler func(w http.ResponseWriter, r *http.Request, who server.Login) error
+
+// BadRequest is an error for the reader: what is wrong with the request.
+type BadRequest string
+
+func (e BadRequest) Error() string { return string(e) }
+
+// Answer shows the page of an error.
+func (s *Site) Answer(w http.ResponseWriter, r *http.Request, err error) {
+	var bad BadRequest
+	switch {
+	case errors.Is(err, server.ErrNotFound):
+		s.Fail(w, r, http.StatusNotFound, "No such session, or you may not see it.")
+	case errors.Is(err, server.ErrTooManyListeners):
+		s.Fail(w, r, http.StatusServiceUnavailable, "Too many pages are following live. Close some and reload.")
+	case errors.As(err, &bad):
+		s.Fail(w, r, http.StatusBadRequest, bad.Error())
+	case r.Context().Err() != nil:
+		return // the browser is gone
+	default:
+		s.Log.Error("read for page", "path", r.URL.Path, "error", err)
+		s.Fail(w, r, http.StatusInternalServerError, "The server could not load this page; see its log.")
+	}
+}
+
+// Execute writes what the template name makes of data. After an error a part of it may have been written.
+func (s *Site) Execute(w io.Writer, name string, data any) error {
+	return s.templates.ExecuteTemplate(w, name, data)
+}
+
+// Render writes the page that the template name makes of data, whole or not at all.
+func (s *Site) Render(w http.ResponseWriter, status int, name string, data any) {
+	var b bytes.Buffer
+	if err := s.Execute(&b, name, data); err != nil {
+		s.Log.Error("render page", "page", name, "error", err)
+		http.Error(w, "The server could not render this page; see its log.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the browser may be gone
+}
+
+type failure struct {
+	Layout
+	Message string
+}
+
+// Fail shows a page that says only message.
+func (s *Site) Fail(w http.ResponseWriter, r *http.Request, status int, message string) {
+	s.Render(w, status, "error.html", failure{s.Layout(r, server.Login{}, "Sorry", ""), message})
+}
