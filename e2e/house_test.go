@@ -56,6 +56,7 @@ func house() plan {
 			"tail":                 {},
 			"outbox":               {},
 			"transcript":           {},
+			"transcript/redact":    {},
 			"transcript/session":   {"transcript"},
 			"server":               {},
 			"server/api":           {"server", "server/audit", "server/auth", "server/derive", "server/limit", "server/wire", "transcript"},

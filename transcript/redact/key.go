@@ -1,0 +1,97 @@
+package redact
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// Key makes tokens. Without it nobody can test a guess against a token.
+type Key [32]byte
+
+// ErrKey is returned for a text that is no key.
+var ErrKey = errors.New("not a masking key: 64 hexadecimal digits are expected")
+
+// NewKey makes a random key.
+func NewKey() Key {
+	var k Key
+	_, _ = rand.Read(k[:]) // never fails
+	return k
+}
+
+// ParseKey reads what Text wrote. White space around it is ignored.
+func ParseKey(text string) (Key, error) {
+	var k Key
+	b, err := hex.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(b) != len(k) {
+		return k, ErrKey
+	}
+	return Key(b), nil
+}
+
+// Text is the key as it is stored and exported.
+func (k Key) Text() string { return hex.EncodeToString(k[:]) }
+
+// Lengths of the hash in a token, in characters of five bits.
+const (
+	fullHash  = 26
+	namedHash = 10 // the fewest beside a rule's name
+	shortHash = 8  // the fewest at all
+)
+
+var digits = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// token overwrites a secret by its token: [rule:hash...], [:hash] if the name does not fit, asterisks if no hash does.
+// Equal secrets give equal hashes, however they are escaped. It reports whether the token has a hash.
+func (k Key) token(secret []byte, rule string) bool {
+	n := len(secret)
+	switch {
+	case n >= len("[:]")+len(rule)+namedHash:
+	case n >= len("[:]")+shortHash:
+		rule = ""
+	default:
+		for i := range secret {
+			secret[i] = '*'
+		}
+		return false
+	}
+	hash := k.hash(secret)
+	out := append(secret[:0], '[')
+	out = append(out, rule...)
+	out = append(out, ':')
+	out = append(out, hash[:min(fullHash, n-1-len(out))]...)
+	for len(out) < n-1 {
+		out = append(out, '.')
+	}
+	_ = append(out, ']')
+	return true
+}
+
+// hash identifies a secret by its bytes without any layer of escapes.
+func (k Key) hash(secret []byte) string {
+	h := hmac.New(sha256.New, k[:])
+	h.Write(plain(secret))
+	return digits.EncodeToString(h.Sum(nil))
+}
+
+var tokenForm = regexp.MustCompile(`\[[a-z0-9-]{0,40}:[a-z2-7]{8,26}\.*\]`)
+
+// Proves reports whether token stands for the given bytes of a disk: it is what this key makes of them.
+func (m *Masker) Proves(token, disk []byte) bool {
+	loc := tokenForm.FindIndex(token)
+	if len(token) != len(disk) || loc == nil || loc[0] != 0 || loc[1] != len(token) {
+		return false
+	}
+	rule, hash, _ := bytes.Cut(token[1:len(token)-1], []byte(":"))
+	again := bytes.Clone(disk)
+	return m.key.token(again, string(rule)) && bytes.Contains(again, hash) && bytes.Equal(again, token)
+}
+
+// tokens are the places of tokens in a text: nothing there is masked again.
+func tokens(text []byte) [][]int { return tokenForm.FindAllIndex(text, -1) }

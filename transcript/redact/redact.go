@@ -1,0 +1,158 @@
+// Package redact replaces secrets in transcript lines and texts by tokens of the same length. It finds them by rules
+// written from the vendors' documented formats, through every layer of JSON escapes. It does not know files, servers, or
+// where its key and further rules are kept.
+package redact
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// Range is a part of the input that was replaced.
+type Range struct {
+	Start, End int // in bytes
+	Rule       string
+	// Proven: the token holds enough of a hash to show that it stands for the same bytes (see Masker.Proves). A secret
+	// that is too short for one becomes asterisks.
+	Proven bool
+}
+
+// Masker replaces secrets. It is safe for concurrent use.
+type Masker struct {
+	key     Key
+	rules   []*rule
+	byLit   [][]*rule // the rules of each literal
+	search  *search
+	always  []*rule // rules without literals: tried everywhere
+	scratch sync.Pool
+}
+
+// New returns a Masker of the built-in rules and further ones. It fails if one of these is not valid.
+func New(key Key, further ...Rule) (*Masker, error) {
+	m := &Masker{key: key}
+	m.scratch.New = func() any { return new(scratch) }
+	lits := map[literal]int{}
+	var order []literal
+	for _, def := range append(builtin(), further...) {
+		r, err := newRule(def)
+		if err != nil {
+			return nil, err
+		}
+		m.rules = append(m.rules, r)
+		if len(def.Literals) == 0 {
+			m.always = append(m.always, r)
+		}
+		for _, text := range def.Literals {
+			l := newLiteral(text, def.Fold)
+			n, known := lits[l]
+			if !known {
+				n = len(order)
+				lits[l], order = n, append(order, l)
+				m.byLit = append(m.byLit, nil)
+			}
+			m.byLit[n] = append(m.byLit[n], r)
+		}
+	}
+	for i, r := range m.rules {
+		r.index = i
+	}
+	m.search = newSearch(order)
+	return m, nil
+}
+
+// Object masks a line that is one JSON object. Only values of string members and array elements change; the line stays
+// valid and as long as it was. The result is line itself if there is nothing to mask.
+func (m *Masker) Object(line []byte) ([]byte, []Range) {
+	return m.mask(line, m.inObject)
+}
+
+// Text masks a text of any kind: a document, a title, a line that is no JSON object.
+func (m *Masker) Text(text []byte) ([]byte, []Range) {
+	return m.mask(text, m.inText)
+}
+
+// Document masks the text of a file. Rules that are limited to some paths apply to it.
+func (m *Masker) Document(path string, text []byte) ([]byte, []Range) {
+	return m.mask(text, func(s *scratch, text []byte) {
+		s.path = path
+		m.inText(s, text)
+	})
+}
+
+// String masks a short text, such as a title.
+func (m *Masker) String(text string) string {
+	masked, ranges := m.Text([]byte(text))
+	if len(ranges) == 0 {
+		return text
+	}
+	return string(masked)
+}
+
+// rounds bounds how often a masked text is searched again: a token may end the context that hid another secret.
+const rounds = 4
+
+// mask searches and replaces until nothing is found any more, so that masking a second time changes nothing.
+func (m *Masker) mask(in []byte, find func(*scratch, []byte)) ([]byte, []Range) {
+	s := m.scratch.Get().(*scratch)
+	defer m.scratch.Put(s)
+	s.path = ""
+	out := in
+	var all []Range
+	for range rounds {
+		s.ranges = s.ranges[:0]
+		find(s, out)
+		if len(s.ranges) == 0 {
+			break
+		}
+		if all == nil {
+			out = bytes.Clone(in)
+		}
+		merged := merge(s.ranges)
+		for i := range merged {
+			r := &merged[i]
+			r.Proven = m.key.token(out[r.Start:r.End], r.Rule)
+		}
+		all = append(all, merged...)
+	}
+	if len(all) == 0 {
+		return in, nil
+	}
+	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Start, b.Start) })
+	return out, all
+}
+
+// merge sorts ranges and joins those that overlap. The longest one names the rule.
+func merge(ranges []Range) []Range {
+	slices.SortFunc(ranges, func(a, b Range) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
+	})
+	out := make([]Range, 0, len(ranges))
+	longest := 0
+	for _, r := range ranges {
+		if n := len(out) - 1; n >= 0 && r.Start < out[n].End {
+			out[n].End = max(out[n].End, r.End)
+			if r.End-r.Start > longest {
+				longest, out[n].Rule = r.End-r.Start, r.Rule
+			}
+			continue
+		}
+		longest = r.End - r.Start
+		out = append(out, r)
+	}
+	return out
+}
+
+// scratch holds what one call of mask needs. It is reused.
+type scratch struct {
+	path    string
+	hits    []hit
+	deeper  []hit
+	lineHit []hit
+	levels  [maxLevels]text
+	windows [][]window // by rule
+	touched []int      // the rules that have windows
+	ranges  []Range
+	names   []string // of the open containers
+}

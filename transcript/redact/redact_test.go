@@ -1,0 +1,323 @@
+package redact
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const secret = "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"
+
+// TestUntouched holds identities, names and binary data to what they were.
+func TestUntouched(t *testing.T) {
+	t.Parallel()
+	m := masker(t)
+	image := strings.Repeat("AKIA", 8) + "/AKIAQ3EGSDFKJ4KKAX2Z/" + strings.Repeat("abcd", 80)
+	for name, line := range map[string]string{
+		"ids":          `{"uuid":"` + secret + `","parentUuid":"` + secret + `","sessionId":"` + secret + `","requestId":"` + secret + `","timestamp":"` + secret + `"}`,
+		"message id":   `{"message":{"id":"` + secret + `"}}`,
+		"tool use":     `{"message":{"content":[{"type":"tool_use","id":"` + secret + `"},{"tool_use_id":"` + secret + `"}]}}`,
+		"signature":    `{"message":{"content":[{"type":"thinking","thinking":"x","signature":"` + secret + `"}]}}`,
+		"image":        `{"message":{"content":[{"type":"image","source":{"type":"base64","data":"` + image + `"}}]}}`,
+		"member name":  `{"toolUseResult":{"` + secret + `":1}}`,
+		"no secret":    `{"usage":{"input_tokens":12,"output_tokens":3},"text":"the password is secret, the token: none"}`,
+		"example":      `{"a":"AKIAIOSFODNN7EXAMPLE and ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}`,
+		"template":     `{"a":"PASSWORD=${DB_PASSWORD} TOKEN=$(cat f) Authorization: Bearer ${TOKEN1234567890123}"}`,
+		"no password":  `{"a":"https://example.com:8080/a@b and git@github.com:a/b, MAX_OUTPUT_TOKENS=32000"}`,
+		"code":         `{"a":"password := os.Getenv(\"PASSWORD1\")\ntoken = tokens[1].value2\n"}`,
+		"inside words": `{"a":"Xghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"}`,
+	} {
+		if out, ranges := m.Object([]byte(line)); string(out) != line || ranges != nil {
+			t.Errorf("%s: %s became %s", name, line, out)
+		}
+	}
+}
+
+// TestFreeText masks what a tool is given or returns, whatever its members are called.
+func TestFreeText(t *testing.T) {
+	t.Parallel()
+	m := masker(t)
+	for _, line := range []string{
+		`{"message":{"content":[{"type":"tool_use","id":"t","input":{"id":"` + secret + `"}}]}}`,
+		`{"toolUseResult":{"signature":"` + secret + `"}}`,
+		`{"message":{"content":[{"type":"image","source":{"type":"base64","data":"` + secret + `"}}]}}`,
+		`{"toolUseResult":{"password":"abcdef123456"}}`,
+		`{"toolUseResult":{"headers":{"Cookie":"session=abcdef123456"}}}`,
+	} {
+		out, ranges := m.Object([]byte(line))
+		if len(ranges) != 1 {
+			t.Errorf("%s: %d ranges", line, len(ranges))
+		}
+		check(t, m, line, string(out))
+	}
+}
+
+// TestTokens shows what tokens look like, and that equal secrets are equal tokens at any depth.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	m := masker(t)
+	other, err := New(Key{9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(m *Masker, line string) (string, Range) {
+		out, ranges := m.Object([]byte(line))
+		if len(ranges) != 1 {
+			t.Fatalf("%s: %v", line, ranges)
+		}
+		return string(out[ranges[0].Start:ranges[0].End]), ranges[0]
+	}
+	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0B\n", 9) + "-----END PRIVATE KEY-----"
+	deep, _ := of(m, `{"a":`+quote(quote(quote(key)))+`}`)
+	flat, r := of(m, `{"b":`+quote("so: "+key)+`}`)
+	if strings.TrimRight(deep, ".]") != strings.TrimRight(flat, ".]") {
+		t.Errorf("one key is %s and %s", deep, flat)
+	}
+	if !r.Proven || r.Rule != "private-key" {
+		t.Errorf("the key's range is %+v", r)
+	}
+	token, _ := of(m, `{"a":"`+secret+`"}`)
+	if !m.Proves([]byte(token), []byte(secret)) || m.Proves([]byte(token), []byte(strings.Replace(secret, "a", "b", 1))) {
+		t.Errorf("what %s stands for is not proven", token)
+	}
+	if foreign, _ := of(other, `{"a":"`+secret+`"}`); foreign == token || other.Proves([]byte(token), []byte(secret)) {
+		t.Errorf("another key makes the same token: %s", token)
+	}
+	if short, r := of(m, `{"a":"DB_PASSWORD=ab12cd"}`); short != "******" || r.Proven {
+		t.Errorf("a short secret is %s, %+v", short, r)
+	}
+	if again, err := ParseKey(Key{7}.Text() + "\n"); err != nil || again != (Key{7}) {
+		t.Errorf("the key reads back as %v, %v", again, err)
+	}
+	if _, err := ParseKey("abc"); err == nil {
+		t.Error("a text that is no key is accepted")
+	}
+}
+
+// TestFurtherRules tries what rule files can say.
+func TestFurtherRules(t *testing.T) {
+	t.Parallel()
+	rule := Rule{
+		Name: "ours", Pattern: `ours_([a-z0-9]{8,})(!?)`, Literals: []string{"OURS_"}, Fold: true, Group: 1, Entropy: 2,
+		Allow: []Allow{
+			{Patterns: []string{`test`}},
+			{Patterns: []string{`!$`}, Target: "match"},
+			{Patterns: []string{`nolint`}, Target: "line"},
+			{StopWords: []string{"sample"}},
+			{Patterns: []string{`ab`}, StopWords: []string{"cd"}, All: true},
+		},
+	}
+	paths := Rule{Name: "paths", Pattern: `zzz[0-9]{9}`, Path: `\.conf$`, Allow: []Allow{{Paths: []string{`^ok/`}}}}
+	m := masker(t, rule, paths)
+	for text, masked := range map[string]bool{
+		"ours_k3j5h7g9": true, "ours_aaaaaaaa": false, "ours_test3j5h7g9": false, "ours_k3j5h7g9!": false,
+		"nolint ours_k3j5h7g9": false, "nolint\nours_k3j5h7g9": true, "ours_sample35": false, "ours_abk3j5h7": true,
+		"ours_abcdk3j5": false, "zzz123456789": false,
+	} {
+		if out, ranges := m.Text([]byte(text)); (len(ranges) > 0) != masked {
+			t.Errorf("%q became %q", text, out)
+		}
+	}
+	for path, masked := range map[string]bool{"a.conf": true, "ok/a.conf": false, "a.txt": false} {
+		if _, ranges := m.Document(path, []byte("zzz123456789")); (len(ranges) > 0) != masked {
+			t.Errorf("%s: %v", path, ranges)
+		}
+	}
+	for _, bad := range []Rule{
+		{Name: "Bad", Pattern: "a"},
+		{Name: "bad", Pattern: "("},
+		{Name: "bad", Pattern: "a", Group: 1},
+		{Name: "bad", Pattern: "a", Literals: []string{"a"}},
+		{Name: "bad", Pattern: "a", Path: "("},
+		{Name: "bad", Pattern: "a", Allow: []Allow{{Patterns: []string{"("}}}},
+	} {
+		if _, err := New(Key{}, bad); err == nil {
+			t.Errorf("the rule %+v is accepted", bad)
+		}
+	}
+}
+
+// TestBuiltin compiles every rule of the table; each has a source.
+func TestBuiltin(t *testing.T) {
+	t.Parallel()
+	for _, r := range masker(t).rules {
+		r.expression()
+		if !strings.HasPrefix(r.Source, "https://") {
+			t.Errorf("rule %s has no source", r.Name)
+		}
+	}
+	if n := len(Kinds()); n < 35 {
+		t.Errorf("%d kinds, want 35", n)
+	}
+}
+
+// TestProperties masks lines made of pieces that are hard to tell apart.
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	m := masker(t)
+	var pieces []string
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, form := range kinds {
+		text, secret := plant(r, form)
+		pieces = append(pieces, text, secret, secret[:len(secret)/2])
+	}
+	pieces = append(pieces, `\`, `\n`, `\\`, `"`, `\"`, "/", "://", "@", ":", "=", " ", "\n", "[github:aaaaaaaa]", "*", "한", "\u2028", "PASSWORD=",
+		"cookie: ", "Bearer ", "-----BEGIN PRIVATE KEY-----", "\\u0041", "\\ud83d")
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 8).Draw(t, "pieces"), "")
+		for range rapid.IntRange(0, 3).Draw(t, "depth") {
+			text = quote(text)
+		}
+		in := `{"a":[{"content":` + quote(text) + `}],"b":` + quote(quote(map[string]string{"password": text})) + `}`
+		out, ranges := m.Object([]byte(in))
+		if len(out) != len(in) || !json.Valid(out) {
+			t.Fatalf("%s\nbecame\n%s", in, out)
+		}
+		if again, more := m.Object(out); !bytes.Equal(again, out) || more != nil {
+			t.Fatalf("masked again:\n%s\n%s\n%s", in, out, again)
+		}
+		end := 0
+		for _, r := range ranges {
+			if r.Start < end || r.End <= r.Start {
+				t.Fatalf("ranges overlap: %v", ranges)
+			}
+			end = r.End
+		}
+		var deepIn, deepOut any
+		_ = json.Unmarshal([]byte(nested(t, in)), &deepIn)
+		if deepIn != nil && json.Unmarshal([]byte(nested(t, string(out))), &deepOut) != nil {
+			t.Fatalf("the nested text is no longer valid:\n%s\n%s", in, out)
+		}
+	})
+}
+
+// nested is the JSON in member b.
+func nested(t *rapid.T, line string) string {
+	var v struct{ B string }
+	if err := json.Unmarshal([]byte(line), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v.B
+}
+
+// FuzzObject feeds lines of any kind.
+func FuzzObject(f *testing.F) {
+	m := masker(f)
+	f.Add([]byte(`{"a":"\nAKIAQ3EGSDFKJ4KKAX2Z","b":["{\"password\":\"abc123def456\"}"]}`))
+	f.Add([]byte(`{"a":"\ud83d\u0067hp_abcdEFGH1234abcdEFGH1234abcdEFGH1234\\"}`))
+	f.Add([]byte(`{"a":"TOKEN=abc123def\\","b":"https:\/\/u:p4ssw0rd@h"`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		before := bytes.Clone(line)
+		out, _ := m.Object(line)
+		if !bytes.Equal(before, line) {
+			t.Fatal("the input has changed")
+		}
+		if len(out) != len(line) || json.Valid(line) && !json.Valid(out) {
+			t.Fatalf("%q became %q", line, out)
+		}
+		if again, _ := m.Object(out); json.Valid(line) && !bytes.Equal(again, out) {
+			t.Fatalf("masked again: %q, %q, %q", line, out, again)
+		}
+		if out, _ := m.Text(line); len(out) != len(line) {
+			t.Fatalf("%q became %q", line, out)
+		}
+	})
+}
+
+// FuzzUnescape holds offsets to the text that they come from.
+func FuzzUnescape(f *testing.F) {
+	f.Add([]byte(`a\n\u00e9\ud83d\ude00\ud83d\q\`))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		var x text
+		x.begin("", 3)
+		x.unescape(src, 3)
+		last := 0
+		for at := range len(x.b) + 1 {
+			start, end := x.down(at, true), x.down(at, false)
+			if end > start || start < last || start > len(src)+3 || end < 3 {
+				t.Fatalf("offset %d of %q is from %d to %d", at, src, start, end)
+			}
+			last = start
+			if start == end && x.up(start, true) != at {
+				t.Fatalf("offset %d of %q comes back as %d", at, src, x.up(start, true))
+			}
+		}
+	})
+}
+
+// corpus is the folders with real conversations, if there are any.
+func corpus() []string {
+	if dir := os.Getenv("CCSHIP_CORPUS"); dir != "" {
+		return []string{dir}
+	}
+	return []string{filepath.Join("..", "..", "..", "shared", "transcripts")}
+}
+
+func corpusLines(t testing.TB) (lines [][]byte, size int64) {
+	t.Helper()
+	for _, dir := range corpus() {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" {
+				return nil
+			}
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return nil
+			}
+			size += int64(len(b))
+			scanner := bufio.NewScanner(bytes.NewReader(b))
+			scanner.Buffer(nil, 1<<30)
+			for scanner.Scan() {
+				lines = append(lines, bytes.Clone(scanner.Bytes()))
+			}
+			return scanner.Err()
+		})
+	}
+	if len(lines) == 0 {
+		t.Skip("no conversations: set CCSHIP_CORPUS to a folder")
+	}
+	return lines, size
+}
+
+// TestCorpus counts what is masked in real conversations.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	lines, size := corpusLines(t)
+	m := masker(t)
+	byRule := map[string]int{}
+	total := 0
+	for _, line := range lines {
+		out, ranges := m.Object(line)
+		if len(out) != len(line) || json.Valid(line) && !json.Valid(out) {
+			t.Error("a line is not the same length, or no longer valid")
+		}
+		for _, r := range ranges {
+			byRule[r.Rule]++
+			total++
+		}
+	}
+	t.Logf("%d lines, %d bytes: %d masked, %.2f a MiB, by rule %v", len(lines), size, total,
+		float64(total)/float64(size)*(1<<20), byRule)
+	if os.Getenv("CCSHIP_CORPUS") == "" && total > 1 {
+		t.Errorf("%d false positives, want one at most: %v", total, byRule)
+	}
+}
+
+func BenchmarkObject(b *testing.B) {
+	lines, size := corpusLines(b)
+	m := masker(b)
+	b.SetBytes(size)
+	for b.Loop() {
+		for _, line := range lines {
+			m.Object(line)
+		}
+	}
+}

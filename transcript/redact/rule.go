@@ -1,0 +1,279 @@
+package redact
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Rule describes one kind of secret.
+type Rule struct {
+	Name   string // in tokens: lower-case letters, digits and hyphens
+	Source string // where the format is documented
+	// Pattern is an RE2 expression. The secret is its group Group; with Group 0, the first group that matched, or else
+	// the whole match.
+	Pattern string
+	Group   int
+	// Literals: one of them is in every match, otherwise the pattern is not tried. None: it is tried everywhere.
+	Literals []string
+	Fold     bool // letter case of the literals does not matter
+	Token    bool // the match starts with the literal, and no letter or digit is before it
+	// Before and After are how many bytes around a literal are searched at first; 0: a default.
+	Before, After int
+	Entropy       float64 // least bits a character of a secret; 0: any
+	Path          string  // an expression for the paths of documents; then the rule applies to nothing else
+	Allow         []Allow
+
+	near  near // what must follow the literal, checked before the pattern
+	loose bool // the pattern matches by context: placeholders must be told from secrets
+}
+
+// near is a cheap check of what follows a literal.
+type near uint8
+
+const (
+	anything near = iota
+	assignment
+	userinfo
+)
+
+// Allow lists what a rule must not mask.
+type Allow struct {
+	Patterns  []string // RE2 expressions
+	Target    string   // what they look at: "" or "secret", "match", "line"
+	StopWords []string // parts of secrets, in lower case
+	Paths     []string // expressions for paths of documents
+	All       bool     // every kind of condition must hold, not only one
+}
+
+// rule is a Rule that is ready to search.
+type rule struct {
+	Rule
+	index      int
+	expression func() *regexp.Regexp
+	path       *regexp.Regexp
+	allow      []allow
+}
+
+type allow struct {
+	patterns, paths []*regexp.Regexp
+	def             Allow
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+
+// newRule checks a rule. The expressions of built-in rules are compiled when they are first needed.
+func newRule(def Rule) (*rule, error) {
+	r := &rule{Rule: def}
+	if !nameForm.MatchString(def.Name) {
+		return nil, fmt.Errorf("rule %q: the name may have lower-case letters, digits and hyphens only", def.Name)
+	}
+	for _, l := range def.Literals {
+		if len(l) < block {
+			return nil, fmt.Errorf("rule %q: the keyword %q is too short", def.Name, l)
+		}
+	}
+	if r.Before == 0 {
+		r.Before = 96
+	}
+	if r.After == 0 {
+		r.After = 384
+	}
+	pattern := def.Pattern
+	if def.Token {
+		pattern = `\A(?:` + pattern + `)`
+	}
+	r.expression = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+	if def.Source != "" {
+		return r, nil
+	}
+	return r, r.check(pattern)
+}
+
+// check compiles what a person wrote.
+func (r *rule) check(pattern string) error {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return fmt.Errorf("rule %q: %w", r.Name, err)
+	}
+	if r.Group > re.NumSubexp() {
+		return fmt.Errorf("rule %q: the expression has no group %d", r.Name, r.Group)
+	}
+	r.expression = func() *regexp.Regexp { return re }
+	if r.Path != "" {
+		if r.path, err = regexp.Compile(r.Path); err != nil {
+			return fmt.Errorf("rule %q: path: %w", r.Name, err)
+		}
+	}
+	for _, def := range r.Allow {
+		a := allow{def: def}
+		if a.patterns, err = compileAll(def.Patterns); err == nil {
+			a.paths, err = compileAll(def.Paths)
+		}
+		if err != nil {
+			return fmt.Errorf("rule %q: allow-list: %w", r.Name, err)
+		}
+		r.allow = append(r.allow, a)
+	}
+	return nil
+}
+
+func compileAll(patterns []string) ([]*regexp.Regexp, error) {
+	var all []*regexp.Regexp
+	for _, p := range patterns {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, re)
+	}
+	return all, nil
+}
+
+// likely reports whether a hit can belong to a match, by what is beside it. It must hold for escaped text as well.
+func (r *rule) likely(b []byte, at int) bool {
+	if r.Token && !startsWord(b, at) {
+		return false
+	}
+	switch r.near {
+	case assignment:
+		for _, c := range b[at:min(len(b), at+48)] {
+			if c == '=' || c == ':' {
+				return true
+			}
+		}
+		return false
+	case userinfo:
+		return hasUserinfo(b, at)
+	}
+	return true
+}
+
+// startsWord reports whether no letter or digit is before an offset. The letter of an escape does not count.
+func startsWord(b []byte, at int) bool {
+	if at == 0 || !isAlnum(b[at-1]) && b[at-1] != '_' {
+		return true
+	}
+	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u'
+}
+
+// hasUserinfo reports whether a URL, given by the place of its "://", names a user and a password.
+func hasUserinfo(b []byte, at int) bool {
+	colon := false
+	for _, c := range b[at+3 : min(len(b), at+3+256)] {
+		switch c {
+		case ':':
+			colon = true
+		case '@':
+			return colon
+		case '/', ' ', '"', '\'', '<', '>', '\\', '\n', '\t', '?', '#', '`', '(', ')':
+			return false
+		}
+	}
+	return false
+}
+
+func isAlnum(c byte) bool { return c-'0' <= 9 || c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// secret is where the secret of a match is.
+func (r *rule) secret(loc []int) (from, to int) {
+	if r.Group > 0 {
+		return loc[2*r.Group], loc[2*r.Group+1]
+	}
+	for i := 2; i+1 < len(loc); i += 2 {
+		if loc[i] >= 0 {
+			return loc[i], loc[i+1]
+		}
+	}
+	return loc[0], loc[1]
+}
+
+// allowed reports whether a match counts: it is no placeholder, random enough, and on no allow-list.
+func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool {
+	switch {
+	case r.path != nil && (path == "" || !r.path.MatchString(path)):
+		return false
+	case r.Entropy > 0 && entropy(secret) < r.Entropy:
+		return false
+	case r.Source != "" && placeholder(secret, r.loose), r.loose && ordinary(secret, r.near):
+		return false
+	}
+	for _, a := range r.allow {
+		if a.covers(part, loc, secret, path) {
+			return false
+		}
+	}
+	return true
+}
+
+// covers reports whether an allow-list names a match.
+func (a *allow) covers(part []byte, loc []int, secret []byte, path string) bool {
+	var asked, held int
+	ask := func(given bool, holds func() bool) {
+		if given {
+			asked++
+			if holds() {
+				held++
+			}
+		}
+	}
+	ask(len(a.patterns) > 0, func() bool { return anyMatch(a.patterns, a.target(part, loc, secret)) })
+	ask(len(a.paths) > 0, func() bool { return path != "" && anyMatch(a.paths, []byte(path)) })
+	ask(len(a.def.StopWords) > 0, func() bool {
+		text := strings.ToLower(string(secret))
+		for _, w := range a.def.StopWords {
+			if strings.Contains(text, strings.ToLower(w)) {
+				return true
+			}
+		}
+		return false
+	})
+	if a.def.All {
+		return asked > 0 && held == asked
+	}
+	return held > 0
+}
+
+func (a *allow) target(part []byte, loc []int, secret []byte) []byte {
+	switch a.def.Target {
+	case "match":
+		return part[loc[0]:loc[1]]
+	case "line":
+		from, to := loc[0], loc[1]
+		for from > 0 && part[from-1] != '\n' {
+			from--
+		}
+		for to < len(part) && part[to] != '\n' {
+			to++
+		}
+		return part[from:to]
+	}
+	return secret
+}
+
+func anyMatch(all []*regexp.Regexp, b []byte) bool {
+	for _, re := range all {
+		if re.Match(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// entropy is Shannon's, in bits a character.
+func entropy(b []byte) float64 {
+	var counts [256]int
+	for _, c := range b {
+		counts[c]++
+	}
+	bits := 0.0
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(len(b))
+			bits -= p * math.Log2(p)
+		}
+	}
+	return bits
+}

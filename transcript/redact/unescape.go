@@ -1,0 +1,181 @@
+package redact
+
+import (
+	"bytes"
+	"sort"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxLevels is how many texts are searched for one string: as it is decoded, and three layers of escapes below that.
+const maxLevels = 4
+
+// text is a decoded text that knows where its bytes come from.
+type text struct {
+	b    []byte
+	segs []seg
+	end  int // the end of the source
+}
+
+// seg starts a stretch of decoded bytes: either bytes that are the same in the source, or one escape.
+type seg struct {
+	at, src int
+	escape  bool
+}
+
+// reset makes t the same as a source that starts at an offset.
+func (t *text) reset(src []byte, offset int) {
+	t.b = append(t.b[:0], src...)
+	t.segs = append(t.segs[:0], seg{at: 0, src: offset})
+	t.end = offset + len(src)
+}
+
+// begin empties t. prefix is decoded text that has no source; the source starts at an offset.
+func (t *text) begin(prefix string, offset int) {
+	t.b = append(t.b[:0], prefix...)
+	t.segs = t.segs[:0]
+	if prefix != "" {
+		t.segs = append(t.segs, seg{at: 0, src: offset, escape: true})
+	}
+}
+
+// unescape appends the decoded form of a source that starts at an offset. What is no JSON escape stays as it is, so that
+// any text can be decoded.
+func (t *text) unescape(src []byte, offset int) {
+	t.segs = append(t.segs, seg{at: len(t.b), src: offset})
+	t.end = offset + len(src)
+	for i := 0; i < len(src); {
+		n := bytes.IndexByte(src[i:], '\\')
+		if n < 0 {
+			t.b = append(t.b, src[i:]...)
+			return
+		}
+		t.b = append(t.b, src[i:i+n]...)
+		i += n
+		at := len(t.b)
+		size := 0
+		if t.b, size = appendEscape(t.b, src[i:]); size == 0 {
+			t.b = append(t.b, '\\')
+			i++
+			continue
+		}
+		t.segs = append(t.segs, seg{at: at, src: offset + i, escape: true}, seg{at: len(t.b), src: offset + i + size})
+		i += size
+	}
+}
+
+// finish appends decoded text without a source.
+func (t *text) finish(suffix string) {
+	t.segs = append(t.segs, seg{at: len(t.b), src: t.end, escape: true})
+	t.b = append(t.b, suffix...)
+}
+
+// source is where the source starts.
+func (t *text) source() int { return t.segs[0].src }
+
+// appendEscape decodes the escape at the start of src. The size is 0 if there is none.
+func appendEscape(dst, src []byte) ([]byte, int) {
+	if len(src) < 2 {
+		return dst, 0
+	}
+	switch c := src[1]; c {
+	case '"', '\\', '/':
+		return append(dst, c), 2
+	case 'b':
+		return append(dst, '\b'), 2
+	case 'f':
+		return append(dst, '\f'), 2
+	case 'n':
+		return append(dst, '\n'), 2
+	case 'r':
+		return append(dst, '\r'), 2
+	case 't':
+		return append(dst, '\t'), 2
+	case 'u':
+		high, ok := hex4(src)
+		if !ok {
+			return dst, 0
+		}
+		if utf16.IsSurrogate(high) {
+			if low, ok := hex4(src[6:]); ok {
+				if r := utf16.DecodeRune(high, low); r != utf8.RuneError {
+					return utf8.AppendRune(dst, r), 12
+				}
+			}
+		}
+		return utf8.AppendRune(dst, high), 6
+	}
+	return dst, 0
+}
+
+// hex4 is the number in \uXXXX.
+func hex4(src []byte) (rune, bool) {
+	if len(src) < 6 || src[0] != '\\' || src[1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range src[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// plain removes every layer of escapes that is searched.
+func plain(b []byte) []byte {
+	for range maxLevels {
+		if bytes.IndexByte(b, '\\') < 0 {
+			break
+		}
+		var t text
+		t.begin("", 0)
+		t.unescape(b, 0)
+		b = t.b
+	}
+	return b
+}
+
+// down maps a decoded offset to the source. Within an escape a start moves behind it and an end before it.
+func (t *text) down(at int, start bool) int {
+	i := sort.Search(len(t.segs), func(i int) bool { return t.segs[i].at > at }) - 1
+	s := t.segs[i]
+	switch {
+	case !s.escape:
+		return s.src + at - s.at
+	case at == s.at || !start:
+		return s.src
+	case i+1 < len(t.segs):
+		return t.segs[i+1].src
+	}
+	return t.end
+}
+
+// up maps a source offset to a decoded one, with the same moves within an escape.
+func (t *text) up(src int, start bool) int {
+	i := sort.Search(len(t.segs), func(i int) bool { return t.segs[i].src > src }) - 1
+	s := t.segs[i]
+	switch {
+	case !s.escape:
+		return s.at + src - s.src
+	case src == s.src || !start:
+		return s.at
+	case i+1 < len(t.segs):
+		return t.segs[i+1].at
+	}
+	return len(t.b)
+}
+
+// snap moves an offset of a level to where no deeper level has an escape.
+func snap(deeper []text, at int, start bool) int {
+	if len(deeper) == 0 {
+		return at
+	}
+	return deeper[0].down(snap(deeper[1:], deeper[0].up(at, start), start), start)
+}
