@@ -54,7 +54,7 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 	}
 	if !told.found && err == nil && len(files) == 0 && !known {
 		e := d.router.Tombstones.Remove(ctx, req.Session)
-		return a, errors.Join(e, control.NoSession("there is no session "+req.Session, "`ccship sessions list` names them"))
+		return a, errors.Join(e, control.NoSession("there is no session "+req.Session, "`ccship sessions list` lists them"))
 	}
 	d.log.Info("session forgotten", "session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "owed", a.Owed)
 	return a, nil

@@ -57,10 +57,10 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 		out = append(out, control.Advice{Kind: "dead_letters", Text: "the server refuses some entries for what they are", Hint: "ccship outbox dead names them"})
 	}
 	for _, dir := range s.Watch.Unread {
-		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable for this user"})
+		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable by this user"})
 	}
 	for _, file := range stats.Unreadable {
-		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable for this user"})
+		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable by this user"})
 	}
 	for _, f := range d.servers.RetiredServers(usage) {
 		out = append(out, control.Advice{

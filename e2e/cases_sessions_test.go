@@ -205,7 +205,7 @@ func TestListShowSearchExport(t *testing.T) {
 	for _, format := range []string{"md", "html", "json", "jsonl"} {
 		to := filepath.Join(w.dir, "export."+format)
 		look("wrote "+to, 0, "sessions", "export", c.session, "--format", format, "-o", to)
-		look("is there already", 1, "sessions", "export", c.session, "--format", format, "-o", to)
+		look(" exists", 1, "sessions", "export", c.session, "--format", format, "-o", to)
 		if out := w.ccship("sessions", "export", c.session, "--format", format); out.stdout != string(w.read(to)) {
 			t.Errorf("%s: file and standard output differ", format)
 		}

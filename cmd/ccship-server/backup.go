@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/atomicfile"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
@@ -38,7 +39,7 @@ func newBackup() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "backed up: %s\n", formatSize(size))
+				_, err = fmt.Fprintf(c.ErrOrStderr(), "backed up: %s\n", amount.Size(size))
 				return err
 			})
 		},
@@ -53,7 +54,7 @@ func newBackup() *cobra.Command {
 func backUp(ctx context.Context, b server.Backuper, to string, stdout io.Writer, p *progress) (size int64, err error) {
 	report := func(done, total int64) {
 		size = total
-		p.say("%s of %s", formatSize(done), formatSize(total))
+		p.say("%s of %s", amount.Size(done), amount.Size(total))
 	}
 	if to == "-" {
 		return size, b.Backup(ctx, stdout, report)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
@@ -90,8 +91,11 @@ func (f *serveFlags) checkLog(w io.Writer) func(*settings) error {
 }
 
 func (f *serveFlags) checkLimits(s *settings) (err error) {
-	if s.maxBody, err = parseSize(f.maxBody); err != nil {
+	if s.maxBody, err = amount.ParseSize(f.maxBody); err != nil {
 		return fmt.Errorf("bad --max-body: %w", err)
+	}
+	if s.maxBody < 1 {
+		return fmt.Errorf("bad --max-body %s: want 1 byte or more", f.maxBody)
 	}
 	if f.maxRequests < 1 {
 		return fmt.Errorf("bad --max-requests %d: want 1 or more", f.maxRequests)

@@ -198,16 +198,3 @@ func TestPortTaken(t *testing.T) {
 		t.Errorf("exit %d, %s", code, words.String())
 	}
 }
-
-func TestParseSize(t *testing.T) {
-	for in, want := range map[string]int64{"1": 1, "10b": 10, "64kB": 64_000, "128MiB": 128 << 20, "2 GiB": 2 << 30, "3gb": 3_000_000_000} {
-		if got, err := parseSize(in); err != nil || got != want {
-			t.Errorf("%q: %d, %v", in, got, err)
-		}
-	}
-	for _, in := range []string{"", "MiB", "0", "-1", "1.5MB", "99999999999GiB", "1TB"} {
-		if n, err := parseSize(in); err == nil {
-			t.Errorf("%q: %d", in, n)
-		}
-	}
-}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
 )
@@ -90,7 +91,7 @@ func verify(ctx context.Context, s store.Store, p *progress) (*report, error) {
 	read, err := audit.Run(ctx, s, func(f audit.Finding) {
 		r.add(finding{f.SessionID, f.Machine, f.Epoch, f.Generation, f.Problem})
 	}, func(a audit.Progress) {
-		p.say("%d transcripts, %d lines, %s", a.Streams, a.Lines, formatSize(a.Bytes))
+		p.say("%d transcripts, %d lines, %s", a.Streams, a.Lines, amount.Size(a.Bytes))
 	})
 	if err != nil && r.Problems == 0 {
 		return nil, err
@@ -101,7 +102,7 @@ func verify(ctx context.Context, s store.Store, p *progress) (*report, error) {
 	if err == nil {
 		err = s.AuditBlobs(ctx, func(problem string) { r.add(finding{Problem: problem}) }, func(files, bytes int64) {
 			r.Files, r.FileBytes = files, bytes
-			p.say("%d files, %s", files, formatSize(bytes))
+			p.say("%d files, %s", files, amount.Size(bytes))
 		})
 		if err != nil {
 			return nil, err
@@ -124,6 +125,6 @@ func (r *report) print(c *cobra.Command) error {
 	if more := r.Problems - int64(len(r.Findings)); more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
-	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n", r.Transcripts, r.Generations, r.Lines, formatSize(r.Bytes), r.Files, formatSize(r.FileBytes))
+	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n", r.Transcripts, r.Generations, r.Lines, amount.Size(r.Bytes), r.Files, amount.Size(r.FileBytes))
 	return err
 }

@@ -145,5 +145,5 @@ func (a actor) paused(s control.Status) control.Status {
 type brokenConfig struct{ control.Daemon }
 
 func (brokenConfig) Reload(context.Context) (control.ReloadResult, error) {
-	return control.ReloadResult{}, &control.Error{Code: control.CodeConfig, Message: fmt.Sprintf("%s: unknown key", "/c/config.toml:3"), Hint: "mend it"}
+	return control.ReloadResult{}, &control.Error{Code: control.CodeConfig, Message: fmt.Sprintf("%s: unknown key", "/c/config.toml:3"), Hint: "fix it"}
 }

@@ -43,10 +43,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// mostRounds is how often is mended: a daemon that was started finds more to do than one that was not there to ask.
+// mostRounds limits the rounds of fixing: a daemon that was started in one may report more to fix in the next.
 const mostRounds = 3
 
-// doctor examines, and with fix mends and examines again.
+// doctor examines; with fix it applies fixes and examines again.
 func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 	options, err := a.doctorOptions(days)
 	if err != nil {
@@ -55,12 +55,12 @@ func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 	report := doctor.Examine(ctx, options)
 	var fixes []doctor.Fix
 	for round := 0; fix && round < mostRounds && ctx.Err() == nil; round++ {
-		more := doctor.Mend(ctx, report, fixes...)
+		more := doctor.ApplyFixes(ctx, report, fixes...)
 		if len(more) == 0 {
 			break
 		}
 		fixes = append(fixes, more...)
-		if options, err = a.doctorOptions(days); err != nil { // with what was mended
+		if options, err = a.doctorOptions(days); err != nil { // a fix may have changed them
 			return err
 		}
 		report = doctor.Examine(ctx, options)

@@ -13,14 +13,14 @@ import (
 func TestDoctorJSON(t *testing.T) {
 	var out strings.Builder
 	a := &app{App: cli.App{Stdout: &out}}
-	r := showtest.DoctorReports()["mended"]
+	r := showtest.DoctorReports()["fixed"]
 	if err := a.PrintJSON(r); err != nil {
 		t.Fatal(err)
 	}
 	showtest.Golden(t, filepath.Join("json", "doctor.json"), out.String())
 	for _, part := range []any{r.Findings[0], r.Findings[1], r.Fixes[1]} {
 		for _, name := range unset(reflect.ValueOf(part), "") {
-			if name != ".mend" && name != ".Detail" {
+			if name != ".action" && name != ".Detail" {
 				t.Errorf("the golden document leaves out %s of %+v", name, part)
 			}
 		}

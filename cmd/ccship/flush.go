@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -34,7 +34,7 @@ func (a *app) showFlush(r control.FlushResult) error {
 	case a.JSON:
 		return a.PrintJSON(r)
 	case r.Paused:
-		return a.Print("paused: " + term.Counted(r.Waiting, "entry waits", "entries wait") + " for `ccship resume`\n")
+		return a.Print("paused: " + amount.Counted(r.Waiting, "entry waits", "entries wait") + " for `ccship resume`\n")
 	}
-	return a.Print(term.Counted(r.Waiting, "entry is", "entries are") + " tried now\n")
+	return a.Print(amount.Counted(r.Waiting, "entry is", "entries are") + " tried now\n")
 }

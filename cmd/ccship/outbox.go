@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -124,8 +124,8 @@ func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes b
 	if a.JSON {
 		return a.PrintJSON(r)
 	}
-	return a.Print(fmt.Sprintf("%s with %s and %s for %s given up\n", term.Counted(r.Rows, "row", "rows"), term.Counted(r.Entries, "line", "lines"),
-		term.Counted(r.Letters, "dead letter", "dead letters"), r.Server))
+	return a.Print(fmt.Sprintf("%s with %s and %s for %s given up\n", amount.Counted(r.Rows, "row", "rows"), amount.Counted(r.Entries, "line", "lines"),
+		amount.Counted(r.Letters, "dead letter", "dead letters"), r.Server))
 }
 
 // deadCommand is a verb that does something to dead letters.
@@ -150,7 +150,7 @@ func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Co
 			if a.JSON {
 				return a.PrintJSON(result)
 			}
-			return a.Print(term.Counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
+			return a.Print(amount.Counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all dead letters there are")

@@ -83,7 +83,7 @@ func checkRoot(root string) error {
 		_, err = os.ReadDir(root)
 	}
 	if err != nil {
-		return &config.Error{Message: fmt.Sprintf("root %s cannot be read: %v", root, errors.Unwrap(err)), Hint: "make it readable for this user, or name another one in roots"}
+		return &config.Error{Message: fmt.Sprintf("root %s cannot be read: %v", root, errors.Unwrap(err)), Hint: "make it readable by this user, or name another one in roots"}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -67,8 +67,8 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 		return a.Print("checking every transcript now\n")
 	}
 	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
-		term.Counted(r.Lines, "line", "lines"), term.Count(r.Acknowledged), term.Counted(r.Dead, "dead letter", "dead letters"),
-		term.Count(r.Excluded), term.Count(r.Withheld), term.Count(r.Waiting))
+		amount.Counted(r.Lines, "line", "lines"), amount.Count(r.Acknowledged), amount.Counted(r.Dead, "dead letter", "dead letters"),
+		amount.Count(r.Excluded), amount.Count(r.Withheld), amount.Count(r.Waiting))
 	if err := a.Print(counts + show.RetiredServers(r.Retired)); err != nil {
 		return err
 	}

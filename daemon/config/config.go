@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ccship/ccship/daemon/amount"
 )
 
 // Config is everything a daemon is told. Load makes one from flags, environment, file and defaults; all paths
@@ -278,7 +280,7 @@ func (v Value) Text() string {
 		return strings.Join(x, "\n")
 	case int64:
 		if o, ok := LookupOption(v.Name); ok && o.Kind == kindSize {
-			return formatSize(x)
+			return amount.ExactSize(x)
 		}
 	}
 	return fmt.Sprint(v.Value)

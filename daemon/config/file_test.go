@@ -138,22 +138,3 @@ func TestNormalizeURL(t *testing.T) {
 		}
 	}
 }
-
-func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{
-		"0": 0, "4096": 4096, "64MiB": 64 << 20, "2 gib": 2 << 30, "1.5KiB": 1536, "10MB": 10e6, "7B": 7, "1TiB": 1 << 40,
-	} {
-		got, err := parseSize(text)
-		if err != nil || got != want {
-			t.Errorf("%q is %d %v, want %d", text, got, err, want)
-		}
-		if back, err := parseSize(formatSize(got)); err != nil || back != got {
-			t.Errorf("%d is written %s", got, formatSize(got))
-		}
-	}
-	for _, text := range []string{"", "MiB", "-1", "1.5", "NaN", "Inf", "1e30TiB", "5 parsecs", "9999999TiB"} {
-		if got, err := parseSize(text); err == nil {
-			t.Errorf("%q is %d, want an error", text, got)
-		}
-	}
-}

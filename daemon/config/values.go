@@ -3,12 +3,12 @@ package config
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/outbox"
 )
 
@@ -145,7 +145,7 @@ func parse(o Option, text string, p places) (any, error) {
 		}
 		return b, nil
 	case kindSize:
-		return parseSize(text)
+		return amount.ParseSize(text)
 	case kindCount:
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
@@ -166,45 +166,6 @@ func NormalizeURL(text string) (string, error) {
 		return "", &Error{Message: err.Error(), Hint: "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"}
 	}
 	return url, nil
-}
-
-// sizeUnits in the order in which formatSize tries them. Powers of 1000 are only read.
-func sizeUnits() []struct {
-	name  string
-	bytes int64
-} {
-	return []struct {
-		name  string
-		bytes int64
-	}{
-		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1},
-	}
-}
-
-// parseSize reads bytes: "4096", "64MiB", "1.5 GB".
-func parseSize(text string) (int64, error) {
-	number, unit := text, int64(1)
-	for _, u := range sizeUnits() {
-		if len(text) > len(u.name) && strings.EqualFold(text[len(text)-len(u.name):], u.name) {
-			number, unit = strings.TrimSpace(text[:len(text)-len(u.name)]), u.bytes
-			break
-		}
-	}
-	f, err := strconv.ParseFloat(number, 64)
-	if f *= float64(unit); err != nil || f < 0 || f >= math.MaxInt64 || f != math.Trunc(f) {
-		return 0, fmt.Errorf("%s is no size such as 512MiB or 2GiB", quote(text))
-	}
-	return int64(f), nil
-}
-
-func formatSize(n int64) string {
-	for _, u := range sizeUnits()[:4] {
-		if n >= u.bytes && n%u.bytes == 0 {
-			return strconv.FormatInt(n/u.bytes, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 func quote(s string) string { return strconv.Quote(s) }

@@ -66,7 +66,7 @@ func dialError(path string, err error) error {
 		return tooLong
 	}
 	if info, missing := os.Lstat(path); missing == nil && info.Mode().Type()&fs.ModeSocket == 0 && !oddSocket(info) {
-		return unusable(path + " is no socket")
+		return unusable(path + " is not a socket")
 	}
 	switch {
 	case busy(err):
@@ -84,7 +84,7 @@ func notOurs(path string) *Error {
 
 func noAnswer(path string) *Error {
 	return NewError(CodeNoAnswer, "the daemon on "+path+" accepts but does not answer",
-		"it may be stopped or overloaded: look at its process, or restart it").AsRetryable()
+		"it may be stopped or overloaded: check its process, or restart it").AsRetryable()
 }
 
 // Status asks what the daemon is doing. Errors here and below are *Error: ErrNotRunning when nobody listens,

@@ -52,7 +52,7 @@ func RemoveStale(path string) error {
 		return unusable(fmt.Sprintf("look at control socket: %v", err))
 	}
 	if info.Mode().Type()&fs.ModeSocket == 0 && !oddSocket(info) {
-		return unusable(fmt.Sprintf("%s is there already and is no socket; it was left alone", path))
+		return unusable(fmt.Sprintf("%s exists and is not a socket; it was left alone", path))
 	}
 	conn, err := net.DialTimeout("unix", path, dialTimeout)
 	if err == nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/ccship/ccship/daemon/claude"
 )
 
-// noTranscripts is the variable that has Claude Code write no transcripts.
+// noTranscripts is the variable that stops Claude Code from writing transcripts.
 const noTranscripts = "CLAUDE_CODE_SKIP_PROMPT_HISTORY"
 
-// claudeSettings is what is looked at of a file with settings of Claude Code.
+// claudeSettings is the part of a Claude Code settings file that is checked.
 type claudeSettings struct {
 	path  string
 	Env   map[string]any `json:"env"`
 	Hooks any            `json:"hooks"`
 }
 
-// settings are the files that there are, each once, and those that cannot be understood.
+// settings are the settings files that exist, each once; bad are those that cannot be parsed.
 func (x *exam) settings() (all []claudeSettings, bad []string) {
 	seen := map[string]bool{}
 	for _, root := range x.roots() {
@@ -43,13 +43,13 @@ func (x *exam) settings() (all []claudeSettings, bad []string) {
 	return all, bad
 }
 
-// checkRecording finds what keeps Claude Code from writing transcripts at all.
+// checkRecording finds settings that stop Claude Code from writing transcripts.
 func checkRecording(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	all, bad := x.settings()
 	for _, s := range all {
 		if on(s.Env[noTranscripts]) {
-			found = append(found, Finding{Level: Warn, Text: "Claude Code is told to write no transcripts: there is nothing to deliver", Detail: noTranscripts + " in " + s.path, Fix: "remove it there"})
+			found = append(found, Finding{Level: Warn, Text: "Claude Code is set to write no transcripts: there is nothing to deliver", Detail: noTranscripts + " in " + s.path, Fix: "remove it there"})
 		}
 	}
 	env := x.o.Env
@@ -60,12 +60,12 @@ func checkRecording(_ context.Context, x *exam) []Finding {
 		found = append(found, Finding{Level: Warn, Text: "Claude Code, started from this shell, writes no transcripts", Detail: noTranscripts + " is set in the environment", Fix: "`unset " + noTranscripts + "`"})
 	}
 	for _, path := range bad {
-		found = append(found, Finding{Level: Note, Text: "settings of Claude Code cannot be understood", Detail: path, Fix: "fix that file"})
+		found = append(found, Finding{Level: Note, Text: "a Claude Code settings file is not valid JSON", Detail: path, Fix: "fix that file"})
 	}
 	return found
 }
 
-// on says whether the value of a switch is one.
+// on says whether the value of a switch turns it on.
 func on(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -78,19 +78,19 @@ func on(v any) bool {
 	return false
 }
 
-// checkHooks finds hooks of older tools that do what ccship does.
+// checkHooks finds hooks of older tools that deliver the same lines.
 func checkHooks(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	all, _ := x.settings()
 	for _, s := range all {
 		if mentions(s.Hooks, "codetracker") {
-			found = append(found, Finding{Level: Note, Text: "a hook of codetracker delivers the same lines, and Claude Code waits for it", Detail: s.path, Fix: "remove the hook there when ccship has everything"})
+			found = append(found, Finding{Level: Note, Text: "a codetracker hook delivers the same lines, and Claude Code waits for it", Detail: s.path, Fix: "remove the hook once ccship has delivered everything"})
 		}
 	}
 	return found
 }
 
-// mentions says whether any text within a value of JSON holds a word, which is in lower case.
+// mentions says whether any string in a JSON value contains word, which is in lower case.
 func mentions(v any, word string) bool {
 	switch v := v.(type) {
 	case string:

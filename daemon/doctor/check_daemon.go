@@ -9,21 +9,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
 
-// slow is how long an answer of the daemon may take before it is worth a word.
+// slow is how long the daemon may take to answer before that is a finding.
 const slow = 200 * time.Millisecond
 
 func checkDaemon(_ context.Context, x *exam) []Finding {
 	r := x.daemon()
 	switch {
 	case r.client == nil && codeOf(r.err) == control.CodeNoAnswer:
-		f := Finding{Level: Fail, Text: "the daemon accepts connections, but does not answer", Detail: "asked at " + r.socket, Fix: "look at its process, or restart it"}
+		f := Finding{Level: Fail, Text: "the daemon accepts connections, but does not answer", Detail: "asked at " + r.socket, Fix: "check its process, or restart it"}
 		if x.installed() {
 			f.Fix = "`ccship restart`"
-			f = f.safely(turnService, x.restart)
+			f = f.safely(phaseService, x.restart)
 		}
 		return []Finding{f}
 	case r.client == nil && errors.Is(r.err, control.ErrNotRunning):
@@ -35,17 +36,17 @@ func checkDaemon(_ context.Context, x *exam) []Finding {
 		}
 		return []Finding{f}
 	}
-	text := fmt.Sprintf("running for %s (pid %d)", roughly(x.now.Sub(r.status.StartedAt)), r.status.PID)
+	text := fmt.Sprintf("running for %s (pid %d)", amount.Duration(x.now.Sub(r.status.StartedAt)), r.status.PID)
 	switch {
 	case r.socket == x.o.ForeignSocket:
-		return []Finding{{Level: Note, Text: text + ", as part of `ccship up`: it ends with that", Fix: "`ccship setup`"}}
+		return []Finding{{Level: Note, Text: text + ", as part of `ccship up`: it stops when that ends", Fix: "`ccship setup`"}}
 	case !x.managedDaemon() && (x.service().err != nil || x.service().status.Manager != service.None):
-		return []Finding{{Level: Note, Text: text + ", but not as a service: nothing starts it again", Fix: "stop it, then `ccship install`"}}
+		return []Finding{{Level: Note, Text: text + ", but not as a service: it is not restarted after a crash or reboot", Fix: "stop it, then `ccship install`"}}
 	}
 	return fine(text)
 }
 
-// notRunning says that there is no daemon, and what there is to start it with.
+// notRunning is the finding that no daemon runs, with the command that starts one.
 func (x *exam) notRunning() Finding {
 	m := x.service()
 	f := Finding{Level: Fail, Text: "the daemon is not running", Fix: "`ccship install`"}
@@ -55,11 +56,11 @@ func (x *exam) notRunning() Finding {
 	case m.err == nil && m.status.Manager == service.None:
 		f.Fix = "`ccship run`"
 	case m.err == nil && m.status.Installed && m.status.Running:
-		f.Text, f.Fix = "the service runs, but its daemon does not answer on "+x.o.Sockets[0], "`ccship restart`"
-		f = f.safely(turnService, x.restart)
+		f.Text, f.Fix = "the service is running, but its daemon does not answer on "+x.o.Sockets[0], "`ccship restart`"
+		f = f.safely(phaseService, x.restart)
 	case m.err == nil && m.status.Installed:
 		f.Detail, f.Fix = m.status.Note, "`ccship start`"
-		f = f.safely(turnService, x.start)
+		f = f.safely(phaseService, x.start)
 	}
 	return f
 }
@@ -77,7 +78,7 @@ func checkVersion(_ context.Context, x *exam) []Finding {
 	case !x.managedDaemon():
 	case sameFile(x.service().status.Binary, x.o.Program):
 		f.Fix = "`ccship restart`"
-		f = f.safely(turnService, x.restart)
+		f = f.safely(phaseService, x.restart)
 	default:
 		f.Detail, f.Fix = "the service runs "+x.service().status.Binary, "`ccship install` to run "+x.o.Program
 	}
@@ -90,9 +91,9 @@ func checkService(_ context.Context, x *exam) []Finding {
 	case m.err != nil:
 		return []Finding{explained(Warn, m.err)}
 	case st.Manager == service.None:
-		return []Finding{{Level: Warn, Text: "nothing starts ccship by itself here: there is no service manager", Fix: "have `ccship run` started by what starts other programs here"}}
+		return []Finding{{Level: Warn, Text: "ccship is not started automatically: this system has no service manager", Fix: "start `ccship run` with whatever starts other programs here"}}
 	case !st.Installed:
-		return []Finding{{Level: Warn, Text: "ccship is not installed as a service: nothing starts it automatically", Detail: st.Note, Fix: "`ccship install`"}}
+		return []Finding{{Level: Warn, Text: "ccship is not installed as a service, so it is not started automatically", Detail: st.Note, Fix: "`ccship install`"}}
 	case !st.Enabled:
 		return []Finding{{Level: Warn, Text: "the service does not start automatically at login", Fix: "`ccship install`"}}
 	}
@@ -105,22 +106,22 @@ func checkUnit(_ context.Context, x *exam) []Finding {
 		return nil
 	}
 	if st.Binary != "" && !exists(st.Binary) {
-		f := Finding{Level: Fail, Text: "the service is to run " + st.Binary + ", which does not exist", Fix: "`ccship install`"}
-		return []Finding{f.safely(turnUnit, x.reinstall)}
+		f := Finding{Level: Fail, Text: "the service's program " + st.Binary + " does not exist", Fix: "`ccship install`"}
+		return []Finding{f.safely(phaseUnit, x.reinstall)}
 	}
 	current, err := x.o.Service.Current(st)
 	switch {
 	case err != nil:
 		return []Finding{explained(Warn, err)}
 	case !current:
-		f := Finding{Level: Warn, Text: "the service's file is not the one that this version installs", Detail: st.UnitPath, Fix: "`ccship install`"}
-		if !sameFile(st.Binary, x.o.Program) { // which of the two is to run is not for us to say
+		f := Finding{Level: Warn, Text: "the service's unit file differs from the one this version installs", Detail: st.UnitPath, Fix: "`ccship install`"}
+		if !sameFile(st.Binary, x.o.Program) { // which of the two should run is the user's choice
 			f.Detail += " runs " + st.Binary + ", this is " + x.o.Program
 			return []Finding{f}
 		}
-		return []Finding{f.safely(turnUnit, x.reinstall)}
+		return []Finding{f.safely(phaseUnit, x.reinstall)}
 	case st.Binary != "" && !sameFile(st.Binary, x.o.Program):
-		return []Finding{{Level: Note, Text: "the service runs another program than this one", Detail: st.Binary + ", this is " + x.o.Program, Fix: "`ccship install` to run this one"}}
+		return []Finding{{Level: Note, Text: "the service runs a different program", Detail: st.Binary + ", this is " + x.o.Program, Fix: "`ccship install` to run this one"}}
 	}
 	return fine("up to date")
 }
@@ -137,10 +138,10 @@ func checkLinger(_ context.Context, x *exam) []Finding {
 	if name == "" {
 		name = "$USER"
 	}
-	return []Finding{{Level: Note, Text: "it runs only while you are logged in", Fix: "`sudo loginctl enable-linger " + name + "`"}}
+	return []Finding{{Level: Note, Text: "the service runs only while you are logged in", Fix: "`sudo loginctl enable-linger " + name + "`"}}
 }
 
-// sameFile says whether two paths lead to one file, or there is nothing to compare.
+// sameFile says whether two paths lead to one file. It is true if one of them is empty.
 func sameFile(a, b string) bool {
 	one, errOne := os.Stat(a)
 	other, errOther := os.Stat(b)
@@ -152,10 +153,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// onlyOwners says whether nobody but the owner may read or write; Windows keeps that elsewhere.
+// onlyOwners says whether only the owner may read or write. On Windows it is true: access lists are not checked.
 func onlyOwners(mode os.FileMode) bool { return runtime.GOOS == "windows" || mode.Perm()&0o077 == 0 }
 
-// shell quotes a word for a shell where it has to be.
+// shell quotes a word for a shell if needed.
 func shell(word string) string {
 	plain := func(r rune) bool {
 		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r)
@@ -164,31 +165,4 @@ func shell(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// roughly is a span in its largest unit.
-func roughly(d time.Duration) string {
-	count := func(n int, unit string) string {
-		if n != 1 {
-			unit += "s"
-		}
-		return fmt.Sprintf("%d %s", n, unit)
-	}
-	switch {
-	case d < 2*time.Minute:
-		return count(int(max(d, 0).Seconds()), "second")
-	case d < 2*time.Hour:
-		return count(int(d.Minutes()), "minute")
-	case d < 48*time.Hour:
-		return count(int(d.Hours()), "hour")
-	}
-	return count(int(d.Hours()/24), "day")
-}
-
-// counted is a number and its noun.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

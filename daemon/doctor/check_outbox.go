@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/ccship/ccship/daemon/amount"
 )
 
-// What is worth a word of what waits.
+// When a queue is a finding.
 const (
-	oldest  = time.Hour // for the first to be delivered
+	oldest  = time.Hour // the age of the first entry
 	muchCap = 50        // percent of the cap
 )
 
@@ -21,11 +23,11 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	sync := func(f Finding) Finding {
 		f.Fix = syncCommand
-		if s.Pause != nil { // it would end with a sync
+		if s.Pause != nil { // a sync would end the pause
 			f.Fix = "`ccship resume`"
 			return f
 		}
-		return f.safely(turnDelivery, x.sync)
+		return f.safely(phaseDelivery, x.sync)
 	}
 	percent := 0
 	if s.Outbox.Cap > 0 {
@@ -33,14 +35,14 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 	}
 	for _, n := range s.Advice {
 		if n.Kind == "full" {
-			found = append(found, Finding{Level: Fail, Text: n.Text, Detail: fmt.Sprintf("%d %% of its cap is used", percent), Fix: n.Hint})
+			found = append(found, Finding{Level: Fail, Text: n.Text, Detail: fmt.Sprintf("%d %% of outbox_cap is used", percent), Fix: n.Hint})
 		}
 	}
 	if len(found) == 0 && percent >= muchCap {
-		found = append(found, sync(Finding{Level: Warn, Text: fmt.Sprintf("the outbox is %d %% full; at its cap reading stops", percent)}))
+		found = append(found, sync(Finding{Level: Warn, Text: fmt.Sprintf("the outbox is %d %% full; reading stops when it is full", percent)}))
 	}
 	if at := s.Outbox.OldestAt; at != nil && x.now.Sub(*at) > oldest {
-		found = append(found, sync(Finding{Level: Warn, Text: counted(int(s.Outbox.Entries), "entry waits", "entries wait") + ", the oldest for " + roughly(x.now.Sub(*at))}))
+		found = append(found, sync(Finding{Level: Warn, Text: amount.Counted(int64(s.Outbox.Entries), "entry waits", "entries wait") + ", the oldest for " + amount.Duration(x.now.Sub(*at))}))
 	}
 	if len(found) > 0 {
 		return found
@@ -48,12 +50,12 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 	if s.Outbox.Entries == 0 {
 		return fine("empty")
 	}
-	return fine(counted(int(s.Outbox.Entries), "entry is", "entries are") + " on the way")
+	return fine(amount.Counted(int64(s.Outbox.Entries), "entry is", "entries are") + " on the way")
 }
 
 func checkDead(_ context.Context, x *exam) []Finding {
 	if o := x.daemon().status.Outbox; o != nil && o.Dead > 0 {
-		return []Finding{{Level: Warn, Text: "the server refuses " + counted(int(o.Dead), "entry for what it is", "entries for what they are"), Detail: "they are kept apart, and can be queued again", Fix: "`ccship outbox dead` lists them"}}
+		return []Finding{{Level: Warn, Text: "the server rejects " + amount.Counted(int64(o.Dead), "entry", "entries"), Detail: "they are kept, and can be queued again", Fix: "`ccship outbox dead` lists them"}}
 	}
 	return nil
 }
@@ -63,34 +65,34 @@ func checkPause(_ context.Context, x *exam) []Finding {
 	if p == nil {
 		return nil
 	}
-	text := "delivery is paused by you, for " + roughly(x.now.Sub(p.Since)) + " now"
+	text := "you paused delivery " + amount.Ago(x.now, p.Since)
 	if p.Until != nil {
-		text += "; it ends in " + roughly(p.Until.Sub(x.now))
+		text += "; it resumes in " + amount.Duration(p.Until.Sub(x.now))
 	}
 	return []Finding{{Level: Warn, Text: text, Fix: "`ccship resume`"}}
 }
 
 func checkWithheld(_ context.Context, x *exam) []Finding {
 	if o := x.daemon().status.Outbox; o != nil && o.Withheld > 0 {
-		return []Finding{{Level: Note, Text: counted(int(o.Withheld), "entry was", "entries were") + " withheld from a plain server", Detail: "only a server that speaks ccship's protocol can take them"}}
+		return []Finding{{Level: Note, Text: amount.Counted(int64(o.Withheld), "entry was", "entries were") + " withheld from a plain server", Detail: "only ccship-server accepts them"}}
 	}
 	return nil
 }
 
 func checkExcluded(_ context.Context, x *exam) []Finding {
 	if f := x.daemon().status.Files; f != nil && f.Excluded > 0 {
-		return []Finding{{Level: Note, Text: counted(f.Excluded, "transcript is", "transcripts are") + " left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` says why"}}
+		return []Finding{{Level: Note, Text: amount.Counted(int64(f.Excluded), "transcript is", "transcripts are") + " left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` shows why"}}
 	}
 	return nil
 }
 
-// checkNotices passes on what the daemon says and no other check knows of.
+// checkNotices passes on the daemon's advice that no other check covers.
 func checkNotices(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	for _, n := range x.daemon().status.Advice {
 		switch n.Kind {
 		case "config", "restart", "full", "dead_letters", "unreadable", "state_corrupt":
-			continue // of other checks
+			continue // other checks cover these
 		}
 		found = append(found, Finding{Level: Warn, Text: strings.TrimSuffix(n.Text, "."), Fix: n.Hint})
 	}

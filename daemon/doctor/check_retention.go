@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -22,23 +23,23 @@ func checkRetention(ctx context.Context, x *exam) []Finding {
 		return nil
 	}
 	d, r := x.retention(), x.daemon()
-	within := counted(x.o.Days, "day", "days")
+	within := amount.Counted(int64(x.o.Days), "day", "days")
 	if d.Expiring == 0 {
 		if d.Sessions == 0 {
 			return nil
 		}
-		return fine("Claude Code deletes none of " + counted(d.Sessions, "session", "sessions") + " within " + within)
+		return fine("Claude Code deletes none of " + amount.Counted(int64(d.Sessions), "session", "sessions") + " within " + within)
 	}
-	goes := counted(d.Expiring, "session", "sessions")
+	goes := amount.Counted(int64(d.Expiring), "session", "sessions")
 	if r.client == nil {
 		return []Finding{{
-			Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; without the daemon nobody knows whether the server has them",
+			Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; the daemon is not running, so it is unknown whether the server has a copy",
 			Detail: "first " + when(x.now, d.FirstExpiry) + ": " + d.FirstPath + periodOf(d.FirstPath, x.roots()), Fix: "start the daemon",
 		}}
 	}
 	risks, err := x.risks(ctx)
 	if err != nil {
-		return []Finding{{Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; what the server has of them could not be found out in time", Detail: err.Error(), Fix: syncCommand}}
+		return []Finding{{Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; whether the server has a copy could not be checked in time", Detail: err.Error(), Fix: syncCommand}}
 	}
 	if len(risks) == 0 {
 		return fine(goes + " will be deleted by Claude Code within " + within + ": the server has them, or they are excluded")
@@ -55,7 +56,7 @@ func (x *exam) atRisk(risks []risk, within string) Finding {
 		}
 	}
 	f := Finding{
-		Level: Warn, Text: counted(len(risks), "session", "sessions") + " will be deleted by Claude Code within " + within + " and not yet on the server",
+		Level: Warn, Text: amount.Counted(int64(len(risks)), "session", "sessions") + " will be deleted by Claude Code within " + within + " and not yet on the server",
 		Detail: "first " + when(x.now, first.end) + ": " + first.path + periodOf(first.path, x.roots()), Fix: syncCommand,
 	}
 	if len(risks) == 1 {
@@ -73,12 +74,12 @@ func (x *exam) atRisk(risks []risk, within string) Finding {
 	case status.State == "no_server":
 		f.Fix = "`ccship setup`"
 	default:
-		f = f.safely(turnDelivery, x.sync)
+		f = f.safely(phaseDelivery, x.sync)
 	}
 	return f
 }
 
-// periodOf says which setting a transcript is deleted by.
+// periodOf names the setting that decides when a transcript is deleted.
 func periodOf(path string, roots []string) string {
 	for _, root := range roots {
 		if real, err := filepath.EvalSymlinks(root); err == nil && strings.HasPrefix(path, real+string(filepath.Separator)) || strings.HasPrefix(path, root+string(filepath.Separator)) {
@@ -92,12 +93,12 @@ func periodOf(path string, roots []string) string {
 	return ""
 }
 
-// when is a moment in the terms of someone who is in a hurry.
+// when is a moment in words.
 func when(now, t time.Time) string {
 	if t.Before(now) {
 		return "any time now"
 	}
-	return "in " + roughly(t.Sub(now))
+	return "in " + amount.Duration(t.Sub(now))
 }
 
 // risk is a transcript that is deleted at end.
@@ -110,7 +111,7 @@ type risk struct {
 func (x *exam) risks(ctx context.Context) ([]risk, error) {
 	r := x.daemon()
 	if f, o := r.status.Files, r.status.Outbox; f != nil && o != nil && f.ReadBytes == f.Bytes && o.Entries == 0 {
-		return nil, nil // everything is there
+		return nil, nil // everything is delivered
 	}
 	waiting, err := agentsWaiting(ctx, r.client)
 	if err != nil {
@@ -142,7 +143,7 @@ func (x *exam) risks(ctx context.Context) ([]risk, error) {
 	}
 }
 
-// periodIn is the count of the root that a transcript lies in; the least of all where that cannot be told.
+// periodIn is the number of days for a transcript's root, or the smallest of all roots if path is below none.
 func periodIn(days map[string]int, path string) int {
 	for root, n := range days {
 		if strings.HasPrefix(path, root+string(filepath.Separator)) {
@@ -172,8 +173,8 @@ func agentsWaiting(ctx context.Context, client *control.Client) (map[string]bool
 	}
 }
 
-// unreadLines says whether a transcript has whole lines behind the daemon's cursor. A last line without an end stays
-// behind it, though it is delivered.
+// unreadLines says whether a transcript has whole lines past the daemon's cursor. A last line without its newline stays
+// past the cursor although it is delivered.
 func unreadLines(s control.Session) bool {
 	if s.ReadBytes >= s.Bytes {
 		return false

@@ -11,10 +11,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// mostNamed is how many of a kind are named one by one; `ccship status` has them all.
+// mostNamed is how many findings of a kind are listed one by one; `ccship status` lists all.
 const mostNamed = 3
 
 func checkRoots(_ context.Context, x *exam) []Finding {
@@ -41,13 +42,13 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 	case len(found) > 0:
 		return found
 	case there == 0:
-		return []Finding{{Level: Note, Text: "there are no conversations yet: " + strings.Join(x.roots(), ", ") + " does not exist", Fix: "if they lie elsewhere: `ccship config set roots FOLDER…`"}}
+		return []Finding{{Level: Note, Text: "there are no conversations yet: " + strings.Join(x.roots(), ", ") + " does not exist", Fix: "if they are elsewhere: `ccship config set roots FOLDER…`"}}
 	}
 	d := x.retention()
 	if d.err != nil && x.daemon().client == nil {
 		return []Finding{unreadable("cannot list " + d.err.Error())}
 	}
-	return fine(counted(d.Sessions, "session", "sessions") + " in " + strings.Join(x.roots(), ", "))
+	return fine(amount.Counted(int64(d.Sessions), "session", "sessions") + " in " + strings.Join(x.roots(), ", "))
 }
 
 // unread are the folders and files that the daemon cannot read.
@@ -65,16 +66,16 @@ func (x *exam) unread() []Finding {
 		found = append(found, unreadable(n.Text))
 	}
 	if more > 0 {
-		found = append(found, Finding{Level: Fail, Text: counted(more, "folder or file", "folders or files") + " more cannot be read", Fix: "`ccship status` names them"})
+		found = append(found, Finding{Level: Fail, Text: amount.Counted(int64(more), "more folder or file", "more folders or files") + " cannot be read", Fix: "`ccship status` lists them"})
 	}
 	return found
 }
 
 func unreadable(text string) Finding {
-	return Finding{Level: Fail, Text: text, Detail: "what is in it is not delivered; nothing is taken for deleted", Fix: "make it readable for this user"}
+	return Finding{Level: Fail, Text: text, Detail: "its content is not delivered; nothing counts as deleted", Fix: "make it readable by this user"}
 }
 
-// What ccship and the programs beside it should be able to have of inotify: it takes at most 4 096 watches.
+// The inotify limits a user needs: ccship uses at most 4 096 watches, and other programs need some too.
 const (
 	watchesWanted   = 8192
 	instancesWanted = 128
@@ -83,7 +84,7 @@ const (
 func checkWatch(_ context.Context, x *exam) []Finding {
 	w := x.daemon().status.Watch
 	if w == nil {
-		w = &control.Watch{} // nobody watches now
+		w = &control.Watch{} // no daemon
 	}
 	level, text := Note, ""
 	if starved(w) {
@@ -94,13 +95,13 @@ func checkWatch(_ context.Context, x *exam) []Finding {
 	case len(low) > 0:
 		f := Finding{Level: level, Text: text, Fix: sysctl(low)}
 		if text == "" {
-			f.Text = "this system gives few file events to a user: " + strings.Join(low, ", ")
+			f.Text = "this system's inotify limits are low: " + strings.Join(low, ", ")
 		} else {
 			f.Detail = "this system's limits are low: " + strings.Join(low, ", ")
 		}
 		return []Finding{f}
 	case text != "":
-		f := Finding{Level: Warn, Text: text, Detail: "lines arrive a second later; nothing is lost"}
+		f := Finding{Level: Warn, Text: text, Detail: "lines arrive up to a second later; nothing is lost"}
 		if runtime.GOOS == "linux" {
 			f.Fix = sysctl([]string{"max_user_watches", "max_user_instances"})
 		}
@@ -120,7 +121,7 @@ func starved(w *control.Watch) bool {
 	return w.Mode == "poll" && strings.Contains(w.Reason, "change events")
 }
 
-// lowLimits are the limits of inotify, as the kernel says them, that are lower than they should be.
+// lowLimits are the inotify limits that are lower than they should be.
 func (x *exam) lowLimits() (low []string) {
 	for _, limit := range []struct {
 		name   string
@@ -145,7 +146,7 @@ func sysctl(limits []string) string {
 	return "`printf '%s\\n' " + strings.Join(words, " ") + " | sudo tee /etc/sysctl.d/60-inotify.conf && sudo sysctl --system`"
 }
 
-// windowsDrive is where WSL shows a drive of Windows.
+// windowsDrive is where WSL mounts a Windows drive.
 var windowsDrive = regexp.MustCompile(`^/mnt/[a-z](/|$)`)
 
 func checkWSL(_ context.Context, x *exam) []Finding {
@@ -160,7 +161,7 @@ func checkWSL(_ context.Context, x *exam) []Finding {
 			real = root
 		}
 		if windowsDrive.MatchString(real) || windowsDrive.MatchString(root) {
-			found = append(found, Finding{Level: Note, Text: root + " lies on a drive of Windows, which tells WSL of no changes", Detail: "lines are found by listing, seconds later", Fix: "`ccship config set watch poll`, or run ccship on Windows"})
+			found = append(found, Finding{Level: Note, Text: root + " is on a Windows drive, which reports no file events to WSL", Detail: "new lines are found by polling, seconds later", Fix: "`ccship config set watch poll`, or run ccship on Windows"})
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
 )
@@ -20,41 +21,41 @@ func checkServer(ctx context.Context, x *exam) []Finding {
 	server := x.o.Config.ServerURL
 	if server == "" {
 		if r := x.daemon(); len(r.status.Servers) > 0 {
-			return fine("the daemon's is " + r.status.Servers[0].URL)
+			return fine("the daemon uses " + r.status.Servers[0].URL)
 		}
 		return []Finding{{Level: Warn, Text: "no server is set: nothing is sent", Fix: "`ccship setup`"}}
 	}
 	p := x.server()
 	if !p.keyed && codeOf(p.err) == control.CodeRefusedKey && exists(x.o.Config.APIKeyFile) {
-		return nil // the key is what is wrong, and checkKey says so
+		return nil // checkKey reports the key
 	}
 	if p.err != nil {
 		return []Finding{unusable(ctx, server, p)}
 	}
 	if !p.kind.Extension {
-		return []Finding{{Level: Note, Text: server + " is a plain server: lines are acknowledged, not proven", Detail: "lines that are no JSON object are withheld from it"}}
+		return []Finding{{Level: Note, Text: server + " is a plain server: lines are acknowledged, not proven", Detail: "lines that are not JSON objects are not sent to it"}}
 	}
-	text := fmt.Sprintf("%s takes the key and speaks ccship's protocol", server)
+	text := fmt.Sprintf("%s is a ccship-server and accepts the key", server)
 	if p.kind.Version != "" {
 		text += ", version " + p.kind.Version
 	}
 	return fine(text)
 }
 
-// unusable says why a server cannot be used.
+// unusable is the finding that a server cannot be used.
 func unusable(ctx context.Context, server string, p probed) Finding {
 	f := explained(Fail, p.err)
 	if ctx.Err() != nil {
 		f.Text = fmt.Sprintf("the server at %s does not answer (waited %s)", server, timeLimit)
 	}
 	for _, known := range []struct{ words, fix string }{
-		{"certificate signed by unknown authority", "have the authority of its certificate trusted by this system, or name a server whose certificate it trusts"},
-		{"certificate is not trusted", "have the authority of its certificate trusted by this system, or name a server whose certificate it trusts"},
-		{"certificate has expired", "renew the server's certificate; if that is not old, set this machine's clock"},
-		{"is not yet valid", "set this machine's clock, or look at the server's certificate"},
-		{"certificate is valid for", "name the server as its certificate does: `ccship config set server_url URL`"},
-		{"cannot validate certificate for", "name the server by the name in its certificate: `ccship config set server_url URL`"},
-		{"server gave HTTP response to HTTPS client", "it speaks http: `ccship config set server_url http://" + afterScheme(server) + "`"},
+		{"certificate signed by unknown authority", "make this system trust the authority that issued its certificate, or use another server"},
+		{"certificate is not trusted", "make this system trust the authority that issued its certificate, or use another server"},
+		{"certificate has expired", "renew the server's certificate; if it is current, set this machine's clock"},
+		{"is not yet valid", "set this machine's clock, or check the server's certificate"},
+		{"certificate is valid for", "use the name in its certificate: `ccship config set server_url URL`"},
+		{"cannot validate certificate for", "use the name in its certificate: `ccship config set server_url URL`"},
+		{"server gave HTTP response to HTTPS client", "it uses http: `ccship config set server_url http://" + afterScheme(server) + "`"},
 		{"no such host", "check the name in server_url, and this machine's DNS"},
 		{"connection refused", "start the server, or check the port in server_url"},
 	} {
@@ -64,7 +65,7 @@ func unusable(ctx context.Context, server string, p probed) Finding {
 		}
 	}
 	if proxy := proxyFor(server); proxy != "" {
-		f.Detail = "asked through the proxy " + proxy
+		f.Detail = "through the proxy " + proxy
 	}
 	return f
 }
@@ -74,7 +75,7 @@ func afterScheme(server string) string {
 	return rest
 }
 
-// proxyFor is the proxy that this process's environment wants for a server; "" none. A password in it is left out.
+// proxyFor is the proxy that this process's environment sets for a server, without its password; "": none.
 func proxyFor(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -87,7 +88,7 @@ func proxyFor(server string) string {
 	return proxy.Redacted()
 }
 
-// checkProxy finds a proxy that only this shell knows.
+// checkProxy finds a proxy that is set only in this shell.
 func checkProxy(_ context.Context, x *exam) []Finding {
 	proxy := proxyFor(x.o.Config.ServerURL)
 	if proxy == "" || !x.installed() || x.ownServer().State == "ok" {
@@ -96,7 +97,7 @@ func checkProxy(_ context.Context, x *exam) []Finding {
 	scheme, _, _ := strings.Cut(x.o.Config.ServerURL, "://")
 	name := strings.ToUpper(scheme) + "_PROXY"
 	f := Finding{
-		Level: Warn, Text: "this shell reaches the server through " + proxy + ", the service does not see that",
+		Level: Warn, Text: "this shell reaches the server through " + proxy + "; the service does not use that proxy",
 		Fix: "set " + name + " in the service's environment, then `ccship restart`",
 	}
 	if x.service().status.Manager == service.SystemdUser {
@@ -115,24 +116,24 @@ func (x *exam) ownServer() control.Server {
 	return control.Server{}
 }
 
-// skewLimit is how far clocks may differ.
+// skewLimit is how far the clocks may differ.
 const skewLimit = 5 * time.Second
 
 // checkClock compares this machine's clock with the server's, and with the times of the transcripts.
 func checkClock(_ context.Context, x *exam) []Finding {
 	fix := "set the clock that is wrong"
 	if runtime.GOOS == "linux" {
-		fix = "`sudo timedatectl set-ntp true`, or set the clock of the one that is wrong"
+		fix = "`sudo timedatectl set-ntp true`, or set the clock that is wrong"
 	}
 	var found []Finding
 	p := x.server()
 	if s := p.kind.Skew; s > skewLimit {
-		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + roughly(s) + " behind the server's", Fix: fix})
+		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + amount.Duration(s) + " behind the server's", Fix: fix})
 	} else if s < -skewLimit {
-		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + roughly(-s) + " ahead of the server's", Fix: fix})
+		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + amount.Duration(-s) + " ahead of the server's", Fix: fix})
 	}
 	if d := x.retention(); d.Future > 0 {
-		found = append(found, Finding{Level: Warn, Text: counted(d.Future, "transcript was", "transcripts were") + " changed in the future, by this machine's clock", Detail: "such a file is kept longer, and its changes may be noticed later", Fix: fix})
+		found = append(found, Finding{Level: Warn, Text: amount.Counted(int64(d.Future), "transcript was", "transcripts were") + " changed in the future, according to this machine's clock", Detail: "Claude Code deletes such a file later, and its changes may be found later", Fix: fix})
 	}
 	if len(found) == 0 && p.err == nil && x.o.Config.ServerURL != "" && x.o.ConfigErr == nil {
 		return fine("agrees with the server's")
@@ -140,7 +141,7 @@ func checkClock(_ context.Context, x *exam) []Finding {
 	return found
 }
 
-// checkDelivery says what is in the way between the daemon and its servers, where this process sees nothing in it.
+// checkDelivery finds servers that the daemon cannot deliver to, unless checkServer already reports why.
 func checkDelivery(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	for _, s := range x.daemon().status.Servers {
@@ -153,10 +154,10 @@ func checkDelivery(_ context.Context, x *exam) []Finding {
 			f.Level = Fail
 		}
 		if own {
-			f.Text += ", though it can be used from here"
+			f.Text += ", although it works from here"
 			f.Fix = syncCommand
 			if x.daemon().status.Pause == nil {
-				f = f.safely(turnDelivery, x.sync)
+				f = f.safely(phaseDelivery, x.sync)
 			}
 		}
 		found = append(found, f)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/state"
 )
 
@@ -20,36 +21,36 @@ func checkState(ctx context.Context, x *exam) []Finding {
 	found := x.looseState()
 	if aside, err := filepath.Glob(escapeGlob(path) + ".corrupt-*"); err == nil && len(aside) > 0 {
 		found = append(found, Finding{
-			Level: Note, Text: "a damaged state was set aside, and every transcript sent again", Detail: strings.Join(aside, ", "),
-			Fix: "check the disk; the file can be removed when nothing is missed",
+			Level: Note, Text: "a damaged state file was set aside, and every transcript is sent again", Detail: strings.Join(aside, ", "),
+			Fix: "check the disk; delete the file when nothing is missing on the server",
 		})
 	}
 	switch err := state.Check(ctx, path); {
 	case err == nil:
 		if len(found) == 0 {
-			return fine("whole: " + path)
+			return fine("no damage: " + path)
 		}
 	case errors.Is(err, fs.ErrNotExist):
 		if x.daemon().client != nil && x.daemon().socket != x.o.ForeignSocket {
-			found = append(found, Finding{Level: Note, Text: "the daemon keeps its state elsewhere than " + path})
+			found = append(found, Finding{Level: Note, Text: "the daemon keeps its state elsewhere, not in " + path})
 		}
 	case errors.Is(err, state.ErrCorrupt):
-		f := Finding{Level: Fail, Text: "the state file is damaged", Detail: err.Error(), Fix: "check the disk, then `ccship restart`: it is set aside, and every transcript sent again"}
+		f := Finding{Level: Fail, Text: "the state file is damaged", Detail: err.Error(), Fix: "check the disk, then `ccship restart`: the file is then set aside, and every transcript is sent again"}
 		if x.daemon().client == nil {
-			f.Fix = "check the disk, then `ccship start`: it is set aside, and every transcript sent again"
+			f.Fix = "check the disk, then `ccship start`: the file is then set aside, and every transcript is sent again"
 		}
 		found = append(found, f)
 	case ended(ctx, err):
-		found = append(found, Finding{Level: Note, Text: "the state file is too large to be read in time", Detail: path})
+		found = append(found, Finding{Level: Note, Text: "the state file is too large to check in time", Detail: path})
 	default:
 		f := explained(Fail, err)
-		f.Fix = "make it readable and writable for this user"
+		f.Fix = "make it readable and writable by this user"
 		found = append(found, f)
 	}
 	return found
 }
 
-// looseState finds what others may read or change.
+// looseState finds files of the state that others can read or write.
 func (x *exam) looseState() []Finding {
 	var found []Finding
 	for _, part := range []struct {
@@ -63,10 +64,10 @@ func (x *exam) looseState() []Finding {
 	return found
 }
 
-// escapeGlob makes a path a pattern of itself.
+// escapeGlob makes a pattern that matches a path literally.
 func escapeGlob(path string) string {
 	if filepath.Separator == '\\' {
-		return path // there is no escaping; what does not match is not told
+		return path // no escaping on Windows; what does not match is not reported
 	}
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
@@ -80,8 +81,8 @@ func checkDisk(_ context.Context, x *exam) []Finding {
 	if err != nil {
 		return []Finding{explained(Warn, err)}
 	}
-	text := fmt.Sprintf("%s free for state and outbox", size(free))
-	f := Finding{Text: text, Detail: fmt.Sprintf("below %s reading stops, and nothing more is queued", size(head)), Fix: "free disk space, or lower head_room"}
+	text := fmt.Sprintf("%s free for state and outbox", amount.Size(int64(free)))
+	f := Finding{Text: text, Detail: fmt.Sprintf("below %s reading stops, and nothing is queued", amount.Size(int64(head))), Fix: "free disk space, or lower head_room"}
 	switch {
 	case free < head:
 		f.Level, f.Text = Fail, "the disk is nearly full: "+text
@@ -91,15 +92,4 @@ func checkDisk(_ context.Context, x *exam) []Finding {
 		return fine(text)
 	}
 	return []Finding{f}
-}
-
-// size is bytes in a unit of powers of 1000.
-func size(n uint64) string {
-	switch {
-	case n < 1e6:
-		return fmt.Sprintf("%d kB", n/1e3)
-	case n < 1e9:
-		return fmt.Sprintf("%d MB", n/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }

@@ -34,7 +34,7 @@ func TestServer(t *testing.T) {
 		{"has moved", refuse(308), "", Fail, "redirects to", "use that address"},
 		{"something else", http.NotFound, "", Fail, "does not accept conversations (404", "check the address"},
 		{"a plain server", takePlain, "", Note, "plain server: lines are acknowledged, not proven", ""},
-		{"unknown authority", takeAll, secure.URL, Fail, "certificate signed by unknown authority", "trusted by this system"},
+		{"unknown authority", takeAll, secure.URL, Fail, "certificate signed by unknown authority", "trust the authority"},
 		{"http where https is meant", takeAll, "https://" + w.web.Listener.Addr().String(), Fail, "HTTP response to HTTPS client", "`ccship config set server_url http://127.0.0.1"},
 		{"nobody there", takeAll, gone.URL, Fail, "refused", "start the server"},
 		{"none set", takeAll, "-", Warn, "no server is set", "`ccship setup`"},
@@ -60,7 +60,7 @@ func TestServerExplained(t *testing.T) {
 	for words, fix := range map[string]string{
 		"dial tcp: lookup x: no such host": "DNS",
 		"tls: failed to verify certificate: x509: certificate has expired or is not yet valid": "renew the server's certificate",
-		"x509: certificate is valid for a, not b":                                              "as its certificate does",
+		"x509: certificate is valid for a, not b":                                              "use the name in its certificate",
 		"something else": "its own hint",
 	} {
 		err := &control.Error{Code: control.CodeUnreachable, Message: words, Hint: "its own hint"}
@@ -115,11 +115,11 @@ func TestDelivery(t *testing.T) {
 	}
 	w.status("it is tried again", state("retrying"))
 	r := w.examine()
-	if f := w.wants(r, "delivery", Warn, "cannot deliver to "+w.web.URL+" (server error), though it can be used from here", "`ccship sync --wait`"); !f.Safe || f.Detail == "" {
+	if f := w.wants(r, "delivery", Warn, "cannot deliver to "+w.web.URL+" (server error), although it works from here", "`ccship sync --wait`"); !f.Safe || f.Detail == "" {
 		t.Errorf("%+v", f)
 	}
 	w.serve(takeAll)
-	w.mended(r, "delivery")
+	w.fixed(r, "delivery")
 	w.serve(refuse(401))
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
 	w.status("it is refused", state("refused"))
@@ -141,13 +141,13 @@ func TestPauseAndOutbox(t *testing.T) {
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
 	w.status("a line waits", func(s control.Status) bool { return s.Outbox.Entries == 1 })
 	r := w.examine()
-	if f := w.wants(r, "pause", Warn, "paused by you", "`ccship resume`"); f.Safe || !strings.Contains(f.Text, "it ends in 89 minutes") {
+	if f := w.wants(r, "pause", Warn, "you paused delivery", "`ccship resume`"); f.Safe || !strings.Contains(f.Text, "it resumes in 1 h 29 min") {
 		t.Errorf("%+v", f)
 	}
 	w.silent(r, "outbox")
 	x := newExam(t.Context(), w.opts)
 	x.now = x.now.Add(2 * time.Hour) // as it is then
-	if f := checkOutbox(t.Context(), x)[0]; f.Level != Warn || f.Text != "1 entry waits, the oldest for 2 hours" || f.Safe || f.Fix != "`ccship resume`" {
+	if f := checkOutbox(t.Context(), x)[0]; f.Level != Warn || f.Text != "1 entry waits, the oldest for 2 h 0 min" || f.Safe || f.Fix != "`ccship resume`" {
 		t.Errorf("while it is paused: %+v", f)
 	}
 	if _, err := client.Resume(t.Context()); err != nil {
@@ -180,7 +180,7 @@ func TestOutbox(t *testing.T) {
 		if found := of(r, "outbox"); len(found) == 1 && found[0].Level == Fail {
 			w.wants(r, "outbox", Fail, "the outbox is full: reading has stopped", "outbox_cap")
 			break
-		} else if len(found) == 1 && (found[0].Level != Warn || !strings.Contains(found[0].Text, "% full; at its cap reading stops")) {
+		} else if len(found) == 1 && (found[0].Level != Warn || !strings.Contains(found[0].Text, "% full; reading stops when it is full")) {
 			t.Errorf("%+v", found)
 		} else if i > 100 {
 			t.Fatal("it is never full")
@@ -217,7 +217,7 @@ func TestDeadWithheldExcluded(t *testing.T) {
 	w.write(".claude/projects/-q/c.jsonl", `{"type":"user","cwd":"`+filepath.ToSlash(w.home)+`/q"}`+"\n", 0)
 	w.sync()
 	r := w.examine()
-	w.wants(r, "dead_letters", Warn, "refuses 1 entry", "`ccship outbox dead`")
+	w.wants(r, "dead_letters", Warn, "rejects 1 entry", "`ccship outbox dead`")
 	w.wants(r, "withheld", Note, "1 entry was withheld", "")
 	w.wants(r, "excluded", Note, "1 transcript is left out", "`ccship exclude list`")
 	w.silent(r, "notices")
@@ -244,8 +244,8 @@ func TestRetention(t *testing.T) {
 	old := w.write(".claude/projects/-p/old.jsonl", `{"type":"user","cwd":"/p"}`+"\n"+`{"type":"assistant"}`, 27*day)
 	t.Run("without a daemon", func(t *testing.T) {
 		w.t = t
-		f := w.wants(w.examine(), "retention", Warn, "1 session will be deleted by Claude Code within 7 days; without the daemon nobody knows", "start the daemon")
-		if !strings.Contains(f.Detail, old) || !strings.Contains(f.Detail, "in 2 days") && !strings.Contains(f.Detail, "in 3 days") {
+		f := w.wants(w.examine(), "retention", Warn, "1 session will be deleted by Claude Code within 7 days; the daemon is not running, so it is unknown", "start the daemon")
+		if !strings.Contains(f.Detail, old) || !strings.Contains(f.Detail, "in 2 d ") && !strings.Contains(f.Detail, "in 3 d ") {
 			t.Errorf("%+v", f)
 		}
 		w.opts.Days = 1

@@ -1,5 +1,5 @@
-// Package doctor looks at everything that ccship needs to do its work, says what is wrong in findings, each with what
-// mends it, and mends what can be mended without asking. It does not know how findings are shown.
+// Package doctor checks everything that ccship needs to work. It reports findings, each with its fix, and applies the
+// fixes that are safe without asking. It does not know how findings are shown.
 package doctor
 
 import (
@@ -19,7 +19,7 @@ type Level string
 // The levels, the most serious first.
 const (
 	Fail Level = "fail" // something does not work
-	Warn Level = "warn" // it works, but will not for ever, or not whole
+	Warn Level = "warn" // it works, but something is missing or will fail later
 	Note Level = "note" // good to know
 	OK   Level = "ok"
 )
@@ -33,24 +33,24 @@ type Finding struct {
 	Level  Level  `json:"level"`
 	Text   string `json:"text"`             // one line
 	Detail string `json:"detail,omitempty"` // one line more
-	Fix    string `json:"fix,omitempty"`    // what mends it: a command between backticks, or words
-	Safe   bool   `json:"safe,omitempty"`   // Mend does it
+	Fix    string `json:"fix,omitempty"`    // how to fix it: a command between backticks, or words
+	Safe   bool   `json:"safe,omitempty"`   // ApplyFixes applies Fix
 
-	mend *remedy // set where Safe is
+	action *action // not nil if Safe
 }
 
 // Report is what an examination found, the most serious first.
 type Report struct {
 	SchemaVersion int       `json:"schema_version"`
-	Version       string    `json:"version"` // of the program that looked
+	Version       string    `json:"version"` // of the examining program
 	OK            bool      `json:"ok"`      // nothing fails
 	Failed        int       `json:"failed"`
 	Warned        int       `json:"warned"`
 	Findings      []Finding `json:"findings"`
-	Fixes         []Fix     `json:"fixes,omitempty"` // what was mended before it
+	Fixes         []Fix     `json:"fixes,omitempty"` // applied before this examination
 }
 
-// Manager is what is asked of the system's service manager; a *service.Service. Errors are *control.Error with a hint.
+// Manager is the system's service manager, as a *service.Service drives it. Errors are *control.Error with a hint.
 type Manager interface {
 	Status(ctx context.Context) (service.Status, error)
 	Current(st service.Status) (bool, error)
@@ -61,29 +61,30 @@ type Manager interface {
 
 // Options say what is examined. Config, Sockets and Program are required.
 type Options struct {
-	// Config is in force for whoever asks. With ConfigErr, the mistake in it, it is what is in force without its file.
+	// Config is the caller's configuration. If its file has a mistake, ConfigErr holds it, and Config is what holds
+	// without that file.
 	Config    config.Config
 	ConfigErr error
-	Env       config.Env // that it was read with; nil: of this process
-	// Sockets are the places where a daemon may listen, at least one, its own first; ForeignSocket is the one of them that
-	// is `ccship up`'s, "" none.
+	Env       config.Env // the environment Config was read with; nil: this process's
+	// Sockets are the paths where a daemon may listen, at least one, the configured one first. ForeignSocket is the one
+	// that belongs to `ccship up`; "": none does.
 	Sockets       []string
 	ForeignSocket string
-	Service       Manager // nil: the service is not looked at
+	Service       Manager // nil: the service is not checked
 	Version       string  // of this program
 	Program       string  // its path
-	Days          int     // how far ahead deletions by Claude Code are looked for
-	Proc          string  // where the kernel's figures are; "" is /proc
+	Days          int     // how far ahead to look for deletions by Claude Code
+	Proc          string  // the kernel's proc file system; "" is /proc
 }
 
-// The time an examination takes: the checks are told to end after the first, and left alone after the second.
+// Limits of an examination: after timeLimit the checks' context ends; after graceTime more they are no longer waited for.
 const (
 	timeLimit = 2300 * time.Millisecond
 	graceTime = 400 * time.Millisecond
 )
 
-// Examine runs every check, all at once and for less than three seconds, and changes nothing. A daemon that does not
-// run is a finding. It sends nothing of any transcript.
+// Examine runs every check concurrently, in less than three seconds, and changes nothing. A daemon that is not running is
+// a finding. No content of a transcript is sent anywhere.
 func Examine(ctx context.Context, o Options) Report {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -111,7 +112,7 @@ func examine(ctx context.Context, o Options) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 	x, all := newExam(ctx, o), checks()
-	results := make(chan result, len(all)) // one that is stuck in the system ends whenever it does, and blocks nobody
+	results := make(chan result, len(all)) // buffered: a check stuck in a system call blocks nothing
 	for i, c := range all {
 		go func() { results <- result{i, c.run(ctx, x)} }()
 	}
@@ -131,12 +132,12 @@ func examine(ctx context.Context, o Options) []Finding {
 	var out []Finding
 	for i, c := range all {
 		if found[i] == nil {
-			out = append(out, Finding{ID: c.id, Level: Warn, Text: "this could not be looked at in time", Detail: "a disk, the network or the service manager does not answer"})
+			out = append(out, Finding{ID: c.id, Level: Warn, Text: "this check did not finish in time", Detail: "the disk, the network or the service manager does not answer"})
 		}
 		for _, f := range found[i] {
 			f.ID = cmp.Or(f.ID, c.id)
-			if o.ConfigErr != nil && f.mend != nil && f.mend.turn != turnFile {
-				f.Safe, f.mend = false, nil // a service that cannot read its configuration is not to be touched
+			if o.ConfigErr != nil && f.action != nil && f.action.phase != phaseFile {
+				f.Safe, f.action = false, nil // a service must not be touched while its configuration is broken
 			}
 			out = append(out, f)
 		}
@@ -147,13 +148,13 @@ func examine(ctx context.Context, o Options) []Finding {
 	return out
 }
 
-// check finds out about one thing. Findings without an ID get the check's.
+// check examines one thing. Findings without an ID get the check's.
 type check struct {
 	id  string
 	run func(ctx context.Context, x *exam) []Finding
 }
 
-// checks are all there are, in the order in which findings of one level are shown.
+// checks are all checks, in the order in which findings of one level are shown.
 func checks() []check {
 	return []check{
 		{"daemon", checkDaemon}, {"version", checkVersion}, {"service", checkService}, {"unit", checkUnit}, {"linger", checkLinger},

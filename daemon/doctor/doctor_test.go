@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -38,8 +37,8 @@ func TestAllIsWell(t *testing.T) {
 			t.Errorf("nothing is said of %s", id)
 		}
 	}
-	if fixes := Mend(context.Background(), r); len(fixes) > 0 || len(w.told.calls) > 0 {
-		t.Errorf("mended what is well: %+v %v", fixes, w.told.calls)
+	if fixes := ApplyFixes(context.Background(), r); len(fixes) > 0 || len(w.told.calls) > 0 {
+		t.Errorf("fixed without a problem: %+v %v", fixes, w.told.calls)
 	}
 }
 
@@ -57,18 +56,18 @@ func TestDaemonDown(t *testing.T) {
 	for _, id := range []string{"socket", "version", "outbox", "delivery", "dead_letters", "roots", "watch", "state", "retention"} {
 		w.silent(r, id)
 	}
-	fixes := Mend(context.Background(), r)
+	fixes := ApplyFixes(context.Background(), r)
 	if len(fixes) != 1 || !fixes[0].Done || fixes[0].ID != "daemon" || fixes[0].Command != "ccship start" {
 		t.Errorf("%+v", fixes)
 	}
 	w.told.st.Running = true
-	if r := w.examine(); !r.OK || len(Mend(context.Background(), r)) > 0 || len(w.told.calls) != 1 {
+	if r := w.examine(); !r.OK || len(ApplyFixes(context.Background(), r)) > 0 || len(w.told.calls) != 1 {
 		t.Errorf("after it was started: %+v %v", r, w.told.calls)
 	}
 }
 
-// What cannot be mended is told with the reason, and keeps nothing else from being mended.
-func TestMendFails(t *testing.T) {
+// A fix that fails is reported with its reason, and the others still run.
+func TestFixFails(t *testing.T) {
 	modes(t)
 	w := newWorld(t)
 	w.told.st.Running, w.told.st.PID = false, 0
@@ -77,12 +76,12 @@ func TestMendFails(t *testing.T) {
 	if err := os.Chmod(key, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	fixes := Mend(context.Background(), w.examine())
+	fixes := ApplyFixes(context.Background(), w.examine())
 	want := []Fix{{ID: "key", Command: "chmod 600 " + key, Done: true}, {ID: "daemon", Command: "ccship start", Error: "no way", Hint: "look"}}
 	if len(fixes) != 2 || fixes[0] != want[0] || fixes[1] != want[1] {
 		t.Errorf("%+v", fixes)
 	}
-	if more := Mend(context.Background(), w.examine(), fixes...); len(more) > 0 {
+	if more := ApplyFixes(context.Background(), w.examine(), fixes...); len(more) > 0 {
 		t.Errorf("tried again: %+v", more)
 	}
 }
@@ -96,7 +95,7 @@ func TestNoService(t *testing.T) {
 		level           Level
 		text, fix, down string
 	}{
-		{"no manager", service.Status{Manager: service.None, Note: "no systemd"}, nil, Warn, "nothing starts ccship", "ccship run", "`ccship run`"},
+		{"no manager", service.Status{Manager: service.None, Note: "no systemd"}, nil, Warn, "not started automatically", "ccship run", "`ccship run`"},
 		{"not installed", service.Status{Manager: service.SystemdUser}, nil, Warn, "not installed", "`ccship install`", "`ccship install`"},
 		{"not enabled", service.Status{Manager: service.SystemdUser, Installed: true}, nil, Warn, "does not start automatically", "`ccship install`", "`ccship start`"},
 		{"no bus", service.Status{}, &control.Error{Code: service.CodeNoSession, Message: "no user bus", Hint: "log in"}, Warn, "no user bus", "log in", "`ccship install`"},
@@ -119,8 +118,8 @@ func TestUnit(t *testing.T) {
 	w.start()
 	w.told.do = func(string) error { w.told.current = true; return nil }
 	w.told.current = false
-	if r := w.examine(); w.wants(r, "unit", Warn, "not the one that this version installs", "`ccship install`").Safe {
-		w.mended(r, "unit")
+	if r := w.examine(); w.wants(r, "unit", Warn, "differs from the one this version installs", "`ccship install`").Safe {
+		w.fixed(r, "unit")
 	} else {
 		t.Error("not safe")
 	}
@@ -129,16 +128,16 @@ func TestUnit(t *testing.T) {
 	}
 	self := w.told.st.Binary
 	w.told.st.Binary = w.write("elsewhere/ccship", "x", 0)
-	w.wants(w.examine(), "unit", Note, "another program", "`ccship install`")
+	w.wants(w.examine(), "unit", Note, "a different program", "`ccship install`")
 	w.told.current = false
-	if f := w.wants(w.examine(), "unit", Warn, "not the one", "`ccship install`"); f.Safe {
+	if f := w.wants(w.examine(), "unit", Warn, "differs from the one", "`ccship install`"); f.Safe {
 		t.Error("which program is to run is for a person to say")
 	}
 	w.told.st.Binary = filepath.Join(w.home, "gone")
 	w.told.do = func(string) error { w.told.current, w.told.st.Binary = true, self; return nil }
 	r := w.examine()
 	w.wants(r, "unit", Fail, "does not exist", "`ccship install`")
-	w.mended(r, "unit")
+	w.fixed(r, "unit")
 }
 
 func TestLingerVersionAndForeground(t *testing.T) {
@@ -151,7 +150,7 @@ func TestLingerVersionAndForeground(t *testing.T) {
 	w.told.do = func(string) error { w.opts.Version = "1.2.3"; return nil }
 	r := w.examine()
 	w.wants(r, "version", Warn, "the daemon is version 1.2.3, this command line is 2.0.0", "`ccship restart`")
-	w.mended(r, "version")
+	w.fixed(r, "version")
 	w.told.st.Running, w.told.st.PID = false, 0
 	w.opts.Version = "2.0.0"
 	r = w.examine()
@@ -168,7 +167,7 @@ func TestForegroundWithoutManager(t *testing.T) {
 	w.told.st = service.Status{Manager: service.None}
 	r := w.examine()
 	w.silent(r, "daemon")
-	w.wants(r, "service", Warn, "nothing starts ccship by itself here", "ccship run")
+	w.wants(r, "service", Warn, "not started automatically", "ccship run")
 }
 
 func TestUpsDaemon(t *testing.T) {
@@ -206,7 +205,7 @@ func TestEverythingHangs(t *testing.T) {
 	r := w.examine()
 	w.wants(r, "server", Fail, "does not answer", "check the address")
 	for _, id := range []string{"service", "unit", "linger"} {
-		w.wants(r, id, Warn, "could not be looked at in time", "")
+		w.wants(r, id, Warn, "did not finish in time", "")
 	}
 	w.silent(r, "state")
 	w.silent(r, "key")
@@ -233,16 +232,16 @@ func TestConfigAndKey(t *testing.T) {
 		mode           os.FileMode
 		level          Level
 	}{
-		{"config", config, "may be read by others", 0o644, Note},
-		{"config", config, "may be changed by others", 0o620, Warn},
-		{"key", key, "may be read or changed by others (mode 0640)", 0o640, Fail},
+		{"config", config, "is readable by others", 0o644, Note},
+		{"config", config, "is writable by others", 0o620, Warn},
+		{"key", key, "is readable or writable by others (mode 0640)", 0o640, Fail},
 	} {
 		if err := os.Chmod(c.path, c.mode); err != nil {
 			t.Fatal(err)
 		}
 		r := w.examine()
 		w.wants(r, c.id, c.level, c.text, "`chmod 600 "+c.path+"`")
-		w.mended(r, c.id)
+		w.fixed(r, c.id)
 	}
 	w.write(".config/ccship/api_key", "two keys\n", 0)
 	r := w.examine()
@@ -269,7 +268,7 @@ func TestBadConfig(t *testing.T) {
 	w.told.current = false
 	r := w.examine()
 	w.wants(r, "config", Fail, "server_ulr", "ccship config --help")
-	if w.wants(r, "unit", Warn, "not the one", "install").Safe {
+	if w.wants(r, "unit", Warn, "differs from the one", "install").Safe {
 		t.Error("a service is not touched")
 	}
 	w.silent(r, "server")
@@ -301,7 +300,7 @@ func TestConfigNeedsRestart(t *testing.T) {
 	}
 	w.opts.Config.Path = filepath.Join(w.home, "other.toml")
 	found := of(w.examine(), "config")
-	if len(found) != 2 || !strings.Contains(found[1].Text, "another configuration") {
+	if len(found) != 2 || !strings.Contains(found[1].Text, "a different configuration") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -325,15 +324,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestRoughly(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0 seconds", time.Second: "1 second", 119 * time.Second: "119 seconds", 2 * time.Minute: "2 minutes",
-		119 * time.Minute: "119 minutes", 3 * time.Hour: "3 hours", 48 * time.Hour: "2 days",
-	} {
-		if got := roughly(d); got != want {
-			t.Errorf("%s: %q, want %q", d, got, want)
-		}
-	}
+func TestShell(t *testing.T) {
 	for word, want := range map[string]string{"/a/b-c.d": "/a/b-c.d", "": "''", "/a b": "'/a b'", "it's": `'it'\''s'`, "$x": "'$x'"} {
 		if got := shell(word); got != want {
 			t.Errorf("%q: %s", word, got)

@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/service"
 )
 
-// exam is one examination. What several checks need is found out once, by whoever needs it first.
+// exam is one examination. Facts that several checks need are fetched once, when the first check needs them.
 type exam struct {
 	o         Options
 	now       time.Time
@@ -23,29 +23,29 @@ type exam struct {
 	retention func() retention
 }
 
-// reached is the daemon, or why there is none.
+// reached is the daemon, or why it cannot be reached.
 type reached struct {
-	client *control.Client // nil: none was reached
+	client *control.Client // nil: no daemon answered
 	status control.Status
-	socket string // where
+	socket string // its path
 	took   time.Duration
-	err    error // of the place where people expect it
+	err    error // of the configured socket
 }
 
-// managed is what the service manager says.
+// managed is the service manager's answer.
 type managed struct {
 	status service.Status
 	err    error
 }
 
-// probed is what the server says.
+// probed is the server's answer.
 type probed struct {
 	kind  delivery.Probed
-	keyed bool // it was shown the key; false also where there is none to show
+	keyed bool // the request carried a key
 	err   error
 }
 
-// retention is what is in the roots.
+// retention is what Claude Code keeps and deletes below the roots.
 type retention struct {
 	claude.Retention
 	err error // of the first folder that cannot be read
@@ -69,10 +69,10 @@ func newExam(ctx context.Context, o Options) *exam {
 	return x
 }
 
-// wedgedTime is how long a daemon may take to answer before it counts as one that never does.
+// wedgedTime is how long a daemon may take to answer before it counts as hung.
 const wedgedTime = time.Second
 
-// reach finds the daemon. The error of the first place counts, unless someone is at a later one who says nothing.
+// reach finds the daemon. The error is the first socket's, unless a later one accepts connections and does not answer.
 func reach(ctx context.Context, sockets []string) reached {
 	r := reached{err: control.ErrNotRunning}
 	for i, path := range sockets {
@@ -90,18 +90,18 @@ func reach(ctx context.Context, sockets []string) reached {
 	return r
 }
 
-// probe asks the user's own server. Without one, or without a configuration, nobody is asked.
+// probe asks the configured server. It asks nothing if no server is set or the configuration is broken.
 func probe(ctx context.Context, o Options) probed {
 	if o.Config.ServerURL == "" || o.ConfigErr != nil {
 		return probed{}
 	}
 	key, err := config.ReadAPIKey(o.Config.APIKeyFile)
-	keyed := err == nil // if not, checkKey says why
+	keyed := err == nil // if not, checkKey reports it
 	kind, err := delivery.Probe(ctx, o.Config.ServerURL, key, "ccship/"+o.Version)
 	return probed{kind, keyed, err}
 }
 
-// roots are the folders that are read: the daemon's own, for its configuration may be another.
+// roots are the folders that the daemon reads; without a daemon, the configured ones.
 func (x *exam) roots() []string {
 	if w := x.daemon().status.Watch; w != nil && len(w.Roots) > 0 {
 		return w.Roots
@@ -109,16 +109,16 @@ func (x *exam) roots() []string {
 	return x.o.Config.Roots
 }
 
-// installed says whether there is a service that could be started.
+// installed says whether a service is installed.
 func (x *exam) installed() bool { return x.service().err == nil && x.service().status.Installed }
 
-// managedDaemon says whether the daemon that was reached is the service's.
+// managedDaemon says whether the daemon that answers is the service's.
 func (x *exam) managedDaemon() bool {
 	d, st := x.daemon(), x.service().status
 	return d.client != nil && x.installed() && st.Running && (st.PID == 0 || st.PID == d.status.PID)
 }
 
-// codeOf is the code of an error of ccship's own; "" of another.
+// codeOf is the code of a *control.Error; "" for other errors.
 func codeOf(err error) string {
 	if known, ok := errors.AsType[*control.Error](err); ok {
 		return known.Code
@@ -126,7 +126,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// explained makes a finding of an error, with what its hint says as the fix.
+// explained turns an error into a finding; its hint becomes the fix.
 func explained(level Level, err error) Finding {
 	f := Finding{Level: level, Text: err.Error()}
 	if known, ok := errors.AsType[*control.Error](err); ok {
@@ -137,5 +137,5 @@ func explained(level Level, err error) Finding {
 	return f
 }
 
-// fine is the finding of a check that found nothing wrong.
+// fine is the finding of a check that found no problem.
 func fine(text string) []Finding { return []Finding{{Level: OK, Text: text}} }

@@ -23,8 +23,8 @@ func TestState(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := w.examine()
-		w.wants(r, "state", Warn, "may be read by others", "`chmod ")
-		w.mended(r, "state")
+		w.wants(r, "state", Warn, "is readable by others", "`chmod ")
+		w.fixed(r, "state")
 	}
 	aside := w.write(strings.TrimPrefix(path, w.home+"/")+".corrupt-20261121T000000Z", "x", 0)
 	w.wants(w.examine(), "state", Note, "set aside", "check the disk")
@@ -74,9 +74,9 @@ func TestSocket(t *testing.T) {
 		ln.SetUnlinkOnClose(false) // as kill -9 leaves it
 		_ = ln.Close()
 		r := w.examine()
-		w.wants(r, "socket", Warn, "left of a daemon that was killed", "`rm "+path+"`")
+		w.wants(r, "socket", Warn, "a killed daemon left its socket behind", "`rm "+path+"`")
 		w.told.do = func(string) error { return &control.Error{Message: "not now"} }
-		fixes := Mend(context.Background(), r)
+		fixes := ApplyFixes(context.Background(), r)
 		if len(fixes) != 2 || fixes[0].ID != "socket" || !fixes[0].Done {
 			t.Errorf("%+v", fixes)
 		}
@@ -89,7 +89,7 @@ func TestSocket(t *testing.T) {
 		w.write(strings.TrimPrefix(path, w.home+"/"), "mine", 0)
 		defer os.Remove(path)
 		r := w.examine()
-		if w.wants(r, "socket", Fail, "is no socket", "--socket").Safe {
+		if w.wants(r, "socket", Fail, "is not a socket", "--socket").Safe {
 			t.Error("what is not ours is not touched")
 		}
 	})
@@ -100,13 +100,13 @@ func TestSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := w.examine()
-		w.wants(r, "socket", Warn, "may be changed by others (mode 0666)", "`chmod 600 "+path+"`")
-		w.mended(r, "socket")
+		w.wants(r, "socket", Warn, "is writable by others (mode 0666)", "`chmod 600 "+path+"`")
+		w.fixed(r, "socket")
 		if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)
 		}
 		r = w.examine()
 		w.wants(r, "socket", Warn, "the folder of the control socket", "`chmod 700 ")
-		w.mended(r, "socket")
+		w.fixed(r, "socket")
 	})
 }

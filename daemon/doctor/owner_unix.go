@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ours says whether a file belongs to the user who asks.
+// ours says whether a file belongs to this user.
 func ours(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(st.Uid) == os.Geteuid()

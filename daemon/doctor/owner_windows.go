@@ -2,5 +2,5 @@ package doctor
 
 import "io/fs"
 
-// ours says whether a file belongs to the user who asks; Windows keeps that in access lists, which are not looked at.
+// ours is true on Windows: who owns a file is in access lists, which are not checked.
 func ours(fs.FileInfo) bool { return true }

@@ -33,7 +33,7 @@ func TestRootsOfTheDaemon(t *testing.T) {
 	}
 	x.daemon = func() reached { return reached{status: status} }
 	found := checkRoots(t.Context(), x)
-	if len(found) != mostNamed+1 || found[0].Text != "cannot list /x: permission denied" || found[mostNamed].Text != "2 folders or files more cannot be read" {
+	if len(found) != mostNamed+1 || found[0].Text != "cannot list /x: permission denied" || found[mostNamed].Text != "2 more folders or files cannot be read" {
 		t.Errorf("%+v", found)
 	}
 }
@@ -60,7 +60,7 @@ func TestRootsUnreadable(t *testing.T) {
 	w.start()
 	w.status("it is told", func(s control.Status) bool { return len(s.Watch.Unread) == 5 })
 	found := of(w.examine(), "roots")
-	if len(found) != mostNamed+1 || found[mostNamed].Text != "2 folders or files more cannot be read" {
+	if len(found) != mostNamed+1 || found[mostNamed].Text != "2 more folders or files cannot be read" {
 		t.Errorf("%+v", found)
 	}
 }
@@ -102,7 +102,7 @@ func TestWSL(t *testing.T) {
 	w.write("proc/version", "Linux version 5.15.167.4-microsoft-standard-WSL2\n", 0)
 	w.silent(w.examine(), "wsl")
 	w.opts.Config.Roots = []string{"/mnt/c/Users/kim/.claude/projects"}
-	w.wants(w.examine(), "wsl", Note, "/mnt/c/Users/kim/.claude/projects lies on a drive of Windows", "watch poll")
+	w.wants(w.examine(), "wsl", Note, "/mnt/c/Users/kim/.claude/projects is on a Windows drive", "watch poll")
 	w.write("proc/version", "Linux version 6.1.0 (debian)\n", 0)
 	w.silent(w.examine(), "wsl")
 }
@@ -115,13 +115,13 @@ func TestClaudeSettings(t *testing.T) {
 	w.silent(r, "hooks")
 	for _, on := range []string{`"1"`, `"true"`, `1`, `true`} {
 		w.write(".claude/settings.json", `{"env":{"CLAUDE_CODE_SKIP_PROMPT_HISTORY":`+on+`}}`, 0)
-		w.wants(w.examine(), "recording", Warn, "told to write no transcripts", "remove it there")
+		w.wants(w.examine(), "recording", Warn, "set to write no transcripts", "remove it there")
 	}
 	w.write(".claude/settings.json", `{}`, 0)
 	w.write(".claude/settings.local.json", `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"node \"$CLAUDE_PROJECT_DIR\"/.codetracker/hook.js"}]}]}}`, 0)
-	w.wants(w.examine(), "hooks", Note, "a hook of codetracker", "remove the hook")
+	w.wants(w.examine(), "hooks", Note, "a codetracker hook", "remove the hook")
 	w.write(".claude/settings.local.json", `{"hooks"`, 0)
-	w.wants(w.examine(), "recording", Note, "cannot be understood", "fix that file")
+	w.wants(w.examine(), "recording", Note, "not valid JSON", "fix that file")
 	w.write(".claude/settings.local.json", `{}`, 0)
 	w.opts.Env = config.Env(func(name string) (string, bool) {
 		if name == noTranscripts {

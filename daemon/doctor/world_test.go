@@ -185,7 +185,7 @@ func (w *world) wants(r Report, id string, level Level, text, fix string) Findin
 	}
 	f := found[0]
 	if f.Level != level || !strings.Contains(f.Text, text) || !strings.Contains(f.Fix, fix) || fix == "" && f.Fix != "" {
-		w.t.Errorf("%+v\nwant %s %q, mended by %q", f, level, text, fix)
+		w.t.Errorf("%+v\nwant %s %q, fixed by %q", f, level, text, fix)
 	}
 	return f
 }
@@ -198,14 +198,14 @@ func (w *world) silent(r Report, id string) {
 	}
 }
 
-// mended wants that Mend does what a finding asks for, that the finding is gone then, and that there is no more to do.
-func (w *world) mended(r Report, id string) {
+// fixed wants that ApplyFixes fixes a finding, that the finding is gone then, and that nothing is left to fix.
+func (w *world) fixed(r Report, id string) {
 	w.t.Helper()
 	asked := false
-	for _, f := range Mend(context.Background(), r) {
+	for _, f := range ApplyFixes(context.Background(), r) {
 		asked = asked || f.ID == id
 		if !f.Done {
-			w.t.Errorf("not mended: %+v", f)
+			w.t.Errorf("not fixed: %+v", f)
 		}
 	}
 	if !asked {
@@ -213,7 +213,7 @@ func (w *world) mended(r Report, id string) {
 	}
 	again := w.examine()
 	w.silent(again, id)
-	if more := Mend(context.Background(), again); len(more) > 0 {
+	if more := ApplyFixes(context.Background(), again); len(more) > 0 {
 		w.t.Errorf("a second time: %+v", more)
 	}
 }

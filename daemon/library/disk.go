@@ -23,7 +23,7 @@ type File struct {
 	Changed time.Time
 }
 
-// Disk lists the main transcripts below roots, the one changed last first. Folders that cannot be read have none.
+// Disk lists the main transcripts below roots, the last changed first. It skips folders that cannot be read.
 func Disk(roots []string) (files []File) {
 	for _, root := range roots {
 		folders, _ := os.ReadDir(root) // a root need not exist
@@ -51,16 +51,16 @@ func Disk(roots []string) (files []File) {
 	return files
 }
 
-// mainName is the session of a file's name, if it is a main transcript's.
+// mainName is the session id in a main transcript's file name.
 func mainName(name string) (string, bool) {
 	stem, ok := strings.CutSuffix(name, ".jsonl")
 	return stem, ok && stem != "" && stem[0] != '.' && !strings.HasPrefix(stem, "agent-") && !strings.Contains(stem, ".compact.tmp.")
 }
 
-// headBytes is how much of a transcript is read to say what it is about.
+// headBytes is how much of a transcript is read for its title and project.
 const headBytes = 256 << 10
 
-// head is what the beginning of a transcript says.
+// head is the summary of a transcript's beginning.
 type head struct{ session.Summary }
 
 func readHead(path string) head {
@@ -80,7 +80,7 @@ func readHead(path string) head {
 	}
 }
 
-// matches says whether a transcript is of a project and has a text.
+// matches says whether a transcript belongs to the filter's project and contains its text.
 func (h head) matches(file File, f *Filter) bool {
 	folder := filepath.Base(filepath.Dir(file.Path))
 	project := h.project(file)
@@ -114,7 +114,7 @@ func (h head) item(file File, machine string) Item {
 	}
 }
 
-// globQuote makes a path stand for itself in a pattern.
+// globQuote makes a pattern that matches a path literally.
 func globQuote(path string) string {
 	return strings.NewReplacer(`[`, `[[]`, `*`, `[*]`, `?`, `[?]`).Replace(path)
 }

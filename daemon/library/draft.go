@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// draft is a restored file that has no name yet. Its mode is 0600; folders that are missing are made with 0700.
+// draft is a restored file without its final name. Its mode is 0600; missing folders are created with 0700.
 type draft struct {
 	*atomicfile.File
 	path string
@@ -23,21 +23,21 @@ func newDraft(path string) (*draft, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	f, err := atomicfile.Create(path) // no reader takes it for a transcript
+	f, err := atomicfile.Create(path) // under a name that is not a transcript's
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	return &draft{f, path}, nil
 }
 
-// keep gives the draft its name, durably. same says that the very bytes were there already; aside is where a different
-// file went. A named file is not moved aside: it is left as it is, or replaced with force.
+// keep gives the draft its name, durably. same means that the file existed with the same bytes; aside is where a different
+// file was moved. If named, a different file is not moved aside: force replaces it, otherwise keep returns an error.
 func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 	if err := d.Seal(); err != nil {
 		return false, "", fmt.Errorf("restore %s: %w", d.path, err)
 	}
-	// What is put back is not being written: not for a daemon that looks on, nor for the next restore. Where the system
-	// refuses that, it only looks newer than it is.
+	// A restored file must not look live, to a running daemon or to the next restore. If setting its time fails, it only
+	// looks newer than it is.
 	before := time.Now().Add(-quiet)
 	_ = os.Chtimes(d.Name(), before, before)
 	if notThere(d.path) {
@@ -48,14 +48,14 @@ func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 	}
 	switch {
 	case named && !force:
-		return false, "", there(d.path)
+		return false, "", fileExists(d.path)
 	case named:
 		return false, "", d.replace()
 	}
 	// Claude Code lists *.jsonl, and so does ccship.
 	aside = d.path + ".before-restore-" + time.Now().UTC().Format("20060102T150405.000Z")
 	if err := os.Link(d.path, aside); err == nil {
-		return false, aside, d.replace() // at no moment is there no file
+		return false, aside, d.replace() // the path always has a file
 	}
 	if err := os.Rename(d.path, aside); err != nil {
 		return false, "", fmt.Errorf("move %s aside: %w", d.path, err)
@@ -63,12 +63,12 @@ func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 	return false, aside, d.link()
 }
 
-func there(path string) error {
-	return control.NewError(CodeThere, path+" is there already",
-		"name another file, or replace it with --force")
+func fileExists(path string) error {
+	return control.NewError(CodeFileExists, path+" exists",
+		"choose another file, or replace it with --force")
 }
 
-// link gives the draft its name, which nobody may have.
+// link gives the draft its name; no file may have it.
 func (d *draft) link() error { return d.named(d.CommitNew()) }
 
 // replace gives the draft its name, in place of the file that has it.
@@ -80,7 +80,7 @@ func (d *draft) named(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, os.ErrExist):
-		return there(d.path)
+		return fileExists(d.path)
 	}
 	return fmt.Errorf("restore %s: %w", d.path, err)
 }
@@ -114,15 +114,15 @@ func equalFiles(a, b string) (bool, error) {
 	}
 }
 
-// WriteFile writes what write writes to a file of mode 0600, which gets its name when it is whole. One that is there
-// is a CodeThere unless force says that it may be replaced. It answers the number of bytes.
+// WriteFile creates a file of mode 0600 with what write writes; it gets its name when it is complete. If the file exists,
+// the error is a CodeFileExists, or force replaces it. It returns the number of bytes.
 func WriteFile(path string, force bool, write func(io.Writer) error) (int64, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return 0, fmt.Errorf("write file: %w", err)
 	}
 	if !force && !notThere(path) {
-		return 0, there(path)
+		return 0, fileExists(path)
 	}
 	d, err := newDraft(path)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package library puts the sessions on disk and those on the server side by side: it lists and shows them, finds the
-// lost ones, and puts files back. It needs no daemon. It reads transcripts where they are; Restore is all that ever
-// writes, because its caller was asked to by a person.
+// Package library reads sessions on disk and on the server: it lists and shows them, finds lost ones, exports, and
+// restores files. It needs no daemon and does not know how results are shown. Only Restore and WriteFile write.
 package library
 
 import (
@@ -16,13 +15,13 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 )
 
-// CodeAmbiguous is the code of an error about a name that stands for several things.
+// CodeAmbiguous is the code of an error about a name that matches several things.
 const CodeAmbiguous = "ambiguous"
 
-// Library is one user's sessions. Immutable; safe for concurrent use.
+// Library gives access to one user's sessions. It is immutable and safe for concurrent use.
 type Library struct {
 	Roots   []string       // projects folders, which need not exist
-	Server  *remote.Client // nil: none is set
+	Server  *remote.Client // nil: no server is set
 	Machine string         // the server's name for this user on this machine
 }
 
@@ -45,7 +44,7 @@ type Item struct {
 	ChangedAt  time.Time `json:"changed_at"`
 	Messages   int64     `json:"messages"`
 	Tokens     int64     `json:"tokens"`
-	Cost       *float64  `json:"cost_usd"` // null: no price is known
+	Cost       *float64  `json:"cost_usd"` // null: no known price
 	Bytes      int64     `json:"bytes"`
 	Agents     int       `json:"agents"`
 	Generation int64     `json:"generation"`
@@ -54,15 +53,15 @@ type Item struct {
 
 // Filter selects sessions; the zero value selects all.
 type Filter struct {
-	Project string    // name of a project, or a folder that they were started in or below
-	Machine string    // its id, the beginning of it, or a host name; "": all, this one's first
+	Project string    // a project's name, or a folder that contains the working directory
+	Machine string    // an id, its prefix, or a host name; "": all
 	Since   time.Time // changed at or after it
 	Text    string    // in title, first prompt, project or session id
 	Limit   int
 }
 
-// List answers the sessions that were changed last, and whether there are more. When the server cannot be asked it
-// answers those on disk, and the error.
+// List returns the sessions that changed last, and whether there are more. If the server cannot be reached, it returns those
+// on disk and the error.
 func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, err error) {
 	machine, err := l.machine(ctx, f.Machine)
 	if err != nil {
@@ -81,7 +80,7 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 	return items, more, err
 }
 
-// onServer lists what the server has.
+// onServer lists sessions on the server.
 func (l *Library) onServer(ctx context.Context, f Filter, machine *string, disk []File) (items []Item, more bool, err error) {
 	if l.Server == nil {
 		return nil, false, nil
@@ -131,16 +130,15 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// onDisk lists the sessions on disk that are not among those of the server, at most one more than the limit. full says
-// that the server has more than those, so that it is asked about each. asked says that there was no trouble with it so
-// far.
+// onDisk lists the sessions on disk that are not in have, at most one more than the limit. full means that the server has
+// more than have, so it is asked about each. asked means that the server answered so far.
 func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item, full, asked bool) (items []Item, err error) {
 	listed := map[string]bool{}
 	for _, i := range have {
 		listed[i.Session] = listed[i.Session] || i.Machine == l.Machine
 	}
 	narrowed := f.Text != "" || f.Project != "" || !f.Since.IsZero()
-	questions := 2 * f.Limit // enough, unless very many are there that it leaves out
+	questions := 2 * f.Limit // enough, unless the server filters out very many
 	for _, file := range disk {
 		if len(items) > f.Limit || file.Changed.Before(f.Since) {
 			break
@@ -157,7 +155,7 @@ func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item
 				items = append(items, l.item(&s, map[string]File{file.Session: file}))
 			}
 			if err == nil {
-				continue // what it leaves out is not what was asked for
+				continue // the server has it and filtered it out
 			}
 			if !remote.Is(err, control.CodeNoSession) {
 				return items, err
@@ -168,7 +166,7 @@ func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item
 	return items, nil
 }
 
-// takes says whether a transcript on disk is selected, as far as its beginning tells.
+// takes says whether the filter selects a transcript on disk, judged by its beginning.
 func (f *Filter) takes(file File) bool {
 	return f.Text == "" && f.Project == "" || readHead(file.Path).matches(file, f)
 }
@@ -176,7 +174,7 @@ func (f *Filter) takes(file File) bool {
 // conversation says whether a stream is a session, not the prompt history.
 func conversation(s *remote.Session) bool { return s.Path != "history.jsonl" }
 
-// startedIn says whether a folder is another one, or below it; every folder is below what is no path.
+// startedIn says whether cwd is folder or below it. It is true if folder is not an absolute path.
 func startedIn(cwd, folder string) bool {
 	if !filepath.IsAbs(folder) {
 		return true
@@ -185,7 +183,7 @@ func startedIn(cwd, folder string) bool {
 	return cwd != "" && err == nil && filepath.IsLocal(rel)
 }
 
-// machine finds the machine that a person means; nil: all.
+// machine resolves a name to one machine's id; nil: all machines.
 func (l *Library) machine(ctx context.Context, name string) (*string, error) {
 	if name == "" || name == l.Machine {
 		if name == "" {
@@ -212,10 +210,10 @@ func (l *Library) machine(ctx context.Context, name string) (*string, error) {
 	case 1:
 		return &found[0], nil
 	case 0:
-		return nil, control.NewError("no_machine", "the server has no session of a machine "+name,
-			"`ccship sessions list --json` names each session's machine and host")
+		return nil, control.NewError("no_machine", "the server has no sessions of machine "+name,
+			"`ccship sessions list --json` shows each session's machine and host")
 	}
-	return nil, control.Ambiguous(fmt.Sprintf("%s stands for %d machines: %s", name, len(found), strings.Join(found, ", ")),
+	return nil, control.Ambiguous(fmt.Sprintf("%s matches %d machines: %s", name, len(found), strings.Join(found, ", ")),
 		"give more of the id")
 }
 

@@ -46,7 +46,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v: %s\nwant %s", c.f, got, c.want)
 		}
 	}
-	r.shelf.down = true
+	r.fakeServer.down = true
 	if got, want := r.list(Filter{Limit: 9}), "11111111/local/0a0a0a0a 11112222/local/0a0a0a0a 33333333/local/0a0a0a0a failed"; got != want {
 		t.Errorf("with the server down: %s\nwant %s", got, want)
 	}
@@ -85,11 +85,11 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %s", prefix, got, err, want)
 		}
 	}
-	r.shelf.down = true
+	r.fakeServer.down = true
 	if f, err := r.Find(t.Context(), "1111"); err != nil || f.Session != two {
 		t.Errorf("on disk, with the server down: %+v, %v", f, err)
 	}
-	if _, err := r.Restore(t.Context(), Wish{Session: two}); !remote.Is(err, control.CodeUnreachable) {
+	if _, err := r.Restore(t.Context(), RestoreRequest{Session: two}); !remote.Is(err, control.CodeUnreachable) {
 		t.Errorf("restore with the server down: %v", err)
 	}
 	if _, err := r.Find(t.Context(), "9999"); !remote.Is(err, control.CodeUnreachable) {
@@ -101,13 +101,13 @@ func TestFind(t *testing.T) {
 func TestRestoreFromElsewhere(t *testing.T) {
 	path := "-p/" + one + ".jsonl"
 	r := newRoom(t, &stored{id: one, machine: abroad, path: path, text: "there\n"}, &stored{id: one, machine: "0c", path: path, text: "c\n"})
-	if _, err := r.Restore(t.Context(), Wish{Session: one}); !remote.Is(err, CodeAmbiguous) {
+	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); !remote.Is(err, CodeAmbiguous) {
 		t.Errorf("two machines: %v", err)
 	}
-	if _, err := r.Restore(t.Context(), Wish{Session: one, Machine: here}); !remote.Is(err, control.CodeNoSession) {
+	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one, Machine: here}); !remote.Is(err, control.CodeNoSession) {
 		t.Errorf("a machine that has it not: %v", err)
 	}
-	done, err := r.Restore(t.Context(), Wish{Session: one, Machine: "0c"})
+	done, err := r.Restore(t.Context(), RestoreRequest{Session: one, Machine: "0c"})
 	if err != nil || len(done.Files) != 1 || done.CwdThere {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -123,7 +123,7 @@ func TestRestoreFromElsewhere(t *testing.T) {
 func TestRestoreTrustsNobody(t *testing.T) {
 	x := &stored{id: one, machine: here, text: "a\nb\n", path: "-p/" + one + ".jsonl", sum: strings.Repeat("00", 32)}
 	r := newRoom(t, x)
-	if _, err := r.Restore(t.Context(), Wish{Session: one}); err == nil || !strings.Contains(err.Error(), "not what it says") {
+	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err == nil || !strings.Contains(err.Error(), "does not match its digest") {
 		t.Errorf("a wrong digest: %v", err)
 	}
 	x.sum = ""
@@ -131,7 +131,7 @@ func TestRestoreTrustsNobody(t *testing.T) {
 		"../" + one + ".jsonl", "/etc/x.jsonl", "-p/../../x.jsonl", "-p/x.json", "x.jsonl", "", "-p/.x.jsonl", ".ssh/x.jsonl", `-p\x.jsonl`, "-p/\x00.jsonl", "-p//x.jsonl/..",
 	} {
 		x.path = path
-		if _, err := r.Restore(t.Context(), Wish{Session: one}); err == nil || !strings.Contains(err.Error(), "no place") {
+		if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err == nil || !strings.Contains(err.Error(), "not a valid place") {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
@@ -146,7 +146,7 @@ func TestRestoreBesideAnother(t *testing.T) {
 	r := newRoom(t, &stored{id: one, machine: here, path: path, text: "a\nb\n"},
 		&stored{id: one + "/agent-a", machine: here, parent: one, path: "-elsewhere/" + one + "/subagents/agent-a.jsonl", text: "agent\n"})
 	at := r.write(path, "other\n", time.Hour)
-	done, err := r.Restore(t.Context(), Wish{Session: one})
+	done, err := r.Restore(t.Context(), RestoreRequest{Session: one})
 	if err != nil || len(done.Files) != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -160,17 +160,17 @@ func TestRestoreBesideAnother(t *testing.T) {
 		t.Errorf("the file of before passes for a transcript: %v", Disk(r.Roots))
 	}
 	r.write(path, "a\nb\n", time.Hour)
-	if done, err = r.Restore(t.Context(), Wish{Session: one, NoAgents: true}); err != nil || !done.Files[0].Same || done.Files[0].Aside != "" || len(done.Files) != 1 {
+	if done, err = r.Restore(t.Context(), RestoreRequest{Session: one, NoAgents: true}); err != nil || !done.Files[0].Same || done.Files[0].Aside != "" || len(done.Files) != 1 {
 		t.Errorf("an equal file: %+v, %v", done, err)
 	}
 	named := r.write("../named", "mine\n", time.Hour)
-	if _, err = r.Restore(t.Context(), Wish{Session: one, To: named}); !remote.Is(err, CodeThere) {
+	if _, err = r.Restore(t.Context(), RestoreRequest{Session: one, To: named}); !remote.Is(err, CodeFileExists) {
 		t.Errorf("a named file: %v", err)
 	}
 	if text, _ := os.ReadFile(named); string(text) != "mine\n" {
 		t.Errorf("a named file became %q", text)
 	}
-	if _, err = r.Restore(t.Context(), Wish{Session: one, To: named, Force: true}); err != nil {
+	if _, err = r.Restore(t.Context(), RestoreRequest{Session: one, To: named, Force: true}); err != nil {
 		t.Error(err)
 	}
 	if text, _ := os.ReadFile(named); string(text) != "a\nb\n" {
@@ -187,7 +187,7 @@ func TestLive(t *testing.T) {
 	r := newRoom(t, &stored{id: one, machine: here, path: path, text: "a\n"})
 	for age, live := range map[time.Duration]bool{time.Second: true, -time.Second: true, 3 * time.Minute: false, -time.Hour: false} {
 		r.write(path, "b\n", age)
-		_, err := r.Restore(t.Context(), Wish{Session: one})
+		_, err := r.Restore(t.Context(), RestoreRequest{Session: one})
 		if remote.Is(err, CodeLive) != live || !live && err != nil {
 			t.Errorf("written %s ago: %v", age, err)
 		}
@@ -196,15 +196,15 @@ func TestLive(t *testing.T) {
 	r.write("../sessions/999999999.json", `{"sessionId":"`+one+`"}`, 0)
 	r.write(fmt.Sprintf("../sessions/%d.json", os.Getpid()), `{"sessionId":"`+two+`"}`, 0)
 	r.write(path, "b\n", time.Hour)
-	if _, err := r.Restore(t.Context(), Wish{Session: one}); err != nil {
+	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err != nil {
 		t.Errorf("others run: %v", err)
 	}
 	r.write(fmt.Sprintf("../sessions/%d.json", os.Getpid()), `{"sessionId":"`+one+`"}`, 0)
 	r.write(path, "b\n", time.Hour)
-	if _, err := r.Restore(t.Context(), Wish{Session: one}); !remote.Is(err, CodeLive) {
+	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); !remote.Is(err, CodeLive) {
 		t.Errorf("it runs: %v", err)
 	}
-	if _, err := r.Restore(t.Context(), Wish{Session: one, Force: true}); err != nil {
+	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one, Force: true}); err != nil {
 		t.Errorf("with force: %v", err)
 	}
 }
@@ -223,7 +223,7 @@ func TestLost(t *testing.T) {
 	}
 	r.write("../history.jsonl", history, 0)
 	lost, err := r.Lost(t.Context())
-	if err != nil || len(lost.Gone) != 2 || len(lost.Away) != 1 || lost.Away[0].Session != one {
+	if err != nil || len(lost.Gone) != 2 || len(lost.Restorable) != 1 || lost.Restorable[0].Session != one {
 		t.Fatalf("%+v, %v", lost, err)
 	}
 	g := lost.Gone[0]
@@ -233,7 +233,7 @@ func TestLost(t *testing.T) {
 	if text := lost.Gone[1].Prompts[0].Text; len(text) > keptText+3 || strings.ContainsRune(text, '\ufffd') {
 		t.Errorf("a long prompt became %d bytes", len(text))
 	}
-	r.shelf.down = true
+	r.fakeServer.down = true
 	if _, err := r.Lost(t.Context()); !remote.Is(err, control.CodeUnreachable) {
 		t.Errorf("what the server has is not known: %v", err)
 	}
@@ -250,7 +250,7 @@ func TestWriteFile(t *testing.T) {
 	if n, err := WriteFile(path, false, text); n != 4 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, err := WriteFile(path, false, text); !remote.Is(err, CodeThere) {
+	if _, err := WriteFile(path, false, text); !remote.Is(err, CodeFileExists) {
 		t.Errorf("there already: %v", err)
 	}
 	if _, err := WriteFile(path, true, fail); err == nil {

@@ -18,16 +18,15 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 )
 
-// Lost is what is missing here.
+// Lost lists sessions that are not on this disk.
 type Lost struct {
-	// Gone are sessions that the prompt history names and neither the disk nor the server has: the prompts are all
-	// that is left of them.
+	// Gone are sessions in the prompt history that neither the disk nor the server has. Only their prompts are left.
 	Gone []Gone `json:"gone"`
-	// Away are this machine's sessions that only the server has; they can be restored.
-	Away []Item `json:"restorable"`
+	// Restorable are this machine's sessions that only the server has.
+	Restorable []Item `json:"restorable"`
 }
 
-// Gone is a session of which only prompts are left.
+// Gone is a session of which only the prompts are left.
 type Gone struct {
 	Session string    `json:"session"`
 	Project string    `json:"project"` // the folder it was started in
@@ -49,14 +48,14 @@ const (
 	keptText    = 2000
 )
 
-// Lost finds the sessions that are gone from this machine.
+// Lost finds the sessions that are missing on this machine's disk.
 func (l *Library) Lost(ctx context.Context) (Lost, error) {
 	if l.Server == nil {
 		return Lost{}, noServer()
 	}
-	out := Lost{Gone: []Gone{}, Away: []Item{}}
+	out := Lost{Gone: []Gone{}, Restorable: []Item{}}
 	named := map[string]*Gone{}
-	for _, dir := range claudeDirs(l.Roots) {
+	for _, dir := range claudeFolders(l.Roots) {
 		if err := readHistory(filepath.Join(dir, "history.jsonl"), named); err != nil {
 			return out, err
 		}
@@ -68,7 +67,7 @@ func (l *Library) Lost(ctx context.Context) (Lost, error) {
 	err := l.Server.Sessions(ctx, remote.Query{}, 1000, func(s *remote.Session) bool {
 		delete(named, s.SessionID)
 		if s.Machine == l.Machine && !here[s.SessionID] && conversation(s) {
-			out.Away = append(out.Away, l.item(s, nil))
+			out.Restorable = append(out.Restorable, l.item(s, nil))
 		}
 		return true
 	})
@@ -81,12 +80,12 @@ func (l *Library) Lost(ctx context.Context) (Lost, error) {
 		}
 	}
 	slices.SortFunc(out.Gone, func(a, b Gone) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Session, b.Session)) })
-	slices.SortStableFunc(out.Away, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
+	slices.SortStableFunc(out.Restorable, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
 	return out, nil
 }
 
-// claudeDirs are the folders that hold the projects folders, each once.
-func claudeDirs(roots []string) (dirs []string) {
+// claudeFolders are the folders that hold the projects folders, each once.
+func claudeFolders(roots []string) (dirs []string) {
 	for _, root := range roots {
 		if dir := filepath.Dir(root); filepath.Base(root) == "projects" && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
@@ -95,7 +94,7 @@ func claudeDirs(roots []string) (dirs []string) {
 	return dirs
 }
 
-// readHistory collects the sessions that a prompt history names. Lines that are none are passed over.
+// readHistory collects the sessions in a prompt history. It skips lines that it cannot parse.
 func readHistory(path string, into map[string]*Gone) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,24 +10,24 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 )
 
-// minPrefix is how much of a session's id must be given.
+// minPrefix is the shortest prefix of a session's id that Find accepts.
 const minPrefix = 4
 
-// Found is what a session's id, or the beginning of it, stands for.
+// Found is the session that an id or a prefix of it matches.
 type Found struct {
 	Session string
 	Files   []File            // on disk
-	Stored  []*remote.Session // on the server, one for each machine, the one heard last first
+	Stored  []*remote.Session // on the server, one for each machine, the latest first
 
-	failed error // why the server could not be asked
+	failed error // why the server could not be reached
 }
 
-// Find finds the one session whose id is, or begins with, prefix. A CodeAmbiguous names the sessions when there are
-// several, control.CodeNoSession says that there is none. What the server cannot be asked for is looked for on disk; it
-// is the server's error when that does not find it either.
+// Find finds the one session whose id is prefix or starts with it. Several are a CodeAmbiguous error that lists them, none
+// is a control.CodeNoSession. If the server cannot be reached, Find searches the disk, and returns the server's error
+// if that finds nothing.
 func (l *Library) Find(ctx context.Context, prefix string) (Found, error) {
 	if len(prefix) < minPrefix {
-		return Found{}, control.Usage(fmt.Sprintf("%q is too short for a session", prefix),
+		return Found{}, control.Usage(fmt.Sprintf("%q is too short for a session id", prefix),
 			fmt.Sprintf("give at least %d characters of its id", minPrefix))
 	}
 	all := map[string]*Found{}
@@ -67,7 +67,7 @@ func pick(prefix string, all map[string]*Found) (Found, error) {
 		return *exact, nil
 	}
 	if len(all) == 0 {
-		return Found{}, control.NoSession("there is no session "+prefix, "`ccship sessions list` names them")
+		return Found{}, control.NoSession("there is no session "+prefix, "`ccship sessions list` lists them")
 	}
 	var names []string
 	for name := range all {
@@ -82,11 +82,11 @@ func pick(prefix string, all map[string]*Found) (Found, error) {
 	if len(names) > shown {
 		more = fmt.Sprintf(" and %d more", len(names)-shown)
 	}
-	return Found{}, control.Ambiguous(fmt.Sprintf("%s stands for %d sessions: %s%s", prefix, len(names), strings.Join(names[:min(len(names), shown)], ", "), more),
+	return Found{}, control.Ambiguous(fmt.Sprintf("%s matches %d sessions: %s%s", prefix, len(names), strings.Join(names[:min(len(names), shown)], ", "), more),
 		"give more of the id")
 }
 
-// stored chooses the machine whose copy is meant: the one named, else this one, else the only one there is.
+// stored chooses a machine's copy: the named machine's, or else this machine's, or else the only one.
 func (l *Library) stored(ctx context.Context, f Found, machine string) (*remote.Session, error) {
 	if l.Server == nil {
 		return nil, noServer()
@@ -109,11 +109,11 @@ func (l *Library) stored(ctx context.Context, f Found, machine string) (*remote.
 		return nil, control.NoSession("the server does not have session "+f.Session,
 			"`ccship sync` delivers what is on disk")
 	case wanted != nil:
-		return nil, control.NoSession("the server does not have session "+f.Session+" of that machine",
-			"it is of "+strings.Join(others, ", "))
+		return nil, control.NoSession("the server does not have session "+f.Session+" from that machine",
+			"it is from "+strings.Join(others, ", "))
 	case len(f.Stored) == 1:
 		return f.Stored[0], nil
 	}
-	return nil, control.Ambiguous(fmt.Sprintf("session %s is of %d machines: %s", f.Session, len(others), strings.Join(others, ", ")),
-		"name one with --machine")
+	return nil, control.Ambiguous(fmt.Sprintf("session %s is from %d machines: %s", f.Session, len(others), strings.Join(others, ", ")),
+		"choose one with --machine")
 }

@@ -22,12 +22,12 @@ import (
 
 // Codes of the errors of Restore.
 const (
-	CodeLive  = "session_live" // the session is in use
-	CodeThere = "file_exists"  // --to names a file that is there
+	CodeLive       = "session_live" // the session is in use
+	CodeFileExists = "file_exists"  // the file named by To exists
 )
 
-// Wish says what to restore, and where to.
-type Wish struct {
+// RestoreRequest says what to restore, and where.
+type RestoreRequest struct {
 	Session    string
 	Machine    string // its id, the beginning of it, or a host name; "": this one, or the only one that has it
 	Generation *int64 // of the session; its agents come in their newest. nil: the newest
@@ -37,29 +37,29 @@ type Wish struct {
 	NoAgents   bool
 }
 
-// Restored says what was written.
+// Restored is what was written.
 type Restored struct {
-	Session    string        `json:"session"`
-	Generation int64         `json:"generation"`
-	Cwd        string        `json:"cwd,omitempty"`
-	CwdThere   bool          `json:"cwd_exists"`
-	Files      []RestoredOne `json:"files"` // the session's first, then its agents'
+	Session    string         `json:"session"`
+	Generation int64          `json:"generation"`
+	Cwd        string         `json:"cwd,omitempty"`
+	CwdThere   bool           `json:"cwd_exists"`
+	Files      []RestoredFile `json:"files"` // the session's first, then its agents'
 }
 
-// RestoredOne is one file.
-type RestoredOne struct {
+// RestoredFile is one file.
+type RestoredFile struct {
 	Session string `json:"session"`
 	Path    string `json:"path"`
 	Bytes   int64  `json:"bytes"`
 	Missing int64  `json:"missing_lines"` // blank ones
-	Same    bool   `json:"same"`          // it was there already, byte for byte
+	Same    bool   `json:"same"`          // the file existed, byte for byte equal
 	Aside   string `json:"aside,omitempty"`
 }
 
-// Restore puts a transcript, and its agents', back from the server. Each file gets its name only when it is whole and
-// its bytes have the digest that the server computes of what it stores. A different file that is there is moved aside
-// under a name that nobody takes for a transcript.
-func (l *Library) Restore(ctx context.Context, w Wish) (Restored, error) {
+// Restore writes a transcript and its agents' transcripts back to disk. A file gets its name only when it is complete and
+// its bytes have the digest that the server computes from what it stores. A different file at that path is moved aside
+// under a name that no program reads as a transcript.
+func (l *Library) Restore(ctx context.Context, w RestoreRequest) (Restored, error) {
 	found, err := l.Find(ctx, w.Session)
 	if err != nil {
 		return Restored{}, err
@@ -85,15 +85,15 @@ func (l *Library) Restore(ctx context.Context, w Wish) (Restored, error) {
 	if err != nil {
 		return Restored{}, err
 	}
-	out.Generation, out.Files = generation, []RestoredOne{one}
+	out.Generation, out.Files = generation, []RestoredFile{one}
 	if w.To == "" && !w.NoAgents {
 		err = l.restoreAgents(ctx, s, filepath.Dir(path), &out, w)
 	}
 	return out, err
 }
 
-// restoreAgents puts back the transcripts of a session's agents, which lie in the folder of its own.
-func (l *Library) restoreAgents(ctx context.Context, s *remote.Session, folder string, out *Restored, w Wish) error {
+// restoreAgents restores the transcripts of a session's agents below the session's folder.
+func (l *Library) restoreAgents(ctx context.Context, s *remote.Session, folder string, out *Restored, w RestoreRequest) error {
 	var agents []remote.Session
 	err := l.Server.Sessions(ctx, remote.Query{Machine: &s.Machine, Parent: s.SessionID}, 1000, func(a *remote.Session) bool {
 		agents = append(agents, *a)
@@ -108,10 +108,10 @@ func (l *Library) restoreAgents(ctx context.Context, s *remote.Session, folder s
 		if path, err = below(filepath.Dir(folder), agents[i].Path); err != nil {
 			break
 		}
-		// Its folder may have another name here than on the machine it comes from.
+		// The project's folder may have another name here than on the machine the session comes from.
 		rel, _ := filepath.Rel(filepath.Dir(folder), path)
 		_, inside, _ := strings.Cut(filepath.ToSlash(rel), "/")
-		var one RestoredOne
+		var one RestoredFile
 		if one, _, err = l.putBack(ctx, &agents[i], filepath.Join(folder, filepath.FromSlash(inside)), w); err == nil {
 			out.Files = append(out.Files, one)
 		}
@@ -122,7 +122,7 @@ func (l *Library) restoreAgents(ctx context.Context, s *remote.Session, folder s
 	return nil
 }
 
-// placeOf is where a session's file goes: where it is, else where the server says it was, below the first root.
+// placeOf is where a session's file goes: its path on disk, or else the server's path below a root.
 func (l *Library) placeOf(s *remote.Session, files []File, to string) (string, error) {
 	if to != "" {
 		return filepath.Abs(to)
@@ -131,8 +131,8 @@ func (l *Library) placeOf(s *remote.Session, files []File, to string) (string, e
 		return files[0].Path, nil
 	}
 	if len(l.Roots) == 0 {
-		return "", control.BadConfig("there is no projects folder to restore to",
-			"name a file with --to, or a folder with --roots")
+		return "", control.BadConfig("no projects folder to restore to",
+			"choose a file with --to, or a folder with --roots")
 	}
 	root := l.Roots[0]
 	for _, r := range l.Roots {
@@ -145,23 +145,23 @@ func (l *Library) placeOf(s *remote.Session, files []File, to string) (string, e
 	return below(root, s.Path)
 }
 
-// below is a path that the server says, below a root. What would lead elsewhere, or is no transcript, is refused: the
-// server may be wrong, or someone else's.
+// below joins root and a path from the server. It refuses a path outside root and one that is not a transcript: the server
+// is not trusted.
 func below(root, path string) (string, error) {
 	local := filepath.FromSlash(path)
 	hidden := func(part string) bool { return strings.HasPrefix(part, ".") }
 	parts := strings.Split(path, "/")
 	if !filepath.IsLocal(local) || strings.ContainsAny(path, "\\\x00") || !strings.HasSuffix(path, ".jsonl") || len(parts) < 2 || slices.ContainsFunc(parts, hidden) {
-		return "", control.Failed(fmt.Sprintf("the server says that the file is %q, which is no place for a transcript", path),
-			"name a file with --to")
+		return "", control.Failed(fmt.Sprintf("the server's path %q is not a valid place for a transcript", path),
+			"choose a file with --to")
 	}
 	return filepath.Join(root, local), nil
 }
 
-// putBack writes one file and answers which generation it is.
-func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w Wish) (one RestoredOne, generation int64, err error) {
+// putBack writes one file and returns its generation.
+func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w RestoreRequest) (one RestoredFile, generation int64, err error) {
 	ref := remote.Ref{Session: s.SessionID, Machine: &s.Machine, Epoch: s.Epoch, Generation: w.Generation}
-	const tries = 3 // a live session's newest generation may grow between two questions
+	const tries = 3 // a live session's newest generation may grow between two requests
 	for range tries {
 		one, generation, err = l.putBackOnce(ctx, ref, path, w)
 		if !errors.Is(err, errGrew) {
@@ -171,12 +171,12 @@ func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w
 	return one, generation, err
 }
 
-// errGrew says that the file is not what the digest before it was of.
-var errGrew = control.Failed("what the server sent is not what it says it stores",
+// errGrew means that the file does not match the digest fetched before it.
+var errGrew = control.Failed("the server sent a file that does not match its digest",
 	"try again; `ccship-server verify` checks its store")
 
-func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string, w Wish) (RestoredOne, int64, error) {
-	one := RestoredOne{Session: ref.Session, Path: path}
+func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string, w RestoreRequest) (RestoredFile, int64, error) {
+	one := RestoredFile{Session: ref.Session, Path: path}
 	digest, err := l.Server.Digest(ctx, ref)
 	if err != nil {
 		return one, 0, err
@@ -210,7 +210,7 @@ func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string, 
 	return one, number, err
 }
 
-// same says whether a file is what a digest is of. Of one with blank lines only the length is known.
+// same says whether a file matches its digest. If lines are blank, only the length can be compared.
 func same(sum hash.Hash, n int64, g remote.Generation, missing int64) bool {
 	want := g.Bytes + missing
 	if !g.EOFNewline && g.EndLine > 0 {
@@ -220,15 +220,15 @@ func same(sum hash.Hash, n int64, g remote.Generation, missing int64) bool {
 	return n == want && (missing > 0 || hex.EncodeToString(sum.Sum(nil)) == g.SHA256)
 }
 
-// quiet is how long a transcript must not have been written to before its session counts as over.
+// quiet is how long after the last write a session still counts as live.
 const quiet = 2 * time.Minute
 
-// refuseLive answers an error when a session is in use: its file was written to just now, or Claude Code's list of
-// running processes names it.
+// refuseLive returns an error if a session is in use: its file was just written to, or Claude Code lists a running
+// process for it.
 func (l *Library) refuseLive(session, path string, now time.Time) error {
 	refuse := func(why string) error {
 		return control.NewError(CodeLive, "session "+session+" is live: "+why,
-			"end it first, or restore it to another place with --to, or use --force")
+			"end it first, restore it elsewhere with --to, or use --force")
 	}
 	if info, err := os.Stat(path); err == nil && now.Sub(info.ModTime()) < quiet && info.ModTime().Sub(now) < quiet {
 		return refuse("its transcript was written to " + now.Sub(info.ModTime()).Round(time.Second).String() + " ago")
@@ -241,7 +241,7 @@ func (l *Library) refuseLive(session, path string, now time.Time) error {
 	return nil
 }
 
-// notThere says whether nothing has a name.
+// notThere says whether path does not exist.
 func notThere(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)

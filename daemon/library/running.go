@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// runningIn is the process that has a session open, by Claude Code's list of its own (<folder>/<pid>.json); 0: none.
-// Entries of processes that ended are left behind.
+// runningIn is the process that has a session open, according to Claude Code's list (<folder>/<pid>.json); 0: none.
+// Claude Code leaves entries of ended processes behind.
 func runningIn(folder, session string) (pid int) {
 	entries, _ := os.ReadDir(folder) // versions before 2.1 have none
 	for _, e := range entries {
@@ -32,11 +32,11 @@ func runningIn(folder, session string) (pid int) {
 	return 0
 }
 
-// alive says whether a process is there.
+// alive says whether a process exists.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
-		return false // only on Windows, where it looks
+		return false // only Windows checks
 	}
 	defer func() { _ = p.Release() }()
 	if runtime.GOOS == "windows" {

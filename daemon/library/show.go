@@ -26,10 +26,10 @@ type Shown struct {
 	Last        []Message    `json:"last"`        // messages, the newest last
 }
 
-// Generation is one past of a transcript.
+// Generation is one version of a transcript.
 type Generation struct {
 	Generation int64     `json:"generation"`
-	RewoundTo  int64     `json:"rewound_to"` // its first line; what is before comes from older ones
+	RewoundTo  int64     `json:"rewound_to"` // its first line; earlier lines come from older generations
 	Lines      int64     `json:"lines"`
 	ReceivedAt time.Time `json:"received_at"`
 }
@@ -42,7 +42,7 @@ type Message struct {
 	Text string     `json:"text"`
 }
 
-// View says which of a session to look at.
+// View says which part of a session to show.
 type View struct {
 	Machine    string
 	Generation *int64 // nil: the newest
@@ -52,7 +52,7 @@ type View struct {
 // tailLines is how many lines of a transcript are read to find its last messages.
 const tailLines = 600
 
-// Show is a session as the server has it, or as it is on disk when the server does not have it.
+// Show returns a session as the server has it, or as it is on disk if the server does not have it.
 func (l *Library) Show(ctx context.Context, session string, v View) (Shown, error) {
 	f, err := l.Find(ctx, session)
 	if err != nil {
@@ -119,7 +119,7 @@ func noGeneration(session string, generation int64) error {
 		"`ccship sessions show "+session+"` lists them")
 }
 
-// showFile shows a session that only the disk has.
+// showFile returns a session that is only on disk.
 func showFile(file File, machine string, most int) (Shown, error) {
 	f, err := os.Open(file.Path)
 	if err != nil {
@@ -151,7 +151,7 @@ func showFile(file File, machine string, most int) (Shown, error) {
 	return out, nil
 }
 
-// messages folds lines into what was said.
+// messages folds lines into messages.
 type messages struct {
 	session session.Fold
 	log     session.Log

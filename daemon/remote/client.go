@@ -222,7 +222,7 @@ func refusal(answer *http.Response) error {
 }
 
 func noSession() error {
-	return control.NoSession("the server has no such session", "`ccship sessions list` names them")
+	return control.NoSession("the server has no such session", "`ccship sessions list` lists them")
 }
 
 func noReading(err error) error {

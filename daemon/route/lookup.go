@@ -47,7 +47,7 @@ func (r *Router) Lookup(name string, files Files) (Stream, error) {
 
 // UnknownSession is the answer to somebody who names a session that there is not.
 func (r *Router) UnknownSession(name string) error {
-	hint := "`ccship sessions list` names them"
+	hint := "`ccship sessions list` lists them"
 	if !r.AnyServer() {
 		hint = "nothing is read until server_url is set: `ccship setup`, or try `ccship up`"
 	}

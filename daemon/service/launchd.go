@@ -66,7 +66,7 @@ func (l *launchd) status(ctx context.Context) (Status, error) {
 		return st, nil
 	}
 	if err != nil {
-		return st, failed("read agent", err, "make it readable for this user")
+		return st, failed("read agent", err, "make it readable by this user")
 	}
 	st.Installed, st.UnitPath, st.Binary = true, l.path, programOfAgent(string(text))
 	disabled, err := ask(ctx, "launchctl", "print-disabled", l.domain)
@@ -96,7 +96,7 @@ func (l *launchd) install(ctx context.Context, start bool) (Outcome, error) {
 	}
 	old, err := os.ReadFile(l.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return out, failed("read agent", err, "make it readable for this user")
+		return out, failed("read agent", err, "make it readable by this user")
 	}
 	if err != nil || string(old) != text {
 		if err := l.unload(ctx); err != nil {

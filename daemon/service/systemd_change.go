@@ -31,7 +31,7 @@ func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
 	out := Outcome{UnitPath: s.own}
 	old, err := os.ReadFile(s.own)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return out, failed("read unit", err, "make it readable for this user")
+		return out, failed("read unit", err, "make it readable by this user")
 	}
 	own := err == nil
 	if shipped, err := os.ReadFile(s.packaged); err == nil && string(shipped) == text {

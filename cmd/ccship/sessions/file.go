@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 )
@@ -43,7 +43,7 @@ func (a verbs) sessionsExport() *cobra.Command {
 			}
 			n, err := library.WriteFile(output, force, export)
 			if err == nil {
-				a.Say("wrote %s (%s)", output, term.Size(n))
+				a.Say("wrote %s (%s)", output, amount.Size(n))
 			}
 			return err
 		},
@@ -57,7 +57,7 @@ func (a verbs) sessionsExport() *cobra.Command {
 }
 
 func (a verbs) sessionsRestore() *cobra.Command {
-	var w library.Wish
+	var w library.RestoreRequest
 	var generation int64
 	cmd := &cobra.Command{
 		Use:   "restore SESSION",

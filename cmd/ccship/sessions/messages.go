@@ -10,6 +10,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -77,7 +78,7 @@ func (a verbs) clearMessages(ctx context.Context, client *control.Client, sessio
 	if a.JSON {
 		return a.PrintJSON(r)
 	}
-	a.Say("%s of %s forgotten; the transcript stays as it is", term.Counted(int64(r.Cleared), "message", "messages"), term.Printable(r.Session))
+	a.Say("%s of %s forgotten; the transcript stays as it is", amount.Counted(int64(r.Cleared), "message", "messages"), term.Printable(r.Session))
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/claude"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -37,20 +37,20 @@ func (s *setup) saved(c config.Config, status control.Status, r control.SyncResu
 	case status.Files == nil || status.Files.Tracked == 0:
 		fmt.Fprintf(&b, "no conversations yet in %s; the first will be delivered as it is written\n", strings.Join(c.Roots, ", "))
 	case status.Files.Sessions == 1:
-		fmt.Fprintf(&b, "the 1 session (%s) is on your server", term.Size(status.Files.Bytes))
+		fmt.Fprintf(&b, "the 1 session (%s) is on your server", amount.Size(status.Files.Bytes))
 	default:
-		fmt.Fprintf(&b, "all %s (%s) are on your server", term.Counted(int64(status.Files.Sessions), "session", "sessions"), term.Size(status.Files.Bytes))
+		fmt.Fprintf(&b, "all %s (%s) are on your server", amount.Counted(int64(status.Files.Sessions), "session", "sessions"), amount.Size(status.Files.Bytes))
 	}
 	if status.Files != nil && status.Files.Tracked > 0 {
 		if err == nil && kept.Expiring > 0 {
-			fmt.Fprintf(&b, "; Claude Code would have deleted %s of them within 7 days", term.Count(int64(kept.Expiring)))
+			fmt.Fprintf(&b, "; Claude Code would have deleted %s of them within 7 days", amount.Count(int64(kept.Expiring)))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString(show.LeftOut(r))
 	for i, other := range status.Servers {
 		if i > 0 && other.Batches > 0 {
-			fmt.Fprintf(&b, "  %s still wait for %s, where they were to go before\n", term.Counted(other.Batches, "batch", "batches"), other.URL)
+			fmt.Fprintf(&b, "  %s still wait for %s, where they were to go before\n", amount.Counted(other.Batches, "batch", "batches"), other.URL)
 		}
 	}
 	b.WriteString("every new line follows as it is written; `ccship status` says how it goes\n")
@@ -71,7 +71,7 @@ func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
 		s.app.Say("not everything could be counted: %v", err)
 	}
 	if kept.Sessions > 0 {
-		s.app.Say("%s (%s) can be saved; Claude Code deletes %s within 7 days", term.Counted(int64(kept.Sessions), "session", "sessions"), term.Size(kept.Bytes), noneOr(kept.Expiring))
+		s.app.Say("%s (%s) can be saved; Claude Code deletes %s within 7 days", amount.Counted(int64(kept.Sessions), "session", "sessions"), amount.Size(kept.Bytes), noneOr(kept.Expiring))
 	}
 	how := "ccship run"
 	if t.config.Path != "" && s.app.Flags.Changed("config") {
@@ -84,5 +84,5 @@ func noneOr(n int) string {
 	if n == 0 {
 		return "none of them"
 	}
-	return term.Count(int64(n)) + " of them"
+	return amount.Count(int64(n)) + " of them"
 }

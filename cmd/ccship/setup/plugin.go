@@ -71,7 +71,7 @@ func (a verbs) installPlugin(c config.Config) error {
 	if a.JSON {
 		return a.PrintJSON(pluginPlace{control.SchemaVersion, dir, true, command})
 	}
-	if err := a.Print(fmt.Sprintf("The plugin is in %s. Have Claude Code take it:\n  %s\nor try it in one session:\n  claude --plugin-dir %s\n", dir, command, show.Quote(dir))); err != nil {
+	if err := a.Print(fmt.Sprintf("The plugin is in %s. Install it in Claude Code:\n  %s\nor try it in one session:\n  claude --plugin-dir %s\n", dir, command, show.Quote(dir))); err != nil {
 		return err
 	}
 	self, err := cli.OwnPath()
@@ -79,7 +79,7 @@ func (a verbs) installPlugin(c config.Config) error {
 		return err
 	}
 	if found, err := exec.LookPath("ccship"); err != nil || !cli.SamePath(found, self) {
-		a.Say("the plugin runs `ccship` from PATH, and that is not %s: put its folder on PATH, first", self)
+		a.Say("the plugin runs `ccship` from PATH, but PATH does not lead to %s: put its folder first on PATH", self)
 	}
 	return nil
 }

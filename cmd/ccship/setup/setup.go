@@ -158,9 +158,9 @@ func (s *setup) check(ctx context.Context, server, key string) (usable bool, err
 	if err == nil {
 		what := "a plain server: lines will be acknowledged, not proven"
 		if found.Extension {
-			what = "it speaks ccship's protocol: every byte can be proven"
+			what = "it is a ccship-server: every byte can be proven"
 		}
-		s.app.Say("%s answers and takes the key; %s", server, what)
+		s.app.Say("%s answers and accepts the key; %s", server, what)
 		return true, nil
 	}
 	if ctx.Err() != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -57,7 +58,7 @@ func (a verbs) confirmPurge(dir string) error {
 		return control.Usage("--purge asks before it removes "+dir+", and nobody is there to answer",
 			"add --yes")
 	}
-	ok, err := ask.Yes("remove cursors and outbox in "+dir+" ("+term.Size(stateSize(dir))+")?", false)
+	ok, err := ask.Yes("remove cursors and outbox in "+dir+" ("+amount.Size(stateSize(dir))+")?", false)
 	if err == nil && !ok {
 		err = control.NewError("declined", "nothing was changed", "without --purge the state stays")
 	}
@@ -92,7 +93,7 @@ func (a verbs) uninstall(ctx context.Context, t *theService, purge bool) error {
 		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"state", t.config.StateDir},
 	} {
 		if cli.Exists(left.path) {
-			b.WriteString("left " + left.what + ": " + left.path + " (" + term.Size(fileSize(left.path)) + ")\n")
+			b.WriteString("left " + left.what + ": " + left.path + " (" + amount.Size(fileSize(left.path)) + ")\n")
 		}
 	}
 	return a.Print(b.String())

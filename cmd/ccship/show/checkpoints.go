@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -66,7 +67,7 @@ func (v View) Checkpoint(c control.Checkpoint) string {
 	row("made", c.CreatedAt.In(v.Zone).Format(time.DateTime)+", "+c.TriggerType)
 	used := usedOf(c.TokensUsed, c.TokenBudget)
 	if c.TokensUsed > 0 {
-		used = term.Count(c.TokensUsed) + " tokens, " + used
+		used = amount.Count(c.TokensUsed) + " tokens, " + used
 	}
 	row("in use", used)
 	row("context", c.ContextHash)
@@ -88,7 +89,7 @@ func (v View) Checkpoint(c control.Checkpoint) string {
 // Budgets are token budgets, one a line, with where each comes from.
 func (v View) Budgets(l control.Budgets) string {
 	if len(l.Budgets) == 0 {
-		return "no budget is set, and none was learned yet\n"
+		return "no budget set or learned yet\n"
 	}
 	var b strings.Builder
 	for _, x := range l.Budgets {
@@ -96,9 +97,9 @@ func (v View) Budgets(l control.Budgets) string {
 		if name == "" {
 			name = x.Model
 		}
-		line := fmt.Sprintf("%s  %s tokens: %s", term.Pad(term.Printable(name), 24), term.Count(x.Limit), budgetSource(x))
+		line := fmt.Sprintf("%s  %s tokens: %s", term.Pad(term.Printable(name), 24), amount.Count(x.Limit), budgetSource(x))
 		if x.Session != "" && x.Used > 0 && x.Limit > 0 {
-			line += fmt.Sprintf("; %s in use, %d %%", term.Count(x.Used), x.Used*100/x.Limit)
+			line += fmt.Sprintf("; %s in use, %d %%", amount.Count(x.Used), x.Used*100/x.Limit)
 		}
 		b.WriteString(v.fit(line) + "\n")
 	}
@@ -107,7 +108,7 @@ func (v View) Budgets(l control.Budgets) string {
 
 // budgetSource is how a limit is known.
 func budgetSource(x control.Budget) string {
-	window := "a window of " + term.Count(x.Window)
+	window := "a window of " + amount.Count(x.Window)
 	switch x.Source {
 	case "configured":
 		return "set by you"

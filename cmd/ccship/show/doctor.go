@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/doctor"
 )
 
@@ -60,18 +61,18 @@ func (v View) verdict(r doctor.Report) string {
 	level, words := doctor.OK, "no problems found"
 	switch {
 	case r.Failed > 0:
-		level, words = doctor.Fail, term.Counted(int64(r.Failed), "check failed", "checks failed")
+		level, words = doctor.Fail, amount.Counted(int64(r.Failed), "check failed", "checks failed")
 		if r.Warned > 0 {
-			words += ", " + term.Counted(int64(r.Warned), "warning", "warnings")
+			words += ", " + amount.Counted(int64(r.Warned), "warning", "warnings")
 		}
 	case r.Warned > 0:
-		level, words = doctor.Warn, "it works; "+term.Counted(int64(r.Warned), "warning", "warnings")
+		level, words = doctor.Warn, "it works; "+amount.Counted(int64(r.Warned), "warning", "warnings")
 	}
 	symbol, colour := v.mark(level)
 	return v.paint(colour, symbol) + " " + v.paint(bold, "ccship doctor") + ": " + words
 }
 
-// finding is one of them, with what mends it.
+// finding writes a finding and its fix.
 func (v View) finding(b *strings.Builder, f doctor.Finding) {
 	v.paragraph(b, f.Level, strings.ReplaceAll(f.ID, "_", " "), term.OneLine(f.Text))
 	if f.Level == doctor.OK {

@@ -11,7 +11,7 @@ import (
 func TestDoctorView(t *testing.T) {
 	for name, r := range showtest.DoctorReports() {
 		t.Run(name, func(t *testing.T) {
-			showtest.Golden(t, "doctor_"+name+".txt", View{Columns: 80, Symbols: true}.Doctor(r, name == "mended"))
+			showtest.Golden(t, "doctor_"+name+".txt", View{Columns: 80, Symbols: true}.Doctor(r, name == "fixed"))
 		})
 	}
 	ascii := View{}.Doctor(showtest.DoctorReports()["broken"], false)

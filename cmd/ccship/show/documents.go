@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -25,14 +26,14 @@ func (v View) Documents(list control.Documents) string {
 
 // document is what is known of one.
 func (v View) document(d control.Document) string {
-	size := term.Size(d.Size)
+	size := amount.Size(d.Size)
 	switch {
 	case d.Deleted:
 		size = "deleted"
 	case d.TooLarge:
 		size += ", too large to send"
 	}
-	parts := []string{term.Counted(d.Version, "version", "versions"), "changed " + v.when(d.ChangedAt), size}
+	parts := []string{amount.Counted(d.Version, "version", "versions"), "changed " + v.when(d.ChangedAt), size}
 	if d.Problem != "" {
 		parts = append(parts, term.Printable(d.Problem))
 	}

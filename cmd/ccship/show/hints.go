@@ -14,7 +14,7 @@ func Hint(code string) string {
 	case control.CodeNotRunning:
 		return "start it with `ccship run`, or try everything with `ccship up`"
 	case control.CodeNoAnswer:
-		return "it may be stopped or overloaded: look at its process, or restart it"
+		return "it may be stopped or overloaded: check its process, or restart it"
 	case control.CodeUsage:
 		return "`ccship --help` lists what there is"
 	case control.CodeConfig:
@@ -32,7 +32,7 @@ func Hint(code string) string {
 	case control.CodeNoDeadLetter:
 		return "`ccship outbox dead` lists them"
 	case control.CodeNoSession:
-		return "`ccship sessions list` names them"
+		return "`ccship sessions list` lists them"
 	case control.CodeDocument:
 		return "`ccship link list` shows linked files; only files below the session's folder can be linked"
 	case control.CodeNoPattern:
@@ -75,7 +75,7 @@ func TroubleHint(kind string) string {
 func SystemHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "make it readable and writable for this user; `ccship paths` lists what is used"
+		return "make it readable and writable by this user; `ccship paths` lists what is used"
 	case errors.Is(err, syscall.ENOSPC):
 		return "free disk space, then run the command again"
 	case errors.Is(err, syscall.EROFS):

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -49,10 +50,10 @@ func (v View) StatusLine(s control.Status) string {
 	}
 	parts := []string{words}
 	if waiting > 0 {
-		parts = append(parts, term.Count(waiting)+" waiting")
+		parts = append(parts, amount.Count(waiting)+" waiting")
 	}
 	if s.Outbox != nil && s.Outbox.Dead > 0 {
-		parts = append(parts, term.Count(s.Outbox.Dead)+" refused")
+		parts = append(parts, amount.Count(s.Outbox.Dead)+" refused")
 	}
 	line := "ccship: " + strings.Join(parts, ", ")
 	if v.Symbols {
@@ -65,16 +66,16 @@ func (v View) StatusLine(s control.Status) string {
 func StatusSummary(s control.Status) string {
 	parts := []string{s.State}
 	if s.Files != nil {
-		parts = append(parts, term.Counted(int64(s.Files.Tracked), "transcript", "transcripts"))
+		parts = append(parts, amount.Counted(int64(s.Files.Tracked), "transcript", "transcripts"))
 		if s.State == "importing" {
-			parts = append(parts, term.Size(s.Files.ReadBytes)+" of "+term.Size(s.Files.Bytes)+" read")
+			parts = append(parts, amount.Size(s.Files.ReadBytes)+" of "+amount.Size(s.Files.Bytes)+" read")
 		}
 	}
 	if s.Outbox != nil {
-		parts = append(parts, term.Count(s.Outbox.Entries)+" waiting")
+		parts = append(parts, amount.Count(s.Outbox.Entries)+" waiting")
 	}
 	if s.Sent != nil {
-		parts = append(parts, term.Count(s.Sent.Entries)+" sent")
+		parts = append(parts, amount.Count(s.Sent.Entries)+" sent")
 	}
 	for _, n := range s.Advice {
 		parts = append(parts, term.OneLine(n.Text))
@@ -87,5 +88,5 @@ func PauseEnd(now time.Time, p *control.Pause) string {
 	if p == nil || p.Until == nil {
 		return "until `ccship resume`"
 	}
-	return "for " + term.Duration(p.Until.Sub(now).Round(time.Second))
+	return "for " + amount.Duration(p.Until.Sub(now).Round(time.Second))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -28,7 +29,7 @@ func (v View) Messages(m control.Messages) string {
 	case m.Total == 0:
 		b.WriteString("no messages\n")
 	case more > 0:
-		fmt.Fprintf(&b, "there are %s: --limit, or --offset %d\n", term.Counted(int64(more), "older one", "older ones"), m.Offset+len(m.Messages))
+		fmt.Fprintf(&b, "there are %s: --limit, or --offset %d\n", amount.Counted(int64(more), "older one", "older ones"), m.Offset+len(m.Messages))
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -12,7 +13,7 @@ import (
 func (v View) Outbox(l control.OutboxList) string {
 	var b strings.Builder
 	if len(l.Rows) == 0 {
-		b.WriteString("nothing waits\n")
+		b.WriteString("the outbox is empty\n")
 	}
 	server := ""
 	for _, r := range l.Rows {
@@ -21,7 +22,7 @@ func (v View) Outbox(l control.OutboxList) string {
 			fmt.Fprintf(&b, "for %s\n", server)
 		}
 		fmt.Fprintf(&b, "  %s  %s, %s, for %s\n", term.Pad(SessionOrPath(r.Session, r.Path), 36),
-			rowText(r), term.Size(r.Bytes), term.Duration(v.Now.Sub(r.OldestAt)))
+			rowText(r), amount.Size(r.Bytes), amount.Duration(v.Now.Sub(r.OldestAt)))
 	}
 	if l.Next > 0 {
 		fmt.Fprintf(&b, "there are more: --offset %d\n", l.Next)
@@ -30,7 +31,7 @@ func (v View) Outbox(l control.OutboxList) string {
 		b.WriteString("paused " + PauseEnd(v.Now, l.Pause) + "\n")
 	}
 	if l.Outbox.Dead > 0 {
-		b.WriteString(term.Counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox dead`\n")
+		b.WriteString(amount.Counted(l.Outbox.Dead, "dead letter", "dead letters") + ": `ccship outbox dead`\n")
 	}
 	return b.String()
 }
@@ -39,11 +40,11 @@ func (v View) Outbox(l control.OutboxList) string {
 func rowText(r control.OutboxRow) string {
 	switch {
 	case r.Kind == "blobs":
-		return term.Counted(r.Batches, "file", "files")
+		return amount.Counted(r.Batches, "file", "files")
 	case r.Entries == 0:
-		return term.Counted(r.Batches, "row", "rows") + " without lines"
+		return amount.Counted(r.Batches, "row", "rows") + " without lines"
 	}
-	return term.Counted(r.Entries, "entry", "entries")
+	return amount.Counted(r.Entries, "entry", "entries")
 }
 
 // SessionOrPath is a session, or the path of a file that has none.
@@ -68,8 +69,8 @@ func (v View) DeadLetters(d control.DeadLetters) string {
 		if l.Entries > 1 {
 			what += fmt.Sprintf(" and %d more", l.Entries-1)
 		}
-		fmt.Fprintf(&b, "%s  %s, %s, %s\n", term.Pad(l.ID, 12), SessionOrPath(l.Session, l.Path), what, term.Size(l.Bytes))
-		fmt.Fprintf(&b, "%s  %s by %s %s\n", term.Pad("", 12), Reason(l), l.Server, term.Ago(v.Now, l.At))
+		fmt.Fprintf(&b, "%s  %s, %s, %s\n", term.Pad(l.ID, 12), SessionOrPath(l.Session, l.Path), what, amount.Size(l.Bytes))
+		fmt.Fprintf(&b, "%s  %s by %s %s\n", term.Pad("", 12), Reason(l), l.Server, amount.Ago(v.Now, l.At))
 		if l.Answer != "" {
 			fmt.Fprintf(&b, "%s  %s\n", term.Pad("", 12), term.Cut(term.Printable(l.Answer), 100))
 		}

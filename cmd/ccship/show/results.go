@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 )
@@ -13,10 +14,10 @@ import (
 func Excludes(e control.Excludes) string {
 	var b strings.Builder
 	for _, x := range e.Patterns {
-		fmt.Fprintf(&b, "%s  %s\n", term.Pad(x.Pattern, 40), term.Counted(int64(x.Transcripts), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "%s  %s\n", term.Pad(x.Pattern, 40), amount.Counted(int64(x.Transcripts), "transcript", "transcripts"))
 	}
 	for _, x := range e.Others {
-		fmt.Fprintf(&b, "%s  %s\n", term.Pad(term.OneLine(x.Why), 40), term.Counted(int64(x.Transcripts), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "%s  %s\n", term.Pad(term.OneLine(x.Why), 40), amount.Counted(int64(x.Transcripts), "transcript", "transcripts"))
 	}
 	if b.Len() == 0 {
 		return "nothing is excluded\n"
@@ -27,12 +28,12 @@ func Excludes(e control.Excludes) string {
 // Forgotten is the result of `ccship forget`.
 func Forgotten(r control.ForgetResult) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", term.Printable(r.Session), term.Counted(r.Lines, "line", "lines"))
+	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", term.Printable(r.Session), amount.Counted(r.Lines, "line", "lines"))
 	if r.Waiting > 0 {
-		fmt.Fprintf(&b, ", %s that waited", term.Counted(r.Waiting, "entry", "entries"))
+		fmt.Fprintf(&b, ", %s that waited", amount.Counted(r.Waiting, "entry", "entries"))
 	}
 	if r.Dead > 0 {
-		fmt.Fprintf(&b, ", %s", term.Counted(r.Dead, "dead letter", "dead letters"))
+		fmt.Fprintf(&b, ", %s", amount.Counted(r.Dead, "dead letter", "dead letters"))
 	}
 	b.WriteString("\n")
 	for _, url := range r.Owed {
@@ -58,9 +59,9 @@ func Restored(r library.Restored, elsewhere bool) string {
 		if f.Same {
 			done = "already there:"
 		}
-		fmt.Fprintf(&b, "%s %s (%s)\n", done, f.Path, term.Size(f.Bytes))
+		fmt.Fprintf(&b, "%s %s (%s)\n", done, f.Path, amount.Size(f.Bytes))
 		if f.Missing > 0 {
-			fmt.Fprintf(&b, "  %s not stored, left blank\n", term.Counted(f.Missing, "line is", "lines are"))
+			fmt.Fprintf(&b, "  %s not stored, left blank\n", amount.Counted(f.Missing, "line is", "lines are"))
 		}
 		if f.Aside != "" {
 			fmt.Fprintf(&b, "  the file of before: %s\n", f.Aside)
@@ -99,7 +100,7 @@ func LeftOut(r control.SyncResult) string {
 		text string
 	}{{r.Dead, "refused by the server"}, {r.Excluded, "excluded"}, {r.Withheld, "withheld"}} {
 		if left.n > 0 {
-			fmt.Fprintf(&b, "  except %s %s\n", term.Counted(left.n, "line", "lines"), left.text)
+			fmt.Fprintf(&b, "  except %s %s\n", amount.Counted(left.n, "line", "lines"), left.text)
 		}
 	}
 	return b.String()
@@ -110,7 +111,7 @@ func RetiredServers(list []control.RetiredServer) string {
 	text := ""
 	for _, f := range list {
 		text += fmt.Sprintf("  queued for a retired server: %s for %s; `ccship outbox drop --server %s --yes` discards them\n",
-			term.Counted(f.Entries, "line", "lines"), f.URL, f.URL)
+			amount.Counted(f.Entries, "line", "lines"), f.URL, f.URL)
 	}
 	return text
 }

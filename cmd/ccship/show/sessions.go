@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
 )
@@ -26,7 +27,7 @@ func (v View) Sessions(items []library.Item, more bool) string {
 	}
 	var b strings.Builder
 	for i, s := range items {
-		figures := []string{term.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
+		figures := []string{amount.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
 		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", term.Pad(ids[i], width), term.Pad(v.when(s.ChangedAt), 14), term.Pad(s.State, 6),
 			term.Pad(term.Cut(term.Printable(s.Project), project), project), term.Pad(strings.Join(figures, ", "), 34), term.Cut(term.Printable(s.Title), 100))
 		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
@@ -72,7 +73,7 @@ func (v View) Session(s library.Shown) string {
 	row("changed", s.ChangedAt.In(v.Zone).Format(time.DateTime))
 	row("model", s.Model)
 	row("branch", s.Branch)
-	row("size", fmt.Sprintf("%s, %s, %s, %s", term.Counted(s.Lines, "line", "lines"), term.Size(s.Bytes), term.Counted(s.Messages, "message", "messages"), term.Counted(int64(s.Agents), "agent", "agents")))
+	row("size", fmt.Sprintf("%s, %s, %s, %s", amount.Counted(s.Lines, "line", "lines"), amount.Size(s.Bytes), amount.Counted(s.Messages, "message", "messages"), amount.Counted(int64(s.Agents), "agent", "agents")))
 	row("used", humanTokens(s.Tokens)+", "+money(s.Cost))
 	if len(s.Generations) > 1 {
 		b.WriteString(v.generations(s))
@@ -103,7 +104,7 @@ func (v View) generations(s library.Shown) string {
 		if g.Generation == s.Generation {
 			mark = "  ← shown"
 		}
-		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", term.Pad(name, 12), g.Generation, term.Counted(g.Lines, "line", "lines"), g.RewoundTo,
+		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", term.Pad(name, 12), g.Generation, amount.Counted(g.Lines, "line", "lines"), g.RewoundTo,
 			g.ReceivedAt.In(v.Zone).Format(time.DateTime), mark)
 	}
 	return b.String()
@@ -167,11 +168,11 @@ func (v View) snippet(pieces []remote.Piece) string {
 // Lost lists sessions that are gone from this machine.
 func (v View) Lost(l library.Lost) string {
 	var b strings.Builder
-	if len(l.Gone)+len(l.Away) == 0 {
+	if len(l.Gone)+len(l.Restorable) == 0 {
 		return "nothing is lost: every session that the prompt history names is on disk or on the server\n"
 	}
 	if len(l.Gone) > 0 {
-		fmt.Fprintf(&b, "gone: %s in the prompt history alone\n", term.Counted(int64(len(l.Gone)), "session is", "sessions are"))
+		fmt.Fprintf(&b, "gone: %s in the prompt history alone\n", amount.Counted(int64(len(l.Gone)), "session is", "sessions are"))
 	}
 	for _, g := range l.Gone {
 		fmt.Fprintf(&b, "  %s  %s  %s to %s\n", term.Printable(g.Session), term.Printable(g.Project), v.minute(g.First), v.minute(g.Last))
@@ -179,13 +180,13 @@ func (v View) Lost(l library.Lost) string {
 			b.WriteString(v.fit(fmt.Sprintf("    %s  %s", v.minute(p.At), term.Cut(term.Printable(p.Text), 300))) + "\n")
 		}
 		if more := g.Count - len(g.Prompts); more > 0 {
-			fmt.Fprintf(&b, "    and %s\n", term.Counted(int64(more), "prompt more", "prompts more"))
+			fmt.Fprintf(&b, "    and %s\n", amount.Counted(int64(more), "prompt more", "prompts more"))
 		}
 	}
-	if len(l.Away) > 0 {
-		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship sessions restore SESSION` puts one back\n", term.Counted(int64(len(l.Away)), "session is", "sessions are"))
+	if len(l.Restorable) > 0 {
+		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship sessions restore SESSION` puts one back\n", amount.Counted(int64(len(l.Restorable)), "session is", "sessions are"))
 	}
-	for _, s := range l.Away {
+	for _, s := range l.Restorable {
 		b.WriteString(v.fit(fmt.Sprintf("  %s  %s  %s  %s", term.Printable(s.Session), v.minute(s.ChangedAt), term.Printable(s.Project), term.Printable(s.Title))) + "\n")
 	}
 	return b.String()

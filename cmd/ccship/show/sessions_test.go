@@ -30,10 +30,10 @@ func TestSessionsText(t *testing.T) {
 		{Session: remote.Session{SessionID: "aaaa", Project: "shop"}, Title: "T", Line: 4, Generation: 2, Kind: "tool", Snippet: []remote.Piece{{Text: "c\x1b[0m\nd"}}},
 	}
 	lost := library.Lost{
-		Gone: []library.Gone{{Session: "dead", Project: "/w", First: at, Last: now, Count: 3, Prompts: []library.Prompt{{At: at, Text: "one\ntwo"}}}},
-		Away: items[:1],
+		Gone:       []library.Gone{{Session: "dead", Project: "/w", First: at, Last: now, Count: 3, Prompts: []library.Prompt{{At: at, Text: "one\ntwo"}}}},
+		Restorable: items[:1],
 	}
-	restored := library.Restored{Session: "dead", Cwd: "/it's", Files: []library.RestoredOne{
+	restored := library.Restored{Session: "dead", Cwd: "/it's", Files: []library.RestoredFile{
 		{Path: "/p/dead.jsonl", Bytes: 1234, Aside: "/p/dead.jsonl.before-restore-1", Missing: 2}, {Path: "/p/dead/subagents/agent-a.jsonl", Bytes: 5, Same: true},
 	}}
 	forgotten := control.ForgetResult{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -45,7 +46,7 @@ func (v View) Status(s control.Status) string {
 		row("watching", v.watch(*s.Watch))
 	}
 	if p := s.Process; p != nil {
-		row("process", fmt.Sprintf("%s memory, %.1f s CPU, state file %s", term.Size(p.RSS), p.CPUSeconds, term.Size(p.StateFile)))
+		row("process", fmt.Sprintf("%s memory, %.1f s CPU, state file %s", amount.Size(p.RSS), p.CPUSeconds, amount.Size(p.StateFile)))
 	}
 	b.WriteString(v.notices(s))
 	return b.String()
@@ -80,7 +81,7 @@ func (v View) headline(s control.Status) string {
 	line := v.paint(colour, symbol) + " " + v.paint(bold, "ccship") + ": " + words
 	about := []string{}
 	if !s.StartedAt.IsZero() {
-		about = append(about, "up "+term.Duration(v.Now.Sub(s.StartedAt)))
+		about = append(about, "up "+amount.Duration(v.Now.Sub(s.StartedAt)))
 	}
 	if s.PID != 0 {
 		about = append(about, fmt.Sprintf("pid %d", s.PID))
@@ -115,7 +116,7 @@ func (v View) Server(s control.Server) []string {
 		parts = append(parts, s.Protocol+" protocol")
 	}
 	if s.LastOKAt != nil {
-		parts = append(parts, "last acknowledged "+term.Ago(v.Now, *s.LastOKAt))
+		parts = append(parts, "last acknowledged "+amount.Ago(v.Now, *s.LastOKAt))
 	}
 	lines := []string{strings.Join(parts, ", ")}
 	if s.Detail != "" && s.State != "ok" {
@@ -166,15 +167,15 @@ func trouble(s control.Server, otherwise string) string {
 
 func soon(now, t time.Time) string {
 	if d := t.Sub(now); d >= time.Second {
-		return "in " + term.Duration(d)
+		return "in " + amount.Duration(d)
 	}
 	return "now"
 }
 
 func (v View) files(f control.Files) string {
 	text := fmt.Sprintf("%s of %s, %s, %s read",
-		term.Counted(int64(f.Tracked), "transcript", "transcripts"), term.Counted(int64(f.Sessions), "session", "sessions"),
-		term.Size(f.Bytes), term.Counted(f.Lines, "line", "lines"))
+		amount.Counted(int64(f.Tracked), "transcript", "transcripts"), amount.Counted(int64(f.Sessions), "session", "sessions"),
+		amount.Size(f.Bytes), amount.Counted(f.Lines, "line", "lines"))
 	for _, extra := range []struct {
 		n    int64
 		word string
@@ -183,7 +184,7 @@ func (v View) files(f control.Files) string {
 		{f.Malformed, "malformed"}, {f.Oversize, "oversize"},
 	} {
 		if extra.n > 0 {
-			text += ", " + term.Count(extra.n) + " " + extra.word
+			text += ", " + amount.Count(extra.n) + " " + extra.word
 		}
 	}
 	return text
@@ -197,32 +198,32 @@ func (v View) progress(done, total int64) string {
 	if total > 0 {
 		percent = 100 * float64(done) / float64(total)
 	}
-	return fmt.Sprintf("%.0f %%: %s of %s", percent, term.Size(done), term.Size(total))
+	return fmt.Sprintf("%.0f %%: %s of %s", percent, amount.Size(done), amount.Size(total))
 }
 
 func (v View) outboxRow(o control.Outbox) string {
 	text := "empty"
 	if o.Batches > 0 || o.Entries > 0 {
-		text = fmt.Sprintf("%s, %s waiting", term.Counted(o.Entries, "entry", "entries"), term.Size(o.Bytes))
+		text = fmt.Sprintf("%s, %s waiting", amount.Counted(o.Entries, "entry", "entries"), amount.Size(o.Bytes))
 		if o.OldestAt != nil {
-			text += ", the oldest for " + term.Duration(v.Now.Sub(*o.OldestAt))
+			text += ", the oldest for " + amount.Duration(v.Now.Sub(*o.OldestAt))
 		}
 		if o.Cap > 0 {
-			text += fmt.Sprintf(" (%.0f %% of %s)", 100*float64(o.Stored)/float64(o.Cap), term.Size(o.Cap))
+			text += fmt.Sprintf(" (%.0f %% of %s)", 100*float64(o.Stored)/float64(o.Cap), amount.Size(o.Cap))
 		}
 	}
 	if o.Dead > 0 {
-		text += ", " + v.paint(bad, term.Counted(o.Dead, "dead letter", "dead letters"))
+		text += ", " + v.paint(bad, amount.Counted(o.Dead, "dead letter", "dead letters"))
 	}
 	if o.Withheld > 0 {
-		text += ", " + term.Count(o.Withheld) + " withheld from a plain server"
+		text += ", " + amount.Count(o.Withheld) + " withheld from a plain server"
 	}
 	return text
 }
 
 func (v View) sent(s control.Sent) string {
 	return fmt.Sprintf("%s, %s in %s since start",
-		term.Counted(s.Entries, "entry", "entries"), term.Size(s.Bytes), term.Counted(s.Requests, "request", "requests"))
+		amount.Counted(s.Entries, "entry", "entries"), amount.Size(s.Bytes), amount.Counted(s.Requests, "request", "requests"))
 }
 
 func (v View) watch(w control.Watch) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 )
 
@@ -20,8 +21,8 @@ func Verify(r control.VerifyReport) string {
 	if !r.Proven {
 		proof = "acknowledged, not proven"
 	}
-	fmt.Fprintf(&b, "%s: %s, %s, %s, %s", verdict, term.Counted(int64(r.Files), "transcript", "transcripts"),
-		term.Counted(r.Lines, "line", "lines"), term.Size(r.Bytes), proof)
+	fmt.Fprintf(&b, "%s: %s, %s, %s, %s", verdict, amount.Counted(int64(r.Files), "transcript", "transcripts"),
+		amount.Counted(r.Lines, "line", "lines"), amount.Size(r.Bytes), proof)
 	if servers := serversOf(r); len(servers) > 0 {
 		b.WriteString(" on " + strings.Join(servers, ", "))
 	}
@@ -55,17 +56,17 @@ func deepText(d *control.DeepReport) string {
 		{"gone", d.Gone, "of transcripts no longer on disk, proven in the same way"},
 		{"stored", d.Stored, "on the server that nothing here can prove any more"},
 	} {
-		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n", c.name, term.Counted(int64(c.count.Generations), "generation", "generations"), c.words,
-			term.Counted(c.count.Lines, "line", "lines"), term.Size(c.count.Bytes))
+		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n", c.name, amount.Counted(int64(c.count.Generations), "generation", "generations"), c.words,
+			amount.Counted(c.count.Lines, "line", "lines"), amount.Size(c.count.Bytes))
 	}
 	for _, r := range d.Why {
-		fmt.Fprintf(&b, "    %s: %s\n", term.Counted(int64(r.Generations), "generation", "generations"), r.Why)
+		fmt.Fprintf(&b, "    %s: %s\n", amount.Counted(int64(r.Generations), "generation", "generations"), r.Why)
 	}
 	return b.String()
 }
 
 // heldBack is how the note of a transcript begins that is not sent until it can be told whether its project has opted
-// out: someone has to mend something, so it is named.
+// out: somebody has to fix it, so it is listed.
 const heldBack = "held back"
 
 // apartText counts what was not compared, or not whole.
@@ -82,12 +83,12 @@ func apartText(r control.VerifyReport) string {
 		{r.Oversize, "longer than line_cap, beyond length and sha256"},
 	} {
 		if apart.n > 0 {
-			fmt.Fprintf(&b, "  not compared: %s %s\n", term.Counted(apart.n, "line", "lines"), apart.text)
+			fmt.Fprintf(&b, "  not compared: %s %s\n", amount.Counted(apart.n, "line", "lines"), apart.text)
 		}
 	}
 	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
 	if r.ExcludedFiles > 0 {
-		fmt.Fprintf(&b, "  not compared: %s excluded\n", term.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "  not compared: %s excluded\n", amount.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
 	}
 	for _, t := range r.Transcripts {
 		if why, held := strings.CutPrefix(t.Note, heldBack); held && !differs(r, t) {
@@ -95,7 +96,7 @@ func apartText(r control.VerifyReport) string {
 		}
 	}
 	if r.Vanished > 0 && r.Deep == nil {
-		fmt.Fprintf(&b, "  not compared: %s no longer on disk\n", term.Counted(int64(r.Vanished), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "  not compared: %s no longer on disk\n", amount.Counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
 	return b.String()
 }
@@ -104,7 +105,7 @@ func apartText(r control.VerifyReport) string {
 func besideText(r control.AttachmentsReport) string {
 	text := ""
 	if r.Files > 0 {
-		text += fmt.Sprintf("  attachments: %s, %s, %d missing\n", term.Counted(int64(r.Files), "file", "files"), term.Size(r.Bytes), r.Missing)
+		text += fmt.Sprintf("  attachments: %s, %s, %d missing\n", amount.Counted(int64(r.Files), "file", "files"), amount.Size(r.Bytes), r.Missing)
 	}
 	for _, apart := range []struct {
 		n    int
@@ -115,7 +116,7 @@ func besideText(r control.AttachmentsReport) string {
 		{r.Unproven, "not sent: the server takes no files"},
 	} {
 		if apart.n > 0 {
-			text += fmt.Sprintf("  not compared: %s %s\n", term.Counted(int64(apart.n), "attachment", "attachments"), apart.text)
+			text += fmt.Sprintf("  not compared: %s %s\n", amount.Counted(int64(apart.n), "attachment", "attachments"), apart.text)
 		}
 	}
 	return text

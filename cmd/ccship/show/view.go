@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/amount"
 )
 
 // View writes answers as they look at one moment on one output.
@@ -54,7 +55,7 @@ func (v View) fit(line string) string {
 // when is a time near now in words, else a day.
 func (v View) when(t time.Time) string {
 	if v.Now.Sub(t) < 24*time.Hour {
-		return term.Ago(v.Now, t)
+		return amount.Ago(v.Now, t)
 	}
 	return t.In(v.Zone).Format(time.DateOnly)
 }
@@ -69,7 +70,7 @@ func humanTokens(n int64) string {
 	case n >= 1000:
 		return fmt.Sprintf("%.0fk tokens", float64(n)/1e3)
 	}
-	return term.Counted(n, "token", "tokens")
+	return amount.Counted(n, "token", "tokens")
 }
 
 func money(cost *float64) string {

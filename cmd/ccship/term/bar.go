@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/ccship/ccship/daemon/amount"
 )
 
 // Progress is one picture of a progress bar, width columns wide, and the sizes behind it.
@@ -12,7 +14,7 @@ func Progress(done, total int64, width int) string {
 	total = max(total, 1)
 	share := float64(min(max(done, 0), total)) / float64(total)
 	full := int(share * float64(width))
-	return fmt.Sprintf("%d%% %s%s  %s of %s", int(100*share), strings.Repeat("█", full), strings.Repeat("░", width-full), Size(done), Size(total))
+	return fmt.Sprintf("%d%% %s%s  %s of %s", int(100*share), strings.Repeat("█", full), strings.Repeat("░", width-full), amount.Size(done), amount.Size(total))
 }
 
 // Bar is a progress bar over bytes on a terminal; their total may still grow. It is for one goroutine.
@@ -40,7 +42,7 @@ func (b *Bar) Set(done, total int64) {
 	done = min(max(done, 0), total)
 	text := b.doing + " " + Progress(done, total, min(40, max(10, columns-60)))
 	if left := remaining(time.Since(b.began), done, total); left >= time.Second {
-		text += ", about " + Duration(left) + " left"
+		text += ", about " + amount.Duration(left) + " left"
 	}
 	b.drawn = true
 	_, _ = io.WriteString(b.w, "\r"+Cut(text, columns-1)+"\x1b[K") // a closed terminal stops nothing

@@ -1,5 +1,5 @@
-// Package term is what a terminal shows: how wide a text is, what fits, a screen drawn in place, progress bars, and
-// sizes, counts and times in words. It knows nothing of ccship.
+// Package term is what a terminal shows: how wide a text is, what fits, a screen drawn in place, and progress bars. It
+// knows nothing of ccship.
 package term
 
 import (

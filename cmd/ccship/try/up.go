@@ -13,8 +13,8 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
-	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
+	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 )
@@ -176,9 +176,9 @@ func (u *up) arrived(s control.Status, r control.SyncResult) string {
 	if s.Files == nil || s.Files.Tracked == 0 {
 		fmt.Fprintf(&b, "no conversations yet in %s; your server: %s\n", strings.Join(u.config.Roots, ", "), url)
 	} else {
-		sessions := "all " + term.Counted(int64(s.Files.Sessions), "session", "sessions") + " (" + term.Size(s.Files.Bytes) + ") are"
+		sessions := "all " + amount.Counted(int64(s.Files.Sessions), "session", "sessions") + " (" + amount.Size(s.Files.Bytes) + ") are"
 		if s.Files.Sessions == 1 {
-			sessions = "the 1 session (" + term.Size(s.Files.Bytes) + ") is"
+			sessions = "the 1 session (" + amount.Size(s.Files.Bytes) + ") is"
 		}
 		fmt.Fprintf(&b, "%s on your server: %s\n", sessions, url)
 	}

@@ -91,7 +91,7 @@ func (f *Folder) Find(base, path string) (name string, err error) {
 	case missing(err):
 		return "", refuse("a document must exist when it is linked; relative paths start at "+cmp.Or(base, f.cwd), "there is no file %s", path)
 	case err != nil:
-		return "", refuse("make it readable for this user", "cannot find %s: %s", path, reason(err))
+		return "", refuse("make it readable by this user", "cannot find %s: %s", path, reason(err))
 	}
 	name, inside := f.inside(real)
 	switch {

@@ -168,5 +168,5 @@ func (f *Folder) cannotRead(name string, err error) error {
 	if info, e := f.root.Lstat(filepath.FromSlash(name)); e == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return refuse("put the file itself there", "%s is a link to a file outside the session's working directory", name)
 	}
-	return refuse("make it readable for this user", "cannot read %s: %s", name, reason(err))
+	return refuse("make it readable by this user", "cannot read %s: %s", name, reason(err))
 }

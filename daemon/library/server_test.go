@@ -32,13 +32,13 @@ type stored struct {
 	sum                             string // what it says the sha256 is; "": the truth
 }
 
-// shelf is a server with a few sessions.
-type shelf struct {
+// fakeServer is a server with a few sessions.
+type fakeServer struct {
 	sessions []*stored
 	down     bool
 }
 
-func (s *shelf) find(id, machine string) *stored {
+func (s *fakeServer) find(id, machine string) *stored {
 	for _, x := range s.sessions {
 		if x.id == id && (machine == "" || x.machine == machine) {
 			return x
@@ -55,7 +55,7 @@ func (x *stored) answer() map[string]any {
 	}
 }
 
-func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if s.down {
 		w.WriteHeader(http.StatusBadGateway)
@@ -82,7 +82,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *shelf) file(w http.ResponseWriter, rest string, q url.Values) {
+func (s *fakeServer) file(w http.ResponseWriter, rest string, q url.Values) {
 	what := rest[strings.LastIndex(rest, "/")+1:]
 	x := s.find(strings.TrimSuffix(strings.TrimSuffix(rest, "/raw"), "/digest"), q.Get("machine"))
 	if x == nil {
@@ -109,13 +109,13 @@ func (s *shelf) file(w http.ResponseWriter, rest string, q url.Values) {
 // room is a home with a library over it.
 type room struct {
 	*Library
-	t     *testing.T
-	shelf *shelf
+	t          *testing.T
+	fakeServer *fakeServer
 }
 
 func newRoom(t *testing.T, sessions ...*stored) *room {
 	t.Helper()
-	s := &shelf{sessions: sessions}
+	s := &fakeServer{sessions: sessions}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
 	base, err := url.Parse(web.URL)

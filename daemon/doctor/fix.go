@@ -12,49 +12,49 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// Fix is what Mend did about a finding.
+// Fix is what ApplyFixes did about one finding.
 type Fix struct {
 	ID      string `json:"id"`      // of the finding
-	Command string `json:"command"` // what would have done the same
+	Command string `json:"command"` // the same, as a command
 	Done    bool   `json:"done"`
-	Error   string `json:"error,omitempty"` // why it is not
+	Error   string `json:"error,omitempty"` // why Done is false
 	Hint    string `json:"hint,omitempty"`
 }
 
-// remedy mends a finding. It may be used once, and does nothing where nothing is wrong any more.
-type remedy struct {
-	turn turn
-	do   func(ctx context.Context) error
+// action fixes a finding. It runs at most once, and does nothing if the problem is gone.
+type action struct {
+	phase phase
+	do    func(ctx context.Context) error
 }
 
-// turn is when a remedy has its turn: files first, for services read them, and what needs a daemon last.
-type turn int
+// phase orders actions: files first, because services read them; what needs a running daemon last.
+type phase int
 
 const (
-	turnFile turn = iota
-	turnUnit
-	turnService
-	turnDelivery
+	phaseFile phase = iota
+	phaseUnit
+	phaseService
+	phaseDelivery
 )
 
-// mendTime is how long one remedy may take: a manager may need its time to stop and start a daemon.
-const mendTime = time.Minute
+// fixTimeout limits one action. A service manager may need a while to stop and start a daemon.
+const fixTimeout = time.Minute
 
-// Mend does what the safe findings of a report ask for, one after the other, and says what it did. One that fails does
-// not keep the others from their turn. What several ask for is done once, and what was tried before is not.
-func Mend(ctx context.Context, r Report, tried ...Fix) []Fix {
+// ApplyFixes applies the fixes of a report's safe findings one after the other and returns what it did. If one fails, the
+// others still run. A fix that several findings share runs once; one in tried does not run again.
+func ApplyFixes(ctx context.Context, r Report, tried ...Fix) []Fix {
 	var safe []Finding
 	for _, f := range r.Findings {
 		again := slices.ContainsFunc(tried, func(o Fix) bool { return o.Command == f.command() })
-		if f.mend != nil && !again && !slices.ContainsFunc(safe, func(o Finding) bool { return o.Fix == f.Fix }) {
+		if f.action != nil && !again && !slices.ContainsFunc(safe, func(o Finding) bool { return o.Fix == f.Fix }) {
 			safe = append(safe, f)
 		}
 	}
-	slices.SortStableFunc(safe, func(a, b Finding) int { return cmp.Compare(a.mend.turn, b.mend.turn) })
+	slices.SortStableFunc(safe, func(a, b Finding) int { return cmp.Compare(a.action.phase, b.action.phase) })
 	var fixes []Fix
 	for _, f := range safe {
-		limited, cancel := context.WithTimeout(ctx, mendTime)
-		err := f.mend.do(limited)
+		limited, cancel := context.WithTimeout(ctx, fixTimeout)
+		err := f.action.do(limited)
 		cancel()
 		fix := Fix{ID: f.ID, Command: f.command(), Done: err == nil}
 		if err != nil {
@@ -69,13 +69,13 @@ func Mend(ctx context.Context, r Report, tried ...Fix) []Fix {
 // command is the fix of a safe finding, as it is typed.
 func (f Finding) command() string { return strings.Trim(f.Fix, "`") }
 
-// safely makes a finding one that Mend mends.
-func (f Finding) safely(t turn, do func(ctx context.Context) error) Finding {
-	f.Safe, f.mend = true, &remedy{t, do}
+// safely marks a finding as one that ApplyFixes may fix.
+func (f Finding) safely(p phase, do func(ctx context.Context) error) Finding {
+	f.Safe, f.action = true, &action{p, do}
 	return f
 }
 
-// restart has the service started anew, and waits for its daemon.
+// restart restarts the service and waits until its daemon answers.
 func (x *exam) restart(ctx context.Context) error {
 	if err := x.o.Service.Restart(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (x *exam) restart(ctx context.Context) error {
 	return x.answered(ctx)
 }
 
-// start has the service started, and waits for its daemon.
+// start starts the service and waits until its daemon answers.
 func (x *exam) start(ctx context.Context) error {
 	if err := x.o.Service.Start(ctx); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (x *exam) start(ctx context.Context) error {
 	return x.answered(ctx)
 }
 
-// reinstall puts the unit of this program in place, and starts what it names.
+// reinstall installs this program's unit, starts it, and waits until its daemon answers.
 func (x *exam) reinstall(ctx context.Context) error {
 	if _, err := x.o.Service.Install(ctx, true); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (x *exam) reinstall(ctx context.Context) error {
 // syncCommand does what sync does.
 const syncCommand = "`ccship sync --wait`"
 
-// sync has the daemon look at everything and try to deliver it.
+// sync makes the daemon scan everything and deliver it.
 func (x *exam) sync(ctx context.Context) error {
 	r := reach(ctx, x.o.Sockets)
 	if r.client == nil {
@@ -111,7 +111,7 @@ func (x *exam) sync(ctx context.Context) error {
 	result, err := r.client.Sync(ctx, control.SyncRequest{Wait: true, Timeout: "10s"})
 	if err == nil && !result.Done {
 		err = control.NewError(result.Reason, "not everything could be delivered: "+cmp.Or(result.Detail, result.Reason),
-			"`ccship status` says what is in the way; it goes on by itself")
+			"`ccship status` shows why; the daemon keeps trying")
 	}
 	return err
 }
@@ -130,13 +130,13 @@ func (x *exam) answered(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return control.NewError(control.CodeNoAnswer, fmt.Sprintf("it was started, but does not answer: %v", r.err),
-				"`ccship logs` says why")
+			return control.NewError(control.CodeNoAnswer, fmt.Sprintf("the daemon was started, but does not answer: %v", r.err),
+				"`ccship logs` shows why")
 		}
 	}
 }
 
-// ended says whether an error only tells that time was up.
+// ended says whether an error only means that the time was up.
 func ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -1,0 +1,76 @@
+package amount
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{
+		-1: "0 B", 0: "0 B", 999: "999 B", 1000: "1.0 kB", 82_854: "83 kB", 82_854_982: "83 MB", 1_500_000_000: "1.5 GB",
+	} {
+		if got := Size(n); got != want {
+			t.Errorf("%d bytes are %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "1": 1, "4096": 4096, "10b": 10, "64MiB": 64 << 20, "128MiB": 128 << 20, "2 gib": 2 << 30, "1.5KiB": 1536,
+		"64kB": 64_000, "10MB": 10e6, "7B": 7, "3gb": 3e9, "1TB": 1e12, "1TiB": 1 << 40,
+	} {
+		got, err := ParseSize(text)
+		if err != nil || got != want {
+			t.Errorf("%q is %d %v, want %d", text, got, err, want)
+		}
+		if back, err := ParseSize(ExactSize(got)); err != nil || back != got {
+			t.Errorf("%d is written %s", got, ExactSize(got))
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1.5", "NaN", "Inf", "1e30TiB", "5 parsecs", "9999999TiB", "99999999999GiB"} {
+		if got, err := ParseSize(text); err == nil {
+			t.Errorf("%q is %d, want an error", text, got)
+		}
+	}
+}
+
+// What is printed can be typed: the rounding alone is lost.
+func TestSizesAreReadAgain(t *testing.T) {
+	for _, n := range []int64{0, 1, 999, 1000, 1500, 82_854, 9_990_000, 1_234_567_890, 7e12, 3e15, 2e18} {
+		got, err := ParseSize(Size(n))
+		if err != nil || math.Abs(float64(got-n)) > 0.051*float64(n) {
+			t.Errorf("%d is written %s, read %d %v", n, Size(n), got, err)
+		}
+	}
+}
+
+func TestCounts(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 48211: "48 211", 1234567: "1 234 567", -1234: "-1 234", -123: "-123"} {
+		if got := Count(n); got != want {
+			t.Errorf("count %d is %q, want %q", n, got, want)
+		}
+	}
+	if got := Counted(1, "line", "lines") + ", " + Counted(1200, "line", "lines"); got != "1 line, 1 200 lines" {
+		t.Error(got)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", time.Second: "1 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min", 119 * time.Minute: "1 h 59 min",
+		3*time.Hour + 12*time.Minute: "3 h 12 min", 48 * time.Hour: "2 d 0 h", 50 * time.Hour: "2 d 2 h",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+	now := time.Unix(1_800_000_000, 0)
+	if got := Ago(now, now.Add(-time.Millisecond)); got != "just now" {
+		t.Error(got)
+	}
+	if got := Ago(now, now.Add(-3*time.Hour)); got != "3 h 0 min ago" {
+		t.Error(got)
+	}
+}
