@@ -4,6 +4,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,7 @@ import (
 	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/daemon/reconcile"
 	"github.com/ccship/ccship/daemon/relay"
 	"github.com/ccship/ccship/daemon/rewrite"
 	"github.com/ccship/ccship/daemon/route"
@@ -78,6 +80,9 @@ type Daemon struct {
 	counter     *rewrite.Counter
 	attachments *attachment.Collector
 
+	reconciler *reconcile.Reconciler
+	name       *ownName
+
 	conf        atomic.Pointer[config.Config]  // in force
 	lastRead    atomic.Pointer[string]         // stamp of the configuration file when it was read last, with success or not
 	badConfig   atomic.Pointer[control.Advice] // why the configuration as it is now is not in force; nil: it is
@@ -94,7 +99,16 @@ type Daemon struct {
 // Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
 // ErrAlreadyRunning when another daemon holds the state, a *config.Error for what the configuration makes impossible,
 // and any other error when a part of the daemon broke: the process is then to end, so that its manager restarts it.
-func Run(ctx context.Context, cfg config.Config) (err error) {
+func Run(ctx context.Context, cfg config.Config) error {
+	for {
+		if err := run(ctx, cfg); !errors.Is(err, errRenamed) {
+			return err
+		}
+	}
+}
+
+// run is Run until the machine's name changes.
+func run(ctx context.Context, cfg config.Config) (err error) {
 	d, err := open(ctx, cfg) // first: the state's lock makes this the only daemon that may take the socket
 	if err != nil {
 		return err
@@ -156,12 +170,13 @@ func openState(ctx context.Context, cfg config.Config, log *slog.Logger) (*proje
 }
 
 func (d *Daemon) wire(ctx context.Context) error {
-	machineName, err := machine.Name(d.cfg.StateDir)
+	self, err := machine.Load(d.cfg.StateDir)
 	if err != nil {
 		return err
 	}
-	host, _ := os.Hostname()
-	d.origin = outbox.Origin{Machine: machineName, Host: host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version}
+	d.origin = outbox.Origin{
+		Machine: self.Name, Host: self.Host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version, Incarnation: rand.Text(),
+	}
 	d.servers = delivery.New(delivery.Config{
 		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client, Plain: d.cfg.Protocol == "plain", Log: d.log,
 	})
@@ -170,7 +185,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.projects = project.NewFinder()
 	d.projects.Home = d.cfg.Home()
 	d.router, err = route.New(ctx, route.Config{
-		State: d.db, Projects: d.projects, Destinations: d.servers, Machine: machineName, Rules: rulesOf(&d.cfg),
+		State: d.db, Projects: d.projects, Destinations: d.servers, Machine: self.Name, Rules: rulesOf(&d.cfg),
 	})
 	if err != nil {
 		return err
@@ -182,9 +197,9 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.relay = relay.New(relay.Deps{
 		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints, Log: d.log,
 	})
-	d.tailer = tail.New(tail.Config{
-		Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log,
-	}, d.db.Files, d.relay)
+	source := tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log}
+	d.tailer = tail.New(source, d.db.Files, d.relay)
+	d.wireReconciler(self.Former)
 	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
 	d.attachments = attachment.New(attachment.Deps{
 		Projections: d.projections, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d}, Log: d.log,
@@ -214,6 +229,8 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	parts := map[string]func(context.Context) error{
 		"tailer":          d.tailer.Run,
 		"delivery":        d.servers.Run,
+		"reconciler":      d.reconciler.Run,
+		"machine name":    d.name.await,
 		"deriver":         d.derive.Run,
 		"inbox":           d.inbox.Run,
 		"documents":       d.documents.Run,

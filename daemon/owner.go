@@ -19,8 +19,8 @@ func (o owner) Forgotten(stream uint64) { o.d.heardForgotten(stream) }
 // LinkRequests has a server asked for its pending link requests.
 func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
 
-// OutOfStep has what a server stores compared with what is here. No daemon keeps a ledger yet, so none is refused.
-func (o owner) OutOfStep(string, outbox.Refusal) {}
+// OutOfStep has what a server stores compared with what is here.
+func (o owner) OutOfStep(dest string, why outbox.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
 
 // OpenBlob opens a file that is to be sent, unless it is one of ccship's own by now.
 func (o owner) OpenBlob(root, path string) (outbox.Content, error) { return o.d.guard.Open(root, path) }

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -46,6 +47,9 @@ type Origin struct {
 	Incarnation string
 }
 
+// EpochOf returns the epoch in which a stream's lines go on.
+func (o *Origin) EpochOf(s *Stream) string { return cmp.Or(s.Epoch, o.Epoch) }
+
 // Drainer delivers the rows of one destination. The exported fields are optional and set before Run.
 type Drainer struct {
 	Log      *slog.Logger // nil: silent. One line per change of state; never entries or keys
@@ -70,6 +74,8 @@ type Drainer struct {
 	health Health   // guarded by mu
 	inStep *Ledger  // what InStep was called with; guarded by mu
 	joined []uint64 // streams that StreamInStep was called for; guarded by mu
+
+	trouble, troubleHint string // what Explain was called with; guarded by mu
 }
 
 // NewDrainer returns a drainer for the batches of d in q. It starts nothing. owner may be nil; then no blob can be
@@ -111,10 +117,19 @@ func (d *Drainer) SetPaused(paused bool) {
 }
 
 // InStep ends the wait after Owner.OutOfStep: what the server stores was compared, and the queue holds only what it
-// lacks. at is the server's ledger when the comparison began. It never blocks.
+// lacks. at is the server's ledger when the comparison began; its Writer, unless empty, is this drainer's incarnation from
+// now on. It never blocks.
 func (d *Drainer) InStep(at Ledger) {
 	d.mu.Lock()
 	d.inStep = &at
+	d.mu.Unlock()
+	signal(d.wake)
+}
+
+// Explain shows in Health why nothing is sent while the drainer is out of step; "" for no reason beyond that.
+func (d *Drainer) Explain(detail, hint string) {
+	d.mu.Lock()
+	d.trouble, d.troubleHint = detail, hint
 	d.mu.Unlock()
 	signal(d.wake)
 }
@@ -152,7 +167,7 @@ func (d *Drainer) Run(ctx context.Context) error {
 		// Everything in it can be learned again.
 		d.Log.Warn("cannot read learned server limits", "server", d.dest.URL.String(), "err", err)
 	}
-	d.ledger.Store(&learned.Ledger)
+	d.ledger.Store(&Ledger{Store: learned.Ledger.Store, Count: learned.Ledger.Count, Writer: d.origin.Incarnation})
 	return newLoop(d, learned).run(ctx)
 }
 

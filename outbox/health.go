@@ -63,6 +63,9 @@ func (l *loop) publish() {
 		h.State = StateUnknown
 	}
 	l.d.mu.Lock()
+	if l.outOfStep && l.d.trouble != "" {
+		h.State, h.Detail, h.Hint = StateRefused, l.d.trouble, l.d.troubleHint
+	}
 	l.d.health = *h
 	l.d.mu.Unlock()
 }

@@ -58,12 +58,12 @@ const (
 	ledgerHeader = "Ccship-Ledger"
 )
 
-// setWriter tells the server which writes this daemon knows.
-func setWriter(h http.Header, incarnation string, known *Ledger) {
-	if incarnation == "" {
+// setWriter tells the server who writes, and which writes it knows. known.Writer is this drainer's incarnation.
+func setWriter(h http.Header, known *Ledger) {
+	if known.Writer == "" {
 		return
 	}
-	text := incarnation + " " + strconv.FormatInt(known.Count, 10)
+	text := known.Writer + " " + strconv.FormatInt(known.Count, 10)
 	if known.Store != "" {
 		text += " " + known.Store
 	}

@@ -173,7 +173,9 @@ func (l *loop) resume() {
 
 // noteLedger keeps the ledger of an answer, for the next requests and for the next start.
 func (l *loop) noteLedger(at Ledger) {
-	at.Writer = l.d.origin.Incarnation
+	if at.Writer == "" {
+		at.Writer = l.d.ledger.Load().Writer
+	}
 	l.server.Ledger = at
 	l.d.ledger.Store(&at)
 	l.acks.learn = true

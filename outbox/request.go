@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,7 +25,7 @@ const (
 // identityOf returns the common members of every extension object.
 func (r *request) identityOf(o *Origin) streamIdentity {
 	x := streamIdentity{
-		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: cmp.Or(r.stream.Epoch, o.Epoch),
+		Version: protocolVersion, Machine: o.Machine, Host: o.Host, Epoch: o.EpochOf(r.stream),
 		Path: r.stream.Path, Cwd: r.stream.Cwd, Project: r.stream.Project,
 	}
 	if r.stream.Parent != "" {

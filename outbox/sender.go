@@ -121,7 +121,7 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 		req.Header.Set("X-API-Key", key)
 	}
 	if !r.bare {
-		setWriter(req.Header, s.origin.Incarnation, s.ledger.Load())
+		setWriter(req.Header, s.ledger.Load())
 	}
 	if c.encoding != identity {
 		req.Header.Set("Content-Encoding", string(c.encoding))

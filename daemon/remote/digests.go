@@ -53,6 +53,14 @@ func (d *Digest) Of(generation uint32) (Generation, bool) {
 	return Generation{}, false
 }
 
+// Newest returns the account of what the server shows by default.
+func (d *Digest) Newest() (Generation, bool) {
+	if len(d.Generations) == 0 {
+		return Generation{}, false
+	}
+	return d.Generations[len(d.Generations)-1], true
+}
+
 // Digest is the account of all generations of an epoch.
 func (c *Client) Digest(ctx context.Context, ref Ref) (Digest, error) {
 	var d Digest

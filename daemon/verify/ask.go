@@ -77,9 +77,9 @@ func (v *verifier) ask(ctx context.Context, dest string, list []*candidate) erro
 	return nil
 }
 
-// ref names a transcript of this state at its server.
+// ref names what a server shows of a transcript by default.
 func (v *verifier) ref(c *candidate) remote.Ref {
-	return remote.Ref{Session: c.report.SessionID, Machine: &v.Origin.Machine, Epoch: v.Origin.Epoch}
+	return remote.Ref{Session: c.report.SessionID, Machine: &v.Origin.Machine}
 }
 
 // forgottenBy are the sessions that a server was told to forget.

@@ -159,7 +159,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 		*t = now
 		return errMoved
 	}
-	g, ok := has.Of(t.Cursor.Generation)
+	g, ok := has.Newest()
 	newline := t.Provisional.Length == 0
 	switch {
 	case ok && g.Lines == s.lines && g.SHA256 == c.report.SHA256 && g.EndLine <= s.end && g.EOFNewline == newline,
@@ -167,24 +167,32 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 		v.report.add(c.report, s, nil)
 		return nil
 	case !ok:
-		diff := difference(c.report, detailNoGeneration)
+		diff := difference(c.report, detailNothing)
 		diff.Missing = []control.Range{{First: 0, Last: s.end - 1}}
 		v.report.add(c.report, s, diff)
 		return nil
 	}
 	s.refused = stillRefused(v.deadLines[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
-	ref, generation := v.ref(c), int64(c.report.Generation)
-	ref.Generation = &generation
-	lines, err := v.compareLines(ctx, c, &hashes{reader: v.Servers.Reader(c.facts.Dest), ref: ref})
+	ref, generation := v.ref(c), int64(g.Generation)
+	ref.Epoch, ref.Generation = has.Epoch, &generation
+	lines, err := v.compareLines(ctx, c, NewHashes(v.Servers.Reader(c.facts.Dest), ref))
 	if err != nil {
 		return err
 	}
-	v.report.add(c.report, s, v.explain(c, g, lines))
+	diff := v.explain(c, g, lines)
+	if diff != nil && diff.Detail == "" && (g.Generation != t.Cursor.Generation || has.Epoch != v.Origin.EpochOf(&c.facts.Stream)) {
+		diff.Detail = detailOtherView
+	}
+	v.report.add(c.report, s, diff)
 	return nil
 }
 
-// detailNoGeneration is the detail of a difference.
-const detailNoGeneration = "the server does not have this generation"
+// Details of differences.
+const (
+	detailNothing      = "the server has nothing of this transcript"
+	detailNoGeneration = "the server does not have this generation"
+	detailOtherView    = "the server shows another generation than the one on disk"
+)
 
 // explain turns the lines that differ into a difference; nil when the digests differ for a reason that is none.
 func (v *verifier) explain(c *candidate, g remote.Generation, lines *lineDiff) *control.FileDifference {

@@ -12,8 +12,8 @@ import (
 // hashesPerRequest is how many line hashes one request asks for.
 const hashesPerRequest = 5000
 
-// hashes is the server's hashes of the lines of one generation, fetched as they are needed.
-type hashes struct {
+// Hashes is the server's hashes of the lines of one view, fetched as they are needed.
+type Hashes struct {
 	reader *remote.Client
 	ref    remote.Ref
 
@@ -21,8 +21,13 @@ type hashes struct {
 	first int64
 }
 
-// at returns the server's hash of a line below end, nil when it has none. Lines are asked for in order.
-func (h *hashes) at(ctx context.Context, line, end int64) (*string, error) {
+// NewHashes returns the hashes of what ref names.
+func NewHashes(reader *remote.Client, ref remote.Ref) *Hashes {
+	return &Hashes{reader: reader, ref: ref}
+}
+
+// At returns the server's hash of a line below end, nil when it has none. Lines are asked for in order.
+func (h *Hashes) At(ctx context.Context, line, end int64) (*string, error) {
 	if line >= h.first+int64(len(h.page)) {
 		page, err := h.reader.LineHashes(ctx, h.ref, line, min(line+hashesPerRequest, end))
 		if err != nil {
@@ -41,10 +46,10 @@ type lineDiff struct{ missing, differ []control.Range }
 
 // compareLines finds the lines that differ. Lines that are left out by the rules in force, refused by the server, or
 // too long, may be missing, but not different.
-func (v *verifier) compareLines(ctx context.Context, c *candidate, has *hashes) (*lineDiff, error) {
+func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) (*lineDiff, error) {
 	diff := &lineDiff{}
 	err := v.eachLine(ctx, c.file, func(l diskLine) error {
-		hash, err := has.at(ctx, l.index, c.summary.end)
+		hash, err := has.At(ctx, l.index, c.summary.end)
 		if err != nil {
 			return err
 		}
@@ -61,12 +66,13 @@ func (d *lineDiff) check(l diskLine, has *string, excused bool) {
 	case has == nil && !excused:
 		d.missing = widen(d.missing, l.index)
 	case has == nil || l.oversize:
-	case lineHash(l.raw) != *has:
+	case LineHash(l.raw) != *has:
 		d.differ = widen(d.differ, l.index)
 	}
 }
 
-func lineHash(raw []byte) string {
+// LineHash is the hash of a line without its newline, as a server computes it.
+func LineHash(raw []byte) string {
 	h := sha256.New()
 	h.Write(raw)
 	h.Write([]byte{'\n'})

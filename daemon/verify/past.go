@@ -65,7 +65,7 @@ func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
 	for _, e := range has.Epochs {
 		for _, g := range e.Generations {
 			switch {
-			case e.Epoch != h.v.Origin.Epoch:
+			case e.Epoch != h.v.Origin.EpochOf(&h.facts.Stream):
 				h.unproven(g, whyEpoch)
 			case expected[g.Generation] != nil:
 				held[g.Generation] = g
@@ -155,7 +155,7 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 func (h *historyCheck) refOf(g remote.Generation) remote.Ref {
 	number := int64(g.Generation)
 	return remote.Ref{
-		Session: h.ref.Session, Machine: h.ref.Machine, Epoch: h.v.Origin.Epoch, Generation: &number,
+		Session: h.ref.Session, Machine: h.ref.Machine, Epoch: h.v.Origin.EpochOf(&h.facts.Stream), Generation: &number,
 	}
 }
 
@@ -176,9 +176,9 @@ func (h *historyCheck) nameMissing(ctx context.Context, g remote.Generation, mis
 	for _, o := range g.Oversize {
 		oversize[o.Line] = true
 	}
-	has := &hashes{reader: h.reader, ref: h.refOf(g)}
+	has := NewHashes(h.reader, h.refOf(g))
 	for line := int64(0); line < g.EndLine && missing > 0; line++ {
-		hash, err := has.at(ctx, line, g.EndLine)
+		hash, err := has.At(ctx, line, g.EndLine)
 		if err != nil {
 			return err
 		}

@@ -56,11 +56,11 @@ func (a verbs) library(ctx context.Context) (*library.Library, error) {
 // newLibrary reads the sessions on disk and on the user's own server, as the daemon would see them; no daemon needs to
 // run.
 func newLibrary(c config.Config) (*library.Library, error) {
-	name, err := machine.Name(c.StateDir)
+	self, err := machine.Load(c.StateDir)
 	if err != nil {
 		return nil, err
 	}
-	l := &library.Library{Roots: c.Roots, Machine: name}
+	l := &library.Library{Roots: c.Roots, Machine: self.Name}
 	if c.ServerURL == "" {
 		return l, nil
 	}

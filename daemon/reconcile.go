@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/ccship/ccship/daemon/machine"
+	"github.com/ccship/ccship/daemon/reconcile"
+	"github.com/ccship/ccship/tail"
+)
+
+// errRenamed ends serve, so that every part starts again with the machine's new name.
+var errRenamed = errors.New("this machine has a new name")
+
+// ownName is this machine's name for the reconciler.
+type ownName struct {
+	stateDir string
+	former   string
+	changed  chan struct{}
+	once     sync.Once
+}
+
+// Former returns the name before the last change; "" when it never changed.
+func (n *ownName) Former() string { return n.former }
+
+// Change gives this machine a name of its own and restarts the daemon's parts.
+func (n *ownName) Change() error {
+	if err := machine.Change(n.stateDir); err != nil {
+		return err
+	}
+	n.once.Do(func() { close(n.changed) })
+	return nil
+}
+
+// await returns errRenamed once the name has changed.
+func (n *ownName) await(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-n.changed:
+		return errRenamed
+	}
+}
+
+// wireReconciler makes the reconciler. former is this machine's name before the last change.
+func (d *Daemon) wireReconciler(former string) {
+	d.name = &ownName{stateDir: d.cfg.StateDir, former: former, changed: make(chan struct{})}
+	d.reconciler = reconcile.New(reconcile.Deps{
+		State: d.db, Files: d.tailer, Servers: d.servers, Rules: rulesInForce{d},
+		Machine: d.name, Origin: d.origin, LineCap: d.cfg.LineCap, Log: d.log,
+	})
+}
+
+// rulesInForce adapts the daemon to reconcile.Rules.
+type rulesInForce struct{ d *Daemon }
+
+func (r rulesInForce) LeavesOut(f *tail.File, line []byte) bool {
+	return verifyRules{r.d, r.d.router.Rules()}.LeavesOut(f, line)
+}

@@ -1,0 +1,171 @@
+package reconcile
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/daemon/verify"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// agreement is how much of a file on disk its server shows by default.
+type agreement struct {
+	lines  int64        // that both have, from the first
+	prefix *tail.Prefix // of these lines on disk
+	total  int64        // lines that the server shows
+
+	epochInFront string // at the server
+	epoch        string // to go on in; "": this state's own
+	generation   uint32 // the newest of the epoch in front
+	unfinished   bool   // the last line that the server shows had no newline yet
+}
+
+// agreed reads a file and finds out how much of it a server has; has is nil when it has nothing under this machine's name.
+func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routing, has *remote.Digest) (*agreement, error) {
+	ref := c.ref(t.File.ID)
+	if has == nil || len(has.Generations) == 0 {
+		return c.copyFormer(ctx, t, f)
+	}
+	g := has.Generations[len(has.Generations)-1]
+	at := &agreement{total: g.EndLine, epochInFront: has.Epoch, generation: g.Generation, unfinished: !g.EOFNewline}
+	if at.epoch = has.Epoch; at.epoch == c.Origin.Epoch {
+		at.epoch = ""
+	}
+	return at, c.measure(ctx, t, f, at, view{ref: ref, digest: g})
+}
+
+// copyFormer has the server copy what it has under this machine's former name.
+func (c *comparison) copyFormer(ctx context.Context, t *tail.Tracked, f *state.Routing) (*agreement, error) {
+	at := &agreement{prefix: &tail.Prefix{}}
+	former := c.Machine.Former()
+	if former == "" || former == c.Origin.Machine {
+		return at, nil
+	}
+	ref := remote.Ref{Session: f.Stream.SessionID, Machine: &former}
+	has, err := c.reader.Digest(ctx, ref)
+	if remote.Is(err, control.CodeNoSession) || err == nil && len(has.Generations) == 0 {
+		return at, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := has.Generations[len(has.Generations)-1]
+	at.total = g.EndLine
+	if err := c.measure(ctx, t, f, at, view{ref: ref, digest: g}); err != nil || at.lines == 0 {
+		at.total = 0
+		return at, err
+	}
+	err = c.reader.Copy(ctx, f.Stream.SessionID, remote.Copy{
+		From: former, To: c.Origin.Machine, Host: c.Origin.Host, Epoch: c.Origin.Epoch, Lines: at.lines,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("copy to this machine's new name: %w", err)
+	}
+	c.copied++
+	at.total, at.epochInFront, at.generation = at.lines, c.Origin.Epoch, 0
+	return at, nil
+}
+
+// view is what a server shows of a transcript.
+type view struct {
+	ref    remote.Ref
+	digest remote.Generation
+}
+
+// measure finds the lines that the disk and a view have in common. When the digest of the view is that of the file's
+// beginning no line is asked for.
+func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement, v view) error {
+	whole, err := c.holds(ctx, t, f, at, v)
+	if err != nil || whole {
+		return err
+	}
+	hashes := verify.NewHashes(c.reader, v.ref)
+	at.prefix, at.lines = &tail.Prefix{}, 0
+	return c.eachLine(ctx, t, func(l *line) (bool, error) {
+		if at.lines >= v.digest.EndLine {
+			return false, nil
+		}
+		want, err := hashes.At(ctx, at.lines, v.digest.EndLine)
+		if err != nil {
+			return false, err
+		}
+		excused := l.oversize || c.excused(t, f, at.lines, l.raw)
+		if want == nil && !excused || want != nil && !l.oversize && verify.LineHash(l.raw) != *want {
+			return false, nil
+		}
+		at.prefix.Add(l.whole)
+		at.lines++
+		return true, nil
+	})
+}
+
+// holds reports whether the file begins with everything that the view shows; then at is filled in.
+func (c *comparison) holds(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement, v view) (bool, error) {
+	var sum hash.Hash = sha256.New()
+	var stored int64
+	at.prefix, at.lines = &tail.Prefix{}, 0
+	err := c.eachLine(ctx, t, func(l *line) (bool, error) {
+		if at.lines >= v.digest.EndLine {
+			return false, nil
+		}
+		if !l.oversize && !c.excused(t, f, at.lines, l.raw) {
+			stored++
+			sum.Write(l.raw)
+			sum.Write([]byte{'\n'})
+		}
+		at.prefix.Add(l.whole)
+		at.lines++
+		return true, nil
+	})
+	same := at.lines == v.digest.EndLine && stored == v.digest.Lines && hex.EncodeToString(sum.Sum(nil)) == v.digest.SHA256
+	return same, err
+}
+
+// excused reports whether a server need not have a line.
+func (c *comparison) excused(t *tail.Tracked, f *state.Routing, index int64, raw []byte) bool {
+	return index < f.SentBefore || c.dead[uint64(t.File.ID)][index] || c.Rules.LeavesOut(&t.File, raw)
+}
+
+// line is a whole line of a file. Its bytes are valid until the next one.
+type line struct {
+	whole    []byte // with its newline
+	raw      []byte // without
+	oversize bool
+}
+
+// eachLine calls fn with the whole lines of a file, from the first, until it returns false.
+func (c *comparison) eachLine(ctx context.Context, t *tail.Tracked, fn func(*line) (bool, error)) error {
+	file, err := os.Open(t.File.Path)
+	if err != nil {
+		return fmt.Errorf("compare transcript: %w", err)
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(file, 256<<10)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		whole, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // what has no newline yet is not a line
+		}
+		if err != nil {
+			return fmt.Errorf("compare transcript: %w", err)
+		}
+		l := line{whole: whole, raw: whole[:len(whole)-1]}
+		l.oversize = int64(len(l.raw)) > c.LineCap
+		if on, err := fn(&l); err != nil || !on {
+			return err
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// mostAsked is how many transcripts a server is asked about in one request.
+const mostAsked = 200
+
+// comparison is one run over the transcripts of a server.
+type comparison struct {
+	*Reconciler
+	dest     string
+	reader   *remote.Client
+	routings map[tail.FileID]state.Routing
+	dead     map[uint64]map[int64]bool // lines that the server refused, by stream
+	only     map[string]bool           // sessions to compare; nil: all
+
+	compared, rejoined, copied int
+}
+
+func (r *Reconciler) newComparison(ctx context.Context, dest string) (*comparison, error) {
+	c := &comparison{Reconciler: r, dest: dest, reader: r.Servers.Reader(dest), dead: map[uint64]map[int64]bool{}}
+	var err error
+	if c.routings, err = r.State.Files.Routings(ctx); err != nil {
+		return nil, err
+	}
+	letters, err := r.State.DeadLetters.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range letters {
+		l := &letters[i]
+		if l.Batch.Items > 0 || l.Reason == "damaged" {
+			continue
+		}
+		if c.dead[l.Stream.ID] == nil {
+			c.dead[l.Stream.ID] = map[int64]bool{}
+		}
+		c.dead[l.Stream.ID][l.Line] = true
+	}
+	return c, nil
+}
+
+// chosen are the transcripts on disk that go to the server.
+func (c *comparison) chosen() (list []tail.Tracked) {
+	for _, t := range c.Files.Files() {
+		f, known := c.routings[t.File.ID]
+		if !known || !f.Decided || f.Dest != c.dest || t.Gone != 0 || c.only != nil && !c.only[f.Stream.SessionID] {
+			continue
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+func (c *comparison) size() int { return len(c.chosen()) }
+
+// run compares all chosen transcripts.
+func (c *comparison) run(ctx context.Context) error {
+	list := c.chosen()
+	for len(list) > 0 {
+		n := min(mostAsked, len(list))
+		if err := c.some(ctx, list[:n]); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// some compares transcripts that one request asks about.
+func (c *comparison) some(ctx context.Context, list []tail.Tracked) error {
+	refs := make([]remote.Ref, len(list))
+	for i, t := range list {
+		refs[i] = c.ref(t.File.ID)
+	}
+	digests := make([]*remote.Digest, len(list)) // the answer is read to its end first: comparing may take long
+	err := c.reader.Digests(ctx, refs, false, func(i int, d remote.Digest, err error) error {
+		if remote.Is(err, control.CodeNoSession) {
+			return nil
+		}
+		digests[i] = &d
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if err := c.file(ctx, list[i], digests[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one compares one transcript.
+func (c *comparison) one(ctx context.Context, id tail.FileID) error {
+	t, ok := c.Files.File(id)
+	if !ok || t.Gone != 0 {
+		return nil
+	}
+	return c.some(ctx, []tail.Tracked{t})
+}
+
+// ref names the server's default view of a transcript.
+func (c *comparison) ref(id tail.FileID) remote.Ref {
+	return remote.Ref{Session: c.routings[id].Stream.SessionID, Machine: &c.Origin.Machine}
+}
+
+// mostTries is how often a file is compared that is being read meanwhile.
+const mostTries = 5
+
+// file compares a transcript with the server's digest of it, nil when it has none, and has it rejoin where they differ.
+func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
+	c.compared++
+	for range mostTries {
+		err := c.fileOnce(ctx, t, has)
+		if !errors.Is(err, tail.ErrStale) {
+			return err
+		}
+		now, ok := c.Files.File(t.File.ID)
+		if !ok {
+			return nil
+		}
+		t = now
+	}
+	return tail.ErrStale
+}
+
+func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
+	f := c.routings[t.File.ID]
+	at, err := c.agreed(ctx, &t, &f, has)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // gone meanwhile: there is nothing to go on with
+	case err != nil:
+		return err
+	}
+	inStep, err := c.inStep(ctx, &t, &f, at)
+	if err != nil || inStep {
+		return err
+	}
+	r := state.Rejoin{
+		Expect: t.Cursor, Epoch: at.epoch, Marks: at.prefix.Marks(),
+		Cursor: at.prefix.Cursor(max(at.generation, t.Cursor.Generation) + 1),
+	}
+	if err := c.State.Rejoin(ctx, t.File.ID, r); err != nil {
+		return err
+	}
+	c.rejoined++
+	c.Log.Info("a transcript goes on behind the lines that the server has", "path", t.File.Path, "line", at.lines,
+		"the server's lines", at.total, "generation", r.Cursor.Generation)
+	c.Files.Reload(t.File.ID)
+	return nil
+}
+
+// place is how far a transcript got: lines of a generation. Later generations come after earlier ones.
+type place struct {
+	generation uint32
+	line       int64
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.generation, q.generation), cmp.Compare(p.line, q.line))
+}
+
+// inStep reports whether nothing has to change: what the server shows is where the file was before, and everything since
+// is queued or not yet read. A rewind that is queued may lie in between.
+func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement) (bool, error) {
+	here := place{t.Cursor.Generation, t.Cursor.Line}
+	there := place{at.generation, at.total}
+	unfinished := at.unfinished && t.Provisional.Length > 0
+	if unfinished {
+		there.line-- // the last line had no newline yet; it comes again when it has
+	}
+	switch {
+	case at.total == 0 && here.line == 0:
+		return true, nil
+	case at.total == 0:
+		there = place{}
+	case at.epochInFront != c.Origin.EpochOf(&f.Stream), there.compare(here) > 0:
+		return false, nil
+	case there.generation == here.generation && at.lines < there.line:
+		return false, nil
+	case there == here:
+		return true, nil
+	}
+	line, generation, ok, err := c.State.Outbox.FirstQueued(ctx, t.File.ID)
+	if at.total == 0 {
+		return ok && line == 0, err
+	}
+	return ok && place{generation, line}.compare(there) <= 0, err
+}

@@ -1,0 +1,46 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Ledger is how many writes of a machine a server has.
+type Ledger struct {
+	Store   string `json:"store"` // id of the database
+	Count   int64  `json:"count"`
+	Writer  string `json:"writer"` // incarnation of the last write
+	Changed []struct {
+		SessionID string `json:"session_id"`
+	} `json:"changed"` // transcripts that changed after the count asked about, at most MaxChanged
+}
+
+// MaxChanged is how many changed transcripts one answer names.
+const MaxChanged = 1000
+
+// Ledger asks for the ledger of a machine, with the transcripts that changed after count since.
+func (c *Client) Ledger(ctx context.Context, machine string, since int64) (Ledger, error) {
+	q := url.Values{"machine": {machine}, "since": {fmt.Sprint(since)}, "limit": {fmt.Sprint(MaxChanged)}}
+	var l Ledger
+	err := c.get(ctx, "/api/ledger", q, &l)
+	return l, err
+}
+
+// Copy is a transcript's first lines that are to be copied to another machine's name.
+type Copy struct {
+	From  string `json:"from_machine"`
+	To    string `json:"to_machine"`
+	Host  string `json:"host"`
+	Epoch string `json:"epoch"` // in which the copy's generation 0 is
+	Lines int64  `json:"lines"`
+}
+
+// Copy has a server copy lines of a transcript.
+func (c *Client) Copy(ctx context.Context, session string, q Copy) error {
+	var done struct {
+		Success bool `json:"success"`
+	}
+	return c.document(ctx, http.MethodPost, Ref{Session: session}.path("copy"), nil, q, &done)
+}
