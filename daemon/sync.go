@@ -48,19 +48,26 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 	d.servers.Retry(false)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = d.readAll(ctx)
-	if err == nil && req.Wait {
-		err = d.derive.Wait(ctx)
-	}
-	if err == nil && req.Wait {
-		err = d.documents.Wait(ctx)
-	}
-	if err == nil && req.Wait {
-		err = d.delivered(ctx)
+	for changes, again := uint64(0), true; again && err == nil; again = changes != d.reconciler.Changes() {
+		changes = d.reconciler.Changes()
+		if err = d.readAll(ctx); err == nil && req.Wait {
+			err = d.waitDelivered(ctx)
+		}
 	}
 	result := d.syncResult(ctx, err)
 	result.Resumed = resumed
 	return result, nil
+}
+
+// waitDelivered returns when everything that was read is acknowledged, and what follows from it.
+func (d *Daemon) waitDelivered(ctx context.Context) error {
+	if err := d.derive.Wait(ctx); err != nil {
+		return err
+	}
+	if err := d.documents.Wait(ctx); err != nil {
+		return err
+	}
+	return d.delivered(ctx)
 }
 
 // readAll returns when every whole line on disk is in the outbox, or its file is one that is not read.

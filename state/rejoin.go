@@ -105,6 +105,40 @@ func (t *Tx) removeLines(dest uint32, stream uint64, generation uint32) error {
 	return nil
 }
 
+// Stored removes queued lines of a file that its server turned out to have: those of a generation, up to a line. It
+// returns how many.
+func (o *Outbox) Stored(ctx context.Context, id tail.FileID, generation uint32, line int64) (entries int64, err error) {
+	err = o.db.update(ctx, 0, func(t *Tx) error {
+		entries = 0
+		file, found, err := t.file(id)
+		if err != nil || !found {
+			return err
+		}
+		for _, k := range kv.Keys(t.outbox, streamPrefix(queueOf(file.dest, false), uint64(id))) {
+			b, _, _, err := decodeBatchRow(k, t.outbox.Get(k))
+			if err != nil {
+				return err
+			}
+			if b.Items > 0 || b.Generation != generation || b.To.Line > line || b.NoNewline {
+				continue
+			}
+			_, _, seq, err := splitRowKey(k)
+			if err == nil {
+				_, err = t.deleteRow(file.dest, uint64(id), seq)
+			}
+			if err != nil {
+				return err
+			}
+			entries += int64(b.Entries)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("remove stored lines of file %d: %w", id, err)
+	}
+	return entries, nil
+}
+
 // FirstQueued returns where the first queued line of a file is, and in which generation. ok is false when none waits.
 func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (line int64, generation uint32, ok bool, err error) {
 	file, found, err := o.db.Files.get(ctx, id)

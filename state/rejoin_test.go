@@ -77,3 +77,24 @@ func TestRejoinKeepsThePast(t *testing.T) {
 		t.Errorf("queued %+v", p.Batches)
 	}
 }
+
+// TestStored: only queued lines that the server has are removed.
+func TestStored(t *testing.T) {
+	db := open(t, Options{})
+	commit(t, db, advance(1, 0, 5, 100), advance(2, 0, 5, 100))
+	commit(t, db, advance(1, 5, 9, 100))
+	c, _ := db.Files.Reload(t.Context(), 1)
+	if n, err := db.Outbox.Stored(t.Context(), 1, c.Cursor.Generation, 7); n != 5 || err != nil {
+		t.Errorf("%d entries, %v", n, err)
+	}
+	checkIndex(t, db)
+	if p := peek(t, db, 1, 0, outbox.Limits{}); len(p.Batches) != 1 || p.Batches[0].From.Line != 5 {
+		t.Errorf("queued %+v", p.Batches)
+	}
+	if n, err := db.Outbox.Stored(t.Context(), 1, c.Cursor.Generation+1, 99); n != 0 || err != nil {
+		t.Errorf("of another generation: %d entries, %v", n, err)
+	}
+	if p := peek(t, db, 2, 0, outbox.Limits{}); len(p.Batches) != 1 {
+		t.Errorf("the other file: %+v", p.Batches)
+	}
+}

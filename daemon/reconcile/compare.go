@@ -146,9 +146,17 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 		return err
 	}
 	inStep, err := c.inStep(ctx, &t, &f, at)
-	if err != nil || inStep {
+	if err != nil {
 		return err
 	}
+	if inStep {
+		if at.generation == t.Cursor.Generation && at.lines > 0 {
+			_, err = c.State.Outbox.Stored(ctx, t.File.ID, at.generation, at.lines) // it need not be sent again
+		}
+		return err
+	}
+	c.changes.Add(1)
+	defer c.changes.Add(1)
 	r := state.Rejoin{
 		Expect: t.Cursor, Epoch: at.epoch, Marks: at.prefix.Marks(),
 		Cursor: at.prefix.Cursor(max(at.generation, t.Cursor.Generation) + 1),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
@@ -74,7 +75,8 @@ type Machine interface {
 // Reconciler compares. Safe for concurrent use.
 type Reconciler struct {
 	Deps
-	wake chan struct{}
+	wake    chan struct{}
+	changes atomic.Uint64
 
 	mu      sync.Mutex
 	servers map[string]outbox.Refusal       // to be compared, by destination; guarded by mu
@@ -91,6 +93,10 @@ func New(d Deps) *Reconciler {
 		left: map[string]map[string]time.Time{}, replaced: map[string]time.Time{},
 	}
 }
+
+// Changes is a number that changes whenever a transcript rejoins: its lines leave the outbox without being sent, and are
+// read again.
+func (r *Reconciler) Changes() uint64 { return r.changes.Load() }
 
 // OutOfStep has a server, or one of its streams, compared. It never blocks.
 func (r *Reconciler) OutOfStep(dest string, why outbox.Refusal) {
