@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 )
 
@@ -16,14 +17,14 @@ const (
 	defaultPage = 100
 )
 
-// get makes a handler that answers what f says.
-func get[A any](s *Endpoint, f func(context.Context) (A, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) { give(s, w, r, f) }
+// get makes a call without a body that answers what f returns.
+func get[A any](s *Endpoint, f func(context.Context) (A, error)) call {
+	return answers[A](func(w http.ResponseWriter, r *http.Request) { give(s, w, r, f) })
 }
 
-// post makes a handler that answers what f says to the request's body.
-func post[Q, A any](s *Endpoint, f func(context.Context, Q) (A, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+// post makes a call that answers what f returns for the request's body.
+func post[Q, A any](s *Endpoint, f func(context.Context, Q) (A, error)) call {
+	handle := func(w http.ResponseWriter, r *http.Request) {
 		var req Q
 		if err := readBody(w, r, &req); err != nil {
 			s.fail(w, err)
@@ -31,6 +32,7 @@ func post[Q, A any](s *Endpoint, f func(context.Context, Q) (A, error)) http.Han
 		}
 		give(s, w, r, func(ctx context.Context) (A, error) { return f(ctx, req) })
 	}
+	return call{handle, reflect.TypeFor[Q](), reflect.TypeFor[A]()}
 }
 
 func give[A any](s *Endpoint, w http.ResponseWriter, r *http.Request, f func(context.Context) (A, error)) {
@@ -101,27 +103,22 @@ func (s *Endpoint) include(w http.ResponseWriter, r *http.Request) {
 	give(s, w, r, func(ctx context.Context) (Excludes, error) { return s.daemon.Include(ctx, pattern) })
 }
 
-func (s *Endpoint) openAPI(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/openapi+json")
-	if _, err := w.Write(openAPI); err != nil {
-		s.log.Debug("answer not read", "err", err)
-	}
-}
+// fail answers with an error.
+func (s *Endpoint) fail(w http.ResponseWriter, e *Error) { s.answer(w, statusOf(e.Code), e) }
 
-// fail answers with an error, and the status that its code has in HTTP.
-func (s *Endpoint) fail(w http.ResponseWriter, e *Error) {
-	status := http.StatusInternalServerError
-	switch e.Code {
+// statusOf is the HTTP status of an error code.
+func statusOf(code string) int {
+	switch code {
 	case CodeUsage, CodeConfig, CodeDocument, CodeAmbiguous:
-		status = http.StatusBadRequest
+		return http.StatusBadRequest
 	case CodeForbidden:
-		status = http.StatusForbidden
+		return http.StatusForbidden
 	case CodeNotFound, CodeNoDeadLetter, CodeNoPattern, CodeNoSession, CodeNoCheckpoint:
-		status = http.StatusNotFound
+		return http.StatusNotFound
 	case CodeMethod:
-		status = http.StatusMethodNotAllowed
+		return http.StatusMethodNotAllowed
 	case CodeTooMany:
-		status = http.StatusServiceUnavailable
+		return http.StatusServiceUnavailable
 	}
-	s.answer(w, status, e)
+	return http.StatusInternalServerError
 }

@@ -32,6 +32,11 @@ func (p Page) query() url.Values {
 	return url.Values{"offset": {strconv.Itoa(p.Offset)}, "limit": {strconv.Itoa(p.Limit)}}
 }
 
+// named is a path whose query has one member.
+func named(path, member, value string) string {
+	return path + "?" + url.Values{member: {value}}.Encode()
+}
+
 // Outbox lists what waits.
 func (c *Client) Outbox(ctx context.Context, p Page) (OutboxList, error) {
 	return ask[OutboxList](ctx, c, listTimeout, http.MethodGet, "/v1/outbox?"+p.query().Encode(), nil)
@@ -90,7 +95,7 @@ func (c *Client) Exclude(ctx context.Context, req ExcludeRequest) (Excludes, err
 
 // Include takes a pattern out of exclude_projects.
 func (c *Client) Include(ctx context.Context, pattern string) (Excludes, error) {
-	return ask[Excludes](ctx, c, changeTimeout, http.MethodDelete, "/v1/exclude?"+url.Values{"pattern": {pattern}}.Encode(), nil)
+	return ask[Excludes](ctx, c, changeTimeout, http.MethodDelete, named("/v1/exclude", "pattern", pattern), nil)
 }
 
 // Reload has the configuration read again.

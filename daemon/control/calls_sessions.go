@@ -15,7 +15,7 @@ func (c *Client) Messages(ctx context.Context, q MessagesQuery) (Messages, error
 
 // ClearMessages forgets a session's short history.
 func (c *Client) ClearMessages(ctx context.Context, session string) (ClearResult, error) {
-	return ask[ClearResult](ctx, c, changeTimeout, http.MethodDelete, "/v1/messages?"+url.Values{"session": {session}}.Encode(), nil)
+	return ask[ClearResult](ctx, c, changeTimeout, http.MethodDelete, named("/v1/messages", "session", session), nil)
 }
 
 // Checkpoints lists checkpoints, newest first.
@@ -27,7 +27,7 @@ func (c *Client) Checkpoints(ctx context.Context, q CheckpointsQuery) (Checkpoin
 
 // Checkpoint answers one checkpoint; CodeNoCheckpoint when there is none with that id.
 func (c *Client) Checkpoint(ctx context.Context, id string) (CheckpointAnswer, error) {
-	return ask[CheckpointAnswer](ctx, c, listTimeout, http.MethodGet, "/v1/checkpoint?"+url.Values{"id": {id}}.Encode(), nil)
+	return ask[CheckpointAnswer](ctx, c, listTimeout, http.MethodGet, named("/v1/checkpoint", "id", id), nil)
 }
 
 // CreateCheckpoint makes one of a session as it stands.
@@ -37,7 +37,7 @@ func (c *Client) CreateCheckpoint(ctx context.Context, req CheckpointRequest) (C
 
 // Budgets says how many tokens a session can hold; with "" what is known of all models.
 func (c *Client) Budgets(ctx context.Context, session string) (Budgets, error) {
-	return ask[Budgets](ctx, c, changeTimeout, http.MethodGet, "/v1/budget?"+url.Values{"session": {session}}.Encode(), nil)
+	return ask[Budgets](ctx, c, changeTimeout, http.MethodGet, named("/v1/budget", "session", session), nil)
 }
 
 // SetBudget sets how many tokens a session, or every session with a model, can hold.
@@ -47,7 +47,7 @@ func (c *Client) SetBudget(ctx context.Context, req BudgetRequest) (Budgets, err
 
 // Documents lists what is linked to a session.
 func (c *Client) Documents(ctx context.Context, session string) (Documents, error) {
-	return ask[Documents](ctx, c, listTimeout, http.MethodGet, "/v1/documents?"+url.Values{"session": {session}}.Encode(), nil)
+	return ask[Documents](ctx, c, listTimeout, http.MethodGet, named("/v1/documents", "session", session), nil)
 }
 
 // LinkDocument links a file to a session.
@@ -62,7 +62,8 @@ func (c *Client) UnlinkDocument(ctx context.Context, req DocumentRequest) (Docum
 
 // Init answers what a session's Claude is told at its start.
 func (c *Client) Init(ctx context.Context, q InitQuery) (Init, error) {
-	return ask[Init](ctx, c, statusTimeout, http.MethodGet, "/v1/init?"+url.Values{"session": {q.Session}, "cwd": {q.Cwd}}.Encode(), nil)
+	v := url.Values{"session": {q.Session}, "cwd": {q.Cwd}}
+	return ask[Init](ctx, c, statusTimeout, http.MethodGet, "/v1/init?"+v.Encode(), nil)
 }
 
 // Pending takes what a session's Claude has not been told yet, and confirms that it has it. After an error the caller

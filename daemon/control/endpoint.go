@@ -39,38 +39,6 @@ type methods map[string]http.HandlerFunc
 func NewServer(d Daemon, log *slog.Logger) *Endpoint {
 	s := &Endpoint{daemon: d, log: log}
 	s.routes = map[string]methods{
-		"/v1/status":            {http.MethodGet: s.status},
-		"/v1/sync":              {http.MethodPost: post(s, s.sync)},
-		"/v1/verify":            {http.MethodPost: s.verify},
-		"/v1/sessions":          {http.MethodGet: s.sessions},
-		"/v1/outbox":            {http.MethodGet: s.outbox},
-		"/v1/outbox/dead":       {http.MethodGet: get(s, d.DeadLetters)},
-		"/v1/outbox/dead/retry": {http.MethodPost: post(s, d.RetryDead)},
-		"/v1/outbox/dead/drop":  {http.MethodPost: post(s, d.DropDead)},
-		"/v1/outbox/drop":       {http.MethodPost: post(s, d.DropServer)},
-		"/v1/pause":             {http.MethodPost: post(s, d.Pause)},
-		"/v1/resume":            {http.MethodPost: get(s, d.Resume)},
-		"/v1/flush":             {http.MethodPost: get(s, d.Flush)},
-		"/v1/forget":            {http.MethodPost: post(s, d.Forget)},
-		"/v1/exclude": {
-			http.MethodGet: get(s, d.Excludes), http.MethodPost: post(s, d.Exclude), http.MethodDelete: s.include,
-		},
-		"/v1/messages": {http.MethodGet: s.messages, http.MethodDelete: s.clearMessages},
-
-		"/v1/checkpoints": {http.MethodGet: s.checkpoints, http.MethodPost: post(s, d.CreateCheckpoint)},
-		"/v1/checkpoint":  {http.MethodGet: s.checkpoint},
-		"/v1/budget":      {http.MethodGet: s.budgets, http.MethodPut: post(s, d.SetBudget)},
-		"/v1/pending":     {http.MethodPost: post(s, d.Pending)},
-		"/v1/documents": {
-			http.MethodGet: s.documents, http.MethodPost: post(s, d.LinkDocument), http.MethodDelete: post(s, d.UnlinkDocument),
-		},
-		"/v1/init": {http.MethodGet: s.init},
-
-		"/v1/reload":  {http.MethodPost: get(s, d.Reload)},
-		"/v1/events":  {http.MethodGet: s.events},
-		"/v1/openapi": {http.MethodGet: s.openAPI},
-		"/metrics":    {http.MethodGet: s.metrics},
-
 		"/debug/pprof/cmdline": {http.MethodGet: pprof.Cmdline},
 		"/debug/pprof/profile": {http.MethodGet: pprof.Profile},
 		"/debug/pprof/symbol":  {http.MethodGet: pprof.Symbol},
@@ -78,6 +46,12 @@ func NewServer(d Daemon, log *slog.Logger) *Endpoint {
 	}
 	for _, name := range []string{"", "allocs", "block", "goroutine", "heap", "mutex", "threadcreate"} {
 		s.routes["/debug/pprof/"+name] = methods{http.MethodGet: pprof.Index}
+	}
+	for _, op := range s.operations() {
+		if s.routes[op.path] == nil {
+			s.routes[op.path] = methods{}
+		}
+		s.routes[op.path][op.method] = op.handle
 	}
 	return s
 }

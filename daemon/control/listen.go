@@ -41,7 +41,7 @@ func Listen(path string) (net.Listener, error) {
 	return ln, nil
 }
 
-// RemoveStale removes a socket left over by a daemon that was killed, and nothing else. No file at the path is fine; for
+// RemoveStale removes a socket that a killed daemon left behind, and nothing else. A missing file is no error; for other
 // errors see Listen.
 func RemoveStale(path string) error {
 	info, err := os.Lstat(path)
@@ -87,5 +87,6 @@ func checkPath(path string) error {
 	if len(path) <= maxPath {
 		return nil
 	}
-	return unusable(fmt.Sprintf("control socket path is too long: %d bytes where this system allows %d: %s", len(path), maxPath, path))
+	return unusable(fmt.Sprintf("control socket path is too long: %d bytes where this system allows %d: %s",
+		len(path), maxPath, path))
 }

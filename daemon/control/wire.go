@@ -27,51 +27,49 @@ type Status struct {
 	Version       string    `json:"version,omitempty"`
 	PID           int       `json:"pid,omitempty"`
 	StartedAt     time.Time `json:"started_at,omitzero"`
-	Config        string    `json:"config,omitempty"` // the configuration file that was read, which need not exist
-	// State is one word for the whole: "watching", "importing", "reading", "sending", "retrying", "paused" (by the user:
-	// see Pause), "refused" (a server refuses what it is sent), "full", "no_server".
-	State   string   `json:"state,omitempty"`
-	Pause   *Pause   `json:"pause,omitempty"`
-	Servers []Server `json:"servers,omitempty"` // the user's own server first
-	Files   *Files   `json:"files,omitempty"`
-	Outbox  *Outbox  `json:"outbox,omitempty"`
-	Sent    *Sent    `json:"sent,omitempty"`
-	Watch   *Watch   `json:"watch,omitempty"`
-	Process *Process `json:"process,omitempty"`
-	Advice  []Advice `json:"notices,omitempty"`
-	TookUS  int64    `json:"took_us,omitempty"` // microseconds the daemon needed to answer
+	Config        string    `json:"config,omitempty" doc:"the configuration file; it need not exist"`
+	State         string    `json:"state,omitempty" doc:"the state of the whole in one word"`
+	Pause         *Pause    `json:"pause,omitempty"`
+	Servers       []Server  `json:"servers,omitempty" doc:"your own server first"`
+	Files         *Files    `json:"files,omitempty"`
+	Outbox        *Outbox   `json:"outbox,omitempty"`
+	Sent          *Sent     `json:"sent,omitempty"`
+	Watch         *Watch    `json:"watch,omitempty"`
+	Process       *Process  `json:"process,omitempty"`
+	Advice        []Advice  `json:"notices,omitempty"`
+	TookUS        int64     `json:"took_us,omitempty" doc:"time to answer, in microseconds"`
 }
 
 // Files counts transcripts on disk now.
 type Files struct {
 	Tracked   int   `json:"tracked"`
-	Sessions  int   `json:"sessions"` // main transcripts among them
-	Excluded  int   `json:"excluded"` // opted out: not read
+	Sessions  int   `json:"sessions" doc:"main transcripts, without agents"`
+	Excluded  int   `json:"excluded" doc:"opted out, not read"`
 	Bytes     int64 `json:"bytes"`
-	ReadBytes int64 `json:"read_bytes"` // of Bytes, those behind the cursors
-	Lines     int64 `json:"lines"`      // behind the cursors
-	Vanished  int   `json:"vanished"`   // remembered, no longer on disk
-	Rewinds   int64 `json:"rewinds"`    // found since start
-	Malformed int64 `json:"malformed"`  // lines that are no JSON object, since start
-	Oversize  int64 `json:"oversize"`   // lines above the cap, since start
+	ReadBytes int64 `json:"read_bytes" doc:"bytes before the cursors"`
+	Lines     int64 `json:"lines" doc:"lines before the cursors"`
+	Vanished  int   `json:"vanished" doc:"remembered, no longer on disk"`
+	Rewinds   int64 `json:"rewinds" doc:"found since start"`
+	Malformed int64 `json:"malformed" doc:"lines that are not JSON objects, since start"`
+	Oversize  int64 `json:"oversize" doc:"lines longer than line_cap, since start"`
 }
 
 // Outbox counts what is not acknowledged, in flight included.
 type Outbox struct {
 	Batches  int64      `json:"batches"`
 	Entries  int64      `json:"entries"`
-	Bytes    int64      `json:"bytes"`  // uncompressed
-	Stored   int64      `json:"stored"` // compressed, as the cap counts them, dead letters included
+	Bytes    int64      `json:"bytes" doc:"uncompressed"`
+	Stored   int64      `json:"stored" doc:"compressed, including dead letters; compare with cap"`
 	Cap      int64      `json:"cap"`
 	OldestAt *time.Time `json:"oldest_at,omitempty"`
 	Dead     int64      `json:"dead_letters"`
-	Withheld int64      `json:"withheld"` // entries a plain server did not get
+	Withheld int64      `json:"withheld" doc:"entries not sent because the server is plain"`
 }
 
 // Sent counts acknowledged entries since the daemon started.
 type Sent struct {
 	Entries  int64      `json:"entries"`
-	Bytes    int64      `json:"bytes"` // uncompressed
+	Bytes    int64      `json:"bytes" doc:"uncompressed"`
 	Requests int64      `json:"requests"`
 	LastAt   *time.Time `json:"last_at,omitempty"`
 }
@@ -79,32 +77,29 @@ type Sent struct {
 // Server is one destination.
 type Server struct {
 	URL        string     `json:"url"`
-	State      string     `json:"state"`    // "ok", "unknown", "retrying", "refused"
-	Protocol   string     `json:"protocol"` // "ccship", "plain", "unknown"
+	State      string     `json:"state" enum:"ok,unknown,retrying,refused"`
+	Protocol   string     `json:"protocol" enum:"ccship,plain,unknown"`
 	Detail     string     `json:"detail,omitempty"`
 	Hint       string     `json:"hint,omitempty"`
-	Kind       string     `json:"kind,omitempty"` // of the trouble: "unreachable", "server_error", "busy", "refused_key", "refused", "not_found", "redirect", "protocol"
+	Kind       string     `json:"kind,omitempty" doc:"the kind of trouble"`
 	RetryAt    *time.Time `json:"retry_at,omitempty"`
 	LastOKAt   *time.Time `json:"last_ok_at,omitempty"`
-	Batches    int64      `json:"batches"` // waiting for it
+	Batches    int64      `json:"batches" doc:"waiting for this server"`
 	MaxRequest int64      `json:"max_request_bytes,omitempty"`
-	Accepts    []string   `json:"accepts,omitempty"` // beside lines: "checkpoints", "documents", "blobs"
-	// Since start, of what lies beside lines: taken by the server, withheld for it does not take such things, and files
-	// that changed or went away before they were sent.
-	Items    int64 `json:"items,omitempty"`
-	Unwanted int64 `json:"items_withheld,omitempty"`
-	Gone     int64 `json:"files_gone,omitempty"`
+	Accepts    []string   `json:"accepts,omitempty" doc:"besides lines"`
+	Items      int64      `json:"items,omitempty" doc:"checkpoints, document events and files acknowledged since start"`
+	Unwanted   int64      `json:"items_withheld,omitempty" doc:"items not sent since start: not accepted by the server"`
+	Gone       int64      `json:"files_gone,omitempty" doc:"files changed or vanished before they were sent, since start"`
 }
 
 // Watch says how changes are noticed.
 type Watch struct {
-	Mode   string   `json:"mode"` // "events" or "poll"
-	Reason string   `json:"reason,omitempty"`
-	Roots  []string `json:"roots"`
-	Unread []string `json:"unread,omitempty"` // folders that could not be listed, with the error
-	// Watches are the folders watched, of at most Limit; others are found by listing. Both 0 by polling.
-	Watches int `json:"watches,omitempty"`
-	Limit   int `json:"limit,omitempty"`
+	Mode    string   `json:"mode" enum:"events,poll"`
+	Reason  string   `json:"reason,omitempty"`
+	Roots   []string `json:"roots"`
+	Unread  []string `json:"unread,omitempty" doc:"folders that could not be listed, with the error"`
+	Watches int      `json:"watches,omitempty" doc:"folders watched; 0 when polling. The others are found by listing"`
+	Limit   int      `json:"limit,omitempty"`
 }
 
 // Process is what the daemon costs.
@@ -123,34 +118,31 @@ type Advice struct {
 
 // SyncRequest is the body of POST /v1/sync.
 type SyncRequest struct {
-	Wait    bool   `json:"wait"`
-	Timeout string `json:"timeout,omitempty"` // a Go duration
+	Wait    bool   `json:"wait,omitempty" doc:"answer when every line on disk is settled"`
+	Timeout string `json:"timeout,omitempty" doc:"a Go duration"`
 }
 
 // SyncResult says how a sync ended.
 type SyncResult struct {
-	SchemaVersion int  `json:"schema_version"`
-	Done          bool `json:"done"`
-	// Reason is set when not done: "timeout", "unreachable", "refused_key", "refused", "no_server", "full",
-	// "unreadable", "paused" (by the user, meanwhile).
-	Reason       string `json:"reason,omitempty"`
-	Detail       string `json:"detail,omitempty"`
-	Lines        int64  `json:"lines"`        // lines known of transcripts on disk when it ended
-	Acknowledged int64  `json:"acknowledged"` // of them
-	Dead         int64  `json:"dead_letters"`
-	Excluded     int64  `json:"excluded"`
-	Withheld     int64  `json:"withheld"`
-	Waiting      int64  `json:"waiting"`
-	Resumed      bool   `json:"resumed,omitempty"` // it ended the user's pause
-	// Retired are servers that lines no longer go to. What waits for them is not waited for, and not counted above.
-	Retired []RetiredServer `json:"retired,omitempty"`
+	SchemaVersion int             `json:"schema_version"`
+	Done          bool            `json:"done"`
+	Reason        string          `json:"reason,omitempty" doc:"why it is not done"`
+	Detail        string          `json:"detail,omitempty"`
+	Lines         int64           `json:"lines" doc:"lines in the transcripts on disk when the sync ended"`
+	Acknowledged  int64           `json:"acknowledged" doc:"how many of lines the servers have"`
+	Dead          int64           `json:"dead_letters"`
+	Excluded      int64           `json:"excluded"`
+	Withheld      int64           `json:"withheld"`
+	Waiting       int64           `json:"waiting"`
+	Resumed       bool            `json:"resumed,omitempty" doc:"the sync ended the user's pause"`
+	Retired       []RetiredServer `json:"retired,omitempty" doc:"servers that get no new lines; not waited for or counted"`
 }
 
 // VerifyRequest is the body of POST /v1/verify.
 type VerifyRequest struct {
-	Session string `json:"session,omitempty"` // only transcripts whose stream name starts with it
-	Timeout string `json:"timeout,omitempty"` // for the sync before it
-	Deep    bool   `json:"deep,omitempty"`    // the whole history: every generation, transcripts that are gone too
+	Session string `json:"session,omitempty" doc:"only transcripts whose stream name starts with this"`
+	Timeout string `json:"timeout,omitempty" doc:"of the sync that comes first; a Go duration"`
+	Deep    bool   `json:"deep,omitempty" doc:"every generation, and transcripts that are no longer on disk"`
 }
 
 // VerifyEvent is one line of the answer of POST /v1/verify (application/x-ndjson): progress, then one report.
@@ -170,37 +162,36 @@ type VerifyProgress struct {
 
 // VerifyReport compares the disk with the server.
 type VerifyReport struct {
-	SchemaVersion int  `json:"schema_version"`
-	Equal         bool `json:"equal"`
-	// Incomplete says why the sync before it did not finish; then the report is not equal.
-	Incomplete    string            `json:"incomplete,omitempty"`
-	Proven        bool              `json:"proven"` // false: a plain server, lines are acknowledged, not proven
+	SchemaVersion int               `json:"schema_version"`
+	Equal         bool              `json:"equal"`
+	Incomplete    string            `json:"incomplete,omitempty" doc:"why the sync before did not finish; then not equal"`
+	Proven        bool              `json:"proven" doc:"false with a plain server: acknowledged, but not compared"`
 	Files         int               `json:"files"`
 	Lines         int64             `json:"lines"`
 	Bytes         int64             `json:"bytes"`
-	Excluded      int64             `json:"excluded"`       // lines left out by exclude_types or sent before ccship came
-	ExcludedFiles int               `json:"excluded_files"` // transcripts whose project has opted out
+	Excluded      int64             `json:"excluded" doc:"lines not sent: exclude_types, or older than the first start"`
+	ExcludedFiles int               `json:"excluded_files" doc:"transcripts of projects that opted out"`
 	Dead          int64             `json:"dead_letters"`
 	Withheld      int64             `json:"withheld"`
 	Oversize      int64             `json:"oversize"`
 	Waiting       int64             `json:"waiting"`
-	Vanished      int               `json:"vanished"`          // no longer on disk, not compared
-	Resumed       bool              `json:"resumed,omitempty"` // the sync before it ended the user's pause
-	Retired       []RetiredServer   `json:"retired,omitempty"` // as in SyncResult
+	Vanished      int               `json:"vanished" doc:"no longer on disk; not compared"`
+	Resumed       bool              `json:"resumed,omitempty" doc:"the sync before ended the user's pause"`
+	Retired       []RetiredServer   `json:"retired,omitempty" doc:"as in the result of a sync"`
 	Attachments   AttachmentsReport `json:"attachments"`
-	Deep          *DeepReport       `json:"deep,omitempty"` // when it was asked for
+	Deep          *DeepReport       `json:"deep,omitempty" doc:"when the request asks for deep"`
 	Differences   []FileDifference  `json:"differences,omitempty"`
 	Transcripts   []FileReport      `json:"transcripts,omitempty"`
 }
 
 // AttachmentsReport counts the files beside transcripts: tool output too long for a line, and metadata of agents.
 type AttachmentsReport struct {
-	Files    int   `json:"files"`     // compared
-	Bytes    int64 `json:"bytes"`     // of them
-	Missing  int   `json:"missing"`   // of them not on the server as they are on disk; named among the Differences
-	Refused  int   `json:"refused"`   // of them refused by the server: dead letters
-	TooLarge int   `json:"too_large"` // not sent, for blob_cap
-	Unproven int   `json:"unproven"`  // not sent, for the server does not take files
+	Files    int   `json:"files" doc:"compared"`
+	Bytes    int64 `json:"bytes" doc:"bytes of the files compared"`
+	Missing  int   `json:"missing" doc:"not on the server as they are on disk; listed in differences"`
+	Refused  int   `json:"refused" doc:"refused by the server: dead letters"`
+	TooLarge int   `json:"too_large" doc:"not sent: larger than blob_cap"`
+	Unproven int   `json:"unproven" doc:"not sent: the server does not accept files"`
 }
 
 // RetiredServer is a server that no more lines go to, and that some still wait for.
@@ -212,12 +203,9 @@ type RetiredServer struct {
 
 // DeepReport counts what a server has beyond the transcripts on disk. What differs is among the Differences.
 type DeepReport struct {
-	// Past are generations that a rewind ended, and Gone are transcripts that are no longer on disk: their bytes, read
-	// back from the server, have the hashes that were taken when they were read from the disk.
-	Past DeepCount `json:"past"`
-	Gone DeepCount `json:"gone"`
-	// Stored is there without gaps, as far as can be told, but nothing on this machine can prove it any more.
-	Stored DeepCount      `json:"stored"`
+	Past   DeepCount      `json:"past" doc:"generations that a rewind ended; the server's bytes match their hashes"`
+	Gone   DeepCount      `json:"gone" doc:"transcripts no longer on disk; the server's bytes match their hashes"`
+	Stored DeepCount      `json:"stored" doc:"complete on the server; no hash is left to compare with"`
 	Why    []StoredReason `json:"stored_why,omitempty"`
 }
 
@@ -244,7 +232,7 @@ type FileReport struct {
 	Bytes      int64  `json:"bytes"`
 	SHA256     string `json:"sha256"`
 	Equal      bool   `json:"equal"`
-	Note       string `json:"note,omitempty"` // e.g. "excluded by .codetracker/config.json"
+	Note       string `json:"note,omitempty" doc:"for example: excluded by .codetracker/config.json"`
 }
 
 // FileDifference says which lines of a transcript differ.
@@ -252,9 +240,9 @@ type FileDifference struct {
 	SessionID  string  `json:"session_id"`
 	Path       string  `json:"path"`
 	Generation uint32  `json:"generation"`
-	Missing    []Range `json:"missing,omitempty"` // on disk, not on the server
-	Differ     []Range `json:"differ,omitempty"`  // other bytes
-	Extra      []Range `json:"extra,omitempty"`   // on the server, not on disk
+	Missing    []Range `json:"missing,omitempty" doc:"on disk, not on the server"`
+	Differ     []Range `json:"differ,omitempty" doc:"other bytes"`
+	Extra      []Range `json:"extra,omitempty" doc:"on the server, not on disk"`
 	Detail     string  `json:"detail,omitempty"`
 }
 

@@ -13,15 +13,15 @@ const (
 
 // Checkpoint is a mark in a session: how full its context was, and what it was about then.
 type Checkpoint struct {
-	ID          string    `json:"id"` // "cp-" and 12 hex digits
+	ID          string    `json:"id" doc:"'cp-' and 12 hex digits"`
 	SessionID   string    `json:"session_id"`
-	PortID      string    `json:"port_id,omitempty"` // the caller's own name for the work, of manual and pre_heavy
-	TokensUsed  int64     `json:"tokens_used"`
-	TokenBudget int64     `json:"token_budget"` // where the program compacts
-	TriggerType string    `json:"trigger_type"`
-	ContextHash string    `json:"context_hash"` // hex; equal for equal conversations
+	PortID      string    `json:"port_id,omitempty" doc:"the caller's name for the work; only for manual and pre_heavy"`
+	TokensUsed  int64     `json:"tokens_used" doc:"tokens in the context; at a compaction, before it"`
+	TokenBudget int64     `json:"token_budget" doc:"tokens at which Claude Code compacts"`
+	TriggerType string    `json:"trigger_type" enum:"auto_80,auto_90,compact,manual,pre_heavy"`
+	ContextHash string    `json:"context_hash" doc:"hex; equal conversations have equal hashes"`
 	Summary     string    `json:"summary"`
-	ActiveFiles []string  `json:"active_files"`
+	ActiveFiles []string  `json:"active_files" doc:"that tools worked on, the newest first"`
 	CreatedAt   time.Time `json:"created_at"`
 }
 
@@ -35,7 +35,7 @@ type CheckpointsQuery struct {
 type Checkpoints struct {
 	SchemaVersion int          `json:"schema_version"`
 	Checkpoints   []Checkpoint `json:"checkpoints"`
-	Next          int          `json:"next,omitempty"` // offset of the next page; none when this is the last
+	Next          int          `json:"next,omitempty" doc:"offset of the next page; missing on the last"`
 }
 
 // CheckpointAnswer is the answer of GET /v1/checkpoint?id= and of POST /v1/checkpoints.
@@ -47,21 +47,21 @@ type CheckpointAnswer struct {
 // CheckpointRequest is the body of POST /v1/checkpoints.
 type CheckpointRequest struct {
 	Session string `json:"session"`
-	Trigger string `json:"trigger,omitempty"` // manual (also ""), or pre_heavy
-	Summary string `json:"summary,omitempty"` // "": made from the conversation
+	Trigger string `json:"trigger,omitempty" enum:",manual,pre_heavy" doc:"empty means manual"`
+	Summary string `json:"summary,omitempty" doc:"empty: made from the conversation"`
 	PortID  string `json:"port_id,omitempty"`
 }
 
 // Budget is how many tokens a conversation can hold, and how that is known.
 type Budget struct {
-	Session string `json:"session,omitempty"` // of one session, else
-	Model   string `json:"model,omitempty"`   // of all with this model
+	Session string `json:"session,omitempty" doc:"set for the budget of one session"`
+	Model   string `json:"model,omitempty" doc:"set for the budget of every session with this model"`
 	Window  int64  `json:"window,omitempty"`
 	Limit   int64  `json:"limit"`
-	Used    int64  `json:"used,omitempty"`   // tokens in use, of a session
-	Source  string `json:"source"`           // configured, learned, boundary, seen, model, derived, default
-	Seen    int64  `json:"seen,omitempty"`   // tokens at the automatic compaction that taught a learned one
-	Pinned  bool   `json:"pinned,omitempty"` // set by the user
+	Used    int64  `json:"used,omitempty" doc:"tokens in use; only for a session"`
+	Source  string `json:"source" enum:"configured,learned,boundary,seen,model,derived,default"`
+	Seen    int64  `json:"seen,omitempty" doc:"tokens at the automatic compaction that a learned limit comes from"`
+	Pinned  bool   `json:"pinned,omitempty" doc:"set by the user"`
 }
 
 // Budgets is the answer of GET /v1/budget?session= and of PUT /v1/budget.
@@ -74,22 +74,21 @@ type Budgets struct {
 type BudgetRequest struct {
 	Session string `json:"session,omitempty"`
 	Model   string `json:"model,omitempty"`
-	Limit   int64  `json:"limit"` // tokens; 0 forgets what the user set
+	Limit   int64  `json:"limit" doc:"tokens; 0 removes the user's setting"`
 }
 
 // PendingRequest is the body of POST /v1/pending: a hook of the session takes what its Claude has not been told yet.
 type PendingRequest struct {
 	Session string `json:"session"`
-	Event   string `json:"event,omitempty"` // of the hook, for the log
-	// Confirm asks for a receipt: unless it comes back within a second, the notices are handed over again.
-	Confirm bool   `json:"confirm,omitempty"`
-	Receipt string `json:"receipt,omitempty"` // confirms an answer, and asks for nothing
+	Event   string `json:"event,omitempty" doc:"the hook's event, for the log"`
+	Confirm bool   `json:"confirm,omitempty" doc:"return the receipt within a second, or the notices come again"`
+	Receipt string `json:"receipt,omitempty" doc:"confirms an earlier answer and takes nothing"`
 }
 
 // Pending is the answer of POST /v1/pending. A notice is handed over once, or confirmed once.
 type Pending struct {
 	SchemaVersion int    `json:"schema_version"`
-	Text          string `json:"text"` // of all of them, in the language of option locale; "" when there are none
+	Text          string `json:"text" doc:"all notices, in the language of option locale; may be empty"`
 	Notices       int    `json:"notices"`
-	Receipt       string `json:"receipt,omitempty"` // "" when nothing is to be confirmed
+	Receipt       string `json:"receipt,omitempty" doc:"empty when there is nothing to confirm"`
 }

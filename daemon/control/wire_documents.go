@@ -4,31 +4,30 @@ import "time"
 
 // Document is a file that belongs to a session for its whole life.
 type Document struct {
-	Path      string    `json:"path"` // relative to the session's working directory, slashes
+	Path      string    `json:"path" doc:"relative to the session's working directory, with slashes"`
 	AddedAt   time.Time `json:"added_at"`
-	ChangedAt time.Time `json:"changed_at,omitzero"` // of its newest version
-	Version   int64     `json:"version"`             // from 1; 0 while none was read
+	ChangedAt time.Time `json:"changed_at,omitzero" doc:"when the newest version was found"`
+	Version   int64     `json:"version" doc:"from 1; 0 before the first is read"`
 	Size      int64     `json:"size,omitempty"`
-	SHA256    string    `json:"sha256,omitempty"`
+	SHA256    string    `json:"sha256,omitempty" doc:"hex"`
 	Deleted   bool      `json:"deleted,omitempty"`
-	TooLarge  bool      `json:"too_large,omitempty"` // larger than option document_cap: its content is not sent
-	Problem   string    `json:"problem,omitempty"`   // why it cannot be read just now
+	TooLarge  bool      `json:"too_large,omitempty" doc:"larger than document_cap: the content is not sent"`
+	Problem   string    `json:"problem,omitempty" doc:"why it cannot be read or sent now"`
 }
 
 // Documents is the answer of GET /v1/documents?session= and of POST and DELETE /v1/documents.
 type Documents struct {
 	SchemaVersion int        `json:"schema_version"`
 	Session       string     `json:"session"`
-	Cwd           string     `json:"cwd"`
-	Documents     []Document `json:"documents"` // by time of linking
+	Cwd           string     `json:"cwd" doc:"the session's working directory"`
+	Documents     []Document `json:"documents" doc:"in the order of linking"`
 }
 
 // DocumentRequest is the body of POST /v1/documents (link) and DELETE /v1/documents (unlink).
 type DocumentRequest struct {
-	Session string `json:"session"`
-	// Path is relative to Base, or absolute. A link that leads out of the session's working directory is refused.
-	Path string `json:"path"`
-	Base string `json:"base,omitempty"` // "": the session's working directory
+	Session string `json:"session" doc:"its id, or a beginning of it that only one has"`
+	Path    string `json:"path" doc:"absolute or relative to base; inside the session's working directory"`
+	Base    string `json:"base,omitempty" doc:"empty: the session's working directory"`
 }
 
 // InitQuery is the query of GET /v1/init.
@@ -41,5 +40,5 @@ type InitQuery struct {
 // start of the session while its documents are.
 type Init struct {
 	SchemaVersion int    `json:"schema_version"`
-	Text          string `json:"text"`
+	Text          string `json:"text" doc:"in the language of option locale"`
 }

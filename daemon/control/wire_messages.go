@@ -14,31 +14,31 @@ type Messages struct {
 	SchemaVersion int       `json:"schema_version"`
 	Session       string    `json:"session"`
 	Title         string    `json:"title,omitempty"`
-	Total         int       `json:"total"` // kept
+	Total         int       `json:"total" doc:"messages kept"`
 	Offset        int       `json:"offset"`
 	Messages      []Message `json:"messages"`
-	UpdatedAt     int64     `json:"updated_at,omitempty"` // Unix milliseconds of the newest record
+	UpdatedAt     int64     `json:"updated_at,omitempty" doc:"Unix milliseconds of the newest record"`
 }
 
 // Message is one message of a short history. Which members are set depends on Type.
 type Message struct {
-	Role      string `json:"role"` // user, assistant, system
-	Type      string `json:"type"` // text, tool_start, tool_complete, error, result
+	Role      string `json:"role" enum:"user,assistant,system"`
+	Type      string `json:"type" enum:"text,tool_start,tool_complete,error,result"`
 	Line      int64  `json:"line"`
 	UUID      string `json:"uuid,omitempty"`
-	Timestamp int64  `json:"timestamp"` // Unix milliseconds
+	Timestamp int64  `json:"timestamp" doc:"Unix milliseconds"`
 
-	Content string `json:"content,omitempty"` // of text and error
+	Content string `json:"content,omitempty" doc:"of text and error"`
 
-	ToolUseID string          `json:"toolUseId,omitempty"` // of tool_start and tool_complete, as are:
+	ToolUseID string          `json:"toolUseId,omitempty" doc:"toolUseId to aborted: of tool_start and tool_complete"`
 	ToolName  string          `json:"toolName,omitempty"`
-	ToolInput json.RawMessage `json:"toolInput,omitempty"` // an object, in short
+	ToolInput json.RawMessage `json:"toolInput,omitempty" doc:"the call's input as an object, shortened"`
 	Success   *bool           `json:"success,omitempty"`
 	Output    string          `json:"output,omitempty"`
 	Error     *string         `json:"error,omitempty"`
-	Aborted   bool            `json:"aborted,omitempty"` // a tool_start whose turn is over
+	Aborted   bool            `json:"aborted,omitempty" doc:"a tool_start whose turn ended"`
 
-	Duration     float64 `json:"duration,omitempty"` // of result, in seconds, as are:
+	Duration     float64 `json:"duration,omitempty" doc:"seconds; duration to interrupted: of result"`
 	InputTokens  int64   `json:"inputTokens,omitempty"`
 	OutputTokens int64   `json:"outputTokens,omitempty"`
 	Interrupted  bool    `json:"interrupted,omitempty"`
@@ -49,5 +49,5 @@ type Message struct {
 type ClearResult struct {
 	SchemaVersion int    `json:"schema_version"`
 	Session       string `json:"session"`
-	Cleared       int    `json:"cleared"` // messages
+	Cleared       int    `json:"cleared" doc:"messages"`
 }

@@ -15,9 +15,9 @@ type Page struct{ Offset, Limit int }
 type Sessions struct {
 	SchemaVersion int       `json:"schema_version"`
 	Census        Census    `json:"census"`
-	Matching      int       `json:"matching"` // sessions that the query selects, on all pages
+	Matching      int       `json:"matching" doc:"sessions that match, on all pages"`
 	Sessions      []Session `json:"sessions"`
-	Next          int       `json:"next,omitempty"` // offset of the next page; none when this is the last
+	Next          int       `json:"next,omitempty" doc:"offset of the next page; missing on the last"`
 }
 
 // Census counts everything on disk, whatever the query.
@@ -25,8 +25,8 @@ type Census struct {
 	Projects int            `json:"projects"`
 	Sessions int            `json:"sessions"`
 	Agents   int            `json:"agents"`
-	Bytes    int64          `json:"bytes"`             // of all transcripts
-	Largest  []ProjectTotal `json:"largest,omitempty"` // the ten projects with most bytes
+	Bytes    int64          `json:"bytes" doc:"of all transcripts"`
+	Largest  []ProjectTotal `json:"largest,omitempty" doc:"the ten largest projects"`
 }
 
 // ProjectTotal counts one project.
@@ -34,23 +34,23 @@ type ProjectTotal struct {
 	Project  string `json:"project"`
 	Cwd      string `json:"cwd,omitempty"`
 	Sessions int    `json:"sessions"`
-	Bytes    int64  `json:"bytes"` // of sessions and their agents
+	Bytes    int64  `json:"bytes" doc:"of sessions and their agents"`
 }
 
 // Session is one main transcript.
 type Session struct {
-	Session      string    `json:"session"` // its stream's name; the file's while it is not delivered
+	Session      string    `json:"session" doc:"the stream's name; before delivery, the file's"`
 	Project      string    `json:"project"`
 	Cwd          string    `json:"cwd,omitempty"`
 	Path         string    `json:"path"`
 	Server       string    `json:"server,omitempty"`
 	Bytes        int64     `json:"bytes"`
 	ReadBytes    int64     `json:"read_bytes"`
-	Lines        int64     `json:"lines"`        // read
-	Acknowledged int64     `json:"acknowledged"` // of them
-	Waiting      int64     `json:"waiting"`      // entries in the outbox, those of earlier generations included
+	Lines        int64     `json:"lines" doc:"lines read"`
+	Acknowledged int64     `json:"acknowledged" doc:"how many of lines the servers have"`
+	Waiting      int64     `json:"waiting" doc:"entries in the outbox, from all generations"`
 	Generation   uint32    `json:"generation"`
 	ChangedAt    time.Time `json:"changed_at"`
-	Excluded     string    `json:"excluded,omitempty"` // why it is not delivered
-	Agents       int       `json:"agents"`             // transcripts of its agents
+	Excluded     string    `json:"excluded,omitempty" doc:"why it is not delivered"`
+	Agents       int       `json:"agents" doc:"number of agent transcripts"`
 }

@@ -5,56 +5,56 @@ import "time"
 // Pause is a time in which nothing is sent. Reading goes on into the outbox, so that nothing is lost.
 type Pause struct {
 	Since time.Time  `json:"since"`
-	Until *time.Time `json:"until,omitempty"` // by the clock on the wall; none: until someone ends it
+	Until *time.Time `json:"until,omitempty" doc:"missing: until resumed"`
 }
 
 // PauseRequest is the body of POST /v1/pause.
 type PauseRequest struct {
-	For string `json:"for,omitempty"` // a Go duration; "" until someone ends it
+	For string `json:"for,omitempty" doc:"a Go duration; empty: until resumed"`
 }
 
 // PauseState is the answer of POST /v1/pause and POST /v1/resume.
 type PauseState struct {
 	SchemaVersion int    `json:"schema_version"`
 	Paused        bool   `json:"paused"`
-	Was           bool   `json:"was"` // paused before
+	Was           bool   `json:"was" doc:"whether it was paused before"`
 	Pause         *Pause `json:"pause,omitempty"`
 }
 
 // FlushResult is the answer of POST /v1/flush.
 type FlushResult struct {
 	SchemaVersion int   `json:"schema_version"`
-	Paused        bool  `json:"paused"`  // the user's pause goes on: nothing is sent
-	Waiting       int64 `json:"waiting"` // entries that are tried now
+	Paused        bool  `json:"paused" doc:"the user's pause is still in force: nothing is sent"`
+	Waiting       int64 `json:"waiting" doc:"entries to be sent now"`
 }
 
 // ReloadResult is the answer of POST /v1/reload.
 type ReloadResult struct {
 	SchemaVersion int      `json:"schema_version"`
-	Config        string   `json:"config"`            // the file that was read
-	Changed       []string `json:"changed,omitempty"` // keys that are in force now with another value
-	Restart       []string `json:"restart,omitempty"` // keys whose new value needs a restart
+	Config        string   `json:"config" doc:"the file that was read"`
+	Changed       []string `json:"changed,omitempty" doc:"keys whose new value is in force"`
+	Restart       []string `json:"restart,omitempty" doc:"keys whose new value needs a restart"`
 }
 
 // Excludes is the answer of GET, POST and DELETE /v1/exclude.
 type Excludes struct {
 	SchemaVersion int         `json:"schema_version"`
-	Config        string      `json:"config"`           // the file that is edited
-	Origin        string      `json:"origin"`           // of the patterns in force: "file", "environment", "flag" or "default"
-	Patterns      []Exclusion `json:"patterns"`         // of exclude_projects
-	Others        []Reason    `json:"others,omitempty"` // what else keeps transcripts here
+	Config        string      `json:"config" doc:"the file to edit"`
+	Origin        string      `json:"origin" enum:"default,file,environment,flag" doc:"source of the patterns in force"`
+	Patterns      []Exclusion `json:"patterns" doc:"the patterns of exclude_projects"`
+	Others        []Reason    `json:"others,omitempty" doc:"other reasons why transcripts are not delivered"`
 }
 
 // Exclusion is a pattern of folders whose transcripts are not delivered.
 type Exclusion struct {
 	Pattern     string `json:"pattern"`
-	Transcripts int    `json:"transcripts"` // on disk that it keeps here now
+	Transcripts int    `json:"transcripts" doc:"how many transcripts on disk are excluded by this now"`
 }
 
 // Reason is something else that keeps transcripts from being delivered.
 type Reason struct {
 	Why         string `json:"why"`
-	Transcripts int    `json:"transcripts"` // on disk that it keeps here now
+	Transcripts int    `json:"transcripts" doc:"how many transcripts on disk are excluded by this now"`
 }
 
 // ExcludeRequest is the body of POST /v1/exclude; DELETE /v1/exclude takes the pattern as its query.
