@@ -66,33 +66,33 @@ func (o Option) Type() string {
 	}
 }
 
-// Options is every key there is, in the order in which it is shown.
+// Options are all keys, in the order in which they are shown.
 func Options() []Option {
 	return []Option{
-		{Name: "server_url", Kind: kindURL, Live: true, Doc: "Server that gets every line; nothing is read for sending until it is set."},
+		{Name: "server_url", Kind: kindURL, Live: true, Doc: "Server that gets every line; nothing is queued or sent until it is set."},
 		{Name: "api_key_file", Kind: kindPath, Default: "api_key beside config.toml", Live: true, Doc: "File of mode 0600 that holds the server's key."},
 		{Name: "roots", Kind: kindPaths, Default: "$CLAUDE_CONFIG_DIR/projects, ~/.claude/projects", Live: true, Doc: "Folders that hold Claude Code's projects; they replace the defaults."},
 		{Name: "state_dir", Kind: kindPath, Default: "$XDG_STATE_HOME/ccship", Doc: "Folder of cursors and outbox."},
-		{Name: "socket", Kind: kindPath, Default: "$XDG_RUNTIME_DIR/ccship/ccship.sock", Doc: "Control socket; without a runtime directory it lies in state_dir."},
+		{Name: "socket", Kind: kindPath, Default: "$XDG_RUNTIME_DIR/ccship/ccship.sock", Doc: "Control socket; without a runtime directory it is in state_dir."},
 		{Name: "log_level", Kind: kindChoice, Choices: []string{"debug", "info", "warn", "error"}, Default: "info", Live: true, Doc: "Least serious message that is logged."},
-		{Name: "watch", Kind: kindChoice, Choices: []string{"auto", "events", "poll"}, Default: "auto", Doc: "How changes are noticed: events of the file system, or polling (auto on macOS)."},
+		{Name: "watch", Kind: kindChoice, Choices: []string{"auto", "events", "poll"}, Default: "auto", Doc: "How changes are found: by file system events or by polling; auto polls on macOS."},
 		{Name: "protocol", Kind: kindChoice, Choices: []string{"auto", "plain"}, Default: "auto", Doc: "plain never sends the extension object."},
 		{Name: "trusted_projects", Kind: kindPaths, Live: true, Doc: "Project folders whose own .codetracker server_url is followed."},
-		{Name: "exclude_projects", Kind: kindGlobs, Live: true, Doc: "Folders that are left out, with all below them; * and ** match names."},
-		{Name: "exclude_types", Kind: kindWords, Live: true, Doc: "Record types that are left out; their lines keep their numbers."},
-		{Name: "history", Kind: kindBool, Default: "true", Live: true, Doc: "Ship history.jsonl, to servers that speak the extension."},
+		{Name: "exclude_projects", Kind: kindGlobs, Live: true, Doc: "Folders whose conversations are not sent, with everything below them; * and ** match names."},
+		{Name: "exclude_types", Kind: kindWords, Live: true, Doc: "Record types that are not sent; the other lines keep their numbers."},
+		{Name: "history", Kind: kindBool, Default: "true", Live: true, Doc: "Send the prompt history history.jsonl to servers that speak the extension."},
 		{Name: "max_entries_per_request", Kind: kindCount, Default: "100", Live: true, Doc: "Most entries in one request."},
-		{Name: "outbox_cap", Kind: kindSize, Default: "2GiB", Live: true, Doc: "Compressed bytes that may wait; reading stops at it, nothing is dropped."},
+		{Name: "outbox_cap", Kind: kindSize, Default: "2GiB", Live: true, Doc: "Largest outbox, in compressed bytes; when it is full, reading stops and nothing is dropped."},
 		{Name: "head_room", Kind: kindSize, Default: "0", Live: true, Doc: "Free disk space at which reading stops; 0 is 256 MiB, on small disks 2 %."},
-		{Name: "line_cap", Kind: kindSize, Default: "64MiB", Doc: "Longest line that is sent; of a longer one the server gets length and sha256."},
+		{Name: "line_cap", Kind: kindSize, Default: "64MiB", Doc: "Longest line that is sent; for a longer one the server gets its length and sha256."},
 		{Name: "compact_above", Kind: kindSize, Default: "64MiB", Live: true, Doc: "Size above which a mostly empty state file is compacted."},
 		{Name: "messages_kept", Kind: kindCount, Most: 1000, Default: "200", Live: true, Doc: "Messages in the short history of a session, at most 1000."},
 		{Name: "message_input_limit", Kind: kindCount, Most: 10_000, Default: "300", Live: true, Doc: "Characters of a tool's input in the short history."},
 		{Name: "message_output_limit", Kind: kindCount, Most: 10_000, Default: "500", Live: true, Doc: "Characters of a tool's output in the short history."},
-		{Name: "locale", Kind: kindChoice, Choices: []string{"en", "ko"}, Live: true, Doc: "Language of what Claude is told; by default that of LC_ALL, LC_MESSAGES or LANG, else English."},
-		{Name: "document_cap", Kind: kindSize, Default: "16MiB", Live: true, Doc: "Largest linked document whose content is sent; of a larger one the server learns that it is too large."},
-		{Name: "blob_cap", Kind: kindSize, Default: "64MiB", Live: true, Doc: "Largest file beside a transcript that is sent: spilled tool output and what is said of agents."},
-		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true, Doc: "Obey links asked for in the viewer of a server on another machine; those of one on this machine are."},
+		{Name: "locale", Kind: kindChoice, Choices: []string{"en", "ko"}, Live: true, Doc: "Language of the plugin's texts for Claude; by default that of LC_ALL, LC_MESSAGES or LANG, or else English."},
+		{Name: "document_cap", Kind: kindSize, Default: "16MiB", Live: true, Doc: "Largest linked document whose content is sent; a larger one is reported as too large."},
+		{Name: "blob_cap", Kind: kindSize, Default: "64MiB", Live: true, Doc: "Largest attachment that is sent: large tool results and agent metadata stored beside transcripts."},
+		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true, Doc: "Accept link requests from the viewer of a server on another machine; a server on this machine is always accepted."},
 	}
 }
 
@@ -106,7 +106,7 @@ func LookupOption(name string) (Option, bool) {
 	return Option{}, false
 }
 
-// unknownOption is the error for a key nobody knows; where says which file and line, or nothing.
+// unknownOption is the error for an unknown key; where is its file and line, or empty.
 func unknownOption(name, where string) error {
 	nearest, least := "", 1<<30
 	for _, o := range Options() {

@@ -76,11 +76,11 @@ func TestInstallScript(t *testing.T) {
 	defer empty.Close()
 
 	tests := []installation{
-		{name: "first time", url: served.URL, says: []string{"ccship 1.2.3 is in", "not on your PATH", "/.local/bin/ccship setup"}},
+		{name: "first time", url: served.URL, says: []string{"installed ccship 1.2.3 in", "not on your PATH", "/.local/bin/ccship setup"}},
 		{name: "with a slash, on the PATH", url: served.URL + "/", path: "HOME/.local/bin", says: []string{": ccship up", ": ccship setup"}},
-		{name: "over an older one", url: served.URL, before: "#!/bin/sh\nexit 1\n", says: []string{"ccship 1.2.3 is in"}},
+		{name: "over an older one", url: served.URL, before: "#!/bin/sh\nexit 1\n", says: []string{"installed ccship 1.2.3 in"}},
 		{name: "another folder", url: served.URL, env: []string{"CCSHIP_INSTALL_DIR=HOME/my programs"}, says: []string{"/my programs/ccship setup"}},
-		{name: "not what was released", url: other.URL, before: "old", code: 1, says: []string{"install: the archive is not the one that was released", "hint: nothing was installed"}},
+		{name: "not what was released", url: other.URL, before: "old", code: 1, says: []string{"install: the archive does not match the release", "hint: nothing was installed"}},
 		{name: "no such archive", url: empty.URL, before: "old", code: 1, says: []string{"install: can't download " + empty.URL, "hint: try again"}},
 		{name: "unknown machine", url: served.URL, path: "FAKE", code: 1, says: []string{"on s390x", "hint: build it"}},
 	}
