@@ -13,7 +13,7 @@ import (
 )
 
 // Reload reads the configuration again and takes over what may change while the daemon runs. After a mistake in it
-// everything stays as it was, and status says so.
+// everything stays as it was, and status reports it.
 func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()

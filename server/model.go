@@ -67,7 +67,7 @@ type Batch struct {
 // Session is one stream as its newest generation has it.
 type Session struct {
 	ID          int64 // of the stream in this store
-	Owner       int64 // user; 0: nobody's
+	Owner       int64 // user; 0: none
 	SessionID   string
 	ProjectHash string
 	Machine     string

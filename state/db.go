@@ -48,7 +48,7 @@ type Options struct {
 	// NoWait returns ErrLocked at once when another process has the file open.
 	NoWait bool
 	Log    *slog.Logger // nil: discard
-	// Dependents keep rows of their own in the file; nil: nobody does.
+	// Dependents keep rows of their own in the file; may be nil.
 	Dependents Dependents
 	// Fault is called before every named step of a write; an error makes that step fail. For tests; nil: no step fails.
 	Fault func(step string) error
@@ -195,7 +195,7 @@ func (db *DB) Meta(ctx context.Context, name string) ([]byte, error) {
 	return db.file.Meta(ctx, name)
 }
 
-// Check reads the structure of the state file at path, also while a daemon uses it: it takes no lock and delays nobody.
+// Check reads the structure of the state file at path, also while a daemon uses it: it takes no lock.
 // ErrCorrupt: the structure is broken, or the daemon has found damage. fs.ErrNotExist: there is no file. The error of
 // ctx: the file is too large, or changes too fast, to be read in that time. Check does not read the values.
 func Check(ctx context.Context, path string) error { return kv.Check(ctx, path) }

@@ -17,7 +17,7 @@ const (
 	suffix      = ".jsonl"
 	agentPrefix = "agent-"
 	agentsName  = "subagents"
-	maxDepth    = 12 // folders below a root; deeper ones are nobody's transcripts
+	maxDepth    = 12 // folders below a root; deeper files are not transcripts
 )
 
 // transcript says which transcript a file of this name is in the folder, if it is one. Temporary files of Claude

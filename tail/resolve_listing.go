@@ -147,7 +147,7 @@ func (p *listing) matchKnown(c *File, st Stat) *file {
 // movedAway reports whether a file has left its old path. The caller has found its inode elsewhere.
 func (p *listing) movedAway(f *file) bool {
 	if is, _ := p.t.table.configured(f.File.Root); !is && f.folder == nil {
-		return true // nobody follows the old path
+		return true // no tracked file is at the old path
 	}
 	st, _, err := lstatEntry(f.File.Path)
 	if err != nil {

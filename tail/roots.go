@@ -74,7 +74,7 @@ func (t *Tailer) letGo(f *file) {
 const presentBatch = 256
 
 // Present answers a copy of what is remembered of the files that are on disk and followed, each with its stat at the
-// last listing. It holds nobody up for long, so the copies are not all of one moment.
+// last listing. It holds locks only briefly, so the copies are not all from the same moment.
 func (t *Tailer) Present() []Tracked {
 	t.mu.Lock()
 	files := make([]*file, 0, t.stats.tracked)

@@ -172,5 +172,5 @@ type Cursors interface {
 	Reload(ctx context.Context, id FileID) (Tracked, error) // one file, after ErrStale
 	Marks(ctx context.Context, id FileID) ([]Mark, error)   // all marks of a file, ascending
 	Update(ctx context.Context, files []Tracked) error      // moved and missing files; never changes a Cursor
-	Forget(ctx context.Context, ids []FileID) error         // files gone for good
+	Forget(ctx context.Context, ids []FileID) error         // files that will not return
 }

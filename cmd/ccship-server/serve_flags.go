@@ -112,11 +112,11 @@ func (f *serveFlags) checkLimits(s *settings) (err error) {
 func (f *serveFlags) checkAddress(s *settings) error {
 	loopback := page.IsLoopback(f.listen)
 	if f.openViewer && !loopback {
-		return usageError{hinted{fmt.Errorf("--open-viewer would show everything to whoever reaches %s", f.listen),
+		return usageError{hinted{fmt.Errorf("--open-viewer would show everything to anyone who can reach %s", f.listen),
 			"listen on 127.0.0.1, or leave --open-viewer out and log in with a key"}}
 	}
 	if f.metricsOpen && !loopback {
-		return usageError{hinted{fmt.Errorf("--metrics-open would show figures to whoever reaches %s", f.listen),
+		return usageError{hinted{fmt.Errorf("--metrics-open would show metrics to anyone who can reach %s", f.listen),
 			"listen on 127.0.0.1, or leave it out and send a key as X-API-Key"}}
 	}
 	f.base = strings.TrimRight(f.base, "/")

@@ -47,7 +47,7 @@ func (f *File) Seal() error {
 // replaced. An error before the last step leaves the old file as it was.
 func (f *File) Commit() error { return f.commit(os.Rename) }
 
-// CommitNew is Commit for a name that nobody may have yet: the error is fs.ErrExist otherwise.
+// CommitNew is Commit for a new name. If the file exists, the error is fs.ErrExist.
 func (f *File) CommitNew() error { return f.commit(nameNew) }
 
 func (f *File) commit(name func(temp, path string) error) error {

@@ -72,7 +72,7 @@ type Collector struct {
 	all    atomic.Bool // every session's folder is to be listed
 	listed atomic.Bool // folders were, since Freed was asked last
 
-	listing sync.Mutex // held by whoever lists folders
+	listing sync.Mutex // held while folders are listed
 
 	mu    sync.Mutex
 	dirty map[tail.FileID]bool // main transcripts whose folder is to be listed; guarded by mu

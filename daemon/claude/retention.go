@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// cleanupDefault is how many days Claude Code keeps a transcript when nobody set cleanupPeriodDays.
+// cleanupDefault is how many days Claude Code keeps a transcript if cleanupPeriodDays is not set.
 const cleanupDefault = 30
 
 // CleanupDays is how many days after its last change Claude Code deletes a transcript, for the settings in its folder

@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/amount"
 )
 
-// Config is everything a daemon is told. Load makes one from flags, environment, file and defaults; all paths
+// Config is the daemon's whole configuration. Load makes one from flags, environment, file and defaults; all paths
 // in it are absolute. A value: changing a copy changes nothing else.
 type Config struct {
 	ServerURL            string // normalised; "" until a server is set: nothing is queued then

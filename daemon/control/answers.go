@@ -44,7 +44,7 @@ func give[A any](s *Endpoint, w http.ResponseWriter, r *http.Request, f func(con
 	s.answer(w, http.StatusOK, answer)
 }
 
-// readBody decodes a request that may be empty. Members that nobody knows are a mistake of the caller's.
+// readBody decodes a request that may be empty. Unknown members are an error of the caller.
 func readBody(w http.ResponseWriter, r *http.Request, into any) *Error {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	body.DisallowUnknownFields()

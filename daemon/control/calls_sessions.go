@@ -60,7 +60,7 @@ func (c *Client) UnlinkDocument(ctx context.Context, req DocumentRequest) (Docum
 	return ask[Documents](ctx, c, changeTimeout, http.MethodDelete, "/v1/documents", req)
 }
 
-// Init answers what a session's Claude is told at its start.
+// Init returns the introduction for Claude at a session's start.
 func (c *Client) Init(ctx context.Context, q InitQuery) (Init, error) {
 	v := url.Values{"session": {q.Session}, "cwd": {q.Cwd}}
 	return ask[Init](ctx, c, statusTimeout, http.MethodGet, "/v1/init?"+v.Encode(), nil)

@@ -21,7 +21,7 @@ const (
 	verifyStall   = 15 * time.Second // several heartbeats
 )
 
-// clientHost is the Host of requests, which names nobody.
+// clientHost is the Host header of requests; it has no meaning.
 const clientHost = "ccship"
 
 // Client asks a daemon over its socket. Safe for concurrent use; it holds no connection between calls.
@@ -60,7 +60,7 @@ func newClient(path string, connect time.Duration) *Client {
 // Path is the socket's path.
 func (c *Client) Path() string { return c.path }
 
-// dialError says why nobody could be reached.
+// dialError explains why the daemon could not be reached.
 func dialError(path string, err error) error {
 	if tooLong := checkPath(path); tooLong != nil {
 		return tooLong
@@ -87,7 +87,7 @@ func noAnswer(path string) *Error {
 		"it may be stopped or overloaded: check its process, or restart it").AsRetryable()
 }
 
-// Status asks what the daemon is doing. Errors here and below are *Error: ErrNotRunning when nobody listens,
+// Status asks what the daemon is doing. Errors here and below are *Error: ErrNotRunning if no daemon listens,
 // CodeNoAnswer when someone does and says nothing for two seconds.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var status Status

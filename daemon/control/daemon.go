@@ -90,7 +90,7 @@ type DocumentList interface {
 	UnlinkDocument(ctx context.Context, req DocumentRequest) (Documents, error)
 }
 
-// Inbox is what a session's Claude is told.
+// Inbox holds the introduction and the notices for a session's Claude.
 type Inbox interface {
 	// Init answers within a few milliseconds, for sessions too that have no transcript yet.
 	Init(ctx context.Context, q InitQuery) (Init, error)

@@ -105,7 +105,7 @@ func (l *ownerListener) Accept() (net.Conn, error) {
 		}
 		unix, ok := conn.(*net.UnixConn)
 		if !ok {
-			return conn, nil // not a Unix socket: whoever made the listener answers for it
+			return conn, nil // not a Unix socket: the listener's creator is responsible
 		}
 		uid, err := peer(unix)
 		if err == nil && allowed(uid) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Messages are what a service manager is told, by sd_notify(3).
+// Messages are the sd_notify(3) messages that a service manager got.
 type Messages chan string
 
 // ListenManager is a service manager that listens on a socket until the test ends.

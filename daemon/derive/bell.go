@@ -1,6 +1,6 @@
 package derive
 
-// bell wakes one goroutine. It carries nothing: whoever wakes up looks at what there is to do.
+// bell wakes one goroutine. It carries nothing: the woken goroutine checks what to do.
 type bell chan struct{}
 
 func newBell() bell { return make(bell, 1) }

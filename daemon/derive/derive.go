@@ -18,7 +18,7 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// Observer is told about every event in newly folded lines, in file order, and adds effects to the step. All calls come
+// Observer gets every event in newly folded lines, in file order, and adds effects to the step. All calls come
 // from the deriver's goroutine and must not block. Several observers are called in the order in which New got them.
 type Observer interface {
 	// Begin starts a step over the next lines of one transcript, or a query about it. A long transcript takes several

@@ -33,7 +33,7 @@ type liveProjection struct {
 	usedAt      time.Time
 	size        int            // of the encodings at the last save, in bytes
 	unsaved     bool           // counted in schedule.unsaved
-	transient   bool           // it leaves memory once it is saved: nobody writes it or asks for it
+	transient   bool           // dropped from memory once saved: it is neither written to nor queried
 	saveWaiters []chan<- error // each gets the result of the next save
 }
 

@@ -183,7 +183,7 @@ func (d *Deriver) Forget(ctx context.Context, ids []tail.FileID) error {
 		d.bell.ring()
 		select {
 		case <-q.done:
-		case <-d.stopped: // nobody folds any more
+		case <-d.stopped: // folding has ended
 		}
 	}
 	return d.projections.Drop(ctx, ids)

@@ -11,7 +11,7 @@ import (
 )
 
 // Run folds what is scheduled until ctx is done, then saves what is not saved. Queries come first, and every transcript
-// gets one slice at a time, so that a large one delays nobody.
+// gets one slice at a time, so that a large one does not delay the others.
 func (d *Deriver) Run(ctx context.Context) error {
 	d.queries.start()
 	defer close(d.stopped)

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/state/projection"
 )
 
-// maxLinked is how many documents a session can have: its Claude is told all of them.
+// maxLinked is how many documents a session can have: the introduction lists all of them.
 const maxLinked = 100
 
 // linkRequest asks for a file to be linked or unlinked.

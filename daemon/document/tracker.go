@@ -104,7 +104,7 @@ func (t *Tracker) load(ctx context.Context) error {
 	return nil
 }
 
-// session returns a session's documents, and begins to track it. The caller holds mu, or nobody else knows t yet.
+// session returns a session's documents, and begins to track it. The caller holds mu, or t is not shared yet.
 func (t *Tracker) session(name string) *sessionDocuments {
 	s := t.sessions[name]
 	if s == nil {

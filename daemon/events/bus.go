@@ -17,7 +17,7 @@ const (
 	mostListeners = 64
 )
 
-// Bus hands events to whoever listens, and waits for nobody. Safe for concurrent use.
+// Bus passes events to its listeners and never blocks. Safe for concurrent use.
 type Bus struct {
 	mu        sync.Mutex
 	listeners map[chan control.Event]struct{} // guarded by mu
@@ -29,7 +29,7 @@ func NewBus() *Bus {
 	return &Bus{listeners: map[chan control.Event]struct{}{}, woken: make(chan struct{}, 1)}
 }
 
-// idle reports whether nobody listens.
+// idle reports whether there are no listeners.
 func (b *Bus) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Listener is told of every chunk once it is durable. Several chunks may be delivered at once.
+// Listener is called for every chunk once it is durable. Several chunks may be delivered at once.
 type Listener interface {
 	// Committed gets a chunk and the decision it was committed by. Both are valid until it returns. It must not block.
 	Committed(c *tail.Chunk, d *route.Decision)

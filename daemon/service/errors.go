@@ -28,7 +28,7 @@ var (
 	noSystem = control.Error{Code: control.CodeUsage, Message: "--system is for systemd only", Hint: "leave it out"}
 )
 
-// nobody is where no manager is known.
+// nobody is the manager on systems without a known one.
 type nobody struct{}
 
 func (nobody) status(context.Context) (Status, error) {

@@ -23,7 +23,7 @@ func Host(ctx context.Context, run func(context.Context) error) error {
 				err := run(ctx)
 				ended <- err
 				if err != nil && ctx.Err() == nil {
-					os.Exit(1) // nobody asked it to end: the manager sees a failure, and starts it again
+					os.Exit(1) // it ended unasked: the manager sees a failure and restarts it
 				}
 			}()
 		},

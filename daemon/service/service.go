@@ -15,7 +15,7 @@ const (
 	SystemdSystem = "systemd-system"
 	Launchd       = "launchd"
 	Windows       = "windows"
-	None          = "none" // nobody here starts services
+	None          = "none" // no known service manager
 )
 
 // Options say what is to be a service. Binary is required to install, nothing to look.

@@ -72,7 +72,7 @@ type Options struct {
 	// Incomplete is why not everything on disk was delivered before; "" when it was. Every file is then compared to
 	// its end on disk, and what lies behind the cursors counts as missing.
 	Incomplete string
-	Progress   func(control.VerifyProgress) // called from one goroutine at a time; nil: nobody is told
+	Progress   func(control.VerifyProgress) // called from one goroutine at a time; may be nil
 }
 
 // verifier is one run of verify.

@@ -35,7 +35,7 @@ func (s *Server) names(ctx context.Context) (names, error) {
 	return out, nil
 }
 
-// nobody is no user's ID. A filter for an unknown user finds nothing, as one for a user whose sessions may not be seen.
+// nobody is the ID of no user. A filter for an unknown user finds nothing, like one for a user outside the scope.
 const unknownUser = -1
 
 func (n names) id(name string) int64 {

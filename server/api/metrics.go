@@ -113,7 +113,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	s.metrics.write(&p)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = s.write(w, []byte(p.String())) // a client that has gone is told nothing
+	_ = s.write(w, []byte(p.String())) // the client may have disconnected
 }
 
 // measure asks the store.

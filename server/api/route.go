@@ -139,7 +139,7 @@ func (n need) check(role server.Role) error {
 	return nil
 }
 
-// rebase serves everything below Base. Health is told at the root too, for whoever does not come through the proxy.
+// rebase serves everything below Base. Health is also served at the root, for checks that bypass the proxy.
 func (s *Server) rebase(next http.Handler) http.Handler {
 	if s.Base == "" {
 		return next

@@ -16,7 +16,7 @@ import (
 // sessionAnswer is a session on the wire.
 type sessionAnswer struct {
 	SessionID     string    `json:"session_id"`
-	User          string    `json:"user"` // whose it is; "" when it is nobody's
+	User          string    `json:"user"` // its owner; "": none
 	Machine       string    `json:"machine"`
 	Host          string    `json:"host"`
 	ProjectHash   string    `json:"project_hash"`

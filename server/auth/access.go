@@ -74,7 +74,7 @@ func (a *Access) Key(ctx context.Context, remote, presented string) (server.Key,
 	return key, nil
 }
 
-// note remembers how showing a secret ended. The store's own failures are nobody's guess.
+// note records whether a secret was right. A failure of the store does not count as a guess.
 func (a *Access) note(remote string, hash [32]byte, err error) {
 	switch {
 	case err == nil:

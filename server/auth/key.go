@@ -21,7 +21,7 @@ const keyPrefix = "ccs_"
 // touchEvery is how stale a key's last use may be in the store: a write per request would double the work of ingest.
 const touchEvery = time.Minute
 
-// ErrUnauthorized is for a key that is missing, unknown or revoked. Which of them it is, is nobody's business.
+// ErrUnauthorized is for a key that is missing, unknown or revoked. It does not reveal which.
 var ErrUnauthorized = errors.New("missing or wrong API key")
 
 // NewKey makes a key of 256 random bits. Only its hash is for keeping.

@@ -155,6 +155,6 @@ func (l *listener) coalesce(last server.Change) {
 		waiting = []server.Change{{At: last.At}}
 	}
 	for _, c := range waiting {
-		l.out <- c // there is room: nobody else sends
+		l.out <- c // never blocks: this is the only sender
 	}
 }

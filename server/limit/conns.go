@@ -8,7 +8,7 @@ import (
 )
 
 // Conns bounds open connections: when there are too many, the oldest that has not made a request yet is closed, else
-// the one that has been idle longest. So whoever opens thousands and says nothing takes no place from those who do.
+// the one that has been idle longest. So thousands of silent connections do not displace active ones.
 // Safe for concurrent use.
 type Conns struct {
 	max int

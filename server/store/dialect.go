@@ -19,7 +19,7 @@ type dialect interface {
 	exec(ctx context.Context, query string, args ...any) (int64, error)
 	// query calls row with each row of an answer. Bytes that it scans are its own.
 	query(ctx context.Context, query string, args []any, row func(scanner) error) error
-	// lock stands behind a SELECT of rows that nobody else may change until the transaction ends.
+	// lock follows a SELECT of rows that no one else may change until the transaction ends.
 	lock() string
 	// machine is the condition that streams are of a machine, and its value.
 	machine(name string) (condition string, value any)

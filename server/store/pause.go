@@ -22,7 +22,7 @@ type pause struct {
 	until time.Time // guarded by mu
 }
 
-// wait returns when the pause is over, or before once idle says that nobody needs it.
+// wait returns when the pause is over, or earlier once idle reports that no one needs it.
 func (p *pause) wait(ctx context.Context, idle func() bool) error {
 	for {
 		p.mu.Lock()

@@ -109,7 +109,7 @@ SELECT set_config('synchronous_commit', 'off', true), count(pg_notify($1, p)) FR
 	}
 }
 
-// listen hears others until ctx is done, on a connection of its own.
+// listen receives other servers' notifications on its own connection until ctx is done.
 func (s *Postgres) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = s.hear(ctx) // a connection that broke is made again

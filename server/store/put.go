@@ -38,7 +38,7 @@ func (s *SQLite) writeGroup(group []*job) {
 	}
 }
 
-// outcome is what became of a batch: what there is to tell of it, or server.ErrForgotten.
+// outcome is the result of a batch: the change to announce, or server.ErrForgotten.
 type outcome struct {
 	change server.Change
 	err    error
@@ -100,7 +100,7 @@ func (s *SQLite) exclusively(ctx context.Context, fn func() error) error {
 	return err
 }
 
-// withWriter runs fn in a write transaction of its own, once nobody else writes.
+// withWriter runs fn in its own write transaction, when no other writer is active.
 func (s *SQLite) withWriter(ctx context.Context, fn func(*sql.Conn) error) error {
 	select {
 	case s.lead <- struct{}{}:

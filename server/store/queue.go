@@ -25,7 +25,7 @@ type queue struct {
 	lead chan struct{}
 
 	mu      sync.Mutex
-	pending []*job // batches nobody has taken yet; guarded by mu
+	pending []*job // batches not taken yet; guarded by mu
 }
 
 func newQueue(writers int) queue { return queue{lead: make(chan struct{}, writers)} }
@@ -64,7 +64,7 @@ func (q *queue) put(ctx context.Context, b *server.Batch, write func(group []*jo
 	}
 }
 
-// withdraw takes a job back that nobody has taken yet.
+// withdraw removes a job that was not taken yet.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -89,7 +89,7 @@ func replaceable(ctx context.Context, path string, force bool) (there bool, err 
 	case isBusy(err) || err == nil && mode != "delete":
 		return true, ErrInUse
 	case err != nil:
-		return true, removeLog(path) // no database: nobody uses it as one
+		return true, removeLog(path) // not a database, so it is not in use
 	}
 	return true, nil
 }
@@ -116,7 +116,7 @@ func writeBeside(path string, from io.Reader) (temp string, err error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// check opens a database file that nobody else has and looks at all of it.
+// check opens a database file that is not in use and reads all of it.
 func check(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", "file:"+uriPath(path))
 	if err != nil {

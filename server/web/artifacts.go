@@ -22,7 +22,7 @@ const (
 	fewCheckpoints = 8
 	// maxWaiting is how many wishes are told of.
 	maxWaiting = 8
-	// showAnswered is for how long it is told what became of a wish.
+	// showAnswered is how long the result of a link request is shown.
 	showAnswered = 15 * time.Minute
 )
 

@@ -308,6 +308,6 @@ func (v *Viewer) documentImage(w http.ResponseWriter, r *http.Request, who serve
 	h.Set("Content-Type", kind)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // a browser that has gone is told nothing
+	_, _ = w.Write(b) // the browser may have disconnected
 	return nil
 }

@@ -123,7 +123,7 @@ func (v *Viewer) list(w http.ResponseWriter, r *http.Request, who server.Login) 
 	return nil
 }
 
-// users is who an owner may choose from; nobody for others, and when there is only one.
+// users are the users that an owner may choose from; empty for others, and if there is only one.
 func (v *Viewer) users(r *http.Request, who server.Login) ([]server.User, error) {
 	if who.User.Role != server.Owner {
 		return nil, nil

@@ -121,7 +121,7 @@ func decodeName(value []byte, name string, to *string) error {
 	return CheckName(*to, name)
 }
 
-// checkName refuses names nobody means, which would make trouble in addresses and on pages.
+// checkName rejects names that are certainly mistakes and would break URLs and pages.
 func CheckName(s, name string) error {
 	if len(s) > maxName || !utf8.ValidString(s) {
 		return BadRequest("bad_request", name+" is too long or not UTF-8")

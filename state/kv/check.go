@@ -292,7 +292,7 @@ func (c *checker) read(p node, at, size int64) ([]byte, error) {
 	return b, nil
 }
 
-// bad is the damage found at a page. The number helps whoever looks at the file that was set aside.
+// bad is the damage found at a page. The number helps to examine the file that was set aside.
 func (c *checker) bad(page uint64, what string) error {
 	return fmt.Errorf("%w: page %d: %s", ErrCorrupt, page, what)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Check reads the structure of the file at path, also while a daemon uses it: nothing is locked, and nobody waits.
+// Check reads the structure of the file at path, also while a daemon uses it: it takes no lock.
 // ErrCorrupt: it does not hold together, or its daemon has found that out. fs.ErrNotExist: there is none. An error of
 // ctx: the file is too large, or changes too fast, to be read in that time. The values in it are not checked.
 //

@@ -18,7 +18,7 @@ const groupBytes = 8 << 20
 // it, tells the others how that ended, and hands over to the first of those that have come meanwhile. So nothing has
 // to be started or stopped, and a commit without company costs two locks.
 type committer struct {
-	write turn // held by whoever runs a transaction, or swaps the file
+	write turn // held while a transaction runs or the file is swapped
 
 	mu      sync.Mutex
 	waiting []*request // guarded by mu
@@ -185,7 +185,7 @@ func (db *DB) finish(group []*request, err error) {
 }
 
 // applyError is the failure of a request's own part, not of the transaction: the requests of its group are then run
-// one by one, so that only its caller hears of it.
+// one by one, so that only its caller gets the error.
 type applyError struct{ err error }
 
 func (e *applyError) Error() string { return e.err.Error() }

@@ -132,7 +132,7 @@ func (db *DB) runGroup(group []*request) error {
 	if err != nil {
 		return fmt.Errorf("commit state: %w", err)
 	}
-	// Durable first: nobody is told of a row before the disk has it.
+	// Durable first: a row is announced only when the disk has it.
 	for _, c := range t.changes {
 		c.Apply()
 	}

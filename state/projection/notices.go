@@ -19,7 +19,7 @@ import (
 //	session | 0 | u64 seq → sealed JSON Notice              seq from the bucket's sequence, never reused
 const noticeVersion = 1
 
-// Limits of the notices that nobody takes.
+// Limits of the notices that are not collected.
 const (
 	noticeLife        = 24 * 60 * 60 // seconds
 	noticesPerSession = 20
