@@ -17,7 +17,7 @@ import (
 // The defaults of the hook.
 const (
 	DefaultMaxEntries = 100
-	// DefaultServerURL is assumed only where there are credentials: nothing is sent to an address that was not configured.
+	// DefaultServerURL is assumed only where there are credentials: nothing goes to an unconfigured address.
 	DefaultServerURL = "http://localhost:5000"
 )
 
