@@ -25,7 +25,7 @@ func TestAccessible(t *testing.T) {
 		b.open(path)
 		unfold(b)
 		for _, scheme := range []string{"light", "dark"} {
-			b.look(scheme)
+			b.colorScheme(scheme)
 			for _, fault := range eval[[]string](b, `audit.all()`) {
 				t.Errorf("%s, %s: %s", name, scheme, fault)
 			}

@@ -50,7 +50,7 @@ func TestBasePath(t *testing.T) {
 	below(b)
 	b.click(`.theme button[value="dark"]`)
 	b.open("/")
-	b.wait("the look stays", `document.documentElement.dataset.theme === "dark"`)
+	b.wait("the theme stays", `document.documentElement.dataset.theme === "dark"`)
 	b.click(`form[action$="/logout"] button`)
 	b.wait("logged out", formAt)
 	for _, r := range b.requests() {

@@ -96,18 +96,18 @@ const clockNotes = "# Clock changes\n\nA day is **not** 24 hours twice a year.\n
 
 // layBeside gives the tale checkpoints, linked documents and a file.
 func layBeside(s *site, x stream, now time.Time) error {
-	err := s.beside(s.key, x, "checkpoints",
+	err := s.sendArtifacts(s.key, x, "checkpoints",
 		mark("51b0c4e97a20", "manual", 12, 27_300, now.Add(-96*time.Minute), "The board walks in steps of 24 hours. A test shows it.", "timetable/board.go", "timetable/clock_test.go"),
 		mark("7d1e90a3f6c8", "compact", 25, 31_000, now.Add(-60*time.Minute), "Departures are built from calendar dates; both nights are tested. Open: quiet hours, changelog."))
 	if err != nil {
 		return err
 	}
 	after := strings.Replace(clockNotes, "| twice |", "| once, in summer time |", 1) + "\n- *fallback*: of the hour that comes twice the first counts\n"
-	gone := paper("notes/old-rule.txt", 2, now.Add(-20*time.Minute), "")
+	gone := version("notes/old-rule.txt", 2, now.Add(-20*time.Minute), "")
 	gone["change"] = "deleted"
 	delete(gone, "content")
-	err = s.beside(s.key, x, "documents", paper("docs/clock.md", 1, now.Add(-100*time.Minute), clockNotes), paper("docs/clock.md", 2, now.Add(-50*time.Minute), after),
-		paper("timetable/board.go", 1, now.Add(-99*time.Minute), boardGo), paper("notes/old-rule.txt", 1, now.Add(-98*time.Minute), "Twice a year somebody looks."), gone)
+	err = s.sendArtifacts(s.key, x, "documents", version("docs/clock.md", 1, now.Add(-100*time.Minute), clockNotes), version("docs/clock.md", 2, now.Add(-50*time.Minute), after),
+		version("timetable/board.go", 1, now.Add(-99*time.Minute), boardGo), version("notes/old-rule.txt", 1, now.Add(-98*time.Minute), "Twice a year somebody looks."), gone)
 	if err != nil {
 		return err
 	}

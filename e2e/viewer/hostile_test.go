@@ -88,18 +88,18 @@ func hostilePath(p, ending string) string {
 	}, p), "/", "\u2215") + ending
 }
 
-// hostileBeside has a payload in every place of what lies beside lines.
-func hostileBeside(s *site, x stream, p string) error {
+// hostileArtifacts has a payload in every field of its artifacts.
+func hostileArtifacts(s *site, x stream, p string) error {
 	sum := sha256.Sum256([]byte(p))
 	m := mark(hex.EncodeToString(sum[:6]), p, 2, 5, t0, p, p, p)
 	m["port_id"], m["context_hash"] = p, p
-	if err := s.beside(s.key, x, "checkpoints", m); err != nil {
+	if err := s.sendArtifacts(s.key, x, "checkpoints", m); err != nil {
 		return err
 	}
 	for _, ending := range []string{".md", ".svg", ".html"} {
-		one, two := paper(hostilePath(p, ending), 1, t0, p), paper(hostilePath(p, ending), 2, t0, "# "+p+"\n\n"+hostileSVG+p)
+		one, two := version(hostilePath(p, ending), 1, t0, p), version(hostilePath(p, ending), 2, t0, "# "+p+"\n\n"+hostileSVG+p)
 		one["by"], two["by"] = p, p
-		if err := s.beside(s.key, x, "documents", one, two); err != nil {
+		if err := s.sendArtifacts(s.key, x, "documents", one, two); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func TestHostile(t *testing.T) {
 		ids = append(ids, h.id)
 		x := stream{id: h.id, machine: p + "-machine", host: p, project: p, cwd: p}
 		must(t, s.send(s.key, x, h.lines))
-		must(t, hostileBeside(s, x, p))
+		must(t, hostileArtifacts(s, x, p))
 		x.generation, x.rewoundTo = 1, 3
 		must(t, s.send(s.key, x, h.lines[5:]))
 		if i%7 == 0 {

@@ -84,8 +84,8 @@ func TestLarge(t *testing.T) {
 	for _, reading := range []string{"first", "second"} {
 		began := time.Now()
 		b.open("/sessions/" + largeID + "/context")
-		b.wait("the gauge is drawn", one(".only-wide .level"))
-		t.Logf("the gauge, %s reading: %d ms, %d KB", reading, time.Since(began).Milliseconds(), eval[int](b, `performance.getEntriesByType("navigation")[0].decodedBodySize >> 10`))
+		b.wait("the context chart is drawn", one(".only-wide .curve"))
+		t.Logf("the context chart, %s reading: %d ms, %d KB", reading, time.Since(began).Milliseconds(), eval[int](b, `performance.getEntriesByType("navigation")[0].decodedBodySize >> 10`))
 	}
 	b.open("/sessions/" + largeID)
 	b.click(`a[rel="next"]`)

@@ -38,12 +38,12 @@ func TestScreenshots(t *testing.T) {
 	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length >= 5`)
 	keep(b, "conversation")
 	must(t, sendWindows(s))
-	b.open("/sessions/" + paperID)
-	drawGauge(b)
+	b.open("/sessions/" + artifactsID)
+	openContextChart(b)
 	keep(b, "context")
-	b.look("dark")
+	b.colorScheme("dark")
 	keep(b, "context-dark")
-	b.look("light")
+	b.colorScheme("light")
 	b.open("/sessions/" + taleID + "/document/compare?path=docs/clock.md")
 	keep(b, "document-versions")
 	b.open("/sessions/" + taleID)
@@ -51,19 +51,19 @@ func TestScreenshots(t *testing.T) {
 	openTool(b, "Run the tests of the board")
 	openTool(b, "Find other day arithmetic")
 	eval[any](b, `document.querySelector("details.tool.error").closest(".item").scrollIntoView(), scrollBy(0, -90)`)
-	b.look("dark")
+	b.colorScheme("dark")
 	keep(b, "tools-dark")
 	b.open("/")
 	keep(b, "list-dark")
-	b.look("light")
+	b.colorScheme("light")
 	b.size(390, 844)
 	b.open("/")
 	keep(b, "phone-list")
 	b.open("/sessions/" + taleID)
 	eval[any](b, `document.querySelector(".item.answer").scrollIntoView(), scrollBy(0, -120)`)
 	keep(b, "phone-conversation")
-	b.open("/sessions/" + paperID)
-	b.wait("the gauge is drawn", one(".only-narrow .level"))
+	b.open("/sessions/" + artifactsID)
+	b.wait("the context chart is drawn", one(".only-narrow .curve"))
 	eval[any](b, `document.querySelector("h1").scrollIntoView(), scrollBy(0, -10)`)
 	keep(b, "phone-context")
 }
@@ -101,10 +101,10 @@ func sendWindows(s *site) error {
 	if err := s.send(s.key, x, talk.lines); err != nil {
 		return err
 	}
-	if err := s.beside(s.key, x, "checkpoints", marks...); err != nil {
+	if err := s.sendArtifacts(s.key, x, "checkpoints", marks...); err != nil {
 		return err
 	}
-	if err := s.beside(s.key, x, "documents", paper("docs/winter-plan.md", 1, t0, "# Winter plan\n"), paper("tides/predict.go", 1, t0, "package tides\n")); err != nil {
+	if err := s.sendArtifacts(s.key, x, "documents", version("docs/winter-plan.md", 1, t0, "# Winter plan\n"), version("tides/predict.go", 1, t0, "package tides\n")); err != nil {
 		return err
 	}
 	return s.settle()

@@ -12,7 +12,7 @@ import (
 // pages are all kinds of pages of the gallery, by name.
 func pages() map[string]string {
 	return map[string]string{
-		"list": "/", "filtered": "/?q=board&model=claude-sonnet-5-5", "talk": "/sessions/" + taleID, "everything": "/sessions/" + taleID + "?mode=everything",
+		"list": "/", "filtered": "/?q=board&model=claude-sonnet-5-5", "conversation": "/sessions/" + taleID, "everything": "/sessions/" + taleID + "?mode=everything",
 		"prompts": "/sessions/" + taleID + "?mode=prompts", "agent": "/sessions/" + taleID + "%2Fagent-" + taleAgent, "entry": "/sessions/" + taleID + "/entry/7",
 		"compare": "/sessions/" + rewrittenID + "/compare", "search": "/search?q=hours", "nothing": "/search?q=zzzz", "usage": "/usage", "year": "/usage?range=365&by=project",
 		"drops": "/drops", "account": "/account", "missing": "/sessions/none",
@@ -50,20 +50,20 @@ func TestPhone(t *testing.T) {
 	}
 }
 
-// TestTheme: the look that is chosen stays, on other pages and after a reload, with no moment of the other one; without a
+// TestTheme: the chosen theme stays, on other pages and after a reload, with no moment of the other one; without a
 // choice the system's is taken.
 func TestTheme(t *testing.T) {
 	b, _ := reader(t)
 	ground := func() string { return eval[string](b, `getComputedStyle(document.body).backgroundColor`) }
 	light := ground()
-	b.look("dark")
+	b.colorScheme("dark")
 	dark := ground()
 	if light == dark {
 		t.Fatalf("both looks have the ground %s", light)
 	}
-	b.look("light")
+	b.colorScheme("light")
 	b.click(`.theme button:not([hidden])[value="dark"]`)
-	b.wait("the look is dark", `getComputedStyle(document.body).backgroundColor === `+quoted(dark))
+	b.wait("the theme is dark", `getComputedStyle(document.body).backgroundColor === `+quoted(dark))
 	for _, path := range []string{"/", "/usage", "/sessions/" + taleID} {
 		b.open(path)
 		if got := ground(); got != dark {
@@ -74,14 +74,14 @@ func TestTheme(t *testing.T) {
 		}
 	}
 	b.click(`.theme button[value="light"]`)
-	b.look("dark")
+	b.colorScheme("dark")
 	b.open("/")
 	if got := ground(); got != light {
 		t.Errorf("light was chosen, the ground is %s", got)
 	}
 }
 
-// TestWithoutScript: reading, searching and choosing a look need no script.
+// TestWithoutScript: reading, searching and choosing a theme need no script.
 func TestWithoutScript(t *testing.T) {
 	s := needGallery(t)
 	b := newTab(t, s.url)
@@ -98,5 +98,5 @@ func TestWithoutScript(t *testing.T) {
 	b.fill("#find", taleWord)
 	b.wait("something is found", `document.querySelector(".hit mark")`)
 	b.click(`.theme button[value="dark"]`)
-	b.wait("the look is dark", `document.documentElement.dataset.theme === "dark" && document.querySelector(".hit")`)
+	b.wait("the theme is dark", `document.documentElement.dataset.theme === "dark" && document.querySelector(".hit")`)
 }

@@ -62,7 +62,7 @@ func watchTab(t testing.TB, home string) *tab {
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: auditor + `window.ran = []; window.canary = (n) => { ran.push(n); console.error("a payload ran", n); }; addEventListener("securitypolicyviolation", (e) => console.error("policy:", e.violatedDirective, e.blockedURI, e.sample));`})
 	b.size(1440, 900)
-	b.look("light")
+	b.colorScheme("light")
 	return b
 }
 
@@ -238,8 +238,8 @@ func (b *tab) size(width, height int64) {
 		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
 }
 
-// look sets what the system prefers, "dark" or "light", and that nothing moves.
-func (b *tab) look(scheme string) {
+// colorScheme sets what the system prefers, "dark" or "light", and that nothing moves.
+func (b *tab) colorScheme(scheme string) {
 	b.t.Helper()
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})

@@ -17,33 +17,33 @@ import (
 
 const (
 	checkpointPage = 200
-	// maxMarks is how many checkpoints the gauge has; fewCheckpoints how many stand beside a conversation.
+	// maxMarks is how many checkpoints the context chart shows; fewCheckpoints how many a conversation page lists.
 	maxMarks       = 400
 	fewCheckpoints = 8
-	// maxWaiting is how many wishes are told of.
+	// maxWaiting is how many link requests a page lists.
 	maxWaiting = 8
-	// showAnswered is how long the result of a link request is shown.
+	// showAnswered is how long an answered link request stays on the page.
 	showAnswered = 15 * time.Minute
 )
 
-// papers is what a session has beside its lines.
-type papers struct {
-	Checkpoints []checkpointRow
-	More        bool // checkpoints
-	Documents   []chip
-	Wishes      []linkRequestRow
-	MayAsk      bool   // the reader may link and unlink
-	Piece       string // address of these without a page around them
-	Action      string // of the form
-	Context     string
+// artifacts are what a session has besides its lines: checkpoints, linked documents and link requests.
+type artifacts struct {
+	Checkpoints  []checkpointRow
+	More         bool // checkpoints
+	Documents    []chip
+	LinkRequests []linkRequestRow
+	MayAsk       bool   // the reader may link and unlink
+	Piece        string // address of the artifacts alone, without a page
+	Action       string // of the form
+	Context      string
 }
 
-// checkpointRow is a checkpoint with where it leads.
+// checkpointRow is a checkpoint with a link to its line.
 type checkpointRow struct {
 	server.Checkpoint
-	Name    string // of what made it
+	Name    string // of its trigger
 	Percent int64
-	URL     string // "": its line is not known
+	URL     string // "": its line is unknown
 	Past    bool   // its line is no longer in the file
 }
 
@@ -54,17 +54,17 @@ type chip struct {
 	URL  string
 }
 
-// wishRow is something the reader asked for.
+// linkRequestRow is a request of the reader to link or unlink a document.
 type linkRequestRow struct {
 	server.LinkRequest
 	Where string
 }
 
-// artifactsOf reads what a session has beside its lines. s has its machine; h has been read.
+// artifactsOf reads a session's artifacts into h, with at most so many checkpoints. head has set s and h before.
 func (v *Viewer) artifactsOf(ctx context.Context, who server.Login, h *header, s thread.Stream, checkpoints int) error {
 	scope := server.ScopeOf(who.User)
-	p := &h.Papers
-	p.Piece, p.Context, p.Action = v.Base+s.Path("/papers"), v.Base+s.Path("/context"), v.Base+s.Path("/documents")
+	p := &h.Artifacts
+	p.Piece, p.Context, p.Action = v.Base+s.Path("/artifacts"), v.Base+s.Path("/context"), v.Base+s.Path("/documents")
 	p.MayAsk = mayAsk(who.User, h.S)
 	list, err := v.mostCheckpoints(ctx, scope, h.S.ID, checkpoints+1)
 	if err != nil {
@@ -90,21 +90,21 @@ func (v *Viewer) artifactsOf(ctx context.Context, who server.Login, h *header, s
 	if h.Agent, err = v.agentOf(ctx, who, s); err != nil || !p.MayAsk {
 		return err
 	}
-	wishes, err := v.store.LinkRequests(ctx, scope, ref)
+	requests, err := v.store.LinkRequests(ctx, scope, ref)
 	if err != nil && !errors.Is(err, server.ErrNotFound) {
 		return err
 	}
-	p.Wishes = v.recent(wishes, h.S)
+	p.LinkRequests = v.recent(requests, h.S)
 	return nil
 }
 
-// mayAsk says whether a reader may have documents linked: whose session it is, and owners. A plain client has no daemon
-// that could, and an agent's documents are its session's.
+// mayAsk reports whether a reader may request links: the session's own user and owners may. Sessions of plain clients
+// have no daemon to link documents, and agents have no documents of their own.
 func mayAsk(u server.User, s server.Session) bool {
 	return s.Machine != "" && s.Parent == "" && (u.Role == server.Owner || u.Role == server.Member && u.ID != 0 && u.ID == s.Owner)
 }
 
-// recent is the wishes worth telling of: the newest for each path, while it waits and a little longer.
+// recent lists the newest request of each path, until some time after its answer.
 func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkRequestRow {
 	var out []linkRequestRow
 	seen := map[string]bool{}
@@ -120,7 +120,7 @@ func (v *Viewer) recent(list []server.LinkRequest, s server.Session) []linkReque
 	return out
 }
 
-// checkpoint says where a checkpoint is: in this view, or in the past it was made in.
+// checkpoint finds the line of a checkpoint: in this view, or in the older generation it was made in.
 func (v *Viewer) checkpoint(c server.Checkpoint, s thread.Stream, view server.View) checkpointRow {
 	row := checkpointRow{Checkpoint: c, Name: triggerName(c.Trigger), Percent: format.Percent(c.TokensUsed, c.TokenBudget)}
 	if c.Line < 0 {
@@ -140,7 +140,7 @@ func (v *Viewer) checkpoint(c server.Checkpoint, s thread.Stream, view server.Vi
 	return row
 }
 
-// triggerName says what made a checkpoint.
+// triggerName is a trigger in words.
 func triggerName(trigger string) string {
 	switch trigger {
 	case "auto_80":
@@ -157,7 +157,7 @@ func triggerName(trigger string) string {
 	return strings.ReplaceAll(trigger, "_", " ")
 }
 
-// pinOf is a checkpoint's class and sign in the gauge.
+// pinOf is the class and the glyph of a checkpoint's pin in the context chart.
 func pinOf(trigger string) (class, glyph string) {
 	switch trigger {
 	case "auto_80":
@@ -174,7 +174,7 @@ func pinOf(trigger string) (class, glyph string) {
 	return "m3", "·"
 }
 
-// artifactsPiece is GET /sessions/{id}/papers: what an open page fetches when there is something new beside the lines.
+// artifactsPiece is GET /sessions/{id}/artifacts: what an open page fetches when artifacts change.
 func (v *Viewer) artifactsPiece(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	p := contextPage{}

@@ -306,7 +306,7 @@ func TestLinkRequests(t *testing.T) {
 	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	page := s.get(t, sessionPath(tourID, "/papers"))
+	page := s.get(t, sessionPath(tourID, "/artifacts"))
 	mustHave(t, page, "refused: <bdi>there is no such &lt;i&gt;file&lt;/i&gt;</bdi>", `Unlink <bdi class="path">docs/plan.md</bdi>: done`)
 	if _, there := chips(t, page)["docs/plan.md"]; there {
 		t.Error("the unlinked document has a chip")
@@ -321,7 +321,7 @@ func TestPapersAreScoped(t *testing.T) {
 	ana := s.addUser(t, "ana", server.Member)
 	s.login(t, s.addKey(t, ana, "ana"))
 	share := server.Share{Owner: s.owner.ID, With: ana.ID, ProjectHash: "sha-of-shop", Project: "shop"}
-	paths := []string{sessionPath(tourID, "/context"), sessionPath(tourID, "/papers"), sessionPath(tourID, "/file", "name", "tool-results/a.txt"),
+	paths := []string{sessionPath(tourID, "/context"), sessionPath(tourID, "/artifacts"), sessionPath(tourID, "/file", "name", "tool-results/a.txt"),
 		document(tourID, "docs/plan.md"), sessionPath(tourID, "/document/bytes", "path", "docs/plan.md"), sessionPath(tourID, "/document/compare", "path", "docs/plan.md")}
 	for i, want := range [][]int{{404, 404, 404, 404, 404, 404}, {200, 200, 200, 404, 404, 404}, {200, 200, 200, 200, 200, 200}} {
 		if i > 0 {

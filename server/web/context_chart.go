@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// wideSamples and narrowLevels are how many values a drawing has at most, whatever the session's length.
+	// wideSamples and narrowSamples are how many values a drawing has at most, whatever the session's length.
 	wideSamples, narrowSamples = 480, 240
 	narrowPlot                 = 262.0
-	// tableRows is how many values the table beside it has.
+	// tableRows is how many values the table has.
 	tableRows = 24
 )
 
-// contextPage is how full the context was over a session's life.
+// contextPage shows how full the context was over a session's life.
 type contextPage struct {
 	page.Layout
 	header
 	Stream thread.Stream
-	Gauge  contextChart
+	Chart  contextChart
 }
 
-// contextChart is the drawing with all that it says in words.
+// contextChart is the drawing, with its content in words.
 type contextChart struct {
 	Wide, Narrow template.HTML
 	Budget       int64
@@ -41,8 +41,8 @@ type contextChart struct {
 	Answers      int64
 	Words        string
 	Rows         []sampleRow
-	Bends        []eventRow
-	Forgot       int64 // bends that are not marked
+	Events       []eventRow
+	Forgot       int64 // older events, not marked
 	Legend       []legendRow
 	Full         string
 }
@@ -59,12 +59,12 @@ type eventRow struct {
 	Line             int64
 }
 
-// legendRow says what a mark of the drawing means.
+// legendRow explains a kind of mark.
 type legendRow struct{ Class, Glyph, Name string }
 
-// contextChart is GET /sessions/{id}/context?bare: the context gauge over the session's life. bare is the drawing without a page
-// around it.
-func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login) error {
+// contextOf is GET /sessions/{id}/context?bare: the context over the session's life. With bare it is only the chart,
+// without a page.
+func (v *Viewer) contextOf(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	p := contextPage{}
 	if err := v.head(r.Context(), who, &p.header, &s); err != nil {
@@ -75,13 +75,13 @@ func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login)
 	}
 	p.Stream = s
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
-		return v.series.read(r.Context(), snap, view, s, func(c *contextSeries) { p.Gauge = v.measure(c, s, &p.header) })
+		return v.series.read(r.Context(), snap, view, s, func(c *contextSeries) { p.Chart = v.chartOf(c, s, &p.header) })
 	})
 	if err != nil {
 		return err
 	}
 	if r.URL.Query().Get("bare") != "" {
-		p.Gauge.Full = p.Papers.Context
+		p.Chart.Full = p.Artifacts.Context
 		v.Render(w, http.StatusOK, "context_chart.html", p)
 		return nil
 	}
@@ -90,10 +90,10 @@ func (v *Viewer) gauge(w http.ResponseWriter, r *http.Request, who server.Login)
 	return nil
 }
 
-// measure makes the gauge of a course.
-func (v *Viewer) measure(c *contextSeries, s thread.Stream, h *header) contextChart {
+// chartOf makes the chart of a series.
+func (v *Viewer) chartOf(c *contextSeries, s thread.Stream, h *header) contextChart {
 	sum := c.fold.Summary()
-	g := contextChart{Budget: budget(sum.Budget.Limit, h.Papers.Checkpoints), Answers: c.answers, Forgot: c.forgot}
+	g := contextChart{Budget: budget(sum.Budget.Limit, h.Artifacts.Checkpoints), Answers: c.answers, Forgot: c.forgot}
 	if sum.Context.Known {
 		g.Now = sum.Context.Tokens
 	}
@@ -104,35 +104,35 @@ func (v *Viewer) measure(c *contextSeries, s thread.Stream, h *header) contextCh
 	if len(list) == 0 {
 		return g
 	}
-	g.Bends = v.bends(c, s)
-	g.Words = g.words(len(h.Papers.Checkpoints))
+	g.Events = v.eventRows(c, s)
+	g.Words = g.words(len(h.Artifacts.Checkpoints))
 	for _, x := range c.samples(tableRows) {
 		g.Rows = append(g.Rows, sampleRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget), x.Time, v.Base + s.LinePath(x.Line)})
 	}
-	marks := v.marks(c, list, g.Bends, h)
-	g.Legend = legend(h.Papers.Checkpoints, g.Bends)
-	g.Wide = g.draw("gauge", 0, list, c.answers, marks)
-	g.Narrow = g.draw("gauge-n", narrowPlot, c.samples(narrowSamples), c.answers, marks)
+	marks := v.marks(c, list, g.Events, h)
+	g.Legend = legend(h.Artifacts.Checkpoints, g.Events)
+	g.Wide = g.draw("context-wide", 0, list, c.answers, marks)
+	g.Narrow = g.draw("context-narrow", narrowPlot, c.samples(narrowSamples), c.answers, marks)
 	return g
 }
 
-// budget is the tokens at which the session compacts: as its daemon told with the newest checkpoint, which knows what
-// the user set and what other sessions taught, unless that speaks of another window; else as inferred from its lines.
+// budget is the number of tokens at which the session compacts. The newest checkpoint has it from the daemon, which
+// knows the user's settings and other sessions; without one, or when that fits another window, it is inferred.
 func budget(inferred int64, list []checkpointRow) int64 {
 	if len(list) == 0 {
 		return inferred
 	}
-	told := list[0].TokenBudget
-	if told <= 0 || inferred > 0 && (told > 2*inferred || 3*told < inferred) {
+	reported := list[0].TokenBudget
+	if reported <= 0 || inferred > 0 && (reported > 2*inferred || 3*reported < inferred) {
 		return inferred
 	}
-	return told
+	return reported
 }
 
 func (g contextChart) words(checkpoints int) string {
 	var compactions, rewinds int64
-	for _, b := range g.Bends {
-		if b.Kind == "band" {
+	for _, b := range g.Events {
+		if b.Kind == "compaction" {
 			compactions++
 		} else {
 			rewinds++
@@ -154,15 +154,15 @@ func (g contextChart) words(checkpoints int) string {
 	return b.String() + "."
 }
 
-// bends are the compactions and rewinds with where they are.
-func (v *Viewer) bends(c *contextSeries, s thread.Stream) []eventRow {
+// eventRows are the compactions and rewinds with where they are.
+func (v *Viewer) eventRows(c *contextSeries, s thread.Stream) []eventRow {
 	var out []eventRow
 	for _, b := range c.events {
 		row := eventRow{Line: b.Line, URL: v.Base + s.LinePath(b.Line)}
 		if b.Compact != nil {
-			row.Kind, row.Words = "band", thread.CompactionText(b.Compact)
+			row.Kind, row.Words = "compaction", thread.CompactionText(b.Compact)
 		} else {
-			row.Kind, row.Words = "seam", "Rewound to the beginning"
+			row.Kind, row.Words = "rewind", "Rewound to the beginning"
 			if b.Rewind.ToLine >= 0 {
 				row.Words = fmt.Sprintf("Rewound to line %d", b.Rewind.ToLine+1)
 			}
@@ -172,15 +172,14 @@ func (v *Viewer) bends(c *contextSeries, s thread.Stream) []eventRow {
 	return out
 }
 
-// marks are the bends and the checkpoints of this view, as the drawing has them. Checkpoints of a past that was rewritten
-// are only listed.
-func (v *Viewer) marks(c *contextSeries, list []sample, bends []eventRow, h *header) []chart.Mark {
+// marks are the events and the checkpoints of this view. Checkpoints of rewritten generations are only listed.
+func (v *Viewer) marks(c *contextSeries, list []sample, events []eventRow, h *header) []chart.Mark {
 	var out []chart.Mark
-	for i, b := range bends {
+	for i, b := range events {
 		out = append(out, chart.Mark{X: float64(c.events[i].Answer), Class: b.Kind, URL: b.URL, Label: fmt.Sprintf("%s, line %d", b.Words, b.Line+1)})
 	}
-	for i := len(h.Papers.Checkpoints) - 1; i >= 0; i-- {
-		p := h.Papers.Checkpoints[i]
+	for i := len(h.Artifacts.Checkpoints) - 1; i >= 0; i-- {
+		p := h.Artifacts.Checkpoints[i]
 		if p.Line < 0 || p.Past {
 			continue
 		}
@@ -191,8 +190,8 @@ func (v *Viewer) marks(c *contextSeries, list []sample, bends []eventRow, h *hea
 	return out
 }
 
-// legend is each kind of mark once.
-func legend(checkpoints []checkpointRow, bends []eventRow) []legendRow {
+// legend has each kind of mark once.
+func legend(checkpoints []checkpointRow, events []eventRow) []legendRow {
 	var out []legendRow
 	add := func(row legendRow) {
 		if !slices.Contains(out, row) {
@@ -203,9 +202,9 @@ func legend(checkpoints []checkpointRow, bends []eventRow) []legendRow {
 		class, glyph := pinOf(checkpoints[i].Trigger)
 		add(legendRow{"pin " + class, glyph, "checkpoint: " + checkpoints[i].Name})
 	}
-	for _, b := range bends {
+	for _, b := range events {
 		name := "compaction"
-		if b.Kind == "seam" {
+		if b.Kind == "rewind" {
 			name = "rewind"
 		}
 		add(legendRow{b.Kind, "", name})
@@ -213,9 +212,9 @@ func legend(checkpoints []checkpointRow, bends []eventRow) []legendRow {
 	return out
 }
 
-// draw makes a drawing of one width; 0 is the wide one.
+// draw makes a drawing with a plot of this width; 0 is the widest.
 func (g contextChart) draw(id string, wide float64, list []sample, answers int64, marks []chart.Mark) template.HTML {
-	c := chart.Course{ID: id, Title: "Context over the session’s life", Desc: g.Words, Wide: wide, End: float64(answers), Marks: marks,
+	c := chart.Area{ID: id, Title: "Context over the session’s life", Desc: g.Words, Wide: wide, End: float64(answers), Marks: marks,
 		Format: func(f float64) string { return format.Tokens(int64(f)) }}
 	for _, x := range list {
 		c.Points = append(c.Points, chart.Point{X: float64(x.Answer), Y: float64(x.Tokens)})

@@ -43,7 +43,7 @@ func TestGauge(t *testing.T) {
 	s := newSite(t, open)
 	s.desk(t)
 	page := bare(t, s, tourID)
-	mustHave(t, page, "Tokens used over 7 responses: at most 16", "now 16k (9 %)", "3 checkpoints", "1 compaction", "1 rewind", `>80 %</text>`, `>90 %</text>`, `>100 %</text>`, `class="level"`)
+	mustHave(t, page, "Tokens used over 7 responses: at most 16", "now 16k (9 %)", "3 checkpoints", "1 compaction", "1 rewind", `>80 %</text>`, `>90 %</text>`, `>100 %</text>`, `class="curve"`)
 	at := func(line int) string { return fmt.Sprintf(" → /sessions/%s/L/%d?machine=%s", tourID, line, machine) }
 	want := []string{"Checkpoint cp-000000000026: 80 % reached at 80 %, line 39" + at(38), "Checkpoint cp-00000000002b: 90 % reached at 90 %, line 44" + at(43), "Checkpoint cp-000000000030: compaction at 100 %, line 49" + at(48)}
 	got := strings.Join(pins(t, page), "\n")
@@ -100,7 +100,7 @@ func drawings(t *testing.T, page string) map[string][]float64 {
 	nodes(t, page, func(n *html.Node) {
 		if class := attr(n, "class"); strings.HasPrefix(class, "only-") {
 			for p := range n.Descendants() {
-				if attr(p, "class") != "level" {
+				if attr(p, "class") != "curve" {
 					continue
 				}
 				for _, m := range coordinates.FindAllStringSubmatch(attr(p, "d"), -1) {

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxBuckets bounds the memory for a session’s series, whatever its length: two values are kept of each.
+	// maxBuckets bounds the memory for a session’s series, whatever its length: each bucket keeps two samples.
 	maxBuckets = 512
-	// maxEvents is how many compactions and rewinds of a session are marked; the oldest go first.
+	// maxEvents is how many compactions and rewinds of a session are kept; the oldest are dropped first.
 	maxEvents = 400
-	// maxCached is how many are remembered for the next reading. Each is up to half a megabyte.
+	// maxCached is how many series are cached. Each takes up to half a megabyte.
 	maxCached = 12
 )
 
-// sample is how many tokens were in use after an answer.
+// sample is the number of tokens in use after an answer.
 type sample struct {
 	Answer int64 // from 1
 	Line   int64
@@ -29,10 +29,10 @@ type sample struct {
 	Time   time.Time
 }
 
-// bucket is the lowest and the highest level of some answers in a row, in the order they came in.
+// bucket has the lowest and the highest sample of consecutive answers, in their order.
 type bucket struct{ a, b sample }
 
-// seriesEvent is where the course breaks: a compaction or a rewind.
+// seriesEvent is a compaction or a rewind.
 type seriesEvent struct {
 	Line    int64
 	Answer  int64 // the last one before it
@@ -40,17 +40,17 @@ type seriesEvent struct {
 	Rewind  *session.Rewind
 }
 
-// contextSeries is how full the model's window was over a session's life. It is folded line by line and stays small.
+// contextSeries is the use of the context window over a session's life. It is folded line by line in bounded memory.
 type contextSeries struct {
 	mu      sync.Mutex
-	next    int64 // line to go on with
-	lines   int64 // that were folded
+	next    int64 // first line not folded yet
+	lines   int64 // number of folded lines
 	fold    session.Fold
 	answers int64
-	width   int64 // answers of a stretch
+	width   int64 // answers in a bucket
 	list    []bucket
 	events  []seriesEvent
-	forgot  int64 // bends that are not kept
+	forgot  int64 // events dropped from events
 	last    sample
 }
 
@@ -98,7 +98,7 @@ func (c *contextSeries) addEvent(b seriesEvent) {
 	c.events = append(c.events, b)
 }
 
-// addSample adds a value, and makes buckets twice as wide when there are too many.
+// addSample adds a sample, and doubles the width of the buckets when there are too many.
 func (c *contextSeries) addSample(v sample) {
 	c.last = v
 	if c.width == 0 {
@@ -125,7 +125,7 @@ func (c *contextSeries) addSample(v sample) {
 	c.list = half
 }
 
-// join is the extremes of two stretches, y behind x.
+// join is the extremes of two buckets, y after x.
 func join(x, y bucket) bucket {
 	low, high := x.a, x.a
 	for _, v := range []sample{x.b, y.a, y.b} {
@@ -142,7 +142,7 @@ func join(x, y bucket) bucket {
 	return bucket{high, low}
 }
 
-// samples is the course in at most n values, the extremes and the last among them.
+// samples is the series in at most n samples, among them the extremes and the last one.
 func (c *contextSeries) samples(n int) []sample {
 	list := c.list
 	for 2*len(list)+1 > n && len(list) > 1 {
@@ -169,7 +169,7 @@ func (c *contextSeries) samples(n int) []sample {
 	return out
 }
 
-// along is where on the way a line lies, in answers. list is levels in their order.
+// along is the place of a line in the series, in answers. list is ordered.
 func along(list []sample, line int64) float64 {
 	i := sort.Search(len(list), func(i int) bool { return list[i].Line > line })
 	switch {
@@ -185,14 +185,13 @@ func along(list []sample, line int64) float64 {
 	return float64(a.Answer) + float64(b.Answer-a.Answer)*float64(line-a.Line)/float64(b.Line-a.Line)
 }
 
-// seriesCache remembers the courses that were read last, so that a session that grows is not folded from its beginning
-// each time.
+// seriesCache keeps the series read last, so that a growing session is not folded from its beginning each time.
 type seriesCache struct {
 	mu   sync.Mutex
-	list []cachedSeries // the one used last at the end
+	list []cachedSeries // most recently used last
 }
 
-// seriesKey names a view of a stream. A stream's number may be given again when it was forgotten: first tells them apart.
+// seriesKey identifies a view of a stream. The number of a forgotten stream may be reused: first distinguishes them.
 type seriesKey struct{ stream, first, epoch, generation int64 }
 
 type cachedSeries struct {
@@ -217,9 +216,9 @@ func (k *seriesCache) get(key seriesKey) *contextSeries {
 	return c
 }
 
-// read brings a course up to the end of a view and calls with with it; it is the caller's until with returns. Lines
-// that came behind what was folded let it begin again.
-func (k *seriesCache) read(ctx context.Context, snap server.Snapshot, view server.View, s thread.Stream, with func(*contextSeries)) error {
+// read folds a series to the end of a view and calls use with it, which must not keep it. When lines arrived before the
+// end of what is folded, it folds from the beginning.
+func (k *seriesCache) read(ctx context.Context, snap server.Snapshot, view server.View, s thread.Stream, use func(*contextSeries)) error {
 	c := k.get(seriesKey{snap.Session().ID, snap.Session().First.UnixNano(), epochOf(snap, s).ID, view.Generation.Number})
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +234,7 @@ func (k *seriesCache) read(ctx context.Context, snap server.Snapshot, view serve
 			return err
 		}
 	}
-	with(c)
+	use(c)
 	return nil
 }
 
@@ -244,7 +243,7 @@ func (c *contextSeries) reset() {
 	c.list, c.events, c.last, c.fold = nil, nil, sample{}, session.Fold{}
 }
 
-// whole says whether what was folded is all that is stored up to there.
+// whole reports whether all lines stored up to next were folded.
 func (c *contextSeries) whole(ctx context.Context, snap server.Snapshot, view server.View) bool {
 	total := int64(0)
 	for _, span := range view.Between(0, c.next) {

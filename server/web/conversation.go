@@ -53,7 +53,7 @@ type header struct {
 	Resume      string
 	Links       map[string]string // to pages of this session, by name
 	View        server.View       // as the request names it
-	Papers      papers
+	Artifacts   artifacts
 	Agent       agentMeta
 }
 

@@ -37,7 +37,7 @@ func TestConversation(t *testing.T) {
 	for id, want := range map[string]string{
 		"L2": "Totals in the cart", "L4": "Thinking", "L6": "Bash Find where totals are rounded", "L8": "Read cart.go", "L10": "float64", "L11": "Count in cents",
 		"L16": "cart_test.go", "L19": "queued", "L27": "counts cents", "L30": "Image 1 of line 31", "L32": "agent", "L40": "/cost",
-		"L45": "529 Overloaded", "L48": "auto-compacted at 167k tokens, 9.1k left", "L49": "Summary of the conversation so far", "L44-rewind": "Rewound to line 42", "L50-seam": "rewritten from this line on (generation 1)"} {
+		"L45": "529 Overloaded", "L48": "auto-compacted at 167k tokens, 9.1k left", "L49": "Summary of the conversation so far", "L44-rewind": "Rewound to line 42", "L50-rewrite": "rewritten from this line on (generation 1)"} {
 		if !strings.Contains(got[id], want) {
 			t.Errorf("%s is %q, want %q in it", id, got[id], want)
 		}

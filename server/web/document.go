@@ -197,12 +197,12 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	}
 	head, _ := format.Cut(text, thread.FullText)
 	c.More = max(length-int64(len(head)), 0)
-	brush := markup.NewHighlighter(thread.HighlightBytes, thread.HighlightTime)
+	highlighter := markup.NewHighlighter(thread.HighlightBytes, thread.HighlightTime)
 	if markdownName(name) && rendered {
-		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(brush.Markdown(head)))) //nolint:gosec // tags for tags; text has none
+		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(highlighter.Markdown(head)))) //nolint:gosec // tags for tags; text has none
 		return c, nil
 	}
-	c.Kind, c.HTML = "code", brush.Code(head, name)
+	c.Kind, c.HTML = "code", highlighter.Code(head, name)
 	return c, nil
 }
 

@@ -252,7 +252,7 @@ func TestHostile(t *testing.T) {
 			at("/compare"), at("/tail", "after", "-1", "inside", "1"), at("/entry/1"), at(fmt.Sprintf("/entry/%d", 3+2*i)), at("/entry/0", "generation", "0")} {
 			s.inert(t, p, path)
 		}
-		for _, path := range []string{at("/context"), at("/context", "bare", "1"), at("/papers"), at("/file", "name", "tool-results/x.txt"), at("/document", "path", hostileName(p, ".md")),
+		for _, path := range []string{at("/context"), at("/context", "bare", "1"), at("/artifacts"), at("/file", "name", "tool-results/x.txt"), at("/document", "path", hostileName(p, ".md")),
 			at("/document", "path", hostileName(p, ".md"), "source", "1"), at("/document", "path", hostileName(p, ".html")), at("/document", "path", hostileName(p, ""), "version", "1"), at("/document/compare", "path", hostileName(p, ".md"))} {
 			s.inert(t, p, path)
 		}

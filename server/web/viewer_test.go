@@ -106,9 +106,9 @@ func TestBase(t *testing.T) {
 		t.Fatalf("login: %d %s", a.code, a.path)
 	}
 	for _, path := range []string{"/", sessionPath(tourID, ""), sessionPath(tourID, "/prompts"), sessionPath(tourID, "/entry/3"), sessionPath(tourID, "/compare"), "/search?q=cart", "/usage", "/drops", "/account",
-		sessionPath(tourID, "/context"), sessionPath(tourID, "/papers"), document(tourID, "docs/plan.md"), sessionPath(tourID, "/document/compare", "path", "docs/plan.md")} {
+		sessionPath(tourID, "/context"), sessionPath(tourID, "/artifacts"), document(tourID, "docs/plan.md"), sessionPath(tourID, "/document/compare", "path", "docs/plan.md")} {
 		nodes(t, s.get(t, path), func(n *html.Node) {
-			for _, name := range []string{"href", "src", "action", "data-src", "data-tail", "data-url", "data-papers"} {
+			for _, name := range []string{"href", "src", "action", "data-src", "data-tail", "data-url", "data-artifacts"} {
 				if v := attr(n, name); strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "/cc/") {
 					t.Errorf("%s: %s %s=%q", path, n.Data, name, v)
 				}
@@ -127,7 +127,7 @@ func TestGolden(t *testing.T) {
 	for name, path := range map[string]string{
 		"focused.html": sessionPath(tourID, ""), "everything.html": sessionPath(tourID, "", "mode", "everything"), "prompts.html": sessionPath(tourID, "/prompts"),
 		"agent.html": sessionPath(agentID, ""), "compare.html": sessionPath(tourID, "/compare"), "entry.html": sessionPath(tourID, "/entry/14"), "list.html": "/",
-		"context.html": sessionPath(tourID, "/context"), "artifacts.html": sessionPath(tourID, "/papers"), "document.html": document(tourID, "docs/plan.md"),
+		"context.html": sessionPath(tourID, "/context"), "artifacts.html": sessionPath(tourID, "/artifacts"), "document.html": document(tourID, "docs/plan.md"),
 		"documentdiff.html": sessionPath(tourID, "/document/compare", "path", "docs/plan.md"), "export.md": sessionPath(tourID, "/export", "format", "md"),
 	} {
 		got := s.get(t, path)

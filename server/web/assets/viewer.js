@@ -25,7 +25,7 @@
   };
   localTimes(document);
 
-  // The look changes at once, without a new page.
+  // The theme changes at once, without a new page.
   $(".theme")?.addEventListener("submit", (e) => {
     e.preventDefault();
     root.dataset.theme = e.submitter.value;
@@ -204,9 +204,9 @@
   if (!("live" in document.body.dataset)) return;
   const main = $("#main");
   const pill = $("#pill");
-  const follow = main.dataset.tail ? tailer() : main.classList.contains("home") ? lister() : main.dataset.papers ? onlooker() : null;
+  const follow = main.dataset.tail ? tailer() : main.classList.contains("home") ? lister() : main.dataset.artifacts ? watcher() : null;
   if (!follow) return;
-  const papers = beside();
+  const artifacts = renewer();
   let source = null;
   const listen = () => {
     if (document.hidden) {
@@ -216,13 +216,13 @@
     }
     if (source) return;
     source = new EventSource(base + "/events" + follow.query);
-    source.addEventListener("open", () => { follow.all(); papers.soon(false); });
+    source.addEventListener("open", () => { follow.all(); artifacts.soon(false); });
     source.addEventListener("change", (e) => {
       const c = JSON.parse(e.data);
-      papers.soon(true);
+      artifacts.soon(true);
       if (!c.about) follow.change(c);
     });
-    source.addEventListener("all", () => { follow.all(); papers.soon(true); });
+    source.addEventListener("all", () => { follow.all(); artifacts.soon(true); });
     source.addEventListener("error", () => { if (source?.readyState === 2) { source = null; setTimeout(listen, 5000); } });
   };
   document.addEventListener("visibilitychange", listen);
@@ -230,8 +230,8 @@
 
   function here() { return "?" + new URLSearchParams({ session: main.dataset.session, machine: main.dataset.machine }); }
 
-  // onlooker hears of a session whose end is not on the page.
-  function onlooker() { return { query: here(), all: () => {}, change: () => {} }; }
+  // watcher follows a session whose end is not on the page.
+  function watcher() { return { query: here(), all: () => {}, change: () => {} }; }
 
   // tailer appends the lines of one session as they come. While its end is in sight the page stays there.
   function tailer() {
@@ -294,12 +294,12 @@
     };
   }
 
-  // beside renews what a session has beside its lines, at most every few seconds however fast they come.
-  function beside() {
+  // renewer updates a session's artifacts, at most every few seconds however fast they change.
+  function renewer() {
     const rest = 4000;
     let waiting = false, drawing = false, last = -rest;
     const put = (doc) => {
-      for (const id of ["fill", "chips", "wishes", "checkpoints"]) {
+      for (const id of ["fill", "chips", "link-requests", "checkpoints"]) {
         const was = document.getElementById(id), is = doc.getElementById(id);
         if (!was || !is || was.contains(document.activeElement) || was.innerHTML === is.innerHTML) continue;
         $$("details", is).forEach((d, i) => { const o = $$("details", was)[i]; if (o) d.open = o.open; });
@@ -311,7 +311,7 @@
       waiting = false;
       last = performance.now();
       try {
-        put((await piece(main.dataset.papers)).doc);
+        put((await piece(main.dataset.artifacts)).doc);
         const holder = $(".context[open] > .holder");
         if (!drawing || !holder || holder.dataset.src || holder.contains(document.activeElement)) return;
         drawing = false;
@@ -319,10 +319,10 @@
       } catch { /* the next event tries again */ }
     };
     return {
-      // soon renews them, and the gauge over the session's life when that may have changed.
+      // soon updates them, and the context chart when it may have changed.
       soon: (changed) => {
         drawing ||= changed;
-        if (waiting || !main.dataset.papers) return;
+        if (waiting || !main.dataset.artifacts) return;
         waiting = true;
         setTimeout(renew, Math.max(600, last + rest - performance.now()));
       },

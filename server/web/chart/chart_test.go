@@ -99,10 +99,10 @@ func TestBars(t *testing.T) {
 }
 
 func TestCourse(t *testing.T) {
-	c := chart.Course{ID: "c", Title: "T <b>", Desc: `D "`, End: 4, Format: plain,
+	c := chart.Area{ID: "c", Title: "T <b>", Desc: `D "`, End: 4, Format: plain,
 		Points: []chart.Point{{X: 1, Y: 10}, {X: 2, Y: 90}, {X: 4, Y: 20}}, Limits: []chart.Limit{{Y: 80, Label: "80 %", Class: "l0"}, {Y: 100, Label: "100 %", Class: "l2"}},
 		Ticks: []chart.Tick{{X: 0, Label: "one <"}},
-		Marks: []chart.Mark{{X: 2, Class: "band", Label: `a "band"`, URL: `/x?a=1&b="`}, {X: 2, Y: 90, Class: "pin m0", Glyph: "<", Label: "pin <1>", URL: "/y"}, {X: 4, Y: 20, Class: "pin m1", Glyph: "M", Label: "nowhere"}}}
+		Marks: []chart.Mark{{X: 2, Class: "compaction", Label: `a "compaction"`, URL: `/x?a=1&b="`}, {X: 2, Y: 90, Class: "pin m0", Glyph: "<", Label: "pin <1>", URL: "/y"}, {X: 4, Y: 20, Class: "pin m1", Glyph: "M", Label: "nowhere"}}}
 	got := string(c.SVG())
 	marks(t, template.HTML(got)) // it is well-formed
 	for _, w := range []string{`role="group"`, `aria-labelledby="c-t" aria-describedby="c-d"`, "T &lt;b&gt;", "one &lt;", `href="/x?a=1&amp;b=&#34;"`, `aria-label="pin &lt;1&gt;"`, `<text x="398" y="18.2" text-anchor="middle">&lt;</text>`,
@@ -114,12 +114,12 @@ func TestCourse(t *testing.T) {
 	if n := strings.Count(got, "<a "); n != 2 {
 		t.Errorf("%d links", n)
 	}
-	marks(t, chart.Course{ID: "e", Format: plain}.SVG()) // nothing is no accident
+	marks(t, chart.Area{ID: "e", Format: plain}.SVG()) // nothing is no accident
 }
 
 // TestCourseLanes: pins that would touch stand in different lanes; what finds no room there is a point on the line.
 func TestCourseLanes(t *testing.T) {
-	c := chart.Course{ID: "c", End: 100, Format: plain, Points: []chart.Point{{X: 0, Y: 1}, {X: 100, Y: 1}}}
+	c := chart.Area{ID: "c", End: 100, Format: plain, Points: []chart.Point{{X: 0, Y: 1}, {X: 100, Y: 1}}}
 	for range 5 {
 		c.Marks = append(c.Marks, chart.Mark{X: 50, Y: 1, Class: "pin m0", Label: "p", URL: "/"})
 	}

@@ -30,28 +30,28 @@ func ANSI(s string) template.HTML {
 	return template.HTML(p.b.String()) //nolint:gosec // escaped by writeText
 }
 
-// terminal writes runs of text of one look. What is in line may still be overwritten.
+// terminal writes runs of text of one style. The text in line may still be overwritten.
 type terminal struct {
-	b    strings.Builder
-	line []byte // of the look now
-	look look
-	open bool // a span is
+	b     strings.Builder
+	line  []byte // of the current style
+	style style
+	open  bool // a span is
 }
 
-// look is a set of attributes. Colours are 1 + their number; 0 is the default.
-type look struct {
+// style is a set of attributes. Colours are 1 + their number; 0 is the default.
+type style struct {
 	fg, bg                                          int
 	bold, dim, italic, underline, inverse, struckCh bool
 }
 
 func (p *terminal) text(s string) { p.line = append(p.line, s...) }
 
-// flush writes the text of the look now.
+// flush writes the text of the current style.
 func (p *terminal) flush() {
 	if len(p.line) == 0 {
 		return
 	}
-	if c := p.look.classes(); c != "" {
+	if c := p.style.classes(); c != "" {
 		p.b.WriteString(`<span class="` + c + `">`)
 		p.open = true
 	}
@@ -92,7 +92,7 @@ func (p *terminal) sequence(s string) int {
 		}
 		if s[end] == 'm' {
 			p.flush()
-			p.look.set(s[n:end])
+			p.style.set(s[n:end])
 		}
 		return end + 1
 	case ']', 'P', '_', '^', 'X': // strings, up to BEL or ST: titles, links, pictures
@@ -115,10 +115,10 @@ func (p *terminal) sequence(s string) int {
 }
 
 // set applies SGR parameters. Unknown ones change nothing.
-func (l *look) set(params string) {
+func (s *style) set(params string) {
 	list := strings.FieldsFunc(params, func(r rune) bool { return r == ';' || r == ':' })
 	if len(list) == 0 {
-		*l = look{}
+		*s = style{}
 		return
 	}
 	for i := 0; i < len(list); i++ {
@@ -130,54 +130,54 @@ func (l *look) set(params string) {
 			c, used := extended(list[i+1:])
 			i += used
 			if n == 38 {
-				l.fg = c
+				s.fg = c
 			} else {
-				l.bg = c
+				s.bg = c
 			}
 			continue
 		}
-		l.one(n)
+		s.one(n)
 	}
 }
 
-func (l *look) one(n int) {
+func (s *style) one(n int) {
 	switch {
 	case n == 0:
-		*l = look{}
+		*s = style{}
 	case n == 1:
-		l.bold = true
+		s.bold = true
 	case n == 2:
-		l.dim = true
+		s.dim = true
 	case n == 3:
-		l.italic = true
+		s.italic = true
 	case n == 4:
-		l.underline = true
+		s.underline = true
 	case n == 7:
-		l.inverse = true
+		s.inverse = true
 	case n == 9:
-		l.struckCh = true
+		s.struckCh = true
 	case n == 22:
-		l.bold, l.dim = false, false
+		s.bold, s.dim = false, false
 	case n == 23:
-		l.italic = false
+		s.italic = false
 	case n == 24:
-		l.underline = false
+		s.underline = false
 	case n == 27:
-		l.inverse = false
+		s.inverse = false
 	case n == 29:
-		l.struckCh = false
+		s.struckCh = false
 	case n >= 30 && n <= 37:
-		l.fg = 1 + n - 30
+		s.fg = 1 + n - 30
 	case n == 39:
-		l.fg = 0
+		s.fg = 0
 	case n >= 40 && n <= 47:
-		l.bg = 1 + n - 40
+		s.bg = 1 + n - 40
 	case n == 49:
-		l.bg = 0
+		s.bg = 0
 	case n >= 90 && n <= 97:
-		l.fg = 1 + 8 + n - 90
+		s.fg = 1 + 8 + n - 90
 	case n >= 100 && n <= 107:
-		l.bg = 1 + 8 + n - 100
+		s.bg = 1 + 8 + n - 100
 	}
 }
 
@@ -234,11 +234,11 @@ func nearest(r, g, b int) int {
 	return best
 }
 
-// classes names a look: f0 to f15 and b0 to b15 for colours, one word for each attribute.
-func (l look) classes() string {
-	fg, bg := l.fg, l.bg
+// classes names a style: f0 to f15 and b0 to b15 for colours, one word for each attribute.
+func (s style) classes() string {
+	fg, bg := s.fg, s.bg
 	var out []string
-	if l.inverse {
+	if s.inverse {
 		fg, bg = bg, fg
 		if fg == 0 && bg == 0 {
 			out = append(out, "inv")
@@ -253,7 +253,7 @@ func (l look) classes() string {
 	for _, a := range []struct {
 		on   bool
 		name string
-	}{{l.bold, "bo"}, {l.dim, "di"}, {l.italic, "it"}, {l.underline, "un"}, {l.struckCh, "st"}} {
+	}{{s.bold, "bo"}, {s.dim, "di"}, {s.italic, "it"}, {s.underline, "un"}, {s.struckCh, "st"}} {
 		if a.on {
 			out = append(out, a.name)
 		}

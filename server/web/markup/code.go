@@ -26,7 +26,7 @@ type Highlighter struct {
 	patience time.Duration
 }
 
-// NewHighlighter is a brush for one page. Time is a bound for texts made to be slow: others end with the bytes.
+// NewHighlighter makes a highlighter for one page. patience bounds texts that are made to be slow; for others bytes is the limit.
 func NewHighlighter(bytes int, patience time.Duration) *Highlighter {
 	return &Highlighter{bytes, patience}
 }

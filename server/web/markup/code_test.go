@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server/web/markup"
 )
 
-func brush() *markup.Highlighter { return markup.NewHighlighter(1<<20, time.Minute) }
+func highlighter() *markup.Highlighter { return markup.NewHighlighter(1<<20, time.Minute) }
 
 func TestCode(t *testing.T) {
 	for _, test := range []struct{ text, language, want string }{
@@ -23,7 +23,7 @@ func TestCode(t *testing.T) {
 		{"plain", "", "plain"},
 		{"plain", "text", "plain"},
 	} {
-		if got := string(brush().Code(test.text, test.language)); !strings.Contains(got, test.want) {
+		if got := string(highlighter().Code(test.text, test.language)); !strings.Contains(got, test.want) {
 			t.Errorf("%q as %s: %s, want %s", test.text, test.language, got, test.want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestCode(t *testing.T) {
 func TestCodeKeepsText(t *testing.T) {
 	for _, language := range []string{"go", "python", "js", "html", "bash", "json", "markdown", "yaml", "sql", "rust", "c", "diff", "xml", "php", "ruby", "make"} {
 		for _, text := range hostile {
-			if got, want := unmarked(t, string(brush().Code(text, language))), unmarked(t, string(markup.Text(text))); got != want {
+			if got, want := unmarked(t, string(highlighter().Code(text, language))), unmarked(t, string(markup.Text(text))); got != want {
 				t.Errorf("%s: %q became %q, want %q", language, text, got, want)
 			}
 		}
@@ -43,14 +43,14 @@ func TestCodeKeepsText(t *testing.T) {
 func TestSpentBrush(t *testing.T) {
 	for _, spent := range []*markup.Highlighter{{}, markup.NewHighlighter(10, time.Minute), markup.NewHighlighter(1000, 0)} {
 		if got := spent.Code("func f() {}", "go"); strings.Contains(string(got), "span") {
-			t.Errorf("a spent brush paints: %s", got)
+			t.Errorf("a spent highlighter colours: %s", got)
 		}
 	}
 	few := markup.NewHighlighter(25, time.Minute)
 	if one, two, three := few.Code("func f() {}", "go"), few.Code("func f() {}", "go"), few.Code("func f() {}", "go"); one != two || one == three {
-		t.Errorf("a brush for two: %s %s %s", one, two, three)
+		t.Errorf("a highlighter for two: %s %s %s", one, two, three)
 	}
-	if got := brush().Code(strings.Repeat("func ", 20_000), "go"); strings.Contains(string(got), "span") {
+	if got := highlighter().Code(strings.Repeat("func ", 20_000), "go"); strings.Contains(string(got), "span") {
 		t.Error("a text that is too long is coloured")
 	}
 }

@@ -30,7 +30,7 @@ func (p *Highlighter) Markdown(s string) template.HTML {
 	}
 	source := []byte(strings.ToValidUTF8(s, "\ufffd"))
 	doc := dialect.Parser().Parse(text.NewReader(source))
-	doc.SetAttributeString(brushName, p)
+	doc.SetAttributeString(highlighterKey, p)
 	var b bytes.Buffer
 	if err := dialect.Renderer().Render(&b, source, doc); err != nil {
 		return plain(s)
@@ -82,8 +82,8 @@ func newPolicy() *bluemonday.Policy {
 	return p
 }
 
-// brushName is the attribute of a document that has the page's brush. It is not rendered.
-const brushName = "brush"
+// highlighterKey is the attribute of a document that has the page's highlighter. It is not rendered.
+const highlighterKey = "highlighter"
 
 // nodes renders what the page has its own way for.
 type nodes struct{}
@@ -104,11 +104,11 @@ func codeBlock(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	if f, ok := n.(*ast.FencedCodeBlock); ok {
 		language = string(f.Language(source))
 	}
-	brush := &Highlighter{}
-	if x, ok := n.OwnerDocument().AttributeString(brushName); ok {
-		brush, _ = x.(*Highlighter)
+	highlighter := &Highlighter{}
+	if x, ok := n.OwnerDocument().AttributeString(highlighterKey); ok {
+		highlighter, _ = x.(*Highlighter)
 	}
-	_, err := w.WriteString(`<pre class="code"><code>` + string(brush.Code(blockText(n, source), language)) + "</code></pre>\n")
+	_, err := w.WriteString(`<pre class="code"><code>` + string(highlighter.Code(blockText(n, source), language)) + "</code></pre>\n")
 	return ast.WalkSkipChildren, err
 }
 

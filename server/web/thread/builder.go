@@ -158,7 +158,7 @@ func (b *Builder) generationStart(l StoredLine, view server.View) {
 	}
 	for i, s := range view.Spans {
 		if i > 0 && s.From == l.Index {
-			b.items = append(b.items, Item{Line: l.Index, Kind: "band", Who: "seam", Mark: "-seam", Parts: []Part{{Kind: "note",
+			b.items = append(b.items, Item{Line: l.Index, Kind: "divider", Who: "rewrite", Mark: "-rewrite", Parts: []Part{{Kind: "note",
 				Title: fmt.Sprintf("The file was rewritten from this line on (generation %d)", s.Generation),
 				Link:  b.base + b.stream.Path("/compare", "a", fmt.Sprint(view.Spans[i-1].Generation), "b", fmt.Sprint(s.Generation))}}})
 		}
@@ -230,11 +230,11 @@ func (b *Builder) rewound(r *session.Rewind) {
 		link = b.base + b.stream.LinePath(r.ToLine)
 	}
 	for i := range b.items {
-		if b.items[i].Line > r.ToLine && b.items[i].Line <= r.FromLine && b.items[i].Kind != "band" {
+		if b.items[i].Line > r.ToLine && b.items[i].Line <= r.FromLine && b.items[i].Kind != "divider" {
 			b.items[i].Left = true
 		}
 	}
-	b.push(Item{Line: b.at.Index, Kind: "band", Who: "rewind", Mark: "-rewind", Parts: []Part{{Kind: "note", Title: words, Link: link}}})
+	b.push(Item{Line: b.at.Index, Kind: "divider", Who: "rewind", Mark: "-rewind", Parts: []Part{{Kind: "note", Title: words, Link: link}}})
 }
 
 // record makes the item of a record.

@@ -20,7 +20,7 @@ func (b *Builder) user(rec transcript.Record, it Item) {
 	}
 	b.results(rec, it)
 	if rec.CompactSummary {
-		it.Kind, it.Who = "band", "summary"
+		it.Kind, it.Who = "divider", "summary"
 		it.Parts = []Part{{Kind: "fold", Title: "Summary of the conversation so far", Parts: []Part{b.markdown(rec.Message.Text())}}}
 		b.push(it)
 		return
@@ -198,7 +198,7 @@ func (b *Builder) ifEverything(words string) []Part {
 func (b *Builder) other(rec transcript.Record, it Item) {
 	switch {
 	case rec.Compact != nil && !rec.Compact.Micro:
-		it.Kind, it.Who = "band", "compaction"
+		it.Kind, it.Who = "divider", "compaction"
 		it.Parts = []Part{{Kind: "note", Title: CompactionText(rec.Compact)}}
 		b.push(it)
 	case rec.Type == "attachment":

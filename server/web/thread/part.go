@@ -11,7 +11,7 @@ import (
 // Item is what a page shows for a line, or for a run of lines that nobody wants to read.
 type Item struct {
 	Line  int64
-	Kind  string // "prompt", "answer", "result", "band", "note", "error", "other", "gap"
+	Kind  string // "prompt", "answer", "result", "divider", "note", "error", "other", "gap"
 	Time  time.Time
 	Who   string // heading; "" when the item before it has the same
 	Model string

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// beside posts what a daemon sends beside lines: kind is "checkpoints" or "documents".
-func (s *site) beside(key string, x stream, kind string, list ...object) error {
+// sendArtifacts posts what a daemon sends besides lines: kind is "checkpoints" or "documents".
+func (s *site) sendArtifacts(key string, x stream, kind string, list ...object) error {
 	member := kind
 	if kind == "documents" {
 		member = "events"
@@ -40,7 +40,7 @@ func (s *site) posts(method, path, key string, body []byte) error {
 	return err
 }
 
-// sendFile sends a file that lies beside a session.
+// sendFile sends a file of a session.
 func (s *site) sendFile(key string, x stream, name, content string) error {
 	sum := sha256.Sum256([]byte(content))
 	at := "/api/blobs/" + hex.EncodeToString(sum[:])
@@ -63,8 +63,8 @@ func mark(id, trigger string, line int, used int64, at time.Time, summary string
 		"active_files": files, "created_at": at.UTC().Format(time.RFC3339), "generation": 0, "line": line}
 }
 
-// paper is a version of a document.
-func paper(path string, version int, at time.Time, content string) object {
+// version is a version of a document.
+func version(path string, version int, at time.Time, content string) object {
 	sum := sha256.Sum256([]byte(content))
 	change, by := "modified", "claude"
 	if version == 1 {
@@ -74,23 +74,23 @@ func paper(path string, version int, at time.Time, content string) object {
 		"size": len(content), "sha256": hex.EncodeToString(sum[:]), "encoding": "utf-8", "content": content}
 }
 
-// wishes are what waits for a machine's daemon.
-func (s *site) wishes(key, machine string) (list []struct {
+// linkRequests lists what waits for a machine's daemon.
+func (s *site) linkRequests(key, machine string) (list []struct {
 	ID   string `json:"id"`
 	Path string `json:"path"`
 	Link bool   `json:"link"`
 }, err error) {
 	status, body, err := s.ask("GET", "/api/link-requests?"+url.Values{"machine": {machine}}.Encode(), key, "", nil)
 	if err != nil || status != http.StatusOK {
-		return nil, fmt.Errorf("wishes: %d %s: %w", status, body, err)
+		return nil, fmt.Errorf("link requests: %d %s: %w", status, body, err)
 	}
 	var out struct {
-		Wishes []struct {
+		LinkRequests []struct {
 			ID   string `json:"id"`
 			Path string `json:"path"`
 			Link bool   `json:"link"`
 		} `json:"link_requests"`
 	}
 	err = json.Unmarshal(body, &out)
-	return out.Wishes, err
+	return out.LinkRequests, err
 }

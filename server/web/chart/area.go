@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Course is one value over a way: an area below its line, limits across it, marks along it.
-type Course struct {
+// Area is a chart of one value: the area below a curve, horizontal limits, and marks at events.
+type Area struct {
 	ID, Title, Desc string
 	Wide            float64 // of the plot, in units; 0: 720
 	Points          []Point // by X
@@ -20,65 +20,65 @@ type Course struct {
 	Format          func(float64) string
 }
 
-// Point is a value on the way.
+// Point is one value.
 type Point struct{ X, Y float64 }
 
-// Limit is a line across, at a value.
+// Limit is a horizontal line at a value.
 type Limit struct {
 	Y     float64
 	Label string
-	Class string // "l0", "l1", "l2": the higher the nearer to the end
+	Class string // "l0", "l1", "l2", from the least to the most severe
 }
 
-// Mark is something that happened on the way.
+// Mark is an event.
 type Mark struct {
 	X, Y  float64
-	Class string // "pin m0" to "pin m4" stand in a lane above the plot; "band" and "seam" go through all of it
-	Glyph string // of a pin: one or two characters
+	Class string // "pin m0" to "pin m4": in a lane above the plot; "compaction", "rewind": over its full height
+	Glyph string // in a pin: one or two characters
 	Label string // for the reader
-	URL   string // "" leads nowhere
+	URL   string // "": no link
 }
 
-// Tick is words below the axis.
+// Tick is a label below the axis.
 type Tick struct {
 	X     float64
 	Label string
 }
 
 const (
-	courseHeight = 150.0
-	lane         = 19.0
-	maxLanes     = 3
-	pinRadius    = 8.0
-	courseLeft   = 38.0
-	courseRight  = 44.0
+	areaHeight = 150.0
+	lane       = 19.0
+	maxLanes   = 3
+	pinRadius  = 8.0
+	areaLeft   = 38.0
+	areaRight  = 44.0
 )
 
-// placed is a drawing of a course that is being made.
-type placed struct {
-	Course
+// areaDrawing is an Area being drawn.
+type areaDrawing struct {
+	Area
 	svg
 	top     float64 // of the plot
 	ceiling float64
-	lanes   []int // of each mark: where its pin stands; -1: there is no room
+	lanes   []int // of each mark's pin; -1: no room
 }
 
-// SVG draws it. Its marks are links, so it is a group and no picture.
-func (c Course) SVG() template.HTML {
+// SVG draws the chart. It is a group, not an image, because its marks are links.
+func (c Area) SVG() template.HTML {
 	if c.Wide <= 0 {
 		c.Wide = plotWidth
 	}
-	p := &placed{Course: c}
+	p := &areaDrawing{Area: c}
 	p.ceiling = c.highest()
 	used := p.assign()
 	p.top = 8 + lane*float64(used)
-	p.group(c.ID, courseLeft+c.Wide+courseRight, p.top+courseHeight+below, c.Title, c.Desc)
+	p.group(c.ID, areaLeft+c.Wide+areaRight, p.top+areaHeight+below, c.Title, c.Desc)
 	p.axis()
 	p.area()
 	p.limits()
-	for _, band := range []bool{true, false} {
+	for _, tall := range []bool{true, false} {
 		for i, m := range c.Marks {
-			if strings.HasPrefix(m.Class, "pin") != band {
+			if strings.HasPrefix(m.Class, "pin") != tall {
 				p.mark(m, p.lanes[i])
 			}
 		}
@@ -86,8 +86,8 @@ func (c Course) SVG() template.HTML {
 	return p.close()
 }
 
-// highest is the value at the upper edge.
-func (c Course) highest() float64 {
+// highest is the value at the upper edge of the plot.
+func (c Area) highest() float64 {
 	most := 1.0
 	for _, x := range c.Points {
 		most = max(most, x.Y)
@@ -98,20 +98,20 @@ func (c Course) highest() float64 {
 	return most * 1.03
 }
 
-func (p *placed) x(v float64) float64 {
+func (p *areaDrawing) x(v float64) float64 {
 	if p.End <= 0 {
-		return courseLeft
+		return areaLeft
 	}
-	return courseLeft + p.Wide*min(max(v/p.End, 0), 1)
+	return areaLeft + p.Wide*min(max(v/p.End, 0), 1)
 }
 
-func (p *placed) y(v float64) float64 {
-	return p.top + courseHeight*(1-min(max(v/p.ceiling, 0), 1))
+func (p *areaDrawing) y(v float64) float64 {
+	return p.top + areaHeight*(1-min(max(v/p.ceiling, 0), 1))
 }
 
-// assign gives each pin a lane in which it touches no other, and answers how many lanes there are. What finds no room
+// assign gives each pin a lane in which it touches no other, and returns how many lanes are used. A pin without room
 // is drawn without a head.
-func (p *placed) assign() int {
+func (p *areaDrawing) assign() int {
 	order := make([]int, len(p.Marks))
 	p.lanes = make([]int, len(p.Marks))
 	for i := range order {
@@ -145,26 +145,26 @@ func (p *placed) assign() int {
 	return used
 }
 
-func (p *placed) axis() {
+func (p *areaDrawing) axis() {
 	step := nice(p.ceiling / 4)
 	for v := 0.0; v <= p.ceiling; v += step {
-		p.line(courseLeft, p.y(v), courseLeft+p.Wide, p.y(v))
-		p.text(courseLeft-5, p.y(v)+3.5, "end", p.Format(v))
+		p.line(areaLeft, p.y(v), areaLeft+p.Wide, p.y(v))
+		p.text(areaLeft-5, p.y(v)+3.5, "end", p.Format(v))
 	}
 	for _, t := range p.Ticks {
 		anchor, x := "middle", p.x(t.X)
 		switch {
-		case x < courseLeft+20:
-			anchor, x = "start", courseLeft
-		case x > courseLeft+p.Wide-24:
-			anchor, x = "end", courseLeft+p.Wide
+		case x < areaLeft+20:
+			anchor, x = "start", areaLeft
+		case x > areaLeft+p.Wide-24:
+			anchor, x = "end", areaLeft+p.Wide
 		}
-		p.text(x, p.top+courseHeight+15, anchor, t.Label)
+		p.text(x, p.top+areaHeight+15, anchor, t.Label)
 	}
 }
 
-// area draws the line and what is below it.
-func (p *placed) area() {
+// area draws the curve and the area below it.
+func (p *areaDrawing) area() {
 	if len(p.Points) == 0 {
 		return
 	}
@@ -173,40 +173,40 @@ func (p *placed) area() {
 		fmt.Fprintf(&d, "%c%s %s", "ML"[min(i, 1)], one(p.x(x.X)), one(p.y(x.Y)))
 	}
 	first, last := p.Points[0], p.Points[len(p.Points)-1]
-	foot := one(p.top + courseHeight)
-	fmt.Fprintf(&p.b, `<path class="area" d="%sL%s %sL%s %sZ"/><path class="level" d="%s"/>`,
+	foot := one(p.top + areaHeight)
+	fmt.Fprintf(&p.b, `<path class="area" d="%sL%s %sL%s %sZ"/><path class="curve" d="%s"/>`,
 		d.String(), one(p.x(last.X)), foot, one(p.x(first.X)), foot, d.String())
 }
 
-// limits draws the lines across, with their names where these do not touch.
-func (p *placed) limits() {
+// limits draws the limits, and their labels where these do not touch.
+func (p *areaDrawing) limits() {
 	at := math.Inf(-1)
 	list := slices.Clone(p.Limits)
 	slices.SortFunc(list, func(a, b Limit) int { return int(b.Y - a.Y) })
 	for _, l := range list {
 		y := p.y(l.Y)
-		fmt.Fprintf(&p.b, `<line class="limit %s" x1="%s" y1="%s" x2="%s" y2="%s"/>`, l.Class, num(courseLeft), one(y), num(courseLeft+p.Wide), one(y))
+		fmt.Fprintf(&p.b, `<line class="limit %s" x1="%s" y1="%s" x2="%s" y2="%s"/>`, l.Class, num(areaLeft), one(y), num(areaLeft+p.Wide), one(y))
 		if y-at >= 11 {
-			p.text(courseLeft+p.Wide+5, y+3.5, "start", l.Label)
+			p.text(areaLeft+p.Wide+5, y+3.5, "start", l.Label)
 			at = y
 		}
 	}
 }
 
-// mark draws what happened, as a link when it leads somewhere.
-func (p *placed) mark(m Mark, at int) {
-	x, foot := p.x(m.X), p.top+courseHeight
+// mark draws an event, as a link when it has a URL.
+func (p *areaDrawing) mark(m Mark, at int) {
+	x, foot := p.x(m.X), p.top+areaHeight
 	open, shut := `<g class="mark">`, `</g>`
 	if m.URL != "" {
 		open, shut = fmt.Sprintf(`<a class="mark" href="%s" aria-label="%s">`, esc(m.URL), esc(m.Label)), `</a>`
 	}
 	p.b.WriteString(open + "<title>" + esc(m.Label) + "</title>")
 	switch {
-	case m.Class == "band":
-		fmt.Fprintf(&p.b, `<rect class="band" x="%s" y="%s" width="6" height="%s"/>`, one(x-3), one(p.top), num(courseHeight))
-	case m.Class == "seam":
-		fmt.Fprintf(&p.b, `<rect class="hit" x="%s" y="%s" width="8" height="%s"/><line class="seam" x1="%s" y1="%s" x2="%s" y2="%s"/>`,
-			one(x-4), one(p.top), num(courseHeight), one(x), one(p.top), one(x), one(foot))
+	case m.Class == "compaction":
+		fmt.Fprintf(&p.b, `<rect class="compaction" x="%s" y="%s" width="6" height="%s"/>`, one(x-3), one(p.top), num(areaHeight))
+	case m.Class == "rewind":
+		fmt.Fprintf(&p.b, `<rect class="hit" x="%s" y="%s" width="8" height="%s"/><line class="rewind" x1="%s" y1="%s" x2="%s" y2="%s"/>`,
+			one(x-4), one(p.top), num(areaHeight), one(x), one(p.top), one(x), one(foot))
 	default:
 		p.pin(m, x, at)
 	}
@@ -214,7 +214,7 @@ func (p *placed) mark(m Mark, at int) {
 }
 
 // pin is a head in a lane, with a stem down to the value; without room only the point at the value.
-func (p *placed) pin(m Mark, x float64, at int) {
+func (p *areaDrawing) pin(m Mark, x float64, at int) {
 	y := p.y(m.Y)
 	if at < 0 {
 		fmt.Fprintf(&p.b, `<circle class="%s" cx="%s" cy="%s" r="3.5"/>`, esc(m.Class), one(x), one(y))
@@ -226,5 +226,5 @@ func (p *placed) pin(m Mark, x float64, at int) {
 	p.text(x, head+3.2, "middle", m.Glyph)
 }
 
-// one is a coordinate with one digit behind the point: courses have many.
+// one formats a coordinate with one decimal: areas have many.
 func one(f float64) string { return num(math.Round(f*10) / 10) }

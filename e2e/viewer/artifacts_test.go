@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-const paperID = "c0a81e52-9b3d-4f76-8d12-4e7f90ab35c6"
+const artifactsID = "c0a81e52-9b3d-4f76-8d12-4e7f90ab35c6"
 
 // windows is a session whose context fills up, is compacted and fills again.
 func windows(at time.Time) (*script, stream, []object) {
-	s := &script{id: paperID, cwd: harbourCwd, branch: "main", model: "claude-sonnet-4-5", at: at, context: 20_000, fresh: 4000}
+	s := &script{id: artifactsID, cwd: harbourCwd, branch: "main", model: "claude-sonnet-4-5", at: at, context: 20_000, fresh: 4000}
 	var marks []object
 	add := func(id, trigger, done string) {
 		marks = append(marks, mark(id, trigger, len(s.lines)-1, s.context, s.at, done+" Open: the winter plan.", "tides/predict.go"))
@@ -37,12 +37,12 @@ func windows(at time.Time) (*script, stream, []object) {
 		s.context += 2500
 		s.say(fmt.Sprintf("Month %d is planned.", i+1))
 	}
-	return s, where(paperID, "harbour", false), marks
+	return s, where(artifactsID, "harbour", false), marks
 }
 
-// TestPapers looks at a session with checkpoints and linked documents: the gauge and its marks, chips, content, versions
-// and their difference, a wish and what becomes of it, and a badge when a document changes while the page is open.
-func TestPapers(t *testing.T) {
+// TestArtifacts looks at a session with checkpoints and linked documents: the context chart and its marks, chips, content, versions
+// and their difference, a link request and its outcome, and a badge when a document changes while the page is open.
+func TestArtifacts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	talk, x, marks := windows(time.Now().Add(-time.Hour))
@@ -50,26 +50,26 @@ func TestPapers(t *testing.T) {
 	talk.answer(80, use(id, "Bash", object{"command": "cat all.log"}))
 	talk.result(id, "<persisted-output>\nOutput too large. Full output saved to: /x/tool-results/all.txt\n\nPreview:\nfirst\n</persisted-output>", object{"stdout": "", "stderr": ""}, 0, false)
 	must(t, s.send(s.key, x, talk.lines))
-	must(t, s.beside(s.key, x, "checkpoints", marks...))
+	must(t, s.sendArtifacts(s.key, x, "checkpoints", marks...))
 	plan := "# Winter plan\n\n- Skerry at **02:30**\n- Ronas\n"
-	must(t, s.beside(s.key, x, "documents", paper("docs/plan.md", 1, t0, plan), paper("tides/predict.go", 1, t0, "package tides\n")))
+	must(t, s.sendArtifacts(s.key, x, "documents", version("docs/plan.md", 1, t0, plan), version("tides/predict.go", 1, t0, "package tides\n")))
 	must(t, s.sendFile(s.key, x, "tool-results/all.txt", "first\n"+strings.Repeat("and so on\n", 5000)+"the very end"))
 	s.settled(t)
 	b := newTab(t, s.url)
 	b.login(s.key)
-	b.open("/sessions/" + paperID)
-	papersGauge(b)
-	papersDocuments(b)
-	papersLive(b, s, x, plan)
-	papersWish(b, s, x)
-	b.open("/sessions/" + paperID + "?from=end")
+	b.open("/sessions/" + artifactsID)
+	checkContextChart(b)
+	checkDocuments(b)
+	checkLive(b, s, x, plan)
+	checkLinkRequests(b, s, x)
+	b.open("/sessions/" + artifactsID + "?from=end")
 	b.click(openTool(b, "cat all.log") + " .overflow a")
 	b.wait("all of the result is shown", `document.body.innerText.includes("the very end")`)
 }
 
-func papersGauge(b *tab) {
+func checkContextChart(b *tab) {
 	b.t.Helper()
-	drawGauge(b)
+	openContextChart(b)
 	labels := eval[[]string](b, `[...document.querySelectorAll(".only-wide a.mark")].map((a) => a.getAttribute("aria-label"))`)
 	all := strings.Join(labels, "\n")
 	for _, want := range []string{"80 % reached", "90 % reached", "by hand", "cp-3ad95f7c01e8", "auto-compacted"} {
@@ -77,25 +77,25 @@ func papersGauge(b *tab) {
 			b.t.Errorf("no mark says %q:\n%s", want, all)
 		}
 	}
-	if n := eval[int](b, `[...document.querySelectorAll(".course")].filter((c) => c.checkVisibility()).length`); n != 1 {
+	if n := eval[int](b, `[...document.querySelectorAll(".area-chart")].filter((c) => c.checkVisibility()).length`); n != 1 {
 		b.t.Errorf("%d drawings are in sight", n)
 	}
 	b.reads("#checkpoints", "80 % reached", "All but three piers")
 	eval[any](b, `document.querySelector('.only-wide a[aria-label*="auto"], .only-wide a[aria-label*="80 %"]').focus()`)
 	b.press("\r")
 	b.wait("the mark leads to its line", `location.hash && document.querySelector(location.hash)?.innerText.includes("Pier 32")`)
-	b.open("/sessions/" + paperID)
-	b.wait("that it was unfolded is remembered", one(".context[open] .level"))
+	b.open("/sessions/" + artifactsID)
+	b.wait("that it was unfolded is remembered", one(".context[open] .curve"))
 }
 
-// drawGauge unfolds the gauge.
-func drawGauge(b *tab) {
+// openContextChart unfolds the context chart.
+func openContextChart(b *tab) {
 	b.t.Helper()
 	b.click(".context > summary")
-	b.wait("the gauge is drawn", one(".context[open] .level"))
+	b.wait("the context chart is drawn", one(".context[open] .curve"))
 }
 
-func papersDocuments(b *tab) {
+func checkDocuments(b *tab) {
 	b.t.Helper()
 	if n := b.count(".chip .changed"); n != 0 {
 		b.t.Errorf("%d documents have changed before they were seen", n)
@@ -107,14 +107,14 @@ func papersDocuments(b *tab) {
 	b.wait("the session is there again", one("#chips"))
 }
 
-// papersLive changes a document and makes a checkpoint while the page is open.
-func papersLive(b *tab, s *site, x stream, plan string) {
+// checkLive changes a document and makes a checkpoint while the page is open.
+func checkLive(b *tab, s *site, x stream, plan string) {
 	b.t.Helper()
-	b.asks("/events?session=" + paperID)
+	b.asks("/events?session=" + artifactsID)
 	eval[any](b, `window.stayed = true`)
-	must(b.t, s.beside(s.key, x, "documents", paper("docs/plan.md", 2, time.Now(), strings.Replace(plan, "02:30", "02:45", 1))))
+	must(b.t, s.sendArtifacts(s.key, x, "documents", version("docs/plan.md", 2, time.Now(), strings.Replace(plan, "02:30", "02:45", 1))))
 	b.wait("the chip says so", `document.querySelector('.chip a[title="docs/plan.md"] + .changed')`)
-	must(b.t, s.beside(s.key, x, "checkpoints", mark("0000000000ff", "pre_heavy", 44, 61_000, time.Now(), "Before the great rebuild.")))
+	must(b.t, s.sendArtifacts(s.key, x, "checkpoints", mark("0000000000ff", "pre_heavy", 44, 61_000, time.Now(), "Before the great rebuild.")))
 	b.wait("the checkpoint is listed", `document.querySelector("#checkpoints")?.innerText.includes("before heavy work")`)
 	b.wait("and drawn", `document.querySelector('.only-wide a[aria-label*="cp-0000000000ff"]')`)
 	if !eval[bool](b, `window.stayed`) {
@@ -125,28 +125,28 @@ func papersLive(b *tab, s *site, x stream, plan string) {
 	b.click(`form[action*="/document/compare"] button`)
 	b.wait("the difference is shown", `document.querySelector(".diff tr.del mark")?.innerText === "02:30" || document.querySelector(".diff tr.del")?.innerText.includes("02:30")`)
 	b.reads(".diff tr.add", "02:45")
-	b.open("/sessions/" + paperID)
+	b.open("/sessions/" + artifactsID)
 	b.wait("the badge is gone", `document.querySelector(".chip") && !document.querySelector(".chip .changed")`)
 }
 
-func papersWish(b *tab, s *site, x stream) {
+func checkLinkRequests(b *tab, s *site, x stream) {
 	b.t.Helper()
 	b.click(".ask > summary")
 	b.fill(`.ask input[name="path"]`, "docs/new.md")
-	b.wait("it is asked for", `document.querySelector("#wishes")?.innerText.includes("docs/new.md: requested; waiting for")`)
-	list, err := s.wishes(s.key, x.machine)
+	b.wait("it is asked for", `document.querySelector("#link-requests")?.innerText.includes("docs/new.md: requested; waiting for")`)
+	list, err := s.linkRequests(s.key, x.machine)
 	must(b.t, err)
 	if len(list) != 1 || list[0].Path != "docs/new.md" || !list[0].Link {
 		b.t.Fatalf("the daemon is asked for %+v", list)
 	}
-	done := paper("docs/new.md", 1, time.Now(), "new")
+	done := version("docs/new.md", 1, time.Now(), "new")
 	done["by"], done["link_request"] = "viewer", list[0].ID
-	must(b.t, s.beside(s.key, x, "documents", done))
-	b.wait("it is done", `document.querySelector("#wishes .done") && document.querySelector('.chip a[title="docs/new.md"]')`)
+	must(b.t, s.sendArtifacts(s.key, x, "documents", done))
+	b.wait("it is done", `document.querySelector("#link-requests .done") && document.querySelector('.chip a[title="docs/new.md"]')`)
 	b.click(`button[aria-label="Unlink docs/new.md"]`)
-	b.wait("its end is asked for", `document.querySelector("#wishes .waiting")?.innerText.includes("Unlink docs/new.md")`)
-	list, err = s.wishes(s.key, x.machine)
+	b.wait("its end is asked for", `document.querySelector("#link-requests .waiting")?.innerText.includes("Unlink docs/new.md")`)
+	list, err = s.linkRequests(s.key, x.machine)
 	must(b.t, err)
-	must(b.t, s.beside(s.key, x, "documents", object{"path": "docs/new.md", "change": "refused", "by": "viewer", "at": time.Now().UTC().Format(time.RFC3339), "link_request": list[0].ID, "reason": "only from this machine"}))
-	b.wait("it is refused", `document.querySelector("#wishes .refused")?.innerText.includes("only from this machine")`)
+	must(b.t, s.sendArtifacts(s.key, x, "documents", object{"path": "docs/new.md", "change": "refused", "by": "viewer", "at": time.Now().UTC().Format(time.RFC3339), "link_request": list[0].ID, "reason": "only from this machine"}))
+	b.wait("it is refused", `document.querySelector("#link-requests .refused")?.innerText.includes("only from this machine")`)
 }
