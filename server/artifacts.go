@@ -12,7 +12,7 @@ import (
 //
 // A ref that names nothing the scope sees is ErrNotFound. A session can have artifacts before it has lines: a document
 // linked before the first prompt. Documents, their content and link requests are visible to users other than the
-// session's own only when the share says so (Share.Documents); without that they do not exist.
+// session's own only when Share.Documents is set; without it they do not exist.
 type Artifacts interface {
 	Checkpoints
 	Documents
@@ -114,8 +114,8 @@ type Document struct {
 	Host       string
 }
 
-// Version is a document from one moment on. N counts from 1 through all epochs: a daemon that lost its state begins with
-// 1 again, and its versions follow those before.
+// Version is a version of a document. N counts from 1 through all epochs: a daemon that has lost its state starts at 1
+// again, and its versions follow the earlier ones.
 type Version struct {
 	N        int64
 	At       time.Time // when the daemon saw it

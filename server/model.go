@@ -59,7 +59,7 @@ type Head struct {
 // Batch is the lines of one request, to be stored in one step.
 type Batch struct {
 	Head     Head
-	Owner    int64  // user whose stream it is, the one of the key that sent it; 0: nobody's, seen by owners only
+	Owner    int64  // user of the key that sent it; 0: none, visible to owners only
 	Lines    []Line // the caller owns their bytes and does not change them until Put returns
 	Received time.Time
 }

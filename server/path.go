@@ -22,8 +22,8 @@ func CheckPath(p string) error {
 	return nil
 }
 
-// conversational are the folders below a session's whose files belong to the conversation itself: whoever may read the
-// conversation may read them. Other files are contents of documents.
+// conversational are the folders of a session whose files belong to the conversation: they are as visible as its lines.
+// Other files are contents of documents.
 var conversational = []string{"tool-results/", "subagents/", "workflows/"}
 
 // Conversational reports whether a file with that name belongs to the conversation itself.

@@ -21,19 +21,19 @@ func newBackup() *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "backup --to FILE",
-		Short: "Copy a SQLite store as it is at one moment, while servers use it",
+		Short: "Write a consistent copy of a SQLite store; servers may use it meanwhile",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if to == "" {
 				return usage(c, errors.New("--to is missing"))
 			}
 			if _, err := os.Lstat(to); err == nil && !force && to != "-" {
-				return hinted{fmt.Errorf("%s is there already", to), "choose another --to, or say --force to replace it"}
+				return hinted{fmt.Errorf("%s exists already", to), "choose another --to, or add --force to replace it"}
 			}
 			return withStore(c, url, func(s store.Store) error {
 				b, ok := s.(server.Backuper)
 				if !ok {
-					return hinted{errors.New("this store is backed up by its own database"), "pg_dump --format=custom --file=ccship.dump DATABASE"}
+					return hinted{errors.New("backup is for SQLite stores; back up PostgreSQL with its own tools"), "pg_dump --format=custom --file=ccship.dump DATABASE"}
 				}
 				size, err := backUp(c.Context(), b, to, c.OutOrStdout(), newProgress(c.ErrOrStderr()))
 				if err != nil {
@@ -45,7 +45,7 @@ func newBackup() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the file to write; - for standard output")
-	c.Flags().BoolVar(&force, "force", false, "replace a file that is there")
+	c.Flags().BoolVar(&force, "force", false, "replace an existing file")
 	storeFlag(c, &url)
 	return c
 }

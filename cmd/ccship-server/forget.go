@@ -16,11 +16,11 @@ func newForget() *cobra.Command {
 	var yes, asJSON bool
 	c := &cobra.Command{
 		Use:   "forget SESSION --yes",
-		Short: "Remove a session with its agents, for good; it will not be stored again",
+		Short: "Remove a session and its agents for good; it is never stored again",
 		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !yes {
-				return usageError{hinted{fmt.Errorf("this removes %s and cannot be undone", args[0]), "say --yes too; a backup has it still"}}
+				return usageError{hinted{fmt.Errorf("this removes %s and cannot be undone", args[0]), "add --yes to confirm; backups still contain it"}}
 			}
 			return withStore(c, url, func(s store.Store) error {
 				gone, err := s.Forget(c.Context(), server.Scope{All: true}, args[0], time.Now())
@@ -42,7 +42,7 @@ func newForget() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&yes, "yes", false, "really")
+	c.Flags().BoolVar(&yes, "yes", false, "confirm")
 	jsonFlag(c, &asJSON)
 	storeFlag(c, &url)
 	return c

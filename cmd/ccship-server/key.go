@@ -15,7 +15,7 @@ import (
 )
 
 func newKey() *cobra.Command {
-	return group("key", "Make, list, rotate and revoke API keys", "create, list, rotate or revoke",
+	return group("key", "Create, list, rotate and revoke API keys", "create, list, rotate or revoke",
 		newKeyCreate(), newKeyList(), newKeyRotate(), newKeyRevoke())
 }
 
@@ -23,9 +23,9 @@ func newKeyCreate() *cobra.Command {
 	var url, name, user string
 	c := &cobra.Command{
 		Use:   "create --name NAME",
-		Short: "Make a key and print it, this once",
-		Long: "Make a key and print it, this once: only its hash is kept. One key for each machine lets you revoke one alone.\n" +
-			"The first key of a store belongs to its owner, who is made with it.",
+		Short: "Create a key and print it once",
+		Long: "Create a key and print it once: only its hash is stored. Use one key per machine, so that you can revoke\n" +
+			"each separately. The first key of a store also creates its owner.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkName(c, "--name", name); err != nil {
@@ -39,7 +39,7 @@ func newKeyCreate() *cobra.Command {
 				key, hash := auth.NewKey()
 				err = s.AddKey(c.Context(), owner.ID, name, hash, time.Now())
 				if errors.Is(err, server.ErrExists) {
-					return hinted{err, "choose another --name; names of revoked keys stay taken"}
+					return hinted{err, "choose another --name; names of revoked keys cannot be reused"}
 				}
 				if err != nil {
 					return err
@@ -50,7 +50,7 @@ func newKeyCreate() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "what the key is for, for example the machine's name")
-	c.Flags().StringVar(&user, "user", "", "whose key it is; may be left out while there is one user only")
+	c.Flags().StringVar(&user, "user", "", "user of the key; optional while there is only one user")
 	storeFlag(c, &url)
 	return c
 }
@@ -83,7 +83,7 @@ func keyUser(c *cobra.Command, s store.Store, name string) (server.User, error) 
 func findUser(ctx context.Context, s store.Store, name string) (server.User, error) {
 	u, err := s.FindUser(ctx, name)
 	if errors.Is(err, server.ErrNotFound) {
-		return u, hinted{fmt.Errorf("there is no user %q", name), "ccship-server user list shows those there are"}
+		return u, hinted{fmt.Errorf("there is no user %q", name), "ccship-server user list shows all users"}
 	}
 	return u, err
 }
@@ -103,7 +103,7 @@ func newKeyList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the keys' names, not the keys: only their hashes are kept",
+		Short: "List keys by name; the keys themselves are not stored",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {
@@ -129,7 +129,7 @@ func newKeyList() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&user, "user", "", "only this user's")
+	c.Flags().StringVar(&user, "user", "", "only keys of this user")
 	jsonFlag(c, &asJSON)
 	storeFlag(c, &url)
 	return c
@@ -157,7 +157,7 @@ func newKeyRotate() *cobra.Command {
 	var url, name, grace string
 	c := &cobra.Command{
 		Use:   "rotate --name NAME",
-		Short: "Give a key's name to a new key and print it, this once",
+		Short: "Replace a key by a new one of the same name, and print it once",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkName(c, "--name", name); err != nil {
@@ -184,7 +184,7 @@ func newKeyRotate() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "the key's name")
-	c.Flags().StringVar(&grace, "grace", "24h", "how long the old key goes on working; 0s: not at all")
+	c.Flags().StringVar(&grace, "grace", "24h", "how long the old key stays valid; 0s revokes it at once")
 	storeFlag(c, &url)
 	return c
 }
@@ -193,7 +193,7 @@ func newKeyRevoke() *cobra.Command {
 	var url, name string
 	c := &cobra.Command{
 		Use:   "revoke --name NAME",
-		Short: "Make a key invalid, at once and for good; logins made with it end too",
+		Short: "Revoke a key for good, and end the logins made with it",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if name == "" {

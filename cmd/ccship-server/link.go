@@ -19,7 +19,7 @@ func newLink() *cobra.Command {
 	var storeURL, user, base, ttl string
 	c := &cobra.Command{
 		Use:   "link",
-		Short: "Print an address that logs one browser in, once",
+		Short: "Print a one-time address that logs a browser in",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			d, err := auth.ParseTTL(ttl)
@@ -48,9 +48,9 @@ func newLink() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&user, "user", "", "who is logged in; may be left out while there is one user only")
+	c.Flags().StringVar(&user, "user", "", "user to log in; optional while there is only one user")
 	c.Flags().StringVar(&base, "public-url", "http://127.0.0.1:5000", "where the browser reaches the server")
-	c.Flags().StringVar(&ttl, "ttl", auth.DefaultTicket.String(), "how long the address works, at most 168h")
+	c.Flags().StringVar(&ttl, "ttl", auth.DefaultTicket.String(), "how long the address is valid, at most 168h")
 	storeFlag(c, &storeURL)
 	return c
 }
@@ -67,7 +67,7 @@ func linkUser(c *cobra.Command, s store.Store, name string) (server.User, error)
 	case len(list) == 1:
 		return list[0], nil
 	case len(list) == 0:
-		return server.User{}, hinted{errors.New("there is no user yet"), "ccship-server key create --name NAME makes the first"}
+		return server.User{}, hinted{errors.New("there is no user yet"), "ccship-server key create --name NAME creates the first"}
 	}
 	return server.User{}, usageError{hinted{errors.New("--user is missing, and there are several users"), "ccship-server user list shows them"}}
 }

@@ -12,7 +12,7 @@ func newMigrate() *cobra.Command {
 	var url string
 	c := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the store's schema up to date, as serve does when it starts",
+		Short: "Update the store's schema, as serve does when it starts",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {

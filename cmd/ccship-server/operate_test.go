@@ -112,7 +112,7 @@ func (p *program) whileSending(t *testing.T, key, session string, first int, fn 
 	wg.Wait()
 }
 
-// TestVerifyFinds: what was damaged behind the store's back is told, by both forms, with exit 1.
+// TestVerifyFinds: both output forms report damage to the database file, with exit code 1.
 func TestVerifyFinds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	key := newKeyIn(t, path)

@@ -18,9 +18,9 @@ func newRebuild() *cobra.Command {
 	var url string
 	c := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Derive titles, messages, usage and search text anew from the stored lines",
-		Long: "Derive titles, messages, usage and search text anew from the stored lines, which stay as they are. It may run while\n" +
-			"servers use the store; until it is done, what is not derived yet is not found.",
+		Short: "Derive titles, messages, usage and search text again from the stored lines",
+		Long: "Derive titles, messages, usage and search text again from the stored lines, which do not change. Servers may use the\n" +
+			"store meanwhile; sessions not derived yet are missing from searches.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {

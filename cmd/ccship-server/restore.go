@@ -18,7 +18,7 @@ func newRestore() *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "restore --from FILE",
-		Short: "Make a SQLite store of a backup; no server may use it meanwhile",
+		Short: "Restore a SQLite store from a backup; stop its servers first",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if from == "" {
@@ -26,8 +26,8 @@ func newRestore() *cobra.Command {
 			}
 			path, ok := strings.CutPrefix(url, "sqlite:")
 			if path = strings.TrimPrefix(path, "//"); !ok || path == "" {
-				return usageError{hinted{fmt.Errorf("restore makes a SQLite store, not %q", redact(url)),
-					"give --store sqlite:PATH; for PostgreSQL pg_restore does it"}}
+				return usageError{hinted{fmt.Errorf("restore writes a SQLite store, not %q", redact(url)),
+					"use --store sqlite:PATH; for PostgreSQL use pg_restore"}}
 			}
 			if err := restoreFrom(c, path, from, force); err != nil {
 				return explainRestore(err)
@@ -37,7 +37,7 @@ func newRestore() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the backup; - for standard input")
-	c.Flags().BoolVar(&force, "force", false, "replace a store that is there")
+	c.Flags().BoolVar(&force, "force", false, "replace an existing store")
 	storeFlag(c, &url)
 	return c
 }
@@ -63,9 +63,9 @@ func explainRestore(err error) error {
 	case errors.Is(err, store.ErrDamaged):
 		return hinted{err, "take another backup; nothing was replaced"}
 	case errors.Is(err, fs.ErrExist):
-		return hinted{err, "choose another --store, or say --force to replace it; stop the server first"}
+		return hinted{err, "choose another --store, or add --force to replace it; stop the server first"}
 	case errors.Is(err, fs.ErrNotExist):
-		return hinted{err, "ccship-server backup --to FILE makes one"}
+		return hinted{err, "ccship-server backup --to FILE creates one"}
 	}
 	return explainOpen(err)
 }

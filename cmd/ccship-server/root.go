@@ -28,7 +28,7 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// silent is an error that has been told.
+// silent is an error that has been printed already.
 type silent struct{ error }
 
 func (e silent) Unwrap() error { return e.error }
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if h, ok := errors.AsType[hinted](err); ok {
 		hint = h.hint
 	}
-	if _, told := errors.AsType[silent](err); told {
+	if _, printed := errors.AsType[silent](err); printed {
 		return code
 	}
 	if slices.Contains(args, "--json") {
@@ -92,7 +92,7 @@ func errorDocument(err error, hint string, code int) any {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "ccship-server",
-		Short:         "Keeps the Claude Code conversations that ccship ships to it",
+		Short:         "Store and show the Claude Code conversations that ccship sends",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          wrapArgs(cobra.NoArgs),

@@ -22,7 +22,7 @@ func newServe() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Take conversations and show them, until stopped",
+		Short: "Receive conversations and show them, until stopped",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE:  func(c *cobra.Command, _ []string) error { return serve(c, f) },
 	}
@@ -109,7 +109,7 @@ func listen(c *cobra.Command, address string) (net.Listener, error) {
 	case errors.As(err, &wrong):
 		return nil, usage(c, fmt.Errorf("bad --listen %q: want ADDRESS:PORT", address))
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, hinted{fmt.Errorf("listen on %s: the port is taken", address),
+		return nil, hinted{fmt.Errorf("listen on %s: the port is in use", address),
 			"choose another with --listen 127.0.0.1:PORT, or port 0 for any (macOS AirPlay holds 5000)"}
 	}
 	return nil, hinted{fmt.Errorf("listen on %s: %w", address, err), "choose another with --listen ADDRESS:PORT"}

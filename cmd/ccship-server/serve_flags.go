@@ -31,20 +31,20 @@ type serveFlags struct {
 
 func (f *serveFlags) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:5000", "address and port; port 0 takes a free one")
-	flags.StringVar(&f.tlsCert, "tls-cert", "", "file of the certificate chain; read again when it changes")
-	flags.StringVar(&f.tlsKey, "tls-key", "", "file of its private key")
-	flags.StringVar(&f.base, "base-path", "", "path that everything is below, for example /ccship")
-	flags.StringVar(&f.publicURL, "public-url", "", "where browsers reach the server; other host names are refused then")
-	flags.StringVar(&f.proxies, "trusted-proxies", "", "addresses and networks, with commas, whose X-Forwarded-For and -Proto are believed")
-	flags.StringVar(&f.prices, "prices", "", "file of token prices in place of the built-in list")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:5000", "address and port; port 0 chooses a free one")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the certificate chain; reloaded when it changes")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of its private key")
+	flags.StringVar(&f.base, "base-path", "", "path prefix of all addresses, for example /ccship")
+	flags.StringVar(&f.publicURL, "public-url", "", "address at which browsers reach the server; other host names are refused")
+	flags.StringVar(&f.proxies, "trusted-proxies", "", "addresses and networks, separated by commas, whose X-Forwarded-For and -Proto are trusted")
+	flags.StringVar(&f.prices, "prices", "", "file of token prices, instead of the built-in list")
 	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
-	flags.IntVar(&f.maxRequests, "max-requests", api.DefaultMaxRequests, "requests worked on at once; more wait")
-	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns, "open connections; beyond it the longest idle ones are closed")
+	flags.IntVar(&f.maxRequests, "max-requests", api.DefaultMaxRequests, "requests handled at once; more wait")
+	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns, "open connections; above it the longest idle ones are closed")
 	flags.BoolVar(&f.openViewer, "open-viewer", false, "show the pages without a login (loopback addresses only)")
 	flags.BoolVar(&f.metricsOpen, "metrics-open", false, "show /metrics without a key (loopback addresses only)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error; debug has a line for each request")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error; debug logs each request")
 }
 
 // settings are serve's options understood.
@@ -112,12 +112,12 @@ func (f *serveFlags) checkLimits(s *settings) (err error) {
 func (f *serveFlags) checkAddress(s *settings) error {
 	loopback := page.IsLoopback(f.listen)
 	if f.openViewer && !loopback {
-		return usageError{hinted{fmt.Errorf("--open-viewer would show everything to anyone who can reach %s", f.listen),
-			"listen on 127.0.0.1, or leave --open-viewer out and log in with a key"}}
+		return usageError{hinted{fmt.Errorf("--open-viewer would show everything to anyone who reaches %s", f.listen),
+			"listen on 127.0.0.1, or omit --open-viewer and log in with a key"}}
 	}
 	if f.metricsOpen && !loopback {
-		return usageError{hinted{fmt.Errorf("--metrics-open would show metrics to anyone who can reach %s", f.listen),
-			"listen on 127.0.0.1, or leave it out and send a key as X-API-Key"}}
+		return usageError{hinted{fmt.Errorf("--metrics-open would show metrics to anyone who reaches %s", f.listen),
+			"listen on 127.0.0.1, or omit it and send a key as X-API-Key"}}
 	}
 	f.base = strings.TrimRight(f.base, "/")
 	if f.base != "" && (f.base[0] != '/' || strings.ContainsAny(f.base, "?#%\\ \"'<>") || strings.Contains(f.base, "//")) {
@@ -131,7 +131,7 @@ func (f *serveFlags) checkAddress(s *settings) error {
 		return fmt.Errorf("bad --public-url: %w", err)
 	}
 	if path := strings.TrimRight(u.Path, "/"); path != f.base {
-		return fmt.Errorf("bad --public-url %q: its path is not that of --base-path %q", f.publicURL, f.base)
+		return fmt.Errorf("bad --public-url %q: its path differs from --base-path %q", f.publicURL, f.base)
 	}
 	s.hosts = []string{u.Hostname()}
 	return nil
@@ -139,12 +139,12 @@ func (f *serveFlags) checkAddress(s *settings) error {
 
 func (f *serveFlags) checkFiles(s *settings) error {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
-		return errors.New("--tls-cert and --tls-key go together")
+		return errors.New("--tls-cert and --tls-key must be given together")
 	}
 	if f.tlsCert != "" {
 		pair, err := loadCertificate(f.tlsCert, f.tlsKey, s.log)
 		if err != nil {
-			return usageError{hinted{err, "both files are PEM; the certificate comes first, then those that signed it"}}
+			return usageError{hinted{err, "both files are PEM; the certificate comes first, then its issuers"}}
 		}
 		s.tls = pair.config()
 	}

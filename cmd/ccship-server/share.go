@@ -14,7 +14,7 @@ import (
 )
 
 func newShare() *cobra.Command {
-	return group("share", "Let a user see another one's sessions of a project", "add, rm or list",
+	return group("share", "Share the sessions of a project with another user", "add, rm or list",
 		newShareAdd(), newShareRemove(), newShareList())
 }
 
@@ -25,8 +25,8 @@ type shareFlags struct {
 }
 
 func (f *shareFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.owner, "owner", "", "whose sessions")
-	c.Flags().StringVar(&f.with, "with", "", "who may see them")
+	c.Flags().StringVar(&f.owner, "owner", "", "user who owns the sessions")
+	c.Flags().StringVar(&f.with, "with", "", "user who may see them")
 	c.Flags().StringVar(&f.project, "project", "", "the project's name or hash")
 	storeFlag(c, &f.url)
 }
@@ -59,7 +59,7 @@ func newShareAdd() *cobra.Command {
 	var f shareFlags
 	c := &cobra.Command{
 		Use:   "add --owner NAME --with NAME --project PROJECT",
-		Short: "Let a user see another one's sessions of a project, those to come too",
+		Short: "Share the sessions of a project with another user, including future ones",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(c); err != nil {
@@ -72,7 +72,7 @@ func newShareAdd() *cobra.Command {
 				}
 				if x.Project == "" {
 					return hinted{fmt.Errorf("%q has no session of a project %q", f.owner, f.project),
-						"the viewer lists the projects; a project is there once a session of it is"}
+						"the viewer lists the projects; a project exists once it has a session"}
 				}
 				x.Created, x.Documents = time.Now(), f.documents
 				if err := s.AddShare(c.Context(), x); err != nil {
@@ -84,7 +84,7 @@ func newShareAdd() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().BoolVar(&f.documents, "documents", false, "linked documents too, which are files of the other's; without it an earlier yes is taken back")
+	c.Flags().BoolVar(&f.documents, "documents", false, "share linked documents too; without it an existing share no longer includes them")
 	return c
 }
 
@@ -105,7 +105,7 @@ func newShareRemove() *cobra.Command {
 				}
 				err = s.RemoveShare(c.Context(), x)
 				if errors.Is(err, server.ErrNotFound) {
-					return hinted{err, "ccship-server share list shows those there are"}
+					return hinted{err, "ccship-server share list shows all shares"}
 				}
 				if err != nil {
 					return err

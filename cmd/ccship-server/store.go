@@ -15,7 +15,7 @@ import (
 
 // storeFlag adds --store.
 func storeFlag(c *cobra.Command, url *string) {
-	c.Flags().StringVar(url, "store", defaultStore(), "where everything is kept: sqlite:PATH or postgres://…; CCSHIP_SERVER_STORE sets it too")
+	c.Flags().StringVar(url, "store", defaultStore(), "store: sqlite:PATH or postgres://…; CCSHIP_SERVER_STORE sets it too")
 }
 
 // defaultStore is what the environment says, else below the user's state directory; "" where that is unknown, and then
@@ -46,8 +46,8 @@ func openStore(ctx context.Context, url string) (store.Store, error) {
 }
 
 func explainOpen(err error) error {
-	if told, ok := errors.AsType[*store.OpenError](err); ok && told.Hint != "" {
-		return hinted{err, told.Hint}
+	if opening, ok := errors.AsType[*store.OpenError](err); ok && opening.Hint != "" {
+		return hinted{err, opening.Hint}
 	}
 	switch {
 	case errors.Is(err, store.ErrBadURL):

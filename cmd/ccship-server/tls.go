@@ -21,7 +21,7 @@ type certificate struct {
 	warned bool
 }
 
-// fileStamp tells a file from what it was before.
+// fileStamp identifies a version of a file.
 type fileStamp struct {
 	size int64
 	at   time.Time
@@ -46,7 +46,7 @@ func (c *certificate) config() *tls.Config {
 			err := c.refresh()
 			if err != nil && !c.warned {
 				// Renewing writes one file after the other; the old pair serves until both fit.
-				c.log.Warn("certificate not read again; the old one goes on", "error", err)
+				c.log.Warn("cannot reload the certificate; the old one stays in use", "error", err)
 			}
 			c.warned = err != nil
 			return c.pair, nil
@@ -72,7 +72,7 @@ func (c *certificate) refresh() error {
 		return fmt.Errorf("read certificate: %w", err)
 	}
 	if c.pair != nil {
-		c.log.Info("certificate read again")
+		c.log.Info("certificate reloaded")
 	}
 	c.pair, c.stamps = &pair, stamps
 	return nil

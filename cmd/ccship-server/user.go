@@ -20,13 +20,13 @@ func newUser() *cobra.Command {
 		newUserAdd(), newUserList(), newUserRole(), newUserDisable(), newUserEnable())
 }
 
-const roleHelp = "owner (sees and manages everything), member (ships; sees what is its own or shared), viewer (sees what is shared)"
+const roleHelp = "owner (sees and manages everything), member (sends sessions; sees own and shared ones), viewer (sees shared ones)"
 
 func newUserAdd() *cobra.Command {
 	var url, role string
 	c := &cobra.Command{
 		Use:   "add NAME",
-		Short: "Add a user; a key for it comes from key create --user NAME",
+		Short: "Add a user; create a key for it with key create --user NAME",
 		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkName(c, "name", args[0]); err != nil {
@@ -123,7 +123,7 @@ func newUserRole() *cobra.Command {
 	var url string
 	c := &cobra.Command{
 		Use:   "role NAME ROLE",
-		Short: "Change what a user may do: " + roleHelp,
+		Short: "Change a user's role: " + roleHelp,
 		Args:  wrapArgs(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
 			role, err := server.ParseRole(args[1])
@@ -143,7 +143,7 @@ func newUserDisable() *cobra.Command {
 	var url string
 	c := &cobra.Command{
 		Use:   "disable NAME",
-		Short: "Refuse a user's keys and logins from now on; sessions stay",
+		Short: "Refuse a user's keys and logins; its sessions are kept",
 		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return changeUser(c, url, args[0], "is disabled", func(a *auth.Access, u server.User) error {
@@ -159,10 +159,10 @@ func newUserEnable() *cobra.Command {
 	var url string
 	c := &cobra.Command{
 		Use:   "enable NAME",
-		Short: "Take a disabled user's keys again",
+		Short: "Accept a disabled user's keys and logins again",
 		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return changeUser(c, url, args[0], "may act again", func(a *auth.Access, u server.User) error {
+			return changeUser(c, url, args[0], "is enabled", func(a *auth.Access, u server.User) error {
 				return a.Disable(c.Context(), u, false)
 			})
 		},

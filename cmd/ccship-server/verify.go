@@ -14,7 +14,7 @@ import (
 // maxFindings is how many findings are printed; the others are counted.
 const maxFindings = 1000
 
-// checker is a store that can check its own pages and indexes. problem is told what is wrong with them.
+// checker is a store that can check its own pages and indexes. It calls problem for each defect.
 type checker interface {
 	Check(ctx context.Context, problem func(string)) error
 }
@@ -24,9 +24,10 @@ func newVerify() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "verify",
-		Short: "Read everything that is stored and say what does not fit together",
-		Long: "Check the database, then read every line of every generation: lines out of place, objects that are none, counts that\n" +
-			"differ, complete files whose length is not what their client said; then every file beside lines, by its hash. To compare with the files: ccship verify.",
+		Short: "Read everything that is stored and report inconsistencies",
+		Long: "Check the database, then read every line of every generation. Report lines out of place, invalid JSON objects, wrong\n" +
+			"counts, and complete files whose length differs from what the client reported. Then check every attachment and\n" +
+			"document by its hash. To compare the store with the transcript files, use ccship verify.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {
@@ -40,7 +41,7 @@ func newVerify() *cobra.Command {
 					err = r.print(c)
 				}
 				if err == nil && r.Problems > 0 {
-					err = hinted{fmt.Errorf("%d problems found", r.Problems), "restore a backup, or let clients send again with ccship sync; ccship verify tells what is missing"}
+					err = hinted{fmt.Errorf("%d problems found", r.Problems), "restore a backup, or let clients send again with ccship sync; ccship verify lists what is missing"}
 				}
 				if asJSON && err != nil {
 					return silent{err} // the document has been printed
@@ -61,7 +62,7 @@ type report struct {
 	Generations int64     `json:"generations"`
 	Lines       int64     `json:"lines"`
 	Bytes       int64     `json:"bytes"`
-	Files       int64     `json:"files"`      // beside lines: results, documents
+	Files       int64     `json:"files"`      // attachments and contents of documents
 	FileBytes   int64     `json:"file_bytes"` // of them
 	Problems    int64     `json:"problems"`
 	Findings    []finding `json:"findings"` // the first of them

@@ -80,5 +80,5 @@ func (s *Server) answer(w http.ResponseWriter, status int, v any) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = s.write(w, append(b, '\n')) // the client may have disconnected
+	_ = s.write(w, append(b, '\n')) // the client may be gone
 }

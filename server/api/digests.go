@@ -121,7 +121,7 @@ func (s *Server) digests(w http.ResponseWriter, r *http.Request, who server.Key)
 	return nil
 }
 
-// cut ends an answer whose status has been sent: only a cut connection can tell the client now.
+// cut aborts a response whose status has been sent: only closing the connection can report the error now.
 func (s *Server) cut(r *http.Request, err error) error {
 	s.logOf(r).Error("answer cut short", "error", err)
 	panic(http.ErrAbortHandler)

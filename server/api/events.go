@@ -29,7 +29,7 @@ type eventAnswer struct {
 	At          time.Time `json:"at"`
 }
 
-// paperEvent says that something beside lines was stored.
+// artifactEvent announces stored checkpoints or documents.
 type artifactEvent struct {
 	SessionID   string    `json:"session_id"`
 	User        string    `json:"user"`
@@ -39,8 +39,9 @@ type artifactEvent struct {
 }
 
 // events is GET /api/events?session&project&machine&user: server-sent events for as long as the client listens.
-// "change" says where lines were stored; "checkpoints" and "documents" that such came; "missed" that anything may have changed: the client was too slow, or comes
-// back with a Last-Event-ID, and what it missed is not kept. Either says where to look, not what is there.
+// "change" has the place of stored lines; "checkpoints" and "documents" announce such artifacts; "missed" means that
+// anything may have changed: the client was too slow or reconnected with a Last-Event-ID, and missed events are not
+// kept. Events have no content.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	names, err := s.names(r.Context())
 	if err != nil {
@@ -73,8 +74,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 	return nil
 }
 
-// tell writes changes until there are no more, or the client is too slow, has gone, or may not listen any more: then
-// the answer ends, and it finds out why when it comes back.
+// sendChanges writes changes until the channel closes, or the client is too slow, gone or no longer allowed to listen.
+// Then the response ends; a client that may not listen is refused when it reconnects.
 func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan server.Change, visible func(server.Change) bool) {
 	beat := time.NewTicker(s.beat)
 	defer beat.Stop()

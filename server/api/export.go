@@ -58,7 +58,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 			err = out.Flush()
 		}
 		if err != nil {
-			// The status has been sent; only a cut connection can tell the client now.
+			// The status has been sent: only closing the connection can report the error now.
 			s.logOf(r).Error("answer cut short", "error", err)
 			panic(http.ErrAbortHandler)
 		}

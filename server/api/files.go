@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// sniffed is how much of a file is looked at to tell text from other bytes.
+// sniffed is how many bytes of a file are checked to distinguish text from binary data.
 const sniffed = 64 << 10
 
 // serveFile sends somebody's file so that no browser does anything with it: as text or as bytes, whatever it is or says
@@ -39,7 +39,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string, 
 		rest -= n
 	}
 	if err != nil {
-		// The status has been sent; only a cut connection can tell the client now.
+		// The status has been sent: only closing the connection can report the error now.
 		s.logOf(r).Error("answer cut short", "error", err)
 		panic(http.ErrAbortHandler)
 	}

@@ -35,7 +35,8 @@ func (s *Server) names(ctx context.Context) (names, error) {
 	return out, nil
 }
 
-// nobody is the ID of no user. A filter for an unknown user finds nothing, like one for a user outside the scope.
+// unknownUser is the ID of no user. A filter for an unknown user matches nothing, like one for a user whose sessions
+// are not visible.
 const unknownUser = -1
 
 func (n names) id(name string) int64 {
@@ -72,7 +73,7 @@ func (f *filter) text(name string) string {
 	return v
 }
 
-// machine tells the bare clients' ("machine=") from all ("").
+// machine distinguishes plain clients ("machine=") from all clients (no parameter).
 func (f *filter) machine() *string {
 	if !f.q.Has("machine") {
 		return nil

@@ -159,7 +159,7 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	if err != nil {
 		return err
 	}
-	s.logOf(r).Info("wish", "session", x.SessionID, "link", x.Link, "by", who.User.Name)
+	s.logOf(r).Info("link request", "session", x.SessionID, "link", x.Link, "by", who.User.Name)
 	s.answer(w, http.StatusAccepted, answerLinkRequest(x, names))
 	return nil
 }

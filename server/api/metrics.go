@@ -113,7 +113,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	s.metrics.write(&p)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = s.write(w, []byte(p.String())) // the client may have disconnected
+	_ = s.write(w, []byte(p.String())) // the client may be gone
 }
 
 // measure asks the store.

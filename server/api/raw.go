@@ -47,7 +47,7 @@ func (s *Server) raw(w http.ResponseWriter, r *http.Request, who server.Key) err
 		h.Set("Ccship-Missing", strconv.FormatInt(missing, 10))
 		f := &fileWriter{s: s, w: w}
 		if err := f.view(ctx, snap, v); err != nil {
-			// The status has been sent; only a cut connection can tell the client now.
+			// The status has been sent: only closing the connection can report the error now.
 			s.logOf(r).Error("answer cut short", "error", err)
 			panic(http.ErrAbortHandler)
 		}

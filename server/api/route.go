@@ -139,7 +139,7 @@ func (n need) check(role server.Role) error {
 	return nil
 }
 
-// rebase serves everything below Base. Health is also served at the root, for checks that bypass the proxy.
+// rebase serves everything below Base, and health at the root too, for checks that do not go through the proxy.
 func (s *Server) rebase(next http.Handler) http.Handler {
 	if s.Base == "" {
 		return next

@@ -31,7 +31,7 @@ const (
 	maxHeader       = 64 << 10
 )
 
-// Hub tells listeners of changes. Safe for concurrent use.
+// Hub passes changes to listeners. Safe for concurrent use.
 type Hub interface {
 	// Admit counts one listener of a user; the caller calls leave once. server.ErrTooManyListeners beyond the bounds.
 	Admit(user int64) (leave func(), err error)
@@ -50,7 +50,7 @@ type Server struct {
 	Prices      *derive.Prices // nil: DefaultPrices
 	Base        string         // path that everything is below, for example "/ccship"; "": the root
 	PublicURL   string         // where browsers reach it, with Base; "": as the request says
-	Hosts       []string       // host names it answers to, beside loopback ones; none: all
+	Hosts       []string       // host names it accepts, besides loopback names; none: all
 	MetricsOpen bool           // /metrics needs no key
 	MaxBody     int64          // bytes of a decompressed request; 0: DefaultMaxBody
 	MaxRequests int            // at once; 0: DefaultMaxRequests
@@ -70,8 +70,7 @@ type Server struct {
 	beat      time.Duration // between heartbeats of /api/events
 }
 
-// New makes a server that keeps everything in store, asks access who somebody is and hears of changes from hub. It
-// starts nothing.
+// New makes a server on store. access authenticates requests, hub announces changes. New starts nothing.
 func New(store server.Store, access *auth.Access, hub Hub) *Server {
 	return &Server{store: store, access: access, hub: hub, Log: slog.New(slog.DiscardHandler)}
 }
@@ -117,7 +116,7 @@ func (s *Server) fill() {
 	s.conns = limit.NewConns(s.MaxConns)
 }
 
-// announce tells every client what this server speaks.
+// announce adds the headers that name what this server supports.
 func announce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -16,7 +16,7 @@ import (
 // sessionAnswer is a session on the wire.
 type sessionAnswer struct {
 	SessionID     string    `json:"session_id"`
-	User          string    `json:"user"` // its owner; "": none
+	User          string    `json:"user"` // name of its owner; "" without one
 	Machine       string    `json:"machine"`
 	Host          string    `json:"host"`
 	ProjectHash   string    `json:"project_hash"`

@@ -33,7 +33,7 @@ func answerCost(c derive.Cost) costAnswer {
 	return costAnswer{&usd, c.Unpriced}
 }
 
-// usageAnswer is one sum. Fields that it is not told apart by are left out.
+// usageAnswer is one sum. Only columns that it is grouped by are present.
 type usageAnswer struct {
 	Day         *string `json:"day,omitempty"`
 	Hour        *int    `json:"hour,omitempty"`
@@ -47,7 +47,7 @@ type usageAnswer struct {
 	costAnswer
 }
 
-// answerUsage is a row told apart by certain things. Its cost is of row.Model.
+// answerUsage makes the response of a row grouped by certain columns. Its cost is that of row.Model.
 func (s *Server) answerUsage(row server.UsageRow, by []string, names names) usageAnswer {
 	a := usageAnswer{
 		tokensAnswer: tokensAnswer(row.Tokens), costAnswer: answerCost(s.Prices.Cost(row.Model, row.Tokens)),
@@ -91,7 +91,7 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	if f.err != nil {
 		return f.err
 	}
-	// Prices are by model, whatever the rows are told apart by.
+	// Prices are by model, whatever the rows are grouped by.
 	if !slices.Contains(by, "model") {
 		q.By = append(slices.Clone(by), "model")
 	}

@@ -26,9 +26,9 @@ type Progress struct {
 	Bytes       int64
 }
 
-// Audit reads every stored line of every generation and tells found what does not fit together: lines out of place or
-// out of order, objects that are none, counts that differ, and complete files whose length is not what their client
-// said. progress is told now and then. Neither is called from another goroutine.
+// Run reads every stored line of every generation and calls found for each inconsistency: lines out of place or out of
+// order, invalid objects, wrong counts, and complete files whose length differs from what the client reported. It calls
+// progress now and then. Both are called on the caller's goroutine.
 func Run(ctx context.Context, store server.Catalog, found func(Finding), progress func(Progress)) (Progress, error) {
 	a := auditor{store: store, found: found}
 	for page := (server.Page{Limit: auditPage}); ; {
@@ -108,7 +108,7 @@ func (a *auditor) epoch(ctx context.Context, snap server.Snapshot) error {
 		d := digests[i]
 		a.at.Generation = g.Number
 		if x.Machine != "" && g.EndOffset > 0 && g.EOFNewline && d.Missing == 0 && d.Bytes != g.EndOffset {
-			a.tell("its %d lines are %d bytes; the file had %d", d.Lines, d.Bytes, g.EndOffset)
+			a.report("its %d lines are %d bytes; the file had %d", d.Lines, d.Bytes, g.EndOffset)
 		}
 	}
 	return nil
@@ -124,7 +124,7 @@ func (a *auditor) generation(ctx context.Context, snap server.Snapshot, g server
 	last := int64(-1)
 	err = snap.Lines(ctx, span, func(l server.Line) error {
 		if l.Index <= last || l.Index < span.From || l.Index >= span.To {
-			a.tell("line %d is out of place", l.Index)
+			a.report("line %d is out of place", l.Index)
 		}
 		last = l.Index
 		a.read.Lines++
@@ -138,7 +138,7 @@ func (a *auditor) generation(ctx context.Context, snap server.Snapshot, g server
 		return nil
 	})
 	if lines != wantLines || notes != wantNotes {
-		a.tell("%d lines and %d notes are counted, %d and %d are there", wantLines, wantNotes, lines, notes)
+		a.report("%d lines and %d notes are counted, %d and %d are there", wantLines, wantNotes, lines, notes)
 	}
 	return err
 }
@@ -147,19 +147,19 @@ func (a *auditor) line(l server.Line) {
 	switch l.Kind {
 	case server.Object:
 		if shape := transcript.Scan(l.Raw).Shape; shape != transcript.Object && shape != transcript.Reserved {
-			a.tell("line %d is no JSON object any more", l.Index)
+			a.report("line %d is no JSON object any more", l.Index)
 		}
 	case server.Oversize:
 		if _, err := transcript.ParseOversize(l.Raw); err != nil {
-			a.tell("the note of line %d cannot be read", l.Index)
+			a.report("the note of line %d cannot be read", l.Index)
 		}
 	case server.Opaque: // any bytes
 	default:
-		a.tell("line %d is of an unknown kind", l.Index)
+		a.report("line %d is of an unknown kind", l.Index)
 	}
 }
 
-func (a *auditor) tell(format string, args ...any) {
+func (a *auditor) report(format string, args ...any) {
 	f := a.at
 	f.Problem = fmt.Sprintf(format, args...)
 	a.found(f)

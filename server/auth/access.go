@@ -74,7 +74,7 @@ func (a *Access) Key(ctx context.Context, remote, presented string) (server.Key,
 	return key, nil
 }
 
-// note records whether a secret was right. A failure of the store does not count as a guess.
+// note records the outcome of checking a secret. Failures of the store do not count as guesses.
 func (a *Access) note(remote string, hash [32]byte, err error) {
 	switch {
 	case err == nil:
@@ -176,15 +176,15 @@ func (a *Access) NewTicket(ctx context.Context, user server.User, key int64, ttl
 	return ticket, nil
 }
 
-// ticketKey is the key that a ticket was asked for with, 0 for none. The ticket is known by the hash of all of it: with
-// another number it is another ticket, which nobody made.
+// ticketKey is the key that requested a ticket, 0 for none. The hash covers the whole ticket, so a ticket with a changed
+// number is unknown.
 func ticketKey(ticket string) int64 {
 	_, number, _ := strings.Cut(ticket, ".")
 	key, _ := strconv.ParseInt(number, 10, 64) // 0 for what has none
 	return key
 }
 
-// Visible answers which changes a user may hear of, as of now: shares that come later do not count.
+// Visible returns a filter of the changes that a user may see now. Later shares do not count.
 func (a *Access) Visible(ctx context.Context, user server.User) (func(server.Change) bool, error) {
 	if user.Role == server.Owner {
 		return func(server.Change) bool { return true }, nil
@@ -219,7 +219,7 @@ func (a *Access) Remote(r *http.Request) string {
 	return remoteName(clientAddr(r, a.Proxies))
 }
 
-// Secure says whether the browser's side of a request is encrypted: here, or at one of Proxies that says so.
+// Secure reports whether the browser's connection is encrypted: here, or according to one of Proxies.
 func (a *Access) Secure(r *http.Request) bool {
 	if r.TLS != nil {
 		return true

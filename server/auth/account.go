@@ -12,7 +12,7 @@ import (
 // ErrLastOwner is for leaving a server without anybody who may manage it.
 var ErrLastOwner = errors.New("this is the last owner; make somebody else one first")
 
-// SetRole changes what a user may do. It returns ErrLastOwner if the server would have no owner left.
+// SetRole changes what a user may do. ErrLastOwner when no owner would be left to manage the server.
 func (a *Access) SetRole(ctx context.Context, user server.User, role server.Role) error {
 	if role != server.Owner {
 		if err := a.notLast(ctx, user); err != nil {

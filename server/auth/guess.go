@@ -58,8 +58,8 @@ func (b *bucket) wait(burst float64, every time.Duration) time.Duration {
 	return time.Duration((b.failures - burst + 1) * float64(every))
 }
 
-// guesses counts wrong secrets by remote address and in all. A secret that was right before is always looked at, so
-// that nobody can lock out those who are at work: not even from the same address.
+// guesses counts wrong secrets by remote address and in all. A secret that was valid before is always checked, so
+// that wrong guesses cannot lock out active users, even from the same address.
 type guesses struct {
 	mu      sync.Mutex
 	remotes map[string]*bucket    // guarded by mu, as is all below

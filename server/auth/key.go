@@ -50,7 +50,7 @@ func newKeys(ring server.Keyring, log *slog.Logger) *keys {
 }
 
 // check answers the hash's key, or ErrUnauthorized; any other error is the store's. The store looks keys up by hash:
-// how long that takes tells a guesser nothing about the key.
+// its duration reveals nothing about the key.
 func (k *keys) check(ctx context.Context, hash [32]byte) (server.Key, error) {
 	key, err := k.ring.FindKey(ctx, hash)
 	if errors.Is(err, server.ErrNotFound) {

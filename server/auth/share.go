@@ -14,7 +14,7 @@ type AmbiguousProject struct {
 	Hashes []string
 }
 
-// Error names the projects by what tells them apart.
+// Error lists the hashes of the projects.
 func (a *AmbiguousProject) Error() string {
 	return fmt.Sprintf("%q is the name of several projects: %s; say which by its hash", a.Name, strings.Join(a.Hashes, ", "))
 }

@@ -18,8 +18,8 @@ const (
 	// gather is how long lines are let come together after the first, so that a live session is not derived line by
 	// line.
 	gather = 200 * time.Millisecond
-	// lookAgain is how long to wait before looking without having been told to: for what was missed, or leased by a
-	// server that has gone.
+	// lookAgain is how long to wait before looking without a notification: for missed changes, and for tasks leased by a
+	// server that is gone.
 	lookAgain = time.Minute
 	// deriveBackoff and deriveBackoffMax bound the wait after a failure.
 	deriveBackoff    = time.Second

@@ -14,34 +14,34 @@ import (
 )
 
 const (
-	// maxLost bounds how many lines of one rewrite are looked for: what lies behind them is taken to be there.
+	// maxDropped bounds how many lines of one rewrite are looked for; later ones count as present.
 	maxDropped = 200_000
-	// maxRewrites is how many rewrites are remembered, so that a live session's lines are each read once.
+	// maxPending is how many rewrites are kept, so that each line of a live session is read once.
 	maxPending = 4
 )
 
-// rewrites remembers which lines are still missing from the newest generations. For one goroutine.
+// dropFinder keeps which lines are still missing from the newest generations. For one goroutine.
 type dropFinder struct {
 	seed  maphash.Seed
 	ready bool
-	list  []*pendingDrop // the one used last at the end
+	list  []*pendingDrop // most recently used last
 }
 
-// rewrite is what a generation may have taken out of the file.
+// pendingDrop is what a generation may have dropped from the file.
 type pendingDrop struct {
 	stream, epoch, generation int64
 	missing                   []droppedLine // by hash
-	seen                      int64         // lines of the view before this one have been looked at
+	seen                      int64         // lines of the view before this one have been matched
 }
 
-// lostLine is a line of the view before. Its hash is of its bytes.
+// droppedLine is a line of the view before, with the hash of its bytes.
 type droppedLine struct {
 	hash uint64
 	line int64
 }
 
-// lost notes in out which lines the stage's generation took out of the file, as far as it goes. The first generation
-// took none.
+// dropped records in out which lines the segment's generation dropped from the file so far. The first generation drops
+// none.
 func (w *derivation) dropped(ctx context.Context, snap server.Snapshot, s *segment, out *server.Derivation) error {
 	if s.at == 0 {
 		return nil
@@ -68,8 +68,8 @@ func (w *derivation) dropped(ctx context.Context, snap server.Snapshot, s *segme
 	return nil
 }
 
-// find is the rewrite that began a stage's generation: remembered, or with all lines of the view before that the
-// generation took the place of.
+// find returns the rewrite that began a segment's generation: the one kept, or a new one with all lines of the view
+// before that the generation replaces.
 func (r *dropFinder) find(ctx context.Context, snap server.Snapshot, stream int64, s *segment) (*pendingDrop, error) {
 	if !r.ready {
 		r.seed, r.ready = maphash.MakeSeed(), true
@@ -106,7 +106,7 @@ func (r *dropFinder) find(ctx context.Context, snap server.Snapshot, stream int6
 	return x, nil
 }
 
-// look takes off what new lines of the view have.
+// match removes the missing lines that new lines of the view have.
 func (r *dropFinder) match(ctx context.Context, snap server.Snapshot, x *pendingDrop, view server.View) error {
 	if len(x.missing) == 0 || x.seen >= view.Total {
 		return nil
@@ -126,10 +126,10 @@ func (r *dropFinder) match(ctx context.Context, snap server.Snapshot, x *pending
 	return err
 }
 
-// found stands in place of a lost line's number once it is not lost.
+// found replaces the number of a missing line once it is found.
 const found = -1
 
-// drop forgets what is remembered of a stream.
+// drop removes what is kept of a stream.
 func (r *dropFinder) drop(stream int64) {
 	r.list = slices.DeleteFunc(r.list, func(x *pendingDrop) bool { return x.stream == stream })
 }

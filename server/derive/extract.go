@@ -15,7 +15,7 @@ import (
 // maxText bounds what can be found of one line and kind, in bytes.
 const maxText = 256 << 10
 
-// harvest is what a step has gathered from its lines.
+// extractor collects texts and answers from the lines of a step.
 type extractor struct {
 	w       *derivation
 	agent   bool // the transcript is an agent's
@@ -27,7 +27,7 @@ type extractor struct {
 	answers map[string]transcript.UsageSample
 }
 
-// line takes a stored line. errStepFull says that it was the step's last.
+// line adds a stored line. errStepFull means that it is the step's last.
 func (h *extractor) line(l server.Line) error {
 	from := len(h.texts)
 	switch l.Kind {
@@ -187,7 +187,7 @@ func appendValues(out *strings.Builder, v any) {
 	}
 }
 
-// into puts what was gathered into a derivation.
+// into puts what was collected into a derivation.
 func (h *extractor) into(d *server.Derivation) {
 	d.Texts = h.texts
 	for i := range d.Texts {

@@ -33,7 +33,7 @@ type derivation struct {
 	fold *session.Fold
 }
 
-// stage is the lines of one generation that come next.
+// segment is the lines of one generation that come next.
 type segment struct {
 	epoch       server.Epoch
 	generations []server.Generation // of the epoch
@@ -95,7 +95,7 @@ func (w *derivation) next(ctx context.Context, front server.Snapshot) (*segment,
 	return w.segmentIn(epochs[0], front.Generations(), true), front, nil
 }
 
-// stageIn is the first generation of an epoch that is not wholly derived, nil when all are.
+// segmentIn is the first generation of an epoch that is not fully derived, nil when all are.
 func (w *derivation) segmentIn(e server.Epoch, generations []server.Generation, front bool) *segment {
 	p := w.task.Position
 	for i, g := range generations {
@@ -169,7 +169,7 @@ func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *segment)
 	return w.finish(h, out, snap.Session())
 }
 
-// begin is a derivation of a stage that has nothing yet.
+// begin makes an empty derivation of a segment.
 func (w *derivation) begin(s *segment) *server.Derivation {
 	return &server.Derivation{Task: w.task, Format: Format, Position: server.Position{Epoch: s.epoch.ID, Generation: s.generation().Number, Line: s.from}}
 }
@@ -183,8 +183,8 @@ func (w *derivation) finish(h extractor, out *server.Derivation, session server.
 	return out, err
 }
 
-// resume gets the fold at the stage's beginning: from the step before, from what was stored, or by folding the lines
-// up to there again.
+// resume restores the fold at the segment's beginning: from the step before, from the stored state, or by folding the
+// lines up to there again.
 func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view server.View, s *segment) error {
 	if w.fold != nil && s.from > 0 {
 		return nil

@@ -16,13 +16,13 @@ const (
 	maxListenersEach = 64
 )
 
-// Hub subscribes once to what is stored and tells any number of listeners. Safe for concurrent use.
+// Hub subscribes once to a store and passes its changes to any number of listeners. Safe for concurrent use.
 type Hub struct {
 	source server.Watcher
 
 	mu        sync.Mutex
 	listeners map[*listener]struct{} // guarded by mu, as is over
-	over      bool                   // Run has ended: nothing will be told any more
+	over      bool                   // Run has ended: no more changes
 	admitted  int                    // guarded by mu, as is users
 	users     map[int64]int          // of the admitted, those of each user that has any
 }
@@ -32,7 +32,7 @@ type listener struct {
 	out    chan server.Change // sent to and closed with Hub.mu held
 }
 
-// NewHub tells what source tells, while Run runs.
+// New makes a hub that passes on the changes of source while Run runs.
 func New(source server.Watcher) *Hub {
 	return &Hub{source: source, listeners: map[*listener]struct{}{}, users: map[int64]int{}}
 }
@@ -88,9 +88,9 @@ func (h *Hub) Listeners() int {
 	return h.admitted
 }
 
-// Listen answers changes that filter lets through (nil: all) until ctx is done, which closes the channel. Nobody waits
-// for a slow listener: changes of one generation of a stream that it has not taken become one, and when even those
-// are too many, a single zero Change takes their place: anything may have changed.
+// Listen returns changes that filter lets through (nil: all) until ctx is done, which closes the channel. A slow
+// listener delays no other: its pending changes of one generation of a stream are merged, and when even those are too
+// many, a single zero Change replaces them: anything may have changed.
 func (h *Hub) Listen(ctx context.Context, filter func(server.Change) bool) <-chan server.Change {
 	l := &listener{filter: filter, out: make(chan server.Change, hubRoom)}
 	h.mu.Lock()
@@ -151,10 +151,10 @@ func (l *listener) coalesce(last server.Change) {
 		c.From, c.To = min(c.From, waiting[i].From), max(c.To, waiting[i].To)
 		waiting[i] = c
 	}
-	if _, lost := at[place{}]; lost || len(waiting) > hubRoom {
+	if _, merged := at[place{}]; merged || len(waiting) > hubRoom {
 		waiting = []server.Change{{At: last.At}}
 	}
 	for _, c := range waiting {
-		l.out <- c // never blocks: this is the only sender
+		l.out <- c // there is room: only the holder of mu sends
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Conns bounds open connections: when there are too many, the oldest that has not made a request yet is closed, else
-// the one that has been idle longest. So thousands of silent connections do not displace active ones.
+// the one that has been idle longest. So a client with thousands of silent connections does not displace active ones.
 // Safe for concurrent use.
 type Conns struct {
 	max int

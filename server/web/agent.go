@@ -15,14 +15,14 @@ import (
 // maxMeta is the longest file about an agent that is read, in bytes.
 const maxMeta = 64 << 10
 
-// agentMeta is what the file beside an agent's transcript says of it.
+// agentMeta is the content of the metadata file next to an agent's transcript.
 type agentMeta struct {
 	Type        string `json:"agentType"`
 	Description string `json:"description"`
 	Worktree    string `json:"worktreePath"`
 }
 
-// agentOf reads what is known of an agent beside its transcript. Nothing, when that is no agent's or its file is not here.
+// agentOf reads an agent's metadata file. It returns nothing for other sessions, or when the file is not stored.
 func (v *Viewer) agentOf(ctx context.Context, who server.Login, s thread.Stream) (m agentMeta, err error) {
 	_, name, found := strings.Cut(s.ID, "/")
 	if !found {

@@ -272,7 +272,7 @@ func save(w http.ResponseWriter, from io.Reader, name string, length int64) {
 	h.Set("Content-Disposition", `attachment; filename="`+savedName(name)+`"`)
 	h.Set("Content-Length", strconv.FormatInt(length, 10))
 	if _, err := io.Copy(w, from); err != nil {
-		panic(http.ErrAbortHandler) // the answer has begun: only a cut connection can tell
+		panic(http.ErrAbortHandler) // the response has begun: only closing the connection can report the error
 	}
 }
 
@@ -308,6 +308,6 @@ func (v *Viewer) documentImage(w http.ResponseWriter, r *http.Request, who serve
 	h.Set("Content-Type", kind)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // the browser may have disconnected
+	_, _ = w.Write(b) // the browser may be gone
 	return nil
 }

@@ -18,17 +18,17 @@ const (
 	patience = 10 * time.Second
 )
 
-// Hub tells listeners of changes. Safe for concurrent use.
+// Hub passes changes to listeners. Safe for concurrent use.
 type Hub interface {
 	// Admit counts one listener of a user; the caller calls leave once. server.ErrTooManyListeners beyond the bounds.
 	Admit(user int64) (leave func(), err error)
 	// Listen returns changes that filter lets through, until ctx is done or the hub ends; then it closes the channel. A
-	// zero Change says that anything may have changed.
+	// zero Change means that anything may have changed.
 	Listen(ctx context.Context, filter func(server.Change) bool) <-chan server.Change
 }
 
-// told is a change, as pages hear of it.
-type told struct {
+// changeEvent is a change as pages receive it.
+type changeEvent struct {
 	About      string `json:"about,omitempty"` // "checkpoints", "documents"; else lines
 	Session    string `json:"session"`
 	Machine    string `json:"machine"`
@@ -110,7 +110,7 @@ func (s sender) change(c server.Change) error {
 	if c.Stream == 0 {
 		return s.send("event: all\ndata: {}\n\n")
 	}
-	b, err := json.Marshal(told{c.About, c.SessionID, c.Machine, c.Generation, c.From, c.To})
+	b, err := json.Marshal(changeEvent{c.About, c.SessionID, c.Machine, c.Generation, c.From, c.To})
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
 		if err := v.write(r.Context(), patient{w}, snap, view, format); err != nil {
-			// The status has been sent; only a cut connection can tell the browser now.
+			// The status has been sent: only closing the connection can report the error now.
 			v.Log.Error("export cut short", "path", r.URL.Path, "error", err)
 			panic(http.ErrAbortHandler)
 		}

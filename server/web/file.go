@@ -28,7 +28,7 @@ func (v *Viewer) findOverflows(ctx context.Context, who server.Login, s thread.S
 	return nil
 }
 
-// sessionFiles is the files that lie beside a session, by name.
+// sessionFiles is a session's files by name.
 func (v *Viewer) sessionFiles(ctx context.Context, who server.Login, s thread.Stream) (map[string]server.Blob, error) {
 	list, err := v.store.Blobs(ctx, server.ScopeOf(who.User), s.Owner().Ref())
 	if errors.Is(err, server.ErrNotFound) {
@@ -44,7 +44,7 @@ func (v *Viewer) sessionFiles(ctx context.Context, who server.Login, s thread.St
 	return out, nil
 }
 
-// filePage is a file that lies beside a session.
+// filePage shows a file of a session.
 type filePage struct {
 	page.Layout
 	S        server.Session
@@ -55,7 +55,7 @@ type filePage struct {
 	Download string
 }
 
-// file is GET /sessions/{id}/file?name&bytes: a file that lies beside a session, as the full text of a tool's result.
+// file is GET /sessions/{id}/file?name&bytes: a file of a session, such as the full text of a tool's result.
 func (v *Viewer) file(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s, q := requested(r), r.URL.Query()
 	p := filePage{}

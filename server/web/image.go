@@ -36,6 +36,6 @@ func (v *Viewer) image(w http.ResponseWriter, r *http.Request, who server.Login)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cache-Control", "private, max-age=86400")
 	h.Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // the browser may have disconnected
+	_, _ = w.Write(b) // the browser may be gone
 	return nil
 }

@@ -123,7 +123,7 @@ func (v *Viewer) list(w http.ResponseWriter, r *http.Request, who server.Login) 
 	return nil
 }
 
-// users are the users that an owner may choose from; empty for others, and if there is only one.
+// users lists the users an owner may filter by. It is empty for others, and when there is only one user.
 func (v *Viewer) users(r *http.Request, who server.Login) ([]server.User, error) {
 	if who.User.Role != server.Owner {
 		return nil, nil
@@ -232,7 +232,7 @@ func (v *Viewer) projects(groups []server.Group, q url.Values) []projectRow {
 	return apart(out)
 }
 
-// apart tells projects of one name apart by the directory they lie in.
+// apart distinguishes projects of one name by their parent directory.
 func apart(list []projectRow) []projectRow {
 	names := map[string]int{}
 	for _, p := range list {

@@ -81,7 +81,7 @@ var ranges = []struct {
 // stacks are what the columns are made of.
 var stacks = []struct{ Key, Name string }{{"model", "Model"}, {"project", "Project"}, {"machine", "Machine"}, {"user", "User"}}
 
-// seriesMax is how many names a chart tells apart; the others are one more.
+// seriesMax is how many names a chart shows separately; the rest is one more series.
 const seriesMax = 7
 
 // usageAsk is what the reader wants to see.

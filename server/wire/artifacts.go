@@ -66,7 +66,7 @@ func (x *extension) describe(h *server.Head) error {
 	return CheckName(h.Parent, "ccship: a name")
 }
 
-// checkMoment rejects times that are certainly mistakes and that a database could not store.
+// checkMoment refuses implausible times, which a database might not be able to store.
 func checkMoment(t time.Time, name string) error {
 	if y := t.UTC().Year(); y < 1971 || y > 9999 {
 		return BadRequest("bad_item", name+" is missing or out of range")

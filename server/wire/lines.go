@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxEntries bounds what a request of many tiny entries takes in memory beside its bytes.
+	// maxEntries bounds what a request of many tiny entries takes in memory in addition to its bytes.
 	maxEntries = 100_000
 	// MaxNumber bounds line numbers, offsets and generations: what every JSON reader can hold exactly.
 	MaxNumber = 1 << 53
@@ -121,7 +121,8 @@ func decodeName(value []byte, name string, to *string) error {
 	return CheckName(*to, name)
 }
 
-// checkName rejects names that are certainly mistakes and would break URLs and pages.
+// CheckName refuses names that are too long or not UTF-8, and session ids with control characters: they would break
+// addresses and pages. name is the field, for the error.
 func CheckName(s, name string) error {
 	if len(s) > maxName || !utf8.ValidString(s) {
 		return BadRequest("bad_request", name+" is too long or not UTF-8")

@@ -3,7 +3,7 @@ package wire
 import "bytes"
 
 // scan cuts JSON into values by counting brackets. It finds where a value ends, much faster than a decoder, and
-// checks nothing else: the caller validates what it cuts out.
+// checks nothing else: the caller validates the values.
 type scan struct {
 	b []byte
 	i int

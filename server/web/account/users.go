@@ -90,7 +90,7 @@ func (p *Pages) disableUser(r *http.Request, who server.Login) (notice, secret s
 		return "", "", err
 	}
 	if r.PostForm.Get("enable") != "" {
-		return u.Name + " may act again.", "", p.store.DisableUser(r.Context(), u.ID, time.Time{})
+		return u.Name + " is enabled.", "", p.store.DisableUser(r.Context(), u.ID, time.Time{})
 	}
 	return u.Name + " is disabled: keys and logins are refused.", "", p.store.DisableUser(r.Context(), u.ID, p.now())
 }

@@ -118,7 +118,7 @@ func writeToken(b *strings.Builder, t chroma.Token) {
 	b.WriteString("</span>")
 }
 
-// tokenClass makes few kinds of the many that lexers tell apart, so that each can have a colour of its own.
+// tokenClass reduces the many token types of lexers to a few classes, one for each colour.
 func tokenClass(t chroma.TokenType) string {
 	switch {
 	case t == chroma.KeywordType || t == chroma.NameClass || t == chroma.NameNamespace:

@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server/web/markup"
 )
 
-// Item is what a page shows for a line, or for a run of lines that nobody wants to read.
+// Item is what a page shows for a line, or for a run of skipped lines.
 type Item struct {
 	Line  int64
 	Kind  string // "prompt", "answer", "result", "divider", "note", "error", "other", "gap"

@@ -160,7 +160,7 @@ func (b *Builder) output(c call, rec transcript.Record, x transcript.Block) []Pa
 	return append(out, b.terminal(text))
 }
 
-// shell shows what a command printed: both streams where they are told apart.
+// shell shows what a command printed: both streams when they are separate.
 func (b *Builder) shell(o outcome, text string) []Part {
 	var out []Part
 	if o.Stdout == "" && o.Stderr == "" {

@@ -202,5 +202,5 @@ func (b *Builder) json(raw []byte) Part {
 	return b.code(buf.String(), "json")
 }
 
-// AgentKey is how a task is found again: the beginning of what the agent was told.
+// AgentKey identifies a task by the beginning of its agent's prompt.
 func AgentKey(task string) string { return format.OneLine(task, 120) }

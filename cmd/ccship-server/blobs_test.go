@@ -118,7 +118,7 @@ func TestKillUpload(t *testing.T) {
 	}
 }
 
-// checkCopy: a copy of the store has the file too, and other papers; damage to it is found.
+// checkCopy: a copy of the store has the file too, and other artifacts; damage to it is found.
 func checkCopy(t *testing.T, p *program, path, key, at string, content []byte) {
 	t.Helper()
 	document := sha256.Sum256([]byte("# Plan"))
