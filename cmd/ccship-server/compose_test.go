@@ -30,13 +30,13 @@ func TestCompose(t *testing.T) {
 			t.Errorf("port %s is open to others", p)
 		}
 	}
-	var beside struct {
+	var postgres struct {
 		Services map[string]struct {
 			Environment map[string]string
 		}
 	}
-	readYAML(t, "../../packaging/compose/compose.postgres.yaml", &beside)
-	if url := beside.Services["server"].Environment["CCSHIP_SERVER_STORE"]; !strings.HasPrefix(url, "postgres://") {
+	readYAML(t, "../../packaging/compose/compose.postgres.yaml", &postgres)
+	if url := postgres.Services["server"].Environment["CCSHIP_SERVER_STORE"]; !strings.HasPrefix(url, "postgres://") {
 		t.Errorf("the store is %q", url)
 	}
 	image, err := os.ReadFile("../../packaging/compose/Dockerfile")

@@ -10,7 +10,7 @@ import (
 // formAt is the page that asks who somebody is, whatever page was wanted.
 const formAt = `document.readyState === "complete" && document.querySelector("#key")`
 
-// TestLogin: a wrong key is told, the right one leads to the page that was wanted, and after logging out nothing is
+// TestLogin: a wrong key is refused, the right one leads to the page that was wanted, and after logging out nothing is
 // shown any more.
 func TestLogin(t *testing.T) {
 	s := needGallery(t)
@@ -53,7 +53,7 @@ func TestForbidden(t *testing.T) {
 			t.Errorf("%s answers %s", below, brief(got))
 		}
 		if strings.Contains(got, "ferr") || strings.Contains(got, "02:30") {
-			t.Errorf("%s tells something: %s", below, brief(got))
+			t.Errorf("%s reveals something: %s", below, brief(got))
 		}
 	}
 	b.open("/sessions/" + taleID)
@@ -62,7 +62,7 @@ func TestForbidden(t *testing.T) {
 		b.open(path)
 		for _, secret := range []string{"harbour", "tideboard", "almanac", "kims-laptop", "workbench", "02:30", taleID} {
 			if text := eval[string](b, `document.querySelector("main").outerHTML`); strings.Contains(text, secret) {
-				t.Errorf("%s tells of %s", path, secret)
+				t.Errorf("%s reveals %s", path, secret)
 			}
 		}
 	}

@@ -2,7 +2,7 @@
 // pages, clicks, types and looks. Every tab is watched: a request to another host, a message on the console, a
 // violation of the page's content security policy or a dialog fails its test.
 //
-// Hostile clients run beside it; they must not disturb the one that behaves.
+// Hostile clients run at the same time and must not disturb it.
 //
 // The conversations are invented. `make screenshots` takes the pictures of docs/screenshots from them.
 package viewer

@@ -202,7 +202,7 @@ func hostileExports(t *testing.T, s *site, ids []string) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(files[r.URL.Path]) // a browser that has gone is told nothing
+		_, _ = w.Write(files[r.URL.Path]) // the browser may be gone
 	}))
 	t.Cleanup(server.Close)
 	b := newTab(t, server.URL)

@@ -19,15 +19,15 @@ func (s *site) sendArtifacts(key string, x stream, kind string, list ...object) 
 	if kind == "documents" {
 		member = "events"
 	}
-	body, err := json.Marshal(object{"project_hash": "hash-of-" + x.project, "session_id": x.id, "ccship": x.told(), member: list})
+	body, err := json.Marshal(object{"project_hash": "hash-of-" + x.project, "session_id": x.id, "ccship": x.head(), member: list})
 	if err != nil {
 		return fmt.Errorf("write a request: %w", err)
 	}
 	return s.posts("POST", "/api/"+kind, key, body)
 }
 
-// told is what a request says of its stream.
-func (x stream) told() object {
+// head describes a stream in a request.
+func (x stream) head() object {
 	return object{"v": 1, "machine": x.machine, "host": x.host, "epoch": "epoch-of-" + x.machine,
 		"path": strings.ReplaceAll(x.cwd, "/", "-") + "/" + x.id + ".jsonl", "cwd": x.cwd, "project": x.project, "parent_session_id": nil}
 }
@@ -44,7 +44,7 @@ func (s *site) posts(method, path, key string, body []byte) error {
 func (s *site) sendFile(key string, x stream, name, content string) error {
 	sum := sha256.Sum256([]byte(content))
 	at := "/api/blobs/" + hex.EncodeToString(sum[:])
-	body, err := json.Marshal(object{"project_hash": "hash-of-" + x.project, "session_id": x.id, "ccship": x.told(), "size": len(content), "media_type": "text/plain", "name": name})
+	body, err := json.Marshal(object{"project_hash": "hash-of-" + x.project, "session_id": x.id, "ccship": x.head(), "size": len(content), "media_type": "text/plain", "name": name})
 	if err != nil {
 		return fmt.Errorf("write a request: %w", err)
 	}

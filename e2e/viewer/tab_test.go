@@ -50,12 +50,12 @@ func newTab(t testing.TB, home string) *tab {
 	return b
 }
 
-// watchTab is a tab whose troubles nobody reports.
+// watchTab is a tab that reports no violations by itself.
 func watchTab(t testing.TB, home string) *tab {
 	t.Helper()
 	b := &tab{t: t, home: strings.TrimSuffix(home, "/")}
 	var done context.CancelFunc
-	b.ctx, done = chromedp.NewContext(needBrowser(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
+	b.ctx, done = chromedp.NewContext(needBrowser(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(b.note))
 	t.Cleanup(done)
 	b.do("open a tab")
 	call(b, network.Enable, network.EnableParams{})
@@ -74,8 +74,8 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	return out
 }
 
-// hear notes what goes against the rules. It must not wait.
-func (b *tab) hear(event any) {
+// note records violations. It must not wait.
+func (b *tab) note(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
 		b.request(e.Request.URL)

@@ -294,9 +294,9 @@ func TestLinkRequestsAnnounced(t *testing.T) {
 			}
 		}
 	}
-	until("the daemon does not hear of the link request", true)
+	until("the daemon does not receive the link request", true)
 	if says(r, "m1") || says(other, "m2") {
-		t.Error("somebody else hears of it")
+		t.Error("another user receives it")
 	}
 	var pending struct {
 		LinkRequests []struct {
@@ -319,7 +319,7 @@ func TestLinkRequestsAnnounced(t *testing.T) {
 	until("the daemon is called all the time", false)
 }
 
-// TestArtifactEvents: listeners hear of artifacts of what they may see.
+// TestArtifactEvents: listeners receive events of artifacts that they may see.
 func TestArtifactEvents(t *testing.T) {
 	owner := newRig(t)
 	ann, eve := owner.person("ann", server.Member), owner.person("eve", server.Viewer)
@@ -356,7 +356,7 @@ func TestArtifactsForgotten(t *testing.T) {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}
-	for _, table := range []string{"documents", "document_versions", "checkpoints", "blobs", "blob_chunks", "blob_refs", "wishes", "paper_epochs", "streams"} {
+	for _, table := range []string{"documents", "document_versions", "checkpoints", "blobs", "blob_chunks", "blob_refs", "link_requests", "artifact_epochs", "streams"} {
 		if n := r.count(table); n != 0 {
 			t.Errorf("%d rows in %s", n, table)
 		}

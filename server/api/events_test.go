@@ -20,7 +20,7 @@ type ear struct {
 	close context.CancelFunc
 }
 
-// listen returns once the server says that it tells.
+// listen returns once the server has started the stream.
 func (r *rig) listen(query string, header map[string]string) *ear {
 	r.t.Helper()
 	t := r.t.(*testing.T)
@@ -56,7 +56,7 @@ func (r *rig) listen(query string, header map[string]string) *ear {
 	return e
 }
 
-// change is the next change told.
+// change is the next change event.
 func (e *ear) change() map[string]any {
 	e.t.Helper()
 	for line := range e.lines {
@@ -72,7 +72,7 @@ func (e *ear) change() map[string]any {
 	return nil
 }
 
-// TestEvents: each listener hears of what it may see and has asked for.
+// TestEvents: each listener receives the changes that it may see and has asked for.
 func TestEvents(t *testing.T) {
 	owner := newRig(t)
 	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
@@ -120,7 +120,7 @@ func TestEventsBusy(t *testing.T) {
 		r.listen("", nil)
 	}
 	if a := r.get("/api/sessions"); a.status != 200 {
-		t.Errorf("beside listeners: %d", a.status)
+		t.Errorf("other requests while clients listen: %d", a.status)
 	}
 }
 

@@ -91,7 +91,7 @@ func (r *rig) waitDerived() {
 	}
 }
 
-// check is for what runs beside a test.
+// check is for other goroutines of a test.
 func (r *rig) check(err error) {
 	if err != nil {
 		r.t.Error(err)
@@ -255,7 +255,7 @@ func (p piece) body(session string) string {
 		session, entries, p.machine, p.epoch, p.gen, p.rewound, p.first*10, p.first, offset, end, !p.noNewline)
 }
 
-// db opens the database beside the server.
+// db opens the database directly, while the server runs.
 func (r *rig) db() *sql.DB {
 	r.t.Helper()
 	db, err := sql.Open("sqlite", r.path+"?_busy_timeout=5000")

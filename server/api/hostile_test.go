@@ -297,7 +297,7 @@ func TestIdleConnections(t *testing.T) {
 	wg.Wait()
 }
 
-// TestDeafListener: a listener that reads nothing is cut off, and nobody waits for it.
+// TestDeafListener: a listener that reads nothing is cut off, and delays no other.
 func TestDeafListener(t *testing.T) {
 	owner := newRig(t)
 	conn, err := net.Dial("tcp", owner.http.Listener.Addr().String())
@@ -311,13 +311,13 @@ func TestDeafListener(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET /api/events HTTP/1.1\r\nHost: x\r\nX-API-Key: "+owner.key+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	hears := owner.listen("", nil)
+	listener := owner.listen("", nil)
 	long := strings.Repeat("x", 2000)
 	for i := range 200 {
 		owner.post(piece{lines: objects("a", 0, 1)}.body(fmt.Sprint(long, i)))
 	}
 	for i := range 200 {
-		if c := hears.change(); c["session_id"] != fmt.Sprint(long, i) {
+		if c := listener.change(); c["session_id"] != fmt.Sprint(long, i) {
 			t.Fatalf("change %d is of another session", i)
 		}
 	}

@@ -49,7 +49,7 @@ func (d *writes) post(path, body string) (int, conflict) {
 	return resp.StatusCode, c
 }
 
-// TestLedger: a write tells what its writer knows; one that does not fit is refused with what the client needs.
+// TestLedger: a write carries its writer's state; one that does not match is refused with what the client needs.
 func TestLedger(t *testing.T) {
 	r := newRig(t)
 	a := &writes{r: r, incarnation: "a", count: "0"}

@@ -146,7 +146,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestRoles: a viewer ships nothing, only owners manage users, nobody manages another one's keys.
+// TestRoles: viewers send nothing, only owners manage users, and no member manages another one's keys.
 func TestRoles(t *testing.T) {
 	owner := newRig(t)
 	ann, eve := owner.person("ann", server.Member), owner.person("eve", server.Viewer)

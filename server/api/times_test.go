@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// reads asks for everything that tells when something was, and wants it answered.
+// reads requests every response that has times, and wants success.
 func (r *rig) reads(why string) {
 	r.t.Helper()
 	for _, path := range []string{"/api/sessions", "/api/sessions?order=recent", "/api/sessions/s", "/api/sessions/s/entries",

@@ -101,7 +101,7 @@ func drain(b *testing.B, st *store.SQLite) {
 	}
 }
 
-// BenchmarkIngestDeriving imports 64 MiB with and without a Deriver beside it.
+// BenchmarkIngestDeriving imports 64 MiB with and without a running Deriver.
 func BenchmarkIngestDeriving(b *testing.B) {
 	lines, size := conversation(rand.New(rand.NewPCG(1, 2)), 16<<20)
 	for _, deriving := range []bool{false, true} {

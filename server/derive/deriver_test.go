@@ -88,7 +88,7 @@ func TestDeriveHuge(t *testing.T) {
 	s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "200")
 }
 
-// flaky fails where it is told to.
+// flaky fails where a test sets it to.
 type flaky struct {
 	derive.Derivable
 	fail map[string]int // calls that fail from now on

@@ -116,7 +116,7 @@ func tenLines() (lines []string) {
 	return lines
 }
 
-// rewrite is what a file has from line from on after a rewind, and which lines are lost by it: "first-last count".
+// rewrite is what a file has from line from on after a rewind, and which lines it drops: "first-last count".
 type rewrite struct {
 	from  int64
 	lines []string
@@ -137,8 +137,8 @@ func rewritten(base []string) map[string]rewrite {
 	}
 }
 
-// TestDeriveLost: a rewrite that took lines out is told, one that only moved or repeated them is not.
-func TestDeriveLost(t *testing.T) {
+// TestDeriveDrops: a rewrite that removed lines is reported, one that only moved or repeated them is not.
+func TestDeriveDrops(t *testing.T) {
 	base := tenLines()
 	for name, test := range rewritten(base) {
 		t.Run(name, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestDeriveLost(t *testing.T) {
 	}
 }
 
-// TestDeriveLostLater: what was lost in a rewrite that is still being sent comes back line by line.
-func TestDeriveLostLater(t *testing.T) {
+// TestDeriveDropsLater: lines dropped by a rewrite that is still being sent come back one by one.
+func TestDeriveDropsLater(t *testing.T) {
 	s := newShelf(t)
 	base := tenLines()
 	s.put("s", 0, 0, base...)
@@ -206,7 +206,7 @@ func TestDeriveLostLater(t *testing.T) {
 	for i := range int64(6) {
 		put(4+i, base[4+i], 6-i)
 	}
-	put(9, prompt(91, "replaced"), 2) // what was found there is lost again
+	put(9, prompt(91, "replaced"), 2) // what was found there is dropped again
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

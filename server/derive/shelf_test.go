@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/server/store"
 )
 
-// shelf is a store without a server, whose lines are derived when a test says so.
+// shelf is a store without a server, whose lines are derived when a test calls for it.
 type shelf struct {
 	*testing.T
 	*store.SQLite

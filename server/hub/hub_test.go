@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server/hub"
 )
 
-// tape is a Watching that tells what a test puts on it.
+// tape is a Watcher that reports the changes a test puts on it.
 type tape chan server.Change
 
 func (t tape) Changes(ctx context.Context) (<-chan server.Change, error) {
@@ -66,7 +66,7 @@ func TestHubFilters(t *testing.T) {
 	}
 }
 
-// TestHubSlowListener: nobody waits for a listener that takes nothing; what it gets at last covers all it missed.
+// TestHubSlowListener: a listener that takes nothing delays no other; what it gets at last covers all it missed.
 func TestHubSlowListener(t *testing.T) {
 	hub, source := runHub(t)
 	slow := hub.Listen(t.Context(), nil)
@@ -110,7 +110,7 @@ func TestHubLost(t *testing.T) {
 		seen[c.Stream] = true
 	}
 	if !seen[0] {
-		t.Errorf("nothing says that changes were lost; %d streams were told", len(seen))
+		t.Errorf("no zero change for dropped ones; %d streams were reported", len(seen))
 	}
 }
 
@@ -128,7 +128,7 @@ func TestHubListenerLeaves(t *testing.T) {
 	}
 }
 
-// TestHubEnds: when nothing will be told any more, nobody listens on.
+// TestHubEnds: when the hub ends, every channel is closed.
 func TestHubEnds(t *testing.T) {
 	hub := hub.New(make(tape))
 	before := hub.Listen(t.Context(), nil)

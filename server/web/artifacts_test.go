@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// noon is when everything beside the lines of a test happens.
+// noon is the time of all artifacts in a test.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // mark stores a checkpoint behind a line.
@@ -34,7 +34,7 @@ func (s *site) markAs(t *testing.T, h server.Head, list ...server.Checkpoint) {
 	}
 }
 
-// paper is a version of a document.
+// artifact is a version of a document.
 func artifact(path string, n int64, content string) server.DocumentEvent {
 	sum := sha256.Sum256([]byte(content))
 	e := server.DocumentEvent{Path: path, Change: server.Modified, By: "claude", AddedAt: noon, At: noon.Add(time.Duration(n) * time.Minute), Version: n,
@@ -45,14 +45,14 @@ func artifact(path string, n int64, content string) server.DocumentEvent {
 	return e
 }
 
-func (s *site) papers(t *testing.T, h server.Head, events ...server.DocumentEvent) {
+func (s *site) putDocuments(t *testing.T, h server.Head, events ...server.DocumentEvent) {
 	t.Helper()
 	if err := s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: h, Owner: s.owner.ID, Events: events, Received: noon}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// file stores a file that lies beside a session.
+// file stores a file of a session.
 func (s *site) file(t *testing.T, h server.Head, name, content string) {
 	t.Helper()
 	u := &server.Upload{Head: h, Owner: s.owner.ID, SHA256: sha256.Sum256([]byte(content)), Size: int64(len(content)), Name: name, Media: "text/plain", At: noon}
@@ -71,8 +71,8 @@ func (s *site) file(t *testing.T, h server.Head, name, content string) {
 	}
 }
 
-// desk stores the tour with everything that can lie beside it.
-func (s *site) desk(t *testing.T) {
+// tourWithArtifacts stores the tour with every kind of artifact.
+func (s *site) tourWithArtifacts(t *testing.T) {
 	t.Helper()
 	s.tour(t)
 	h := head(tourID)
@@ -83,7 +83,7 @@ func (s *site) desk(t *testing.T) {
 	deleted.Change, deleted.Content, deleted.SHA256, deleted.Size = server.Deleted, nil, nil, 0
 	large := artifact("dump.sql", 1, "")
 	large.TooLarge, large.Content, large.SHA256, large.Size = true, nil, nil, 40_000_000
-	s.papers(t, h, artifact("docs/plan.md", 1, "# Plan\n\n- count euros\n- tests\n"), artifact("docs/plan.md", 2, "# Plan\n\n- count **cents**\n- tests\n- changelog\n"),
+	s.putDocuments(t, h, artifact("docs/plan.md", 1, "# Plan\n\n- count euros\n- tests\n"), artifact("docs/plan.md", 2, "# Plan\n\n- count **cents**\n- tests\n- changelog\n"),
 		artifact("cart.go", 1, "package cart\n\nfunc Total() int { return 0 }\n"), artifact("old.txt", 1, "old"), deleted, large)
 }
 
@@ -109,7 +109,7 @@ func document(id, path string, q ...string) string {
 
 func TestDocuments(t *testing.T) {
 	s := newSite(t, open)
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	page := s.get(t, sessionPath(tourID, ""))
 	got := chips(t, page)
 	for path, want := range map[string]string{"docs/plan.md": "plan.md×", "cart.go": "cart.go×", "old.txt": "old.txtdeleted×", "dump.sql": "dump.sqltoo large×"} {
@@ -144,7 +144,7 @@ func TestDocuments(t *testing.T) {
 	}
 	gone := artifact("cart.go", 1, "")
 	gone.Change, gone.Content, gone.SHA256, gone.At = server.Unlinked, nil, nil, noon.Add(time.Hour)
-	s.papers(t, head(tourID), gone)
+	s.putDocuments(t, head(tourID), gone)
 	page = s.get(t, sessionPath(tourID, ""))
 	if _, there := chips(t, page)["cart.go"]; there {
 		t.Error("an unlinked document has a chip")
@@ -154,7 +154,7 @@ func TestDocuments(t *testing.T) {
 
 func TestCompareVersions(t *testing.T) {
 	s := newSite(t, open)
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	at := func(path string, q ...string) string {
 		return sessionPath(tourID, "/document/compare", append([]string{"path", path}, q...)...)
 	}
@@ -170,7 +170,7 @@ func TestCompareVersions(t *testing.T) {
 		}
 	}
 	big := strings.Repeat("line\n", 600_000)
-	s.papers(t, head(tourID), artifact("big.txt", 1, "x"), artifact("big.txt", 2, big))
+	s.putDocuments(t, head(tourID), artifact("big.txt", 1, "x"), artifact("big.txt", 2, big))
 	mustHave(t, s.get(t, at("big.txt")), "too large to compare")
 	shown := s.get(t, document(tourID, "big.txt"))
 	mustHave(t, shown, "download the file to see all of it")
@@ -187,7 +187,7 @@ func TestVersionPages(t *testing.T) {
 	for n := range int64(250) {
 		list = append(list, artifact("a.txt", n+1, fmt.Sprint("version ", n+1)))
 	}
-	s.papers(t, head(tourID), list...)
+	s.putDocuments(t, head(tourID), list...)
 	seen := map[string]bool{}
 	for path := document(tourID, "a.txt"); path != ""; {
 		page := s.get(t, path)
@@ -215,7 +215,7 @@ func TestDocumentKinds(t *testing.T) {
 	files := map[string]string{"a.png": png, "b.svg": svg, "c.html": "<script>alert(1)</script>", "d.md": "<script>alert(1)</script> [x](javascript:alert(1))", "e.bin": "\x00\x01", "f.txt": "\xff\xfe",
 		"g.md": png, "h": "", "i.txt": "ünï", "j.jpg": svg}
 	for name, content := range files {
-		s.papers(t, head(tourID), artifact(name, 1, content))
+		s.putDocuments(t, head(tourID), artifact(name, 1, content))
 		page := s.get(t, document(tourID, name))
 		for _, w := range inert(page) {
 			t.Errorf("%s: %s", name, w)
@@ -247,7 +247,7 @@ func (s *site) requestLink(t *testing.T, path, action string) answer {
 // TestWhoMayRequestLinks: only whose session it is and owners see the forms and may send them.
 func TestWhoMayRequestLinks(t *testing.T) {
 	s := newSite(t, nil)
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	ana, vic := s.addUser(t, "ana", server.Member), s.addUser(t, "vic", server.Viewer)
 	for _, u := range []server.User{ana, vic} {
 		if err := s.store.AddShare(t.Context(), server.Share{Owner: s.owner.ID, With: u.ID, ProjectHash: "sha-of-shop", Project: "shop", Documents: true}); err != nil {
@@ -278,14 +278,14 @@ func TestWhoMayRequestLinks(t *testing.T) {
 	s.put(t, plain, `{"type":"user","message":{"role":"user","content":"no daemon sends this"}}`)
 	mustLack(t, s.get(t, "/sessions/plain?machine="), "Link a document")
 	if a := s.do(t, "POST", "/sessions/plain/documents?machine=", url.Values{"path": {"x"}}, nil); a.code != 404 {
-		t.Errorf("a link request that nobody can do answers %d", a.code)
+		t.Errorf("a link request without a daemon answers %d", a.code)
 	}
 }
 
-// TestLinkRequests: a document is asked for, and the page tells what became of it.
+// TestLinkRequests: a link request, and its outcome on the page.
 func TestLinkRequests(t *testing.T) {
 	s := newSite(t, open)
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	for _, path := range []string{"", "  ", "../x", "/etc/passwd", "a/../../b", "a\x00b", "a\nb", strings.Repeat("x", 5000), "\xff"} {
 		if a := s.requestLink(t, path, ""); a.code != 400 {
 			t.Errorf("%.20q answers %d", path, a.code)
@@ -313,10 +313,10 @@ func TestLinkRequests(t *testing.T) {
 	}
 }
 
-// TestPapersAreScoped: what a reader may not see is not there.
-func TestPapersAreScoped(t *testing.T) {
+// TestArtifactsAreScoped: what a reader may not see is not there.
+func TestArtifactsAreScoped(t *testing.T) {
 	s := newSite(t, nil)
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	s.file(t, head(tourID), "tool-results/a.txt", "all of it")
 	ana := s.addUser(t, "ana", server.Member)
 	s.login(t, s.addKey(t, ana, "ana"))
@@ -343,7 +343,7 @@ func TestPapersAreScoped(t *testing.T) {
 	}
 }
 
-// TestAgentMeta: what lies beside an agent's transcript is told at its head.
+// TestAgentMeta: the head of an agent's page shows its metadata file.
 func TestAgentMeta(t *testing.T) {
 	s := newSite(t, open)
 	s.tour(t)

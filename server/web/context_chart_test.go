@@ -39,9 +39,9 @@ func pins(t *testing.T, page string) (out []string) {
 	return out
 }
 
-func TestGauge(t *testing.T) {
+func TestContextChart(t *testing.T) {
 	s := newSite(t, open)
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	page := bare(t, s, tourID)
 	mustHave(t, page, "Tokens used over 7 responses: at most 16", "now 16k (9 %)", "3 checkpoints", "1 compaction", "1 rewind", `>80 %</text>`, `>90 %</text>`, `>100 %</text>`, `class="curve"`)
 	at := func(line int) string { return fmt.Sprintf(" → /sessions/%s/L/%d?machine=%s", tourID, line, machine) }
@@ -63,8 +63,8 @@ func TestGauge(t *testing.T) {
 	mustLack(t, s.get(t, sessionPath("quiet", "")), "data-keep")
 }
 
-// TestGaugeStaysSmall: a session of 20 000 answers makes no large drawing, and nothing that stands out is lost.
-func TestGaugeStaysSmall(t *testing.T) {
+// TestContextChartStaysSmall: a session of 20 000 answers makes no large drawing, and it keeps the extremes.
+func TestContextChartStaysSmall(t *testing.T) {
 	s := newSite(t, open)
 	lines := make([]string, 20_000)
 	for i := range lines {
@@ -119,9 +119,9 @@ func drawings(t *testing.T, page string) map[string][]float64 {
 	return out
 }
 
-// TestGaugeGrows: what was folded for one reading is gone on with at the next, and begun again when a rewrite or a late
+// TestContextChartGrows: what was folded for one reading is gone on with at the next, and begun again when a rewrite or a late
 // line changed what lies behind.
-func TestGaugeGrows(t *testing.T) {
+func TestContextChartGrows(t *testing.T) {
 	s := newSite(t, open)
 	h := head("grows")
 	s.put(t, h, holds(1, 50_000), holds(2, 60_000))
@@ -144,11 +144,11 @@ func TestCheckpointOfThePast(t *testing.T) {
 	s := newSite(t, open)
 	h := head("past")
 	s.put(t, h, holds(1, 50_000), holds(2, 60_000), holds(3, 140_000))
-	kept, lost := s.mark(t, h, "manual", 0, 50_000), s.mark(t, h, "auto_80", 2, 140_000)
+	current, old := s.mark(t, h, "manual", 0, 50_000), s.mark(t, h, "auto_80", 2, 140_000)
 	h.Generation, h.RewoundTo = 1, 1
 	s.put(t, h, holds(4, 70_000), holds(5, 71_000))
 	got := strings.Join(pins(t, bare(t, s, "past")), "\n")
-	if !strings.Contains(got, kept) || strings.Contains(got, lost) {
+	if !strings.Contains(got, current) || strings.Contains(got, old) {
 		t.Errorf("the marks are\n%s", got)
 	}
 	page := s.get(t, sessionPath("past", ""))
@@ -156,21 +156,21 @@ func TestCheckpointOfThePast(t *testing.T) {
 	if a := s.do(t, "GET", "/sessions/past/L/2?generation=0&machine="+machine, nil, nil); a.code != 200 || !strings.Contains(a.body, `id="L2"`) {
 		t.Errorf("it leads to %d %s", a.code, a.path)
 	}
-	if got := strings.Join(pins(t, bare(t, s, "past", "generation", "0")), "\n"); !strings.Contains(got, lost) {
+	if got := strings.Join(pins(t, bare(t, s, "past", "generation", "0")), "\n"); !strings.Contains(got, old) {
 		t.Errorf("the marks of its own past are\n%s", got)
 	}
 }
 
-// TestGaugeBudget: the limit is what the daemon told, unless that was told of another window.
-func TestGaugeBudget(t *testing.T) {
+// TestContextChartBudget: the limit is the one that the daemon reported, unless that is of another window.
+func TestContextChartBudget(t *testing.T) {
 	s := newSite(t, open)
 	h := head("budget")
 	s.put(t, h, holds(1, 50_000))
 	for i, c := range []struct {
-		told int64
-		want string
+		reported int64
+		want     string
 	}{{100_000, "50"}, {967_000, "29"}, {0, "29"}, {20_000, "29"}} {
-		s.markAs(t, h, server.Checkpoint{ID: fmt.Sprint("cp-", i), TokensUsed: 50_000, TokenBudget: c.told, Trigger: "manual", Created: noon.Add(time.Duration(i) * time.Hour), Line: 0})
+		s.markAs(t, h, server.Checkpoint{ID: fmt.Sprint("cp-", i), TokensUsed: 50_000, TokenBudget: c.reported, Trigger: "manual", Created: noon.Add(time.Duration(i) * time.Hour), Line: 0})
 		mustHave(t, bare(t, s, "budget"), "("+c.want+" %)")
 		mustHave(t, s.get(t, sessionPath("budget", "")), "Context "+c.want+" % full")
 	}

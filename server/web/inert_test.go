@@ -198,8 +198,8 @@ func hostile(p string) []string {
 	return append(s.lines, p, "")
 }
 
-// hostilePapers stores a payload in every place of what lies beside lines.
-func hostilePapers(t *testing.T, s *site, h server.Head, p string) {
+// hostileArtifacts stores a payload in every field of artifacts.
+func hostileArtifacts(t *testing.T, s *site, h server.Head, p string) {
 	t.Helper()
 	line := int64(len(p)) % 7
 	s.markAs(t, h, server.Checkpoint{ID: "cp-" + p, PortID: p, TokensUsed: 5, TokenBudget: 4, Trigger: p, ContextHash: p, Summary: p, ActiveFiles: []string{p, p}, Created: noon, Generation: 1, Line: line},
@@ -207,13 +207,13 @@ func hostilePapers(t *testing.T, s *site, h server.Head, p string) {
 	for i, name := range []string{hostileName(p, ".md"), hostileName(p, ".html"), hostileName(p, "")} {
 		e, f := artifact(name, 1, p), artifact(name, 2, "# "+p+"\n\n"+p)
 		e.By, f.By, f.Line = p, p, int64(i)
-		s.papers(t, h, e, f)
+		s.putDocuments(t, h, e, f)
 	}
 	w, err := s.store.RequestLink(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine}, server.LinkRequestInput{Path: hostileName(p, ".x"), Link: true, At: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.papers(t, h, server.DocumentEvent{Path: w.Path, Change: server.Refused, By: p, At: time.Now(), Reason: p, LinkRequest: w.ID, Line: -1})
+	s.putDocuments(t, h, server.DocumentEvent{Path: w.Path, Change: server.Refused, By: p, At: time.Now(), Reason: p, LinkRequest: w.ID, Line: -1})
 	h.SessionID, _, _ = strings.Cut(h.SessionID, "/") // an agent's files are its session's
 	s.file(t, h, "tool-results/x.txt", p)
 }
@@ -239,7 +239,7 @@ func TestHostile(t *testing.T) {
 		s.put(t, h, lines...)
 		h.Generation, h.RewoundTo = 1, 2
 		s.put(t, h, lines[3:]...)
-		hostilePapers(t, s, h, p)
+		hostileArtifacts(t, s, h, p)
 		at := func(below string, q ...string) string {
 			v := url.Values{"machine": {h.Machine}}
 			for i := 0; i+1 < len(q); i += 2 {

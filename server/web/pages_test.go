@@ -216,7 +216,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestFollow: what is stored is told to who may hear it, and what follows a line can be fetched.
+// TestFollow: changes are announced to readers who may see them, and the lines after a line can be fetched.
 func TestFollow(t *testing.T) {
 	s := newSite(t, nil)
 	s.tour(t)
@@ -239,17 +239,17 @@ func TestFollow(t *testing.T) {
 	for name, events := range map[string]<-chan string{"all": all, "one": one} {
 		want := `{"session":"` + tourID + `","machine":"` + machine + `","generation":1,"from":54,"to":56}`
 		if got := <-events; got != want {
-			t.Errorf("%s hears %s, want %s", name, got, want)
+			t.Errorf("%s receives %s, want %s", name, got, want)
 		}
 	}
 	h = head("ana-1")
 	s.putAs(t, ana, h, `{"type":"user","message":{"role":"user","content":"hers"}}`)
 	if got := <-hers; !strings.Contains(got, "ana-1") {
-		t.Errorf("a member hears %s", got)
+		t.Errorf("a member receives %s", got)
 	}
 	select {
 	case got := <-other:
-		t.Errorf("a page of another session hears %s", got)
+		t.Errorf("a page of another session receives %s", got)
 	default:
 	}
 	a := s.do(t, "GET", sessionPath(tourID, "/tail", "after", "53"), nil, nil)

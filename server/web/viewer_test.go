@@ -101,7 +101,7 @@ func TestTheme(t *testing.T) {
 // TestBase: below a path of a proxy every address and cookie is below it, too.
 func TestBase(t *testing.T) {
 	s := newSite(t, func(v *web.Viewer) { v.Base = "/cc" })
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	if a := s.login(t, s.key); a.code != 200 || a.path != "/cc/" {
 		t.Fatalf("login: %d %s", a.code, a.path)
 	}
@@ -123,7 +123,7 @@ func TestBase(t *testing.T) {
 // TestGolden holds the pages of a conversation of all shapes. go test ./server/web -update writes them anew.
 func TestGolden(t *testing.T) {
 	s := newSite(t, open)
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	for name, path := range map[string]string{
 		"focused.html": sessionPath(tourID, ""), "everything.html": sessionPath(tourID, "", "mode", "everything"), "prompts.html": sessionPath(tourID, "/prompts"),
 		"agent.html": sessionPath(agentID, ""), "compare.html": sessionPath(tourID, "/compare"), "entry.html": sessionPath(tourID, "/entry/14"), "list.html": "/",
@@ -182,7 +182,7 @@ func diffAt(a, b string) string {
 // TestAccessible asserts what readers of screens, keys and small displays need, on every page.
 func TestAccessible(t *testing.T) {
 	s := newSite(t, nil)
-	s.desk(t)
+	s.tourWithArtifacts(t)
 	pages := []string{"/login", "/login?ticket=x"}
 	for _, p := range pages {
 		accessible(t, p, s.get(t, p))
