@@ -88,7 +88,7 @@ func TestShare(t *testing.T) {
 	b.reads("main", errands[3].prompt)
 	s.mustAdmin(t, "share", "rm", "--owner", "owner", "--with", "robin", "--project", "harbour")
 	b.open("/sessions/" + p.id)
-	b.reads("main", "There is no such session")
+	b.reads("main", "No such session")
 }
 
 // TestTicket: a one-time link may be looked at any number of times, as programs do that show where links lead, and logs
@@ -112,7 +112,7 @@ func TestTicket(t *testing.T) {
 		t.Errorf("the ticket stays in the address: %s", at)
 	}
 	preview.click("form.stack button.main")
-	preview.wait("the link is used up", `document.querySelector("[role=alert]")?.innerText.includes("has been used")`)
+	preview.wait("the link is used up", `document.querySelector("[role=alert]")?.innerText.includes("was already used")`)
 }
 
 // TestKeys: on the account page a key is made, shown once, used, and revoked.

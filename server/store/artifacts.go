@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// artifacts keeps what daemons send beside lines, the same in both databases. Set once, when a store opens.
+// artifacts keeps checkpoints, documents, blobs and link requests, the same in both databases. Set once, when a store opens.
 type artifacts struct {
 	reader dialect
 	*ledgers
@@ -24,7 +24,7 @@ type streamTx struct {
 	project                  string
 }
 
-// inStream runs fn with a stream's artifacts, and tells of it when it is durable.
+// inStream runs fn with a stream's artifacts, and announces the change once it is durable.
 func (p *artifacts) inStream(ctx context.Context, owner int64, h *server.Head, now int64, about string, fn func(streamTx) error) error {
 	var d streamTx
 	err := p.writer(ctx, func(l dialect) (err error) {

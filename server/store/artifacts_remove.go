@@ -48,7 +48,7 @@ func removeArtifacts(ctx context.Context, l dialect, x owned) error {
 	return nil
 }
 
-// removeUnnamed deletes a content that nothing names. Whoever is about to name it holds its row or waits for it.
+// removeUnnamed deletes a content that nothing names. A writer that is about to name it holds its row or waits for it.
 func removeUnnamed(ctx context.Context, l dialect, owner int64, sum []byte) error {
 	id, err := one(ctx, l, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`+l.lock(), owner, sum)
 	if err != nil || id == 0 {

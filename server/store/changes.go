@@ -7,10 +7,10 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// changesRoom is how many changes wait for a listener; more are lost to it.
+// changesRoom is how many changes wait for a listener; more are dropped for it.
 const changesRoom = 256
 
-// changes tells listeners in this process what is stored. The zero value is ready; safe for concurrent use.
+// changes announces stored changes to listeners in this process. The zero value is ready; safe for concurrent use.
 type changes struct {
 	mu        sync.Mutex
 	listeners map[chan server.Change]struct{} // sent to and closed with mu held

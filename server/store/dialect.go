@@ -19,7 +19,7 @@ type dialect interface {
 	exec(ctx context.Context, query string, args ...any) (int64, error)
 	// query calls row with each row of an answer. Bytes that it scans are its own.
 	query(ctx context.Context, query string, args []any, row func(scanner) error) error
-	// lock follows a SELECT of rows that no one else may change until the transaction ends.
+	// lock stands behind a SELECT of rows that no other transaction may change until the transaction ends.
 	lock() string
 	// machine is the condition that streams are of a machine, and its value.
 	machine(name string) (condition string, value any)
@@ -38,7 +38,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// enterStream fills in what was not known of a stream. What a batch of lines does beside that is not done.
+// enterStream fills in what was not known of a stream. Nothing else that a batch of lines changes is done.
 const enterStream = `
 ON CONFLICT (%s) DO UPDATE SET
   project_hash = CASE s.project_hash WHEN '' THEN excluded.project_hash ELSE s.project_hash END,

@@ -40,7 +40,7 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// TestPutGivenUp: a batch nobody has taken is taken back; one that is being written is waited for, for its bytes are
+// TestPutGivenUp: a batch not yet taken by the writer is withdrawn; one that is being written is waited for, for its bytes are
 // in use.
 func TestPutGivenUp(t *testing.T) {
 	s, err := OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "server.db"))

@@ -50,7 +50,7 @@ func (s *SQLite) emptyLog(ctx context.Context) {
 	for _, query := range []string{
 		`PRAGMA busy_timeout = 0`, `PRAGMA wal_checkpoint(TRUNCATE)`, fmt.Sprintf(`PRAGMA busy_timeout = %d`, busyTimeout),
 	} {
-		_, _ = s.conn.ExecContext(ctx, query) // what fails here is not lost: it is done later
+		_, _ = s.conn.ExecContext(ctx, query) // what fails here is done later
 	}
 }
 

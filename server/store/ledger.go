@@ -9,7 +9,7 @@ import (
 )
 
 // replacedKept is how many replaced incarnations of a machine are remembered. One that is forgotten and still writes
-// is told that it is behind, and replaced again.
+// learns that it is behind, and replaced again.
 const replacedKept = 64
 
 // ledgers counts the writes of machines, the same in both databases. Set once, when a store opens.

@@ -175,8 +175,8 @@ func checkDerivable(t *testing.T, s *store.SQLite, version int64) {
 	}
 }
 
-// TestFreshHasNobody: nobody owns a database that never held anything.
-func TestFreshHasNobody(t *testing.T) {
+// TestFreshHasNoUser: a new database has no user.
+func TestFreshHasNoUser(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
 	if list, err := s.Users(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)

@@ -8,7 +8,7 @@ import (
 
 const (
 	// restShare is how many times as long as it took the last write of derived data is waited before the next while
-	// lines come in: at most a twentieth of the time goes to what nobody waits for.
+	// lines come in: at most a twentieth of the time goes to background work.
 	restShare = 19
 	// quiet is how long no line has come in when nothing has to be left for them.
 	quiet = 50 * time.Millisecond
@@ -22,7 +22,7 @@ type pause struct {
 	until time.Time // guarded by mu
 }
 
-// wait returns when the pause is over, or earlier once idle reports that no one needs it.
+// wait returns when the pause is over, or before once idle reports that it is not needed.
 func (p *pause) wait(ctx context.Context, idle func() bool) error {
 	for {
 		p.mu.Lock()

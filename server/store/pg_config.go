@@ -19,7 +19,7 @@ const (
 	// pgConns is how many connections a server opens at most, one for listening apart; pool_max_conns in the URL says
 	// otherwise. A quarter of them may write, half may be snapshots.
 	pgConns = 16
-	// pgConnsLeast leaves one beside a writer and snapshots: who reads a snapshot asks for other things meanwhile.
+	// pgConnsLeast leaves one connection besides a writer and snapshots: readers of a snapshot make other queries meanwhile.
 	pgConnsLeast  = 4
 	pgConnTimeout = 5 * time.Second
 	// A host that is gone without a word is noticed after idle + count × interval.
@@ -27,7 +27,7 @@ const (
 )
 
 // pgSession is set on every connection. Nothing that we ask for takes long but reading a whole stream, which lifts
-// the limit for itself. A database that says "acknowledged" before its log is on disk is told to wait for it.
+// the limit for itself. A database that says "acknowledged" before its log is on disk is configured to wait for it.
 const pgSession = `
 SET statement_timeout = '60s';
 SET lock_timeout = '20s';
@@ -85,7 +85,7 @@ func badPostgresURL(err error) error {
 }
 
 // doubts remembers connections whose last commit is on this machine's disk but maybe on no standby's: when the wait
-// for a synchronous standby is cut short, PostgreSQL answers with success and a warning beside it.
+// for a synchronous standby is cut short, PostgreSQL answers with success and a warning.
 type doubts struct{ conns sync.Map }
 
 // errDoubt asks for another try, which waits again for what the first has written.

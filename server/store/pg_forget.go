@@ -97,7 +97,7 @@ func (s *Postgres) removeStream(ctx context.Context, x owned, session string) (l
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			removed = max(removed, 0) // by somebody else, or by the try before, whose answer was lost
+			removed = max(removed, 0) // by another server, or by the try before, whose answer was lost
 			return nil
 		}
 		if err := removeAnswersPg(ctx, tx, x); err != nil {

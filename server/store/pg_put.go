@@ -57,7 +57,7 @@ func compareStreams(a, b *server.Batch) int {
 		strings.Compare(a.Head.Machine, b.Head.Machine))
 }
 
-// settle answers a group's jobs and tells what was stored.
+// settle answers a group's jobs and announces its changes.
 func (s *Postgres) settle(group []*job, done []stored, err error) {
 	for i, j := range group {
 		h := &j.batch.Head

@@ -83,7 +83,7 @@ FROM `+texts+` t JOIN streams s ON s.id = t.stream JOIN epochs e ON e.stream = t
 	return list, nil
 }
 
-// hits shows what was found, but for one more than limit, which tells that there is a next page.
+// hits shows what was found, except one more than limit, which shows that there is a next page.
 func (s *Postgres) hits(ctx context.Context, list []pgFound, words []string, limit int) (server.Hits, error) {
 	var out server.Hits
 	if len(list) > limit {

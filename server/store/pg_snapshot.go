@@ -69,7 +69,7 @@ func (n *pgSnapshot) load(ctx context.Context, scope server.Scope, ref server.Re
 		f.add(`s.session_key = ?`, key(ref.SessionID))
 		f.streams("", ref.Machine, ref.Owner)
 	}
-	// One's own comes first: nobody else can put another session in place of it by giving that its name.
+	// One's own comes first: no other user can replace it by a session of the same name.
 	sql, args := numbered(pgSelectSession+f.where()+`
 ORDER BY s.owner = ? DESC, s.last_received DESC, s.id DESC LIMIT 1`,
 		append(append([]any{ref.Epoch, key(ref.Epoch)}, f.args...), scope.User))

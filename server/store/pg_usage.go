@@ -12,7 +12,7 @@ import (
 const pgWhen = `(timestamp '1970-01-01' +
   least(greatest(a.time / 1000000 + ?::bigint, -62135596800), 253402300799) * interval '1 second')`
 
-// pgUsageColumns are what rows of usage are told apart by.
+// pgUsageColumns are the columns that usage is grouped by.
 var pgUsageColumns = map[string]string{
 	"day":     `to_char(` + pgWhen + `, 'YYYY-MM-DD')`,
 	"hour":    `((extract(isodow FROM ` + pgWhen + `)::int - 1) * 24 + extract(hour FROM ` + pgWhen + `)::int)`,

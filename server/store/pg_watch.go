@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// pgChannel is where servers tell each other what they have stored.
+	// pgChannel is the channel on which servers announce stored changes to each other.
 	pgChannel = "ccship_stored"
 	// pgPayload is what PostgreSQL takes at most in one notice.
 	pgPayload = 7999
-	// noticesRoom bounds what waits to be told to others; more is lost to them.
+	// noticesRoom bounds how many changes wait to be announced to other servers; more are dropped.
 	noticesRoom = 1024
 	// relisten is how long a broken connection for listening rests.
 	relisten = time.Second
 )
 
-// notices tells other servers what this one stores, and its listeners what the others do. Storing waits for none of
+// notices announces changes of this server to others, and those of others to its listeners. Storing waits for none of
 // it: a transaction that notifies holds a lock that all such transactions of the cluster share until it is durable,
 // so notices go in transactions of their own, many in one, which wait for no disk.
 type notices struct {
 	changes changes
-	self    string // tells own notices from others'
+	self    string // distinguishes own notices from others'
 	wake    chan struct{}
 	start   sync.Once
 	stop    context.CancelFunc // set by start
@@ -64,7 +64,7 @@ func (n *notices) tell(change server.Change) {
 	}
 }
 
-// take is what has to be told to others, as payloads. What is too long for one is left out: it only says where to look.
+// take is the changes to announce to others, as payloads. What is too long for one is left out: it only says where to look.
 func (n *notices) take() (payloads []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Postgres) begin() {
 	})
 }
 
-// notify tells others until ctx is done. What can't be told is dropped.
+// notify announces changes to others until ctx is done. It drops what it cannot send.
 func (s *Postgres) notify(ctx context.Context) {
 	for {
 		select {
@@ -109,7 +109,7 @@ SELECT set_config('synchronous_commit', 'off', true), count(pg_notify($1, p)) FR
 	}
 }
 
-// listen receives other servers' notifications on its own connection until ctx is done.
+// listen receives others' changes until ctx is done, on a connection of its own.
 func (s *Postgres) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = s.hear(ctx) // a connection that broke is made again

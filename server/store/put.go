@@ -44,7 +44,7 @@ type outcome struct {
 	err    error
 }
 
-// settle answers a group that is durable and tells what was stored.
+// settle answers a durable group and announces its changes.
 func (s *SQLite) settle(group []*job, done []outcome) {
 	for i, j := range group {
 		j.done <- done[i].err
@@ -100,7 +100,7 @@ func (s *SQLite) exclusively(ctx context.Context, fn func() error) error {
 	return err
 }
 
-// withWriter runs fn in its own write transaction, when no other writer is active.
+// withWriter runs fn in a write transaction of its own, once no other writer is active.
 func (s *SQLite) withWriter(ctx context.Context, fn func(*sql.Conn) error) error {
 	select {
 	case s.lead <- struct{}{}:

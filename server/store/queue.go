@@ -31,7 +31,7 @@ type queue struct {
 func newQueue(writers int) queue { return queue{lead: make(chan struct{}, writers)} }
 
 // put has a batch written by write, which must answer every job of the group it is given. Batches that wait for the
-// same disk share a group: whoever finds a writer's place free takes all that wait, without waiting for more, so that
+// same disk share a group: a caller that finds a writer's place free takes all that wait, without waiting for more, so that
 // a lone batch is not delayed.
 func (q *queue) put(ctx context.Context, b *server.Batch, write func(group []*job)) error {
 	j := &job{batch: b, done: make(chan error, 1)}
@@ -64,7 +64,7 @@ func (q *queue) put(ctx context.Context, b *server.Batch, write func(group []*jo
 	}
 }
 
-// withdraw removes a job that was not taken yet.
+// withdraw removes a job that is not taken yet.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +90,7 @@ func (q *queue) take() []*job {
 	return group
 }
 
-// answer tells every job of a group.
+// answer sends the result to every job of a group.
 func answer(group []*job, err error) {
 	for _, j := range group {
 		j.done <- err

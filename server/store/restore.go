@@ -17,7 +17,7 @@ var (
 	ErrDamaged = errors.New("damaged, or no database of ccship-server")
 )
 
-// Restore puts a backup in place of the database at path: the file 0600, written beside it, checked whole and only
+// Restore puts a backup in place of the database at path: the file 0600, written next to it, checked whole and only
 // then given its name. fs.ErrExist when there is a database already and force is not set; with it, ErrInUse when
 // somebody has it open.
 func Restore(ctx context.Context, path string, from io.Reader, force bool) error {
@@ -63,7 +63,7 @@ func restore(ctx context.Context, path string, from io.Reader, force bool) (err 
 	return syncDir(filepath.Dir(path))
 }
 
-// replaceable says whether there is a database at path. If so nobody else may have it open; its log is put into it
+// replaceable says whether there is a database at path. If so, no other process may have it open; its log is put into it
 // and removed, for it must not be taken for the new one's.
 func replaceable(ctx context.Context, path string, force bool) (there bool, err error) {
 	info, err := os.Stat(path)
@@ -89,7 +89,7 @@ func replaceable(ctx context.Context, path string, force bool) (there bool, err 
 	case isBusy(err) || err == nil && mode != "delete":
 		return true, ErrInUse
 	case err != nil:
-		return true, removeLog(path) // not a database, so it is not in use
+		return true, removeLog(path) // no database: it is not in use
 	}
 	return true, nil
 }
@@ -116,7 +116,7 @@ func writeBeside(path string, from io.Reader) (temp string, err error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// check opens a database file that is not in use and reads all of it.
+// check opens a database file that no other process uses and looks at all of it.
 func check(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", "file:"+uriPath(path))
 	if err != nil {
@@ -146,7 +146,7 @@ func check(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// renewIdentity gives a database file that nobody else has another id, so that every client compares what it has. A
+// renewIdentity gives a database file that no other process uses a new id, so that every client compares what it has. A
 // backup of a schema without one gets its id when it is opened.
 func renewIdentity(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", "file:"+uriPath(path))

@@ -56,7 +56,7 @@ func scanFound(row scanner) (x found, err error) {
 	return x, err
 }
 
-// hits shows what was found, but for one more than limit, which tells that there is a next page.
+// hits shows what was found, except one more than limit, which shows that there is a next page.
 func (s *SQLite) hits(ctx context.Context, list []found, words []string, limit int) (server.Hits, error) {
 	var out server.Hits
 	if len(list) > limit {

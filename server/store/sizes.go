@@ -25,7 +25,7 @@ func (s *SQLite) Sizes(ctx context.Context) (server.Sizes, error) {
 	return out, nil
 }
 
-// Check looks at every page and every index, and tells problem what is wrong with them.
+// Check reads every page and every index, and calls problem for each defect.
 func (s *SQLite) Check(ctx context.Context, problem func(string)) error {
 	rows, err := s.read.QueryContext(ctx, `PRAGMA integrity_check`)
 	if err != nil {

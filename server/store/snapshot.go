@@ -56,7 +56,7 @@ func (n *snapshot) load(ctx context.Context, scope server.Scope, ref server.Ref)
 		f.add(`s.session_id = ?`, ref.SessionID)
 		f.streams("", ref.Machine, ref.Owner)
 	}
-	// One's own comes first: nobody else can put another session in place of it by giving that its name.
+	// One's own comes first: no other user can replace it by a session of the same name.
 	row := n.conn.QueryRowContext(ctx, selectSession+f.where()+`
 ORDER BY s.owner = ? DESC, s.last_received DESC, s.id DESC LIMIT 1`,
 		append(append([]any{ref.Epoch, ref.Epoch}, f.args...), scope.User)...)

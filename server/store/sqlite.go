@@ -32,7 +32,7 @@ type SQLite struct {
 	path string
 	read *sql.DB
 	open *places // of snapshots
-	// write has one connection, conn, held from Open to Close. It and stmts belong to whoever has put a token into
+	// write has one connection, conn, held from Open to Close. It and stmts belong to the goroutine that has put a token into
 	// lead, which has room for one.
 	write *sql.DB
 	conn  *sql.Conn

@@ -99,7 +99,7 @@ func (s *statements) close() error {
 	return errors.Join(errs...)
 }
 
-// store writes one batch inside the open transaction and answers what there is to tell of it. server.ErrForgotten
+// store writes one batch inside the open transaction and returns the change to announce. server.ErrForgotten
 // leaves nothing behind.
 func (s *statements) store(ctx context.Context, b *server.Batch) (server.Change, error) {
 	h, now := &b.Head, b.Received.UnixMicro()
@@ -172,8 +172,8 @@ func (s *statements) end(ctx context.Context, stream int64, h *server.Head, now 
 	return e, err
 }
 
-// checkFront refuses a batch with a Writer that would begin an epoch beside another one, go on in one that is not in
-// front, or move the start of the newest generation. A *server.StreamError tells the writer where to go on.
+// checkFront refuses a batch with a Writer that would begin an epoch besides another one, go on in one that is not in
+// front, or move the start of the newest generation. A *server.StreamError has the place where the writer continues.
 func (s *statements) checkFront(ctx context.Context, stream int64, h *server.Head, e end) error {
 	if h.Writer.Incarnation == "" {
 		return nil

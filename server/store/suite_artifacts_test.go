@@ -194,7 +194,7 @@ func (s suite) artifactsFirst(t *testing.T) {
 	}
 }
 
-// artifactScopes: what a scope does not allow is not there, and a share shows documents only when it says so.
+// artifactScopes: what a scope does not allow is not there, and a share includes documents only when it is made so.
 func (s suite) artifactScopes(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, bob := members(t, st)
@@ -262,8 +262,8 @@ func (s suite) artifactScopes(t *testing.T) {
 	}
 }
 
-// papersStay: nothing of it is derived, and nothing is lost by a restart.
-func (s suite) papersStay(t *testing.T) {
+// artifactsStay: artifacts are not derived, and survive a restart.
+func (s suite) artifactsStay(t *testing.T) {
 	st := s.open(t)
 	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "one"))
 	putCheckpoints(t, st, 1, "s", "e", mark("cp", 1))

@@ -108,7 +108,7 @@ func (s suite) upload(t *testing.T) {
 	if list, err := st.Blobs(ctx, all, ofSession("t")); err != nil || len(list) != 1 || list[0].Name != "tool-results/other.txt" || list[0].Size != 10 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	stranger := uploadOf(2, "u", "tool-results/t.txt", content) // whoever knows the hash has not the file
+	stranger := uploadOf(2, "u", "tool-results/t.txt", content) // knowing the hash is not having the file
 	if have, complete, err := st.StartBlob(ctx, stranger); err != nil || complete || have != 0 {
 		t.Errorf("%d, %v, %v", have, complete, err)
 	}
@@ -255,8 +255,8 @@ func (s suite) sweep(t *testing.T) {
 	noFindings(t, st, 1)
 }
 
-// forgetPapers: everything of a session goes, but what another one has too.
-func (s suite) forgetPapers(t *testing.T) {
+// forgetArtifacts: everything of a session goes, but what another one has too.
+func (s suite) forgetArtifacts(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := addUser(t, st, "ann", server.Member)
 	for _, session := range []string{"s", "t"} {
@@ -307,16 +307,16 @@ func (s suite) forgetPapers(t *testing.T) {
 
 func second2[A, B any](_ A, _ B, err error) error { return err }
 
-// forgetBesideUpload: a content that one session brings while another one that has it is forgotten is there in the end.
-func (s suite) forgetBesideUpload(t *testing.T) {
+// forgetDuringUpload: a content that one session brings while another one that has it is forgotten is there in the end.
+func (s suite) forgetDuringUpload(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	for round := range 10 {
-		doomed, kept := fmt.Sprint("doomed", round), fmt.Sprint("kept", round)
+		gone, kept := fmt.Sprint("gone", round), fmt.Sprint("kept", round)
 		content := fmt.Sprint("content ", round)
-		putDocuments(t, st, 1, doomed, "e", version("a", 1, server.Linked, content))
+		putDocuments(t, st, 1, gone, "e", version("a", 1, server.Linked, content))
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := st.Forget(ctx, all, doomed, start); err != nil {
+			if _, err := st.Forget(ctx, all, gone, start); err != nil {
 				t.Error(err)
 			}
 		})

@@ -74,7 +74,7 @@ func (s suite) documentOrder(t *testing.T) {
 	expect(t, "versions", history(t, st, "s", "a")[1], "2 modified user: other two")
 }
 
-// documentEpochs: a daemon that lost its state counts from 1 again; its versions follow those before.
+// documentEpochs: a daemon without its state counts from 1 again; its versions follow those before.
 func (s suite) documentEpochs(t *testing.T) {
 	st := s.open(t)
 	putDocuments(t, st, 1, "s", "e1", version("a", 1, server.Linked, "one"), version("a", 2, server.Modified, "two"))
@@ -157,6 +157,6 @@ func (s suite) documentNames(t *testing.T) {
 		}
 	}
 	if _, _, err := st.Content(t.Context(), all, ofSession("s"), "B.md", 1); !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a document nobody linked: %v", err)
+		t.Errorf("a document that is not linked: %v", err)
 	}
 }

@@ -348,7 +348,7 @@ func (s suite) received(t *testing.T) {
 	}
 }
 
-// changes: each listener hears of each batch that was stored; a slow one delays nobody.
+// changes: each listener receives each stored batch; a slow one delays no other.
 func (s suite) changes(t *testing.T) {
 	st := s.open(t)
 	ch, err := st.Changes(t.Context())

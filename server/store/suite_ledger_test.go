@@ -39,7 +39,7 @@ func wantCode(t *testing.T, what, got, want string) {
 	}
 }
 
-// ledger: a daemon's writes are counted, a restart takes over, and whoever does not know what is stored is refused.
+// ledger: a daemon's writes are counted, a restart takes over, and a writer that does not know what is stored is refused.
 func (s suite) ledger(t *testing.T) {
 	st := s.open(t)
 	a := &daemon{incarnation: "a"}

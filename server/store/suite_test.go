@@ -39,7 +39,7 @@ func (s suite) run(t *testing.T) {
 		"DocumentEpochs": s.documentEpochs, "ManyVersions": s.manyVersions, "DocumentNames": s.documentNames,
 		"ArtifactsFirst": s.artifactsFirst, "ArtifactScopes": s.artifactScopes, "LinkRequests": s.linkRequests, "ManyLinkRequests": s.manyLinkRequests,
 		"Upload": s.upload, "UploadLies": s.uploadLies, "UploadsAtOnce": s.uploadsAtOnce, "UploadRoom": s.uploadRoom, "Sweep": s.sweep,
-		"ForgetPapers": s.forgetPapers, "ForgetBesideUpload": s.forgetBesideUpload, "PapersStay": s.papersStay, "AuditBlobs": s.auditBlobs,
+		"ForgetArtifacts": s.forgetArtifacts, "ForgetDuringUpload": s.forgetDuringUpload, "ArtifactsStay": s.artifactsStay, "AuditBlobs": s.auditBlobs,
 	} {
 		t.Run(name, test)
 	}

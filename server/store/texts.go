@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// textIDBits are the low bits of a text's id, which tell apart texts of one millisecond.
+	// textIDBits are the low bits of a text's id, which distinguish texts of one millisecond.
 	textIDBits = 21
 	// maxTextTime is the latest time, in milliseconds since 1970, that fits above them.
 	maxTextTime = 1<<(63-textIDBits) - 1
@@ -157,7 +157,7 @@ func (w textWriter) remove(ctx context.Context, id int64) error {
 	return err
 }
 
-// errCrowded is for more texts of one millisecond than ids can tell apart.
+// errCrowded is for more texts of one millisecond than ids can distinguish.
 var errCrowded = errors.New("too many texts of one time")
 
 // add stores a text under the first free id.

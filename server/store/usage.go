@@ -12,7 +12,7 @@ import (
 // 1 to 9999: SQLite knows no day beyond them, and one answer with such a time would take all sums with it.
 const usageWhen = `min(max(a.time / 1000000 + ?, -62135596800), 253402300799)`
 
-// usageColumns are what rows of usage are told apart by.
+// usageColumns are the columns that usage is grouped by.
 var usageColumns = map[string]string{
 	"day":     `strftime('%Y-%m-%d', ` + usageWhen + `, 'unixepoch')`,
 	"hour":    `((strftime('%w', ` + usageWhen + `, 'unixepoch') + 6) % 7) * 24 + strftime('%H', ` + usageWhen + `, 'unixepoch')`,
