@@ -56,13 +56,14 @@ func TestEveryCall(t *testing.T) {
 		"/api/sessions/s/raw", "/api/sessions/s/digest", "/api/sessions/s/digest?epochs=all", "/api/sessions/s/digest?from=0&to=2",
 		"/api/sessions/s/export", "/api/sessions/s/export?format=json", "/api/sessions/s/export?format=md", "/api/sessions/s/export?format=html",
 		"/api/search?q=elephant", "/api/search?q=answer&superseded=1&limit=1", "/api/usage", "/api/usage?by=day,hour,project,model,machine,user,session",
-		"/api/drops", "/api/forgotten", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
+		"/api/drops", "/api/forgotten", "/api/ledger?machine=m1", "/api/me", "/api/users", "/api/keys", "/api/shares", "/api/openapi.yaml",
 	} {
 		if a := r.get(path); a.status != 200 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
 	r.everyArtifactCall()
+	r.send("POST", "/api/sessions/s/copy", `{"from_machine":"m1","to_machine":"m2","epoch":"copy","lines":1}`, 200)
 	r.send("POST", "/api/sessions/s/export?format=json", "", 200)
 	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"},{"session_id":"s","machine":"m1","epoch":"e1"},{"session_id":"no","machine":"m"}]}`, 200)
 	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"}],"epochs":"all"}`, 200)
