@@ -43,6 +43,7 @@ const (
 type announcement struct {
 	extension, zstd, gzip bool
 	accepts               Kinds
+	version               string // of the server; "": not announced
 }
 
 // reply is a classified answer. The zero reply is a failure to retry.
@@ -59,6 +60,8 @@ type reply struct {
 	forgotten    bool    // with acknowledged: the server has forgotten the stream
 	linkRequests bool    // link requests wait at the server
 	ledger       Ledger  // of the answer
+	foreign      bool    // not the answer of the server that this one is known to be: a proxy's, or another program's
+	entry        bool    // the refusal is about the request's content, in the protocol's words
 	refusal      Refusal // with outOfStep
 	damage       *damage // with damagedRow
 }
@@ -180,6 +183,37 @@ func codeOf(text []byte) string {
 	return body.Error.Code
 }
 
+// judgeOrigin finds out who answered. speaks: the server has announced the extension before. Such a server announces
+// it in every answer, counts what it stored, and names each refusal in JSON; whoever does not is a proxy, or another
+// program at its address. Its answers acknowledge nothing, and nothing is blamed for them.
+func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
+	own := r.announced.extension || codeOf(text) != ""
+	switch r.verdict {
+	case acknowledged:
+		if lines && (speaks || r.announced.extension) && !r.forgotten && !counted(text) {
+			r.verdict, r.kind, r.foreign = retryLater, KindProtocol, true
+			r.summary += " without the number of entries stored"
+			r.hint = "check server_url and any proxy: the server that was there before counts what it stores"
+		}
+	case tooLarge, rejected, refused:
+		r.foreign = speaks && !own
+		r.entry = own && r.status >= 400 && r.kind != KindRefusedKey
+		if r.foreign && r.verdict == rejected {
+			r.verdict, r.kind = refused, KindProtocol
+			r.summary += " with something that is not this protocol"
+			r.hint = "check any proxy between here and the server: it refuses requests"
+		}
+	}
+}
+
+// counted reports whether an acknowledgement names the number of entries stored.
+func counted(text []byte) bool {
+	var a struct {
+		Stored *float64 `json:"entries_stored"`
+	}
+	return json.Unmarshal(text, &a) == nil && a.Stored != nil
+}
+
 // messageOf returns the message in an error body, in the shapes that servers use; "" if there is none.
 func messageOf(text []byte) string {
 	var outer struct {
@@ -219,6 +253,7 @@ func announcementOf(h http.Header) announcement {
 		extension: true,
 		zstd:      hasToken(codings, string(zstdCoding)),
 		gzip:      hasToken(codings, string(gzipCoding)),
+		version:   h.Get("Ccship-Server"),
 	}
 	for _, k := range artifactKinds() {
 		if hasToken(h.Values("Ccship-Accept"), k.announced()) {

@@ -38,7 +38,7 @@ func (l *loop) judgeArtifact(now time.Time, r result) (on, judged bool) {
 	case unsupportedKind:
 		return l.disableKind(now, r), true
 	case tooLarge, rejected:
-		if !l.server.proven {
+		if !l.server.proven || r.reply.foreign {
 			r.reply.verdict = refused
 			return l.handleFailure(now, r), true
 		}

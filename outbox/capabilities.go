@@ -23,6 +23,9 @@ func (k *capabilities) unknown() bool { return !k.plain && !k.Took && !k.Extensi
 // withholds: the server is plain and gets only JSON objects.
 func (k *capabilities) withholds() bool { return k.plain || k.Took && !k.Extension }
 
+// spoke reports whether the server has announced the extension since the configuration last changed.
+func (k *capabilities) spoke() bool { return k.Extension && k.proven && !k.plain }
+
 // sends reports whether batches of a kind go to the server; others are withheld. Call it only when capabilities are known.
 func (k *capabilities) sends(kind Kind) bool {
 	if kind.artifact() {
@@ -87,6 +90,18 @@ func (k *capabilities) shrink(raw int64, now time.Time) {
 		k.MaxRaw = half
 	}
 	k.MaxRawAt = now.Unix()
+}
+
+// tookAsLarge reports whether the server accepted a request at least as large before.
+func (k *capabilities) tookAsLarge(r *request) bool {
+	return r.raw() <= k.TookRaw && r.wire <= k.TookWire
+}
+
+// noteTook remembers the size of a request that was accepted.
+func (k *capabilities) noteTook(r *request) {
+	if r.raw() > k.TookRaw && r.wire > k.TookWire {
+		k.TookRaw, k.TookWire = r.raw(), r.wire
+	}
 }
 
 // expire doubles a limit that is older than limitLifetime and removes one that has no effect. It reports whether it did.

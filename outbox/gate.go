@@ -52,7 +52,8 @@ func (g *gate) allows(now time.Time, inFlight, most int) bool {
 	return inFlight < most
 }
 
-// fail closes the gate. round is g.round when the request began. quick backs off by seconds even after a refusal.
+// fail closes the gate. round is g.round when the request began. quick backs off by seconds even after a refusal, as
+// after an answer that is not the server's own.
 func (g *gate) fail(now time.Time, r reply, round uint64, quick bool) {
 	if floor := now.Add(r.retryAfter); r.retryAfter > 0 && floor.After(g.retryAfter) {
 		g.retryAfter = floor
@@ -70,7 +71,9 @@ func (g *gate) fail(now time.Time, r reply, round uint64, quick bool) {
 	switch {
 	case round < g.wokenRound:
 		wait = 0 // it used the old key or the old network
-	case r.verdict == refused && !quick:
+	case r.entry:
+		wait = 0 // only the stream that it refused waits
+	case r.verdict == refused && !quick && !r.foreign:
 		wait = probeInterval
 	}
 	g.openAt = now.Add(wait)

@@ -23,6 +23,8 @@ type lane struct {
 	outOfStep      bool      // the server stores something else of this stream; send nothing until StreamInStep
 	unwantedOnce   bool      // the server refused the kind once while it was failing; that was not believed
 
+	refusedOnce map[entryKey]refusal // its entries that were refused alone and may become dead letters
+
 	failed        bool      // its last request failed
 	failedAt      uint64    // requests acknowledged, over all lanes, when it did
 	aloneFailures int       // consecutive failures while other lanes succeeded
@@ -31,7 +33,8 @@ type lane struct {
 
 // idle reports whether the lane has no state to keep.
 func (l *lane) idle() bool {
-	return !l.busy && l.transfer == nil && l.unflushed == 0 && l.emptyTo == 0 && l.maxEntries == 0 && l.upload == nil && !l.failed && !l.outOfStep
+	return !l.busy && l.transfer == nil && l.unflushed == 0 && l.emptyTo == 0 && l.maxEntries == 0 && l.upload == nil && !l.failed && !l.outOfStep &&
+		len(l.refusedOnce) == 0
 }
 
 // skips reports whether the stream, whose highest Seq is last, has nothing to send now.
@@ -40,9 +43,10 @@ func (l *lane) skips(last uint64, now time.Time) bool {
 }
 
 // noteFailure counts a failure. If other streams succeeded since this lane's last failure, only this stream is refused:
-// it backs off by itself and must not close the gate for the others. acknowledged counts requests over all lanes.
-func (l *lane) noteFailure(now time.Time, acknowledged uint64) (alone bool) {
-	if l.failed && acknowledged > l.failedAt {
+// it backs off by itself and must not close the gate for the others. The same holds if the server refused its content.
+// acknowledged counts requests over all lanes.
+func (l *lane) noteFailure(now time.Time, acknowledged uint64, content bool) (alone bool) {
+	if content || l.failed && acknowledged > l.failedAt {
 		l.aloneFailures++
 		l.notBefore = now.Add(min(time.Second<<min(l.aloneFailures-1, 6), time.Minute))
 	}

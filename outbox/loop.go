@@ -118,7 +118,7 @@ func (l *loop) retryNow(configChanged bool) {
 	}
 	k := &l.server
 	l.acks.learn = l.acks.learn || k.MaxRaw != 0
-	k.MaxRaw, k.MaxRawAt = 0, 0
+	k.MaxRaw, k.MaxRawAt, k.TookRaw, k.TookWire = 0, 0, 0, 0
 	k.noCoding, k.proven, k.refusedInRow = false, false, 0
 	k.disabled, k.itemsRefused = 0, 0
 }

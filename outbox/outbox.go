@@ -119,6 +119,8 @@ type Learned struct {
 	Accepts   Kinds `json:",omitempty"` // announced Ccship-Accept in its last 2xx answer
 	MaxRaw    int64 // learned from 413; 0: none
 	MaxRawAt  int64 // Unix seconds when MaxRaw was learned
+	TookRaw   int64 `json:",omitempty"` // the largest request of entries that it accepted, in uncompressed bytes
+	TookWire  int64 `json:",omitempty"` // the same as it was sent
 	Ledger    Ledger
 }
 

@@ -129,21 +129,103 @@ func TestEightInARow(t *testing.T) {
 	}
 }
 
-// TestEightOneByOne: the count goes on from request to request. The eighth stays in the queue.
-func TestEightOneByOne(t *testing.T) {
+// TestNothingAcceptedSince: without an accepted entry after them, refused ones wait, whatever comes; with one they are
+// known to be at fault.
+func TestNothingAcceptedSince(t *testing.T) {
 	r := newRig(t)
 	took(r)
-	r.set(refusing(400, numbers(0, 8)...))
+	r.set(refusing(400, numbers(0, 7)...))
 	r.start()
 	for line := range 7 {
 		r.add(conversation(1), rowsOf(line, line+1, 1)...)
-		r.drained()
+		r.troubled(StateRefused, KindRefused)
+		r.drainer.Retry(false)
 	}
-	r.add(conversation(1), rowsOf(7, 8, 1)...)
+	if sum := r.queue.total(); len(sum.Dead) > 0 || r.queue.waiting() != 7 {
+		t.Errorf("dead %d, %d rows wait", len(sum.Dead), r.queue.waiting())
+	}
+	line := 90
+	r.until("the queue is empty", func() bool {
+		if r.queue.waiting() <= 7 {
+			r.add(conversation(2), rowsOf(line, line+1, 1)...)
+			line++
+		}
+		r.drainer.Retry(false)
+		return len(r.queue.total().Dead) > 0
+	})
+	r.drained()
+	if n := len(r.queue.total().Dead); n != 7 {
+		t.Errorf("%d dead letters, want 7", n)
+	}
+}
+
+// TestRefusedStreamDelaysNobody: what the server refuses of ten streams does not keep an eleventh waiting.
+func TestRefusedStreamDelaysNobody(t *testing.T) {
+	r := newRig(t)
+	took(r)
+	r.set(func(q *seen) *canned {
+		if q.session != "session-11" {
+			return &canned{status: 400, body: `{"error":{"code":"bad_request","message":"session_id has control characters"}}`}
+		}
+		return nil
+	})
+	for id := uint64(1); id <= 10; id++ {
+		r.queue.add(conversation(id), rowsOf(0, 1, 1)...)
+	}
+	r.start()
 	r.troubled(StateRefused, KindRefused)
-	r.buried(numbers(0, 7), 400, "rejected")
-	if n := r.queue.waiting(); n != 1 {
-		t.Errorf("%d rows wait", n)
+	for line := range 20 {
+		before := time.Now()
+		r.add(conversation(11), rowsOf(line, line+1, 1)...)
+		r.until("it is there", func() bool { return len(r.stored("session-11")) == line+1 })
+		if took := time.Since(before); took > 2*time.Second {
+			t.Fatalf("line %d came after %s", line, took)
+		}
+	}
+}
+
+// TestForeignAnswers: what a server that is known to speak the extension would never answer acknowledges nothing, and
+// nothing is blamed for it, though other requests pass.
+func TestForeignAnswers(t *testing.T) {
+	for name, answer := range map[string]*canned{
+		"400 with a page":     {status: 400, body: "<html>Bad Request</html>"},
+		"422 of another API":  {status: 422, body: `{"message":"no"}`},
+		"413 to a small line": {status: 413, body: "<html>too large</html>"},
+		"200 uncounted":       {status: 200, body: `{"success":true}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			took(r)
+			r.queue.add(conversation(9), rowsOf(0, 50, 50)...)
+			r.start()
+			r.drained()
+			r.mu.Lock()
+			r.announce = false
+			r.mu.Unlock()
+			r.set(func(q *seen) *canned {
+				if q.session == "session-1" {
+					return answer
+				}
+				return &canned{status: 503}
+			})
+			for line := range 5 {
+				r.add(conversation(1), rowsOf(line, line+1, 1)...)
+				before := r.count()
+				r.drainer.Retry(false)
+				r.until("it was asked", func() bool { return r.count() > before })
+			}
+			if sum := r.queue.total(); len(sum.Dead) > 0 || r.queue.waiting() != 5 {
+				t.Errorf("dead %d, %d rows wait", len(sum.Dead), r.queue.waiting())
+			}
+			r.mu.Lock()
+			r.announce = true
+			r.mu.Unlock()
+			r.set(nil)
+			r.drainer.Retry(false)
+			r.drained()
+			r.holds("session-1", numbers(0, 5)...)
+		})
 	}
 }
 

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// maxRefusedInRow is how many entries in a row the server may refuse alone before the server is considered at fault.
-const maxRefusedInRow = 8
-
 // result is the result of one request, or of the attempt to make one.
 type result struct {
 	lane     *lane
@@ -57,11 +54,11 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 func (l *loop) attempt(ctx context.Context, r *result, known *capabilities) {
 	w := r.transfer
 	if w.firstKind() == Blob {
-		r.request = &request{stream: &w.stream, batches: w.pieces[0]}
+		r.request = &request{stream: &w.stream, batches: w.pieces[0], speaks: known.spoke()}
 		r.reply = l.sender.upload(ctx, r.request, r.lane.uploadOf(w.last))
 		return
 	}
-	for w.splitFirst || !w.single() && len(w.pieces[0]) > 0 && rawOf(w.pieces[0]) > known.rawLimit() {
+	for w.splitFirst || !w.proving && !w.single() && len(w.pieces[0]) > 0 && rawOf(w.pieces[0]) > known.rawLimit() {
 		if err := w.split(l.codecs); err != nil {
 			r.reply = reply{verdict: damagedRow}
 			if !errors.As(err, &r.reply.damage) {
@@ -72,6 +69,7 @@ func (l *loop) attempt(ctx context.Context, r *result, known *capabilities) {
 	}
 	r.request = &request{
 		stream: &w.stream, batches: w.pieces[0], bare: w.bare || known.bare(), encoding: known.encoding(),
+		speaks: known.spoke(),
 	}
 	r.reply = l.sender.send(ctx, r.request)
 }
@@ -108,12 +106,15 @@ func (l *loop) handleResult(r result) {
 	if len(w.pieces) > 0 && !l.handleReply(now, r) {
 		return // its batches stay in the queue
 	}
+	if len(w.pieces) == 0 && len(w.suspects) > 0 && !l.retrySuspects(now, r) {
+		return
+	}
 	if len(w.pieces) > 0 {
 		lane.transfer = w
 		l.resumable = append(l.resumable, lane)
 		return
 	}
-	lane.upload = nil
+	lane.upload, lane.refusedOnce = nil, nil
 	lane.acknowledgedTo = max(lane.acknowledgedTo, w.last)
 	lane.blocked = lane.blocked || w.objectsOnly
 	lane.unflushed++
@@ -164,6 +165,9 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 			return on
 		}
 	}
+	if w.proving && (r.reply.verdict == tooLarge || r.reply.verdict == rejected) {
+		r.reply.verdict, r.reply.entry = refused, false // it accepted the same before
+	}
 	switch r.reply.verdict {
 	case acknowledged:
 		l.acknowledge(now, r)
@@ -179,7 +183,11 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 		r.reply = reply{kind: KindRefused, summary: r.reply.damage.Error()}
 	case tooLarge:
 		if w.single() {
-			return l.deadLetter(now, r, "too_large")
+			return l.refusedAlone(now, r, "too_large")
+		}
+		if w.shrunk == nil {
+			before := k.Learned
+			w.shrunk = &before
 		}
 		k.shrink(rawOf(w.pieces[0]), now)
 		l.acks.learn = true
@@ -212,6 +220,11 @@ func (l *loop) stepBack(now time.Time, r result) {
 // acknowledge handles the acknowledgement of the first piece.
 func (l *loop) acknowledge(now time.Time, r result) {
 	w, k := r.transfer, &l.server
+	if w.proving {
+		w.pieces, w.proving = w.pieces[1:], false
+		l.requestSucceeded(now, r.lane)
+		return
+	}
 	artifact := w.firstKind().artifact()
 	entries, _ := w.acknowledge(r.request.bare || !r.reply.announced.extension)
 	w.settlement.Forgotten = w.settlement.Forgotten || r.reply.forgotten
@@ -230,6 +243,7 @@ func (l *loop) acknowledge(now time.Time, r result) {
 			l.acks.learn = true
 		}
 		k.proven, k.refusedInRow = true, 0
+		k.noteTook(r.request)
 	}
 	l.requestSucceeded(now, r.lane)
 }
@@ -289,24 +303,14 @@ func (l *loop) handleRejected(now time.Time, r result) bool {
 		w.splitFirst = true
 		return true
 	}
-	return l.deadLetter(now, r, "rejected")
-}
-
-// deadLetter handles an entry that was refused alone. After too many in a row the server is considered at fault.
-func (l *loop) deadLetter(now time.Time, r result, reason string) bool {
-	l.server.refusedInRow = min(l.server.refusedInRow+1, maxRefusedInRow)
-	if l.server.refusedInRow == maxRefusedInRow {
-		r.reply.verdict = refused
-		return l.handleFailure(now, r)
-	}
-	r.transfer.deadLetterFirst(l.codecs, &r.reply, reason)
-	return true
+	return l.refusedAlone(now, r, "rejected")
 }
 
 // handleFailure closes the gate. A transfer that has made progress is kept if a retry may help, so that a server which
 // fails now and then cannot prevent the end of a long bisection.
 func (l *loop) handleFailure(now time.Time, r result) bool {
-	alone := r.lane.noteFailure(now, l.successes)
+	r.reply.entry = r.reply.entry && l.server.proven
+	alone := r.lane.noteFailure(now, l.successes, r.reply.entry)
 	l.failedLast = r.lane
 	l.gate.fail(now, r.reply, r.round, alone)
 	return r.reply.verdict == retryLater && r.transfer.progressed

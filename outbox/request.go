@@ -62,8 +62,10 @@ type request struct {
 	stream   *Stream
 	batches  []Batch
 	bare     bool // without the extension
+	speaks   bool // the server announced the extension before
 	encoding encoding
 
+	wire    int64                  // bytes of the body as it was sent; 0: it was not
 	damaged atomic.Pointer[damage] // set while the body is read
 }
 

@@ -82,6 +82,7 @@ func (s *sender) send(ctx context.Context, r *request) reply {
 	if err != nil {
 		return r.noAnswer(err)
 	}
+	r.wire = p.length
 	c := call{method: http.MethodPost, url: s.address(r.kind().endpoint()), media: "application/json", body: p, raw: r.raw(), encoding: r.encoding}
 	out, _ := s.do(ctx, r, &c)
 	return out
@@ -133,6 +134,7 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 		return r.noAnswer(err), nil
 	}
 	out := interpret(resp, text, r.entries(), c.encoding)
+	out.judgeOrigin(text, r.speaks, !r.kind().artifact())
 	out.forKind(r.kind())
 	return out, text
 }

@@ -96,6 +96,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, ok := s.read(r)
 	if !ok {
 		if s.broken != nil {
+			s.introduce(w)
 			w.WriteHeader(s.broken.status)
 		}
 		return

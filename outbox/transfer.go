@@ -17,6 +17,13 @@ type transfer struct {
 	splitFirst  bool   // halve the first piece before sending it
 	bare        bool   // try without the extension; nothing is learned yet
 	progressed  bool   // keep it over a failure
+
+	suspects []suspect // entries that were refused alone; the pieces after them went on
+	witness  []Batch   // an accepted piece; nil: none
+	proving  bool      // the first piece is the witness, sent again
+	proved   bool      // it was sent again
+	retried  bool      // the suspects were sent again
+	shrunk   *Learned  // what was learned before a 413; nil: there was none
 }
 
 // newTransfer takes what one request may carry from the front of p. The rest is left to the next Peek.
@@ -110,6 +117,9 @@ func (w *transfer) acknowledge(plain bool) (entries, raw int64) {
 	w.settlement.Entries += entries
 	w.settlement.Raw += raw
 	w.settlement.Plain = w.settlement.Plain || plain && !artifact
+	if entries > 0 && (w.witness == nil || raw < rawOf(w.witness)) {
+		w.witness = w.pieces[0]
+	}
 	w.pieces = w.pieces[1:]
 	w.progressed = true
 	return entries, raw
@@ -118,18 +128,22 @@ func (w *transfer) acknowledge(plain bool) (entries, raw int64) {
 // deadLetterFirst turns the first piece, which is single, into a dead letter.
 func (w *transfer) deadLetterFirst(c *codecs, r *reply, reason string) {
 	b := w.pieces[0][0]
-	line := b.From.Line
-	const head = 64 // bytes: enough for any line_index
-	if text, err := c.firstBytes(&b, head); err == nil && !b.Kind.artifact() {
-		if n, ok := lineIndex(text); ok {
-			line = n
-		}
-	}
 	w.settlement.Dead = append(w.settlement.Dead, DeadLetter{
-		Batch: b, Line: line, Status: r.status, Reason: reason, Answer: r.answer, At: time.Now().Unix(),
+		Batch: b, Line: firstLine(&b, c), Status: r.status, Reason: reason, Answer: r.answer, At: time.Now().Unix(),
 	})
 	w.pieces = w.pieces[1:]
 	w.progressed = true
+}
+
+// firstLine is the number of a batch's first line.
+func firstLine(b *Batch, c *codecs) int64 {
+	const head = 64 // bytes: enough for any line_index
+	if text, err := c.firstBytes(b, head); err == nil && !b.Kind.artifact() {
+		if n, ok := lineIndex(text); ok {
+			return n
+		}
+	}
+	return b.From.Line
 }
 
 // deadLetterDamaged moves the batch that cannot be unpacked from the first piece to the dead letters. It reports whether
