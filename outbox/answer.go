@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ccship/ccship/outbox/header"
 )
 
 // verdict is what an answer means for the entries of its request.
@@ -75,11 +77,10 @@ func (r *reply) detail() string {
 }
 
 const (
-	answerKept    = 64 << 10         // bytes of an answer that are read
-	answerDrained = 256 << 10        // further bytes discarded so that the connection can be reused
-	answerShown   = 1 << 10          // bytes kept with a dead letter
-	retryAfterMax = 10 * time.Minute // upper limit
-	messageShown  = 200              // bytes of a server's message in a status line
+	answerKept    = 64 << 10  // bytes of an answer that are read
+	answerDrained = 256 << 10 // further bytes discarded so that the connection can be reused
+	answerShown   = 1 << 10   // bytes kept with a dead letter
+	messageShown  = 200       // bytes of a server's message in a status line
 )
 
 // interpret classifies the answer to a request of n entries that was sent with a content coding.
@@ -87,9 +88,9 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	r := reply{
 		status:       resp.StatusCode,
 		announced:    announcementOf(resp.Header),
-		linkRequests: hasToken(resp.Header.Values("Ccship-Link-Requests"), "1"),
+		linkRequests: header.HasToken(resp.Header.Values("Ccship-Link-Requests"), "1"),
 		ledger:       ledgerOf(resp.Header),
-		retryAfter:   retryAfterOf(resp.Header, time.Now()),
+		retryAfter:   header.RetryAfter(resp.Header, time.Now()),
 		summary:      "answered " + statusText(resp.StatusCode),
 		answer:       string(text[:min(len(text), answerShown)]),
 	}
@@ -245,56 +246,20 @@ func messageOf(text []byte) string {
 func Announced(h http.Header) bool { return announcementOf(h).extension }
 
 func announcementOf(h http.Header) announcement {
-	if !hasToken(h.Values("Ccship-Protocol"), strconv.Itoa(protocolVersion)) {
+	if !header.HasToken(h.Values("Ccship-Protocol"), strconv.Itoa(protocolVersion)) {
 		return announcement{}
 	}
 	codings := h.Values("Accept-Encoding")
 	a := announcement{
 		extension: true,
-		zstd:      hasToken(codings, string(zstdCoding)),
-		gzip:      hasToken(codings, string(gzipCoding)),
+		zstd:      header.HasToken(codings, string(zstdCoding)),
+		gzip:      header.HasToken(codings, string(gzipCoding)),
 		version:   h.Get("Ccship-Server"),
 	}
 	for _, k := range artifactKinds() {
-		if hasToken(h.Values("Ccship-Accept"), k.announced()) {
+		if header.HasToken(h.Values("Ccship-Accept"), k.announced()) {
 			a.accepts = a.accepts.With(k)
 		}
 	}
 	return a
-}
-
-// hasToken reports whether a comma-separated header lists token with a weight other than 0.
-func hasToken(values []string, token string) bool {
-	for _, v := range values {
-		for t := range strings.SplitSeq(v, ",") {
-			name, weight, _ := strings.Cut(t, ";")
-			if !strings.EqualFold(strings.TrimSpace(name), token) {
-				continue
-			}
-			_, q, weighted := strings.Cut(weight, "=")
-			if f, err := strconv.ParseFloat(strings.TrimSpace(q), 64); !weighted || err != nil || f > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// retryAfterOf reads Retry-After: seconds, or a date relative to the answer's own Date, because clocks differ.
-func retryAfterOf(h http.Header, now time.Time) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if v == "" {
-		return 0
-	}
-	if seconds, err := strconv.ParseInt(v, 10, 64); err == nil {
-		return time.Duration(min(max(seconds, 0), int64(retryAfterMax/time.Second))) * time.Second
-	}
-	at, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date
-	}
-	return min(max(at.Sub(now), 0), retryAfterMax)
 }

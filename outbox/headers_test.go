@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/outbox/header"
 )
 
 func TestRetryAfterOf(t *testing.T) {
@@ -23,7 +25,7 @@ func TestRetryAfterOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		h := http.Header{"Retry-After": {test.after}, "Date": {test.date}}
-		if got := retryAfterOf(h, now); got != test.want {
+		if got := header.RetryAfter(h, now); got != test.want {
 			t.Errorf("Retry-After %q, Date %q: %s, want %s", test.after, test.date, got, test.want)
 		}
 	}

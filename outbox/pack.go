@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/ccship/ccship/outbox/entries"
 )
 
 const (
@@ -129,28 +131,28 @@ func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 	if err != nil {
 		return first, second, err
 	}
-	entries, err := splitEntries(raw)
-	if err == nil && len(entries) < 2 {
+	parts, err := entries.Split(raw)
+	if err == nil && len(parts) < 2 {
 		err = errors.New("fewer entries than the header says")
 	}
 	if err != nil {
 		return first, second, &damage{seq: b.Seq, err: err}
 	}
-	middle := len(entries) / 2
+	middle := len(parts) / 2
 	var line int64
 	if !b.Kind.artifact() {
 		var ok bool
-		if line, ok = lineIndex(entries[middle]); !ok {
+		if line, ok = entries.LineIndex(parts[middle]); !ok {
 			return first, second, &damage{seq: b.Seq, err: errors.New("entry without line_index")}
 		}
 	}
 	// Entries lie side by side in raw, a comma between them.
 	cut := 0
-	for _, e := range entries[:middle] {
+	for _, e := range parts[:middle] {
 		cut += len(e) + 1
 	}
 	first, second = *b, *b
-	if first.Entries, second.Entries = middle, len(entries)-middle; b.Kind.artifact() {
+	if first.Entries, second.Entries = middle, len(parts)-middle; b.Kind.artifact() {
 		first.Items, second.Items = first.Entries, second.Entries
 		first.Entries, second.Entries = 0, 0
 		second.From.Line += int64(middle) // tells apart the dead letters of one batch

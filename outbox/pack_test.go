@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/outbox/entries"
 )
 
 func TestSplitEntries(t *testing.T) {
@@ -23,7 +25,7 @@ func TestSplitEntries(t *testing.T) {
 		{`{},`, nil}, {`,{}`, nil}, {`{}{}`, nil}, {`{`, nil}, {`{"a`, nil}, {`{"a\"`, nil}, {`[]`, nil}, {`{}, {}`, nil}, {`x`, nil},
 	}
 	for _, test := range tests {
-		got, err := splitEntries([]byte(test.raw))
+		got, err := entries.Split([]byte(test.raw))
 		if (err != nil) != (test.want == nil) {
 			t.Errorf("%s: %v", test.raw, err)
 			continue
@@ -40,7 +42,7 @@ func TestLineIndex(t *testing.T) {
 		`{"line_index":}`: -1, `{"line_index":12`: -1, `{"line_index":-1}`: -1, `{"line_index":1.5}`: -1, `{}`: -1, ``: -1,
 		`{"line_index":1234567890123456789}`: -1,
 	} {
-		got, ok := lineIndex([]byte(entry))
+		got, ok := entries.LineIndex([]byte(entry))
 		if ok != (want >= 0) || ok && got != want {
 			t.Errorf("%s: %d, %t", entry, got, ok)
 		}
@@ -53,17 +55,17 @@ func FuzzSplitEntries(f *testing.F) {
 	f.Add([]byte(`{"a":[{},"\\\""]}`), []byte(`{}`))
 	f.Add([]byte("{\"\xff\":\"\\ud83d\"}"), []byte(`{"line_index":7}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		if entries, err := splitEntries(a); err == nil {
-			if got := bytes.Join(entries, []byte{','}); !bytes.Equal(got, a) {
-				t.Fatalf("%q came apart as %q", a, entries)
+		if parts, err := entries.Split(a); err == nil {
+			if got := bytes.Join(parts, []byte{','}); !bytes.Equal(got, a) {
+				t.Fatalf("%q came apart as %q", a, parts)
 			}
 		}
 		if !object(a) || !object(b) {
 			return
 		}
-		entries, err := splitEntries(bytes.Join([][]byte{a, b, a}, []byte{','}))
-		if err != nil || len(entries) != 3 || !bytes.Equal(entries[0], a) || !bytes.Equal(entries[1], b) {
-			t.Fatalf("%q and %q came apart as %q, %v", a, b, entries, err)
+		parts, err := entries.Split(bytes.Join([][]byte{a, b, a}, []byte{','}))
+		if err != nil || len(parts) != 3 || !bytes.Equal(parts[0], a) || !bytes.Equal(parts[1], b) {
+			t.Fatalf("%q and %q came apart as %q, %v", a, b, parts, err)
 		}
 	})
 }
@@ -183,7 +185,7 @@ func TestLineIndexOfEmptyObjects(t *testing.T) {
 		`{"line_index":0}`: 0, `{"line_index":7,"a":1}`: 7, `{"line_index":11 }`: 11, "{\"line_index\":12\t}": 12, "{\"line_index\":13\r}": 13,
 		`{"line_index":1x}`: -1, `{"line_index":}`: -1, `{"a":1}`: -1, `{"line_index":5`: -1,
 	} {
-		if n, ok := lineIndex([]byte(entry)); ok != (want >= 0) || ok && n != want {
+		if n, ok := entries.LineIndex([]byte(entry)); ok != (want >= 0) || ok && n != want {
 			t.Errorf("%s: %d %v, want %d", entry, n, ok, want)
 		}
 	}

@@ -1,6 +1,10 @@
 package outbox
 
-import "time"
+import (
+	"time"
+
+	"github.com/ccship/ccship/outbox/entries"
+)
 
 // maxRaw is the limit of uncompressed bytes in a request; one larger entry is sent alone.
 const maxRaw = 4 << 20
@@ -139,7 +143,7 @@ func (w *transfer) deadLetterFirst(c *codecs, r *reply, reason string) {
 func firstLine(b *Batch, c *codecs) int64 {
 	const head = 64 // bytes: enough for any line_index
 	if text, err := c.firstBytes(b, head); err == nil && !b.Kind.artifact() {
-		if n, ok := lineIndex(text); ok {
+		if n, ok := entries.LineIndex(text); ok {
 			return n
 		}
 	}

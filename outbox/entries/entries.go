@@ -1,4 +1,5 @@
-package outbox
+// Package entries reads the text of a batch: JSON objects joined by commas. It does not know what they mean.
+package entries
 
 import (
 	"bytes"
@@ -7,9 +8,9 @@ import (
 
 var errNotEntries = errors.New("not JSON objects joined by commas")
 
-// splitEntries finds the entries in the bytes of a batch: JSON objects joined by single commas. The entries alias
+// Split finds the entries in the bytes of a batch: JSON objects joined by single commas. The entries alias
 // raw. It checks only strings, escapes and brackets: the content was checked when it was queued.
-func splitEntries(raw []byte) ([][]byte, error) {
+func Split(raw []byte) ([][]byte, error) {
 	var entries [][]byte
 	for len(raw) > 0 {
 		n := objectLength(raw)
@@ -74,9 +75,9 @@ func stringLength(raw []byte) int {
 	return 0
 }
 
-// lineIndex reads N from an entry that starts with {"line_index":N. White space may follow: an object without members
+// LineIndex reads N from an entry that starts with {"line_index":N. White space may follow: an object without members
 // keeps what is between its braces.
-func lineIndex(entry []byte) (line int64, ok bool) {
+func LineIndex(entry []byte) (line int64, ok bool) {
 	digits, ok := bytes.CutPrefix(entry, []byte(`{"line_index":`))
 	if !ok {
 		return 0, false
