@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	deadRowVersion = 1
+	deadRowVersion = 2 // 2 added the epoch
 	destRowVersion = 1
 )
 
@@ -34,12 +34,17 @@ func (r *deadRow) encode() []byte {
 	b = kv.AppendString(b, l.Answer)
 	b = kv.AppendInt(b, l.At)
 	key := DeadKey{Seq: l.Batch.Seq, Line: l.Line}.bytes()
-	return kv.Seal(key, kv.AppendBytes(b, encodeBatchRow(nil, &l.Batch, l.At)))
+	b = kv.AppendBytes(b, encodeBatchRow(nil, &l.Batch, l.At))
+	return kv.Seal(key, kv.AppendString(b, r.stream.Epoch))
 }
 
 // decodeDeadRow reads a row. The batch points into v.
 func decodeDeadRow(k, v []byte) (deadRow, error) {
-	v, err := kv.Unseal(k, v, deadRowVersion)
+	version := byte(deadRowVersion)
+	if len(v) > 0 && v[0] == 1 {
+		version = 1
+	}
+	v, err := kv.Unseal(k, v, version)
 	if err != nil {
 		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
 	}
@@ -50,6 +55,9 @@ func decodeDeadRow(k, v []byte) (deadRow, error) {
 	r.stream.ID = id
 	r.letter = outbox.DeadLetter{Line: d.Int(), Status: int(d.Int()), Reason: d.String(), Answer: d.String(), At: d.Int()}
 	row := d.Bytes()
+	if version > 1 {
+		r.stream.Epoch = d.String()
+	}
 	if err := d.End(); err != nil {
 		return deadRow{}, fmt.Errorf("read dead letter: %w", err)
 	}

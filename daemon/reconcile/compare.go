@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
@@ -116,16 +117,29 @@ func (c *comparison) ref(id tail.FileID) remote.Ref {
 	return remote.Ref{Session: c.routings[id].Stream.SessionID, Machine: &c.Origin.Machine}
 }
 
-// mostTries is how often a file is compared that is being read meanwhile.
-const mostTries = 5
+const (
+	// mostTries is how often a file is compared that is being read or rewound meanwhile.
+	mostTries = 50
+	// tryPause is between two tries.
+	tryPause = 100 * time.Millisecond
+)
+
+// errRewound means that a file is not any more what was read of it. The tailer finds that out and queues what follows
+// from it; then the file can be compared.
+var errRewound = errors.New("the file was rewound and not yet read again")
 
 // file compares a transcript with the server's digest of it, nil when it has none, and has it rejoin where they differ.
 func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
 	c.compared++
 	for range mostTries {
 		err := c.fileOnce(ctx, t, has)
-		if !errors.Is(err, tail.ErrStale) {
+		if !errors.Is(err, tail.ErrStale) && !errors.Is(err, errRewound) {
 			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(tryPause):
 		}
 		now, ok := c.Files.File(t.File.ID)
 		if !ok {
@@ -133,7 +147,7 @@ func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Diges
 		}
 		t = now
 	}
-	return tail.ErrStale
+	return errRewound
 }
 
 func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
@@ -155,6 +169,9 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 		}
 		return err
 	}
+	if unchanged, err := c.unchanged(ctx, &t); err != nil || !unchanged {
+		return cmp.Or(err, errRewound)
+	}
 	c.changes.Add(1)
 	defer c.changes.Add(1)
 	r := state.Rejoin{
@@ -169,6 +186,15 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 		"the server's lines", at.total, "generation", r.Cursor.Generation)
 	c.Files.Reload(t.File.ID)
 	return nil
+}
+
+// unchanged reports whether a file still begins with what was read of it.
+func (c *comparison) unchanged(ctx context.Context, t *tail.Tracked) (bool, error) {
+	marks, err := c.State.Files.Marks(ctx, t.File.ID)
+	if err != nil {
+		return false, err
+	}
+	return tail.Holds(t.File.Path, marks, t.Cursor)
 }
 
 // place is how far a transcript got: lines of a generation. Later generations come after earlier ones.
@@ -198,8 +224,12 @@ func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routi
 	case at.epochInFront != c.Origin.EpochOf(&f.Stream), there.compare(here) > 0:
 		return false, nil
 	case there.generation == here.generation && at.lines < there.line:
-		return false, nil
-	case there == here:
+		// Either the server shows other lines, or the file was rewound since: then its queue still says what follows.
+		if unchanged, err := c.unchanged(ctx, t); err != nil || unchanged {
+			return false, err
+		}
+	}
+	if there == here {
 		return true, nil
 	}
 	line, generation, ok, err := c.State.Outbox.FirstQueued(ctx, t.File.ID)
