@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -61,6 +62,13 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 	}
 	for _, file := range stats.Unreadable {
 		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable by this user"})
+	}
+	if links := stats.NotFollowed; len(links) > 0 {
+		text := "not delivered: " + links[0]
+		if len(links) > 1 {
+			text += fmt.Sprintf(" (and %d links more)", len(links)-1)
+		}
+		out = append(out, control.Advice{Kind: "link_not_followed", Text: text, Hint: "replace the link by what it is to lead to, or remove it"})
 	}
 	for _, f := range d.servers.RetiredServers(usage) {
 		out = append(out, control.Advice{

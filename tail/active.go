@@ -76,6 +76,6 @@ func (t *Tailer) isActive(d *folder, now time.Duration) bool {
 
 // moved says whether names came or went in a folder since it was listed.
 func (d *folder) moved() bool {
-	st, _, err := lstatEntry(d.path)
+	st, _, err := statEntry(d.path)
 	return err == nil && st != d.self && !(d.level == rootLevel && st.Inode != d.self.Inode)
 }

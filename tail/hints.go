@@ -41,21 +41,26 @@ func (t *Tailer) scanHints(ctx context.Context, hints map[string]struct{}) {
 // listName does for one name what list does for a folder.
 func (p *listing) listName(ctx context.Context, d *folder, name string) {
 	path := joinPath(d.path, name)
-	st, kind, err := lstatEntry(path)
+	e, err := look(path)
+	e.name = name
 	t := p.t
 	t.mu.Lock()
 	f, s := d.files[name], d.subs[name]
 	switch {
-	case err != nil && notExist(err) || err == nil && kind == other:
-		p.noteAbsent(f, s)
+	case err != nil && notExist(err) || err == nil && e.kind == other:
+		delete(t.table.refused, path)
+		if p.noteAbsent(f, s); err == nil && e.why != "" && d.wants(name) {
+			p.refuse(d, &e, e.why)
+		}
 		s = nil
 	case err != nil:
 		s = nil
 	default:
-		if f != nil && kind != regular || s != nil && kind != directory {
+		delete(t.table.refused, path)
+		if f != nil && e.kind != regular || s != nil && e.kind != directory {
 			p.noteAbsent(f, s)
 		}
-		s, _ = p.entry(d, &entry{name: name, stat: st, kind: kind})
+		s, _ = p.entry(d, &e)
 	}
 	t.mu.Unlock()
 	if s != nil {

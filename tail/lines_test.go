@@ -152,7 +152,7 @@ func FuzzSplit(f *testing.F) {
 				}
 				at = end
 			}
-			st, _, _ := lstatEntry(path)
+			st, _, _ := statEntry(path)
 			l := inspection{t: tl, known: tr, expect: st, budget: 8, alone: true, unchangedSince: -1 << 62, long: long}
 			if err := l.run(t.Context(), newArena(8)); err != nil {
 				t.Fatal(err)

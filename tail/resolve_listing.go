@@ -12,6 +12,7 @@ import (
 // files that were replaced at their path, then missing files.
 func (p *listing) finish(ctx context.Context) {
 	t := p.t
+	p.followLinks(ctx)
 	t.mu.Lock()
 	p.placeAll()
 	for _, s := range p.replaced {
@@ -28,16 +29,23 @@ func (p *listing) finish(ctx context.Context) {
 	if p.full {
 		p.markUnseenGone()
 		forget = p.countListings()
+		t.unwatchLinks()
 	}
 	t.mu.Unlock()
 	t.flush(ctx)
 	t.forget(ctx, forget)
 }
 
-// placeAll places what was found, larger files first: of several files with one name the largest gets Copy 1.
+// placeAll places what was found, larger files first: of several files with one name the largest gets Copy 1. What has a
+// real name comes before what a link leads to.
 func (p *listing) placeAll() {
 	slices.SortFunc(p.found, func(a, b finding) int {
-		return cmp.Or(cmp.Compare(b.stat.Size, a.stat.Size), cmp.Compare(a.d.path, b.d.path))
+		byPlace := cmp.Or(cmp.Compare(b.stat.Size, a.stat.Size), cmp.Compare(a.d.path, b.d.path), cmp.Compare(a.name, b.name))
+		if !a.link && !b.link {
+			return byPlace
+		}
+		known := compareBool(p.remembered(joinPath(b.d.path, b.name)), p.remembered(joinPath(a.d.path, a.name)))
+		return cmp.Or(compareBool(a.link, b.link), known, byPlace)
 	})
 	for i := range p.found {
 		p.placeFile(&p.found[i])
@@ -50,6 +58,10 @@ func (p *listing) placeFile(c *finding) {
 	t := p.t
 	if c.d.files[c.name] != nil {
 		return // found by a hint and by a listing
+	}
+	if c.link && p.fileAt(c.stat) != nil {
+		c.d.settled = false // another name of a file that is followed: as long as that one is there
+		return
 	}
 	as := File{Kind: c.kind, Path: joinPath(c.d.path, c.name), Root: c.d.root.Dir, Name: c.called}
 	f := p.matchKnown(&as, c.stat)
@@ -80,6 +92,9 @@ func (p *listing) placeFile(c *finding) {
 	f.listing = p.number
 	t.table.attach(f, c.d, &t.stats)
 	t.count(f, 1)
+	if p.files != nil {
+		p.files[c.stat.place()] = f
+	}
 	p.queueIfChanged(f, c)
 }
 
@@ -90,7 +105,7 @@ func (p *listing) queueIfChanged(f *file, c *finding) {
 	t.table.touchRecent(c.d, at, t.now())
 	if !f.seen.sameFile(c.stat) {
 		f.pathTaken = true
-		p.replaced = append(p.replaced, finding{d: c.d, name: c.name, kind: c.kind, called: c.called, stat: c.stat, f: f})
+		p.replaced = append(p.replaced, finding{d: c.d, name: c.name, kind: c.kind, called: c.called, stat: c.stat, link: c.link, f: f})
 		return
 	}
 	t.count(f, -1)
@@ -126,7 +141,7 @@ func (p *listing) matchKnown(c *File, st Stat) *file {
 		return nil
 	}
 	for f := tb.byKey[c.key()]; f != nil; f = f.next {
-		if st.known() && f.seen.sameFile(st) && p.movedAway(f) {
+		if st.known() && f.seen.sameFile(st) && p.movedAway(f, c.Path) {
 			return f
 		}
 	}
@@ -144,16 +159,17 @@ func (p *listing) matchKnown(c *File, st Stat) *file {
 	return best
 }
 
-// movedAway reports whether a file has left its old path. The caller has found its inode elsewhere.
-func (p *listing) movedAway(f *file) bool {
+// movedAway reports whether a file has left its old path, or that one only leads to the new one through a link. The
+// caller has found its inode at the new one.
+func (p *listing) movedAway(f *file, now string) bool {
 	if is, _ := p.t.table.configured(f.File.Root); !is && f.folder == nil {
 		return true // no tracked file is at the old path
 	}
-	st, _, err := lstatEntry(f.File.Path)
+	st, _, err := statEntry(f.File.Path)
 	if err != nil {
 		return notExist(err)
 	}
-	return !st.sameFile(f.seen)
+	return !st.sameFile(f.seen) || sameTarget(f.File.Path, now)
 }
 
 // vanished reports whether a file's old path is gone, and not only because its root cannot be listed.
@@ -161,7 +177,7 @@ func (p *listing) vanished(f *file) bool {
 	if is, listed := p.t.table.configured(f.File.Root); is && !listed {
 		return false
 	}
-	_, _, err := lstatEntry(f.File.Path)
+	_, _, err := statEntry(f.File.Path)
 	return err != nil && notExist(err)
 }
 
@@ -175,6 +191,11 @@ func (p *listing) resolveReplaced(s finding) {
 		p.found = append(p.found, s)
 	case !p.full:
 		t.askFullLocked("file replaced")
+	case s.link && p.otherAt(f, s.stat):
+		t.count(f, -1)
+		t.table.detach(f)
+		f.waiting, f.pathTaken = false, false
+		p.markGone(f)
 	default:
 		t.count(f, -1)
 		f.seen = s.stat
@@ -182,6 +203,12 @@ func (p *listing) resolveReplaced(s finding) {
 		f.pathTaken, f.deep = false, true
 		t.fileChanged(f)
 	}
+}
+
+// otherAt reports whether another file than f is followed at a place: a link that leads there now is its second name.
+func (p *listing) otherAt(f *file, st Stat) bool {
+	o := p.fileAt(st)
+	return o != nil && o != f
 }
 
 // rootThere reports whether a root exists. If not, nothing below it counts as deleted: its disk may not be mounted.
@@ -201,7 +228,7 @@ func (p *listing) noteMissing(f *file) {
 	if f.folder == nil || f.listing == p.number || !p.rootThere(f.folder.root) {
 		return
 	}
-	if _, kind, err := lstatEntry(f.File.Path); err == nil && kind == regular || err != nil && !notExist(err) {
+	if _, kind, err := statEntry(f.File.Path); err == nil && kind == regular || err != nil && !notExist(err) {
 		t.hint(f.File.Path)
 		return
 	}
@@ -236,7 +263,7 @@ func (p *listing) markUnseenGone() {
 		if is, listed := p.t.table.configured(f.File.Root); !is || !listed {
 			continue
 		}
-		if _, _, err := lstatEntry(f.File.Path); err != nil && notExist(err) {
+		if _, _, err := statEntry(f.File.Path); err != nil && notExist(err) {
 			p.markGone(f)
 		}
 	}
@@ -248,7 +275,7 @@ func (p *listing) dropFolder(d *folder) {
 	if !p.rootThere(d.root) {
 		return
 	}
-	if _, kind, err := lstatEntry(d.path); err == nil && kind == directory || err != nil && !notExist(err) {
+	if _, kind, err := statEntry(d.path); err == nil && kind == directory || err != nil && !notExist(err) {
 		return
 	}
 	for _, s := range d.subs {
@@ -263,6 +290,7 @@ func (p *listing) dropFolder(d *folder) {
 	if t.table.folders[d.path] == d {
 		delete(t.table.folders, d.path)
 		delete(t.table.unlisted, d.path)
+		t.table.forgetRefused(d, nil)
 	}
 	delete(t.table.active, d)
 	t.unwatch(d)

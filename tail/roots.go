@@ -50,6 +50,7 @@ func (t *Tailer) dropRoot(r *rootState) {
 		delete(tb.folders, path)
 		delete(tb.active, d)
 		delete(tb.unlisted, path)
+		tb.forgetRefused(d, nil)
 	}
 	delete(tb.unlisted, r.Dir)
 	t.scan.toList = slices.DeleteFunc(t.scan.toList, func(d *folder) bool { return d.root == r })

@@ -23,8 +23,9 @@ type scanner struct {
 	entries    []entry
 	toList     []*folder // folders of sessions that are active again; guarded by Tailer.mu
 	watcher    *fsnotify.Watcher
-	watches    atomic.Int64 // folders watched; written by the main loop only
-	noWatches  bool         // the system gave no more watches in this pass
+	watches    atomic.Int64     // folders watched; written by the main loop only
+	noWatches  bool             // the system gave no more watches in this pass
+	links      map[string]place // watched transcripts behind links
 	group      *sync.WaitGroup
 }
 
@@ -38,6 +39,12 @@ type listing struct {
 	replaced       []finding
 	missing        []*file
 	missingFolders []*folder
+
+	links   []linkedFolder      // new links to folders
+	linked  []*folder           // folders behind links that are known
+	folders map[place]*folder   // what is followed, by what it is; made when a link asks
+	files   map[place]*file     // the same of files
+	paths   map[string]struct{} // of all that is remembered, with the folders above; made when a link asks
 }
 
 // finding is a name in a folder that is resolved after the listing.
@@ -47,6 +54,7 @@ type finding struct {
 	kind   Kind
 	called string
 	stat   Stat
+	link   bool  // it was found through a link
 	f      *file // for another file at the path of this one
 }
 
@@ -133,6 +141,9 @@ func (p *listing) list(ctx context.Context, d *folder, deep bool) {
 		return
 	}
 	t.heartbeat()
+	if d.link && !p.enter(d) {
+		return
+	}
 	t.watchFolder(d)
 	entries, self, err := p.entries(t.scan.entries[:0], d)
 	if d.watched && (err != nil || d.self.known() && !self.sameFile(d.self)) {
@@ -187,12 +198,19 @@ func (p *listing) failed(d *folder, err error) {
 func (p *listing) compare(d *folder, entries []entry, deep bool) []*folder {
 	var subs []*folder
 	files, folders := 0, 0
+	if len(p.t.table.refused) > 0 {
+		p.t.table.forgetRefused(d, entries)
+	}
 	for i := range entries {
 		e := &entries[i]
 		switch s, fresh := p.entry(d, e); {
 		case s != nil:
 			folders++
-			if s.listing = p.number; deep || fresh {
+			switch s.listing = p.number; {
+			case !deep && !fresh:
+			case e.link:
+				p.linked = append(p.linked, s)
+			default:
 				subs = append(subs, s)
 			}
 		case e.kind == regular && d.files[e.name] != nil:
@@ -223,7 +241,7 @@ const quickRun = 9
 // entries lists a folder. In a quick listing, if the folder's own stat is unchanged, it only checks the known files.
 func (p *listing) entries(into []entry, d *folder) ([]entry, Stat, error) {
 	if p.quick && d.settled && p.t.faults.list == nil {
-		if self, kind, err := lstatEntry(d.path); err == nil && kind == directory && self == d.self {
+		if self, kind, err := statEntry(d.path); err == nil && kind == directory && self == d.self {
 			return knownEntries(into, d), self, nil
 		}
 	}
@@ -233,34 +251,51 @@ func (p *listing) entries(into []entry, d *folder) ([]entry, Stat, error) {
 // knownEntries lists only the known names of a folder.
 func knownEntries(into []entry, d *folder) []entry {
 	for name, f := range d.files {
-		if st, kind, err := lstatEntry(f.File.Path); err == nil {
-			into = append(into, entry{name: name, stat: st, kind: kind})
+		if e, err := look(f.File.Path); err == nil {
+			e.name = name
+			into = append(into, e)
 		}
 	}
-	for name := range d.subs {
-		into = append(into, entry{name: name, kind: directory})
+	for name, s := range d.subs {
+		into = append(into, entry{name: name, kind: directory, link: s.link && !d.link})
 	}
 	return into
 }
 
 // entry handles one name in a folder. It returns the subfolder that it names, if any, and whether that is new.
 func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
+	if d.link && e.foreign && e.why == "" {
+		e.kind, e.why = other, whyForeign
+	}
 	switch e.kind {
 	case regular:
 		if f := d.files[e.name]; f != nil {
 			f.listing = p.number
 			p.note(f, d, e)
+			if e.link {
+				p.t.watchLink(f.File.Path, e.stat)
+			}
 		} else if kind, called, ok := d.transcript(e.name); ok {
 			d.settled = d.settled && e.stat.Size > 0 // an empty file may become a session without changing the folder
-			p.found = append(p.found, finding{d: d, name: e.name, kind: kind, called: called, stat: e.stat})
+			p.found = append(p.found, finding{d: d, name: e.name, kind: kind, called: called, stat: e.stat, link: d.link || e.link})
 		}
 	case directory:
 		l, ok := d.below(e.name)
 		if !ok {
 			return nil, false
 		}
-		if s = d.subs[e.name]; s == nil {
-			return p.addFolder(d, l, e), true
+		if s = d.subs[e.name]; s != nil {
+			s.link = d.link || e.link
+			return s, false
+		}
+		if e.link {
+			p.links = append(p.links, linkedFolder{d, l, *e})
+			return nil, false
+		}
+		return p.addFolder(d, l, e), true
+	case other:
+		if e.why != "" && d.wants(e.name) {
+			p.refuse(d, e, e.why)
 		}
 	}
 	return s, false
@@ -270,7 +305,7 @@ func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
 func (p *listing) addFolder(d *folder, l level, e *entry) *folder {
 	s := &folder{
 		path: joinPath(d.path, e.name), root: d.root, parent: d, level: l, depth: d.depth + 1,
-		session: d.session, touched: p.t.since(e.stat.ModTime),
+		session: d.session, touched: p.t.since(e.stat.ModTime), link: d.link || e.link,
 	}
 	if l == sessionLevel {
 		s.session = e.name
@@ -299,7 +334,7 @@ func (p *listing) note(f *file, d *folder, e *entry) {
 	}
 	if !f.seen.sameFile(e.stat) {
 		f.pathTaken = true
-		p.replaced = append(p.replaced, finding{d: d, name: e.name, kind: f.File.Kind, called: f.File.Name, stat: e.stat, f: f})
+		p.replaced = append(p.replaced, finding{d: d, name: e.name, kind: f.File.Kind, called: f.File.Name, stat: e.stat, link: d.link || e.link, f: f})
 		return
 	}
 	t := p.t

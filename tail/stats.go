@@ -25,8 +25,10 @@ type Stats struct {
 	WatchLimit   int    // the most that are; 0 while there are no events
 	// Unreadable is the transcripts that cannot be opened or read, each with its error.
 	Unreadable []string
-	Importing  bool // what was there before the start is not all read yet
-	LastScan   time.Time
+	// NotFollowed is the symbolic links that are not followed, each with the reason.
+	NotFollowed []string
+	Importing   bool // what was there before the start is not all read yet
+	LastScan    time.Time
 }
 
 // counters are the Stats that are kept up to date, so that asking for them costs nothing.
@@ -82,6 +84,7 @@ func (t *Tailer) Stats() Stats {
 	if s.Watch == "events" {
 		s.Watches, s.WatchLimit = int(t.scan.watches.Load()), maxWatches
 	}
+	s.NotFollowed = t.table.notFollowed()
 	for f, err := range t.table.unread {
 		if f.folder != nil {
 			s.Unreadable = append(s.Unreadable, f.File.Path+": "+reasonOf(err))
@@ -118,3 +121,12 @@ func (t *Tailer) Files() []Tracked {
 	}
 	return all
 }
+
+// SinceHeartbeat returns the time since the main loop last made progress, which it does every few seconds; before its
+// first turn, since New. A long time means that it hangs.
+func (t *Tailer) SinceHeartbeat() time.Duration {
+	return t.now() - time.Duration(t.lastHeartbeat.Load())
+}
+
+// heartbeat records that the main loop makes progress.
+func (t *Tailer) heartbeat() { t.lastHeartbeat.Store(int64(t.now())) }

@@ -18,10 +18,23 @@ const ownChangeTime = true
 // handle is an open transcript. No descriptor stays open between inspections.
 type handle struct{ fd int }
 
-// openHandle opens a transcript for reading. A symbolic link in its place is an error; a pipe does not block.
+// openHandle opens a transcript for reading. A pipe does not block. Only a link to a regular file of this user is
+// followed.
 func openHandle(path string) (*handle, error) {
+	const flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | unix.O_NOCTTY
+	h, err := openWith(path, flags|unix.O_NOFOLLOW)
+	if !notFolder(err) {
+		return h, err
+	}
+	if e, e2 := look(path); e2 != nil || !e.link || e.kind != regular || e.foreign {
+		return nil, err
+	}
+	return openWith(path, flags)
+}
+
+func openWith(path string, flags int) (*handle, error) {
 	for {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		fd, err := unix.Open(path, flags, 0)
 		if err == nil {
 			return &handle{fd}, nil
 		}
@@ -78,13 +91,44 @@ func typeOf(st *unix.Stat_t) entryType {
 	return other
 }
 
-// lstatEntry returns stat and type of a path, without following a link.
-func lstatEntry(path string) (Stat, entryType, error) {
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return Stat{}, other, &fs.PathError{Op: "lstat", Path: path, Err: err}
+// look answers what is at a path, as a listing would.
+func look(path string) (entry, error) {
+	e, err := lookAt(unix.AT_FDCWD, path)
+	if err != nil {
+		return entry{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	return statOf(&st), typeOf(&st), nil
+	return e, nil
+}
+
+// lookAt answers what a name in an open folder is. Nothing is opened: of a link only what it leads to is asked.
+func lookAt(fd int, name string) (entry, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return entry{}, err
+	}
+	e := entry{name: name}
+	if uint32(st.Mode)&unix.S_IFMT == unix.S_IFLNK {
+		e.link = true
+		switch err := unix.Fstatat(fd, name, &st, 0); {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+			e.why = whyMissing
+		case errors.Is(err, unix.ELOOP):
+			e.why = whyLoop
+		case err != nil:
+			e.why = err.Error()
+		}
+	}
+	e.stat, e.kind, e.foreign = statOf(&st), typeOf(&st), int(st.Uid) != os.Geteuid()
+	switch {
+	case !e.link:
+	case e.why != "":
+		e.kind = other
+	case e.kind == other:
+		e.why = whyKind
+	case e.foreign:
+		e.kind, e.why = other, whyForeign
+	}
+	return e, nil
 }
 
 // listFolder appends the wanted entries of a folder, and returns the folder's own stat. With follow the folder may be a
@@ -115,13 +159,13 @@ func listFolder(into []entry, path string, follow bool, wants func(string) bool)
 		if !wants(name) {
 			continue
 		}
-		err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		e, err := lookAt(fd, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return into, self, fmt.Errorf("lstat %s in %s: %w", name, path, err)
 		default:
-			into = append(into, entry{name: name, stat: statOf(&st), kind: typeOf(&st)})
+			into = append(into, e)
 		}
 	}
 	return into, self, nil

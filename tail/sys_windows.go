@@ -55,13 +55,18 @@ func typeOf(info fs.FileInfo) entryType {
 	return other
 }
 
-// lstatEntry returns stat and type of a path, without following a link.
-func lstatEntry(path string) (Stat, entryType, error) {
+// look answers what is at a path, as a listing would. Links are not followed: a listing has no inode to tell two names of
+// one file by.
+func look(path string) (entry, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return Stat{}, other, err
+		return entry{}, err
 	}
-	return statOf(info), typeOf(info), nil
+	e := entry{stat: statOf(info), kind: typeOf(info), link: info.Mode()&fs.ModeSymlink != 0}
+	if e.link {
+		e.kind, e.why = other, "links are not followed on Windows"
+	}
+	return e, nil
 }
 
 // listFolder appends the wanted entries of a folder. With follow the folder may be a symbolic link.
@@ -90,13 +95,14 @@ func listFolder(into []entry, path string, follow bool, wants func(string) bool)
 			continue
 		}
 		// The folder's data about a file being written is stale on Windows; the file's own is not.
-		st, kind, err := lstatEntry(filepath.Join(path, name))
+		e, err := look(filepath.Join(path, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return into, statOf(info), fmt.Errorf("lstat %s in %s: %w", name, path, err)
 		default:
-			into = append(into, entry{name: name, stat: st, kind: kind})
+			e.name = name
+			into = append(into, e)
 		}
 	}
 	return into, statOf(info), nil

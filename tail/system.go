@@ -10,16 +10,25 @@ import (
 type entryType uint8
 
 const (
-	other entryType = iota // links, pipes, devices: never followed, never read
+	other entryType = iota // pipes, devices, links that are not followed: never read
 	regular
 	directory
 )
 
-// entry is one name of a listing.
+// entry is one name of a listing. Of a link that is followed it has the stat and the kind of the target.
 type entry struct {
-	name string
-	stat Stat
-	kind entryType
+	name    string
+	stat    Stat
+	kind    entryType
+	link    bool
+	foreign bool   // it belongs to another user
+	why     string // why a link is not followed; "" for all others
+}
+
+// statEntry returns stat and type of what a path leads to, if it may be followed.
+func statEntry(path string) (Stat, entryType, error) {
+	e, err := look(path)
+	return e.stat, e.kind, err
 }
 
 // faults lets tests inject file system errors. A nil func never fails.
@@ -45,14 +54,15 @@ func (t *Tailer) list(into []entry, d *folder) ([]entry, Stat, error) {
 	if d.level == historyLevel {
 		return listOne(into, d.path, d.history)
 	}
-	return listFolder(into, d.path, d.level == rootLevel, d.wants)
+	return listFolder(into, d.path, d.level == rootLevel || d.link, d.wants)
 }
 
 // listOne lists a single name of a folder.
 func listOne(into []entry, dir, name string) ([]entry, Stat, error) {
-	st, kind, err := lstatEntry(joinPath(dir, name))
+	e, err := look(joinPath(dir, name))
 	if err == nil {
-		return append(into, entry{name: name, stat: st, kind: kind}), Stat{}, nil
+		e.name = name
+		return append(into, e), Stat{}, nil
 	}
 	if !notExist(err) {
 		return into, Stat{}, err

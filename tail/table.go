@@ -50,6 +50,8 @@ type folder struct {
 	level    level
 	depth    uint8
 	watched  bool // owned by the main loop, as pass, self and settled
+	link     bool // it is, or lies below, what a link leads to
+	alias    bool // a link to a folder that is followed by another name
 	settled  bool // the last change of names is old enough for self to prove that none came since
 	listSoon bool // list and watch it: its session is active again
 }
@@ -75,6 +77,7 @@ type table struct {
 	gone     map[*file]struct{}
 	unsaved  map[*file]struct{} // moved or vanished, and not stored yet
 	unread   map[*file]error    // repeatedly cannot be opened or read
+	refused  map[string]string  // links that are not followed, and why
 	before   map[*file]int64    // size when first seen in this run, if larger than what was delivered by then
 	loaded   bool
 }
@@ -84,6 +87,7 @@ func newTable(roots []Root) table {
 		byID: map[FileID]*file{}, byKey: map[string]*file{}, folders: map[string]*folder{},
 		active: map[*folder]struct{}{}, unlisted: map[string]error{}, unseen: map[*file]struct{}{},
 		gone: map[*file]struct{}{}, unsaved: map[*file]struct{}{}, unread: map[*file]error{}, before: map[*file]int64{},
+		refused: map[string]string{},
 	}
 	for _, r := range roots {
 		tb.addRoot(r)

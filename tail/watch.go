@@ -45,6 +45,7 @@ func (t *Tailer) openWatcher() {
 	}
 	t.scan.watcher = w
 	t.scan.watches.Store(0)
+	t.scan.links = nil
 	t.setWatch("events", "")
 	t.scan.group.Go(func() { t.events(w) })
 }

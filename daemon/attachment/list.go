@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -23,8 +24,11 @@ type listedFile struct {
 	info fs.FileInfo
 }
 
-// sessionFolder is the folder beside a main transcript, below its root, with slashes.
-func sessionFolder(f tail.File) string { return strings.TrimSuffix(f.RelPath(), ".jsonl") }
+// openProject opens the folder that a main transcript lies in, which may be a link. The caller closes it.
+func openProject(f tail.File) (*os.Root, error) { return os.OpenRoot(filepath.Dir(f.Path)) }
+
+// sessionFolder is the name of the folder beside a main transcript.
+func sessionFolder(f tail.File) string { return strings.TrimSuffix(filepath.Base(f.Path), ".jsonl") }
 
 // list lists the attachments of a main transcript: regular files, in folders that are no links. A folder that does not
 // exist is empty.
@@ -68,7 +72,7 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 }
 
 // OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the others. A file
-// that changes is left out: it is queued when it no longer does. unread is why a file or folder cannot be read.
+// that changes is left out: it is queued when it no longer does. root is the folder that it lies in. unread is why a file or folder cannot be read.
 func (c *Collector) OnDisk(root *os.Root, f tail.File) (files []projection.Attachment, tooLarge int, unread error) {
 	folder := sessionFolder(f)
 	listed, unread := list(root, folder)

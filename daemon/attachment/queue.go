@@ -26,9 +26,9 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	if dest == "" || err != nil {
 		return err == nil, err
 	}
-	root, err := os.OpenRoot(t.File.Root)
+	root, err := openProject(t.File)
 	if err != nil {
-		return true, nil // the root is gone or cannot be listed, which status tells
+		return true, nil // the folder is gone or cannot be listed, which status tells
 	}
 	defer root.Close()
 	folder := sessionFolder(t.File)

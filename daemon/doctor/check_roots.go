@@ -38,6 +38,11 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 		}
 	}
 	found = append(found, x.unread()...)
+	for _, n := range x.daemon().status.Advice {
+		if n.Kind == "link_not_followed" {
+			found = append(found, Finding{Level: Note, Text: n.Text, Fix: n.Hint})
+		}
+	}
 	switch {
 	case len(found) > 0:
 		return found

@@ -35,7 +35,7 @@ func Disk(roots []string) (files []File) {
 			}
 			for _, e := range entries {
 				if stem, ok := mainName(e.Name()); ok {
-					if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+					if info, err := os.Stat(filepath.Join(dir, e.Name())); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 						files = append(files, File{
 							Session: stem, Path: filepath.Join(dir, e.Name()), Root: root,
 							Bytes: info.Size(), Changed: info.ModTime(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,26 +21,18 @@ const mostNamed = 5
 
 // compareAttachments compares the attachments of transcripts on disk with what servers hold.
 func (v *verifier) compareAttachments(ctx context.Context, files []tail.Tracked) error {
-	roots := map[string]*os.Root{}
-	defer func() {
-		for _, r := range roots {
-			r.Close()
-		}
-	}()
 	for _, t := range files {
 		f := v.facts[t.File.ID]
 		if _, out := v.excluded[t.File.ID]; out || t.File.Kind != tail.Main || !f.Decided {
 			continue
 		}
-		root := roots[t.File.Root]
-		if root == nil {
-			var err error
-			if root, err = os.OpenRoot(t.File.Root); err != nil {
-				continue // it cannot be listed, so that the delivery was incomplete
-			}
-			roots[t.File.Root] = root
+		root, err := os.OpenRoot(filepath.Dir(t.File.Path)) // which may be a link
+		if err != nil {
+			continue // it cannot be listed, so that the delivery was incomplete
 		}
-		if err := v.compareFolder(ctx, root, &t, &f); err != nil {
+		err = v.compareFolder(ctx, root, &t, &f)
+		root.Close()
+		if err != nil {
 			return err
 		}
 	}
