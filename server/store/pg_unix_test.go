@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/ccship/ccship/server/store"
@@ -20,19 +21,24 @@ func openPostgres(t *testing.T, url string) *store.Postgres {
 }
 
 func TestPostgres(t *testing.T) {
-	urls := map[full]string{}
+	var urls sync.Map // a store's URL
+	template := pgtest.Shared(t).Database(t)
+	if err := openPostgres(t, template).Close(); err != nil {
+		t.Fatal(err)
+	}
 	suite{
 		open: func(t *testing.T) full {
-			url := pgtest.Shared(t).Database(t)
+			url := pgtest.Shared(t).Copy(t, name(template))
 			s := openPostgres(t, url)
-			urls[s] = url
+			urls.Store(s, url)
 			return s
 		},
 		reopen: func(t *testing.T, s full) full {
 			if err := s.(*store.Postgres).Close(); err != nil {
 				t.Fatal(err)
 			}
-			return openPostgres(t, urls[s])
+			url, _ := urls.Load(s)
+			return openPostgres(t, url.(string))
 		},
 	}.run(t)
 }

@@ -27,12 +27,12 @@ func openAt(t *testing.T, path string) *store.SQLite {
 }
 
 func TestSQLite(t *testing.T) {
-	paths := map[full]string{}
+	var paths sync.Map // a store's file
 	suite{
 		open: func(t *testing.T) full {
 			path := filepath.Join(t.TempDir(), "odd ?name#%41", "server.db")
 			s := openAt(t, path)
-			paths[s] = path
+			paths.Store(s, path)
 			if _, err := os.Stat(path); err != nil {
 				t.Errorf("the database is not where it should be: %v", err)
 			}
@@ -42,7 +42,8 @@ func TestSQLite(t *testing.T) {
 			if err := s.(*store.SQLite).Close(); err != nil {
 				t.Fatal(err)
 			}
-			return openAt(t, paths[s])
+			path, _ := paths.Load(s)
+			return openAt(t, path.(string))
 		},
 	}.run(t)
 }

@@ -41,7 +41,10 @@ func (s suite) run(t *testing.T) {
 		"Upload": s.upload, "UploadLies": s.uploadLies, "UploadsAtOnce": s.uploadsAtOnce, "UploadRoom": s.uploadRoom, "Sweep": s.sweep,
 		"ForgetArtifacts": s.forgetArtifacts, "ForgetDuringUpload": s.forgetDuringUpload, "ArtifactsStay": s.artifactsStay, "AuditBlobs": s.auditBlobs,
 	} {
-		t.Run(name, test)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each case opens a store of its own
+			test(t)
+		})
 	}
 }
 

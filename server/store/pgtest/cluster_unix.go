@@ -233,6 +233,14 @@ func (c *Cluster) Database(t testing.TB) string {
 	return c.URL(name)
 }
 
+// Copy makes a database that has all that another one has, to which nobody may be connected, and answers its URL.
+func (c *Cluster) Copy(t testing.TB, template string) string {
+	t.Helper()
+	name := fmt.Sprintf("db%d", databases.Add(1))
+	c.Exec(t, "postgres", "CREATE DATABASE "+name+" TEMPLATE "+template)
+	return c.URL(name)
+}
+
 // Exec runs SQL in a database as the superuser and answers what psql prints, unadorned.
 func (c *Cluster) Exec(t testing.TB, database, sql string) string {
 	t.Helper()
