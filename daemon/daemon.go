@@ -83,8 +83,9 @@ type Daemon struct {
 	reconciler *reconcile.Reconciler
 	name       *ownName
 
-	conf        atomic.Pointer[config.Config]  // in force
-	lastRead    atomic.Pointer[string]         // stamp of the configuration file when it was read last, with success or not
+	conf atomic.Pointer[config.Config] // in force
+	// stamp of the configuration file when it was read last, with success or not
+	lastRead    atomic.Pointer[string]
 	badConfig   atomic.Pointer[control.Advice] // why the configuration as it is now is not in force; nil: it is
 	needRestart atomic.Pointer[[]string]       // options whose new value needs a restart
 	reloading   sync.Mutex                     // held while conf is exchanged
@@ -122,7 +123,7 @@ func run(ctx context.Context, cfg config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer ln.Close()
+	defer func() { _ = ln.Close() }() // serve has closed it, but for an error
 	d.log.Info("started", "version", cfg.Version, "state", cfg.StateDir, "server", cfg.ServerURL)
 	err = d.serve(ctx, ln)
 	d.log.Info("stopped", "err", err)
@@ -131,7 +132,8 @@ func run(ctx context.Context, cfg config.Config) (err error) {
 
 // open wires every part. Nothing runs yet.
 func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns), events: events.NewBus()}
+	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns),
+		events: events.NewBus()}
 	d.manager = service.NewNotifier(os.Getenv, d.log)
 	d.conf.Store(&cfg)
 	stamp := cfg.Stamp()
@@ -142,8 +144,7 @@ func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
 	}
 	d.db, d.projections = projections.State, projections
 	if err := d.wire(ctx); err != nil {
-		d.db.Close()
-		return nil, err
+		return nil, errors.Join(err, d.db.Close())
 	}
 	return d, nil
 }
@@ -164,7 +165,8 @@ func openState(ctx context.Context, cfg config.Config, log *slog.Logger) (*proje
 	case errors.Is(err, state.ErrNewer):
 		return nil, control.Failed(err.Error(), "run the newer ccship, or name another folder with --state-dir")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EROFS):
-		return nil, &config.Error{Message: err.Error(), Hint: "the state folder must belong to this user; name another one with state_dir or CCSHIP_STATE_DIR"}
+		return nil, &config.Error{Message: err.Error(),
+			Hint: "the state folder must belong to this user; name another one with state_dir or CCSHIP_STATE_DIR"}
 	}
 	return db, err
 }
@@ -175,14 +177,14 @@ func (d *Daemon) wire(ctx context.Context) error {
 		return err
 	}
 	d.origin = outbox.Origin{
-		Machine: self.Name, Host: self.Host, Epoch: d.db.Epoch(), UserAgent: "ccship/" + d.cfg.Version, Incarnation: rand.Text(),
+		Machine: self.Name, Host: self.Host, Epoch: d.db.Epoch(), Incarnation: rand.Text(),
+		UserAgent: "ccship/" + d.cfg.Version,
 	}
 	d.servers = delivery.New(delivery.Config{
 		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client, Plain: d.cfg.Protocol == "plain", Log: d.log,
 	})
 	d.servers.SetOwn(&d.cfg)
-	d.announced = map[string]bool{}
-	d.projects = project.NewFinder()
+	d.announced, d.projects = map[string]bool{}, project.NewFinder()
 	d.projects.Home = d.cfg.Home()
 	d.router, err = route.New(ctx, route.Config{
 		State: d.db, Projects: d.projects, Destinations: d.servers, Machine: self.Name, Rules: rulesOf(&d.cfg),
@@ -193,12 +195,12 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if d.rewrites, err = rewrite.Load(ctx, d.db); err != nil {
 		return err
 	}
-	d.storedCheckpoints = checkpoint.Stored{Projections: d.projections}
+	d.storedCheckpoints.Projections = d.projections
 	d.relay = relay.New(relay.Deps{
 		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints, Log: d.log,
 	})
-	source := tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log}
-	d.tailer = tail.New(source, d.db.Files, d.relay)
+	d.tailer = tail.New(
+		tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log}, d.db.Files, d.relay)
 	d.wireReconciler(self.Former)
 	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
 	d.attachments = attachment.New(attachment.Deps{
@@ -212,8 +214,8 @@ func (d *Daemon) wire(ctx context.Context) error {
 	}
 	d.wireDeriver(checkpoint.NewCheckpointer(d.projections), d.documents.Observer())
 	d.inbox = inbox.New(inbox.Deps{
-		Projections: d.projections, Deriver: d.derive, Introductions: d.introductions, Sessions: d.router, Documents: d.documents,
-		Settings: settings{d}, Log: d.log,
+		Projections: d.projections, Deriver: d.derive, Introductions: d.introductions, Sessions: d.router,
+		Documents: d.documents, Settings: settings{d}, Log: d.log,
 	})
 	d.db.Listener = stateListener{d}
 	if d.pause, err = delivery.LoadPause(ctx, d.db, d.servers, d.log); err != nil {

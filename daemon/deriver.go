@@ -26,7 +26,8 @@ func (p derivePolicy) MessageLimits() derive.MessageLimits {
 
 // wireDeriver makes the deriver and its observers. It comes after the relay and the tailer.
 func (d *Daemon) wireDeriver(observers ...derive.Observer) {
-	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.projections, d.tailer, derivePolicy{d}, observers...)
+	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.projections, d.tailer, derivePolicy{d},
+		observers...)
 	d.relay.Listeners = []relay.Listener{d.attachments, d.rewrites, d.events, d.derive}
 	d.checkpoints = checkpoint.New(d.projections, d.derive)
 }

@@ -16,7 +16,8 @@ import (
 func (d *Daemon) wireDocuments(ctx context.Context) (err error) {
 	d.guard = document.NewGuard(settings{d}, d.db)
 	d.documents, err = document.Load(ctx, document.Deps{
-		Projections: d.projections, Locator: locator{d}, Introductions: d.introductions, Settings: settings{d}, Guard: d.guard, Log: d.log,
+		Projections: d.projections, Locator: locator{d}, Introductions: d.introductions, Settings: settings{d},
+		Guard: d.guard, Log: d.log,
 	})
 	if err != nil {
 		return err

@@ -72,7 +72,8 @@ func (d *Daemon) editExcludes(ctx context.Context, add, remove []string) (contro
 		return control.Excludes{}, wireError(err)
 	}
 	if len(edit.Missing) > 0 {
-		return control.Excludes{}, control.NewError(control.CodeNoPattern, strings.Join(edit.Missing, ", ")+" is not in exclude_projects",
+		return control.Excludes{}, control.NewError(control.CodeNoPattern,
+			strings.Join(edit.Missing, ", ")+" is not in exclude_projects",
 			"`ccship exclude list` lists what is")
 	}
 	if _, err := d.Reload(ctx); err != nil {

@@ -97,10 +97,12 @@ func (d *Daemon) plainOnes(dests []string) (plain, others []string) {
 }
 
 // bury leaves the note, and drops what waits.
-func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *control.ForgetResult, files []tail.Tracked) error {
+func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *control.ForgetResult,
+	files []tail.Tracked) error {
 	now := time.Now().UTC().Round(0)
 	again := now.Add(inFlight)
-	err := d.router.Tombstones.Put(ctx, route.Tombstone{Session: session, At: now, Owed: dests, Again: &again, Dests: dests})
+	err := d.router.Tombstones.Put(ctx, route.Tombstone{Session: session, At: now, Owed: dests, Again: &again,
+		Dests: dests})
 	if err != nil {
 		return err
 	}

@@ -25,13 +25,15 @@ func (d *Daemon) Metrics(w io.Writer) {
 	metric("outbox_batches", "gauge", "Batches not acknowledged.", s.Outbox.Batches)
 	metric("outbox_entries", "gauge", "Entries not acknowledged.", s.Outbox.Entries)
 	metric("outbox_bytes", "gauge", "Their uncompressed bytes.", s.Outbox.Bytes)
-	metric("outbox_stored_bytes", "gauge", "Compressed bytes in outbox and dead letters, as outbox_cap counts them.", s.Outbox.Stored)
+	metric("outbox_stored_bytes", "gauge", "Compressed bytes in outbox and dead letters, as outbox_cap counts them.",
+		s.Outbox.Stored)
 	metric("dead_letters", "gauge", "Entries the server refuses for what they are.", s.Outbox.Dead)
 	metric("withheld_entries", "gauge", "Entries a plain server did not get.", s.Outbox.Withheld)
 	metric("sent_entries_total", "counter", "Entries acknowledged since start.", s.Sent.Entries)
 	metric("sent_bytes_total", "counter", "Their uncompressed bytes.", s.Sent.Bytes)
 	metric("requests_total", "counter", "Requests acknowledged since start.", s.Sent.Requests)
-	metric("understood_lines_total", "counter", "Lines folded into what sessions mean since start.", d.derive.Stats().FoldedLines)
+	metric("understood_lines_total", "counter", "Lines folded into what sessions mean since start.",
+		d.derive.Stats().FoldedLines)
 	metric("sessions_in_memory", "gauge", "Transcripts whose meaning is held in memory.", d.derive.Stats().Cached)
 	metric("paused", "gauge", "Whether the user has paused sending.", map[bool]int{true: 1}[s.Pause != nil])
 	metric("resident_bytes", "gauge", "Resident memory of the daemon.", s.Process.RSS)

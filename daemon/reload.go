@@ -27,7 +27,8 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	next, err := now.Reread()
 	if err != nil {
 		e := wireError(err)
-		d.badConfig.Store(&control.Advice{Kind: "config", Text: "the configuration is not taken over: " + e.Message, Hint: e.Hint})
+		d.badConfig.Store(&control.Advice{Kind: "config", Text: "the configuration is not taken over: " + e.Message,
+			Hint: e.Hint})
 		d.log.Warn("the configuration is not taken over", "err", err)
 		return control.ReloadResult{}, e
 	}
@@ -40,7 +41,8 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	if len(changed)+len(restart) > 0 {
 		d.log.Info("configuration read again", "changed", changed, "restart", restart)
 	}
-	return control.ReloadResult{SchemaVersion: control.SchemaVersion, Config: next.Path, Changed: changed, Restart: restart}, nil
+	return control.ReloadResult{SchemaVersion: control.SchemaVersion, Config: next.Path, Changed: changed,
+		Restart: restart}, nil
 }
 
 // apply takes over a configuration. Only opening a server, for which nothing has happened yet, can fail.
@@ -114,7 +116,8 @@ func (d *Daemon) configAdvice() (out []control.Advice) {
 		out = append(out, *n)
 	}
 	if names := d.needRestart.Load(); names != nil && len(*names) > 0 {
-		out = append(out, control.Advice{Kind: "restart", Text: "restart needed for: " + strings.Join(*names, ", "), Hint: "ccship restart"})
+		out = append(out, control.Advice{Kind: "restart", Text: "restart needed for: " + strings.Join(*names, ", "),
+			Hint: "ccship restart"})
 	}
 	return out
 }

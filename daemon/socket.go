@@ -64,7 +64,8 @@ func (a checkpointList) Checkpoint(ctx context.Context, id string) (control.Chec
 }
 
 // CreateCheckpoint makes a checkpoint of a session as it stands.
-func (a checkpointList) CreateCheckpoint(ctx context.Context, req control.CheckpointRequest) (control.CheckpointAnswer, error) {
+func (a checkpointList) CreateCheckpoint(ctx context.Context,
+	req control.CheckpointRequest) (control.CheckpointAnswer, error) {
 	s, err := a.d.router.Lookup(req.Session, a.d.tailer)
 	if err != nil {
 		return control.CheckpointAnswer{SchemaVersion: control.SchemaVersion}, err
@@ -109,7 +110,8 @@ func (a documentList) Documents(ctx context.Context, session string) (control.Do
 }
 
 // LinkDocument links a file to a session.
-func (a documentList) LinkDocument(ctx context.Context, req control.DocumentRequest) (list control.Documents, err error) {
+func (a documentList) LinkDocument(ctx context.Context,
+	req control.DocumentRequest) (list control.Documents, err error) {
 	if req.Session, err = a.session(ctx, req.Session); err != nil {
 		return list, err
 	}
@@ -117,7 +119,8 @@ func (a documentList) LinkDocument(ctx context.Context, req control.DocumentRequ
 }
 
 // UnlinkDocument ends a link.
-func (a documentList) UnlinkDocument(ctx context.Context, req control.DocumentRequest) (list control.Documents, err error) {
+func (a documentList) UnlinkDocument(ctx context.Context,
+	req control.DocumentRequest) (list control.Documents, err error) {
 	if req.Session, err = a.session(ctx, req.Session); err != nil {
 		return list, err
 	}
@@ -129,7 +132,7 @@ func (a documentList) session(ctx context.Context, name string) (string, error) 
 	if name == "" {
 		return "", control.Usage("name a session", "")
 	}
-	loc, err := locator{a.d}.Locate(ctx, name)
+	loc, err := locator(a).Locate(ctx, name)
 	if err == nil {
 		return loc.Session, nil
 	}
@@ -137,6 +140,6 @@ func (a documentList) session(ctx context.Context, name string) (string, error) 
 	if e != nil {
 		return "", e
 	}
-	loc, err = locator{a.d}.Locate(ctx, found.Name)
+	loc, err = locator(a).Locate(ctx, found.Name)
 	return loc.Session, err
 }

@@ -55,20 +55,24 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 		out = append(out, n)
 	}
 	if s.Outbox.Dead > 0 {
-		out = append(out, control.Advice{Kind: "dead_letters", Text: "the server refuses some entries for what they are", Hint: "ccship outbox dead names them"})
+		out = append(out, control.Advice{Kind: "dead_letters", Text: "the server refuses some entries for what they are",
+			Hint: "ccship outbox dead names them"})
 	}
 	for _, dir := range s.Watch.Unread {
-		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot list " + dir, Hint: "make it readable by this user"})
+		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot list " + dir,
+			Hint: "make it readable by this user"})
 	}
 	for _, file := range stats.Unreadable {
-		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot read " + file, Hint: "make it readable by this user"})
+		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot read " + file,
+			Hint: "make it readable by this user"})
 	}
 	if links := stats.NotFollowed; len(links) > 0 {
 		text := "not delivered: " + links[0]
 		if len(links) > 1 {
 			text += fmt.Sprintf(" (and %d links more)", len(links)-1)
 		}
-		out = append(out, control.Advice{Kind: "link_not_followed", Text: text, Hint: "replace the link by what it is to lead to, or remove it"})
+		out = append(out, control.Advice{Kind: "link_not_followed", Text: text,
+			Hint: "replace the link by what it is to lead to, or remove it"})
 	}
 	for _, f := range d.servers.RetiredServers(usage) {
 		out = append(out, control.Advice{
@@ -85,9 +89,11 @@ func fullAdvice(what string) (control.Advice, bool) {
 	const safe = ": reading has stopped, nothing is lost while the transcripts stay on disk"
 	switch what {
 	case "cap":
-		return control.Advice{Kind: "full", Text: "the outbox is full" + safe, Hint: "make the server reachable, or raise outbox_cap"}, true
+		return control.Advice{Kind: "full", Text: "the outbox is full" + safe,
+			Hint: "make the server reachable, or raise outbox_cap"}, true
 	case "disk":
-		return control.Advice{Kind: "full", Text: "the disk is nearly full" + safe, Hint: "free disk space, or lower head_room"}, true
+		return control.Advice{Kind: "full", Text: "the disk is nearly full" + safe,
+			Hint: "free disk space, or lower head_room"}, true
 	}
 	return control.Advice{}, false
 }

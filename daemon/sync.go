@@ -48,10 +48,13 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 	d.servers.Retry(false)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for changes, again := uint64(0), true; again && err == nil; again = changes != d.reconciler.Changes() {
-		changes = d.reconciler.Changes()
+	for {
+		changes := d.reconciler.Changes()
 		if err = d.readAll(ctx); err == nil && req.Wait {
 			err = d.waitDelivered(ctx)
+		}
+		if err != nil || changes == d.reconciler.Changes() {
+			break
 		}
 	}
 	result := d.syncResult(ctx, err)
@@ -126,8 +129,8 @@ func (d *Daemon) allExcluded(ids []tail.FileID) bool {
 // errPaused says that the user paused while somebody waited.
 var errPaused = errors.New("paused by the user")
 
-// delivered returns when what was read has left the outbox, and the files beside it that are found then. A server that is
-// new says on the way that it takes those.
+// delivered returns when what was read has left the outbox, and the files beside it that are found then. A server that
+// is new says on the way that it takes those.
 func (d *Daemon) delivered(ctx context.Context) error {
 	const rounds = 3 // sessions may go on for ever
 	for range rounds {
@@ -198,7 +201,8 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	case !d.router.AnyServer():
 		r.Reason, r.Detail = reasonNoServer, "no server is set"
 	case usage.Full != "":
-		r.Reason, r.Detail = reasonFull, "reading has stopped: "+map[string]string{"cap": "the outbox is full", "disk": "the disk has less free than head_room"}[usage.Full]
+		r.Reason, r.Detail = reasonFull, "reading has stopped: "+map[string]string{"cap": "the outbox is full",
+			"disk": "the disk has less free than head_room"}[usage.Full]
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		r.Reason, r.Detail = reasonTimeout, "time is up"
 	default:

@@ -15,12 +15,14 @@ import (
 )
 
 // Verify syncs, and then compares the transcripts on disk with what the servers hold.
-func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest, progress func(control.VerifyProgress)) (control.VerifyReport, error) {
+func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest,
+	progress func(control.VerifyProgress)) (control.VerifyReport, error) {
 	synced, err := d.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
 	if err != nil {
 		return control.VerifyReport{}, err
 	}
-	if !synced.Done && !slices.Contains([]string{reasonTimeout, reasonRefused, reasonUnreadable, reasonFull}, synced.Reason) {
+	if !synced.Done && !slices.Contains([]string{reasonTimeout, reasonRefused, reasonUnreadable, reasonFull},
+		synced.Reason) {
 		return control.VerifyReport{}, syncError(synced)
 	}
 	options := verify.Options{Session: req.Session, Deep: req.Deep, Progress: progress}

@@ -21,9 +21,9 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Small files hold tool output that is too long for a line, and how an agent was started. Each appears once, at about the
-// time of the line that refers to it. So they need no watch: a session's folder is listed when lines of the session have
-// come in, and nothing is looked at while none come.
+// Small files hold tool output that is too long for a line, and how an agent was started. Each appears once, at about
+// the time of the line that refers to it. So they need no watch: a session's folder is listed when lines of the session
+// have come in, and nothing is looked at while none come.
 
 const (
 	minAge     = time.Second     // lines come in bursts, and a younger file may still be written
@@ -91,7 +91,8 @@ type Deps struct {
 // New returns a Collector. Nothing runs yet.
 func New(d Deps) *Collector {
 	return &Collector{
-		db: d.Projections.State, projections: d.Projections, files: d.Files, router: d.Router, servers: d.Servers, settings: d.Settings, log: d.Log,
+		db: d.Projections.State, projections: d.Projections, files: d.Files, router: d.Router, servers: d.Servers,
+		settings: d.Settings, log: d.Log,
 		bell: make(chan struct{}, 1), dirty: map[tail.FileID]bool{},
 	}
 }
@@ -227,8 +228,8 @@ func (c *Collector) listDue(ctx context.Context, now bool) error {
 	return first
 }
 
-// markAll marks every main transcript that has a folder. It lists folders on disk, not the ten thousand files that may be
-// remembered.
+// markAll marks every main transcript that has a folder. It lists folders on disk, not the ten thousand files that may
+// be remembered.
 func (c *Collector) markAll() {
 	for _, root := range c.settings.Roots() {
 		projects, _ := os.ReadDir(root) // status tells what cannot be listed; it is listed when lines come

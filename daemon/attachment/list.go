@@ -71,8 +71,9 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 	return files, err
 }
 
-// OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the others. A file
-// that changes is left out: it is queued when it no longer does. root is the folder that it lies in. unread is why a file or folder cannot be read.
+// OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the others. A
+// file that changes is left out: it is queued when it no longer does. root is the folder that it lies in. unread is why
+// a file or folder cannot be read.
 func (c *Collector) OnDisk(root *os.Root, f tail.File) (files []projection.Attachment, tooLarge int, unread error) {
 	folder := sessionFolder(f)
 	listed, unread := list(root, folder)
@@ -117,8 +118,8 @@ func listFolder(root *os.Root, dir string) ([]fs.DirEntry, error) {
 // errChanging says that a file is not the one that was listed, or is being written.
 var errChanging = errors.New("the file is changing")
 
-// read hashes a file below the session's folder. The content of one that fits into a row is returned whole, and is never
-// nil; that of a larger one is nil.
+// read hashes a file below the session's folder. The content of one that fits into a row is returned whole, and is
+// never nil; that of a larger one is nil.
 func (l *listedFile) read(root *os.Root, folder string) (f projection.Attachment, content []byte, err error) {
 	file, err := root.Open(path.Join(folder, l.name))
 	if err != nil {

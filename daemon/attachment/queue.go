@@ -17,7 +17,8 @@ import (
 const batchBytes = 1 << 20
 
 // queueFolder queues the new files beside a main transcript. done answers whether all of them are queued.
-func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *outbox.Packer, now bool) (done bool, err error) {
+func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *outbox.Packer,
+	now bool) (done bool, err error) {
 	t, ok := c.files.File(id)
 	if !ok || t.File.Kind != tail.Main {
 		return true, nil

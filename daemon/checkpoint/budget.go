@@ -43,7 +43,8 @@ func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
 			return wireBudgets(), err
 		}
 		if found {
-			sessions = append(sessions, control.Budget{Session: f.Stream.SessionID, Limit: limit, Source: sourceConfigured, Pinned: true})
+			sessions = append(sessions, control.Budget{Session: f.Stream.SessionID, Limit: limit, Source: sourceConfigured,
+				Pinned: true})
 		}
 	}
 	slices.SortFunc(sessions, func(a, b control.Budget) int { return cmp.Compare(a.Session, b.Session) })
@@ -72,7 +73,8 @@ func (c *Checkpoints) Budget(ctx context.Context, file tail.FileID, name string)
 
 // SetBudget sets how many tokens a session can hold, or every session of a model if req names one. Thresholds that are
 // already exceeded under the new budget do not fire. file and name are the session's.
-func (c *Checkpoints) SetBudget(ctx context.Context, file tail.FileID, name string, req control.BudgetRequest) (control.Budgets, error) {
+func (c *Checkpoints) SetBudget(ctx context.Context, file tail.FileID, name string,
+	req control.BudgetRequest) (control.Budgets, error) {
 	if (req.Session == "") == (req.Model == "") {
 		return wireBudgets(), control.Usage("a budget is set for a session or for a model", "name one of them")
 	}

@@ -1,6 +1,6 @@
 // Package checkpoint marks moments of a session: when its context passes a part of the token budget, and when it is
-// compacted. It keeps the checkpoints, sends them, and says how large budgets are. It does not know how lines are read or
-// which server a session goes to.
+// compacted. It keeps the checkpoints, sends them, and says how large budgets are. It does not know how lines are read
+// or which server a session goes to.
 package checkpoint
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// Checkpointer is the observer that makes checkpoints, and notices about them. Its fields are those of the step under way.
+// Checkpointer is the observer that makes checkpoints, and notices about them. Its fields are those of the step under
+// way.
 type Checkpointer struct {
 	projections *projection.DB
 	checkpoints []projection.Checkpoint

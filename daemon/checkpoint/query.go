@@ -37,8 +37,8 @@ func New(projections *projection.DB, deriver *derive.Deriver) *Checkpoints {
 	return &Checkpoints{projections: projections, deriver: deriver}
 }
 
-// List returns a session's checkpoints, or those of all sessions if file is 0, newest first. The session is folded to its
-// end before.
+// List returns a session's checkpoints, or those of all sessions if file is 0, newest first. The session is folded to
+// its end before.
 func (c *Checkpoints) List(ctx context.Context, file tail.FileID, page control.Page) (control.Checkpoints, error) {
 	a := control.Checkpoints{SchemaVersion: control.SchemaVersion, Checkpoints: []control.Checkpoint{}}
 	if file != 0 {
@@ -72,7 +72,8 @@ func (c *Checkpoints) Get(ctx context.Context, id string) (control.CheckpointAns
 }
 
 // Create makes a checkpoint of a session as it stands. It is durable when Create returns. name is the session's.
-func (c *Checkpoints) Create(ctx context.Context, file tail.FileID, name string, req control.CheckpointRequest) (a control.CheckpointAnswer, err error) {
+func (c *Checkpoints) Create(ctx context.Context, file tail.FileID, name string,
+	req control.CheckpointRequest) (a control.CheckpointAnswer, err error) {
 	trigger, err := requestTrigger(req.Trigger)
 	if err != nil {
 		return a, err

@@ -53,8 +53,8 @@ func (s Stored) Batches(ctx context.Context, p *outbox.Packer, id tail.FileID) (
 }
 
 // Resend queues the checkpoints of every transcript whose lines go to dest. Call it when a server begins to accept
-// checkpoints after it accepted lines: checkpoints that were queued before may have been withheld. A server that has them
-// keeps one of each.
+// checkpoints after it accepted lines: checkpoints that were queued before may have been withheld. A server that has
+// them keeps one of each.
 func (s Stored) Resend(ctx context.Context, dest string) error {
 	facts, err := s.Projections.State.Files.Routings(ctx)
 	if err != nil {

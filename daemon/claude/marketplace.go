@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// KnowsMarketplace says whether the folder dir is one of the plugin marketplaces that Claude Code knows, by the files in
-// its folder (~/.claude).
+// KnowsMarketplace says whether the folder dir is one of the plugin marketplaces that Claude Code knows, by the files
+// in its folder (~/.claude).
 func KnowsMarketplace(configDir, dir string) bool {
 	quoted, err := json.Marshal(dir)
 	if err != nil {

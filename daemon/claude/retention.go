@@ -28,7 +28,8 @@ func CleanupDays(configDir string) (days int, source string) {
 // its folder (~/.claude). They need not exist. The local one applies to sessions in that folder's parent only, but such
 // a session deletes everybody's transcripts.
 func SettingsFiles(configDir string) []string {
-	return []string{managedSettings(), filepath.Join(configDir, "settings.local.json"), filepath.Join(configDir, "settings.json")}
+	return []string{managedSettings(), filepath.Join(configDir, "settings.local.json"),
+		filepath.Join(configDir, "settings.json")}
 }
 
 // cleanupDays is the setting of the first file, which is the administrator's; else the smallest of the others.
@@ -78,8 +79,8 @@ type Retention struct {
 }
 
 // Expiring counts the transcripts below the projects folders that Claude Code will delete within the given time, by the
-// settings beside each folder. It reads only names, sizes and times. A folder that does not exist is empty. The error is
-// about the first folder that cannot be read; everything else is counted all the same.
+// settings beside each folder. It reads only names, sizes and times. A folder that does not exist is empty. The error
+// is about the first folder that cannot be read; everything else is counted all the same.
 func Expiring(roots []string, within time.Duration, now time.Time) (Retention, error) {
 	var r Retention
 	var first error

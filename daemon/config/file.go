@@ -42,7 +42,8 @@ func parseFile(path string, text []byte) (map[string]setting, error) {
 			where = fmt.Sprintf("%s:%d", path, syntax.Position.Line)
 			message = syntax.Message
 		}
-		return nil, &Error{Message: where + ": " + message, Hint: "values look like key = \"text\", key = [\"a\", \"b\"] or key = true"}
+		return nil, &Error{Message: where + ": " + message,
+			Hint: "values look like key = \"text\", key = [\"a\", \"b\"] or key = true"}
 	}
 	settings := map[string]setting{}
 	for key, value := range tree {
@@ -110,7 +111,8 @@ func example(o Option) string {
 	}
 }
 
-// lineOf is the number of the line that sets key, or that opens the table of that name; 1 when it is written too oddly to find.
+// lineOf is the number of the line that sets key, or that opens the table of that name; 1 when it is written too oddly
+// to find.
 func lineOf(text []byte, key string) int {
 	q := regexp.QuoteMeta(key)
 	found := regexp.MustCompile(`(?m)^[ \t]*\[*[ \t]*["']?` + q + `["']?[ \t]*[=.\]]`).FindIndex(text)

@@ -31,7 +31,8 @@ func ReadAPIKey(path string) (string, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", &Error{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
+		return "", &Error{Message: fmt.Sprintf("read API key: %v", err),
+			Hint: "name a file that can be read with api_key_file", cause: err}
 	}
 	if !info.Mode().IsRegular() {
 		return "", notKeyFile(path)
@@ -44,7 +45,8 @@ func ReadAPIKey(path string) (string, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
-		return "", &Error{Message: fmt.Sprintf("read API key: %v", err), Hint: "name a file that can be read with api_key_file", cause: err}
+		return "", &Error{Message: fmt.Sprintf("read API key: %v", err),
+			Hint: "name a file that can be read with api_key_file", cause: err}
 	}
 	return CheckAPIKey("API key file "+path, string(text))
 }
@@ -60,7 +62,8 @@ func (c Config) APIKey() (string, error) {
 }
 
 func notKeyFile(path string) error {
-	return &Error{Message: fmt.Sprintf("read API key: %s is not a file", path), Hint: "api_key_file names the file that holds the key"}
+	return &Error{Message: fmt.Sprintf("read API key: %s is not a file", path),
+		Hint: "api_key_file names the file that holds the key"}
 }
 
 // CheckAPIKey finds the key in a text, which is to hold nothing else; where names its place in the error, which is a
@@ -71,7 +74,8 @@ func CheckAPIKey(where, text string) (string, error) {
 	case key == "":
 		return "", &Error{Message: where + " is empty", Hint: "write the server's key into it, on one line"}
 	case len(text) > maxKeyFile || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", &Error{Message: where + " holds something else than one key", Hint: "write the server's key into it, on one line"}
+		return "", &Error{Message: where + " holds something else than one key",
+			Hint: "write the server's key into it, on one line"}
 	}
 	return key, nil
 }

@@ -25,7 +25,8 @@ func findPlaces(env Env) (places, error) {
 	if !filepath.IsAbs(home) {
 		found, err := os.UserHomeDir()
 		if err != nil || !filepath.IsAbs(found) {
-			return places{}, &Error{Message: "find home folder: " + HomeVariable + " is not set to a folder", Hint: "set " + HomeVariable}
+			return places{}, &Error{Message: "find home folder: " + HomeVariable + " is not set to a folder",
+				Hint: "set " + HomeVariable}
 		}
 		home = found
 	}
@@ -66,7 +67,8 @@ func (p places) pattern(text string) (string, error) {
 		text = project.Literal(p.home) + filepath.ToSlash(text[1:])
 	}
 	if err := project.CheckPattern(text); err != nil {
-		return "", &Error{Message: quote(text) + ": " + err.Error(), Hint: "write a folder in full, or a pattern such as ~/clients/* or **/private"}
+		return "", &Error{Message: quote(text) + ": " + err.Error(),
+			Hint: "write a folder in full, or a pattern such as ~/clients/* or **/private"}
 	}
 	return text, nil
 }

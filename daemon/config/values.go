@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -45,7 +46,8 @@ func (c *Config) set(o Option, s setting, p places) error {
 // blame makes the error for a value that cannot be understood, with the place where it is written.
 func (s setting) blame(o Option, err error) error {
 	hint := o.Name + " takes: " + o.Type() + "; `ccship config --help` describes every key"
-	if known, ok := err.(*Error); ok && known.Hint != "" {
+	var known *Error
+	if errors.As(err, &known) && known.Hint != "" {
 		hint = known.Hint
 	}
 	where := s.source
@@ -64,9 +66,10 @@ func (c *Config) field(name string) any {
 		"exclude_types": &c.ExcludeTypes, "history": &c.History,
 		"max_entries_per_request": &c.MaxEntriesPerRequest, "outbox_cap": &c.OutboxCap, "head_room": &c.HeadRoom,
 		"line_cap": &c.LineCap, "compact_above": &c.CompactAbove,
-		"messages_kept": &c.MessagesKept, "message_input_limit": &c.MessageInputLimit, "message_output_limit": &c.MessageOutputLimit,
-		"locale":       &c.Locale,
-		"document_cap": &c.DocumentCap, "viewer_links": &c.ViewerLinks,
+		"messages_kept": &c.MessagesKept, "message_input_limit": &c.MessageInputLimit,
+		"message_output_limit": &c.MessageOutputLimit,
+		"locale":               &c.Locale,
+		"document_cap":         &c.DocumentCap, "viewer_links": &c.ViewerLinks,
 		"blob_cap": &c.BlobCap,
 	}[name]
 }
@@ -163,7 +166,8 @@ func parse(o Option, text string, p places) (any, error) {
 func NormalizeURL(text string) (string, error) {
 	_, url, err := outbox.NormalizeURL(text)
 	if err != nil {
-		return "", &Error{Message: err.Error(), Hint: "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"}
+		return "", &Error{Message: err.Error(),
+			Hint: "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"}
 	}
 	return url, nil
 }

@@ -14,7 +14,8 @@ func serviceEnv(env Env) Env {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	seen := map[string]bool{HomeVariable: true, "XDG_RUNTIME_DIR": runtime.GOOS == "linux", "AppData": true, "LocalAppData": true}
+	seen := map[string]bool{HomeVariable: true, "XDG_RUNTIME_DIR": runtime.GOOS == "linux", "AppData": true,
+		"LocalAppData": true}
 	return func(name string) (string, bool) {
 		if !seen[name] {
 			return "", false

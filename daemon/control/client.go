@@ -171,7 +171,8 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	case foreign(c.path):
 		return notOurs(c.path)
 	}
-	if conn, gone := net.DialTimeout("unix", c.path, dialTimeout); gone == nil {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	if conn, gone := dialer.DialContext(ctx, "unix", c.path); gone == nil {
 		_ = conn.Close()
 	} else if e := dialError(c.path, gone); errors.Is(e, ErrNotRunning) {
 		return e // it ended while it was asked

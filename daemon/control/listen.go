@@ -41,8 +41,8 @@ func Listen(path string) (net.Listener, error) {
 	return ln, nil
 }
 
-// RemoveStale removes a socket that a killed daemon left behind, and nothing else. A missing file is no error; for other
-// errors see Listen.
+// RemoveStale removes a socket that a killed daemon left behind, and nothing else. A missing file is no error; for
+// other errors see Listen.
 func RemoveStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,8 @@ func RemoveStale(path string) error {
 	if info.Mode().Type()&fs.ModeSocket == 0 && !oddSocket(info) {
 		return unusable(fmt.Sprintf("%s exists and is not a socket; it was left alone", path))
 	}
-	conn, err := net.DialTimeout("unix", path, dialTimeout)
+	dialer := net.Dialer{Timeout: dialTimeout}
+	conn, err := dialer.DialContext(context.Background(), "unix", path)
 	if err == nil {
 		return errors.Join(NewError(CodeInUse, "a daemon is running already (it answers on "+path+")",
 			"see it with `ccship status`"), conn.Close())

@@ -20,7 +20,8 @@ func (c *Chat) Record(members map[string]any) string {
 	c.N++
 	id := fmt.Sprintf("%s-%012d", c.Session[:23], c.N)
 	line := map[string]any{
-		"parentUuid": nil, "isSidechain": false, "uuid": id, "cwd": "/home/kim/shop", "sessionId": c.Session, "version": "2.1.235",
+		"parentUuid": nil, "isSidechain": false, "uuid": id, "cwd": "/home/kim/shop", "sessionId": c.Session,
+		"version":   "2.1.235",
 		"timestamp": time.Date(2026, 8, 20, 9, 0, c.N, 0, time.UTC).Format("2006-01-02T15:04:05.000Z"),
 	}
 	if c.Leaf != "" {
@@ -84,9 +85,11 @@ func (c *Chat) Compaction() string {
 
 // Turn is a prompt, and an answer with so many tokens in use. The limit of its model is 167 000; 80 % are 133 600.
 func (c *Chat) Turn(tokens int64) string {
-	return c.Prompt(fmt.Sprintf("prompt %d", c.N)) + c.Record(map[string]any{"type": "assistant", "message": map[string]any{
-		"id": fmt.Sprintf("msg_%s%d", c.Session[:4], c.N), "role": "assistant", "model": "claude-opus-4-5", "stop_reason": "end_turn",
-		"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf("Answer %d.", c.N)}},
-		"usage":   map[string]any{"input_tokens": 10, "cache_read_input_tokens": tokens - 10, "output_tokens": 5},
-	}})
+	return c.Prompt(fmt.Sprintf("prompt %d", c.N)) + c.Record(map[string]any{"type": "assistant",
+		"message": map[string]any{
+			"id":   fmt.Sprintf("msg_%s%d", c.Session[:4], c.N),
+			"role": "assistant", "model": "claude-opus-4-5", "stop_reason": "end_turn",
+			"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf("Answer %d.", c.N)}},
+			"usage":   map[string]any{"input_tokens": 10, "cache_read_input_tokens": tokens - 10, "output_tokens": 5},
+		}})
 }

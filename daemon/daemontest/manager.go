@@ -35,7 +35,7 @@ func ListenManager(t *testing.T, socket string) Messages {
 		}
 	}()
 	t.Cleanup(func() {
-		conn.Close()
+		_ = conn.Close() // ends the reader
 		<-ended
 	})
 	return messages

@@ -18,7 +18,8 @@ import (
 var errOtherKey = errors.New("the key is another one now, and this is not your server any more")
 
 // errNotInForce keeps a key from a server that may not be the user's own any more.
-var errNotInForce = errors.New("the key is another one now, and the configuration has changed too and is not in force yet")
+var errNotInForce = errors.New("the key is another one now, and the configuration has changed too and is not in " +
+	"force yet")
 
 // SetOwn makes the server of a configuration the user's own, with its key file. What is queued for the one before still
 // goes there.

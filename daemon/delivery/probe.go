@@ -54,6 +54,7 @@ type probe struct {
 func (p *probe) run(ctx context.Context) (Probed, error) {
 	var found Probed
 	sent := time.Now()
+	//nolint:bodyclose // ask closes it
 	health, text, err := p.ask(ctx, http.MethodGet, "healthz", "")
 	if err != nil {
 		return found, err
@@ -64,13 +65,16 @@ func (p *probe) run(ctx context.Context) (Probed, error) {
 		if json.Unmarshal(text, &said) == nil {
 			found.Version = said.Version
 		}
+		//nolint:bodyclose // ask closes it
 		answer, text, err := p.ask(ctx, http.MethodGet, "api/sessions?limit=1", "")
 		if err != nil {
 			return found, err
 		}
 		return found, p.judge(answer, text, answer.StatusCode == http.StatusOK)
 	}
-	answer, text, err := p.ask(ctx, http.MethodPost, "api/conversations", `{"project_hash":"","session_id":"ccship-probe","entries":[]}`)
+	//nolint:bodyclose // ask closes it
+	answer, text, err := p.ask(ctx, http.MethodPost, "api/conversations",
+		`{"project_hash":"","session_id":"ccship-probe","entries":[]}`)
 	if err != nil {
 		return found, err
 	}
@@ -146,7 +150,8 @@ func (p *probe) judge(answer *http.Response, text []byte, usable bool) error {
 		return nil
 	}
 	where, code := p.base.String(), answer.StatusCode
-	e := control.NewError(outbox.KindProtocol, fmt.Sprintf("the program at %s does not accept conversations (%s)", where, answer.Status),
+	e := control.NewError(outbox.KindProtocol, fmt.Sprintf("the program at %s does not accept conversations (%s)", where,
+		answer.Status),
 		"check the address: another program may be listening there")
 	switch {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
@@ -156,15 +161,18 @@ func (p *probe) judge(answer *http.Response, text []byte, usable bool) error {
 			e.Message = "the server at " + where + " requires a key (" + answer.Status + ")"
 		}
 	case code >= 300 && code < 400:
-		e.Code, e.Message = outbox.KindRedirect, fmt.Sprintf("the server at %s redirects to %q", where, answer.Header.Get("Location"))
+		e.Code, e.Message = outbox.KindRedirect, fmt.Sprintf("the server at %s redirects to %q", where,
+			answer.Header.Get("Location"))
 		e.Hint = "use that address instead"
 	case code >= 500 || code == http.StatusTooManyRequests:
-		e.Code, e.Message, e.Retryable = control.CodeUnreachable, "the server at "+where+" cannot answer right now ("+answer.Status+")", true
+		e.Code, e.Message, e.Retryable = control.CodeUnreachable, "the server at "+where+" cannot answer right now "+
+			"("+answer.Status+")", true
 		e.Hint = "check the server's log"
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
 		e.Code = outbox.KindNotFound
 	case len(text) == 0:
-		e.Message = fmt.Sprintf("the program at %s is not a server for conversations (%s, empty answer)", where, answer.Status)
+		e.Message = fmt.Sprintf("the program at %s is not a server for conversations (%s, empty answer)", where,
+			answer.Status)
 	}
 	return e
 }

@@ -23,8 +23,8 @@ func TestProbe(t *testing.T) {
 		if announces {
 			w.Header().Set("Ccship-Protocol", "1")
 		}
-		switch {
-		case r.URL.Path == "/base/healthz":
+		switch r.URL.Path {
+		case "/base/healthz":
 			_, _ = io.WriteString(w, `{"ok":true,"version":"1.2.3"}`)
 		default:
 			if status/100 == 3 {

@@ -1,5 +1,5 @@
-// Package delivery brings queued batches to their servers. It runs one drainer per server, and decides which key a server
-// is shown, when sending is paused, and which servers are retired. It does not know what is queued or why.
+// Package delivery brings queued batches to their servers. It runs one drainer per server, and decides which key a
+// server is shown, when sending is paused, and which servers are retired. It does not know what is queued or why.
 package delivery
 
 import (
@@ -37,8 +37,8 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Servers runs one drainer per destination, so that a server that is down never delays another. A destination is the URL
-// of a server, perhaps with the folder of a project: see project.DestinationKey. Safe for concurrent use.
+// Servers runs one drainer per destination, so that a server that is down never delays another. A destination is the
+// URL of a server, perhaps with the folder of a project: see project.DestinationKey. Safe for concurrent use.
 type Servers struct {
 	db     *state.DB
 	owner  Owner
@@ -147,8 +147,8 @@ func (s *Servers) Wake(dest string) {
 	}
 }
 
-// Retry ends back-off and the waiting for servers that refuse. With configChanged (also a new key) limits learned before
-// are discarded. A pause by the user goes on.
+// Retry ends back-off and the waiting for servers that refuse. With configChanged (also a new key) limits learned
+// before are discarded. A pause by the user goes on.
 func (s *Servers) Retry(configChanged bool) {
 	for _, drainer := range s.drainers() {
 		drainer.Retry(configChanged)

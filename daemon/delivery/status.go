@@ -11,8 +11,8 @@ import (
 	"github.com/ccship/ccship/state"
 )
 
-// Refused is the obstacle of a server that refuses requests, but not the key. The others are control.CodeUnreachable and
-// control.CodeRefusedKey.
+// Refused is the obstacle of a server that refuses requests, but not the key. The others are control.CodeUnreachable
+// and control.CodeRefusedKey.
 const Refused = "refused"
 
 // List describes the servers, the user's own first, and adds up what they took.

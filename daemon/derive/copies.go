@@ -15,9 +15,9 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// A transcript that appears while a daemon watches may be new only as a file: a copy of another one, made by a fork or by
-// the resume of some builds of Claude Code, or an old file that was put back. Its content is history, whatever time its
-// records carry. A copy keeps the records' uuids, and no two records share one.
+// A transcript that appears while a daemon watches may be new only as a file: a copy of another one, made by a fork or
+// by the resume of some builds of Claude Code, or an old file that was put back. Its content is history, whatever time
+// its records carry. A copy keeps the records' uuids, and no two records share one.
 
 const (
 	oldFile      = time.Minute // a file last written before that was not written where it appeared
@@ -49,8 +49,8 @@ type candidate struct {
 	at     int64               // where in source a record of the copy was found last
 }
 
-// isCopy reports whether everything that the file of a chunk holds now is history. Transcripts that cannot be read are not
-// the source of a copy.
+// isCopy reports whether everything that the file of a chunk holds now is history. Transcripts that cannot be read are
+// not the source of a copy.
 func (d *CopyDetector) isCopy(c *tail.Chunk, now time.Time) bool {
 	if c.File.Kind != tail.Main {
 		return false
@@ -165,7 +165,8 @@ func newestSiblings(path string) (paths []string) {
 	entries, _ := os.ReadDir(filepath.Dir(path)) // a partial list will do
 	for _, e := range entries {
 		name := e.Name()
-		if name == filepath.Base(path) || filepath.Ext(name) != ".jsonl" || strings.HasPrefix(name, "agent-") || !e.Type().IsRegular() {
+		if name == filepath.Base(path) || filepath.Ext(name) != ".jsonl" || strings.HasPrefix(name, "agent-") ||
+			!e.Type().IsRegular() {
 			continue
 		}
 		if info, err := e.Info(); err == nil {

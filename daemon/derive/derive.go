@@ -1,6 +1,7 @@
-// Package derive folds committed lines into projections: what sessions mean. It reads transcripts again behind delivery,
-// keeps projections in the state and a few in memory, and answers queries about them. It does not know what follows from
-// an event; observers do. Delivery never waits for it, and every projection can be made again from its session.
+// Package derive folds committed lines into projections: what sessions mean. It reads transcripts again behind
+// delivery, keeps projections in the state and a few in memory, and answers queries about them. It does not know what
+// follows from an event; observers do. Delivery never waits for it, and every projection can be made again from its
+// session.
 package derive
 
 import (
@@ -95,7 +96,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Deriver folds transcripts. All folding happens in Run's goroutine; other goroutines leave work in schedule and queries.
+// Deriver folds transcripts. All folding happens in Run's goroutine; other goroutines leave work in schedule and
+// queries.
 type Deriver struct {
 	cfg         Config
 	projections *projection.DB

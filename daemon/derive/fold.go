@@ -17,8 +17,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// advance folds the next slice of a transcript. more says that lines are left. The error wraps fs.ErrNotExist if the file
-// is gone, and state.ErrUnknownFile if it was forgotten or is excluded.
+// advance folds the next slice of a transcript. more says that lines are left. The error wraps fs.ErrNotExist if the
+// file is gone, and state.ErrUnknownFile if it was forgotten or is excluded.
 func (d *Deriver) advance(ctx context.Context, id tail.FileID) (p *liveProjection, more bool, err error) {
 	t, facts, known, err := d.projections.State.Files.File(ctx, id)
 	if err != nil {
@@ -92,7 +92,8 @@ func (d *Deriver) foldSlice(s *FoldStep, to tail.Cursor) error {
 	return nil
 }
 
-// errRewritten says that a file does not hold the delivered lines any more: it was rewritten, and the tailer will notice.
+// errRewritten says that a file does not hold the delivered lines any more: it was rewritten, and the tailer will
+// notice.
 var errRewritten = errors.New("the file has changed since it was read")
 
 // readAll fills b with what lies behind an offset.
@@ -120,8 +121,8 @@ func verifyAnchor(file io.ReaderAt, c tail.Cursor) error {
 	return nil
 }
 
-// readSlice reads whole lines behind an offset, as far as they lie before a cursor. If the first line is longer than the
-// cap it is not read, and skip is its length. lines is valid until the next call.
+// readSlice reads whole lines behind an offset, as far as they lie before a cursor. If the first line is longer than
+// the cap it is not read, and skip is its length. lines is valid until the next call.
 func (d *Deriver) readSlice(file io.ReaderAt, from int64, to tail.Cursor) (lines []byte, skip int64, err error) {
 	for size := int64(sliceSize); ; size *= 2 {
 		n := min(size, to.Offset-from)

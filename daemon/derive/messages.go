@@ -13,8 +13,10 @@ import (
 )
 
 // Messages returns a page of a session's message log as the transcript stands now. name is the session's, for errors.
-func (d *Deriver) Messages(ctx context.Context, file tail.FileID, name string, page control.Page) (control.Messages, error) {
-	a := control.Messages{SchemaVersion: control.SchemaVersion, Session: name, Offset: page.Offset, Messages: []control.Message{}}
+func (d *Deriver) Messages(ctx context.Context, file tail.FileID, name string,
+	page control.Page) (control.Messages, error) {
+	a := control.Messages{SchemaVersion: control.SchemaVersion, Session: name, Offset: page.Offset,
+		Messages: []control.Message{}}
 	err := d.Query(ctx, file, func(s *FoldStep) error {
 		log := &s.projection.log
 		for _, m := range log.Messages(page.Limit, page.Offset) {
@@ -83,7 +85,8 @@ func wireMessage(m *session.Message) control.Message {
 		w.Role, w.Type = "system", "error"
 	case session.ResultMessage:
 		w.Role, w.Type = "system", "result"
-		w.Duration, w.InputTokens, w.OutputTokens, w.Interrupted = m.Duration.Seconds(), m.InputTokens, m.OutputTokens, m.Interrupted
+		w.Duration, w.Interrupted = m.Duration.Seconds(), m.Interrupted
+		w.InputTokens, w.OutputTokens = m.InputTokens, m.OutputTokens
 	}
 	return w
 }

@@ -56,7 +56,8 @@ func (p *liveProjection) encode() *projection.Projection {
 		head[1] = 1
 	}
 	return &projection.Projection{
-		Place: p.place, Cleared: p.cleared, EffectsThrough: p.effectsThrough, Fold: append(head, session...), Log: log, Marks: marks,
+		Place: p.place, Cleared: p.cleared, EffectsThrough: p.effectsThrough, Fold: append(head,
+			session...), Log: log, Marks: marks,
 	}
 }
 
@@ -91,7 +92,8 @@ func (d *Deriver) open(ctx context.Context, t *tail.Tracked, facts *state.Routin
 		if err != nil {
 			return nil, err
 		}
-		p = &liveProjection{file: t.File.ID, place: u.Place, savedPlace: u.Place, cleared: u.Cleared, effectsThrough: u.EffectsThrough}
+		p = &liveProjection{file: t.File.ID, place: u.Place, savedPlace: u.Place, cleared: u.Cleared,
+			effectsThrough: u.EffectsThrough}
 		p.size = len(u.Fold) + len(u.Log) + len(u.Marks)
 		if known && p.restore(&u) != nil {
 			p.reset(u.Place.Generation, max(u.Place.Line, u.EffectsThrough))

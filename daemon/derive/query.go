@@ -86,9 +86,9 @@ func (x *queryQueue) refuse(err error) {
 }
 
 // Query calls look with a transcript as it stands, folded to the last committed line. look runs in Run's goroutine: it
-// must not block, and it has returned when Query returns. If look adds effects or calls Save, Query returns once they are
-// durable. The error is look's, or says why the transcript cannot be read; it wraps fs.ErrNotExist if the file is gone
-// and nothing of it was kept, and state.ErrUnknownFile if it was forgotten or is excluded.
+// must not block, and it has returned when Query returns. If look adds effects or calls Save, Query returns once they
+// are durable. The error is look's, or says why the transcript cannot be read; it wraps fs.ErrNotExist if the file is
+// gone and nothing of it was kept, and state.ErrUnknownFile if it was forgotten or is excluded.
 func (d *Deriver) Query(ctx context.Context, file tail.FileID, look func(*FoldStep) error) error {
 	q := &query{ctx: ctx, file: file, look: look, done: make(chan error, 1), looked: make(chan struct{})}
 	d.queries.add(q)
@@ -182,7 +182,10 @@ func (d *Deriver) Forget(ctx context.Context, ids []tail.FileID) error {
 		}
 		d.bell.ring()
 		select {
-		case <-q.done:
+		case err := <-q.done:
+			if err != nil {
+				return err
+			}
 		case <-d.stopped: // folding has ended
 		}
 	}

@@ -43,7 +43,7 @@ func TestFailingObserver(t *testing.T) {
 func TestSaveFailsForAWhile(t *testing.T) {
 	h := newHarness(t)
 	a := chat{Session: sessionA}
-	projections := h.delivered(map[string]string{sessionA: a.Prompt("one")})
+	h.delivered(map[string]string{sessionA: a.Prompt("one")})
 	h.stop()
 	working := make(chan struct{})
 	h.fault = func(step string) error {
@@ -57,7 +57,7 @@ func TestSaveFailsForAWhile(t *testing.T) {
 			return nil
 		}
 	}
-	projections = h.open()
+	projections := h.open()
 	id := h.id(sessionA)
 	d := h.alone()
 	ctx, cancel := context.WithCancel(t.Context())

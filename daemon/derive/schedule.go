@@ -29,7 +29,8 @@ type failure struct {
 }
 
 func newSchedule() schedule {
-	return schedule{live: map[tail.FileID]struct{}{}, backfill: map[tail.FileID]struct{}{}, failed: map[tail.FileID]failure{}}
+	return schedule{live: map[tail.FileID]struct{}{}, backfill: map[tail.FileID]struct{}{},
+		failed: map[tail.FileID]failure{}}
 }
 
 // add schedules transcripts.

@@ -7,9 +7,9 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Watch updates facts with the offset from which on a file's lines count as watched, that is, written while a daemon ran.
-// Call it for every chunk before the chunk is committed. redelivered says that the lines are delivered again: what was
-// written so far has no further effects.
+// Watch updates facts with the offset from which on a file's lines count as watched, that is, written while a daemon
+// ran. Call it for every chunk before the chunk is committed. redelivered says that the lines are delivered again: what
+// was written so far has no further effects.
 func (d *CopyDetector) Watch(f *state.Routing, c *tail.Chunk, redelivered bool) {
 	if d.isCopy(c, time.Now()) {
 		f.WatchedFrom = max(f.WatchedFrom, c.File.Stat.Size)

@@ -49,7 +49,9 @@ func checkRecording(_ context.Context, x *exam) []Finding {
 	all, bad := x.settings()
 	for _, s := range all {
 		if on(s.Env[noTranscripts]) {
-			found = append(found, Finding{Level: Warn, Text: "Claude Code is set to write no transcripts: there is nothing to deliver", Detail: noTranscripts + " in " + s.path, Fix: "remove it there"})
+			found = append(found, Finding{Level: Warn,
+				Text: "Claude Code is set to write no transcripts: there is nothing to deliver", Detail: noTranscripts + " in " +
+					s.path, Fix: "remove it there"})
 		}
 	}
 	env := x.o.Env
@@ -57,10 +59,12 @@ func checkRecording(_ context.Context, x *exam) []Finding {
 		env = os.LookupEnv
 	}
 	if v, _ := env(noTranscripts); on(v) {
-		found = append(found, Finding{Level: Warn, Text: "Claude Code, started from this shell, writes no transcripts", Detail: noTranscripts + " is set in the environment", Fix: "`unset " + noTranscripts + "`"})
+		found = append(found, Finding{Level: Warn, Text: "Claude Code, started from this shell, writes no transcripts",
+			Detail: noTranscripts + " is set in the environment", Fix: "`unset " + noTranscripts + "`"})
 	}
 	for _, path := range bad {
-		found = append(found, Finding{Level: Note, Text: "a Claude Code settings file is not valid JSON", Detail: path, Fix: "fix that file"})
+		found = append(found, Finding{Level: Note, Text: "a Claude Code settings file is not valid JSON", Detail: path,
+			Fix: "fix that file"})
 	}
 	return found
 }
@@ -84,7 +88,9 @@ func checkHooks(_ context.Context, x *exam) []Finding {
 	all, _ := x.settings()
 	for _, s := range all {
 		if mentions(s.Hooks, "codetracker") {
-			found = append(found, Finding{Level: Note, Text: "a codetracker hook delivers the same lines, and Claude Code waits for it", Detail: s.path, Fix: "remove the hook once ccship has delivered everything"})
+			found = append(found, Finding{Level: Note,
+				Text: "a codetracker hook delivers the same lines, and Claude Code waits for it", Detail: s.path,
+				Fix: "remove the hook once ccship has delivered everything"})
 		}
 	}
 	return found

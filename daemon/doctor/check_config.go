@@ -30,7 +30,8 @@ func checkConfig(_ context.Context, x *exam) []Finding {
 	for _, n := range r.status.Advice {
 		switch n.Kind {
 		case "config":
-			found = append(found, Finding{Level: Warn, Text: n.Text, Detail: "the daemon keeps using the configuration it read before", Fix: n.Hint})
+			found = append(found, Finding{Level: Warn, Text: n.Text,
+				Detail: "the daemon keeps using the configuration it read before", Fix: n.Hint})
 		case "restart":
 			f := Finding{Level: Warn, Text: n.Text, Fix: "`ccship restart`"}
 			if x.managedDaemon() {
@@ -39,8 +40,10 @@ func checkConfig(_ context.Context, x *exam) []Finding {
 			found = append(found, f)
 		}
 	}
-	if c := r.status.Config; r.client != nil && c != "" && c != path && r.socket != x.o.ForeignSocket && !(sameFile(c, path) && exists(c)) {
-		found = append(found, Finding{Level: Note, Text: "the daemon uses a different configuration file", Detail: "daemon: " + c + "; this command: " + path})
+	if c := r.status.Config; r.client != nil && c != "" && c != path && r.socket != x.o.ForeignSocket &&
+		!(sameFile(c, path) && exists(c)) {
+		found = append(found, Finding{Level: Note, Text: "the daemon uses a different configuration file",
+			Detail: "daemon: " + c + "; this command: " + path})
 	}
 	switch {
 	case len(found) > 0:
@@ -93,5 +96,6 @@ func checkEnvironment(_ context.Context, x *exam) []Finding {
 	if len(names) == 0 {
 		return nil
 	}
-	return []Finding{{Level: Warn, Text: "the service does not see values set in this shell's environment: " + strings.Join(names, ", "), Fix: "`ccship install` writes them into the configuration"}}
+	return []Finding{{Level: Warn, Text: "the service does not see values set in this shell's environment: " +
+		strings.Join(names, ", "), Fix: "`ccship install` writes them into the configuration"}}
 }

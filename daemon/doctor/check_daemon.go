@@ -21,7 +21,8 @@ func checkDaemon(_ context.Context, x *exam) []Finding {
 	r := x.daemon()
 	switch {
 	case r.client == nil && codeOf(r.err) == control.CodeNoAnswer:
-		f := Finding{Level: Fail, Text: "the daemon accepts connections, but does not answer", Detail: "asked at " + r.socket, Fix: "check its process, or restart it"}
+		f := Finding{Level: Fail, Text: "the daemon accepts connections, but does not answer", Detail: "asked at " +
+			r.socket, Fix: "check its process, or restart it"}
 		if x.installed() {
 			f.Fix = "`ccship restart`"
 			f = f.safely(phaseService, x.restart)
@@ -39,9 +40,11 @@ func checkDaemon(_ context.Context, x *exam) []Finding {
 	text := fmt.Sprintf("running for %s (pid %d)", amount.Duration(x.now.Sub(r.status.StartedAt)), r.status.PID)
 	switch {
 	case r.socket == x.o.ForeignSocket:
-		return []Finding{{Level: Note, Text: text + ", as part of `ccship up`: it stops when that ends", Fix: "`ccship setup`"}}
+		return []Finding{{Level: Note, Text: text + ", as part of `ccship up`: it stops when that ends",
+			Fix: "`ccship setup`"}}
 	case !x.managedDaemon() && (x.service().err != nil || x.service().status.Manager != service.None):
-		return []Finding{{Level: Note, Text: text + ", but not as a service: it is not restarted after a crash or reboot", Fix: "stop it, then `ccship install`"}}
+		return []Finding{{Level: Note, Text: text + ", but not as a service: it is not restarted after a crash or reboot",
+			Fix: "stop it, then `ccship install`"}}
 	}
 	return fine(text)
 }
@@ -73,7 +76,8 @@ func checkVersion(_ context.Context, x *exam) []Finding {
 	if r.status.Version == x.o.Version {
 		return fine("daemon and command line are " + x.o.Version)
 	}
-	f := Finding{Level: Warn, Text: "the daemon is version " + r.status.Version + ", this command line is " + x.o.Version, Fix: "stop the daemon and start it again"}
+	f := Finding{Level: Warn, Text: "the daemon is version " + r.status.Version + ", this command line is " + x.o.Version,
+		Fix: "stop the daemon and start it again"}
 	switch {
 	case !x.managedDaemon():
 	case sameFile(x.service().status.Binary, x.o.Program):
@@ -91,9 +95,11 @@ func checkService(_ context.Context, x *exam) []Finding {
 	case m.err != nil:
 		return []Finding{explained(Warn, m.err)}
 	case st.Manager == service.None:
-		return []Finding{{Level: Warn, Text: "ccship is not started automatically: this system has no service manager", Fix: "start `ccship run` with whatever starts other programs here"}}
+		return []Finding{{Level: Warn, Text: "ccship is not started automatically: this system has no service manager",
+			Fix: "start `ccship run` with whatever starts other programs here"}}
 	case !st.Installed:
-		return []Finding{{Level: Warn, Text: "ccship is not installed as a service, so it is not started automatically", Detail: st.Note, Fix: "`ccship install`"}}
+		return []Finding{{Level: Warn, Text: "ccship is not installed as a service, so it is not started automatically",
+			Detail: st.Note, Fix: "`ccship install`"}}
 	case !st.Enabled:
 		return []Finding{{Level: Warn, Text: "the service does not start automatically at login", Fix: "`ccship install`"}}
 	}
@@ -114,14 +120,16 @@ func checkUnit(_ context.Context, x *exam) []Finding {
 	case err != nil:
 		return []Finding{explained(Warn, err)}
 	case !current:
-		f := Finding{Level: Warn, Text: "the service's unit file differs from the one this version installs", Detail: st.UnitPath, Fix: "`ccship install`"}
+		f := Finding{Level: Warn, Text: "the service's unit file differs from the one this version installs",
+			Detail: st.UnitPath, Fix: "`ccship install`"}
 		if !sameFile(st.Binary, x.o.Program) { // which of the two should run is the user's choice
 			f.Detail += " runs " + st.Binary + ", this is " + x.o.Program
 			return []Finding{f}
 		}
 		return []Finding{f.safely(phaseUnit, x.reinstall)}
 	case st.Binary != "" && !sameFile(st.Binary, x.o.Program):
-		return []Finding{{Level: Note, Text: "the service runs a different program", Detail: st.Binary + ", this is " + x.o.Program, Fix: "`ccship install` to run this one"}}
+		return []Finding{{Level: Note, Text: "the service runs a different program", Detail: st.Binary + ", this is " +
+			x.o.Program, Fix: "`ccship install` to run this one"}}
 	}
 	return fine("up to date")
 }
@@ -138,7 +146,8 @@ func checkLinger(_ context.Context, x *exam) []Finding {
 	if name == "" {
 		name = "$USER"
 	}
-	return []Finding{{Level: Note, Text: "the service runs only while you are logged in", Fix: "`sudo loginctl enable-linger " + name + "`"}}
+	return []Finding{{Level: Note, Text: "the service runs only while you are logged in",
+		Fix: "`sudo loginctl enable-linger " + name + "`"}}
 }
 
 // sameFile says whether two paths lead to one file. It is true if one of them is empty.
@@ -159,7 +168,8 @@ func onlyOwners(mode os.FileMode) bool { return runtime.GOOS == "windows" || mod
 // shell quotes a word for a shell if needed.
 func shell(word string) string {
 	plain := func(r rune) bool {
-		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r)
+		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("/._-+:@%,=", r)
 	}
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
 		return word

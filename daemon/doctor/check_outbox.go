@@ -35,14 +35,17 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 	}
 	for _, n := range s.Advice {
 		if n.Kind == "full" {
-			found = append(found, Finding{Level: Fail, Text: n.Text, Detail: fmt.Sprintf("%d %% of outbox_cap is used", percent), Fix: n.Hint})
+			found = append(found, Finding{Level: Fail, Text: n.Text, Detail: fmt.Sprintf("%d %% of outbox_cap is used",
+				percent), Fix: n.Hint})
 		}
 	}
 	if len(found) == 0 && percent >= muchCap {
-		found = append(found, sync(Finding{Level: Warn, Text: fmt.Sprintf("the outbox is %d %% full; reading stops when it is full", percent)}))
+		found = append(found, sync(Finding{Level: Warn,
+			Text: fmt.Sprintf("the outbox is %d %% full; reading stops when it is full", percent)}))
 	}
 	if at := s.Outbox.OldestAt; at != nil && x.now.Sub(*at) > oldest {
-		found = append(found, sync(Finding{Level: Warn, Text: amount.Counted(int64(s.Outbox.Entries), "entry waits", "entries wait") + ", the oldest for " + amount.Duration(x.now.Sub(*at))}))
+		found = append(found, sync(Finding{Level: Warn, Text: amount.Counted(s.Outbox.Entries, "entry waits",
+			"entries wait") + ", the oldest for " + amount.Duration(x.now.Sub(*at))}))
 	}
 	if len(found) > 0 {
 		return found
@@ -50,12 +53,13 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 	if s.Outbox.Entries == 0 {
 		return fine("empty")
 	}
-	return fine(amount.Counted(int64(s.Outbox.Entries), "entry is", "entries are") + " on the way")
+	return fine(amount.Counted(s.Outbox.Entries, "entry is", "entries are") + " on the way")
 }
 
 func checkDead(_ context.Context, x *exam) []Finding {
 	if o := x.daemon().status.Outbox; o != nil && o.Dead > 0 {
-		return []Finding{{Level: Warn, Text: "the server rejects " + amount.Counted(int64(o.Dead), "entry", "entries"), Detail: "they are kept, and can be queued again", Fix: "`ccship outbox dead` lists them"}}
+		return []Finding{{Level: Warn, Text: "the server rejects " + amount.Counted(o.Dead, "entry", "entries"),
+			Detail: "they are kept, and can be queued again", Fix: "`ccship outbox dead` lists them"}}
 	}
 	return nil
 }
@@ -74,14 +78,16 @@ func checkPause(_ context.Context, x *exam) []Finding {
 
 func checkWithheld(_ context.Context, x *exam) []Finding {
 	if o := x.daemon().status.Outbox; o != nil && o.Withheld > 0 {
-		return []Finding{{Level: Note, Text: amount.Counted(int64(o.Withheld), "entry was", "entries were") + " withheld from a plain server", Detail: "only ccship-server accepts them"}}
+		return []Finding{{Level: Note, Text: amount.Counted(o.Withheld, "entry was", "entries were") +
+			" withheld from a plain server", Detail: "only ccship-server accepts them"}}
 	}
 	return nil
 }
 
 func checkExcluded(_ context.Context, x *exam) []Finding {
 	if f := x.daemon().status.Files; f != nil && f.Excluded > 0 {
-		return []Finding{{Level: Note, Text: amount.Counted(int64(f.Excluded), "transcript is", "transcripts are") + " left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` shows why"}}
+		return []Finding{{Level: Note, Text: amount.Counted(int64(f.Excluded), "transcript is", "transcripts are") +
+			" left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` shows why"}}
 	}
 	return nil
 }

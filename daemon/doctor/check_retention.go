@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -28,18 +29,22 @@ func checkRetention(ctx context.Context, x *exam) []Finding {
 		if d.Sessions == 0 {
 			return nil
 		}
-		return fine("Claude Code deletes none of " + amount.Counted(int64(d.Sessions), "session", "sessions") + " within " + within)
+		return fine("Claude Code deletes none of " + amount.Counted(int64(d.Sessions), "session", "sessions") + " within " +
+			within)
 	}
 	goes := amount.Counted(int64(d.Expiring), "session", "sessions")
 	if r.client == nil {
 		return []Finding{{
-			Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; the daemon is not running, so it is unknown whether the server has a copy",
-			Detail: "first " + when(x.now, d.FirstExpiry) + ": " + d.FirstPath + periodOf(d.FirstPath, x.roots()), Fix: "start the daemon",
+			Level: Warn, Text: goes + " will be deleted by Claude Code within " + within +
+				"; the daemon is not running, so it is unknown whether the server has a copy",
+			Detail: "first " + when(x.now, d.FirstExpiry) + ": " + d.FirstPath + periodOf(d.FirstPath,
+				x.roots()), Fix: "start the daemon",
 		}}
 	}
 	risks, err := x.risks(ctx)
 	if err != nil {
-		return []Finding{{Level: Warn, Text: goes + " will be deleted by Claude Code within " + within + "; whether the server has a copy could not be checked in time", Detail: err.Error(), Fix: syncCommand}}
+		return []Finding{{Level: Warn, Text: goes + " will be deleted by Claude Code within " + within +
+			"; whether the server has a copy could not be checked in time", Detail: err.Error(), Fix: syncCommand}}
 	}
 	if len(risks) == 0 {
 		return fine(goes + " will be deleted by Claude Code within " + within + ": the server has them, or they are excluded")
@@ -56,7 +61,8 @@ func (x *exam) atRisk(risks []risk, within string) Finding {
 		}
 	}
 	f := Finding{
-		Level: Warn, Text: amount.Counted(int64(len(risks)), "session", "sessions") + " will be deleted by Claude Code within " + within + " and not yet on the server",
+		Level: Warn, Text: amount.Counted(int64(len(risks)), "session", "sessions") +
+			" will be deleted by Claude Code within " + within + " and not yet on the server",
 		Detail: "first " + when(x.now, first.end) + ": " + first.path + periodOf(first.path, x.roots()), Fix: syncCommand,
 	}
 	if len(risks) == 1 {
@@ -82,7 +88,8 @@ func (x *exam) atRisk(risks []risk, within string) Finding {
 // periodOf names the setting that decides when a transcript is deleted.
 func periodOf(path string, roots []string) string {
 	for _, root := range roots {
-		if real, err := filepath.EvalSymlinks(root); err == nil && strings.HasPrefix(path, real+string(filepath.Separator)) || strings.HasPrefix(path, root+string(filepath.Separator)) {
+		if real, err := filepath.EvalSymlinks(root); err == nil && strings.HasPrefix(path,
+			real+string(filepath.Separator)) || strings.HasPrefix(path, root+string(filepath.Separator)) {
 			days, source := claude.CleanupDays(filepath.Dir(root))
 			if source == "" {
 				source = "by default"
@@ -132,7 +139,8 @@ func (x *exam) risks(ctx context.Context) ([]risk, error) {
 		}
 		for _, s := range list.Sessions {
 			end := s.ChangedAt.AddDate(0, 0, periodIn(days, s.Path))
-			if s.Excluded == "" && end.Before(x.now.AddDate(0, 0, x.o.Days)) && (s.Waiting > 0 || waiting[s.Session] || unreadLines(s)) {
+			if s.Excluded == "" && end.Before(x.now.AddDate(0, 0, x.o.Days)) && (s.Waiting > 0 || waiting[s.Session] ||
+				unreadLines(s)) {
 				risks = append(risks, risk{s.Path, end})
 			}
 		}
@@ -187,5 +195,5 @@ func unreadLines(s control.Session) bool {
 	const most = 64 << 10
 	rest := make([]byte, min(s.Bytes-s.ReadBytes, most))
 	n, err := f.ReadAt(rest, s.ReadBytes)
-	return err != nil && err != io.EOF || int64(n) == most || bytes.IndexByte(rest[:n], '\n') >= 0
+	return err != nil && !errors.Is(err, io.EOF) || int64(n) == most || bytes.IndexByte(rest[:n], '\n') >= 0
 }

@@ -29,7 +29,8 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err == nil && !info.IsDir():
-			found = append(found, Finding{Level: Fail, Text: root + " is not a folder", Fix: "`ccship config set roots FOLDER…`"})
+			found = append(found, Finding{Level: Fail, Text: root + " is not a folder",
+				Fix: "`ccship config set roots FOLDER…`"})
 		default:
 			there++
 			if _, listErr := os.ReadDir(root); listErr != nil && x.daemon().client == nil {
@@ -47,7 +48,8 @@ func checkRoots(_ context.Context, x *exam) []Finding {
 	case len(found) > 0:
 		return found
 	case there == 0:
-		return []Finding{{Level: Note, Text: "there are no conversations yet: " + strings.Join(x.roots(), ", ") + " does not exist", Fix: "if they are elsewhere: `ccship config set roots FOLDER…`"}}
+		return []Finding{{Level: Note, Text: "there are no conversations yet: " + strings.Join(x.roots(), ", ") +
+			" does not exist", Fix: "if they are elsewhere: `ccship config set roots FOLDER…`"}}
 	}
 	d := x.retention()
 	if d.err != nil && x.daemon().client == nil {
@@ -71,13 +73,15 @@ func (x *exam) unread() []Finding {
 		found = append(found, unreadable(n.Text))
 	}
 	if more > 0 {
-		found = append(found, Finding{Level: Fail, Text: amount.Counted(int64(more), "more folder or file", "more folders or files") + " cannot be read", Fix: "`ccship status` lists them"})
+		found = append(found, Finding{Level: Fail, Text: amount.Counted(int64(more), "more folder or file",
+			"more folders or files") + " cannot be read", Fix: "`ccship status` lists them"})
 	}
 	return found
 }
 
 func unreadable(text string) Finding {
-	return Finding{Level: Fail, Text: text, Detail: "its content is not delivered; nothing counts as deleted", Fix: "make it readable by this user"}
+	return Finding{Level: Fail, Text: text, Detail: "its content is not delivered; nothing counts as deleted",
+		Fix: "make it readable by this user"}
 }
 
 // The inotify limits a user needs: ccship uses at most 4 096 watches, and other programs need some too.
@@ -148,7 +152,8 @@ func sysctl(limits []string) string {
 		name, _, _ := strings.Cut(limit, " ")
 		words = append(words, "fs.inotify."+name+"="+values[name])
 	}
-	return "`printf '%s\\n' " + strings.Join(words, " ") + " | sudo tee /etc/sysctl.d/60-inotify.conf && sudo sysctl --system`"
+	return "`printf '%s\\n' " + strings.Join(words, " ") +
+		" | sudo tee /etc/sysctl.d/60-inotify.conf && sudo sysctl --system`"
 }
 
 // windowsDrive is where WSL mounts a Windows drive.
@@ -166,7 +171,10 @@ func checkWSL(_ context.Context, x *exam) []Finding {
 			real = root
 		}
 		if windowsDrive.MatchString(real) || windowsDrive.MatchString(root) {
-			found = append(found, Finding{Level: Note, Text: root + " is on a Windows drive, which reports no file events to WSL", Detail: "new lines are found by polling, seconds later", Fix: "`ccship config set watch poll`, or run ccship on Windows"})
+			found = append(found, Finding{Level: Note,
+				Text:   root + " is on a Windows drive, which reports no file events to WSL",
+				Detail: "new lines are found by polling, seconds later",
+				Fix:    "`ccship config set watch poll`, or run ccship on Windows"})
 		}
 	}
 	return found

@@ -33,7 +33,8 @@ func checkServer(ctx context.Context, x *exam) []Finding {
 		return []Finding{unusable(ctx, server, p)}
 	}
 	if !p.kind.Extension {
-		return []Finding{{Level: Note, Text: server + " is a plain server: lines are acknowledged, not proven", Detail: "lines that are not JSON objects are not sent to it"}}
+		return []Finding{{Level: Note, Text: server + " is a plain server: lines are acknowledged, not proven",
+			Detail: "lines that are not JSON objects are not sent to it"}}
 	}
 	text := fmt.Sprintf("%s is a ccship-server and accepts the key", server)
 	if p.kind.Version != "" {
@@ -49,13 +50,16 @@ func unusable(ctx context.Context, server string, p probed) Finding {
 		f.Text = fmt.Sprintf("the server at %s does not answer (waited %s)", server, timeLimit)
 	}
 	for _, known := range []struct{ words, fix string }{
-		{"certificate signed by unknown authority", "make this system trust the authority that issued its certificate, or use another server"},
-		{"certificate is not trusted", "make this system trust the authority that issued its certificate, or use another server"},
+		{"certificate signed by unknown authority",
+			"make this system trust the authority that issued its certificate, or use another server"},
+		{"certificate is not trusted", "make this system trust the authority that issued its certificate, or use another " +
+			"server"},
 		{"certificate has expired", "renew the server's certificate; if it is current, set this machine's clock"},
 		{"is not yet valid", "set this machine's clock, or check the server's certificate"},
 		{"certificate is valid for", "use the name in its certificate: `ccship config set server_url URL`"},
 		{"cannot validate certificate for", "use the name in its certificate: `ccship config set server_url URL`"},
-		{"server gave HTTP response to HTTPS client", "it uses http: `ccship config set server_url http://" + afterScheme(server) + "`"},
+		{"server gave HTTP response to HTTPS client", "it uses http: `ccship config set server_url http://" +
+			afterScheme(server) + "`"},
 		{"no such host", "check the name in server_url, and this machine's DNS"},
 		{"connection refused", "start the server, or check the port in server_url"},
 	} {
@@ -128,12 +132,16 @@ func checkClock(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	p := x.server()
 	if s := p.kind.Skew; s > skewLimit {
-		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + amount.Duration(s) + " behind the server's", Fix: fix})
+		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + amount.Duration(s) +
+			" behind the server's", Fix: fix})
 	} else if s < -skewLimit {
-		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + amount.Duration(-s) + " ahead of the server's", Fix: fix})
+		found = append(found, Finding{Level: Warn, Text: "this machine's clock is " + amount.Duration(-s) +
+			" ahead of the server's", Fix: fix})
 	}
 	if d := x.retention(); d.Future > 0 {
-		found = append(found, Finding{Level: Warn, Text: amount.Counted(int64(d.Future), "transcript was", "transcripts were") + " changed in the future, according to this machine's clock", Detail: "Claude Code deletes such a file later, and its changes may be found later", Fix: fix})
+		found = append(found, Finding{Level: Warn, Text: amount.Counted(int64(d.Future), "transcript was",
+			"transcripts were") + " changed in the future, according to this machine's clock",
+			Detail: "Claude Code deletes such a file later, and its changes may be found later", Fix: fix})
 	}
 	if len(found) == 0 && p.err == nil && x.o.Config.ServerURL != "" && x.o.ConfigErr == nil {
 		return fine("agrees with the server's")
@@ -149,7 +157,8 @@ func checkDelivery(_ context.Context, x *exam) []Finding {
 		if s.State != "retrying" && s.State != "refused" || own && x.server().err != nil || !own && s.Batches == 0 {
 			continue
 		}
-		f := Finding{Level: Warn, Text: "the daemon cannot deliver to " + s.URL + " (" + strings.ReplaceAll(s.Kind, "_", " ") + ")", Detail: s.Detail, Fix: s.Hint}
+		f := Finding{Level: Warn, Text: "the daemon cannot deliver to " + s.URL + " (" + strings.ReplaceAll(s.Kind, "_",
+			" ") + ")", Detail: s.Detail, Fix: s.Hint}
 		if s.State == "refused" {
 			f.Level = Fail
 		}

@@ -31,20 +31,25 @@ func checkSocket(_ context.Context, x *exam) []Finding {
 	case err != nil:
 		return []Finding{{Level: Warn, Text: "the control socket cannot be checked: " + err.Error()}}
 	case r.client == nil && errors.Is(r.err, control.ErrNotRunning):
-		f := Finding{Level: Warn, Text: "a killed daemon left its socket behind", Detail: path, Fix: "`rm " + shell(path) + "`"}
+		f := Finding{Level: Warn, Text: "a killed daemon left its socket behind", Detail: path, Fix: "`rm " + shell(path) +
+			"`"}
 		return []Finding{f.safely(phaseFile, func(context.Context) error { return control.RemoveStale(path) })}
 	}
 	var found []Finding
 	if !ours(info) {
-		found = append(found, Finding{Level: Warn, Text: "the control socket belongs to another user", Detail: path, Fix: "choose another path with --socket"})
+		found = append(found, Finding{Level: Warn, Text: "the control socket belongs to another user", Detail: path,
+			Fix: "choose another path with --socket"})
 	} else if !onlyOwners(info.Mode()) {
 		found = append(found, loose(path, "the control socket", info, 0o600))
 	}
-	if folder, err := os.Stat(filepath.Dir(path)); err == nil && ours(folder) && folder.Mode().Perm()&0o022 != 0 && !onlyOwners(folder.Mode()) && folder.Mode()&fs.ModeSticky == 0 {
+	if folder, err := os.Stat(filepath.Dir(path)); err == nil && ours(folder) && folder.Mode().Perm()&0o022 != 0 &&
+		!onlyOwners(folder.Mode()) && folder.Mode()&fs.ModeSticky == 0 {
 		found = append(found, loose(filepath.Dir(path), "the folder of the control socket", folder, 0o700))
 	}
 	if r.client != nil && r.took > slow {
-		found = append(found, Finding{Level: Warn, Text: fmt.Sprintf("the daemon took %s to answer", r.took.Round(time.Millisecond)), Detail: "it or this machine is busy", Fix: "`ccship status` shows what it is doing"})
+		found = append(found, Finding{Level: Warn, Text: fmt.Sprintf("the daemon took %s to answer",
+			r.took.Round(time.Millisecond)), Detail: "it or this machine is busy",
+			Fix: "`ccship status` shows what it is doing"})
 	}
 	if len(found) == 0 && r.client != nil {
 		return fine("answers in " + r.took.Round(100*time.Microsecond).String())

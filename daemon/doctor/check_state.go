@@ -19,10 +19,12 @@ func (x *exam) statePath() string { return filepath.Join(x.o.Config.StateDir, "s
 func checkState(ctx context.Context, x *exam) []Finding {
 	path := x.statePath()
 	found := x.looseState()
+	//nolint:forbidigo // another check reports a folder that cannot be listed
 	if aside, err := filepath.Glob(escapeGlob(path) + ".corrupt-*"); err == nil && len(aside) > 0 {
 		found = append(found, Finding{
-			Level: Note, Text: "a damaged state file was set aside, and every transcript is sent again", Detail: strings.Join(aside, ", "),
-			Fix: "check the disk; delete the file when nothing is missing on the server",
+			Level: Note, Text: "a damaged state file was set aside, and every transcript is sent again",
+			Detail: strings.Join(aside, ", "),
+			Fix:    "check the disk; delete the file when nothing is missing on the server",
 		})
 	}
 	switch err := state.Check(ctx, path); {
@@ -35,7 +37,8 @@ func checkState(ctx context.Context, x *exam) []Finding {
 			found = append(found, Finding{Level: Note, Text: "the daemon keeps its state elsewhere, not in " + path})
 		}
 	case errors.Is(err, state.ErrCorrupt):
-		f := Finding{Level: Fail, Text: "the state file is damaged", Detail: err.Error(), Fix: "check the disk, then `ccship restart`: the file is then set aside, and every transcript is sent again"}
+		f := Finding{Level: Fail, Text: "the state file is damaged", Detail: err.Error(),
+			Fix: "check the disk, then `ccship restart`: the file is then set aside, and every transcript is sent again"}
 		if x.daemon().client == nil {
 			f.Fix = "check the disk, then `ccship start`: the file is then set aside, and every transcript is sent again"
 		}
@@ -82,7 +85,8 @@ func checkDisk(_ context.Context, x *exam) []Finding {
 		return []Finding{explained(Warn, err)}
 	}
 	text := fmt.Sprintf("%s free for state and outbox", amount.Size(int64(free)))
-	f := Finding{Text: text, Detail: fmt.Sprintf("below %s reading stops, and nothing is queued", amount.Size(int64(head))), Fix: "free disk space, or lower head_room"}
+	f := Finding{Text: text, Detail: fmt.Sprintf("below %s reading stops, and nothing is queued",
+		amount.Size(int64(head))), Fix: "free disk space, or lower head_room"}
 	switch {
 	case free < head:
 		f.Level, f.Text = Fail, "the disk is nearly full: "+text

@@ -77,14 +77,15 @@ type Options struct {
 	Proc          string  // the kernel's proc file system; "" is /proc
 }
 
-// Limits of an examination: after timeLimit the checks' context ends; after graceTime more they are no longer waited for.
+// Limits of an examination: after timeLimit the checks' context ends; after graceTime more they are no longer waited
+// for.
 const (
 	timeLimit = 2300 * time.Millisecond
 	graceTime = 400 * time.Millisecond
 )
 
-// Examine runs every check concurrently, in less than three seconds, and changes nothing. A daemon that is not running is
-// a finding. No content of a transcript is sent anywhere.
+// Examine runs every check concurrently, in less than three seconds, and changes nothing. A daemon that is not running
+// is a finding. No content of a transcript is sent anywhere.
 func Examine(ctx context.Context, o Options) Report {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -132,7 +133,8 @@ func examine(ctx context.Context, o Options) []Finding {
 	var out []Finding
 	for i, c := range all {
 		if found[i] == nil {
-			out = append(out, Finding{ID: c.id, Level: Warn, Text: "this check did not finish in time", Detail: "the disk, the network or the service manager does not answer"})
+			out = append(out, Finding{ID: c.id, Level: Warn, Text: "this check did not finish in time",
+				Detail: "the disk, the network or the service manager does not answer"})
 		}
 		for _, f := range found[i] {
 			f.ID = cmp.Or(f.ID, c.id)
@@ -157,11 +159,14 @@ type check struct {
 // checks are all checks, in the order in which findings of one level are shown.
 func checks() []check {
 	return []check{
-		{"daemon", checkDaemon}, {"version", checkVersion}, {"service", checkService}, {"unit", checkUnit}, {"linger", checkLinger},
+		{"daemon", checkDaemon}, {"version", checkVersion}, {"service", checkService}, {"unit", checkUnit}, {"linger",
+			checkLinger},
 		{"socket", checkSocket}, {"config", checkConfig}, {"key", checkKey}, {"environment", checkEnvironment},
 		{"server", checkServer}, {"proxy", checkProxy}, {"clock", checkClock}, {"delivery", checkDelivery},
 		{"outbox", checkOutbox}, {"dead_letters", checkDead}, {"pause", checkPause}, {"withheld", checkWithheld},
-		{"retention", checkRetention}, {"roots", checkRoots}, {"watch", checkWatch}, {"wsl", checkWSL}, {"excluded", checkExcluded},
-		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks}, {"notices", checkNotices},
+		{"retention", checkRetention}, {"roots", checkRoots}, {"watch", checkWatch}, {"wsl", checkWSL}, {"excluded",
+			checkExcluded},
+		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks}, {"notices",
+			checkNotices},
 	}
 }

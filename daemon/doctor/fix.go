@@ -40,8 +40,8 @@ const (
 // fixTimeout limits one action. A service manager may need a while to stop and start a daemon.
 const fixTimeout = time.Minute
 
-// ApplyFixes applies the fixes of a report's safe findings one after the other and returns what it did. If one fails, the
-// others still run. A fix that several findings share runs once; one in tried does not run again.
+// ApplyFixes applies the fixes of a report's safe findings one after the other and returns what it did. If one fails,
+// the others still run. A fix that several findings share runs once; one in tried does not run again.
 func ApplyFixes(ctx context.Context, r Report, tried ...Fix) []Fix {
 	var safe []Finding
 	for _, f := range r.Findings {

@@ -45,7 +45,8 @@ func (t *Tracker) publish(ctx context.Context, loc Location, c *change) error {
 	if c.notice {
 		effects.Notices = []projection.Notice{{Session: loc.Session, Kind: projection.NoticeDocument, Path: c.document.Path}}
 	}
-	errs, err := t.projections.Commit(context.WithoutCancel(ctx), []projection.Derivation{effects}) // even if the caller leaves
+	// even if the caller leaves
+	errs, err := t.projections.Commit(context.WithoutCancel(ctx), []projection.Derivation{effects})
 	if err == nil {
 		err = errs[0]
 	}

@@ -56,7 +56,7 @@ func userRequest(req control.DocumentRequest) linkRequest {
 
 // controlError turns a refusal into an error of the control socket. It returns other errors as they are.
 func controlError(err error) error {
-	if r, ok := errors.AsType[*file.Refusal](err); ok {
+	if r, ok := errors.AsType[*file.RefusedError](err); ok {
 		return control.BadDocument(r.Message, r.Hint)
 	}
 	return err

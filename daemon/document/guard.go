@@ -23,13 +23,14 @@ type Guard struct {
 func NewGuard(settings Settings, db *state.DB) *Guard { return &Guard{settings, db} }
 
 // Check refuses the files that ccship keeps its secrets and its state in, by any name or link: path is where the open
-// file info lies, links resolved. The error is a *file.Refusal.
+// file info lies, links resolved. The error is a *file.RefusedError.
 func (g *Guard) Check(path string, info fs.FileInfo) error {
 	if !g.isOwn(path, info) {
 		return nil
 	}
-	return &file.Refusal{
-		Message: fmt.Sprintf("%s is one of ccship's own files", path), Hint: "its state, its configuration and its keys are never sent",
+	return &file.RefusedError{
+		Message: fmt.Sprintf("%s is one of ccship's own files",
+			path), Hint: "its state, its configuration and its keys are never sent",
 	}
 }
 

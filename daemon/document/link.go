@@ -25,7 +25,7 @@ type linkRequest struct {
 	asks       []projection.LinkRequest
 }
 
-// link links a file. Linking a file that is already linked does nothing. A refusal is a *file.Refusal.
+// link links a file. Linking a file that is already linked does nothing. A refusal is a *file.RefusedError.
 func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -44,7 +44,7 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	}
 	loc = t.locationOf(loc, folder.Path(name))
 	if r.id != "" && loc.Withheld != "" { // this answer, and no other, can be sent
-		return &file.Refusal{Message: name + " stays on that machine", Hint: "its folder is excluded there"}
+		return &file.RefusedError{Message: name + " stays on that machine", Hint: "its folder is excluded there"}
 	}
 	d, linked := t.lookUp(loc.Session, folder, name)
 	c := change{by: r.by, line: r.line, requestID: r.id, asks: r.asks}
@@ -56,15 +56,17 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 		return t.publish(ctx, loc, &c)
 	}
 	if !d.Linked && linked >= maxLinked {
-		return &file.Refusal{
-			Message: fmt.Sprintf("the session has %d linked documents, and can have no more", linked), Hint: "`ccship link rm PATH` ends a link",
+		return &file.RefusedError{
+			Message: fmt.Sprintf("the session has %d linked documents, and can have no more",
+				linked), Hint: "`ccship link rm PATH` ends a link",
 		}
 	}
 	c.document = d
 	return t.linkNew(ctx, loc, folder, name, &c)
 }
 
-// find returns the name of the file that a request means. Claude may be in a folder below, and mean the one it began in.
+// find returns the name of the file that a request means. Claude may be in a folder below, and mean the one it began
+// in.
 func find(folder *file.Folder, r *linkRequest) (string, error) {
 	name, err := folder.Find(r.base, r.path)
 	if err != nil && r.by == byMCP {
@@ -130,7 +132,7 @@ func (t *Tracker) read(folder *file.Folder, name string) (*file.Content, error) 
 	for tries := 3; ; tries-- {
 		c, err := folder.Read(name, t.settings.Config().DocumentCap, outbox.BlobInRow)
 		if errors.Is(err, file.ErrGone) {
-			return nil, &file.Refusal{Message: name + " has gone away", Hint: "a document must exist when it is linked"}
+			return nil, &file.RefusedError{Message: name + " has gone away", Hint: "a document must exist when it is linked"}
 		}
 		if err != nil || !c.Torn || tries == 0 {
 			return &c, err
@@ -138,7 +140,7 @@ func (t *Tracker) read(folder *file.Folder, name string) (*file.Content, error) 
 	}
 }
 
-// unlink ends a link. The file need not exist any more. A refusal is a *file.Refusal.
+// unlink ends a link. The file need not exist any more. A refusal is a *file.RefusedError.
 func (t *Tracker) unlink(ctx context.Context, r linkRequest) error {
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -157,9 +159,10 @@ func (t *Tracker) unlink(ctx context.Context, r linkRequest) error {
 		if r.id == "" { // a viewer gets its answer wherever the file lies
 			loc = t.locationOf(loc, loc.path(&d))
 		}
-		return t.publish(ctx, loc, &change{document: d, kind: kindUnlinked, by: r.by, line: r.line, requestID: r.id, asks: r.asks})
+		return t.publish(ctx, loc, &change{document: d, kind: kindUnlinked, by: r.by, line: r.line, requestID: r.id,
+			asks: r.asks})
 	}
-	return &file.Refusal{Message: r.path + " is not linked to the session", Hint: "`ccship link list` names what is"}
+	return &file.RefusedError{Message: r.path + " is not linked to the session", Hint: "`ccship link list` names what is"}
 }
 
 // names returns the names that a request to unlink may mean.

@@ -48,7 +48,8 @@ type LinkRequests struct {
 // NewLinkRequests returns the link requests for a machine. Run starts them.
 func NewLinkRequests(t *Tracker, machine string, servers Servers) *LinkRequests {
 	return &LinkRequests{
-		tracker: t, machine: machine, servers: servers, bell: newBell(), announced: map[string]bool{}, done: map[string]bool{},
+		tracker: t, machine: machine, servers: servers, bell: newBell(), announced: map[string]bool{},
+		done: map[string]bool{},
 	}
 }
 
@@ -145,7 +146,8 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	if !ok {
 		return err
 	}
-	t.log.Info("a link request is refused", "server", project.ServerURL(dest), "session", loc.Session, "path", r.Path, "link", r.Link,
+	t.log.Info("a link request is refused", "server", project.ServerURL(dest), "session", loc.Session, "path", r.Path,
+		"link", r.Link,
 		"err", refusal.Message)
 	t.work.Lock()
 	defer t.work.Unlock()

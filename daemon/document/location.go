@@ -21,8 +21,9 @@ type Location struct {
 
 // Problems of a document that do not come from its file.
 const (
-	elsewhereProblem = "the working directory is another folder than when it was linked; link it again to have it read there"
-	notSentProblem   = "its content is sent again: the file was away, or another, when it was to be sent"
+	elsewhereProblem = "the working directory is another folder than when it was linked; link it again to have it " +
+		"read there"
+	notSentProblem = "its content is sent again: the file was away, or another, when it was to be sent"
 )
 
 // problem returns why a session's documents are not sent; "" if they are.

@@ -9,8 +9,9 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// observer finds in transcripts what concerns documents: edits by Claude's tools, and its requests for links. It acts on
-// watched lines only, which includes those written while the daemon was away. Its fields are those of the step under way.
+// observer finds in transcripts what concerns documents: edits by Claude's tools, and its requests for links. It acts
+// on watched lines only, which includes those written while the daemon was away. Its fields are those of the step under
+// way.
 type observer struct {
 	tracker *Tracker
 

@@ -9,8 +9,8 @@ import (
 	"github.com/ccship/ccship/daemon/document/file"
 )
 
-// Documents are checked by the clock: that finds the changes of any program on every file system, including editors that
-// replace the file, and needs no file system watch. If nothing is linked, nothing is checked.
+// Documents are checked by the clock: that finds the changes of any program on every file system, including editors
+// that replace the file, and needs no file system watch. If nothing is linked, nothing is checked.
 const (
 	shortInterval  = 2 * time.Second
 	middleInterval = 30 * time.Second
@@ -28,8 +28,8 @@ const (
 	firstCost = 100 * time.Microsecond
 )
 
-// addCost takes in how long a check took that found nothing. A check that waited for a busy machine proves little, so the
-// cost rises slowly.
+// addCost takes in how long a check took that found nothing. A check that waited for a busy machine proves little, so
+// the cost rises slowly.
 func (s *sessionDocuments) addCost(d time.Duration) {
 	if s.cost == 0 {
 		s.cost = firstCost
@@ -49,8 +49,8 @@ func (s *sessionDocuments) interval(now time.Time) (usual, most time.Duration) {
 	return longInterval, longInterval
 }
 
-// pause returns how long a session's documents are not checked now. soon: something is about to change. The caller holds
-// mu.
+// pause returns how long a session's documents are not checked now. soon: something is about to change. The caller
+// holds mu.
 func (t *Tracker) pause(of *sessionDocuments, soon bool) time.Duration {
 	now := time.Now()
 	every, most := of.interval(now)

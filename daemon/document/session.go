@@ -79,11 +79,12 @@ func (d *trackedDocument) setStamp(c *file.Content) {
 	d.newStamp, d.changingSince, d.missing, d.problem = file.Stamp{}, time.Time{}, false, ""
 }
 
-// elsewhere reports whether the working directory is not the folder that the document was linked in. Its device may have
-// another number after a restart.
+// elsewhere reports whether the working directory is not the folder that the document was linked in. Its device may
+// have another number after a restart.
 func (d *trackedDocument) elsewhere(id file.Identity) bool {
 	now := projection.Folder(id)
-	if now.Inode == 0 || d.Folder.Inode != 0 && (d.Folder.Inode != now.Inode || d.placed && d.Folder.Device != now.Device) {
+	if now.Inode == 0 || d.Folder.Inode != 0 && (d.Folder.Inode != now.Inode || d.placed &&
+		d.Folder.Device != now.Device) {
 		return now.Inode != 0
 	}
 	d.Folder, d.placed = now, true

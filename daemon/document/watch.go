@@ -204,14 +204,16 @@ func (t *Tracker) answerClaude(ctx context.Context, session string) {
 	for i := 0; i < len(asks) && err == nil; i++ {
 		a := asks[i]
 		a.Done = true
-		r := linkRequest{session: session, base: a.Base, path: a.Path, by: byMCP, line: a.Line, asks: []projection.LinkRequest{a}}
+		r := linkRequest{session: session, base: a.Base, path: a.Path, by: byMCP, line: a.Line,
+			asks: []projection.LinkRequest{a}}
 		if a.Link {
 			err = t.link(ctx, r)
 		} else {
 			err = t.unlink(ctx, r)
 		}
 		if refusal, ok := errors.AsType[*control.Error](controlError(err)); ok {
-			t.log.Info("a request of Claude's is refused", "session", session, "link", a.Link, "path", a.Path, "err", refusal.Message)
+			t.log.Info("a request of Claude's is refused", "session", session, "link", a.Link, "path", a.Path, "err",
+				refusal.Message)
 			_, err = t.projections.Commit(ctx, []projection.Derivation{{LinkRequests: r.asks}})
 		}
 	}

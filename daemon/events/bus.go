@@ -42,7 +42,8 @@ func (b *Bus) Listen(ctx context.Context, first control.Event) (<-chan control.E
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.listeners) >= mostListeners {
-		return nil, control.NewError(control.CodeTooMany, "too many listen to events already", "end some of them").AsRetryable()
+		return nil, control.NewError(control.CodeTooMany, "too many listen to events already",
+			"end some of them").AsRetryable()
 	}
 	c := make(chan control.Event, queueLength)
 	c <- stamped(first)

@@ -1,6 +1,6 @@
-// Package inbox holds what a session's Claude is to be told: an introduction at every start of the session, and notices,
-// each at most once. It stores introductions and makes the texts, in the user's language. It does not know who makes
-// notices, or how a hook passes a text on.
+// Package inbox holds what a session's Claude is to be told: an introduction at every start of the session, and
+// notices, each at most once. It stores introductions and makes the texts, in the user's language. It does not know who
+// makes notices, or how a hook passes a text on.
 package inbox
 
 import (

@@ -33,12 +33,14 @@ type Introductions struct {
 	unsaved map[string]projection.Introduction // by session, not durable yet; guarded by mu
 }
 
-// LoadIntroductions returns the introductions in the state, and removes those that are too old. An inbox's Run saves new ones.
+// LoadIntroductions returns the introductions in the state, and removes those that are too old. An inbox's Run saves
+// new ones.
 func LoadIntroductions(ctx context.Context, projections *projection.DB, log *slog.Logger) (*Introductions, error) {
 	if err := projections.Introductions.Forget(ctx, time.Now().Add(-introductionsKept).UnixMilli()); err != nil {
 		return nil, err
 	}
-	return &Introductions{projections: projections, log: log, bell: newBell(), unsaved: map[string]projection.Introduction{}}, nil
+	return &Introductions{projections: projections, log: log, bell: newBell(),
+		unsaved: map[string]projection.Introduction{}}, nil
 }
 
 // Get returns how a session was introduced; false if it was not.

@@ -31,9 +31,11 @@ func noticeWordsIn(locale string) noticeWords {
 	return noticeWords{
 		at80: "💾 [ccship] Automatic checkpoint made (%d%% of the token budget used)\n   Checkpoint: %s\n" +
 			"   After a compaction the work can be recovered from here",
-		at90: "⚠️ [ccship] Token budget nearly used up (%d%%)\n   💡 Finish the current work and continue in a new session.\n" +
+		at90: "⚠️ [ccship] Token budget nearly used up (%d%%)\n   💡 Finish the current work and continue in a new " +
+			"session.\n" +
 			"   📋 The checkpoint_list tool lists the checkpoints (%s)",
-		compact:  "💾 [ccship] The conversation was compacted\n   Checkpoint: %s\n   The checkpoint_get tool shows the work before it",
+		compact: "💾 [ccship] The conversation was compacted\n   Checkpoint: %s\n   The checkpoint_get tool shows the " +
+			"work before it",
 		document: "[Document linked]",
 	}
 }

@@ -99,7 +99,8 @@ func (n *notices) run(ctx context.Context) error {
 	}
 }
 
-// fetch takes the requested notices out of the state. It cannot be cancelled: what has left the state must be in memory.
+// fetch takes the requested notices out of the state. It cannot be cancelled: what has left the state must be in
+// memory.
 func (n *notices) fetch() {
 	n.mu.Lock()
 	requested := n.requested

@@ -54,7 +54,8 @@ func Disk(roots []string) (files []File) {
 // mainName is the session id in a main transcript's file name.
 func mainName(name string) (string, bool) {
 	stem, ok := strings.CutSuffix(name, ".jsonl")
-	return stem, ok && stem != "" && stem[0] != '.' && !strings.HasPrefix(stem, "agent-") && !strings.Contains(stem, ".compact.tmp.")
+	return stem, ok && stem != "" && stem[0] != '.' && !strings.HasPrefix(stem, "agent-") && !strings.Contains(stem,
+		".compact.tmp.")
 }
 
 // headBytes is how much of a transcript is read for its title and project.
@@ -106,9 +107,12 @@ func (h head) project(file File) string {
 }
 
 func (h head) item(file File, machine string) Item {
-	agents, _ := filepath.Glob(filepath.Join(globQuote(strings.TrimSuffix(file.Path, ".jsonl")), "subagents", "agent-*.jsonl")) // only a bad pattern fails
+	//nolint:forbidigo // agents are only counted: a folder that cannot be listed shows none
+	agents, _ := filepath.Glob(filepath.Join(globQuote(strings.TrimSuffix(file.Path, ".jsonl")), "subagents",
+		"agent-*.jsonl"))
 	return Item{
-		Session: file.Session, State: OnDisk, Title: cmp.Or(h.Title, h.FirstPrompt), Project: h.project(file), Cwd: h.FirstCwd,
+		Session: file.Session, State: OnDisk, Title: cmp.Or(h.Title,
+			h.FirstPrompt), Project: h.project(file), Cwd: h.FirstCwd,
 		Machine: machine, ChangedAt: file.Changed.UTC(), Messages: h.Messages, Tokens: h.Usage.Total(), Bytes: file.Bytes,
 		Agents: len(agents), Path: file.Path,
 	}

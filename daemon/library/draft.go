@@ -30,8 +30,9 @@ func newDraft(path string) (*draft, error) {
 	return &draft{f, path}, nil
 }
 
-// keep gives the draft its name, durably. same means that the file existed with the same bytes; aside is where a different
-// file was moved. If named, a different file is not moved aside: force replaces it, otherwise keep returns an error.
+// keep gives the draft its name, durably. same means that the file existed with the same bytes; aside is where a
+// different file was moved. If named, a different file is not moved aside: force replaces it, otherwise keep returns an
+// error.
 func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 	if err := d.Seal(); err != nil {
 		return false, "", fmt.Errorf("restore %s: %w", d.path, err)
@@ -114,8 +115,8 @@ func equalFiles(a, b string) (bool, error) {
 	}
 }
 
-// WriteFile creates a file of mode 0600 with what write writes; it gets its name when it is complete. If the file exists,
-// the error is a CodeFileExists, or force replaces it. It returns the number of bytes.
+// WriteFile creates a file of mode 0600 with what write writes; it gets its name when it is complete. If the file
+// exists, the error is a CodeFileExists, or force replaces it. It returns the number of bytes.
 func WriteFile(path string, force bool, write func(io.Writer) error) (int64, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -60,8 +60,8 @@ type Filter struct {
 	Limit   int
 }
 
-// List returns the sessions that changed last, and whether there are more. If the server cannot be reached, it returns those
-// on disk and the error.
+// List returns the sessions that changed last, and whether there are more. If the server cannot be reached, it returns
+// those on disk and the error.
 func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, err error) {
 	machine, err := l.machine(ctx, f.Machine)
 	if err != nil {
@@ -81,7 +81,8 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 }
 
 // onServer lists sessions on the server.
-func (l *Library) onServer(ctx context.Context, f Filter, machine *string, disk []File) (items []Item, more bool, err error) {
+func (l *Library) onServer(ctx context.Context, f Filter, machine *string,
+	disk []File) (items []Item, more bool, err error) {
 	if l.Server == nil {
 		return nil, false, nil
 	}
@@ -112,7 +113,8 @@ func (l *Library) onServer(ctx context.Context, f Filter, machine *string, disk 
 
 func (l *Library) item(s *remote.Session, disk map[string]File) Item {
 	i := Item{
-		Session: s.SessionID, State: OnServer, Title: cmp.Or(s.Summary.Title, s.Summary.FirstPrompt), Project: s.Project, Cwd: s.Cwd,
+		Session: s.SessionID, State: OnServer, Title: cmp.Or(s.Summary.Title,
+			s.Summary.FirstPrompt), Project: s.Project, Cwd: s.Cwd,
 		Machine: s.Machine, Host: s.Host, ChangedAt: s.Last, Messages: s.Summary.Messages, Tokens: s.Tokens(), Cost: s.Cost,
 		Bytes: s.Bytes, Agents: s.Agents, Generation: s.Generation,
 	}
@@ -130,9 +132,10 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// onDisk lists the sessions on disk that are not in have, at most one more than the limit. full means that the server has
-// more than have, so it is asked about each. asked means that the server answered so far.
-func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item, full, asked bool) (items []Item, err error) {
+// onDisk lists the sessions on disk that are not in have, at most one more than the limit. full means that the server
+// has more than have, so it is asked about each. asked means that the server answered so far.
+func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item, full,
+	asked bool) (items []Item, err error) {
 	listed := map[string]bool{}
 	for _, i := range have {
 		listed[i.Session] = listed[i.Session] || i.Machine == l.Machine
@@ -146,22 +149,22 @@ func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item
 		if listed[file.Session] || !f.takes(file) {
 			continue
 		}
+		item := func() Item { return readHead(file.Path).item(file, l.Machine) }
 		if l.Server != nil && asked && (full || narrowed) {
 			if questions--; questions < 0 {
 				break
 			}
 			s, err := l.Server.Session(ctx, remote.Ref{Session: file.Session, Machine: &l.Machine})
-			if err == nil && !narrowed { // written to again, after a long time
-				items = append(items, l.item(&s, map[string]File{file.Session: file}))
-			}
-			if err == nil {
+			switch {
+			case err == nil && narrowed:
 				continue // the server has it and filtered it out
-			}
-			if !remote.Is(err, control.CodeNoSession) {
+			case err == nil: // written to again, after a long time
+				item = func() Item { return l.item(&s, map[string]File{file.Session: file}) }
+			case !remote.Is(err, control.CodeNoSession):
 				return items, err
 			}
 		}
-		items = append(items, readHead(file.Path).item(file, l.Machine))
+		items = append(items, item())
 	}
 	return items, nil
 }

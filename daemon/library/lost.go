@@ -79,7 +79,10 @@ func (l *Library) Lost(ctx context.Context) (Lost, error) {
 			out.Gone = append(out.Gone, *g)
 		}
 	}
-	slices.SortFunc(out.Gone, func(a, b Gone) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Session, b.Session)) })
+	slices.SortFunc(out.Gone, func(a, b Gone) int {
+		return cmp.Or(b.Last.Compare(a.Last),
+			cmp.Compare(a.Session, b.Session))
+	})
 	slices.SortStableFunc(out.Restorable, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
 	return out, nil
 }

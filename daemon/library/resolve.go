@@ -22,9 +22,9 @@ type Found struct {
 	failed error // why the server could not be reached
 }
 
-// Find finds the one session whose id is prefix or starts with it. Several are a CodeAmbiguous error that lists them, none
-// is a control.CodeNoSession. If the server cannot be reached, Find searches the disk, and returns the server's error
-// if that finds nothing.
+// Find finds the one session whose id is prefix or starts with it. Several are a CodeAmbiguous error that lists them,
+// none is a control.CodeNoSession. If the server cannot be reached, Find searches the disk, and returns the server's
+// error if that finds nothing.
 func (l *Library) Find(ctx context.Context, prefix string) (Found, error) {
 	if len(prefix) < minPrefix {
 		return Found{}, control.Usage(fmt.Sprintf("%q is too short for a session id", prefix),
@@ -82,7 +82,8 @@ func pick(prefix string, all map[string]*Found) (Found, error) {
 	if len(names) > shown {
 		more = fmt.Sprintf(" and %d more", len(names)-shown)
 	}
-	return Found{}, control.Ambiguous(fmt.Sprintf("%s matches %d sessions: %s%s", prefix, len(names), strings.Join(names[:min(len(names), shown)], ", "), more),
+	return Found{}, control.Ambiguous(fmt.Sprintf("%s matches %d sessions: %s%s", prefix, len(names),
+		strings.Join(names[:min(len(names), shown)], ", "), more),
 		"give more of the id")
 }
 
@@ -114,6 +115,7 @@ func (l *Library) stored(ctx context.Context, f Found, machine string) (*remote.
 	case len(f.Stored) == 1:
 		return f.Stored[0], nil
 	}
-	return nil, control.Ambiguous(fmt.Sprintf("session %s is from %d machines: %s", f.Session, len(others), strings.Join(others, ", ")),
+	return nil, control.Ambiguous(fmt.Sprintf("session %s is from %d machines: %s", f.Session, len(others),
+		strings.Join(others, ", ")),
 		"choose one with --machine")
 }

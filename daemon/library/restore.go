@@ -56,9 +56,9 @@ type RestoredFile struct {
 	Aside   string `json:"aside,omitempty"`
 }
 
-// Restore writes a transcript and its agents' transcripts back to disk. A file gets its name only when it is complete and
-// its bytes have the digest that the server computes from what it stores. A different file at that path is moved aside
-// under a name that no program reads as a transcript.
+// Restore writes a transcript and its agents' transcripts back to disk. A file gets its name only when it is complete
+// and its bytes have the digest that the server computes from what it stores. A different file at that path is moved
+// aside under a name that no program reads as a transcript.
 func (l *Library) Restore(ctx context.Context, w RestoreRequest) (Restored, error) {
 	found, err := l.Find(ctx, w.Session)
 	if err != nil {
@@ -93,12 +93,14 @@ func (l *Library) Restore(ctx context.Context, w RestoreRequest) (Restored, erro
 }
 
 // restoreAgents restores the transcripts of a session's agents below the session's folder.
-func (l *Library) restoreAgents(ctx context.Context, s *remote.Session, folder string, out *Restored, w RestoreRequest) error {
+func (l *Library) restoreAgents(ctx context.Context, s *remote.Session, folder string, out *Restored,
+	w RestoreRequest) error {
 	var agents []remote.Session
-	err := l.Server.Sessions(ctx, remote.Query{Machine: &s.Machine, Parent: s.SessionID}, 1000, func(a *remote.Session) bool {
-		agents = append(agents, *a)
-		return true
-	})
+	err := l.Server.Sessions(ctx, remote.Query{Machine: &s.Machine, Parent: s.SessionID}, 1000,
+		func(a *remote.Session) bool {
+			agents = append(agents, *a)
+			return true
+		})
 	w.Generation = nil
 	for i := range agents {
 		if err != nil {
@@ -145,13 +147,14 @@ func (l *Library) placeOf(s *remote.Session, files []File, to string) (string, e
 	return below(root, s.Path)
 }
 
-// below joins root and a path from the server. It refuses a path outside root and one that is not a transcript: the server
-// is not trusted.
+// below joins root and a path from the server. It refuses a path outside root and one that is not a transcript: the
+// server is not trusted.
 func below(root, path string) (string, error) {
 	local := filepath.FromSlash(path)
 	hidden := func(part string) bool { return strings.HasPrefix(part, ".") }
 	parts := strings.Split(path, "/")
-	if !filepath.IsLocal(local) || strings.ContainsAny(path, "\\\x00") || !strings.HasSuffix(path, ".jsonl") || len(parts) < 2 || slices.ContainsFunc(parts, hidden) {
+	if !filepath.IsLocal(local) || strings.ContainsAny(path, "\\\x00") || !strings.HasSuffix(path, ".jsonl") ||
+		len(parts) < 2 || slices.ContainsFunc(parts, hidden) {
 		return "", control.Failed(fmt.Sprintf("the server's path %q is not a valid place for a transcript", path),
 			"choose a file with --to")
 	}
@@ -159,7 +162,8 @@ func below(root, path string) (string, error) {
 }
 
 // putBack writes one file and returns its generation.
-func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w RestoreRequest) (one RestoredFile, generation int64, err error) {
+func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w RestoreRequest) (one RestoredFile,
+	generation int64, err error) {
 	ref := remote.Ref{Session: s.SessionID, Machine: &s.Machine, Epoch: s.Epoch, Generation: w.Generation}
 	const tries = 3 // a live session's newest generation may grow between two requests
 	for range tries {
@@ -175,7 +179,8 @@ func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w
 var errGrew = control.Failed("the server sent a file that does not match its digest",
 	"try again; `ccship-server verify` checks its store")
 
-func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string, w RestoreRequest) (RestoredFile, int64, error) {
+func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string,
+	w RestoreRequest) (RestoredFile, int64, error) {
 	one := RestoredFile{Session: ref.Session, Path: path}
 	digest, err := l.Server.Digest(ctx, ref)
 	if err != nil {

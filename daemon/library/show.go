@@ -76,7 +76,8 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 		disk[file.Session] = file
 	}
 	out := Shown{
-		Item: l.item(&full, disk), Lines: full.Lines, Model: full.Summary.Model, Branch: full.Summary.Branch, StartedAt: full.Summary.Started,
+		Item: l.item(&full, disk), Lines: full.Lines, Model: full.Summary.Model, Branch: full.Summary.Branch,
+		StartedAt:   full.Summary.Started,
 		Generations: []Generation{}, Last: []Message{},
 	}
 	for _, g := range full.Generations {
@@ -115,7 +116,8 @@ func viewEnd(s *remote.Session, generation *int64) (int64, error) {
 }
 
 func noGeneration(session string, generation int64) error {
-	return control.NewError("no_generation", fmt.Sprintf("the server has no generation %d of session %s", generation, session),
+	return control.NewError("no_generation", fmt.Sprintf("the server has no generation %d of session %s", generation,
+		session),
 		"`ccship sessions show "+session+"` lists them")
 }
 
@@ -141,7 +143,8 @@ func showFile(file File, machine string, most int) (Shown, error) {
 		n++
 	}
 	head := readHead(file.Path)
-	out := Shown{Item: head.item(file, machine), Model: head.Model, Branch: head.Branch, Generations: []Generation{}, Last: m.last(most)}
+	out := Shown{Item: head.item(file, machine), Model: head.Model, Branch: head.Branch, Generations: []Generation{},
+		Last: m.last(most)}
 	if !head.Started.IsZero() {
 		out.StartedAt = &head.Started
 	}

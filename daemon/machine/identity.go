@@ -42,8 +42,8 @@ func Load(stateDir string) (Identity, error) {
 	return id, nil
 }
 
-// Change gives this machine a new name, because another one uses the name it has: a clone, or a second daemon with a state
-// of its own. It keeps the former one and numbers the host, as in "laptop (2)".
+// Change gives this machine a new name, because another one uses the name it has: a clone, or a second daemon with a
+// state of its own. It keeps the former one and numbers the host, as in "laptop (2)".
 func Change(stateDir string) error {
 	was, err := Load(stateDir)
 	if err != nil {

@@ -24,10 +24,12 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 	case Trusted(p.Dir, trusted):
 		return p.ServerURL, p.Advice
 	case own == "":
-		return "", fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in trusted_projects; "+
+		return "", fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in "+
+			"trusted_projects; "+
 			"there is no other server", p.Dir, p.ServerURL)
 	}
-	return own, fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in trusted_projects; "+
+	return own, fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in "+
+		"trusted_projects; "+
 		"its lines go to %s", p.Dir, p.ServerURL, own)
 }
 

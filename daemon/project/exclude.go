@@ -57,7 +57,8 @@ type pattern struct{ written, matched string }
 
 type patterns []pattern
 
-// newPatterns understands what CheckPattern passes. A folder that a pattern names by a link is meant by its own name too.
+// newPatterns understands what CheckPattern passes. A folder that a pattern names by a link is meant by its own name
+// too.
 func newPatterns(written []string) patterns {
 	var all patterns
 	for _, w := range written {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 
@@ -30,8 +29,10 @@ type agreement struct {
 	unfinished   bool   // the last line that the server shows had no newline yet
 }
 
-// agreed reads a file and finds out how much of it a server has; has is nil when it has nothing under this machine's name.
-func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routing, has *remote.Digest) (*agreement, error) {
+// agreed reads a file and finds out how much of it a server has; has is nil when it has nothing under this machine's
+// name.
+func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routing,
+	has *remote.Digest) (*agreement, error) {
 	ref := c.ref(t.File.ID)
 	if has == nil || len(has.Generations) == 0 {
 		return c.copyFormer(ctx, t, f)
@@ -110,8 +111,9 @@ func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Rout
 }
 
 // holds reports whether the file begins with everything that the view shows; then at is filled in.
-func (c *comparison) holds(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement, v view) (bool, error) {
-	var sum hash.Hash = sha256.New()
+func (c *comparison) holds(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement,
+	v view) (bool, error) {
+	sum := sha256.New()
 	var stored int64
 	at.prefix, at.lines = &tail.Prefix{}, 0
 	err := c.eachLine(ctx, t, func(l *line) (bool, error) {

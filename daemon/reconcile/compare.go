@@ -207,8 +207,8 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.generation, q.generation), cmp.Compare(p.line, q.line))
 }
 
-// inStep reports whether nothing has to change: what the server shows is where the file was before, and everything since
-// is queued or not yet read. A rewind that is queued may lie in between.
+// inStep reports whether nothing has to change: what the server shows is where the file was before, and everything
+// since is queued or not yet read. A rewind that is queued may lie in between.
 func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement) (bool, error) {
 	here := place{t.Cursor.Generation, t.Cursor.Line}
 	there := place{at.generation, at.total}

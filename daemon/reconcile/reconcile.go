@@ -89,13 +89,14 @@ type Reconciler struct {
 // New returns a Reconciler. It starts nothing.
 func New(d Deps) *Reconciler {
 	return &Reconciler{
-		Deps: d, wake: make(chan struct{}, 1), servers: map[string]outbox.Refusal{}, streams: map[string]map[uint64]time.Time{},
-		left: map[string]map[string]time.Time{}, replaced: map[string]time.Time{},
+		Deps: d, wake: make(chan struct{}, 1), servers: map[string]outbox.Refusal{},
+		streams: map[string]map[uint64]time.Time{},
+		left:    map[string]map[string]time.Time{}, replaced: map[string]time.Time{},
 	}
 }
 
-// Changes is a number that changes whenever a transcript rejoins: its lines leave the outbox without being sent, and are
-// read again.
+// Changes is a number that changes whenever a transcript rejoins: its lines leave the outbox without being sent, and
+// are read again.
 func (r *Reconciler) Changes() uint64 { return r.changes.Load() }
 
 // OutOfStep has a server, or one of its streams, compared. It never blocks.
@@ -205,7 +206,8 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why outbox.
 	if err != nil {
 		return err
 	}
-	if at.Store == known.Store && at.Writer != "" && at.Writer == known.Writer && at.Count >= known.Count && len(at.Changed) < remote.MaxChanged {
+	if at.Store == known.Store && at.Writer != "" && at.Writer == known.Writer && at.Count >= known.Count &&
+		len(at.Changed) < remote.MaxChanged {
 		c.only = map[string]bool{} // an earlier run of this daemon wrote last: only its last requests are unknown
 		for _, s := range at.Changed {
 			c.only[s.SessionID] = true

@@ -2,8 +2,8 @@
 // the reading API that ccship-server offers (its /api/openapi.yaml), with the redirect policy and the key of the
 // daemon, and works without one.
 //
-// Its errors are *control.Error: CodeUnreachable, CodeRefusedKey, CodeNoSession for what is not there or not to be seen,
-// and those below.
+// Its errors are *control.Error: CodeUnreachable, CodeRefusedKey, CodeNoSession for what is not there or not to be
+// seen, and those below.
 package remote
 
 import (
@@ -209,7 +209,8 @@ func refusal(answer *http.Response) error {
 	case code == http.StatusNotFound && known && said.Error.Code == "not_found":
 		return noSession()
 	case code >= 300 && code < 400: // one that the client's policy does not follow
-		return control.Failed(fmt.Sprintf("the server sends on to %q, which is not followed with a key", answer.Header.Get("Location")),
+		return control.Failed(fmt.Sprintf("the server sends on to %q, which is not followed with a key",
+			answer.Header.Get("Location")),
 			"set server_url to the address the server lives at now")
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
 		return noReading(errors.New(words))

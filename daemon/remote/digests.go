@@ -113,7 +113,7 @@ func (c *Client) Digests(ctx context.Context, refs []Ref, all bool, f func(i int
 	}
 	defer answer.Body.Close()
 	if err := readDigests(answer.Body, len(refs), f); err != nil {
-		var cut *cutShort
+		var cut *cutShortError
 		if errors.As(err, &cut) {
 			return c.failed(answer.Request.Context(), cut)
 		}
@@ -143,10 +143,10 @@ func (c *Client) digestsAlone(ctx context.Context, refs []Ref, all bool, f func(
 	return nil
 }
 
-// cutShort is an answer that ended too early, or is no list of digests.
-type cutShort struct{ err error }
+// cutShortError is an answer that ended too early, or is no list of digests.
+type cutShortError struct{ err error }
 
-func (e *cutShort) Error() string { return "its answer was cut short: " + e.err.Error() }
+func (e *cutShortError) Error() string { return "its answer was cut short: " + e.err.Error() }
 
 // readDigests reads {"digests":[…]} one element after the other.
 func readDigests(r io.Reader, n int, f func(int, Digest, error) error) error {
@@ -157,7 +157,7 @@ func readDigests(r io.Reader, n int, f func(int, Digest, error) error) error {
 			err = fmt.Errorf("%v where %v should be", got, want)
 		}
 		if err != nil {
-			return &cutShort{err}
+			return &cutShortError{err}
 		}
 	}
 	for i := range n {
@@ -166,7 +166,7 @@ func readDigests(r io.Reader, n int, f func(int, Digest, error) error) error {
 			Error *struct{ Code, Message string } `json:"error"`
 		}
 		if err := d.Decode(&x); err != nil {
-			return &cutShort{err}
+			return &cutShortError{err}
 		}
 		var err error
 		switch {

@@ -30,7 +30,8 @@ func (c *Client) Raw(ctx context.Context, ref Ref, partial bool) (*File, error) 
 		return n
 	}
 	return &File{
-		ReadCloser: answer.Body, Generation: number("Ccship-Generation"), Lines: number("Ccship-Lines"), Missing: number("Ccship-Missing"),
+		ReadCloser: answer.Body, Generation: number("Ccship-Generation"), Lines: number("Ccship-Lines"),
+		Missing: number("Ccship-Missing"),
 	}, nil
 }
 

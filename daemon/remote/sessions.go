@@ -84,7 +84,8 @@ type Query struct {
 // Sessions calls f for every session that q selects, until f answers false.
 func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Session) bool) error {
 	v := url.Values{"limit": {strconv.Itoa(min(max(page, 1), maxPage))}, "agents": {"0"}}
-	for name, value := range map[string]string{"project": q.Project, "since": q.Since, "text": q.Text, "parent": q.Parent} {
+	for name, value := range map[string]string{"project": q.Project, "since": q.Since, "text": q.Text,
+		"parent": q.Parent} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -192,7 +193,8 @@ type Find struct {
 // Search answers the first hits, and whether there are more.
 func (c *Client) Search(ctx context.Context, f Find) (hits []Hit, more bool, err error) {
 	q := url.Values{"q": {f.Text}, "limit": {strconv.Itoa(f.Limit)}}
-	for name, value := range map[string]string{"kind": f.Kind, "project": f.Project, "session": f.Session, "since": f.Since} {
+	for name, value := range map[string]string{"kind": f.Kind, "project": f.Project, "session": f.Session,
+		"since": f.Since} {
 		if value != "" {
 			q.Set(name, value)
 		}

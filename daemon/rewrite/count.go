@@ -82,7 +82,7 @@ func (c *Counter) ask(ctx context.Context, dest string, x rewrite, now time.Time
 	case remote.Is(err, control.CodeUnreachable), remote.Is(err, control.CodeRefusedKey):
 		return 0, false, err
 	case err != nil: // it takes lines, but derives nothing of them
-		return 0, true, nil
+		return 0, true, nil //nolint:nilerr // there is no count, and asking again gives none
 	case lagging:
 		c.List.postpone(x, now)
 		return 0, false, nil

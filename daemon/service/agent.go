@@ -39,7 +39,8 @@ func renderAgent(o Options) (string, error) {
 
 // programOfAgent is the first of the arguments in a property list; "" when there are none.
 func programOfAgent(text string) string {
-	found := regexp.MustCompile(`(?s)<key>ProgramArguments</key>\s*<array>\s*(<string>.*?</string>)`).FindStringSubmatch(text)
+	program := regexp.MustCompile(`(?s)<key>ProgramArguments</key>\s*<array>\s*(<string>.*?</string>)`)
+	found := program.FindStringSubmatch(text)
 	if found == nil {
 		return ""
 	}

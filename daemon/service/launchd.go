@@ -70,7 +70,8 @@ func (l *launchd) status(ctx context.Context) (Status, error) {
 	}
 	st.Installed, st.UnitPath, st.Binary = true, l.path, programOfAgent(string(text))
 	disabled, err := ask(ctx, "launchctl", "print-disabled", l.domain)
-	st.Enabled = err != nil || !regexp.MustCompile(`"`+regexp.QuoteMeta(label)+`" => (disabled|true)`).MatchString(disabled)
+	off := regexp.MustCompile(`"` + regexp.QuoteMeta(label) + `" => (disabled|true)`)
+	st.Enabled = err != nil || !off.MatchString(disabled)
 	description, ok := l.loaded(ctx)
 	if !ok {
 		st.Note = "launchd has not loaded it"
@@ -171,7 +172,8 @@ func (l *launchd) load(ctx context.Context) error {
 		return failed("enable agent", err, "log in on this Mac's screen: agents belong to that session")
 	}
 	if _, err := ask(ctx, "launchctl", "bootstrap", l.domain, l.path); err != nil {
-		return failed("start agent", err, "log in on this Mac's screen: agents belong to that session; `launchctl print "+l.domain+"` says whether there is one")
+		return failed("start agent", err, "log in on this Mac's screen: agents belong to that session; `launchctl print "+
+			""+l.domain+"` says whether there is one")
 	}
 	return nil
 }

@@ -57,7 +57,8 @@ type Removal struct {
 	Was     bool     // there was something to remove
 }
 
-// manager is a service manager. Errors are *control.Error with a hint. Methods may be called by one goroutine at a time.
+// manager is a service manager. Errors are *control.Error with a hint. Methods may be called by one goroutine at a
+// time.
 type manager interface {
 	status(ctx context.Context) (Status, error)
 	// install puts the service in place, or in the place of an older one, and starts it if it is asked to.

@@ -38,7 +38,8 @@ func newSystemd(o Options) (*systemd, error) {
 	o.Home = home
 	const name = "ccship.service"
 	return &systemd{
-		o: o, unit: name, own: filepath.Join(home, ".config", "systemd", "user", name), packaged: "/usr/lib/systemd/user/" + name,
+		o: o, unit: name, own: filepath.Join(home, ".config", "systemd", "user", name), packaged: "/usr/lib/systemd/user/" +
+			name,
 	}, nil
 }
 
@@ -137,12 +138,14 @@ func (s *systemd) unreached(err error) error {
 	}
 	e := control.Error{
 		Code: CodeNoSession, Message: "this shell has no way to " + name + "'s systemd (no user bus)",
-		Hint: "log in as " + name + " instead of switching to that user, or let it run without a login: `sudo loginctl enable-linger " + name + "`",
+		Hint: "log in as " + name + " instead of switching to that user, or let it run without a login: `sudo loginctl " +
+			"enable-linger " + name + "`",
 	}
 	_, there := os.Stat(filepath.Join(runtime, "systemd"))
 	switch sudo := os.Getenv("SUDO_USER"); {
 	case os.Geteuid() == 0 && sudo != "":
-		e.Hint = "run it without sudo, as " + sudo + "; or for a service that runs without a login: `sudo ccship install --system`"
+		e.Hint = "run it without sudo, as " + sudo +
+			"; or for a service that runs without a login: `sudo ccship install --system`"
 	case there == nil && os.Getenv("XDG_RUNTIME_DIR") != runtime:
 		e.Message = "this shell has no way to " + name + "'s systemd: XDG_RUNTIME_DIR is not set to " + runtime
 		e.Hint = "`export XDG_RUNTIME_DIR=" + runtime + "`, then run the command again"

@@ -122,7 +122,8 @@ func (s *systemd) replace(text string, old []byte, own, running bool) error {
 	if errors.Is(undo, fs.ErrNotExist) {
 		undo = nil
 	}
-	return failed("install unit", errors.Join(err, undo), "`"+strings.Join(s.with("systemctl", "status"), " ")+"` says whether systemd works")
+	return failed("install unit", errors.Join(err, undo), "`"+strings.Join(s.with("systemctl", "status"),
+		" ")+"` says whether systemd works")
 }
 
 // inForce makes sure that systemd uses the file that is meant: it may look for units elsewhere than we do.

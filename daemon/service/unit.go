@@ -18,7 +18,10 @@ func renderUnit(o Options) (string, error) {
 	if o.System {
 		unit = packaging.SystemUnit
 	}
-	if strings.ContainsAny(o.Binary, `"'\`) || strings.ContainsFunc(o.Binary, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if strings.ContainsAny(o.Binary, `"'\`) || strings.ContainsFunc(o.Binary, func(r rune) bool {
+		return r < ' ' ||
+			r == 0x7f
+	}) {
 		return "", control.Failed(fmt.Sprintf("systemd starts no program whose path has quotes or backslashes: %q", o.Binary),
 			"put ccship into another folder")
 	}
@@ -90,7 +93,8 @@ func quoteArgument(text string) string {
 // begins with two of them would mean something to the library that writes the file.
 func quoteWord(text string) string {
 	plain := func(r rune) bool {
-		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%$,=~", r)
+		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("/._-+:@%$,=~", r)
 	}
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
 		return text

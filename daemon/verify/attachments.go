@@ -91,7 +91,8 @@ func nameSome(names []string) string {
 
 // missingAttachments names the attachments that the server does not hold with their bytes; those that it refused are
 // only counted.
-func (v *verifier) missingAttachments(ctx context.Context, here []projection.Attachment, t *tail.Tracked, f *state.Routing) (
+func (v *verifier) missingAttachments(ctx context.Context, here []projection.Attachment, t *tail.Tracked,
+	f *state.Routing) (
 	missing []string, refused int, err error,
 ) {
 	ref := remote.Ref{Session: f.Stream.SessionID, Machine: &v.Origin.Machine}

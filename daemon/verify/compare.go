@@ -180,7 +180,8 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 		return err
 	}
 	diff := v.explain(c, g, lines)
-	if diff != nil && diff.Detail == "" && (g.Generation != t.Cursor.Generation || has.Epoch != v.Origin.EpochOf(&c.facts.Stream)) {
+	if diff != nil && diff.Detail == "" && (g.Generation != t.Cursor.Generation ||
+		has.Epoch != v.Origin.EpochOf(&c.facts.Stream)) {
 		diff.Detail = detailOtherView
 	}
 	v.report.add(c.report, s, diff)

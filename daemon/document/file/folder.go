@@ -19,13 +19,13 @@ import (
 // maxPath is the longest accepted path, in bytes.
 const maxPath = 4096
 
-// Refusal says why a file is not linked or not read, and what to do about it. Each field is one line.
-type Refusal struct{ Message, Hint string }
+// RefusedError says why a file is not linked or not read, and what to do about it. Each field is one line.
+type RefusedError struct{ Message, Hint string }
 
-func (r *Refusal) Error() string { return r.Message }
+func (r *RefusedError) Error() string { return r.Message }
 
 func refuse(hint, format string, args ...any) error {
-	return &Refusal{Message: fmt.Sprintf(format, args...), Hint: hint}
+	return &RefusedError{Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // Guard returns why a file may not be read, or nil if it may. path is where the file lies, absolute and with links
@@ -41,7 +41,7 @@ type Folder struct {
 	self fs.FileInfo
 }
 
-// OpenFolder opens a working directory, or a link to one. The caller closes it. Errors are a *Refusal.
+// OpenFolder opens a working directory, or a link to one. The caller closes it. Errors are a *RefusedError.
 func OpenFolder(cwd string) (*Folder, error) {
 	const hint = "documents must be files in the folder that the session was started in"
 	if !filepath.IsAbs(cwd) {
@@ -77,7 +77,7 @@ func (f *Folder) Path(name string) string {
 
 // Find returns the name of the file at a path: relative to the working directory, links resolved, with slashes. A
 // relative path starts at base, or at the working directory if base is "". The file exists, is regular, is readable and
-// lies inside the working directory; otherwise the error is a *Refusal.
+// lies inside the working directory; otherwise the error is a *RefusedError.
 func (f *Folder) Find(base, path string) (name string, err error) {
 	if err := checkPath(path); err != nil {
 		return "", err
@@ -89,14 +89,16 @@ func (f *Folder) Find(base, path string) (name string, err error) {
 	real, err := filepath.EvalSymlinks(abs)
 	switch {
 	case missing(err):
-		return "", refuse("a document must exist when it is linked; relative paths start at "+cmp.Or(base, f.cwd), "there is no file %s", path)
+		return "", refuse("a document must exist when it is linked; relative paths start at "+cmp.Or(base, f.cwd),
+			"there is no file %s", path)
 	case err != nil:
 		return "", refuse("make it readable by this user", "cannot find %s: %s", path, reason(err))
 	}
 	name, inside := f.inside(real)
 	switch {
 	case !inside:
-		return "", refuse("only files inside it can be linked: copy the file there, or link it in a session that was started above it",
+		return "", refuse("only files inside it can be linked: copy the file there, or link it in a session that was "+
+			"started above it",
 			"%s lies outside the session's working directory %s", path, f.cwd)
 	case name == ".":
 		return "", notAFile(path, f.self)

@@ -65,7 +65,7 @@ func (p place) open() *Folder {
 // refused checks that an error is one line for people, with what to do.
 func refused(t *testing.T, what string, err error, says string) {
 	t.Helper()
-	var r *Refusal
+	var r *RefusedError
 	if !errors.As(err, &r) {
 		t.Errorf("%s: %v, want a refusal", what, err)
 		return

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ func TestOpenToSend(t *testing.T) {
 			continue
 		}
 		text := make([]byte, c.Size())
-		if _, err := c.ReadAt(text, 0); err != nil && err != io.EOF || string(text) != "public" {
+		if _, err := c.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) || string(text) != "public" {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 		must(c.Close())

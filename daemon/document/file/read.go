@@ -24,8 +24,8 @@ type Stamp struct {
 // coarseTick is the coarsest time resolution of a file system: FAT stores times in steps of two seconds.
 const coarseTick = 2 * time.Second
 
-// Settled reports whether the stamp is old enough for an unchanged stamp to prove unchanged bytes: a second write within
-// one tick of the file system's clock leaves the stamp as it is. A stamp from the future is never settled.
+// Settled reports whether the stamp is old enough for an unchanged stamp to prove unchanged bytes: a second write
+// within one tick of the file system's clock leaves the stamp as it is. A stamp from the future is never settled.
 func (s Stamp) Settled(now time.Time) bool {
 	return now.UnixNano()-max(s.ModTime, s.ChangeTime) > int64(coarseTick)
 }
@@ -58,8 +58,8 @@ func (f *Folder) Stamp(name string) (Stamp, error) {
 	return StampOf(info), nil
 }
 
-// Read reads a document of at most limit bytes, and returns its bytes if there are at most keep. The error is ErrGone if
-// the document does not exist; any other error is a *Refusal.
+// Read reads a document of at most limit bytes, and returns its bytes if there are at most keep. The error is ErrGone
+// if the document does not exist; any other error is a *RefusedError.
 func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
 	file, info, path, err := f.open(name)
 	if missing(err) {
@@ -96,7 +96,7 @@ func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
 }
 
 // Open opens a document for reading. The caller closes it. The error for a missing document wraps fs.ErrNotExist; any
-// other error is a *Refusal.
+// other error is a *RefusedError.
 func (f *Folder) Open(name string) (*os.File, fs.FileInfo, error) {
 	file, info, _, err := f.open(name)
 	return file, info, err
@@ -104,7 +104,7 @@ func (f *Folder) Open(name string) (*os.File, fs.FileInfo, error) {
 
 // open opens a document for reading and returns its resolved path. The open file itself is checked: it is regular, and
 // the guard allows it. A pipe does not block, a device is not touched. The error for a missing file wraps
-// fs.ErrNotExist; any other error is a *Refusal.
+// fs.ErrNotExist; any other error is a *RefusedError.
 func (f *Folder) open(name string) (file *os.File, info fs.FileInfo, path string, err error) {
 	local := filepath.FromSlash(name)
 	info, err = f.root.Stat(local)
@@ -141,7 +141,7 @@ func (f *Folder) open(name string) (file *os.File, info fs.FileInfo, path string
 }
 
 // Resolve returns where a file lies that was opened by an absolute path: the path with its links resolved. The error is
-// a *Refusal if another file lies there by now.
+// a *RefusedError if another file lies there by now.
 func Resolve(path string, opened fs.FileInfo) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -162,7 +162,7 @@ func (f *Folder) cannotRead(name string, err error) error {
 	if missing(err) {
 		return ErrGone
 	}
-	if known, ok := errors.AsType[*Refusal](err); ok {
+	if known, ok := errors.AsType[*RefusedError](err); ok {
 		return known
 	}
 	if info, e := f.root.Lstat(filepath.FromSlash(name)); e == nil && info.Mode()&fs.ModeSymlink != 0 {
