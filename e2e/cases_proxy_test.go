@@ -4,7 +4,10 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -68,4 +71,31 @@ func TestRefusedAlone(t *testing.T) {
 		}
 		w.gate.set(nil)
 	})
+}
+
+// TestNamesThatAServerRefuses: transcripts whose names hold control characters are delivered, and delay nobody.
+func TestNamesThatAServerRefuses(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 63, 5)
+	names := map[string]string{}
+	for i := range 10 {
+		odd := newConversation(uint64(700+i), w.cwd())
+		file := w.path("-work-shop", fmt.Sprintf("odd\x07%d%%.jsonl", i))
+		w.add(file, odd.even(10, 1500))
+		names[fmt.Sprintf("odd%%07%d%%25", i)] = file
+	}
+	began := time.Now()
+	w.add(path, c.even(1, 1500))
+	w.sync()
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("sync took %s beside ten odd names", took)
+	}
+	w.same(c.session, path)
+	for name, file := range names {
+		if raw, err := os.ReadFile(filepath.Clean(file)); err != nil || !bytes.Equal(w.exact.raw(name, ""), raw) {
+			t.Errorf("%s: the server holds something else than the disk (%v)", name, err)
+		}
+	}
+	w.verified()
 }

@@ -50,8 +50,9 @@ func first(lines, name []byte, of func(*Line) []byte) (string, bool) {
 
 // StreamName is the name of a transcript on the wire. name is "<session>" for a main transcript, "<session>/agent-<id>"
 // for an agent's in its session's folder, and "agent-<id>" for an older one beside the sessions, which is placed under
-// its parent if that is known. copies above 1 distinguishes further files of the same name.
+// its parent if that is known; parent is escaped already. copies above 1 distinguishes further files of the same name.
 func StreamName(name, parent string, copies int) string {
+	name = EscapeName(name)
 	if parent != "" && strings.HasPrefix(name, "agent-") && !strings.Contains(name, "/") {
 		name = parent + "/" + name
 	}

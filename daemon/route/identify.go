@@ -31,7 +31,7 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 	head := firstBytes(c)
 	cwd, ok := transcript.FirstCwd(head)
 	if c.File.Kind == tail.Agent {
-		facts.Stream.Parent = parentOf(c.File.Name, head)
+		facts.Stream.Parent = transcript.EscapeName(parentOf(c.File.Name, head))
 		if !ok && facts.Stream.Parent != "" {
 			cwd, ok = r.cwdOf(ctx, facts.Stream.Parent)
 		}
