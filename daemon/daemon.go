@@ -98,9 +98,14 @@ type Daemon struct {
 }
 
 // Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
-// ErrAlreadyRunning when another daemon holds the state, a *config.Error for what the configuration makes impossible,
+// ErrAlreadyRunning when another daemon holds the state or delivers the same roots, a *config.Error for what the configuration makes impossible,
 // and any other error when a part of the daemon broke: the process is then to end, so that its manager restarts it.
 func Run(ctx context.Context, cfg config.Config) error {
+	lock, err := aloneOn(ctx, cfg)
+	if err != nil || lock == nil {
+		return err
+	}
+	defer lock.Release()
 	for {
 		if err := run(ctx, cfg); !errors.Is(err, errRenamed) {
 			return err

@@ -19,14 +19,14 @@ func house() plan {
 			"cmd/ccship":           {"cmd/ccship/cli", "cmd/ccship/sessions", "cmd/ccship/setup", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon", "daemon/amount", "daemon/config", "daemon/control", "daemon/doctor", "daemon/service"},
 			"cmd/ccship/term":      {"daemon/amount"},
 			"cmd/ccship/cli":       {"cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/config", "daemon/control", "daemon/library"},
-			"cmd/ccship/try":       {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/amount", "daemon/atomicfile", "daemon/config", "daemon/control"},
+			"cmd/ccship/try":       {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/amount", "daemon/atomicfile", "daemon/config", "daemon/control", "daemon/singleton"},
 			"cmd/ccship/setup":     {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon/amount", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/service", "packaging"},
 			"cmd/ccship/sessions":  {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon/amount", "daemon/config", "daemon/control", "daemon/library", "daemon/machine", "daemon/remote", "outbox"},
 			"cmd/ccship/show":      {"cmd/ccship/term", "daemon/amount", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote"},
 			"cmd/ccship/showtest":  {"daemon/control", "daemon/doctor"},
 			"cmd/ccship-mcp":       {"daemon/control"},
 			"cmd/ccship-server":    {"daemon/amount", "daemon/atomicfile", "server", "server/api", "server/audit", "server/auth", "server/derive", "server/hub", "server/limit", "server/store", "server/web", "server/web/page"},
-			"daemon":               {"daemon/events", "daemon/checkpoint", "daemon/config", "daemon/control", "daemon/delivery", "daemon/derive", "daemon/document", "daemon/inbox", "daemon/machine", "daemon/project", "daemon/remote", "daemon/relay", "daemon/reconcile", "daemon/rewrite", "daemon/route", "state", "state/projection", "tail", "outbox", "transcript", "transcript/session", "daemon/attachment", "daemon/library", "daemon/verify", "daemon/document/file", "daemon/service"},
+			"daemon":               {"daemon/events", "daemon/checkpoint", "daemon/config", "daemon/control", "daemon/delivery", "daemon/derive", "daemon/document", "daemon/inbox", "daemon/machine", "daemon/project", "daemon/remote", "daemon/relay", "daemon/reconcile", "daemon/rewrite", "daemon/route", "state", "state/projection", "tail", "outbox", "transcript", "transcript/session", "daemon/attachment", "daemon/library", "daemon/verify", "daemon/document/file", "daemon/service", "daemon/singleton"},
 			"daemon/amount":        {},
 			"daemon/atomicfile":    {},
 			"daemon/claude":        {},
@@ -51,6 +51,7 @@ func house() plan {
 			"daemon/relay":         {"daemon/route", "outbox", "state", "tail", "transcript"},
 			"daemon/route":         {"daemon/control", "daemon/project", "outbox", "state", "tail", "transcript"},
 			"daemon/service":       {"daemon/control", "packaging"},
+			"daemon/singleton":     {},
 			"daemon/verify":        {"daemon/control", "daemon/project", "daemon/remote", "outbox", "state", "state/projection", "tail", "transcript"},
 			"state":                {"state/kv", "tail", "outbox"},
 			"state/kv":             {},
@@ -111,7 +112,7 @@ func house() plan {
 			"github.com/modelcontextprotocol/go-sdk":   {"cmd/ccship-mcp"},
 			"golang.org/x/term":                        {"cmd/ccship/term"},
 			"golang.org/x/sync":                        {"tail", "outbox", "daemon", "server"},
-			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "daemon/service", "cmd/ccship", "daemon/machine"},
+			"golang.org/x/sys":                         {"tail", "state/kv", "daemon", "daemon/control", "daemon/service", "daemon/singleton", "cmd/ccship", "daemon/machine"},
 			"github.com/chromedp/chromedp":             {},                      // tests only
 			"github.com/chromedp/cdproto":              {},                      // tests only
 			"github.com/rogpeppe/go-internal":          {},                      // tests only

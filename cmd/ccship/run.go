@@ -56,7 +56,7 @@ func (a *app) runDaemon(ctx context.Context) error {
 	a.warnRoots(c)
 	ctx, reloads, stop := cli.UntilSignalOrReload(ctx)
 	defer stop()
-	c.Hangup = reloads
+	c.Hangup, c.Managed = reloads, service.Managed()
 	return service.Host(ctx, func(ctx context.Context) error { return daemon.Run(ctx, c) })
 }
 

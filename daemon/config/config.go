@@ -47,6 +47,9 @@ type Config struct {
 	Log     *slog.Logger // set by the caller, not a key; nil is Logger's text on standard error
 	// Hangup has the configuration read again whenever something comes; nil: nothing does. Set by the caller, not a key.
 	Hangup <-chan os.Signal
+	// Managed: a service manager started the daemon, so it waits while another one delivers the same roots. Set by the
+	// caller, not a key.
+	Managed bool
 
 	origins map[string]provenance
 	home    string

@@ -48,6 +48,12 @@ type hosted struct {
 func (h hosted) Start(kardianos.Service) error { h.start(); return nil }
 func (h hosted) Stop(kardianos.Service) error  { return h.stop() }
 
+// Managed reports whether a service manager started this process.
+func Managed() bool {
+	return os.Getenv("NOTIFY_SOCKET") != "" || os.Getenv("XPC_SERVICE_NAME") == label ||
+		runtime.GOOS == "windows" && !kardianos.Interactive()
+}
+
 // RestartsAnyFailure says whether the manager that started this process starts it again after every exit code but 0, so
 // that a mistake which starting again cannot mend has to end with 0. launchd does so; the others can be told.
 func RestartsAnyFailure() bool { return os.Getenv("XPC_SERVICE_NAME") == label }

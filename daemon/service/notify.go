@@ -48,6 +48,13 @@ func (n *Notifier) Reloading() (done func()) {
 	return func() { n.notify("READY=1") }
 }
 
+// Waiting tells the manager that the daemon is started and alive, but waits for another one to end.
+func (n *Notifier) Waiting(why string) {
+	if n.socket != "" {
+		n.notify("READY=1", "WATCHDOG=1", "STATUS="+why)
+	}
+}
+
 // readyPoll is how often the control socket is tried before the daemon is called ready.
 const readyPoll = 20 * time.Millisecond
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/singleton"
 )
 
 // Up starts a server and a daemon, imports every conversation, and goes on until ctx is done. listen is the server's
@@ -35,7 +37,11 @@ func Up(ctx context.Context, a *cli.App, c config.Config, listen string) error {
 // alreadyUp says whether a service runs, and names its server. Another `ccship up` on the same folder is an error.
 func alreadyUp(ctx context.Context, a *cli.App, c config.Config) (bool, error) {
 	own := cli.UpSocket(c)
-	for _, path := range cli.Sockets(c) {
+	paths := cli.Sockets(c)
+	if holder, there := singleton.Find(c.Roots); there && !slices.Contains(paths, holder.Socket) {
+		paths = append(paths, holder.Socket) // it has another state folder
+	}
+	for _, path := range paths {
 		status, err := control.Dial(path).Status(ctx)
 		if errors.Is(err, control.ErrNotRunning) {
 			continue

@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/daemon/singleton"
+)
+
+const (
+	takeOverEvery = time.Second     // how often a waiting service tries to take over
+	lookTime      = 2 * time.Second // for which a process that only looks for the holder may have the lock
+	lookEvery     = 50 * time.Millisecond
+)
+
+// heldError is ErrAlreadyRunning with the daemon that runs.
+type heldError struct{ *singleton.Held }
+
+func (heldError) Is(target error) bool { return target == ErrAlreadyRunning }
+
+// aloneOn makes this the only daemon that delivers the roots, whatever state folder others use. In the foreground it
+// returns an error that is ErrAlreadyRunning when there is another; a service waits until that one ends, and gets nil
+// when ctx is done first. Where locks cannot be kept it goes on without one: the server's ledger notices a second
+// daemon, too.
+func aloneOn(ctx context.Context, cfg config.Config) (*singleton.Lock, error) {
+	log := cfg.Logger()
+	manager := service.NewNotifier(os.Getenv, log)
+	began, waits := time.Now(), false
+	for {
+		me := singleton.Holder{PID: os.Getpid(), State: cfg.StateDir, Socket: cfg.Socket, Since: time.Now()}
+		lock, err := singleton.Acquire(cfg.Roots, me)
+		if err == nil {
+			return lock, nil
+		}
+		var held *singleton.Held
+		if !errors.As(err, &held) {
+			log.Warn("cannot make sure that no other ccship delivers the same folders", "err", err)
+			return &singleton.Lock{}, nil
+		}
+		pause := takeOverEvery
+		switch looks := held.Holder.PID == 0 && time.Since(began) < lookTime; {
+		case looks:
+			pause = lookEvery
+		case !cfg.Managed:
+			return nil, heldError{held}
+		default:
+			if !waits {
+				log.Warn("waiting: " + held.Error())
+			}
+			waits = true
+			manager.Waiting("waiting: " + held.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(pause):
+		}
+	}
+}

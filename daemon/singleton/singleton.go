@@ -1,0 +1,174 @@
+// Package singleton makes sure that one daemon of a user delivers a folder of transcripts, whatever state folder each
+// daemon uses. It knows lock files; it does not know what the daemon does.
+package singleton
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Holder describes a daemon that delivers a root. It is the content of the lock file.
+type Holder struct {
+	PID    int       `json:"pid"`
+	State  string    `json:"state"`  // its state folder
+	Socket string    `json:"socket"` // its control socket
+	Since  time.Time `json:"since"`
+}
+
+// Held is the error of Acquire when another daemon delivers a root.
+type Held struct {
+	Root   string
+	Holder Holder // zero if the file could not be read
+}
+
+// Error implements error.
+func (h *Held) Error() string {
+	if h.Holder.PID == 0 {
+		return "another ccship delivers " + h.Root + " already"
+	}
+	return fmt.Sprintf("another ccship delivers %s already: pid %d, state folder %s, since %s",
+		h.Root, h.Holder.PID, h.Holder.State, h.Holder.Since.Local().Format("2006-01-02 15:04"))
+}
+
+// errLocked is returned by lock when another process has the lock.
+var errLocked = errors.New("locked")
+
+// Lock is held until Release, or until the process ends, however it ends.
+type Lock struct{ files []*os.File }
+
+// Acquire takes the lock of each root for the daemon that me describes. It does not wait: the error is a *Held when
+// another daemon has one of them. Any other error means that locks cannot be kept on this system.
+func Acquire(roots []string, me Holder) (*Lock, error) {
+	text, err := json.Marshal(me)
+	if err != nil {
+		return nil, fmt.Errorf("encode lock: %w", err)
+	}
+	names, err := files(roots)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lock{}
+	for _, name := range names {
+		f, err := open(name.file)
+		if err != nil {
+			return nil, errors.Join(err, l.Release())
+		}
+		l.files = append(l.files, f)
+		if err := lock(f); errors.Is(err, errLocked) {
+			held := &Held{Root: name.root, Holder: read(name.file)}
+			_ = l.Release() // of files that were only locked
+			return nil, held
+		} else if err != nil {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", name.file, err), l.Release())
+		}
+		if err := write(f, text); err != nil {
+			return nil, errors.Join(err, l.Release())
+		}
+	}
+	return l, nil
+}
+
+// Find returns the daemon that delivers one of the roots; false if there is none.
+func Find(roots []string) (Holder, bool) {
+	l, err := Acquire(roots, Holder{})
+	var held *Held
+	if errors.As(err, &held) {
+		return held.Holder, held.Holder.PID != 0
+	}
+	if err == nil {
+		_ = l.Release()
+	}
+	return Holder{}, false
+}
+
+// Release gives the locks up. The files stay: removing one would let two processes lock two files of one name.
+func (l *Lock) Release() error {
+	var errs []error
+	for _, f := range l.files {
+		errs = append(errs, f.Close())
+	}
+	l.files = nil
+	return errors.Join(errs...)
+}
+
+// named is a root and its lock file.
+type named struct{ root, file string }
+
+// files returns the lock files of the roots, each once, in an order that all processes share.
+func files(roots []string) ([]named, error) {
+	dir, err := folder()
+	if err != nil {
+		return nil, err
+	}
+	var all []named
+	for _, root := range roots {
+		all = append(all, named{root, filepath.Join(dir, "ccship-"+identity(root)+".lock")})
+	}
+	slices.SortFunc(all, func(a, b named) int { return strings.Compare(a.file, b.file) })
+	return slices.CompactFunc(all, func(a, b named) bool { return a.file == b.file }), nil
+}
+
+// identity names a root by the device and inode of the folder that it resolves to. Of a root that does not exist yet
+// the nearest folder that exists counts, with the rest of the path.
+func identity(root string) string {
+	rest := ""
+	for dir := root; ; dir = filepath.Dir(dir) {
+		if id, ok := fileID(dir); ok {
+			if rest == "" {
+				return id
+			}
+			sum := sha256.Sum256([]byte(rest))
+			return id + "-" + hex.EncodeToString(sum[:8])
+		}
+		if dir == filepath.Dir(dir) {
+			sum := sha256.Sum256([]byte(root))
+			return hex.EncodeToString(sum[:8])
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+func open(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+func write(f *os.File, text []byte) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt(text, 0)
+	return err
+}
+
+// read returns the holder that a lock file names.
+func read(name string) (h Holder) {
+	text, err := os.ReadFile(name)
+	if err != nil || json.Unmarshal(text, &h) != nil {
+		return Holder{}
+	}
+	return h
+}
+
+// ownFolder makes a folder that only this user can use, or checks that it is one.
+func ownFolder(dir string) (string, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() || !private(info) {
+		return "", fmt.Errorf("%s is not a private folder of this user", dir)
+	}
+	return dir, nil
+}
