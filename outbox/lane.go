@@ -23,7 +23,7 @@ type lane struct {
 	outOfStep      bool      // the server stores something else of this stream; send nothing until StreamInStep
 	unwantedOnce   bool      // the server refused the kind once while it was failing; that was not believed
 
-	refusedOnce map[entryKey]refusal // its entries that were refused alone and may become dead letters
+	refusedOnce map[entryKey]refusal // its entries that were refused alone
 
 	failed        bool      // its last request failed
 	failedAt      uint64    // requests acknowledged, over all lanes, when it did

@@ -114,7 +114,8 @@ func (l *loop) handleResult(r result) {
 		l.resumable = append(l.resumable, lane)
 		return
 	}
-	lane.upload, lane.refusedOnce = nil, nil
+	lane.upload = nil
+	lane.settleRefusals()
 	lane.acknowledgedTo = max(lane.acknowledgedTo, w.last)
 	lane.blocked = lane.blocked || w.objectsOnly
 	lane.unflushed++

@@ -13,16 +13,17 @@ type suspect struct {
 	reply reply
 }
 
-// entryKey identifies an entry in the queue.
+// entryKey identifies an entry of a stream, also when it is queued again.
 type entryKey struct {
-	seq  uint64
-	line int64
+	generation uint32
+	line       int64
 }
 
-// refusal is what is remembered of a suspect until it has left the queue, over transfers.
+// refusal is what is remembered of a suspect until the server accepts it, over transfers.
 type refusal struct {
 	status    int
 	successes uint64 // requests acknowledged when it was refused, over all lanes
+	dead      bool   // it became a dead letter
 }
 
 // refusedAlone handles an entry that was refused alone. It becomes a dead letter if it was refused in the same way
@@ -32,9 +33,12 @@ func (l *loop) refusedAlone(now time.Time, r result, reason string) bool {
 	if r.reply.verdict == tooLarge && k.tookAsLarge(r.request) {
 		return l.refusesSmall(now, r)
 	}
-	key := entryKey{w.pieces[0][0].Seq, firstLine(&w.pieces[0][0], l.codecs)}
+	first := &w.pieces[0][0]
+	key := entryKey{first.Generation, firstLine(first, l.codecs)}
 	before, known := r.lane.refusedOnce[key]
 	if known && before.status == r.reply.status && before.successes < l.successes {
+		before.dead = true
+		r.lane.refusedOnce[key] = before
 		w.deadLetterFirst(l.codecs, &r.reply, reason)
 		return true
 	}
@@ -51,6 +55,19 @@ func (l *loop) refusedAlone(now time.Time, r result, reason string) bool {
 	w.pieces = w.pieces[1:]
 	w.progressed = true
 	return true
+}
+
+// maxRefusals bounds what a lane remembers.
+const maxRefusals = 1000
+
+// settleRefusals forgets the suspects that the server accepted in the end. Dead letters are remembered, because they can
+// be queued again.
+func (l *lane) settleRefusals() {
+	for key, r := range l.refusedOnce {
+		if !r.dead || len(l.refusedOnce) > maxRefusals {
+			delete(l.refusedOnce, key)
+		}
+	}
 }
 
 // refusesSmall handles a 413 to an entry although the server accepted a request at least as large: something in between
