@@ -155,7 +155,7 @@ func TestContract(t *testing.T) {
 	w.write("-q/"+sessionB+".jsonl", records(out, 0, 5))
 	w.start()
 	w.sync()
-	w.write("-p/"+sessionA+".jsonl", `{"type":"user","text":"poison"}`+"\n")
+	w.write("-p/"+sessionA+".jsonl", `{"type":"user","text":"poison"}`+"\n"+`{"type":"user","text":"fine"}`+"\n")
 	w.sync()
 	c := w.contract()
 	c.call("GET", "/v1/status", "", 200)
