@@ -63,6 +63,7 @@ type reply struct {
 	linkRequests bool    // link requests wait at the server
 	ledger       Ledger  // of the answer
 	foreign      bool    // not the answer of the server that this one is known to be: a proxy's, or another program's
+	counted      bool    // with acknowledged: it names the number of entries stored
 	entry        bool    // the refusal is about the request's content, in the protocol's words
 	refusal      Refusal // with outOfStep
 	damage       *damage // with damagedRow
@@ -153,7 +154,7 @@ func (r *reply) success(text []byte, n int) {
 	case r.announced.extension && a.Stored != nil && *a.Stored < float64(n):
 		r.summary += fmt.Sprintf(" but stored %v of %d entries", *a.Stored, n)
 	default:
-		r.verdict, r.kind = acknowledged, ""
+		r.verdict, r.kind, r.counted = acknowledged, "", a.Stored != nil
 	}
 }
 
@@ -191,7 +192,7 @@ func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
 	own := r.announced.extension || codeOf(text) != ""
 	switch r.verdict {
 	case acknowledged:
-		if lines && (speaks || r.announced.extension) && !r.forgotten && !counted(text) {
+		if lines && (speaks || r.announced.extension) && !r.forgotten && !r.counted {
 			r.verdict, r.kind, r.foreign = retryLater, KindProtocol, true
 			r.summary += " without the number of entries stored"
 			r.hint = "check server_url and any proxy: the server that was there before counts what it stores"
@@ -205,14 +206,6 @@ func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
 			r.hint = "check any proxy between here and the server: it refuses requests"
 		}
 	}
-}
-
-// counted reports whether an acknowledgement names the number of entries stored.
-func counted(text []byte) bool {
-	var a struct {
-		Stored *float64 `json:"entries_stored"`
-	}
-	return json.Unmarshal(text, &a) == nil && a.Stored != nil
 }
 
 // messageOf returns the message in an error body, in the shapes that servers use; "" if there is none.
