@@ -213,11 +213,14 @@ func TestHookSaysNothing(t *testing.T) {
 		})},
 		{"another program", answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })},
 	} {
-		for event := range hookEvents {
-			if got := hookRun(t, c.socket, strings.NewReader(newInput), nil, event); got != "" {
-				t.Errorf("%s: %s prints %q", c.name, event, got)
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // a hook spends its time waiting
+			for event := range hookEvents {
+				if got := hookRun(t, c.socket, strings.NewReader(newInput), nil, event); got != "" {
+					t.Errorf("%s prints %q", event, got)
+				}
 			}
-		}
+		})
 	}
 }
 
