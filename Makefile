@@ -51,7 +51,8 @@ bench: ## the benchmarks of every package, then the table of promises
 	$(GO) test -run '^$$' -bench Promises -benchtime 1x -timeout 60m ./e2e
 	CCSHIP_E2E_CLAUDE=1 $(GO) test -run '^$$' -bench ClaudeTurn -benchtime 20x -timeout 60m ./e2e/claude
 
-crash: ## kill -9 the daemon KILLS times (default 200) against each of two servers
+crash: ## kill -9 the daemon KILLS times (default 200) against each of two servers, and who writes state as often
+	CCSHIP_CRASH_KILLS=$(KILLS) $(GO) test -run TestKilledWhile -v -count 1 -timeout 60m ./state/...
 	CCSHIP_CRASH_KILLS=$(KILLS) $(GO) test -run TestCrash -v -count 1 -timeout 90m ./e2e
 
 damage: ## the state file damaged in 16 ways under a running daemon, ROUNDS times (default 14) each

@@ -21,13 +21,20 @@ import (
 const (
 	crashEnv   = "CCSHIP_TEST_CRASH_STATE"
 	crashFiles = 6
-	crashKills = 15
 )
 
 // claims are what a child said before it was killed, by file.
 type claims struct {
 	committed map[tail.FileID]int64 // its Commit had returned
 	asked     map[tail.FileID]int64 // it was about to settle up to here
+}
+
+// crashKills is how often a child is killed: a few times in make test, as often as make crash wants there.
+func crashKills() int {
+	if kills, err := strconv.Atoi(os.Getenv("CCSHIP_CRASH_KILLS")); err == nil {
+		return kills
+	}
+	return 5
 }
 
 // A child commits, settles and compacts in several goroutines until it is killed, again and again over one file. What
@@ -39,9 +46,10 @@ func TestKilledWhileCommitting(t *testing.T) {
 		return
 	}
 	t.Parallel()
+	kills := crashKills()
 	said := claims{map[tail.FileID]int64{}, map[tail.FileID]int64{}}
 	compactions := 0
-	for round := range crashKills {
+	for round := range kills {
 		compactions += runAndKill(t, path, 20+rand.IntN(300), said)
 		db := open(t, Options{Path: path})
 		if len(db.Advice()) > 0 {
@@ -56,7 +64,7 @@ func TestKilledWhileCommitting(t *testing.T) {
 			t.Fatalf("after kill %d", round+1)
 		}
 	}
-	t.Logf("%d kills, %d compactions, lines committed: %v", crashKills, compactions, said.committed)
+	t.Logf("%d kills, %d compactions, lines committed: %v", kills, compactions, said.committed)
 }
 
 // runAndKill starts a child, kills it after it said so many lines, and notes what it said.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,8 +21,15 @@ import (
 const (
 	deriveCrashEnv = "CCSHIP_TEST_CRASH_DERIVE"
 	crashFiles     = 6
-	crashKills     = 15
 )
+
+// crashKills is how often a child is killed: a few times in make test, as often as make crash wants there.
+func crashKills() int {
+	if kills, err := strconv.Atoi(os.Getenv("CCSHIP_CRASH_KILLS")); err == nil {
+		return kills
+	}
+	return 5
+}
 
 // A child commits lines and derives from them, a row for every line, until it is killed, again and again over one
 // file. What a Commit returned for must be there, and a place never without its rows, nor they without it.
@@ -32,8 +40,9 @@ func TestKilledWhileDeriving(t *testing.T) {
 		return
 	}
 	t.Parallel()
+	kills := crashKills()
 	said := map[tail.FileID]int64{}
-	for round := range crashKills {
+	for round := range kills {
 		deriveAndKill(t, path, 20+rand.IntN(200), said)
 		db := open(t, state.Options{Path: path})
 		if len(db.State.Advice()) > 0 {
@@ -47,7 +56,7 @@ func TestKilledWhileDeriving(t *testing.T) {
 			t.Fatalf("after kill %d", round+1)
 		}
 	}
-	t.Logf("%d kills, lines folded: %v", crashKills, said)
+	t.Logf("%d kills, lines folded: %v", kills, said)
 }
 
 // deriveAndKill starts a child and kills it after it said so many lines.
