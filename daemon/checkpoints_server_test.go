@@ -24,6 +24,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // sentCheckpoint is a checkpoint as a server got it first.
@@ -175,4 +176,5 @@ func (noFiles) Stats() tail.Stats                     { return tail.Stats{} }
 type noPolicy struct{}
 
 func (noPolicy) Excluded(*tail.Tracked, *state.Routing) bool { return false }
+func (noPolicy) Masker(*state.Routing) *redact.Masker        { return nil }
 func (noPolicy) MessageLimits() (l derive.MessageLimits)     { return l }

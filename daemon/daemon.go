@@ -28,6 +28,7 @@ import (
 	"github.com/ccship/ccship/daemon/events"
 	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/daemon/machine"
+	"github.com/ccship/ccship/daemon/masking"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/reconcile"
 	"github.com/ccship/ccship/daemon/relay"
@@ -59,6 +60,7 @@ type Daemon struct {
 	router      *route.Router
 	servers     *delivery.Servers
 	pause       *delivery.Pause // the user's
+	masking     *masking.Masking
 	derive      *derive.Deriver
 	inbox       *inbox.Inbox
 
@@ -185,10 +187,9 @@ func (d *Daemon) wire(ctx context.Context) error {
 		Machine: self.Name, Host: self.Host, Epoch: d.db.Epoch(), Incarnation: rand.Text(),
 		UserAgent: "ccship/" + d.cfg.Version,
 	}
-	d.servers = delivery.New(delivery.Config{
-		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client, Plain: d.cfg.Protocol == "plain", Log: d.log,
-	})
-	d.servers.SetOwn(&d.cfg)
+	if err := d.wireServers(); err != nil {
+		return err
+	}
 	d.announced, d.projects = map[string]bool{}, project.NewFinder()
 	d.projects.Home = d.cfg.Home()
 	d.router, err = route.New(ctx, route.Config{
@@ -202,7 +203,8 @@ func (d *Daemon) wire(ctx context.Context) error {
 	}
 	d.storedCheckpoints.Projections = d.projections
 	d.relay = relay.New(relay.Deps{
-		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints, Log: d.log,
+		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints,
+		Masking: d.masking, Log: d.log,
 	})
 	d.tailer = tail.New(
 		tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log}, d.db.Files, d.relay)
@@ -227,6 +229,16 @@ func (d *Daemon) wire(ctx context.Context) error {
 		return err
 	}
 	return d.reroute(ctx)
+}
+
+// wireServers makes the servers, and what masks the lines for them.
+func (d *Daemon) wireServers() (err error) {
+	d.servers = delivery.New(delivery.Config{
+		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client, Plain: d.cfg.Protocol == "plain", Log: d.log,
+	})
+	d.servers.SetOwn(&d.cfg)
+	d.masking, err = masking.New(&d.cfg, d.servers)
+	return err
 }
 
 // serve runs every part until ctx is done or one of them breaks.

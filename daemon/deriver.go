@@ -6,6 +6,7 @@ import (
 	"github.com/ccship/ccship/daemon/relay"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // derivePolicy adapts the daemon to derive.Policy.
@@ -17,6 +18,11 @@ func (p derivePolicy) Excluded(t *tail.Tracked, f *state.Routing) bool {
 	}
 	_, why := p.d.router.Destination(f)
 	return why != ""
+}
+
+func (p derivePolicy) Masker(f *state.Routing) *redact.Masker {
+	dest, _ := p.d.router.Destination(f)
+	return p.d.masking.For(dest)
 }
 
 func (p derivePolicy) MessageLimits() derive.MessageLimits {

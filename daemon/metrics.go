@@ -22,6 +22,7 @@ func (d *Daemon) Metrics(w io.Writer) {
 	metric("rewinds_total", "counter", "Rewinds found since start.", s.Files.Rewinds)
 	metric("malformed_lines_total", "counter", "Lines read that are no JSON object.", s.Files.Malformed)
 	metric("oversize_lines_total", "counter", "Lines longer than line_cap.", s.Files.Oversize)
+	metric("masked_secrets_total", "counter", "Secrets masked in lines.", s.Files.Masked)
 	metric("outbox_batches", "gauge", "Batches not acknowledged.", s.Outbox.Batches)
 	metric("outbox_entries", "gauge", "Entries not acknowledged.", s.Outbox.Entries)
 	metric("outbox_bytes", "gauge", "Their uncompressed bytes.", s.Outbox.Bytes)

@@ -45,13 +45,19 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 		Restart: restart}, nil
 }
 
-// apply takes over a configuration. Only opening a server, for which nothing has happened yet, can fail.
+// apply takes over a configuration. Only opening a server and reading rules of
+// masking can fail; nothing has happened then.
 func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []string) error {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(changed, n) })
 	}
 	if next.ServerURL != "" {
 		if err := d.servers.Open(next.ServerURL); err != nil {
+			return err
+		}
+	}
+	if has("redact", "redact_rules", "server_url", "trusted_projects") {
+		if err := d.masking.Configure(next); err != nil {
 			return err
 		}
 	}

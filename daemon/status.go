@@ -36,6 +36,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		},
 		Process: processFigures(),
 	}
+	_, s.Files.Masked = d.masking.Counts()
 	s.Process.StateFile = d.db.FileSize()
 	s.Servers, s.Sent = d.servers.List(usage)
 	s.Advice = d.advice(&s, stats, usage)

@@ -31,7 +31,7 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest,
 	}
 	report, err := verify.Run(ctx, verify.Deps{
 		State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
-		Attachments: verifyAttachments{d}, Origin: d.origin, LineCap: d.cfg.LineCap,
+		Attachments: verifyAttachments{d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
 	}, options)
 	if err != nil {
 		return control.VerifyReport{}, err

@@ -43,6 +43,9 @@ type Line struct {
 	spans                [4]span
 }
 
+// IsObject reports whether the line is one JSON object, reserved or not.
+func (l Line) IsObject() bool { return l.Shape == Object || l.Shape == Reserved }
+
 // span is the position of one of the first long values of a record, so that Parse need not search for its end again.
 type span struct{ start, end int }
 

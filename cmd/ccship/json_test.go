@@ -102,7 +102,7 @@ func fullStatus() control.Status {
 	s := showtest.Statuses()["trouble"]
 	s.Servers[0].LastOKAt, s.Servers[0].Batches, s.Servers[0].MaxRequest = showtest.Before(time.Hour), 1, 4<<20
 	s.Servers[0].Accepts, s.Servers[0].Items, s.Servers[0].Unwanted, s.Servers[0].Gone = []string{"checkpoints", "blobs"}, 12, 3, 1
-	s.Files.Malformed = 4
+	s.Files.Malformed, s.Files.Masked = 4, 7
 	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, showtest.Before(time.Minute)
 	s.Watch.Unread, s.Watch.Watches, s.Watch.Limit = []string{"/b/p: permission denied"}, 17, 4096
 	s.Config, s.Pause = "/home/me/.config/ccship/config.toml", &control.Pause{Since: *showtest.Before(time.Hour), Until: showtest.After(time.Hour)}

@@ -41,6 +41,8 @@ type Config struct {
 	DocumentCap          int64  // bytes
 	BlobCap              int64  // bytes
 	ViewerLinks          bool
+	Redact               string   // "auto", "on" or "off"
+	RedactRules          []string // files
 
 	Path    string       // the configuration file, which need not exist
 	Version string       // of the program, for status and User-Agent; set by the caller, not a key

@@ -63,7 +63,8 @@ func TestDefaults(t *testing.T) {
 		StateDir: in(".local", "state", "ccship"), Socket: in(".local", "state", "ccship", "ccship.sock"),
 		LogLevel: slog.LevelInfo, Watch: "auto", Protocol: "auto", History: true, MaxEntriesPerRequest: 100,
 		OutboxCap: 2 << 30, LineCap: 64 << 20, CompactAbove: 64 << 20,
-		MessagesKept: 200, MessageInputLimit: 300, MessageOutputLimit: 500, Locale: "en", DocumentCap: 16 << 20, BlobCap: 64 << 20, Path: in(".config", "ccship", "config.toml"),
+		MessagesKept: 200, MessageInputLimit: 300, MessageOutputLimit: 500, Locale: "en", DocumentCap: 16 << 20, BlobCap: 64 << 20, Redact: "auto",
+		Path: in(".config", "ccship", "config.toml"),
 	}
 	if diff := cmp.Diff(want, h.load(nil), cmpopts.IgnoreUnexported(Config{})); diff != "" {
 		t.Error(diff)

@@ -113,6 +113,10 @@ func Options() []Option {
 			Doc: "Largest linked document whose content is sent; a larger one is reported as too large."},
 		{Name: "blob_cap", Kind: kindSize, Default: "64MiB", Live: true,
 			Doc: "Largest attachment that is sent: large tool results and agent metadata stored beside transcripts."},
+		{Name: "redact", Kind: kindChoice, Choices: []string{"auto", "on", "off"}, Default: "auto", Live: true,
+			Doc: "Mask secrets before they are queued; auto does unless the server is a plain one on this machine."},
+		{Name: "redact_rules", Kind: kindPaths, Live: true,
+			Doc: "Files with further rules of masking, in the format of gitleaks."},
 		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true,
 			Doc: "Accept link requests from the viewer of a server on another machine; a server on this machine is always " +
 				"accepted."},

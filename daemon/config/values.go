@@ -70,7 +70,7 @@ func (c *Config) field(name string) any {
 		"message_output_limit": &c.MessageOutputLimit,
 		"locale":               &c.Locale,
 		"document_cap":         &c.DocumentCap, "viewer_links": &c.ViewerLinks,
-		"blob_cap": &c.BlobCap,
+		"blob_cap": &c.BlobCap, "redact": &c.Redact, "redact_rules": &c.RedactRules,
 	}[name]
 }
 

@@ -52,6 +52,7 @@ type Files struct {
 	Rewinds   int64 `json:"rewinds" doc:"found since start"`
 	Malformed int64 `json:"malformed" doc:"lines that are not JSON objects, since start"`
 	Oversize  int64 `json:"oversize" doc:"lines longer than line_cap, since start"`
+	Masked    int64 `json:"masked,omitempty" doc:"secrets masked in lines, since start"`
 }
 
 // Outbox counts what is not acknowledged, in flight included.
@@ -174,6 +175,8 @@ type VerifyReport struct {
 	Dead          int64             `json:"dead_letters"`
 	Withheld      int64             `json:"withheld"`
 	Oversize      int64             `json:"oversize"`
+	Masked        int64             `json:"masked,omitempty" doc:"secrets that the server holds masked"`
+	Clear         int64             `json:"clear,omitempty" doc:"lines with secrets that the server got before they were masked"`
 	Waiting       int64             `json:"waiting"`
 	Vanished      int               `json:"vanished" doc:"no longer on disk; not compared"`
 	Resumed       bool              `json:"resumed,omitempty" doc:"the sync before ended the user's pause"`

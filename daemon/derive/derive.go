@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -53,6 +54,8 @@ type Files interface {
 type Policy interface {
 	// Excluded reports whether a transcript was forgotten or has opted out. Then it is not folded.
 	Excluded(t *tail.Tracked, f *state.Routing) bool
+	// Masker returns what masks secrets in the lines of a transcript; nil if its server gets them as they are.
+	Masker(f *state.Routing) *redact.Masker
 	// MessageLimits returns the limits of a session's message log.
 	MessageLimits() MessageLimits
 }
@@ -77,6 +80,7 @@ type FoldStep struct {
 	Packer  *outbox.Packer // makes the Batches
 
 	projection *liveProjection
+	masker     *redact.Masker
 }
 
 // Save has the projection saved at once, even without effects.

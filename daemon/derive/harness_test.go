@@ -20,6 +20,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 	"github.com/ccship/ccship/transcript/session"
 )
 
@@ -63,6 +64,7 @@ func newHarness(t *testing.T) *harness {
 type policy struct{}
 
 func (policy) Excluded(*tail.Tracked, *state.Routing) bool { return false }
+func (policy) Masker(*state.Routing) *redact.Masker        { return nil }
 func (policy) MessageLimits() MessageLimits                { return MessageLimits{} }
 
 // noFiles is a tailer that knows nothing.

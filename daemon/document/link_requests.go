@@ -3,9 +3,6 @@ package document
 import (
 	"context"
 	"errors"
-	"net"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -136,7 +133,7 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	switch {
 	case !r.Link:
 		err = t.unlink(ctx, req)
-	case t.settings.Config().ViewerLinks || loopback(dest):
+	case t.settings.Config().ViewerLinks || project.Loopback(dest):
 		err = t.link(ctx, req)
 	default:
 		err = control.BadDocument("this machine accepts link requests only from a server of its own; "+
@@ -155,15 +152,4 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	return t.publish(ctx, loc, &change{
 		document: d, kind: kindRefused, by: byViewer, line: -1, requestID: r.ID, reason: refusal.Message,
 	})
-}
-
-// loopback reports whether a destination is on this machine.
-func loopback(dest string) bool {
-	u, err := url.Parse(project.ServerURL(dest))
-	if err != nil {
-		return false
-	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

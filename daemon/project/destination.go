@@ -2,6 +2,8 @@ package project
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -79,4 +81,15 @@ func spelling(raw string) string {
 		return raw
 	}
 	return url
+}
+
+// Loopback reports whether a destination's address is on this machine.
+func Loopback(dest string) bool {
+	u, err := url.Parse(ServerURL(dest))
+	if err != nil {
+		return false
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

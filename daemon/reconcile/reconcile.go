@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/daemon/verify"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -31,6 +32,7 @@ type Deps struct {
 	Files   Files
 	Servers Servers
 	Rules   Rules
+	Masking verify.Masking
 	Machine Machine
 	Origin  outbox.Origin // names this machine and its state at the servers
 	LineCap int64         // bytes; a longer line was delivered as a digest

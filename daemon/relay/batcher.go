@@ -8,6 +8,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // batchBytes is how many uncompressed bytes end a batch. A batch is what a retry repeats and what a crash sends again,
@@ -20,6 +21,7 @@ type batcher struct {
 	packer       *outbox.Packer
 	excludeTypes map[string]bool      // record types that are left out
 	history      *route.HistoryFilter // leaves out lines besides; nil: none
+	masker       *redact.Masker       // masks secrets in this chunk; nil: none
 
 	facts      *state.Routing // of this chunk's file
 	file       tail.FileID
@@ -34,9 +36,10 @@ type batcher struct {
 	raw     []byte          // its entries, joined by commas
 	frames  []byte          // compressed frames of the closed ones, which point into it
 
-	excluded            int64 // lines of this chunk that were left out
-	compaction          bool  // a line of this chunk may be a compaction's record
-	malformed, oversize int64 // lines of all chunks since release
+	excluded            int64          // lines of this chunk that were left out
+	compaction          bool           // a line of this chunk may be a compaction's record
+	malformed, oversize int64          // lines of all chunks since release
+	masked              []redact.Range // in all chunks since release; their places mean nothing here
 }
 
 // build returns the batches of a chunk. facts is that of the chunk's file, RewoundTo already set for its generation.
@@ -98,6 +101,8 @@ func (b *batcher) add(line []byte, index int64) {
 		b.excluded++
 		return
 	}
+	line, masked := b.masker.Line(line)
+	b.masked = append(b.masked, masked...)
 	if l.Shape != transcript.Object {
 		b.begin(outbox.Opaque, len(line)*4/3)
 		b.raw = transcript.AppendOpaque(b.raw, line, index)
@@ -181,4 +186,5 @@ func (b *batcher) release() {
 		b.frames = nil
 	}
 	b.batches, b.facts, b.malformed, b.oversize = nil, nil, 0, 0
+	b.masked = b.masked[:0]
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // Listener is called for every chunk once it is durable. Several chunks may be delivered at once.
@@ -33,12 +34,21 @@ type Checkpoints interface {
 	Batches(ctx context.Context, p *outbox.Packer, id tail.FileID) ([]outbox.Batch, error)
 }
 
+// Masking decides where secrets are masked.
+type Masking interface {
+	// For returns what masks lines that go to a server; nil if they go as they are.
+	For(dest string) *redact.Masker
+	// Count gets what was masked once it is durable.
+	Count(ranges []redact.Range)
+}
+
 // Deps is what a Relay works with.
 type Deps struct {
 	State       *state.DB
 	Router      *route.Router
 	Copies      CopyDetector
 	Checkpoints Checkpoints
+	Masking     Masking
 	Log         *slog.Logger
 }
 
@@ -50,6 +60,7 @@ type Relay struct {
 	router      *route.Router
 	copies      CopyDetector
 	checkpoints Checkpoints
+	masking     Masking
 	log         *slog.Logger
 
 	batchers            sync.Pool // of *batcher
@@ -61,7 +72,7 @@ var _ tail.Sink = (*Relay)(nil)
 // New returns a Relay without listeners.
 func New(d Deps) *Relay {
 	return &Relay{
-		db: d.State, router: d.Router, copies: d.Copies, checkpoints: d.Checkpoints, log: d.Log,
+		db: d.State, router: d.Router, copies: d.Copies, checkpoints: d.Checkpoints, masking: d.Masking, log: d.Log,
 		batchers: sync.Pool{New: func() any { return &batcher{packer: outbox.NewPacker()} }},
 	}
 }
@@ -115,6 +126,7 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 	}
 	r.malformed.Add(b.malformed)
 	r.oversize.Add(b.oversize)
+	r.masking.Count(b.masked)
 	for i := range all {
 		if all[i].result.Err != nil {
 			continue
@@ -136,7 +148,7 @@ func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
 			facts.Excluded = 0
 		}
 	}
-	b.history = nil
+	b.history, b.masker = nil, r.masking.For(facts.Dest)
 	if c.File.Kind == tail.History {
 		b.history = r.router.History
 	}

@@ -85,7 +85,7 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 		v.report.add(report, nil, difference(report, report.Note))
 		return nil, nil
 	}
-	s, err := v.summarize(ctx, t, f.SentBefore)
+	s, err := v.summarize(ctx, t, &f)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		v.report.addVanished()

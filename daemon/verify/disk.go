@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -110,26 +111,30 @@ func readLine(r *bufio.Reader, long *[]byte, limit int64) (line []byte, oversize
 type summary struct {
 	lines, bytes       int64 // that should be there
 	excluded, oversize int64 // lines that should not
+	clear              int64 // lines with secrets that the server holds as they are; set when lines are compared
+	masked             int64 // secrets in the lines that should be there
 	end                int64 // all lines
 	sum                hash.Hash
 	refused            map[int64]bool // lines that the server refused; set when lines are compared
 }
 
 // summarize reads a transcript through the rules in force.
-func (v *verifier) summarize(ctx context.Context, t tail.Tracked, sentBefore int64) (*summary, error) {
-	s := &summary{sum: sha256.New()}
+func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routing) (*summary, error) {
+	s, masker := &summary{sum: sha256.New()}, v.Masking.For(f.Dest)
 	err := v.eachLine(ctx, t, func(l diskLine) error {
 		v.report.read(int64(len(l.raw)) + 1)
 		s.end++
 		switch {
 		case l.oversize:
 			s.oversize++
-		case v.leavesOut(l, &t, sentBefore):
+		case v.leavesOut(l, &t, f.SentBefore):
 			s.excluded++
 		default:
 			s.lines++
 			s.bytes += int64(len(l.raw)) + 1
-			s.sum.Write(l.raw)
+			sent, ranges := masker.Line(l.raw)
+			s.masked += int64(len(ranges))
+			s.sum.Write(sent)
 			s.sum.Write([]byte{'\n'})
 		}
 		return nil

@@ -14,6 +14,7 @@ const (
 	whyNotKept  = "its hashes are not kept any more"
 	whyLeftOut  = "some of its lines were left out or refused"
 	whyUnknown  = "not remembered here any more"
+	whyMasked   = "the server holds some of its secrets masked"
 	whyOversize = "a line longer than the cap is stored as a digest"
 )
 

@@ -47,13 +47,19 @@ type lineDiff struct{ missing, differ []control.Range }
 // compareLines finds the lines that differ. Lines that are left out by the rules in force, refused by the server, or
 // too long, may be missing, but not different.
 func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) (*lineDiff, error) {
-	diff := &lineDiff{}
+	diff, masker := &lineDiff{}, v.Masking.For(c.facts.Dest)
 	err := v.eachLine(ctx, c.file, func(l diskLine) error {
 		hash, err := has.At(ctx, l.index, c.summary.end)
 		if err != nil {
 			return err
 		}
 		excused := l.oversize || c.summary.refused[l.index] || v.leavesOut(l, &c.file, c.facts.SentBefore)
+		sent, masked := masker.Line(l.raw)
+		if len(masked) > 0 && hash != nil && LineHash(l.raw) == *hash {
+			c.summary.clear++ // sent before secrets were masked
+			return nil
+		}
+		l.raw = sent
 		diff.check(l, hash, excused)
 		return nil
 	})

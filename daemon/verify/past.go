@@ -1,8 +1,10 @@
 package verify
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // historyCheck compares the past of one file.
@@ -143,12 +146,40 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 		return err
 	}
 	if !same {
+		if masked, err := h.masked(ctx, g); masked || err != nil {
+			h.unproven(g, whyMasked)
+			return err
+		}
 		d := h.differs(g.Generation, "somewhere in these lines, by the hashes taken when they were read")
 		d.Differ = []control.Range{{First: last.Line, Last: max(last.Line, past.lineAfter(last)-1)}}
 		return nil
 	}
 	add(past.count, g)
 	return nil
+}
+
+// masked reports whether the server's copy of a generation has tokens in the place of secrets. The hashes that were taken
+// when the lines were read are then of no use.
+func (h *historyCheck) masked(ctx context.Context, g remote.Generation) (bool, error) {
+	if h.v.Masking.For(h.facts.Dest) == nil {
+		return false, nil
+	}
+	file, err := h.reader.Raw(ctx, h.refOf(g), false)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	r := bufio.NewReader(file)
+	var long []byte
+	for {
+		line, _, err := readLine(r, &long, h.v.LineCap)
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil || redact.HasTokens(line) {
+			return err == nil, err
+		}
+	}
 }
 
 // refOf names a generation of the file at its server.

@@ -52,6 +52,8 @@ func (r *recorder) add(file control.FileReport, s *summary, diff *control.FileDi
 		r.Bytes += s.bytes
 		r.Excluded += s.excluded
 		r.Oversize += s.oversize
+		r.Masked += s.masked
+		r.Clear += s.clear
 	}
 	file.Equal = diff == nil
 	r.Transcripts = append(r.Transcripts, file)

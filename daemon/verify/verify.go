@@ -15,6 +15,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // Deps is what a comparison reads. Every field is required.
@@ -24,6 +25,7 @@ type Deps struct {
 	Servers     Servers
 	Rules       Rules
 	Attachments Attachments
+	Masking     Masking
 	Origin      outbox.Origin // names this machine and its state at the servers
 	LineCap     int64         // bytes; a longer line was delivered as a digest
 }
@@ -54,6 +56,12 @@ type Rules interface {
 	LeavesOut(f *tail.File, line []byte) bool
 	// Forget notes that a server has forgotten the session of a file: it is not delivered any more.
 	Forget(id tail.FileID)
+}
+
+// Masking decides where secrets are masked.
+type Masking interface {
+	// For returns what masks lines that go to a server; nil if they go as they are.
+	For(dest string) *redact.Masker
 }
 
 // Attachments are the files beside transcripts.

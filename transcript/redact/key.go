@@ -93,5 +93,10 @@ func (m *Masker) Proves(token, disk []byte) bool {
 	return m.key.token(again, string(rule)) && bytes.Contains(again, hash) && bytes.Equal(again, token)
 }
 
+// HasTokens reports whether a text looks as if secrets in it were masked, also those too short for a hash.
+func HasTokens(text []byte) bool {
+	return bytes.Contains(text, []byte("***")) || tokenForm.Match(text)
+}
+
 // tokens are the places of tokens in a text: nothing there is masked again.
 func tokens(text []byte) [][]int { return tokenForm.FindAllIndex(text, -1) }

@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // Range is a part of the input that was replaced.
@@ -62,19 +64,47 @@ func New(key Key, further ...Rule) (*Masker, error) {
 	return m, nil
 }
 
+// Line masks a line of a transcript, of whatever shape. A nil Masker masks nothing.
+func (m *Masker) Line(line []byte) ([]byte, []Range) {
+	switch {
+	case m == nil || !m.Suspects(line):
+		return line, nil
+	case transcript.Scan(line).IsObject():
+		return m.Object(line)
+	}
+	return m.Text(line)
+}
+
+// Suspects reports whether a text may hold a secret. It is much faster than finding out.
+func (m *Masker) Suspects(text []byte) bool {
+	if len(m.always) > 0 || hidesLiterals(text) {
+		return true
+	}
+	s := m.scratch.Get().(*scratch)
+	defer m.scratch.Put(s)
+	s.lineHit = m.likely(m.search.find(s.lineHit[:0], text), text)
+	return len(s.lineHit) > 0
+}
+
 // Object masks a line that is one JSON object. Only values of string members and array elements change; the line stays
 // valid and as long as it was. The result is line itself if there is nothing to mask.
 func (m *Masker) Object(line []byte) ([]byte, []Range) {
 	return m.mask(line, m.inObject)
 }
 
-// Text masks a text of any kind: a document, a title, a line that is no JSON object.
+// Text masks a text of any kind: a document, a title, a line that is no JSON object. A nil Masker masks nothing.
 func (m *Masker) Text(text []byte) ([]byte, []Range) {
+	if m == nil {
+		return text, nil
+	}
 	return m.mask(text, m.inText)
 }
 
-// Document masks the text of a file. Rules that are limited to some paths apply to it.
+// Document masks the text of a file. Rules that are limited to some paths apply to it. A nil Masker masks nothing.
 func (m *Masker) Document(path string, text []byte) ([]byte, []Range) {
+	if m == nil {
+		return text, nil
+	}
 	return m.mask(text, func(s *scratch, text []byte) {
 		s.path = path
 		m.inText(s, text)

@@ -181,7 +181,7 @@ func (v View) files(f control.Files) string {
 		word string
 	}{
 		{int64(f.Excluded), "excluded"}, {int64(f.Vanished), "no longer on disk"}, {f.Rewinds, "rewound"},
-		{f.Malformed, "malformed"}, {f.Oversize, "oversize"},
+		{f.Malformed, "malformed"}, {f.Oversize, "oversize"}, {f.Masked, "secrets masked"},
 	} {
 		if extra.n > 0 {
 			text += ", " + amount.Count(extra.n) + " " + extra.word

@@ -86,6 +86,12 @@ func apartText(r control.VerifyReport) string {
 			fmt.Fprintf(&b, "  not compared: %s %s\n", amount.Counted(apart.n, "line", "lines"), apart.text)
 		}
 	}
+	if r.Masked > 0 {
+		fmt.Fprintf(&b, "  masked: %s, compared as tokens\n", amount.Counted(r.Masked, "secret", "secrets"))
+	}
+	if r.Clear > 0 {
+		fmt.Fprintf(&b, "  in clear: %s with secrets, sent before they were masked\n", amount.Counted(r.Clear, "line", "lines"))
+	}
 	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
 	if r.ExcludedFiles > 0 {
 		fmt.Fprintf(&b, "  not compared: %s excluded\n", amount.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))

@@ -1,0 +1,227 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/ccship/ccship/daemon/atomicfile"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// RedactKeyFile is the file of the key that makes tokens of secrets: beside the configuration, outside the state.
+func (c *Config) RedactKeyFile() string {
+	return filepath.Join(filepath.Dir(c.Path), "redact_key")
+}
+
+// RedactKey reads the key that makes tokens, and makes one when there is none. A file that cannot be read or made is a
+// *Error: without the key nothing can be masked.
+func (c *Config) RedactKey() (redact.Key, error) {
+	path := c.RedactKeyFile()
+	key, err := readRedactKey(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = c.newRedactKey(path)
+		if err == nil || errors.Is(err, fs.ErrExist) { // another process may have been faster
+			key, err = readRedactKey(path)
+		}
+	}
+	if err != nil {
+		return redact.Key{}, redactKeyError(path, err)
+	}
+	return key, nil
+}
+
+func readRedactKey(path string) (redact.Key, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return redact.Key{}, err
+	}
+	return redact.ParseKey(string(text))
+}
+
+func (c *Config) newRedactKey(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := atomicfile.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if _, err := f.WriteString(redact.NewKey().Text() + "\n"); err != nil {
+		return err
+	}
+	return f.CommitNew()
+}
+
+// WriteRedactKey replaces the key that makes tokens; only this user may read it.
+func (c *Config) WriteRedactKey(key redact.Key) error {
+	path := c.RedactKeyFile()
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = atomicfile.Write(path, []byte(key.Text()+"\n"))
+	}
+	if err != nil {
+		return redactKeyError(path, err)
+	}
+	return nil
+}
+
+func redactKeyError(path string, err error) error {
+	return &Error{
+		Message: fmt.Sprintf("masking key %s: %v", path, err),
+		Hint:    "make the file readable and its folder writable for this user, `ccship redact key import` a key, or set redact to off",
+		cause:   err,
+	}
+}
+
+// Masker makes what masks secrets with the key and all rules. Without a server nothing is sent: then no key is made, and
+// one that is not kept does.
+func (c *Config) Masker() (*redact.Masker, error) {
+	_, err := os.Stat(c.RedactKeyFile())
+	if c.ServerURL == "" && len(c.TrustedProjects) == 0 && errors.Is(err, fs.ErrNotExist) {
+		return c.MaskerOf(redact.NewKey())
+	}
+	key, err := c.RedactKey()
+	if err != nil {
+		return nil, err
+	}
+	return c.MaskerOf(key)
+}
+
+// MaskerOf is Masker with a given key.
+func (c *Config) MaskerOf(key redact.Key) (*redact.Masker, error) {
+	rules, err := c.redactRules()
+	if err != nil {
+		return nil, err
+	}
+	m, err := redact.New(key, rules...)
+	if err != nil {
+		return nil, &Error{Message: "redact_rules: " + err.Error(), Hint: "correct the rule; expressions are those of RE2", cause: err}
+	}
+	return m, nil
+}
+
+func (c *Config) redactRules() ([]redact.Rule, error) {
+	var all []redact.Rule
+	for _, path := range c.RedactRules {
+		rules, err := readRules(path)
+		if err != nil {
+			return nil, &Error{
+				Message: fmt.Sprintf("redact_rules: %s: %v", path, err),
+				Hint:    "the file holds [[rules]] as gitleaks reads them: id, regex, keywords", cause: err,
+			}
+		}
+		all = append(all, rules...)
+	}
+	return all, nil
+}
+
+// rulesFile is a configuration of gitleaks, as far as it concerns texts.
+// See https://github.com/gitleaks/gitleaks#configuration.
+type rulesFile struct {
+	Rules []struct {
+		ID          string      `toml:"id"`
+		Regex       string      `toml:"regex"`
+		SecretGroup int         `toml:"secretGroup"`
+		Entropy     float64     `toml:"entropy"`
+		Keywords    []string    `toml:"keywords"`
+		Path        string      `toml:"path"`
+		Allowlist   *allowList  `toml:"allowlist"`
+		Allowlists  []allowList `toml:"allowlists"`
+	} `toml:"rules"`
+	Allowlist  *allowList      `toml:"allowlist"`
+	Allowlists []allowList     `toml:"allowlists"`
+	Extend     *map[string]any `toml:"extend"`
+}
+
+type allowList struct {
+	Condition   string   `toml:"condition"`
+	RegexTarget string   `toml:"regexTarget"`
+	Regexes     []string `toml:"regexes"`
+	StopWords   []string `toml:"stopwords"`
+	Paths       []string `toml:"paths"`
+	TargetRules []string `toml:"targetRules"`
+}
+
+// shortestKeyword is the length below which a keyword says nothing.
+const shortestKeyword = 3
+
+// readRules reads a rules file. Rules that look at paths alone are left out.
+func readRules(path string) ([]redact.Rule, error) {
+	var file rulesFile
+	if _, err := toml.DecodeFile(path, &file); err != nil {
+		return nil, err
+	}
+	if file.Extend != nil {
+		return nil, errors.New("[extend] is not supported: name the other file in redact_rules too")
+	}
+	common := file.Allowlists
+	if file.Allowlist != nil {
+		common = append(common, *file.Allowlist)
+	}
+	var rules []redact.Rule
+	for _, r := range file.Rules {
+		if r.Regex == "" {
+			continue
+		}
+		rule := redact.Rule{
+			Name: ruleName(r.ID), Pattern: r.Regex, Group: r.SecretGroup, Entropy: r.Entropy, Path: r.Path, Fold: true,
+			Before: 256, After: 1024,
+		}
+		for _, k := range r.Keywords {
+			if len(k) < shortestKeyword {
+				rule.Literals = nil // a rule that is tried everywhere
+				break
+			}
+			rule.Literals = append(rule.Literals, k)
+		}
+		lists := r.Allowlists
+		if r.Allowlist != nil {
+			lists = append(lists, *r.Allowlist)
+		}
+		for _, a := range lists {
+			rule.Allow = append(rule.Allow, a.rule())
+		}
+		for _, a := range common {
+			if a.concerns(r.ID) {
+				rule.Allow = append(rule.Allow, a.rule())
+			}
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}
+
+func (a *allowList) concerns(id string) bool {
+	if len(a.TargetRules) == 0 {
+		return true
+	}
+	for _, name := range a.TargetRules {
+		if name == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *allowList) rule() redact.Allow {
+	return redact.Allow{
+		Patterns: a.Regexes, Target: a.RegexTarget, StopWords: a.StopWords, Paths: a.Paths,
+		All: strings.EqualFold(a.Condition, "AND") || a.Condition == "&&",
+	}
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// ruleName makes a name for tokens of a rule's id.
+func ruleName(id string) string {
+	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(id), "-"), "-")
+	return name[:min(len(name), 40)]
+}

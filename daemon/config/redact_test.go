@@ -1,0 +1,87 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// TestRedactRules reads a file as gitleaks has it.
+func TestRedactRules(t *testing.T) {
+	h := newHome(t)
+	path := h.write("rules.toml", `
+title = "ours"
+[allowlist]
+stopwords = ["sample"]
+[[rules]]
+id = "Our.Token"
+description = "A token of ours"
+regex = '''ours_([a-z0-9]{8,})'''
+secretGroup = 1
+entropy = 2.5
+keywords = ["OURS_"]
+[[rules.allowlists]]
+regexTarget = "line"
+regexes = ['''nolint''']
+[[rules]]
+id = "short"
+regex = '''zq[0-9]{9}'''
+keywords = ["zq"]
+[[rules]]
+id = "path-only"
+path = '''\.pem$'''
+`, 0o600)
+	c := h.load(map[string]string{"redact_rules": path})
+	m, err := c.Masker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		"OURS_ ours_k3j5h7g9": true, "ours_sample35": false, "ours_k3j5h7g9 nolint": false, "zq123456789": true, "ours_aaaaaaaa": false,
+	} {
+		if out, ranges := m.Text([]byte(text)); (len(ranges) > 0) != want {
+			t.Errorf("%q became %q", text, out)
+		}
+	}
+	if out, ranges := m.Text([]byte("ours_k3j5h7g9k3j5h7g9k3j5h7g9")); len(ranges) != 1 || !strings.HasPrefix(string(out), "ours_[our-token:") {
+		t.Errorf("%q %v", out, ranges)
+	}
+	for text, part := range map[string]string{
+		"[extend]\nuseDefault = true": "extend", "[[rules]]\nid=\"a\"\nregex='('": "missing closing", "rules = 3": "rules.toml",
+	} {
+		h.write("rules.toml", text, 0o600)
+		if _, err := c.Masker(); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestRedactKey makes the key once, for this user alone.
+func TestRedactKey(t *testing.T) {
+	h := newHome(t)
+	c := h.load(nil)
+	first, err := c.RedactKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.RedactKey(); err != nil || again != first {
+		t.Errorf("read again the key is another, %v", err)
+	}
+	if info, err := os.Stat(c.RedactKeyFile()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v, %v", info, err)
+	}
+	if err := c.WriteRedactKey(redact.Key{5}); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := c.RedactKey(); err != nil || key != (redact.Key{5}) {
+		t.Errorf("an imported key reads back as %v, %v", key, err)
+	}
+	if err := os.WriteFile(c.RedactKeyFile(), []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RedactKey(); err == nil {
+		t.Error("a damaged key is replaced")
+	}
+}

@@ -1,0 +1,93 @@
+// Package masking decides for which servers secrets are masked, and counts what was. It does not know what a secret is,
+// nor where texts come from.
+package masking
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// Servers say what servers speak.
+type Servers interface {
+	// Protocol answers "ccship", "plain", or anything else while it is not known.
+	Protocol(dest string) string
+}
+
+// Masking hands out what masks the lines for a server. It is safe for concurrent use.
+type Masking struct {
+	servers Servers
+	now     atomic.Pointer[setup]
+
+	mu     sync.Mutex
+	counts map[string]int64 // secrets by rule since the start; guarded by mu
+}
+
+// setup is the configuration in force.
+type setup struct {
+	mode   string
+	masker *redact.Masker // nil when the mode is off
+}
+
+// New reads the key and the rules. An error is a *config.Error.
+func New(c *config.Config, s Servers) (*Masking, error) {
+	m := &Masking{servers: s, counts: map[string]int64{}}
+	return m, m.Configure(c)
+}
+
+// Configure takes a configuration over. After an error the one before stays in force.
+func (m *Masking) Configure(c *config.Config) error {
+	next := &setup{mode: c.Redact}
+	if next.mode != "off" {
+		var err error
+		if next.masker, err = c.Masker(); err != nil {
+			return err
+		}
+	}
+	m.now.Store(next)
+	return nil
+}
+
+// For returns what masks texts that go to a server; nil if they go as they are. dest may be empty.
+func (m *Masking) For(dest string) *redact.Masker {
+	now := m.now.Load()
+	if now.mode == "auto" && m.here(dest) {
+		return nil
+	}
+	return now.masker
+}
+
+// here reports whether a server counts as this machine. One that speaks the extension does not by its address alone: it
+// may be the end of a tunnel. Neither does one whose protocol is not known yet.
+func (m *Masking) here(dest string) bool {
+	return project.Loopback(dest) && m.servers.Protocol(dest) == "plain"
+}
+
+// Count adds secrets that were masked and queued.
+func (m *Masking) Count(ranges []redact.Range) {
+	if len(ranges) == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range ranges {
+		m.counts[r.Rule]++
+	}
+}
+
+// Counts are the secrets masked since the start, by rule, and all of them.
+func (m *Masking) Counts() (byRule map[string]int64, all int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.counts {
+		all += n
+	}
+	return maps.Clone(m.counts), all
+}
+
+// Mode is the option in force: auto, on or off.
+func (m *Masking) Mode() string { return m.now.Load().mode }
