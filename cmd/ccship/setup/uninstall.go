@@ -90,7 +90,7 @@ func (a verbs) uninstall(ctx context.Context, t *theService, purge bool) error {
 		b.WriteString("removed cursors and outbox in " + t.config.StateDir + "\n")
 	}
 	for _, left := range []struct{ what, path string }{
-		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"state", t.config.StateDir},
+		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"masking key", t.config.RedactKeyFile()}, {"state", t.config.StateDir},
 	} {
 		if cli.Exists(left.path) {
 			b.WriteString("left " + left.what + ": " + left.path + " (" + amount.Size(fileSize(left.path)) + ")\n")

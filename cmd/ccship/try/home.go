@@ -46,9 +46,13 @@ func (h Home) make() error {
 
 // Config is the configuration of the daemon here, as flags, so that they hold when it is read again.
 func (h Home) Config(c config.Config, address string) (config.Config, error) {
-	return c.With(map[string]string{
+	flags := map[string]string{
 		"socket": cli.UpSocket(c), "state_dir": h.File("state"), "server_url": "http://" + address, "api_key_file": h.File("api_key"),
-	})
+	}
+	if c.OriginOf("redact") == config.FromDefault {
+		flags["redact"] = "off" // the server is a process of ours: lines do not leave this machine
+	}
+	return c.With(flags)
 }
 
 // Address is where the server is to listen: the one asked for, else the one remembered, else a free one, which is

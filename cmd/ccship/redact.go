@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+func (a *app) redactCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "redact",
+		Short: "Masking of secrets: try it on a file, and bring its key to another machine",
+		Long: "Secrets in lines are replaced by tokens before the lines are queued; see the option redact. " +
+			"With the same key, another machine makes the same tokens of the same secrets.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	key := &cobra.Command{
+		Use:   "key",
+		Short: "Export or import the key that makes tokens",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	key.AddCommand(a.redactKeyExport(), a.redactKeyImport())
+	cmd.AddCommand(key, a.redactTest())
+	return cmd
+}
+
+func (a *app) redactKeyExport() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Print the key that makes tokens; keep it as secret as the secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := a.Config()
+			if err != nil {
+				return err
+			}
+			key, err := c.RedactKey()
+			if err != nil {
+				return err
+			}
+			return a.Print(key.Text() + "\n")
+		},
+	}
+}
+
+func (a *app) redactKeyImport() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE",
+		Short: "Use the key in a file that export wrote; - reads standard input",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.Config()
+			if err != nil {
+				return err
+			}
+			text, err := readInput(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			key, err := redact.ParseKey(string(text))
+			if err != nil {
+				return control.Usage(err.Error(), "`ccship redact key export` on the other machine prints one")
+			}
+			if err := c.WriteRedactKey(key); err != nil {
+				return err
+			}
+			a.Say("the key is in %s; a running daemon uses it after `ccship restart`", c.RedactKeyFile())
+			return nil
+		},
+	}
+}
+
+// maskedSecret is one secret that `redact test` finds.
+type maskedSecret struct {
+	Line   int    `json:"line"`   // counted from 1
+	Column int    `json:"column"` // in bytes, counted from 1
+	Length int    `json:"length"` // in bytes
+	Rule   string `json:"rule"`
+	Token  string `json:"token"`
+}
+
+// redactReport is what `redact test --json` prints.
+type redactReport struct {
+	SchemaVersion int            `json:"schema_version"`
+	Secrets       []maskedSecret `json:"secrets"`
+}
+
+func (a *app) redactTest() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "test FILE",
+		Short: "Show what would be masked in a transcript or text, and by which rule; - reads standard input",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.Config()
+			if err != nil {
+				return err
+			}
+			text, err := readInput(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			report, err := findSecrets(&c, text)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.PrintJSON(report)
+			}
+			return a.Print(report.text())
+		},
+	}
+	a.AddJSON(cmd)
+	return cmd
+}
+
+func readInput(cmd *cobra.Command, path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(cmd.InOrStdin())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, control.Usage(err.Error(), "name a file that can be read")
+	}
+	return text, nil
+}
+
+// findSecrets masks a text: line by line if it is a transcript, otherwise as a whole, because a key spans lines.
+func findSecrets(c *config.Config, text []byte) (redactReport, error) {
+	report := redactReport{SchemaVersion: control.SchemaVersion, Secrets: []maskedSecret{}}
+	key, err := c.RedactKey()
+	if err != nil {
+		return report, err
+	}
+	m, err := c.MaskerOf(key)
+	if err != nil {
+		return report, err
+	}
+	parts := [][]byte{text}
+	if first := bytes.TrimSpace(text); len(first) > 0 && first[0] == '{' {
+		parts = bytes.Split(text, []byte("\n"))
+	}
+	line := 1
+	for _, part := range parts {
+		masked, ranges := m.Line(part)
+		for _, r := range ranges {
+			before := part[:r.Start]
+			report.Secrets = append(report.Secrets, maskedSecret{
+				Line:   line + bytes.Count(before, []byte("\n")),
+				Column: r.Start - bytes.LastIndexByte(before, '\n'),
+				Length: r.End - r.Start, Rule: r.Rule, Token: string(masked[r.Start:r.End]),
+			})
+		}
+		line += bytes.Count(part, []byte("\n")) + 1
+	}
+	return report, nil
+}
+
+func (r redactReport) text() string {
+	var b strings.Builder
+	for _, s := range r.Secrets {
+		fmt.Fprintf(&b, "%d:%d  %s  %d bytes become %s\n", s.Line, s.Column, s.Rule, s.Length, s.Token)
+	}
+	if len(r.Secrets) == 0 {
+		b.WriteString("nothing would be masked\n")
+	}
+	return b.String()
+}
