@@ -68,7 +68,7 @@ func (o Option) Type() string {
 
 // Options are all keys, in the order in which they are shown.
 func Options() []Option {
-	return []Option{
+	return append([]Option{
 		{Name: "server_url", Kind: kindURL, Live: true,
 			Doc: "Server that gets every line; nothing is queued or sent until it is set."},
 		{Name: "api_key_file", Kind: kindPath, Default: "api_key beside config.toml", Live: true,
@@ -113,13 +113,18 @@ func Options() []Option {
 			Doc: "Largest linked document whose content is sent; a larger one is reported as too large."},
 		{Name: "blob_cap", Kind: kindSize, Default: "64MiB", Live: true,
 			Doc: "Largest attachment that is sent: large tool results and agent metadata stored beside transcripts."},
+		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true,
+			Doc: "Accept link requests from the viewer of a server on another machine; a server on this machine is always " +
+				"accepted."},
+	}, redactOptions()...)
+}
+
+func redactOptions() []Option {
+	return []Option{
 		{Name: "redact", Kind: kindChoice, Choices: []string{"auto", "on", "off"}, Default: "auto", Live: true,
 			Doc: "Mask secrets before they are queued; auto does unless the server is a plain one on this machine."},
 		{Name: "redact_rules", Kind: kindPaths, Live: true,
 			Doc: "Files with further rules of masking, in the format of gitleaks."},
-		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true,
-			Doc: "Accept link requests from the viewer of a server on another machine; a server on this machine is always " +
-				"accepted."},
 	}
 }
 
