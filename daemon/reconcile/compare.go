@@ -233,8 +233,29 @@ func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routi
 		return true, nil
 	}
 	line, generation, ok, err := c.State.Outbox.FirstQueued(ctx, t.File.ID)
-	if at.total == 0 {
-		return ok && line == 0, err
+	switch {
+	case err != nil || !ok:
+		return false, err
+	case at.total == 0:
+		return line == 0, nil
+	case generation == there.generation:
+		return line <= there.line, nil
+	case generation < there.generation:
+		return true, nil
 	}
-	return ok && place{generation, line}.compare(there) <= 0, err
+	return c.endedThere(ctx, t, there, generation)
+}
+
+// endedThere reports whether a generation ended where the server shows its end, and next took its place.
+func (c *comparison) endedThere(ctx context.Context, t *tail.Tracked, there place, next uint32) (bool, error) {
+	known, err := c.State.Files.History(ctx, t.File.ID)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range known.Past {
+		if p.Generation == there.generation && p.Next == next {
+			return there.line >= p.Cursor.Line, nil
+		}
+	}
+	return false, nil
 }
