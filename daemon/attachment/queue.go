@@ -108,7 +108,7 @@ func (b *batch) add(ctx context.Context, f *listedFile) error {
 	}
 	row := b.packer.Blob(outbox.BlobRef{
 		SHA256: read.SHA256, Name: read.Name, Media: mediaType(read.Name), Size: read.Size,
-		Root: b.file.Root, Path: path.Join(b.folder, read.Name),
+		Root: b.root.Name(), Path: path.Join(b.folder, read.Name),
 	}, content)
 	b.files, b.rows = append(b.files, read), append(b.rows, row)
 	if b.stored += len(row.Frame); b.stored < batchBytes {
