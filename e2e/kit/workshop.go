@@ -18,8 +18,8 @@ var (
 	programs sync.Map // name → func() (path, error)
 )
 
-// Workshop is the folder of this test process: binaries, and what tests leave behind. It is removed at the end. Its path
-// is short and has no link in it: a socket's path may have only about a hundred bytes, and Claude Code names folders by
+// Workshop is the folder of this test process: binaries, and what tests leave behind. It is removed at the end. Its
+// path is short and has no link in it: a socket's path may have only about a hundred bytes, and Claude Code names folders by
 // their real path.
 func Workshop() string { return workshop }
 
@@ -31,7 +31,7 @@ func Main(m *testing.M, prefix string, atEnd ...func()) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	workshop = dir
 	for _, f := range atEnd {
 		defer f()
