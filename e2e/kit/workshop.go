@@ -19,8 +19,8 @@ var (
 )
 
 // Workshop is the folder of this test process: binaries, and what tests leave behind. It is removed at the end. Its
-// path is short and has no link in it: a socket's path may have only about a hundred bytes, and Claude Code names folders by
-// their real path.
+// path is short and has no link in it: a socket's path may have only about a hundred bytes, and Claude Code names
+// folders by their real path.
 func Workshop() string { return workshop }
 
 // Main runs the tests of a package within a workshop, whose name begins with prefix, and returns the exit code. At the
