@@ -246,7 +246,7 @@ func (u *blobTransfer) call(ctx context.Context, method, step, media string, bod
 	var a blobAnswer
 	err := json.Unmarshal(text, &a)
 	switch {
-	case out.status == http.StatusConflict:
+	case out.status == http.StatusConflict && out.verdict != outOfStep:
 		return u.conflict(out, a, step == "end"), a
 	case out.verdict == unsupportedKind && step != "start": // it has lost the upload
 		u.started = false
