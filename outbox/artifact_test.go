@@ -230,6 +230,7 @@ func TestItemsGoInOrderWithLines(t *testing.T) {
 	if lines := r.last().lines; !slices.Equal(before, []int{1, 1}) || len(lines) != 2 {
 		t.Errorf("items came after %v requests of lines, the last of %v", before, lines)
 	}
+	r.until("the acknowledgements are counted", func() bool { return r.drainer.Health().Items == 3 })
 	h := r.drainer.Health()
 	if h.Items != 3 || h.Entries != 2 || h.Unwanted != 0 || h.Accepts.Names() == nil || len(h.Accepts.Names()) != 3 {
 		t.Errorf("health %+v", h)

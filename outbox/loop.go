@@ -162,7 +162,7 @@ func (l *loop) resume() {
 		return
 	}
 	l.noteLedger(*at)
-	l.outOfStep = false
+	l.outOfStep, l.acks.learn = false, true
 	for _, lane := range l.lanes {
 		lane.outOfStep, lane.transfer = false, nil
 		l.lanes.dropIdle(lane)
@@ -171,14 +171,13 @@ func (l *loop) resume() {
 	l.recovered(time.Now())
 }
 
-// noteLedger keeps the ledger of an answer, for the next requests and for the next start.
+// noteLedger keeps the ledger of an answer for the next requests. The next settlement keeps it for the next start.
 func (l *loop) noteLedger(at Ledger) {
 	if at.Writer == "" {
 		at.Writer = l.d.ledger.Load().Writer
 	}
 	l.server.Ledger = at
 	l.d.ledger.Store(&at)
-	l.acks.learn = true
 }
 
 // next chooses a lane, and returns its stream's highest Seq when its batches are still to be fetched. Unfinished

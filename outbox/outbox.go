@@ -95,6 +95,7 @@ type Settlement struct {
 	Plain    bool     // the server that took them did not announce the extension
 	// Forgotten: the server has forgotten the stream and stores nothing of it. What was sent counts as acknowledged.
 	Forgotten bool
+	Ledger    Ledger // of the server when it had answered; zero: none
 	Dead      []DeadLetter
 }
 

@@ -109,6 +109,9 @@ func (q *memQueue) Settle(_ context.Context, settlements []Settlement) error {
 	}
 	q.commits++
 	for _, s := range settlements {
+		if s.Ledger.Store != "" {
+			q.learned.Ledger = s.Ledger
+		}
 		key := laneKey{s.Stream, s.Blobs}
 		for _, seq := range s.Seqs {
 			i := slices.IndexFunc(q.rows[key], func(b Batch) bool { return b.Seq == seq })

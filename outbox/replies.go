@@ -119,6 +119,7 @@ func (l *loop) handleResult(r result) {
 	lane.acknowledgedTo = max(lane.acknowledgedTo, w.last)
 	lane.blocked = lane.blocked || w.objectsOnly
 	lane.unflushed++
+	w.settlement.Ledger = l.server.Ledger
 	l.acks.add(now, w.settlement)
 }
 

@@ -35,7 +35,11 @@ func (t *Tx) moveMarks(s *Step) error {
 			return err
 		}
 	}
-	for _, m := range s.Marks {
+	return t.putMarks(id, s.Marks)
+}
+
+func (t *Tx) putMarks(id tail.FileID, marks []tail.Mark) error {
+	for _, m := range marks {
 		v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(m.Line))
 		v = binary.BigEndian.AppendUint64(v, m.Hash)
 		if err := t.Put("put marks", t.marks, markKey(id, m.Offset), v); err != nil {

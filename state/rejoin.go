@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -45,7 +44,10 @@ func (t *Tx) rejoin(id tail.FileID, r *Rejoin) error {
 	case old.tracked.Cursor != r.Expect:
 		return tail.ErrStale
 	}
-	if err := t.replaceMarks(id, r.Marks); err != nil {
+	if err := t.cutMarks(id, -1); err != nil {
+		return err
+	}
+	if err := t.putMarks(id, r.Marks); err != nil {
 		return err
 	}
 	row := old
@@ -62,19 +64,6 @@ func (t *Tx) rejoin(id tail.FileID, r *Rejoin) error {
 	return t.putBatch(row.dest, uint64(id), &outbox.Batch{
 		Kind: outbox.Marker, Generation: r.Cursor.Generation, RewoundTo: r.Cursor.Line, From: at, To: at,
 	})
-}
-
-func (t *Tx) replaceMarks(id tail.FileID, marks []tail.Mark) error {
-	if err := t.cutMarks(id, -1); err != nil {
-		return err
-	}
-	for _, m := range marks {
-		v := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(m.Line))
-		if err := t.Put("put marks", t.marks, markKey(id, m.Offset), binary.BigEndian.AppendUint64(v, m.Hash)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // removeLines takes a stream's queued lines out of the outbox. Lines of generations that ended are on no disk any more:

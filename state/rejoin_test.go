@@ -98,3 +98,23 @@ func TestStored(t *testing.T) {
 		t.Errorf("the other file: %+v", p.Batches)
 	}
 }
+
+// TestLedgerIsKeptWithAcknowledgements: the server's last ledger and the rows it acknowledged go in one step.
+func TestLedgerIsKeptWithAcknowledgements(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := open(t, Options{Path: path})
+	seqs := commit(t, db, advance(1, 0, 5, 100))
+	before := lastTx(t, db)
+	want := outbox.Ledger{Store: "s", Count: 7, Writer: "w"}
+	err := db.Outbox.Settle(t.Context(), []outbox.Settlement{
+		{Dest: server, Stream: 1, Seqs: seqs, Ledger: outbox.Ledger{Store: "s", Count: 6, Writer: "w"}}, {Dest: server, Stream: 2, Ledger: want},
+	})
+	if err != nil || lastTx(t, db) != before+1 {
+		t.Errorf("%v, %d transactions", err, lastTx(t, db)-before)
+	}
+	closeNow(t, db)
+	db = open(t, Options{Path: path})
+	if l, err := db.Outbox.Learned(t.Context(), server); err != nil || l.Ledger != want {
+		t.Errorf("ledger %+v, %v", l.Ledger, err)
+	}
+}

@@ -28,8 +28,37 @@ func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) er
 				return err
 			}
 		}
-		return nil
+		return t.putLedgers(settlements)
 	})
+}
+
+// putLedgers keeps each server's last ledger in the transaction that acknowledges: a state that knows a higher count than
+// its acknowledgements would take a server for one that went back in time.
+func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
+	last := map[string]outbox.Ledger{}
+	for i := range settlements {
+		if s := &settlements[i]; s.Ledger.Store != "" {
+			last[s.Dest] = s.Ledger
+		}
+	}
+	for dest, ledger := range last {
+		id, err := t.destID(dest)
+		if err != nil {
+			return err
+		}
+		_, row, err := decodeDestRow(destKey(id), t.dests.Get(destKey(id)))
+		if err != nil {
+			return err
+		}
+		if row.Learned.Ledger == ledger {
+			continue
+		}
+		row.Learned.Ledger = ledger
+		if err := t.putDest("put ledger", id, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ackRows removes rows, adds dead letters and notes what a plain server did, all in one transaction. A row and its dead

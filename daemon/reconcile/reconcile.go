@@ -81,8 +81,8 @@ type Reconciler struct {
 	changes atomic.Uint64
 
 	mu      sync.Mutex
-	servers map[string]outbox.Refusal       // to be compared, by destination; guarded by mu
-	streams map[string]map[uint64]time.Time // of them, since when; guarded by mu
+	servers map[string]outbox.Refusal  // to be compared, by destination; guarded by mu
+	streams map[string]map[uint64]bool // to be compared alone, by destination; guarded by mu
 
 	left     map[string]map[string]time.Time // stores that answered before, by destination; only Run uses it
 	replaced map[string]time.Time            // when this daemon was replaced last, by destination; only Run uses it
@@ -92,7 +92,7 @@ type Reconciler struct {
 func New(d Deps) *Reconciler {
 	return &Reconciler{
 		Deps: d, wake: make(chan struct{}, 1), servers: map[string]outbox.Refusal{},
-		streams: map[string]map[uint64]time.Time{},
+		streams: map[string]map[uint64]bool{},
 		left:    map[string]map[string]time.Time{}, replaced: map[string]time.Time{},
 	}
 }
@@ -104,14 +104,7 @@ func (r *Reconciler) Changes() uint64 { return r.changes.Load() }
 // OutOfStep has a server, or one of its streams, compared. It never blocks.
 func (r *Reconciler) OutOfStep(dest string, why outbox.Refusal) {
 	r.mu.Lock()
-	if why.Stream == 0 {
-		r.servers[dest] = why
-	} else {
-		if r.streams[dest] == nil {
-			r.streams[dest] = map[uint64]time.Time{}
-		}
-		r.streams[dest][why.Stream] = time.Now()
-	}
+	r.note(dest, why)
 	r.mu.Unlock()
 	select {
 	case r.wake <- struct{}{}:
@@ -119,22 +112,31 @@ func (r *Reconciler) OutOfStep(dest string, why outbox.Refusal) {
 	}
 }
 
+// note notes what is to be compared. The caller holds mu.
+func (r *Reconciler) note(dest string, why outbox.Refusal) {
+	if why.Stream == 0 {
+		r.servers[dest] = why
+		return
+	}
+	if r.streams[dest] == nil {
+		r.streams[dest] = map[uint64]bool{}
+	}
+	r.streams[dest][why.Stream] = true
+}
+
 // Run compares what is asked for until ctx is done.
 func (r *Reconciler) Run(ctx context.Context) error {
-	for wait := time.Duration(0); ; {
-		if wait == 0 {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-r.wake:
-			}
-		} else {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-r.wake:
-			case <-time.After(wait):
-			}
+	var wait time.Duration // until what failed is compared again; 0: nothing did
+	for {
+		var retry <-chan time.Time
+		if wait > 0 {
+			retry = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		case <-retry:
 		}
 		if r.compareAll(ctx) {
 			wait = 0
@@ -148,7 +150,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 func (r *Reconciler) compareAll(ctx context.Context) bool {
 	r.mu.Lock()
 	servers, streams := r.servers, r.streams
-	r.servers, r.streams = map[string]outbox.Refusal{}, map[string]map[uint64]time.Time{}
+	r.servers, r.streams = map[string]outbox.Refusal{}, map[string]map[uint64]bool{}
 	r.mu.Unlock()
 	done := true
 	for dest, why := range servers {
@@ -173,13 +175,8 @@ func (r *Reconciler) again(ctx context.Context, dest string, why outbox.Refusal,
 		r.Log.Warn("cannot compare with the server; retrying", "server", dest, "err", err)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if _, newer := r.servers[dest]; !newer && why.Stream == 0 {
-			r.servers[dest] = why
-		} else if why.Stream != 0 {
-			if r.streams[dest] == nil {
-				r.streams[dest] = map[uint64]time.Time{}
-			}
-			r.streams[dest][why.Stream] = time.Now()
+		if _, newer := r.servers[dest]; !newer || why.Stream != 0 {
+			r.note(dest, why)
 		}
 	}
 	return false
@@ -229,6 +226,9 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why outbox.
 		return err
 	}
 	r.leave(dest, known.Store, at.Store)
+	if why.Code == outbox.CodeWriterReplaced {
+		r.replaced[dest] = time.Now() // only now: a comparison that fails is repeated for the same reason
+	}
 	r.Log.Info("in step with the server again", "server", dest, "compared", c.compared, "rejoined", c.rejoined)
 	r.Servers.Trouble(dest, "", "")
 	r.Servers.InStep(dest, outbox.Ledger{Store: at.Store, Count: at.Count, Writer: writer})
@@ -250,7 +250,6 @@ func (r *Reconciler) writer(dest string, why outbox.Refusal) (string, error) {
 		return "", nil
 	}
 	last, ok := r.replaced[dest]
-	r.replaced[dest] = time.Now()
 	if ok && time.Since(last) < memoryOf {
 		r.Log.Warn("another daemon writes in the name of this machine: this one takes a name of its own", "server", dest)
 		if err := r.Machine.Change(); err != nil {
