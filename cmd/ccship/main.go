@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 )
@@ -14,9 +15,9 @@ var version = "dev"
 
 func main() { os.Exit(command(hookBeats)) }
 
-// command is main with an exit code; a hook may take so many beats.
+// command is main with an exit code; a hook may take so many beats, its help as long as it takes.
 func command(beats int) int {
-	if len(os.Args) > 1 && os.Args[1] == "hook" {
+	if len(os.Args) > 1 && os.Args[1] == "hook" && !slices.Contains(os.Args, "--help") {
 		return runHook(os.Args[1:], beats)
 	}
 	a := &app{App: cli.App{Stdout: os.Stdout, Stderr: os.Stderr, Version: version}, build: thisBuild()}
