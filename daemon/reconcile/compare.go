@@ -25,11 +25,14 @@ type comparison struct {
 	dead     map[uint64]map[int64]bool // lines that the server refused, by stream
 	only     map[string]bool           // sessions to compare; nil: all
 
+	seen map[tail.FileID]bool // compared already
+
 	compared, rejoined, copied int
 }
 
 func (r *Reconciler) newComparison(ctx context.Context, dest string) (*comparison, error) {
-	c := &comparison{Reconciler: r, dest: dest, reader: r.Servers.Reader(dest), dead: map[uint64]map[int64]bool{}}
+	c := &comparison{Reconciler: r, dest: dest, reader: r.Servers.Reader(dest), dead: map[uint64]map[int64]bool{},
+		seen: map[tail.FileID]bool{}}
 	var err error
 	if c.routings, err = r.State.Files.Routings(ctx); err != nil {
 		return nil, err
@@ -55,7 +58,8 @@ func (r *Reconciler) newComparison(ctx context.Context, dest string) (*compariso
 func (c *comparison) chosen() (list []tail.Tracked) {
 	for _, t := range c.Files.Files() {
 		f, known := c.routings[t.File.ID]
-		if !known || !f.Decided || f.Dest != c.dest || t.Gone != 0 || c.only != nil && !c.only[f.Stream.SessionID] {
+		if !known || !f.Decided || f.Dest != c.dest || t.Gone != 0 || c.only != nil && !c.only[f.Stream.SessionID] ||
+			c.seen[t.File.ID] {
 			continue
 		}
 		list = append(list, t)
@@ -65,8 +69,31 @@ func (c *comparison) chosen() (list []tail.Tracked) {
 
 func (c *comparison) size() int { return len(c.chosen()) }
 
-// run compares all chosen transcripts.
-func (c *comparison) run(ctx context.Context) error {
+// run compares all chosen transcripts, and those that are read for the first time meanwhile: a state that went back does
+// not know them, and would send again what the server has.
+func (c *comparison) run(ctx context.Context) (err error) {
+	for range newRounds {
+		if err := c.round(ctx); err != nil || c.only != nil {
+			return err
+		}
+		unread := c.Files.Stats().UnreadBytes
+		if c.routings, err = c.State.Files.Routings(ctx); err != nil {
+			return err
+		}
+		if unread == 0 && c.size() == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(tryPause):
+		}
+	}
+	return nil
+}
+
+// round compares the transcripts that are known now.
+func (c *comparison) round(ctx context.Context) error {
 	list := c.chosen()
 	for len(list) > 0 {
 		n := min(mostAsked, len(list))
@@ -118,6 +145,8 @@ func (c *comparison) ref(id tail.FileID) remote.Ref {
 }
 
 const (
+	// newRounds bounds how often transcripts are looked for that are read for the first time while others are compared.
+	newRounds = 50
 	// mostTries is how often a file is compared that is being read or rewound meanwhile.
 	mostTries = 50
 	// tryPause is between two tries.
@@ -131,6 +160,7 @@ var errRewound = errors.New("the file was rewound and not yet read again")
 // file compares a transcript with the server's digest of it, nil when it has none, and has it rejoin where they differ.
 func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
 	c.compared++
+	c.seen[t.File.ID] = true
 	for range mostTries {
 		err := c.fileOnce(ctx, t, has)
 		if !errors.Is(err, tail.ErrStale) && !errors.Is(err, errRewound) {

@@ -44,6 +44,7 @@ type Files interface {
 	Files() []tail.Tracked
 	File(id tail.FileID) (tail.Tracked, bool)
 	Reload(ids ...tail.FileID)
+	Stats() tail.Stats
 }
 
 // Servers are the destinations.
