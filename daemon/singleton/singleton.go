@@ -21,6 +21,7 @@ type Holder struct {
 	PID    int       `json:"pid"`
 	State  string    `json:"state"`  // its state folder
 	Socket string    `json:"socket"` // its control socket
+	Roots  []string  `json:"roots"`  // what it delivers; set by Acquire
 	Since  time.Time `json:"since"`
 }
 
@@ -45,9 +46,10 @@ var errLocked = errors.New("locked")
 // Lock is held until Release, or until the process ends, however it ends.
 type Lock struct{ files []*os.File }
 
-// Acquire takes the lock of each root for the daemon that me describes. It does not wait: the error is a *Held when
+// Acquire takes the locks of each root for the daemon that me describes. It does not wait: the error is a *Held when
 // another daemon has one of them. Any other error means that locks cannot be kept on this system.
 func Acquire(roots []string, me Holder) (*Lock, error) {
+	me.Roots = roots
 	text, err := json.Marshal(me)
 	if err != nil {
 		return nil, fmt.Errorf("encode lock: %w", err)
@@ -58,23 +60,40 @@ func Acquire(roots []string, me Holder) (*Lock, error) {
 	}
 	l := &Lock{}
 	for _, name := range names {
-		f, err := open(name.file)
-		if err != nil {
-			return nil, errors.Join(err, l.Release())
-		}
-		l.files = append(l.files, f)
-		if err := lock(f); errors.Is(err, errLocked) {
-			held := &Held{Root: name.root, Holder: read(name.file)}
-			_ = l.Release() // of files that were only locked
-			return nil, held
-		} else if err != nil {
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", name.file, err), l.Release())
-		}
-		if err := write(f, text); err != nil {
-			return nil, errors.Join(err, l.Release())
+		if err := l.take(name, text); err != nil {
+			_ = l.Release() // of files that hold nothing but who we are
+			return nil, err
 		}
 	}
 	return l, nil
+}
+
+// take locks one file and writes who holds it.
+func (l *Lock) take(name named, text []byte) error {
+	f, err := open(name.file)
+	if err != nil {
+		return err
+	}
+	switch err := lock(f); {
+	case errors.Is(err, errLocked):
+		_ = f.Close() // of another process
+		holder := read(name.file)
+		if holder.left(name.key) {
+			return nil
+		}
+		return &Held{Root: name.root, Holder: holder}
+	case err != nil:
+		_ = f.Close()
+		return fmt.Errorf("lock %s: %w", name.file, err)
+	}
+	l.files = append(l.files, f)
+	return write(f, text)
+}
+
+// left reports whether a holder locked a folder that is no longer one of its roots: it was removed, and the system
+// gave its number to another folder.
+func (h Holder) left(key string) bool {
+	return h.PID != 0 && !slices.ContainsFunc(h.Roots, func(root string) bool { return slices.Contains(keys(root), key) })
 }
 
 // Find returns the daemon that delivers one of the roots; false if there is none.
@@ -90,18 +109,19 @@ func Find(roots []string) (Holder, bool) {
 	return Holder{}, false
 }
 
-// Release gives the locks up. The files stay: removing one would let two processes lock two files of one name.
+// Release gives the locks up, also when a process that is just being started has inherited the files. The files stay:
+// removing one would let two processes lock two files of one name.
 func (l *Lock) Release() error {
 	var errs []error
 	for _, f := range l.files {
-		errs = append(errs, f.Close())
+		errs = append(errs, unlock(f), f.Close())
 	}
 	l.files = nil
 	return errors.Join(errs...)
 }
 
-// named is a root and its lock file.
-type named struct{ root, file string }
+// named is a root and one of its lock files.
+type named struct{ root, key, file string }
 
 // files returns the lock files of the roots, each once, in an order that all processes share.
 func files(roots []string) ([]named, error) {
@@ -111,10 +131,24 @@ func files(roots []string) ([]named, error) {
 	}
 	var all []named
 	for _, root := range roots {
-		all = append(all, named{root, filepath.Join(dir, "ccship-"+identity(root)+".lock")})
+		for _, key := range keys(root) {
+			all = append(all, named{root, key, filepath.Join(dir, "ccship-"+key+".lock")})
+		}
 	}
 	slices.SortFunc(all, func(a, b named) int { return strings.Compare(a.file, b.file) })
 	return slices.CompactFunc(all, func(a, b named) bool { return a.file == b.file }), nil
+}
+
+// keys are what names a root's locks: the folder itself, which another path may lead to, and its name in the folder
+// above, which stays when the folder is replaced.
+func keys(root string) []string {
+	return []string{identity(root), identity(filepath.Dir(root)) + "-" + short(filepath.Base(root))}
+}
+
+// short is a hash of a path that fits a file name.
+func short(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:8])
 }
 
 // identity names a root by the device and inode of the folder that it resolves to. Of a root that does not exist yet
@@ -126,12 +160,10 @@ func identity(root string) string {
 			if rest == "" {
 				return id
 			}
-			sum := sha256.Sum256([]byte(rest))
-			return id + "-" + hex.EncodeToString(sum[:8])
+			return id + "-" + short(rest)
 		}
 		if dir == filepath.Dir(dir) {
-			sum := sha256.Sum256([]byte(root))
-			return hex.EncodeToString(sum[:8])
+			return short(root)
 		}
 		rest = filepath.Join(filepath.Base(dir), rest)
 	}

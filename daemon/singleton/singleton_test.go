@@ -95,3 +95,29 @@ func TestMissingRoot(t *testing.T) {
 		t.Error("the parent is held")
 	}
 }
+
+// TestReplacedRoot: a root whose folder was replaced is still held, and the folder that was moved away is not.
+func TestReplacedRoot(t *testing.T) {
+	dir := t.TempDir()
+	root, away := filepath.Join(dir, "root"), filepath.Join(dir, "away")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Acquire([]string{root}, Holder{PID: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	if err := os.Rename(root, away); err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := Find([]string{away}); ok {
+		t.Errorf("a folder that nobody delivers any more is held by %+v", h)
+	}
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := Find([]string{root}); !ok || h.PID != 7 {
+		t.Errorf("found %+v, %t", h, ok)
+	}
+}
