@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
 )
 
 const (
@@ -182,6 +184,49 @@ func TestProjectServer(t *testing.T) {
 	}
 	if n := len(theirs.streams[sessionA][0].lines); n != 5 {
 		t.Errorf("a session that moved to the project's server: %d lines, want all 5", n)
+	}
+}
+
+// TestProjectHashNeedsTrust: a project_hash decides whom a session is shared with, so the one in a project's folder
+// counts once the user trusts that folder, also when the project names the user's own server.
+func TestProjectHashNeedsTrust(t *testing.T) {
+	w := newWorld(t)
+	project := t.TempDir()
+	dir := filepath.Join(project, ".codetracker")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"config.json":      fmt.Sprintf(`{"server_url":%q}`, w.cfg.ServerURL),
+		"credentials.json": `{"api_key":"theirs","current_project_hash":"h4sh"}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash := func(session string) string {
+		w.server.mu.Lock()
+		defer w.server.mu.Unlock()
+		return w.server.hashes[session]
+	}
+	w.write("-p/"+sessionA+".jsonl", records(project, 0, 2))
+	w.start()
+	w.sync()
+	if got := hash(sessionA); got == "" || got == "h4sh" {
+		t.Errorf("not trusted: project_hash %q, want one that the repository does not choose", got)
+	}
+	if !slices.ContainsFunc(w.status().Advice, func(a control.Advice) bool {
+		return strings.Contains(a.Text, "project_hash") && strings.Contains(a.Text, project)
+	}) {
+		t.Errorf("not trusted: status does not name the project_hash: %+v", w.status().Advice)
+	}
+	w.stop()
+	w.cfg.TrustedProjects = []string{project}
+	w.write("-p/"+sessionB+".jsonl", records(project, 0, 2))
+	w.start()
+	w.sync()
+	if got := hash(sessionB); got != "h4sh" {
+		t.Errorf("trusted: project_hash %q, want the one in the credentials", got)
 	}
 }
 

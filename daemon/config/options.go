@@ -85,7 +85,7 @@ func Options() []Option {
 		{Name: "protocol", Kind: kindChoice, Choices: []string{"auto", "plain"}, Default: "auto",
 			Doc: "plain never sends the extension object."},
 		{Name: "trusted_projects", Kind: kindPaths, Live: true,
-			Doc: "Project folders whose own .codetracker server_url is followed."},
+			Doc: "Project folders whose own .codetracker server_url and project_hash are followed."},
 		{Name: "exclude_projects", Kind: kindGlobs, Live: true,
 			Doc: "Folders whose conversations are not sent, with everything below them; * and ** match names."},
 		{Name: "exclude_types", Kind: kindWords, Live: true,

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -21,10 +22,12 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 		return "", "opted out"
 	case !p.Enabled:
 		return "", "opted out in " + p.path(configName)
-	case p.ServerURL == "" || SameServer(p.ServerURL, own):
-		return own, p.Advice
-	case Trusted(p.Dir, trusted):
+	case Trusted(p.Dir, trusted) && p.ServerURL != "" && !SameServer(p.ServerURL, own):
 		return p.ServerURL, p.Advice
+	case Trusted(p.Dir, trusted):
+		return own, p.Advice
+	case p.ServerURL == "" || SameServer(p.ServerURL, own):
+		return own, cmp.Or(p.Advice, hashAdvice(p))
 	case own == "":
 		return "", fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in "+
 			"trusted_projects; "+
@@ -33,6 +36,15 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 	return own, fmt.Sprintf("the project in %s has the server %s, which is not followed until the folder is in "+
 		"trusted_projects; "+
 		"its lines go to %s", p.Dir, p.ServerURL, own)
+}
+
+// hashAdvice says that the project_hash in a project's credentials is not followed, "" when they have none.
+func hashAdvice(p Policy) string {
+	if p.ProjectHash == "" {
+		return ""
+	}
+	return fmt.Sprintf("the project in %s has a project_hash in its credentials, which is not followed until the folder is "+
+		"in trusted_projects", p.Dir)
 }
 
 // DestinationKey names the server of a trusted project in the state: its URL, and the folder whose credentials open it,

@@ -31,6 +31,8 @@ func TestDestination(t *testing.T) {
 		{"the same server", Policy{Dir: dir, Enabled: true, ServerURL: "HTTPS://OWN.example:443/"}, own, nil, own, ""},
 		{"the same server's endpoint", Policy{Dir: dir, Enabled: true, ServerURL: own + "//api/conversations"}, own, []string{dir}, own, ""},
 		{"another path", Policy{Dir: dir, Enabled: true, ServerURL: own + "/x"}, own, nil, own, "trusted_projects"},
+		{"a hash, not trusted", Policy{Dir: dir, Enabled: true, ServerURL: own, ProjectHash: "h"}, own, nil, own, "project_hash"},
+		{"a hash, trusted", Policy{Dir: dir, Enabled: true, ServerURL: own, ProjectHash: "h"}, own, []string{dir}, own, ""},
 		{"notice passes", Policy{Dir: dir, Enabled: true, Advice: "n"}, own, nil, own, "n"},
 		{"nowhere trusted", Policy{Enabled: true, ServerURL: its}, own, []string{"/", "", "."}, own, "trusted_projects"},
 	}

@@ -124,18 +124,21 @@ func TestHash(t *testing.T) {
 		h := sha256.Sum256([]byte(s))
 		return hex.EncodeToString(h[:])
 	}
-	full := Policy{ProjectHash: "from credentials", Remote: "h.example/t/r"}
+	full := Policy{Dir: "/a", ProjectHash: "from credentials", Remote: "h.example/t/r"}
 	for _, tt := range []struct {
 		cwd, folder string
 		p           Policy
+		trusted     []string
 		want        string
 	}{
-		{"/a", "-a", full, "from credentials"},
-		{"/a", "-a", Policy{Remote: "h.example/t/r"}, sum("h.example/t/r")},
-		{"/a", "-a", Policy{}, sum("/a")},
-		{"", "-a", Policy{}, sum("-a")},
+		{"/a", "-a", full, []string{"/a"}, "from credentials"},
+		{"/a", "-a", full, []string{"/b"}, sum("h.example/t/r")},
+		{"/a", "-a", Policy{Dir: "/a", ProjectHash: "from credentials"}, nil, sum("/a")},
+		{"/a", "-a", Policy{Remote: "h.example/t/r"}, nil, sum("h.example/t/r")},
+		{"/a", "-a", Policy{}, nil, sum("/a")},
+		{"", "-a", Policy{}, nil, sum("-a")},
 	} {
-		if got := Hash(tt.cwd, tt.folder, tt.p); got != tt.want {
+		if got := Hash(tt.cwd, tt.folder, tt.p, tt.trusted); got != tt.want {
 			t.Errorf("Hash(%q, %q, %+v) = %s, want %s", tt.cwd, tt.folder, tt.p, got, tt.want)
 		}
 	}

@@ -31,7 +31,7 @@ type Policy struct {
 	ServerURL      string
 	HasCredentials bool
 	APIKey         string
-	ProjectHash    string // as the credentials say, "" they do not
+	ProjectHash    string // as the credentials say, "" they do not; see Hash for when it counts
 	MaxEntries     int    // per request, > 0
 	Remote         string // normalised git remote, "" none
 	Advice         string // what a person should put right in these files, "" nothing

@@ -22,7 +22,7 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 	facts := state.Routing{Decided: true}
 	if c.File.Kind == tail.History {
 		facts.Stream.Extended = true
-		facts.Stream.ProjectHash = project.Hash("", "history.jsonl", project.Policy{})
+		facts.Stream.ProjectHash = project.Hash("", "history.jsonl", project.Policy{}, nil)
 		facts.Stream.Project = "history"
 		return facts, 0
 	}
@@ -53,7 +53,7 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 		facts.Stream.Project = filepath.Base(cwd)
 	}
 	policy, _ := r.projects.Find(cwd)
-	facts.Stream.ProjectHash = project.Hash(cwd, folder, policy)
+	facts.Stream.ProjectHash = project.Hash(cwd, folder, policy, r.rules.Load().TrustedProjects)
 	return facts, 0
 }
 

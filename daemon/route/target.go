@@ -35,7 +35,7 @@ func (r *Router) target(f *state.Routing) target {
 		return excluded(policy.Why, cwd)
 	}
 	dest, why := project.Destination(policy, rules.OwnServer, rules.TrustedProjects)
-	r.advice.set(cwd, why, "trusted_projects names the folders whose own server is followed")
+	r.advice.set(cwd, why, "trusted_projects names the folders whose own server and project_hash are followed")
 	if dest != "" && dest != rules.OwnServer {
 		if _, url, err := outbox.NormalizeURL(dest); err == nil {
 			dest = project.DestinationKey(url, policy.Dir)
