@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"github.com/ccship/ccship/daemon/attachment"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -12,6 +13,14 @@ type settings struct{ d *Daemon }
 func (s settings) Roots() []string { return s.d.conf.Load().Roots }
 func (s settings) Locale() string  { return s.d.conf.Load().Locale }
 func (s settings) BlobCap() int64  { return s.d.conf.Load().BlobCap }
+
+// wireAttachments makes the collector of attachments. It comes after the tailer.
+func (d *Daemon) wireAttachments() {
+	d.attachments = attachment.New(attachment.Deps{
+		Projections: d.projections, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d},
+		Masking: d.masking, Log: d.log,
+	})
+}
 
 // deliverAttachments queues the attachments of a transcript, and returns when they have left the outbox.
 func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {

@@ -210,9 +210,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 		tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log}, d.db.Files, d.relay)
 	d.wireReconciler(self.Former)
 	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
-	d.attachments = attachment.New(attachment.Deps{
-		Projections: d.projections, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d}, Log: d.log,
-	})
+	d.wireAttachments()
 	if d.introductions, err = inbox.LoadIntroductions(ctx, d.projections, d.log); err != nil {
 		return err
 	}

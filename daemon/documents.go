@@ -17,7 +17,7 @@ func (d *Daemon) wireDocuments(ctx context.Context) (err error) {
 	d.guard = document.NewGuard(settings{d}, d.db)
 	d.documents, err = document.Load(ctx, document.Deps{
 		Projections: d.projections, Locator: locator{d}, Introductions: d.introductions, Settings: settings{d},
-		Guard: d.guard, Log: d.log,
+		Guard: d.guard, Masking: d.masking, Log: d.log,
 	})
 	if err != nil {
 		return err

@@ -22,8 +22,10 @@ func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
 // OutOfStep has what a server stores compared with what is here.
 func (o owner) OutOfStep(dest string, why outbox.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
 
-// OpenBlob opens a file that is to be sent, unless it is one of ccship's own by now.
-func (o owner) OpenBlob(root, path string) (outbox.Content, error) { return o.d.guard.Open(root, path) }
+// OpenBlob opens a file that is to be sent, masked for its server, unless it is one of ccship's own by now.
+func (o owner) OpenBlob(dest, root, path string) (outbox.Content, error) {
+	return o.d.guard.Open(root, path, o.d.masking.For(dest).ReaderAt)
+}
 
 // ConfigInForce reports whether the configuration in force is the one on disk.
 func (o owner) ConfigInForce() bool { return o.d.configInForce() }

@@ -72,8 +72,9 @@ func (r verifyRules) Forget(id tail.FileID) { r.d.heardForgotten(uint64(id)) }
 // verifyAttachments adapts the daemon to verify.Attachments.
 type verifyAttachments struct{ d *Daemon }
 
-func (a verifyAttachments) OnDisk(root *os.Root, f tail.File) ([]projection.Attachment, int, error) {
-	return a.d.attachments.OnDisk(root, f)
+func (a verifyAttachments) OnDisk(root *os.Root, f tail.File,
+	dest string) ([]projection.Attachment, int, error) {
+	return a.d.attachments.OnDisk(root, f, dest)
 }
 
 func (a verifyAttachments) Deliver(ctx context.Context, id tail.FileID) error {

@@ -22,7 +22,7 @@ type Owner interface {
 	// block.
 	OutOfStep(dest string, why Refusal)
 	// OpenBlob opens the file of a blob whose content is not in the queue. After any error the blob is given up.
-	OpenBlob(root, path string) (Content, error)
+	OpenBlob(dest, root, path string) (Content, error)
 }
 
 // noOwner is the owner of a drainer without one.
@@ -33,6 +33,6 @@ func (noOwner) Forgotten(uint64)                         {}
 func (noOwner) Accepts(string, Kinds, bool) error        { return nil }
 func (noOwner) LinkRequests(string)                      {}
 func (noOwner) OutOfStep(string, Refusal)                {}
-func (noOwner) OpenBlob(string, string) (Content, error) { return nil, errNoOwner }
+func (noOwner) OpenBlob(_, _, _ string) (Content, error) { return nil, errNoOwner }
 
 var errNoOwner = errors.New("blobs cannot be opened: the drainer has no owner")

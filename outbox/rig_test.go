@@ -67,9 +67,9 @@ func (o *testOwner) OutOfStep(dest string, why Refusal) {
 	}
 }
 
-func (o *testOwner) OpenBlob(root, path string) (Content, error) {
+func (o *testOwner) OpenBlob(dest, root, path string) (Content, error) {
 	if o.openBlob == nil {
-		return o.noOwner.OpenBlob(root, path)
+		return o.noOwner.OpenBlob(dest, root, path)
 	}
 	return o.openBlob(root, path)
 }

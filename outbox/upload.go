@@ -89,7 +89,7 @@ func (s *sender) content(b *Batch) (Content, error) {
 		}
 		return inRow{bytes.NewReader(raw)}, err
 	}
-	c, err := s.owner.OpenBlob(b.Blob.Root, b.Blob.Path)
+	c, err := s.owner.OpenBlob(s.dest.Key, b.Blob.Root, b.Blob.Path)
 	if err != nil {
 		return nil, fmt.Errorf("open a blob: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // Small files hold tool output that is too long for a line, and how an agent was started. Each appears once, at about
@@ -58,6 +59,12 @@ type Settings interface {
 	BlobCap() int64 // larger files are not sent
 }
 
+// Masking decides where secrets are masked. Safe for concurrent use.
+type Masking interface {
+	// For returns what masks texts that go to a server; nil if they go as they are.
+	For(dest string) *redact.Masker
+}
+
 // Collector finds attachments and queues them. Safe for concurrent use.
 type Collector struct {
 	db          *state.DB
@@ -66,6 +73,7 @@ type Collector struct {
 	router      Router
 	servers     Servers
 	settings    Settings
+	masking     Masking
 	log         *slog.Logger
 
 	bell   chan struct{}
@@ -85,6 +93,7 @@ type Deps struct {
 	Router      Router
 	Servers     Servers
 	Settings    Settings
+	Masking     Masking
 	Log         *slog.Logger
 }
 
@@ -92,7 +101,7 @@ type Deps struct {
 func New(d Deps) *Collector {
 	return &Collector{
 		db: d.Projections.State, projections: d.Projections, files: d.Files, router: d.Router, servers: d.Servers,
-		settings: d.Settings, log: d.Log,
+		settings: d.Settings, masking: d.Masking, log: d.Log,
 		bell: make(chan struct{}, 1), dirty: map[tail.FileID]bool{},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // listedFile is an attachment as it is listed.
@@ -71,18 +72,18 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 	return files, err
 }
 
-// OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the others. A
-// file that changes is left out: it is queued when it no longer does. root is the folder that it lies in. unread is why
-// a file or folder cannot be read.
-func (c *Collector) OnDisk(root *os.Root, f tail.File) (files []projection.Attachment, tooLarge int, unread error) {
-	folder := sessionFolder(f)
+// OnDisk hashes the attachments of a main transcript that are small enough to be sent, as a server gets them; tooLarge
+// counts the others. A file that changes is left out: it is queued when it no longer does. root is the folder that it
+// lies in. unread is why a file or folder cannot be read.
+func (c *Collector) OnDisk(root *os.Root, f tail.File, dest string) (files []projection.Attachment, tooLarge int, unread error) {
+	folder, masker := sessionFolder(f), c.masking.For(dest)
 	listed, unread := list(root, folder)
 	for i := range listed {
 		if listed[i].info.Size() > c.settings.BlobCap() {
 			tooLarge++
 			continue
 		}
-		read, _, err := listed[i].read(root, folder)
+		read, _, err := listed[i].read(root, folder, masker)
 		switch {
 		case errors.Is(err, errChanging), errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -118,10 +119,12 @@ func listFolder(root *os.Root, dir string) ([]fs.DirEntry, error) {
 // errChanging says that a file is not the one that was listed, or is being written.
 var errChanging = errors.New("the file is changing")
 
-// read hashes a file below the session's folder. The content of one that fits into a row is returned whole, and is
-// never nil; that of a larger one is nil.
-func (l *listedFile) read(root *os.Root, folder string) (f projection.Attachment, content []byte, err error) {
-	file, err := root.Open(path.Join(folder, l.name))
+// read masks and hashes a file below the session's folder. The content of one that fits into a row is returned whole,
+// and is never nil; that of a larger one is nil.
+func (l *listedFile) read(root *os.Root, folder string, masker *redact.Masker) (f projection.Attachment,
+	content []byte, err error) {
+	name := path.Join(folder, l.name)
+	file, err := root.Open(name)
 	if err != nil {
 		return f, nil, err
 	}
@@ -134,14 +137,15 @@ func (l *listedFile) read(root *os.Root, folder string) (f projection.Attachment
 		return f, nil, errChanging
 	}
 	f = projection.Attachment{Name: l.name, Size: info.Size(), ModTime: info.ModTime().UnixNano()}
+	masked := io.NewSectionReader(masker.ReaderAt(name, file, f.Size), 0, f.Size)
 	sum := sha256.New()
 	if f.Size <= outbox.BlobInRow {
 		content = make([]byte, f.Size)
-		if _, err := io.ReadFull(file, content); err != nil {
+		if _, err := io.ReadFull(masked, content); err != nil {
 			return f, nil, fmt.Errorf("%w: %w", errChanging, err)
 		}
 		sum.Write(content)
-	} else if n, err := io.Copy(sum, io.LimitReader(file, f.Size)); err != nil || n < f.Size {
+	} else if n, err := io.Copy(sum, masked); err != nil || n < f.Size {
 		return f, nil, errors.Join(errChanging, err)
 	}
 	after, err := file.Stat()

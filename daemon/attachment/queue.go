@@ -95,7 +95,7 @@ func (b *batch) add(ctx context.Context, f *listedFile) error {
 		b.done = false
 		return nil
 	}
-	read, content, err := f.read(b.root, b.folder)
+	read, content, err := f.read(b.root, b.folder, b.masking.For(b.dest))
 	switch {
 	case errors.Is(err, errChanging):
 		b.done = false

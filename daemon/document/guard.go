@@ -83,9 +83,9 @@ func andAbove(dir string) func(yield func(string) bool) {
 	}
 }
 
-// Open opens a file to send it, unless it is one of ccship's own by now.
-func (g *Guard) Open(root, name string) (outbox.Content, error) {
-	c, err := file.OpenToSend(root, name, g.Check)
+// Open opens a file to send it, through a mask, unless it is one of ccship's own by now.
+func (g *Guard) Open(root, name string, mask file.Mask) (outbox.Content, error) {
+	c, err := file.OpenToSend(root, name, g.Check, mask)
 	if err != nil {
 		return nil, err // not a nil *file.OpenFile in an interface
 	}

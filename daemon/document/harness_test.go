@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 const sessionA = "0a0a0a0a-0000-4000-8000-000000000001"
@@ -35,7 +36,8 @@ type harness struct {
 	cwd         string
 	conf        atomic.Pointer[config.Config]
 	projects    *project.Finder
-	onLocate    func() // called by Locate; nil: nothing
+	masker      *redact.Masker // nil: documents go as they are
+	onLocate    func()         // called by Locate; nil: nothing
 }
 
 func newHarness(t *testing.T) *harness {
@@ -80,7 +82,7 @@ func newHarness(t *testing.T) *harness {
 func (h *harness) reload() {
 	h.t.Helper()
 	tracker, err := Load(h.t.Context(), Deps{
-		Projections: h.projections, Locator: h, Introductions: h, Settings: h, Guard: NewGuard(h, h.db), Log: slog.New(slog.DiscardHandler),
+		Projections: h.projections, Locator: h, Introductions: h, Settings: h, Guard: NewGuard(h, h.db), Masking: h, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -111,6 +113,9 @@ func (h *harness) Locate(_ context.Context, session string) (Location, error) {
 	}
 	return loc, nil
 }
+
+// For masks with a key of the test's.
+func (h *harness) For(string) *redact.Masker { return h.masker }
 
 // Excluded asks the project of a folder.
 func (h *harness) Excluded(dir string) string {

@@ -33,7 +33,7 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	if err != nil {
 		return err
 	}
-	folder, err := t.open(loc.Cwd)
+	folder, err := t.open(&loc)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (t *Tracker) unlink(ctx context.Context, r linkRequest) error {
 // names returns the names that a request to unlink may mean.
 func (t *Tracker) names(loc Location, r *linkRequest) []string {
 	names := append(file.Names(r.base, r.path, loc.Cwd), r.path)
-	folder, err := t.open(loc.Cwd)
+	folder, err := t.open(&loc)
 	if err != nil {
 		return names
 	}

@@ -39,11 +39,12 @@ func (l *Location) path(d *trackedDocument) string {
 	return filepath.Join(l.Cwd, filepath.FromSlash(d.Path))
 }
 
-// open opens the working directory of a session. ccship's own files cannot be read in it.
-func (t *Tracker) open(cwd string) (*file.Folder, error) {
-	folder, err := file.OpenFolder(cwd)
+// open opens the working directory of a session. ccship's own files cannot be read in it, and secrets in others are
+// masked for the session's server.
+func (t *Tracker) open(loc *Location) (*file.Folder, error) {
+	folder, err := file.OpenFolder(loc.Cwd)
 	if err == nil {
-		folder.Guard = t.guard.Check
+		folder.Guard, folder.Mask = t.guard.Check, t.masking.For(loc.Dest).ReaderAt
 	}
 	return folder, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // Locator finds sessions and folders. Its methods must be safe for concurrent use.
@@ -46,7 +47,14 @@ type Deps struct {
 	Introductions Introductions
 	Settings      Settings
 	Guard         *Guard
+	Masking       Masking
 	Log           *slog.Logger
+}
+
+// Masking decides where secrets are masked. Its method must be safe for concurrent use.
+type Masking interface {
+	// For returns what masks texts that go to a server; nil if they go as they are.
+	For(dest string) *redact.Masker
 }
 
 // Tracker tracks the documents of all sessions. A document is read when Claude says that it has changed the file, and
@@ -58,6 +66,7 @@ type Tracker struct {
 	introductions Introductions
 	settings      Settings
 	guard         *Guard
+	masking       Masking
 	log           *slog.Logger
 
 	bell        bell
@@ -87,7 +96,7 @@ func Load(ctx context.Context, d Deps) (*Tracker, error) {
 func newTracker(d Deps) *Tracker {
 	return &Tracker{
 		projections: d.Projections, locator: d.Locator, introductions: d.Introductions, settings: d.Settings,
-		guard: d.Guard, log: d.Log,
+		guard: d.Guard, masking: d.Masking, log: d.Log,
 		bell: newBell(), started: time.Now(), packer: outbox.NewPacker(),
 		sessions: map[string]*sessionDocuments{}, activeInterval: shortInterval,
 	}

@@ -145,7 +145,7 @@ func (t *Tracker) checkAll(ctx context.Context, loc Location, edits []edit) (soo
 	if len(documents) == 0 {
 		return false
 	}
-	folder, err := t.open(loc.Cwd)
+	folder, err := t.open(&loc)
 	if err != nil { // a folder that is away does not mean deleted files: it may be on another disk
 		t.setProblem(loc.Session, err.Error())
 		return false

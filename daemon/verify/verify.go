@@ -66,9 +66,9 @@ type Masking interface {
 
 // Attachments are the files beside transcripts.
 type Attachments interface {
-	// OnDisk hashes the attachments of a main transcript that are small enough to be sent; tooLarge counts the
-	// others. unread is why a file or folder cannot be read.
-	OnDisk(root *os.Root, f tail.File) (files []projection.Attachment, tooLarge int, unread error)
+	// OnDisk hashes the attachments of a main transcript that are small enough to be sent, as a server gets them;
+	// tooLarge counts the others. unread is why a file or folder cannot be read.
+	OnDisk(root *os.Root, f tail.File, dest string) (files []projection.Attachment, tooLarge int, unread error)
 	// Deliver returns when the attachments of a transcript, as they are on disk now, have left the outbox.
 	Deliver(ctx context.Context, id tail.FileID) error
 }

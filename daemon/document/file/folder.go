@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,9 +33,14 @@ func refuse(hint, format string, args ...any) error {
 // resolved; info describes the open file, because a name alone proves nothing about a file.
 type Guard func(path string, info fs.FileInfo) error
 
+// Mask returns what is read in the place of a file's content, of the same size in bytes. name is its path below the
+// folder, with slashes.
+type Mask func(name string, content io.ReaderAt, size int64) io.ReaderAt
+
 // Folder is a session's working directory. A file opened through it lies inside it, even if links change meanwhile.
 type Folder struct {
 	Guard Guard // nil: every file in the folder may be read. Set it before use
+	Mask  Mask  // nil: files are read as they are. Set it before use
 
 	cwd  string // as the session spells it
 	root *os.Root

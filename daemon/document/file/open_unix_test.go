@@ -32,7 +32,7 @@ func TestOpenToSend(t *testing.T) {
 		"docs/large.md": true, "docs/inside.md": true, "docs/link.md": false, "out/secret": false, "../secret": false,
 		"docs/pipe": false, "docs": false, "docs/none.md": false, secret: false,
 	} {
-		c, err := OpenToSend(root, name, nil)
+		c, err := OpenToSend(root, name, nil, nil)
 		if (err == nil) != opens {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -50,7 +50,7 @@ func TestOpenToSend(t *testing.T) {
 	must(os.WriteFile(filepath.Join(dir, "docs", "large.md"), []byte("secret"), 0o600))
 	must(os.Rename(filepath.Join(root, "docs"), filepath.Join(root, "was")))
 	must(os.Symlink(filepath.Join(dir, "docs"), filepath.Join(root, "docs")))
-	if c, err := OpenToSend(root, "docs/large.md", nil); err == nil {
+	if c, err := OpenToSend(root, "docs/large.md", nil, nil); err == nil {
 		t.Error("it is opened through a folder that leads out")
 		c.Close()
 	}

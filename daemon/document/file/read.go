@@ -38,8 +38,8 @@ type Content struct {
 	Stamp  Stamp
 	Path   string // where the file lies: absolute, links resolved
 	Size   int64
-	SHA256 string // hex; "" when TooLarge
-	Bytes  []byte // nil if the content is larger than the keep limit
+	SHA256 string // of Bytes, hex; "" when TooLarge
+	Bytes  []byte // masked; nil if the content is larger than the keep limit
 	// TooLarge is set if the file is larger than the read limit; then only Stamp, Path and Size are known.
 	TooLarge bool
 	// Torn is set if the file was written while it was read: these bytes may never have been its content.
@@ -74,8 +74,12 @@ func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
 		c.TooLarge = true
 		return c, nil
 	}
+	source := io.Reader(io.LimitReader(file, limit+1))
+	if f.Mask != nil {
+		source = io.NewSectionReader(f.Mask(name, file, c.Size), 0, c.Size)
+	}
 	sum := sha256.New()
-	r := io.TeeReader(io.LimitReader(file, limit+1), sum)
+	r := io.TeeReader(source, sum)
 	var n int64
 	if c.Size <= keep {
 		c.Bytes, err = io.ReadAll(io.LimitReader(r, keep+1))

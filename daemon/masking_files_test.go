@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// files with secrets: what a server may not see of them, by name.
+func secretFiles() map[string]string {
+	filler := strings.Repeat("words of a long text, line after line\n", 60_000)
+	return map[string]string{
+		"small.txt":  "token: " + githubSecret + "\n",
+		"large.txt":  filler[:1<<20] + "\n" + githubSecret + "\n" + filler + "\nexport DB_PASSWORD=" + envSecret + "\n",
+		"a.json":     `{"env":{"password":"` + envSecret + `"},"out":"\n` + awsSecret + `"}`,
+		"binary.txt": "\x89PNG\x00\x00\xff" + "no secret, but bytes " + githubSecret,
+	}
+}
+
+// stateHolds fails when a file below the state folder holds a secret.
+func (w *world) stateHolds(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(w.cfg.StateDir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if leaked(b) {
+			t.Errorf("%s holds a secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMasksDocuments links documents with secrets: the server gets tokens, in content of the same length, once.
+func TestMasksDocuments(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newDocumentWorld(t)
+	w.server.announces = true
+	files := secretFiles()
+	delete(files, "binary.txt")
+	for name, text := range files {
+		saveFile(t, cwd, name, text)
+	}
+	saveFile(t, cwd, "image.png", "\x89PNG\x00\x00\xff bytes")
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	for name := range files {
+		w.link(sessionA, name)
+	}
+	w.link(sessionA, "image.png")
+	w.sync()
+	has := func() {
+		t.Helper()
+		for name, text := range files {
+			got, ok := s.content(sessionA, name)
+			if !ok || len(got) != len(text) || leaked([]byte(got)) || got == text {
+				t.Errorf("%s: %v, %d bytes of %d, secrets in clear: %v", name, ok, len(got), len(text), leaked([]byte(got)))
+			}
+		}
+		if got, _ := s.content(sessionA, "image.png"); got != "\x89PNG\x00\x00\xff bytes" {
+			t.Errorf("the image is %q", got)
+		}
+	}
+	has()
+	w.stop()
+	w.stateHolds(t)
+	w.start()
+	saveFile(t, cwd, "small.txt", files["small.txt"]) // the same again: no version
+	w.link(sessionA, "small.txt")
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 3, 4))
+	w.sync()
+	has()
+	for name := range files {
+		if got := s.changes(sessionA, name); got != "linked 1" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	saveFile(t, cwd, "small.txt", "other "+githubSecret+"\n")
+	w.until("the change has come", func() bool {
+		got, _ := s.content(sessionA, "small.txt")
+		return strings.HasPrefix(got, "other [github:")
+	})
+}
+
+// TestMasksAttachments sends files beside a transcript with tokens in the place of secrets, and proves them.
+func TestMasksAttachments(t *testing.T) {
+	t.Parallel()
+	w := attachmentWorld(t)
+	folder := "-work-shop/" + attachmentSession + "/tool-results/"
+	files := secretFiles()
+	for name, text := range files {
+		w.write(folder+name, text)
+	}
+	w.start()
+	w.sync()
+	for name, text := range files {
+		got, ok := w.server.blob(attachmentSession, "tool-results/"+name)
+		if binary := name == "binary.txt"; !ok || len(got) != len(text) || leaked([]byte(got)) != binary {
+			t.Errorf("%s: %v, %d bytes of %d, secrets in clear: %v", name, ok, len(got), len(text), leaked([]byte(got)))
+		}
+	}
+	if r := w.verify(); !r.Equal || r.Attachments.Missing != 0 || r.Attachments.Files != 4+len(files) {
+		t.Errorf("verify %+v", r.Attachments)
+	}
+	w.server.mu.Lock()
+	puts := w.server.attachments.puts
+	w.server.mu.Unlock()
+	w.stop()
+	w.start()
+	w.sync()
+	if r := w.verify(); !r.Equal {
+		t.Errorf("verify after a restart %+v", r.Attachments)
+	}
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if w.server.attachments.puts != puts {
+		t.Errorf("%d pieces are sent again", w.server.attachments.puts-puts)
+	}
+	if all := w.server.attachments.blobs[attachmentSession]["tool-results/large.txt"]; !bytes.Contains([]byte(all), []byte("[github:")) {
+		t.Error("the large file has no token")
+	}
+}

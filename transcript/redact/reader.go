@@ -1,0 +1,104 @@
+package redact
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"unicode/utf8"
+)
+
+const (
+	// segment is how many bytes of a file are masked at once. A file that is a little longer is one segment.
+	segment = 1 << 20
+	// margin is how many bytes on either side of a segment are searched with it, so that a secret across its end is
+	// found from both sides. It is longer than any secret.
+	margin = 64 << 10
+	// sniffed is how many bytes decide whether a file is text.
+	sniffed = 8000
+)
+
+// ReaderAt returns content with its secrets masked: text of a file of a given size, in bytes. What is binary stays as it
+// is. Rules that are limited to some paths apply to path. The result is as long as content, the same whatever is read
+// of it, and not safe for concurrent use. A nil Masker returns content.
+func (m *Masker) ReaderAt(path string, content io.ReaderAt, size int64) io.ReaderAt {
+	if m == nil || isBinary(content) {
+		return content
+	}
+	return &reader{masker: m, path: path, content: content, size: size, at: -1}
+}
+
+// isBinary reports whether content begins like no text: with a zero byte, and with what is no UTF-8.
+func isBinary(content io.ReaderAt) bool {
+	b := make([]byte, sniffed)
+	n, _ := content.ReadAt(b, 0) // an error is met again by whoever reads
+	b = b[:n]
+	if bytes.IndexByte(b, 0) < 0 {
+		return false
+	}
+	if n == sniffed { // the last character may be cut off
+		b = b[:n-utf8.UTFMax]
+		for len(b) > 0 && !utf8.RuneStart(b[len(b)-1]) {
+			b = b[:len(b)-1]
+		}
+		b = b[:max(0, len(b)-1)]
+	}
+	return !utf8.Valid(b)
+}
+
+// reader masks a file segment by segment.
+type reader struct {
+	masker  *Masker
+	path    string
+	content io.ReaderAt
+	size    int64
+
+	at     int64  // where masked starts; -1: nothing is masked yet
+	masked []byte // the segment that was asked for last
+}
+
+// ReadAt implements io.ReaderAt.
+func (r *reader) ReadAt(p []byte, offset int64) (n int, err error) {
+	for n < len(p) {
+		at := offset + int64(n)
+		if at >= r.size {
+			return n, io.EOF
+		}
+		if err := r.load(r.segmentOf(at)); err != nil {
+			return n, err
+		}
+		if at-r.at >= int64(len(r.masked)) {
+			return n, io.EOF // the file has become shorter
+		}
+		n += copy(p[n:], r.masked[at-r.at:])
+	}
+	return n, nil
+}
+
+// segmentOf returns where the segment starts that an offset lies in.
+func (r *reader) segmentOf(at int64) int64 {
+	if r.size <= segment+margin {
+		return 0
+	}
+	return at - at%segment
+}
+
+// load masks the segment that starts at an offset, unless it is at hand.
+func (r *reader) load(at int64) error {
+	if at == r.at {
+		return nil
+	}
+	length := int64(segment)
+	if r.size <= segment+margin {
+		length = r.size
+	}
+	from, to := max(0, at-margin), min(r.size, at+length+margin)
+	b := make([]byte, to-from)
+	n, err := r.content.ReadAt(b, from)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	masked, _ := r.masker.Document(r.path, b[:n])
+	core := masked[min(at-from, int64(n)):]
+	r.at, r.masked = at, core[:min(length, int64(len(core)))]
+	return nil
+}
