@@ -53,9 +53,11 @@ func (d *Daemon) Resume(ctx context.Context) (control.PauseState, error) {
 	return control.PauseState{SchemaVersion: control.SchemaVersion, Was: was}, err
 }
 
-// Flush ends back-off and the waiting for servers that refuse. The user's own pause goes on.
+// Flush ends every wait: back-off, that for servers that refuse, and the Retry-After of servers. The user's own pause
+// goes on.
 func (d *Daemon) Flush(context.Context) (control.FlushResult, error) {
-	d.servers.Retry(false)
+	d.servers.Flush()
+	d.reconciler.Retry()
 	return control.FlushResult{
 		SchemaVersion: control.SchemaVersion, Paused: d.pause.Current() != nil, Waiting: d.db.Outbox.Usage().Entries,
 	}, nil

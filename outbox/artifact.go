@@ -1,6 +1,10 @@
 package outbox
 
-import "time"
+import (
+	"time"
+
+	"github.com/ccship/ccship/outbox/gate"
+)
 
 // uploadOf returns the upload of the blob in batch seq, a new one if none has begun.
 func (l *lane) uploadOf(seq uint64) *upload {
@@ -25,7 +29,7 @@ func (l *loop) judgeArtifact(now time.Time, r result) (on, judged bool) {
 	case partial:
 		l.requestSucceeded(now, r.lane)
 		if n := r.lane.upload.setbacks; n > 0 {
-			r.lane.notBefore = now.Add(min(minBackoff<<n, time.Minute))
+			r.lane.notBefore = now.Add(min(gate.MinWait<<n, time.Minute))
 		}
 		return false, true
 	case contentGone:
@@ -71,7 +75,7 @@ func (l *loop) deadLetterItem(now time.Time, r result) bool {
 // such answers, because a proxy may be answering in its place.
 func (l *loop) disableKind(now time.Time, r result) bool {
 	k, kind := &l.server, r.transfer.firstKind()
-	if l.gate.closed && !r.reply.announced.extension && !r.lane.unwantedOnce {
+	if l.gate.Closed() && !r.reply.announced.extension && !r.lane.unwantedOnce {
 		r.lane.unwantedOnce = true
 		r.reply.verdict, r.reply.kind = refused, KindNotFound
 		return l.handleFailure(now, r)

@@ -67,6 +67,7 @@ type Drainer struct {
 	wake    chan struct{}
 	retry   chan struct{}
 	changed atomic.Bool            // with retry: the configuration changed
+	flushed atomic.Bool            // with retry: a Retry-After ends too
 	paused  atomic.Bool            // send nothing
 	ledger  atomic.Pointer[Ledger] // as the last answer said
 
@@ -149,6 +150,12 @@ func (d *Drainer) takeInStep() (at *Ledger, joined []uint64) {
 	at, joined = d.inStep, d.joined
 	d.inStep, d.joined = nil, nil
 	return at, joined
+}
+
+// Flush is Retry(false) that ends a running Retry-After too: a person asks. It never blocks.
+func (d *Drainer) Flush() {
+	d.flushed.Store(true)
+	signal(d.retry)
 }
 
 func signal(bell chan struct{}) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 )
 
 // acks collects what is to be recorded: settlements, and what was learned about the server. Owned by the loop.
@@ -19,8 +17,11 @@ type acks struct {
 	tookBefore bool      // and with this
 	running    bool      // a flush is running
 	notBefore  time.Time // after a failure
-	backoff    *backoff.ExponentialBackOff
-	failing    bool
+	backoff    interface {
+		NextBackOff() time.Duration
+		Reset()
+	}
+	failing bool
 }
 
 func (a *acks) add(now time.Time, s Settlement) {

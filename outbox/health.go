@@ -47,13 +47,13 @@ func (l *loop) publish() {
 	h.Accepts = l.server.Accepts
 	was, wasKind := h.State, h.Kind
 	h.Kind, h.Detail, h.Hint, h.RetryAt = "", "", "", time.Time{}
-	switch t := &l.gate.failure; {
-	case l.gate.closed:
+	switch t := &l.failure; {
+	case l.gate.Closed():
 		h.State = StateRetrying
 		if t.verdict == refused {
 			h.State = StateRefused
 		}
-		h.Kind, h.Detail, h.Hint, h.RetryAt = t.kind, t.detail(), t.hint, l.gate.next()
+		h.Kind, h.Detail, h.Hint, h.RetryAt = t.kind, t.detail(), t.hint, l.gate.Next()
 		if h.State != was || h.Kind != wasKind {
 			l.d.Log.Warn("delivery "+h.State, "server", l.name, "kind", h.Kind, "err", t.summary, "hint", h.Hint)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/ccship/ccship/outbox/gate"
 )
 
 const (
@@ -19,7 +21,8 @@ type loop struct {
 	codecs *codecs
 	sender *sender
 
-	gate      gate
+	gate      gate.Gate
+	failure   reply // the last one, while the gate is closed
 	server    capabilities
 	lanes     lanes
 	resumable []*lane // lanes with an unfinished transfer, the one waiting longest first
@@ -49,9 +52,9 @@ func newLoop(d *Drainer, learned Learned) *loop {
 	l := &loop{
 		d: d, name: d.dest.URL.String(), codecs: c,
 		sender: newSender(d, c),
-		gate:   newGate(), lanes: lanes{}, acks: acks{backoff: newBackOff(time.Minute)},
+		gate:   gate.New(), lanes: lanes{}, acks: acks{backoff: gate.NewBackOff(time.Minute)},
 		server:       capabilities{Learned: learned, plain: d.dest.Plain, proven: learned.Took && learned.Config == d.dest.fingerprint()},
-		probeBackoff: newBackOff(time.Minute),
+		probeBackoff: gate.NewBackOff(time.Minute),
 		health:       d.Health(),
 		results:      make(chan result), flushes: make(chan flushJob),
 	}
@@ -76,7 +79,7 @@ func (l *loop) run(ctx context.Context) error {
 			return nil
 		case <-l.d.wake:
 		case <-l.d.retry:
-			l.retryNow(l.d.changed.Swap(false))
+			l.retryNow(l.d.changed.Swap(false), l.d.flushed.Swap(false))
 		case r := <-l.results:
 			l.handleResult(r)
 		case f := <-l.flushes:
@@ -95,7 +98,7 @@ func (l *loop) sleepUntil(timer *time.Timer) {
 			next = t
 		}
 	}
-	sooner(l.gate.next())
+	sooner(l.gate.Next())
 	sooner(l.acks.next(l.d))
 	sooner(l.probeAt)
 	for _, lane := range l.lanes {
@@ -104,10 +107,14 @@ func (l *loop) sleepUntil(timer *time.Timer) {
 	timer.Reset(next.Sub(now))
 }
 
-// retryNow removes everything that delays requests, except the server's own Retry-After.
-func (l *loop) retryNow(configChanged bool) {
+// retryNow removes everything that delays requests; the server's own Retry-After only with flush.
+func (l *loop) retryNow(configChanged, flush bool) {
 	now := time.Now()
-	l.gate.openNow(now)
+	if flush {
+		l.gate.Flush(now)
+	} else {
+		l.gate.Open(now)
+	}
 	l.probeAt = time.Time{}
 	for _, lane := range l.lanes {
 		lane.clearFailure()
@@ -132,7 +139,7 @@ func (l *loop) start(ctx context.Context) {
 		if l.server.unknown() {
 			most = 1 // the first answer decides what later requests may carry
 		}
-		if !l.gate.allows(now, l.inFlight, most) {
+		if !l.gate.Allows(now, l.inFlight, most) {
 			return
 		}
 		if l.server.expire(now) {
@@ -258,7 +265,7 @@ func (l *loop) probe(ctx context.Context, now time.Time) {
 		return
 	}
 	l.inFlight++
-	round := l.gate.round
+	round := l.gate.Round()
 	l.wg.Go(func() { l.results <- result{probe: true, reply: l.sender.probe(ctx), round: round} })
 }
 
@@ -311,7 +318,7 @@ func (l *loop) flushFinished(f flushJob) {
 		a.failing = false
 		return
 	}
-	a.notBefore = now.Add(max(a.backoff.NextBackOff(), minBackoff))
+	a.notBefore = now.Add(max(a.backoff.NextBackOff(), gate.MinWait))
 	if !a.failing {
 		l.d.Log.Error("cannot record acknowledgements; retrying", "server", l.name, "err", f.err)
 	}

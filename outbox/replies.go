@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/ccship/ccship/outbox/gate"
 )
 
 // result is the result of one request, or of the attempt to make one.
@@ -22,7 +24,7 @@ type result struct {
 func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 	lane.busy = true
 	l.inFlight++
-	r := result{lane: lane, transfer: lane.transfer, last: last, round: l.gate.round}
+	r := result{lane: lane, transfer: lane.transfer, last: last, round: l.gate.Round()}
 	lane.transfer = nil
 	if lane.blobs {
 		l.uploads++
@@ -140,7 +142,7 @@ func (l *loop) nothingToSend(now time.Time, r result) {
 // probed handles the answer to a probe.
 func (l *loop) probed(now time.Time, r result) {
 	if r.reply.verdict != acknowledged {
-		l.gate.fail(now, r.reply, r.round, false)
+		l.closeGate(now, &r, false)
 		return
 	}
 	l.recovered(now)
@@ -212,8 +214,8 @@ func (l *loop) stepBack(now time.Time, r result) {
 	case l.outOfStep || r.round < l.stepRound:
 		return // it was in flight when the first refusal came
 	default:
-		l.gate.fail(now, r.reply, r.round, false)
-		l.outOfStep, l.stepRound = true, l.gate.round
+		l.closeGate(now, &r, false)
+		l.outOfStep, l.stepRound = true, l.gate.Round()
 	}
 	l.d.Log.Warn("the server stores something else than this queue goes on from; comparing", "server", l.name, "code", why.Code)
 	l.d.owner.OutOfStep(l.d.dest.Key, why)
@@ -260,9 +262,25 @@ func (l *loop) requestSucceeded(now time.Time, lane *lane) {
 	l.recovered(now)
 }
 
+// closeGate makes requests wait after a failure. quick backs off by seconds even after a refusal, as after an answer that
+// is not the server's own.
+func (l *loop) closeGate(now time.Time, r *result, quick bool) {
+	pace := gate.BackOff
+	switch {
+	case r.reply.entry:
+		pace = gate.AtOnce // only the stream that it refused waits
+	case r.reply.verdict == refused && !quick && !r.reply.foreign:
+		pace = gate.Probing
+	}
+	if l.gate.Fail(now, r.round, pace, r.reply.retryAfter) {
+		l.failure = r.reply
+	}
+}
+
 // recovered opens the gate.
 func (l *loop) recovered(now time.Time) {
-	if msg := l.gate.pass(now); msg != "" {
+	if msg := l.gate.Pass(now); msg != "" {
+		l.failure = reply{}
 		l.d.Log.Info(msg, "server", l.name)
 	}
 }
@@ -314,6 +332,6 @@ func (l *loop) handleFailure(now time.Time, r result) bool {
 	r.reply.entry = r.reply.entry && l.server.proven
 	alone := r.lane.noteFailure(now, l.successes, r.reply.entry)
 	l.failedLast = r.lane
-	l.gate.fail(now, r.reply, r.round, alone)
+	l.closeGate(now, &r, alone)
 	return r.reply.verdict == retryLater && r.transfer.progressed
 }

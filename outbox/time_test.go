@@ -61,24 +61,6 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestBackOffSpread: full jitter between 0 and an end that doubles from 1 s to 60 s, and it never ends.
-func TestBackOffSpread(t *testing.T) {
-	var most [12]time.Duration
-	for range 300 {
-		b := newBackOff(time.Minute)
-		for i := range most {
-			most[i] = max(most[i], b.NextBackOff())
-		}
-	}
-	want := time.Second
-	for i, got := range most {
-		if got > want+time.Millisecond || got < want*9/10 {
-			t.Errorf("wait %d: at most %s, want nearly %s", i, got, want)
-		}
-		want = min(2*want, time.Minute)
-	}
-}
-
 // TestRetryAfterHolds: nothing is sent before it, whoever asks for it.
 func TestRetryAfterHolds(t *testing.T) {
 	tests := []struct {
@@ -117,6 +99,38 @@ func TestRetryAfterHolds(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestFlushCutsEveryWait: what a person asks for now is tried now, whatever the server asked for.
+func TestFlushCutsEveryWait(t *testing.T) {
+	for name, answer := range map[string]*canned{
+		"Retry-After":     status(503, "Retry-After", "300"),
+		"a refused key":   status(401, "Retry-After", "300"),
+		"refused entries": status(400),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+				took(r)
+				r.set(func(*seen) *canned { return answer })
+				r.queue.add(conversation(1), rowsOf(0, 1, 1)...)
+				r.start()
+				synctest.Wait()
+				r.set(nil)
+				r.drainer.Flush()
+				synctest.Wait()
+				r.holds("session-1", 0)
+				r.queue.add(conversation(1), rowsOf(1, 2, 1)...)
+				r.set(func(*seen) *canned { return answer })
+				r.drainer.Wake()
+				synctest.Wait()
+				r.drainer.Flush()
+				synctest.Wait()
+				if h := r.drainer.Health(); r.count() < 4 || h.State == StateOK {
+					t.Errorf("%d requests, health %+v", r.count(), h)
+				}
+			})
+		})
 	}
 }
 

@@ -11,8 +11,9 @@ func (a *app) flushCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "flush",
 		Short: "Retry every server now",
-		Long:  "End back-off and retry every server now, including those that refused. A pause you set yourself stays in force; `ccship sync` also checks every transcript.",
-		Args:  cobra.NoArgs,
+		Long: "End every wait and try every server now: back-off, servers that refused, and a server's Retry-After. " +
+			"A pause you set yourself stays in force; `ccship sync` also checks every transcript.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {

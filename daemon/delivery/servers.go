@@ -155,6 +155,13 @@ func (s *Servers) Retry(configChanged bool) {
 	}
 }
 
+// Flush is Retry that does not wait for the end of a server's Retry-After either.
+func (s *Servers) Flush() {
+	for _, drainer := range s.drainers() {
+		drainer.Flush()
+	}
+}
+
 // setPaused stops sending to every server, or resumes it.
 func (s *Servers) setPaused(paused bool) {
 	s.mu.Lock()

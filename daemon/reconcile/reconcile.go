@@ -107,6 +107,11 @@ func (r *Reconciler) OutOfStep(dest string, why outbox.Refusal) {
 	r.mu.Lock()
 	r.note(dest, why)
 	r.mu.Unlock()
+	r.Retry()
+}
+
+// Retry has what could not be compared compared again now. It never blocks.
+func (r *Reconciler) Retry() {
 	select {
 	case r.wake <- struct{}{}:
 	default:

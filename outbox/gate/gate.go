@@ -1,0 +1,138 @@
+// Package gate decides when requests may go to a server that failed before. It knows times and counts, not requests.
+package gate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+const (
+	probeInterval = time.Minute // between requests to a server that refuses
+	// MinWait is the least time between two attempts after a failure: full jitter may return 0.
+	MinWait = 100 * time.Millisecond
+)
+
+// Gate decides when requests may go. Open: any time. Closed, after a failure: one request at a time, and none before a
+// time. It is not safe for concurrent use.
+type Gate struct {
+	backoff *backoff.ExponentialBackOff
+
+	closed     bool
+	openAt     time.Time // while closed: when the next request may go
+	retryAfter time.Time // end of the server's Retry-After; nothing is sent before it
+	round      uint64    // failures so far; the failure of a request started before the last one is ignored
+	wokenRound uint64    // round of the last Open; requests that started before it may be repeated at once
+	failures   int       // consecutive
+	since      time.Time // time of the first of them
+}
+
+// Pace is how soon a request may follow a failure.
+type Pace uint8
+
+const (
+	BackOff Pace = iota // seconds, then longer, up to a minute
+	Probing             // each minute: only a person can end the failure
+	AtOnce              // the failure concerns one stream, which waits by itself
+)
+
+// New returns an open gate.
+func New() Gate { return Gate{backoff: NewBackOff(time.Minute)} }
+
+// NewBackOff returns a backoff with full jitter: between 0 and a limit that doubles from 1 s to longest. The library
+// jitters around its interval by up to 100 %, so its intervals are half of these limits. It never stops.
+func NewBackOff(longest time.Duration) *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(500*time.Millisecond), backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(1), backoff.WithMaxInterval(longest/2), backoff.WithMaxElapsedTime(0))
+	b.Reset()
+	return b
+}
+
+// Closed reports whether the last request failed.
+func (g *Gate) Closed() bool { return g.closed }
+
+// Round counts failures and calls of Open. The caller notes it when a request begins, and passes it to Fail.
+func (g *Gate) Round() uint64 { return g.round }
+
+// Allows reports whether one more request may be sent now.
+func (g *Gate) Allows(now time.Time, inFlight, most int) bool {
+	if now.Before(g.retryAfter) {
+		return false
+	}
+	if g.closed {
+		return inFlight == 0 && !now.Before(g.openAt)
+	}
+	return inFlight < most
+}
+
+// Fail closes the gate. round is Round when the request began, retryAfter what the server asked for. It reports whether
+// the failure is news: one of a request that was in flight at the first failure is not.
+func (g *Gate) Fail(now time.Time, round uint64, pace Pace, retryAfter time.Duration) bool {
+	if floor := now.Add(retryAfter); retryAfter > 0 && floor.After(g.retryAfter) {
+		g.retryAfter = floor
+	}
+	if g.closed && round < g.round {
+		return false
+	}
+	if !g.closed {
+		g.since, g.failures = now, 0
+	}
+	g.closed = true
+	g.round++
+	g.failures++
+	wait := max(g.backoff.NextBackOff(), MinWait)
+	switch {
+	case round < g.wokenRound: // it used the old key or the old network
+		wait = 0
+	case pace == AtOnce:
+		wait = 0
+	case pace == Probing:
+		wait = probeInterval
+	}
+	g.openAt = now.Add(wait)
+	if g.retryAfter.After(g.openAt) {
+		g.openAt = g.retryAfter
+	}
+	return true
+}
+
+// Pass opens the gate after a success. It returns a log message if requests failed before, else "".
+func (g *Gate) Pass(now time.Time) (recovered string) {
+	g.backoff.Reset()
+	if !g.closed {
+		return ""
+	}
+	g.closed = false
+	plural := "s"
+	if g.failures == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("delivered again after %d failure%s, %s", g.failures, plural, now.Sub(g.since).Round(time.Second))
+}
+
+// Open ends backoff and the waiting for a server that refuses, but not the server's own Retry-After.
+func (g *Gate) Open(now time.Time) {
+	g.backoff.Reset()
+	g.round++
+	g.wokenRound = g.round
+	g.openAt = now
+	if g.retryAfter.After(now) {
+		g.openAt = g.retryAfter
+	}
+}
+
+// Flush is Open that ends a Retry-After too: a person wants to know now.
+func (g *Gate) Flush(now time.Time) {
+	g.retryAfter = time.Time{}
+	g.Open(now)
+}
+
+// Next returns when the next request may be sent; a time in the past if nothing is delayed.
+func (g *Gate) Next() time.Time {
+	if g.closed && g.openAt.After(g.retryAfter) {
+		return g.openAt
+	}
+	return g.retryAfter
+}
