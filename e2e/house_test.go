@@ -19,7 +19,7 @@ func house() plan {
 			"cmd/ccship":           {"cmd/ccship/cli", "cmd/ccship/sessions", "cmd/ccship/setup", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon", "daemon/amount", "daemon/config", "daemon/control", "daemon/doctor", "daemon/service", "transcript/redact"},
 			"cmd/ccship/term":      {"daemon/amount"},
 			"cmd/ccship/cli":       {"cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/config", "daemon/control", "daemon/library"},
-			"cmd/ccship/try":       {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/amount", "daemon/atomicfile", "daemon/config", "daemon/control", "daemon/singleton"},
+			"cmd/ccship/try":       {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon", "daemon/amount", "daemon/atomicfile", "daemon/config", "daemon/control", "daemon/remote", "daemon/singleton"},
 			"cmd/ccship/setup":     {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "daemon/amount", "daemon/claude", "daemon/config", "daemon/control", "daemon/delivery", "daemon/service", "packaging"},
 			"cmd/ccship/sessions":  {"cmd/ccship/cli", "cmd/ccship/show", "cmd/ccship/term", "cmd/ccship/try", "daemon/amount", "daemon/config", "daemon/control", "daemon/library", "daemon/machine", "daemon/remote", "outbox"},
 			"cmd/ccship/show":      {"cmd/ccship/term", "daemon/amount", "daemon/control", "daemon/doctor", "daemon/library", "daemon/remote"},

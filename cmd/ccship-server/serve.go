@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -69,12 +70,15 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *hub.Hub, error) {
 	access := auth.New(st, set.log)
 	access.Proxies = set.proxies
+	if f.endLogins {
+		access.Run = rand.Text()
+	}
 	changes := hub.New(st)
 	viewer, err := web.New(st, access)
 	if err != nil {
 		return nil, nil, err
 	}
-	viewer.Open, viewer.Base, viewer.Hub, viewer.Prices, viewer.Log = f.openViewer, f.base, changes, set.prices, set.log
+	viewer.Base, viewer.Hub, viewer.Prices, viewer.Log = f.base, changes, set.prices, set.log
 	s := api.New(st, access, changes)
 	s.Version, s.Log, s.Viewer, s.Export = version, set.log, viewer.Handler(), viewer.Export
 	s.Base, s.PublicURL, s.Hosts, s.Prices, s.TLS = f.base, f.publicURL, set.hosts, set.prices, set.tls

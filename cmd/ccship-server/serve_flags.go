@@ -26,7 +26,7 @@ type serveFlags struct {
 	tlsCert, tlsKey, prices     string
 	logFormat, logLevel         string
 	maxRequests, maxConnections int
-	openViewer, metricsOpen     bool
+	metricsOpen, endLogins      bool
 }
 
 func (f *serveFlags) add(c *cobra.Command) {
@@ -41,7 +41,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
 	flags.IntVar(&f.maxRequests, "max-requests", api.DefaultMaxRequests, "requests handled at once; more wait")
 	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns, "open connections; above it the longest idle ones are closed")
-	flags.BoolVar(&f.openViewer, "open-viewer", false, "show the pages without a login (loopback addresses only)")
+	flags.BoolVar(&f.endLogins, "end-logins", false, "end every browser's login when the server ends")
 	flags.BoolVar(&f.metricsOpen, "metrics-open", false, "show /metrics without a key (loopback addresses only)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error; debug logs each request")
@@ -110,12 +110,7 @@ func (f *serveFlags) checkLimits(s *settings) (err error) {
 }
 
 func (f *serveFlags) checkAddress(s *settings) error {
-	loopback := page.IsLoopback(f.listen)
-	if f.openViewer && !loopback {
-		return usageError{hinted{fmt.Errorf("--open-viewer would show everything to anyone who reaches %s", f.listen),
-			"listen on 127.0.0.1, or omit --open-viewer and log in with a key"}}
-	}
-	if f.metricsOpen && !loopback {
+	if f.metricsOpen && !page.IsLoopback(f.listen) {
 		return usageError{hinted{fmt.Errorf("--metrics-open would show metrics to anyone who reaches %s", f.listen),
 			"listen on 127.0.0.1, or omit it and send a key as X-API-Key"}}
 	}

@@ -138,6 +138,8 @@ func take(w http.ResponseWriter, r *http.Request) {
 		os.Exit(7)
 	case r.Header.Get("X-API-Key") != "ccs_fake":
 		w.WriteHeader(http.StatusUnauthorized)
+	case r.URL.Path == "/api/tickets":
+		_, _ = fmt.Fprintf(w, `{"url":"http://%s/login?ticket=t1cket","until":"2026-11-20T12:00:00Z"}`, r.Host)
 	default:
 		var body struct{ Entries []json.RawMessage }
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {

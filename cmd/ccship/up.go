@@ -8,11 +8,12 @@ import (
 )
 
 func (a *app) upCommand() *cobra.Command {
-	var listen string
+	var o try.Options
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Try it now: a server on this machine, the import of everything, and the viewer's address",
-		Long: "Start ccship-server on loopback and the daemon in the foreground, import every conversation, and print new lines as they are written, until Ctrl-C. " +
+		Long: "Start ccship-server on loopback and the daemon in the foreground, import every conversation, and go on until Ctrl-C. " +
+			"A browser opens with a one-time link that logs it in; nobody else on this machine can see the pages. " +
 			"A second run goes on where the first stopped. Key, address, database and state are kept in the folder that `ccship paths` calls up.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -22,9 +23,10 @@ func (a *app) upCommand() *cobra.Command {
 			}
 			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
-			return try.Up(ctx, &a.App, c, listen)
+			return try.Up(ctx, &a.App, c, o)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "loopback `address` of the server; it is remembered")
+	cmd.Flags().StringVar(&o.Listen, "listen", "", "loopback `address` of the server; it is remembered")
+	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "print the one-time link into the viewer without opening it")
 	return cmd
 }

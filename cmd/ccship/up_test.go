@@ -179,6 +179,9 @@ func TestUp(t *testing.T) {
 	if line := u.read("no conversations yet in "); addressIn(line) != address {
 		t.Errorf("%q, want the address %s", line, address)
 	}
+	if line := u.read("see them: "); line != "see them: http://"+address+"/login?ticket=t1cket" {
+		t.Errorf("it prints the link %q", line)
+	}
 	u.read("watching for new lines")
 
 	dir := filepath.Join(home, ".local", "state", "ccship", "up")
@@ -190,7 +193,8 @@ func TestUp(t *testing.T) {
 	if code, out, words := ccship(t, env, "status", "--json"); code != 0 || !strings.Contains(out, `"running":true`) || !strings.Contains(out, address) {
 		t.Errorf("status finds no `up`: %d %s %s", code, out, words)
 	}
-	if code, _, words := ccship(t, env, "up"); code != 1 || !strings.Contains(words, "ccship: `ccship up` is running already\nhint: ") {
+	if code, _, words := ccship(t, env, "up"); code != 1 || !strings.Contains(words, "ccship: `ccship up` is running already\nhint: ") ||
+		!strings.Contains(words, "/login?ticket=t1cket") {
 		t.Errorf("a second one: %d %s", code, words)
 	}
 

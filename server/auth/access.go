@@ -41,6 +41,9 @@ type Store interface {
 type Access struct {
 	// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are believed. Set before use.
 	Proxies []netip.Prefix
+	// Run is part of every login: a login is not known under another Run. "": logins last until they are over. Set before
+	// use.
+	Run string
 
 	store   Store
 	keys    *keys
@@ -118,10 +121,13 @@ func (a *Access) LoginWithTicket(ctx context.Context, remote, ticket string) (to
 	return a.add(ctx, server.Login{User: user, Key: ticketKey(ticket)})
 }
 
+// loginHash is what the store keeps of a login's token.
+func (a *Access) loginHash(token string) [32]byte { return sha256.Sum256([]byte(a.Run + token)) }
+
 func (a *Access) add(ctx context.Context, l server.Login) (string, server.Login, error) {
 	token := rand.Text()
 	l.Until = time.Now().Add(LoginFor)
-	if err := a.store.AddLogin(ctx, sha256.Sum256([]byte(token)), l); err != nil {
+	if err := a.store.AddLogin(ctx, a.loginHash(token), l); err != nil {
 		return "", server.Login{}, fmt.Errorf("keep login: %w", err)
 	}
 	return token, l, nil
@@ -133,7 +139,7 @@ func (a *Access) Check(ctx context.Context, token string) (server.Login, error) 
 	if token == "" || len(token) > maxToken {
 		return server.Login{}, ErrUnauthorized
 	}
-	l, err := a.store.FindLogin(ctx, sha256.Sum256([]byte(token)), time.Now())
+	l, err := a.store.FindLogin(ctx, a.loginHash(token), time.Now())
 	if errors.Is(err, server.ErrNotFound) || err == nil && !l.User.Disabled.IsZero() {
 		return server.Login{}, ErrUnauthorized
 	}
@@ -148,7 +154,7 @@ func (a *Access) Logout(ctx context.Context, token string) error {
 	if token == "" || len(token) > maxToken {
 		return nil
 	}
-	err := a.store.RemoveLogin(ctx, sha256.Sum256([]byte(token)))
+	err := a.store.RemoveLogin(ctx, a.loginHash(token))
 	if err != nil && !errors.Is(err, server.ErrNotFound) {
 		return fmt.Errorf("end login: %w", err)
 	}

@@ -108,7 +108,7 @@ func document(id, path string, q ...string) string {
 }
 
 func TestDocuments(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tourWithArtifacts(t)
 	page := s.get(t, sessionPath(tourID, ""))
 	got := chips(t, page)
@@ -153,7 +153,7 @@ func TestDocuments(t *testing.T) {
 }
 
 func TestCompareVersions(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tourWithArtifacts(t)
 	at := func(path string, q ...string) string {
 		return sessionPath(tourID, "/document/compare", append([]string{"path", path}, q...)...)
@@ -181,7 +181,7 @@ func TestCompareVersions(t *testing.T) {
 
 // TestVersionPages: of very many versions each is on one of the pages that lead to each other.
 func TestVersionPages(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	var list []server.DocumentEvent
 	for n := range int64(250) {
@@ -208,7 +208,7 @@ func TestVersionPages(t *testing.T) {
 
 // TestDocumentKinds: what a file is its bytes say. What could run is shown as text, or only to be saved.
 func TestDocumentKinds(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("x", 100)
 	svg := `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`
@@ -284,7 +284,7 @@ func TestWhoMayRequestLinks(t *testing.T) {
 
 // TestLinkRequests: a link request, and its outcome on the page.
 func TestLinkRequests(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tourWithArtifacts(t)
 	for _, path := range []string{"", "  ", "../x", "/etc/passwd", "a/../../b", "a\x00b", "a\nb", strings.Repeat("x", 5000), "\xff"} {
 		if a := s.requestLink(t, path, ""); a.code != 400 {
@@ -345,7 +345,7 @@ func TestArtifactsAreScoped(t *testing.T) {
 
 // TestAgentMeta: the head of an agent's page shows its metadata file.
 func TestAgentMeta(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	mustLack(t, s.get(t, sessionPath(agentID, "")), "Explore")
 	s.file(t, head(tourID), "subagents/agent-a7f3c21b09d84e51.meta.json", `{"agentType":"Explore","description":"Look for <b>sums</b>","spawnDepth":"x","worktreePath":7}`)
@@ -358,7 +358,7 @@ func TestAgentMeta(t *testing.T) {
 
 // TestSpilled: a result that was too long for its line leads to the file that has all of it.
 func TestSpilled(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	result := func(id, text string) string {
 		return fmt.Sprintf(`{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":%q}]}}`, id, text)
 	}

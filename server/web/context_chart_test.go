@@ -40,7 +40,7 @@ func pins(t *testing.T, page string) (out []string) {
 }
 
 func TestContextChart(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tourWithArtifacts(t)
 	page := bare(t, s, tourID)
 	mustHave(t, page, "Tokens used over 7 responses: at most 16", "now 16k (9 %)", "3 checkpoints", "1 compaction", "1 rewind", `>80 %</text>`, `>90 %</text>`, `>100 %</text>`, `class="curve"`)
@@ -65,7 +65,7 @@ func TestContextChart(t *testing.T) {
 
 // TestContextChartStaysSmall: a session of 20 000 answers makes no large drawing, and it keeps the extremes.
 func TestContextChartStaysSmall(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	lines := make([]string, 20_000)
 	for i := range lines {
 		lines[i] = holds(i, 60_000+int64(i))
@@ -122,7 +122,7 @@ func drawings(t *testing.T, page string) map[string][]float64 {
 // TestContextChartGrows: what was folded for one reading is gone on with at the next, and begun again when a rewrite or a late
 // line changed what lies behind.
 func TestContextChartGrows(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	h := head("grows")
 	s.put(t, h, holds(1, 50_000), holds(2, 60_000))
 	mustHave(t, bare(t, s, "grows"), "2 responses", "at most 60k", "now 60k")
@@ -141,7 +141,7 @@ func TestContextChartGrows(t *testing.T) {
 // TestCheckpointOfThePast: a checkpoint whose line a rewrite took out is listed, leads to the past that has the line, and
 // is no mark in the drawing of the file as it is.
 func TestCheckpointOfThePast(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	h := head("past")
 	s.put(t, h, holds(1, 50_000), holds(2, 60_000), holds(3, 140_000))
 	current, old := s.mark(t, h, "manual", 0, 50_000), s.mark(t, h, "auto_80", 2, 140_000)
@@ -163,7 +163,7 @@ func TestCheckpointOfThePast(t *testing.T) {
 
 // TestContextChartBudget: the limit is the one that the daemon reported, unless that is of another window.
 func TestContextChartBudget(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	h := head("budget")
 	s.put(t, h, holds(1, 50_000))
 	for i, c := range []struct {

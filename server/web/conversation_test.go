@@ -30,7 +30,7 @@ func items(t *testing.T, page string) map[string]string {
 }
 
 func TestConversation(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	page := s.get(t, sessionPath(tourID, ""))
 	got := items(t, page)
@@ -69,7 +69,7 @@ func TestConversation(t *testing.T) {
 
 // TestResults: a result is with its call, also when it lies on the next page, and says whose it is when it is alone.
 func TestResults(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	var lines []string
 	call := func(n int) string {
 		return fmt.Sprintf(`{"type":"assistant","message":{"role":"assistant","id":"m%d","model":"m","content":[{"type":"tool_use","id":"t%d","name":"Bash","input":{"command":"echo %d"}}]}}`, n, n, n)
@@ -95,7 +95,7 @@ func TestResults(t *testing.T) {
 }
 
 func TestPermalink(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	var lines []string
 	for i := range 1000 {
 		lines = append(lines, fmt.Sprintf(`{"type":"user","message":{"role":"user","content":"prompt %d"}}`, i))
@@ -116,7 +116,7 @@ func TestPermalink(t *testing.T) {
 
 // TestPages: every line is on one of the pages that lead to each other.
 func TestPages(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	var lines []string
 	for i := range 1000 {
 		lines = append(lines, fmt.Sprintf(`{"type":"user","message":{"role":"user","content":"prompt %d"}}`, i))
@@ -150,7 +150,7 @@ func TestPages(t *testing.T) {
 
 // TestCut: a long text is cut on the page, whole on its own, and a page full of them is cut shorter.
 func TestCut(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	long := strings.Repeat("word ", 10_000)
 	var lines []string
 	for range 80 {
@@ -192,7 +192,7 @@ func (s *countingSnapshot) Lines(ctx context.Context, span server.Span, yield fu
 
 // TestBounded: a page of a large session reads a part of it, wherever that is.
 func TestBounded(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	text := strings.Repeat("x", 64<<10)
 	var lines []string
 	for range 350 {
@@ -204,7 +204,6 @@ func TestBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.Open = true
 	s.Config.Handler = v.Handler()
 	for _, q := range [][]string{{}, {"from", "end"}, {"from", "150"}, {"from", "150", "mode", "everything"}} {
 		c.bytes = 0
@@ -221,7 +220,7 @@ func TestBounded(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	lines := fixture(t, "tour.jsonl")
 	page := s.get(t, sessionPath(tourID, "/entry/13"))
@@ -241,7 +240,7 @@ func TestEntry(t *testing.T) {
 
 // TestGap: what is not on the server is said, and the offset behind it is not guessed.
 func TestGap(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	h := head("gap")
 	s.put(t, h, `{"type":"user","message":{"role":"user","content":"first"}}`)
 	b := &server.Batch{Owner: s.owner.ID, Head: h, Lines: []server.Line{{Index: 4, Raw: []byte(`{"type":"user","message":{"role":"user","content":"last"}}`)}}}
@@ -255,7 +254,7 @@ func TestGap(t *testing.T) {
 
 // TestDamaged: what is no record is shown as it is; what can be found in it is shown as what it is.
 func TestDamaged(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.put(t, head("damaged"), `not <b>json`, "", `{"type":"user","message":{"role":"user","content":"cut o{"type":"user","uuid":"b","message":{"role":"user","content":"glued"}}`,
 		`{"type":"user","message":{"role":"user","content":"one"}}{"type":"user","message":{"role":"user","content":"two"}}`)
 	got := items(t, s.get(t, sessionPath("damaged", "")))
@@ -265,7 +264,7 @@ func TestDamaged(t *testing.T) {
 }
 
 func TestImages(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	a := s.do(t, "GET", sessionPath(tourID, "/image/30/0"), nil, nil)
 	if a.code != 200 || a.header.Get("Content-Type") != "image/png" || !strings.HasPrefix(a.body, "\x89PNG") {

@@ -83,7 +83,15 @@ func newSite(t *testing.T, change func(*web.Viewer)) *site {
 	return s
 }
 
-func open(v *web.Viewer) { v.Open = true }
+// loggedIn is a site whose reader is the owner.
+func loggedIn(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t, nil)
+	if a := s.login(t, s.key); a.code != http.StatusOK {
+		t.Fatalf("login: %d", a.code)
+	}
+	return s
+}
 
 func newClient(t *testing.T) *http.Client {
 	t.Helper()

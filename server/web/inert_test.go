@@ -231,7 +231,7 @@ func hostileName(p, ending string) string {
 
 // TestHostile puts each payload everywhere and looks at the pages there are of it.
 func TestHostile(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	for i, p := range payloads {
 		h := head(fmt.Sprintf("%d %s/agent-1", i, p))
 		h.Project, h.Host, h.Cwd, h.Path, h.ProjectHash, h.Machine = p, p, p, p, p, p+"m"

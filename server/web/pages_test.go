@@ -38,7 +38,7 @@ func shelf(t *testing.T, s *site) {
 }
 
 func TestList(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	shelf(t, s)
 	page := s.get(t, "/")
 	mustHave(t, page, "alpha", "beta", "gamma", "delta", "host-m1", "host-m2", "a plain client", "opus-4-8", "sonnet-4-5", "b-alpha", "2 messages",
@@ -70,7 +70,7 @@ func TestList(t *testing.T) {
 }
 
 func TestListChoices(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	shelf(t, s)
 	mustHave(t, s.get(t, "/?machine=m1&model=claude-opus-4-8&project=sha-shop&branch=b-alpha&since=2026-01-02"), `<option value="m1" selected>host-m1</option>`,
 		`<option value="claude-opus-4-8" selected>opus-4-8</option>`, `name="branch" value="b-alpha"`, `name="since" value="2026-01-02"`,
@@ -78,7 +78,7 @@ func TestListChoices(t *testing.T) {
 }
 
 func TestListPages(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	for i := range 70 {
 		b := &server.Batch{Owner: s.owner.ID, Received: time.Now().Add(time.Duration(i) * time.Second), Head: head(fmt.Sprintf("session-%02d", i)), Lines: []server.Line{{Raw: []byte(`{}`)}}}
 		b.Head.EndLine = 1
@@ -100,7 +100,7 @@ func TestListPages(t *testing.T) {
 }
 
 func TestSearchPage(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	page := s.get(t, "/search?q=euros")
 	mustHave(t, page, "<mark>euros</mark>", "Rounding in the cart", `/L/`, "kims-laptop")
@@ -140,7 +140,7 @@ func regexpHref(t *testing.T, page string) string {
 }
 
 func TestUsage(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	shelf(t, s)
 	page := s.get(t, "/usage?range=all")
 	mustHave(t, page, "Wed, 18 Nov 2026: opus-4-8 $", "Thu, 19 Nov 2026: sonnet-4-5 $", "By model", "By project", "By machine", `<th scope="row">2026-11-18</th>`, `<dt>Responses</dt><dd>4</dd>`)
@@ -158,7 +158,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	page := s.get(t, sessionPath(tourID, "/compare"))
 	mustHave(t, page, "1 line dropped", "0 lines new", "54 lines unchanged", "/review 42", "50 unchanged lines", "4 unchanged lines", "/entry/50?epoch=e1&amp;generation=0&amp;machine=")
@@ -180,7 +180,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestExport(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	lines := fixture(t, "tour.jsonl")
 	get := func(format string) answer {
@@ -344,7 +344,7 @@ func (s *site) listen(t *testing.T, path string) <-chan string {
 
 // TestExportFarLine: a line number may be anything; an export steps over what is not stored.
 func TestExportFarLine(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	const far = 1<<53 - 2
 	h := head("far")
 	h.EndLine = far + 1

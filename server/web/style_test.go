@@ -53,7 +53,7 @@ func contrast(t *testing.T, a, b string) float64 {
 // TestContrast: every colour of text has 4.5 against every ground it stands on, in both looks; marks that mean something
 // have 3.
 func TestContrast(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	css := s.get(t, "/assets/style.css")
 	looks := themes(t, css)
 	for name, c := range looks {

@@ -83,9 +83,7 @@ func (v *Viewer) Handler() http.Handler {
 	} {
 		mux.HandleFunc(pattern, v.accounts.Guard(show))
 	}
-	if !v.Open {
-		v.accounts.Route(mux)
-	}
+	v.accounts.Route(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		v.Fail(w, r, http.StatusNotFound, "No such page.")
 	})

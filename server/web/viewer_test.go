@@ -15,7 +15,7 @@ import (
 )
 
 func TestEmpty(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	mustHave(t, s.get(t, "/"), "No sessions yet")
 	for _, path := range []string{"/search", "/search?q=x", "/usage", "/usage?range=all", "/drops"} {
 		s.get(t, path)
@@ -23,20 +23,15 @@ func TestEmpty(t *testing.T) {
 }
 
 func TestFrame(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tour(t)
 	for path, want := range map[string]int{"/sessions/none": 404, "/nothing": 404, "/assets/style.css": 200, "/assets/list.html": 404, "/?after=x": 200,
-		"/login": 404, "/account": 404, "/assets/..%2fviewer.go": 404, sessionPath(tourID, "", "from", "x", "generation", "y"): 200,
+		"/login": 200, "/account": 200, "/assets/..%2fviewer.go": 404, sessionPath(tourID, "", "from", "x", "generation", "y"): 200,
 		sessionPath(tourID, "", "generation", "7"): 404, sessionPath(tourID, "", "epoch", "none"): 404, sessionPath(tourID, "/entry/99"): 404,
 		sessionPath(tourID, "/entry/x"): 404, sessionPath(tourID, "/image/0/0"): 404, sessionPath(tourID, "/tail"): 400, sessionPath(tourID, "/export"): 400,
 		sessionPath(tourID, "", "from", "99999999999999999999"): 200, sessionPath(tourID, "/L/99999"): 404} {
 		if a := s.do(t, "GET", path, nil, nil); a.code != want {
 			t.Errorf("%s: %d, want %d", path, a.code, want)
-		}
-	}
-	for host, want := range map[string]int{"evil.example": 403, "127.0.0.1.evil.example:80": 403, "localhost:5000": 200, "[::1]:5000": 200} {
-		if a := s.do(t, "GET", "/", nil, map[string]string{"Host": host}); a.code != want {
-			t.Errorf("host %s: %d", host, a.code)
 		}
 	}
 	a := s.do(t, "GET", "/", nil, nil)
@@ -56,7 +51,7 @@ func TestFrame(t *testing.T) {
 
 // TestAssets: what a page names is there, and is kept for as long as its content is the same.
 func TestAssets(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	n := 0
 	nodes(t, s.get(t, "/"), func(e *html.Node) {
 		path := attr(e, "src")
@@ -84,7 +79,7 @@ func TestAssets(t *testing.T) {
 }
 
 func TestTheme(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	mustLack(t, s.get(t, "/"), "data-theme")
 	a := s.do(t, "POST", "/theme", url.Values{"theme": {"dark"}, "next": {"/usage"}}, nil)
 	if a.path != "/usage" {
@@ -122,7 +117,7 @@ func TestBase(t *testing.T) {
 
 // TestGolden holds the pages of a conversation of all shapes. go test ./server/web -update writes them anew.
 func TestGolden(t *testing.T) {
-	s := newSite(t, open)
+	s := loggedIn(t)
 	s.tourWithArtifacts(t)
 	for name, path := range map[string]string{
 		"focused.html": sessionPath(tourID, ""), "everything.html": sessionPath(tourID, "", "mode", "everything"), "prompts.html": sessionPath(tourID, "/prompts"),

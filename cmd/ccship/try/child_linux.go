@@ -14,4 +14,6 @@ func tie(cmd *exec.Cmd) (done func(), err error) {
 	return func() {}, nil
 }
 
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
 func askToEnd(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

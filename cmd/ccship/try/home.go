@@ -58,11 +58,11 @@ func (h Home) Config(c config.Config, address string) (config.Config, error) {
 // Address is where the server is to listen: the one asked for, else the one remembered, else a free one, which is
 // remembered, for links into the viewer and the daemon's state hold on to it.
 func (h Home) Address(asked string) (string, error) {
-	remembered, err := os.ReadFile(h.File("listen"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read address: %w", err)
+	remembered, err := h.remembered()
+	if err != nil {
+		return "", err
 	}
-	address := strings.TrimSpace(string(remembered))
+	address := remembered
 	if asked != "" {
 		if err := loopback(asked); err != nil {
 			return "", err
@@ -81,13 +81,22 @@ func (h Home) Address(asked string) (string, error) {
 		return "", control.NewError("port_taken", address+" is taken by another program",
 			"stop that program, or choose another address with `ccship up --listen 127.0.0.1:PORT`")
 	}
-	if address == strings.TrimSpace(string(remembered)) {
+	if address == remembered {
 		return address, nil
 	}
 	return address, atomicfile.Write(h.File("listen"), []byte(address+"\n"))
 }
 
-// loopback refuses addresses that others can reach: the viewer asks for no key there.
+// remembered is the address of the last run; "" when there was none.
+func (h Home) remembered() (string, error) {
+	text, err := os.ReadFile(h.File("listen"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read address: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// loopback refuses addresses that other machines can reach: the key goes there over plain HTTP.
 func loopback(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && port != "" && port != "0" && ip != nil && ip.IsLoopback() {

@@ -37,7 +37,7 @@ type serverChild struct {
 func newServerChild(a *cli.App, program, address string, home Home) *serverChild {
 	return &serverChild{
 		app: a, program: program, url: "http://" + address, logPath: home.File("server.log"),
-		args: []string{"serve", "--listen", address, "--store", home.store(), "--open-viewer"},
+		args: []string{"serve", "--listen", address, "--store", home.store(), "--end-logins"},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/config"
@@ -21,13 +22,19 @@ import (
 	"github.com/ccship/ccship/daemon/singleton"
 )
 
-// Up starts a server and a daemon, imports every conversation, and goes on until ctx is done. listen is the server's
-// address; "" is the one of the last run. When a service runs already, Up only prints where that sends to.
-func Up(ctx context.Context, a *cli.App, c config.Config, listen string) error {
+// Options are what a person chooses for a run.
+type Options struct {
+	Listen    string // the server's address; "" is the one of the last run
+	NoBrowser bool   // the one-time link is only printed
+}
+
+// Up starts a server and a daemon, imports every conversation, prints a one-time link into the viewer, opens it in a
+// browser, and goes on until ctx is done. When a service runs already, Up only prints where that sends to.
+func Up(ctx context.Context, a *cli.App, c config.Config, o Options) error {
 	if there, err := alreadyUp(ctx, a, c); there || err != nil {
 		return err
 	}
-	u, err := newUp(ctx, a, c, listen)
+	u, err := newUp(ctx, a, c, o)
 	if err != nil {
 		return err
 	}
@@ -50,8 +57,7 @@ func alreadyUp(ctx context.Context, a *cli.App, c config.Config) (bool, error) {
 			return false, err
 		}
 		if path == own && (err != nil || c.OriginOf("socket") == config.FromDefault) {
-			return false, control.NewError(control.CodeInUse, "`ccship up` is running already",
-				"see it with `ccship status`, or stop it with Ctrl-C where it runs")
+			return false, runningAlready(ctx, c)
 		}
 		if err != nil {
 			return false, err
@@ -65,16 +71,30 @@ func alreadyUp(ctx context.Context, a *cli.App, c config.Config) (bool, error) {
 	return false, nil
 }
 
+// runningAlready is the error of a second `ccship up`. Its hint has another one-time link into the viewer.
+func runningAlready(ctx context.Context, c config.Config) error {
+	hint := "see it with `ccship status`, or stop it with Ctrl-C where it runs"
+	home := Home{Dir: cli.UpDir(c)}
+	if address, err := home.remembered(); err == nil && address != "" {
+		if link, err := loginLink(ctx, home, "http://"+address); err == nil {
+			hint = "see it with `ccship status` or at " + link.URL + ", or stop it with Ctrl-C where it runs"
+		}
+	}
+	return control.NewError(control.CodeInUse, "`ccship up` is running already", hint)
+}
+
 // up is one run of `ccship up`: a server as a child, a daemon in this process.
 type up struct {
-	app    *cli.App
-	config config.Config // of the daemon
-	server *serverChild
-	log    io.Closer
+	app     *cli.App
+	config  config.Config // of the daemon
+	home    Home
+	browser bool // the link is opened in one
+	server  *serverChild
+	log     io.Closer
 }
 
 // newUp prepares folder, address, key and log; nothing runs yet.
-func newUp(ctx context.Context, a *cli.App, c config.Config, listen string) (*up, error) {
+func newUp(ctx context.Context, a *cli.App, c config.Config, o Options) (*up, error) {
 	program, err := findServer()
 	if err != nil {
 		return nil, err
@@ -83,7 +103,7 @@ func newUp(ctx context.Context, a *cli.App, c config.Config, listen string) (*up
 	if err := home.make(); err != nil {
 		return nil, err
 	}
-	address, err := home.Address(listen)
+	address, err := home.Address(o.Listen)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +122,7 @@ func newUp(ctx context.Context, a *cli.App, c config.Config, listen string) (*up
 		return nil, errors.Join(err, log.Close())
 	}
 	c.Log = c.TextLog(log)
-	return &up{app: a, config: c, log: log, server: newServerChild(a, program, address, home)}, nil
+	return &up{app: a, config: c, home: home, browser: !o.NoBrowser, log: log, server: newServerChild(a, program, address, home)}, nil
 }
 
 // run keeps server and daemon running until ctx is done or one of them cannot be kept. The daemon stops first, so that
@@ -159,7 +179,26 @@ func (u *up) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return u.app.Print(u.arrived(status, result))
+	if err := u.app.Print(u.arrived(status, result)); err != nil {
+		return err
+	}
+	return u.invite(ctx)
+}
+
+// invite prints a one-time link into the viewer, and opens it in the user's browser.
+func (u *up) invite(ctx context.Context) error {
+	link, err := loginLink(ctx, u.home, u.config.ServerURL)
+	if err != nil {
+		u.app.Say("there is no one-time link into the viewer: %v", err)
+	} else if err := u.app.Print(fmt.Sprintf("see them: %s\n  it logs in one browser, until %s; `ccship up` in another "+
+		"terminal makes another\n", link.URL, link.Until.Local().Format("15:04"))); err != nil {
+		return err
+	} else if _, terminal := term.Columns(u.app.Stdout); terminal && u.browser {
+		if err := openBrowser(ctx, u.home, link.URL); err != nil {
+			u.app.Say("no browser: %v", err)
+		}
+	}
+	return u.app.Print("watching for new lines; Ctrl-C stops\n")
 }
 
 // answered is the daemon's status, waited for while it opens its state and its socket.
@@ -189,7 +228,6 @@ func (u *up) arrived(s control.Status, r control.SyncResult) string {
 		fmt.Fprintf(&b, "%s on your server: %s\n", sessions, url)
 	}
 	b.WriteString(show.LeftOut(r))
-	b.WriteString("watching for new lines; Ctrl-C stops\n")
 	return b.String()
 }
 

@@ -18,20 +18,15 @@ const cookieName = "ccship_login"
 // Guard shows a page to a reader who is logged in, and the login form to others.
 func (p *Pages) Guard(show page.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who := server.Login{User: server.User{Role: server.Owner}}
-		if !p.site.Open {
-			var err error
-			who, err = p.Login(r)
-			if errors.Is(err, auth.ErrUnauthorized) {
-				p.askKey(w, r, http.StatusUnauthorized, "")
-				return
-			}
-			if err != nil {
-				p.site.Answer(w, r, err)
-				return
-			}
+		who, err := p.Login(r)
+		if errors.Is(err, auth.ErrUnauthorized) {
+			p.askKey(w, r, http.StatusUnauthorized, "")
+			return
 		}
-		if err := show(w, r, who); err != nil {
+		if err == nil {
+			err = show(w, r, who)
+		}
+		if err != nil {
 			p.site.Answer(w, r, err)
 		}
 	}

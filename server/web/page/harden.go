@@ -10,8 +10,7 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// Harden sets headers that keep a browser from doing more than showing the page. Without a login it refuses foreign
-// host names.
+// Harden sets headers that keep a browser from doing more than showing the page.
 func (s *Site) Harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -22,10 +21,6 @@ func (s *Site) Harden(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 		h.Set("Cache-Control", "no-store")
-		if s.Open && !IsLoopback(r.Host) {
-			s.Fail(w, r, http.StatusForbidden, "This viewer only accepts the host names 127.0.0.1, [::1] and localhost.")
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }

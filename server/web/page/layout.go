@@ -14,8 +14,7 @@ type Layout struct {
 	Title   string
 	Section string // the current entry of the navigation
 	Reader  server.User
-	Open    bool
-	Known   bool   // the reader is logged in, or no login is needed
+	Known   bool   // the reader is logged in
 	Theme   string // "dark", "light", or "" for the system's
 	Here    string // this page, to come back to
 	Follow  bool   // the page can follow new lines
@@ -26,7 +25,7 @@ type Layout struct {
 // Layout makes the layout of a page for its reader.
 func (s *Site) Layout(r *http.Request, who server.Login, title, section string) Layout {
 	return Layout{
-		Title: title, Section: section, Reader: who.User, Open: s.Open, Known: s.Open || who.User.ID != 0,
+		Title: title, Section: section, Reader: who.User, Known: who.User.ID != 0,
 		Theme: theme(r), Here: r.URL.RequestURI(), Follow: s.Follow,
 	}
 }

@@ -16,9 +16,6 @@ import (
 
 // Site renders pages. Set the exported fields before serving.
 type Site struct {
-	// Open shows everything without a login. Only for a server that listens on loopback: it then answers only to
-	// loopback host names, so that no web page can have its own name point here (DNS rebinding).
-	Open bool
 	// Base is the path below which the pages lie, without a slash at its end: "" or "/ccship". Handlers expect paths
 	// without it.
 	Base string

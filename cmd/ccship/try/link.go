@@ -1,0 +1,41 @@
+package try
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// linkTime is how long the server may take to make a link.
+const linkTime = 10 * time.Second
+
+// loginLink asks the server of `ccship up` for a one-time link into its pages.
+func loginLink(ctx context.Context, home Home, server string) (remote.LoginLink, error) {
+	base, err := url.Parse(server)
+	if err != nil {
+		return remote.LoginLink{}, fmt.Errorf("read address of the server: %w", err)
+	}
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	ctx, cancel := context.WithTimeout(ctx, linkTime)
+	defer cancel()
+	c := remote.Client{Base: base, Key: home.key, HTTP: client, Agent: "ccship"}
+	return c.LoginLink(ctx)
+}
+
+// key reads the key that the daemon shows.
+func (h Home) key() (string, error) {
+	text, err := os.ReadFile(h.File("api_key"))
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(text)), nil
+}
