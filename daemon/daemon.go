@@ -254,7 +254,7 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"link requests":   d.linkRequests.Run,
 		"state":           d.db.Run,
 		"control socket":  func(ctx context.Context) error { return control.NewServer(d.socket(), d.log).Serve(ctx, ln) },
-		"housekeeping":    d.keepHouse,
+		"housekeeping":    d.housekeeping,
 		"background jobs": d.backgroundJobs,
 		"events":          func(ctx context.Context) error { return d.events.Watch(ctx, d) },
 		"attachments":     d.attachments.Run,

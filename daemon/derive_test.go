@@ -24,14 +24,14 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 	w.write(transcriptOf(sessionA), history.Prompt("one")+history.Answer("two"))
 	w.start()
 	w.sync()
-	if n := w.figure("understood_lines_total"); n != 0 {
+	if n := w.figure("derived_lines_total"); n != 0 {
 		t.Fatalf("the import of %d lines folded %d", 2, n)
 	}
 	w.stop()
 	w.write(transcriptOf(sessionB), compacted.Prompt("one")+compacted.Compaction()+compacted.Answer("two"))
 	w.start()
 	w.sync()
-	if n := w.figure("understood_lines_total"); n != 3 {
+	if n := w.figure("derived_lines_total"); n != 3 {
 		t.Fatalf("the import with a compaction folded %d lines, want its 3", n)
 	}
 	for range 3 {
@@ -39,18 +39,18 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 			t.Fatalf("messages %q", got)
 		}
 	}
-	if n := w.figure("understood_lines_total"); n != 5 {
+	if n := w.figure("derived_lines_total"); n != 5 {
 		t.Errorf("a question asked three times folded %d lines, want 2", n-3)
 	}
 	w.write(transcriptOf(sessionA), history.Prompt("three"))
 	w.sync()
-	if n := w.figure("understood_lines_total"); n != 6 {
+	if n := w.figure("derived_lines_total"); n != 6 {
 		t.Errorf("one line written folded %d", n-5)
 	}
 	w.stop()
 	w.start()
 	w.sync()
-	if n := w.figure("understood_lines_total"); n != 0 {
+	if n := w.figure("derived_lines_total"); n != 0 {
 		t.Errorf("a restart folded %d lines", n)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Excludes says what keeps transcripts from being delivered, and how many of those on disk.
+// Excludes returns why transcripts are not delivered, with how many of those on disk each reason covers.
 func (d *Daemon) Excludes(ctx context.Context) (control.Excludes, error) {
 	conf := d.conf.Load()
 	a := control.Excludes{
@@ -34,7 +34,7 @@ func (d *Daemon) Excludes(ctx context.Context) (control.Excludes, error) {
 	return a, nil
 }
 
-// reasons counts the transcripts on disk that are not delivered, by the reason.
+// reasons counts the transcripts on disk that are not delivered, by reason.
 func (d *Daemon) reasons(ctx context.Context) (map[string]int, error) {
 	facts, err := d.db.Files.Routings(ctx)
 	if err != nil {
@@ -53,12 +53,12 @@ func (d *Daemon) reasons(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
-// Exclude adds a pattern to exclude_projects in the configuration file, and takes it over.
+// Exclude adds a pattern to exclude_projects in the configuration file, and applies it.
 func (d *Daemon) Exclude(ctx context.Context, req control.ExcludeRequest) (control.Excludes, error) {
 	return d.editExcludes(ctx, []string{req.Pattern}, nil)
 }
 
-// Include takes a pattern out of exclude_projects in the configuration file, and takes that over.
+// Include takes a pattern out of exclude_projects in the configuration file, and applies the change.
 func (d *Daemon) Include(ctx context.Context, pattern string) (control.Excludes, error) {
 	return d.editExcludes(ctx, nil, []string{pattern})
 }

@@ -20,11 +20,11 @@ import (
 // inFlight is longer than a request of usual size may be under way.
 const inFlight = 65 * time.Second
 
-// Forget removes a session everywhere but on disk: first a note is left that it is not to be sent, so that nothing
-// comes after; then what waits is dropped, and the servers are told. Those that cannot be reached are told later.
+// Forget removes a session everywhere but on disk. First it leaves a tombstone, so that nothing more is queued; then it
+// drops what waits and asks the servers. Those that cannot be reached are asked later.
 func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control.ForgetResult, error) {
 	a := control.ForgetResult{
-		SchemaVersion: control.SchemaVersion, Session: req.Session, Owed: []string{}, Kept: []string{}, OnDisk: []string{},
+		SchemaVersion: control.SchemaVersion, Session: req.Session, Pending: []string{}, Kept: []string{}, OnDisk: []string{},
 	}
 	if req.Session == "" {
 		return a, control.Usage("name a session", "")
@@ -41,26 +41,26 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 	}
 	slices.Sort(a.OnDisk)
 	a.Kept, dests = d.plainOnes(dests)
-	if err := d.bury(ctx, req.Session, dests, &a, files); err != nil {
+	if err := d.dropSession(ctx, req.Session, dests, &a, files); err != nil {
 		return a, err
 	}
-	told, err := d.tellForgotten(ctx, req.Session, dests)
-	a.Lines, a.Kept = told.lines, append(a.Kept, told.kept...)
-	for _, dest := range d.router.Tombstones.Owed(req.Session) {
-		a.Owed = append(a.Owed, project.ServerURL(dest))
+	answers, err := d.askServers(ctx, req.Session, dests)
+	a.Lines, a.Kept = answers.lines, append(a.Kept, answers.kept...)
+	for _, dest := range d.router.Tombstones.Pending(req.Session) {
+		a.Pending = append(a.Pending, project.ServerURL(dest))
 	}
 	if err != nil {
 		a.Detail = err.Error()
 	}
-	if !told.found && err == nil && len(files) == 0 && !known {
+	if !answers.found && err == nil && len(files) == 0 && !known {
 		e := d.router.Tombstones.Remove(ctx, req.Session)
 		return a, errors.Join(e, control.NoSession("there is no session "+req.Session, "`ccship sessions list` lists them"))
 	}
-	d.log.Info("session forgotten", "session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "owed", a.Owed)
+	d.log.Info("session forgotten", "session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "pending", a.Pending)
 	return a, nil
 }
 
-// streamsOf finds a session's files, its agents' too, and the destinations that may have something of them.
+// streamsOf finds the files of a session and of its agents, and the destinations that may have lines of them.
 func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tracked, dests []string, err error) {
 	facts, err := d.db.Files.Routings(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Daemon) streamsOf(ctx context.Context, session string) (files []tail.Tr
 	return files, slices.Sorted(maps.Keys(servers)), nil
 }
 
-// plainOnes takes out the servers that are known to take conversations only.
+// plainOnes splits the destinations into plain servers, which cannot forget, and the others.
 func (d *Daemon) plainOnes(dests []string) (plain, others []string) {
 	plain = []string{}
 	for _, dest := range dests {
@@ -96,12 +96,12 @@ func (d *Daemon) plainOnes(dests []string) (plain, others []string) {
 	return plain, others
 }
 
-// bury leaves the note, and drops what waits.
-func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *control.ForgetResult,
+// dropSession leaves the tombstone, and drops what waits.
+func (d *Daemon) dropSession(ctx context.Context, session string, dests []string, a *control.ForgetResult,
 	files []tail.Tracked) error {
 	now := time.Now().UTC().Round(0)
 	again := now.Add(inFlight)
-	err := d.router.Tombstones.Put(ctx, route.Tombstone{Session: session, At: now, Owed: dests, Again: &again,
+	err := d.router.Tombstones.Put(ctx, route.Tombstone{Session: session, At: now, Pending: dests, Again: &again,
 		Dests: dests})
 	if err != nil {
 		return err
@@ -116,30 +116,30 @@ func (d *Daemon) bury(ctx context.Context, session string, dests []string, a *co
 	return err
 }
 
-// dropFiles removes what waits of some files that are not to be sent any more, and notes that they are not.
+// dropFiles excludes some files from delivery, and drops what waits of them.
 func (d *Daemon) dropFiles(ctx context.Context, files []tail.Tracked) (state.Dropped, error) {
 	d.router.ExcludeForgotten(files)
 	ids := []tail.FileID{}
 	for _, t := range files {
 		ids = append(ids, t.File.ID)
 	}
-	defer d.db.Scrub() // of a forgotten session no text is left behind
+	defer d.db.Scrub() // no text of a forgotten session stays in the state file
 	if err := d.derive.Forget(ctx, ids); err != nil {
 		return state.Dropped{}, err
 	}
 	return d.db.Outbox.Drop(ctx, ids)
 }
 
-// told is what servers said when they were told to forget a session.
-type told struct {
-	lines int64    // that they removed
-	found bool     // one of them had it
-	kept  []string // addresses of those that will never do it
+// forgetAnswers sums up what servers answer when they are asked to forget a session.
+type forgetAnswers struct {
+	lines int64    // removed
+	found bool     // a server had the session
+	kept  []string // addresses of the servers that will never remove it
 }
 
-// tellForgotten tells servers to forget a session. Whom it told, or who never will, is not owed any more; the error is
-// the first of the others, or of those that never will.
-func (d *Daemon) tellForgotten(ctx context.Context, session string, dests []string) (a told, first error) {
+// askServers asks servers to forget a session. A server that answered is not pending any more, even if it will never do
+// it. The error is the first one.
+func (d *Daemon) askServers(ctx context.Context, session string, dests []string) (a forgetAnswers, first error) {
 	var done []string
 	for _, dest := range dests {
 		gone, err := d.servers.Reader(dest).Forget(ctx, session)
@@ -161,30 +161,30 @@ func (d *Daemon) tellForgotten(ctx context.Context, session string, dests []stri
 	if len(done) == 0 {
 		return a, first
 	}
-	return a, errors.Join(first, d.router.Tombstones.Told(ctx, session, done))
+	return a, errors.Join(first, d.router.Tombstones.Asked(ctx, session, done))
 }
 
-// settleTombstones tells servers that could not be told before, and once more those that may have got a request since.
+// settleTombstones asks the servers that are still pending, and once more those that may have got a request since.
 func (d *Daemon) settleTombstones(ctx context.Context, now time.Time) error {
 	for _, x := range d.router.Tombstones.Due(now) {
-		dests := x.Owed
+		dests := x.Pending
 		if x.AgainDue(now) {
 			dests = x.Dests
-			if err := d.router.Tombstones.OweAgain(ctx, x.Session); err != nil {
+			if err := d.router.Tombstones.AskAgain(ctx, x.Session); err != nil {
 				return err
 			}
 		}
-		if _, err := d.tellForgotten(ctx, x.Session, dests); err != nil {
-			d.log.Debug("a server cannot be told yet to forget a session", "session", x.Session, "err", err)
+		if _, err := d.askServers(ctx, x.Session, dests); err != nil {
+			d.log.Debug("cannot ask a server yet to forget a session", "session", x.Session, "err", err)
 			return err
 		}
 	}
 	return nil
 }
 
-// heardForgotten takes in that a server keeps nothing of a stream any more: someone forgot it there, or here before
-// the state was lost.
-func (d *Daemon) heardForgotten(stream uint64) {
+// forgottenAtServer leaves a tombstone for a stream that a server refuses as forgotten: somebody had it forgotten
+// there, or here before the state was lost.
+func (d *Daemon) forgottenAtServer(stream uint64) {
 	ctx := context.Background()
 	facts, known, err := d.db.Files.Routing(ctx, tail.FileID(stream))
 	if err == nil && known && facts.Decided && !d.router.Forgotten(facts.Stream.SessionID) {

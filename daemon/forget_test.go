@@ -40,7 +40,7 @@ func TestForget(t *testing.T) {
 	w.start()
 	w.sync()
 	r, err := w.forget(sessionA)
-	if err != nil || r.Transcripts != 2 || r.Lines != 8 || len(r.Owed)+len(r.Kept) != 0 || !slices.Equal(r.OnDisk, []string{main, agent}) && !slices.Equal(r.OnDisk, []string{agent, main}) {
+	if err != nil || r.Transcripts != 2 || r.Lines != 8 || len(r.Pending)+len(r.Kept) != 0 || !slices.Equal(r.OnDisk, []string{main, agent}) && !slices.Equal(r.OnDisk, []string{agent, main}) {
 		t.Fatalf("forget: %+v, %v", r, err)
 	}
 	for _, when := range []string{"at once", "after a restart", "after the state was lost"} {
@@ -96,7 +96,7 @@ func TestForgetWaiting(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 9))
 	w.until("lines wait", func() bool { return w.status().Outbox.Entries == 4 })
 	r, err := w.forget(sessionA)
-	if err != nil || r.Waiting != 4 || len(r.Owed) != 1 || r.Detail == "" {
+	if err != nil || r.Waiting != 4 || len(r.Pending) != 1 || r.Detail == "" {
 		t.Errorf("forget: %+v, %v", r, err)
 	}
 	if n := w.status().Outbox.Entries; n != 0 {
@@ -183,7 +183,7 @@ func TestForgetRefused(t *testing.T) {
 	w.start()
 	w.sync()
 	r, err := w.forget(sessionA)
-	if err != nil || len(r.Kept) != 1 || len(r.Owed) != 0 || !strings.Contains(r.Detail, "not yours") {
+	if err != nil || len(r.Kept) != 1 || len(r.Pending) != 0 || !strings.Contains(r.Detail, "not yours") {
 		t.Errorf("forget: %+v, %v", r, err)
 	}
 }

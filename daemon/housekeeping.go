@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// extensionAnnounced has files delivered again that a server took as a plain one: it speaks the extension now.
+// extensionAnnounced delivers files again that a server took before it spoke the extension.
 func (d *Daemon) extensionAnnounced(dest string) {
 	d.mu.Lock()
 	d.announced[dest] = true
@@ -18,8 +18,8 @@ func (d *Daemon) extensionAnnounced(dest string) {
 	d.rereadPlain(context.Background())
 }
 
-// rereadPlain has every file delivered again whose lines a server took before it spoke the extension. What fails is
-// tried again at the next check.
+// rereadPlain delivers every file again whose lines a server took before it spoke the extension. The next check retries
+// what fails.
 func (d *Daemon) rereadPlain(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,8 +45,8 @@ func (d *Daemon) rereadPlain(ctx context.Context) {
 // checkInterval is the time between two checks of what changes without an event: the clock, key files, projects.
 const checkInterval = 2 * time.Second
 
-// keepHouse checks what changes without an event, until ctx is done.
-func (d *Daemon) keepHouse(ctx context.Context) error {
+// housekeeping checks what changes without an event, until ctx is done.
+func (d *Daemon) housekeeping(ctx context.Context) error {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	seen := surroundings{wall: time.Now().Round(0), mono: time.Now(), keys: d.servers.KeyStamps(), moved: math.MinInt64}
@@ -62,7 +62,7 @@ func (d *Daemon) keepHouse(ctx context.Context) error {
 	}
 }
 
-// reloadUnattended reads the configuration again where nobody waits for the answer: log and status have the result.
+// reloadUnattended reloads when nobody waits for the answer. Log and status show the result.
 func (d *Daemon) reloadUnattended(ctx context.Context) { _, _ = d.Reload(ctx) }
 
 // surroundings is what the last check found.

@@ -35,7 +35,7 @@ func TestMessagesOverRestart(t *testing.T) {
 	if got := said(w.messages(sessionA)); !cmp.Equal(got, want) {
 		t.Errorf("after the restart %q", got)
 	}
-	if n := w.figure("understood_lines_total"); n != 0 {
+	if n := w.figure("derived_lines_total"); n != 0 {
 		t.Errorf("the restart folded %d lines anew", n)
 	}
 	w.write(transcriptOf(sessionA), c.Result("toolu_1", "total 0")+c.Answer("Nothing.")+c.Done())

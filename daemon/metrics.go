@@ -33,7 +33,7 @@ func (d *Daemon) Metrics(w io.Writer) {
 	metric("sent_entries_total", "counter", "Entries acknowledged since start.", s.Sent.Entries)
 	metric("sent_bytes_total", "counter", "Their uncompressed bytes.", s.Sent.Bytes)
 	metric("requests_total", "counter", "Requests acknowledged since start.", s.Sent.Requests)
-	metric("understood_lines_total", "counter", "Lines folded into what sessions mean since start.",
+	metric("derived_lines_total", "counter", "Lines folded into what sessions mean since start.",
 		d.derive.Stats().FoldedLines)
 	metric("sessions_in_memory", "gauge", "Transcripts whose meaning is held in memory.", d.derive.Stats().Cached)
 	metric("paused", "gauge", "Whether the user has paused sending.", map[bool]int{true: 1}[s.Pause != nil])

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/state"
 )
 
-// Reload reads the configuration again and takes over what may change while the daemon runs. After a mistake in it
+// Reload reads the configuration again and applies what may change while the daemon runs. If the file has a mistake,
 // everything stays as it was, and status reports it.
 func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	d.reloading.Lock()
@@ -27,9 +27,9 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 	next, err := now.Reread()
 	if err != nil {
 		e := wireError(err)
-		d.badConfig.Store(&control.Advice{Kind: "config", Text: "the configuration is not taken over: " + e.Message,
+		d.badConfig.Store(&control.Advice{Kind: "config", Text: "the configuration is not applied: " + e.Message,
 			Hint: e.Hint})
-		d.log.Warn("the configuration is not taken over", "err", err)
+		d.log.Warn("the configuration is not applied", "err", err)
 		return control.ReloadResult{}, e
 	}
 	changed, restart := now.Changes(&next)
@@ -45,8 +45,8 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 		Restart: restart}, nil
 }
 
-// apply takes over a configuration. Only opening a server and reading rules of
-// masking can fail; nothing has happened then.
+// apply makes a configuration the one in force. Only opening a server and reading the rules of masking can fail; nothing
+// has changed then.
 func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []string) error {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(changed, n) })
@@ -74,8 +74,8 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 		d.tailer.SetRoots(tailRoots(*next))
 	}
 	if err := d.reroute(ctx); err != nil {
-		// The rules hold for every line that comes; only quiet files wait for the next look at all of them.
-		d.log.Warn("cannot find the files to deliver again", "err", err)
+		// The rules hold for every new line. Only quiet files wait for the next listing.
+		d.log.Warn("cannot find the files that the new configuration concerns", "err", err)
 	}
 	d.router.ExclusionEnded()
 	d.tailer.Wake()
@@ -85,7 +85,7 @@ func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []
 	return nil
 }
 
-// reroute applies the rules in force to the files that are known.
+// reroute applies the rules in force to the known files.
 func (d *Daemon) reroute(ctx context.Context) error {
 	again, err := d.router.Reroute(ctx)
 	d.tailer.Reread(again...)
@@ -104,9 +104,9 @@ func rulesOf(c *config.Config) route.Rules {
 	return r
 }
 
-// wireError is a mistake in the configuration in the terms of the socket.
+// wireError turns a mistake in the configuration into an error of the socket.
 func wireError(err error) *control.Error {
-	e := control.Failed(err.Error(), "`ccship config validate` says more")
+	e := control.Failed(err.Error(), "`ccship config validate` shows where")
 	if c, ok := errors.AsType[*config.Error](err); ok {
 		e.Code, e.Message, e.Hint = control.CodeConfig, c.Message, c.Hint
 	}
@@ -116,7 +116,7 @@ func wireError(err error) *control.Error {
 	return e
 }
 
-// configAdvice are what a person should know of the configuration.
+// configAdvice returns what a person should know about the configuration.
 func (d *Daemon) configAdvice() (out []control.Advice) {
 	if n := d.badConfig.Load(); n != nil {
 		out = append(out, *n)
@@ -128,7 +128,7 @@ func (d *Daemon) configAdvice() (out []control.Advice) {
 	return out
 }
 
-// configInForce says whether the configuration in force is the one on disk.
+// configInForce reports whether the configuration in force is the one on disk.
 func (d *Daemon) configInForce() bool {
 	return d.badConfig.Load() == nil && config.Stamp(d.conf.Load().Path) == *d.lastRead.Load()
 }

@@ -234,7 +234,7 @@ func TestReloadRestart(t *testing.T) {
 		t.Errorf("notice %+v", n)
 	}
 	if !w.cfg.TextLog(io.Discard).Enabled(t.Context(), slog.LevelDebug) {
-		t.Error("the log level is not taken over")
+		t.Error("the log level is not applied")
 	}
 	delete(w.lines, "line_cap")
 	delete(w.lines, "watch")

@@ -17,7 +17,7 @@ import (
 // largestShown is how many projects a census names.
 const largestShown = 10
 
-// Sessions lists main transcripts on disk and counts everything. It copies what tailer and state remember, and reads no
+// Sessions lists the main transcripts on disk and counts everything. It answers from tailer and state, and reads no
 // transcript.
 func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control.Sessions, error) {
 	facts, err := d.db.Files.Routings(ctx)
@@ -48,13 +48,13 @@ func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control
 	return a, nil
 }
 
-// collection is everything on disk, in order.
+// collection is every transcript on disk, the newest first.
 type collection struct {
 	facts    map[tail.FileID]state.Routing
 	mains    []tail.Tracked
 	total    int64
 	agent    int
-	projects map[string]*control.ProjectTotal // by folder of Claude Code's
+	projects map[string]*control.ProjectTotal // by Claude Code's project folder
 	agents   map[string]int                   // by folder and session
 }
 

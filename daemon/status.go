@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Status answers from counters in memory; of files it only asks the state's size and the process's own figures.
+// Status answers from counters in memory. It reads no file but the size of the state and the figures of the process.
 func (d *Daemon) Status(ctx context.Context) control.Status {
 	begun := time.Now()
 	stats, usage, conf := d.tailer.Stats(), d.db.Outbox.Usage(), d.conf.Load()
@@ -45,7 +45,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 	return s
 }
 
-// advice are what a person should know now, the gravest first.
+// advice returns what a person should know now, the most serious first.
 func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) []control.Advice {
 	var out []control.Advice
 	for _, n := range d.db.Advice() {
@@ -56,8 +56,8 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 		out = append(out, n)
 	}
 	if s.Outbox.Dead > 0 {
-		out = append(out, control.Advice{Kind: "dead_letters", Text: "the server refuses some entries for what they are",
-			Hint: "ccship outbox dead names them"})
+		out = append(out, control.Advice{Kind: "dead_letters", Text: "the server refuses some entries because of their content",
+			Hint: "`ccship outbox dead` lists them"})
 	}
 	for _, dir := range s.Watch.Unread {
 		out = append(out, control.Advice{Kind: "unreadable", Text: "cannot list " + dir,
@@ -73,21 +73,21 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 			text += fmt.Sprintf(" (and %d links more)", len(links)-1)
 		}
 		out = append(out, control.Advice{Kind: "link_not_followed", Text: text,
-			Hint: "replace the link by what it is to lead to, or remove it"})
+			Hint: "replace the link by its target, or remove it"})
 	}
 	for _, f := range d.servers.RetiredServers(usage) {
 		out = append(out, control.Advice{
-			Kind: "retired_server", Text: f.URL + " is not your server any more, and rows still wait for it",
-			Hint: "make it reachable, or give them up: ccship outbox drop --server " + f.URL + " --yes",
+			Kind: "retired_server", Text: f.URL + " is not your server any more, but batches still wait for it",
+			Hint: "make it reachable, or drop them: `ccship outbox drop --server " + f.URL + " --yes`",
 		})
 	}
 	out = append(out, d.rewrites.Advice()...)
 	return append(out, d.router.Advice()...)
 }
 
-// fullAdvice says what stands in the way of reading on: the state's Usage.Full.
+// fullAdvice explains why reading has stopped: the state's Usage.Full.
 func fullAdvice(what string) (control.Advice, bool) {
-	const safe = ": reading has stopped, nothing is lost while the transcripts stay on disk"
+	const safe = ": reading has stopped. Nothing is lost while the transcripts stay on disk"
 	switch what {
 	case "cap":
 		return control.Advice{Kind: "full", Text: "the outbox is full" + safe,
@@ -99,7 +99,7 @@ func fullAdvice(what string) (control.Advice, bool) {
 	return control.Advice{}, false
 }
 
-// excludedFiles are the transcripts on disk whose project has opted out, with the reasons.
+// excludedFiles are the transcripts on disk whose project is excluded, with the reasons.
 func (d *Daemon) excludedFiles() map[tail.FileID]string {
 	all := d.router.Excluded()
 	out := make(map[tail.FileID]string, len(all))
@@ -145,7 +145,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Events answers what happens from now on, the status first.
+// Events returns what happens from now on. The first event is the status.
 func (d *Daemon) Events(ctx context.Context) (<-chan control.Event, error) {
 	return d.events.Subscribe(ctx, d)
 }

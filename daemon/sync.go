@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Why a sync that waited did not end well. Servers.Obstacle has more reasons.
+// Why a sync that waited failed. Servers.Obstacle has more reasons.
 const (
 	reasonTimeout    = "timeout"
 	reasonRefused    = delivery.Refused
@@ -23,21 +23,21 @@ const (
 	reasonPaused     = "paused"
 )
 
-// syncTime is how long a sync waits when it is not told.
+// syncTime is how long a sync waits by default.
 const syncTime = time.Minute
 
-// syncPoll is how often a waiting sync looks whether the outbox has come so far.
+// syncPoll is how often a waiting sync looks at the outbox.
 const syncPoll = 10 * time.Millisecond
 
-// Sync looks at every file at once, checks the past of those that changed, and ends back-off and pauses, the user's own
-// too. With Wait it returns when every whole line that was on disk at the call is acknowledged, or is known not to be
-// sent.
+// Sync reads every file at once, verifies what was read before of those that changed, and ends back-off and pauses,
+// also one that the user asked for. With Wait it returns when every whole line that was on disk at the call is
+// acknowledged, or known not to be sent.
 func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
 	limit := syncTime
 	if req.Timeout != "" {
 		t, err := time.ParseDuration(req.Timeout)
 		if err != nil {
-			return control.SyncResult{}, control.Usage(fmt.Sprintf("%q is no duration", req.Timeout), "for example 20s or 2m")
+			return control.SyncResult{}, control.Usage(fmt.Sprintf("%q is not a duration", req.Timeout), "for example 20s or 2m")
 		}
 		limit = t
 	}
@@ -62,7 +62,7 @@ func (d *Daemon) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 	return result, nil
 }
 
-// waitDelivered returns when everything that was read is acknowledged, and what follows from it.
+// waitDelivered returns when everything that was read is acknowledged, and so is what is derived from it.
 func (d *Daemon) waitDelivered(ctx context.Context) error {
 	if err := d.derive.Wait(ctx); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (d *Daemon) waitDelivered(ctx context.Context) error {
 	return d.delivered(ctx)
 }
 
-// readAll returns when every whole line on disk is in the outbox, or its file is one that is not read.
+// readAll returns when every whole line on disk is in the outbox, or in a file that is not read.
 func (d *Daemon) readAll(ctx context.Context) error {
 	for {
 		err := d.tailer.Sync(ctx)
@@ -93,12 +93,12 @@ func (d *Daemon) readAll(ctx context.Context) error {
 	}
 }
 
-// unlisted are the folders that cannot be listed, with the reasons, but for roots that never were: before its first
-// session Claude Code has not made them.
+// unlisted returns the folders that cannot be listed, with the reasons. A root that never existed is left out: Claude
+// Code makes it with its first session.
 func (d *Daemon) unlisted() []string {
 	var out []string
 	for path, err := range d.tailer.Unlisted() {
-		if errors.Is(err, fs.ErrNotExist) && !d.knowsBelow(path) {
+		if errors.Is(err, fs.ErrNotExist) && !d.hasFilesBelow(path) {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s: %v", path, reasonOf(err)))
@@ -107,12 +107,12 @@ func (d *Daemon) unlisted() []string {
 	return out
 }
 
-// knowsBelow says whether a file is remembered that lay in a folder.
-func (d *Daemon) knowsBelow(dir string) bool {
+// hasFilesBelow reports whether a known file is below a root.
+func (d *Daemon) hasFilesBelow(dir string) bool {
 	return slices.ContainsFunc(d.tailer.Files(), func(t tail.Tracked) bool { return t.Gone == 0 && t.File.Root == dir })
 }
 
-// reasonOf is what the system said, without the path.
+// reasonOf is the system's error without the path.
 func reasonOf(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -120,19 +120,19 @@ func reasonOf(err error) error {
 	return err
 }
 
-// allExcluded says whether all of some files are opted out.
+// allExcluded reports whether all of some files are excluded.
 func (d *Daemon) allExcluded(ids []tail.FileID) bool {
 	excluded := d.excludedFiles()
 	return !slices.ContainsFunc(ids, func(id tail.FileID) bool { _, ok := excluded[id]; return !ok })
 }
 
-// errPaused says that the user paused while somebody waited.
+// errPaused is returned when the user pauses while somebody waits.
 var errPaused = errors.New("paused by the user")
 
-// delivered returns when what was read has left the outbox, and the files beside it that are found then. A server that
-// is new says on the way that it takes those.
+// delivered returns when what was read has left the outbox, and so have its attachments. A new server announces only
+// in its first answers that it takes them.
 func (d *Daemon) delivered(ctx context.Context) error {
-	const rounds = 3 // sessions may go on for ever
+	const rounds = 3 // sessions may go on writing
 	for range rounds {
 		if err := d.attachments.Queue(ctx); err != nil {
 			return err
@@ -147,8 +147,8 @@ func (d *Daemon) delivered(ctx context.Context) error {
 	return nil
 }
 
-// drained returns when every row up to seq has left the outbox, or none can because the user paused meanwhile. Rows for
-// retired servers are not waited for.
+// drained returns when every row up to seq has left the outbox, or when the user pauses. It does not wait for rows of
+// retired servers.
 func (d *Daemon) drained(ctx context.Context, seq uint64) error {
 	for d.db.Outbox.FirstSeq(d.servers.Retired) <= seq {
 		if d.pause.Current() != nil {
@@ -186,7 +186,7 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	r.Excluded = d.excludedLines(ctx)
 	r.Acknowledged = max(0, r.Lines-r.Waiting-d.deadLines(ctx, r.Dead)-r.Withheld-r.Excluded)
 	if unlisted := d.unlisted(); err == nil && len(unlisted) > 0 {
-		// What is in there is not known: it may not be called delivered.
+		// Its content is unknown, so nobody may call it delivered.
 		r.Done, r.Reason, r.Detail = false, reasonUnreadable, "cannot list "+unlisted[0]
 		return r
 	}
@@ -204,21 +204,21 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 		r.Reason, r.Detail = reasonFull, "reading has stopped: "+map[string]string{"cap": "the outbox is full",
 			"disk": "the disk has less free than head_room"}[usage.Full]
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
-		r.Reason, r.Detail = reasonTimeout, "time is up"
+		r.Reason, r.Detail = reasonTimeout, "the time limit has passed"
 	default:
 		r.Reason, r.Detail = reasonTimeout, err.Error()
 	}
 	return r
 }
 
-// deadLines counts the dead letters that are lines, of so many.
+// deadLines counts the dead letters that are lines; all is how many there are.
 func (d *Daemon) deadLines(ctx context.Context, all int64) int64 {
 	if all == 0 {
 		return 0
 	}
 	letters, err := d.db.DeadLetters.List(context.WithoutCancel(ctx))
 	if err != nil {
-		d.log.Warn("cannot tell what dead letters are", "err", err)
+		d.log.Warn("cannot list the dead letters", "err", err)
 	}
 	for i := range letters {
 		if letters[i].Batch.Items > 0 {
@@ -228,16 +228,16 @@ func (d *Daemon) deadLines(ctx context.Context, all int64) int64 {
 	return all
 }
 
-// syncError is what verify answers when the sync before it found no way to the server.
+// syncError is the error of verify when the sync before it cannot reach the server.
 func syncError(r control.SyncResult) error {
-	hint := "ccship status says what is wrong"
+	hint := "`ccship status` shows what is wrong"
 	if r.Reason == reasonNoServer {
 		hint = "set server_url in the configuration, or try `ccship up`"
 	}
 	return control.NewError(r.Reason, r.Detail, hint)
 }
 
-// excludedLines counts the lines that were left out by their type, or of a history for their project.
+// excludedLines counts the lines that are left out because of their type, or in a history because of their project.
 func (d *Daemon) excludedLines(ctx context.Context) (n int64) {
 	if len(d.router.Rules().ExcludeTypes) == 0 && !d.router.History.Any() {
 		return 0

@@ -67,7 +67,7 @@ func (r verifyRules) LeavesOut(f *tail.File, line []byte) bool {
 	return s.Shape == transcript.Object && r.rules.ExcludeTypes[string(s.Type)]
 }
 
-func (r verifyRules) Forget(id tail.FileID) { r.d.heardForgotten(uint64(id)) }
+func (r verifyRules) Forget(id tail.FileID) { r.d.forgottenAtServer(uint64(id)) }
 
 // verifyAttachments adapts the daemon to verify.Attachments.
 type verifyAttachments struct{ d *Daemon }

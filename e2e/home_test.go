@@ -180,7 +180,7 @@ type status struct {
 	} `json:"outbox"`
 	Sent    struct{ Entries, Bytes, Requests int64 } `json:"sent"`
 	Watch   struct{ Unread []string }                `json:"watch"`
-	Notices []struct{ Kind, Text, Hint string }      `json:"notices"`
+	Notices []struct{ Kind, Text, Hint string }      `json:"advice"`
 	TookUS  int64                                    `json:"took_us"`
 }
 

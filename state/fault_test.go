@@ -30,7 +30,7 @@ func TestEveryStepFailsWhole(t *testing.T) {
 			_, err := db.Commit(ctx, []Step{rewind, advance(3, 0, 2, 10), elsewhere})
 			return err
 		}},
-		{"settle", []string{"delete row", "put dead", "put facts", "commit"}, func(db *DB) error {
+		{"settle", []string{"delete row", "put dead", "put routing", "commit"}, func(db *DB) error {
 			l := letter
 			l.Batch.Seq = seqs[0]
 			return db.Outbox.Settle(ctx, []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs[:2], Withheld: 3, Plain: true, Dead: []outbox.DeadLetter{l}},

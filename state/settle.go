@@ -158,7 +158,7 @@ func (t *Tx) noteRouting(dest uint32, s *outbox.Settlement) error {
 	if row.routing == old.routing {
 		return nil
 	}
-	return t.putFile("put facts", row, old, true)
+	return t.putFile("put routing", row, old, true)
 }
 
 // hasRows reports whether the outbox has anything of a stream, for any destination.

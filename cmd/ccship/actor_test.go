@@ -116,9 +116,9 @@ func (a actor) Excludes(context.Context) (control.Excludes, error) {
 }
 
 func (a actor) Forget(_ context.Context, req control.ForgetRequest) (control.ForgetResult, error) {
-	r := control.ForgetResult{SchemaVersion: 1, Session: req.Session, Transcripts: 1, Lines: 12, Owed: []string{}, Kept: []string{}, OnDisk: []string{}}
-	if req.Session == "owed" {
-		r.Owed = append(r.Owed, "http://127.0.0.1:5000")
+	r := control.ForgetResult{SchemaVersion: 1, Session: req.Session, Transcripts: 1, Lines: 12, Pending: []string{}, Kept: []string{}, OnDisk: []string{}}
+	if req.Session == "pending" {
+		r.Pending = append(r.Pending, "http://127.0.0.1:5000")
 	}
 	return r, nil
 }

@@ -53,7 +53,7 @@ func (actor) Sync(_ context.Context, req control.SyncRequest) (control.SyncResul
 	r := control.SyncResult{Lines: 10, Acknowledged: 7, Waiting: 3}
 	switch req.Timeout {
 	case "1s":
-		r.Reason, r.Detail = "timeout", "time is up"
+		r.Reason, r.Detail = "timeout", "the time limit has passed"
 	case "2s":
 		r.Reason, r.Detail = "no_server", "no server is set"
 	case "3s":
@@ -83,7 +83,7 @@ func (actor) Verify(_ context.Context, req control.VerifyRequest, progress func(
 	case "nobody":
 		return control.VerifyReport{Equal: true, Proven: true}, nil
 	case "unreachable":
-		return r, &control.Error{Code: control.CodeUnreachable, Message: "connection refused", Hint: "ccship status says what is wrong"}
+		return r, &control.Error{Code: control.CodeUnreachable, Message: "connection refused", Hint: "`ccship status` shows what is wrong"}
 	case "refused":
 		return r, &control.Error{Code: control.CodeRefusedKey, Message: "401 Unauthorized"}
 	case "plain":

@@ -36,7 +36,7 @@ type Status struct {
 	Sent          *Sent     `json:"sent,omitempty"`
 	Watch         *Watch    `json:"watch,omitempty"`
 	Process       *Process  `json:"process,omitempty"`
-	Advice        []Advice  `json:"notices,omitempty"`
+	Advice        []Advice  `json:"advice,omitempty"`
 	TookUS        int64     `json:"took_us,omitempty" doc:"time to answer, in microseconds"`
 }
 

@@ -8,7 +8,7 @@ const (
 	EventAcknowledged = "acknowledged" // at most two a second
 	EventTranscript   = "transcript"   // one is delivered for the first time
 	EventRewind       = "rewind"       // a new generation began
-	EventAdvice       = "notice"       // came, or went
+	EventAdvice       = "advice"       // came, or went
 )
 
 // Event is one of GET /v1/events (text/event-stream; the SSE event's name is the Type). One member besides Type and
@@ -21,7 +21,7 @@ type Event struct {
 	Status       *StatusEvent     `json:"status,omitempty"`
 	Acknowledged *Progress        `json:"acknowledged,omitempty"`
 	Transcript   *TranscriptEvent `json:"transcript,omitempty" doc:"for types transcript and rewind"`
-	Advice       *AdviceEvent     `json:"notice,omitempty"`
+	Advice       *AdviceEvent     `json:"advice,omitempty"`
 }
 
 // StatusEvent is a Status in short.

@@ -13,7 +13,7 @@ type ForgetResult struct {
 	Lines         int64    `json:"lines" doc:"lines removed from servers"`
 	Waiting       int64    `json:"waiting" doc:"queued entries removed"`
 	Dead          int64    `json:"dead_letters" doc:"dead letters removed"`
-	Owed          []string `json:"owed" doc:"servers not reached yet; the daemon keeps trying"`
+	Pending       []string `json:"pending" doc:"servers not reached yet; the daemon keeps trying"`
 	Detail        string   `json:"detail,omitempty" doc:"why servers could not be reached"`
 	Kept          []string `json:"kept" doc:"servers that keep their copy: plain, or this key may not remove it"`
 	OnDisk        []string `json:"on_disk" doc:"files that stay on disk"`

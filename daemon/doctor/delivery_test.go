@@ -220,7 +220,7 @@ func TestDeadWithheldExcluded(t *testing.T) {
 	w.wants(r, "dead_letters", Warn, "rejects 1 entry", "`ccship outbox dead`")
 	w.wants(r, "withheld", Note, "1 entry was withheld", "")
 	w.wants(r, "excluded", Note, "1 transcript is left out", "`ccship exclude list`")
-	w.silent(r, "notices")
+	w.silent(r, "advice")
 	if !r.OK {
 		t.Errorf("%+v", r)
 	}
@@ -233,7 +233,7 @@ func TestNotices(t *testing.T) {
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"`+filepath.ToSlash(w.home)+`/p"}`+"\n", 0)
 	w.start()
 	w.status("it is noticed", func(s control.Status) bool { return len(s.Advice) > 0 })
-	if found := of(w.examine(), "notices"); len(found) != 1 || found[0].Level != Warn || !strings.Contains(found[0].Text, "127.0.0.1:1") {
+	if found := of(w.examine(), "advice"); len(found) != 1 || found[0].Level != Warn || !strings.Contains(found[0].Text, "127.0.0.1:1") {
 		t.Errorf("%+v", found)
 	}
 }

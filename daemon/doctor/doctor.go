@@ -166,7 +166,7 @@ func checks() []check {
 		{"outbox", checkOutbox}, {"dead_letters", checkDead}, {"pause", checkPause}, {"withheld", checkWithheld},
 		{"retention", checkRetention}, {"roots", checkRoots}, {"watch", checkWatch}, {"wsl", checkWSL}, {"excluded",
 			checkExcluded},
-		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks}, {"notices",
+		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks}, {"advice",
 			checkNotices},
 	}
 }

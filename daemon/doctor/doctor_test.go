@@ -277,7 +277,7 @@ func TestBadConfig(t *testing.T) {
 		t.Error("the daemon takes it over")
 	}
 	w.opts.ConfigErr = nil // someone else's configuration
-	f := w.wants(w.examine(), "config", Warn, "not taken over", "ccship config --help")
+	f := w.wants(w.examine(), "config", Warn, "not applied", "ccship config --help")
 	if !strings.Contains(f.Detail, "keeps using") {
 		t.Errorf("%+v", f)
 	}

@@ -18,8 +18,8 @@ const Forgotten = "forgotten"
 type Tombstone struct {
 	Session string    `json:"session"`
 	At      time.Time `json:"at"`
-	Owed    []string  `json:"owed,omitempty"` // destinations that are still to be told
-	// Again is when all of Dests are told once more: a request that was in flight may have arrived after the first time.
+	Pending []string  `json:"pending,omitempty"` // destinations that have not been asked yet
+	// Again is when all of Dests are asked once more: a request that was in flight may have arrived after the first time.
 	Again *time.Time `json:"again,omitempty"`
 	Dests []string   `json:"dests,omitempty"`
 }
@@ -75,20 +75,20 @@ func (t *Tombstones) has(stream string) bool {
 	})
 }
 
-// Owed returns the destinations that are still to be told of a session.
-func (t *Tombstones) Owed(session string) []string { return t.kept.Get()[session].Owed }
+// Pending returns the destinations that have not been asked to forget a session yet.
+func (t *Tombstones) Pending(session string) []string { return t.kept.Get()[session].Pending }
 
-// Due returns the tombstones of which a destination is to be told now, and those whose Again has come.
+// Due returns the tombstones with a pending destination, and those whose Again has come.
 func (t *Tombstones) Due(now time.Time) (list []Tombstone) {
 	for _, x := range t.kept.Get() {
-		if len(x.Owed) > 0 || x.AgainDue(now) {
+		if len(x.Pending) > 0 || x.AgainDue(now) {
 			list = append(list, x)
 		}
 	}
 	return list
 }
 
-// AgainDue reports whether all destinations are to be told once more.
+// AgainDue reports whether it is time to ask all destinations once more.
 func (x *Tombstone) AgainDue(now time.Time) bool { return x.Again != nil && !now.Before(*x.Again) }
 
 // Put adds a tombstone, or replaces the one of the same session. The caller does not change its slices any more.
@@ -112,17 +112,17 @@ func (t *Tombstones) Remove(ctx context.Context, session string) error {
 	})
 }
 
-// Told notes that destinations were told of a session.
-func (t *Tombstones) Told(ctx context.Context, session string, dests []string) error {
+// Asked takes destinations off the pending ones of a session.
+func (t *Tombstones) Asked(ctx context.Context, session string, dests []string) error {
 	return t.update(ctx, session, func(x *Tombstone) {
-		x.Owed = slices.DeleteFunc(slices.Clone(x.Owed), func(dest string) bool { return slices.Contains(dests, dest) })
+		x.Pending = slices.DeleteFunc(slices.Clone(x.Pending), func(dest string) bool { return slices.Contains(dests, dest) })
 	})
 }
 
-// OweAgain notes that all destinations of a session are to be told once more, which was due.
-func (t *Tombstones) OweAgain(ctx context.Context, session string) error {
+// AskAgain makes all destinations of a session pending a last time.
+func (t *Tombstones) AskAgain(ctx context.Context, session string) error {
 	return t.update(ctx, session, func(x *Tombstone) {
-		x.Owed, x.Dests, x.Again = x.Dests, nil, nil
+		x.Pending, x.Dests, x.Again = x.Dests, nil, nil
 	})
 }
 

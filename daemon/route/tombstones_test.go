@@ -12,18 +12,18 @@ func TestTombstones(t *testing.T) {
 	now := time.Date(2026, 8, 20, 9, 0, 0, 0, time.UTC)
 	again := now.Add(time.Minute)
 	both := []string{"one", "two"}
-	put := Tombstone{Session: sessionA, At: now, Owed: both, Again: &again, Dests: both}
+	put := Tombstone{Session: sessionA, At: now, Pending: both, Again: &again, Dests: both}
 	if err := b.router.Tombstones.Put(t.Context(), put); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.router.Tombstones.Told(t.Context(), sessionA, []string{"one"}); err != nil {
+	if err := b.router.Tombstones.Asked(t.Context(), sessionA, []string{"one"}); err != nil {
 		t.Fatal(err)
 	}
 	b.load()
-	if diff := cmp.Diff([]string{"two"}, b.router.Tombstones.Owed(sessionA)); diff != "" {
-		t.Errorf("owed after a restart: %s", diff)
+	if diff := cmp.Diff([]string{"two"}, b.router.Tombstones.Pending(sessionA)); diff != "" {
+		t.Errorf("pending after a restart: %s", diff)
 	}
-	if err := b.router.Tombstones.Told(t.Context(), sessionA, []string{"two"}); err != nil {
+	if err := b.router.Tombstones.Asked(t.Context(), sessionA, []string{"two"}); err != nil {
 		t.Fatal(err)
 	}
 	if due := b.router.Tombstones.Due(now); len(due) > 0 {
@@ -32,12 +32,12 @@ func TestTombstones(t *testing.T) {
 	if due := b.router.Tombstones.Due(again); len(due) != 1 || !due[0].AgainDue(again) {
 		t.Errorf("due at the time: %+v", due)
 	}
-	if err := b.router.Tombstones.OweAgain(t.Context(), sessionA); err != nil {
+	if err := b.router.Tombstones.AskAgain(t.Context(), sessionA); err != nil {
 		t.Fatal(err)
 	}
-	want := []Tombstone{{Session: sessionA, At: now, Owed: both}}
+	want := []Tombstone{{Session: sessionA, At: now, Pending: both}}
 	if diff := cmp.Diff(want, b.router.Tombstones.Due(again)); diff != "" {
-		t.Errorf("owed once more: %s", diff)
+		t.Errorf("pending once more: %s", diff)
 	}
 	if err := b.router.Tombstones.Remove(t.Context(), sessionA); err != nil {
 		t.Fatal(err)
@@ -50,12 +50,12 @@ func TestTombstones(t *testing.T) {
 // The list in the state has the form that earlier versions wrote.
 func TestTombstonesOfEarlierVersion(t *testing.T) {
 	b := newBench(t)
-	text := `[{"session":"a","at":"2026-08-20T09:00:00Z","owed":["one"]},{"session":"b","at":"2026-08-20T09:00:00Z"}]`
+	text := `[{"session":"a","at":"2026-08-20T09:00:00Z","pending":["one"]},{"session":"b","at":"2026-08-20T09:00:00Z"}]`
 	if err := b.db.PutMeta(t.Context(), "forgotten", []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	b.load()
-	if !b.router.Forgotten("a") || !b.router.Forgotten("b") || len(b.router.Tombstones.Owed("a")) != 1 {
+	if !b.router.Forgotten("a") || !b.router.Forgotten("b") || len(b.router.Tombstones.Pending("a")) != 1 {
 		t.Error("tombstones of an earlier version are not read")
 	}
 	if err := b.router.Tombstones.Put(t.Context(), Tombstone{Session: "0", At: time.Unix(0, 0).UTC()}); err != nil {

@@ -108,7 +108,7 @@ func (a *Attachments) Queue(
 
 func (t *tx) putAttachment(k []byte, f *Attachment) error {
 	v := kv.AppendString(kv.AppendInt(kv.AppendInt(kv.NewSealed(attachmentVersion, 96), f.Size), f.ModTime), f.SHA256)
-	return t.Put("put beside", t.Bucket(state.BucketAttachments), k, kv.Seal(k, v))
+	return t.Put("put attachment", t.Bucket(state.BucketAttachments), k, kv.Seal(k, v))
 }
 
 // Forget removes the record of what was queued for a server, so that all of it is queued again.

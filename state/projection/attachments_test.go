@@ -180,7 +180,7 @@ func TestAttachmentsQueueElsewhere(t *testing.T) {
 
 // Files are queued with what is remembered of them, or not at all.
 func TestAttachmentsQueueFailsWhole(t *testing.T) {
-	for _, step := range []string{"put beside", "put batch", "commit"} {
+	for _, step := range []string{"put attachment", "put batch", "commit"} {
 		f := &fault{}
 		db := open(t, state.Options{Fault: f.at})
 		commit(t, db, advance(1, 0, 3, 100))

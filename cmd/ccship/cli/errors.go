@@ -114,7 +114,7 @@ func Unfinished(r control.SyncResult) *control.Error {
 	e := &control.Error{Code: r.Reason, Hint: show.Hint(r.Reason), Retryable: true}
 	switch r.Reason {
 	case "timeout":
-		e.Message = "time is up and lines still wait"
+		e.Message = "the time limit has passed and lines still wait"
 		return e
 	case control.CodeUnreachable:
 		e.Message = "the server cannot be reached"

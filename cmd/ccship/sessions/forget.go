@@ -91,7 +91,7 @@ func (a verbs) showForgotten(r control.ForgetResult) error {
 		err = a.Print(show.Forgotten(r))
 	}
 	switch {
-	case err == nil && len(r.Owed) > 0:
+	case err == nil && len(r.Pending) > 0:
 		return cli.Silent{Code: cli.ExitUnreachable}
 	case err == nil && len(r.Kept) > 0:
 		return cli.Silent{Code: cli.ExitFailed}

@@ -36,7 +36,7 @@ func Forgotten(r control.ForgetResult) string {
 		fmt.Fprintf(&b, ", %s", amount.Counted(r.Dead, "dead letter", "dead letters"))
 	}
 	b.WriteString("\n")
-	for _, url := range r.Owed {
+	for _, url := range r.Pending {
 		fmt.Fprintf(&b, "could not be reached yet, ccship keeps retrying: %s\n", url)
 	}
 	for _, url := range r.Kept {

@@ -37,7 +37,7 @@ func TestSessionsText(t *testing.T) {
 		{Path: "/p/dead.jsonl", Bytes: 1234, Aside: "/p/dead.jsonl.before-restore-1", Missing: 2}, {Path: "/p/dead/subagents/agent-a.jsonl", Bytes: 5, Same: true},
 	}}
 	forgotten := control.ForgetResult{
-		Session: "dead", Transcripts: 2, Lines: 1234, Waiting: 3, Dead: 1, Owed: []string{"http://a"}, Detail: "connection refused", Kept: []string{"http://b"}, OnDisk: []string{"/p/dead.jsonl"},
+		Session: "dead", Transcripts: 2, Lines: 1234, Waiting: 3, Dead: 1, Pending: []string{"http://a"}, Detail: "connection refused", Kept: []string{"http://b"}, OnDisk: []string{"/p/dead.jsonl"},
 	}
 	narrow := v
 	narrow.Columns = 40

@@ -11,7 +11,7 @@ import (
 // VerifyReport has every member set, as a verify that found everything there can be.
 func VerifyReport() control.VerifyReport {
 	return control.VerifyReport{
-		SchemaVersion: 1, Incomplete: "time is up", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
+		SchemaVersion: 1, Incomplete: "the time limit has passed", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
 		Dead: 1, Withheld: 4, Oversize: 1, Masked: 6, Clear: 2, Waiting: 5, Vanished: 1, Resumed: true,
 		Retired:     RetiredServers(),
 		Attachments: control.AttachmentsReport{Files: 9, Bytes: 12_345, Missing: 1, Refused: 2, TooLarge: 3, Unproven: 4},

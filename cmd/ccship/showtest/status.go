@@ -52,7 +52,7 @@ func Statuses() map[string]control.Status {
 	trouble.Files = &control.Files{Tracked: 10, Sessions: 8, Excluded: 1, Bytes: 999, ReadBytes: 999, Lines: 5, Vanished: 2, Rewinds: 3, Oversize: 1}
 	trouble.Outbox = &control.Outbox{Batches: 1, Entries: 1200, Bytes: 999_950, Cap: 0, Dead: 1, Withheld: 1500}
 	trouble.Watch = &control.Watch{Mode: "poll", Reason: "too many open files", Roots: []string{"/a", "/b"}}
-	trouble.Advice = []control.Advice{{Kind: "dead_letters", Text: "the server refuses some entries", Hint: "ccship verify names the lines"}, {Kind: "state", Text: "state was set aside"}}
+	trouble.Advice = []control.Advice{{Kind: "dead_letters", Text: "the server refuses some entries", Hint: "`ccship verify` lists them"}, {Kind: "state", Text: "state was set aside"}}
 
 	paused := Healthy()
 	paused.State, paused.Pause = "paused", &control.Pause{Since: *Before(time.Minute), Until: After(59 * time.Minute)}
