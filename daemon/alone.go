@@ -18,7 +18,7 @@ const (
 )
 
 // heldError is ErrAlreadyRunning with the daemon that runs.
-type heldError struct{ *singleton.Held }
+type heldError struct{ *singleton.HeldError }
 
 func (heldError) Is(target error) bool { return target == ErrAlreadyRunning }
 
@@ -36,7 +36,7 @@ func aloneOn(ctx context.Context, cfg config.Config) (*singleton.Lock, error) {
 		if err == nil {
 			return lock, nil
 		}
-		var held *singleton.Held
+		var held *singleton.HeldError
 		if !errors.As(err, &held) {
 			log.Warn("cannot make sure that no other ccship delivers the same folders", "err", err)
 			return &singleton.Lock{}, nil

@@ -100,14 +100,15 @@ type Daemon struct {
 }
 
 // Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
-// ErrAlreadyRunning when another daemon holds the state or delivers the same roots, a *config.Error for what the configuration makes impossible,
-// and any other error when a part of the daemon broke: the process is then to end, so that its manager restarts it.
+// ErrAlreadyRunning when another daemon holds the state or delivers the same roots, a *config.Error for what the
+// configuration makes impossible, and any other error when a part of the daemon broke: the process must then end, so
+// that its manager restarts it.
 func Run(ctx context.Context, cfg config.Config) error {
 	lock, err := aloneOn(ctx, cfg)
 	if err != nil || lock == nil {
 		return err
 	}
-	defer lock.Release()
+	defer func() { _ = lock.Release() }() // closing the files unlocks them, and so does the end of the process
 	for {
 		if err := run(ctx, cfg); !errors.Is(err, errRenamed) {
 			return err

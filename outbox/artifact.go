@@ -21,8 +21,8 @@ func (l *loop) noteLinkRequests(r *reply) {
 	}
 }
 
-// judgeArtifact handles replies to artifacts where they differ from replies to lines: whatever is wrong with an artifact,
-// lines continue. judged: the reply was handled here; on is the result for handleReply then.
+// judgeArtifact handles replies to artifacts where they differ from replies to lines: whatever is wrong with an
+// artifact, lines continue. judged: the reply was handled here; on is the result for handleReply then.
 func (l *loop) judgeArtifact(now time.Time, r result) (on, judged bool) {
 	w := r.transfer
 	switch r.reply.verdict {
@@ -34,7 +34,8 @@ func (l *loop) judgeArtifact(now time.Time, r result) (on, judged bool) {
 		return false, true
 	case contentGone:
 		if l.health.Gone == 0 && w.settlement.Gone == 0 {
-			l.d.Log.Info("a file changed or was removed before it was sent; such files are counted", "server", l.name, "err", r.reply.summary)
+			l.d.Log.Info("a file changed or was removed before it was sent; such files are counted",
+				"server", l.name, "err", r.reply.summary)
 		}
 		w.settlement.Gone++
 		w.pieces = w.pieces[1:]
@@ -80,7 +81,8 @@ func (l *loop) disableKind(now time.Time, r result) bool {
 		r.reply.verdict, r.reply.kind = refused, KindNotFound
 		return l.handleFailure(now, r)
 	}
-	l.d.Log.Warn("the server announces a kind that it does not accept; it is withheld", "server", l.name, "kind", kind.announced(), "err", r.reply.summary)
+	l.d.Log.Warn("the server announces a kind that it does not accept; it is withheld",
+		"server", l.name, "kind", kind.announced(), "err", r.reply.summary)
 	k.disable(kind, now)
 	l.acks.learn = true
 	r.transfer.withholdRest()

@@ -26,7 +26,7 @@ func (k *capabilities) withholds() bool { return k.plain || k.Took && !k.Extensi
 // spoke reports whether the server has announced the extension since the configuration last changed.
 func (k *capabilities) spoke() bool { return k.Extension && k.proven && !k.plain }
 
-// sends reports whether batches of a kind go to the server; others are withheld. Call it only when capabilities are known.
+// sends reports whether batches of a kind go to the server; others are withheld. Call it only when these are known.
 func (k *capabilities) sends(kind Kind) bool {
 	if kind.artifact() {
 		return !k.withholds() && k.Accepts.Has(kind)
@@ -104,7 +104,7 @@ func (k *capabilities) noteTook(r *request) {
 	}
 }
 
-// expire doubles a limit that is older than limitLifetime and removes one that has no effect. It reports whether it did.
+// expire doubles a limit that is older than limitLifetime and removes one without effect. It reports whether it did.
 func (k *capabilities) expire(now time.Time) bool {
 	if k.disabled != 0 && now.Sub(k.disabledAt) >= limitLifetime {
 		k.disabled = 0

@@ -79,8 +79,7 @@ type Drainer struct {
 	trouble, troubleHint string // what Explain was called with; guarded by mu
 }
 
-// NewDrainer returns a drainer for the batches of d in q. It starts nothing. owner may be nil; then no blob can be
-// opened.
+// NewDrainer returns a drainer for the batches of d in q. It starts nothing. With a nil owner no blob can be opened.
 func NewDrainer(d Destination, o Origin, q Queue, m Memory, owner Owner) *Drainer {
 	if owner == nil {
 		owner = noOwner{}
@@ -118,8 +117,8 @@ func (d *Drainer) SetPaused(paused bool) {
 }
 
 // InStep ends the wait after Owner.OutOfStep: what the server stores was compared, and the queue holds only what it
-// lacks. at is the server's ledger when the comparison began; its Writer, unless empty, is this drainer's incarnation from
-// now on. It never blocks.
+// lacks. at is the server's ledger when the comparison began; its Writer, unless empty, is this drainer's incarnation
+// from now on. It never blocks.
 func (d *Drainer) InStep(at Ledger) {
 	d.mu.Lock()
 	d.inStep = &at

@@ -72,12 +72,11 @@ type BlobRef struct {
 	Name   string // path below the session's folder, slashes
 	Media  string // media type
 	Size   int64  // bytes
-	// Where the content is read when it is sent, unless the queue holds it: Path, with slashes, below Root. Symbolic links
-	// that lead out of Root are not followed.
+	// Where the content is read unless the queue holds it: Path, with slashes, below Root. Links out of Root are refused.
 	Root, Path string
 }
 
-// BlobInRow is the limit in bytes up to which the queue holds a blob's content. Larger files are read when they are sent.
+// BlobInRow is the limit in bytes up to which the queue holds a blob's content. A larger file is read when it is sent.
 const BlobInRow = 1 << 20
 
 // Checkpoints returns a batch of checkpoints, JSON objects as the server gets them. The caller owns it.
@@ -97,7 +96,7 @@ func (p *Packer) items(kind Kind, items []json.RawMessage) Batch {
 	return Batch{Kind: kind, Items: len(items), Raw: int64(len(raw)), Frame: p.Pack(nil, raw)}
 }
 
-// Blob returns a batch of one file. With nil content the file is read from ref.Path when it is sent. The caller owns it.
+// Blob returns a batch of one file, which the caller owns. With nil content the file is read when it is sent.
 func (p *Packer) Blob(ref BlobRef, content []byte) Batch {
 	b := Batch{Kind: Blob, Items: 1, Blob: ref}
 	if content != nil {

@@ -33,13 +33,14 @@ type lane struct {
 
 // idle reports whether the lane has no state to keep.
 func (l *lane) idle() bool {
-	return !l.busy && l.transfer == nil && l.unflushed == 0 && l.emptyTo == 0 && l.maxEntries == 0 && l.upload == nil && !l.failed && !l.outOfStep &&
-		len(l.refusedOnce) == 0
+	return !l.busy && l.transfer == nil && l.unflushed == 0 && l.emptyTo == 0 && l.maxEntries == 0 &&
+		l.upload == nil && !l.failed && !l.outOfStep && len(l.refusedOnce) == 0
 }
 
 // skips reports whether the stream, whose highest Seq is last, has nothing to send now.
 func (l *lane) skips(last uint64, now time.Time) bool {
-	return l.busy || l.blocked || l.outOfStep || l.transfer != nil || last <= l.acknowledgedTo || last <= l.emptyTo || now.Before(l.notBefore)
+	return l.busy || l.blocked || l.outOfStep || l.transfer != nil ||
+		last <= l.acknowledgedTo || last <= l.emptyTo || now.Before(l.notBefore)
 }
 
 // noteFailure counts a failure. If other streams succeeded since this lane's last failure, only this stream is refused:

@@ -53,11 +53,12 @@ func newLoop(d *Drainer, learned Learned) *loop {
 		d: d, name: d.dest.URL.String(), codecs: c,
 		sender: newSender(d, c),
 		gate:   gate.New(), lanes: lanes{}, acks: acks{backoff: gate.NewBackOff(time.Minute)},
-		server:       capabilities{Learned: learned, plain: d.dest.Plain, proven: learned.Took && learned.Config == d.dest.fingerprint()},
 		probeBackoff: gate.NewBackOff(time.Minute),
 		health:       d.Health(),
 		results:      make(chan result), flushes: make(chan flushJob),
 	}
+	proven := learned.Took && learned.Config == d.dest.fingerprint()
+	l.server = capabilities{Learned: learned, plain: d.dest.Plain, proven: proven}
 	return l
 }
 
@@ -212,8 +213,8 @@ func (l *loop) next(now time.Time) (*lane, uint64) {
 	return nil, 0
 }
 
-// pick asks the queue for a stream that has something to send. Blobs get at most half of the requests in flight, and
-// alternate with the rest.
+// pick asks the queue for a stream with something to send. Blobs take turns with the rest, and get at most
+// half of the requests in flight.
 func (l *loop) pick(now time.Time, not *lane) (*lane, uint64) {
 	l.picks++
 	blobs := l.uploads < max(l.d.InFlight/2, 1)
@@ -286,7 +287,8 @@ func (l *loop) flush(ctx context.Context) {
 		// Sent before the announcement, answered after it.
 		tell = tell || l.server.Extension && (s.Plain || s.Withheld > 0)
 	}
-	todo := flushJob{settlements: a.pending, learned: learned, announce: tell, newKinds: a.newKinds, tookBefore: a.tookBefore}
+	todo := flushJob{settlements: a.pending, learned: learned, announce: tell}
+	todo.newKinds, todo.tookBefore = a.newKinds, a.tookBefore
 	a.pending, a.raw, a.learn, a.announce, a.running = nil, 0, false, false, true
 	a.newKinds, a.tookBefore = 0, false
 	l.wg.Go(func() { l.flushes <- l.d.flush(ctx, todo) })

@@ -59,15 +59,14 @@ type Limits struct {
 	OnlyObjects bool
 }
 
-// StreamBatches holds batches of one stream and one generation, in order: what one request can carry. The caller owns it.
+// StreamBatches holds batches of one generation of a stream, in order: what one request can carry. The caller owns it.
 type StreamBatches struct {
 	Stream  Stream
 	Batches []Batch
 }
 
 // Queue is the durable queue of one or more destinations, keyed by their normalised URL. Safe for concurrent use. The
-// blobs of a stream have a queue of their own: their order relative to lines means nothing, and a large blob would
-// delay the lines.
+// blobs of a stream have a queue of their own: they need no order relative to lines, and a large one would delay them.
 type Queue interface {
 	// Pick returns a stream of dest that has batches waiting: the one written last, or with oldest the one that has
 	// waited longest. It leaves out streams for which skip returns true; last is the stream's highest Seq.

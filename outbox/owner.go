@@ -18,8 +18,7 @@ type Owner interface {
 	// LinkRequests is called when the server announces pending link requests. It must not block.
 	LinkRequests(dest string)
 	// OutOfStep is called when the server refuses to store because it has something else than this queue goes on from.
-	// Nothing is sent to it (of the stream, if the refusal names one) until InStep or StreamInStep is called. It must not
-	// block.
+	// Nothing is sent to it (of the stream, if why names one) until InStep or StreamInStep is called. It must not block.
 	OutOfStep(dest string, why Refusal)
 	// OpenBlob opens the file of a blob whose content is not in the queue. After any error the blob is given up.
 	OpenBlob(dest, root, path string) (Content, error)

@@ -124,7 +124,7 @@ func (c *codecs) firstBytes(b *Batch, n int64) ([]byte, error) {
 	return out, nil
 }
 
-// halve splits a batch of at least two entries or items into its first and second half. Both keep the span of the whole.
+// halve splits a batch of at least two entries or items into its first and second half. Both keep the whole's span.
 // Its error is a *damage.
 func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
 	raw, err := c.unpack(nil, b)

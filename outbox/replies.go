@@ -203,8 +203,8 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 	return l.handleFailure(now, r)
 }
 
-// stepBack handles a refusal by the server's ledger, or of one stream. The transfer is dropped: its batches stay in the
-// queue until what both sides have was compared.
+// stepBack handles a refusal by the server's ledger, or of one stream. It drops the transfer: the batches stay queued
+// until what both sides have is compared.
 func (l *loop) stepBack(now time.Time, r result) {
 	why := r.reply.refusal
 	switch {
@@ -217,7 +217,8 @@ func (l *loop) stepBack(now time.Time, r result) {
 		l.closeGate(now, &r, false)
 		l.outOfStep, l.stepRound = true, l.gate.Round()
 	}
-	l.d.Log.Warn("the server stores something else than this queue goes on from; comparing", "server", l.name, "code", why.Code)
+	l.d.Log.Warn("the server stores something else than this queue goes on from; comparing",
+		"server", l.name, "code", why.Code)
 	l.d.owner.OutOfStep(l.d.dest.Key, why)
 }
 
@@ -262,8 +263,8 @@ func (l *loop) requestSucceeded(now time.Time, lane *lane) {
 	l.recovered(now)
 }
 
-// closeGate makes requests wait after a failure. quick backs off by seconds even after a refusal, as after an answer that
-// is not the server's own.
+// closeGate makes requests wait after a failure. quick backs off by seconds even after a refusal, as after an answer
+// that is not the server's own.
 func (l *loop) closeGate(now time.Time, r *result, quick bool) {
 	pace := gate.BackOff
 	switch {

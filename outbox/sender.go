@@ -61,8 +61,8 @@ func NewClient(idle int) *http.Client {
 // redirects that keep method, body and server, because net/http strips only the headers it knows. An upgrade to https
 // is the same server.
 func SameServer(req *http.Request, via []*http.Request) error {
-	from, to := via[0].URL, req.URL
-	kept := req.Response.StatusCode == http.StatusTemporaryRedirect || req.Response.StatusCode == http.StatusPermanentRedirect
+	from, to, status := via[0].URL, req.URL, req.Response.StatusCode
+	kept := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
 	same := normalHost(from) == normalHost(to) &&
 		(from.Scheme == to.Scheme || from.Scheme == "http" && to.Scheme == "https")
 	if !kept || len(via) > 5 || !same {
@@ -83,7 +83,7 @@ func (s *sender) send(ctx context.Context, r *request) reply {
 		return r.noAnswer(err)
 	}
 	r.wire = p.length
-	c := call{method: http.MethodPost, url: s.address(r.kind().endpoint()), media: "application/json", body: p, raw: r.raw(), encoding: r.encoding}
+	c := call{http.MethodPost, s.address(r.kind().endpoint()), "application/json", p, r.raw(), r.encoding}
 	out, _ := s.do(ctx, r, &c)
 	return out
 }
@@ -96,7 +96,7 @@ type call struct {
 	encoding           encoding
 }
 
-// do makes one HTTP request for r and classifies the answer. It also returns the answer's text, nil when there was none.
+// do makes one HTTP request for r and classifies the answer. It also returns the answer's text, nil if there was none.
 func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	key, err := s.dest.APIKey()
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	}
 	// Tells net/http that it may repeat the request on a new connection. An empty value is not sent.
 	req.Header["X-Idempotency-Key"] = []string{}
-	resp, text, err := s.roundTrip(req)
+	resp, text, err := s.roundTrip(req) //nolint:bodyclose // roundTrip reads and closes it
 	if err != nil {
 		return r.noAnswer(err), nil
 	}
@@ -190,7 +190,7 @@ func (s *sender) probe(ctx context.Context) reply {
 		return reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
 	}
 	req.Header.Set("User-Agent", s.origin.UserAgent)
-	resp, _, err := s.roundTrip(req)
+	resp, _, err := s.roundTrip(req) //nolint:bodyclose // roundTrip reads and closes it
 	if err != nil {
 		return reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
 	}

@@ -60,8 +60,7 @@ func (l *loop) refusedAlone(now time.Time, r result, reason string) bool {
 // maxRefusals bounds what a lane remembers.
 const maxRefusals = 1000
 
-// settleRefusals forgets the suspects that the server accepted in the end. Dead letters are remembered, because they can
-// be queued again.
+// settleRefusals forgets the suspects that the server accepted in the end. Dead letters stay: they can be queued again.
 func (l *lane) settleRefusals() {
 	for key, r := range l.refusedOnce {
 		if !r.dead || len(l.refusedOnce) > maxRefusals {
@@ -81,10 +80,10 @@ func (l *loop) refusesSmall(now time.Time, r result) bool {
 	return l.handleFailure(now, r)
 }
 
-// retrySuspects goes on when only suspects are left of a transfer. If the server has accepted something since it refused
-// them, they are sent again, once. If it has not, a piece that it accepted is sent again first, as a proof that the
-// server works. Without one the refusal counts as the server's failure: the transfer is dropped, and its batches are
-// fetched again together with what is queued by then. It reports whether to continue.
+// retrySuspects goes on when only suspects are left of a transfer. If the server has accepted something since it
+// refused them, they are sent again, once. If it has not, a piece that it accepted is sent again first, as a proof that
+// the server works. Without one the refusal counts as the server's failure: the transfer is dropped, and its batches
+// are fetched again together with what is queued by then. It reports whether to continue.
 func (l *loop) retrySuspects(now time.Time, r result) bool {
 	w := r.transfer
 	last := &w.suspects[len(w.suspects)-1]

@@ -32,7 +32,8 @@ type transfer struct {
 
 // newTransfer takes what one request may carry from the front of p. The rest is left to the next Peek.
 func newTransfer(dest string, p StreamBatches, limits Limits, known *capabilities) *transfer {
-	w := &transfer{stream: p.Stream, objectsOnly: limits.OnlyObjects, settlement: Settlement{Dest: dest, Stream: p.Stream.ID, Blobs: limits.Blobs}}
+	w := &transfer{stream: p.Stream, objectsOnly: limits.OnlyObjects}
+	w.settlement = Settlement{Dest: dest, Stream: p.Stream.ID, Blobs: limits.Blobs}
 	most := p.Stream.MaxEntries
 	if most <= 0 {
 		most = DefaultMaxEntries
@@ -40,8 +41,8 @@ func newTransfer(dest string, p StreamBatches, limits Limits, known *capabilitie
 	var piece []Batch
 	entries := 0
 	for i := range p.Batches {
-		b := &p.Batches[i]
-		if first := &p.Batches[0]; i > 0 && (b.Generation != first.Generation || !b.Kind.joins(first.Kind) || b.Kind == Blob) {
+		b, first := &p.Batches[i], &p.Batches[0]
+		if i > 0 && (b.Generation != first.Generation || !b.Kind.joins(first.Kind) || b.Kind == Blob) {
 			break
 		}
 		if known.sends(b.Kind) && !(p.Stream.Extended && known.withholds()) {
@@ -150,8 +151,7 @@ func firstLine(b *Batch, c *codecs) int64 {
 	return b.From.Line
 }
 
-// deadLetterDamaged moves the batch that cannot be unpacked from the first piece to the dead letters. It reports whether
-// the batch was there.
+// deadLetterDamaged moves a damaged batch from the first piece to the dead letters. It reports whether it was there.
 func (w *transfer) deadLetterDamaged(d *damage) bool {
 	p := w.pieces[0]
 	for i := range p {

@@ -35,8 +35,8 @@ func (inRow) Close() error { return nil }
 
 var errChanged = errors.New("the file has changed since it was queued")
 
-// upload is the progress of a blob. Its lane keeps it between requests, one at a time. After every failure the server is
-// asked again what it has. Owned by the owner of the lane's transfer.
+// upload is the progress of a blob. Its lane keeps it between requests, one at a time. After every failure the server
+// is asked again what it has. Owned by the owner of the lane's transfer.
 type upload struct {
 	seq            uint64
 	started        bool
@@ -60,8 +60,7 @@ type blobTransfer struct {
 	content Content
 }
 
-// upload sends one chunk of a blob, and finishes the blob after the last one. The verdict partial means that chunks
-// remain.
+// upload sends one chunk of a blob, and finishes the blob after the last. With the verdict partial, chunks remain.
 func (s *sender) upload(ctx context.Context, r *request, u *upload) reply {
 	content, err := s.content(&r.batches[0])
 	if err != nil {
@@ -175,8 +174,8 @@ func (u *blobTransfer) finish(ctx context.Context) reply {
 	return out
 }
 
-// hash adds a chunk at an offset to the sum, after the bytes before it that the server had already. Bytes that were sent
-// are not read again: the sum covers what went out first.
+// hash adds a chunk at an offset to the sum, after the bytes before it that the server had already. Bytes that were
+// sent are not read again: the sum covers what went out first.
 func (u *blobTransfer) hash(at int64, chunk []byte) error {
 	if u.hashed < at {
 		n, err := io.Copy(u.sum, io.NewSectionReader(u.content, u.hashed, at-u.hashed))
@@ -200,7 +199,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// moveTo sets the offset to what the server has. An offset below least is a setback, which a server may have now and then.
+// moveTo sets the offset to what the server has. An offset below least is a setback; a server may have one at times.
 func (u *blobTransfer) moveTo(out reply, offset, least int64) reply {
 	if offset < 0 || offset > u.ref.Size {
 		u.started = false

@@ -19,13 +19,13 @@ type Rejoin struct {
 	Marks  []tail.Mark // of all bytes before it
 }
 
-// ReasonReplaced is the reason of a dead letter that held lines of an earlier generation when its file rejoined. They are
-// not on disk any more, and no server asked for them.
+// ReasonReplaced is the reason of a dead letter that held lines of an earlier generation when its file rejoined. They
+// are not on disk any more, and no server asked for them.
 const ReasonReplaced = "replaced"
 
-// Rejoin moves a file in one transaction: cursor, marks and epoch change, queued lines are removed, because they are read
-// again behind the cursor, and a marker that tells the server where the generation begins is queued. Queued artifacts
-// stay. ErrUnknownFile: nothing is remembered of the file.
+// Rejoin moves a file in one transaction: cursor, marks and epoch change, queued lines are removed, because they are
+// read again behind the cursor, and a marker that tells the server where the generation begins is queued. Queued
+// artifacts stay. ErrUnknownFile: nothing is remembered of the file.
 func (db *DB) Rejoin(ctx context.Context, id tail.FileID, r Rejoin) error {
 	err := db.update(ctx, 0, func(t *Tx) error { return t.rejoin(id, &r) })
 	if err != nil && !errors.Is(err, tail.ErrStale) {

@@ -32,8 +32,8 @@ func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) er
 	})
 }
 
-// putLedgers keeps each server's last ledger in the transaction that acknowledges: a state that knows a higher count than
-// its acknowledgements would take a server for one that went back in time.
+// putLedgers keeps each server's last ledger in the transaction that acknowledges: a state that knows a higher count
+// than its acknowledgements would take a server for one that went back in time.
 func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
 	last := map[string]outbox.Ledger{}
 	for i := range settlements {

@@ -173,8 +173,8 @@ func (l *inspection) endChunk(to Cursor, anchor uint64) {
 	l.chunk.To, l.chunk.Marks = to, l.walk.marks
 }
 
-// confirm checks after reading that all bytes read were in the file at the same time. Unless the file only grew, and both
-// ends of what was read are unchanged, the inspection starts again.
+// confirm checks after reading that all bytes read were in the file at the same time. Unless the file only grew, and
+// both ends of what was read are unchanged, the inspection starts again.
 func (l *inspection) confirm(h *handle, lines []byte, a *arena) error {
 	now, _, err := h.stat()
 	if err != nil {

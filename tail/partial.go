@@ -181,8 +181,8 @@ func (l *inspection) offerProvisional(line []byte) {
 	l.chunk.Provisional = line
 }
 
-// checkProvisional checks a last line that was delivered without its newline. If it is neither unchanged nor followed by
-// its newline, that is a rewind to its start.
+// checkProvisional checks a last line that was delivered without its newline. If it is neither unchanged nor followed
+// by its newline, that is a rewind to its start.
 func (l *inspection) checkProvisional(h *handle, a *arena) error {
 	p := l.known.Provisional
 	if p.Length == 0 || l.base != l.known.Cursor {

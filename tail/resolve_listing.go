@@ -36,8 +36,8 @@ func (p *listing) finish(ctx context.Context) {
 	t.forget(ctx, forget)
 }
 
-// placeAll places what was found, larger files first: of several files with one name the largest gets Copy 1. What has a
-// real name comes before what a link leads to.
+// placeAll places what was found, larger files first: of several files with one name the largest gets Copy 1. What has
+// a real name comes before what a link leads to.
 func (p *listing) placeAll() {
 	slices.SortFunc(p.found, func(a, b finding) int {
 		byPlace := cmp.Or(cmp.Compare(b.stat.Size, a.stat.Size), cmp.Compare(a.d.path, b.d.path), cmp.Compare(a.name, b.name))

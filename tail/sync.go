@@ -29,8 +29,8 @@ type syncWaiter struct {
 }
 
 // Sync lists everything now, verifies every file whose stat changed since its last full check, and returns when every
-// whole line that was on disk at the call is durable. If some cannot be delivered, it returns a *WaitingError as soon as
-// nothing else is left. It waits for Run to begin.
+// whole line that was on disk at the call is durable. If some cannot be delivered, it returns a *WaitingError as soon
+// as nothing else is left. It waits for Run to begin.
 func (t *Tailer) Sync(ctx context.Context) error {
 	listed := make(chan struct{})
 	t.mu.Lock()

@@ -55,8 +55,8 @@ func typeOf(info fs.FileInfo) entryType {
 	return other
 }
 
-// look answers what is at a path, as a listing would. Links are not followed: a listing has no inode to tell two names of
-// one file by.
+// look answers what is at a path, as a listing would. Links are not followed: a listing has no inode to tell two names
+// of one file by.
 func look(path string) (entry, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package tail finds, watches and reads the transcript files below a set of roots, and offers every whole line, once and
-// in order, to a Sink.
+// Package tail finds, watches and reads the transcript files below a set of roots, and offers every whole line, once
+// and in order, to a Sink.
 //
-// It knows files, lines and cursors. It does not know databases, servers or conversations: it hands what it reads to the
-// Sink, and Cursors returns what it must remember between runs.
+// It knows files, lines and cursors. It does not know databases, servers or conversations: it hands what it reads to
+// the Sink, and Cursors returns what it must remember between runs.
 //
 // The contract with both: when Deliver reports a chunk as durable, the chunk's effects and its new cursor are durable
 // together. Otherwise nothing happened, and the same bytes are offered again.

@@ -75,7 +75,9 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 // OnDisk hashes the attachments of a main transcript that are small enough to be sent, as a server gets them; tooLarge
 // counts the others. A file that changes is left out: it is queued when it no longer does. root is the folder that it
 // lies in. unread is why a file or folder cannot be read.
-func (c *Collector) OnDisk(root *os.Root, f tail.File, dest string) (files []projection.Attachment, tooLarge int, unread error) {
+func (c *Collector) OnDisk(root *os.Root, f tail.File, dest string) (
+	files []projection.Attachment, tooLarge int, unread error,
+) {
 	folder, masker := sessionFolder(f), c.masking.For(dest)
 	listed, unread := list(root, folder)
 	for i := range listed {

@@ -76,13 +76,14 @@ func (c *Config) WriteRedactKey(key redact.Key) error {
 func redactKeyError(path string, err error) error {
 	return &Error{
 		Message: fmt.Sprintf("masking key %s: %v", path, err),
-		Hint:    "make the file readable and its folder writable for this user, `ccship redact key import` a key, or set redact to off",
-		cause:   err,
+		Hint: "make the file readable and its folder writable for this user, " +
+			"`ccship redact key import` a key, or set redact to off",
+		cause: err,
 	}
 }
 
-// Masker makes what masks secrets with the key and all rules. Without a server nothing is sent: then no key is made, and
-// one that is not kept does.
+// Masker makes what masks secrets with the key and all rules. Without a server nothing is sent: then no key is made,
+// and a key that is not kept is enough.
 func (c *Config) Masker() (*redact.Masker, error) {
 	_, err := os.Stat(c.RedactKeyFile())
 	if c.ServerURL == "" && len(c.TrustedProjects) == 0 && errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +104,11 @@ func (c *Config) MaskerOf(key redact.Key) (*redact.Masker, error) {
 	}
 	m, err := redact.New(key, rules...)
 	if err != nil {
-		return nil, &Error{Message: "redact_rules: " + err.Error(), Hint: "correct the rule; expressions are those of RE2", cause: err}
+		return nil, &Error{
+			Message: "redact_rules: " + err.Error(),
+			Hint:    "correct the rule; expressions are those of RE2",
+			cause:   err,
+		}
 	}
 	return m, nil
 }

@@ -176,7 +176,7 @@ type VerifyReport struct {
 	Withheld      int64             `json:"withheld"`
 	Oversize      int64             `json:"oversize"`
 	Masked        int64             `json:"masked,omitempty" doc:"secrets that the server holds masked"`
-	Clear         int64             `json:"clear,omitempty" doc:"lines with secrets that the server got before they were masked"`
+	Clear         int64             `json:"clear,omitempty" doc:"lines sent before their secrets were masked"`
 	Waiting       int64             `json:"waiting"`
 	Vanished      int               `json:"vanished" doc:"no longer on disk; not compared"`
 	Resumed       bool              `json:"resumed,omitempty" doc:"the sync before ended the user's pause"`

@@ -43,8 +43,8 @@ func hashAdvice(p Policy) string {
 	if p.ProjectHash == "" {
 		return ""
 	}
-	return fmt.Sprintf("the project in %s has a project_hash in its credentials, which is not followed until the folder is "+
-		"in trusted_projects", p.Dir)
+	return fmt.Sprintf("the project in %s has a project_hash in its credentials, which is not followed until "+
+		"the folder is in trusted_projects", p.Dir)
 }
 
 // DestinationKey names the server of a trusted project in the state: its URL, and the folder whose credentials open it,

@@ -69,8 +69,8 @@ func (c *comparison) chosen() (list []tail.Tracked) {
 
 func (c *comparison) size() int { return len(c.chosen()) }
 
-// run compares all chosen transcripts, and those that are read for the first time meanwhile: a state that went back does
-// not know them, and would send again what the server has.
+// run compares all chosen transcripts, and those that are read for the first time meanwhile: a state that went back
+// in time does not know them, and would send again what the server has.
 func (c *comparison) run(ctx context.Context) (err error) {
 	for range newRounds {
 		if err := c.round(ctx); err != nil || c.only != nil {

@@ -25,14 +25,14 @@ type Holder struct {
 	Since  time.Time `json:"since"`
 }
 
-// Held is the error of Acquire when another daemon delivers a root.
-type Held struct {
+// HeldError is the error of Acquire when another daemon delivers a root.
+type HeldError struct {
 	Root   string
 	Holder Holder // zero if the file could not be read
 }
 
 // Error implements error.
-func (h *Held) Error() string {
+func (h *HeldError) Error() string {
 	if h.Holder.PID == 0 {
 		return "another ccship delivers " + h.Root + " already"
 	}
@@ -46,7 +46,7 @@ var errLocked = errors.New("locked")
 // Lock is held until Release, or until the process ends, however it ends.
 type Lock struct{ files []*os.File }
 
-// Acquire takes the locks of each root for the daemon that me describes. It does not wait: the error is a *Held when
+// Acquire takes the locks of each root for the daemon that me describes. It does not wait: the error is a *HeldError if
 // another daemon has one of them. Any other error means that locks cannot be kept on this system.
 func Acquire(roots []string, me Holder) (*Lock, error) {
 	me.Roots = roots
@@ -81,7 +81,7 @@ func (l *Lock) take(name named, text []byte) error {
 		if holder.left(name.key) {
 			return nil
 		}
-		return &Held{Root: name.root, Holder: holder}
+		return &HeldError{Root: name.root, Holder: holder}
 	case err != nil:
 		_ = f.Close()
 		return fmt.Errorf("lock %s: %w", name.file, err)
@@ -99,7 +99,7 @@ func (h Holder) left(key string) bool {
 // Find returns the daemon that delivers one of the roots; false if there is none.
 func Find(roots []string) (Holder, bool) {
 	l, err := Acquire(roots, Holder{})
-	var held *Held
+	var held *HeldError
 	if errors.As(err, &held) {
 		return held.Holder, held.Holder.PID != 0
 	}

@@ -54,7 +54,7 @@ func TestTwoProcesses(t *testing.T) {
 	if text, err := bufio.NewReader(out).ReadString('\n'); err != nil || text != "locked\n" {
 		t.Fatalf("the other process: %q, %v", text, err)
 	}
-	var held *Held
+	var held *HeldError
 	if _, err := Acquire([]string{dir, link}, Holder{PID: 1}); !errors.As(err, &held) {
 		t.Fatalf("the second: %v", err)
 	}

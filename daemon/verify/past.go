@@ -158,8 +158,8 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 	return nil
 }
 
-// masked reports whether the server's copy of a generation has tokens in the place of secrets. The hashes that were taken
-// when the lines were read are then of no use.
+// masked reports whether the server's copy of a generation has tokens in the place of secrets. The hashes that were
+// taken when the lines were read are useless then.
 func (h *historyCheck) masked(ctx context.Context, g remote.Generation) (bool, error) {
 	if h.v.Masking.For(h.facts.Dest) == nil {
 		return false, nil

@@ -37,8 +37,8 @@ var placeholderWords = []string{
 	"example", "your", "changeme", "change-me", "change_me", "placeholder", "dummy", "redacted", "replace", "insert", "todo",
 }
 
-// ordinary reports whether a text that only its surroundings make a secret is a word, a number or a usual password. In a
-// URL, any other word can be a password.
+// ordinary reports whether a text that only its surroundings make a secret is a word, a number or a usual password. In
+// a URL, any other word can be a password.
 func ordinary(b []byte, where near) bool {
 	if where == userinfo {
 		return slices.Contains(usualPasswords, string(bytes.ToLower(b)))

@@ -1,6 +1,6 @@
 // Package redact replaces secrets in transcript lines and texts by tokens of the same length. It finds them by rules
-// written from the vendors' documented formats, through every layer of JSON escapes. It does not know files, servers, or
-// where its key and further rules are kept.
+// written from the vendors' documented formats, through every layer of JSON escapes. It does not know files, servers,
+// or where its key and further rules are kept.
 package redact
 
 import (

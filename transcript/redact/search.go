@@ -43,8 +43,9 @@ func lower(c byte) byte {
 // hit is a literal found in a text.
 type hit struct{ at, literal int }
 
-// search finds many literals in one pass, by Wu and Manber's algorithm on blocks of two bytes: nearly every block occurs
-// in no literal, and lets the search jump. Of each literal it looks for the rarest part as long as the shortest literal.
+// search finds many literals in one pass, by Wu and Manber's algorithm on blocks of two bytes: nearly every block
+// occurs in no literal, and lets the search jump. Of each literal it looks for the rarest part as long as the shortest
+// literal.
 type search struct {
 	literals []literal
 	parts    []int // where the part of each literal starts

@@ -39,8 +39,8 @@ func (t *text) begin(prefix string, offset int) {
 	}
 }
 
-// unescape appends the decoded form of a source that starts at an offset. What is no JSON escape stays as it is, so that
-// any text can be decoded.
+// unescape appends the decoded form of a source that starts at an offset. What is no JSON escape stays as it is, so
+// that any text can be decoded.
 func (t *text) unescape(src []byte, offset int) {
 	t.segs = append(t.segs, seg{at: len(t.b), src: offset})
 	t.end = offset + len(src)

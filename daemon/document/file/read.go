@@ -74,7 +74,7 @@ func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
 		c.TooLarge = true
 		return c, nil
 	}
-	source := io.Reader(io.LimitReader(file, limit+1))
+	source := io.LimitReader(file, limit+1)
 	if f.Mask != nil {
 		source = io.NewSectionReader(f.Mask(name, file, c.Size), 0, c.Size)
 	}
