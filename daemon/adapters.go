@@ -4,8 +4,14 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/attachment"
+	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/tail"
 )
+
+// prover has servers prove that they run on this machine.
+type prover struct{}
+
+func (prover) Prove(ctx context.Context, server string) error { return here.Ask(ctx, server) }
 
 // settings shows rooms the configuration in force.
 type settings struct{ d *Daemon }

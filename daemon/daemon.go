@@ -236,7 +236,7 @@ func (d *Daemon) wireServers() (err error) {
 		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client, Plain: d.cfg.Protocol == "plain", Log: d.log,
 	})
 	d.servers.SetOwn(&d.cfg)
-	d.masking, err = masking.New(&d.cfg, d.servers)
+	d.masking, err = masking.New(&d.cfg, d.servers, prover{})
 	return err
 }
 

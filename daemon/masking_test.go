@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/here"
 )
 
 const (
@@ -123,5 +126,30 @@ func TestPlainHere(t *testing.T) {
 	lines, _ := w.server.view(sessionA, 0)
 	if len(lines) < 2 || !leaked(lines[1]) {
 		t.Errorf("the server holds %q", lines)
+	}
+}
+
+// TestProvenHere leaves lines as they are for a server that proves to be on this machine, and proves masked ones too.
+func TestProvenHere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server.announces = true
+	mux := http.NewServeMux()
+	mux.Handle("/", w.server)
+	mux.HandleFunc("GET "+here.Path, here.Answer)
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	w.cfg.ServerURL = web.URL
+	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
+	w.start()
+	w.sync()
+	w.server.mu.Lock()
+	lines, _ := w.server.view(sessionA, 0)
+	w.server.mu.Unlock()
+	if len(lines) != 3 || !leaked(lines[0]) {
+		t.Errorf("the server holds %q", lines)
+	}
+	if r := w.verify(); !r.Equal || r.Masked != 0 {
+		t.Errorf("verify: equal %v, %d masked", r.Equal, r.Masked)
 	}
 }

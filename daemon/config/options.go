@@ -122,7 +122,7 @@ func Options() []Option {
 func redactOptions() []Option {
 	return []Option{
 		{Name: "redact", Kind: kindChoice, Choices: []string{"auto", "on", "off"}, Default: "auto", Live: true,
-			Doc: "Mask secrets before they are queued; auto does unless the server is a plain one on this machine."},
+			Doc: "Mask secrets before they are queued; auto does unless the server is on this machine."},
 		{Name: "redact_rules", Kind: kindPaths, Live: true,
 			Doc: "Files with further rules of masking, in the format of gitleaks."},
 	}

@@ -1,17 +1,20 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/here"
 )
 
 func TestServer(t *testing.T) {
@@ -66,6 +69,41 @@ func TestServerExplained(t *testing.T) {
 		err := &control.Error{Code: control.CodeUnreachable, Message: words, Hint: "its own hint"}
 		if f := unusable(t.Context(), "https://x", probed{err: err}); f.Level != Fail || f.Text != words || !strings.Contains(f.Fix, fix) {
 			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// TestMasking says whether secrets are masked, and by which setting.
+func TestMasking(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	proves := func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == here.Path {
+			here.Answer(rw, r)
+			return
+		}
+		takeAll(rw, r)
+	}
+	for _, c := range []struct {
+		mode, url string
+		serve     http.HandlerFunc
+		level     Level
+		text      string
+	}{
+		{"auto", "", takeAll, OK, "secrets are masked: http"},
+		{"auto", "", proves, OK, "proves that it is on this machine (redact is auto)"},
+		{"auto", "", takePlain, Note, "are not masked for http"},
+		{"auto", "https://ccship.invalid", takeAll, OK, "secrets are masked before"},
+		{"on", "", proves, OK, "secrets are masked before"},
+		{"off", "", takeAll, Note, "redact is off"},
+	} {
+		w.serve(c.serve)
+		w.opts.Config.ServerURL, w.opts.Config.Redact = cmp.Or(c.url, w.web.URL), c.mode
+		r := w.examine()
+		if !slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.ID == "masking" && f.Level == c.level && strings.Contains(f.Text, c.text) && (f.Fix != "") == (f.Level == Note)
+		}) {
+			t.Errorf("redact = %s, %s: want %s %q in %+v", c.mode, c.url, c.level, c.text, r.Findings)
 		}
 	}
 }

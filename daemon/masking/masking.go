@@ -3,6 +3,7 @@
 package masking
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -18,9 +19,16 @@ type Servers interface {
 	Protocol(dest string) string
 }
 
+// Prover asks servers to prove that they run on this machine, for this user.
+type Prover interface {
+	// Prove returns nil if the server at an address proves it. It does not wait long.
+	Prove(ctx context.Context, server string) error
+}
+
 // Masking hands out what masks the lines for a server. It is safe for concurrent use.
 type Masking struct {
 	servers Servers
+	proofs  proofs
 	now     atomic.Pointer[setup]
 
 	mu     sync.Mutex
@@ -34,8 +42,8 @@ type setup struct {
 }
 
 // New reads the key and the rules. An error is a *config.Error.
-func New(c *config.Config, s Servers) (*Masking, error) {
-	m := &Masking{servers: s, counts: map[string]int64{}}
+func New(c *config.Config, s Servers, p Prover) (*Masking, error) {
+	m := &Masking{servers: s, proofs: proofs{prover: p, known: map[string]proven{}}, counts: map[string]int64{}}
 	return m, m.Configure(c)
 }
 
@@ -61,10 +69,10 @@ func (m *Masking) For(dest string) *redact.Masker {
 	return now.masker
 }
 
-// here reports whether a server counts as this machine. One that speaks the extension does not by its address alone: it
-// may be the end of a tunnel. Neither does one whose protocol is not known yet.
+// here reports whether a server counts as this machine. A plain one does by its loopback address. Any other must prove
+// it: it may be the end of a tunnel.
 func (m *Masking) here(dest string) bool {
-	return project.Loopback(dest) && m.servers.Protocol(dest) == "plain"
+	return project.Loopback(dest) && (m.servers.Protocol(dest) == "plain" || m.proofs.has(project.ServerURL(dest)))
 }
 
 // Count adds secrets that were masked and queued.

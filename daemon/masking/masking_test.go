@@ -1,18 +1,33 @@
 package masking_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/masking"
+	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
 type servers map[string]string
 
 func (s servers) Protocol(dest string) string { return s[dest] }
+
+// local are the servers that prove to run on this machine.
+type local map[string]int // how often each was asked
+
+func (l local) Prove(_ context.Context, server string) error {
+	if _, is := l[server]; !is {
+		return here.ErrElsewhere
+	}
+	l[server]++
+	return nil
+}
 
 // load is a configuration below a home of its own.
 func load(t *testing.T, dir string, flags map[string]string) *config.Config {
@@ -37,13 +52,15 @@ func load(t *testing.T, dir string, flags map[string]string) *config.Config {
 // TestFor tells the servers that lines are masked for.
 func TestFor(t *testing.T) {
 	const plain, extended, unknown, away = "http://127.0.0.1:1", "http://127.0.0.1:2", "http://localhost:3", "http://away.example"
-	known := servers{plain: "plain", extended: "ccship", unknown: "unknown", away: "plain"}
+	const own = "http://[::1]:4"
+	known := servers{plain: "plain", extended: "ccship", unknown: "unknown", away: "plain", own: "ccship"}
 	for mode, masked := range map[string]map[string]bool{
-		"auto": {plain: false, plain + "#/home/kim/shop": true, extended: true, unknown: true, away: true, "": true},
-		"on":   {plain: true, extended: true, away: true},
-		"off":  {plain: false, extended: false, away: false},
+		"auto": {plain: false, plain + "#/home/kim/shop": true, extended: true, unknown: true, away: true, "": true,
+			own: false, own + "#/home/kim/shop": false},
+		"on":  {plain: true, own: true, extended: true, away: true},
+		"off": {plain: false, extended: false, away: false},
 	} {
-		m, err := masking.New(load(t, t.TempDir(), map[string]string{"redact": mode}), known)
+		m, err := masking.New(load(t, t.TempDir(), map[string]string{"redact": mode}), known, local{own: 0, away: 0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,10 +72,37 @@ func TestFor(t *testing.T) {
 	}
 }
 
+// TestProofHolds asks a server for its proof once a minute, and one without a proof more often.
+func TestProofHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const own, other = "http://127.0.0.1:1", "http://127.0.0.1:2"
+		l := local{own: 0}
+		m, err := masking.New(load(t, t.TempDir(), map[string]string{}), servers{}, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 59 {
+			if m.For(own) != nil || m.For(other) == nil {
+				t.Fatal("masked for the wrong one")
+			}
+			time.Sleep(time.Second)
+		}
+		if l[own] != 1 {
+			t.Errorf("asked %d times within a minute", l[own])
+		}
+		l[other] = 0 // starts only now
+		time.Sleep(time.Minute)
+		delete(l, own) // another process listens there
+		if m.For(own) == nil || m.For(other) != nil {
+			t.Error("an old answer counts")
+		}
+	})
+}
+
 // TestConfigure keeps what was in force when rules cannot be read, and the key for good.
 func TestConfigure(t *testing.T) {
 	dir := t.TempDir()
-	m, err := masking.New(load(t, dir, map[string]string{}), servers{})
+	m, err := masking.New(load(t, dir, map[string]string{}), servers{}, local{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ccship/ccship/here"
 )
 
 // Holder describes a daemon that delivers a root. It is the content of the lock file.
@@ -125,7 +126,7 @@ type named struct{ root, key, file string }
 
 // files returns the lock files of the roots, each once, in an order that all processes share.
 func files(roots []string) ([]named, error) {
-	dir, err := folder()
+	dir, err := here.Folder()
 	if err != nil {
 		return nil, err
 	}
@@ -188,19 +189,4 @@ func read(name string) (h Holder) {
 		return Holder{}
 	}
 	return h
-}
-
-// ownFolder makes a folder that only this user can use, or checks that it is one.
-func ownFolder(dir string) (string, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() || !private(info) {
-		return "", fmt.Errorf("%s is not a private folder of this user", dir)
-	}
-	return dir, nil
 }

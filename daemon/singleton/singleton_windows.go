@@ -3,17 +3,10 @@ package singleton
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/windows"
 )
-
-// folder is where lock files are. The temporary folder of Windows is the user's own.
-func folder() (string, error) { return ownFolder(filepath.Join(os.TempDir(), "ccship")) }
-
-func private(fs.FileInfo) bool { return true }
 
 // fileID is the volume and index of what a path resolves to.
 func fileID(path string) (string, bool) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
@@ -81,6 +82,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /metrics", s.showMetrics)
+	mux.HandleFunc("GET "+here.Path, here.Answer)
 	for _, r := range s.routes() {
 		mux.HandleFunc(r.pattern, s.guard(r))
 	}

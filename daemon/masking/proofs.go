@@ -1,0 +1,42 @@
+package masking
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	proofHolds = time.Minute      // another process may listen at the address by then
+	askAgain   = 10 * time.Second // after a server did not prove anything: it may be starting
+)
+
+// proofs remembers which servers proved that they run on this machine. It is safe for concurrent use.
+type proofs struct {
+	prover Prover
+
+	mu    sync.Mutex // held while a server is asked: whoever needs the answer waits for it
+	known map[string]proven
+}
+
+// proven is a server's answer.
+type proven struct {
+	here bool
+	at   time.Time
+}
+
+// has reports whether the server at an address runs on this machine. It asks again when the last answer is too old.
+func (p *proofs) has(server string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, holds := p.known[server], askAgain
+	if last.here {
+		holds = proofHolds
+	}
+	if age := time.Since(last.at); age >= 0 && age < holds {
+		return last.here
+	}
+	now := proven{here: p.prover.Prove(context.Background(), server) == nil, at: time.Now()}
+	p.known[server] = now
+	return now.here
+}
