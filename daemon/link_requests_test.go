@@ -22,11 +22,32 @@ func (s *documentServer) answered(session, id string) (documentEvent, bool) {
 	return documentEvent{}, false
 }
 
-// TestLinkRequests does what the viewer of a server on this machine asks for, and answers each request once.
+// TestLinkRequestsNeedConsent: a server has nothing linked before the user allows it, wherever it seems to run: what
+// listens on a loopback port may be another user's program, or the end of a tunnel.
+func TestLinkRequestsNeedConsent(t *testing.T) {
+	t.Parallel()
+	w, s, cwd := newDocumentWorld(t)
+	saveFile(t, cwd, "spec.md", "# Spec\n")
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
+	w.start()
+	w.sync()
+	s.request("w1", sessionA, "spec.md", true)
+	w.write("-p/"+sessionA+".jsonl", records(cwd, 3, 4)) // its answer says that there is one
+	w.until("the request is answered", func() bool { _, ok := s.answered(sessionA, "w1"); return ok })
+	if e, _ := s.answered(sessionA, "w1"); e.Change != "refused" || !strings.Contains(e.Reason, "viewer_links") {
+		t.Errorf("a server on this machine has a file linked: %+v", e)
+	}
+	if got, _ := s.content(sessionA, "spec.md"); got != "" {
+		t.Errorf("it has the content %q", got)
+	}
+}
+
+// TestLinkRequests does what the viewer of a server asks for that the user allows, and answers each request once.
 func TestLinkRequests(t *testing.T) {
 	t.Parallel()
 	w, s, cwd := newDocumentWorld(t)
 	saveFile(t, cwd, "spec.md", "# Spec\n")
+	w.cfg.ViewerLinks = true
 	main := "-p/" + sessionA + ".jsonl"
 	w.write(main, records(cwd, 0, 3))
 	w.start()

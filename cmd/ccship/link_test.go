@@ -103,6 +103,11 @@ func TestLinkSession(t *testing.T) {
 	if code != cli.ExitFailed || len(l.reqs) != 1 || !strings.Contains(words, "bad is a directory") || !strings.Contains(words, "link files inside it instead") {
 		t.Errorf("a refusal: exit code %d, %+v\n%s", code, l.reqs, words)
 	}
+	l.reqs = nil // what runs here has no terminal, like Claude's shell or a script
+	code, _, words = inProcess(t, "link", "add", ".env", "--allow-secret", "--session", "a", "--socket", socket)
+	if code != cli.ExitUsage || len(l.reqs) != 0 || !strings.Contains(words, "a person at a terminal") {
+		t.Errorf("--allow-secret without a person: exit code %d, %+v\n%s", code, l.reqs, words)
+	}
 	if code, _, words := inProcess(t, "link", "add"); code != cli.ExitUsage || words == "" {
 		t.Errorf("nothing to link: exit code %d", code)
 	}

@@ -114,8 +114,7 @@ func Options() []Option {
 		{Name: "blob_cap", Kind: kindSize, Default: "64MiB", Live: true,
 			Doc: "Largest attachment that is sent: large tool results and agent metadata stored beside transcripts."},
 		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true,
-			Doc: "Accept link requests from the viewer of a server on another machine; a server on this machine is always " +
-				"accepted."},
+			Doc: "Link the documents that people ask for in the server's viewer. A server could ask for any file of a project."},
 	}, redactOptions()...)
 }
 

@@ -20,6 +20,7 @@ type linkRequest struct {
 	session    string
 	base, path string
 	by         string // byUser, byMCP or byViewer
+	private    bool   // the user allows a file for keys or passwords
 	line       int64  // of the transcript; -1: none
 	id         string // of the viewer's request; "" for the others
 	asks       []projection.LinkRequest
@@ -38,6 +39,7 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 		return err
 	}
 	defer folder.Close()
+	folder.AllowPrivate = r.private && r.by == byUser
 	name, err := find(folder, &r)
 	if err != nil {
 		return err

@@ -29,7 +29,8 @@ type Servers interface {
 }
 
 // LinkRequests does what people ask for in the viewers of servers: it links and unlinks documents. A server can have a
-// file linked only if it runs on this machine or the user allows it, because it could ask for any file of a project.
+// file linked only if the user allows it with viewer_links, because it could ask for any file of a project. Its address
+// proves nothing: what listens on a loopback port may be another user's program, or the end of a tunnel.
 type LinkRequests struct {
 	tracker *Tracker
 	machine string
@@ -133,11 +134,10 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	switch {
 	case !r.Link:
 		err = t.unlink(ctx, req)
-	case t.settings.Config().ViewerLinks || project.Loopback(dest):
+	case t.settings.Config().ViewerLinks:
 		err = t.link(ctx, req)
 	default:
-		err = control.BadDocument("this machine accepts link requests only from a server of its own; "+
-			"viewer_links = true in its configuration allows them", "")
+		err = control.BadDocument("this machine does as viewers ask only with viewer_links = true in its configuration", "")
 	}
 	refusal, ok := errors.AsType[*control.Error](controlError(err))
 	if !ok {

@@ -27,13 +27,26 @@ func (a verbs) linkCommand() *cobra.Command {
 }
 
 func (a verbs) linkAdd() *cobra.Command {
-	return a.linkVerb(&cobra.Command{
+	var secret bool
+	cmd := a.linkVerb(&cobra.Command{
 		Use:     "add PATH…",
 		Short:   "Link files to a session",
 		Example: "  ccship link add docs/spec.md docs/design.md",
 		Args:    cobra.MinimumNArgs(1),
-	}, "linked", (*control.Client).LinkDocument)
+	}, "linked", func(c *control.Client, ctx context.Context, req control.DocumentRequest) (control.Documents, error) {
+		if secret && !personAsks() {
+			return control.Documents{}, control.Usage("--allow-secret is for a person at a terminal",
+				"run it in a terminal of your own, not in Claude's or in a script")
+		}
+		req.AllowSecret = secret
+		return c.LinkDocument(ctx, req)
+	})
+	cmd.Flags().BoolVar(&secret, "allow-secret", false, "link files for keys and passwords too, such as .env or *.pem; only at a terminal")
+	return cmd
 }
+
+// personAsks says whether a person typed the command: Claude's shell has no terminal and names itself.
+func personAsks() bool { return os.Getenv("CLAUDECODE") == "" && term.IsTerminal(os.Stdin) }
 
 func (a verbs) linkRemove() *cobra.Command {
 	return a.linkVerb(&cobra.Command{

@@ -42,6 +42,9 @@ type Folder struct {
 	Guard Guard // nil: every file in the folder may be read. Set it before use
 	Mask  Mask  // nil: files are read as they are. Set it before use
 
+	// AllowPrivate has Find find files that are Private. Set it before use.
+	AllowPrivate bool
+
 	cwd  string // as the session spells it
 	root *os.Root
 	self fs.FileInfo
@@ -113,7 +116,7 @@ func (f *Folder) Find(base, path string) (name string, err error) {
 		return "", err
 	}
 	name = filepath.ToSlash(name)
-	file, _, _, err := f.open(name)
+	file, _, _, err := f.open(name, true)
 	if missing(err) {
 		return "", refuse("try again", "the file %s has just been removed", path)
 	}

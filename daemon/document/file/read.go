@@ -61,7 +61,7 @@ func (f *Folder) Stamp(name string) (Stamp, error) {
 // Read reads a document of at most limit bytes, and returns its bytes if there are at most keep. The error is ErrGone
 // if the document does not exist; any other error is a *RefusedError.
 func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
-	file, info, path, err := f.open(name)
+	file, info, path, err := f.open(name, false)
 	if missing(err) {
 		return Content{}, ErrGone
 	}
@@ -102,14 +102,14 @@ func (f *Folder) Read(name string, limit, keep int64) (Content, error) {
 // Open opens a document for reading. The caller closes it. The error for a missing document wraps fs.ErrNotExist; any
 // other error is a *RefusedError.
 func (f *Folder) Open(name string) (*os.File, fs.FileInfo, error) {
-	file, info, _, err := f.open(name)
+	file, info, _, err := f.open(name, false)
 	return file, info, err
 }
 
 // open opens a document for reading and returns its resolved path. The open file itself is checked: it is regular, and
-// the guard allows it. A pipe does not block, a device is not touched. The error for a missing file wraps
-// fs.ErrNotExist; any other error is a *RefusedError.
-func (f *Folder) open(name string) (file *os.File, info fs.FileInfo, path string, err error) {
+// the guard allows it. A pipe does not block, a device is not touched. finding: it is to be linked. The error for a missing
+// file wraps fs.ErrNotExist; any other error is a *RefusedError.
+func (f *Folder) open(name string, finding bool) (file *os.File, info fs.FileInfo, path string, err error) {
 	local := filepath.FromSlash(name)
 	info, err = f.root.Stat(local)
 	if err == nil && !info.Mode().IsRegular() {
@@ -133,6 +133,9 @@ func (f *Folder) open(name string) (file *os.File, info fs.FileInfo, path string
 	}
 	if err == nil && f.Guard != nil {
 		err = f.Guard(path, info)
+	}
+	if err == nil {
+		err = f.checkPrivate(name, path, finding)
 	}
 	if err != nil {
 		file.Close()

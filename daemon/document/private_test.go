@@ -1,0 +1,88 @@
+package document
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/document/file"
+)
+
+// TestPrivateFiles: files for keys and passwords are linked for nobody, by no name, but for a person who insists.
+func TestPrivateFiles(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	names := []string{".env", ".env.local", "deep/.ssh/id_rsa", ".aws/credentials", ".gnupg/trust.db", "tls/server.pem", "tls/Server.KEY", ".envrc",
+		"home/.local/share/keyrings/login.keyring", ".netrc", ".docker/config.json"}
+	for _, name := range names {
+		saveFile(t, h.cwd, name, "s3cret")
+		if err := os.Symlink(filepath.Join(h.cwd, name), filepath.Join(h.cwd, "innocent.md")); err != nil {
+			t.Skip(err)
+		}
+		for _, path := range []string{name, "innocent.md"} {
+			for _, by := range []string{byUser, byMCP, byViewer} {
+				err := h.link(t.Context(), linkRequest{session: sessionA, path: path, by: by, private: by != byUser, line: -1, id: "w"})
+				if r, ok := errors.AsType[*file.RefusedError](err); !ok || !strings.Contains(r.Message, "keys or passwords") {
+					t.Errorf("%s, which is %s, is linked for %s: %v", path, name, by, err)
+				}
+			}
+		}
+		if err := os.Remove(filepath.Join(h.cwd, "innocent.md")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Link(t.Context(), control.DocumentRequest{Session: sessionA, Path: ".env", AllowSecret: true}); err != nil {
+		t.Fatalf("the user's own command: %v", err)
+	}
+	saveFile(t, h.cwd, ".env", "s3cret, changed")
+	h.check(".env")
+	if p := h.check(".env"); p.Version != 2 || p.problem != "" {
+		t.Errorf("a file that the user allowed: %+v", p)
+	}
+	c, err := h.guard.Open(h.cwd, ".env", nil)
+	if err != nil {
+		t.Fatalf("a file that the user allowed is not sent: %v", err)
+	}
+	c.Close()
+	if err := errors.Join(os.Remove(filepath.Join(h.cwd, ".env")), os.Symlink("deep/.ssh/id_rsa", filepath.Join(h.cwd, ".env"))); err != nil {
+		t.Fatal(err)
+	}
+	h.check(".env")
+	if p := h.check(".env"); p.Version != 2 || !strings.Contains(p.problem, "keys or passwords") {
+		t.Errorf("another secret in the place of the one that was allowed: %+v", p)
+	}
+}
+
+// TestPrivateFileInADocumentsPlace: a link in the place of a document leads to no secret.
+func TestPrivateFileInADocumentsPlace(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	saveFile(t, h.cwd, ".env", "s3cret")
+	doc := saveFile(t, h.cwd, "doc.md", "public")
+	h.linkNow("doc.md")
+	if err := errors.Join(os.Remove(doc), os.Symlink(".env", doc)); err != nil {
+		t.Skip(err)
+	}
+	h.check("doc.md")
+	if p := h.check("doc.md"); p.Version != 1 || !strings.Contains(p.problem, "keys or passwords") {
+		t.Errorf("version %d, %q", p.Version, p.problem)
+	}
+	if c, err := h.guard.Open(h.cwd, "doc.md", nil); err == nil {
+		text, _ := io.ReadAll(io.NewSectionReader(c, 0, c.Size()))
+		t.Errorf("it is sent: %q", text)
+		c.Close()
+	}
+}
+
+// Files that only look a little like them are documents like any other.
+func TestNotPrivate(t *testing.T) {
+	for _, path := range []string{"/p/environment.md", "/p/ssh/notes.md", "/p/keys.md", "/p/key", "/p/pem.txt", "/p/docs/keyring.md", "/p/aws.md"} {
+		if file.Private(path) {
+			t.Errorf("%s counts as private", path)
+		}
+	}
+}
