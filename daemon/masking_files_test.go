@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -119,12 +118,25 @@ func TestMasksAttachments(t *testing.T) {
 	if r := w.verify(); !r.Equal {
 		t.Errorf("verify after a restart %+v", r.Attachments)
 	}
+	w.stop()
+	w.cfg.Redact = "off"
+	w.start()
+	if r := w.verify(); !r.Equal {
+		t.Errorf("verify once nothing is masked: %+v", r.Attachments)
+	}
+	w.server.mu.Lock()
+	all := w.server.attachments.blobs[attachmentSession]["tool-results/large.txt"]
+	w.server.attachments.blobs[attachmentSession]["tool-results/large.txt"] = strings.Replace(all, "words", "WORDS", 1)
+	w.server.mu.Unlock()
+	if r := w.verify(); r.Equal || r.Attachments.Missing != 1 {
+		t.Errorf("a changed file is not found: %+v", r.Attachments)
+	}
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	if w.server.attachments.puts != puts {
 		t.Errorf("%d pieces are sent again", w.server.attachments.puts-puts)
 	}
-	if all := w.server.attachments.blobs[attachmentSession]["tool-results/large.txt"]; !bytes.Contains([]byte(all), []byte("[github:")) {
+	if !strings.Contains(all, "[github:") {
 		t.Error("the large file has no token")
 	}
 }

@@ -176,6 +176,7 @@ type VerifyReport struct {
 	Withheld      int64             `json:"withheld"`
 	Oversize      int64             `json:"oversize"`
 	Masked        int64             `json:"masked,omitempty" doc:"secrets that the server holds masked"`
+	Unproven      int64             `json:"masked_unproven,omitempty" doc:"of masked: too short for a proof"`
 	Clear         int64             `json:"clear,omitempty" doc:"lines sent before their secrets were masked"`
 	Waiting       int64             `json:"waiting"`
 	Vanished      int               `json:"vanished" doc:"no longer on disk; not compared"`

@@ -4,7 +4,10 @@ package masking
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -39,6 +42,7 @@ type Masking struct {
 type setup struct {
 	mode   string
 	masker *redact.Masker // nil when the mode is off
+	proof  *redact.Masker // nil without a key
 }
 
 // New reads the key and the rules. An error is a *config.Error.
@@ -50,15 +54,34 @@ func New(c *config.Config, s Servers, p Prover) (*Masking, error) {
 // Configure takes a configuration over. After an error the one before stays in force.
 func (m *Masking) Configure(c *config.Config) error {
 	next := &setup{mode: c.Redact}
-	if next.mode != "off" {
-		var err error
-		if next.masker, err = c.Masker(); err != nil {
-			return err
-		}
+	var err error
+	if next.mode == "off" {
+		next.proof, err = proofOf(c)
+	} else {
+		next.masker, err = c.Masker()
+		next.proof = next.masker
+	}
+	if err != nil {
+		return err
 	}
 	m.now.Store(next)
 	return nil
 }
+
+// proofOf returns what proves the tokens that were made before masking was turned off; nil if there is no key.
+func proofOf(c *config.Config) (*redact.Masker, error) {
+	if _, err := os.Stat(c.RedactKeyFile()); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // none were made
+	}
+	key, err := c.RedactKey()
+	if err != nil {
+		return nil, err
+	}
+	return redact.New(key)
+}
+
+// Proof returns what proves the tokens that servers hold, whether secrets are masked now or not; nil without a key.
+func (m *Masking) Proof() *redact.Masker { return m.now.Load().proof }
 
 // For returns what masks texts that go to a server; nil if they go as they are. dest may be empty.
 func (m *Masking) For(dest string) *redact.Masker {

@@ -85,13 +85,13 @@ func TestProofHolds(t *testing.T) {
 			if m.For(own) != nil || m.For(other) == nil {
 				t.Fatal("masked for the wrong one")
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		if l[own] != 1 {
 			t.Errorf("asked %d times within a minute", l[own])
 		}
 		l[other] = 0 // starts only now
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		delete(l, own) // another process listens there
 		if m.For(own) == nil || m.For(other) != nil {
 			t.Error("an old answer counts")

@@ -90,7 +90,8 @@ func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Rout
 	if err != nil || whole {
 		return err
 	}
-	hashes := verify.NewHashes(c.reader, v.ref)
+	hashes, held := verify.NewHashes(c.reader, v.ref), verify.NewHeld(c.reader, v.ref, c.LineCap)
+	defer held.Close()
 	at.prefix, at.lines = &tail.Prefix{}, 0
 	return c.eachLine(ctx, t, func(l *line) (bool, error) {
 		if at.lines >= v.digest.EndLine {
@@ -101,8 +102,14 @@ func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Rout
 			return false, err
 		}
 		excused := l.oversize || c.excused(t, f, at.lines, l.raw)
-		if want == nil && !excused || want != nil && !l.oversize && !c.same(l.raw, f, *want) {
+		if want == nil && !excused {
 			return false, nil
+		}
+		if want != nil && !l.oversize && !c.same(l.raw, f, *want) {
+			_, _, explained, err := held.Explain(ctx, c.Masking.Proof(), at.lines, l.raw, *want)
+			if err != nil || !explained {
+				return false, err
+			}
 		}
 		at.prefix.Add(l.whole)
 		at.lines++

@@ -1,6 +1,12 @@
 package remote
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+)
 
 // Blob is a file beside a transcript that the server has whole.
 type Blob struct {
@@ -14,4 +20,18 @@ func (c *Client) Blobs(ctx context.Context, ref Ref) (list []Blob, err error) {
 	ref.Epoch, ref.Generation = "", nil
 	err = c.get(ctx, ref.path("blobs"), ref.query(), &list)
 	return list, err
+}
+
+// Blob is the content of a file that the server has whole, of at most limit bytes.
+func (c *Client) Blob(ctx context.Context, sha256 string, limit int64) ([]byte, error) {
+	answer, err := c.do(ctx, http.MethodGet, "/api/blobs/"+url.PathEscape(sha256), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(answer.Body, limit))
+	if err != nil {
+		return nil, fmt.Errorf("read a file from the server: %w", err)
+	}
+	return content, nil
 }

@@ -2,8 +2,11 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,13 +54,13 @@ func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tra
 		count.Unproven += len(here)
 		return nil
 	}
-	missing, refused, err := v.missingAttachments(ctx, here, t, f)
+	missing, refused, err := v.missingAttachments(ctx, root, here, t)
 	if len(missing) > 0 && err == nil {
 		// One that was written after the delivery is still to be sent.
 		if err := v.Attachments.Deliver(ctx, t.File.ID); err != nil && ctx.Err() != nil {
 			return err
 		}
-		missing, refused, err = v.missingAttachments(ctx, here, t, f)
+		missing, refused, err = v.missingAttachments(ctx, root, here, t)
 	}
 	if err != nil {
 		return err
@@ -91,10 +94,9 @@ func nameSome(names []string) string {
 
 // missingAttachments names the attachments that the server does not hold with their bytes; those that it refused are
 // only counted.
-func (v *verifier) missingAttachments(ctx context.Context, here []projection.Attachment, t *tail.Tracked,
-	f *state.Routing) (
-	missing []string, refused int, err error,
-) {
+func (v *verifier) missingAttachments(ctx context.Context, root *os.Root, here []projection.Attachment,
+	t *tail.Tracked) (missing []string, refused int, err error) {
+	f := v.facts[t.File.ID]
 	ref := remote.Ref{Session: f.Stream.SessionID, Machine: &v.Origin.Machine}
 	list, err := v.Servers.Reader(f.Dest).Blobs(ctx, ref)
 	if err != nil && !remote.Is(err, control.CodeNoSession) {
@@ -108,8 +110,49 @@ func (v *verifier) missingAttachments(ctx context.Context, here []projection.Att
 		case v.deadAttachments[t.File.ID][h.Name] == h.SHA256:
 			refused++
 		default:
-			missing = append(missing, h.Name)
+			explained, err := v.explained(ctx, root, h, otherwise{list, t, v.Servers.Reader(f.Dest)})
+			if err != nil {
+				return nil, 0, err
+			}
+			if !explained {
+				missing = append(missing, h.Name)
+			}
 		}
 	}
 	return missing, refused, nil
+}
+
+// otherwise is what a server holds beside a transcript, not all of it with the expected bytes.
+type otherwise struct {
+	list   []remote.Blob
+	file   *tail.Tracked
+	reader *remote.Client
+}
+
+// explained reports whether the server holds an attachment with its secrets masked by other rules, or in clear.
+func (v *verifier) explained(ctx context.Context, root *os.Root, h *projection.Attachment,
+	has otherwise) (bool, error) {
+	for _, b := range has.list {
+		if b.Name != h.Name || b.Size != h.Size {
+			continue
+		}
+		disk, err := root.ReadFile(path.Join(strings.TrimSuffix(filepath.Base(has.file.File.Path), ".jsonl"), h.Name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil // it has just gone
+		}
+		if err != nil {
+			return false, fmt.Errorf("read attachment: %w", err)
+		}
+		held, err := has.reader.Blob(ctx, b.SHA256, h.Size+1)
+		switch {
+		case remote.Is(err, control.CodeNoSession), remote.Is(err, remote.CodeNoReading):
+			continue // an older server gives no files back
+		case err != nil:
+			return false, err
+		}
+		if _, ok := v.Masking.Proof().Explain(disk, held); ok {
+			return true, nil
+		}
+	}
+	return false, nil
 }

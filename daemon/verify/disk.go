@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // diskLine is one line of a transcript on disk.
@@ -113,6 +114,7 @@ type summary struct {
 	excluded, oversize int64 // lines that should not
 	clear              int64 // lines with secrets that the server holds as they are; set when lines are compared
 	masked             int64 // secrets in the lines that should be there
+	unproven           int64 // those of them that are too short for a hash
 	end                int64 // all lines
 	sum                hash.Hash
 	refused            map[int64]bool // lines that the server refused; set when lines are compared
@@ -133,13 +135,23 @@ func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routi
 			s.lines++
 			s.bytes += int64(len(l.raw)) + 1
 			sent, ranges := masker.Line(l.raw)
-			s.masked += int64(len(ranges))
+			s.count(ranges)
 			s.sum.Write(sent)
 			s.sum.Write([]byte{'\n'})
 		}
 		return nil
 	})
 	return s, err
+}
+
+// count adds what is masked in a line.
+func (s *summary) count(ranges []redact.Range) {
+	s.masked += int64(len(ranges))
+	for _, r := range ranges {
+		if !r.Proven {
+			s.unproven++
+		}
+	}
 }
 
 // leavesOut reports whether the server need not have a line.

@@ -1,12 +1,14 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // hashesPerRequest is how many line hashes one request asks for.
@@ -48,6 +50,8 @@ type lineDiff struct{ missing, differ []control.Range }
 // too long, may be missing, but not different.
 func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) (*lineDiff, error) {
 	diff, masker := &lineDiff{}, v.Masking.For(c.facts.Dest)
+	held := NewHeld(has.reader, has.ref, v.LineCap)
+	defer held.Close()
 	err := v.eachLine(ctx, c.file, func(l diskLine) error {
 		hash, err := has.At(ctx, l.index, c.summary.end)
 		if err != nil {
@@ -55,24 +59,56 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 		}
 		excused := l.oversize || c.summary.refused[l.index] || v.leavesOut(l, &c.file, c.facts.SentBefore)
 		sent, masked := masker.Line(l.raw)
-		if len(masked) > 0 && hash != nil && LineHash(l.raw) == *hash {
-			c.summary.clear++ // sent before secrets were masked
-			return nil
+		same := hash == nil || l.oversize || LineHash(sent) == *hash
+		if !same {
+			if same, err = c.summary.explained(ctx, held, v.Masking.Proof(), explicable{l, *hash, masked}); err != nil {
+				return err
+			}
 		}
-		l.raw = sent
-		diff.check(l, hash, excused)
+		diff.check(l, hash != nil, same, excused)
 		return nil
 	})
 	return diff, err
 }
 
-// check compares one line with the server's hash of it, nil when the server has none.
-func (d *lineDiff) check(l diskLine, has *string, excused bool) {
+// explicable is a line whose hash at the server is another than expected.
+type explicable struct {
+	diskLine
+	hash   string
+	masked []redact.Range // what the rules in force mask in it
+}
+
+// explained reports whether the server's line is the disk's as it is, or masked by other rules, and counts that.
+func (s *summary) explained(ctx context.Context, held *Held, m *redact.Masker, l explicable) (bool, error) {
+	if LineHash(l.raw) == l.hash {
+		s.clear++ // sent before secrets were masked: only then the line was expected to be another
+		s.masked -= int64(len(l.masked))
+		return true, nil
+	}
+	has, e, ok, err := held.Explain(ctx, m, l.index, l.raw, l.hash)
+	if err != nil || !ok {
+		return false, err
+	}
+	s.masked += int64(e.Proven + e.Unproven - len(l.masked))
+	s.unproven += int64(e.Unproven)
+	for _, r := range l.masked {
+		if !r.Proven {
+			s.unproven--
+		}
+		if bytes.Equal(has[r.Start:r.End], l.raw[r.Start:r.End]) {
+			s.clear++
+			break
+		}
+	}
+	return true, nil
+}
+
+// check notes a line that the server does not have, or has otherwise.
+func (d *lineDiff) check(l diskLine, has, same, excused bool) {
 	switch {
-	case has == nil && !excused:
+	case !has && !excused:
 		d.missing = widen(d.missing, l.index)
-	case has == nil || l.oversize:
-	case LineHash(l.raw) != *has:
+	case !same:
 		d.differ = widen(d.differ, l.index)
 	}
 }

@@ -53,6 +53,7 @@ func (r *recorder) add(file control.FileReport, s *summary, diff *control.FileDi
 		r.Excluded += s.excluded
 		r.Oversize += s.oversize
 		r.Masked += s.masked
+		r.Unproven += s.unproven
 		r.Clear += s.clear
 	}
 	file.Equal = diff == nil

@@ -62,6 +62,8 @@ type Rules interface {
 type Masking interface {
 	// For returns what masks lines that go to a server; nil if they go as they are.
 	For(dest string) *redact.Masker
+	// Proof returns what proves tokens, whether secrets are masked now or not; nil without a key.
+	Proof() *redact.Masker
 }
 
 // Attachments are the files beside transcripts.

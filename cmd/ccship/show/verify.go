@@ -89,6 +89,9 @@ func apartText(r control.VerifyReport) string {
 	if r.Masked > 0 {
 		fmt.Fprintf(&b, "  masked: %s, compared as tokens\n", amount.Counted(r.Masked, "secret", "secrets"))
 	}
+	if r.Unproven > 0 {
+		fmt.Fprintf(&b, "  masked, not proven: %s, too short for a token\n", amount.Counted(r.Unproven, "secret", "secrets"))
+	}
 	if r.Clear > 0 {
 		fmt.Fprintf(&b, "  in clear: %s with secrets, sent before they were masked\n", amount.Counted(r.Clear, "line", "lines"))
 	}

@@ -1,0 +1,74 @@
+package verify
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// Held reads the lines of one view that a server holds. Nothing is asked for before a line is needed.
+type Held struct {
+	reader *remote.Client
+	ref    remote.Ref
+	limit  int64 // of a line, in bytes
+
+	file  *remote.File // nil: nothing was asked for yet
+	lines *bufio.Reader
+	long  []byte
+	next  int64 // the line that is read next
+}
+
+// NewHeld returns the lines of what ref names; longer ones than limit bytes are passed over. The caller closes it.
+func NewHeld(reader *remote.Client, ref remote.Ref, limit int64) *Held {
+	return &Held{reader: reader, ref: ref, limit: limit}
+}
+
+// Close ends reading.
+func (h *Held) Close() {
+	if h.file != nil {
+		_ = h.file.Close() // nothing was written
+	}
+}
+
+// Explain reports whether a line, of which the server has another hash, is the disk's with secrets masked, by whatever
+// rules; held is what the server has, valid until the next call. Lines are asked for in order. A nil masker explains
+// nothing.
+func (h *Held) Explain(ctx context.Context, m *redact.Masker, index int64, disk []byte,
+	hash string) (held []byte, e redact.Explanation, explained bool, err error) {
+	if m == nil {
+		return nil, e, false, nil
+	}
+	if held, err = h.line(ctx, index); err != nil || held == nil || LineHash(held) != hash {
+		return nil, e, false, err
+	}
+	e, explained = m.Explain(disk, held)
+	return held, e, explained, nil
+}
+
+// line returns a line; nil if the server does not have it.
+func (h *Held) line(ctx context.Context, index int64) ([]byte, error) {
+	if h.file == nil {
+		file, err := h.reader.Raw(ctx, h.ref, true)
+		if err != nil {
+			return nil, err
+		}
+		h.file, h.lines = file, bufio.NewReaderSize(file, 64<<10)
+	}
+	for ; ; h.next++ {
+		line, _, err := readLine(h.lines, &h.long, h.limit)
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if h.next == index {
+			h.next++
+			return line, nil
+		}
+	}
+}
