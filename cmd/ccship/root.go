@@ -9,6 +9,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/sessions"
 	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
 )
 
@@ -23,8 +24,8 @@ type app struct {
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(a.Stdout)
-	root.SetErr(a.Stderr)
+	root.SetOut(term.SafeWriter(a.Stdout, false))
+	root.SetErr(term.SafeWriter(a.Stderr, false))
 	strict(root)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.started {

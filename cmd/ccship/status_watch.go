@@ -55,7 +55,7 @@ func (a *app) watchLines() func(control.Status, error) error {
 	return func(s control.Status, err error) error {
 		line := "not running"
 		if err != nil {
-			line = term.OneLine(err.Error())
+			line = term.Printable(err.Error())
 		} else {
 			line = show.StatusSummary(s)
 		}
@@ -72,7 +72,7 @@ func (a *app) watchScreen(s *term.Screen) func(control.Status, error) error {
 	colour := term.Colours(a.Stdout)
 	return func(status control.Status, err error) error {
 		if err != nil {
-			return s.Draw(term.OneLine(err.Error()) + "; waiting for it to come back\n")
+			return s.Draw(term.Printable(err.Error()) + "; waiting for it to come back\n")
 		}
 		view := show.View{Now: time.Now(), Colours: colour, Bar: func(done, total int64) string {
 			return term.Progress(done, total, min(40, max(10, s.Columns()-50)))

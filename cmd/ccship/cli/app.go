@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
 )
 
@@ -49,19 +51,42 @@ func (a *App) AddJSON(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.JSON, "json", false, "print one JSON document")
 }
 
-// PrintJSON writes a document in one line.
+// PrintJSON writes a document in one line. Its texts are exact: what could steer a terminal is escaped as JSON has it.
 func (a *App) PrintJSON(document any) error {
-	e := json.NewEncoder(a.Stdout)
+	var text strings.Builder
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(document); err != nil {
+	err := e.Encode(document)
+	if err == nil {
+		_, err = io.WriteString(a.Stdout, escapeJSON(text.String()))
+	}
+	if err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
 }
 
-// Print writes data for people.
+// escapeJSON escapes the characters of a document that could steer a terminal; they are in its strings only.
+func escapeJSON(document string) string {
+	if !strings.ContainsFunc(strings.TrimSuffix(document, "\n"), term.Steers) {
+		return document
+	}
+	var b strings.Builder
+	for _, r := range document {
+		if r == '\n' || !term.Steers(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, "\\u%04x", unit)
+		}
+	}
+	return b.String()
+}
+
+// Print writes data for people. Whatever others wrote in it cannot steer the terminal.
 func (a *App) Print(text string) error {
-	if _, err := io.WriteString(a.Stdout, text); err != nil {
+	if _, err := io.WriteString(a.Stdout, term.Safe(text, term.Colours(a.Stdout))); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
@@ -70,9 +95,17 @@ func (a *App) Print(text string) error {
 // View writes answers for people on stdout.
 func (a *App) View() show.View { return show.On(a.Stdout) }
 
-// Say writes words about what happens. A closed stderr stops nothing.
+// Say writes words about what happens. Arguments stay within their line. A closed stderr stops nothing.
 func (a *App) Say(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.Stderr, format+"\n", args...)
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = term.Harmless(arg)
+		case error:
+			args[i] = term.Harmless(arg.Error())
+		}
+	}
+	_, _ = io.WriteString(a.Stderr, term.Safe(fmt.Sprintf(format+"\n", args...), false))
 }
 
 // ConfigPath is the configuration file's path. A file that was named and is not there yet is no mistake for a command

@@ -92,9 +92,9 @@ func (a *App) Report(err error) int {
 
 // PrintError writes the line and the hint. Whoever closed stderr does not want them.
 func PrintError(w io.Writer, e *control.Error) {
-	text := "ccship: " + term.OneLine(e.Message) + "\n"
+	text := "ccship: " + term.Printable(e.Message) + "\n"
 	if e.Hint != "" {
-		text += "hint: " + term.OneLine(e.Hint) + "\n"
+		text += "hint: " + term.Printable(e.Hint) + "\n"
 	}
 	_, _ = io.WriteString(w, text)
 }

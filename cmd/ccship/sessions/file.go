@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
@@ -39,7 +40,7 @@ func (a verbs) sessionsExport() *cobra.Command {
 			}
 			export := func(w io.Writer) error { return l.Export(ctx, args[0], machine, format, w) }
 			if output == "" || output == "-" {
-				return export(a.Stdout)
+				return export(term.SafeWriter(a.Stdout, true))
 			}
 			n, err := library.WriteFile(output, force, export)
 			if err == nil {
@@ -150,7 +151,7 @@ func (a verbs) completeSession(cmd *cobra.Command, args []string, begun string) 
 		}
 		for _, s := range page.Sessions {
 			if strings.HasPrefix(s.Session, begun) {
-				ids = append(ids, cobra.CompletionWithDesc(s.Session, s.Project))
+				ids = append(ids, cobra.CompletionWithDesc(term.Printable(s.Session), term.Printable(s.Project)))
 			}
 		}
 		if q.Offset = page.Next; q.Offset == 0 {

@@ -194,7 +194,7 @@ func (a verbs) completeLinked(cmd *cobra.Command, _ []string, _ string) ([]strin
 	}
 	var paths []string
 	for _, d := range list.Documents {
-		paths = append(paths, filepath.Join(list.Cwd, filepath.FromSlash(d.Path)))
+		paths = append(paths, term.Harmless(filepath.Join(list.Cwd, filepath.FromSlash(d.Path))))
 	}
 	return paths, cobra.ShellCompDirectiveNoFileComp
 }

@@ -75,7 +75,7 @@ func (v View) Checkpoint(c control.Checkpoint) string {
 		b.WriteString("\n")
 	}
 	for line := range strings.Lines(c.Summary) {
-		b.WriteString(term.Printable(line) + "\n")
+		b.WriteString("  " + term.Printable(line) + "\n") // set in, so that it cannot pass for a line of ours
 	}
 	if len(c.ActiveFiles) > 0 {
 		b.WriteString("\nfiles\n")
@@ -88,6 +88,7 @@ func (v View) Checkpoint(c control.Checkpoint) string {
 
 // Budgets are token budgets, one a line, with where each comes from.
 func (v View) Budgets(l control.Budgets) string {
+	l = plain(l)
 	if len(l.Budgets) == 0 {
 		return "no budget set or learned yet\n"
 	}

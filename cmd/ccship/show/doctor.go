@@ -27,6 +27,7 @@ func (v View) mark(l doctor.Level) (symbol, colour string) {
 
 // Doctor is the whole screen of a doctor's report, with a newline at the end. While something is wrong, what is well is only named.
 func (v View) Doctor(r doctor.Report, fixing bool) string {
+	r = plain(r)
 	var b strings.Builder
 	b.WriteString(v.verdict(r) + "\n")
 	v.fixes(&b, r.Fixes, fixing)

@@ -10,6 +10,7 @@ import (
 
 // Documents are a session's linked documents, one a line.
 func (v View) Documents(list control.Documents) string {
+	list = plain(list)
 	if len(list.Documents) == 0 {
 		return "nothing is linked\n"
 	}

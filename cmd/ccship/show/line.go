@@ -15,6 +15,7 @@ const LineWidth = 80
 
 // StatusLine is a status in a few words, behind its symbol where there are symbols.
 func (v View) StatusLine(s control.Status) string {
+	s = plain(s)
 	symbol, words := "●", "up to date"
 	waiting := int64(0)
 	if s.Outbox != nil {
@@ -64,6 +65,7 @@ func (v View) StatusLine(s control.Status) string {
 
 // StatusSummary is a status in one line.
 func StatusSummary(s control.Status) string {
+	s = plain(s)
 	parts := []string{s.State}
 	if s.Files != nil {
 		parts = append(parts, amount.Counted(int64(s.Files.Tracked), "transcript", "transcripts"))

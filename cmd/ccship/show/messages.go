@@ -18,6 +18,7 @@ const mostShown = 400
 
 // Messages are the messages kept of a session, one a line, below its title.
 func (v View) Messages(m control.Messages) string {
+	m = plain(m)
 	var b strings.Builder
 	if m.Title != "" {
 		b.WriteString(v.fit(term.Cut(term.Printable(m.Title), mostShown)) + "\n\n")
@@ -36,6 +37,7 @@ func (v View) Messages(m control.Messages) string {
 
 // Message is one message, in one line.
 func (v View) Message(m *control.Message) string {
+	m = plain(m)
 	at := ""
 	if m.Timestamp > 0 {
 		at = time.UnixMilli(m.Timestamp).In(v.Zone).Format("15:04")

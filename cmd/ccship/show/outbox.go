@@ -11,6 +11,7 @@ import (
 
 // Outbox lists what waits, by server.
 func (v View) Outbox(l control.OutboxList) string {
+	l = plain(l)
 	var b strings.Builder
 	if len(l.Rows) == 0 {
 		b.WriteString("the outbox is empty\n")
@@ -57,6 +58,7 @@ func SessionOrPath(session, path string) string {
 
 // DeadLetters lists what servers refused for good.
 func (v View) DeadLetters(d control.DeadLetters) string {
+	d = plain(d)
 	if len(d.Letters) == 0 {
 		return "there are no dead letters\n"
 	}

@@ -12,6 +12,7 @@ import (
 
 // Excludes lists what is excluded, and why.
 func Excludes(e control.Excludes) string {
+	e = plain(e)
 	var b strings.Builder
 	for _, x := range e.Patterns {
 		fmt.Fprintf(&b, "%s  %s\n", term.Pad(x.Pattern, 40), amount.Counted(int64(x.Transcripts), "transcript", "transcripts"))
@@ -27,6 +28,7 @@ func Excludes(e control.Excludes) string {
 
 // Forgotten is the result of `ccship forget`.
 func Forgotten(r control.ForgetResult) string {
+	r = plain(r)
 	var b strings.Builder
 	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", term.Printable(r.Session), amount.Counted(r.Lines, "line", "lines"))
 	if r.Waiting > 0 {
@@ -53,6 +55,7 @@ func Forgotten(r control.ForgetResult) string {
 
 // Restored lists the files that were restored, and how to resume; elsewhere says that --to named the file.
 func Restored(r library.Restored, elsewhere bool) string {
+	r = plain(r)
 	var b strings.Builder
 	for _, f := range r.Files {
 		done := "restored"
@@ -81,6 +84,7 @@ func Restored(r library.Restored, elsewhere bool) string {
 
 // Reload says which options a reload changed, and which need a restart.
 func Reload(r control.ReloadResult) string {
+	r = plain(r)
 	text := r.Config + " is in force"
 	if len(r.Changed) > 0 {
 		text += "; changed: " + strings.Join(r.Changed, ", ")
@@ -94,6 +98,7 @@ func Reload(r control.ReloadResult) string {
 
 // LeftOut lists what was not delivered, and why.
 func LeftOut(r control.SyncResult) string {
+	r = plain(r)
 	var b strings.Builder
 	for _, left := range []struct {
 		n    int64
@@ -108,6 +113,7 @@ func LeftOut(r control.SyncResult) string {
 
 // RetiredServers lists what still waits for servers that are no longer configured.
 func RetiredServers(list []control.RetiredServer) string {
+	list = plain(list)
 	text := ""
 	for _, f := range list {
 		text += fmt.Sprintf("  queued for a retired server: %s for %s; `ccship outbox drop --server %s --yes` discards them\n",

@@ -17,6 +17,7 @@ const shortID = 8
 
 // Sessions lists sessions, one a line; more says that there are others.
 func (v View) Sessions(items []library.Item, more bool) string {
+	items = plain(items)
 	if len(items) == 0 {
 		return "no sessions\n"
 	}
@@ -55,6 +56,7 @@ func shortened(items []library.Item) []string {
 
 // Session is what is known of one session, and its last messages.
 func (v View) Session(s library.Shown) string {
+	s = plain(s)
 	var b strings.Builder
 	row := func(name, text string) {
 		if text = term.Printable(text); text != "" {
@@ -127,6 +129,7 @@ func speaker(kind string) string {
 
 // Hits are what a search found, the snippets with what matched marked.
 func (v View) Hits(hits []remote.Hit, more bool) string {
+	hits = plain(hits)
 	if len(hits) == 0 {
 		return "nothing found\n"
 	}
@@ -167,6 +170,7 @@ func (v View) snippet(pieces []remote.Piece) string {
 
 // Lost lists sessions that are gone from this machine.
 func (v View) Lost(l library.Lost) string {
+	l = plain(l)
 	var b strings.Builder
 	if len(l.Gone)+len(l.Restorable) == 0 {
 		return "nothing is lost: every session that the prompt history names is on disk or on the server\n"

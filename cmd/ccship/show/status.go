@@ -15,6 +15,7 @@ const muchWaiting = 1 << 20
 
 // Status is the whole screen, with a newline at the end.
 func (v View) Status(s control.Status) string {
+	s = plain(s)
 	var b strings.Builder
 	b.WriteString(v.headline(s) + "\n\n")
 	row := func(name, text string) { b.WriteString("  " + v.paint(faint, term.Pad(name, 9)) + text + "\n") }

@@ -12,6 +12,7 @@ import (
 
 // Verify is a verify report for people: the verdict, then every difference, then what was not compared.
 func Verify(r control.VerifyReport) string {
+	r = plain(r)
 	var b strings.Builder
 	verdict := "equal"
 	if !r.Equal {

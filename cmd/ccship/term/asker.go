@@ -86,4 +86,4 @@ func (k *Asker) Secret(question string) (string, error) {
 }
 
 // write ignores errors: when nobody sees a question, the answer shows it.
-func (k *Asker) write(text string) { _, _ = io.WriteString(k.questions, text) }
+func (k *Asker) write(text string) { _, _ = io.WriteString(k.questions, Safe(text, false)) }

@@ -45,7 +45,7 @@ func (b *Bar) Set(done, total int64) {
 		text += ", about " + amount.Duration(left) + " left"
 	}
 	b.drawn = true
-	_, _ = io.WriteString(b.w, "\r"+Cut(text, columns-1)+"\x1b[K") // a closed terminal stops nothing
+	_, _ = io.WriteString(b.w, "\r"+Cut(Safe(text, false), columns-1)+"\x1b[K") // a closed terminal stops nothing
 }
 
 // remaining is how long the rest takes at the rate so far; 0 while there is none.

@@ -58,7 +58,7 @@ func (s *Screen) Draw(text string) error {
 	}
 	b.WriteString("\x1b[J\x1b[?7l")
 	for _, line := range lines {
-		b.WriteString(Cut(line, columns) + "\n")
+		b.WriteString(Cut(Safe(line, true), columns) + "\n")
 	}
 	b.WriteString("\x1b[?7h")
 	s.columns, s.rows, s.drawn = columns, rows, len(lines)

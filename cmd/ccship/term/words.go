@@ -8,10 +8,10 @@ func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // Printable is s in one line, without control characters: text that others wrote must not steer the terminal.
 func Printable(s string) string { return OneLine(Harmless(s)) }
 
-// Harmless replaces the control characters of s, and bytes that are not UTF-8.
+// Harmless replaces the characters of s that do more than show a glyph (see Steers), and bytes that are not UTF-8.
 func Harmless(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if Steers(r) {
 			return ' '
 		}
 		return r
