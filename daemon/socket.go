@@ -22,6 +22,9 @@ func (d *Daemon) socket() socket {
 	return socket{d, messageLog{d}, checkpointList{d}, documentList{d}, d.inbox}
 }
 
+// Probe probes the servers that were silent for a while.
+func (s socket) Probe(ctx context.Context, wait bool) { s.servers.Probe(ctx, wait) }
+
 // messageLog answers for the logs of sessions.
 type messageLog struct{ d *Daemon }
 

@@ -114,7 +114,8 @@ func (d *Daemon) overallState(s *control.Status, stats tail.Stats, usage state.U
 	failing, refused := false, false
 	for _, srv := range s.Servers {
 		failing = failing || srv.State == outbox.StateRetrying && srv.Batches > 0
-		refused = refused || srv.State == outbox.StateRefused
+		probed := srv.Probe != nil && !srv.Probe.OK && srv.Batches == 0 // it refused nothing but a probe
+		refused = refused || srv.State == outbox.StateRefused && !probed
 	}
 	switch {
 	case !d.router.AnyServer():

@@ -193,10 +193,10 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	if err == nil {
 		return r
 	}
-	r.Reason, r.Detail = d.servers.Obstacle()
+	r.Reason, r.Detail, r.Hint = d.servers.Obstacle()
 	switch {
 	case errors.Is(err, errPaused):
-		r.Reason, r.Detail = reasonPaused, errPaused.Error()
+		r.Reason, r.Detail, r.Hint = reasonPaused, errPaused.Error(), ""
 	case r.Reason != "":
 	case !d.router.AnyServer():
 		r.Reason, r.Detail = reasonNoServer, "no server is set"

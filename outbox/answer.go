@@ -41,6 +41,9 @@ const (
 	KindOutOfStep   = "out_of_step"  // what the server stores is being compared
 )
 
+// hintKey says what to do when the server rejects the key.
+const hintKey = "put a key that it accepts into the API key file; `ccship-server key create` makes one"
+
 // announcement is what the headers of an answer say about the server.
 type announcement struct {
 	extension, zstd, gzip bool
@@ -111,7 +114,7 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 		r.verdict, r.kind = retryLater, KindServerError
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		r.verdict, r.kind = refused, KindRefusedKey
-		r.hint = "write a key that this server accepts into the API key file"
+		r.hint = hintKey
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed, code == http.StatusGone:
 		r.verdict, r.kind = refused, KindNotFound
 		r.hint = "check server_url: no server accepts conversations at that address"

@@ -18,7 +18,8 @@ import (
 type Destination struct {
 	Key string   // names it in the Queue
 	URL *url.URL // base of its requests, as NormalizeURL returns it
-	// APIKey is asked before each request; an error pauses delivery. An empty key is not sent.
+	// APIKey is asked before each request; an error pauses delivery. An empty key is not sent. A method Advice() string of
+	// the error says what to do next.
 	APIKey func() (key string, err error)
 	Plain  bool // never send the extension
 }

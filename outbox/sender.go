@@ -100,10 +100,7 @@ type call struct {
 func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	key, err := s.dest.APIKey()
 	if err != nil {
-		return reply{
-			verdict: refused, kind: KindRefusedKey, summary: "read API key: " + err.Error(),
-			hint: "write a key that this server accepts into the API key file",
-		}, nil
+		return reply{verdict: refused, kind: KindRefusedKey, summary: err.Error(), hint: hintOf(err)}, nil
 	}
 	limit := timeout(c.raw)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
@@ -137,6 +134,15 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 	out.judgeOrigin(text, r.speaks, !r.kind().artifact())
 	out.forKind(r.kind())
 	return out, text
+}
+
+// hintOf is what an error says to do next, if it has a method for that.
+func hintOf(err error) string {
+	var advised interface{ Advice() string }
+	if errors.As(err, &advised) && advised.Advice() != "" {
+		return advised.Advice()
+	}
+	return hintKey
 }
 
 // roundTrip makes a request and reads the answer, within limits.

@@ -99,6 +99,8 @@ func (actor) Verify(_ context.Context, req control.VerifyRequest, progress func(
 	return r, nil
 }
 
+func (actor) Probe(context.Context, bool) {}
+
 func (actor) Metrics(io.Writer) {}
 
 // fakeServer is a ccship-server that makes keys and takes everything, as a plain server does. With FAKE_SERVER=broken

@@ -38,6 +38,8 @@ func (s scripted) Verify(context.Context, control.VerifyRequest, func(control.Ve
 	return s.report, s.err
 }
 
+func (scripted) Probe(context.Context, bool) {}
+
 func (scripted) Metrics(io.Writer) {}
 
 // jsonHome is an environment of this process that holds nothing of the machine's.
@@ -101,6 +103,9 @@ func inProcess(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func fullStatus() control.Status {
 	s := showtest.Statuses()["trouble"]
 	s.Servers[0].LastOKAt, s.Servers[0].Batches, s.Servers[0].MaxRequest = showtest.Before(time.Hour), 1, 4<<20
+	s.Servers[0].LastContactAt, s.Servers[0].ContactAge = showtest.Before(50*time.Second), 50
+	s.Servers[0].Probe = &control.Probe{At: *showtest.Before(8 * time.Second), Age: 8, Kind: "refused_key",
+		Detail: "answered 401 Unauthorized", Hint: "put another key into the file"}
 	s.Servers[0].Accepts, s.Servers[0].Items, s.Servers[0].Unwanted, s.Servers[0].Gone = []string{"checkpoints", "blobs"}, 12, 3, 1
 	s.Files.Malformed, s.Files.Masked = 4, 7
 	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, showtest.Before(time.Minute)
@@ -138,7 +143,7 @@ func unset(v reflect.Value, name string) []string {
 }
 
 func TestJSONWhole(t *testing.T) {
-	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Retired: showtest.RetiredServers()}
+	sync := control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Hint: "see its log", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Retired: showtest.RetiredServers()}
 	documents := []any{fullStatus(), sync, showtest.VerifyReport()}
 	for _, d := range fullDocuments() {
 		documents = append(documents, d.document)
@@ -163,7 +168,7 @@ func TestJSON(t *testing.T) {
 		{"status", scripted{status: fullStatus()}, []string{"status"}, cli.ExitOK},
 		{"status_not_running", nil, []string{"status"}, cli.ExitNotRunning},
 		{"sync", scripted{sync: control.SyncResult{SchemaVersion: 1, Done: true, Lines: 10, Acknowledged: 7, Dead: 1, Excluded: 2}}, []string{"sync", "--wait"}, cli.ExitOK},
-		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Retired: showtest.RetiredServers()}}, []string{"sync", "--wait"}, cli.ExitFailed},
+		{"sync_unfinished", scripted{sync: control.SyncResult{SchemaVersion: 1, Reason: "refused", Detail: "400 Bad Request", Hint: "see its log", Lines: 20, Acknowledged: 7, Dead: 1, Excluded: 2, Withheld: 4, Waiting: 6, Resumed: true, Retired: showtest.RetiredServers()}}, []string{"sync", "--wait"}, cli.ExitFailed},
 		{"verify_equal", scripted{report: showtest.EqualReport()}, []string{"verify"}, cli.ExitOK},
 		{"verify_unequal", scripted{report: showtest.VerifyReport()}, []string{"verify", "a"}, cli.ExitFailed},
 		{"error_not_running", nil, []string{"verify"}, cli.ExitNotRunning},

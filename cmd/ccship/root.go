@@ -34,7 +34,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 			a.JSON = a.JSON || arg == "--json"
 		}
 	}
-	return a.Report(err)
+	return a.Report(a.withStart(ctx, err))
 }
 
 // root is the command tree.

@@ -14,8 +14,10 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what the daemon is doing",
-		Long:  "Show what the daemon is doing. Exit code 3 when it is not running.",
-		Args:  cobra.NoArgs,
+		Long: "Show what the daemon is doing. A server that has not answered for 10 seconds is asked for an answer first, for at most a " +
+			"second; with --line and --watch nobody waits for that. " +
+			"Exit code 0 when the daemon answers, whatever it says of the servers; 1 when it does not answer; 3 when it is not running.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case line && (watch || a.JSON):
@@ -31,7 +33,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if watch {
 				return a.watchStatus(cmd.Context(), paths)
 			}
-			_, status, err := control.Reach(cmd.Context(), paths)
+			_, status, err := control.ReachFor(cmd.Context(), paths, control.StatusQuery{Probe: control.ProbeWait})
 			if err != nil {
 				return a.noStatus(err)
 			}

@@ -15,7 +15,8 @@ func (a *app) statusLine(ctx context.Context) error {
 	c, err := a.Config()
 	if err == nil {
 		var status control.Status
-		if _, status, err = control.Reach(ctx, cli.Sockets(c)); err == nil {
+		behind := control.StatusQuery{Probe: control.ProbeBehind}
+		if _, status, err = control.ReachFor(ctx, cli.Sockets(c), behind); err == nil {
 			return a.Print(term.Cut(a.View().StatusLine(status), show.LineWidth) + "\n")
 		}
 	}

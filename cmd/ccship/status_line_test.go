@@ -1,16 +1,45 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/daemon/control"
 )
+
+// asking is a daemon that notes whether who asked for the status waits for a probe.
+type asking struct {
+	scripted
+	waits *[]bool
+}
+
+func (a asking) Probe(_ context.Context, wait bool) { *a.waits = append(*a.waits, wait) }
+
+// A status line waits for no server; who looks at the status wants to know.
+func TestStatusProbes(t *testing.T) {
+	jsonHome(t)
+	for _, test := range []struct {
+		flags []string
+		want  []bool
+	}{
+		{nil, []bool{true}}, {[]string{"--json"}, []bool{true}}, {[]string{"--line"}, []bool{false}},
+	} {
+		var waits []bool
+		socket := listen(t, asking{scripted{status: showtest.Healthy()}, &waits})
+		code, _, words := inProcess(t, append([]string{"status", "--socket", socket}, test.flags...)...)
+		if code != cli.ExitOK || !slices.Equal(waits, test.want) {
+			t.Errorf("%v: exit code %d, %s; waited %v, want %v", test.flags, code, words, waits, test.want)
+		}
+	}
+}
 
 // Nothing that goes wrong makes a line of more than one line, or a word on stderr.
 func TestStatusLine(t *testing.T) {
@@ -20,6 +49,8 @@ func TestStatusLine(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	healthy, now := showtest.Healthy(), time.Now()
+	healthy.Servers[0].LastContactAt = &now
 	long := showtest.Healthy()
 	long.State, long.Servers = "refused", []control.Server{{State: "refused", Kind: "refused_key"}}
 	long.Outbox = &control.Outbox{Entries: 1 << 62, Dead: 1 << 62}
@@ -29,7 +60,7 @@ func TestStatusLine(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{listen(t, scripted{status: showtest.Healthy()}), nil, cli.ExitOK, "● ccship: up to date\n"},
+		{listen(t, scripted{status: healthy}), nil, cli.ExitOK, "● ccship: up to date\n"},
 		{listen(t, scripted{status: long}), nil, cli.ExitOK, ""},
 		{socketPath(t), nil, cli.ExitNotRunning, "ccship: off\n"},
 		{file, nil, cli.ExitUsage, "ccship: ?\n"},

@@ -28,7 +28,7 @@ func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for first := true; ; first = false {
-		_, status, err := control.Reach(ctx, paths)
+		_, status, err := control.ReachFor(ctx, paths, control.StatusQuery{Probe: control.ProbeBehind})
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -20,7 +20,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "Prove that the server has every line that is on disk",
 		Long: "Sync, read every transcript again from its first byte, and compare it with what the server has. " +
 			"With --deep also every generation that a rewind ended, and transcripts that are no longer on disk: their bytes are read " +
-			"back from the server and held against the hashes taken when they were read. Lines count from 0. Exit 0 when equal, 1 when not, 4 when the server cannot be reached, 5 when it refuses the key.",
+			"back from the server and held against the hashes taken when they were read. Lines count from 0. Exit 0 when equal, 1 when not, 4 when the server cannot be reached, 5 when it rejects the API key.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: sessions.Complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {

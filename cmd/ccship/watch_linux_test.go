@@ -33,6 +33,8 @@ func (c *changing) Status(context.Context) control.Status {
 	return c.status
 }
 
+func (c *changing) Probe(context.Context, bool) {}
+
 func (c *changing) set(s control.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +162,7 @@ func TestWatchTerminal(t *testing.T) {
 	}
 	shown("\x1b[?25l")
 	shown("more lines\r\n")
-	shown("the server refuses …")
+	shown("the server rejects …")
 	resize(t, tty, 100, 40)
 	d.set(showtest.Healthy())
 	shown("\x1b[2J\x1b[H")

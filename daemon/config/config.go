@@ -75,6 +75,9 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.cause }
 
+// Advice is Hint, for those who know only that an error may have one.
+func (e *Error) Advice() string { return e.Hint }
+
 // Origin says which kind of source a value came from.
 type Origin string
 

@@ -40,7 +40,7 @@ func ReadAPIKey(path string) (string, error) {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return "", &Error{
 			Message: fmt.Sprintf("API key file %s is readable or writable by others (mode %04o)", path, mode),
-			Hint:    "chmod 600 " + path,
+			Hint:    "`chmod 600 " + path + "`",
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))

@@ -76,6 +76,14 @@ func page(r *http.Request) (Page, *Error) {
 }
 
 func (s *Endpoint) status(w http.ResponseWriter, r *http.Request) {
+	switch how := r.URL.Query().Get("probe"); how {
+	case "":
+	case ProbeWait, ProbeBehind:
+		s.daemon.Probe(r.Context(), how == ProbeWait)
+	default:
+		s.fail(w, Usage(fmt.Sprintf("bad probe %q", how), "it is wait or behind"))
+		return
+	}
 	s.answer(w, http.StatusOK, s.daemon.Status(r.Context()))
 }
 

@@ -16,6 +16,7 @@ import (
 
 const (
 	statusTimeout = 2 * time.Second  // for an answer that takes milliseconds
+	probeGrace    = 2 * time.Second  // on top of it when servers are probed first
 	syncGrace     = 10 * time.Second // on top of the time a sync was given
 	defaultSync   = time.Minute      // what a daemon gives a sync without a time-out
 	verifyStall   = 15 * time.Second // several heartbeats
@@ -89,10 +90,18 @@ func noAnswer(path string) *Error {
 
 // Status asks what the daemon is doing. Errors here and below are *Error: ErrNotRunning if no daemon listens,
 // CodeNoAnswer when someone does and says nothing for two seconds.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	var status Status
-	err := c.call(ctx, statusTimeout, http.MethodGet, "/v1/status", nil, &status)
-	return status, err
+func (c *Client) Status(ctx context.Context) (Status, error) { return StatusOf(ctx, c, StatusQuery{}) }
+
+// StatusOf is Status with a query.
+func StatusOf(ctx context.Context, c *Client, q StatusQuery) (Status, error) {
+	limit, path := statusTimeout, "/v1/status"
+	if q.Probe != "" {
+		path = named(path, "probe", q.Probe)
+	}
+	if q.Probe == ProbeWait {
+		limit += probeGrace
+	}
+	return ask[Status](ctx, c, limit, http.MethodGet, path, nil)
 }
 
 // Sync asks for a look at every file, and with req.Wait for the end of it.

@@ -21,6 +21,9 @@ type Daemon interface {
 // Observed is what can be seen of a daemon.
 type Observed interface {
 	Status(ctx context.Context) Status
+	// Probe has the servers probed that were silent for ContactFresh. With wait it returns when that is done, after a
+	// second at most; else at once.
+	Probe(ctx context.Context, wait bool)
 	Sessions(ctx context.Context, q SessionsQuery) (Sessions, error)
 	// Events answers what happens from now on, an EventStatus first. The channel is closed when ctx ends, and when
 	// its reader is too slow.

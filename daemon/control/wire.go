@@ -77,20 +77,23 @@ type Sent struct {
 
 // Server is one destination.
 type Server struct {
-	URL        string     `json:"url"`
-	State      string     `json:"state" enum:"ok,unknown,retrying,refused"`
-	Protocol   string     `json:"protocol" enum:"ccship,plain,unknown"`
-	Detail     string     `json:"detail,omitempty"`
-	Hint       string     `json:"hint,omitempty"`
-	Kind       string     `json:"kind,omitempty" doc:"the kind of trouble"`
-	RetryAt    *time.Time `json:"retry_at,omitempty"`
-	LastOKAt   *time.Time `json:"last_ok_at,omitempty"`
-	Batches    int64      `json:"batches" doc:"waiting for this server"`
-	MaxRequest int64      `json:"max_request_bytes,omitempty"`
-	Accepts    []string   `json:"accepts,omitempty" doc:"besides lines"`
-	Items      int64      `json:"items,omitempty" doc:"checkpoints, document events and files acknowledged since start"`
-	Unwanted   int64      `json:"items_withheld,omitempty" doc:"items not sent since start: not accepted by the server"`
-	Gone       int64      `json:"files_gone,omitempty" doc:"files changed or vanished before they were sent, since start"`
+	URL           string     `json:"url"`
+	State         string     `json:"state" enum:"ok,unknown,retrying,refused"`
+	Protocol      string     `json:"protocol" enum:"ccship,plain,unknown"`
+	Detail        string     `json:"detail,omitempty"`
+	Hint          string     `json:"hint,omitempty"`
+	Kind          string     `json:"kind,omitempty" doc:"the kind of trouble"`
+	RetryAt       *time.Time `json:"retry_at,omitempty"`
+	LastOKAt      *time.Time `json:"last_ok_at,omitempty" doc:"when it last acknowledged something"`
+	LastContactAt *time.Time `json:"last_contact_at,omitempty" doc:"last answer without fault since the daemon started"`
+	ContactAge    float64    `json:"last_contact_age_seconds,omitempty" doc:"how long ago that was"`
+	Probe         *Probe     `json:"probe,omitempty" doc:"the last probe; none when there was no need"`
+	Batches       int64      `json:"batches" doc:"waiting for this server"`
+	MaxRequest    int64      `json:"max_request_bytes,omitempty"`
+	Accepts       []string   `json:"accepts,omitempty" doc:"besides lines"`
+	Items         int64      `json:"items,omitempty" doc:"checkpoints, document events and files acknowledged since start"`
+	Unwanted      int64      `json:"items_withheld,omitempty" doc:"items not sent since start: not accepted by the server"`
+	Gone          int64      `json:"files_gone,omitempty" doc:"files changed or vanished before they were sent, since start"`
 }
 
 // Watch says how changes are noticed.
@@ -129,6 +132,7 @@ type SyncResult struct {
 	Done          bool            `json:"done"`
 	Reason        string          `json:"reason,omitempty" doc:"why it is not done"`
 	Detail        string          `json:"detail,omitempty"`
+	Hint          string          `json:"hint,omitempty" doc:"what to do about the reason, if more is known than it"`
 	Lines         int64           `json:"lines" doc:"lines in the transcripts on disk when the sync ended"`
 	Acknowledged  int64           `json:"acknowledged" doc:"how many of lines the servers have"`
 	Dead          int64           `json:"dead_letters"`

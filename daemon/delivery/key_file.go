@@ -11,15 +11,17 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 )
 
-// keyFile is a file with an API key in it. It is read again whenever it changed, so a new key needs no restart.
+// keyFile is a file with an API key in it. It is read again whenever it or its mode changed, so a new key needs no
+// restart, and one that others can read by now is not used.
 type keyFile struct {
 	path     string
 	optional bool // a missing file is a server without keys
 
 	mu   sync.Mutex
-	key  string    // guarded by mu
-	when time.Time // modification time of what key was read from; guarded by mu
-	size int64     // guarded by mu
+	key  string      // guarded by mu
+	when time.Time   // modification time of what key was read from; guarded by mu
+	size int64       // guarded by mu
+	mode os.FileMode // guarded by mu
 }
 
 // read returns the key in the file.
@@ -27,7 +29,7 @@ func (k *keyFile) read() (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	st, statErr := os.Stat(k.path) // before it is read: a file replaced in between is read again next time
-	if statErr == nil && k.key != "" && st.ModTime().Equal(k.when) && st.Size() == k.size {
+	if statErr == nil && k.key != "" && st.ModTime().Equal(k.when) && st.Size() == k.size && st.Mode() == k.mode {
 		return k.key, nil
 	}
 	key, err := config.ReadAPIKey(k.path)
@@ -38,7 +40,7 @@ func (k *keyFile) read() (string, error) {
 		return "", err
 	}
 	if statErr == nil {
-		k.key, k.when, k.size = key, st.ModTime(), st.Size()
+		k.key, k.when, k.size, k.mode = key, st.ModTime(), st.Size(), st.Mode()
 	}
 	return key, nil
 }

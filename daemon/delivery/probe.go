@@ -155,8 +155,8 @@ func (p *probe) judge(answer *http.Response, text []byte, usable bool) error {
 		"check the address: another program may be listening there")
 	switch {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		e.Code, e.Message = control.CodeRefusedKey, "the server at "+where+" refuses the key ("+answer.Status+")"
-		e.Hint = "`ccship-server key create` creates a key that it accepts"
+		e.Code, e.Message = control.CodeRefusedKey, "the server at "+where+" rejects the API key ("+answer.Status+")"
+		e.Hint = "`ccship-server key create` on the server makes a key that it accepts"
 		if p.key == "" {
 			e.Message = "the server at " + where + " requires a key (" + answer.Status + ")"
 		}

@@ -47,6 +47,7 @@ type Servers struct {
 	client *http.Client
 	log    *slog.Logger
 
+	contacts    contacts
 	keyWithheld atomic.Bool // a key was not shown because the configuration on disk is not in force
 
 	mu     sync.Mutex
@@ -55,15 +56,16 @@ type Servers struct {
 	paused bool                       // nothing is sent; guarded by mu
 	all    map[string]*outbox.Drainer // by destination; guarded by mu
 	opened []*outbox.Drainer          // not yet running; guarded by mu
-	bell   bell                       // opened has grown
+	bell   bell                       // opened or contacts has grown
 }
 
 // New returns Servers with no server yet. It starts nothing.
 func New(c Config) *Servers {
 	return &Servers{
 		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, log: c.Log,
-		ownKey: &keyFile{optional: true},
-		all:    map[string]*outbox.Drainer{}, bell: newBell(),
+		contacts: contacts{limit: contactTime, known: map[string]contact{}, under: map[string]chan struct{}{}},
+		ownKey:   &keyFile{optional: true},
+		all:      map[string]*outbox.Drainer{}, bell: newBell(),
 	}
 }
 
@@ -93,6 +95,9 @@ func (s *Servers) Run(ctx context.Context) error {
 					s.log.Error("delivery ended", "err", err)
 				}
 			})
+		}
+		for _, dest := range s.contacts.take() {
+			wg.Go(func() { s.probeContact(ctx, dest) })
 		}
 	}
 }

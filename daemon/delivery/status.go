@@ -24,6 +24,7 @@ func (s *Servers) List(usage state.Usage) ([]control.Server, *control.Sent) {
 	for dest, drainer := range s.drainers() {
 		h := drainer.Health()
 		server := describe(dest, &h, usage.ByDest[dest].Batches)
+		addContact(&server, s.contacts.of(dest), h.LastOKAt)
 		if paused {
 			server.RetryAt = nil // nothing is tried
 		}
@@ -52,6 +53,31 @@ func describe(dest string, h *outbox.Health, batches int64) control.Server {
 	}
 }
 
+// addContact adds what the last probe of a server found. A server that was well, and failed a probe since, is not: as far
+// as anybody knows the next request will fail in the same way.
+func addContact(server *control.Server, known contact, acknowledged time.Time) {
+	at := lastContact(known, acknowledged)
+	if server.LastContactAt = timeOrNil(at); !at.IsZero() {
+		server.ContactAge = time.Since(at).Seconds()
+	}
+	if known.last.At.IsZero() {
+		return
+	}
+	p := known.last
+	p.Age, p.At = time.Since(p.At).Seconds(), p.At.UTC()
+	server.Probe = &p
+	well := server.State == outbox.StateOK || server.State == outbox.StateUnknown
+	switch {
+	case p.OK && server.State == outbox.StateUnknown:
+		server.State = outbox.StateOK
+	case !p.OK && well && p.At.After(acknowledged):
+		server.State, server.Kind, server.Detail, server.Hint = outbox.StateRetrying, p.Kind, p.Detail, p.Hint
+		if p.Kind == outbox.KindRefusedKey || p.Kind == outbox.KindRedirect {
+			server.State = outbox.StateRefused
+		}
+	}
+}
+
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -61,8 +87,8 @@ func timeOrNil(t time.Time) *time.Time {
 }
 
 // Obstacle returns what keeps the outbox from its servers: "", control.CodeUnreachable, control.CodeRefusedKey or
-// Refused, with a detail for people. A server that is well and has nothing waiting is no obstacle.
-func (s *Servers) Obstacle() (kind, detail string) {
+// Refused, with a detail and a hint for people. A server that is well and has nothing waiting is no obstacle.
+func (s *Servers) Obstacle() (kind, detail, hint string) {
 	usage, own := s.db.Outbox.Usage(), s.Own()
 	for dest, drainer := range s.drainers() {
 		h := drainer.Health()
@@ -72,12 +98,12 @@ func (s *Servers) Obstacle() (kind, detail string) {
 		}
 		switch {
 		case h.Kind == outbox.KindRefusedKey:
-			return control.CodeRefusedKey, h.Detail
+			return control.CodeRefusedKey, h.Detail, h.Hint
 		case h.State == outbox.StateRetrying || h.State == outbox.StateRefused:
-			kind, detail = obstacleOf(&h), h.Detail
+			kind, detail, hint = obstacleOf(&h), h.Detail, h.Hint
 		}
 	}
-	return kind, detail
+	return kind, detail, hint
 }
 
 // obstacleOf names the trouble of a server: one behind a gateway that answers 503 cannot be reached either.

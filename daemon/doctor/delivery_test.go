@@ -32,7 +32,7 @@ func TestServer(t *testing.T) {
 		level     Level
 		text, fix string
 	}{
-		{"refuses the key", refuse(401), "", Fail, "refuses the key", "key create"},
+		{"rejects the key", refuse(401), "", Fail, "rejects the API key", "key create"},
 		{"is in trouble", refuse(503), "", Fail, "cannot answer right now (503", "log"},
 		{"has moved", refuse(308), "", Fail, "redirects to", "use that address"},
 		{"something else", http.NotFound, "", Fail, "does not accept conversations (404", "check the address"},
@@ -163,7 +163,7 @@ func TestDelivery(t *testing.T) {
 	w.status("it is refused", state("refused"))
 	r = w.examine()
 	w.silent(r, "delivery") // the server's own finding says it
-	w.wants(r, "server", Fail, "refuses the key", "key create")
+	w.wants(r, "server", Fail, "rejects the API key", "key create")
 	w.opts.Config.ServerURL = "" // another one than this shell's
 	w.wants(w.examine(), "delivery", Fail, "refused key", "into the API key file")
 }

@@ -81,13 +81,28 @@ func reach(ctx context.Context, sockets []string) reached {
 		status, err := client.Status(asked)
 		cancel()
 		if err == nil {
-			return reached{client: client, status: status, socket: path, took: time.Since(begun)}
+			took := time.Since(begun)
+			return reached{client: client, status: withProbes(ctx, client, status), socket: path, took: took}
 		}
 		if i == 0 || errors.Is(r.err, control.ErrNotRunning) && codeOf(err) == control.CodeNoAnswer {
 			r.socket, r.err = path, err
 		}
 	}
 	return r
+}
+
+// probedTime is how long the daemon's probes of its servers may take.
+const probedTime = 1500 * time.Millisecond
+
+// withProbes is the status after the daemon has probed the servers that were silent for a while. What the daemon finds
+// counts: it may use another network or key than this process.
+func withProbes(ctx context.Context, client *control.Client, status control.Status) control.Status {
+	ctx, cancel := context.WithTimeout(ctx, probedTime)
+	defer cancel()
+	if probed, err := control.StatusOf(ctx, client, control.StatusQuery{Probe: control.ProbeWait}); err == nil {
+		return probed
+	}
+	return status
 }
 
 // probe asks the configured server. It asks nothing if no server is set or the configuration is broken.

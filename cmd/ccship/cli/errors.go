@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ func UsageError(err error) error {
 
 // Unfinished is the error of a sync that ended before everything was delivered.
 func Unfinished(r control.SyncResult) *control.Error {
-	e := &control.Error{Code: r.Reason, Hint: show.Hint(r.Reason), Retryable: true}
+	e := &control.Error{Code: r.Reason, Hint: cmp.Or(r.Hint, show.Hint(r.Reason)), Retryable: true}
 	switch r.Reason {
 	case "timeout":
 		e.Message = "the time limit has passed and lines still wait"
@@ -119,7 +120,7 @@ func Unfinished(r control.SyncResult) *control.Error {
 	case control.CodeUnreachable:
 		e.Message = "the server cannot be reached"
 	case control.CodeRefusedKey:
-		e.Message = "the server refuses the key"
+		e.Message = "the server rejects the API key"
 	case "refused":
 		e.Message = "the server refuses what it is sent"
 	case "paused":

@@ -59,7 +59,7 @@ func (a verbs) setupCommand() *cobra.Command {
 	f.BoolVar(&s.install, "install", false, "fail where the service cannot be installed")
 	f.BoolVar(&s.noInstall, "no-install", false, "do not install the service")
 	f.BoolVarP(&s.assumeYes, "yes", "y", false, "ask nothing: what is not given by flags stays as it is")
-	f.BoolVar(&s.evenIfBad, "force", false, "keep server and key even if the server cannot be reached or refuses the key")
+	f.BoolVar(&s.evenIfBad, "force", false, "keep server and key even if the server cannot be reached or rejects the API key")
 	return cmd
 }
 

@@ -58,7 +58,7 @@ func TroubleHint(kind string) string {
 	case "busy":
 		return "wait: ccship retries when the server allows it"
 	case control.CodeRefusedKey:
-		return "put a valid key into the API key file; delivery then resumes by itself"
+		return "put a key that it accepts into the API key file; `ccship-server key create` makes one"
 	case "refused":
 		return "check the server's log, and that server_url is the address of a conversation server"
 	case "not_found":

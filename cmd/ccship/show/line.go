@@ -17,10 +17,6 @@ const LineWidth = 80
 func (v View) StatusLine(s control.Status) string {
 	s = plain(s)
 	symbol, words := "●", "up to date"
-	waiting := int64(0)
-	if s.Outbox != nil {
-		waiting = s.Outbox.Entries
-	}
 	switch s.State {
 	case "importing":
 		symbol, words = "◐", "importing"
@@ -50,8 +46,14 @@ func (v View) StatusLine(s control.Status) string {
 		symbol, words = "○", "no server set"
 	}
 	parts := []string{words}
-	if waiting > 0 {
-		parts = append(parts, amount.Count(waiting)+" waiting")
+	if contact, trouble := v.lineContact(s); contact != "" {
+		parts = append(parts, contact)
+		if trouble {
+			symbol = "!"
+		}
+	}
+	if s.Outbox != nil && s.Outbox.Entries > 0 {
+		parts = append(parts, amount.Count(s.Outbox.Entries)+" waiting")
 	}
 	if s.Outbox != nil && s.Outbox.Dead > 0 {
 		parts = append(parts, amount.Count(s.Outbox.Dead)+" refused")

@@ -20,17 +20,24 @@ func TestLineText(t *testing.T) {
 	retrying.State, retrying.Outbox = "retrying", &control.Outbox{Entries: 3, Dead: 2}
 	full := showtest.Healthy()
 	full.State = "full"
+	quiet := showtest.Healthy()
+	quiet.Servers[0].LastContactAt = showtest.Before(3 * time.Minute)
+	fresh := showtest.Healthy()
+	fresh.Servers[0] = control.Server{URL: "http://h", State: "unknown"}
 	for want, s := range map[string]control.Status{
-		"● ccship: up to date":                                       showtest.Healthy(),
-		"◐ ccship: importing 49 %, 1 waiting":                        showtest.Statuses()["importing"],
-		"↑ ccship: sending":                                          showtest.Statuses()["reading"],
-		"✗ ccship: server refuses the key, 1 200 waiting, 1 refused": showtest.Statuses()["trouble"],
-		"○ ccship: no server set":                                    showtest.Statuses()["no_server"],
-		"‖ ccship: paused for 59 min, 1 200 waiting":                 paused,
-		"‖ ccship: paused, 1 200 waiting":                            forever,
-		"! ccship: retrying, 3 waiting, 2 refused":                   retrying,
-		"✗ ccship: outbox full":                                      full,
-		"● ccship: up to date ":                                      {},
+		"! ccship: up to date, server has not answered since 11:35, asked 8 s ago": showtest.Statuses()["silent"],
+		"● ccship: up to date, server answered 3 min ago":                          quiet,
+		"● ccship: up to date, server not asked yet":                               fresh,
+		"● ccship: up to date":                                                     showtest.Healthy(),
+		"◐ ccship: importing 49 %, 1 waiting":                                      showtest.Statuses()["importing"],
+		"↑ ccship: sending":                                                        showtest.Statuses()["reading"],
+		"✗ ccship: server rejects the API key, 1 200 waiting, 1 refused":           showtest.Statuses()["trouble"],
+		"○ ccship: no server set":                                                  showtest.Statuses()["no_server"],
+		"‖ ccship: paused for 59 min, 1 200 waiting":                               paused,
+		"‖ ccship: paused, 1 200 waiting":                                          forever,
+		"! ccship: retrying, 3 waiting, 2 refused":                                 retrying,
+		"✗ ccship: outbox full":                                                    full,
+		"● ccship: up to date ":                                                    {},
 	} {
 		want = strings.TrimSpace(want)
 		if got := (View{Now: showtest.Moment(), Symbols: true}).StatusLine(s); got != want || utf8.RuneCountInString(got) > LineWidth {

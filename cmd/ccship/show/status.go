@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,12 +73,23 @@ func (v View) headline(s control.Status) string {
 		symbol, colour, words = "!", uneasy, "cannot deliver right now; retrying, nothing is lost"
 	case "refused":
 		symbol, colour, words = "✗", bad, "the server refuses what it is sent; nothing is lost"
+		if slices.ContainsFunc(s.Servers, rejectsKey) {
+			words = "the server rejects the API key; nothing is lost"
+		}
 	case "paused":
 		symbol, colour, words = "‖", uneasy, "paused "+PauseEnd(v.Now, s.Pause)+"; reading goes on"
 	case "full":
 		symbol, colour, words = "✗", bad, "outbox full: reading has stopped"
 	case "no_server":
 		symbol, colour, words = "○", uneasy, "no server is set: nothing is sent"
+	}
+	if trouble := v.contactTrouble(s); trouble != "" {
+		switch s.State {
+		case "watching":
+			symbol, colour, words = "!", uneasy, "up to date, but "+trouble
+		case "importing", "reading", "sending":
+			symbol, colour, words = "!", uneasy, words+", but "+trouble
+		}
 	}
 	line := v.paint(colour, symbol) + " " + v.paint(bold, "ccship") + ": " + words
 	about := []string{}
@@ -96,12 +108,14 @@ func (v View) headline(s control.Status) string {
 	return line
 }
 
+func rejectsKey(s control.Server) bool { return s.Kind == control.CodeRefusedKey }
+
 // Server describes one destination, in one line while it is well.
 func (v View) Server(s control.Server) []string {
 	state := s.State
 	switch s.State {
 	case "ok":
-		state = v.paint(good, "reachable")
+		state = v.paint(good, v.reachable(s))
 	case "unknown":
 		state = "not tried yet"
 	case "retrying":
@@ -115,6 +129,9 @@ func (v View) Server(s control.Server) []string {
 	}
 	if s.Protocol != "" && s.Protocol != "unknown" {
 		parts = append(parts, s.Protocol+" protocol")
+	}
+	if unwell(s) && s.Probe != nil {
+		parts = append(parts, "asked "+amount.Ago(v.Now, s.Probe.At))
 	}
 	if s.LastOKAt != nil {
 		parts = append(parts, "last acknowledged "+amount.Ago(v.Now, *s.LastOKAt))
@@ -153,7 +170,7 @@ func trouble(s control.Server, otherwise string) string {
 	case "busy":
 		return "is busy"
 	case "refused_key":
-		return "refuses the key"
+		return "rejects the API key"
 	case "refused":
 		return "refuses requests"
 	case "not_found":

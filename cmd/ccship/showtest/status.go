@@ -22,7 +22,7 @@ func After(d time.Duration) *time.Time { return Before(-d) }
 func Healthy() control.Status {
 	return control.Status{
 		SchemaVersion: 1, Running: true, Version: "1.2.3", PID: 4711, StartedAt: *Before(3*time.Hour + 12*time.Minute), State: "watching",
-		Servers: []control.Server{{URL: "http://127.0.0.1:5000", State: "ok", Protocol: "ccship", LastOKAt: Before(2 * time.Second)}},
+		Servers: []control.Server{{URL: "http://127.0.0.1:5000", State: "ok", Protocol: "ccship", LastOKAt: Before(2 * time.Second), LastContactAt: Before(2 * time.Second), ContactAge: 2}},
 		Files:   &control.Files{Tracked: 132, Sessions: 120, Bytes: 61_200_000, ReadBytes: 61_200_000, Lines: 48211},
 		Outbox:  &control.Outbox{Cap: 2 << 30},
 		Sent:    &control.Sent{Entries: 48211, Bytes: 61_200_000, Requests: 512, LastAt: Before(2 * time.Second)},
@@ -58,7 +58,18 @@ func Statuses() map[string]control.Status {
 	paused.State, paused.Pause = "paused", &control.Pause{Since: *Before(time.Minute), Until: After(59 * time.Minute)}
 	paused.Outbox.Batches, paused.Outbox.Entries, paused.Outbox.Bytes = 1, 12, 4000
 
+	silent := Healthy()
+	silent.Servers = []control.Server{{URL: "http://127.0.0.1:5000", State: "retrying", Kind: "unreachable",
+		Protocol: "ccship", Detail: "connection refused", LastOKAt: Before(50 * time.Hour), LastContactAt: Before(25 * time.Minute),
+		ContactAge: 1500, Probe: &control.Probe{At: *Before(8 * time.Second), Age: 8, Kind: "unreachable", Detail: "connection refused"}}}
+
+	rejected := Healthy()
+	rejected.State = "importing"
+	rejected.Servers = []control.Server{{URL: "http://127.0.0.1:5000", State: "refused", Kind: "refused_key",
+		Protocol: "unknown", Detail: "answered 401 Unauthorized", Probe: &control.Probe{At: Moment(), Kind: "refused_key"}}}
+
 	return map[string]control.Status{
+		"silent": silent, "rejected": rejected,
 		"paused": paused, "watching": Healthy(), "importing": importing, "reading": reading, "trouble": trouble,
 		"no_server": {SchemaVersion: 1, Running: true, State: "no_server", Files: &control.Files{}, Outbox: &control.Outbox{}},
 		"empty":     {SchemaVersion: 1, Running: true, State: "watching", Files: &control.Files{}, Servers: []control.Server{{URL: "http://h", State: "unknown", Protocol: "unknown"}}},

@@ -1,0 +1,29 @@
+package control
+
+import "time"
+
+// ContactFresh is how long an answer of a server speaks for it: whoever asks for the status later has it probed.
+const ContactFresh = 10 * time.Second
+
+// Probe says what a server answered when it was asked for nothing but an answer. Nobody is asked unless somebody wants
+// to know.
+type Probe struct {
+	At     time.Time `json:"at" doc:"when the probe ended"`
+	Age    float64   `json:"age_seconds" doc:"how long ago, when the status was made"`
+	OK     bool      `json:"ok" doc:"the server answers and accepts the API key"`
+	Kind   string    `json:"kind,omitempty" doc:"the kind of trouble, as in a server's kind"`
+	Detail string    `json:"detail,omitempty"`
+	Hint   string    `json:"hint,omitempty"`
+}
+
+// StatusQuery says how fresh a status must be.
+type StatusQuery struct {
+	// Probe has servers probed that were silent for ContactFresh: ProbeWait, ProbeBehind, or "" for none.
+	Probe string
+}
+
+// Values of StatusQuery.Probe.
+const (
+	ProbeWait   = "wait"   // the answer has what the probes found; it takes up to a second
+	ProbeBehind = "behind" // the answer does not wait: a later status has what they find
+)

@@ -1,0 +1,209 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/outbox"
+)
+
+// contactTime is how long a server may take to answer a probe of its contact.
+const contactTime = time.Second
+
+// contact is what probes found out about one server.
+type contact struct {
+	last control.Probe // the last probe
+	okAt time.Time     // when the last one ended that found no fault; zero: none did
+}
+
+// contacts probes servers for those who ask for the status. Several askers share one probe. Safe for concurrent use.
+type contacts struct {
+	limit time.Duration // for an answer; immutable
+
+	mu    sync.Mutex
+	known map[string]contact       // by destination; guarded by mu
+	under map[string]chan struct{} // closed when the probe of a destination has ended; guarded by mu
+	next  []string                 // destinations whose probe has not begun; guarded by mu
+}
+
+// of returns what is known of a destination.
+func (c *contacts) of(dest string) contact {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[dest]
+}
+
+// ask has a destination probed, and returns what is closed at the end. begun: nobody else had asked before.
+func (c *contacts) ask(dest string) (done <-chan struct{}, begun bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if under, ok := c.under[dest]; ok {
+		return under, false
+	}
+	under := make(chan struct{})
+	c.under[dest], c.next = under, append(c.next, dest)
+	return under, true
+}
+
+// take returns the probes that are to begin.
+func (c *contacts) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := c.next
+	c.next = nil
+	return next
+}
+
+// ended notes what a probe found.
+func (c *contacts) ended(dest string, p control.Probe) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.known[dest]
+	now.last = p
+	if p.OK {
+		now.okAt = p.At
+	}
+	c.known[dest] = now
+	close(c.under[dest])
+	delete(c.under, dest)
+}
+
+// Probe probes the servers in use whose last answer is older than control.ContactFresh. With wait it returns when that
+// has ended, at most a second later; without, it returns at once, and asks no server more often than each ContactFresh.
+// While the user has paused delivery nothing is sent.
+func (s *Servers) Probe(ctx context.Context, wait bool) {
+	own, paused := s.ownAndPaused()
+	if paused {
+		return
+	}
+	used := s.db.Outbox.Destinations()
+	var all []<-chan struct{}
+	for dest, drainer := range s.drainers() {
+		if dest != own && (!slices.Contains(used, dest) || s.Retired(dest)) || !s.silent(dest, drainer, wait) {
+			continue
+		}
+		done, begun := s.contacts.ask(dest)
+		if begun {
+			s.bell.ring()
+		}
+		all = append(all, done)
+	}
+	if !wait {
+		return
+	}
+	limit := time.NewTimer(s.contacts.limit + s.contacts.limit/4) // in case the servers do not run yet
+	defer limit.Stop()
+	for _, done := range all {
+		select {
+		case <-done:
+		case <-limit.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// silent reports whether a server has not answered for control.ContactFresh. Unless somebody waits, one that was probed
+// in that time is not: it would be asked over and over.
+func (s *Servers) silent(dest string, drainer *outbox.Drainer, waits bool) bool {
+	known, now := s.contacts.of(dest), time.Now()
+	if !waits && now.Sub(known.last.At) < control.ContactFresh {
+		return false
+	}
+	return now.Sub(lastContact(known, drainer.Health().LastOKAt)) >= control.ContactFresh
+}
+
+// lastContact is when a server last answered and took what it got; zero: it did not since the start.
+func lastContact(known contact, acknowledged time.Time) time.Time {
+	if known.okAt.After(acknowledged) {
+		return known.okAt
+	}
+	return acknowledged
+}
+
+// probeContact probes one server, with the key and the client that deliver to it.
+func (s *Servers) probeContact(ctx context.Context, dest string) {
+	p := s.contactOf(ctx, dest)
+	p.At = time.Now()
+	s.contacts.ended(dest, p)
+}
+
+// contactOf asks a server who the key belongs to. A plain server has no such call: any answer but a refusal will do.
+func (s *Servers) contactOf(ctx context.Context, dest string) control.Probe {
+	reader := s.Reader(dest)
+	key, err := reader.Key()
+	if err != nil {
+		return keyTrouble(err)
+	}
+	limited, cancel := context.WithTimeout(ctx, s.contacts.limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(limited, http.MethodGet, reader.Base.JoinPath("api", "me").String(), nil)
+	if err != nil {
+		return control.Probe{Kind: outbox.KindUnreachable, Detail: err.Error()}
+	}
+	req.Header.Set("User-Agent", reader.Agent)
+	if key != "" {
+		req.Header.Set("X-API-Key", key)
+	}
+	answer, err := reader.HTTP.Do(req)
+	if err != nil {
+		return control.Probe{Kind: outbox.KindUnreachable, Detail: s.contacts.silence(limited, err)}
+	}
+	defer answer.Body.Close()
+	// Best effort: a connection whose answer cannot be read is closed.
+	_, _ = io.CopyN(io.Discard, answer.Body, contactAnswer)
+	return judgeContact(answer, s.SpeaksExtension(dest))
+}
+
+// contactAnswer is how many bytes of the answer to a probe are read, so that the connection can be used again.
+const contactAnswer = 64 << 10
+
+// judgeContact says what an answer means. speaks: the server has announced the extension before.
+func judgeContact(answer *http.Response, speaks bool) control.Probe {
+	p := control.Probe{Detail: "answered " + answer.Status}
+	switch code := answer.StatusCode; {
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		p.Kind = outbox.KindRefusedKey
+	case code >= 300 && code < 400:
+		p.Kind, p.Detail = outbox.KindRedirect, fmt.Sprintf("%s to %q", p.Detail, answer.Header.Get("Location"))
+	case code >= 500:
+		p.Kind = outbox.KindServerError
+	case speaks && !outbox.Announced(answer.Header):
+		p.Kind, p.Detail = outbox.KindProtocol, p.Detail+", but not as the ccship-server that was there before"
+	default:
+		return control.Probe{OK: true}
+	}
+	return p
+}
+
+// keyTrouble is the result of a probe that has no key to show.
+func keyTrouble(err error) control.Probe {
+	p := control.Probe{Kind: outbox.KindRefusedKey, Detail: err.Error()}
+	var mistake *config.Error
+	if errors.As(err, &mistake) {
+		p.Hint = mistake.Hint
+	}
+	return p
+}
+
+// silence says why there was no answer.
+func (c *contacts) silence(ctx context.Context, err error) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Sprintf("no answer within %s", c.limit)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return err.Error()
+}
