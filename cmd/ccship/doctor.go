@@ -2,11 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -87,15 +82,8 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 	if o.Program, err = cli.OwnPath(); err != nil {
 		return o, err
 	}
-	if o.Config, err = a.Config(); err != nil {
-		var mistake *config.Error
-		if !errors.As(err, &mistake) {
-			return o, err
-		}
-		o.ConfigErr = err
-		if o.Config, err = a.configWithoutFile(); err != nil {
-			return o, o.ConfigErr
-		}
+	if o.Config, o.ConfigErr = a.SalvagedConfig(); o.Config.Path == "" {
+		return o, o.ConfigErr
 	}
 	o.Sockets = cli.Sockets(o.Config)
 	if o.Config.OriginOf("socket") == config.FromDefault {
@@ -111,27 +99,4 @@ func (a *app) doctorOptions(days int) (doctor.Options, error) {
 	}
 	o.Service = t
 	return o, nil
-}
-
-// configWithoutFile is what flags and environment say, and if the mistake is there, what the system says.
-func (a *app) configWithoutFile() (config.Config, error) {
-	flags := a.Given()
-	delete(flags, "config")
-	noFile := filepath.Join(os.TempDir(), fmt.Sprintf("ccship-no-config-%d", os.Getpid()))
-	env := func(name string) (string, bool) {
-		if name == "CCSHIP_CONFIG" {
-			return noFile, true
-		}
-		return os.LookupEnv(name)
-	}
-	c, err := config.Load(flags, env)
-	if err != nil {
-		c, err = config.Load(nil, func(name string) (string, bool) {
-			if strings.HasPrefix(name, "CCSHIP_") && name != "CCSHIP_CONFIG" {
-				return "", false
-			}
-			return env(name)
-		})
-	}
-	return c, err
 }

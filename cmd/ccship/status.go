@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +19,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Show what the daemon is doing",
 		Long: "Show what the daemon is doing. A server that has not answered for 10 seconds is asked for an answer first, for at most a " +
 			"second; with --line and --watch nobody waits for that. " +
-			"Exit code 0 when the daemon answers, whatever it says of the servers; 1 when it does not answer; 3 when it is not running.",
+			"Exit code 0 when the daemon answers, whatever it says of the servers; 1 when it does not answer; 3 when it is not running; " +
+			"2 with a mistake in the configuration, which is shown beside the status.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -25,22 +29,19 @@ func (a *app) statusCommand() *cobra.Command {
 			case line:
 				return a.statusLine(cmd.Context())
 			}
-			c, err := a.Config()
-			if err != nil {
-				return err
+			c, mistake := a.SalvagedConfig()
+			if c.Path == "" {
+				return mistake
 			}
 			paths := cli.Sockets(c)
 			if watch {
-				return a.watchStatus(cmd.Context(), paths)
+				return a.watchStatus(cmd.Context(), paths, mistake)
 			}
 			_, status, err := control.ReachFor(cmd.Context(), paths, control.StatusQuery{Probe: control.ProbeWait})
 			if err != nil {
-				return a.noStatus(err)
+				return a.noStatus(cmd.Context(), err, mistake)
 			}
-			if a.JSON {
-				return a.PrintJSON(status)
-			}
-			return a.Print(a.View().Status(status))
+			return a.showStatus(withMistake(status, mistake), mistake)
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "keep showing it until Ctrl-C")
@@ -49,13 +50,49 @@ func (a *app) statusCommand() *cobra.Command {
 	return cmd
 }
 
-// noStatus turns "not running" into the document that says so, for --json.
-func (a *app) noStatus(err error) error {
-	if !a.JSON || !errors.Is(err, control.ErrNotRunning) {
+// showStatus prints a status. With a mistake in the configuration, which the status names, the exit code is that of one.
+func (a *app) showStatus(s control.Status, mistake error) error {
+	var err error
+	if a.JSON {
+		err = a.PrintJSON(s)
+	} else {
+		err = a.Print(a.View().Status(s))
+	}
+	if err == nil && mistake != nil {
+		return cli.Silent{Code: cli.ExitUsage}
+	}
+	return err
+}
+
+// noStatus ends a command that found no daemon: --json has a document for "not running". A mistake in the configuration
+// is told as well, and its exit code counts: it may be why none runs.
+func (a *app) noStatus(ctx context.Context, err, mistake error) error {
+	switch {
+	case !a.JSON && mistake != nil:
+		cli.PrintError(a.Stderr, cli.Describe(a.withStart(ctx, err)))
+		return mistake
+	case !a.JSON || !errors.Is(err, control.ErrNotRunning):
 		return err
 	}
-	if err := a.PrintJSON(control.Status{SchemaVersion: control.SchemaVersion}); err != nil {
+	code := cli.ExitNotRunning
+	if mistake != nil {
+		code = cli.ExitUsage
+	}
+	if err := a.PrintJSON(withMistake(control.Status{SchemaVersion: control.SchemaVersion}, mistake)); err != nil {
 		return err
 	}
-	return cli.Silent{Code: cli.ExitNotRunning}
+	return cli.Silent{Code: code}
+}
+
+// withMistake is a status that names a mistake in the configuration, which may be nil, unless the daemon has said so.
+func withMistake(s control.Status, mistake error) control.Status {
+	if mistake == nil {
+		return s
+	}
+	e := cli.Describe(mistake)
+	said := func(n control.Advice) bool { return strings.Contains(n.Text, e.Message) }
+	if !slices.ContainsFunc(s.Advice, said) {
+		s.Advice = append([]control.Advice{{Kind: control.CodeConfig, Text: e.Message, Hint: e.Hint}}, s.Advice...)
+	}
+	return s
 }

@@ -64,7 +64,7 @@ func TestStatusLine(t *testing.T) {
 		{listen(t, scripted{status: long}), nil, cli.ExitOK, ""},
 		{socketPath(t), nil, cli.ExitNotRunning, "ccship: off\n"},
 		{file, nil, cli.ExitUsage, "ccship: ?\n"},
-		{socketPath(t), []string{"--log-level", "loud"}, cli.ExitUsage, "ccship: ?\n"},
+		{socketPath(t), []string{"--log-level", "loud"}, cli.ExitUsage, "ccship: off, mistake in the configuration\n"},
 	} {
 		code, out, words := inProcess(t, append(test.args, "status", "--line", "--socket", test.socket)...)
 		if code != test.code || words != "" || test.want != "" && out != test.want {

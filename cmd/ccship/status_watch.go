@@ -13,7 +13,7 @@ import (
 
 // watchStatus shows the status again each second until Ctrl-C: on a terminal in place, elsewhere as a line whenever
 // something changed, with --json as a document a second.
-func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
+func (a *app) watchStatus(ctx context.Context, paths []string, mistake error) (err error) {
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	show := a.watchLines()
@@ -33,12 +33,12 @@ func (a *app) watchStatus(ctx context.Context, paths []string) (err error) {
 			return nil
 		}
 		if err != nil && (first || !cli.Temporary(err)) {
-			return a.noStatus(err)
+			return a.noStatus(ctx, err, mistake)
 		}
 		if err != nil {
 			status = control.Status{SchemaVersion: control.SchemaVersion}
 		}
-		if err := show(status, err); err != nil {
+		if err := show(withMistake(status, mistake), err); err != nil {
 			return err
 		}
 		select {

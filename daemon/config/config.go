@@ -132,10 +132,7 @@ func Load(flags map[string]string, env Env) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	c := Config{Path: path, origins: map[string]provenance{}, home: p.home, level: &slog.LevelVar{}}
-	c.flags, c.env = maps.Clone(flags), env
-	c.stamp = Stamp(path)
-	c.hadFile = c.stamp != ""
+	c := newConfig(path, p, flags, env)
 	settings, err := readFile(c.Path, must)
 	if err != nil {
 		return Config{}, err
@@ -148,6 +145,16 @@ func Load(flags map[string]string, env Env) (Config, error) {
 	c.fillDefaults(p, env)
 	c.level.Set(c.LogLevel)
 	return c, nil
+}
+
+// newConfig is a configuration in which nothing is set yet.
+func newConfig(path string, p places, flags map[string]string, env Env) Config {
+	c := Config{
+		Path: path, origins: map[string]provenance{}, home: p.home, level: &slog.LevelVar{},
+		flags: maps.Clone(flags), env: env, stamp: Stamp(path),
+	}
+	c.hadFile = c.stamp != ""
+	return c
 }
 
 // With is the same configuration with some flags more, which win over all other sources.

@@ -35,6 +35,14 @@ func (a *App) ConfigIn(env config.Env) (config.Config, error) {
 	return c, err
 }
 
+// SalvagedConfig is Config for commands that show what there is in spite of a mistake. The error is the mistake; the
+// configuration can be used unless its Path is empty.
+func (a *App) SalvagedConfig() (config.Config, error) {
+	c, err := config.Salvage(a.Given(), nil)
+	c.Version = a.Version
+	return c, err
+}
+
 // Given are the flags of the configuration that were given, by option.
 func (a *App) Given() map[string]string {
 	given := map[string]string{}
