@@ -97,6 +97,7 @@ type Daemon struct {
 
 	mu        sync.Mutex
 	announced map[string]bool // servers that took lines as plain ones and speak the extension now; guarded by mu
+	clear     []string        // transcripts that a server has with secrets in clear, as known; guarded by mu
 }
 
 // Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns

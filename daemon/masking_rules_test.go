@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -63,4 +65,77 @@ func TestOtherRules(t *testing.T) {
 	if r.Equal || len(r.Differences) != 1 || r.Differences[0].Differ[0] != (control.Range{First: 3, Last: 3}) {
 		t.Errorf("a wrong token is not found: %+v", r.Differences)
 	}
+}
+
+// remask asks for `redact apply` to its end, and returns the sum of the answers.
+func (w *world) remask(dry bool) (sum control.RemaskResult) {
+	w.t.Helper()
+	for req := (control.RemaskRequest{DryRun: dry}); ; {
+		r, err := w.client.Remask(w.t.Context(), req)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		sum.Transcripts, sum.Lines = sum.Transcripts+r.Transcripts, sum.Lines+r.Lines
+		sum.Clear, sum.Resent = sum.Clear+r.Clear, sum.Resent+r.Resent
+		if req.Offset = r.Next; r.Next == 0 {
+			return sum
+		}
+	}
+}
+
+// TestRemask sends again what was sent in clear or by other rules: nothing before it is asked for, and nothing twice.
+func TestRemask(t *testing.T) {
+	t.Parallel()
+	w := attachmentWorld(t)
+	w.server.announces = true
+	w.cfg.Redact = "off"
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 2)+secretRecords("/home/kim/shop"))
+	w.write("-work-shop/"+attachmentSession+"/tool-results/secret.txt", githubSecret)
+	for n := range 25 { // more than one request's
+		w.write(fmt.Sprintf("-p/%08d-0000-4000-8000-000000000000.jsonl", n+1), records("/home/kim/shop", 0, 1))
+	}
+	w.start()
+	w.sync()
+	if _, err := w.client.Remask(t.Context(), control.RemaskRequest{}); err == nil {
+		t.Error("it is applied although nothing is masked")
+	}
+	w.stop()
+	w.cfg.Redact = "on"
+	w.start()
+	if r := w.verify(); !r.Equal || r.Clear != 3 {
+		t.Errorf("before: %+v", r.Differences)
+	}
+	advice := w.notice("secrets_in_clear")
+	if advice == nil || !strings.Contains(advice.Text, sessionA) || !strings.Contains(advice.Hint, "redact apply") {
+		t.Errorf("advice: %+v", advice)
+	}
+	if r := w.remask(true); r.Transcripts != 1 || r.Lines != 3 || r.Clear != 3 || r.Resent != 3 {
+		t.Errorf("dry run: %+v", r)
+	}
+	lines := func(generation uint32) []byte {
+		w.server.mu.Lock()
+		defer w.server.mu.Unlock()
+		all, _ := w.server.view(sessionA, generation)
+		return bytes.Join(all, []byte("\n"))
+	}
+	if !leaked(lines(0)) {
+		t.Error("something is sent again before it is asked for")
+	}
+	if r := w.remask(false); r.Transcripts != 1 || r.Resent != 3 {
+		t.Errorf("applied: %+v", r)
+	}
+	w.sync()
+	if text := lines(1); leaked(text) || bytes.Count(text, []byte("\n")) != 4 || bytes.Count(text, []byte("[github:")) != 2 {
+		t.Errorf("the server shows:\n%s", text)
+	}
+	if r := w.verify(); !r.Equal || r.Clear != 0 || r.Masked != 4 {
+		t.Errorf("after: clear %d, masked %d, %+v", r.Clear, r.Masked, r.Differences)
+	}
+	if r := w.remask(true); r.Transcripts != 0 || r.Lines != 0 || w.notice("secrets_in_clear") != nil {
+		t.Errorf("there is more to apply: %+v", r)
+	}
+	w.until("the attachment is masked", func() bool {
+		text, _ := w.server.blob(attachmentSession, "tool-results/secret.txt")
+		return strings.HasPrefix(text, "[github:")
+	})
 }

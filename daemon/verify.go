@@ -38,6 +38,15 @@ func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest,
 	}
 	report.Waiting, report.Withheld, report.Resumed = synced.Waiting, synced.Withheld, synced.Resumed
 	report.Retired = synced.Retired
+	if req.Session == "" {
+		var clear []string
+		for _, t := range report.Transcripts {
+			if t.Clear > 0 {
+				clear = append(clear, t.Path)
+			}
+		}
+		d.noteClear(clear, true)
+	}
 	d.memoryUsed.Store(true)
 	return report, nil
 }

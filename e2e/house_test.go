@@ -46,7 +46,7 @@ func house() plan {
 			"daemon/machine":       {"daemon/atomicfile"},
 			"daemon/checkpoint":    {"daemon/control", "daemon/derive", "outbox", "state", "state/projection", "tail", "transcript", "transcript/session"},
 			"daemon/project":       {"outbox"},
-			"daemon/reconcile":     {"daemon/control", "daemon/remote", "daemon/verify", "outbox", "state", "tail"},
+			"daemon/reconcile":     {"daemon/control", "daemon/remote", "daemon/verify", "outbox", "state", "tail", "transcript/redact"},
 			"daemon/remote":        {"daemon/control"},
 			"daemon/rewrite":       {"daemon/control", "daemon/remote", "daemon/route", "outbox", "state", "tail", "transcript"},
 			"daemon/relay":         {"daemon/route", "outbox", "state", "tail", "transcript", "transcript/redact"},

@@ -17,7 +17,7 @@ import (
 func (a *app) redactCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redact",
-		Short: "Masking of secrets: try it on a file, and bring its key to another machine",
+		Short: "Masking of secrets: try it on a file, apply new rules, bring its key to another machine",
 		Long: "Secrets in lines are replaced by tokens before the lines are queued; see the option redact. " +
 			"With the same key, another machine makes the same tokens of the same secrets.",
 		Args: cobra.NoArgs,
@@ -30,7 +30,7 @@ func (a *app) redactCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	key.AddCommand(a.redactKeyExport(), a.redactKeyImport())
-	cmd.AddCommand(key, a.redactTest())
+	cmd.AddCommand(key, a.redactTest(), a.redactApply())
 	return cmd
 }
 

@@ -136,3 +136,8 @@ func (c *Client) Events(ctx context.Context, f func(Event) error) error {
 	}
 	return nil
 }
+
+// Remask sends again what the rules of masking in force change in some transcripts; see RemaskRequest.Offset.
+func (c *Client) Remask(ctx context.Context, req RemaskRequest) (RemaskResult, error) {
+	return ask[RemaskResult](ctx, c, forgetTimeout, http.MethodPost, "/v1/redact/apply", req)
+}

@@ -43,6 +43,8 @@ type Delivery interface {
 	Flush(ctx context.Context) (FlushResult, error)
 	// Forget removes a session everywhere but on disk, and has it never sent again.
 	Forget(ctx context.Context, req ForgetRequest) (ForgetResult, error)
+	// Remask sends again what the rules of masking in force change. Each request handles some transcripts.
+	Remask(ctx context.Context, req RemaskRequest) (RemaskResult, error)
 }
 
 // Queue is what waits for servers, and what they refused.

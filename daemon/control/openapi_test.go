@@ -94,7 +94,7 @@ func TestOpenAPITypes(t *testing.T) {
 	for _, v := range []any{
 		Status{}, SyncRequest{}, SyncResult{}, VerifyRequest{}, VerifyEvent{}, Sessions{}, OutboxList{}, DeadLetters{}, DeadRequest{}, DropServerRequest{}, DropServerResult{},
 		DeadResult{}, PauseRequest{}, PauseState{}, FlushResult{}, ForgetRequest{}, ForgetResult{}, Excludes{}, ExcludeRequest{}, ReloadResult{}, Event{}, Error{},
-		Messages{}, ClearResult{},
+		Messages{}, ClearResult{}, RemaskRequest{}, RemaskResult{},
 		Checkpoints{}, CheckpointAnswer{}, CheckpointRequest{}, Budgets{}, BudgetRequest{}, PendingRequest{}, Pending{},
 		Documents{}, DocumentRequest{}, Init{},
 	} {

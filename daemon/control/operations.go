@@ -149,6 +149,11 @@ func (s *Endpoint) settings() []operation {
 	d := s.daemon
 	return []operation{
 		{
+			method: http.MethodPost, path: "/v1/redact/apply", id: "remask", call: post(s, d.Remask),
+			summary:     "Send again what the rules of masking in force change",
+			description: "The first request syncs. Repeat it with the answer's next as offset until that is 0.",
+		},
+		{
 			method: http.MethodGet, path: "/v1/exclude", id: "excludes", call: get(s, d.Excludes),
 			summary: "What keeps transcripts from being delivered",
 		},

@@ -240,6 +240,7 @@ type FileReport struct {
 	Bytes      int64  `json:"bytes"`
 	SHA256     string `json:"sha256"`
 	Equal      bool   `json:"equal"`
+	Clear      int64  `json:"clear,omitempty" doc:"lines sent before their secrets were masked"`
 	Note       string `json:"note,omitempty" doc:"for example: excluded by .codetracker/config.json"`
 }
 

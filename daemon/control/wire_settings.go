@@ -61,3 +61,20 @@ type Reason struct {
 type ExcludeRequest struct {
 	Pattern string `json:"pattern"`
 }
+// RemaskRequest is the body of POST /v1/redact/apply.
+type RemaskRequest struct {
+	DryRun bool `json:"dry_run,omitempty" doc:"count only"`
+	Offset int  `json:"offset,omitempty" doc:"how many transcripts were done by earlier requests: their next"`
+}
+
+// RemaskResult counts, for some transcripts, the lines that the rules of masking in force would send otherwise than
+// servers have them.
+type RemaskResult struct {
+	SchemaVersion int   `json:"schema_version"`
+	Total         int   `json:"total" doc:"transcripts on disk"`
+	Next          int   `json:"next,omitempty" doc:"offset of the next request; 0: all are done"`
+	Transcripts   int   `json:"transcripts" doc:"transcripts with such lines"`
+	Lines         int64 `json:"lines" doc:"such lines"`
+	Clear         int64 `json:"clear" doc:"such lines that servers have with secrets in clear"`
+	Resent        int64 `json:"resent" doc:"lines sent again: from the first of these in each transcript to its end"`
+}

@@ -218,6 +218,22 @@ func (t *Tracker) Resend(ctx context.Context, dest string) error {
 	return nil
 }
 
+// Recheck has every document read again, also one whose file did not change. What is masked otherwise now is a new
+// version.
+func (t *Tracker) Recheck() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.sessions {
+		for path, d := range s.documents {
+			if d.Linked && !d.Deleted {
+				d.unproven = true
+				s.documents[path], s.due = d, time.Time{}
+			}
+		}
+	}
+	t.bell.ring()
+}
+
 // NotSent notes that a document's newest version could not be sent. The file is checked again soon.
 func (t *Tracker) NotSent(m projection.MissedDocument) {
 	t.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"github.com/ccship/ccship/daemon/verify"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // agreement is how much of a file on disk its server shows by default.
@@ -26,6 +27,8 @@ type agreement struct {
 	epochInFront string // at the server
 	epoch        string // to go on in; "": this state's own
 	generation   uint32 // the newest of the epoch in front
+	remasked     int64  // lines that the rules of masking in force change; counted to the end
+	clear        int64  // those of them that the server has as they are
 	unfinished   bool   // the last line that the server shows had no newline yet
 }
 
@@ -93,28 +96,58 @@ func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Rout
 	hashes, held := verify.NewHashes(c.reader, v.ref), verify.NewHeld(c.reader, v.ref, c.LineCap)
 	defer held.Close()
 	at.prefix, at.lines = &tail.Prefix{}, 0
+	index := int64(-1)
 	return c.eachLine(ctx, t, func(l *line) (bool, error) {
-		if at.lines >= v.digest.EndLine {
+		if index++; index >= v.digest.EndLine {
 			return false, nil
 		}
-		want, err := hashes.At(ctx, at.lines, v.digest.EndLine)
+		want, err := hashes.At(ctx, index, v.digest.EndLine)
 		if err != nil {
 			return false, err
 		}
-		excused := l.oversize || c.excused(t, f, at.lines, l.raw)
-		if want == nil && !excused {
+		excused := l.oversize || c.excused(t, f, index, l.raw)
+		if want == nil && !excused && !c.remask {
 			return false, nil
 		}
-		if want != nil && !l.oversize && !c.same(l.raw, f, *want) {
-			_, _, explained, err := held.Explain(ctx, c.Masking.Proof(), at.lines, l.raw, *want)
-			if err != nil || !explained {
+		if want != nil && !l.oversize {
+			same, err := c.same(ctx, held, seen{l.raw, index, *want}, c.Masking.For(f.Dest), at)
+			if err != nil || !same && !c.remask {
 				return false, err
 			}
 		}
-		at.prefix.Add(l.whole)
-		at.lines++
+		if !c.remask || at.remasked == 0 {
+			at.prefix.Add(l.whole)
+			at.lines++
+		}
 		return true, nil
 	})
+}
+
+// seen is a line on disk that a server has, with the server's hash of it.
+type seen struct {
+	raw   []byte
+	index int64
+	hash  string
+}
+
+// same reports whether a server's line is the one on disk: as it is, or with its secrets masked by whatever rules. at
+// counts those that the rules in force would send otherwise.
+func (c *comparison) same(ctx context.Context, held *verify.Held, l seen, m *redact.Masker,
+	at *agreement) (bool, error) {
+	sent, masked := m.Line(l.raw)
+	if verify.LineHash(sent) == l.hash {
+		return true, nil
+	}
+	if len(masked) > 0 && verify.LineHash(l.raw) == l.hash {
+		at.remasked++
+		at.clear++
+		return true, nil
+	}
+	_, _, explained, err := held.Explain(ctx, c.Masking.Proof(), l.index, l.raw, l.hash)
+	if explained {
+		at.remasked++
+	}
+	return explained, err
 }
 
 // holds reports whether the file begins with everything that the view shows; then at is filled in.
@@ -140,12 +173,6 @@ func (c *comparison) holds(ctx context.Context, t *tail.Tracked, f *state.Routin
 	})
 	same := at.lines == v.digest.EndLine && stored == v.digest.Lines && hex.EncodeToString(sum.Sum(nil)) == v.digest.SHA256
 	return same, err
-}
-
-// same reports whether a server's line is the one on disk, as it is or with its secrets masked.
-func (c *comparison) same(raw []byte, f *state.Routing, want string) bool {
-	sent, masked := c.Masking.For(f.Dest).Line(raw)
-	return verify.LineHash(sent) == want || len(masked) > 0 && verify.LineHash(raw) == want
 }
 
 // excused reports whether a server need not have a line.

@@ -27,6 +27,8 @@ type comparison struct {
 
 	seen map[tail.FileID]bool // compared already
 
+	remask bool // lines that the rules of masking in force change count as different
+
 	compared, rejoined, copied int
 }
 
@@ -202,6 +204,11 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 	if unchanged, err := c.unchanged(ctx, &t); err != nil || !unchanged {
 		return cmp.Or(err, errRewound)
 	}
+	return c.rejoin(ctx, &t, at)
+}
+
+// rejoin has a transcript go on behind the lines that both sides have, in a new generation.
+func (c *comparison) rejoin(ctx context.Context, t *tail.Tracked, at *agreement) error {
 	c.changes.Add(1)
 	defer c.changes.Add(1)
 	r := state.Rejoin{

@@ -51,6 +51,8 @@ type Files interface {
 type Servers interface {
 	// Reader answers a client of a server's reading API. It is never nil.
 	Reader(dest string) *remote.Client
+	// SpeaksExtension reports whether a server is known to speak the extension, so that it can be asked what it holds.
+	SpeaksExtension(dest string) bool
 	// InStep lets a server be sent to again, with the ledger at the beginning of the comparison.
 	InStep(dest string, at outbox.Ledger)
 	// StreamInStep is InStep for one stream.

@@ -55,6 +55,7 @@ func (r *recorder) add(file control.FileReport, s *summary, diff *control.FileDi
 		r.Masked += s.masked
 		r.Unproven += s.unproven
 		r.Clear += s.clear
+		file.Clear = s.clear
 	}
 	file.Equal = diff == nil
 	r.Transcripts = append(r.Transcripts, file)

@@ -12,7 +12,7 @@ import (
 func VerifyReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Incomplete: "the time limit has passed", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
-		Dead: 1, Withheld: 4, Oversize: 1, Masked: 6, Clear: 2, Waiting: 5, Vanished: 1, Resumed: true,
+		Dead: 1, Withheld: 4, Oversize: 1, Masked: 6, Unproven: 1, Clear: 2, Waiting: 5, Vanished: 1, Resumed: true,
 		Retired:     RetiredServers(),
 		Attachments: control.AttachmentsReport{Files: 9, Bytes: 12_345, Missing: 1, Refused: 2, TooLarge: 3, Unproven: 4},
 		Deep: &control.DeepReport{
@@ -24,7 +24,7 @@ func VerifyReport() control.VerifyReport {
 			Differ: []control.Range{{First: 1, Last: 1}}, Extra: []control.Range{{First: 12, Last: 13}}, Detail: "the file is not what was acknowledged",
 		}},
 		Transcripts: []control.FileReport{
-			{SessionID: "a", Path: "/p/a.jsonl", Server: "http://127.0.0.1:5000", Generation: 2, Lines: 10, Bytes: 1234, SHA256: strings.Repeat("0a", 32), Note: "acknowledged, not proven"},
+			{SessionID: "a", Path: "/p/a.jsonl", Server: "http://127.0.0.1:5000", Generation: 2, Lines: 10, Bytes: 1234, Clear: 2, SHA256: strings.Repeat("0a", 32), Note: "acknowledged, not proven"},
 			{SessionID: "b", Path: "/q/b.jsonl", Server: "http://127.0.0.1:5000", Lines: 1, Bytes: 2, SHA256: strings.Repeat("0b", 32), Equal: true},
 			{SessionID: "c", Path: "/r/c.jsonl", Equal: true, Note: "its project has opted out"},
 			{SessionID: "d", Path: "/s/d.jsonl", Equal: true, Note: "held back: read /s/config.json: unexpected\nend"},

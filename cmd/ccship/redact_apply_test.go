@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
+)
+
+// masker is a Daemon with lines that would be masked otherwise now, in two answers.
+type masker struct {
+	control.Daemon
+	asked *[]control.RemaskRequest
+	none  bool
+}
+
+func (masker) Status(context.Context) control.Status { return control.Status{Running: true} }
+
+func (m masker) Remask(_ context.Context, req control.RemaskRequest) (control.RemaskResult, error) {
+	*m.asked = append(*m.asked, req)
+	r := control.RemaskResult{SchemaVersion: 1, Total: 30, Transcripts: 1, Lines: 3, Clear: 2, Resent: 40}
+	if m.none {
+		r = control.RemaskResult{SchemaVersion: 1, Total: 30}
+	}
+	if req.Offset == 0 {
+		r.Next = 20
+	}
+	return r, nil
+}
+
+// TestRedactApply counts first, and sends again only with --yes.
+func TestRedactApply(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		none bool
+		says string
+		want []control.RemaskRequest
+	}{
+		{nil, false, "add --yes to send 80 lines again", []control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}}},
+		{[]string{"--yes"}, false, "6 lines in 2 transcripts would be masked otherwise now, 4 lines of them sent with secrets in clear",
+			[]control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}, {}, {Offset: 20}}},
+		{[]string{"--yes"}, true, "every line as the rules in force mask it", []control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}}},
+		{[]string{"--json"}, false, `"resent":80`, []control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}}},
+	} {
+		jsonHome(t)
+		var asked []control.RemaskRequest
+		socket := listen(t, masker{asked: &asked, none: c.none})
+		code, out, words := inProcess(t, append([]string{"redact", "apply", "--socket", socket}, c.args...)...)
+		if code != 0 || !strings.Contains(out+words, c.says) {
+			t.Errorf("%v: %d, %s %s", c.args, code, out, words)
+		}
+		if len(asked) != len(c.want) {
+			t.Errorf("%v: asked %+v", c.args, asked)
+			continue
+		}
+		for i := range asked {
+			if asked[i] != c.want[i] {
+				t.Errorf("%v: asked %+v, want %+v", c.args, asked[i], c.want[i])
+			}
+		}
+	}
+}

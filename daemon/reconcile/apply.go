@@ -1,0 +1,84 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/tail"
+)
+
+// Remasked counts what the rules of masking in force change in what servers have.
+type Remasked struct {
+	Transcripts int
+	Lines       int64    // that servers have with other tokens, or in clear
+	Clear       int64    // those of them that are in clear
+	Resent      int64    // from the first of these lines of each transcript to its end
+	Paths       []string // the transcripts with lines in clear
+}
+
+// Remask compares transcripts with what their servers have, and finds the lines that the rules of masking in force
+// would send otherwise. Unless dry, each goes on in a new generation from the first of these lines. Transcripts for
+// servers that secrets are not masked for are left out.
+func (r *Reconciler) Remask(ctx context.Context, files []tail.Tracked, dry bool) (Remasked, error) {
+	var sum Remasked
+	comparisons := map[string]*comparison{}
+	for _, t := range files {
+		f, known, err := r.State.Files.Routing(ctx, t.File.ID)
+		if err != nil {
+			return sum, err
+		}
+		if !known || !f.Decided || f.Dest == "" || t.Gone != 0 || r.Masking.For(f.Dest) == nil ||
+			!r.Servers.SpeaksExtension(f.Dest) {
+			continue
+		}
+		c := comparisons[f.Dest]
+		if c == nil {
+			if c, err = r.newComparison(ctx, f.Dest); err != nil {
+				return sum, err
+			}
+			c.remask = true
+			comparisons[f.Dest] = c
+		}
+		if err := c.remaskFile(ctx, t, dry, &sum); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// remaskFile is Remask for one transcript.
+func (c *comparison) remaskFile(ctx context.Context, t tail.Tracked, dry bool, sum *Remasked) error {
+	f := c.routings[t.File.ID]
+	has, err := c.reader.Digest(ctx, c.ref(t.File.ID))
+	if remote.Is(err, control.CodeNoSession) || err == nil && len(has.Generations) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at, err := c.agreed(ctx, &t, &f, &has)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || at.remasked == 0 {
+		return err
+	}
+	sum.Transcripts++
+	sum.Lines += at.remasked
+	sum.Clear += at.clear
+	sum.Resent += at.total - at.lines
+	if at.clear > 0 {
+		sum.Paths = append(sum.Paths, t.File.Path)
+	}
+	if dry {
+		return nil
+	}
+	if unchanged, err := c.unchanged(ctx, &t); err != nil || !unchanged {
+		return cmp.Or(err, errRewound)
+	}
+	return c.rejoin(ctx, &t, at)
+}
