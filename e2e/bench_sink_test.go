@@ -5,8 +5,10 @@ package e2e
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,4 +88,27 @@ func benchWorld(b *testing.B) (*world, *sink) {
 	w.gate = newGate(b, s)
 	h.url = w.gate.srv.URL
 	return w, s
+}
+
+// copyCorpus copies the real conversations below CCSHIP_CORPUS, if it is set, and returns their size in bytes.
+func copyCorpus(h *home) (written int64) {
+	dir := os.Getenv("CCSHIP_CORPUS")
+	if dir == "" {
+		return 0
+	}
+	must(h.t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for n := range setting("CCSHIP_BENCH_COPIES", 1) {
+			h.add(h.path(fmt.Sprintf("-corpus-%d", n), filepath.Base(path)), data)
+			written += int64(len(data))
+		}
+		return nil
+	}))
+	return written
 }

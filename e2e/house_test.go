@@ -64,6 +64,7 @@ func house() plan {
 			"outbox/gate":          {},
 			"outbox/header":        {},
 			"transcript":           {},
+			"transcript/planted":   {},
 			"transcript/redact":    {"transcript"},
 			"transcript/session":   {"transcript"},
 			"server":               {},

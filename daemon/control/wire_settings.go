@@ -61,6 +61,7 @@ type Reason struct {
 type ExcludeRequest struct {
 	Pattern string `json:"pattern"`
 }
+
 // RemaskRequest is the body of POST /v1/redact/apply.
 type RemaskRequest struct {
 	DryRun bool `json:"dry_run,omitempty" doc:"count only"`

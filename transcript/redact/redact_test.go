@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ccship/ccship/transcript/planted"
 )
 
 const secret = "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"
@@ -165,8 +167,8 @@ func TestProperties(t *testing.T) {
 	m := masker(t)
 	var pieces []string
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, form := range kinds {
-		text, secret := plant(r, form)
+	for _, form := range planted.Kinds() {
+		text, secret := planted.Plant(r, form)
 		pieces = append(pieces, text, secret, secret[:len(secret)/2])
 	}
 	pieces = append(pieces, `\`, `\n`, `\\`, `"`, `\"`, "/", "://", "@", ":", "=", " ", "\n", "[github:aaaaaaaa]", "*", "한", "\u2028", "PASSWORD=",

@@ -1,0 +1,242 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/transcript/planted"
+)
+
+// secrets are planted texts, each with the part of its secret that no escape can change.
+type secrets struct {
+	t       testing.TB
+	r       *rand.Rand
+	needles map[string]string // to the kind and the place
+}
+
+var letters = regexp.MustCompile(`[A-Za-z0-9]+`)
+
+// plant makes a text of a kind for a place.
+func (s *secrets) plant(kind, place string) string {
+	text, secret := planted.Plant(s.r, planted.Kinds()[kind])
+	needle := slices.MaxFunc(letters.FindAllString(secret, -1), func(a, b string) int { return len(a) - len(b) })
+	s.needles[needle] = kind + " in " + place
+	return text
+}
+
+// in names the secrets that a text holds in clear.
+func (s *secrets) in(text []byte) (found []string) {
+	for needle, where := range s.needles {
+		if bytes.Contains(text, []byte(needle)) {
+			found = append(found, where)
+		}
+	}
+	return found
+}
+
+// none demands that a text holds no secret.
+func (s *secrets) none(what string, text []byte) {
+	s.t.Helper()
+	if found := s.in(text); len(found) > 0 {
+		s.t.Errorf("%s holds %d secrets: %q", what, len(found), found)
+	}
+}
+
+func quoted(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// secretLines are lines of a conversation with a text in every place where Claude Code puts one.
+var secretLines = map[string]func(text string) string{
+	"a prompt": func(s string) string {
+		return `{"type":"user","message":{"role":"user","content":` + quoted("see\n"+s) + `}`
+	},
+	"an answer": func(s string) string {
+		return `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":` + quoted("한글\t"+s+"\nend") + `}]}`
+	},
+	"a tool's input": func(s string) string {
+		return `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":` +
+			quoted("cat <<E\n"+s+"\nE") + `}}]}`
+	},
+	"a tool's result": func(s string) string {
+		return `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":` +
+			quoted(quoted(map[string]string{"out": quoted([]string{s})})) + `}]}`
+	},
+	"a snapshot": func(s string) string {
+		return `{"type":"file-history-snapshot","snapshot":{"x":{"content":` + quoted("1\n"+s) + `}}`
+	},
+}
+
+// secretSession writes a session with secrets of every kind in its transcript, and some in files beside it, documents and
+// the prompt history. It returns the session and its transcript.
+func secretSession(w *world, s *secrets) (c *conversation, path string, documents []string) {
+	c = newConversation(77, w.cwd())
+	path = w.path("-work-shop", c.session+".jsonl")
+	w.add(path, c.even(3, 500))
+	kinds, n := slices.Sorted(maps.Keys(planted.Kinds())), 0
+	for _, place := range slices.Sorted(maps.Keys(secretLines)) {
+		for _, kind := range kinds {
+			n++
+			w.add(path, fmt.Appendf(nil, "%s,\"uuid\":\"%08d\",\"sessionId\":%q,\"cwd\":%q}\n",
+				secretLines[place](s.plant(kind, place)), n, c.session, w.cwd()))
+		}
+	}
+	for i, kind := range kinds[:12] {
+		beside := filepath.Join(w.projects(), "-work-shop", c.session, "tool-results", fmt.Sprintf("t%d.txt", i))
+		must(w.t, os.MkdirAll(filepath.Dir(beside), 0o700))
+		must(w.t, os.WriteFile(beside, []byte("out:\n"+s.plant(kind, "an attachment")+"\n"), 0o600))
+		document := fmt.Sprintf("doc%d.md", i)
+		must(w.t, os.WriteFile(filepath.Join(w.cwd(), document), []byte("# x\n\n"+s.plant(kind, "a document")+"\n"), 0o600))
+		documents = append(documents, document)
+		w.add(filepath.Join(w.dir, ".claude", "history.jsonl"), fmt.Appendf(nil, "{\"display\":%s,\"project\":%q,\"sessionId\":%q}\n",
+			quoted(s.plant(kind, "the history")), w.cwd(), c.session))
+	}
+	return c, path, documents
+}
+
+// TestSecretsStayHere plants more than 300 secrets of every kind wherever Claude Code and a person can put them: the
+// server gets tokens of the same length, through restarts, rewinds, a lost state, and from a second machine with the key.
+func TestSecretsStayHere(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	w.env = append(w.env, "CCSHIP_REDACT=on")
+	s := &secrets{t, rand.New(rand.NewPCG(7, 7)), map[string]string{}}
+	c, path, documents := secretSession(w, s)
+	w.start()
+	w.sync()
+	for _, name := range documents {
+		if out := w.ccship("link", "add", filepath.Join(w.cwd(), name), "--session", c.session); out.code != 0 {
+			t.Fatalf("link: %+v", out)
+		}
+	}
+	w.sync()
+	w.verified()
+	raw := w.exact.raw(c.session, "")
+	server := [][]byte{raw}
+	for _, content := range w.besides(c.session) {
+		server = append(server, content)
+	}
+	for _, name := range documents {
+		code, content := w.exact.get("/api/sessions/" + c.session + "/documents/" + url.PathEscape(name))
+		if code != http.StatusOK {
+			t.Fatalf("%s: %d", name, code)
+		}
+		server = append(server, content)
+	}
+	server = append(server, w.history(t))
+	if len(s.needles) < 300 {
+		t.Errorf("only %d secrets are planted", len(s.needles))
+	}
+	if found := s.in(bytes.Join(server, nil)); len(found)*50 > len(s.needles) {
+		t.Errorf("%d of %d secrets are on the server: %q", len(found), len(s.needles), found)
+	}
+	w.sameShape(raw, w.read(path))
+	s.quiet(w)
+
+	before := w.sent()
+	w.d.MustStop(t)
+	w.start()
+	w.sync()
+	if again := w.sent(); again > before/4 {
+		t.Errorf("%d bytes are sent again after a restart", again)
+	}
+	w.keepLines(path, 200)
+	w.sync()
+	w.add(path, c.even(2, 500))
+	w.sync()
+	w.verified()
+	rewound := w.exact.raw(c.session, "")
+	if first := firstLines(raw, 200); !bytes.HasPrefix(rewound, first) {
+		t.Errorf("after a rewind: %s", firstDifference(rewound, first))
+	}
+	w.d.MustStop(t)
+	must(t, os.RemoveAll(w.state()))
+	w.start()
+	w.sync()
+	w.verified()
+	if got := w.exact.raw(c.session, ""); !bytes.Equal(got, rewound) {
+		t.Errorf("after a lost state: %s", firstDifference(got, rewound))
+	}
+	s.quiet(w)
+	secondMachine(t, w, c.session, path, rewound)
+}
+
+// sameShape demands lines of the same lengths, valid where they were.
+func (w *world) sameShape(got, disk []byte) {
+	w.t.Helper()
+	a, b := bytes.Split(got, []byte("\n")), bytes.Split(disk, []byte("\n"))
+	if len(a) != len(b) {
+		w.t.Fatalf("%d lines, want %d", len(a), len(b))
+	}
+	for i := range a {
+		if len(a[i]) != len(b[i]) || json.Valid(a[i]) != json.Valid(b[i]) {
+			w.t.Errorf("line %d: %d bytes, want %d, valid %v", i, len(a[i]), len(b[i]), json.Valid(a[i]))
+		}
+	}
+}
+
+// quiet demands that nothing that the daemon writes or says holds a secret.
+func (s *secrets) quiet(w *world) {
+	w.t.Helper()
+	s.none("the log", []byte(w.d.Log.String()))
+	for _, args := range [][]string{{"status"}, {"status", "--json"}, {"doctor"}, {"sessions", "list", "--json"}, {"verify", "--json"}} {
+		out := w.ccship(args...)
+		s.none(strings.Join(args, " "), []byte(out.stdout+out.stderr))
+	}
+	must(w.t, filepath.WalkDir(w.state(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		s.none(path, text)
+		return err
+	}))
+}
+
+// history is the prompt history that the server has.
+func (w *world) history(t *testing.T) []byte {
+	t.Helper()
+	_, list := w.exact.get("/api/sessions?limit=100")
+	name := regexp.MustCompile(`"(history-[^"]+)"`).FindSubmatch(list)
+	if name == nil {
+		t.Fatalf("no history in %s", list)
+	}
+	return w.exact.raw(string(name[1]), "")
+}
+
+// secondMachine ships the same transcript from a home of its own with the same key: the tokens are the same.
+func secondMachine(t *testing.T, first *world, session, path string, want []byte) {
+	t.Helper()
+	key := first.ccship("redact", "key", "export").stdout
+	w := exactWorld(t)
+	w.env = append(w.env, "CCSHIP_REDACT=on")
+	file := filepath.Join(w.dir, "exported")
+	must(t, os.WriteFile(file, []byte(key), 0o600))
+	if out := w.ccship("redact", "key", "import", file); out.code != 0 {
+		t.Fatalf("import: %+v", out)
+	}
+	w.add(w.path("-work-shop", session+".jsonl"), first.read(path))
+	w.start()
+	w.sync()
+	if got := w.exact.raw(session, ""); !bytes.Equal(got, want) {
+		t.Errorf("from a second machine: %s", firstDifference(got, want))
+	}
+}
