@@ -48,7 +48,6 @@ const hintKey = "put a key that it accepts into the API key file; `ccship-server
 type announcement struct {
 	extension, zstd, gzip bool
 	accepts               Kinds
-	version               string // of the server; "": not announced
 }
 
 // reply is a classified answer. The zero reply is a failure to retry.
@@ -250,7 +249,6 @@ func announcementOf(h http.Header) announcement {
 		extension: true,
 		zstd:      header.HasToken(codings, string(zstdCoding)),
 		gzip:      header.HasToken(codings, string(gzipCoding)),
-		version:   h.Get("Ccship-Server"),
 	}
 	for _, k := range artifactKinds() {
 		if header.HasToken(h.Values("Ccship-Accept"), k.announced()) {

@@ -9,9 +9,10 @@ import (
 // Ledger is how many writes of this machine a server's store has, as its last answer said. Client and server both keep
 // it, so that each notices when the other, or it itself, went back in time (docs/adr/0041-ledger.md).
 type Ledger struct {
-	Store  string `json:",omitempty"` // id of the store; "" before its first answer
-	Count  int64  `json:",omitempty"`
-	Writer string `json:",omitempty"` // Origin.Incarnation of the write that was counted last
+	Store   string `json:",omitempty"` // id of the store; "" before its first answer
+	Count   int64  `json:",omitempty"`
+	Version string `json:",omitempty"` // of the server; "": it does not say
+	Writer  string `json:",omitempty"` // Origin.Incarnation of the write that was counted last
 }
 
 // Refusals by a server's ledger, as Refusal.Code.
@@ -56,6 +57,7 @@ func isRefusal(code string) bool {
 const (
 	writerHeader = "Ccship-Writer"
 	ledgerHeader = "Ccship-Ledger"
+	serverHeader = "Ccship-Server" // version of the server, in answers to writes
 )
 
 // setWriter tells the server who writes, and which writes it knows. known.Writer is this drainer's incarnation.
@@ -70,6 +72,9 @@ func setWriter(h http.Header, known *Ledger) {
 	h.Set(writerHeader, text)
 }
 
+// maxVersion bounds what is kept of a server's version, in bytes.
+const maxVersion = 64
+
 // ledgerOf reads the ledger of an answer; the zero Ledger when it has none.
 func ledgerOf(h http.Header) Ledger {
 	store, count, _ := strings.Cut(h.Get(ledgerHeader), " ")
@@ -77,7 +82,8 @@ func ledgerOf(h http.Header) Ledger {
 	if err != nil || n < 0 || store == "" {
 		return Ledger{}
 	}
-	return Ledger{Store: store, Count: n}
+	version := h.Get(serverHeader)
+	return Ledger{Store: store, Count: n, Version: version[:min(len(version), maxVersion)]}
 }
 
 // after reports whether an answer's ledger is news: of two answers of one store the higher count is the later one.

@@ -42,7 +42,7 @@ func ledgered(r *rig, store string, count *atomic.Int64, refuse func(*seen) stri
 				header: map[string]string{ledgerHeader: fmt.Sprintf("%s %d", store, count.Load())}}
 		}
 		return &canned{status: http.StatusOK, store: true, body: fmt.Sprintf(`{"success":true,"entries_stored":%d}`, len(q.entries)),
-			header: map[string]string{ledgerHeader: fmt.Sprintf("%s %d", store, count.Add(1))}}
+			header: map[string]string{ledgerHeader: fmt.Sprintf("%s %d", store, count.Add(1)), serverHeader: "1.2"}}
 	})
 }
 
@@ -58,7 +58,7 @@ func TestLedgerIsKept(t *testing.T) {
 		r.drained()
 	}
 	r.stop()
-	if got, want := r.queue.learned.Ledger, (Ledger{Store: "s1", Count: 3, Writer: "run-1"}); got != want {
+	if got, want := r.queue.learned.Ledger, (Ledger{Store: "s1", Count: 3, Version: "1.2", Writer: "run-1"}); got != want {
 		t.Errorf("kept %+v, want %+v", got, want)
 	}
 	for i, want := range []string{"run-1 0", "run-1 1 s1", "run-1 2 s1"} {

@@ -184,6 +184,9 @@ func (l *loop) noteLedger(at Ledger) {
 	if at.Writer == "" {
 		at.Writer = l.d.ledger.Load().Writer
 	}
+	if was := &l.server.Ledger; at.Version == "" && at.Store == was.Store {
+		at.Version = was.Version
+	}
 	l.server.Ledger = at
 	l.d.ledger.Store(&at)
 }

@@ -108,6 +108,9 @@ type DeadLetter struct {
 	At     int64  // Unix seconds
 }
 
+// ReasonDamaged is the reason of a dead letter whose batch cannot be unpacked; it is kept whole.
+const ReasonDamaged = "damaged"
+
 // Learned is what the queue's owner keeps of a destination between runs.
 type Learned struct {
 	Took      bool   // has answered 2xx to entries at least once

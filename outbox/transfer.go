@@ -159,7 +159,7 @@ func (w *transfer) deadLetterDamaged(d *damage) bool {
 			continue
 		}
 		w.settlement.Dead = append(w.settlement.Dead, DeadLetter{
-			Batch: p[i], Line: p[i].From.Line, Reason: "damaged", Answer: d.Error(), At: time.Now().Unix(),
+			Batch: p[i], Line: p[i].From.Line, Reason: ReasonDamaged, Answer: d.Error(), At: time.Now().Unix(),
 		})
 		rest := append(append([]Batch(nil), p[:i]...), p[i+1:]...)
 		w.splitFirst, w.progressed = false, true

@@ -64,9 +64,7 @@ func splitDeadKey(k []byte) (DeadKey, error) {
 // Retry moves dead letters to the end of their streams' rows, for the destination that refused them. It returns how
 // many of the keys existed.
 func (l *DeadLetters) Retry(ctx context.Context, keys []DeadKey) (int, error) {
-	return l.remove(ctx, keys, func(t *Tx, r *deadRow) error {
-		return t.putBatch(r.dest, r.stream.ID, &r.letter.Batch)
-	})
+	return l.remove(ctx, keys, (*Tx).queueAgain)
 }
 
 // Drop removes dead letters for good. It returns how many of the keys existed.
@@ -74,33 +72,36 @@ func (l *DeadLetters) Drop(ctx context.Context, keys []DeadKey) (int, error) {
 	return l.remove(ctx, keys, func(*Tx, *deadRow) error { return nil })
 }
 
-// remove removes dead letters and runs do for each in the same transaction, so that one that is queued again is never
-// in both places, or in none.
 func (l *DeadLetters) remove(ctx context.Context, keys []DeadKey, do func(*Tx, *deadRow) error) (n int, err error) {
-	err = l.db.update(ctx, 0, func(t *Tx) error {
-		n = 0
-		for _, key := range keys {
-			k := key.bytes()
-			v := t.dead.Get(k)
-			if v == nil {
-				continue
-			}
-			r, err := decodeDeadRow(k, v)
-			if err != nil {
-				return err
-			}
-			if err := do(t, &r); err != nil {
-				return err
-			}
-			if err := t.deleteDead(k, v); err != nil {
-				return err
-			}
-			n++
-		}
-		return nil
+	err = l.db.update(ctx, 0, func(t *Tx) (err error) {
+		n, err = t.removeDead(keys, do)
+		return err
 	})
-	if err != nil {
-		return 0, err
+	return n, err
+}
+
+func (t *Tx) queueAgain(r *deadRow) error { return t.putBatch(r.dest, r.stream.ID, &r.letter.Batch) }
+
+// removeDead removes dead letters and runs do for each in the same transaction, so that one that is queued again is
+// never in both places, or in none.
+func (t *Tx) removeDead(keys []DeadKey, do func(*Tx, *deadRow) error) (n int, err error) {
+	for _, key := range keys {
+		k := key.bytes()
+		v := t.dead.Get(k)
+		if v == nil {
+			continue
+		}
+		r, err := decodeDeadRow(k, v)
+		if err != nil {
+			return 0, err
+		}
+		if err := do(t, &r); err != nil {
+			return 0, err
+		}
+		if err := t.deleteDead(k, v); err != nil {
+			return 0, err
+		}
+		n++
 	}
 	return n, nil
 }

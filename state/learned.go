@@ -34,6 +34,11 @@ func (o *Outbox) Learn(ctx context.Context, dest string, l outbox.Learned) error
 		if err != nil {
 			return err
 		}
-		return t.putDest("put learned", id, destRow{URL: dest, Learned: l})
+		_, row, err := decodeDestRow(destKey(id), t.dests.Get(destKey(id)))
+		if err != nil {
+			return err
+		}
+		row.Learned = l
+		return t.putDest("put learned", id, row)
 	})
 }

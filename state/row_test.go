@@ -15,6 +15,12 @@ func fill(t *testing.T, v reflect.Value, n *int64) {
 	t.Helper()
 	*n++
 	switch v.Kind() {
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(t, key, n)
+		fill(t, value, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(t, v.Field(i), n)
@@ -74,7 +80,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, d, err := decodeDestRow(destKey(4), v); err != nil || d != dest {
+	if _, d, err := decodeDestRow(destKey(4), v); err != nil || !reflect.DeepEqual(d, dest) {
 		t.Errorf("destination: %v %+v", err, d)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/tail"
@@ -23,17 +24,21 @@ func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) er
 		}
 	}
 	return o.db.update(ctx, size, func(t *Tx) error {
+		if err := t.putLedgers(settlements); err != nil { // first: what is refused now is not queued again
+			return err
+		}
 		for i := range settlements {
 			if err := t.ackRows(&settlements[i]); err != nil {
 				return err
 			}
 		}
-		return t.putLedgers(settlements)
+		return nil
 	})
 }
 
 // putLedgers keeps each server's last ledger in the transaction that acknowledges: a state that knows a higher count
-// than its acknowledgements would take a server for one that went back in time.
+// than its acknowledgements would take a server for one that went back in time. Where another store or version answers
+// than before, the dead letters are queued again: what refused them is no more.
 func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
 	last := map[string]outbox.Ledger{}
 	for i := range settlements {
@@ -50,7 +55,13 @@ func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
 		if err != nil {
 			return err
 		}
-		if row.Learned.Ledger == ledger {
+		changed := row.newJudge(ledger.Store+" "+ledger.Version, time.Now())
+		if changed {
+			if err := t.retryDead(id); err != nil {
+				return err
+			}
+		}
+		if row.Learned.Ledger == ledger && !changed {
 			continue
 		}
 		row.Learned.Ledger = ledger

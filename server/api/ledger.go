@@ -18,6 +18,8 @@ const (
 	writerHeader = "Ccship-Writer"
 	// ledgerHeader of an answer has the store's id, and the count of the ledger after the request.
 	ledgerHeader = "Ccship-Ledger"
+	// serverHeader of an answer to a write is the version of this server.
+	serverHeader = "Ccship-Server"
 	// maxToken bounds an incarnation and a store's id, in bytes.
 	maxToken = 64
 	// maxChanged is how many streams a page of a ledger lists at most.

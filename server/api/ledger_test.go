@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/server/api"
 )
 
 // writes is a daemon that keeps a ledger: it sends what it knows and learns from each answer.
@@ -14,6 +16,7 @@ type writes struct {
 	incarnation string
 	store       string
 	count       string
+	version     string
 }
 
 type conflict struct {
@@ -45,16 +48,20 @@ func (d *writes) post(path, body string) (int, conflict) {
 	}
 	if resp.StatusCode == http.StatusOK {
 		d.store, d.count, _ = strings.Cut(resp.Header.Get("Ccship-Ledger"), " ")
+		d.version = resp.Header.Get("Ccship-Server")
 	}
 	return resp.StatusCode, c
 }
 
 // TestLedger: a write carries its writer's state; one that does not match is refused with what the client needs.
 func TestLedger(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, func(s *api.Server) { s.Version = "1.2.3" })
 	a := &writes{r: r, incarnation: "a", count: "0"}
 	if status, _ := a.post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s")); status != http.StatusOK || a.count != "1" {
 		t.Fatalf("%d, ledger %+v", status, a)
+	}
+	if a.version != "1.2.3" {
+		t.Errorf("the answer to a write is of version %q", a.version)
 	}
 	if status, c := (&writes{r: r, incarnation: "b", count: "0"}).post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s")); status != http.StatusConflict || c.Error.Code != "writer_behind" {
 		t.Errorf("a new state: %d %+v", status, c)

@@ -123,6 +123,9 @@ func (s *Server) guard(to route) http.HandlerFunc {
 			// The time for reading a request is not the time for answering it. (Not every writer has deadlines.)
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
+		if r.Method != http.MethodGet && s.Version != "" {
+			w.Header().Set(serverHeader, s.Version)
+		}
 		if err := to.call(w, r, who); err != nil {
 			s.refuse(w, r, err)
 		}
