@@ -50,7 +50,7 @@ func house() plan {
 			"daemon/remote":        {"daemon/control"},
 			"daemon/rewrite":       {"daemon/control", "daemon/remote", "daemon/route", "outbox", "state", "tail", "transcript"},
 			"daemon/relay":         {"daemon/route", "outbox", "state", "tail", "transcript", "transcript/redact"},
-			"daemon/route":         {"daemon/control", "daemon/project", "outbox", "state", "tail", "transcript"},
+			"daemon/route":         {"daemon/control", "daemon/project", "outbox", "state", "tail", "transcript", "transcript/redact"},
 			"daemon/service":       {"daemon/control", "packaging"},
 			"daemon/singleton":     {"here"},
 			"here":                 {},

@@ -81,6 +81,7 @@ type FoldStep struct {
 
 	projection *liveProjection
 	masker     *redact.Masker
+	clean      cleanRange // lines that masker need not look at
 }
 
 // Save has the projection saved at once, even without effects.
@@ -111,6 +112,7 @@ type Deriver struct {
 
 	bell     bell
 	schedule schedule
+	clean    cleanLines
 	queries  queryQueue
 	stopped  chan struct{} // closed when Run has ended
 
@@ -138,6 +140,7 @@ func New(cfg Config, projections *projection.DB, files Files, policy Policy, obs
 
 // Committed is called for every committed chunk. It never blocks.
 func (d *Deriver) Committed(c *tail.Chunk, by *route.Decision) {
+	d.clean.note(c, by)
 	f := &by.Facts
 	watched := f.Watched && c.To.Offset > f.WatchedFrom
 	if c.File.Kind == tail.History || !watched && !by.Compaction {

@@ -54,6 +54,7 @@ func (d *Deriver) newStep(p *liveProjection, t tail.Tracked, facts state.Routing
 	return &FoldStep{
 		File: t, Facts: facts, Session: &p.session, Detector: &p.detector, Line: p.place.Line, Effects: &p.effects,
 		Packer: d.packer, projection: p, masker: d.policy.Masker(&facts),
+		clean: d.clean.of(t.File.ID),
 	}
 }
 
@@ -185,7 +186,9 @@ func (d *Deriver) foldLines(s *FoldStep, lines []byte) {
 
 // foldLine folds one line. It holds several records if a crash glued them together.
 func (d *Deriver) foldLine(s *FoldStep, line []byte, number int64, watched bool) {
-	line, _ = s.masker.Line(line)
+	if p := &s.projection.place; !s.clean.holds(s.masker, p.Generation, p.Offset) {
+		line, _ = s.masker.Line(line)
+	}
 	switch l := transcript.Scan(line); l.Shape {
 	case transcript.Object:
 		d.foldRecord(s, transcript.ParseScanned(line, l), number, watched)

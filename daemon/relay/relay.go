@@ -154,7 +154,11 @@ func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
 	}
 	facts.Stream.ID = uint64(c.File.ID)
 	facts.Stream.Path = c.File.RelPath()
+	before := len(b.masked)
 	s.batches = b.build(c, facts)
+	if len(b.masked) == before && b.excluded == 0 && !c.Sealed {
+		s.decision.CleanBy = b.masker
+	}
 	if s.decision.DestinationChanged {
 		s.batches = append(s.batches, r.checkpointsAgain(ctx, c.File.ID, b.packer)...)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // Verdict is what happens to a chunk.
@@ -32,6 +33,9 @@ type Decision struct {
 	New                bool          // the file has no stream yet: a new transcript
 	DestinationChanged bool          // all of the file goes to another server, or once more to its own: no rewind
 	Compaction         bool          // a line may be a compaction's record; set by whoever reads the lines
+	// CleanBy looked for secrets in every line and found none; nil: there are some, or not every line was looked at. Set
+	// by whoever reads the lines.
+	CleanBy *redact.Masker
 }
 
 // Decide returns what is to be done with a chunk, and keeps the list of excluded files. An error means that the state
