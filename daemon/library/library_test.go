@@ -100,7 +100,7 @@ func TestFind(t *testing.T) {
 // TestRestoreFromElsewhere asks which machine's is meant when it cannot know.
 func TestRestoreFromElsewhere(t *testing.T) {
 	path := "-p/" + one + ".jsonl"
-	r := newRoom(t, &stored{id: one, machine: abroad, path: path, text: "there\n"}, &stored{id: one, machine: "0c", path: path, text: "c\n"})
+	r := newRoom(t, &stored{id: one, machine: abroad, path: path, text: "there\n"}, &stored{id: one, machine: "0c", path: path, text: "c [github:ow53kz6kmzbpdnif......]\n"})
 	if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); !remote.Is(err, CodeAmbiguous) {
 		t.Errorf("two machines: %v", err)
 	}
@@ -108,10 +108,10 @@ func TestRestoreFromElsewhere(t *testing.T) {
 		t.Errorf("a machine that has it not: %v", err)
 	}
 	done, err := r.Restore(t.Context(), RestoreRequest{Session: one, Machine: "0c"})
-	if err != nil || len(done.Files) != 1 || done.CwdThere {
+	if err != nil || len(done.Files) != 1 || done.CwdThere || done.Files[0].Masked != 1 {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if text, err := os.ReadFile(filepath.Join(r.Roots[0], path)); string(text) != "c\n" || err != nil {
+	if text, err := os.ReadFile(filepath.Join(r.Roots[0], path)); !strings.HasPrefix(string(text), "c [github") || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
 	if info, err := os.Stat(filepath.Join(r.Roots[0], path)); err != nil || time.Since(info.ModTime()) < quiet {

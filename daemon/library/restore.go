@@ -18,6 +18,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // Codes of the errors of Restore.
@@ -51,8 +52,9 @@ type RestoredFile struct {
 	Session string `json:"session"`
 	Path    string `json:"path"`
 	Bytes   int64  `json:"bytes"`
-	Missing int64  `json:"missing_lines"` // blank ones
-	Same    bool   `json:"same"`          // the file existed, byte for byte equal
+	Missing int64  `json:"missing_lines"`    // blank ones
+	Masked  int64  `json:"masked,omitempty"` // secrets in whose place there are tokens
+	Same    bool   `json:"same"`             // the file existed, byte for byte equal
 	Aside   string `json:"aside,omitempty"`
 }
 
@@ -203,14 +205,15 @@ func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string,
 		return one, 0, err
 	}
 	defer draft.Discard()
-	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(draft, sum), file)
+	sum, tokens := sha256.New(), redact.Counter{}
+	n, err := io.Copy(io.MultiWriter(draft, sum, &tokens), file)
 	if err != nil {
 		return one, 0, fmt.Errorf("restore %s: %w", ref.Session, err)
 	}
 	if one.Bytes = n; !same(sum, n, g, file.Missing) {
 		return one, 0, errGrew
 	}
+	one.Masked = tokens.N
 	one.Same, one.Aside, err = draft.keep(w.To != "", w.Force)
 	return one, number, err
 }

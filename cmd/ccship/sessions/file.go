@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/amount"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // formats are what a session can be exported as.
@@ -38,13 +39,20 @@ func (a verbs) sessionsExport() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			export := func(w io.Writer) error { return l.Export(ctx, args[0], machine, format, w) }
-			if output == "" || output == "-" {
-				return export(term.SafeWriter(a.Stdout, true))
+			var tokens redact.Counter
+			export := func(w io.Writer) error {
+				return l.Export(ctx, args[0], machine, format, io.MultiWriter(w, &tokens))
 			}
-			n, err := library.WriteFile(output, force, export)
-			if err == nil {
-				a.Say("wrote %s (%s)", output, amount.Size(n))
+			if output == "" || output == "-" {
+				err = export(term.SafeWriter(a.Stdout, true))
+			} else {
+				var n int64
+				if n, err = library.WriteFile(output, force, export); err == nil {
+					a.Say("wrote %s (%s)", output, amount.Size(n))
+				}
+			}
+			if err == nil && tokens.N > 0 {
+				a.Say("%s masked in it: tokens are in their place", amount.Counted(tokens.N, "secret is", "secrets are"))
 			}
 			return err
 		},

@@ -66,6 +66,9 @@ func Restored(r library.Restored, elsewhere bool) string {
 		if f.Missing > 0 {
 			fmt.Fprintf(&b, "  %s not stored, left blank\n", amount.Counted(f.Missing, "line is", "lines are"))
 		}
+		if f.Masked > 0 {
+			fmt.Fprintf(&b, "  %s masked: tokens are in their place\n", amount.Counted(f.Masked, "secret is", "secrets are"))
+		}
 		if f.Aside != "" {
 			fmt.Fprintf(&b, "  the file of before: %s\n", f.Aside)
 		}

@@ -34,7 +34,7 @@ func TestSessionsText(t *testing.T) {
 		Restorable: items[:1],
 	}
 	restored := library.Restored{Session: "dead", Cwd: "/it's", Files: []library.RestoredFile{
-		{Path: "/p/dead.jsonl", Bytes: 1234, Aside: "/p/dead.jsonl.before-restore-1", Missing: 2}, {Path: "/p/dead/subagents/agent-a.jsonl", Bytes: 5, Same: true},
+		{Path: "/p/dead.jsonl", Bytes: 1234, Aside: "/p/dead.jsonl.before-restore-1", Missing: 2, Masked: 3}, {Path: "/p/dead/subagents/agent-a.jsonl", Bytes: 5, Same: true},
 	}}
 	forgotten := control.ForgetResult{
 		Session: "dead", Transcripts: 2, Lines: 1234, Waiting: 3, Dead: 1, Pending: []string{"http://a"}, Detail: "connection refused", Kept: []string{"http://b"}, OnDisk: []string{"/p/dead.jsonl"},

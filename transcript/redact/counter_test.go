@@ -1,0 +1,27 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestCounter counts tokens, however they are written.
+func TestCounter(t *testing.T) {
+	t.Parallel()
+	m := masker(t)
+	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0B\n", 9) + "-----END PRIVATE KEY-----"
+	text, ranges := m.Text([]byte(strings.Repeat("a "+secret+" b "+key+" [1] x[i:j] ", 5)))
+	for _, piece := range []int{1, 7, 64, len(text)} {
+		var c Counter
+		for rest := text; len(rest) > 0; {
+			n := min(piece, len(rest))
+			if wrote, err := c.Write(rest[:n]); wrote != n || err != nil {
+				t.Fatal(wrote, err)
+			}
+			rest = rest[n:]
+		}
+		if c.N != int64(len(ranges)) || c.N != 10 {
+			t.Errorf("in pieces of %d: %d tokens, want %d", piece, c.N, len(ranges))
+		}
+	}
+}
