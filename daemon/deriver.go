@@ -22,7 +22,7 @@ func (p derivePolicy) Excluded(t *tail.Tracked, f *state.Routing) bool {
 
 func (p derivePolicy) Masker(f *state.Routing) *redact.Masker {
 	dest, _ := p.d.router.Destination(f)
-	return p.d.masking.For(dest)
+	return p.d.masking.For(dest, f.Stream.Cwd)
 }
 
 func (p derivePolicy) MessageLimits() derive.MessageLimits {

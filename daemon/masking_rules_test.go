@@ -139,3 +139,32 @@ func TestRemask(t *testing.T) {
 		return strings.HasPrefix(text, "[github:")
 	})
 }
+
+// TestProjectRules masks lines, files and documents by the rules of their project.
+func TestProjectRules(t *testing.T) {
+	t.Parallel()
+	w := attachmentWorld(t)
+	w.server.announces = true
+	w.cfg.RedactRules = []string{w.rules("projects = [\"/work/shop\"]\n" + ownRules)}
+	const own = "ours_k3j5h7g9k3j5h7g9k3j5"
+	large := strings.Repeat("words of a text\n", 1<<17) + own + "\n"
+	w.write("-work-shop/"+attachmentSession+".jsonl", strings.Replace(attachmentLine(2), `"n":2`, `"n":"`+own+`"`, 1))
+	w.write("-work-shop/"+attachmentSession+"/tool-results/large.txt", large)
+	w.write("-p/"+sessionA+".jsonl", fmt.Sprintf(`{"type":"user","cwd":"/home/kim/x","sessionId":%q,"n":%q}`+"\n", sessionA, own))
+	w.start()
+	w.sync()
+	w.server.mu.Lock()
+	inside, _ := w.server.view(attachmentSession, 0)
+	outside, _ := w.server.view(sessionA, 0)
+	w.server.mu.Unlock()
+	if bytes.Contains(bytes.Join(inside, nil), []byte(own)) || !bytes.Contains(bytes.Join(outside, nil), []byte(own)) {
+		t.Errorf("in the project: %s\nelsewhere: %s", inside, outside)
+	}
+	w.until("the large file is there", func() bool {
+		text, ok := w.server.blob(attachmentSession, "tool-results/large.txt")
+		return ok && len(text) == len(large) && !strings.Contains(text, own)
+	})
+	if r := w.verify(); !r.Equal || r.Masked != 1 || r.Clear != 0 {
+		t.Errorf("verify: %d masked, %d in clear, %+v", r.Masked, r.Clear, r.Differences)
+	}
+}

@@ -23,8 +23,8 @@ func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
 func (o owner) OutOfStep(dest string, why outbox.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
 
 // OpenBlob opens a file that is to be sent, masked for its server, unless it is one of ccship's own by now.
-func (o owner) OpenBlob(dest, root, path string) (outbox.Content, error) {
-	return o.d.guard.Open(root, path, o.d.masking.For(dest).ReaderAt)
+func (o owner) OpenBlob(dest, cwd string, ref *outbox.BlobRef) (outbox.Content, error) {
+	return o.d.guard.Open(ref.Root, ref.Path, o.d.masking.For(dest, cwd).ReaderAt)
 }
 
 // ConfigInForce reports whether the configuration in force is the one on disk.

@@ -57,7 +57,7 @@ func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control
 func (d *Daemon) remaskFiles(ctx context.Context) error {
 	d.documents.Recheck()
 	for _, dest := range d.db.Outbox.KnownDestinations() {
-		if !d.servers.Takes(dest, outbox.Blob) || d.masking.For(dest) == nil {
+		if !d.servers.Takes(dest, outbox.Blob) || d.masking.For(dest, "") == nil {
 			continue
 		}
 		if err := d.projections.Attachments.Forget(ctx, dest); err != nil {

@@ -82,8 +82,8 @@ func (r verifyRules) Forget(id tail.FileID) { r.d.forgottenAtServer(uint64(id)) 
 type verifyAttachments struct{ d *Daemon }
 
 func (a verifyAttachments) OnDisk(root *os.Root, f tail.File,
-	dest string) ([]projection.Attachment, int, error) {
-	return a.d.attachments.OnDisk(root, f, dest)
+	to *state.Routing) ([]projection.Attachment, int, error) {
+	return a.d.attachments.OnDisk(root, f, to)
 }
 
 func (a verifyAttachments) Deliver(ctx context.Context, id tail.FileID) error {

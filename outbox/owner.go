@@ -20,18 +20,19 @@ type Owner interface {
 	// OutOfStep is called when the server refuses to store because it has something else than this queue goes on from.
 	// Nothing is sent to it (of the stream, if why names one) until InStep or StreamInStep is called. It must not block.
 	OutOfStep(dest string, why Refusal)
-	// OpenBlob opens the file of a blob whose content is not in the queue. After any error the blob is given up.
-	OpenBlob(dest, root, path string) (Content, error)
+	// OpenBlob opens the file of a blob whose content is not in the queue. cwd is that of its stream. After any error the
+	// blob is given up.
+	OpenBlob(dest, cwd string, ref *BlobRef) (Content, error)
 }
 
 // noOwner is the owner of a drainer without one.
 type noOwner struct{}
 
-func (noOwner) Announced(string)                         {}
-func (noOwner) Forgotten(uint64)                         {}
-func (noOwner) Accepts(string, Kinds, bool) error        { return nil }
-func (noOwner) LinkRequests(string)                      {}
-func (noOwner) OutOfStep(string, Refusal)                {}
-func (noOwner) OpenBlob(_, _, _ string) (Content, error) { return nil, errNoOwner }
+func (noOwner) Announced(string)                                  {}
+func (noOwner) Forgotten(uint64)                                  {}
+func (noOwner) Accepts(string, Kinds, bool) error                 { return nil }
+func (noOwner) LinkRequests(string)                               {}
+func (noOwner) OutOfStep(string, Refusal)                         {}
+func (noOwner) OpenBlob(_, _ string, _ *BlobRef) (Content, error) { return nil, errNoOwner }
 
 var errNoOwner = errors.New("blobs cannot be opened: the drainer has no owner")

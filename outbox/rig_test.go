@@ -67,11 +67,11 @@ func (o *testOwner) OutOfStep(dest string, why Refusal) {
 	}
 }
 
-func (o *testOwner) OpenBlob(dest, root, path string) (Content, error) {
+func (o *testOwner) OpenBlob(dest, cwd string, ref *BlobRef) (Content, error) {
 	if o.openBlob == nil {
-		return o.noOwner.OpenBlob(dest, root, path)
+		return o.noOwner.OpenBlob(dest, cwd, ref)
 	}
-	return o.openBlob(root, path)
+	return o.openBlob(ref.Root, ref.Path)
 }
 
 // newRig makes a rig over real HTTP on loopback. Nothing runs before start.

@@ -62,7 +62,7 @@ type blobTransfer struct {
 
 // upload sends one chunk of a blob, and finishes the blob after the last. With the verdict partial, chunks remain.
 func (s *sender) upload(ctx context.Context, r *request, u *upload) reply {
-	content, err := s.content(&r.batches[0])
+	content, err := s.content(&r.batches[0], r.stream.Cwd)
 	if err != nil {
 		var d *damage
 		if errors.As(err, &d) {
@@ -80,7 +80,7 @@ func (s *sender) upload(ctx context.Context, r *request, u *upload) reply {
 }
 
 // content opens the content of a blob: from the batch, or the file that it names.
-func (s *sender) content(b *Batch) (Content, error) {
+func (s *sender) content(b *Batch, cwd string) (Content, error) {
 	if len(b.Frame) > 0 || b.Blob.Size == 0 {
 		raw, err := s.codecs.unpack(nil, b)
 		if err == nil && int64(len(raw)) != b.Blob.Size {
@@ -88,7 +88,7 @@ func (s *sender) content(b *Batch) (Content, error) {
 		}
 		return inRow{bytes.NewReader(raw)}, err
 	}
-	c, err := s.owner.OpenBlob(s.dest.Key, b.Blob.Root, b.Blob.Path)
+	c, err := s.owner.OpenBlob(s.dest.Key, cwd, &b.Blob)
 	if err != nil {
 		return nil, fmt.Errorf("open a blob: %w", err)
 	}

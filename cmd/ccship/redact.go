@@ -141,10 +141,15 @@ func findSecrets(c *config.Config, text []byte) (redactReport, error) {
 	if err != nil {
 		return report, err
 	}
-	m, err := c.MaskerOf(key)
+	all, err := c.MaskersOf(key)
 	if err != nil {
 		return report, err
 	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return report, fmt.Errorf("find the project: %w", err)
+	}
+	m := all.Of(dir)
 	parts := [][]byte{text}
 	if first := bytes.TrimSpace(text); len(first) > 0 && first[0] == '{' {
 		parts = bytes.Split(text, []byte("\n"))

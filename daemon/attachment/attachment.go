@@ -61,8 +61,8 @@ type Settings interface {
 
 // Masking decides where secrets are masked. Safe for concurrent use.
 type Masking interface {
-	// For returns what masks texts that go to a server; nil if they go as they are.
-	For(dest string) *redact.Masker
+	// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are.
+	For(dest, cwd string) *redact.Masker
 }
 
 // Collector finds attachments and queues them. Safe for concurrent use.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/redact"
@@ -75,10 +76,10 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 // OnDisk hashes the attachments of a main transcript that are small enough to be sent, as a server gets them; tooLarge
 // counts the others. A file that changes is left out: it is queued when it no longer does. root is the folder that it
 // lies in. unread is why a file or folder cannot be read.
-func (c *Collector) OnDisk(root *os.Root, f tail.File, dest string) (
+func (c *Collector) OnDisk(root *os.Root, f tail.File, to *state.Routing) (
 	files []projection.Attachment, tooLarge int, unread error,
 ) {
-	folder, masker := sessionFolder(f), c.masking.For(dest)
+	folder, masker := sessionFolder(f), c.masking.For(to.Dest, to.Stream.Cwd)
 	listed, unread := list(root, folder)
 	for i := range listed {
 		if listed[i].info.Size() > c.settings.BlobCap() {

@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // batchBytes is how many stored bytes of attachments are queued in one transaction.
@@ -23,7 +24,7 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	if !ok || t.File.Kind != tail.Main {
 		return true, nil
 	}
-	dest, err := c.destination(ctx, t)
+	dest, cwd, err := c.destination(ctx, t)
 	if dest == "" || err != nil {
 		return err == nil, err
 	}
@@ -44,7 +45,10 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	if err != nil {
 		return false, err
 	}
-	b := batch{Collector: c, root: root, file: t.File, folder: folder, dest: dest, packer: packer, done: true}
+	b := batch{
+		Collector: c, root: root, file: t.File, folder: folder, dest: dest, masker: c.masking.For(dest, cwd), packer: packer,
+		done: true,
+	}
 	for i := range files {
 		f := &files[i]
 		was, known := queued[f.name]
@@ -63,17 +67,17 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	return b.done, b.commit(ctx)
 }
 
-// destination is where the attachments of a main transcript go; "": nowhere.
-func (c *Collector) destination(ctx context.Context, t tail.Tracked) (string, error) {
+// destination is where the attachments of a main transcript go, "" for nowhere, and the folder of its project.
+func (c *Collector) destination(ctx context.Context, t tail.Tracked) (dest, cwd string, err error) {
 	facts, known, err := c.db.Files.Routing(ctx, t.File.ID)
 	if err != nil || !known || !facts.Decided {
-		return "", err
+		return "", "", err
 	}
-	dest, _ := c.router.Destination(&facts)
+	dest, _ = c.router.Destination(&facts)
 	if dest != facts.Dest || !c.servers.Takes(dest, outbox.Blob) {
-		return "", nil // a transcript that is read again for another server is heard of again
+		return "", "", nil // a transcript that is read again for another server is heard of again
 	}
-	return dest, nil
+	return dest, facts.Stream.Cwd, nil
 }
 
 // batch gathers files of one folder for a transaction.
@@ -82,6 +86,7 @@ type batch struct {
 	root         *os.Root
 	file         tail.File
 	folder, dest string
+	masker       *redact.Masker
 	packer       *outbox.Packer
 	files        []projection.Attachment
 	rows         []outbox.Batch
@@ -95,7 +100,7 @@ func (b *batch) add(ctx context.Context, f *listedFile) error {
 		b.done = false
 		return nil
 	}
-	read, content, err := f.read(b.root, b.folder, b.masking.For(b.dest))
+	read, content, err := f.read(b.root, b.folder, b.masker)
 	switch {
 	case errors.Is(err, errChanging):
 		b.done = false

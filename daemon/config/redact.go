@@ -1,12 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -82,48 +84,106 @@ func redactKeyError(path string, err error) error {
 	}
 }
 
-// Masker makes what masks secrets with the key and all rules. Without a server nothing is sent: then no key is made,
-// and a key that is not kept is enough.
-func (c *Config) Masker() (*redact.Masker, error) {
+// Maskers are what masks secrets: with the rules for everything, and for each project that has rules of its own.
+type Maskers struct {
+	common   *redact.Masker
+	projects []projectMasker // the deepest folders first
+}
+
+type projectMasker struct {
+	dir    string
+	masker *redact.Masker
+}
+
+// Of returns what masks texts of a project, given a folder in it; "" for none.
+func (m *Maskers) Of(dir string) *redact.Masker {
+	for _, p := range m.projects {
+		if within(p.dir, dir) {
+			return p.masker
+		}
+	}
+	return m.common
+}
+
+// within reports whether a folder is another one, or below it.
+func within(dir, folder string) bool {
+	rel, err := filepath.Rel(dir, folder)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// Maskers makes what masks secrets with the key and all rules. Without a server nothing is sent: then no key is made, and
+// one that is not kept does.
+func (c *Config) Maskers() (*Maskers, error) {
 	_, err := os.Stat(c.RedactKeyFile())
 	if c.ServerURL == "" && len(c.TrustedProjects) == 0 && errors.Is(err, fs.ErrNotExist) {
-		return c.MaskerOf(redact.NewKey())
+		return c.MaskersOf(redact.NewKey())
 	}
 	key, err := c.RedactKey()
 	if err != nil {
 		return nil, err
 	}
-	return c.MaskerOf(key)
+	return c.MaskersOf(key)
 }
 
-// MaskerOf is Masker with a given key.
-func (c *Config) MaskerOf(key redact.Key) (*redact.Masker, error) {
-	rules, err := c.redactRules()
+// MaskersOf is Maskers with a given key.
+func (c *Config) MaskersOf(key redact.Key) (*Maskers, error) {
+	sets, err := c.redactRules()
 	if err != nil {
 		return nil, err
 	}
-	m, err := redact.New(key, rules...)
-	if err != nil {
-		return nil, &Error{
-			Message: "redact_rules: " + err.Error(),
-			Hint:    "correct the rule; expressions are those of RE2",
-			cause:   err,
+	m := &Maskers{}
+	if m.common, err = maskerIn("", key, sets); err != nil {
+		return nil, err
+	}
+	for _, set := range sets {
+		for _, dir := range set.projects {
+			masker, err := maskerIn(dir, key, sets)
+			if err != nil {
+				return nil, err
+			}
+			m.projects = append(m.projects, projectMasker{dir, masker})
 		}
+	}
+	slices.SortStableFunc(m.projects, func(a, b projectMasker) int { return cmp.Compare(len(b.dir), len(a.dir)) })
+	return m, nil
+}
+
+// maskerIn makes what masks with the rules for a folder; "": with those for everything.
+func maskerIn(dir string, key redact.Key, sets []ruleSet) (*redact.Masker, error) {
+	var rules []redact.Rule
+	var allow []redact.Allow
+	for _, set := range sets {
+		concerned := slices.ContainsFunc(set.projects, func(p string) bool { return within(p, dir) })
+		if len(set.projects) == 0 || dir != "" && concerned {
+			rules, allow = append(rules, set.rules...), append(allow, set.allow...)
+		}
+	}
+	m, err := redact.NewAllowing(key, allow, rules...)
+	if err != nil {
+		return nil, &Error{Message: "redact_rules: " + err.Error(), Hint: "correct the rule; expressions are those of RE2",
+			cause: err}
 	}
 	return m, nil
 }
 
-func (c *Config) redactRules() ([]redact.Rule, error) {
-	var all []redact.Rule
+// ruleSet is what a file with rules says.
+type ruleSet struct {
+	projects []string // folders; none: everything
+	rules    []redact.Rule
+	allow    []redact.Allow // for the built-in rules too
+}
+
+func (c *Config) redactRules() ([]ruleSet, error) {
+	var all []ruleSet
 	for _, path := range c.RedactRules {
-		rules, err := readRules(path)
+		set, err := c.readRules(path)
 		if err != nil {
 			return nil, &Error{
 				Message: fmt.Sprintf("redact_rules: %s: %v", path, err),
 				Hint:    "the file holds [[rules]] as gitleaks reads them: id, regex, keywords", cause: err,
 			}
 		}
-		all = append(all, rules...)
+		all = append(all, set)
 	}
 	return all, nil
 }
@@ -131,7 +191,8 @@ func (c *Config) redactRules() ([]redact.Rule, error) {
 // rulesFile is a configuration of gitleaks, as far as it concerns texts.
 // See https://github.com/gitleaks/gitleaks#configuration.
 type rulesFile struct {
-	Rules []struct {
+	Projects []string `toml:"projects"` // ours: folders that the file is for
+	Rules    []struct {
 		ID          string      `toml:"id"`
 		Regex       string      `toml:"regex"`
 		SecretGroup int         `toml:"secretGroup"`
@@ -159,19 +220,29 @@ type allowList struct {
 const shortestKeyword = 3
 
 // readRules reads a rules file. Rules that look at paths alone are left out.
-func readRules(path string) ([]redact.Rule, error) {
+func (c *Config) readRules(path string) (ruleSet, error) {
+	var set ruleSet
 	var file rulesFile
 	if _, err := toml.DecodeFile(path, &file); err != nil {
-		return nil, err
+		return set, err
 	}
 	if file.Extend != nil {
-		return nil, errors.New("[extend] is not supported: name the other file in redact_rules too")
+		return set, errors.New("[extend] is not supported: name the other file in redact_rules too")
+	}
+	for _, dir := range file.Projects {
+		abs, err := places{home: c.Home()}.absolute(dir)
+		if err != nil {
+			return set, fmt.Errorf("projects: %w", err)
+		}
+		set.projects = append(set.projects, abs)
 	}
 	common := file.Allowlists
 	if file.Allowlist != nil {
 		common = append(common, *file.Allowlist)
 	}
-	var rules []redact.Rule
+	for _, a := range common {
+		set.allow = append(set.allow, a.rule())
+	}
 	for _, r := range file.Rules {
 		if r.Regex == "" {
 			continue
@@ -194,30 +265,18 @@ func readRules(path string) ([]redact.Rule, error) {
 		for _, a := range lists {
 			rule.Allow = append(rule.Allow, a.rule())
 		}
-		for _, a := range common {
-			if a.concerns(r.ID) {
-				rule.Allow = append(rule.Allow, a.rule())
-			}
-		}
-		rules = append(rules, rule)
+		set.rules = append(set.rules, rule)
 	}
-	return rules, nil
-}
-
-func (a *allowList) concerns(id string) bool {
-	if len(a.TargetRules) == 0 {
-		return true
-	}
-	for _, name := range a.TargetRules {
-		if name == id {
-			return true
-		}
-	}
-	return false
+	return set, nil
 }
 
 func (a *allowList) rule() redact.Allow {
+	var names []string
+	for _, id := range a.TargetRules {
+		names = append(names, ruleName(id))
+	}
 	return redact.Allow{
+		Rules:    names,
 		Patterns: a.Regexes, Target: a.RegexTarget, StopWords: a.StopWords, Paths: a.Paths,
 		All: strings.EqualFold(a.Condition, "AND") || a.Condition == "&&",
 	}

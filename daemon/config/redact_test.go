@@ -34,10 +34,11 @@ id = "path-only"
 path = '''\.pem$'''
 `, 0o600)
 	c := h.load(map[string]string{"redact_rules": path})
-	m, err := c.Masker()
+	all, err := c.Maskers()
 	if err != nil {
 		t.Fatal(err)
 	}
+	m := all.Of("")
 	for text, want := range map[string]bool{
 		"OURS_ ours_k3j5h7g9": true, "ours_sample35": false, "ours_k3j5h7g9 nolint": false, "zq123456789": true, "ours_aaaaaaaa": false,
 	} {
@@ -52,7 +53,7 @@ path = '''\.pem$'''
 		"[extend]\nuseDefault = true": "extend", "[[rules]]\nid=\"a\"\nregex='('": "missing closing", "rules = 3": "rules.toml",
 	} {
 		h.write("rules.toml", text, 0o600)
-		if _, err := c.Masker(); err == nil || !strings.Contains(err.Error(), part) {
+		if _, err := c.Maskers(); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -83,5 +84,46 @@ func TestRedactKey(t *testing.T) {
 	}
 	if _, err := c.RedactKey(); err == nil {
 		t.Error("a damaged key is replaced")
+	}
+}
+
+// TestRedactProjects has rules and allow-lists for some folders only, for the built-in rules too.
+func TestRedactProjects(t *testing.T) {
+	h := newHome(t)
+	shop := h.write("shop.toml", `
+projects = ["~/work/shop", "/srv/shop"]
+[[allowlists]]
+targetRules = ["github"]
+stopwords = ["abcd"]
+[[rules]]
+id = "shop"
+regex = '''shop_[a-z0-9]{12,}'''
+keywords = ["shop_"]
+`, 0o600)
+	cart := h.write("cart.toml", "projects = [\"~/work/shop/cart\"]\n[[rules]]\nid = \"cart\"\nregex = '''cart_[a-z0-9]{12,}'''\nkeywords = [\"cart_\"]\n", 0o600)
+	c := h.load(map[string]string{"redact_rules": shop + string(os.PathListSeparator) + cart})
+	all, err := c.Maskers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234 AKIAQ3EGSDFKJ4KKAX2Z shop_k3j5h7g9k3j5 cart_k3j5h7g9k3j5"
+	home := c.Home()
+	for dir, want := range map[string]string{
+		"": "github aws-key", home + "/work": "github aws-key", home + "/work/shopping": "github aws-key",
+		home + "/work/shop": "aws-key shop", home + "/work/shop/x": "aws-key shop", "/srv/shop/": "aws-key shop",
+		home + "/work/shop/cart/x": "aws-key shop cart",
+	} {
+		_, ranges := all.Of(dir).Text([]byte(text))
+		var got []string
+		for _, r := range ranges {
+			got = append(got, r.Rule)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", dir, got, want)
+		}
+	}
+	h.write("cart.toml", "projects = [\"~kim/x\"]\n", 0o600)
+	if _, err := c.Maskers(); err == nil {
+		t.Error("another user's home is accepted")
 	}
 }

@@ -115,7 +115,7 @@ func (h *harness) Locate(_ context.Context, session string) (Location, error) {
 }
 
 // For masks with a key of the test's.
-func (h *harness) For(string) *redact.Masker { return h.masker }
+func (h *harness) For(_, _ string) *redact.Masker { return h.masker }
 
 // Excluded asks the project of a folder.
 func (h *harness) Excluded(dir string) string {

@@ -44,7 +44,7 @@ func (l *Location) path(d *trackedDocument) string {
 func (t *Tracker) open(loc *Location) (*file.Folder, error) {
 	folder, err := file.OpenFolder(loc.Cwd)
 	if err == nil {
-		folder.Guard, folder.Mask = t.guard.Check, t.masking.For(loc.Dest).ReaderAt
+		folder.Guard, folder.Mask = t.guard.Check, t.masking.For(loc.Dest, loc.Cwd).ReaderAt
 	}
 	return folder, err
 }

@@ -53,8 +53,8 @@ type Deps struct {
 
 // Masking decides where secrets are masked. Its method must be safe for concurrent use.
 type Masking interface {
-	// For returns what masks texts that go to a server; nil if they go as they are.
-	For(dest string) *redact.Masker
+	// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are.
+	For(dest, cwd string) *redact.Masker
 }
 
 // Tracker tracks the documents of all sessions. A document is read when Claude says that it has changed the file, and

@@ -41,8 +41,8 @@ type Masking struct {
 // setup is the configuration in force.
 type setup struct {
 	mode   string
-	masker *redact.Masker // nil when the mode is off
-	proof  *redact.Masker // nil without a key
+	masker *config.Maskers // nil when the mode is off
+	proof  *redact.Masker  // nil without a key
 }
 
 // New reads the key and the rules. An error is a *config.Error.
@@ -58,11 +58,13 @@ func (m *Masking) Configure(c *config.Config) error {
 	if next.mode == "off" {
 		next.proof, err = proofOf(c)
 	} else {
-		next.masker, err = c.Masker()
-		next.proof = next.masker
+		next.masker, err = c.Maskers()
 	}
 	if err != nil {
 		return err
+	}
+	if next.masker != nil {
+		next.proof = next.masker.Of("")
 	}
 	m.now.Store(next)
 	return nil
@@ -83,13 +85,14 @@ func proofOf(c *config.Config) (*redact.Masker, error) {
 // Proof returns what proves the tokens that servers hold, whether secrets are masked now or not; nil without a key.
 func (m *Masking) Proof() *redact.Masker { return m.now.Load().proof }
 
-// For returns what masks texts that go to a server; nil if they go as they are. dest may be empty.
-func (m *Masking) For(dest string) *redact.Masker {
+// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are. Both
+// may be empty.
+func (m *Masking) For(dest, cwd string) *redact.Masker {
 	now := m.now.Load()
-	if now.mode == "auto" && m.here(dest) {
+	if now.masker == nil || now.mode == "auto" && m.here(dest) {
 		return nil
 	}
-	return now.masker
+	return now.masker.Of(cwd)
 }
 
 // here reports whether a server counts as this machine. A plain one does by its loopback address. Any other must prove

@@ -65,7 +65,7 @@ func TestFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		for dest, want := range masked {
-			if got := m.For(dest) != nil; got != want {
+			if got := m.For(dest, "") != nil; got != want {
 				t.Errorf("%s, %q: masked %v, want %v", mode, dest, got, want)
 			}
 		}
@@ -82,7 +82,7 @@ func TestProofHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 59 {
-			if m.For(own) != nil || m.For(other) == nil {
+			if m.For(own, "") != nil || m.For(other, "") == nil {
 				t.Fatal("masked for the wrong one")
 			}
 			<-time.After(time.Second)
@@ -93,7 +93,7 @@ func TestProofHolds(t *testing.T) {
 		l[other] = 0 // starts only now
 		<-time.After(time.Minute)
 		delete(l, own) // another process listens there
-		if m.For(own) == nil || m.For(other) != nil {
+		if m.For(own, "") == nil || m.For(other, "") != nil {
 			t.Error("an old answer counts")
 		}
 	})
@@ -107,14 +107,14 @@ func TestConfigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := []byte(`{"a":"AKIAQ3EGSDFKJ4KKAX2Z ours_k3j5h7g9k3j5h7g9"}`)
-	first, ranges := m.For("x").Line(line)
+	first, ranges := m.For("x", "").Line(line)
 	if len(ranges) != 1 {
 		t.Fatalf("%s", first)
 	}
 	if err := m.Configure(load(t, dir, map[string]string{"redact_rules": filepath.Join(dir, "none.toml")})); err == nil {
 		t.Error("rules that do not exist are taken")
 	}
-	if again, _ := m.For("x").Line(line); string(again) != string(first) {
+	if again, _ := m.For("x", "").Line(line); string(again) != string(first) {
 		t.Errorf("%s became %s", first, again)
 	}
 	rules := filepath.Join(dir, "rules.toml")
@@ -125,7 +125,7 @@ func TestConfigure(t *testing.T) {
 	if err := m.Configure(load(t, dir, map[string]string{"redact_rules": rules})); err != nil {
 		t.Fatal(err)
 	}
-	if both, ranges := m.For("x").Line(line); len(ranges) != 2 || string(both[:26]) != string(first[:26]) {
+	if both, ranges := m.For("x", "").Line(line); len(ranges) != 2 || string(both[:26]) != string(first[:26]) {
 		t.Errorf("%s, then %s", first, both)
 	}
 	info, err := os.Stat(filepath.Join(dir, "redact_key"))

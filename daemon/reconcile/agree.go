@@ -110,7 +110,7 @@ func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Rout
 			return false, nil
 		}
 		if want != nil && !l.oversize {
-			same, err := c.same(ctx, held, seen{l.raw, index, *want}, c.Masking.For(f.Dest), at)
+			same, err := c.same(ctx, held, seen{l.raw, index, *want}, c.Masking.For(f.Dest, f.Stream.Cwd), at)
 			if err != nil || !same && !c.remask {
 				return false, err
 			}
@@ -156,7 +156,7 @@ func (c *comparison) holds(ctx context.Context, t *tail.Tracked, f *state.Routin
 	sum := sha256.New()
 	var stored int64
 	at.prefix, at.lines = &tail.Prefix{}, 0
-	masker := c.Masking.For(f.Dest)
+	masker := c.Masking.For(f.Dest, f.Stream.Cwd)
 	err := c.eachLine(ctx, t, func(l *line) (bool, error) {
 		if at.lines >= v.digest.EndLine {
 			return false, nil

@@ -31,7 +31,7 @@ func (r *Reconciler) Remask(ctx context.Context, files []tail.Tracked, dry bool)
 		if err != nil {
 			return sum, err
 		}
-		if !known || !f.Decided || f.Dest == "" || t.Gone != 0 || r.Masking.For(f.Dest) == nil ||
+		if !known || !f.Decided || f.Dest == "" || t.Gone != 0 || r.Masking.For(f.Dest, f.Stream.Cwd) == nil ||
 			!r.Servers.SpeaksExtension(f.Dest) {
 			continue
 		}

@@ -36,8 +36,8 @@ type Checkpoints interface {
 
 // Masking decides where secrets are masked.
 type Masking interface {
-	// For returns what masks lines that go to a server; nil if they go as they are.
-	For(dest string) *redact.Masker
+	// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are.
+	For(dest, cwd string) *redact.Masker
 	// Count gets what was masked once it is durable.
 	Count(ranges []redact.Range)
 }
@@ -148,7 +148,7 @@ func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
 			facts.Excluded = 0
 		}
 	}
-	b.history, b.masker = nil, r.masking.For(facts.Dest)
+	b.history, b.masker = nil, r.masking.For(facts.Dest, facts.Stream.Cwd)
 	if c.File.Kind == tail.History {
 		b.history = r.router.History
 	}

@@ -44,7 +44,7 @@ func (v *verifier) compareAttachments(ctx context.Context, files []tail.Tracked)
 
 // compareFolder compares the attachments of one transcript.
 func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tracked, f *state.Routing) error {
-	here, tooLarge, unread := v.Attachments.OnDisk(root, t.File, f.Dest)
+	here, tooLarge, unread := v.Attachments.OnDisk(root, t.File, f)
 	count := &v.report.Attachments
 	count.TooLarge += tooLarge
 	if len(here) == 0 && unread == nil {

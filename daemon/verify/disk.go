@@ -122,7 +122,7 @@ type summary struct {
 
 // summarize reads a transcript through the rules in force.
 func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routing) (*summary, error) {
-	s, masker := &summary{sum: sha256.New()}, v.Masking.For(f.Dest)
+	s, masker := &summary{sum: sha256.New()}, v.Masking.For(f.Dest, f.Stream.Cwd)
 	err := v.eachLine(ctx, t, func(l diskLine) error {
 		v.report.read(int64(len(l.raw)) + 1)
 		s.end++

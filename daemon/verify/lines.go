@@ -49,7 +49,7 @@ type lineDiff struct{ missing, differ []control.Range }
 // compareLines finds the lines that differ. Lines that are left out by the rules in force, refused by the server, or
 // too long, may be missing, but not different.
 func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) (*lineDiff, error) {
-	diff, masker := &lineDiff{}, v.Masking.For(c.facts.Dest)
+	diff, masker := &lineDiff{}, v.Masking.For(c.facts.Dest, c.facts.Stream.Cwd)
 	held := NewHeld(has.reader, has.ref, v.LineCap)
 	defer held.Close()
 	err := v.eachLine(ctx, c.file, func(l diskLine) error {

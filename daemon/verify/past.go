@@ -161,7 +161,7 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 // masked reports whether the server's copy of a generation has tokens in the place of secrets. The hashes that were
 // taken when the lines were read are useless then.
 func (h *historyCheck) masked(ctx context.Context, g remote.Generation) (bool, error) {
-	if h.v.Masking.For(h.facts.Dest) == nil {
+	if h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd) == nil {
 		return false, nil
 	}
 	file, err := h.reader.Raw(ctx, h.refOf(g), false)

@@ -60,8 +60,8 @@ type Rules interface {
 
 // Masking decides where secrets are masked.
 type Masking interface {
-	// For returns what masks lines that go to a server; nil if they go as they are.
-	For(dest string) *redact.Masker
+	// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are.
+	For(dest, cwd string) *redact.Masker
 	// Proof returns what proves tokens, whether secrets are masked now or not; nil without a key.
 	Proof() *redact.Masker
 }
@@ -70,7 +70,7 @@ type Masking interface {
 type Attachments interface {
 	// OnDisk hashes the attachments of a main transcript that are small enough to be sent, as a server gets them;
 	// tooLarge counts the others. unread is why a file or folder cannot be read.
-	OnDisk(root *os.Root, f tail.File, dest string) (files []projection.Attachment, tooLarge int, unread error)
+	OnDisk(root *os.Root, f tail.File, to *state.Routing) (files []projection.Attachment, tooLarge int, unread error)
 	// Deliver returns when the attachments of a transcript, as they are on disk now, have left the outbox.
 	Deliver(ctx context.Context, id tail.FileID) error
 }

@@ -32,13 +32,19 @@ type Masker struct {
 }
 
 // New returns a Masker of the built-in rules and further ones. It fails if one of these is not valid.
-func New(key Key, further ...Rule) (*Masker, error) {
+func New(key Key, further ...Rule) (*Masker, error) { return NewAllowing(key, nil, further...) }
+
+// NewAllowing is New with allow-lists for all rules, the built-in ones too, unless they name some.
+func NewAllowing(key Key, common []Allow, further ...Rule) (*Masker, error) {
 	m := &Masker{key: key}
 	m.scratch.New = func() any { return new(scratch) }
 	lits := map[literal]int{}
 	var order []literal
 	for _, def := range append(builtin(), further...) {
 		r, err := newRule(def)
+		if err == nil {
+			err = r.allowing(common)
+		}
 		if err != nil {
 			return nil, err
 		}

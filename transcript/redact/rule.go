@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -41,6 +42,7 @@ const (
 
 // Allow lists what a rule must not mask.
 type Allow struct {
+	Rules     []string // names of the rules that a common allow-list is for; none: all. See NewAllowing
 	Patterns  []string // RE2 expressions
 	Target    string   // what they look at: "" or "secret", "match", "line"
 	StopWords []string // parts of secrets, in lower case
@@ -107,7 +109,15 @@ func (r *rule) check(pattern string) error {
 			return fmt.Errorf("rule %q: path: %w", r.Name, err)
 		}
 	}
-	for _, def := range r.Allow {
+	return r.allowing(r.Allow)
+}
+
+// allowing adds the allow-lists that concern the rule.
+func (r *rule) allowing(lists []Allow) (err error) {
+	for _, def := range lists {
+		if len(def.Rules) > 0 && !slices.Contains(def.Rules, r.Name) {
+			continue
+		}
 		a := allow{def: def}
 		if a.patterns, err = compileAll(def.Patterns); err == nil {
 			a.paths, err = compileAll(def.Paths)
