@@ -42,34 +42,27 @@ func (l *loop) judgeArtifact(now time.Time, r result) (on, judged bool) {
 		return true, true
 	case unsupportedKind:
 		return l.disableKind(now, r), true
-	case tooLarge, rejected:
-		if !l.server.proven || r.reply.foreign {
-			r.reply.verdict = refused
-			return l.handleFailure(now, r), true
-		}
-		if w.single() {
-			return l.deadLetterItem(now, r), true
-		}
-		if r.reply.verdict == rejected {
-			w.splitFirst = true
-			return true, true
-		}
+	case tooLarge, rejected, refused:
+		return l.artifactRefused(now, r)
 	}
 	return false, false
 }
 
-// deadLetterItem handles an item that was refused alone. After too many in a row its kind is disabled.
-func (l *loop) deadLetterItem(now time.Time, r result) bool {
-	if l.server.itemsRefused++; l.server.itemsRefused >= maxRefusedInRow {
-		return l.disableKind(now, r)
+// artifactRefused handles a refusal of artifacts that may be about what they are. It returns what judgeArtifact does.
+func (l *loop) artifactRefused(now time.Time, r result) (on, judged bool) {
+	w, no := r.transfer, r.reply.verdict
+	switch {
+	case r.reply.foreign && (no != tooLarge || w.single()), no != refused && (!l.server.proven || w.proving):
+		return l.setAside(now, r, false), true // nothing is blamed for it
+	case no == refused, no == tooLarge && !w.single():
+		return false, false
+	case !w.single():
+		w.splitFirst = true
+		return true, true
+	case no == tooLarge:
+		return l.refusedAlone(now, r, "too_large"), true
 	}
-	reason := "rejected"
-	if r.reply.verdict == tooLarge {
-		reason = "too_large"
-	}
-	r.transfer.deadLetterFirst(l.codecs, &r.reply, reason)
-	r.lane.clearFailure()
-	return true
+	return l.refusedAlone(now, r, "rejected"), true
 }
 
 // disableKind withholds a kind that the server announced but does not accept. While the server is failing it needs two

@@ -71,6 +71,9 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if c.cut {
 				panic(http.ErrAbortHandler)
 			}
+			for k, v := range c.header {
+				w.Header().Set(k, v)
+			}
 			w.WriteHeader(c.status)
 			_, _ = io.WriteString(w, c.body)
 			return
@@ -349,10 +352,10 @@ func TestPoisonedItemIsBuriedAlone(t *testing.T) {
 			return nil
 		})
 		p := NewPacker()
-		r.queue.add(conversation(1), p.Documents(itemsOf(`{"n":0}`, `{"n":1}`, `{"n":"poison,{"}`, `{"n":3}`, `{"n":"poison"}`)), rowsOf(0, 1, 1)[0])
+		r.queue.add(conversation(1), p.Documents(itemsOf(`{"n":0}`, `{"n":1}`, `{"n":"poison,{"}`, `{"n":3}`, `{"n":"poison, and no small one"}`)), rowsOf(0, 1, 1)[0])
 		r.start()
 		r.drained()
-		s.has(`{"n":0}`, `{"n":1}`, `{"n":3}`)
+		s.has(`{"n":0}`, `{"n":1}`, `{"n":3}`, `{"n":3}`) // the last one again, as a proof that the server works
 		var dead []DeadLetter
 		for _, x := range r.queue.settled {
 			dead = append(dead, x.Dead...)
@@ -360,15 +363,13 @@ func TestPoisonedItemIsBuriedAlone(t *testing.T) {
 		if len(dead) != 2 || dead[0].Line != 2 || dead[1].Line != 4 || dead[0].Reason != reason || dead[0].Batch.Items != 1 || dead[0].Batch.Kind != Documents {
 			t.Errorf("%d: dead letters %+v", status, dead)
 		}
-		if h := r.drainer.Health(); h.Entries != 1 || h.Items != 3 {
-			t.Errorf("%d: health %+v", status, h)
-		}
+		r.until("it is counted", func() bool { h := r.drainer.Health(); return h.Entries == 1 && h.Items == 3 })
 	}
 }
 
 // A server that takes none of a kind is not called refusing for it: its lines go on.
 func TestRefusedKindIsWithheldAlone(t *testing.T) {
-	for _, status := range []int{404, 405, 410, 501, 400} {
+	for _, status := range []int{404, 405, 410, 501} {
 		r, s := newShelf(t)
 		took(r)
 		r.queue.learned.Accepts = Kinds(0).With(Checkpoints)

@@ -8,11 +8,11 @@ const limitLifetime = 24 * time.Hour
 // capabilities is what is known about the server: Learned, and what holds for this run only. Owned by the loop.
 type capabilities struct {
 	Learned
-	plain        bool // configured: never use the extension
-	noCoding     bool // it answered 415 to a compressed body
-	proven       bool // it accepted entries since the configuration last changed
-	refusedInRow int  // consecutive entries refused alone, none accepted in between
-	itemsRefused int  // the same for artifacts
+	plain        bool            // configured: never use the extension
+	noCoding     bool            // it answered 415 to a compressed body
+	proven       bool            // it accepted entries since the configuration last changed
+	refusedInRow int             // consecutive entries refused alone, none accepted in between
+	tookItem     [Blob + 1]int64 // the largest artifact of each kind that it accepted, in bytes
 	disabled     Kinds
 	disabledAt   time.Time // when it last refused a kind that it announces
 }
@@ -38,7 +38,6 @@ func (k *capabilities) sends(kind Kind) bool {
 func (k *capabilities) disable(kind Kind, now time.Time) {
 	k.disabled, k.disabledAt = k.disabled.With(kind), now
 	k.Accepts &^= k.disabled
-	k.itemsRefused = 0
 }
 
 // bare: send requests without the extension.
@@ -94,6 +93,9 @@ func (k *capabilities) shrink(raw int64, now time.Time) {
 
 // tookAsLarge reports whether the server accepted a request at least as large before.
 func (k *capabilities) tookAsLarge(r *request) bool {
+	if kind := r.kind(); kind.artifact() {
+		return r.itemSize() <= k.tookItem[kind]
+	}
 	return r.raw() <= k.TookRaw && r.wire <= k.TookWire
 }
 

@@ -23,6 +23,7 @@ type lane struct {
 	outOfStep      bool      // the server stores something else of this stream; send nothing until StreamInStep
 	unwantedOnce   bool      // the server refused the kind once while it was failing; that was not believed
 
+	aside       aside                // artifacts that it passes over
 	refusedOnce map[entryKey]refusal // its entries that were refused alone
 
 	failed        bool      // its last request failed
@@ -34,13 +35,13 @@ type lane struct {
 // idle reports whether the lane has no state to keep.
 func (l *lane) idle() bool {
 	return !l.busy && l.transfer == nil && l.unflushed == 0 && l.emptyTo == 0 && l.maxEntries == 0 &&
-		l.upload == nil && !l.failed && !l.outOfStep && len(l.refusedOnce) == 0
+		l.upload == nil && !l.failed && !l.outOfStep && len(l.refusedOnce) == 0 && l.aside.to == 0
 }
 
-// skips reports whether the stream, whose highest Seq is last, has nothing to send now.
-func (l *lane) skips(last uint64, now time.Time) bool {
+// skips reports whether the stream, whose highest Seq is last, has nothing to send now. successes counts requests.
+func (l *lane) skips(last, successes uint64, now time.Time) bool {
 	return l.busy || l.blocked || l.outOfStep || l.transfer != nil ||
-		last <= l.acknowledgedTo || last <= l.emptyTo || now.Before(l.notBefore)
+		last <= max(l.acknowledgedTo, l.emptyTo, l.aside.passed(successes, now)) || now.Before(l.notBefore)
 }
 
 // noteFailure counts a failure. If other streams succeeded since this lane's last failure, only this stream is refused:

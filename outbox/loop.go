@@ -104,6 +104,7 @@ func (l *loop) sleepUntil(timer *time.Timer) {
 	sooner(l.probeAt)
 	for _, lane := range l.lanes {
 		sooner(lane.notBefore)
+		sooner(lane.aside.until)
 	}
 	timer.Reset(next.Sub(now))
 }
@@ -119,6 +120,7 @@ func (l *loop) retryNow(configChanged, flush bool) {
 	l.probeAt = time.Time{}
 	for _, lane := range l.lanes {
 		lane.clearFailure()
+		lane.aside = aside{}
 		l.lanes.dropIdle(lane)
 	}
 	if !configChanged {
@@ -128,7 +130,7 @@ func (l *loop) retryNow(configChanged, flush bool) {
 	l.acks.learn = l.acks.learn || k.MaxRaw != 0
 	k.MaxRaw, k.MaxRawAt, k.TookRaw, k.TookWire = 0, 0, 0, 0
 	k.noCoding, k.proven, k.refusedInRow = false, false, 0
-	k.disabled, k.itemsRefused = 0, 0
+	k.disabled, k.tookItem = 0, [Blob + 1]int64{}
 }
 
 // start sends as many requests as are allowed now.
@@ -240,7 +242,7 @@ func (l *loop) pickOf(now time.Time, not *lane, blobs bool) (*lane, uint64) {
 		last = seq
 		key := laneKey{stream, blobs}
 		lane := l.lanes[key]
-		return not != nil && not.laneKey == key || lane != nil && lane.skips(seq, now)
+		return not != nil && not.laneKey == key || lane != nil && lane.skips(seq, l.successes, now)
 	}
 	pick := l.d.queue.PickBlobs
 	if !blobs {

@@ -36,7 +36,9 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 	if lane.blobs {
 		limits.Blobs, limits.Raw = true, 1 // one blob: it is fetched again for each chunk
 	}
-	after, known := lane.acknowledgedTo, l.server // a copy: the loop goes on changing it
+	passed := lane.aside.passed(l.successes, time.Now())
+	lane.aside.to = passed                                     // when it is over, they come again
+	after, known := max(lane.acknowledgedTo, passed), l.server // a copy: the loop goes on changing it
 	l.wg.Go(func() {
 		if r.transfer == nil {
 			p, err := l.d.queue.Peek(ctx, l.d.dest.Key, lane.id, after, limits)
@@ -117,9 +119,12 @@ func (l *loop) handleResult(r result) {
 		return
 	}
 	lane.upload = nil
-	lane.settleRefusals()
+	if lane.aside.to == 0 { // else what it passes over is not settled yet
+		lane.aside = aside{}
+		lane.settleRefusals()
+	}
 	lane.acknowledgedTo = max(lane.acknowledgedTo, w.last)
-	lane.blocked = lane.blocked || w.objectsOnly
+	lane.blocked = lane.blocked || w.objectsOnly || w.last > lane.aside.to && lane.aside.to > 0
 	lane.unflushed++
 	w.settlement.Ledger = l.server.Ledger
 	l.acks.add(now, w.settlement)
@@ -238,7 +243,7 @@ func (l *loop) acknowledge(now time.Time, r result) {
 		l.acks.learn = true
 	}
 	if artifact {
-		k.itemsRefused = 0
+		k.tookItem[r.request.kind()] = max(k.tookItem[r.request.kind()], r.request.itemSize())
 	} else {
 		l.learn(r.reply.announced, entries, false)
 	}

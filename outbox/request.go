@@ -83,6 +83,14 @@ func (r *request) raw() (n int64) {
 	return n
 }
 
+// itemSize is how large the artifacts of a request are, in bytes. A blob counts as a whole, whatever was sent of it.
+func (r *request) itemSize() int64 {
+	if r.kind() == Blob {
+		return r.batches[0].Blob.Size
+	}
+	return r.raw()
+}
+
 // kind is the kind of the request's batches. A request has at least one.
 func (r *request) kind() Kind { return r.batches[0].Kind }
 

@@ -17,6 +17,7 @@ type suspect struct {
 type entryKey struct {
 	generation uint32
 	line       int64
+	seq        uint64 // of an artifact, which has no line; queued again it is another one
 }
 
 // refusal is what is remembered of a suspect until the server accepts it, over transfers.
@@ -30,11 +31,14 @@ type refusal struct {
 // before and the server has accepted something in between; else it is a suspect.
 func (l *loop) refusedAlone(now time.Time, r result, reason string) bool {
 	w, k := r.transfer, &l.server
-	if r.reply.verdict == tooLarge && k.tookAsLarge(r.request) {
+	if r.reply.verdict == tooLarge && (r.reply.foreign || k.tookAsLarge(r.request)) {
 		return l.refusesSmall(now, r)
 	}
 	first := &w.pieces[0][0]
-	key := entryKey{first.Generation, firstLine(first, l.codecs)}
+	key := entryKey{generation: first.Generation, line: firstLine(first, l.codecs)}
+	if w.artifact {
+		key.seq = first.Seq
+	}
 	before, known := r.lane.refusedOnce[key]
 	if known && before.status == r.reply.status && before.successes < l.successes {
 		before.dead = true
@@ -46,10 +50,11 @@ func (l *loop) refusedAlone(now time.Time, r result, reason string) bool {
 		r.lane.refusedOnce = map[entryKey]refusal{}
 	}
 	r.lane.refusedOnce[key] = refusal{status: r.reply.status, successes: l.successes}
-	k.refusedInRow = min(k.refusedInRow+1, maxRefusedInRow)
-	if k.refusedInRow == maxRefusedInRow {
-		r.reply.verdict = refused
-		return l.handleFailure(now, r)
+	if !w.artifact {
+		if k.refusedInRow++; k.refusedInRow >= maxRefusedInRow {
+			r.reply.verdict = refused
+			return l.handleFailure(now, r)
+		}
 	}
 	w.suspects = append(w.suspects, suspect{key: key, piece: w.pieces[0], reply: r.reply})
 	w.pieces = w.pieces[1:]
@@ -69,14 +74,17 @@ func (l *lane) settleRefusals() {
 	}
 }
 
-// refusesSmall handles a 413 to an entry although the server accepted a request at least as large: something in between
-// is at fault, for a while. What was learned from its answers is discarded.
+// refusesSmall handles a 413 to an entry although the server accepted one as large, or one that is not in the words of
+// the protocol: something in between is at fault, for a while. What was learned from its answers is discarded.
 func (l *loop) refusesSmall(now time.Time, r result) bool {
 	if before := r.transfer.shrunk; before != nil {
 		l.server.MaxRaw, l.server.MaxRawAt = before.MaxRaw, before.MaxRawAt
 	}
 	r.reply.verdict, r.reply.entry, r.reply.foreign = refused, false, true
-	r.reply.hint = "check the size limit of any proxy between here and the server: larger requests passed before"
+	r.reply.hint = "check the size limit of any proxy between here and the server"
+	if r.transfer.artifact {
+		return l.setAside(now, r, false)
+	}
 	return l.handleFailure(now, r)
 }
 
@@ -91,6 +99,9 @@ func (l *loop) retrySuspects(now time.Time, r result) bool {
 	if w.retried || !works && (w.proved || w.witness == nil) {
 		r.reply = last.reply
 		r.reply.verdict = refused
+		if w.artifact {
+			return l.setAside(now, r, true)
+		}
 		l.handleFailure(now, r)
 		return false
 	}

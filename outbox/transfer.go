@@ -17,6 +17,7 @@ type transfer struct {
 	pieces      [][]Batch // in order; the first is being sent
 	settlement  Settlement
 	last        uint64 // highest Seq of the batches
+	artifact    bool   // of artifacts
 	objectsOnly bool   // fetched with OnlyObjects: batches in between were skipped
 	splitFirst  bool   // halve the first piece before sending it
 	bare        bool   // try without the extension; nothing is learned yet
@@ -38,6 +39,7 @@ func newTransfer(dest string, p StreamBatches, limits Limits, known *capabilitie
 	if most <= 0 {
 		most = DefaultMaxEntries
 	}
+	w.artifact = len(p.Batches) > 0 && p.Batches[0].Kind.artifact()
 	var piece []Batch
 	entries := 0
 	for i := range p.Batches {
@@ -122,7 +124,7 @@ func (w *transfer) acknowledge(plain bool) (entries, raw int64) {
 	w.settlement.Entries += entries
 	w.settlement.Raw += raw
 	w.settlement.Plain = w.settlement.Plain || plain && !artifact
-	if entries > 0 && (w.witness == nil || raw < rawOf(w.witness)) {
+	if w.firstKind() != Blob && (entries > 0 || artifact) && (w.witness == nil || raw < rawOf(w.witness)) {
 		w.witness = w.pieces[0]
 	}
 	w.pieces = w.pieces[1:]
