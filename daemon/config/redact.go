@@ -111,8 +111,8 @@ func within(dir, folder string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Maskers makes what masks secrets with the key and all rules. Without a server nothing is sent: then no key is made, and
-// one that is not kept does.
+// Maskers makes what masks secrets with the key and all rules. Without a server nothing is sent: then no key is made,
+// and one that is not kept does.
 func (c *Config) Maskers() (*Maskers, error) {
 	_, err := os.Stat(c.RedactKeyFile())
 	if c.ServerURL == "" && len(c.TrustedProjects) == 0 && errors.Is(err, fs.ErrNotExist) {
