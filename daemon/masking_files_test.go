@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/daemon/control"
 )
 
 // files with secrets: what a server may not see of them, by name.
@@ -139,4 +141,29 @@ func TestMasksAttachments(t *testing.T) {
 	if !strings.Contains(all, "[github:") {
 		t.Error("the large file has no token")
 	}
+}
+
+// TestMasksCheckpoints masks what a person or Claude writes into a checkpoint, and what is made from lines.
+func TestMasksCheckpoints(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sent := w.checkpointServer()
+	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
+	w.start()
+	w.sync()
+	for _, summary := range []string{"", "we use " + githubSecret + " here"} {
+		a, err := w.client.CreateCheckpoint(t.Context(), control.CheckpointRequest{Session: sessionA, Summary: summary, PortID: githubSecret})
+		if err != nil || leaked([]byte(a.Checkpoint.Summary+a.Checkpoint.PortID)) || !strings.Contains(a.Checkpoint.PortID, "[github:") {
+			t.Errorf("%+v, %v", a.Checkpoint, err)
+		}
+	}
+	w.sync()
+	w.until("the server has them", func() bool { return len(sent()) == 2 })
+	for _, c := range sent() {
+		if leaked([]byte(c.text)) {
+			t.Errorf("sent: %s", c.text)
+		}
+	}
+	w.stop()
+	w.stateHolds(t)
 }

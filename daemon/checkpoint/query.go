@@ -91,9 +91,9 @@ func (c *Checkpoints) Create(ctx context.Context, file tail.FileID, name string,
 				"name the session that started it: "+s.Facts.Stream.Parent)
 		}
 		p := newCheckpoint(s, s.Detector.Current(s.Session, trigger, max(0, s.Line-1)))
-		p.ID, p.Port, p.At = id, req.PortID, time.Now().UTC().Truncate(time.Millisecond)
+		p.ID, p.Port, p.At = id, s.Mask(req.PortID), time.Now().UTC().Truncate(time.Millisecond)
 		if text := strings.TrimSpace(req.Summary); text != "" {
-			p.Summary = transcript.Cut(strings.ToValidUTF8(text, "\uFFFD"), maxSummary)
+			p.Summary = transcript.Cut(s.Mask(strings.ToValidUTF8(text, "\uFFFD")), maxSummary)
 		}
 		a.Checkpoint = wireCheckpoint(&p)
 		return addToEffects(s, []projection.Checkpoint{p})

@@ -84,6 +84,9 @@ type FoldStep struct {
 	clean      cleanRange // lines that masker need not look at
 }
 
+// Mask masks the secrets in a text that is kept beside what the transcript says.
+func (s *FoldStep) Mask(text string) string { return s.masker.String(text) }
+
 // Save has the projection saved at once, even without effects.
 func (s *FoldStep) Save() { s.projection.saveNow = true }
 
