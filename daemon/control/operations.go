@@ -44,8 +44,8 @@ func (s *Endpoint) observed() []operation {
 		{
 			method: http.MethodGet, path: "/v1/status", id: "status", call: answers[Status](s.status),
 			summary: "What the daemon is doing",
-			description: "With probe, servers that have not answered for 10 seconds are asked for an answer, within one second. " +
-				"The daemon sends no such request by itself.",
+			description: "With probe, servers that have not answered for 10 seconds are asked for an answer, within one " +
+				"second. The daemon sends no such request by itself.",
 			query: []parameter{optional("probe", "wait: answer with what the probes find; behind: do not wait for them")},
 		},
 		{

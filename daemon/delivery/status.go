@@ -53,8 +53,8 @@ func describe(dest string, h *outbox.Health, batches int64) control.Server {
 	}
 }
 
-// addContact adds what the last probe of a server found. A server that was well, and failed a probe since, is not: as far
-// as anybody knows the next request will fail in the same way.
+// addContact adds what the last probe of a server found. A server that was well, and failed a probe since, is not well
+// any more: the next request will fail in the same way.
 func addContact(server *control.Server, known contact, acknowledged time.Time) {
 	at := lastContact(known, acknowledged)
 	if server.LastContactAt = timeOrNil(at); !at.IsZero() {
