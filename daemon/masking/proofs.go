@@ -8,7 +8,8 @@ import (
 
 const (
 	proofHolds = time.Minute      // another process may listen at the address by then
-	askAgain   = 10 * time.Second // after a server did not prove anything: it may be starting
+	askAgain   = 10 * time.Second // after a server did not prove anything: it may be starting. Each time twice as long
+	askLast    = 10 * time.Minute // at most: asking may take a while, and lines wait for the answer
 )
 
 // proofs remembers which servers proved that they run on this machine. It is safe for concurrent use.
@@ -21,22 +22,28 @@ type proofs struct {
 
 // proven is a server's answer.
 type proven struct {
-	here bool
-	at   time.Time
+	here  bool
+	at    time.Time
+	holds time.Duration // until it is asked again
 }
 
 // has reports whether the server at an address runs on this machine. It asks again when the last answer is too old.
 func (p *proofs) has(server string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, holds := p.known[server], askAgain
-	if last.here {
-		holds = proofHolds
-	}
-	if age := time.Since(last.at); age >= 0 && age < holds {
+	last := p.known[server]
+	if age := time.Since(last.at); age >= 0 && age < last.holds {
 		return last.here
 	}
 	now := proven{here: p.prover.Prove(context.Background(), server) == nil, at: time.Now()}
+	switch {
+	case now.here:
+		now.holds = proofHolds
+	case last.here:
+		now.holds = askAgain
+	default:
+		now.holds = min(max(2*last.holds, askAgain), askLast)
+	}
 	p.known[server] = now
 	return now.here
 }
