@@ -9,6 +9,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -70,14 +71,16 @@ func (c *Counter) lost(ctx context.Context, x rewrite, now time.Time) (lines int
 	case "plain": // keeps no generations: only the sizes can be compared
 		return max(0, x.To-t.Cursor.Line), true, nil
 	case "ccship":
-		return c.ask(ctx, f.Dest, x, now)
+		return c.ask(ctx, &f, x, now)
 	}
 	return 0, false, nil
 }
 
 // ask asks the server what a rewrite took out.
-func (c *Counter) ask(ctx context.Context, dest string, x rewrite, now time.Time) (lines int64, known bool, err error) {
-	drops, lagging, err := c.Servers.Reader(dest).Drops(ctx, x.Session)
+func (c *Counter) ask(ctx context.Context, f *state.Routing, x rewrite, now time.Time) (
+	lines int64, known bool, err error,
+) {
+	drops, lagging, err := c.Servers.Reader(f.Dest).Drops(ctx, x.Session)
 	switch {
 	case remote.Is(err, control.CodeUnreachable), remote.Is(err, control.CodeRefusedKey):
 		return 0, false, err
@@ -88,7 +91,8 @@ func (c *Counter) ask(ctx context.Context, dest string, x rewrite, now time.Time
 		return 0, false, nil
 	}
 	for _, d := range drops {
-		if d.Session.Machine == c.Origin.Machine && d.Epoch == c.Origin.Epoch && d.Generation == int64(x.next()) {
+		if d.Session.Machine == c.Origin.Machine && d.Epoch == c.Origin.EpochOf(&f.Stream) &&
+			d.Generation == int64(x.next()) {
 			return d.Lines, true, nil
 		}
 	}
