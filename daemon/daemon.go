@@ -83,6 +83,7 @@ type Daemon struct {
 	attachments *attachment.Collector
 
 	reconciler *reconcile.Reconciler
+	comparer   comparer
 	name       *ownName
 
 	conf atomic.Pointer[config.Config] // in force

@@ -29,7 +29,7 @@ func (d *Daemon) DeadLetters(ctx context.Context) (control.DeadLetters, error) {
 
 // RetryDead puts dead letters back into the outbox.
 func (d *Daemon) RetryDead(ctx context.Context, req control.DeadRequest) (control.DeadResult, error) {
-	return delivery.RetryDead(ctx, d.db, req)
+	return delivery.RetryDead(ctx, d.db, d.reconciler, req)
 }
 
 // DropDead removes dead letters for good.

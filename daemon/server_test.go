@@ -44,7 +44,8 @@ type memServer struct {
 	resent      int  // requests about what was forgotten
 	attachments attachmentServer
 
-	checkpoints http.HandlerFunc // takes them; nil: nobody does
+	checkpoints http.HandlerFunc       // takes them; nil: nobody does
+	refuses     func(line []byte) bool // for what it is; nil: none
 }
 
 type memGeneration struct {
@@ -133,6 +134,11 @@ func (s *memServer) take(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(body).Decode(&req); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
+	}
+	for _, entry := range req.Entries {
+		if s.refuse(w, entry) {
+			return
+		}
 	}
 	root, _, _ := strings.Cut(req.SessionID, "/")
 	if s.forgotten[root] {

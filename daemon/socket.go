@@ -13,13 +13,14 @@ type socket struct {
 	messageLog
 	checkpointList
 	documentList
+	comparer
 	control.Inbox
 }
 
 var _ control.Daemon = socket{}
 
 func (d *Daemon) socket() socket {
-	return socket{d, messageLog{d}, checkpointList{d}, documentList{d}, d.inbox}
+	return socket{d, messageLog{d}, checkpointList{d}, documentList{d}, d.comparer, d.inbox}
 }
 
 // Probe probes the servers that were silent for a while.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
+	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -211,7 +212,7 @@ func (d *Daemon) syncResult(ctx context.Context, err error) control.SyncResult {
 	return r
 }
 
-// deadLines counts the dead letters that are lines; all is how many there are.
+// deadLines counts the dead letters that are lines on disk, of so many.
 func (d *Daemon) deadLines(ctx context.Context, all int64) int64 {
 	if all == 0 {
 		return 0
@@ -221,20 +222,11 @@ func (d *Daemon) deadLines(ctx context.Context, all int64) int64 {
 		d.log.Warn("cannot list the dead letters", "err", err)
 	}
 	for i := range letters {
-		if letters[i].Batch.Items > 0 {
+		if letters[i].Batch.Items > 0 || letters[i].Reason == state.ReasonReplaced {
 			all--
 		}
 	}
 	return all
-}
-
-// syncError is the error of verify when the sync before it cannot reach the server.
-func syncError(r control.SyncResult) error {
-	hint := "`ccship status` shows what is wrong"
-	if r.Reason == reasonNoServer {
-		hint = "set server_url in the configuration, or try `ccship up`"
-	}
-	return control.NewError(r.Reason, r.Detail, hint)
 }
 
 // excludedLines counts the lines that are left out because of their type, or in a history because of their project.

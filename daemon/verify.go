@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"os"
-	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/route"
@@ -14,41 +13,44 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Verify syncs, and then compares the transcripts on disk with what the servers hold.
-func (d *Daemon) Verify(ctx context.Context, req control.VerifyRequest,
+// comparer answers the requests to compare the disk with the servers, and to send again.
+type comparer struct {
+	d *Daemon
+	*verify.Service
+}
+
+func (d *Daemon) wireComparer() {
+	d.comparer = comparer{d, verify.NewService(verify.Parts{
+		Deps: func() verify.Deps {
+			return verify.Deps{
+				State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
+				Attachments: verifyAttachments{d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
+			}
+		},
+		Sync: d.Sync,
+		Session: func(name string) (string, error) {
+			s, err := d.router.Lookup(name, d.tailer)
+			return s.Name, err
+		},
+		Repairer: d.reconciler,
+	})}
+}
+
+// Verify compares, which needs memory for a while.
+func (c comparer) Verify(ctx context.Context, req control.VerifyRequest,
 	progress func(control.VerifyProgress)) (control.VerifyReport, error) {
-	synced, err := d.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
-	if err != nil {
-		return control.VerifyReport{}, err
-	}
-	if !synced.Done && !slices.Contains([]string{reasonTimeout, reasonRefused, reasonUnreadable, reasonFull},
-		synced.Reason) {
-		return control.VerifyReport{}, syncError(synced)
-	}
-	options := verify.Options{Session: req.Session, Deep: req.Deep, Progress: progress}
-	if !synced.Done { // what cannot be listed cannot be compared either
-		options.Incomplete = synced.Detail
-	}
-	report, err := verify.Run(ctx, verify.Deps{
-		State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
-		Attachments: verifyAttachments{d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
-	}, options)
-	if err != nil {
-		return control.VerifyReport{}, err
-	}
-	report.Waiting, report.Withheld, report.Resumed = synced.Waiting, synced.Withheld, synced.Resumed
-	report.Retired = synced.Retired
-	if req.Session == "" {
+	defer c.d.memoryUsed.Store(true)
+	report, err := c.Service.Verify(ctx, req, progress)
+	if err == nil && req.Session == "" {
 		var clear []string
 		for _, t := range report.Transcripts {
 			if t.Clear > 0 {
 				clear = append(clear, t.Path)
 			}
 		}
-		d.noteClear(clear, true)
+		c.d.noteClear(clear, true)
 	}
-	d.memoryUsed.Store(true)
-	return report, nil
+	return report, err
 }
 
 // verifyRules adapts the daemon to verify.Rules.
@@ -88,4 +90,8 @@ func (a verifyAttachments) OnDisk(root *os.Root, f tail.File,
 
 func (a verifyAttachments) Deliver(ctx context.Context, id tail.FileID) error {
 	return a.d.deliverAttachments(ctx, id)
+}
+
+func (a verifyAttachments) Requeue(ctx context.Context, dest string, id tail.FileID) error {
+	return a.d.projections.Attachments.ForgetOf(ctx, dest, id)
 }

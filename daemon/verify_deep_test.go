@@ -57,26 +57,26 @@ func damages() map[string]damage {
 			func(s map[string]map[uint32]*memGeneration) {
 				s[sessionA][0].lines[55] = bytes.Replace(s[sessionA][0].lines[55], []byte("user"), []byte("uses"), 1)
 			},
-			[]control.FileDifference{{SessionID: sessionA, Generation: 0, Differ: []control.Range{{First: 55, Last: 55}}, Detail: "somewhere in these lines, by the hashes taken when they were read"}},
+			[]control.FileDifference{{SessionID: sessionA, Past: true, Generation: 0, Differ: []control.Range{{First: 55, Last: 55}}, Detail: "somewhere in these lines, by the hashes taken when they were read"}},
 		},
 		"a line of an older generation": {
 			func(s map[string]map[uint32]*memGeneration) { delete(s[sessionA][1].lines, 60) },
-			[]control.FileDifference{{SessionID: sessionA, Generation: 1, Missing: []control.Range{{First: 60, Last: 60}}}},
+			[]control.FileDifference{{SessionID: sessionA, Past: true, Generation: 1, Missing: []control.Range{{First: 60, Last: 60}}}},
 		},
 		"a whole generation": {
 			func(s map[string]map[uint32]*memGeneration) { delete(s[sessionA], 1) },
-			[]control.FileDifference{{SessionID: sessionA, Generation: 1, Missing: []control.Range{{First: 0, Last: 69}}, Detail: "the server does not have this generation"}},
+			[]control.FileDifference{{SessionID: sessionA, Past: true, Generation: 1, Missing: []control.Range{{First: 0, Last: 69}}, Detail: "the server does not have this generation"}},
 		},
 		"the end of a transcript that is gone": {
 			func(s map[string]map[uint32]*memGeneration) {
 				s[sessionB][0].end = 29
 				delete(s[sessionB][0].lines, 29)
 			},
-			[]control.FileDifference{{SessionID: sessionB, Generation: 0, Missing: []control.Range{{First: 29, Last: 29}}}},
+			[]control.FileDifference{{SessionID: sessionB, Past: true, Generation: 0, Missing: []control.Range{{First: 29, Last: 29}}}},
 		},
 		"a transcript that is gone": {
 			func(s map[string]map[uint32]*memGeneration) { delete(s, sessionB) },
-			[]control.FileDifference{{SessionID: sessionB, Generation: 0, Missing: []control.Range{{First: 0, Last: 29}}, Detail: "the server does not have this generation"}},
+			[]control.FileDifference{{SessionID: sessionB, Past: true, Generation: 0, Missing: []control.Range{{First: 0, Last: 29}}, Detail: "the server does not have this generation"}},
 		},
 	}
 }

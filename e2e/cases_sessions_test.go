@@ -298,7 +298,7 @@ func TestDeepVerify(t *testing.T) {
 // alter changes the server's database behind its back.
 func (w *world) alter(statement string) {
 	w.t.Helper()
-	db, err := sql.Open("sqlite", w.exact.database())
+	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")
 	must(w.t, err)
 	defer db.Close()
 	result, err := db.Exec(statement)

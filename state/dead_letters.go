@@ -54,6 +54,21 @@ func (l *DeadLetters) List(ctx context.Context) ([]DeadLetter, error) {
 	return all, nil
 }
 
+// Get returns a dead letter with its Frame. ok is false when there is none with that key.
+func (l *DeadLetters) Get(ctx context.Context, key DeadKey) (letter outbox.DeadLetter, ok bool, err error) {
+	err = l.db.View(ctx, func(tx *kv.Snapshot) error {
+		k := key.bytes()
+		v := tx.Bucket(bucketDead).Get(k)
+		if v == nil {
+			return nil
+		}
+		r, err := decodeDeadRow(k, clone(v))
+		letter, ok = r.letter, err == nil
+		return err
+	})
+	return letter, ok, err
+}
+
 func splitDeadKey(k []byte) (DeadKey, error) {
 	if len(k) != deadKeySize {
 		return DeadKey{}, fmt.Errorf("%w: dead letter key of %d bytes", ErrCorrupt, len(k))

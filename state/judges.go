@@ -34,12 +34,14 @@ func (r *destRow) newJudge(name string, now time.Time) bool {
 	return true
 }
 
-// retryDead queues the dead letters of a destination again. Those that cannot be read stay: no server can take them.
+// retryDead queues the dead letters of a destination again. Those that cannot be read stay: no server can take them. So
+// do those that were replaced: they are compared first.
 func (t *Tx) retryDead(dest uint32) error {
 	var keys []DeadKey // a cursor skips keys when its bucket is deleted from on the way
 	err := t.dead.ForEach(func(k, v []byte) error {
 		r, err := decodeDeadRow(k, v)
-		if err == nil && r.dest == dest && r.letter.Reason != outbox.ReasonDamaged {
+		why := r.letter.Reason
+		if err == nil && r.dest == dest && why != outbox.ReasonDamaged && why != ReasonReplaced {
 			keys = append(keys, DeadKey{Seq: r.letter.Batch.Seq, Line: r.letter.Line})
 		}
 		return err

@@ -17,15 +17,24 @@ type Rejoin struct {
 	Epoch  string      // in front at the server; "": this state's
 	Cursor tail.Cursor // behind the lines that both have, in the generation that begins there
 	Marks  []tail.Mark // of all bytes before it
+	// Letters are dead letters that are sent before what follows, in generations between the one before and Cursor's.
+	Letters []RetriedLetter
+}
+
+// RetriedLetter is a dead letter that is sent in another generation than the one that it was refused in.
+type RetriedLetter struct {
+	Key        DeadKey
+	Generation uint32
+	RewoundTo  int64 // first line of the generation
 }
 
 // ReasonReplaced is the reason of a dead letter that held lines of an earlier generation when its file rejoined. They
 // are not on disk any more, and no server asked for them.
 const ReasonReplaced = "replaced"
 
-// Rejoin moves a file in one transaction: cursor, marks and epoch change, queued lines are removed, because they are
-// read again behind the cursor, and a marker that tells the server where the generation begins is queued. Queued
-// artifacts stay. ErrUnknownFile: nothing is remembered of the file.
+// Rejoin moves a file in one transaction: cursor, marks and epoch change, queued lines and dead letters are removed,
+// because they are read again behind the cursor, and a marker that tells the server where the generation begins is queued.
+// Queued artifacts stay. ErrUnknownFile: nothing is remembered of the file.
 func (db *DB) Rejoin(ctx context.Context, id tail.FileID, r Rejoin) error {
 	err := db.update(ctx, 0, func(t *Tx) error { return t.rejoin(id, &r) })
 	if err != nil && !errors.Is(err, tail.ErrStale) {
@@ -60,6 +69,12 @@ func (t *Tx) rejoin(id tail.FileID, r *Rejoin) error {
 	if err := t.removeLines(old.dest, uint64(id), old.tracked.Cursor.Generation); err != nil {
 		return err
 	}
+	if err := t.removeReread(old.dest, uint64(id), old.tracked.Cursor.Generation, r.Cursor.Line); err != nil {
+		return err
+	}
+	if err := t.putLetters(uint64(id), r.Letters); err != nil {
+		return err
+	}
 	at := outbox.Position{Offset: r.Cursor.Offset, Line: r.Cursor.Line}
 	return t.putBatch(row.dest, uint64(id), &outbox.Batch{
 		Kind: outbox.Marker, Generation: r.Cursor.Generation, RewoundTo: r.Cursor.Line, From: at, To: at,
@@ -88,6 +103,37 @@ func (t *Tx) removeLines(dest uint32, stream uint64, generation uint32) error {
 			}
 		}
 		if _, err := t.deleteRow(dest, stream, seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeReread removes the dead letters of a stream whose lines are read again: those of a generation from a line on.
+func (t *Tx) removeReread(dest uint32, stream uint64, generation uint32, line int64) error {
+	for _, k := range kv.Keys(t.dead, nil) {
+		v := t.dead.Get(k)
+		r, err := decodeDeadRow(k, v)
+		l := &r.letter
+		ours := r.dest == dest && r.stream.ID == stream && l.Batch.Generation == generation && l.Line >= line
+		if err == nil && ours && l.Batch.Items == 0 && l.Reason != ReasonReplaced {
+			err = t.deleteDead(k, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putLetters queues dead letters of a stream in other generations. Those that are gone are passed over.
+func (t *Tx) putLetters(stream uint64, letters []RetriedLetter) error {
+	for _, l := range letters {
+		_, err := t.removeDead([]DeadKey{l.Key}, func(t *Tx, r *deadRow) error {
+			r.letter.Batch.Generation, r.letter.Batch.RewoundTo = l.Generation, l.RewoundTo
+			return t.putBatch(r.dest, stream, &r.letter.Batch)
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -118,3 +118,71 @@ func TestLedgerIsKeptWithAcknowledgements(t *testing.T) {
 		t.Errorf("ledger %+v, %v", l.Ledger, err)
 	}
 }
+
+// dead makes dead letters of a file's first lines, one batch each, and returns their keys.
+func dead(t *testing.T, db *DB, letters ...outbox.DeadLetter) (keys []DeadKey) {
+	t.Helper()
+	err := db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Dead: letters}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := db.DeadLetters.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		keys = append(keys, l.Key)
+	}
+	return keys
+}
+
+// letter is a dead letter of one line.
+func letter(seq uint64, line int64, generation uint32, reason string) outbox.DeadLetter {
+	b := batch(line, line+1, generation, 20)
+	b.Seq = seq
+	return outbox.DeadLetter{Batch: b, Line: line, Reason: reason}
+}
+
+// TestRejoinRereadsDeadLetters: what is read again is no dead letter any more; the others stay.
+func TestRejoinRereadsDeadLetters(t *testing.T) {
+	db := open(t, Options{})
+	seqs := commit(t, db, advance(1, 0, 9, 100))
+	was, _ := db.Files.Reload(t.Context(), 1)
+	g := was.Cursor.Generation
+	dead(t, db, letter(seqs[0], 2, g, "rejected"), letter(seqs[0], 7, g, "rejected"), letter(seqs[0], 8, g, "damaged"),
+		letter(seqs[0]+100, 8, g, ReasonReplaced), letter(seqs[0]+200, 8, g+1, "rejected"))
+	to := tail.Cursor{Offset: 50, Line: 5, Generation: g + 2}
+	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: was.Cursor, Cursor: to}); err != nil {
+		t.Fatal(err)
+	}
+	checkIndex(t, db)
+	left, err := db.DeadLetters.List(t.Context())
+	if err != nil || len(left) != 3 || left[0].Line != 2 || left[1].Reason != ReasonReplaced ||
+		left[2].Batch.Generation != g+1 {
+		t.Errorf("left %+v, %v", left, err)
+	}
+}
+
+// TestRejoinSendsLetters: dead letters are queued before what follows the cursor, in their own generations.
+func TestRejoinSendsLetters(t *testing.T) {
+	db := open(t, Options{})
+	seqs := commit(t, db, advance(1, 0, 9, 100))
+	was, _ := db.Files.Reload(t.Context(), 1)
+	g := was.Cursor.Generation
+	keys := dead(t, db, letter(seqs[0], 2, g, ReasonReplaced), letter(seqs[0], 3, g, "rejected"))
+	to := tail.Cursor{Offset: 20, Line: 2, Generation: g + 2}
+	err := db.Rejoin(t.Context(), 1, Rejoin{Expect: was.Cursor, Cursor: to, Letters: []RetriedLetter{
+		{Key: keys[0], Generation: g + 1, RewoundTo: 2}, {Key: DeadKey{Seq: 12345}, Generation: g + 1},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkIndex(t, db)
+	if usage := db.Outbox.Usage(); usage.Dead != 0 || usage.Entries != 1 {
+		t.Errorf("%d dead letters, %d entries wait; want none and the line that is retried", usage.Dead, usage.Entries)
+	}
+	p := peek(t, db, 1, 0, outbox.Limits{})
+	if len(p.Batches) != 1 || p.Batches[0].Generation != g+1 || p.Batches[0].RewoundTo != 2 || p.Batches[0].From.Line != 2 {
+		t.Errorf("queued first %+v", p.Batches)
+	}
+}

@@ -87,19 +87,36 @@ func (actor) Verify(_ context.Context, req control.VerifyRequest, progress func(
 	case "refused":
 		return r, &control.Error{Code: control.CodeRefusedKey, Message: "401 Unauthorized"}
 	case "plain":
-		r.Proven = false
+		r.Equal, r.Proven = false, false
 		r.Withheld, r.Vanished = 4, 1
+		r.Findings = []control.VerifyFinding{{Kind: "withheld", Count: 4, Text: "4 lines withheld from a plain server", Fix: "`ccship config set server_url URL`"}}
 	case "unequal":
 		r.Equal = false
 		r.Differences = []control.FileDifference{{
 			SessionID: "a", Path: "/p/a.jsonl", Generation: 2,
 			Missing: []control.Range{{First: 3, Last: 5}, {First: 9, Last: 9}}, Differ: []control.Range{{First: 1, Last: 1}},
 		}}
+		r.Findings = []control.VerifyFinding{{Kind: "differences", Count: 1, Text: "1 difference between disk and server", Fix: "`ccship verify --repair` sends what the server lacks"}}
+		if req.Repair {
+			r.Equal, r.Differences, r.Findings = true, nil, nil
+			r.Repaired = &control.ResendResult{SchemaVersion: 1, Transcripts: 1, Lines: 7, Bytes: 700, Resent: []control.ResentTranscript{{SessionID: "a", Path: "/p/a.jsonl", From: 3, Lines: 7, Generation: 3}}}
+		}
 	}
 	return r, nil
 }
 
 func (actor) Probe(context.Context, bool) {}
+
+func (actor) Resend(_ context.Context, req control.ResendRequest) (control.ResendResult, error) {
+	if req.Session == "nobody" {
+		return control.ResendResult{}, control.Usage("there is no session nobody", "`ccship sessions list` lists them")
+	}
+	return control.ResendResult{
+		SchemaVersion: 1, Transcripts: 3, Lines: 7, Bytes: 700,
+		Resent:  []control.ResentTranscript{{SessionID: "a", Path: "/p/a.jsonl", From: 3, Lines: 7, Generation: 3}},
+		Skipped: []control.SkippedFile{{SessionID: "b", Path: "/p/b.jsonl", Why: "forgotten"}},
+	}, nil
+}
 
 func (actor) Metrics(io.Writer) {}
 

@@ -119,7 +119,7 @@ func unreached(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: unreached CODE WORDS [VERB…]")
 	}
 	verbs := []string{
-		"status", "sync", "verify", "pause", "resume", "flush", "reload", "outbox list", "outbox dead", "outbox retry 1-1", "outbox drop --all",
+		"status", "sync", "verify", "resend --all", "pause", "resume", "flush", "reload", "outbox list", "outbox dead", "outbox retry 1-1", "outbox drop --all",
 		"forget 3f2a9c01 --yes",
 	}
 	if len(args) > 2 {

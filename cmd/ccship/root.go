@@ -57,7 +57,8 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	root.AddCommand(
-		a.upCommand(), a.runCommand(), a.statusCommand(), a.doctorCommand(), a.syncCommand(), a.verifyCommand(), a.pathsCommand(),
+		a.upCommand(), a.runCommand(), a.statusCommand(), a.doctorCommand(), a.syncCommand(), a.verifyCommand(),
+		a.resendCommand(), a.pathsCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.flushCommand(), a.excludeCommand(), a.outboxCommand(), a.reloadCommand(),
 		a.redactCommand(), a.hookCommand(), a.mcpCommand(),
 		a.configCommand(), a.versionCommand(), a.guardCommand(),

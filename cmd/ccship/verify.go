@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,20 +15,27 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var timeout time.Duration
-	var deep bool
+	var deep, repair bool
 	cmd := &cobra.Command{
 		Use:   "verify [SESSION]",
 		Short: "Prove that the server has every line that is on disk",
-		Long: "Sync, read every transcript again from its first byte, and compare it with what the server has. " +
-			"With --deep also every generation that a rewind ended, and transcripts that are no longer on disk: their bytes are read " +
-			"back from the server and held against the hashes taken when they were read. Lines count from 0. Exit 0 when equal, 1 when not, 4 when the server cannot be reached, 5 when it rejects the API key.",
+		Long: "Sync, read every transcript again from its first byte, and compare it with what the server shows. " +
+			"Lines count from 0.\n\n" +
+			"Exit 0: the server shows every line on disk. What the configuration excludes is named and counted. " +
+			"Exit 1: lines are missing, different, not delivered, withheld or refused (dead letters); each is counted, with " +
+			"the command that mends it. Exit 4: the server cannot be reached. Exit 5: it rejects the API key.\n\n" +
+			"With --repair, transcripts that differ are sent again from the first difference, in a new generation, and " +
+			"compared once more. Nothing that the server stores is overwritten.\n\n" +
+			"With --deep also the past: every generation that a rewind ended, generations of earlier states, and transcripts " +
+			"that are no longer on disk. Their bytes are read back from the server and compared with the hashes taken when " +
+			"they were read, or with the lines that are still on disk.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: sessions.Complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := positive("timeout", timeout); err != nil {
 				return err
 			}
-			req := control.VerifyRequest{Timeout: timeout.String(), Deep: deep}
+			req := control.VerifyRequest{Timeout: timeout.String(), Deep: deep, Repair: repair}
 			if len(args) > 0 {
 				req.Session = args[0]
 			}
@@ -37,9 +45,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			bar := term.NewBar(a.Stderr, "comparing")
-			report, err := client.Verify(ctx, req, func(p control.VerifyProgress) { bar.Set(p.Bytes, p.BytesTotal) })
-			bar.Clear()
+			report, err := a.watchVerify(ctx, client, req)
 			if err != nil {
 				return err
 			}
@@ -48,8 +54,25 @@ func (a *app) verifyCommand() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long the sync before it may take")
 	cmd.Flags().BoolVar(&deep, "deep", false, "the whole history: every generation, and transcripts that are gone")
+	cmd.Flags().BoolVar(&repair, "repair", false, "send what is missing or different again, and compare once more")
 	a.AddJSON(cmd)
 	return cmd
+}
+
+// watchVerify has the daemon compare, and shows how far it is.
+func (a *app) watchVerify(ctx context.Context, client *control.Client,
+	req control.VerifyRequest) (control.VerifyReport, error) {
+	comparing, sending := term.NewBar(a.Stderr, "comparing"), term.NewBar(a.Stderr, "sending")
+	report, err := client.Verify(ctx, req, func(p control.VerifyProgress) {
+		bar := comparing
+		if p.Sending {
+			bar = sending
+		}
+		bar.Set(p.Bytes, p.BytesTotal)
+	})
+	comparing.Clear()
+	sending.Clear()
+	return report, err
 }
 
 func (a *app) showReport(r control.VerifyReport, session string) error {

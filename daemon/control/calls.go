@@ -17,6 +17,7 @@ const (
 	changeTimeout = 30 * time.Second // for answers that write it
 	eventsStall   = 3 * eventBeat
 	forgetTimeout = 10 * time.Minute // a server overwrites what it removes
+	resendTimeout = 10 * time.Minute // transcripts are read and compared
 )
 
 // Sessions lists main transcripts, those changed last first.
@@ -61,6 +62,11 @@ func (c *Client) DropServer(ctx context.Context, req DropServerRequest) (DropSer
 // DropDead removes dead letters for good; CodeNoDeadLetter when one of them is not there.
 func (c *Client) DropDead(ctx context.Context, req DeadRequest) (DeadResult, error) {
 	return ask[DeadResult](ctx, c, changeTimeout, http.MethodPost, "/v1/outbox/dead/drop", req)
+}
+
+// Resend has transcripts sent again; CodeUsage for a session that is not known.
+func (c *Client) Resend(ctx context.Context, req ResendRequest) (ResendResult, error) {
+	return ask[ResendResult](ctx, c, resendTimeout, http.MethodPost, "/v1/resend", req)
 }
 
 // Pause ends sending for a while, or until Resume.

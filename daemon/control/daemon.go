@@ -38,6 +38,9 @@ type Delivery interface {
 	Sync(ctx context.Context, req SyncRequest) (SyncResult, error)
 	// Verify may call progress as often as it likes, from one goroutine at a time.
 	Verify(ctx context.Context, req VerifyRequest, progress func(VerifyProgress)) (VerifyReport, error)
+	// Resend has transcripts go on behind the lines that their servers hold as they are on disk. CodeUsage for a session
+	// that is not known.
+	Resend(ctx context.Context, req ResendRequest) (ResendResult, error)
 	Pause(ctx context.Context, req PauseRequest) (PauseState, error)
 	Resume(ctx context.Context) (PauseState, error)
 	Flush(ctx context.Context) (FlushResult, error)

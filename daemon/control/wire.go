@@ -148,6 +148,7 @@ type VerifyRequest struct {
 	Session string `json:"session,omitempty" doc:"only transcripts whose stream name starts with this"`
 	Timeout string `json:"timeout,omitempty" doc:"of the sync that comes first; a Go duration"`
 	Deep    bool   `json:"deep,omitempty" doc:"every generation, and transcripts that are no longer on disk"`
+	Repair  bool   `json:"repair,omitempty" doc:"send again what is missing or different, and compare once more"`
 }
 
 // VerifyEvent is one line of the answer of POST /v1/verify (application/x-ndjson): progress, then one report.
@@ -157,8 +158,9 @@ type VerifyEvent struct {
 	Error    *Error          `json:"error,omitempty"`
 }
 
-// VerifyProgress counts bytes of transcripts compared so far.
+// VerifyProgress counts bytes of transcripts compared so far, or sent again.
 type VerifyProgress struct {
+	Sending    bool  `json:"sending,omitempty" doc:"a repair sends; else transcripts are compared"`
 	Files      int   `json:"files"`
 	FilesTotal int   `json:"files_total"`
 	Bytes      int64 `json:"bytes"`
@@ -176,8 +178,9 @@ type VerifyReport struct {
 	Bytes         int64             `json:"bytes"`
 	Excluded      int64             `json:"excluded" doc:"lines not sent: exclude_types, or older than the first start"`
 	ExcludedFiles int               `json:"excluded_files" doc:"transcripts of projects that opted out"`
-	Dead          int64             `json:"dead_letters"`
-	Withheld      int64             `json:"withheld"`
+	ExcludedWhy   []ExclusionCount  `json:"excluded_why,omitempty" doc:"the rules that leave them out"`
+	Dead          int64             `json:"dead_letters" doc:"entries that a server refused; then not equal"`
+	Withheld      int64             `json:"withheld" doc:"lines that a plain server cannot take; then not equal"`
 	Oversize      int64             `json:"oversize"`
 	Masked        int64             `json:"masked,omitempty" doc:"secrets that the server holds masked"`
 	Unproven      int64             `json:"masked_unproven,omitempty" doc:"of masked: too short for a proof"`
@@ -188,6 +191,8 @@ type VerifyReport struct {
 	Retired       []RetiredServer   `json:"retired,omitempty" doc:"as in the result of a sync"`
 	Attachments   AttachmentsReport `json:"attachments"`
 	Deep          *DeepReport       `json:"deep,omitempty" doc:"when the request asks for deep"`
+	Findings      []VerifyFinding   `json:"findings,omitempty" doc:"why it is not equal, with the commands that mend it"`
+	Repaired      *ResendResult     `json:"repaired,omitempty" doc:"what a repair sent before the comparison"`
 	Differences   []FileDifference  `json:"differences,omitempty"`
 	Transcripts   []FileReport      `json:"transcripts,omitempty"`
 }
@@ -211,10 +216,11 @@ type RetiredServer struct {
 
 // DeepReport counts what a server has beyond the transcripts on disk. What differs is among the Differences.
 type DeepReport struct {
-	Past   DeepCount      `json:"past" doc:"generations that a rewind ended; the server's bytes match their hashes"`
-	Gone   DeepCount      `json:"gone" doc:"transcripts no longer on disk; the server's bytes match their hashes"`
-	Stored DeepCount      `json:"stored" doc:"complete on the server; no hash is left to compare with"`
-	Why    []StoredReason `json:"stored_why,omitempty"`
+	Past    DeepCount      `json:"past" doc:"generations that a rewind ended; the server's bytes match their hashes"`
+	Gone    DeepCount      `json:"gone" doc:"transcripts no longer on disk; the server's bytes match their hashes"`
+	Earlier DeepCount      `json:"earlier" doc:"of earlier states; equal to lines still on disk"`
+	Stored  DeepCount      `json:"stored" doc:"complete on the server; no hash is left to compare with"`
+	Why     []StoredReason `json:"stored_why,omitempty"`
 }
 
 // DeepCount counts generations.
@@ -248,7 +254,9 @@ type FileReport struct {
 type FileDifference struct {
 	SessionID  string  `json:"session_id"`
 	Path       string  `json:"path"`
+	Epoch      string  `json:"epoch,omitempty" doc:"of an earlier state file; else that of the transcript"`
 	Generation uint32  `json:"generation"`
+	Past       bool    `json:"past,omitempty" doc:"of the past: nothing here can repair it"`
 	Missing    []Range `json:"missing,omitempty" doc:"on disk, not on the server"`
 	Differ     []Range `json:"differ,omitempty" doc:"other bytes"`
 	Extra      []Range `json:"extra,omitempty" doc:"on the server, not on disk"`

@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
 )
 
 // DeadLetters lists the entries that servers refuse for their content.
@@ -41,49 +42,80 @@ func parseDeadID(id string) (state.DeadKey, bool) {
 	return state.DeadKey{Seq: s, Line: l}, ok && errSeq == nil && errLine == nil && l >= 0
 }
 
+// Retrier queues dead letters of files that rejoined since; *reconcile.Reconciler is one.
+type Retrier interface {
+	// RetryLetters returns how many of the letters are none any more, also with an error.
+	RetryLetters(ctx context.Context, letters []state.DeadLetter) (int, error)
+}
+
 // RetryDead puts dead letters back into the outbox.
-func RetryDead(ctx context.Context, db *state.DB, req control.DeadRequest) (control.DeadResult, error) {
-	keys, err := deadKeys(ctx, db, req)
+func RetryDead(ctx context.Context, db *state.DB, displaced Retrier,
+	req control.DeadRequest) (control.DeadResult, error) {
+	a := control.DeadResult{SchemaVersion: control.SchemaVersion}
+	letters, err := deadLetters(ctx, db, req)
 	if err != nil {
-		return control.DeadResult{}, err
+		return a, err
 	}
-	n, err := db.DeadLetters.Retry(ctx, keys)
-	return control.DeadResult{SchemaVersion: control.SchemaVersion, Letters: n}, err
+	facts, err := db.Files.Routings(ctx)
+	if err != nil {
+		return a, err
+	}
+	var keys []state.DeadKey
+	var others []state.DeadLetter
+	for i := range letters {
+		if l := &letters[i]; isDisplaced(l, facts) {
+			others = append(others, *l)
+		} else {
+			keys = append(keys, l.Key)
+		}
+	}
+	if a.Letters, err = db.DeadLetters.Retry(ctx, keys); err != nil {
+		return a, err
+	}
+	n, err := displaced.RetryLetters(ctx, others)
+	a.Letters += n
+	return a, err
+}
+
+// isDisplaced reports whether the server may store something else in the place of a dead letter's lines: its file has
+// rejoined since.
+func isDisplaced(l *state.DeadLetter, facts map[tail.FileID]state.Routing) bool {
+	f, known := facts[tail.FileID(l.Stream.ID)]
+	return l.Batch.Items == 0 && (l.Reason == state.ReasonReplaced || known && l.Stream.Epoch != f.Stream.Epoch)
 }
 
 // DropDead removes dead letters for good. Their lines count as missing from then on.
 func DropDead(ctx context.Context, db *state.DB, req control.DeadRequest) (control.DeadResult, error) {
-	keys, err := deadKeys(ctx, db, req)
+	letters, err := deadLetters(ctx, db, req)
 	if err != nil {
 		return control.DeadResult{}, err
+	}
+	var keys []state.DeadKey
+	for i := range letters {
+		keys = append(keys, letters[i].Key)
 	}
 	n, err := db.DeadLetters.Drop(ctx, keys)
 	return control.DeadResult{SchemaVersion: control.SchemaVersion, Letters: n}, err
 }
 
-// deadKeys returns the dead letters that are asked for. An error is a *control.Error if one of them does not exist.
-func deadKeys(ctx context.Context, db *state.DB, req control.DeadRequest) ([]state.DeadKey, error) {
+// deadLetters returns the dead letters that are asked for. An error is a *control.Error if one of them does not exist.
+func deadLetters(ctx context.Context, db *state.DB, req control.DeadRequest) ([]state.DeadLetter, error) {
 	if req.All == (len(req.IDs) > 0) {
 		return nil, control.Usage("name dead letters, or all of them", "`ccship outbox dead` lists them")
 	}
-	letters, err := db.DeadLetters.List(ctx)
-	if err != nil {
-		return nil, err
+	all, err := db.DeadLetters.List(ctx)
+	if err != nil || req.All {
+		return all, err
 	}
-	var all, keys []state.DeadKey
-	for _, l := range letters {
-		all = append(all, l.Key)
-	}
-	if req.All {
-		return all, nil
-	}
+	var named []state.DeadLetter
 	for _, id := range req.IDs {
 		key, ok := parseDeadID(id)
-		if !ok || !slices.Contains(all, key) {
+		i := slices.IndexFunc(all, func(l state.DeadLetter) bool { return ok && l.Key == key })
+		if i < 0 {
 			return nil, control.NewError(control.CodeNoDeadLetter, "there is no dead letter "+id,
 				"`ccship outbox dead` lists them")
 		}
-		keys = append(keys, key)
+		named = append(named, all[i])
 	}
-	return keys, nil
+	return named, nil
 }

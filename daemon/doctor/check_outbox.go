@@ -59,7 +59,7 @@ func checkOutbox(_ context.Context, x *exam) []Finding {
 func checkDead(_ context.Context, x *exam) []Finding {
 	if o := x.daemon().status.Outbox; o != nil && o.Dead > 0 {
 		return []Finding{{Level: Warn, Text: "the server rejects " + amount.Counted(o.Dead, "entry", "entries"),
-			Detail: "they are kept, and can be queued again", Fix: "`ccship outbox dead` lists them"}}
+			Detail: "they are kept; `ccship outbox dead` shows why", Fix: "`ccship outbox retry --all` sends them again"}}
 	}
 	return nil
 }

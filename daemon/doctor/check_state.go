@@ -24,7 +24,7 @@ func checkState(ctx context.Context, x *exam) []Finding {
 		found = append(found, Finding{
 			Level: Note, Text: "a damaged state file was set aside, and every transcript is sent again",
 			Detail: strings.Join(aside, ", "),
-			Fix:    "check the disk; delete the file when nothing is missing on the server",
+			Fix:    "`ccship verify --repair` sends what the server lacks; then delete the file, and check the disk",
 		})
 	}
 	switch err := state.Check(ctx, path); {

@@ -255,7 +255,7 @@ func TestDeadWithheldExcluded(t *testing.T) {
 	w.write(".claude/projects/-q/c.jsonl", `{"type":"user","cwd":"`+filepath.ToSlash(w.home)+`/q"}`+"\n", 0)
 	w.sync()
 	r := w.examine()
-	w.wants(r, "dead_letters", Warn, "rejects 1 entry", "`ccship outbox dead`")
+	w.wants(r, "dead_letters", Warn, "rejects 1 entry", "`ccship outbox retry --all`")
 	w.wants(r, "withheld", Note, "1 entry was withheld", "")
 	w.wants(r, "excluded", Note, "1 transcript is left out", "`ccship exclude list`")
 	w.silent(r, "advice")

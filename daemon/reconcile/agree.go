@@ -41,11 +41,21 @@ func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routi
 		return c.copyFormer(ctx, t, f)
 	}
 	g := has.Generations[len(has.Generations)-1]
-	at := &agreement{total: g.EndLine, epochInFront: has.Epoch, generation: g.Generation, unfinished: !g.EOFNewline}
-	if at.epoch = has.Epoch; at.epoch == c.Origin.Epoch {
-		at.epoch = ""
+	at := &agreement{total: g.EndLine, unfinished: !g.EOFNewline}
+	at.front(has.Epoch, g, c.Origin.Epoch)
+	if c.repair && at.unfinished && t.Provisional.Length == 0 {
+		g.EndLine-- // the server lacks the newline of its last line
 	}
+	g.EndLine = min(g.EndLine, c.before)
 	return at, c.measure(ctx, t, f, at, view{ref: ref, digest: g})
+}
+
+// front notes the epoch in front at the server, and its newest generation. own is this state's epoch.
+func (a *agreement) front(epoch string, g remote.Generation, own string) {
+	a.epochInFront, a.generation, a.epoch = epoch, g.Generation, epoch
+	if epoch == own {
+		a.epoch = ""
+	}
 }
 
 // copyFormer has the server copy what it has under this machine's former name.

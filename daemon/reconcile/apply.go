@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -77,8 +76,5 @@ func (c *comparison) remaskFile(ctx context.Context, t tail.Tracked, dry bool, s
 	if dry {
 		return nil
 	}
-	if unchanged, err := c.unchanged(ctx, &t); err != nil || !unchanged {
-		return cmp.Or(err, errRewound)
-	}
-	return c.rejoin(ctx, &t, at)
+	return c.rejoin(ctx, &t, &f, at)
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -30,11 +32,18 @@ type comparison struct {
 	remask bool // lines that the rules of masking in force change count as different
 
 	compared, rejoined, copied int
+
+	repair    bool // what lies behind the newline of the last line counts too
+	fromStart bool // everything is sent again
+	result    control.ResendResult
+
+	letters []state.DeadLetter // to be sent before what follows, by generation and line
+	before  int64              // the line that the first of them begins at
 }
 
 func (r *Reconciler) newComparison(ctx context.Context, dest string) (*comparison, error) {
 	c := &comparison{Reconciler: r, dest: dest, reader: r.Servers.Reader(dest), dead: map[uint64]map[int64]bool{},
-		seen: map[tail.FileID]bool{}}
+		seen: map[tail.FileID]bool{}, before: math.MaxInt64}
 	var err error
 	if c.routings, err = r.State.Files.Routings(ctx); err != nil {
 		return nil, err
@@ -45,7 +54,7 @@ func (r *Reconciler) newComparison(ctx context.Context, dest string) (*compariso
 	}
 	for i := range letters {
 		l := &letters[i]
-		if l.Batch.Items > 0 || l.Reason == "damaged" {
+		if l.Batch.Items > 0 || l.Reason == outbox.ReasonDamaged || l.Reason == state.ReasonReplaced {
 			continue
 		}
 		if c.dead[l.Stream.ID] == nil {
@@ -121,7 +130,7 @@ func (c *comparison) some(ctx context.Context, list []tail.Tracked) error {
 		digests[i] = &d
 		return err
 	})
-	if err != nil {
+	if err != nil && !(c.fromStart && remote.Is(err, remote.CodeNoReading)) {
 		return err
 	}
 	for i := range list {
@@ -184,6 +193,9 @@ func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Diges
 
 func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
 	f := c.routings[t.File.ID]
+	if c.fromStart {
+		return c.rejoin(ctx, &t, &f, c.fromFirst(has))
+	}
 	at, err := c.agreed(ctx, &t, &f, has)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -191,9 +203,11 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 	case err != nil:
 		return err
 	}
-	inStep, err := c.inStep(ctx, &t, &f, at)
-	if err != nil {
-		return err
+	inStep := false
+	if len(c.letters) == 0 {
+		if inStep, err = c.inStep(ctx, &t, &f, at); err != nil {
+			return err
+		}
 	}
 	if inStep {
 		if at.generation == t.Cursor.Generation && at.lines > 0 {
@@ -201,24 +215,25 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 		}
 		return err
 	}
-	if unchanged, err := c.unchanged(ctx, &t); err != nil || !unchanged {
-		return cmp.Or(err, errRewound)
-	}
-	return c.rejoin(ctx, &t, at)
+	return c.rejoin(ctx, &t, &f, at)
 }
 
 // rejoin has a transcript go on behind the lines that both sides have, in a new generation.
-func (c *comparison) rejoin(ctx context.Context, t *tail.Tracked, at *agreement) error {
+func (c *comparison) rejoin(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement) error {
+	if unchanged, err := c.unchanged(ctx, t); err != nil || !unchanged {
+		return cmp.Or(err, errRewound)
+	}
 	c.changes.Add(1)
 	defer c.changes.Add(1)
+	letters, next := retried(c.letters, max(at.generation, t.Cursor.Generation)+1)
 	r := state.Rejoin{
-		Expect: t.Cursor, Epoch: at.epoch, Marks: at.prefix.Marks(),
-		Cursor: at.prefix.Cursor(max(at.generation, t.Cursor.Generation) + 1),
+		Expect: t.Cursor, Epoch: at.epoch, Marks: at.prefix.Marks(), Cursor: at.prefix.Cursor(next), Letters: letters,
 	}
 	if err := c.State.Rejoin(ctx, t.File.ID, r); err != nil {
 		return err
 	}
 	c.rejoined++
+	c.note(t, f, r.Cursor)
 	c.Log.Info("a transcript goes on behind the lines that the server has", "path", t.File.Path, "line", at.lines,
 		"the server's lines", at.total, "generation", r.Cursor.Generation)
 	c.Files.Reload(t.File.ID)

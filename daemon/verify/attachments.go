@@ -77,6 +77,7 @@ func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tra
 			*difference(report, "a file beside it cannot be read: "+unread.Error()))
 	}
 	if len(missing) > 0 {
+		v.wrong.attachments[t.File.ID] = f.Dest
 		v.report.Differences = append(v.report.Differences,
 			*difference(report, "files beside it are not on the server as they are on disk: "+nameSome(missing)))
 	}

@@ -81,7 +81,7 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 		return nil, nil
 	}
 	if !f.Decided {
-		report.Note = "not delivered yet"
+		report.Note = detailUndelivered
 		v.report.add(report, nil, difference(report, report.Note))
 		return nil, nil
 	}
@@ -144,7 +144,7 @@ func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has remote.
 			return err
 		}
 	}
-	v.report.add(c.report, nil, difference(c.report, "the file changes faster than it can be compared"))
+	v.report.add(c.report, nil, difference(c.report, detailMoves))
 	return nil
 }
 
@@ -164,12 +164,12 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 	switch {
 	case ok && g.Lines == s.lines && g.SHA256 == c.report.SHA256 && g.EndLine <= s.end && g.EOFNewline == newline,
 		!ok && s.lines == 0:
-		v.report.add(c.report, s, nil)
+		v.add(c, nil)
 		return nil
 	case !ok:
 		diff := difference(c.report, detailNothing)
 		diff.Missing = []control.Range{{First: 0, Last: s.end - 1}}
-		v.report.add(c.report, s, diff)
+		v.add(c, diff)
 		return nil
 	}
 	s.refused = stillRefused(v.deadLines[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
@@ -184,14 +184,17 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 		has.Epoch != v.Origin.EpochOf(&c.facts.Stream)) {
 		diff.Detail = detailOtherView
 	}
-	v.report.add(c.report, s, diff)
+	v.add(c, diff)
 	return nil
 }
 
 // Details of differences.
 const (
+	detailMoves        = "the file changes faster than it can be compared"
+	detailUndelivered  = "not delivered yet"
 	detailNothing      = "the server has nothing of this transcript"
 	detailNoGeneration = "the server does not have this generation"
+	detailEarlier      = "damaged on the server: what comes before and after is on disk as it is there"
 	detailOtherView    = "the server shows another generation than the one on disk"
 )
 

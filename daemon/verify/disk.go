@@ -112,6 +112,7 @@ func readLine(r *bufio.Reader, long *[]byte, limit int64) (line []byte, oversize
 type summary struct {
 	lines, bytes       int64 // that should be there
 	excluded, oversize int64 // lines that should not
+	sentBefore         int64 // lines among excluded that were sent before ccship came
 	clear              int64 // lines with secrets that the server holds as they are; set when lines are compared
 	masked             int64 // secrets in the lines that should be there
 	unproven           int64 // those of them that are too short for a hash
@@ -129,7 +130,10 @@ func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routi
 		switch {
 		case l.oversize:
 			s.oversize++
-		case v.leavesOut(l, &t, f.SentBefore):
+		case wasSentBefore(l, &t, f):
+			s.excluded++
+			s.sentBefore++
+		case v.Rules.LeavesOut(&t.File, l.raw):
 			s.excluded++
 		default:
 			s.lines++
@@ -155,6 +159,11 @@ func (s *summary) count(ranges []redact.Range) {
 }
 
 // leavesOut reports whether the server need not have a line.
-func (v *verifier) leavesOut(l diskLine, t *tail.Tracked, sentBefore int64) bool {
-	return t.Cursor.Generation == 0 && l.index < sentBefore || v.Rules.LeavesOut(&t.File, l.raw)
+func (v *verifier) leavesOut(l diskLine, t *tail.Tracked, f *state.Routing) bool {
+	return wasSentBefore(l, t, f) || v.Rules.LeavesOut(&t.File, l.raw)
+}
+
+// wasSentBefore reports whether a line was sent before ccship came. A generation that begins before it brings it again.
+func wasSentBefore(l diskLine, t *tail.Tracked, f *state.Routing) bool {
+	return l.index < f.SentBefore && (t.Cursor.Generation == 0 || l.index < f.RewoundTo)
 }

@@ -16,13 +16,14 @@ const (
 	whyUnknown  = "not remembered here any more"
 	whyMasked   = "the server holds some of its secrets masked"
 	whyOversize = "a line longer than the cap is stored as a digest"
+	whyReplaced = "lines in it differ from the disk; a later generation replaced them"
 )
 
 // findings is what was found beyond the files on disk.
 type findings struct {
-	past, vanished, stored control.DeepCount
-	why                    map[string]int // generations in stored, by the reason
-	diffs                  []control.FileDifference
+	past, vanished, equal, stored control.DeepCount
+	why                           map[string]int // generations in stored, by the reason
+	diffs                         []control.FileDifference
 }
 
 // unproven counts a generation that is stored, but cannot be proven.
@@ -44,7 +45,7 @@ func (r *recorder) addDeep(f *findings) {
 	for _, c := range []struct {
 		to   *control.DeepCount
 		from control.DeepCount
-	}{{&r.Deep.Past, f.past}, {&r.Deep.Gone, f.vanished}, {&r.Deep.Stored, f.stored}} {
+	}{{&r.Deep.Past, f.past}, {&r.Deep.Gone, f.vanished}, {&r.Deep.Earlier, f.equal}, {&r.Deep.Stored, f.stored}} {
 		c.to.Generations += c.from.Generations
 		c.to.Lines += c.from.Lines
 		c.to.Bytes += c.from.Bytes

@@ -57,7 +57,7 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 		if err != nil {
 			return err
 		}
-		excused := l.oversize || c.summary.refused[l.index] || v.leavesOut(l, &c.file, c.facts.SentBefore)
+		excused := l.oversize || c.summary.refused[l.index] || v.leavesOut(l, &c.file, &c.facts)
 		sent, masked := masker.Line(l.raw)
 		same := hash == nil || l.oversize || LineHash(sent) == *hash
 		if !same {

@@ -22,6 +22,7 @@ type historyCheck struct {
 	facts  state.Routing
 	ref    remote.Ref
 	file   tail.Tracked
+	disk   []diskHash // of the file's lines, once they are read
 	findings
 }
 
@@ -51,7 +52,7 @@ func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error 
 		if err != nil {
 			return err
 		}
-		h.file, has = now, again[0]
+		h.file, h.disk, has = now, nil, again[0]
 	}
 }
 
@@ -69,11 +70,14 @@ func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
 		for _, g := range e.Generations {
 			switch {
 			case e.Epoch != h.v.Origin.EpochOf(&h.facts.Stream):
-				h.unproven(g, whyEpoch)
+				err = h.judge(ctx, e.Epoch, g, e.Generations)
 			case expected[g.Generation] != nil:
 				held[g.Generation] = g
 			case g.Generation != known.Tracked.Cursor.Generation:
-				h.unproven(g, whyNotKept)
+				err = h.judge(ctx, "", g, e.Generations)
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
@@ -146,7 +150,7 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 		return err
 	}
 	if !same {
-		if masked, err := h.masked(ctx, g); masked || err != nil {
+		if masked, err := h.masked(ctx, h.refOf(g)); masked || err != nil {
 			h.unproven(g, whyMasked)
 			return err
 		}
@@ -160,11 +164,11 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 
 // masked reports whether the server's copy of a generation has tokens in the place of secrets. The hashes that were
 // taken when the lines were read are useless then.
-func (h *historyCheck) masked(ctx context.Context, g remote.Generation) (bool, error) {
+func (h *historyCheck) masked(ctx context.Context, ref remote.Ref) (bool, error) {
 	if h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd) == nil {
 		return false, nil
 	}
-	file, err := h.reader.Raw(ctx, h.refOf(g), false)
+	file, err := h.reader.Raw(ctx, ref, true)
 	if err != nil {
 		return false, err
 	}
@@ -224,7 +228,7 @@ func (h *historyCheck) nameMissing(ctx context.Context, g remote.Generation, mis
 // differs adds a difference, for the caller to complete.
 func (h *historyCheck) differs(generation uint32, detail string) *control.FileDifference {
 	h.diffs = append(h.diffs, control.FileDifference{
-		SessionID: h.facts.Stream.SessionID, Path: h.file.File.Path, Generation: generation, Detail: detail,
+		SessionID: h.facts.Stream.SessionID, Path: h.file.File.Path, Generation: generation, Past: true, Detail: detail,
 	})
 	return &h.diffs[len(h.diffs)-1]
 }

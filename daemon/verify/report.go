@@ -23,7 +23,7 @@ type recorder struct {
 
 func newRecorder(o *Options) *recorder {
 	r := &recorder{progress: o.Progress}
-	r.SchemaVersion, r.Proven, r.Incomplete = control.SchemaVersion, true, o.Incomplete
+	r.SchemaVersion, r.Proven, r.Incomplete, r.Waiting = control.SchemaVersion, true, o.Incomplete, o.Waiting
 	return r
 }
 
@@ -51,6 +51,8 @@ func (r *recorder) add(file control.FileReport, s *summary, diff *control.FileDi
 		r.Lines += s.lines
 		r.Bytes += s.bytes
 		r.Excluded += s.excluded
+		r.excludedLines(whySentBefore, s.sentBefore)
+		r.excludedLines(whyOfLines(&file), s.excluded-s.sentBefore)
 		r.Oversize += s.oversize
 		r.Masked += s.masked
 		r.Unproven += s.unproven
@@ -70,6 +72,7 @@ func (r *recorder) addExcluded(file control.FileReport) {
 	defer r.mu.Unlock()
 	r.Transcripts = append(r.Transcripts, file)
 	r.ExcludedFiles++
+	r.excluded(file.Note).Transcripts++
 }
 
 // addVanished counts a transcript that has gone since it was chosen.
@@ -105,12 +108,14 @@ func (r *recorder) fileDone() {
 }
 
 // finish orders the report, which is filled in any order, and returns it.
-func (r *recorder) finish() control.VerifyReport {
+func (r *recorder) finish(o *Options) control.VerifyReport {
 	sort.Slice(r.Transcripts, func(i, j int) bool { return r.Transcripts[i].Path < r.Transcripts[j].Path })
 	slices.SortFunc(r.Differences, func(a, b control.FileDifference) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Generation, b.Generation))
 	})
-	r.Equal = len(r.Differences) == 0 && r.Incomplete == ""
+	slices.SortFunc(r.ExcludedWhy, func(a, b control.ExclusionCount) int { return cmp.Compare(a.Why, b.Why) })
+	r.Findings = r.verdict(o)
+	r.Equal = len(r.Findings) == 0
 	if r.progress != nil {
 		r.at.Files, r.at.Bytes = r.at.FilesTotal, r.at.BytesTotal
 		r.progress(r.at)

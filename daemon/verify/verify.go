@@ -8,6 +8,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
@@ -73,6 +74,8 @@ type Attachments interface {
 	OnDisk(root *os.Root, f tail.File, to *state.Routing) (files []projection.Attachment, tooLarge int, unread error)
 	// Deliver returns when the attachments of a transcript, as they are on disk now, have left the outbox.
 	Deliver(ctx context.Context, id tail.FileID) error
+	// Requeue has all attachments of a transcript sent again with the next Deliver.
+	Requeue(ctx context.Context, dest string, id tail.FileID) error
 }
 
 // Options chooses what is compared.
@@ -82,6 +85,9 @@ type Options struct {
 	// Incomplete is why not everything on disk was delivered before; "" when it was. Every file is then compared to
 	// its end on disk, and what lies behind the cursors counts as missing.
 	Incomplete string
+	Reason     string                       // of Incomplete, as in control.SyncResult
+	Hint       string                       // what to do about it; "" when only the reason is known
+	Waiting    int64                        // lines that were not delivered
 	Progress   func(control.VerifyProgress) // called from one goroutine at a time; may be nil
 }
 
@@ -97,35 +103,61 @@ type verifier struct {
 	deadLines map[uint64]map[int64]uint32
 	// deadAttachments are the attachments that a server refused: name to sha256.
 	deadAttachments map[tail.FileID]map[string]string
+
+	mu    sync.Mutex
+	wrong wrong // guarded by mu
+}
+
+// wrong is what a repair can mend.
+type wrong struct {
+	lines       map[string][]tail.FileID // transcripts with lines that differ, by destination
+	attachments map[tail.FileID]string   // transcripts with attachments that differ, with their destinations
 }
 
 // Run compares. What differs is in the report; an error means that the comparison could not be finished.
 func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport, error) {
+	report, _, err := run(ctx, deps, options)
+	return report, err
+}
+
+// run is Run. It also returns what a repair can mend.
+func run(ctx context.Context, deps Deps, options Options) (r control.VerifyReport, mend wrong, err error) {
 	v := &verifier{
 		Deps: deps, options: options, report: newRecorder(&options),
 		deadLines: map[uint64]map[int64]uint32{}, deadAttachments: map[tail.FileID]map[string]string{},
+		wrong: wrong{map[string][]tail.FileID{}, map[tail.FileID]string{}},
+	}
+	if v.facts, err = v.State.Files.Routings(ctx); err != nil {
+		return r, mend, err
 	}
 	if err := v.loadDeadLetters(ctx); err != nil {
-		return control.VerifyReport{}, err
-	}
-	var err error
-	if v.facts, err = v.State.Files.Routings(ctx); err != nil {
-		return control.VerifyReport{}, err
+		return r, mend, err
 	}
 	v.excluded = v.Rules.Excluded(v.facts)
 	files := v.choose()
 	if err := v.compareFiles(ctx, files); err != nil {
-		return control.VerifyReport{}, err
+		return r, mend, err
 	}
 	if err := v.compareAttachments(ctx, files); err != nil {
-		return control.VerifyReport{}, err
+		return r, mend, err
 	}
 	if options.Deep {
 		if err := v.compareHistory(ctx); err != nil {
-			return control.VerifyReport{}, err
+			return r, mend, err
 		}
 	}
-	return v.report.finish(), nil
+	return v.report.finish(&options), v.wrong, nil
+}
+
+// add records a compared transcript. diff is nil when nothing differs; else a repair can mend it.
+func (v *verifier) add(c *candidate, diff *control.FileDifference) {
+	v.report.add(c.report, c.summary, diff)
+	if diff == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.wrong.lines[c.facts.Dest] = append(v.wrong.lines[c.facts.Dest], c.file.File.ID)
 }
 
 // loadDeadLetters finds what servers refused: it may be missing there.
@@ -136,8 +168,14 @@ func (v *verifier) loadDeadLetters(ctx context.Context) error {
 	}
 	for i := range letters {
 		l := &letters[i]
+		f, known := v.facts[tail.FileID(l.Stream.ID)]
+		if known && f.Dest != l.Dest || !strings.HasPrefix(l.Stream.SessionID, v.options.Session) {
+			continue // of a server that the lines go to no more, or not asked for
+		}
 		switch {
-		case l.Reason == "damaged": // no server refused those: they count as missing
+		case l.Reason == outbox.ReasonDamaged: // no server refused those: they count as missing
+			continue
+		case l.Reason == state.ReasonReplaced: // not on disk any more, so that they excuse no line of now
 		case l.Batch.Kind == outbox.Blob:
 			id := tail.FileID(l.Stream.ID)
 			if v.deadAttachments[id] == nil {
@@ -151,8 +189,8 @@ func (v *verifier) loadDeadLetters(ctx context.Context) error {
 				v.deadLines[l.Stream.ID] = lines
 			}
 			lines[l.Line] = max(lines[l.Line], l.Batch.Generation)
-			v.report.Dead++
 		}
+		v.report.Dead += int64(max(1, l.Batch.Entries))
 	}
 	return nil
 }
@@ -169,6 +207,9 @@ func (v *verifier) choose() []tail.Tracked {
 		if t.Gone != 0 {
 			v.report.Vanished++
 			continue
+		}
+		if f := v.facts[t.File.ID]; !f.Stream.Extended {
+			v.report.Withheld += f.Withheld
 		}
 		chosen = append(chosen, t)
 		v.report.at.BytesTotal += t.Cursor.Offset

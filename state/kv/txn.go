@@ -74,7 +74,7 @@ func (t *Tx) Moved(n int64) { t.moved += n }
 // Keys copies the keys of a bucket that begin with prefix, in order, so that their rows can be deleted one by one.
 func Keys(b *Bucket, prefix []byte) (keys [][]byte) {
 	c := b.Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
 		keys = append(keys, bytes.Clone(k))
 	}
 	return keys

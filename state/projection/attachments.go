@@ -126,6 +126,21 @@ func (a *Attachments) Forget(ctx context.Context, dest string) error {
 	return nil
 }
 
+// ForgetOf is Forget for one transcript.
+func (a *Attachments) ForgetOf(ctx context.Context, dest string, file tail.FileID) error {
+	err := a.db.update(ctx, 0, func(t *tx) error {
+		id, known := a.db.State.DestinationNumber(dest)
+		if !known {
+			return nil
+		}
+		return t.dropAttachmentRows(attachmentsOf(id, file))
+	})
+	if err != nil {
+		return fmt.Errorf("forget queued attachments of file %d: %w", file, err)
+	}
+	return nil
+}
+
 // dropAttachments removes the record of a transcript's attachments, for every destination.
 func (t *tx) dropAttachments(file tail.FileID) error {
 	for _, dest := range t.Destinations() {

@@ -28,8 +28,11 @@ func Verify(r control.VerifyReport) string {
 		b.WriteString(" on " + strings.Join(servers, ", "))
 	}
 	b.WriteString("\n")
-	if r.Incomplete != "" {
-		b.WriteString("not everything was delivered in time: " + term.OneLine(r.Incomplete) + "\n")
+	if r.Repaired != nil {
+		b.WriteString("  sent again: " + resentText(*r.Repaired) + "\n")
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "  %s\n    %s\n", term.OneLine(f.Text), term.OneLine(f.Fix))
 	}
 	for _, d := range r.Differences {
 		b.WriteString(differenceText(d))
@@ -55,6 +58,7 @@ func deepText(d *control.DeepReport) string {
 	}{
 		{"rewound", d.Past, "that rewinds ended, proven by the hashes taken when they were read"},
 		{"gone", d.Gone, "of transcripts no longer on disk, proven in the same way"},
+		{"earlier", d.Earlier, "of earlier states, equal to the lines that are still on disk"},
 		{"stored", d.Stored, "on the server that nothing here can prove any more"},
 	} {
 		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n", c.name, amount.Counted(int64(c.count.Generations), "generation", "generations"), c.words,
@@ -77,10 +81,6 @@ func apartText(r control.VerifyReport) string {
 		n    int64
 		text string
 	}{
-		{r.Waiting, "not delivered yet"},
-		{r.Dead, "refused by the server (dead letters)"},
-		{r.Withheld, "withheld from a plain server"},
-		{r.Excluded, "excluded"},
 		{r.Oversize, "longer than line_cap, beyond length and sha256"},
 	} {
 		if apart.n > 0 {
@@ -97,9 +97,7 @@ func apartText(r control.VerifyReport) string {
 		fmt.Fprintf(&b, "  in clear: %s with secrets, sent before they were masked\n", amount.Counted(r.Clear, "line", "lines"))
 	}
 	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
-	if r.ExcludedFiles > 0 {
-		fmt.Fprintf(&b, "  not compared: %s excluded\n", amount.Counted(int64(r.ExcludedFiles), "transcript", "transcripts"))
-	}
+	b.WriteString(excludedText(r.ExcludedWhy))
 	for _, t := range r.Transcripts {
 		if why, held := strings.CutPrefix(t.Note, heldBack); held && !differs(r, t) {
 			fmt.Fprintf(&b, "    held back: %s  %s%s\n", t.SessionID, t.Path, term.OneLine(why))
@@ -109,6 +107,22 @@ func apartText(r control.VerifyReport) string {
 		fmt.Fprintf(&b, "  not compared: %s no longer on disk\n", amount.Counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
 	return b.String()
+}
+
+// excludedText counts what each rule leaves out.
+func excludedText(list []control.ExclusionCount) string {
+	text := ""
+	for _, x := range list {
+		if strings.HasPrefix(x.Why, heldBack) {
+			continue // each is listed
+		}
+		counted := amount.Counted(int64(x.Transcripts), "transcript", "transcripts")
+		if x.Transcripts == 0 {
+			counted = amount.Counted(x.Lines, "line", "lines")
+		}
+		text += "  left out: " + counted + ", " + term.OneLine(x.Why) + "\n"
+	}
+	return text
 }
 
 // besideText counts the files beside transcripts.
@@ -149,7 +163,11 @@ func differs(r control.VerifyReport, t control.FileReport) bool {
 
 // differenceText names the lines of one transcript that are not the same on both sides.
 func differenceText(d control.FileDifference) string {
-	text := fmt.Sprintf("\n%s (generation %d)\n  %s\n", d.SessionID, d.Generation, d.Path)
+	generation := fmt.Sprintf("generation %d", d.Generation)
+	if d.Epoch != "" {
+		generation += " of the earlier state " + d.Epoch
+	}
+	text := fmt.Sprintf("\n%s (%s)\n  %s\n", d.SessionID, generation, d.Path)
 	for _, kind := range []struct {
 		ranges []control.Range
 		words  string

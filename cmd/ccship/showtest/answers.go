@@ -13,14 +13,26 @@ func VerifyReport() control.VerifyReport {
 	return control.VerifyReport{
 		SchemaVersion: 1, Incomplete: "the time limit has passed", Files: 2, Lines: 48211, Bytes: 61_200_000, Excluded: 3, ExcludedFiles: 2,
 		Dead: 1, Withheld: 4, Oversize: 1, Masked: 6, Unproven: 1, Clear: 2, Waiting: 5, Vanished: 1, Resumed: true,
-		Retired:     RetiredServers(),
+		Retired: RetiredServers(),
+		ExcludedWhy: []control.ExclusionCount{
+			{Why: "its project has opted out", Transcripts: 1, Lines: 8}, {Why: "held back: read /s/config.json: unexpected\nend", Transcripts: 1},
+			{Why: "of a type in exclude_types", Lines: 3},
+		},
+		Findings: []control.VerifyFinding{
+			{Kind: "not_delivered", Count: 5, Text: "not everything is delivered: time is up", Fix: "`ccship sync --wait --timeout 10m` waits longer"},
+			{Kind: "differences", Count: 1, Text: "1 difference between disk and server", Fix: "`ccship verify --repair` sends what the server lacks"},
+			{Kind: "dead_letters", Count: 1, Text: "1 entry refused by the server (dead letters)", Fix: "`ccship outbox retry --all` sends them again"},
+		},
+		Repaired: &control.ResendResult{SchemaVersion: 1, Transcripts: 1, Lines: 4, Bytes: 99, Resent: []control.ResentTranscript{{SessionID: "a", Path: "/p/a.jsonl", From: 6, Lines: 4, Generation: 2}},
+			Skipped: []control.SkippedFile{{SessionID: "c", Path: "/r/c.jsonl", Why: "its project has opted out"}}},
 		Attachments: control.AttachmentsReport{Files: 9, Bytes: 12_345, Missing: 1, Refused: 2, TooLarge: 3, Unproven: 4},
 		Deep: &control.DeepReport{
 			Past: control.DeepCount{Generations: 3, Lines: 40, Bytes: 4000}, Gone: control.DeepCount{Generations: 1, Lines: 2, Bytes: 3},
-			Stored: control.DeepCount{Generations: 2, Lines: 5, Bytes: 6}, Why: []control.StoredReason{{Why: "of an earlier state file", Generations: 2}},
+			Earlier: control.DeepCount{Generations: 1, Lines: 7, Bytes: 8},
+			Stored:  control.DeepCount{Generations: 2, Lines: 5, Bytes: 6}, Why: []control.StoredReason{{Why: "of an earlier state file", Generations: 2}},
 		},
 		Differences: []control.FileDifference{{
-			SessionID: "a", Path: "/p/a.jsonl", Generation: 2, Missing: []control.Range{{First: 3, Last: 5}, {First: 9, Last: 9}},
+			SessionID: "a", Path: "/p/a.jsonl", Epoch: "e0", Past: true, Generation: 2, Missing: []control.Range{{First: 3, Last: 5}, {First: 9, Last: 9}},
 			Differ: []control.Range{{First: 1, Last: 1}}, Extra: []control.Range{{First: 12, Last: 13}}, Detail: "the file is not what was acknowledged",
 		}},
 		Transcripts: []control.FileReport{

@@ -1,0 +1,49 @@
+package control
+
+// VerifyFinding is something because of which a report is not equal.
+type VerifyFinding struct {
+	Kind  string `json:"kind" enum:"differences,past,dead_letters,withheld,held_back,not_delivered"`
+	Count int64  `json:"count" doc:"transcripts with differences, else lines or entries; transcripts that are held back"`
+	Text  string `json:"text"`
+	Fix   string `json:"fix" doc:"the command that mends it, or what else does"`
+}
+
+// ExclusionCount counts what one rule leaves out.
+type ExclusionCount struct {
+	Why         string `json:"why"`
+	Transcripts int    `json:"transcripts,omitempty"`
+	Lines       int64  `json:"lines,omitempty"`
+}
+
+// ResendRequest is the body of POST /v1/resend.
+type ResendRequest struct {
+	Session   string `json:"session,omitempty" doc:"a session's name, or a prefix that only one session has"`
+	All       bool   `json:"all,omitempty" doc:"every session"`
+	FromStart bool   `json:"from_start,omitempty" doc:"every line, also those that the server has"`
+}
+
+// ResendResult says which transcripts are sent again. Their lines are read and queued after the answer.
+type ResendResult struct {
+	SchemaVersion int                `json:"schema_version"`
+	Transcripts   int                `json:"transcripts" doc:"compared with the server"`
+	Lines         int64              `json:"lines" doc:"sent again"`
+	Bytes         int64              `json:"bytes" doc:"sent again, before compression"`
+	Resent        []ResentTranscript `json:"resent"`
+	Skipped       []SkippedFile      `json:"skipped,omitempty" doc:"not sent again"`
+}
+
+// ResentTranscript is a transcript that goes on from a line that it was beyond.
+type ResentTranscript struct {
+	SessionID  string `json:"session_id"`
+	Path       string `json:"path"`
+	From       int64  `json:"from" doc:"the first line that is sent again"`
+	Lines      int64  `json:"lines"`
+	Generation uint32 `json:"generation" doc:"the new one, which the lines are sent in"`
+}
+
+// SkippedFile is a transcript that cannot be sent again.
+type SkippedFile struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	Why       string `json:"why"`
+}

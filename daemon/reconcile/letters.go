@@ -1,0 +1,200 @@
+package reconcile
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/daemon/verify"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/outbox/entries"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
+)
+
+// RetryLetters queues dead letters again of files that rejoined since: the server may store something else in their
+// place, and would refuse them as they are. Letters whose lines it has are dropped. The others are sent in a generation
+// of their own, and the file goes on behind it as it is on disk. It returns how many letters were dropped or queued.
+func (r *Reconciler) RetryLetters(ctx context.Context, letters []state.DeadLetter) (n int, err error) {
+	type stream struct {
+		dest string
+		id   uint64
+	}
+	byStream := map[stream][]state.DeadLetter{}
+	for i := range letters {
+		at := stream{letters[i].Dest, letters[i].Stream.ID}
+		byStream[at] = append(byStream[at], letters[i])
+	}
+	for at, some := range byStream {
+		m, err := r.retryStream(ctx, at.dest, tail.FileID(at.id), some)
+		if n += m; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (r *Reconciler) retryStream(ctx context.Context, dest string, id tail.FileID,
+	letters []state.DeadLetter) (int, error) {
+	t, ok := r.Files.File(id)
+	if !ok || t.Gone != 0 { // nothing goes on behind them
+		return r.State.DeadLetters.Retry(ctx, keysOf(letters))
+	}
+	c, err := r.newComparison(ctx, dest)
+	if err != nil {
+		return 0, err
+	}
+	has, err := c.reader.Digest(ctx, c.ref(id))
+	switch {
+	case remote.Is(err, remote.CodeNoReading):
+		return r.State.DeadLetters.Retry(ctx, keysOf(letters))
+	case err != nil && !remote.Is(err, control.CodeNoSession):
+		return 0, err
+	}
+	stored, lacking, err := c.sortLetters(ctx, id, letters)
+	if err != nil {
+		return 0, err
+	}
+	n, err := r.State.DeadLetters.Drop(ctx, keysOf(stored))
+	if err != nil || len(lacking) == 0 {
+		return n, err
+	}
+	return n + len(lacking), c.sendLetters(ctx, id, &has, lacking)
+}
+
+func keysOf(letters []state.DeadLetter) (keys []state.DeadKey) {
+	for i := range letters {
+		keys = append(keys, letters[i].Key)
+	}
+	return keys
+}
+
+// sortLetters tells the letters whose lines the server has, in their own generation or in what it shows, from those
+// whose lines it lacks.
+func (c *comparison) sortLetters(ctx context.Context, id tail.FileID,
+	letters []state.DeadLetter) (stored, lacking []state.DeadLetter, err error) {
+	for i := range letters {
+		l := &letters[i]
+		lines, err := c.linesOf(ctx, l.Key)
+		if err != nil {
+			return nil, nil, err
+		}
+		generation := int64(l.Batch.Generation)
+		own := c.ref(id)
+		own.Epoch, own.Generation = c.Origin.EpochOf(&l.Stream), &generation
+		held := false
+		for _, ref := range []remote.Ref{c.ref(id), own} {
+			same, err := c.holdsLines(ctx, ref, lines)
+			if err != nil {
+				return nil, nil, err
+			}
+			held = held || same
+		}
+		if held {
+			stored = append(stored, *l)
+		} else {
+			lacking = append(lacking, *l)
+		}
+	}
+	return stored, lacking, nil
+}
+
+// letterLine is a line of a dead letter; its hash is "" if it is a digest only.
+type letterLine struct {
+	index int64
+	hash  string
+}
+
+// linesOf reads the lines of a dead letter. There are none when it is gone or cannot be unpacked.
+func (c *comparison) linesOf(ctx context.Context, key state.DeadKey) (lines []letterLine, err error) {
+	l, ok, err := c.State.DeadLetters.Get(ctx, key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	unpacked, err := entries.Unpack(l.Batch.Frame)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is sent as it is, and the outbox says that it is damaged
+	}
+	for _, entry := range unpacked {
+		index, raw, kind, err := transcript.RestoreEntry(entry)
+		if err != nil {
+			return nil, nil //nolint:nilerr // as above
+		}
+		line := letterLine{index: index}
+		if kind != transcript.OversizeEntry {
+			line.hash = verify.LineHash(withEdges(&l.Batch, index, raw))
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// withEdges gives a line back what stood around its object.
+func withEdges(b *outbox.Batch, index int64, raw []byte) []byte {
+	for _, e := range b.Edges {
+		if e.Line == index {
+			return bytes.Join([][]byte{e.Before, raw, e.After}, nil)
+		}
+	}
+	return raw
+}
+
+// holdsLines reports whether a view has all of some lines, with these bytes.
+func (c *comparison) holdsLines(ctx context.Context, ref remote.Ref, lines []letterLine) (bool, error) {
+	for _, l := range lines {
+		hashes, err := c.reader.LineHashes(ctx, ref, l.index, l.index+1)
+		if remote.Is(err, control.CodeNoSession) {
+			return false, nil
+		}
+		if err != nil || len(hashes) != 1 || hashes[0] == nil || *hashes[0] != l.hash {
+			return false, err
+		}
+	}
+	return len(lines) > 0, nil
+}
+
+// sendLetters queues letters in generations of their own. The file goes on behind what both sides have before them.
+func (c *comparison) sendLetters(ctx context.Context, id tail.FileID, has *remote.Digest,
+	letters []state.DeadLetter) error {
+	slices.SortFunc(letters, func(a, b state.DeadLetter) int {
+		return cmp.Or(cmp.Compare(a.Batch.Generation, b.Batch.Generation),
+			cmp.Compare(a.Batch.From.Line, b.Batch.From.Line), cmp.Compare(a.Line, b.Line))
+	})
+	c.letters = letters
+	for i := range letters {
+		c.before = min(c.before, letters[i].Line)
+	}
+	t, ok := c.Files.File(id)
+	if !ok {
+		return errors.New("the transcript is gone")
+	}
+	if len(has.Generations) == 0 {
+		has = nil
+	}
+	return c.file(ctx, t, has)
+}
+
+// retried numbers the generations of letters, from one on. Letters of one generation stay together.
+func retried(letters []state.DeadLetter, from uint32) (list []state.RetriedLetter, next uint32) {
+	for i := range letters {
+		l := &letters[i]
+		if i > 0 && letters[i-1].Batch.Generation == l.Batch.Generation {
+			last := list[i-1]
+			list = append(list, state.RetriedLetter{Key: l.Key, Generation: last.Generation, RewoundTo: last.RewoundTo})
+			continue
+		}
+		if i > 0 {
+			from++
+		}
+		list = append(list, state.RetriedLetter{Key: l.Key, Generation: from, RewoundTo: l.Line})
+	}
+	if len(letters) > 0 {
+		from++
+	}
+	return list, from
+}

@@ -1,0 +1,148 @@
+package verify
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/tail"
+)
+
+// Parts is what a Service works with. Every field is required.
+type Parts struct {
+	Deps     func() Deps // of one run: its rules do not change
+	Sync     func(context.Context, control.SyncRequest) (control.SyncResult, error)
+	Session  func(name string) (string, error) // the whole name of a session; an error for one that is not known
+	Repairer Repairer
+}
+
+// Service answers the requests to compare, and to send again what differs. Safe for concurrent use.
+type Service struct{ parts Parts }
+
+// NewService returns a Service. It starts nothing.
+func NewService(p Parts) *Service { return &Service{p} }
+
+// Repairer sends transcripts again; *reconcile.Reconciler is one.
+type Repairer interface {
+	// Repair has transcripts go on behind the lines that their server holds as they are on disk, with fromStart before
+	// their first line. The result is what was done until the error, if there is one.
+	Repair(ctx context.Context, dest string, ids []tail.FileID, fromStart bool) (control.ResendResult, error)
+}
+
+// Verify syncs, and compares the transcripts on disk with what the servers hold. With req.Repair it sends again what
+// differs, and compares once more.
+func (s *Service) Verify(ctx context.Context, req control.VerifyRequest,
+	progress func(control.VerifyProgress)) (control.VerifyReport, error) {
+	report, mend, err := s.compare(ctx, req, progress)
+	if err != nil || !req.Repair || len(mend.lines)+len(mend.attachments) == 0 {
+		return report, err
+	}
+	repaired, err := s.repair(ctx, req, mend, progress)
+	if err != nil {
+		return control.VerifyReport{}, err
+	}
+	resumed := report.Resumed
+	report, _, err = s.compare(ctx, req, progress)
+	report.Repaired, report.Resumed = &repaired, report.Resumed || resumed
+	return report, err
+}
+
+// compare syncs and compares.
+func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
+	progress func(control.VerifyProgress)) (r control.VerifyReport, mend wrong, err error) {
+	synced, err := s.parts.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
+	if err != nil {
+		return r, mend, err
+	}
+	unfinished := []string{reasonTimeout, reasonRefused, reasonUnreadable, reasonFull, reasonPaused}
+	if !synced.Done && !slices.Contains(unfinished, synced.Reason) {
+		return r, mend, SyncError(synced)
+	}
+	options := Options{Session: req.Session, Deep: req.Deep, Progress: progress, Waiting: synced.Waiting}
+	if !synced.Done { // what cannot be listed cannot be compared either
+		options.Incomplete, options.Reason, options.Hint = synced.Detail, synced.Reason, synced.Hint
+	}
+	if r, mend, err = run(ctx, s.parts.Deps(), options); err != nil {
+		return r, mend, err
+	}
+	r.Resumed, r.Retired = synced.Resumed, synced.Retired
+	return r, mend, nil
+}
+
+// Reasons of a control.SyncResult.
+const (
+	reasonTimeout    = "timeout"
+	reasonRefused    = "refused"
+	reasonUnreadable = "unreadable"
+	reasonFull       = "full"
+	reasonPaused     = "paused"
+	reasonNoServer   = "no_server"
+)
+
+// SyncError is the error of a sync that found no way to the server.
+func SyncError(r control.SyncResult) error {
+	hint := "`ccship status` shows what is wrong"
+	if r.Reason == reasonNoServer {
+		hint = "set server_url in the configuration, or try `ccship up`"
+	}
+	return control.NewError(r.Reason, r.Detail, hint)
+}
+
+// repair sends again what a comparison found wrong, and waits until it is delivered, as long as there is progress.
+func (s *Service) repair(ctx context.Context, req control.VerifyRequest, mend wrong,
+	progress func(control.VerifyProgress)) (all control.ResendResult, err error) {
+	deps := s.parts.Deps()
+	all = newResult()
+	for _, dest := range slices.Sorted(maps.Keys(mend.lines)) {
+		if !deps.Servers.SpeaksExtension(dest) {
+			continue
+		}
+		some, err := s.parts.Repairer.Repair(ctx, dest, mend.lines[dest], false)
+		merge(&all, some)
+		if err != nil {
+			return all, err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(mend.attachments)) {
+		if err := deps.Attachments.Requeue(ctx, mend.attachments[id], id); err != nil {
+			return all, err
+		}
+		if err := deps.Attachments.Deliver(ctx, id); err != nil {
+			return all, err
+		}
+	}
+	return all, s.deliver(ctx, req, &all, progress)
+}
+
+// deliver syncs until everything is delivered, or a sync ends without it and nothing was acknowledged meanwhile.
+func (s *Service) deliver(ctx context.Context, req control.VerifyRequest, sent *control.ResendResult,
+	progress func(control.VerifyProgress)) error {
+	deps, stop, stopped := s.parts.Deps(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				done := max(0, sent.Bytes-deps.State.Outbox.Usage().Raw)
+				progress(control.VerifyProgress{Sending: true, Bytes: done, BytesTotal: sent.Bytes})
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	for waiting := int64(-1); ; {
+		r, err := s.parts.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
+		if err != nil || r.Done || r.Reason != reasonTimeout || waiting >= 0 && r.Waiting >= waiting {
+			return err
+		}
+		waiting = r.Waiting
+	}
+}
+
+// progressEvery is how often a repair reports how much is sent.
+const progressEvery = 200 * time.Millisecond

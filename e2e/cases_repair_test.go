@@ -1,0 +1,136 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// unequal demands that `ccship verify` exits with 1 and prints all of some words.
+func (w *world) unequal(words ...string) {
+	w.t.Helper()
+	out := w.ccship("verify")
+	if out.code != 1 || strings.HasPrefix(out.stdout, "equal") {
+		w.t.Errorf("verify: exit %d, want 1\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	for _, word := range words {
+		if !strings.Contains(out.stdout, word) {
+			w.t.Errorf("verify does not say %q:\n%s", word, out.stdout)
+		}
+	}
+}
+
+// TestRepairOfALine: a line that is deleted from the server's database is named, sent again, and proven.
+func TestRepairOfALine(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 2100, 40)
+	other, otherPath := shipped(w, 2101, 40)
+	w.alter("DELETE FROM lines WHERE line = 30 AND epoch = (SELECT e.id FROM epochs e JOIN streams s ON s.id = e.stream WHERE s.session_id = '" +
+		c.session + "')")
+	w.unequal(c.session, "line 30: not on the server", "`ccship verify --repair`")
+	before := w.status().Sent.Entries
+	out := w.ccship("verify", "--repair")
+	if out.code != 0 || !strings.HasPrefix(out.stdout, "equal") || !strings.Contains(out.stdout, "sent again: 10 lines of 1 transcript") {
+		t.Errorf("verify --repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if sent := w.status().Sent.Entries - before; sent != 10 {
+		t.Errorf("%d lines were sent, want the 10 from the deleted one on", sent)
+	}
+	w.verified()
+	w.same(c.session, path)
+	w.same(other.session, otherPath)
+	w.add(path, c.even(5, 900)) // it goes on
+	w.sync()
+	w.same(c.session, path)
+	if out := w.ccship("verify", "--deep"); out.code != 0 {
+		t.Errorf("verify --deep: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+}
+
+// TestResendOfASession: everything of a session is lost on the server, and sent again.
+func TestResendOfASession(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 2110, 40)
+	w.alter("DELETE FROM lines")
+	w.unequal(c.session, "lines 0–39: not on the server")
+	out := w.ccship("resend", c.session[:8])
+	if out.code != 0 || !strings.Contains(out.stdout, "sent again: 40 lines of 1 transcript") {
+		t.Errorf("resend: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.sync()
+	w.verified()
+	w.same(c.session, path)
+	if out := w.ccship("resend", "--all"); out.code != 0 || !strings.Contains(out.stdout, "1 in step") {
+		t.Errorf("resend --all: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	if out := w.ccship("resend", "nosuch"); out.code != 2 || strings.Count(out.stderr, "\n") != 2 {
+		t.Errorf("resend of an unknown session: exit %d, %q", out.code, out.stderr)
+	}
+	w.d.MustStop(t)
+	if out := w.ccship("resend", c.session); out.code != 3 || !strings.Contains(out.stderr, "hint: ") {
+		t.Errorf("resend without a daemon: exit %d, %q", out.code, out.stderr)
+	}
+}
+
+// TestDeadLetterIsNotEqual: a refused line is counted, with the command that sends it again.
+func TestDeadLetterIsNotEqual(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 2120, 5)
+	var mended atomic.Bool
+	w.gate.set(onPost(func(r *http.Request) *verdict {
+		if !mended.Load() && bytes.Contains(plainBody(t, r), []byte("POISON")) {
+			return &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}
+		}
+		return nil
+	}))
+	w.d.Pause() // so that all lines come in one batch
+	w.add(path, c.even(3, 900))
+	w.add(path, []byte(`{"type":"user","message":"POISON","cwd":"`+w.cwd()+"\"}\n"))
+	w.add(path, c.even(3, 900))
+	w.d.Resume()
+	w.sync()
+	w.unequal("1 entry refused by the server (dead letters)", "`ccship outbox retry --all`")
+	mended.Store(true)
+	w.gate.set(nil)
+	if out := w.ccship("outbox", "retry", "--all"); out.code != 0 {
+		t.Fatalf("outbox retry: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.sync()
+	w.verified()
+	w.same(c.session, path)
+	if n := w.status().Outbox.Dead; n != 0 {
+		t.Errorf("status counts %d dead letters", n)
+	}
+}
+
+// TestDeepTwoEpochs: what another state of this machine sent is compared with the disk, too.
+func TestDeepTwoEpochs(t *testing.T) {
+	t.Parallel()
+	w := exactWorld(t)
+	c, path := shipped(w, 2130, 40)
+	epoch := "(SELECT e.id FROM epochs e JOIN streams s ON s.id = e.stream WHERE s.session_id = '" + c.session + "' AND e.name %s 'older')"
+	w.alter("UPDATE epochs SET rank = rank + 1")
+	w.alter("INSERT INTO epochs (stream, name, rank, first_seen) SELECT stream, 'older', 1, first_seen FROM epochs")
+	newer, older := fmt.Sprintf(epoch, "<>"), fmt.Sprintf(epoch, "=")
+	w.alter("INSERT INTO generations SELECT " + older + ", generation, rewound_to, 30, 0, eof_newline, bytes, first_seen FROM generations WHERE epoch = " + newer)
+	w.alter("INSERT INTO lines SELECT " + older + ", generation, line, kind, raw, received FROM lines WHERE line < 30 AND epoch = " + newer)
+	deep := func() outcome { return w.ccship("verify", "--deep") }
+	if out := deep(); out.code != 0 || !strings.Contains(out.stdout, "1 generation of earlier states") {
+		t.Errorf("verify --deep: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.alter("UPDATE lines SET raw = replace(raw, 'user', 'uses') WHERE line = 7 AND epoch = " + older)
+	out := deep()
+	if out.code != 1 || !strings.Contains(out.stdout, "line 7: other bytes on the server") || !strings.Contains(out.stdout, "older") {
+		t.Errorf("verify --deep of a damaged epoch: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	w.verified()
+	w.same(c.session, path)
+}
