@@ -134,3 +134,49 @@ func TestDeepTwoEpochs(t *testing.T) {
 	w.verified()
 	w.same(c.session, path)
 }
+
+// TestRetryOfReplaced: lines that were queued when their transcript rejoined, and are on no disk any more, are dead
+// letters. Retrying them sends them in a generation of their own: nothing is overwritten, and the disk stays in front.
+func TestRetryOfReplaced(t *testing.T) {
+	t.Parallel()
+	r := newRolledBack(t, 2140)
+	session := r.talks[0].session
+	path := r.paths[session]
+	r.d.MustStop(t)
+	backState, backHome := snapshot(t, r.state()), snapshot(t, r.projects())
+	r.restart()
+	r.write(0, 40) // the future that the state will not know
+	r.sync()
+	r.d.MustStop(t)
+	backState()
+	backHome()
+	r.gate.set(unreachable)
+	r.restart()
+	r.write(0, 30)
+	rewound := r.read(path)
+	r.until("they are queued", func(s status) bool { return s.Outbox.Entries >= 30 })
+	r.rewind(0, 20, 10)
+	r.until("the rewind is queued", func(s status) bool { return s.Outbox.Entries >= 40 })
+	r.gate.set(nil)
+	r.sync()
+	r.same(session, path)
+	r.unequal("refused by the server (dead letters)", "`ccship outbox retry --all`")
+	if out := r.ccship("outbox", "retry", "--all"); out.code != 0 {
+		t.Fatalf("outbox retry: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	}
+	r.sync()
+	r.verified()
+	r.same(session, path)
+	if n := r.status().Outbox.Dead; n != 0 {
+		t.Errorf("status counts %d dead letters", n)
+	}
+	last := rewound[bytes.LastIndexByte(rewound[:len(rewound)-1], '\n')+1:]
+	found := false
+	for _, g := range r.exact.digest(session).Generations {
+		status, body := r.exact.get("/api/sessions/" + session + "/entries" + generation(int(g.Generation)) + "&limit=1000")
+		found = found || status == http.StatusOK && bytes.Contains(body, bytes.TrimSpace(last)[1:])
+	}
+	if !found {
+		t.Error("the lines of the dead letters are in no generation")
+	}
+}

@@ -33,6 +33,8 @@ type comparison struct {
 
 	compared, rejoined, copied int
 
+	otherBytes bool // the server stores other bytes than the queue goes on with
+
 	repair    bool // what lies behind the newline of the last line counts too
 	fromStart bool // everything is sent again
 	result    control.ResendResult
@@ -290,6 +292,8 @@ func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routi
 		return false, err
 	case at.total == 0:
 		return line == 0, nil
+	case c.otherBytes && there != place{generation, line}:
+		return false, nil // sent again, the queue would be refused again
 	case generation == there.generation:
 		return line <= there.line, nil
 	case generation < there.generation:

@@ -84,8 +84,9 @@ type Reconciler struct {
 	changes atomic.Uint64
 
 	mu      sync.Mutex
-	servers map[string]outbox.Refusal  // to be compared, by destination; guarded by mu
-	streams map[string]map[uint64]bool // to be compared alone, by destination; guarded by mu
+	servers map[string]outbox.Refusal // to be compared, by destination; guarded by mu
+	// streams are to be compared alone, by destination; true: the server stores other bytes. Guarded by mu.
+	streams map[string]map[uint64]bool
 
 	left     map[string]map[string]time.Time // stores that answered before, by destination; only Run uses it
 	replaced map[string]time.Time            // when this daemon was replaced last, by destination; only Run uses it
@@ -129,7 +130,7 @@ func (r *Reconciler) note(dest string, why outbox.Refusal) {
 	if r.streams[dest] == nil {
 		r.streams[dest] = map[uint64]bool{}
 	}
-	r.streams[dest][why.Stream] = true
+	r.streams[dest][why.Stream] = r.streams[dest][why.Stream] || why.Code == outbox.CodeOtherBytes
 }
 
 // Run compares what is asked for until ctx is done.
@@ -168,9 +169,13 @@ func (r *Reconciler) compareAll(ctx context.Context) bool {
 		}
 	}
 	for dest, ids := range streams {
-		for id := range ids {
-			if err := r.compareStream(ctx, dest, id); err != nil {
-				done = r.again(ctx, dest, outbox.Refusal{Stream: id}, err)
+		for id, otherBytes := range ids {
+			if err := r.compareStream(ctx, dest, id, otherBytes); err != nil {
+				why := outbox.Refusal{Stream: id}
+				if otherBytes {
+					why.Code = outbox.CodeOtherBytes
+				}
+				done = r.again(ctx, dest, why, err)
 			}
 		}
 	}
@@ -306,11 +311,12 @@ func (r *Reconciler) oneStore(ctx context.Context, dest string, at *remote.Ledge
 }
 
 // compareStream compares one transcript.
-func (r *Reconciler) compareStream(ctx context.Context, dest string, stream uint64) error {
+func (r *Reconciler) compareStream(ctx context.Context, dest string, stream uint64, otherBytes bool) error {
 	c, err := r.newComparison(ctx, dest)
 	if err != nil {
 		return err
 	}
+	c.otherBytes = otherBytes
 	if err := c.one(ctx, tail.FileID(stream)); err != nil {
 		return err
 	}
