@@ -166,6 +166,7 @@ func TestContract(t *testing.T) {
 	c.call("POST", "/v1/verify", `{"timeout":"soon"}`, 400)
 	c.call("POST", "/v1/verify", `{"timeout":"5s","repair":true}`, 200)
 	c.call("POST", "/v1/resend", `{"all":true}`, 200)
+	c.call("POST", "/v1/redact/apply", `{"dry_run":true}`, 200)
 	c.call("POST", "/v1/resend", `{"session":"never-was"}`, 400)
 	c.call("POST", "/v1/sync", `{"wait":true,"timeout":"5s"}`, 200)
 	c.call("POST", "/v1/sync", ``, 200)
