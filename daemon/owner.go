@@ -5,6 +5,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
 // owner passes on what servers answer to the rooms that it concerns.
@@ -20,7 +21,7 @@ func (o owner) Forgotten(stream uint64) { o.d.forgottenAtServer(stream) }
 func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
 
 // OutOfStep has what a server stores compared with what is here.
-func (o owner) OutOfStep(dest string, why outbox.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
+func (o owner) OutOfStep(dest string, why ledger.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
 
 // OpenBlob opens a file that is to be sent, masked for its server, unless it is one of ccship's own by now.
 func (o owner) OpenBlob(dest, cwd string, ref *outbox.BlobRef) (outbox.Content, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/reconcile"
 	"github.com/ccship/ccship/tail"
@@ -48,7 +49,7 @@ func (n *ownName) await(ctx context.Context) error {
 func (d *Daemon) wireReconciler(former string) {
 	d.name = &ownName{stateDir: d.cfg.StateDir, former: former, changed: make(chan struct{})}
 	d.reconciler = reconcile.New(reconcile.Deps{
-		State: d.db, Files: d.tailer, Servers: d.servers, Rules: rulesInForce{d}, Masking: d.masking,
+		State: d.db, Files: d.tailer, Servers: delivery.Steps{Servers: d.servers}, Rules: rulesInForce{d}, Masking: d.masking,
 		Machine: d.name, Origin: d.origin, LineCap: d.cfg.LineCap, Log: d.log,
 	})
 	d.wireComparer()

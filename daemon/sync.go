@@ -71,7 +71,26 @@ func (d *Daemon) waitDelivered(ctx context.Context) error {
 	if err := d.documents.Wait(ctx); err != nil {
 		return err
 	}
-	return d.delivered(ctx)
+	if err := d.delivered(ctx); err != nil {
+		return err
+	}
+	return d.checkServers(ctx)
+}
+
+// checkServers returns when no server is known to lack what it acknowledged. What a server that does not answer
+// acknowledged counts.
+func (d *Daemon) checkServers(ctx context.Context) error {
+	for _, dest := range d.db.Outbox.Destinations() {
+		if d.servers.Retired(dest) {
+			continue
+		}
+		if err := d.reconciler.Check(ctx, dest); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			d.log.Debug("cannot ask for the ledger", "server", dest, "err", err)
+		}
+	}
+	return nil
 }
 
 // readAll returns when every whole line on disk is in the outbox, or in a file that is not read.

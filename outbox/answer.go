@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox/header"
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
 // verdict is what an answer means for the entries of its request.
@@ -60,15 +61,15 @@ type reply struct {
 	summary      string // may be logged: holds no text of the server
 	message      string // the server's text; shown, not logged
 	hint         string
-	answer       string  // first bytes of the answer, for dead letters
-	forgotten    bool    // with acknowledged: the server has forgotten the stream
-	linkRequests bool    // link requests wait at the server
-	ledger       Ledger  // of the answer
-	foreign      bool    // not the answer of the server that this one is known to be: a proxy's, or another program's
-	counted      bool    // with acknowledged: it names the number of entries stored
-	entry        bool    // the refusal is about the request's content, in the protocol's words
-	refusal      Refusal // with outOfStep
-	damage       *damage // with damagedRow
+	answer       string         // first bytes of the answer, for dead letters
+	forgotten    bool           // with acknowledged: the server has forgotten the stream
+	linkRequests bool           // link requests wait at the server
+	ledger       ledger.Ledger  // of the answer
+	foreign      bool           // not the answer of the server that this one is known to be: a proxy's, or another's
+	counted      bool           // with acknowledged: it names the number of entries stored
+	entry        bool           // the refusal is about the request's content, in the protocol's words
+	refusal      ledger.Refusal // with outOfStep
+	damage       *damage        // with damagedRow
 }
 
 // detail is summary and message on one line.
@@ -92,7 +93,7 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 		status:       resp.StatusCode,
 		announced:    announcementOf(resp.Header),
 		linkRequests: header.HasToken(resp.Header.Values("Ccship-Link-Requests"), "1"),
-		ledger:       ledgerOf(resp.Header),
+		ledger:       ledger.Of(resp.Header),
 		retryAfter:   header.RetryAfter(resp.Header, time.Now()),
 		summary:      "answered " + statusText(resp.StatusCode),
 		answer:       string(text[:min(len(text), answerShown)]),
@@ -122,10 +123,8 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		r.verdict, r.kind = rejected, KindRefused
 		r.hint = "the server refuses every request; check its log"
-	case code == http.StatusConflict && isRefusal(codeOf(text)):
-		r.verdict, r.kind = outOfStep, KindOutOfStep
-		r.refusal = Refusal{Code: codeOf(text), Store: r.ledger.Store}
-		r.hint = "nothing to do: what both have is compared, then delivery goes on"
+	case code == http.StatusConflict && ledger.IsRefusal(codeOf(text)):
+		r.outOfStep(codeOf(text))
 	case code == http.StatusUnsupportedMediaType && sent != identity:
 		r.verdict, r.kind = unsupportedEncoding, KindRefused
 	default:
@@ -134,6 +133,13 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	}
 	r.message = messageOf(text)
 	return r
+}
+
+// outOfStep makes this reply a refusal because the server stores something else than the request goes on from.
+func (r *reply) outOfStep(code string) {
+	r.verdict, r.kind = outOfStep, KindOutOfStep
+	r.refusal = ledger.Refusal{Code: code, Store: r.ledger.Store}
+	r.hint = "nothing to do: what both have is compared, then delivery goes on"
 }
 
 // success decides whether a 2xx is an acknowledgement. A captive portal answers 200 too.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
 // Destination is a server.
@@ -67,15 +69,16 @@ type Drainer struct {
 
 	wake    chan struct{}
 	retry   chan struct{}
-	changed atomic.Bool            // with retry: the configuration changed
-	flushed atomic.Bool            // with retry: a Retry-After ends too
-	paused  atomic.Bool            // send nothing
-	ledger  atomic.Pointer[Ledger] // as the last answer said
+	changed atomic.Bool                   // with retry: the configuration changed
+	flushed atomic.Bool                   // with retry: a Retry-After ends too
+	paused  atomic.Bool                   // send nothing
+	writer  atomic.Pointer[ledger.Writer] // as the last answer said; nil before Run
 
 	mu     sync.Mutex
-	health Health   // guarded by mu
-	inStep *Ledger  // what InStep was called with; guarded by mu
-	joined []uint64 // streams that StreamInStep was called for; guarded by mu
+	health Health         // guarded by mu
+	inStep *ledger.Writer // what InStep was called with; guarded by mu
+	behind string         // what StepBack was called with; "" nothing; guarded by mu
+	joined []uint64       // streams that StreamInStep was called for; guarded by mu
 
 	trouble, troubleHint string // what Explain was called with; guarded by mu
 }
@@ -90,7 +93,6 @@ func NewDrainer(d Destination, o Origin, q Queue, m Memory, owner Owner) *Draine
 		dest: d, origin: o, queue: q, memory: m, owner: owner,
 		wake: make(chan struct{}, 1), retry: make(chan struct{}, 1),
 	}
-	dr.ledger.Store(&Ledger{})
 	dr.health = Health{State: StateUnknown, Protocol: "unknown"}
 	if d.Plain {
 		dr.health.Protocol = "plain"
@@ -118,13 +120,40 @@ func (d *Drainer) SetPaused(paused bool) {
 }
 
 // InStep ends the wait after Owner.OutOfStep: what the server stores was compared, and the queue holds only what it
-// lacks. at is the server's ledger when the comparison began; its Writer, unless empty, is this drainer's incarnation
-// from now on. It never blocks.
-func (d *Drainer) InStep(at Ledger) {
+// lacks. at is the server's ledger when the comparison began. Unless it is empty, incarnation is this drainer's from
+// now on. It never blocks.
+func (d *Drainer) InStep(at ledger.Ledger, incarnation string) {
 	d.mu.Lock()
-	d.inStep = &at
+	if w := d.writer.Load(); w != nil {
+		incarnation = cmp.Or(incarnation, w.Incarnation)
+	}
+	d.inStep = &ledger.Writer{Incarnation: cmp.Or(incarnation, d.origin.Incarnation), Known: at}
 	d.mu.Unlock()
 	signal(d.wake)
+}
+
+// StepBack stops sending as if the server had refused with code, and calls Owner.OutOfStep: somebody found out that the
+// server stores something else than this queue goes on from. It never blocks.
+func (d *Drainer) StepBack(code string) {
+	d.mu.Lock()
+	d.behind = code
+	d.mu.Unlock()
+	signal(d.wake)
+}
+
+// Ledger returns the server's ledger as it is known here, and the incarnation of this drainer's writes.
+func (d *Drainer) Ledger(ctx context.Context) (known ledger.Ledger, incarnation string, err error) {
+	d.mu.Lock()
+	w := d.writer.Load()
+	if d.inStep != nil {
+		w = d.inStep
+	}
+	d.mu.Unlock()
+	if w == nil { // Run has not begun
+		learned, err := d.memory.Learned(ctx, d.dest.Key)
+		return learned.Ledger, d.origin.Incarnation, err
+	}
+	return w.Known, w.Incarnation, nil
 }
 
 // Explain shows in Health why nothing is sent while the drainer is out of step; "" for no reason beyond that.
@@ -143,13 +172,25 @@ func (d *Drainer) StreamInStep(stream uint64) {
 	signal(d.wake)
 }
 
-// takeInStep returns what InStep and StreamInStep were called with since the last call.
-func (d *Drainer) takeInStep() (at *Ledger, joined []uint64) {
+// takeInStep returns what InStep and StreamInStep were called with since the last call. What InStep was called with is
+// in force then.
+func (d *Drainer) takeInStep() (at *ledger.Writer, joined []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, joined = d.inStep, d.joined
 	d.inStep, d.joined = nil, nil
+	if at != nil {
+		d.writer.Store(at)
+	}
 	return at, joined
+}
+
+// takeStepBack returns what StepBack was called with since the last call.
+func (d *Drainer) takeStepBack() (code string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	code, d.behind = d.behind, ""
+	return code
 }
 
 // Flush is Retry(false) that ends a running Retry-After too: a person asks. It never blocks.
@@ -174,7 +215,7 @@ func (d *Drainer) Run(ctx context.Context) error {
 		// Everything in it can be learned again.
 		d.Log.Warn("cannot read learned server limits", "server", d.dest.URL.String(), "err", err)
 	}
-	d.ledger.Store(&Ledger{Store: learned.Ledger.Store, Count: learned.Ledger.Count, Writer: d.origin.Incarnation})
+	d.writer.Store(&ledger.Writer{Incarnation: d.origin.Incarnation, Known: learned.Ledger})
 	return newLoop(d, learned).run(ctx)
 }
 

@@ -5,30 +5,32 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
 // TestLedgerHeaders: what goes over the wire, and which answer is news.
 func TestLedgerHeaders(t *testing.T) {
 	h := http.Header{}
-	setWriter(h, &Ledger{Writer: "i"})
-	if got := h.Get(writerHeader); got != "i 0" {
+	(&ledger.Writer{Incarnation: "i"}).Set(h)
+	if got := h.Get(ledger.WriterHeader); got != "i 0" {
 		t.Errorf("before the first answer: %q", got)
 	}
-	setWriter(h, &Ledger{Store: "s", Count: 7, Writer: "i"})
-	if got := h.Get(writerHeader); got != "i 7 s" {
+	(&ledger.Writer{Incarnation: "i", Known: ledger.Ledger{Store: "s", Count: 7, Writer: "h"}}).Set(h)
+	if got := h.Get(ledger.WriterHeader); got != "i 7 s" {
 		t.Errorf("writer %q", got)
 	}
-	for text, want := range map[string]Ledger{
+	for text, want := range map[string]ledger.Ledger{
 		"s 7": {Store: "s", Count: 7}, "": {}, "s": {}, "s x": {}, " 7": {}, "s -1": {},
 	} {
-		h.Set(ledgerHeader, text)
-		if got := ledgerOf(h); got != want {
+		h.Set(ledger.Header, text)
+		if got := ledger.Of(h); got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
 	}
-	known := Ledger{Store: "s", Count: 7, Writer: "i"}
-	for at, news := range map[Ledger]bool{{}: false, {Store: "s", Count: 7}: false, {Store: "s", Count: 6}: false, {Store: "s", Count: 8}: true, {Store: "t", Count: 1}: true} {
-		if at.after(&known) != news {
+	known := ledger.Ledger{Store: "s", Count: 7, Writer: "i"}
+	for at, news := range map[ledger.Ledger]bool{{}: false, {Store: "s", Count: 7}: false, {Store: "s", Count: 6}: false, {Store: "s", Count: 8}: true, {Store: "t", Count: 1}: true} {
+		if at.After(&known) != news {
 			t.Errorf("%+v is news: %v", at, !news)
 		}
 	}
@@ -39,10 +41,10 @@ func ledgered(r *rig, store string, count *atomic.Int64, refuse func(*seen) stri
 	r.set(func(q *seen) *canned {
 		if code := refuse(q); code != "" {
 			return &canned{status: http.StatusConflict, body: fmt.Sprintf(`{"error":{"code":%q,"message":"compare first"}}`, code),
-				header: map[string]string{ledgerHeader: fmt.Sprintf("%s %d", store, count.Load())}}
+				header: map[string]string{ledger.Header: fmt.Sprintf("%s %d", store, count.Load())}}
 		}
 		return &canned{status: http.StatusOK, store: true, body: fmt.Sprintf(`{"success":true,"entries_stored":%d}`, len(q.entries)),
-			header: map[string]string{ledgerHeader: fmt.Sprintf("%s %d", store, count.Add(1)), serverHeader: "1.2"}}
+			header: map[string]string{ledger.Header: fmt.Sprintf("%s %d", store, count.Add(1)), ledger.ServerHeader: "1.2"}}
 	})
 }
 
@@ -58,11 +60,11 @@ func TestLedgerIsKept(t *testing.T) {
 		r.drained()
 	}
 	r.stop()
-	if got, want := r.queue.learned.Ledger, (Ledger{Store: "s1", Count: 3, Version: "1.2", Writer: "run-1"}); got != want {
+	if got, want := r.queue.learned.Ledger, (ledger.Ledger{Store: "s1", Count: 3, Version: "1.2", Writer: "run-1"}); got != want {
 		t.Errorf("kept %+v, want %+v", got, want)
 	}
 	for i, want := range []string{"run-1 0", "run-1 1 s1", "run-1 2 s1"} {
-		if got := r.posts[i].header.Get(writerHeader); got != want {
+		if got := r.posts[i].header.Get(ledger.WriterHeader); got != want {
 			t.Errorf("request %d: writer %q, want %q", i, got, want)
 		}
 	}
@@ -73,7 +75,7 @@ func TestLedgerIsKept(t *testing.T) {
 func TestOutOfStep(t *testing.T) {
 	r := newRig(t)
 	r.drainer.origin.Incarnation = "run-2"
-	r.queue.learned.Ledger = Ledger{Store: "s1", Count: 9, Writer: "run-1"}
+	r.queue.learned.Ledger = ledger.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
 	took(r)
 	var count atomic.Int64
 	count.Store(4)
@@ -81,18 +83,18 @@ func TestOutOfStep(t *testing.T) {
 	behind.Store(true)
 	ledgered(r, "s1", &count, func(*seen) string {
 		if behind.Load() {
-			return CodeStoreBehind
+			return ledger.CodeStoreBehind
 		}
 		return ""
 	})
-	refusals := make(chan Refusal, 10)
-	r.owner.outOfStep = func(why Refusal) { refusals <- why }
-	r.queue.learned.Ledger = Ledger{Store: "s1", Count: 9, Writer: "run-1"}
+	refusals := make(chan ledger.Refusal, 10)
+	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
+	r.queue.learned.Ledger = ledger.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
 	for id := uint64(1); id <= 6; id++ {
 		r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
 	}
 	r.start()
-	if why := <-refusals; why != (Refusal{Code: CodeStoreBehind, Store: "s1"}) {
+	if why := <-refusals; why != (ledger.Refusal{Code: ledger.CodeStoreBehind, Store: "s1"}) {
 		t.Errorf("refusal %+v", why)
 	}
 	r.troubled(StateRetrying, KindOutOfStep)
@@ -100,7 +102,7 @@ func TestOutOfStep(t *testing.T) {
 	r.drainer.Retry(false)
 	r.drainer.Wake()
 	behind.Store(false)
-	r.drainer.InStep(Ledger{Store: "s1", Count: 4})
+	r.drainer.InStep(ledger.Ledger{Store: "s1", Count: 4}, "")
 	r.drained()
 	if asked > 4 {
 		t.Errorf("%d requests before the comparison: only those in flight may be refused", asked)
@@ -110,7 +112,7 @@ func TestOutOfStep(t *testing.T) {
 	}
 	before, after := 0, 0
 	for _, q := range r.posts {
-		if q.header.Get(writerHeader) == "run-2 9 s1" {
+		if q.header.Get(ledger.WriterHeader) == "run-2 9 s1" {
 			before++
 		} else {
 			after++
@@ -130,15 +132,15 @@ func TestStreamOutOfStep(t *testing.T) {
 	var mended atomic.Bool
 	ledgered(r, "s1", &count, func(q *seen) string {
 		if q.session == "session-1" && !mended.Load() {
-			return CodeOtherBytes
+			return ledger.CodeOtherBytes
 		}
 		return ""
 	})
-	refusals := make(chan Refusal, 10)
-	r.owner.outOfStep = func(why Refusal) { refusals <- why }
+	refusals := make(chan ledger.Refusal, 10)
+	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
 	r.start()
 	r.add(conversation(1), rowsOf(0, 5, 5)...)
-	if why := <-refusals; why.Stream != 1 || why.Code != CodeOtherBytes {
+	if why := <-refusals; why.Stream != 1 || why.Code != ledger.CodeOtherBytes {
 		t.Errorf("refusal %+v", why)
 	}
 	r.add(conversation(2), rowsOf(0, 5, 5)...)
@@ -147,4 +149,40 @@ func TestStreamOutOfStep(t *testing.T) {
 	r.drainer.StreamInStep(1)
 	r.drained()
 	r.holds("session-1", numbers(0, 5)...)
+}
+
+// TestStepBack: told that the server stores something else, an idle drainer sends nothing until both were compared.
+func TestStepBack(t *testing.T) {
+	r := newRig(t)
+	r.drainer.origin.Incarnation = "run-2"
+	was := ledger.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
+	r.queue.learned.Ledger = was
+	took(r)
+	r.queue.learned.Ledger = was
+	var count atomic.Int64
+	count.Store(4)
+	ledgered(r, "s1", &count, func(*seen) string { return "" })
+	refusals := make(chan ledger.Refusal, 10)
+	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
+	if known, me, err := r.drainer.Ledger(t.Context()); known != was || me != "run-2" || err != nil {
+		t.Errorf("before it runs: %+v, %q, %v", known, me, err)
+	}
+	r.start()
+	r.drainer.StepBack(ledger.CodeStoreBehind)
+	if why := <-refusals; why.Code != ledger.CodeStoreBehind || why.Stream != 0 {
+		t.Errorf("refusal %+v", why)
+	}
+	r.troubled(StateRetrying, KindOutOfStep)
+	asked := r.count()
+	r.add(conversation(1), rowsOf(0, 5, 5)...)
+	r.drainer.Retry(false)
+	now := ledger.Ledger{Store: "s1", Count: 4, Writer: "run-0"}
+	r.drainer.InStep(now, "")
+	if known, me, err := r.drainer.Ledger(t.Context()); known != now || me != "run-2" || err != nil {
+		t.Errorf("in step: %+v, %q, %v", known, me, err)
+	}
+	r.drained()
+	if got := r.posts[asked].header.Get(ledger.WriterHeader); got != "run-2 4 s1" {
+		t.Errorf("the first request after it: writer %q", got)
+	}
 }

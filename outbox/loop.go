@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox/gate"
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
 const (
@@ -161,6 +162,7 @@ func (l *loop) start(ctx context.Context) {
 // are dropped: their batches may have left the queue.
 func (l *loop) resume() {
 	at, joined := l.d.takeInStep()
+	defer l.stepBackIfTold()
 	for _, stream := range joined {
 		for _, blobs := range []bool{false, true} {
 			lane := l.lanes.get(laneKey{stream, blobs})
@@ -171,7 +173,9 @@ func (l *loop) resume() {
 	if at == nil {
 		return
 	}
-	l.noteLedger(*at)
+	known := at.Known
+	l.keepVersion(&known)
+	l.server.Ledger = known
 	l.outOfStep, l.acks.learn = false, true
 	for _, lane := range l.lanes {
 		lane.outOfStep, lane.transfer = false, nil
@@ -181,16 +185,28 @@ func (l *loop) resume() {
 	l.recovered(time.Now())
 }
 
-// noteLedger keeps the ledger of an answer for the next requests. The next settlement keeps it for the next start.
-func (l *loop) noteLedger(at Ledger) {
-	if at.Writer == "" {
-		at.Writer = l.d.ledger.Load().Writer
+// stepBackIfTold stops where Drainer.StepBack was called.
+func (l *loop) stepBackIfTold() {
+	if code := l.d.takeStepBack(); code != "" {
+		r := result{reply: reply{summary: "the server stores something else than was acknowledged"}, round: l.gate.Round()}
+		r.reply.outOfStep(code)
+		l.stepBackServer(time.Now(), r)
 	}
+}
+
+// noteLedger keeps the ledger of an answer for the next requests. The next settlement keeps it for the next start.
+func (l *loop) noteLedger(at ledger.Ledger) {
+	at.Writer = l.d.writer.Load().Incarnation
+	l.keepVersion(&at)
+	l.server.Ledger = at
+	l.d.writer.Store(&ledger.Writer{Incarnation: at.Writer, Known: at})
+}
+
+// keepVersion fills in the version of a server whose answer does not say it.
+func (l *loop) keepVersion(at *ledger.Ledger) {
 	if was := &l.server.Ledger; at.Version == "" && at.Store == was.Store {
 		at.Version = was.Version
 	}
-	l.server.Ledger = at
-	l.d.ledger.Store(&at)
 }
 
 // next chooses a lane, and returns its stream's highest Seq when its batches are still to be fetched. Unfinished

@@ -3,7 +3,11 @@
 // the queue is stored (see Queue).
 package outbox
 
-import "context"
+import (
+	"context"
+
+	"github.com/ccship/ccship/outbox/ledger"
+)
 
 // Stream is what every request of one transcript repeats. The ID only tells streams apart; it has no order.
 type Stream struct {
@@ -94,7 +98,7 @@ type Settlement struct {
 	Plain    bool     // the server that took them did not announce the extension
 	// Forgotten: the server has forgotten the stream and stores nothing of it. What was sent counts as acknowledged.
 	Forgotten bool
-	Ledger    Ledger // of the server when it had answered; zero: none
+	Ledger    ledger.Ledger // of the server when it had answered; zero: none
 	Dead      []DeadLetter
 }
 
@@ -124,7 +128,7 @@ type Learned struct {
 	MaxRawAt  int64 // Unix seconds when MaxRaw was learned
 	TookRaw   int64 `json:",omitempty"` // the largest request of entries that it accepted, in uncompressed bytes
 	TookWire  int64 `json:",omitempty"` // the same as it was sent
-	Ledger    Ledger
+	Ledger    ledger.Ledger
 }
 
 // Memory keeps what was learned. Learn is durable when it returns.

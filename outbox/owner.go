@@ -1,6 +1,10 @@
 package outbox
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/ccship/ccship/outbox/ledger"
+)
 
 // Owner of the queue learns from a drainer what concerns more than the batch at hand, and opens files for it. dest is
 // the key of the drainer's destination. Methods are called from goroutines of Run, several at once.
@@ -19,7 +23,7 @@ type Owner interface {
 	LinkRequests(dest string)
 	// OutOfStep is called when the server refuses to store because it has something else than this queue goes on from.
 	// Nothing is sent to it (of the stream, if why names one) until InStep or StreamInStep is called. It must not block.
-	OutOfStep(dest string, why Refusal)
+	OutOfStep(dest string, why ledger.Refusal)
 	// OpenBlob opens the file of a blob whose content is not in the queue. cwd is that of its stream. After any error the
 	// blob is given up.
 	OpenBlob(dest, cwd string, ref *BlobRef) (Content, error)
@@ -32,7 +36,7 @@ func (noOwner) Announced(string)                                  {}
 func (noOwner) Forgotten(uint64)                                  {}
 func (noOwner) Accepts(string, Kinds, bool) error                 { return nil }
 func (noOwner) LinkRequests(string)                               {}
-func (noOwner) OutOfStep(string, Refusal)                         {}
+func (noOwner) OutOfStep(string, ledger.Refusal)                  {}
 func (noOwner) OpenBlob(_, _ string, _ *BlobRef) (Content, error) { return nil, errNoOwner }
 
 var errNoOwner = errors.New("blobs cannot be opened: the drainer has no owner")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox/gate"
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
 // result is the result of one request, or of the attempt to make one.
@@ -166,7 +167,7 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 		l.stepBack(now, r)
 		return false
 	}
-	if r.reply.ledger.after(&l.server.Ledger) && !l.outOfStep {
+	if r.reply.ledger.After(&l.server.Ledger) && !l.outOfStep {
 		l.noteLedger(r.reply.ledger)
 	}
 	if w.firstKind().artifact() {
@@ -211,19 +212,29 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 // stepBack handles a refusal by the server's ledger, or of one stream. It drops the transfer: the batches stay queued
 // until what both sides have is compared.
 func (l *loop) stepBack(now time.Time, r result) {
-	why := r.reply.refusal
-	switch {
-	case ofStream(why.Code):
-		why.Stream = r.lane.id
-		r.lane.outOfStep = true
-	case l.outOfStep || r.round < l.stepRound:
-		return // it was in flight when the first refusal came
-	default:
-		l.closeGate(now, &r, false)
-		l.outOfStep, l.stepRound = true, l.gate.Round()
+	if !ledger.OfStream(r.reply.refusal.Code) {
+		l.stepBackServer(now, r)
+		return
 	}
-	l.d.Log.Warn("the server stores something else than this queue goes on from; comparing",
-		"server", l.name, "code", why.Code)
+	why := r.reply.refusal
+	why.Stream = r.lane.id
+	r.lane.outOfStep = true
+	l.reportOutOfStep(why)
+}
+
+// stepBackServer stops sending, unless it is stopped already, or the request was in flight when it was.
+func (l *loop) stepBackServer(now time.Time, r result) {
+	if l.outOfStep || r.round < l.stepRound {
+		return
+	}
+	l.closeGate(now, &r, false)
+	l.outOfStep, l.stepRound = true, l.gate.Round()
+	l.reportOutOfStep(r.reply.refusal)
+}
+
+func (l *loop) reportOutOfStep(why ledger.Refusal) {
+	l.d.Log.Warn("the server stores something else than this queue goes on from; comparing", "server", l.name,
+		"code", why.Code)
 	l.d.owner.OutOfStep(l.d.dest.Key, why)
 }
 

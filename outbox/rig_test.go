@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
 var origin = Origin{Machine: "m-1", Host: "desk", Epoch: "e-1", UserAgent: "ccship/test"}
@@ -32,7 +34,7 @@ type testOwner struct {
 	forgotten    func(stream uint64)
 	accepts      func(kinds Kinds, again bool) error
 	linkRequests func()
-	outOfStep    func(why Refusal)
+	outOfStep    func(why ledger.Refusal)
 	openBlob     func(root, path string) (Content, error)
 }
 
@@ -61,7 +63,7 @@ func (o *testOwner) LinkRequests(dest string) {
 	}
 }
 
-func (o *testOwner) OutOfStep(dest string, why Refusal) {
+func (o *testOwner) OutOfStep(dest string, why ledger.Refusal) {
 	if o.outOfStep != nil {
 		o.outOfStep(why)
 	}

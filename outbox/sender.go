@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
 // sender makes requests to one destination and classifies the answers. Safe for concurrent use.
@@ -20,7 +22,7 @@ type sender struct {
 	client *http.Client
 	codecs *codecs
 	owner  Owner // opens blobs
-	ledger *atomic.Pointer[Ledger]
+	writer *atomic.Pointer[ledger.Writer]
 	health string // URL of the probe
 }
 
@@ -41,7 +43,7 @@ func newSender(d *Drainer, c *codecs) *sender {
 	own := *d.Client
 	own.CheckRedirect = SameServer
 	return &sender{
-		dest: &d.dest, origin: &d.origin, client: &own, codecs: c, owner: d.owner, ledger: &d.ledger,
+		dest: &d.dest, origin: &d.origin, client: &own, codecs: c, owner: d.owner, writer: &d.writer,
 		health: d.dest.URL.JoinPath("healthz").String(),
 	}
 }
@@ -119,7 +121,7 @@ func (s *sender) do(ctx context.Context, r *request, c *call) (reply, []byte) {
 		req.Header.Set("X-API-Key", key)
 	}
 	if !r.bare {
-		setWriter(req.Header, s.ledger.Load())
+		s.writer.Load().Set(req.Header)
 	}
 	if c.encoding != identity {
 		req.Header.Set("Content-Encoding", string(c.encoding))

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,32 +82,35 @@ func (t *Tx) rejoin(id tail.FileID, r *Rejoin) error {
 	})
 }
 
-// removeLines takes a stream's queued lines out of the outbox. Lines of generations that ended are on no disk any more:
-// they become dead letters.
-func (t *Tx) removeLines(dest uint32, stream uint64, generation uint32) error {
+// eachLine calls fn with the queued batches of a stream's lines, and the checksum of each frame. fn may delete the row.
+func (t *Tx) eachLine(dest uint32, stream uint64, fn func(b *outbox.Batch, sum uint32) error) error {
 	for _, k := range kv.Keys(t.outbox, streamPrefix(queueOf(dest, false), stream)) {
-		b, _, _, err := decodeBatchRow(k, t.outbox.Get(k))
-		if err != nil {
-			return err
-		}
-		if b.Items > 0 {
-			continue
-		}
-		_, _, seq, err := splitRowKey(k)
-		if err != nil {
-			return err
-		}
-		if b.Seq = seq; b.Generation != generation && b.Entries > 0 {
-			letter := outbox.DeadLetter{Batch: b, Line: b.From.Line, Reason: ReasonReplaced, At: t.Now}
-			if err := t.putDeadLetter(dest, stream, &letter); err != nil {
-				return err
+		b, _, sum, err := decodeBatchRow(k, t.outbox.Get(k))
+		if err == nil && b.Items == 0 {
+			if _, _, b.Seq, err = splitRowKey(k); err == nil {
+				err = fn(&b, sum)
 			}
 		}
-		if _, err := t.deleteRow(dest, stream, seq); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// removeLines takes a stream's queued lines out of the outbox. Lines of generations that ended are on no disk any more:
+// they become dead letters.
+func (t *Tx) removeLines(dest uint32, stream uint64, generation uint32) error {
+	return t.eachLine(dest, stream, func(b *outbox.Batch, _ uint32) error {
+		if b.Generation != generation && b.Entries > 0 {
+			letter := outbox.DeadLetter{Batch: *b, Line: b.From.Line, Reason: ReasonReplaced, At: t.Now}
+			if err := t.putDeadLetter(dest, stream, &letter); err != nil {
+				return err
+			}
+		}
+		_, err := t.deleteRow(dest, stream, b.Seq)
+		return err
+	})
 }
 
 // removeReread removes the dead letters of a stream whose lines are read again: those of a generation from a line on.
@@ -149,24 +153,14 @@ func (o *Outbox) Stored(ctx context.Context, id tail.FileID, generation uint32, 
 		if err != nil || !found {
 			return err
 		}
-		for _, k := range kv.Keys(t.outbox, streamPrefix(queueOf(file.dest, false), uint64(id))) {
-			b, _, _, err := decodeBatchRow(k, t.outbox.Get(k))
-			if err != nil {
-				return err
-			}
-			if b.Items > 0 || b.Generation != generation || b.To.Line > line || b.NoNewline {
-				continue
-			}
-			_, _, seq, err := splitRowKey(k)
-			if err == nil {
-				_, err = t.deleteRow(file.dest, uint64(id), seq)
-			}
-			if err != nil {
-				return err
+		return t.eachLine(file.dest, uint64(id), func(b *outbox.Batch, _ uint32) error {
+			if b.Generation != generation || b.To.Line > line || b.NoNewline {
+				return nil
 			}
 			entries += int64(b.Entries)
-		}
-		return nil
+			_, err := t.deleteRow(file.dest, uint64(id), b.Seq)
+			return err
+		})
 	})
 	if err != nil {
 		return 0, fmt.Errorf("remove stored lines of file %d: %w", id, err)
@@ -198,4 +192,46 @@ func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (line int64, g
 		return 0, 0, false, fmt.Errorf("read queue of file %d: %w", id, err)
 	}
 	return line, generation, ok, nil
+}
+
+// Renumber moves the queued lines of a file that is gone behind what its server has: they go on in epoch ("": this
+// state's), in the generations after the one given. The first of them begins at the first queued line. There is nothing
+// on disk that could be compared with the server's lines, and the queue may be all that is left of these.
+func (db *DB) Renumber(ctx context.Context, id tail.FileID, epoch string, after uint32) error {
+	err := db.update(ctx, 0, func(t *Tx) error { return t.renumber(id, epoch, after) })
+	if err != nil {
+		return fmt.Errorf("renumber queued lines of file %d: %w", id, err)
+	}
+	return nil
+}
+
+func (t *Tx) renumber(id tail.FileID, epoch string, after uint32) error {
+	old, found, err := t.file(id)
+	if err != nil || !found {
+		return cmp.Or(err, ErrUnknownFile)
+	}
+	row, first := old, (*outbox.Batch)(nil)
+	row.routing.Stream.Epoch = epoch
+	err = t.eachLine(old.dest, uint64(id), func(b *outbox.Batch, sum uint32) error {
+		if detach(b, sum) != nil {
+			return nil // it becomes a dead letter when it is to be sent
+		}
+		if first == nil {
+			first = new(*b)
+		}
+		if b.Generation == first.Generation {
+			b.RewoundTo = first.From.Line
+		}
+		b.Generation = after + 1 + (b.Generation - first.Generation)
+		row.tracked.Cursor.Generation = max(row.tracked.Cursor.Generation, b.Generation)
+		row.routing.RewoundTo = b.RewoundTo
+		if _, err := t.deleteRow(old.dest, uint64(id), b.Seq); err != nil {
+			return err
+		}
+		return t.putBatch(old.dest, uint64(id), b)
+	})
+	if err != nil || first == nil {
+		return err
+	}
+	return t.putFile("renumber", row, old, true)
 }

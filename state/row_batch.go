@@ -131,14 +131,7 @@ func detach(b *outbox.Batch, sum uint32) error {
 }
 
 // clone copies. The copy of nothing is nil, as it was when the batch was queued.
-func clone(b []byte) []byte {
-	if len(b) == 0 {
-		return nil
-	}
-	c := make([]byte, len(b))
-	copy(c, b)
-	return c
-}
+func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 // rawOf returns how many uncompressed bytes a row stands for. Those of a large blob are in its file, not in the row.
 func rawOf(b *outbox.Batch) int64 {

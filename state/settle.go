@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/outbox/ledger"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -40,7 +41,7 @@ func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) er
 // than its acknowledgements would take a server for one that went back in time. Where another store or version answers
 // than before, the dead letters are queued again: what refused them is no more.
 func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
-	last := map[string]outbox.Ledger{}
+	last := map[string]ledger.Ledger{}
 	for i := range settlements {
 		if s := &settlements[i]; s.Ledger.Store != "" {
 			last[s.Dest] = s.Ledger

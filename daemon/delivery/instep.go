@@ -3,32 +3,50 @@ package delivery
 import (
 	"context"
 
-	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/outbox/ledger"
 )
 
+// Steps stops sending to servers that store something else, and lets it go on. It is the servers for those who compare.
+type Steps struct{ *Servers }
+
 // InStep lets a server be sent to again that refused because it stores something else. See outbox.Drainer.
-func (s *Servers) InStep(dest string, at outbox.Ledger) {
+func (s Steps) InStep(dest string, at ledger.Ledger, incarnation string) {
 	if drainer := s.drainer(dest); drainer != nil {
-		drainer.InStep(at)
+		drainer.InStep(at, incarnation)
+	}
+}
+
+// Ledger returns a server's ledger as it is known here, and the incarnation that writes to it; "" when none does.
+func (s Steps) Ledger(ctx context.Context, dest string) (known ledger.Ledger, incarnation string, err error) {
+	if err := s.Open(dest); err != nil { // Run may not have begun
+		return ledger.Ledger{}, "", err
+	}
+	return s.drainer(dest).Ledger(ctx)
+}
+
+// StepBack stops sending to a server until it was compared, for the reason that code names. See outbox.Drainer.
+func (s Steps) StepBack(dest, code string) {
+	if drainer := s.drainer(dest); drainer != nil {
+		drainer.StepBack(code)
 	}
 }
 
 // StreamInStep is InStep for one stream.
-func (s *Servers) StreamInStep(dest string, stream uint64) {
+func (s Steps) StreamInStep(dest string, stream uint64) {
 	if drainer := s.drainer(dest); drainer != nil {
 		drainer.StreamInStep(stream)
 	}
 }
 
 // Trouble shows why nothing is sent to a server that is out of step; "" when there is no reason beyond that.
-func (s *Servers) Trouble(dest, why, hint string) {
+func (s Steps) Trouble(dest, why, hint string) {
 	if drainer := s.drainer(dest); drainer != nil {
 		drainer.Explain(why, hint)
 	}
 }
 
 // Resend queues again what a server lost beside lines.
-func (s *Servers) Resend(ctx context.Context, dest string) error {
+func (s Steps) Resend(ctx context.Context, dest string) error {
 	learned, err := s.db.Outbox.Learned(ctx, dest)
 	if err != nil || learned.Accepts == 0 {
 		return err

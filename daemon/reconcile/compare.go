@@ -26,6 +26,7 @@ type comparison struct {
 	routings map[tail.FileID]state.Routing
 	dead     map[uint64]map[int64]bool // lines that the server refused, by stream
 	only     map[string]bool           // sessions to compare; nil: all
+	refused  bool                      // the server refused what is queued, even if it seems to be in step
 
 	seen map[tail.FileID]bool // compared already
 
@@ -143,13 +144,40 @@ func (c *comparison) some(ctx context.Context, list []tail.Tracked) error {
 	return nil
 }
 
-// one compares one transcript.
+// one compares one transcript that the server refused to go on with.
 func (c *comparison) one(ctx context.Context, id tail.FileID) error {
 	t, ok := c.Files.File(id)
-	if !ok || t.Gone != 0 {
+	switch {
+	case !ok, c.routings[id].Dest != c.dest:
+		return errElsewhere
+	case t.Gone != 0:
+		return c.gone(ctx, id)
+	}
+	c.refused = true
+	return c.some(ctx, []tail.Tracked{t})
+}
+
+// gone has the queued lines of a transcript that is not on disk any more go on behind what the server has.
+func (c *comparison) gone(ctx context.Context, id tail.FileID) error {
+	has, err := c.reader.Digest(ctx, c.ref(id))
+	if remote.Is(err, control.CodeNoSession) || err == nil && len(has.Generations) == 0 {
 		return nil
 	}
-	return c.some(ctx, []tail.Tracked{t})
+	if err != nil {
+		return err
+	}
+	epoch := has.Epoch
+	if epoch == c.Origin.Epoch {
+		epoch = ""
+	}
+	newest, _ := has.Newest()
+	if err := c.State.Renumber(ctx, id, epoch, newest.Generation); err != nil {
+		return err
+	}
+	c.Log.Info("the queued lines of a transcript that is gone follow those that the server has", "session",
+		c.routings[id].Stream.SessionID, "generation", newest.Generation+1)
+	c.Files.Reload(id)
+	return nil
 }
 
 // ref names the server's default view of a transcript.
@@ -165,6 +193,9 @@ const (
 	// tryPause is between two tries.
 	tryPause = 100 * time.Millisecond
 )
+
+// errElsewhere keeps what is queued: there is nothing to compare it with.
+var errElsewhere = errors.New("the transcript does not go to this server any more")
 
 // errRewound means that a file is not any more what was read of it. The tailer finds that out and queues what follows
 // from it; then the file can be compared.
@@ -212,10 +243,13 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 		}
 	}
 	if inStep {
+		var stored int64
 		if at.generation == t.Cursor.Generation && at.lines > 0 {
-			_, err = c.State.Outbox.Stored(ctx, t.File.ID, at.generation, at.lines) // it need not be sent again
+			stored, err = c.State.Outbox.Stored(ctx, t.File.ID, at.generation, at.lines) // it need not be sent again
 		}
-		return err
+		if err != nil || stored > 0 || !c.refused {
+			return err
+		}
 	}
 	return c.rejoin(ctx, &t, &f, at)
 }

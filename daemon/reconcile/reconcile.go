@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/daemon/verify"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/outbox/ledger"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -53,8 +54,13 @@ type Servers interface {
 	Reader(dest string) *remote.Client
 	// SpeaksExtension reports whether a server is known to speak the extension, so that it can be asked what it holds.
 	SpeaksExtension(dest string) bool
-	// InStep lets a server be sent to again, with the ledger at the beginning of the comparison.
-	InStep(dest string, at outbox.Ledger)
+	// InStep lets a server be sent to again, with the ledger at the beginning of the comparison, and unless it is ""
+	// under another incarnation.
+	InStep(dest string, at ledger.Ledger, incarnation string)
+	// StepBack stops sending to a server, and has OutOfStep called.
+	StepBack(dest, code string)
+	// Ledger returns a server's ledger as it is known here, and the incarnation that writes to it; "" when none does.
+	Ledger(ctx context.Context, dest string) (known ledger.Ledger, incarnation string, err error)
 	// StreamInStep is InStep for one stream.
 	StreamInStep(dest string, stream uint64)
 	// Resend queues again what the server lost beside lines: checkpoints, documents, attachments.
@@ -84,9 +90,11 @@ type Reconciler struct {
 	changes atomic.Uint64
 
 	mu      sync.Mutex
-	servers map[string]outbox.Refusal // to be compared, by destination; guarded by mu
+	servers map[string]ledger.Refusal // to be compared, by destination; guarded by mu
 	// streams are to be compared alone, by destination; true: the server stores other bytes. Guarded by mu.
 	streams map[string]map[uint64]bool
+	// waiting are closed when a server was compared, by destination; guarded by mu
+	waiting map[string][]chan struct{}
 
 	left     map[string]map[string]time.Time // stores that answered before, by destination; only Run uses it
 	replaced map[string]time.Time            // when this daemon was replaced last, by destination; only Run uses it
@@ -95,9 +103,9 @@ type Reconciler struct {
 // New returns a Reconciler. It starts nothing.
 func New(d Deps) *Reconciler {
 	return &Reconciler{
-		Deps: d, wake: make(chan struct{}, 1), servers: map[string]outbox.Refusal{},
-		streams: map[string]map[uint64]bool{},
-		left:    map[string]map[string]time.Time{}, replaced: map[string]time.Time{},
+		Deps: d, wake: make(chan struct{}, 1), servers: map[string]ledger.Refusal{},
+		streams: map[string]map[uint64]bool{}, waiting: map[string][]chan struct{}{},
+		left: map[string]map[string]time.Time{}, replaced: map[string]time.Time{},
 	}
 }
 
@@ -106,7 +114,7 @@ func New(d Deps) *Reconciler {
 func (r *Reconciler) Changes() uint64 { return r.changes.Load() }
 
 // OutOfStep has a server, or one of its streams, compared. It never blocks.
-func (r *Reconciler) OutOfStep(dest string, why outbox.Refusal) {
+func (r *Reconciler) OutOfStep(dest string, why ledger.Refusal) {
 	r.mu.Lock()
 	r.note(dest, why)
 	r.mu.Unlock()
@@ -122,7 +130,7 @@ func (r *Reconciler) Retry() {
 }
 
 // note notes what is to be compared. The caller holds mu.
-func (r *Reconciler) note(dest string, why outbox.Refusal) {
+func (r *Reconciler) note(dest string, why ledger.Refusal) {
 	if why.Stream == 0 {
 		r.servers[dest] = why
 		return
@@ -130,7 +138,7 @@ func (r *Reconciler) note(dest string, why outbox.Refusal) {
 	if r.streams[dest] == nil {
 		r.streams[dest] = map[uint64]bool{}
 	}
-	r.streams[dest][why.Stream] = r.streams[dest][why.Stream] || why.Code == outbox.CodeOtherBytes
+	r.streams[dest][why.Stream] = r.streams[dest][why.Stream] || why.Code == ledger.CodeOtherBytes
 }
 
 // Run compares what is asked for until ctx is done.
@@ -159,7 +167,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 func (r *Reconciler) compareAll(ctx context.Context) bool {
 	r.mu.Lock()
 	servers, streams := r.servers, r.streams
-	r.servers, r.streams = map[string]outbox.Refusal{}, map[string]map[uint64]bool{}
+	r.servers, r.streams = map[string]ledger.Refusal{}, map[string]map[uint64]bool{}
 	r.mu.Unlock()
 	done := true
 	for dest, why := range servers {
@@ -171,9 +179,9 @@ func (r *Reconciler) compareAll(ctx context.Context) bool {
 	for dest, ids := range streams {
 		for id, otherBytes := range ids {
 			if err := r.compareStream(ctx, dest, id, otherBytes); err != nil {
-				why := outbox.Refusal{Stream: id}
+				why := ledger.Refusal{Stream: id}
 				if otherBytes {
-					why.Code = outbox.CodeOtherBytes
+					why.Code = ledger.CodeOtherBytes
 				}
 				done = r.again(ctx, dest, why, err)
 			}
@@ -183,7 +191,7 @@ func (r *Reconciler) compareAll(ctx context.Context) bool {
 }
 
 // again has a comparison that failed repeated. It returns false.
-func (r *Reconciler) again(ctx context.Context, dest string, why outbox.Refusal, err error) bool {
+func (r *Reconciler) again(ctx context.Context, dest string, why ledger.Refusal, err error) bool {
 	if ctx.Err() == nil {
 		r.Log.Warn("cannot compare with the server; retrying", "server", dest, "err", err)
 		r.mu.Lock()
@@ -196,7 +204,7 @@ func (r *Reconciler) again(ctx context.Context, dest string, why outbox.Refusal,
 }
 
 // compareServer compares every transcript that may differ, and lets the server be sent to again.
-func (r *Reconciler) compareServer(ctx context.Context, dest string, why outbox.Refusal) error {
+func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.Refusal) error {
 	learned, err := r.State.Outbox.Learned(ctx, dest)
 	if err != nil {
 		return err
@@ -239,12 +247,13 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why outbox.
 		return err
 	}
 	r.leave(dest, known.Store, at.Store)
-	if why.Code == outbox.CodeWriterReplaced {
+	if why.Code == ledger.CodeWriterReplaced {
 		r.replaced[dest] = time.Now() // only now: a comparison that fails is repeated for the same reason
 	}
 	r.Log.Info("in step with the server again", "server", dest, "compared", c.compared, "rejoined", c.rejoined)
 	r.Servers.Trouble(dest, "", "")
-	r.Servers.InStep(dest, outbox.Ledger{Store: at.Store, Count: at.Count, Writer: writer})
+	r.Servers.InStep(dest, ledger.Ledger{Store: at.Store, Count: at.Count, Writer: at.Writer}, writer)
+	r.release(dest)
 	return nil
 }
 
@@ -258,8 +267,8 @@ func (r *Reconciler) settled(ctx context.Context, dest string, at remote.Ledger,
 
 // writer returns the incarnation to go on with. Once another daemon has taken over from this one, the server takes
 // nothing from this incarnation any more. The second time within an hour both are alive: this one changes its name.
-func (r *Reconciler) writer(dest string, why outbox.Refusal) (string, error) {
-	if why.Code != outbox.CodeWriterReplaced {
+func (r *Reconciler) writer(dest string, why ledger.Refusal) (string, error) {
+	if why.Code != ledger.CodeWriterReplaced {
 		return "", nil
 	}
 	last, ok := r.replaced[dest]
@@ -289,7 +298,7 @@ func (r *Reconciler) leave(dest, was, now string) {
 }
 
 // oneStore refuses to go on while two databases answer in turn. at becomes the ledger of the one that is left.
-func (r *Reconciler) oneStore(ctx context.Context, dest string, at *remote.Ledger, known outbox.Ledger) error {
+func (r *Reconciler) oneStore(ctx context.Context, dest string, at *remote.Ledger, known ledger.Ledger) error {
 	when, before := r.left[dest][at.Store]
 	if !before || time.Since(when) > memoryOf {
 		return nil

@@ -1,4 +1,6 @@
-package outbox
+// Package ledger has the words in which client and server tell each other which writes they know: the headers, and the
+// codes of refusals. It does not know how requests are made. See docs/adr/0041-ledger.md.
+package ledger
 
 import (
 	"net/http"
@@ -12,7 +14,13 @@ type Ledger struct {
 	Store   string `json:",omitempty"` // id of the store; "" before its first answer
 	Count   int64  `json:",omitempty"`
 	Version string `json:",omitempty"` // of the server; "": it does not say
-	Writer  string `json:",omitempty"` // Origin.Incarnation of the write that was counted last
+	Writer  string `json:",omitempty"` // incarnation of the write that was counted last
+}
+
+// Writer is who writes to a server, and what it knows of the server's ledger. It is never changed.
+type Writer struct {
+	Incarnation string // "": no ledger is kept
+	Known       Ledger
 }
 
 // Refusals by a server's ledger, as Refusal.Code.
@@ -42,51 +50,52 @@ type Refusal struct {
 	Stream uint64 // of a refusal of one stream; 0: nothing can be sent to this server
 }
 
-// ofStream reports whether only one stream is refused.
-func ofStream(code string) bool { return code == CodeOtherEpoch || code == CodeOtherBytes }
+// OfStream reports whether only one stream is refused.
+func OfStream(code string) bool { return code == CodeOtherEpoch || code == CodeOtherBytes }
 
-// isRefusal reports whether an error code is one of those above.
-func isRefusal(code string) bool {
+// IsRefusal reports whether an error code is one of those above.
+func IsRefusal(code string) bool {
 	switch code {
 	case CodeOtherStore, CodeStoreBehind, CodeWriterBehind, CodeWriterReplaced:
 		return true
 	}
-	return ofStream(code)
+	return OfStream(code)
 }
 
+// Headers.
 const (
-	writerHeader = "Ccship-Writer"
-	ledgerHeader = "Ccship-Ledger"
-	serverHeader = "Ccship-Server" // version of the server, in answers to writes
+	WriterHeader = "Ccship-Writer" // of requests: who writes
+	Header       = "Ccship-Ledger" // of answers: the server's ledger
+	ServerHeader = "Ccship-Server" // of answers to writes: the server's version
 )
 
-// setWriter tells the server who writes, and which writes it knows. known.Writer is this drainer's incarnation.
-func setWriter(h http.Header, known *Ledger) {
-	if known.Writer == "" {
+// Set tells the server who writes, and which writes it knows.
+func (w *Writer) Set(h http.Header) {
+	if w.Incarnation == "" {
 		return
 	}
-	text := known.Writer + " " + strconv.FormatInt(known.Count, 10)
-	if known.Store != "" {
-		text += " " + known.Store
+	text := w.Incarnation + " " + strconv.FormatInt(w.Known.Count, 10)
+	if w.Known.Store != "" {
+		text += " " + w.Known.Store
 	}
-	h.Set(writerHeader, text)
+	h.Set(WriterHeader, text)
 }
 
 // maxVersion bounds what is kept of a server's version, in bytes.
 const maxVersion = 64
 
-// ledgerOf reads the ledger of an answer; the zero Ledger when it has none.
-func ledgerOf(h http.Header) Ledger {
-	store, count, _ := strings.Cut(h.Get(ledgerHeader), " ")
+// Of reads the ledger of an answer; the zero Ledger when it has none.
+func Of(h http.Header) Ledger {
+	store, count, _ := strings.Cut(h.Get(Header), " ")
 	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil || n < 0 || store == "" {
 		return Ledger{}
 	}
-	version := h.Get(serverHeader)
+	version := h.Get(ServerHeader)
 	return Ledger{Store: store, Count: n, Version: version[:min(len(version), maxVersion)]}
 }
 
-// after reports whether an answer's ledger is news: of two answers of one store the higher count is the later one.
-func (l Ledger) after(known *Ledger) bool {
+// After reports whether an answer's ledger is news: of two answers of one store the higher count is the later one.
+func (l Ledger) After(known *Ledger) bool {
 	return l.Store != "" && (l.Store != known.Store || l.Count > known.Count)
 }

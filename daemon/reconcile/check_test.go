@@ -1,0 +1,37 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox/ledger"
+)
+
+// TestJudge: which ledger of a server is what this daemon expects, and what else happened.
+func TestJudge(t *testing.T) {
+	before := ledger.Ledger{Store: "s", Count: 5, Writer: "before"}
+	mine := ledger.Ledger{Store: "s", Count: 5, Writer: "me"}
+	tests := []struct {
+		name   string
+		known  ledger.Ledger
+		store  string
+		count  int64
+		writer string
+		want   string
+	}{
+		{"nothing happened", before, "s", 5, "before", ""},
+		{"own write on its way", before, "s", 6, "me", ""},
+		{"own writes", mine, "s", 7, "me", ""},
+		{"another database", before, "t", 5, "before", ledger.CodeOtherStore},
+		{"an older copy", mine, "s", 4, "me", ledger.CodeStoreBehind},
+		{"another daemon wrote", before, "s", 6, "other", ledger.CodeWriterBehind},
+		{"as many writes, but others", before, "s", 5, "other", ledger.CodeWriterBehind},
+		{"another daemon took over", mine, "s", 6, "other", ledger.CodeWriterReplaced},
+	}
+	for _, test := range tests {
+		at := remote.Ledger{Store: test.store, Count: test.count, Writer: test.writer}
+		if got := judge(&at, &test.known, "me"); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
