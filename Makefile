@@ -3,6 +3,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION)
 GO      ?= go
 KILLS   ?= 200
 ROUNDS  ?= 14
+HISTORIES ?= 2000
 
 # How many packages are tested at once. Most of them wait more than they compute.
 AT_ONCE ?= 4
@@ -10,7 +11,7 @@ AT_ONCE ?= 4
 # What the race detector looks at.
 RACE    ?= $(shell $(GO) list ./... | grep -v /e2e)
 
-.PHONY: help build run check lint race test test-short fuzz bench crash damage chaos failover viewer screenshots e2e-claude e2e-systemd \
+.PHONY: help build run check lint race test test-short fuzz bench crash damage model chaos failover viewer screenshots e2e-claude e2e-systemd \
 	packages release release-twice clean
 
 help: ## what can be made
@@ -58,7 +59,10 @@ crash: ## kill -9 the daemon KILLS times (default 200) against each of two serve
 damage: ## the state file damaged in 16 ways under a running daemon, ROUNDS times (default 14) each
 	CCSHIP_DAMAGE_ROUNDS=$(ROUNDS) $(GO) test -run TestDamagedInUse -v -count 1 -timeout 90m ./e2e
 
-chaos: damage ## what is too long for every test: damage to everything that is kept
+model: ## HISTORIES (default 2000) of two machines and a server, all of which go back in time, are cloned and cut off
+	CCSHIP_MODEL_HISTORIES=$(HISTORIES) $(GO) test -run TestModel -v -count 1 -timeout 180m ./daemon/reconcile
+
+chaos: damage model ## what is too long for every test: damage to everything that is kept, restores and clones
 
 failover: ## two servers on PostgreSQL: a server, the database, the primary killed mid-import, 20 times each
 	CCSHIP_FAILOVER_ROUNDS=20 $(GO) test -run TestPostgres -v -count 1 -timeout 60m ./e2e
