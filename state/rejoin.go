@@ -168,11 +168,11 @@ func (o *Outbox) Stored(ctx context.Context, id tail.FileID, generation uint32, 
 	return entries, nil
 }
 
-// FirstQueued returns where the first queued line of a file is, and in which generation. ok is false when none waits.
-func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (line int64, generation uint32, ok bool, err error) {
+// FirstQueued returns the first queued batch of a file's lines, without its content. ok is false when none waits.
+func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (first outbox.Batch, ok bool, err error) {
 	file, found, err := o.db.Files.get(ctx, id)
 	if err != nil || !found {
-		return 0, 0, false, err
+		return outbox.Batch{}, false, err
 	}
 	err = o.db.View(ctx, func(s *kv.Snapshot) error {
 		rows := s.Bucket(bucketOutbox)
@@ -182,16 +182,17 @@ func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (line int64, g
 				return err
 			}
 			if b.Items == 0 {
-				line, generation, ok = b.From.Line, b.Generation, true
+				b.Frame, b.Edges = nil, nil
+				first, ok = b, true
 				return nil
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return 0, 0, false, fmt.Errorf("read queue of file %d: %w", id, err)
+		return outbox.Batch{}, false, fmt.Errorf("read queue of file %d: %w", id, err)
 	}
-	return line, generation, ok, nil
+	return first, ok, nil
 }
 
 // Renumber moves the queued lines of a file that is gone behind what its server has: they go on in epoch ("": this

@@ -22,8 +22,9 @@ func TestRejoin(t *testing.T) {
 	was, _ := db.Files.Reload(t.Context(), 1)
 	to := tail.Cursor{Offset: 40, Line: 4, Generation: was.Cursor.Generation + 3, Anchor: 7, Mark: 30, Segment: 8}
 	r := Rejoin{Expect: was.Cursor, Epoch: "front", Cursor: to, Marks: []tail.Mark{{Offset: 30, Line: 3, Hash: 9}}}
-	if line, generation, ok, err := db.Outbox.FirstQueued(t.Context(), 1); line != 0 || generation != was.Cursor.Generation || !ok || err != nil {
-		t.Errorf("first queued: %d %d %v %v", line, generation, ok, err)
+	b, ok, err := db.Outbox.FirstQueued(t.Context(), 1)
+	if b.From.Line != 0 || b.To.Line != 5 || b.Generation != was.Cursor.Generation || !ok || err != nil {
+		t.Errorf("first queued: %+v %v %v", b, ok, err)
 	}
 	if err := db.Rejoin(t.Context(), 1, Rejoin{Expect: to, Cursor: to}); !errors.Is(err, tail.ErrStale) {
 		t.Errorf("from another cursor: %v", err)

@@ -320,20 +320,23 @@ func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routi
 	if there == here {
 		return true, nil
 	}
-	line, generation, ok, err := c.State.Outbox.FirstQueued(ctx, t.File.ID)
+	first, ok, err := c.State.Outbox.FirstQueued(ctx, t.File.ID)
 	switch {
 	case err != nil || !ok:
 		return false, err
 	case at.total == 0:
-		return line == 0, nil
-	case c.otherBytes && there != place{generation, line}:
+		return first.From.Line == 0, nil
+	case c.otherBytes && there != place{first.Generation, first.From.Line}:
 		return false, nil // sent again, the queue would be refused again
-	case generation == there.generation:
-		return line <= there.line, nil
-	case generation < there.generation:
+	case first.Generation == there.generation:
+		return first.From.Line <= there.line, nil
+	case first.Generation < there.generation:
 		return true, nil
 	}
-	return c.endedThere(ctx, t, there, generation)
+	if first.From.Line > first.RewoundTo {
+		return false, nil // the server lacks the beginning of the generation
+	}
+	return c.endedThere(ctx, t, there, first.Generation)
 }
 
 // endedThere reports whether a generation ended where the server shows its end, and next took its place.

@@ -51,6 +51,20 @@ func TestIdleServerRestored(t *testing.T) {
 	})
 }
 
+// TestServerRestoredBeforeRewind: the server has all of the generation before a rewind and nothing of the one after it,
+// of which only the end is queued.
+func TestServerRestoredBeforeRewind(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		a.write("a", 4)
+		h.deliver(a)
+		h.server.snapshot()
+		a.rewind("a", 2, 3)
+		h.deliver(a)
+		h.server.restore(0, false)
+		a.write("a", 1)
+	})
+}
+
 // TestIdleClone: a sync notices that another daemon went on under this machine's name, although there is nothing to
 // send.
 func TestIdleClone(t *testing.T) {
