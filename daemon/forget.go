@@ -56,7 +56,8 @@ func (d *Daemon) Forget(ctx context.Context, req control.ForgetRequest) (control
 		e := d.router.Tombstones.Remove(ctx, req.Session)
 		return a, errors.Join(e, control.NoSession("there is no session "+req.Session, "`ccship sessions list` lists them"))
 	}
-	d.log.Info("session forgotten", "session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "pending", a.Pending)
+	d.log.Info("session forgotten",
+		"session", req.Session, "transcripts", a.Transcripts, "lines", a.Lines, "pending", a.Pending)
 	return a, nil
 }
 

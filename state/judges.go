@@ -14,8 +14,8 @@ const (
 	maxJudges = 16             // servers that a destination remembers
 )
 
-// newJudge notes who answers, a store and the version of its server. It reports whether that is another one than before,
-// that has not had the dead letters lately: behind one address two may answer in turn.
+// newJudge notes who answers, a store and the version of its server. It reports whether that is another one than
+// before, that has not had the dead letters lately: behind one address two may answer in turn.
 func (r *destRow) newJudge(name string, now time.Time) bool {
 	if r.Judge == name {
 		return false

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/kv"
-	"github.com/ccship/ccship/tail"
 )
 
 // normalizeDestinations is the step from schema 3 to 4: every server has the one spelling that outbox.NormalizeURL
@@ -69,7 +68,7 @@ func filesByDestination(tx *kv.RawTx) (map[uint32]int, error) {
 		if err != nil {
 			return err
 		}
-		row, err := decodeFileRow(tail.FileID(id), v, nil)
+		row, err := decodeFileRow(id, v, nil)
 		n[row.dest]++
 		return err
 	})
@@ -130,7 +129,8 @@ func normalizeDocuments(tx *kv.RawTx) error {
 			return fmt.Errorf("read document: %w", err)
 		}
 		var was string
-		if row["dest"] == nil || json.Unmarshal(row["dest"], &was) != nil || normalizedDestination(was) == was {
+		isText := row["dest"] != nil && json.Unmarshal(row["dest"], &was) == nil
+		if !isText || normalizedDestination(was) == was {
 			return nil
 		}
 		now, err := json.Marshal(normalizedDestination(was))

@@ -33,8 +33,8 @@ type RetriedLetter struct {
 // are not on disk any more, and no server asked for them.
 const ReasonReplaced = "replaced"
 
-// Rejoin moves a file in one transaction: cursor, marks and epoch change, queued lines and dead letters are removed,
-// because they are read again behind the cursor, and a marker that tells the server where the generation begins is queued.
+// Rejoin moves a file in one transaction. Cursor, marks and epoch change. Queued lines and dead letters are removed,
+// because they are read again behind the cursor. A marker that tells the server where the generation begins is queued.
 // Queued artifacts stay. ErrUnknownFile: nothing is remembered of the file.
 func (db *DB) Rejoin(ctx context.Context, id tail.FileID, r Rejoin) error {
 	err := db.update(ctx, 0, func(t *Tx) error { return t.rejoin(id, &r) })

@@ -37,7 +37,7 @@ func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) er
 	})
 }
 
-// putLedgers keeps each server's last ledger in the transaction that acknowledges: a state that knows a higher count
+// putLedgers keeps each server's last ledger in the transaction that acknowledges: a state with a higher count
 // than its acknowledgements would take a server for one that went back in time. Where another store or version answers
 // than before, the dead letters are queued again: what refused them is no more.
 func (t *Tx) putLedgers(settlements []outbox.Settlement) error {

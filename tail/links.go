@@ -136,8 +136,8 @@ func (p *listing) fileAt(st Stat) *file {
 	return p.files[st.place()]
 }
 
-// enter says whether a folder that a link leads to is to be listed: it still is the user's own, and no other folder
-// that is followed is the same.
+// enter says whether to list a folder that a link leads to: it is still the user's own, and is not followed already
+// under another name.
 func (p *listing) enter(d *folder) bool {
 	e, err := look(d.path)
 	t := p.t

@@ -105,7 +105,9 @@ func (p *listing) queueIfChanged(f *file, c *finding) {
 	t.table.touchRecent(c.d, at, t.now())
 	if !f.seen.sameFile(c.stat) {
 		f.pathTaken = true
-		p.replaced = append(p.replaced, finding{d: c.d, name: c.name, kind: c.kind, called: c.called, stat: c.stat, link: c.link, f: f})
+		again := *c
+		again.f = f
+		p.replaced = append(p.replaced, again)
 		return
 	}
 	t.count(f, -1)

@@ -86,7 +86,8 @@ func Holds(path string, marks []Mark, c Cursor) (bool, error) {
 		return false, fmt.Errorf("check transcript: %w", err)
 	}
 	defer h.Close()
-	_, all, err := unchangedPrefix(context.Background(), proof{r: h, marks: marks, cursor: c, scratch: make([]byte, scratchSize)})
+	before := proof{r: h, marks: marks, cursor: c, scratch: make([]byte, scratchSize)}
+	_, all, err := unchangedPrefix(context.Background(), before)
 	return all, err
 }
 

@@ -277,7 +277,9 @@ func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
 			}
 		} else if kind, called, ok := d.transcript(e.name); ok {
 			d.settled = d.settled && e.stat.Size > 0 // an empty file may become a session without changing the folder
-			p.found = append(p.found, finding{d: d, name: e.name, kind: kind, called: called, stat: e.stat, link: d.link || e.link})
+			p.found = append(p.found, finding{
+				d: d, name: e.name, kind: kind, called: called, stat: e.stat, link: d.link || e.link,
+			})
 		}
 	case directory:
 		l, ok := d.below(e.name)
@@ -334,7 +336,9 @@ func (p *listing) note(f *file, d *folder, e *entry) {
 	}
 	if !f.seen.sameFile(e.stat) {
 		f.pathTaken = true
-		p.replaced = append(p.replaced, finding{d: d, name: e.name, kind: f.File.Kind, called: f.File.Name, stat: e.stat, link: d.link || e.link, f: f})
+		p.replaced = append(p.replaced, finding{
+			d: d, name: e.name, kind: f.File.Kind, called: f.File.Name, stat: e.stat, link: d.link || e.link, f: f,
+		})
 		return
 	}
 	t := p.t

@@ -79,8 +79,8 @@ func (t *Tailer) waitFor(ctx context.Context, c <-chan struct{}) error {
 
 // needsSync reports whether the file may have undelivered lines or unverified changes.
 func (f *file) needsSync() bool {
-	return f.state != idle || f.inspectAt != 0 || f.waiting || f.reread || f.reload || f.deep || f.pathTaken || f.changedAgain || f.fails > 0 ||
-		f.Verified != f.seen || f.seen.Size != f.Cursor.Offset+f.partial
+	return f.state != idle || f.inspectAt != 0 || f.waiting || f.reread || f.reload || f.deep || f.pathTaken ||
+		f.changedAgain || f.fails > 0 || f.Verified != f.seen || f.seen.Size != f.Cursor.Offset+f.partial
 }
 
 // completeSyncs removes the file from all Syncs that waited for this inspection. The caller holds mu.

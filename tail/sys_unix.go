@@ -76,13 +76,14 @@ func (h *handle) stat() (Stat, bool, error) {
 
 func statOf(st *unix.Stat_t) Stat {
 	return Stat{
-		Device: uint64(st.Dev), Inode: uint64(st.Ino), Size: st.Size,
+		Device: uint64(st.Dev), //nolint:unconvert // an int32 on macOS
+		Inode:  st.Ino, Size: st.Size,
 		ModTime: unix.TimespecToNsec(st.Mtim), ChangeTime: unix.TimespecToNsec(st.Ctim),
 	}
 }
 
 func typeOf(st *unix.Stat_t) entryType {
-	switch uint32(st.Mode) & unix.S_IFMT {
+	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		return regular
 	case unix.S_IFDIR:
@@ -107,7 +108,7 @@ func lookAt(fd int, name string) (entry, error) {
 		return entry{}, err
 	}
 	e := entry{name: name}
-	if uint32(st.Mode)&unix.S_IFMT == unix.S_IFLNK {
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		e.link = true
 		switch err := unix.Fstatat(fd, name, &st, 0); {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):

@@ -229,8 +229,8 @@ func (t *Tailer) Reread(ids ...FileID) {
 	t.rereadLocked(ids)
 }
 
-// Reload has the stored cursors of files loaded again, which the owner has changed, and goes on from there. Ids that
-// are not known are passed over.
+// Reload loads the stored cursors of files again, after the owner has changed them, and goes on from there. Unknown ids
+// are ignored.
 func (t *Tailer) Reload(ids ...FileID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

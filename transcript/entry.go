@@ -126,7 +126,7 @@ func restoreOpaque(data []byte) ([]byte, error) {
 	// rejected those.
 	raw, err := base64.StdEncoding.Strict().AppendDecode(nil, data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: opaque line: %v", ErrEntry, err)
+		return nil, fmt.Errorf("%w: opaque line: %w", ErrEntry, err)
 	}
 	if raw == nil {
 		raw = []byte{} // an empty line is a line too
@@ -180,7 +180,7 @@ func ParseOversize(entry []byte) (Oversize, error) {
 		return o, fmt.Errorf("%w: oversize note", ErrEntry)
 	}
 	if _, err := hex.Decode(o.SHA256[:], sum); err != nil {
-		return o, fmt.Errorf("%w: oversize note: %v", ErrEntry, err)
+		return o, fmt.Errorf("%w: oversize note: %w", ErrEntry, err)
 	}
 	return o, nil
 }

@@ -71,8 +71,8 @@ func ParentName(name string) string {
 	return parent
 }
 
-// MainSession is the session that a stream's work belongs to: an agent's belongs to its parent, which parent or else
-// the name says.
+// MainSession is the session that a stream's work belongs to. An agent's work belongs to its parent session: parent, or
+// if that is empty, the one in the stream's name.
 func MainSession(stream, parent string) string {
 	return cmp.Or(parent, ParentName(stream), stream)
 }

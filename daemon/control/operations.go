@@ -114,7 +114,8 @@ func (s *Endpoint) delivery() []operation {
 			method: http.MethodPost, path: "/v1/forget", id: "forget", call: post(s, d.Forget),
 			summary: "Remove a session everywhere but on disk",
 			description: "Records that the session is never sent again, removes what is queued of it and its agents, and " +
-				"asks the servers to remove it. Servers that cannot be reached now are asked later: the answer lists them as pending.",
+				"asks the servers to remove it. Servers that cannot be reached now are asked later: " +
+				"the answer lists them as pending.",
 			codes: []string{CodeNoSession},
 		},
 	}

@@ -93,7 +93,7 @@ type Server struct {
 	Accepts       []string   `json:"accepts,omitempty" doc:"besides lines"`
 	Items         int64      `json:"items,omitempty" doc:"checkpoints, document events and files acknowledged since start"`
 	Unwanted      int64      `json:"items_withheld,omitempty" doc:"items not sent since start: not accepted by the server"`
-	Gone          int64      `json:"files_gone,omitempty" doc:"files changed or vanished before they were sent, since start"`
+	Gone          int64      `json:"files_gone,omitempty" doc:"files changed or gone before they were sent, since start"`
 }
 
 // Watch says how changes are noticed.

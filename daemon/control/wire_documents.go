@@ -29,7 +29,7 @@ type DocumentRequest struct {
 	Path    string `json:"path" doc:"absolute or relative to base; inside the session's working directory"`
 	Base    string `json:"base,omitempty" doc:"empty: the session's working directory"`
 	// AllowSecret is for a person's own command.
-	AllowSecret bool `json:"allow_secret,omitempty" doc:"link a file even if its name says that it holds keys or passwords"`
+	AllowSecret bool `json:"allow_secret,omitempty" doc:"link a file even if its name says it holds keys or passwords"`
 }
 
 // InitQuery is the query of GET /v1/init.

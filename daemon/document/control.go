@@ -51,7 +51,9 @@ func (t *Tracker) Unlink(ctx context.Context, req control.DocumentRequest) (cont
 }
 
 func userRequest(req control.DocumentRequest) linkRequest {
-	return linkRequest{session: req.Session, base: req.Base, path: req.Path, by: byUser, private: req.AllowSecret, line: -1}
+	return linkRequest{
+		session: req.Session, base: req.Base, path: req.Path, by: byUser, private: req.AllowSecret, line: -1,
+	}
 }
 
 // controlError turns a refusal into an error of the control socket. It returns other errors as they are.

@@ -14,8 +14,8 @@ type LoginLink struct {
 	Until time.Time `json:"until"` // it works no longer
 }
 
-// LoginLink asks for a one-time link to the pages of the key's user. It is below the client's own base, or an error: the
-// link is opened in a browser.
+// LoginLink asks for a one-time link to the pages of the key's user. It is below the client's own base, or an error:
+// the link is opened in a browser.
 func (c *Client) LoginLink(ctx context.Context) (LoginLink, error) {
 	var link LoginLink
 	if err := c.document(ctx, http.MethodPost, "/api/tickets", nil, struct{}{}, &link); err != nil {

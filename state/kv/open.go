@@ -226,9 +226,8 @@ func replace(from, to string) error {
 	return syncDir(filepath.Dir(to))
 }
 
-// setAside renames a damaged file and removes the oldest of those set aside before: a failing disk must not be filled
-// with damaged copies. The file goes first and its marker after it: a crash between the two sets the next file aside
-// too; the other way round it would open the damaged one.
+// setAside renames a damaged file and removes the oldest of those set aside before. The file goes first and its marker
+// after it: a crash between the two sets the next file aside too; the other way round it would open the damaged one.
 func setAside(path string) (string, error) {
 	stamp := path + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000000Z")
 	if err := replace(path, stamp); err != nil {
@@ -237,9 +236,15 @@ func setAside(path string) (string, error) {
 	if err := os.Remove(path + suffixBroken); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("set damaged state aside: %w", err)
 	}
+	_ = removeOldest(path) // if they stay, that is no reason not to start
+	return stamp, nil
+}
+
+// removeOldest removes all but the newest of the damaged copies: a failing disk must not be filled with them.
+func removeOldest(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
-		return stamp, nil // the older ones stay; no reason not to start
+		return err
 	}
 	var old []string
 	for _, e := range entries {
@@ -249,8 +254,8 @@ func setAside(path string) (string, error) {
 	}
 	slices.Sort(old)
 	for len(old) > keepCorrupt {
-		_ = os.Remove(old[0])
+		err = errors.Join(err, os.Remove(old[0]))
 		old = old[1:]
 	}
-	return stamp, nil
+	return err
 }

@@ -11,9 +11,9 @@ type Explanation struct {
 // mostAsterisks is the longest secret that has no room for a hash, in bytes.
 const mostAsterisks = len("[:]") + shortHash - 1
 
-// Explain reports whether a held text is the disk's with some bytes masked, by whatever rules. Every difference must lie
-// in a token that the key makes of the disk's bytes, or in asterisks of a secret that is too short for one. A nil Masker
-// explains no difference.
+// Explain reports whether a held text is the disk's with some bytes masked, by whatever rules. Every difference must
+// lie in a token that the key makes of the disk's bytes, or in asterisks of a secret that is too short for one. A nil
+// Masker explains no difference.
 func (m *Masker) Explain(disk, held []byte) (e Explanation, explained bool) {
 	if len(disk) != len(held) {
 		return e, false

@@ -52,8 +52,8 @@ func (m *Masker) follow(dst, hits []hit, t *text) []hit {
 	return dst
 }
 
-// inLevels searches the first level, whose hits are in s.hits, and what remains of it when further layers of escapes
-// are removed.
+// inLevels searches the first level, whose hits are in s.hits, and then what remains when each further layer of escapes
+// is removed.
 func (m *Masker) inLevels(s *scratch) {
 	n := 1
 	for n < maxLevels && bytes.IndexByte(s.levels[n-1].b, '\\') >= 0 {

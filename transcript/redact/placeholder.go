@@ -30,11 +30,14 @@ func placeholder(b []byte, loose bool) bool {
 }
 
 // templateParts occur in code and templates that insert a secret.
-var templateParts = []string{"${", "$(", "{{", "}}", "<", "process.env", "environ", "getenv", "Getenv", "secrets.", "://", "():"}
+var templateParts = []string{
+	"${", "$(", "{{", "}}", "<", "process.env", "environ", "getenv", "Getenv", "secrets.", "://", "():",
+}
 
 // placeholderWords occur in what documentation writes for a secret.
 var placeholderWords = []string{
-	"example", "your", "changeme", "change-me", "change_me", "placeholder", "dummy", "redacted", "replace", "insert", "todo",
+	"example", "your", "changeme", "change-me", "change_me", "placeholder", "dummy", "redacted", "replace", "insert",
+	"todo",
 }
 
 // ordinary reports whether a text that only its surroundings make a secret is a word, a number or a usual password. In
@@ -48,7 +51,8 @@ func ordinary(b []byte, where near) bool {
 
 // usualPasswords are what documentation and local setups write into URLs.
 var usualPasswords = []string{
-	"password", "passwd", "pass", "postgres", "secret", "root", "test", "guest", "admin", "user", "mysql", "redis", "token",
+	"password", "passwd", "pass", "postgres", "secret", "root", "test", "guest", "admin", "user", "mysql", "redis",
+	"token",
 }
 
 func distinct(b []byte) int {

@@ -17,9 +17,9 @@ const (
 	sniffed = 8000
 )
 
-// ReaderAt returns content with its secrets masked: text of a file of a given size, in bytes. What is binary stays as it
-// is. Rules that are limited to some paths apply to path. The result is as long as content, the same whatever is read
-// of it, and not safe for concurrent use. A nil Masker returns content.
+// ReaderAt returns content with its secrets masked: text of a file of a given size, in bytes. What is binary stays as
+// it is. Rules that are limited to some paths apply to path. The result is as long as content, the same whatever is
+// read of it, and not safe for concurrent use. A nil Masker returns content.
 func (m *Masker) ReaderAt(path string, content io.ReaderAt, size int64) io.ReaderAt {
 	if m == nil || isBinary(content) {
 		return content

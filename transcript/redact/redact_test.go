@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -266,13 +267,13 @@ func corpus() []string {
 func corpusLines(t testing.TB) (lines [][]byte, size int64) {
 	t.Helper()
 	for _, dir := range corpus() {
-		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" {
-				return nil
+				return err
 			}
 			b, err := os.ReadFile(path)
 			if err != nil {
-				return nil
+				return err
 			}
 			size += int64(len(b))
 			scanner := bufio.NewScanner(bytes.NewReader(b))
@@ -282,6 +283,9 @@ func corpusLines(t testing.TB) (lines [][]byte, size int64) {
 			}
 			return scanner.Err()
 		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
 	}
 	if len(lines) == 0 {
 		t.Skip("no conversations: set CCSHIP_CORPUS to a folder")

@@ -4,8 +4,8 @@ package redact
 const (
 	names = `(?:password|passwd|passphrase|client_?secret|secret_?key|api_?secret|api_?key|api-key|apikey|access_?token|` +
 		`auth_?token|refresh_?token|bot_?token|private_?key|access_?key|secret)`
-	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|AUTH_KEY|` +
-		`ENCRYPTION_KEY|SIGNING_KEY|CREDENTIALS?)`
+	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|_PASS|_PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
+		`AUTH_KEY|ENCRYPTION_KEY|SIGNING_KEY|CREDENTIALS?)`
 )
 
 // genericRules are for secrets that only their surroundings tell, and for formats that every vendor shares.
@@ -60,12 +60,14 @@ var genericRules = []Rule{
 		Name:     "cookie",
 		Source:   "https://www.rfc-editor.org/rfc/rfc6265",
 		Pattern:  `(?i)\bcookie["']?\s*[:,]\s*["']?([^\s"'=;:,(){}<>]+=[^\r\n"'\\<>{}` + "`" + `]{8,})`,
-		Literals: []string{"cookie:", "cookie\"", "cookie'", "cookie "}, Fold: true, near: assignment, Before: 12, loose: true,
+		Literals: []string{"cookie:", "cookie\"", "cookie'", "cookie "}, Fold: true,
+		near: assignment, Before: 12, loose: true,
 	},
 	{
 		Name:   "env",
 		Source: "https://12factor.net/config",
-		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]*` + variables + `(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING))?\s?[=:]\s?(?:` +
+		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]*` + variables +
+			`(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING))?\s?[=:]\s?(?:` +
 			`"([^"\r\n\\]{6,})"|'([^'\r\n\\]{6,})'|([^\s"'\\` + "`" + `;,)&|]{6,}))`,
 		Literals: []string{"PASS", "_PWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "_KEY", "CREDENTIAL"},
 		near:     assignment, Before: 64, loose: true,
@@ -82,9 +84,10 @@ var genericRules = []Rule{
 		Fold: true, near: assignment, Before: 16, loose: true,
 	},
 	{
-		Name:     "password",
-		Source:   "https://yaml.org/spec/1.2.2/",
-		Pattern:  `(?im)^[ \t>+-]*[\w.-]*(?:password|passwd|passphrase|secret|api_?key|token)\s*[:=]\s*([^\s"'\\` + "`" + `;,(){}\[\]]{8,})[ \t]*$`,
+		Name:   "password",
+		Source: "https://yaml.org/spec/1.2.2/",
+		Pattern: `(?im)^[ \t>+-]*[\w.-]*(?:password|passwd|passphrase|secret|api_?key|token)\s*[:=]\s*` +
+			`([^\s"'\\` + "`" + `;,(){}\[\]]{8,})[ \t]*$`,
 		Literals: []string{"password", "passwd", "passphrase", "secret", "api_key", "apikey", "token:", "token=", "token ="},
 		Fold:     true, near: assignment, Before: 64, loose: true,
 	},

@@ -44,8 +44,8 @@ func lower(c byte) byte {
 type hit struct{ at, literal int }
 
 // search finds many literals in one pass, by Wu and Manber's algorithm on blocks of two bytes: nearly every block
-// occurs in no literal, and lets the search jump. Of each literal it looks for the rarest part as long as the shortest
-// literal.
+// occurs in no literal, and lets the search jump. It looks for a part of each literal: the rarest one that is as long
+// as the shortest literal.
 type search struct {
 	literals []literal
 	parts    []int // where the part of each literal starts

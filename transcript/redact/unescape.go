@@ -53,7 +53,7 @@ func (t *text) unescape(src []byte, offset int) {
 		t.b = append(t.b, src[i:i+n]...)
 		i += n
 		at := len(t.b)
-		size := 0
+		var size int
 		if t.b, size = appendEscape(t.b, src[i:]); size == 0 {
 			t.b = append(t.b, '\\')
 			i++

@@ -127,10 +127,10 @@ func TestCheckpointSummaryIsBounded(t *testing.T) {
 // TestContextHashByDefinition computes the hash by its definition.
 func TestContextHashByDefinition(t *testing.T) {
 	of := func(names ...string) string {
-		var sum []byte = make([]byte, 8)
+		var sum [8]byte
 		for _, name := range names {
-			h := sha256.Sum256(append(sum, name...))
-			sum = h[:8:8]
+			h := sha256.Sum256(append(sum[:], name...))
+			copy(sum[:], h[:])
 		}
 		return fmt.Sprintf("%x", sum)
 	}

@@ -107,8 +107,8 @@ func (f *Folder) Open(name string) (*os.File, fs.FileInfo, error) {
 }
 
 // open opens a document for reading and returns its resolved path. The open file itself is checked: it is regular, and
-// the guard allows it. A pipe does not block, a device is not touched. finding: it is to be linked. The error for a missing
-// file wraps fs.ErrNotExist; any other error is a *RefusedError.
+// the guard allows it. A pipe does not block, a device is not touched. finding: it is to be linked. The error for a
+// missing file wraps fs.ErrNotExist; any other error is a *RefusedError.
 func (f *Folder) open(name string, finding bool) (file *os.File, info fs.FileInfo, path string, err error) {
 	local := filepath.FromSlash(name)
 	info, err = f.root.Stat(local)
