@@ -78,7 +78,6 @@ func (d *Daemon) check(ctx context.Context, seen *surroundings) {
 	const jump = 10 * time.Second
 	if slept := now.Round(0).Sub(seen.wall) - now.Sub(seen.mono); slept > jump || slept < -jump {
 		d.log.Info("clock jumped: trying again at once", "by", slept.Round(time.Second))
-		d.client.CloseIdleConnections()
 		d.servers.Retry(false)
 	}
 	seen.wall, seen.mono = now.Round(0), now

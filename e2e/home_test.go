@@ -165,7 +165,7 @@ type status struct {
 	Running       bool   `json:"running"`
 	State         string `json:"state"`
 	Servers       []struct {
-		State, Protocol, Kind string
+		State, Protocol, Kind, Detail string
 	} `json:"servers"`
 	Files struct {
 		Tracked, Excluded, Vanished int

@@ -181,8 +181,11 @@ func (r *request) noAnswer(err error) reply {
 		return reply{verdict: damagedRow, damage: d, summary: d.Error()}
 	}
 	out := reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
+	var unproven interface{ Hint() string } // of a transport that does not trust who answers
+	if errors.As(err, &unproven) {
+		out.kind, out.hint = KindUnproven, unproven.Hint()
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		out.hint = "the server's certificate is not trusted: install its certificate authority, or check server_url"
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/here"
 )
 
 // fakeDaemon is the program fake-daemon SOCKET: it answers on a control socket until it is stopped. With a second
@@ -151,6 +152,8 @@ func fakeServer() {
 
 func take(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case r.URL.Path == here.Path:
+		here.Answer(w, r)
 	case r.URL.Path == "/healthz":
 		_, _ = fmt.Fprint(w, os.Getpid())
 	case r.URL.Path == "/die": // a test ends the server from outside

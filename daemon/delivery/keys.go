@@ -50,6 +50,9 @@ func (s *Servers) Reader(dest string) *remote.Client {
 		key = project.DestinationKey(key, dir)
 	}
 	client.Base, client.Key = base, s.keyOf(key, base)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	client.HTTP = s.clientOf(key, base)
 	return client
 }
 

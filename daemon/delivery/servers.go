@@ -55,8 +55,10 @@ type Servers struct {
 	ownKey *keyFile                   // guarded by mu
 	paused bool                       // nothing is sent; guarded by mu
 	all    map[string]*outbox.Drainer // by destination; guarded by mu
-	opened []*outbox.Drainer          // not yet running; guarded by mu
-	bell   bell                       // opened or contacts has grown
+	// clients make the requests, each to one destination; guarded by mu
+	clients map[string]*http.Client
+	opened  []*outbox.Drainer // not yet running; guarded by mu
+	bell    bell              // opened or contacts has grown
 }
 
 // New returns Servers with no server yet. It starts nothing.
@@ -65,7 +67,7 @@ func New(c Config) *Servers {
 		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, log: c.Log,
 		contacts: contacts{limit: contactTime, known: map[string]contact{}, under: map[string]chan struct{}{}},
 		ownKey:   &keyFile{optional: true},
-		all:      map[string]*outbox.Drainer{}, bell: newBell(),
+		all:      map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
 	}
 }
 
@@ -124,7 +126,7 @@ func (s *Servers) Open(dest string) error {
 	}
 	to := outbox.Destination{Key: dest, URL: url, APIKey: s.keyOf(dest, url), Plain: s.plain}
 	drainer := outbox.NewDrainer(to, s.origin, s.db.Outbox, s.db.Outbox, s.owner)
-	drainer.Log, drainer.Client = s.log, s.client
+	drainer.Log, drainer.Client = s.log, s.clientOf(dest, url)
 	drainer.SetPaused(s.paused)
 	s.all[dest] = drainer
 	s.opened = append(s.opened, drainer)
@@ -153,8 +155,9 @@ func (s *Servers) Wake(dest string) {
 }
 
 // Retry ends back-off and the waiting for servers that refuse. With configChanged (also a new key) limits learned
-// before are discarded. A pause by the user goes on.
+// before are discarded. Connections that no request uses are closed: they may be dead. A pause by the user goes on.
 func (s *Servers) Retry(configChanged bool) {
+	s.closeIdle()
 	for _, drainer := range s.drainers() {
 		drainer.Retry(configChanged)
 	}

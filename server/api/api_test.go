@@ -63,6 +63,7 @@ func TestEveryCall(t *testing.T) {
 		}
 	}
 	r.here()
+	r.proof(r.key)
 	r.everyArtifactCall()
 	r.send("POST", "/api/sessions/s/copy", `{"from_machine":"m1","to_machine":"m2","epoch":"copy","lines":1}`, 200)
 	r.send("POST", "/api/sessions/s/export?format=json", "", 200)

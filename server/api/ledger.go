@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -233,4 +234,20 @@ func (c *copier) flush(ctx context.Context) error {
 	c.lines += int64(len(c.batch.Lines))
 	c.batch.Lines, c.bytes = nil, 0
 	return nil
+}
+
+// proof is GET /api/proof?key&nonce&proof: before a client shows a key unencrypted, both prove that they know it.
+func (s *Server) proof(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	nonce := q.Get("nonce")
+	key, err := s.access.Proven(r.Context(), s.access.Remote(r), q.Get("key"), nonce, q.Get("proof"))
+	var ledger server.Ledger
+	if err == nil {
+		ledger, err = s.store.Ledger(r.Context(), key.User.ID, "", 0, 1)
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	s.answer(w, http.StatusOK, keyproof.Answer{Store: ledger.Store, Proof: keyproof.Server(key.Hash, nonce, ledger.Store)})
 }

@@ -24,7 +24,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 			}
 		}
 	}
-	served := []string{"GET /healthz", "GET /metrics", "GET /here"}
+	served := []string{"GET /healthz", "GET /metrics", "GET /here", "GET /api/proof"}
 	for _, r := range (&Server{}).routes() {
 		if r.pattern != "/api/" { // which answers 404
 			served = append(served, r.pattern)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/here"
+	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
@@ -83,6 +84,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /metrics", s.showMetrics)
 	mux.HandleFunc("GET "+here.Path, here.Answer)
+	mux.HandleFunc("GET "+keyproof.Path, s.proof)
 	for _, r := range s.routes() {
 		mux.HandleFunc(r.pattern, s.guard(r))
 	}

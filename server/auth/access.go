@@ -29,6 +29,7 @@ const (
 // Store keeps what Access checks and changes.
 type Store interface {
 	server.Keyring
+	server.Keys
 	server.Logins
 	Users(ctx context.Context) ([]server.User, error)
 	SetRole(ctx context.Context, user int64, role server.Role) error
@@ -47,6 +48,7 @@ type Access struct {
 
 	store   Store
 	keys    *keys
+	ids     keyIDs
 	guesses guesses
 	log     *slog.Logger
 }

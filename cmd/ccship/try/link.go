@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/here"
 )
 
 // linkTime is how long the server may take to make a link.
@@ -27,6 +28,9 @@ func loginLink(ctx context.Context, home Home, server string) (remote.LoginLink,
 	}
 	ctx, cancel := context.WithTimeout(ctx, linkTime)
 	defer cancel()
+	if err := here.Ask(ctx, server); err != nil { // before it is shown the key
+		return remote.LoginLink{}, err
+	}
 	c := remote.Client{Base: base, Key: home.key, HTTP: client, Agent: "ccship"}
 	return c.LoginLink(ctx)
 }

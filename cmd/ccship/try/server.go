@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/here"
 )
 
 const (
@@ -110,14 +110,14 @@ func endOf(err error) string {
 	return err.Error()
 }
 
-// waitHealthy returns when the server answers.
+// waitHealthy returns when the server answers, and has proven to run for this user: every user of the machine can listen
+// on its port.
 func (s *serverChild) waitHealthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, healthWait,
 		control.Failed("ccship-server does not answer on "+s.url, "its log is "+s.logPath))
 	defer cancel()
-	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
-		if s.healthy(ctx, client) {
+		if here.Ask(ctx, s.url) == nil {
 			return nil
 		}
 		if failed := s.failed.Load(); failed != nil {
@@ -127,19 +127,6 @@ func (s *serverChild) waitHealthy(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func (s *serverChild) healthy(ctx context.Context, client *http.Client) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/healthz", nil)
-	if err != nil {
-		return false
-	}
-	answer, err := client.Do(req)
-	if err != nil {
-		return false
-	}
-	defer answer.Body.Close()
-	return answer.StatusCode == http.StatusOK
 }
 
 // lastLine is the last line of a log that says anything; "" when there is none.

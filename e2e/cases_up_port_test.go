@@ -1,0 +1,43 @@
+//go:build linux
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
+
+// TestUpOnAnothersPort: another user's server on the port of `up`, which answers everything as `up`'s own would, is
+// asked for nothing and shown no key.
+func TestUpOnAnothersPort(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("another user's server needs root")
+	}
+	t.Parallel()
+	h := newHome(t)
+	up, base, _, _ := runningUp(t, h)
+	up.MustStop(t)
+	stranger := newHome(t)
+	stranger.giveTo(65534, 65534)
+	taken := stranger.launch(kit.Program(t, "ccship-server"), "serve", "--listen", strings.TrimPrefix(base, "http://"),
+		"--store", "sqlite:"+filepath.Join(stranger.dir, "server.db"), "--log-level", "debug")
+	_, err := taken.Listening()
+	must(t, err)
+	again := h.launch(kit.Program(t, "ccship"), "up")
+	select {
+	case <-again.Done():
+	case <-time.After(2 * time.Minute):
+		t.Fatal("up goes on with another user's server")
+	}
+	if again.Code() != 1 || !strings.Contains(again.Log.String(), "taken") {
+		t.Errorf("exit %d: %s", again.Code(), again.Log)
+	}
+	if log := taken.Log.String(); strings.Contains(log, "/api/") {
+		t.Errorf("the other user's server was asked:\n%s", log)
+	}
+}

@@ -1,0 +1,50 @@
+// Package keyproof lets a client and a server prove to each other that they know the same API key, without showing it.
+// It does not know who has which key, or what follows from the proof.
+//
+// The client sends a nonce, and an HMAC of it keyed by the key's hash. The server, which keeps the hash, answers
+// another HMAC of the nonce and of its store's id. Both HMACs are worth nothing for another nonce. Keys are random, so
+// that nobody can find one by trying. Whoever stands between the two can pass both on: only TLS helps against that.
+package keyproof
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+)
+
+// Path is where a server answers, below its base path. The query has key, nonce and proof.
+const Path = "/api/proof"
+
+// Answer is a server's answer.
+type Answer struct {
+	Store string `json:"store"` // id of its store
+	Proof string `json:"proof"` // see Server
+}
+
+// ID names a key in public. It is made of the key's hash, so a server finds the key that is meant.
+func ID(hash [32]byte) string { return sum(hash, "ccship key id")[:32] }
+
+// Client is what proves that a client knows a key.
+func Client(hash [32]byte, nonce string) string { return sum(hash, "ccship client", nonce) }
+
+// Server is what proves that a server with a store knows a key.
+func Server(hash [32]byte, nonce, store string) string {
+	return sum(hash, "ccship server", nonce, store)
+}
+
+// Equal compares two proofs.
+func Equal(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
+
+var nonceForm = regexp.MustCompile(`^[0-9A-Z]{26}$`)
+
+// ValidNonce reports whether a nonce has the form of crypto/rand.Text.
+func ValidNonce(nonce string) bool { return nonceForm.MatchString(nonce) }
+
+func sum(hash [32]byte, parts ...string) string {
+	h := hmac.New(sha256.New, hash[:])
+	for _, p := range parts {
+		_, _ = h.Write([]byte(p + "\n")) // never fails
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

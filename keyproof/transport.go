@@ -1,0 +1,180 @@
+package keyproof
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// keyHeader shows a key.
+const keyHeader = "X-API-Key"
+
+// patience is how long a server may take for its proof.
+const patience = 20 * time.Second
+
+// UnprovenError is returned for a request that was not made, because whoever answers at the address does not prove to
+// know the key. Nothing of the request was sent.
+type UnprovenError struct {
+	Server string // its address
+	Why    string
+}
+
+func (e *UnprovenError) Error() string {
+	return "the server at " + e.Server + " does not prove to be the one that was there before (" + e.Why +
+		"), so it gets neither the key nor lines"
+}
+
+// Hint says what a person can do.
+func (e *UnprovenError) Hint() string {
+	return "find out who listens there (a tunnel that has ended, another user's program); if you put a server of " +
+		"another kind there yourself, set protocol = \"plain\""
+}
+
+// Transport sends requests to one server. Over plain HTTP it shows the key only on connections whose other end has
+// proven to know it: each connection begins with the proof. Requests without a key, and all requests over TLS, which
+// proves the server by itself, go through Plain. Safe for concurrent use.
+type Transport struct {
+	Base  *url.URL        // of the server
+	Plain *http.Transport // shared with others
+	Known func() bool     // whether the server must prove to know the key
+
+	mu     sync.Mutex
+	key    string          // that proven is for; guarded by mu
+	proven *http.Transport // guarded by mu
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	key := req.Header.Get(keyHeader)
+	if key == "" || req.URL.Scheme != "http" || !t.Known() || t.proxied(req) {
+		return t.Plain.RoundTrip(req)
+	}
+	return t.provenFor(key).RoundTrip(req)
+}
+
+// proxied reports whether a request goes through a proxy of the user's choice, which reads the key anyway.
+func (t *Transport) proxied(req *http.Request) bool {
+	if t.Plain.Proxy == nil {
+		return false
+	}
+	proxy, err := t.Plain.Proxy(req)
+	return err == nil && proxy != nil
+}
+
+// CloseIdleConnections closes connections that no request uses.
+func (t *Transport) CloseIdleConnections() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.proven != nil {
+		t.proven.CloseIdleConnections()
+	}
+}
+
+// provenFor returns what sends over connections whose other end knows a key.
+func (t *Transport) provenFor(key string) *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.proven != nil && t.key == key {
+		return t.proven
+	}
+	if t.proven != nil {
+		t.proven.CloseIdleConnections()
+	}
+	t.key, t.proven = key, t.Plain.Clone()
+	t.proven.Proxy = nil
+	dial := t.Plain.DialContext
+	t.proven.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		closes, err := t.prove(ctx, conn, key)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		if closes { // a server that ends each connection after one answer
+			return dial(ctx, network, address)
+		}
+		return conn, nil
+	}
+	return t.proven
+}
+
+// prove has the other end of a connection prove that it knows the key. closes: it ends the connection after its answer.
+func (t *Transport) prove(ctx context.Context, conn net.Conn, key string) (closes bool, err error) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+	defer stop()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return false, fmt.Errorf("ask for proof: %w", err)
+	}
+	hash, nonce := sha256.Sum256([]byte(key)), rand.Text()
+	to := t.Base.JoinPath(Path)
+	to.RawQuery = url.Values{"key": {ID(hash)}, "nonce": {nonce}, "proof": {Client(hash, nonce)}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return false, fmt.Errorf("ask for proof: %w", err)
+	}
+	if err := req.Write(conn); err != nil {
+		return false, fmt.Errorf("ask for proof: %w", err)
+	}
+	from := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(from, req)
+	if err != nil {
+		return false, t.unanswered(ctx, err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+	if err != nil {
+		return false, t.unanswered(ctx, err)
+	}
+	if err := t.judge(answer.StatusCode, text, hash, nonce); err != nil {
+		return false, err
+	}
+	if from.Buffered() > 0 {
+		return false, t.unproven("it says more than it was asked")
+	}
+	return answer.Close, conn.SetDeadline(time.Time{})
+}
+
+// unanswered is the error for a peer that gives no whole answer. What is no HTTP is no proof; a broken line says
+// nothing.
+func (t *Transport) unanswered(ctx context.Context, err error) error {
+	var broken net.Error
+	if ctx.Err() != nil || errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("ask for proof: %w", err)
+	}
+	return t.unproven("its answer is not HTTP")
+}
+
+// judge says what an answer is worth. A server that cannot answer now may prove itself later.
+func (t *Transport) judge(status int, text []byte, hash [32]byte, nonce string) error {
+	switch {
+	case status >= 500 || status == http.StatusTooManyRequests:
+		return fmt.Errorf("ask for proof: the server answers %d %s", status, http.StatusText(status))
+	case status != http.StatusOK:
+		return t.unproven(fmt.Sprintf("it answers %d %s", status, http.StatusText(status)))
+	}
+	var a Answer
+	if err := json.Unmarshal(bytes.TrimSpace(text), &a); err != nil {
+		return t.unproven("its answer is no proof")
+	}
+	if !Equal(a.Proof, Server(hash, nonce, a.Store)) {
+		return t.unproven("its proof is wrong")
+	}
+	return nil
+}
+
+func (t *Transport) unproven(why string) error {
+	return &UnprovenError{Server: t.Base.Redacted(), Why: why}
+}

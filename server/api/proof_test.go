@@ -1,0 +1,37 @@
+package api_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/server/auth"
+)
+
+// proof asks for the proof that the server knows a key, as a client that knows it and as clients that do not.
+func (r *rig) proof(key string) {
+	r.t.Helper()
+	hash, nonce := auth.HashKey(key), rand.Text()
+	ask := func(id, nonce, proof string) string {
+		return "/api/proof?" + url.Values{"key": {id}, "nonce": {nonce}, "proof": {proof}}.Encode()
+	}
+	a := r.get(ask(keyproof.ID(hash), nonce, keyproof.Client(hash, nonce)))
+	var said keyproof.Answer
+	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != 200 || said.Store == "" ||
+		said.Proof != keyproof.Server(hash, nonce, said.Store) {
+		r.t.Errorf("the server does not prove to know the key: %d %s %v", a.status, a.body, err)
+	}
+	for what, path := range map[string]string{
+		"a wrong proof":        ask(keyproof.ID(hash), nonce, keyproof.Server(hash, nonce, said.Store)),
+		"another nonce":        ask(keyproof.ID(hash), rand.Text(), keyproof.Client(hash, nonce)),
+		"no nonce":             ask(keyproof.ID(hash), "", keyproof.Client(hash, "")),
+		"an unknown key":       ask(strings.Repeat("0", 32), nonce, keyproof.Client(hash, nonce)),
+		"nothing but the name": ask(keyproof.ID(hash), nonce, ""),
+	} {
+		if a := r.get(path); a.status != 401 || strings.Contains(string(a.body), "proof\":") {
+			r.t.Errorf("%s: %d %s", what, a.status, a.body)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/server"
+)
+
+// reloadEvery bounds how often the list of keys is read for somebody who has not proven anything yet.
+const reloadEvery = time.Second
+
+// keyIDs finds keys by their public names. Safe for concurrent use.
+type keyIDs struct {
+	mu     sync.Mutex
+	hashes map[string][32]byte // by keyproof.ID; guarded by mu
+	read   time.Time           // guarded by mu
+}
+
+// hash returns the hash of the key with an id; ok is false if there is none.
+func (k *keyIDs) hash(ctx context.Context, store server.Keys, id string) (hash [32]byte, ok bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if hash, ok = k.hashes[id]; ok || time.Since(k.read) < reloadEvery {
+		return hash, ok, nil
+	}
+	list, err := store.Keys(ctx, 0)
+	if err != nil {
+		return hash, false, fmt.Errorf("list keys: %w", err)
+	}
+	k.hashes, k.read = make(map[string][32]byte, len(list)), time.Now()
+	for _, key := range list {
+		k.hashes[keyproof.ID(key.Hash)] = key.Hash
+	}
+	hash, ok = k.hashes[id]
+	return hash, ok, nil
+}
+
+// Proven answers the key that a client names by its id, if the client proves to know it. Errors as of Key.
+func (a *Access) Proven(ctx context.Context, remote, id, nonce, proof string) (server.Key, error) {
+	if !keyproof.ValidNonce(nonce) || len(id) > maxToken || len(proof) > maxToken {
+		return server.Key{}, ErrUnauthorized
+	}
+	wrong := HashKey(id)
+	if err := a.guesses.allowed(remote, wrong, time.Now()); err != nil {
+		return server.Key{}, err
+	}
+	hash, ok, err := a.ids.hash(ctx, a.store, id)
+	if err != nil {
+		return server.Key{}, err
+	}
+	var key server.Key
+	err = ErrUnauthorized
+	if ok && keyproof.Equal(proof, keyproof.Client(hash, nonce)) {
+		key, err = a.keys.check(ctx, hash)
+	}
+	if err == nil && !key.User.Disabled.IsZero() {
+		err = ErrUnauthorized
+	}
+	a.note(remote, wrong, err)
+	if err != nil {
+		return server.Key{}, err
+	}
+	return key, nil
+}
