@@ -2,8 +2,8 @@
 // loopback address proves nothing: a tunnel ends there too. It does not know what follows from the proof.
 //
 // The client makes a file with a random key in a folder that only this user of this machine can read, and names the
-// file to the server. The server answers an HMAC, with that key, of both ends of its own connection. Behind a tunnel or a
-// proxy the connection has other ends, so nobody can pass the question on to a server that can answer it.
+// file to the server. The server answers an HMAC, with that key, of both ends of its own connection. Behind a tunnel or
+// a proxy the connection has other ends, so nobody can pass the question on to a server that can answer it.
 package here
 
 import (

@@ -86,9 +86,9 @@ func (s *Endpoint) delivery() []operation {
 			method: http.MethodPost, path: "/v1/verify", id: "verify", media: "application/x-ndjson",
 			call:    call{s.verify, reflect.TypeFor[VerifyRequest](), reflect.TypeFor[VerifyEvent]()},
 			summary: "Compare the disk with the server",
-			description: "Syncs, then reads every transcript from its first byte. With repair, what is missing or different is " +
-				"sent again, and everything is compared once more. The answer has one JSON document a line: progress, or {} " +
-				"when there is none, and at the end a report or an error.",
+			description: "Syncs, then reads every transcript from its first byte. With repair, what is missing or different " +
+				"is sent again, and everything is compared once more. The answer has one JSON document a line: progress, or " +
+				"{} when there is none, and at the end a report or an error.",
 		},
 		{
 			method: http.MethodPost, path: "/v1/resend", id: "resend", call: post(s, d.Resend),

@@ -1,4 +1,4 @@
-// Package heaporder walks a heap of container/heap in order and leaves it as it is. It does not know what the heap holds.
+// Package heaporder walks a heap of container/heap in order and leaves it as it is. It does not know what is in it.
 package heaporder
 
 import "container/heap"
