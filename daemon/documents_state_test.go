@@ -211,7 +211,7 @@ func TestWhateverHappens(t *testing.T) {
 			saveFile(t, cwd, name, text)
 			w.write(main, c.edits(path))
 		case 5:
-			w.write(main, c.links(name, random.IntN(3) > 0))
+			w.write(main, w.links(c, name, random.IntN(3) > 0))
 		case 6:
 			_, err := w.client.UnlinkDocument(t.Context(), control.DocumentRequest{Session: sessionA, Path: name})
 			if e := (*control.Error)(nil); err != nil && (!errors.As(err, &e) || e.Code != control.CodeDocument) {

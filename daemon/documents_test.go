@@ -45,12 +45,23 @@ func (c *talk) call(name, input, result string, failed bool) string {
 		c.line("user", fmt.Sprintf(`[{"type":"tool_result","tool_use_id":%q,"content":%q,"is_error":%v}]`, id, result, failed))
 }
 
-func (c *talk) links(path string, link bool) string {
-	tool, action := "link_document", "link"
+// links is a call of ccship-mcp, which has asked the daemon, if one runs, to make its answer count.
+func (w *world) links(c *talk, path string, link bool) string {
+	w.t.Helper()
+	tool, action, nonce := "link_document", "link", ""
 	if !link {
 		tool, action = "unlink_document", "unlink"
 	}
-	return c.call("mcp__plugin_ccship_ccship__"+tool, fmt.Sprintf(`{"path":%q}`, path), fmt.Sprintf(`{"action":%q,"path":%q}`, action, path), false)
+	if w.client != nil {
+		if a, err := control.AnswerLink(w.t.Context(), w.client, control.LinkAnswerRequest{Action: action, Path: path}); err == nil {
+			nonce = a.Nonce
+		}
+	}
+	return c.call("mcp__plugin_ccship_ccship__"+tool, fmt.Sprintf(`{"path":%q}`, path), linkAnswer(action, path, nonce), false)
+}
+
+func linkAnswer(action, path, nonce string) string {
+	return fmt.Sprintf(`{"action":%q,"path":%q,"nonce":%q}`, action, path, nonce)
 }
 
 // cd is a word from another folder.
@@ -171,10 +182,10 @@ func TestClaudeLinks(t *testing.T) {
 	}
 	c := &talk{session: sessionA, cwd: cwd}
 	main := "-p/" + sessionA + ".jsonl"
-	w.write(main, c.prompt("hello")+c.links("old.md", true))
+	w.write(main, c.prompt("hello")+w.links(c, "old.md", true))
 	w.start()
 	w.sync()
-	w.write(main, c.links("spec.md", true)+c.links("design.md", true)+c.links("../outside", true)+c.links("design.md", false)+
+	w.write(main, w.links(c, "spec.md", true)+w.links(c, "design.md", true)+w.links(c, "../outside", true)+w.links(c, "design.md", false)+
 		c.call("mcp__plugin_ccship_ccship__link_document", `{"path":"agent.md"}`, `{"action":"link","path":"agent.md"}`, true))
 	w.sync()
 	if got, want := s.changes(sessionA, "spec.md")+"; "+s.changes(sessionA, "design.md"), "linked 1; linked 1, unlinked 2"; got != want {
@@ -200,13 +211,14 @@ func TestClaudeLinks(t *testing.T) {
 	if e, _ := s.latest(sessionA, "spec.md"); e.By != "claude" || *e.Content != "# by an agent\n" {
 		t.Errorf("an agent's edit: %+v", e)
 	}
+	away := w.links(c, "design.md", true)
 	w.stop()
-	w.write(main, c.links("design.md", true)) // while the daemon is away: it had watched this transcript
+	w.write(main, away) // while the daemon is away: it had watched this transcript
 	w.start()
 	w.sync()
 	w.until("what was asked meanwhile is done", func() bool { e, _ := s.latest(sessionA, "design.md"); return e.Version == 3 })
 	saveFile(t, cwd, "below/near.md", "x")
-	w.write(main, c.cd(filepath.Join(cwd, "below"))+c.links("near.md", true)+c.links("agent.md", true))
+	w.write(main, c.cd(filepath.Join(cwd, "below"))+w.links(c, "near.md", true)+w.links(c, "agent.md", true))
 	w.until("paths count from where Claude is, or began", func() bool {
 		near, _ := s.content(sessionA, "below/near.md")
 		agent, _ := s.content(sessionA, "agent.md")

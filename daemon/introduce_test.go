@@ -60,7 +60,7 @@ func TestInit(t *testing.T) {
 	if e, _ := s.latest(sessionA, "docs/spec.md"); e.Change != "linked" || e.Version != 1 {
 		t.Errorf("event: %+v", e)
 	}
-	w.write("-p/"+sessionA+".jsonl", c.links("design.md", true))
+	w.write("-p/"+sessionA+".jsonl", w.links(c, "design.md", true))
 	w.sync()
 	linked += "\n  - design.md"
 	if got := w.notices(sessionA); got != "" {

@@ -209,6 +209,8 @@ func TestContract(t *testing.T) {
 	c.call("GET", "/v1/documents?session=never-was", "", 404)
 	c.call("DELETE", "/v1/documents", document, 200)
 	c.call("DELETE", "/v1/documents", document, 400)
+	c.call("POST", "/v1/documents/answer", `{"action":"link","path":"a.md"}`, 200)
+	c.call("POST", "/v1/documents/answer", `{"action":"read","path":"a.md"}`, 400)
 	c.call("GET", "/v1/init?session="+sessionB+"&cwd=/home/kim", "", 200)
 	c.call("GET", "/v1/init?session=new", "", 400)
 	c.call("POST", "/v1/pending", `{"session":"`+sessionA+`","event":"Stop"}`, 200)

@@ -131,6 +131,15 @@ func (a documentList) UnlinkDocument(ctx context.Context,
 	return a.d.documents.Unlink(ctx, req)
 }
 
+// AnswerLink makes an answer of ccship-mcp to Claude count.
+func (a documentList) AnswerLink(_ context.Context, req control.LinkAnswerRequest) (control.LinkAnswer, error) {
+	if req.Action != "link" && req.Action != "unlink" {
+		return control.LinkAnswer{}, control.Usage("action is neither link nor unlink", "")
+	}
+	nonce := a.d.documents.Answer(req.Action == "link", req.Path)
+	return control.LinkAnswer{SchemaVersion: control.SchemaVersion, Nonce: nonce}, nil
+}
+
 // session returns the session that has a name, or is the only one whose name begins so.
 func (a documentList) session(ctx context.Context, name string) (string, error) {
 	if name == "" {

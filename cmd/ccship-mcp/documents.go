@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ccship/ccship/daemon/control"
 )
 
 // The session argument of most tools, and the path of two.
@@ -17,7 +19,8 @@ const (
 const maxPath = 4096
 
 // documentTools are link_document, unlink_document and list_documents. The first two do nothing: the daemon reads their
-// answers in the transcript, which says better than anything else which session they belong to.
+// answers in the transcript, which says better than anything else which session they belong to. The daemon's nonce in an
+// answer tells it from one that something else made up.
 func (t *tools) documentTools(s *mcp.Server) {
 	type document struct {
 		Path string `json:"path"`
@@ -46,20 +49,23 @@ func (t *tools) documentTools(s *mcp.Server) {
 	})
 }
 
-// ask is the answer that the daemon reads, and words beside it when there is no daemon to read it now.
+// ask is the answer that the daemon reads, and words beside it when there is no daemon, and so no nonce.
 func (t *tools) ask(ctx context.Context, action, path string) ([]string, error) {
 	if path == "" || len(path) > maxPath || strings.ContainsRune(path, 0) {
 		return nil, usage("path must name a file")
 	}
+	var nonce control.LinkAnswer
+	client, missing := t.daemon(ctx)
+	if missing == nil {
+		nonce, missing = control.AnswerLink(ctx, client, control.LinkAnswerRequest{Action: action, Path: path})
+	}
 	answer, err := text(struct {
 		Action string `json:"action"`
 		Path   string `json:"path"`
-	}{action, path})
-	if err != nil {
-		return nil, err
+		Nonce  string `json:"nonce,omitempty"`
+	}{action, path, nonce.Nonce})
+	if err == nil && missing != nil {
+		answer = append(answer, "Not done: "+words(missing)+"\nAsk again when it runs, and see list_documents.")
 	}
-	if _, err := t.daemon(ctx); err != nil {
-		answer = append(answer, "Not done yet: "+words(err)+"\nAsk again when it runs, and see list_documents.")
-	}
-	return answer, nil
+	return answer, err
 }

@@ -12,11 +12,12 @@ import (
 
 // answers of a daemon, which tools hand on as they are.
 var answers = map[string]string{
-	"/v1/documents":   `{"schema_version":1,"session":"s-1","cwd":"/home/kim/<shop>","documents":[]}`,
-	"/v1/checkpoints": `{"schema_version":1,"checkpoints":[]}`,
-	"/v1/checkpoint":  `refused {"code":"no_checkpoint","message":"there is no checkpoint cp-0"}`,
-	"/v1/messages":    `refused {"code":"no_session","message":"two sessions begin with s","hint":"s-1, s-2"}`,
-	"/v1/sessions":    `{"schema_version":1,"sessions":[{"session":"newest"}]}`,
+	"/v1/documents/answer": `{"schema_version":1,"nonce":"n0nce"}`,
+	"/v1/documents":        `{"schema_version":1,"session":"s-1","cwd":"/home/kim/<shop>","documents":[]}`,
+	"/v1/checkpoints":      `{"schema_version":1,"checkpoints":[]}`,
+	"/v1/checkpoint":       `refused {"code":"no_checkpoint","message":"there is no checkpoint cp-0"}`,
+	"/v1/messages":         `refused {"code":"no_session","message":"two sessions begin with s","hint":"s-1, s-2"}`,
+	"/v1/sessions":         `{"schema_version":1,"sessions":[{"session":"newest"}]}`,
 }
 
 func TestTools(t *testing.T) {
@@ -28,8 +29,10 @@ func TestTools(t *testing.T) {
 		want       string // begins the text
 		failed     bool
 	}{
-		{"link_document", `{"path":"docs/a<b>.md"}`, "", `{"action":"link","path":"docs/a<b>.md"}`, false},
-		{"unlink_document", `{"path":"장바구니.md"}`, "", `{"action":"unlink","path":"장바구니.md"}`, false},
+		{"link_document", `{"path":"docs/a<b>.md"}`, `POST /v1/documents/answer {"action":"link","path":"docs/a\u003cb\u003e.md"}`,
+			`{"action":"link","path":"docs/a<b>.md","nonce":"n0nce"}`, false},
+		{"unlink_document", `{"path":"장바구니.md"}`, `POST /v1/documents/answer {"action":"unlink","path":"장바구니.md"}`,
+			`{"action":"unlink","path":"장바구니.md","nonce":"n0nce"}`, false},
 		{"list_documents", `{}`, "GET /v1/documents?session=s-1", `{"schema_version":1,"session":"s-1","cwd":"/home/kim/<shop>","documents":[]}`, false},
 		{"list_documents", `{"session":"s-2"}`, "GET /v1/documents?session=s-2", `{`, false},
 		{"checkpoint_list", `{}`, "GET /v1/checkpoints?limit=10&offset=0&session=s-1", `{"schema_version":1,"checkpoints":[]}`, false},

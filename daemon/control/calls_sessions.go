@@ -60,6 +60,11 @@ func (c *Client) UnlinkDocument(ctx context.Context, req DocumentRequest) (Docum
 	return ask[Documents](ctx, c, changeTimeout, http.MethodDelete, "/v1/documents", req)
 }
 
+// AnswerLink has the daemon behind c make an answer of ccship-mcp to Claude count in the transcript.
+func AnswerLink(ctx context.Context, c *Client, req LinkAnswerRequest) (LinkAnswer, error) {
+	return ask[LinkAnswer](ctx, c, listTimeout, http.MethodPost, "/v1/documents/answer", req)
+}
+
 // Init returns the introduction for Claude at a session's start.
 func (c *Client) Init(ctx context.Context, q InitQuery) (Init, error) {
 	v := url.Values{"session": {q.Session}, "cwd": {q.Cwd}}

@@ -96,6 +96,8 @@ type DocumentList interface {
 	// not.
 	LinkDocument(ctx context.Context, req DocumentRequest) (Documents, error)
 	UnlinkDocument(ctx context.Context, req DocumentRequest) (Documents, error)
+	// AnswerLink answers what ccship-mcp puts into an answer to Claude, so that it counts in the transcript.
+	AnswerLink(ctx context.Context, req LinkAnswerRequest) (LinkAnswer, error)
 }
 
 // Inbox holds the introduction and the notices for a session's Claude.

@@ -96,7 +96,7 @@ func TestOpenAPITypes(t *testing.T) {
 		DeadResult{}, PauseRequest{}, PauseState{}, FlushResult{}, ForgetRequest{}, ForgetResult{}, Excludes{}, ExcludeRequest{}, ReloadResult{}, Event{}, Error{},
 		Messages{}, ClearResult{}, RemaskRequest{}, RemaskResult{},
 		Checkpoints{}, CheckpointAnswer{}, CheckpointRequest{}, Budgets{}, BudgetRequest{}, PendingRequest{}, Pending{},
-		Documents{}, DocumentRequest{}, Init{}, ResendRequest{}, ResendResult{},
+		Documents{}, DocumentRequest{}, LinkAnswerRequest{}, LinkAnswer{}, Init{}, ResendRequest{}, ResendResult{},
 	} {
 		walk(reflect.TypeOf(v))
 	}

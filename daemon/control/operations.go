@@ -263,6 +263,12 @@ func (s *Endpoint) documentList() []operation {
 			description: "The file need not exist any more. Versions on the server stay.",
 			codes:       []string{CodeDocument, CodeNoSession, CodeAmbiguous},
 		},
+		{
+			method: http.MethodPost, path: "/v1/documents/answer", id: "answerLink", call: post(s, d.AnswerLink),
+			summary: "Make an answer of ccship-mcp to Claude count",
+			description: "The daemon links and unlinks what the answers of ccship-mcp in a transcript ask for. The nonce in " +
+				"an answer tells it from one that something else made up.",
+		},
 	}
 }
 

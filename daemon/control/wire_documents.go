@@ -32,6 +32,18 @@ type DocumentRequest struct {
 	AllowSecret bool `json:"allow_secret,omitempty" doc:"link a file even if its name says it holds keys or passwords"`
 }
 
+// LinkAnswerRequest is the body of POST /v1/documents/answer.
+type LinkAnswerRequest struct {
+	Action string `json:"action" doc:"link or unlink"`
+	Path   string `json:"path" doc:"as Claude named it"`
+}
+
+// LinkAnswer is the answer to POST /v1/documents/answer.
+type LinkAnswer struct {
+	SchemaVersion int    `json:"schema_version"`
+	Nonce         string `json:"nonce" doc:"good for one answer with this action and path, in any session"`
+}
+
 // InitQuery is the query of GET /v1/init.
 type InitQuery struct {
 	Session string

@@ -24,7 +24,7 @@ func (s *Servers) clientOf(dest string, base *url.URL) *http.Client {
 	return &own
 }
 
-// knownBefore returns whether a server with a store of its own was at a destination, in this run or as the state has it.
+// knownBefore returns whether a server with a store of its own was at a destination, in this run or by the state.
 // A plain server has none, so it cannot be told from another.
 func (s *Servers) knownBefore(dest string) func() bool {
 	return func() bool {

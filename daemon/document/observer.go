@@ -46,12 +46,14 @@ func (o *observer) Event(s *derive.FoldStep, e *session.Event, watched bool) {
 	case session.FileEvent:
 		o.edits = append(o.edits, edit{e.Path, e.Line})
 	case session.LinkEvent, session.UnlinkEvent:
-		if !transcript.ValidSession(o.session) {
+		link := e.Kind == session.LinkEvent
+		if !transcript.ValidSession(o.session) ||
+			!o.tracker.answers.take(e.Nonce, link, e.Path, answerPlace{o.session, e.Line}) {
 			return
 		}
 		o.asks = append(o.asks, projection.LinkRequest{
 			Session: o.session, Line: e.Line, Tool: e.ToolID[:min(len(e.ToolID), maxToolID)],
-			Link: e.Kind == session.LinkEvent, Path: e.Path, Base: s.Session.Summary().Cwd,
+			Link: link, Path: e.Path, Base: s.Session.Summary().Cwd,
 		})
 	}
 }

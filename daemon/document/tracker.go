@@ -68,6 +68,7 @@ type Tracker struct {
 	guard         *Guard
 	masking       Masking
 	log           *slog.Logger
+	answers       *answers
 
 	bell        bell
 	started     time.Time
@@ -87,6 +88,10 @@ type Tracker struct {
 // Load returns a tracker with the links in the state. Run starts it.
 func Load(ctx context.Context, d Deps) (*Tracker, error) {
 	t := newTracker(d)
+	var err error
+	if t.answers, err = loadAnswers(ctx, d.Projections.State); err != nil {
+		return nil, err
+	}
 	if err := t.load(ctx); err != nil {
 		return nil, err
 	}

@@ -45,8 +45,8 @@ const (
 	AgentEvent
 	// FileEvent: a tool of Claude Code changed the file Path, which is not cut; ToolID, ToolName.
 	FileEvent
-	// LinkEvent: the model asked to link the file Path to the session as a document, with an MCP tool named
-	// link_document that did not refuse. Path is the one in the tool's result. ToolID, ToolName.
+	// LinkEvent: the model asked to link the file Path to the session as a document, with the tool link_document of
+	// ccship's plugin, which did not refuse. Path and Nonce are those in the tool's result. ToolID, ToolName.
 	LinkEvent
 	// UnlinkEvent: the same with unlink_document.
 	UnlinkEvent
@@ -72,6 +72,7 @@ type Event struct {
 	ToolName  string
 	Input     string // of the call, as transcript.ToolInput makes it: a JSON object
 	Path      string // file that the tool works on, as the call names it; "" if none
+	Nonce     string // of a link's answer; "" if it has none
 	Success   bool
 	Queued    bool // a prompt typed while the model was working
 	Synthetic bool // an answer that Claude Code made up

@@ -13,13 +13,18 @@ const maxFileCalls = 32
 // maxPath is the longest path in an event, in bytes: Linux's PATH_MAX.
 const maxPath = 4096
 
+// maxNonce is the longest nonce in an event, in bytes.
+const maxNonce = 128
+
 // fileCall is half of a tool call that changes, links or unlinks a file: the call until its result arrives, or a result
 // that came before its call.
 type fileCall struct {
 	id   uint64 // hash of the tool use id
 	name string // of the tool; "" for a result
 	path string
-	kind EventKind // for a result: the LinkEvent or UnlinkEvent that it requests
+	// nonce of a result that requests a link
+	nonce string
+	kind  EventKind // for a result: the LinkEvent or UnlinkEvent that it requests
 }
 
 // editTool reports whether a tool changes the file it works on.
@@ -31,16 +36,17 @@ func editTool(name string) bool {
 	return false
 }
 
-// documentTool is the event that a tool for linking documents requests, whichever MCP server provides it; 0 for other
-// tools.
+// pluginTools begins the names of the tools of ccship's plugin, as Claude Code makes them of the names of plugin and
+// MCP server.
+const pluginTools = "mcp__plugin_ccship_ccship__"
+
+// documentTool is the event that a tool for linking documents requests; 0 for other tools, also those of that name of
+// another MCP server.
 func documentTool(name string) EventKind {
-	if !strings.HasPrefix(name, "mcp__") {
-		return 0
-	}
-	switch {
-	case strings.HasSuffix(name, "__link_document"):
+	switch name {
+	case pluginTools + "link_document":
 		return LinkEvent
-	case strings.HasSuffix(name, "__unlink_document"):
+	case pluginTools + "unlink_document":
 		return UnlinkEvent
 	}
 	return 0
@@ -58,7 +64,7 @@ func (s *Fold) fileStart(line int64, r *transcript.Record, id, name, path string
 		s.fileEvent(FileEvent, line, r, id, name, path)
 	default:
 		if answer, ok := s.takeFileCall(hash(id)); ok && answer.kind == asks {
-			s.fileEvent(asks, line, r, id, name, answer.path)
+			s.linkEvent(line, r, id, name, answer)
 		}
 	}
 }
@@ -76,18 +82,20 @@ func (s *Fold) fileResult(line int64, r *transcript.Record, id string, p *transc
 	if c, _ := s.calls.get(hash(id)); !known && c.started {
 		return // the result of another tool
 	}
-	kind, path := documentAnswer(p)
+	answer := documentAnswer(p)
 	switch {
-	case kind == 0:
+	case answer.kind == 0:
 	case !known:
-		s.rememberFileCall(fileCall{id: hash(id), kind: kind, path: path})
-	case kind == documentTool(begun.name):
-		s.fileEvent(kind, line, r, id, begun.name, path)
+		answer.id = hash(id)
+		s.rememberFileCall(answer)
+	case answer.kind == documentTool(begun.name):
+		s.linkEvent(line, r, id, begun.name, answer)
 	}
 }
 
-// documentAnswer parses {"action":"link","path":…} from a result, ignoring any text around it; 0 if there is none.
-func documentAnswer(p *transcript.RawBlock) (EventKind, string) {
+// documentAnswer parses {"action":"link","path":…,"nonce":…} from a result, ignoring any text around it; its kind is 0
+// if there is none.
+func documentAnswer(p *transcript.RawBlock) fileCall {
 	for _, q := range p.Blocks() {
 		if q.Kind != transcript.TextBlock || len(q.Text) > 4*maxPath {
 			continue
@@ -97,24 +105,29 @@ func documentAnswer(p *transcript.RawBlock) (EventKind, string) {
 		if at < 0 {
 			continue
 		}
-		var answer struct{ Action, Path string }
+		var answer struct{ Action, Path, Nonce string }
 		err := json.NewDecoder(strings.NewReader(text[at:])).Decode(&answer)
-		if err != nil || answer.Path == "" || len(answer.Path) > maxPath {
+		if err != nil || answer.Path == "" || len(answer.Path) > maxPath || len(answer.Nonce) > maxNonce {
 			continue
 		}
 		switch answer.Action {
 		case "link":
-			return LinkEvent, answer.Path
+			return fileCall{kind: LinkEvent, path: answer.Path, nonce: answer.Nonce}
 		case "unlink":
-			return UnlinkEvent, answer.Path
+			return fileCall{kind: UnlinkEvent, path: answer.Path, nonce: answer.Nonce}
 		}
 	}
-	return 0, ""
+	return fileCall{}
 }
 
 func (s *Fold) fileEvent(kind EventKind, line int64, r *transcript.Record, id, name, path string) {
 	e := s.event(kind, line, r)
 	e.ToolID, e.ToolName, e.Path = id, name, path
+}
+
+func (s *Fold) linkEvent(line int64, r *transcript.Record, id, name string, answer fileCall) {
+	e := s.event(answer.kind, line, r)
+	e.ToolID, e.ToolName, e.Path, e.Nonce = id, name, answer.path, answer.nonce
 }
 
 func (s *Fold) rememberFileCall(c fileCall) {
@@ -137,6 +150,6 @@ func (s *Fold) takeFileCall(id uint64) (c fileCall, ok bool) {
 
 func (c *fileCall) layout(k *codec) {
 	k.fixed(&c.id)
-	k.text(&c.name, &c.path)
+	k.text(&c.name, &c.path, &c.nonce)
 	k.byte((*uint8)(&c.kind))
 }
