@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -67,11 +69,43 @@ func runningUp(t *testing.T, h *home) (up *kit.Process, base, session, link stri
 	return up, base, c.session, link
 }
 
+// storesNoneOf demands that the database of `up` holds neither its key, nor the visitor's login, nor a ticket: whoever
+// gets a copy of it cannot log in.
+func (v *visitor) storesNoneOf(dir, ticket string) {
+	v.t.Helper()
+	key, err := os.ReadFile(filepath.Join(dir, "api_key"))
+	must(v.t, err)
+	at, err := url.Parse(v.base)
+	must(v.t, err)
+	secrets := []string{strings.TrimSpace(string(key)), ticket}
+	for _, c := range v.client.Jar.Cookies(at) {
+		secrets = append(secrets, c.Value)
+	}
+	if len(secrets) < 3 {
+		v.t.Error("the visitor has no cookie")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "server.db*"))
+	must(v.t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(v.t, err)
+		for _, secret := range secrets {
+			if strings.Contains(string(text), secret) {
+				v.t.Errorf("%s holds %.8s… in clear", file, secret)
+			}
+		}
+	}
+	if len(files) == 0 {
+		v.t.Errorf("there is no database in %s", dir)
+	}
+}
+
 // TestUpIsClosed: every user of the machine reaches the server of `up`, so it asks each who they are. The link that
 // `up` prints logs in one browser, once.
 func TestUpIsClosed(t *testing.T) {
 	t.Parallel()
-	up, base, session, link := runningUp(t, newHome(t))
+	h := newHome(t)
+	up, base, session, link := runningUp(t, h)
 	stranger := newVisitor(t, base)
 	for _, path := range []string{"/", "/sessions/" + session, "/search?q=a", "/usage", "/events", "/account", "/api/sessions",
 		"/sessions/" + session + "/document?path=.env", "/sessions/" + session + "/export?format=jsonl"} {
@@ -99,6 +133,7 @@ func TestUpIsClosed(t *testing.T) {
 		t.Errorf("the link works twice: %d", code)
 	}
 	up.MustStop(t)
+	reader.storesNoneOf(filepath.Join(h.dir, "xdg", "state", "ccship", "up"), ticket)
 }
 
 // TestUpForgetsLogins: a browser shows its cookie to whoever listens on the port while `up` does not run. So a login
