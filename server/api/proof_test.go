@@ -19,7 +19,7 @@ func (r *rig) proof(key string) {
 	}
 	a := r.get(ask(keyproof.ID(hash), nonce, keyproof.Client(hash, nonce)))
 	var said keyproof.Answer
-	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != 200 || said.Store == "" ||
+	if err := json.Unmarshal(a.body, &said); err != nil || a.status != 200 || said.Store == "" ||
 		said.Proof != keyproof.Server(hash, nonce, said.Store) {
 		r.t.Errorf("the server does not prove to know the key: %d %s %v", a.status, a.body, err)
 	}
