@@ -30,10 +30,11 @@ type history struct {
 	lines    int
 }
 
-var modelSessions = []string{"a", "b", "c"}
+// modelSessions are mostly the same one, on mostly the same machine: what went wrong needs several deeds in a row.
+var modelSessions = []string{"a", "a", "a", "b"}
 
 // deeds are what may happen, by their names.
-var deeds = map[string]func(h *history, m *modelMachine, r *rapid.T){
+var deeds = map[string]deed{
 	"write": func(h *history, m *modelMachine, r *rapid.T) {
 		m.write(rapid.SampledFrom(modelSessions).Draw(r, "session"), rapid.IntRange(1, 4).Draw(r, "lines"))
 	},
@@ -96,7 +97,40 @@ var deeds = map[string]func(h *history, m *modelMachine, r *rapid.T){
 var likely = []string{
 	"write", "write", "write", "write", "write", "rewind", "rewind", "deliver", "deliver", "deliver", "sync", "start",
 	"stop", "kill", "snapshot", "snapshot", "restore", "restore", "exchange state", "lose state", "clone", "partition",
-	"lose answers", "retry dead letters", "server snapshot", "server restore", "server swap",
+	"lose answers", "retry dead letters", "server snapshot", "server restore", "server swap", "server forgets",
+	"server forgets", "machine forgets",
+}
+
+// deed is one of deeds.
+type deed func(h *history, m *modelMachine, r *rapid.T)
+
+// forgetting is a deed in which one side goes back to a moment ago, and something is written then: what takes many
+// deeds to come about by chance.
+func forgetting(keep func(h *history, m *modelMachine), restore func(h *history, m *modelMachine, r *rapid.T)) deed {
+	return func(h *history, m *modelMachine, r *rapid.T) {
+		m.start()
+		_ = m.sync(2 * time.Second)
+		keep(h, m)
+		for range rapid.IntRange(1, 3).Draw(r, "deeds in between") {
+			deeds[rapid.SampledFrom([]string{"write", "rewind", "deliver"}).Draw(r, "deed in between")](h, m, r)
+		}
+		_ = m.sync(2 * time.Second)
+		restore(h, m, r)
+		deeds[rapid.SampledFrom([]string{"write", "rewind", "stop"}).Draw(r, "then")](h, m, r)
+	}
+}
+
+func init() { // they use the other deeds
+	deeds["server forgets"] = forgetting(
+		func(h *history, _ *modelMachine) { h.server.snapshot() },
+		func(h *history, _ *modelMachine, r *rapid.T) {
+			h.server.restore(len(h.server.kept)-1, rapid.Bool().Draw(r, "renew"))
+		})
+	deeds["machine forgets"] = forgetting(
+		func(_ *history, m *modelMachine) { m.snapshot() },
+		func(_ *history, m *modelMachine, r *rapid.T) {
+			m.restore(len(m.kept)-1, rapid.Bool().Draw(r, "home"))
+		})
 }
 
 // TestMain lets more histories run at once than there are processors: they wait most of the time.
@@ -138,8 +172,8 @@ func TestModel(t *testing.T) {
 func oneHistory(rt *rapid.T) {
 	h := newHistory(rt)
 	defer h.end()
-	for range rapid.IntRange(2, 16).Draw(rt, "deeds") {
-		m := h.machines[rapid.IntRange(0, 1).Draw(rt, "machine")]
+	for range rapid.IntRange(2, 24).Draw(rt, "deeds") {
+		m := h.machines[rapid.SampledFrom([]int{0, 0, 1}).Draw(rt, "machine")]
 		what := rapid.SampledFrom(likely).Draw(rt, "deed")
 		h.log.say("== %s %s", m.name, what)
 		deeds[what](h, m, rt)
@@ -177,7 +211,8 @@ func (h *history) fail(format string, args ...any) {
 	h.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), text)
 }
 
-// heal makes everything reach everything, and synchronises until nothing changes.
+// heal makes everything reach everything, and synchronises until nothing changes. Dead letters, which verify names, are
+// sent again as it says: none may be left.
 func (h *history) heal() {
 	h.log.say("== heal")
 	for _, m := range h.machines {
@@ -188,14 +223,27 @@ func (h *history) heal() {
 	const rounds = 8
 	for range rounds {
 		_, before := h.server.counts()
+		letters := 0
 		for _, m := range h.machines {
 			h.syncOne(m)
+			letters += h.retryLetters(m)
 		}
-		if _, after := h.server.counts(); before == after {
+		if _, after := h.server.counts(); before == after && letters == 0 {
 			return
 		}
 	}
 	h.fail("after %d rounds the machines still send", rounds)
+}
+
+// retryLetters sends a machine's dead letters again and returns how many there were.
+func (h *history) retryLetters(m *modelMachine) int {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := control.DialPatiently(m.cfg.Socket).RetryDead(ctx, control.DeadRequest{All: true})
+	if err != nil {
+		h.fail("%s: send dead letters again: %v", m.name, err)
+	}
+	return r.Letters
 }
 
 // syncOne waits until a machine has delivered everything. Each try cuts waiting times short.
