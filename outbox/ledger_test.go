@@ -186,3 +186,40 @@ func TestStepBack(t *testing.T) {
 		t.Errorf("the first request after it: writer %q", got)
 	}
 }
+
+// TestComparedWhenQuiet: the comparison begins when the requests in flight are answered and what they delivered has left
+// the queue. Another store may have acknowledged it, and a comparison that takes it for queued would miss that.
+func TestComparedWhenQuiet(t *testing.T) {
+	r := newRig(t)
+	r.drainer.origin.Incarnation = "run"
+	took(r)
+	r.queue.learned.Ledger = ledger.Ledger{Store: "s1", Count: 1, Writer: "run"}
+	var count atomic.Int64
+	ledgered(r, "s1", &count, func(q *seen) string {
+		if q.session == "session-2" {
+			return ledger.CodeOtherStore
+		}
+		return ""
+	})
+	answer, held := make(chan struct{}), make(chan struct{})
+	r.hold = func(q *seen) {
+		if q.session == "session-1" {
+			close(held)
+			<-answer
+		}
+	}
+	refused := make(chan int, 10)
+	r.owner.outOfStep = func(ledger.Refusal) { refused <- r.queue.queued(1) }
+	r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
+	r.start()
+	receive(t, held)
+	r.add(conversation(2), rowsOf(0, 5, 5)...)
+	r.troubled(StateRetrying, KindOutOfStep)
+	if len(refused) > 0 {
+		t.Error("compared while a request is in flight")
+	}
+	close(answer)
+	if n := receive(t, refused); n > 0 {
+		t.Errorf("%d batches in the queue were acknowledged before", n)
+	}
+}

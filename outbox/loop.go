@@ -30,8 +30,8 @@ type loop struct {
 	acks      acks
 	health    Health
 
-	outOfStep bool   // nothing is sent until InStep
-	stepRound uint64 // refusals of requests that began in an earlier round of the gate are known
+	outOfStep bool           // nothing is sent until InStep
+	refusal   ledger.Refusal // why, until Owner.OutOfStep is called; Code is "" afterwards
 
 	inFlight   int
 	uploads    int    // of them, those of blobs
@@ -74,6 +74,7 @@ func (l *loop) run(ctx context.Context) error {
 		l.publish()
 		l.start(requests)
 		l.flush(requests)
+		l.reportWhenQuiet()
 		l.sleepUntil(timer)
 		select {
 		case <-ctx.Done():
@@ -192,6 +193,17 @@ func (l *loop) stepBackIfTold() {
 		r.reply.outOfStep(code)
 		l.stepBackServer(time.Now(), r)
 	}
+}
+
+// reportWhenQuiet has the server compared once every answer has arrived and is recorded. An acknowledgement that came
+// during the comparison would remove batches that it took for queued, and another store may have acknowledged them.
+func (l *loop) reportWhenQuiet() {
+	if l.refusal.Code == "" || l.inFlight > 0 || l.acks.running || !l.acks.empty() {
+		return
+	}
+	why := l.refusal
+	l.refusal = ledger.Refusal{}
+	l.reportOutOfStep(why)
 }
 
 // noteLedger keeps the ledger of an answer for the next requests. The next settlement keeps it for the next start.

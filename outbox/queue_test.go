@@ -126,6 +126,13 @@ func (q *memQueue) Settle(_ context.Context, settlements []Settlement) error {
 	return nil
 }
 
+// queued counts the batches of a stream, without blobs.
+func (q *memQueue) queued(stream uint64) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.rows[laneKey{id: stream}])
+}
+
 func (q *memQueue) Learned(context.Context, string) (Learned, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -222,14 +222,13 @@ func (l *loop) stepBack(now time.Time, r result) {
 	l.reportOutOfStep(why)
 }
 
-// stepBackServer stops sending, unless it is stopped already, or the request was in flight when it was.
+// stepBackServer stops sending, unless it is stopped already.
 func (l *loop) stepBackServer(now time.Time, r result) {
-	if l.outOfStep || r.round < l.stepRound {
+	if l.outOfStep {
 		return
 	}
 	l.closeGate(now, &r, false)
-	l.outOfStep, l.stepRound = true, l.gate.Round()
-	l.reportOutOfStep(r.reply.refusal)
+	l.outOfStep, l.refusal = true, r.reply.refusal
 }
 
 func (l *loop) reportOutOfStep(why ledger.Refusal) {

@@ -54,6 +54,7 @@ type server struct {
 	key      string
 	broken   *canned          // answer to a body that cannot be decoded; nil: that fails the test
 	accept   string           // Ccship-Accept of the answers, when it announces
+	hold     func(*seen)      // called before the answer is decided; it may block
 	beside   http.HandlerFunc // what comes to other addresses than that of conversations; nil: that fails the test
 
 	mu     sync.Mutex // guards what follows
@@ -108,6 +109,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer s.mu.Unlock()
 		delete(s.busy, q.session)
 	}()
+	if s.hold != nil {
+		s.hold(q)
+	}
 	s.reply(w, q, s.decide(q))
 }
 
