@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// clone copies a home whose daemon does not run. The programs run in their homes, so both have the same paths, as on
+// two machines.
+func (r *rolledBack) clone() *rolledBack {
+	r.t.Helper()
+	h := newHome(r.t)
+	h.url, h.env = r.url, r.env
+	h.writeKey(r.key)
+	for from, to := range map[string]string{r.projects(): h.projects(), r.state(): h.state()} {
+		must(r.t, os.RemoveAll(to))
+		must(r.t, os.CopyFS(to, os.DirFS(from)))
+		must(r.t, os.Chmod(to, 0o700))
+	}
+	w := &world{home: h, gate: r.gate, exact: r.exact}
+	c := &rolledBack{world: w, paths: map[string]string{}}
+	for session := range r.paths {
+		c.talks = append(c.talks, &conversation{})
+		c.paths[session] = h.path("-work-shop", session+".jsonl")
+	}
+	return c
+}
+
+// identity is what the machine is called after it took a name of its own; "" before.
+func (r *rolledBack) identity() (name, host string) {
+	text, err := os.ReadFile(filepath.Join(r.state(), "machine.json"))
+	if err != nil {
+		return "", ""
+	}
+	var id struct{ Name, Host string }
+	must(r.t, json.Unmarshal(text, &id))
+	return id.Name, id.Host
+}
+
+// shownAs demands that the server shows every transcript on this machine's disk under a machine's name.
+func (r *rolledBack) shownAs(name string) {
+	r.t.Helper()
+	for session, path := range r.paths {
+		got := r.exact.raw(session, "?machine="+url.QueryEscape(name))
+		if want := r.read(path); !bytes.Equal(got, want) {
+			r.t.Errorf("%s of %s: %s", session, name, firstDifference(got, want))
+		}
+	}
+}
+
+// TestClone: a machine and its copy both go on. Each shows what is on its own disk, one under a name of its own, and
+// what both had is not sent again.
+func TestClone(t *testing.T) {
+	t.Parallel()
+	a := newRolledBack(t, 2060)
+	a.d.MustStop(t)
+	a.env = []string{"CCSHIP_ROOTS=/proc/self/cwd/.claude/projects"}
+	must(t, os.RemoveAll(a.state()))
+	a.start()
+	a.sync()
+	session := a.talks[0].session
+	name := a.exact.digest(session).Machine
+	a.d.MustStop(t)
+	b := a.clone()
+	a.start()
+	b.start()
+	a.add(a.paths[session], newConversation(2070, a.cwd()).even(10, 2000))
+	a.sync()
+	b.add(b.paths[session], newConversation(2071, a.cwd()).even(10, 2000))
+	eventually(t, "one of both has a name of its own", 2*time.Minute, func() bool {
+		for _, m := range []*rolledBack{a, b} {
+			m.add(m.paths[session], newConversation(2072, a.cwd()).even(1, 200))
+			m.ccship("sync", "--wait", "--timeout", "60s") // ends early where the daemon starts again under a new name
+			if own, _ := m.identity(); own != "" {
+				return true
+			}
+		}
+		return false
+	})
+	for _, m := range []*rolledBack{a, b, a, b} {
+		eventually(t, "all is sent", 2*time.Minute, func() bool { return m.ccship("sync", "--wait").code == 0 })
+	}
+	named := 0
+	for _, m := range []*rolledBack{a, b} {
+		own, host := m.identity()
+		if own == "" {
+			own = name
+		} else if named++; own == name || !strings.HasSuffix(host, " (2)") {
+			t.Errorf("the clone is %q on %q", own, host)
+		}
+		m.shownAs(own)
+		m.verified()
+		if sent := m.sent(); sent > 60_000+resendLimit {
+			t.Errorf("%d bytes were sent", sent)
+		}
+	}
+	if named != 1 {
+		t.Errorf("%d of both have a name of their own", named)
+	}
+}
+
+// TestTwoDatabases: two databases answer in turn at one address. The daemon stops and says so; when one answers alone it
+// goes on, and that one has everything.
+func TestTwoDatabases(t *testing.T) {
+	t.Parallel()
+	r := newRolledBack(t, 2080)
+	r.exact.proc.MustStop(t)
+	other := &shipServer{home: r.home, key: r.exact.key, at: "sqlite:" + filepath.Join(r.dir, "other", "server.db")}
+	must(t, os.CopyFS(filepath.Join(r.dir, "other"), os.DirFS(filepath.Dir(r.exact.database()))))
+	renewStore(t, r) // of the first: the copy keeps the id
+	r.exact.start()
+	other.start()
+	var asked, alone atomic.Int64
+	first, second := r.exact.handler(), other.handler()
+	turns := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if alone.Load() == 0 && asked.Add(1)%2 == 0 {
+			second.ServeHTTP(w, q)
+			return
+		}
+		first.ServeHTTP(w, q)
+	})
+	r.gate.mu.Lock()
+	r.gate.backend = turns
+	r.gate.mu.Unlock()
+	eventually(t, "status says that two databases answer", 2*time.Minute, func() bool {
+		r.write(0, 1)
+		return strings.Contains(r.ccship("status").stdout, "two databases answer in turn")
+	})
+	if s := r.status(); s.Servers[0].State != "refused" {
+		t.Errorf("the server is %q", s.Servers[0].State)
+	}
+	alone.Store(1)
+	before := r.sent()
+	r.write(1, 3)
+	r.healed(before)
+}
