@@ -28,6 +28,8 @@ type Receipt struct {
 
 // Ledgers reads and compares ledgers. Safe for concurrent use.
 type Ledgers interface {
+	// StoreID returns the random id of this store. It stays the same until the store is restored from a copy.
+	StoreID() string
 	// Ledger returns the ledger of a user's machine, with the streams that changed after count since, in the order of
 	// their changes, at most limit. A machine that never wrote has a ledger of count 0.
 	Ledger(ctx context.Context, owner int64, machine string, since int64, limit int) (Ledger, error)

@@ -44,10 +44,14 @@ type comparison struct {
 	before  int64              // the line that the first of them begins at
 }
 
+// newComparison returns a comparison with the database that the queue goes on from.
 func (r *Reconciler) newComparison(ctx context.Context, dest string) (*comparison, error) {
-	c := &comparison{Reconciler: r, dest: dest, reader: r.Servers.Reader(dest), dead: map[uint64]map[int64]bool{},
-		seen: map[tail.FileID]bool{}, before: math.MaxInt64}
-	var err error
+	known, _, err := r.Servers.Ledger(ctx, dest)
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{Reconciler: r, dest: dest, reader: r.Servers.Reader(dest).Of(known.Store),
+		dead: map[uint64]map[int64]bool{}, seen: map[tail.FileID]bool{}, before: math.MaxInt64}
 	if c.routings, err = r.State.Files.Routings(ctx); err != nil {
 		return nil, err
 	}

@@ -193,6 +193,10 @@ func (r *Reconciler) compareAll(ctx context.Context) bool {
 // again has a comparison that failed repeated. It returns false.
 func (r *Reconciler) again(ctx context.Context, dest string, why ledger.Refusal, err error) bool {
 	if ctx.Err() == nil {
+		if remote.Is(err, remote.CodeOtherStore) {
+			const hint = "let one database answer at this address; check the load balancer and server_url"
+			r.Servers.Trouble(dest, "two databases answer in turn at this address", hint)
+		}
 		r.Log.Warn("cannot compare with the server; retrying", "server", dest, "err", err)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -226,6 +230,7 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 	if err != nil {
 		return err
 	}
+	c.reader = reader.Of(at.Store)
 	if at.Store == known.Store && at.Writer != "" && at.Writer == known.Writer && at.Count >= known.Count &&
 		len(at.Changed) < remote.MaxChanged {
 		c.only = map[string]bool{} // an earlier run of this daemon wrote last: only its last requests are unknown
@@ -243,7 +248,7 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 			return fmt.Errorf("queue checkpoints, documents and files again: %w", err)
 		}
 	}
-	if at, err = r.settled(ctx, dest, at, c); err != nil {
+	if at, err = r.settled(ctx, at, c); err != nil {
 		return err
 	}
 	r.leave(dest, known.Store, at.Store)
@@ -258,11 +263,11 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 }
 
 // settled returns the ledger to go on with: that of the beginning, or the one behind the copies that were made.
-func (r *Reconciler) settled(ctx context.Context, dest string, at remote.Ledger, c *comparison) (remote.Ledger, error) {
+func (r *Reconciler) settled(ctx context.Context, at remote.Ledger, c *comparison) (remote.Ledger, error) {
 	if c.copied == 0 {
 		return at, nil
 	}
-	return r.Servers.Reader(dest).Ledger(ctx, r.Origin.Machine, at.Count)
+	return c.reader.Ledger(ctx, r.Origin.Machine, at.Count)
 }
 
 // writer returns the incarnation to go on with. Once another daemon has taken over from this one, the server takes
@@ -304,14 +309,9 @@ func (r *Reconciler) oneStore(ctx context.Context, dest string, at *remote.Ledge
 		return nil
 	}
 	for range singleAnswers {
-		next, err := r.Servers.Reader(dest).Ledger(ctx, r.Origin.Machine, known.Count)
+		next, err := r.Servers.Reader(dest).Of(at.Store).Ledger(ctx, r.Origin.Machine, known.Count)
 		if err != nil {
 			return err
-		}
-		if next.Store != at.Store {
-			const hint = "let one database answer at this address; check the load balancer and server_url"
-			r.Servers.Trouble(dest, "two databases answer in turn at this address", hint)
-			return fmt.Errorf("two databases answer in turn: %s and %s", at.Store, next.Store)
 		}
 		*at = next
 	}

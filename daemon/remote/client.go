@@ -27,6 +27,7 @@ const (
 	CodeNoReading  = "no_reading"  // a plain server: it takes conversations and gives none back
 	CodeIncomplete = "incomplete"  // some lines of a file are not stored
 	CodeNotAllowed = "not_allowed" // the key's user may see it, but not do that
+	CodeOtherStore = "other_store" // another database answers than the one that is asked
 )
 
 // patience is how long a server may take for the next bytes of an answer: it may have to hash a whole history first.
@@ -41,7 +42,19 @@ type Client struct {
 	Key   func() (string, error) // the key to show, "" none; read anew for each request
 	HTTP  *http.Client           // with a redirect policy that keeps the key at its server
 	Agent string                 // User-Agent
+	Store string                 // id of the database whose answers count; "": of any
 }
+
+// Of returns a client that takes answers of one database only: several may answer in turn at one address, and what one
+// has says nothing about the other. Servers that do not name their database are not told apart.
+func (c *Client) Of(store string) *Client {
+	one := *c
+	one.Store = store
+	return &one
+}
+
+// storeHeader of an answer is the id of the server's database.
+const storeHeader = "Ccship-Store"
 
 // Ref names a transcript on a server.
 type Ref struct {
@@ -122,6 +135,10 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 		return nil, c.failed(ctx, err)
 	}
 	answer.Body = &stream{ReadCloser: answer.Body, stall: stall, end: end}
+	if store := answer.Header.Get(storeHeader); store != "" && c.Store != "" && store != c.Store {
+		defer answer.Body.Close()
+		return nil, otherStore(c.Store, store)
+	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		defer answer.Body.Close()
 		return nil, refusal(answer)
@@ -220,6 +237,11 @@ func refusal(answer *http.Response) error {
 		return unreachable(errors.New(words))
 	}
 	return control.Failed(strings.Join(strings.Fields(words), " "), "the server's log says more")
+}
+
+func otherStore(asked, answered string) error {
+	return control.NewError(CodeOtherStore, "two databases answer in turn: "+asked+" and "+answered,
+		"let one database answer at this address; check the load balancer and server_url")
 }
 
 func noSession() error {

@@ -19,6 +19,9 @@ const (
 	writerHeader = "Ccship-Writer"
 	// ledgerHeader of an answer has the store's id, and the count of the ledger after the request.
 	ledgerHeader = "Ccship-Ledger"
+	// storeHeader of every answer to a valid key is the store's id: who asks for several things in a row sees whether one
+	// store answered all of them.
+	storeHeader = "Ccship-Store"
 	// serverHeader of an answer to a write is the version of this server.
 	serverHeader = "Ccship-Server"
 	// maxToken bounds an incarnation and a store's id, in bytes.

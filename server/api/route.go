@@ -106,6 +106,9 @@ func (s *Server) guard(to route) http.HandlerFunc {
 		if err == nil {
 			err = to.need.check(who.User.Role)
 		}
+		if err == nil {
+			w.Header().Set(storeHeader, s.store.StoreID())
+		}
 		if _, bad := url.ParseQuery(r.URL.RawQuery); err == nil && bad != nil {
 			err = wire.BadRequest("bad_query", "the query cannot be read") // a filter that is passed over would show too much
 		}

@@ -31,6 +31,9 @@ func openLedgers(ctx context.Context, d dialect) (ledgers, error) {
 	return l, nil
 }
 
+// StoreID implements server.Ledgers.
+func (l *ledgers) StoreID() string { return l.storeID }
+
 // ledgerTx is the ledger of one machine, in the transaction of a write.
 type ledgerTx struct {
 	dialect
