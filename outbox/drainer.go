@@ -79,7 +79,6 @@ type Drainer struct {
 	inStep *ledger.Writer // what InStep was called with; guarded by mu
 	behind string         // what StepBack was called with; "" nothing; guarded by mu
 	joined []uint64       // streams that StreamInStep was called for; guarded by mu
-
 	trouble, troubleHint string // what Explain was called with; guarded by mu
 }
 
@@ -124,34 +123,44 @@ func (d *Drainer) SetPaused(paused bool) {
 // now on. It never blocks.
 func (d *Drainer) InStep(at ledger.Ledger, incarnation string) {
 	d.mu.Lock()
-	if w := d.writer.Load(); w != nil {
-		incarnation = cmp.Or(incarnation, w.Incarnation)
-	}
-	d.inStep = &ledger.Writer{Incarnation: cmp.Or(incarnation, d.origin.Incarnation), Known: at}
+	d.inStep = &ledger.Writer{Incarnation: cmp.Or(incarnation, d.lastWriter().Incarnation), Known: at}
 	d.mu.Unlock()
 	signal(d.wake)
 }
 
 // StepBack stops sending as if the server had refused with code, and calls Owner.OutOfStep: somebody found out that the
-// server stores something else than this queue goes on from. It never blocks.
-func (d *Drainer) StepBack(code string) {
+// server stores something else than this queue goes on from. It returns false and does nothing if the incarnation that
+// was judged does not write any more: the server was compared meanwhile. It never blocks.
+func (d *Drainer) StepBack(code, incarnation string) bool {
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	if incarnation != d.lastWriter().Incarnation {
+		return false
+	}
 	d.behind = code
-	d.mu.Unlock()
 	signal(d.wake)
+	return true
+}
+
+// lastWriter is what the next request names, with no ledger before Run. The caller holds mu.
+func (d *Drainer) lastWriter() ledger.Writer {
+	if d.inStep != nil {
+		return *d.inStep
+	}
+	if w := d.writer.Load(); w != nil {
+		return *w
+	}
+	return ledger.Writer{Incarnation: d.origin.Incarnation}
 }
 
 // Ledger returns the server's ledger as it is known here, and the incarnation of this drainer's writes.
 func (d *Drainer) Ledger(ctx context.Context) (known ledger.Ledger, incarnation string, err error) {
 	d.mu.Lock()
-	w := d.writer.Load()
-	if d.inStep != nil {
-		w = d.inStep
-	}
+	w, begun := d.lastWriter(), d.inStep != nil || d.writer.Load() != nil
 	d.mu.Unlock()
-	if w == nil { // Run has not begun
+	if !begun { // Run will know what is kept
 		learned, err := d.memory.Learned(ctx, d.dest.Key)
-		return learned.Ledger, d.origin.Incarnation, err
+		return learned.Ledger, w.Incarnation, err
 	}
 	return w.Known, w.Incarnation, nil
 }
@@ -172,25 +181,17 @@ func (d *Drainer) StreamInStep(stream uint64) {
 	signal(d.wake)
 }
 
-// takeInStep returns what InStep and StreamInStep were called with since the last call. What InStep was called with is
-// in force then.
-func (d *Drainer) takeInStep() (at *ledger.Writer, joined []uint64) {
+// takeSteps returns what InStep, StreamInStep and StepBack were called with since the last call. What InStep was called
+// with is in force then.
+func (d *Drainer) takeSteps() (at *ledger.Writer, joined []uint64, behind string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at, joined = d.inStep, d.joined
-	d.inStep, d.joined = nil, nil
+	at, joined, behind = d.inStep, d.joined, d.behind
+	d.inStep, d.joined, d.behind = nil, nil, ""
 	if at != nil {
 		d.writer.Store(at)
 	}
-	return at, joined
-}
-
-// takeStepBack returns what StepBack was called with since the last call.
-func (d *Drainer) takeStepBack() (code string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	code, d.behind = d.behind, ""
-	return code
+	return at, joined, behind
 }
 
 // Flush is Retry(false) that ends a running Retry-After too: a person asks. It never blocks.

@@ -168,7 +168,12 @@ func TestStepBack(t *testing.T) {
 		t.Errorf("before it runs: %+v, %q, %v", known, me, err)
 	}
 	r.start()
-	r.drainer.StepBack(ledger.CodeStoreBehind)
+	if r.drainer.StepBack(ledger.CodeStoreBehind, "run-1") {
+		t.Error("stepped back for an incarnation that does not write")
+	}
+	if !r.drainer.StepBack(ledger.CodeStoreBehind, "run-2") {
+		t.Error("not stepped back")
+	}
 	if why := <-refusals; why.Code != ledger.CodeStoreBehind || why.Stream != 0 {
 		t.Errorf("refusal %+v", why)
 	}

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -162,11 +163,13 @@ func (l *loop) start(ctx context.Context) {
 // resume goes on where Owner.OutOfStep was called and what both sides have was compared since. Transfers begun before
 // are dropped: their batches may have left the queue.
 func (l *loop) resume() {
-	at, joined := l.d.takeInStep()
-	defer l.stepBackIfTold()
-	for _, stream := range joined {
-		for _, blobs := range []bool{false, true} {
-			lane := l.lanes.get(laneKey{stream, blobs})
+	at, joined, behind := l.d.takeSteps()
+	defer l.stepBackIfTold(behind)
+	for _, lane := range l.lanes {
+		if at != nil {
+			lane.transfer = nil
+		}
+		if at != nil || slices.Contains(joined, lane.id) {
 			lane.outOfStep = false
 			l.lanes.dropIdle(lane)
 		}
@@ -178,17 +181,13 @@ func (l *loop) resume() {
 	l.keepVersion(&known)
 	l.server.Ledger = known
 	l.outOfStep, l.acks.learn = false, true
-	for _, lane := range l.lanes {
-		lane.outOfStep, lane.transfer = false, nil
-		l.lanes.dropIdle(lane)
-	}
 	l.resumable = nil
 	l.recovered(time.Now())
 }
 
-// stepBackIfTold stops where Drainer.StepBack was called.
-func (l *loop) stepBackIfTold() {
-	if code := l.d.takeStepBack(); code != "" {
+// stepBackIfTold stops where Drainer.StepBack was called with a code.
+func (l *loop) stepBackIfTold(code string) {
+	if code != "" {
 		r := result{reply: reply{summary: "the server stores something else than was acknowledged"}, round: l.gate.Round()}
 		r.reply.outOfStep(code)
 		l.stepBackServer(time.Now(), r)
@@ -201,9 +200,8 @@ func (l *loop) reportWhenQuiet() {
 	if l.refusal.Code == "" || l.inFlight > 0 || l.acks.running || !l.acks.empty() {
 		return
 	}
-	why := l.refusal
+	l.reportOutOfStep(l.refusal)
 	l.refusal = ledger.Refusal{}
-	l.reportOutOfStep(why)
 }
 
 // noteLedger keeps the ledger of an answer for the next requests. The next settlement keeps it for the next start.

@@ -216,10 +216,8 @@ func (l *loop) stepBack(now time.Time, r result) {
 		l.stepBackServer(now, r)
 		return
 	}
-	why := r.reply.refusal
-	why.Stream = r.lane.id
-	r.lane.outOfStep = true
-	l.reportOutOfStep(why)
+	r.lane.outOfStep, r.reply.refusal.Stream = true, r.lane.id
+	l.reportOutOfStep(r.reply.refusal)
 }
 
 // stepBackServer stops sending, unless it is stopped already.

@@ -25,10 +25,9 @@ func (s Steps) Ledger(ctx context.Context, dest string) (known ledger.Ledger, in
 }
 
 // StepBack stops sending to a server until it was compared, for the reason that code names. See outbox.Drainer.
-func (s Steps) StepBack(dest, code string) {
-	if drainer := s.drainer(dest); drainer != nil {
-		drainer.StepBack(code)
-	}
+func (s Steps) StepBack(dest, code, incarnation string) bool {
+	drainer := s.drainer(dest)
+	return drainer != nil && drainer.StepBack(code, incarnation)
 }
 
 // StreamInStep is InStep for one stream.

@@ -11,25 +11,29 @@ import (
 // Without it a server that went back in time, or a daemon that did, is noticed at the next write, and there may be none
 // for long. A server that cannot be asked is not waited for: its error is returned at once.
 func (r *Reconciler) Check(ctx context.Context, dest string) error {
-	known, writer, err := r.Servers.Ledger(ctx, dest)
-	if known.Store == "" || writer == "" {
-		return err // it keeps no ledger, or nothing was ever sent
-	}
-	at, err := r.Servers.Reader(dest).Ledger(ctx, r.Origin.Machine, known.Count)
-	if err != nil {
-		return err
-	}
-	code := judge(&at, &known, writer)
-	if code == "" {
-		return nil
-	}
-	compared := r.await(dest)
-	r.Servers.StepBack(dest, code)
-	select {
-	case <-compared:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		known, writer, err := r.Servers.Ledger(ctx, dest)
+		if known.Store == "" || writer == "" {
+			return err // it keeps no ledger, or nothing was ever sent
+		}
+		at, err := r.Servers.Reader(dest).Ledger(ctx, r.Origin.Machine, known.Count)
+		if err != nil {
+			return err
+		}
+		code := judge(&at, &known, writer)
+		if code == "" {
+			return nil
+		}
+		compared := r.await(dest)
+		if !r.Servers.StepBack(dest, code, writer) {
+			continue // compared since it was asked
+		}
+		select {
+		case <-compared:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

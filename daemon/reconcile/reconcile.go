@@ -57,8 +57,8 @@ type Servers interface {
 	// InStep lets a server be sent to again, with the ledger at the beginning of the comparison, and unless it is ""
 	// under another incarnation.
 	InStep(dest string, at ledger.Ledger, incarnation string)
-	// StepBack stops sending to a server, and has OutOfStep called.
-	StepBack(dest, code string)
+	// StepBack stops sending to a server, and has OutOfStep called; false: another incarnation writes by now.
+	StepBack(dest, code, incarnation string) bool
 	// Ledger returns a server's ledger as it is known here, and the incarnation that writes to it; "" when none does.
 	Ledger(ctx context.Context, dest string) (known ledger.Ledger, incarnation string, err error)
 	// StreamInStep is InStep for one stream.
@@ -231,13 +231,7 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 		return err
 	}
 	c.reader = reader.Of(at.Store)
-	if at.Store == known.Store && at.Writer != "" && at.Writer == known.Writer && at.Count >= known.Count &&
-		len(at.Changed) < remote.MaxChanged {
-		c.only = map[string]bool{} // an earlier run of this daemon wrote last: only its last requests are unknown
-		for _, s := range at.Changed {
-			c.only[s.SessionID] = true
-		}
-	}
+	c.only = changedSince(&at, &known)
 	r.Log.Warn("comparing with the server", "server", dest, "code", why.Code, "store", at.Store, "its count", at.Count,
 		"known store", known.Store, "known count", known.Count, "transcripts", c.size())
 	if err := c.run(ctx); err != nil {
@@ -260,6 +254,20 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 	r.Servers.InStep(dest, ledger.Ledger{Store: at.Store, Count: at.Count, Writer: at.Writer}, writer)
 	r.release(dest)
 	return nil
+}
+
+// changedSince returns the sessions that may differ; nil: all. If an earlier run of this daemon wrote last, only what its
+// last requests changed is unknown.
+func changedSince(at *remote.Ledger, known *ledger.Ledger) map[string]bool {
+	if at.Store != known.Store || at.Writer == "" || at.Writer != known.Writer || at.Count < known.Count ||
+		len(at.Changed) >= remote.MaxChanged {
+		return nil
+	}
+	only := map[string]bool{}
+	for _, s := range at.Changed {
+		only[s.SessionID] = true
+	}
+	return only
 }
 
 // settled returns the ledger to go on with: that of the beginning, or the one behind the copies that were made.

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// wish is what the tests read of one.
-type wish struct{ Path, State, Reason string }
+// linkRequest is what the tests read of one.
+type linkRequest struct{ Path, State, Reason string }
 
-// wish asks the server to have a document linked or unlinked, as the viewer does.
-func (w *world) wish(method, session, path string) {
+// requestLink asks the server to have a document linked or unlinked, as the viewer does.
+func (w *world) requestLink(method, session, path string) {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]string{"path": path})
 	must(w.t, err)
@@ -33,51 +33,52 @@ func (w *world) wish(method, session, path string) {
 	}
 }
 
-// wishes are a session's, by path.
-func (w *world) wishes(session string) map[string]wish {
+// linkRequests are a session's, by path.
+func (w *world) linkRequests(session string) map[string]linkRequest {
 	w.t.Helper()
 	_, body := w.exact.get("/api/sessions/" + url.PathEscape(session) + "/link-requests")
 	var list struct {
-		Wishes []wish `json:"link_requests"`
+		Requests []linkRequest `json:"link_requests"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		w.t.Fatalf("wishes: %v\n%s", err, body)
+		w.t.Fatalf("link requests: %v\n%s", err, body)
 	}
-	byPath := map[string]wish{}
-	for _, x := range list.Wishes {
+	byPath := map[string]linkRequest{}
+	for _, x := range list.Requests {
 		byPath[x.Path] = x
 	}
 	return byPath
 }
 
-// TestWishes has documents linked and unlinked by the server of this machine, which may not have what is not the
-// session's.
-func TestWishes(t *testing.T) {
+// TestLinkRequests has documents linked and unlinked by the server of this machine, and refused where the file is
+// not the session's.
+func TestLinkRequests(t *testing.T) {
 	t.Parallel()
 	w := exactWorld(t)
 	c := newTalk(sessionA, w.cwd())
 	path := w.path("-work-shop", sessionA+".jsonl")
 	must(t, os.WriteFile(filepath.Join(w.cwd(), "plan.md"), []byte("# Plan\n"), 0o600))
 	must(t, os.Symlink(w.keyFile(), filepath.Join(w.cwd(), "notes.md")))
+	w.env = append(w.env, "CCSHIP_VIEWER_LINKS=true")
 	w.start()
 	w.add(path, c.turn(10_000, "hello", "hello"))
 	w.sync()
-	w.wish(http.MethodPost, sessionA, "plan.md")
-	w.wish(http.MethodPost, sessionA, "notes.md")
-	eventually(t, "both wishes are answered", 60*time.Second, func() bool {
-		w.add(path, c.turn(10_000, "go", "on")) // the answer to it says that there are wishes
+	w.requestLink(http.MethodPost, sessionA, "plan.md")
+	w.requestLink(http.MethodPost, sessionA, "notes.md")
+	eventually(t, "both link requests are answered", 60*time.Second, func() bool {
+		w.add(path, c.turn(10_000, "go", "on")) // the answer to it says that there are link requests
 		w.sync()
-		list := w.wishes(sessionA)
+		list := w.linkRequests(sessionA)
 		return list["plan.md"].State == "done" && list["notes.md"].State == "refused"
 	})
-	if list := w.wishes(sessionA); list["notes.md"].Reason == "" {
+	if list := w.linkRequests(sessionA); list["notes.md"].Reason == "" {
 		t.Errorf("refused without a reason: %+v", list)
 	}
 	w.document(sessionA, "plan.md", "# Plan\n")
 	if code, _ := w.exact.get(w.documentAddress(sessionA, "notes.md")); code != http.StatusNotFound {
 		t.Errorf("a link to the key: %d", code)
 	}
-	w.wish(http.MethodDelete, sessionA, "plan.md")
+	w.requestLink(http.MethodDelete, sessionA, "plan.md")
 	eventually(t, "the link is ended", 60*time.Second, func() bool {
 		w.add(path, c.turn(10_000, "go", "on"))
 		w.sync()
