@@ -74,12 +74,12 @@ type Drainer struct {
 	paused  atomic.Bool                   // send nothing
 	writer  atomic.Pointer[ledger.Writer] // as the last answer said; nil before Run
 
-	mu     sync.Mutex
-	health Health         // guarded by mu
-	inStep *ledger.Writer // what InStep was called with; guarded by mu
-	behind string         // what StepBack was called with; "" nothing; guarded by mu
-	joined []uint64       // streams that StreamInStep was called for; guarded by mu
-	trouble, troubleHint string // what Explain was called with; guarded by mu
+	mu                   sync.Mutex
+	health               Health         // guarded by mu
+	inStep               *ledger.Writer // what InStep was called with; guarded by mu
+	behind               string         // what StepBack was called with; "" nothing; guarded by mu
+	joined               []uint64       // streams that StreamInStep was called for; guarded by mu
+	trouble, troubleHint string         // what Explain was called with; guarded by mu
 }
 
 // NewDrainer returns a drainer for the batches of d in q. It starts nothing. With a nil owner no blob can be opened.
