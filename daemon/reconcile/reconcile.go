@@ -256,8 +256,8 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 	return nil
 }
 
-// changedSince returns the sessions that may differ; nil: all. If an earlier run of this daemon wrote last, only what its
-// last requests changed is unknown.
+// changedSince returns the sessions that may differ; nil: all. If an earlier run of this daemon wrote last, only what
+// its last requests changed is unknown.
 func changedSince(at *remote.Ledger, known *ledger.Ledger) map[string]bool {
 	if at.Store != known.Store || at.Writer == "" || at.Writer != known.Writer || at.Count < known.Count ||
 		len(at.Changed) >= remote.MaxChanged {
