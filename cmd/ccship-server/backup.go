@@ -21,7 +21,7 @@ func newBackup() *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "backup --to FILE",
-		Short: "Write a consistent copy of a SQLite store; servers may use it meanwhile",
+		Short: "Write a consistent copy of a SQLite store; servers can keep running",
 		Args:  wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if to == "" {
@@ -33,7 +33,8 @@ func newBackup() *cobra.Command {
 			return withStore(c, url, func(s store.Store) error {
 				b, ok := s.(server.Backuper)
 				if !ok {
-					return hinted{errors.New("backup is for SQLite stores; back up PostgreSQL with its own tools"), "pg_dump --format=custom --file=ccship.dump DATABASE"}
+					return hinted{errors.New("backup is for SQLite stores; back up PostgreSQL with its own tools"),
+						"pg_dump --format=custom --file=ccship.dump DATABASE"}
 				}
 				size, err := backUp(c.Context(), b, to, c.OutOrStdout(), newProgress(c.ErrOrStderr()))
 				if err != nil {

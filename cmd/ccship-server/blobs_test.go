@@ -56,7 +56,7 @@ func (p *program) upload(key, at string, content []byte, acknowledged func(offse
 	step := func(method, path string, body []byte) error {
 		status, answer, err := p.call(key, method, path, body)
 		if err != nil {
-			return nil // killed
+			return nil //nolint:nilerr // the server has been killed
 		}
 		if status != 200 {
 			return fmt.Errorf("%s: %d %s", path, status, answer)

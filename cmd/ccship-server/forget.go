@@ -20,7 +20,8 @@ func newForget() *cobra.Command {
 		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !yes {
-				return usageError{hinted{fmt.Errorf("this removes %s and cannot be undone", args[0]), "add --yes to confirm; backups still contain it"}}
+				return usageError{hinted{fmt.Errorf("this removes %s and cannot be undone", args[0]),
+					"add --yes to confirm; backups still contain it"}}
 			}
 			return withStore(c, url, func(s store.Store) error {
 				gone, err := s.Forget(c.Context(), server.Scope{All: true}, args[0], time.Now())

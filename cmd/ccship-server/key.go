@@ -55,10 +55,14 @@ func newKeyCreate() *cobra.Command {
 	return c
 }
 
-// firstUser is made with the first key of an empty store.
+// errWhichUser asks for --user.
+var errWhichUser = usageError{hinted{errors.New("--user is missing, and there are several users"),
+	"ccship-server user list shows them"}}
+
+// firstUser is created with the first key of an empty store.
 const firstUser = "owner"
 
-// keyUser is the named user; without a name the only one, who is made if there is none.
+// keyUser is the named user. Without a name it is the only user, and an empty store gets one.
 func keyUser(c *cobra.Command, s store.Store, name string) (server.User, error) {
 	ctx := c.Context()
 	if name != "" {
@@ -71,7 +75,7 @@ func keyUser(c *cobra.Command, s store.Store, name string) (server.User, error) 
 	case len(list) == 1:
 		return list[0], nil
 	case len(list) > 1:
-		return server.User{}, usageError{hinted{errors.New("--user is missing, and there are several users"), "ccship-server user list shows them"}}
+		return server.User{}, errWhichUser
 	}
 	u, err := s.AddUser(ctx, firstUser, server.Owner, time.Now())
 	if errors.Is(err, server.ErrExists) { // somebody else was quicker

@@ -67,15 +67,17 @@ func linkUser(c *cobra.Command, s store.Store, name string) (server.User, error)
 	case len(list) == 1:
 		return list[0], nil
 	case len(list) == 0:
-		return server.User{}, hinted{errors.New("there is no user yet"), "ccship-server key create --name NAME creates the first"}
+		return server.User{}, hinted{errors.New("there is no user yet"),
+			"ccship-server key create --name NAME creates the first"}
 	}
-	return server.User{}, usageError{hinted{errors.New("--user is missing, and there are several users"), "ccship-server user list shows them"}}
+	return server.User{}, errWhichUser
 }
 
 // parsePublicURL reads an address that browsers use.
 func parsePublicURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%q is not an address such as https://ccship.example.org/base", s)
 	}
 	return u, nil

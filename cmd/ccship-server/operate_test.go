@@ -30,7 +30,7 @@ func tool(t *testing.T, want int, args ...string) (out, words string) {
 // status asks with a key.
 func (p *program) status(t *testing.T, key, path string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", p.url+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestLinkLogsIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		home.Body.Close()
-		if in := home.StatusCode == 200; in != want {
+		if in := home.StatusCode == http.StatusOK; in != want {
 			t.Errorf("try %d: %s", try, fmt.Sprint(res.Status, " then ", home.Status))
 		}
 	}
@@ -209,7 +209,7 @@ func TestPublicURL(t *testing.T) {
 	if got := p.status(t, "", "/metrics"); got != 200 {
 		t.Errorf("metrics: %d", got)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/api/me", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/api/me", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ func newRebuild() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Derive titles, messages, usage and search text again from the stored lines",
-		Long: "Derive titles, messages, usage and search text again from the stored lines, which do not change. Servers may use the\n" +
-			"store meanwhile; sessions not derived yet are missing from searches.",
+		Long: "Derive titles, messages, usage and search text again from the stored lines. The lines do not change.\n" +
+			"Servers can keep running; until it is done, searches miss sessions.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {
@@ -35,7 +35,8 @@ func newRebuild() *cobra.Command {
 				if err := deriveAll(c.Context(), s, all, newProgress(c.ErrOrStderr())); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "%d transcripts derived in %v\n", all, time.Since(began).Round(time.Millisecond))
+				took := time.Since(began).Round(time.Millisecond)
+				_, err = fmt.Fprintf(c.ErrOrStderr(), "%d transcripts derived in %v\n", all, took)
 				return err
 			})
 		},
@@ -44,7 +45,7 @@ func newRebuild() *cobra.Command {
 	return c
 }
 
-// lagEvery is how often it is asked what is left.
+// lagEvery is the time between two looks at what is left.
 const lagEvery = 200 * time.Millisecond
 
 // deriveAll derives until nothing is left.

@@ -23,7 +23,7 @@ const (
 // schemaVersion is of every --json document.
 const schemaVersion = 1
 
-// usageError is what the person typed wrong.
+// usageError is a mistake in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -119,7 +119,7 @@ func group(use, short, say string, verbs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// usage marks an error as the person's, and says where the words are explained.
+// usage makes err a usage error. Its hint is the command's help.
 func usage(c *cobra.Command, err error) error {
 	return usageError{hinted{err, fmt.Sprintf("see %s --help", c.CommandPath())}}
 }

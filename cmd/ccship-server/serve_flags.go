@@ -35,19 +35,22 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the certificate chain; reloaded when it changes")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of its private key")
 	flags.StringVar(&f.base, "base-path", "", "path prefix of all addresses, for example /ccship")
-	flags.StringVar(&f.publicURL, "public-url", "", "address at which browsers reach the server; other host names are refused")
-	flags.StringVar(&f.proxies, "trusted-proxies", "", "addresses and networks, separated by commas, whose X-Forwarded-For and -Proto are trusted")
+	flags.StringVar(&f.publicURL, "public-url", "",
+		"address at which browsers reach the server; requests for other host names are refused")
+	flags.StringVar(&f.proxies, "trusted-proxies", "",
+		"proxies whose X-Forwarded-For and -Proto are trusted: addresses and networks, separated by commas")
 	flags.StringVar(&f.prices, "prices", "", "file of token prices, instead of the built-in list")
 	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
 	flags.IntVar(&f.maxRequests, "max-requests", api.DefaultMaxRequests, "requests handled at once; more wait")
-	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns, "open connections; above it the longest idle ones are closed")
-	flags.BoolVar(&f.endLogins, "end-logins", false, "end every browser's login when the server ends")
+	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns,
+		"open connections; above this, those that are idle longest are closed")
+	flags.BoolVar(&f.endLogins, "end-logins", false, "log every browser out when the server stops")
 	flags.BoolVar(&f.metricsOpen, "metrics-open", false, "show /metrics without a key (loopback addresses only)")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error; debug logs each request")
 }
 
-// settings are serve's options understood.
+// settings are serve's options as read from the flags.
 type settings struct {
 	maxBody int64
 	proxies []netip.Prefix
@@ -57,10 +60,11 @@ type settings struct {
 	log     *slog.Logger
 }
 
-// check understands the flags. An error is the person's.
+// check reads the flags. Its errors are usage errors.
 func (f *serveFlags) check(c *cobra.Command) (settings, error) {
 	var s settings
-	for _, step := range []func(*settings) error{f.checkLog(c.ErrOrStderr()), f.checkLimits, f.checkAddress, f.checkFiles} {
+	steps := []func(*settings) error{f.checkLog(c.ErrOrStderr()), f.checkLimits, f.checkAddress, f.checkFiles}
+	for _, step := range steps {
 		if err := step(&s); err != nil {
 			if _, ok := errors.AsType[usageError](err); ok {
 				return s, err
@@ -115,7 +119,8 @@ func (f *serveFlags) checkAddress(s *settings) error {
 			"listen on 127.0.0.1, or omit it and send a key as X-API-Key"}}
 	}
 	f.base = strings.TrimRight(f.base, "/")
-	if f.base != "" && (f.base[0] != '/' || strings.ContainsAny(f.base, "?#%\\ \"'<>") || strings.Contains(f.base, "//")) {
+	if f.base != "" && (f.base[0] != '/' || strings.ContainsAny(f.base, "?#%\\ \"'<>") ||
+		strings.Contains(f.base, "//")) {
 		return fmt.Errorf("bad --base-path %q: want a path such as /ccship", f.base)
 	}
 	if f.publicURL == "" {
@@ -152,7 +157,8 @@ func (f *serveFlags) checkFiles(s *settings) error {
 	}
 	defer file.Close()
 	if s.prices, err = derive.ReadPrices(file); err != nil {
-		return usageError{hinted{fmt.Errorf("bad --prices %s: %w", f.prices, err), "server/derive/prices.json in the source is an example"}}
+		return usageError{hinted{fmt.Errorf("bad --prices %s: %w", f.prices, err),
+			"server/derive/prices.json in the source is an example"}}
 	}
 	return nil
 }

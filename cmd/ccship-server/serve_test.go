@@ -76,7 +76,7 @@ func newKeyIn(t *testing.T, path string) string {
 // send posts one line; nil when it was acknowledged.
 func (p *program) send(key, session string, line int) error {
 	body := fmt.Sprintf(`{"session_id":%q,"entries":[{"line_index":%d,"n":%d,"pad":%q}]}`, session, line, line, strings.Repeat("x", 3000))
-	req, err := http.NewRequest("POST", p.url+"/api/conversations", strings.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, p.url+"/api/conversations", strings.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (p *program) send(key, session string, line int) error {
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
-	if err == nil && (res.StatusCode != 200 || !bytes.Contains(b, []byte(`"success":true`))) {
+	if err == nil && (res.StatusCode != http.StatusOK || !bytes.Contains(b, []byte(`"success":true`))) {
 		err = fmt.Errorf("%d %s", res.StatusCode, b)
 	}
 	return err
@@ -95,7 +95,7 @@ func (p *program) send(key, session string, line int) error {
 
 func (p *program) raw(t *testing.T, key, session string) string {
 	t.Helper()
-	req, err := http.NewRequest("GET", p.url+"/api/sessions/"+session+"/raw", nil)
+	req, err := http.NewRequest(http.MethodGet, p.url+"/api/sessions/"+session+"/raw", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func (p *program) raw(t *testing.T, key, session string) string {
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != 200 {
+	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("raw: %d %s %v", res.StatusCode, b, err)
 	}
 	return string(b)

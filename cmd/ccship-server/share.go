@@ -84,7 +84,8 @@ func newShareAdd() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().BoolVar(&f.documents, "documents", false, "share linked documents too; without it an existing share no longer includes them")
+	c.Flags().BoolVar(&f.documents, "documents", false,
+		"share linked documents too; without it, an existing share stops including them")
 	return c
 }
 
@@ -110,7 +111,7 @@ func newShareRemove() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.ErrOrStderr(), "%q may not see %q of %q any more\n", f.with, f.project, f.owner)
+				_, err = fmt.Fprintf(c.ErrOrStderr(), "%q no longer sees %q of %q\n", f.with, f.project, f.owner)
 				return err
 			})
 		},
@@ -145,7 +146,8 @@ func newShareList() *cobra.Command {
 				}
 				return table(c.OutOrStdout(), "OWNER\tWITH\tPROJECT\tDOCUMENTS\tHASH\tSINCE", func(w *tabwriter.Writer) {
 					for _, x := range shares {
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", names[x.Owner], names[x.With], x.Project, yesNo(x.Documents), x.ProjectHash, stamp(x.Created))
+						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", names[x.Owner], names[x.With], x.Project,
+							yesNo(x.Documents), x.ProjectHash, stamp(x.Created))
 					}
 				})
 			})

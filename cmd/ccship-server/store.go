@@ -15,7 +15,8 @@ import (
 
 // storeFlag adds --store.
 func storeFlag(c *cobra.Command, url *string) {
-	c.Flags().StringVar(url, "store", defaultStore(), "store: sqlite:PATH or postgres://…; CCSHIP_SERVER_STORE sets it too")
+	c.Flags().StringVar(url, "store", defaultStore(),
+		"where everything is stored: sqlite:PATH or postgres://…; also $CCSHIP_SERVER_STORE")
 }
 
 // defaultStore is what the environment says, else below the user's state directory; "" where that is unknown, and then

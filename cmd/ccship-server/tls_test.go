@@ -62,7 +62,7 @@ func servedSerial(t *testing.T, url string) int64 {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	if res.StatusCode != 200 {
+	if res.StatusCode != http.StatusOK {
 		t.Fatalf("status %d", res.StatusCode)
 	}
 	return res.TLS.PeerCertificates[0].SerialNumber.Int64()

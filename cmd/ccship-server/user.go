@@ -20,7 +20,8 @@ func newUser() *cobra.Command {
 		newUserAdd(), newUserList(), newUserRole(), newUserDisable(), newUserEnable())
 }
 
-const roleHelp = "owner (sees and manages everything), member (sends sessions; sees own and shared ones), viewer (sees shared ones)"
+const roleHelp = "owner (sees and manages everything), member (sends sessions; sees own and shared ones), " +
+	"viewer (sees shared ones)"
 
 func newUserAdd() *cobra.Command {
 	var url, role string

@@ -25,9 +25,9 @@ func newVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Read everything that is stored and report inconsistencies",
-		Long: "Check the database, then read every line of every generation. Report lines out of place, invalid JSON objects, wrong\n" +
-			"counts, and complete files whose length differs from what the client reported. Then check every attachment and\n" +
-			"document by its hash. To compare the store with the transcript files, use ccship verify.",
+		Long: "Check the database, then read every line of every generation. Report lines out of place, invalid JSON\n" +
+			"objects, wrong counts, and complete files whose length differs from what the client reported. Then check\n" +
+			"every attachment and document by its hash. To compare the store with the transcript files, use ccship verify.",
 		Args: wrapArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, url, func(s store.Store) error {
@@ -41,7 +41,8 @@ func newVerify() *cobra.Command {
 					err = r.print(c)
 				}
 				if err == nil && r.Problems > 0 {
-					err = hinted{fmt.Errorf("%d problems found", r.Problems), "restore a backup, or let clients send again with ccship sync; ccship verify lists what is missing"}
+					err = hinted{fmt.Errorf("%d problems found", r.Problems), "restore a backup; or run ccship verify " +
+						"--repair on the clients, which sends again what the store lacks"}
 				}
 				if asJSON && err != nil {
 					return silent{err} // the document has been printed
@@ -113,7 +114,7 @@ func verify(ctx context.Context, s store.Store, p *progress) (*report, error) {
 	return r, nil
 }
 
-// print says it to people.
+// print writes the report for people.
 func (r *report) print(c *cobra.Command) error {
 	out := c.OutOrStdout()
 	for _, f := range r.Findings {
@@ -126,6 +127,7 @@ func (r *report) print(c *cobra.Command) error {
 	if more := r.Problems - int64(len(r.Findings)); more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
-	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n", r.Transcripts, r.Generations, r.Lines, amount.Size(r.Bytes), r.Files, amount.Size(r.FileBytes))
+	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d generations, %d lines, %s; %d files, %s\n",
+		r.Transcripts, r.Generations, r.Lines, amount.Size(r.Bytes), r.Files, amount.Size(r.FileBytes))
 	return err
 }
