@@ -48,6 +48,12 @@ func (r *userRow) user() server.User {
 	return r.u
 }
 
+func scanUser(row scanner) (server.User, error) {
+	var r userRow
+	err := row.Scan(r.columns()...)
+	return r.user(), err
+}
+
 // AddUser implements server.Accounts.
 func (s *SQLite) AddUser(ctx context.Context, name string, role server.Role, at time.Time) (server.User, error) {
 	u := server.User{Name: cleanText(name), Role: role, Created: moment(micros(at))}
@@ -63,21 +69,16 @@ func (s *SQLite) AddUser(ctx context.Context, name string, role server.Role, at 
 
 // FindUser implements server.Accounts.
 func (s *SQLite) FindUser(ctx context.Context, name string) (server.User, error) {
-	var r userRow
-	err := s.read.QueryRowContext(ctx, selectUser+`FROM users u WHERE u.name = ?`, cleanText(name)).Scan(r.columns()...)
+	u, err := scanUser(s.read.QueryRowContext(ctx, selectUser+`FROM users u WHERE u.name = ?`, cleanText(name)))
 	if err != nil {
 		return server.User{}, fmt.Errorf("find user %q: %w", name, translate(err))
 	}
-	return r.user(), nil
+	return u, nil
 }
 
 // Users implements server.Accounts.
 func (s *SQLite) Users(ctx context.Context) ([]server.User, error) {
-	out, err := collect(ctx, s.read, selectUser+`FROM users u ORDER BY u.id`, nil, func(row scanner) (server.User, error) {
-		var r userRow
-		err := row.Scan(r.columns()...)
-		return r.user(), err
-	})
+	out, err := collect(ctx, s.read, selectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
 	if err != nil {
 		return nil, fmt.Errorf("list users: %w", err)
 	}
@@ -110,16 +111,20 @@ func (s *SQLite) RemoveShare(ctx context.Context, h server.Share) error {
 		h.With, h.Owner, cleanText(h.ProjectHash))
 }
 
+const selectShares = `
+SELECT owner, with_user, project_hash, project, documents = 1, created FROM shares
+ORDER BY created, owner, with_user, project_hash`
+
+func scanShare(row scanner) (h server.Share, err error) {
+	var created int64
+	err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &h.Documents, &created)
+	h.Created = moment(created)
+	return h, err
+}
+
 // Shares implements server.Accounts.
 func (s *SQLite) Shares(ctx context.Context) ([]server.Share, error) {
-	out, err := collect(ctx, s.read, `
-SELECT owner, with_user, project_hash, project, documents = 1, created FROM shares ORDER BY created, owner, with_user, project_hash`,
-		nil, func(row scanner) (h server.Share, err error) {
-			var created int64
-			err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &h.Documents, &created)
-			h.Created = moment(created)
-			return h, err
-		})
+	out, err := collect(ctx, s.read, selectShares, nil, scanShare)
 	if err != nil {
 		return nil, fmt.Errorf("list shares: %w", err)
 	}
@@ -127,7 +132,8 @@ SELECT owner, with_user, project_hash, project, documents = 1, created FROM shar
 }
 
 // collect runs a query and scans each of its rows.
-func collect[T any](ctx context.Context, db querier, query string, args []any, scan func(scanner) (T, error)) ([]T, error) {
+func collect[T any](ctx context.Context, db querier, query string, args []any,
+	scan func(scanner) (T, error)) ([]T, error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// artifacts keeps checkpoints, documents, blobs and link requests, the same in both databases. Set once, when a store opens.
+// artifacts stores checkpoints, documents, blobs and link requests, in the same way in both databases. It is set once,
+// when a store opens.
 type artifacts struct {
 	reader dialect
 	*ledgers
@@ -25,7 +26,8 @@ type streamTx struct {
 }
 
 // inStream runs fn with a stream's artifacts, and announces the change once it is durable.
-func (p *artifacts) inStream(ctx context.Context, owner int64, h *server.Head, now int64, about string, fn func(streamTx) error) error {
+func (p *artifacts) inStream(ctx context.Context, owner int64, h *server.Head, now int64, about string,
+	fn func(streamTx) error) error {
 	var d streamTx
 	err := p.writer(ctx, func(l dialect) (err error) {
 		d = streamTx{dialect: l, owner: owner, now: now}
@@ -103,7 +105,8 @@ ON CONFLICT (stream, id) DO UPDATE SET rank = excluded.rank, port_id = excluded.
   created = excluded.created, generation = excluded.generation, line = excluded.line
 WHERE excluded.rank >= c.rank`,
 		d.stream, cleanText(c.ID), d.rank, cleanText(c.PortID), c.TokensUsed, c.TokenBudget, cleanText(c.Trigger),
-		cleanText(c.ContextHash), cleanText(c.Summary), cleanText(string(list)), micros(c.Created), c.Generation, c.Line, d.now)
+		cleanText(c.ContextHash), cleanText(c.Summary), cleanText(string(list)), micros(c.Created), c.Generation, c.Line,
+		d.now)
 	return err
 }
 
@@ -125,7 +128,8 @@ func scanCheckpoint(row scanner) (c server.Checkpoint, num int64, err error) {
 }
 
 // Checkpoints implements server.Artifacts.
-func (p *artifacts) Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage, error) {
+func (p *artifacts) Checkpoints(ctx context.Context, scope server.Scope,
+	q server.CheckpointQuery) (server.CheckpointPage, error) {
 	if q.Ref != nil {
 		x, err := p.folder(ctx, p.reader, scope, *q.Ref, (*filter).scope)
 		if err != nil {
@@ -172,7 +176,8 @@ func (p *artifacts) Checkpoint(ctx context.Context, scope server.Scope, id strin
 	f.add(`c.id = ?`, id)
 	f.scope(scope)
 	found := false
-	err = p.reader.query(ctx, selectCheckpoint+f.where()+` ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, c.num DESC LIMIT 1`,
+	err = p.reader.query(ctx, selectCheckpoint+f.where()+`
+ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, c.num DESC LIMIT 1`,
 		append(f.args, scope.User), func(row scanner) (err error) {
 			found = true
 			out, _, err = scanCheckpoint(row)
@@ -193,9 +198,10 @@ type folder struct {
 	session, machine, host, project string
 }
 
-// folder finds the stream that a ref names: the one whose lines are read by that ref, and only when there is none
-// with lines one without. limit adds what of the scope's streams is let through.
-func (p *artifacts) folder(ctx context.Context, l dialect, scope server.Scope, ref server.Ref, limit func(*filter, server.Scope)) (folder, error) {
+// folder finds the stream that a ref names: the one whose lines are read by that ref, or one without lines when none
+// has any. limit adds the condition that chooses among the scope's streams.
+func (p *artifacts) folder(ctx context.Context, l dialect, scope server.Scope, ref server.Ref,
+	limit func(*filter, server.Scope)) (folder, error) {
 	var f filter
 	limit(&f, scope)
 	if ref.Stream != 0 {
@@ -206,8 +212,8 @@ func (p *artifacts) folder(ctx context.Context, l dialect, scope server.Scope, r
 	}
 	var x folder
 	err := l.query(ctx, `SELECT s.id, s.owner, s.session_id, s.machine, s.host, s.project_hash FROM streams s `+f.where()+`
-ORDER BY CASE WHEN `+hasLines+` THEN 0 ELSE 1 END, CASE s.owner WHEN ? THEN 0 ELSE 1 END, s.last_received DESC, s.id DESC
-LIMIT 1`, append(f.args, scope.User), func(row scanner) error {
+ORDER BY CASE WHEN `+hasLines+` THEN 0 ELSE 1 END, CASE s.owner WHEN ? THEN 0 ELSE 1 END,
+  s.last_received DESC, s.id DESC LIMIT 1`, append(f.args, scope.User), func(row scanner) error {
 		return row.Scan(&x.stream, &x.owner, &x.session, &x.machine, &x.host, &x.project)
 	})
 	switch {

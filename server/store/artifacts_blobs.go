@@ -65,7 +65,7 @@ ON CONFLICT (owner, sha256) DO UPDATE SET touched = excluded.touched RETURNING i
 	return have, complete, nil
 }
 
-// makeRoom refuses one upload more than a user may have under way, when none of them has rested long enough to give way.
+// makeRoom refuses an upload of a user who has too many under way, unless it can remove one that rests.
 func (d streamTx) makeRoom(ctx context.Context, u *server.Upload) error {
 	const others = ` FROM blobs WHERE owner = ? AND stored = 0 AND sha256 <> ?`
 	for {
@@ -108,7 +108,8 @@ func restart(ctx context.Context, l dialect, id, size int64) error {
 }
 
 // PutBlob implements server.ArtifactIngester.
-func (p *artifacts) PutBlob(ctx context.Context, owner int64, sum [32]byte, offset int64, data []byte, at time.Time) (have int64, err error) {
+func (p *artifacts) PutBlob(ctx context.Context, owner int64, sum [32]byte, offset int64, data []byte,
+	at time.Time) (have int64, err error) {
 	err = p.writer(ctx, func(l dialect) error {
 		x, err := findUpload(ctx, l, owner, sum[:], l.lock())
 		switch {
@@ -121,7 +122,8 @@ func (p *artifacts) PutBlob(ctx context.Context, owner int64, sum [32]byte, offs
 		}
 		have = offset + int64(len(data))
 		if len(data) > 0 {
-			if _, err := l.exec(ctx, `INSERT INTO blob_chunks (blob, place, data) VALUES (?, ?, ?)`, x.id, offset, data); err != nil {
+			_, err := l.exec(ctx, `INSERT INTO blob_chunks (blob, place, data) VALUES (?, ?, ?)`, x.id, offset, data)
+			if err != nil {
 				return err
 			}
 		}
@@ -198,7 +200,8 @@ func (p *artifacts) SweepBlobs(ctx context.Context, before time.Time) (removed i
 	for {
 		var id int64
 		err := p.writer(ctx, func(l dialect) (err error) {
-			id, err = one(ctx, l, `SELECT id FROM blobs WHERE stored = 0 AND touched < ? ORDER BY id LIMIT 1`+l.lock(), micros(before))
+			id, err = one(ctx, l, `SELECT id FROM blobs WHERE stored = 0 AND touched < ? ORDER BY id LIMIT 1`+l.lock(),
+				micros(before))
 			if err != nil || id == 0 {
 				return err
 			}
@@ -276,7 +279,8 @@ func (p *artifacts) Blobs(ctx context.Context, scope server.Scope, ref server.Re
 }
 
 // BlobContent implements server.Artifacts.
-func (p *artifacts) BlobContent(ctx context.Context, scope server.Scope, sum string) (b server.Blob, content io.Reader, err error) {
+func (p *artifacts) BlobContent(ctx context.Context, scope server.Scope,
+	sum string) (b server.Blob, content io.Reader, err error) {
 	raw, err := hex.DecodeString(sum)
 	if err != nil || len(raw) != sha256.Size {
 		return b, nil, fmt.Errorf("file %.64q: %w", sum, server.ErrNotFound)
@@ -285,7 +289,8 @@ func (p *artifacts) BlobContent(ctx context.Context, scope server.Scope, sum str
 	f.add(`r.sha256 = ?`, raw)
 	f.files(scope)
 	owner := int64(-1)
-	err = p.reader.query(ctx, selectBlob+f.where()+` ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, r.received DESC, s.id LIMIT 1`,
+	err = p.reader.query(ctx, selectBlob+f.where()+`
+ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, r.received DESC, s.id LIMIT 1`,
 		append(f.args, scope.User), func(row scanner) (err error) {
 			b, owner, err = scanBlob(row)
 			return err

@@ -116,7 +116,8 @@ ON CONFLICT (document, rank, n, change, sha256) DO NOTHING`,
 // document finds or makes the document of an event. Whether it is linked says the latest event, whatever arrived last.
 func (d streamTx) document(ctx context.Context, e *server.DocumentEvent) (id int64, err error) {
 	err = d.query(ctx, `
-INSERT INTO documents (stream, path_key, path, linked, added_at, added_by, unlinked_at, link_rank, link_version, link_at)
+INSERT INTO documents (stream, path_key, path, linked, added_at, added_by, unlinked_at, link_rank, link_version,
+  link_at)
 VALUES (?, ?, ?, 0, 0, '', 0, 0, 0, 0)
 ON CONFLICT (stream, path_key) DO UPDATE SET path = excluded.path RETURNING id`,
 		[]any{d.stream, key(e.Path), cleanText(e.Path)}, func(row scanner) error { return row.Scan(&id) })
@@ -144,8 +145,8 @@ WHERE id = ? AND (link_rank < ? OR link_rank = ? AND (link_version < ? OR link_v
 }
 
 // isStored is 1 when version v of a document of stream s has its content here.
-const isStored = `CASE WHEN EXISTS (SELECT 1 FROM blobs b WHERE b.owner = s.owner AND b.sha256 = v.sha256 AND b.stored > 0)
-  THEN 1 ELSE 0 END`
+const isStored = `CASE WHEN EXISTS (
+  SELECT 1 FROM blobs b WHERE b.owner = s.owner AND b.sha256 = v.sha256 AND b.stored > 0) THEN 1 ELSE 0 END`
 
 // maxDocuments bounds a listing.
 const maxDocuments = 1000
@@ -161,8 +162,8 @@ func (p *artifacts) Documents(ctx context.Context, scope server.Scope, ref serve
 SELECT d.path, d.linked, d.added_at, d.added_by, d.unlinked_at,
   (SELECT CAST(coalesce(sum(m.n), 0) AS bigint) FROM
     (SELECT max(w.n) AS n FROM document_versions w WHERE w.document = d.id GROUP BY w.rank) m),
-  coalesce(v.at, 0), coalesce(v.author, ''), coalesce(v.change, ''), coalesce(v.size, 0), coalesce(v.sha256, d.path_key),
-  coalesce(v.too_large, 0), `+isStored+`
+  coalesce(v.at, 0), coalesce(v.author, ''), coalesce(v.change, ''), coalesce(v.size, 0),
+  coalesce(v.sha256, d.path_key), coalesce(v.too_large, 0), `+isStored+`
 FROM documents d JOIN streams s ON s.id = d.stream LEFT JOIN document_versions v ON v.id = (
   SELECT w.id FROM document_versions w WHERE w.document = d.id ORDER BY w.rank DESC, w.n DESC, w.id DESC LIMIT 1)
 WHERE d.stream = ? ORDER BY d.added_at, d.id LIMIT ?`, []any{x.stream, maxDocuments}, func(row scanner) error {

@@ -31,7 +31,8 @@ func listWishes(ctx context.Context, l dialect, rest string, args ...any) (out [
 }
 
 // RequestLink implements server.Artifacts.
-func (p *artifacts) RequestLink(ctx context.Context, scope server.Scope, ref server.Ref, n server.LinkRequestInput) (server.LinkRequest, error) {
+func (p *artifacts) RequestLink(ctx context.Context, scope server.Scope, ref server.Ref,
+	n server.LinkRequestInput) (server.LinkRequest, error) {
 	if err := server.CheckPath(n.Path); err != nil {
 		return server.LinkRequest{}, err
 	}
@@ -81,10 +82,11 @@ func addLinkRequest(ctx context.Context, l dialect, x folder, n server.LinkReque
 	if len(waiting) >= server.MaxLinkRequests && !taken {
 		return server.LinkRequest{}, server.ErrTooManyLinkRequests
 	}
-	w := server.LinkRequest{ID: rand.Text(), SessionID: x.session, Machine: x.machine, Host: x.host, Path: cleanText(n.Path),
-		Link: n.Link, By: n.By, Created: moment(micros(n.At)), State: server.LinkRequestWaiting}
+	w := server.LinkRequest{ID: rand.Text(), SessionID: x.session, Machine: x.machine, Host: x.host,
+		Path: cleanText(n.Path), Link: n.Link, By: n.By, Created: moment(micros(n.At)), State: server.LinkRequestWaiting}
 	_, err = l.exec(ctx, `
-INSERT INTO link_requests (id, stream, path, link, asked_by, asked, state, reason, answered) VALUES (?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
+INSERT INTO link_requests (id, stream, path, link, asked_by, asked, state, reason, answered)
+VALUES (?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
 		w.ID, x.stream, w.Path, flag(w.Link), w.By, micros(n.At))
 	return w, err
 }
@@ -102,12 +104,14 @@ UPDATE link_requests SET state = ?, reason = ?, answered = ? WHERE id = ? AND st
 }
 
 // LinkRequests implements server.Artifacts.
-func (p *artifacts) LinkRequests(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.LinkRequest, error) {
+func (p *artifacts) LinkRequests(ctx context.Context, scope server.Scope,
+	ref server.Ref) ([]server.LinkRequest, error) {
 	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).artifacts)
 	if err != nil {
 		return nil, err
 	}
-	out, err := listWishes(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.stream, server.MaxLinkRequests)
+	out, err := listWishes(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.stream,
+		server.MaxLinkRequests)
 	if err != nil {
 		return nil, fmt.Errorf("list link requests: %w", err)
 	}
@@ -115,8 +119,10 @@ func (p *artifacts) LinkRequests(ctx context.Context, scope server.Scope, ref se
 }
 
 // PendingLinkRequests implements server.ArtifactIngester.
-func (p *artifacts) PendingLinkRequests(ctx context.Context, owner int64, machine string) ([]server.LinkRequest, error) {
-	out, err := listWishes(ctx, p.reader, `WHERE w.state = 'waiting' AND s.owner = ? AND s.machine = ? ORDER BY w.num LIMIT ?`,
+func (p *artifacts) PendingLinkRequests(ctx context.Context, owner int64,
+	machine string) ([]server.LinkRequest, error) {
+	out, err := listWishes(ctx, p.reader, `
+WHERE w.state = 'waiting' AND s.owner = ? AND s.machine = ? ORDER BY w.num LIMIT ?`,
 		owner, machine, server.MaxLinkRequests)
 	if err != nil {
 		return nil, fmt.Errorf("list link requests: %w", err)

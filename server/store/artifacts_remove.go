@@ -69,13 +69,14 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM blob_refs r JOIN streams s ON s.id = r.st
 }
 
 // AuditBlobs implements server.ArtifactIngester.
-func (p *artifacts) AuditBlobs(ctx context.Context, found func(problem string), progress func(blobs, bytes int64)) error {
+func (p *artifacts) AuditBlobs(ctx context.Context, found func(problem string),
+	progress func(blobs, bytes int64)) error {
 	var last, blobs, read int64
 	for {
 		var x upload
 		var sum []byte
-		err := p.reader.query(ctx, `SELECT id, size, sha256 FROM blobs WHERE stored > 0 AND id > ? ORDER BY id LIMIT 1`, []any{last},
-			func(row scanner) error { return row.Scan(&x.id, &x.size, &sum) })
+		err := p.reader.query(ctx, `SELECT id, size, sha256 FROM blobs WHERE stored > 0 AND id > ? ORDER BY id LIMIT 1`,
+			[]any{last}, func(row scanner) error { return row.Scan(&x.id, &x.size, &sum) })
 		if err != nil {
 			return fmt.Errorf("read files: %w", err)
 		}

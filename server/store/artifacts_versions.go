@@ -19,7 +19,8 @@ type history struct {
 type life struct{ rank, base, last int64 }
 
 // history finds a document.
-func (p *artifacts) history(ctx context.Context, scope server.Scope, ref server.Ref, path string) (h history, err error) {
+func (p *artifacts) history(ctx context.Context, scope server.Scope, ref server.Ref,
+	path string) (h history, err error) {
 	if h.folder, err = p.folder(ctx, p.reader, scope, ref, (*filter).artifacts); err != nil {
 		return h, err
 	}
@@ -82,7 +83,8 @@ WHERE v.document = ? AND NOT EXISTS (SELECT 1 FROM document_versions w
   WHERE w.document = v.document AND w.rank = v.rank AND w.n = v.n AND w.id > v.id) `
 
 // versions runs selectVersion with what follows.
-func (p *artifacts) versions(ctx context.Context, h *history, rest string, args ...any) (out []server.Version, err error) {
+func (p *artifacts) versions(ctx context.Context, h *history, rest string,
+	args ...any) (out []server.Version, err error) {
 	err = p.reader.query(ctx, selectVersion+rest, append([]any{h.document}, args...), func(row scanner) error {
 		var v server.Version
 		var rank, n, at, large, stored int64
@@ -100,7 +102,8 @@ func (p *artifacts) versions(ctx context.Context, h *history, rest string, args 
 }
 
 // Versions implements server.Artifacts.
-func (p *artifacts) Versions(ctx context.Context, scope server.Scope, ref server.Ref, path string, page server.VersionPage) (server.Versions, error) {
+func (p *artifacts) Versions(ctx context.Context, scope server.Scope, ref server.Ref, path string,
+	page server.VersionPage) (server.Versions, error) {
 	h, err := p.history(ctx, scope, ref, path)
 	if err != nil {
 		return server.Versions{}, err
@@ -126,7 +129,8 @@ func (p *artifacts) Versions(ctx context.Context, scope server.Scope, ref server
 }
 
 // Content implements server.Artifacts.
-func (p *artifacts) Content(ctx context.Context, scope server.Scope, ref server.Ref, path string, number int64) (v server.Version, content io.Reader, err error) {
+func (p *artifacts) Content(ctx context.Context, scope server.Scope, ref server.Ref, path string,
+	number int64) (v server.Version, content io.Reader, err error) {
 	h, err := p.history(ctx, scope, ref, path)
 	if err != nil {
 		return v, nil, err

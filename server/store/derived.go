@@ -202,8 +202,8 @@ func saveFacts(ctx context.Context, c *sql.Conn, d *server.Derivation) error {
 	f := &d.Summary
 	title, prompt := cleanText(f.Title), cleanText(f.FirstPrompt)
 	_, err := c.ExecContext(ctx, `
-INSERT OR REPLACE INTO facts (stream, title, first_prompt, folded, model, models, branch, version, started, ended, prompts,
-  messages, tools, errors, compactions, context, window, compact_at, lines)
+INSERT OR REPLACE INTO facts (stream, title, first_prompt, folded, model, models, branch, version, started, ended,
+  prompts, messages, tools, errors, compactions, context, window, compact_at, lines)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		d.Task.Stream, title, prompt, foldText(title)+"\n"+foldText(prompt), cleanText(f.Model), storedModels(f.Models),
 		cleanText(f.Branch), cleanText(f.Version), micros(f.Started), micros(f.Ended), f.Prompts, f.Messages, f.Tools,

@@ -12,8 +12,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// dialect is one connection of either database, or all of them, for artifacts: what both say in one SQL. Question marks are
-// values; flags are 0 and 1.
+// dialect runs SQL that both databases understand, on one connection or on a pool. Question marks stand for values;
+// flags are 0 and 1.
 type dialect interface {
 	// exec runs a statement and answers how many rows it touched.
 	exec(ctx context.Context, query string, args ...any) (int64, error)
@@ -85,7 +85,8 @@ func (l sqliteDialect) machine(name string) (string, any) { return `machine = ?`
 
 func (l sqliteDialect) named(session string) (string, any) { return `s.session_id = ?`, session }
 
-func (l sqliteDialect) enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error) {
+func (l sqliteDialect) enter(ctx context.Context, owner int64, h *server.Head,
+	now int64) (stream int64, project string, err error) {
 	var gone bool
 	if err := l.db.QueryRowContext(ctx, isForgotten, owner, jsonList(forgettable(h))).Scan(&gone); err != nil {
 		return 0, "", fmt.Errorf("look for forgotten session: %w", err)
@@ -98,7 +99,8 @@ func (l sqliteDialect) enter(ctx context.Context, owner int64, h *server.Head, n
 INSERT INTO streams AS s (session_id, machine, project_hash, host, project, cwd, path, parent, first_received,
   last_received, owner, version, derived)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, 1, 1)`+fmt.Sprintf(enterStream, "owner, session_id, machine"),
-		h.SessionID, h.Machine, c.ProjectHash, c.Host, c.Project, c.Cwd, c.Path, c.Parent, now, owner).Scan(&stream, &project)
+		h.SessionID, h.Machine, c.ProjectHash, c.Host, c.Project, c.Cwd, c.Path, c.Parent, now, owner).
+		Scan(&stream, &project)
 	if err != nil {
 		return 0, "", fmt.Errorf("write stream: %w", err)
 	}
@@ -149,7 +151,8 @@ func (l pgDialect) machine(name string) (string, any) { return `machine_key = ?`
 
 func (l pgDialect) named(session string) (string, any) { return `s.session_key = ?`, key(session) }
 
-func (l pgDialect) enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error) {
+func (l pgDialect) enter(ctx context.Context, owner int64, h *server.Head,
+	now int64) (stream int64, project string, err error) {
 	c := clean(*h)
 	err = l.query(ctx, `
 INSERT INTO streams AS s (session_key, owner, machine_key, session_id, machine, project_hash, host, project, cwd,

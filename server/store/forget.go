@@ -13,7 +13,8 @@ import (
 )
 
 // Forget implements server.Library. What is removed is overwritten in the file.
-func (s *SQLite) Forget(ctx context.Context, scope server.Scope, session string, at time.Time) (server.Forgotten, error) {
+func (s *SQLite) Forget(ctx context.Context, scope server.Scope, session string,
+	at time.Time) (server.Forgotten, error) {
 	var out server.Forgotten
 	err := s.withWriter(ctx, func(c *sql.Conn) error {
 		streams, err := forgettables(ctx, c, scope, session)
@@ -71,7 +72,7 @@ func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session 
 			var x owned
 			var name, parent string
 			err = row.Scan(&x.stream, &x.owner, &name, &parent)
-			if slices.Contains(transcript.ForgetNames(name), session) || slices.Contains(transcript.ForgetNames(parent), session) {
+			if covers(session, name, parent) {
 				out = append(out, x)
 			}
 			return struct{}{}, err
@@ -80,6 +81,12 @@ func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session 
 		return nil, fmt.Errorf("find streams: %w", err)
 	}
 	return out, nil
+}
+
+// covers says whether forgetting a session forgets the stream of that name and parent.
+func covers(session, name, parent string) bool {
+	return slices.Contains(transcript.ForgetNames(name), session) ||
+		slices.Contains(transcript.ForgetNames(parent), session)
 }
 
 // forget removes streams and leaves a note for each owner.
@@ -161,14 +168,16 @@ func removeAnswers(ctx context.Context, c *sql.Conn, x owned) error {
 func (s *SQLite) ListForgotten(ctx context.Context, scope server.Scope) ([]server.Forgotten, error) {
 	out, err := collect(ctx, s.read, `
 SELECT owner, session_id, at, lines FROM forgotten WHERE ?1 OR (owner = ?2 AND owner <> 0)
-ORDER BY at DESC, owner, session_id`, []any{scope.All, scope.User}, func(row scanner) (f server.Forgotten, err error) {
-		var at int64
-		err = row.Scan(&f.Owner, &f.SessionID, &at, &f.Lines)
-		f.At = moment(at)
-		return f, err
-	})
+ORDER BY at DESC, owner, session_id`, []any{scope.All, scope.User}, scanForgotten)
 	if err != nil {
 		return nil, fmt.Errorf("list what was forgotten: %w", err)
 	}
 	return out, nil
+}
+
+func scanForgotten(row scanner) (f server.Forgotten, err error) {
+	var at int64
+	err = row.Scan(&f.Owner, &f.SessionID, &at, &f.Lines)
+	f.At = moment(at)
+	return f, err
 }

@@ -39,7 +39,8 @@ func indexText(folded string) string {
 
 // shortWords says whether r belongs to a script in which a character or two are a word.
 func shortWords(r rune) bool {
-	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo, unicode.Yi)
+	return r >= 0x1100 && unicode.In(r,
+		unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo, unicode.Yi)
 }
 
 const (

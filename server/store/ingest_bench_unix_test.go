@@ -266,7 +266,7 @@ PRIMARY KEY (epoch, generation, line)) WITHOUT ROWID`)
 				if err != nil {
 					return err
 				}
-				insert, err := tx.Prepare(`INSERT INTO lines VALUES (?, 0, ?, 0, 1, ?)`)
+				insert, err := tx.Prepare(`INSERT INTO lines VALUES (?, 0, ?, 0, 1, ?)`) //nolint:sqlclosecheck // tx closes it
 				if err != nil {
 					return err
 				}

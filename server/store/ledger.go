@@ -85,8 +85,8 @@ func (l *ledgers) verify(ctx context.Context, d dialect, owner int64, h *server.
 // load reads where the ledger is. A machine that never wrote is at count 0.
 func (tx *ledgerTx) load(ctx context.Context, lock string) error {
 	tx.at = server.Receipt{Store: tx.storeID}
-	err := tx.query(ctx, `SELECT count, writer FROM ledgers WHERE owner = ? AND machine_key = ?`+lock, []any{tx.owner, tx.machineKey},
-		func(row scanner) error { return row.Scan(&tx.at.Count, &tx.last) })
+	err := tx.query(ctx, `SELECT count, writer FROM ledgers WHERE owner = ? AND machine_key = ?`+lock,
+		[]any{tx.owner, tx.machineKey}, func(row scanner) error { return row.Scan(&tx.at.Count, &tx.last) })
 	if err != nil {
 		return fmt.Errorf("read ledger: %w", err)
 	}
@@ -106,7 +106,8 @@ func (tx *ledgerTx) check(ctx context.Context) error {
 	case w.Incarnation == tx.last:
 		return nil
 	}
-	replaced, err := one(ctx, tx, `SELECT count(*) FROM replaced_writers WHERE owner = ? AND machine_key = ? AND writer = ?`,
+	replaced, err := one(ctx, tx, `
+SELECT count(*) FROM replaced_writers WHERE owner = ? AND machine_key = ? AND writer = ?`,
 		tx.owner, tx.machineKey, w.Incarnation)
 	switch {
 	case err != nil:
@@ -142,7 +143,8 @@ func (tx *ledgerTx) replace(ctx context.Context) error {
 		return nil
 	}
 	_, err := tx.exec(ctx, `INSERT INTO replaced_writers (owner, machine_key, writer, count) VALUES (?, ?, ?, ?)
-ON CONFLICT (owner, machine_key, writer) DO UPDATE SET count = excluded.count`, tx.owner, tx.machineKey, tx.last, tx.at.Count)
+ON CONFLICT (owner, machine_key, writer) DO UPDATE SET count = excluded.count`,
+		tx.owner, tx.machineKey, tx.last, tx.at.Count)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,8 @@ ON CONFLICT (owner, machine_key, writer) DO UPDATE SET count = excluded.count`, 
 }
 
 // replaced reads bytes of lines that other ones replaced.
-func replaced(ctx context.Context, d dialect, yield func(server.Line, time.Time) error, where string, args ...any) error {
+func replaced(ctx context.Context, d dialect, yield func(server.Line, time.Time) error, where string,
+	args ...any) error {
 	err := d.query(ctx, `SELECT line, kind, raw, replaced FROM superseded`+where+` ORDER BY line, replaced`, args,
 		func(row scanner) error {
 			var l server.Line
@@ -171,7 +174,8 @@ func replaced(ctx context.Context, d dialect, yield func(server.Line, time.Time)
 }
 
 // Ledger implements server.Ledgers.
-func (l *ledgers) Ledger(ctx context.Context, owner int64, machine string, since int64, limit int) (server.Ledger, error) {
+func (l *ledgers) Ledger(ctx context.Context, owner int64, machine string, since int64,
+	limit int) (server.Ledger, error) {
 	d := l.ledgerReader
 	tx := l.tx(d, owner, &server.Head{Machine: machine})
 	if err := tx.load(ctx, ""); err != nil {

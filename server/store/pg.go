@@ -51,11 +51,14 @@ func OpenPostgres(ctx context.Context, url string) (*Postgres, error) {
 		s.pool.Close()
 		return nil, explain(err, config.ConnConfig)
 	}
-	s.artifacts = artifacts{reader: pgDialect{s.pool}, ledgers: &ledgers, writer: s.writeArtifacts, notify: func(c server.Change) {
-		s.begin()
-		s.notices.tell(c)
-	}}
+	s.artifacts = artifacts{reader: pgDialect{s.pool}, ledgers: &ledgers, writer: s.writeArtifacts, notify: s.tell}
 	return s, nil
+}
+
+// tell announces a change of artifacts.
+func (s *Postgres) tell(c server.Change) {
+	s.begin()
+	s.notices.tell(c)
 }
 
 // Close closes the store's connections. Puts and snapshots must be over.

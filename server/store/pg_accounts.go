@@ -42,7 +42,8 @@ func translatePg(err error) error {
 }
 
 // collectPg runs a query and scans each of its rows.
-func collectPg[T any](ctx context.Context, s *Postgres, sql string, args []any, scan func(scanner) (T, error)) ([]T, error) {
+func collectPg[T any](ctx context.Context, s *Postgres, sql string, args []any,
+	scan func(scanner) (T, error)) ([]T, error) {
 	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -65,21 +66,16 @@ func (s *Postgres) AddUser(ctx context.Context, name string, role server.Role, a
 
 // FindUser implements server.Accounts.
 func (s *Postgres) FindUser(ctx context.Context, name string) (server.User, error) {
-	var r userRow
-	err := s.pool.QueryRow(ctx, selectUser+`FROM users u WHERE u.name = $1`, cleanText(name)).Scan(r.columns()...)
+	u, err := scanUser(s.pool.QueryRow(ctx, selectUser+`FROM users u WHERE u.name = $1`, cleanText(name)))
 	if err != nil {
 		return server.User{}, fmt.Errorf("find user %q: %w", name, translatePg(err))
 	}
-	return r.user(), nil
+	return u, nil
 }
 
 // Users implements server.Accounts.
 func (s *Postgres) Users(ctx context.Context) ([]server.User, error) {
-	out, err := collectPg(ctx, s, selectUser+`FROM users u ORDER BY u.id`, nil, func(row scanner) (server.User, error) {
-		var r userRow
-		err := row.Scan(r.columns()...)
-		return r.user(), err
-	})
+	out, err := collectPg(ctx, s, selectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
 	if err != nil {
 		return nil, fmt.Errorf("list users: %w", err)
 	}
@@ -100,9 +96,11 @@ func (s *Postgres) DisableUser(ctx context.Context, user int64, at time.Time) er
 func (s *Postgres) AddShare(ctx context.Context, h server.Share) error {
 	return s.edit(ctx, "share project", `
 INSERT INTO shares (with_user, owner, project_key, project_hash, project, created, documents)
-SELECT r.id, o.id, $3::bytea, $4::text, $5::text, $6::bigint, $7::bigint FROM users r, users o WHERE r.id = $1 AND o.id = $2
+SELECT r.id, o.id, $3::bytea, $4::text, $5::text, $6::bigint, $7::bigint
+FROM users r, users o WHERE r.id = $1 AND o.id = $2
 ON CONFLICT (with_user, owner, project_key) DO UPDATE SET documents = excluded.documents`,
-		h.With, h.Owner, key(h.ProjectHash), cleanText(h.ProjectHash), cleanText(h.Project), micros(h.Created), flag(h.Documents))
+		h.With, h.Owner, key(h.ProjectHash), cleanText(h.ProjectHash), cleanText(h.Project), micros(h.Created),
+		flag(h.Documents))
 }
 
 // RemoveShare implements server.Accounts.
@@ -113,14 +111,7 @@ func (s *Postgres) RemoveShare(ctx context.Context, h server.Share) error {
 
 // Shares implements server.Accounts.
 func (s *Postgres) Shares(ctx context.Context) ([]server.Share, error) {
-	out, err := collectPg(ctx, s, `
-SELECT owner, with_user, project_hash, project, documents = 1, created FROM shares ORDER BY created, owner, with_user, project_hash`,
-		nil, func(row scanner) (h server.Share, err error) {
-			var created int64
-			err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &h.Documents, &created)
-			h.Created = moment(created)
-			return h, err
-		})
+	out, err := collectPg(ctx, s, selectShares, nil, scanShare)
 	if err != nil {
 		return nil, fmt.Errorf("list shares: %w", err)
 	}

@@ -19,7 +19,8 @@ const (
 	// pgConns is how many connections a server opens at most, one for listening apart; pool_max_conns in the URL says
 	// otherwise. A quarter of them may write, half may be snapshots.
 	pgConns = 16
-	// pgConnsLeast leaves one connection besides a writer and snapshots: readers of a snapshot make other queries meanwhile.
+	// pgConnsLeast leaves a connection beside those of a writer and of snapshots, for the queries that a reader of a
+	// snapshot makes meanwhile.
 	pgConnsLeast  = 4
 	pgConnTimeout = 5 * time.Second
 	// A host that is gone without a word is noticed after idle + count × interval.
@@ -81,7 +82,7 @@ func badPostgresURL(err error) error {
 		}
 		return fmt.Errorf("%w: %s; want postgres://user@host/database", ErrBadURL, text)
 	}
-	return fmt.Errorf("%w: %v", ErrBadURL, err)
+	return fmt.Errorf("%w: %w", ErrBadURL, err)
 }
 
 // doubts remembers connections whose last commit is on this machine's disk but maybe on no standby's: when the wait

@@ -27,8 +27,8 @@ func (s *Postgres) Lag(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// Lagging implements server.DerivationStore. Streams that are being written, or looked at by another server, are passed over.
-// Without any it writes nothing.
+// Lagging implements server.DerivationStore. It skips streams that are being written and those that another server
+// derives. When no stream lags, it writes nothing.
 func (s *Postgres) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 	now := time.Now()
 	var some bool

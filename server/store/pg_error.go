@@ -103,10 +103,11 @@ func isProtocol(err error) bool {
 		strings.Contains(text, "unknown message type") || strings.Contains(text, "server refused TLS")
 }
 
-// innermost is the last line of what went wrong, without what was tried.
+// innermost is the last line of what went wrong, without what was tried. It walks the errors one by one, so it must see
+// each as it is: errors.As would look through it.
 func innermost(err error) string {
 	for {
-		switch x := err.(type) {
+		switch x := err.(type) { //nolint:errorlint // see above
 		case interface{ Unwrap() []error }:
 			all := x.Unwrap()
 			if len(all) == 0 {
@@ -118,7 +119,7 @@ func innermost(err error) string {
 			if inner == nil {
 				return oneLine(err)
 			}
-			if _, ok := err.(*net.OpError); ok {
+			if _, ok := err.(*net.OpError); ok { //nolint:errorlint // see above
 				return oneLine(err)
 			}
 			err = inner

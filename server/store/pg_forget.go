@@ -3,19 +3,18 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/transcript"
 )
 
-// Forget implements server.Library, in two steps: a note that keeps more from coming, for which all storing waits a
-// moment, then the removal, which may take long. If it is interrupted between them, forgetting again goes on.
-// What is removed leaves PostgreSQL's files when it vacuums, and its backups and logs when they do.
-func (s *Postgres) Forget(ctx context.Context, scope server.Scope, session string, at time.Time) (server.Forgotten, error) {
+// Forget implements server.Library in two steps. The first leaves a note that refuses more lines; all storing waits
+// for it a moment. The second removes the streams and may take long. When it is interrupted, another Forget goes on.
+// PostgreSQL keeps removed bytes in its files until it vacuums, and in its backups and logs as long as they are kept.
+func (s *Postgres) Forget(ctx context.Context, scope server.Scope, session string,
+	at time.Time) (server.Forgotten, error) {
 	var streams []owned
 	err := s.withTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE forgotten IN EXCLUSIVE MODE`); err != nil {
@@ -54,7 +53,8 @@ func forgettablesPg(ctx context.Context, tx pgx.Tx, scope server.Scope, session 
   OR starts_with(s.parent, ?) OR starts_with(s.parent, ?))`,
 		key(session), session, session+"/", session+"~", session+"/", session+"~")
 	f.own(scope)
-	sql, args := numbered(`SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER BY s.id`, f.args)
+	sql, args := numbered(`
+SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER BY s.id`, f.args)
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("find streams: %w", err)
@@ -63,7 +63,7 @@ func forgettablesPg(ctx context.Context, tx pgx.Tx, scope server.Scope, session 
 	var x owned
 	var name, parent string
 	_, err = pgx.ForEachRow(rows, []any{&x.stream, &x.owner, &name, &parent}, func() error {
-		if session := cleanText(session); slices.Contains(transcript.ForgetNames(name), session) || slices.Contains(transcript.ForgetNames(parent), session) {
+		if covers(cleanText(session), name, parent) {
 			out = append(out, x)
 		}
 		return nil
@@ -79,7 +79,8 @@ func leaveNotes(ctx context.Context, tx pgx.Tx, streams []owned, session string,
 	for _, x := range streams {
 		_, err := tx.Exec(ctx, `
 INSERT INTO forgotten (owner, session_key, session_id, at, lines) VALUES ($1, $2, $3, $4, 0)
-ON CONFLICT (owner, session_key) DO UPDATE SET at = excluded.at`, x.owner, key(session), cleanText(session), micros(at))
+ON CONFLICT (owner, session_key) DO UPDATE SET at = excluded.at`,
+			x.owner, key(session), cleanText(session), micros(at))
 		if err != nil {
 			return fmt.Errorf("leave note: %w", err)
 		}
@@ -143,12 +144,7 @@ func removeAnswersPg(ctx context.Context, tx pgx.Tx, x owned) error {
 func (s *Postgres) ListForgotten(ctx context.Context, scope server.Scope) ([]server.Forgotten, error) {
 	out, err := collectPg(ctx, s, `
 SELECT owner, session_id, at, lines FROM forgotten WHERE $1 OR (owner = $2 AND owner <> 0)
-ORDER BY at DESC, owner, session_id`, []any{scope.All, scope.User}, func(row scanner) (f server.Forgotten, err error) {
-		var at int64
-		err = row.Scan(&f.Owner, &f.SessionID, &at, &f.Lines)
-		f.At = moment(at)
-		return f, err
-	})
+ORDER BY at DESC, owner, session_id`, []any{scope.All, scope.User}, scanForgotten)
 	if err != nil {
 		return nil, fmt.Errorf("list what was forgotten: %w", err)
 	}

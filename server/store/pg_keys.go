@@ -84,7 +84,8 @@ func (s *Postgres) AddLogin(ctx context.Context, token [32]byte, l server.Login)
 		if _, err := tx.Exec(ctx, `DELETE FROM logins WHERE until < $1`, micros(l.Until.Add(-longOver))); err != nil {
 			return err
 		}
-		return editPg(ctx, tx, `INSERT INTO logins (token, "user", key, until) SELECT $1, id, $2, $3 FROM users WHERE id = $4`,
+		return editPg(ctx, tx, `
+INSERT INTO logins (token, "user", key, until) SELECT $1, id, $2, $3 FROM users WHERE id = $4`,
 			token[:], l.Key, micros(l.Until), l.User.ID)
 	})
 	if err != nil {

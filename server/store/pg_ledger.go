@@ -61,7 +61,8 @@ func checkFronts(ctx context.Context, tx pgx.Tx, group []*job, done []stored) er
 		}
 		front := &server.StreamError{Code: server.StreamOtherEpoch}
 		err := tx.QueryRow(ctx, `
-SELECT e.name, g.generation, greatest(g.end_line, g.rewound_to) FROM epochs e JOIN generations g ON g.stream = e.stream AND g.epoch = e.rank
+SELECT e.name, g.generation, greatest(g.end_line, g.rewound_to)
+FROM epochs e JOIN generations g ON g.stream = e.stream AND g.epoch = e.rank
 WHERE e.stream = $1 AND e.rank <> $2 ORDER BY e.rank DESC, g.generation DESC LIMIT 1`, done[i].stream, e.epoch).
 			Scan(&front.Epoch, &front.Generation, &front.Line)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -103,7 +103,8 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'),
 		return nil, fmt.Errorf("read settings: %w", err)
 	}
 	if fsync == "off" || pages == "off" {
-		notes = append(notes, "PostgreSQL runs with fsync or full_page_writes off: a crash can lose lines that were acknowledged")
+		notes = append(notes,
+			"PostgreSQL runs with fsync or full_page_writes off: a crash can lose lines that were acknowledged")
 	}
 	if !s.trigrams {
 		notes = append(notes, "PostgreSQL lacks the extension pg_trgm: words are found from their beginning on only")

@@ -52,7 +52,8 @@ func (s *Postgres) Search(ctx context.Context, scope server.Scope, q server.Sear
 }
 
 // search finds a page of texts and one more, among the newest of those within, or with newest 0 among all.
-func (s *Postgres) search(ctx context.Context, within filter, newest int, scope server.Scope, q server.SearchQuery) ([]pgFound, error) {
+func (s *Postgres) search(ctx context.Context, within filter, newest int, scope server.Scope,
+	q server.SearchQuery) ([]pgFound, error) {
 	const order = ` ORDER BY t.time DESC, t.stream DESC, t.epoch DESC, t.generation DESC, t.line DESC, t.kind DESC LIMIT ?`
 	var f filter
 	texts := `texts`
@@ -165,7 +166,8 @@ func (f *filter) pgSearch(scope server.Scope, q server.SearchQuery) {
 		f.pgSession(q.Session, true)
 	}
 	if q.Model != "" {
-		f.add(`EXISTS (SELECT FROM facts m WHERE m.stream = s.id AND strpos(m.models, chr(10) || ?::text || chr(10)) > 0)`, q.Model)
+		f.add(`EXISTS (SELECT FROM facts m
+  WHERE m.stream = s.id AND strpos(m.models, chr(10) || ?::text || chr(10)) > 0)`, q.Model)
 	}
 	if !q.Superseded {
 		f.add(pgIsCurrent)

@@ -124,7 +124,7 @@ func (s *Postgres) sessionsByID(ctx context.Context, ids []int64) (map[int64]ser
 	return out, nil
 }
 
-// pgSessions lets through what a query chooses, of streams s with facts f. projects are those whose name holds its text.
+// pgSessions lets through the streams s with facts f that a query chooses. projects are those whose names hold q.Text.
 func (f *filter) pgSessions(q server.SessionQuery, projects []string) {
 	f.streams(q.Project, q.Machine, q.User)
 	switch {

@@ -152,14 +152,16 @@ func (n *pgSnapshot) Lines(ctx context.Context, s server.Span, yield func(server
 // Replaced implements server.Snapshot.
 func (n *pgSnapshot) Replaced(ctx context.Context, s server.Span, yield func(server.Line, time.Time) error) error {
 	return replaced(ctx, pgDialect{n.conn}, yield, `
-WHERE stream = ? AND epoch = ? AND generation = ? AND line >= ? AND line < ?`, n.session.ID, n.epoch, s.Generation, s.From, s.To)
+WHERE stream = ? AND epoch = ? AND generation = ? AND line >= ? AND line < ?`,
+		n.session.ID, n.epoch, s.Generation, s.From, s.To)
 }
 
 // pgPage is how many lines are asked for at once.
 const pgPage = 500
 
 // page yields up to pgPage lines of a span and answers where the next page begins.
-func (n *pgSnapshot) page(ctx context.Context, s server.Span, yield func(server.Line) error) (read int, next int64, err error) {
+func (n *pgSnapshot) page(ctx context.Context, s server.Span,
+	yield func(server.Line) error) (read int, next int64, err error) {
 	rows, err := n.conn.Query(ctx, `
 SELECT line, kind, raw FROM lines
 WHERE stream = $1 AND epoch = $2 AND generation = $3 AND line >= $4 AND line < $5 ORDER BY line LIMIT $6`,

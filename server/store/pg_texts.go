@@ -27,7 +27,8 @@ func replaceTextsPg(ctx context.Context, tx pgx.Tx, d *server.Derivation, texts 
 	batch := &pgx.Batch{}
 	batch.Queue(`
 DELETE FROM texts t WHERE stream = $1 AND epoch = $2 AND generation = $3 AND line >= $4 AND line < $5
-  AND NOT EXISTS (SELECT FROM unnest($6::bigint[], $7::text[]) n (line, kind) WHERE n.line = t.line AND n.kind = t.kind)`,
+  AND NOT EXISTS (
+    SELECT FROM unnest($6::bigint[], $7::text[]) n (line, kind) WHERE n.line = t.line AND n.kind = t.kind)`,
 		d.Task.Stream, d.Position.Epoch, d.Position.Generation, from, d.Position.Line, lines, kinds)
 	if n > 0 {
 		batch.Queue(`

@@ -64,7 +64,7 @@ func (n *notices) tell(change server.Change) {
 	}
 }
 
-// take is the changes to announce to others, as payloads. What is too long for one is left out: it only says where to look.
+// take answers the changes to announce to others, as payloads. It leaves out those that are too long: all are hints.
 func (n *notices) take() (payloads []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Postgres) hear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // what it reports, reading reports too
 	if _, err := conn.Exec(ctx, `LISTEN `+pgChannel); err != nil {
 		return err
 	}

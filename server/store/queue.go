@@ -30,9 +30,8 @@ type queue struct {
 
 func newQueue(writers int) queue { return queue{lead: make(chan struct{}, writers)} }
 
-// put has a batch written by write, which must answer every job of the group it is given. Batches that wait for the
-// same disk share a group: a caller that finds a writer's place free takes all that wait, without waiting for more, so that
-// a lone batch is not delayed.
+// put has a batch written by write, which must answer every job of its group. A caller that finds a writer's place
+// free takes all batches that wait as one group. It does not wait for more: that would delay a lone batch.
 func (q *queue) put(ctx context.Context, b *server.Batch, write func(group []*job)) error {
 	j := &job{batch: b, done: make(chan error, 1)}
 	for _, l := range b.Lines {

@@ -63,8 +63,8 @@ func restore(ctx context.Context, path string, from io.Reader, force bool) (err 
 	return syncDir(filepath.Dir(path))
 }
 
-// replaceable says whether there is a database at path. If so, no other process may have it open; its log is put into it
-// and removed, for it must not be taken for the new one's.
+// replaceable says whether there is a database at path. No other process may have it open. replaceable puts the
+// write-ahead log into the database and removes it: SQLite would apply it to the new one.
 func replaceable(ctx context.Context, path string, force bool) (there bool, err error) {
 	info, err := os.Stat(path)
 	switch {

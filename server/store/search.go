@@ -51,7 +51,8 @@ ORDER BY `+order+` DESC`, f.args...)
 
 func scanFound(row scanner) (x found, err error) {
 	var epoch int64
-	err = row.Scan(&x.id, &x.stream, &epoch, &x.hit.Epoch, &x.hit.Generation, &x.hit.Line, &x.hit.Kind, &x.text, &x.hit.Current)
+	h := &x.hit
+	err = row.Scan(&x.id, &x.stream, &epoch, &h.Epoch, &h.Generation, &h.Line, &h.Kind, &x.text, &h.Current)
 	x.hit.Time = timeOfText(x.id)
 	return x, err
 }
@@ -133,7 +134,8 @@ func (f *filter) search(scope server.Scope, q server.SearchQuery) {
 		f.add(`(s.session_id = ? OR s.parent = ?)`, q.Session, q.Session)
 	}
 	if q.Model != "" {
-		f.add(`EXISTS (SELECT 1 FROM facts m WHERE m.stream = s.id AND instr(m.models, char(10) || ? || char(10)) > 0)`, q.Model)
+		f.add(`EXISTS (SELECT 1 FROM facts m
+  WHERE m.stream = s.id AND instr(m.models, char(10) || ? || char(10)) > 0)`, q.Model)
 	}
 	if !q.Superseded {
 		f.add(isCurrent)

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// selectSession joins a stream with its epoch in front (or the one named by the first two values, both ” for none)
+// selectSession joins a stream with its epoch in front (or the one that the first two values name, both empty for none)
 // and that epoch's newest generation. SQLite keeps the order of a CROSS JOIN: the streams' order is the listing's.
 const selectSession = `
 SELECT s.id, s.owner, s.session_id, s.project_hash, s.machine, s.host, s.project, s.cwd, s.path, s.parent,
@@ -21,7 +21,8 @@ SELECT s.id, s.owner, s.session_id, s.project_hash, s.machine, s.host, s.project
 FROM streams s
 CROSS JOIN epochs e ON e.stream = s.id
   AND e.rank = (SELECT max(rank) FROM epochs WHERE stream = s.id AND (? = '' OR name = ?))
-CROSS JOIN generations g ON g.epoch = e.id AND g.generation = (SELECT max(generation) FROM generations WHERE epoch = e.id)
+CROSS JOIN generations g ON g.epoch = e.id
+  AND g.generation = (SELECT max(generation) FROM generations WHERE epoch = e.id)
 LEFT JOIN facts f ON f.stream = s.id
 `
 

@@ -32,8 +32,8 @@ type SQLite struct {
 	path string
 	read *sql.DB
 	open *places // of snapshots
-	// write has one connection, conn, held from Open to Close. It and stmts belong to the goroutine that has put a token into
-	// lead, which has room for one.
+	// write has one connection, conn, held from Open to Close. conn and stmts belong to the goroutine that has put a
+	// token into lead, which has room for one.
 	write *sql.DB
 	conn  *sql.Conn
 	stmts statements
@@ -85,10 +85,14 @@ func (s *SQLite) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.artifacts = artifacts{reader: sqliteDialect{s.read}, ledgers: &ledgers, notify: s.changes.tell, writer: func(ctx context.Context, fn func(dialect) error) error {
-		return s.withWriter(ctx, func(c *sql.Conn) error { return fn(sqliteDialect{c}) })
-	}}
+	s.artifacts = artifacts{reader: sqliteDialect{s.read}, ledgers: &ledgers, writer: s.writeArtifacts,
+		notify: s.changes.tell}
 	return nil
+}
+
+// writeArtifacts runs fn in a transaction.
+func (s *SQLite) writeArtifacts(ctx context.Context, fn func(dialect) error) error {
+	return s.withWriter(ctx, func(c *sql.Conn) error { return fn(sqliteDialect{c}) })
 }
 
 // createFile makes the file before SQLite does, which would give it the umask's mode; its WAL copies the mode.

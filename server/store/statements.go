@@ -79,7 +79,7 @@ func prepare(ctx context.Context, conn *sql.Conn) (s statements, err error) {
 		{&s.addBytes, addBytes}, {&s.markRedo, markRedo}, {&s.insertLine, insertLine}, {&s.findOther, findOther},
 		{&s.supersede, supersede}, {&s.updateLine, updateLine}, {&s.findFront, findFront},
 	} {
-		if *p.at, err = conn.PrepareContext(ctx, p.query); err != nil {
+		if *p.at, err = conn.PrepareContext(ctx, p.query); err != nil { //nolint:sqlclosecheck // close closes all
 			return s, fmt.Errorf("prepare statement: %w", errors.Join(err, s.close()))
 		}
 	}
@@ -106,7 +106,8 @@ func (s *statements) store(ctx context.Context, b *server.Batch) (server.Change,
 	if err := s.remembered(ctx, b); err != nil {
 		return server.Change{}, err
 	}
-	c := server.Change{SessionID: h.SessionID, Machine: h.Machine, Owner: b.Owner, Generation: h.Generation, At: b.Received}
+	c := server.Change{SessionID: h.SessionID, Machine: h.Machine, Owner: b.Owner, Generation: h.Generation,
+		At: b.Received}
 	shown := clean(*h) // as a query for it or a share of it names it
 	err := s.upsertStream.QueryRowContext(ctx, h.SessionID, h.Machine, shown.ProjectHash, shown.Host, shown.Project,
 		shown.Cwd, shown.Path, shown.Parent, now, b.Owner).Scan(&c.Stream, &c.Project)
@@ -251,7 +252,8 @@ type place struct{ epoch, generation, line int64 }
 
 // line writes one line and answers by how many bytes the generation grew. Bytes that differ from stored ones are
 // refused when the batch has a Writer; otherwise they replace the stored ones, which go to superseded.
-func (s *statements) line(ctx context.Context, p place, l server.Line, b *server.Batch) (grown int64, changed bool, err error) {
+func (s *statements) line(ctx context.Context, p place, l server.Line,
+	b *server.Batch) (grown int64, changed bool, err error) {
 	raw, now := l.Raw, b.Received.UnixMicro()
 	if raw == nil {
 		raw = []byte{} // nil would be NULL
@@ -272,7 +274,8 @@ func (s *statements) line(ctx context.Context, p place, l server.Line, b *server
 		return 0, false, err
 	}
 	if h := &b.Head; h.Writer.Incarnation != "" {
-		return 0, false, &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
+		return 0, false, &server.StreamError{
+			Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
 	}
 	if _, err := s.supersede.ExecContext(ctx, p.epoch, p.generation, p.line, now); err != nil {
 		return 0, false, err

@@ -36,8 +36,8 @@ func Open(ctx context.Context, url string) (Store, error) {
 		}
 		return s, nil
 	case !ok || scheme != "sqlite":
-		return nil, fmt.Errorf("%w %q: want sqlite:PATH, for example sqlite:/var/lib/ccship/server.db, or postgres://user@host/database",
-			ErrBadURL, url)
+		return nil, fmt.Errorf("%w %q: want sqlite:PATH, for example sqlite:/var/lib/ccship/server.db, "+
+			"or postgres://user@host/database", ErrBadURL, url)
 	case strings.TrimPrefix(path, "//") == "":
 		return nil, fmt.Errorf("%w %q: the path is missing; want sqlite:PATH", ErrBadURL, url)
 	}

@@ -133,7 +133,7 @@ func newTextWriter(ctx context.Context, c *sql.Conn) (w textWriter, err error) {
 		{&w.delete, `DELETE FROM texts WHERE id = ?`},
 		{&w.unindex, `DELETE FROM texts_index WHERE rowid = ?`},
 	} {
-		if *p.at, err = c.PrepareContext(ctx, p.query); err != nil {
+		if *p.at, err = c.PrepareContext(ctx, p.query); err != nil { //nolint:sqlclosecheck // close closes all
 			w.close()
 			return w, err
 		}
@@ -163,7 +163,8 @@ var errCrowded = errors.New("too many texts of one time")
 // add stores a text under the first free id.
 func (w textWriter) add(ctx context.Context, d *server.Derivation, t preparedText) error {
 	for id := t.id; id < t.id+1000; id++ {
-		_, err := w.insert.ExecContext(ctx, id, d.Task.Stream, d.Position.Epoch, t.of.Generation, t.of.Line, t.of.Kind, t.of.Text)
+		_, err := w.insert.ExecContext(ctx, id, d.Task.Stream, d.Position.Epoch,
+			t.of.Generation, t.of.Line, t.of.Kind, t.of.Text)
 		if isPrimaryKey(err) {
 			continue
 		}

@@ -14,8 +14,9 @@ const usageWhen = `min(max(a.time / 1000000 + ?, -62135596800), 253402300799)`
 
 // usageColumns are the columns that usage is grouped by.
 var usageColumns = map[string]string{
-	"day":     `strftime('%Y-%m-%d', ` + usageWhen + `, 'unixepoch')`,
-	"hour":    `((strftime('%w', ` + usageWhen + `, 'unixepoch') + 6) % 7) * 24 + strftime('%H', ` + usageWhen + `, 'unixepoch')`,
+	"day": `strftime('%Y-%m-%d', ` + usageWhen + `, 'unixepoch')`,
+	"hour": `((strftime('%w', ` + usageWhen + `, 'unixepoch') + 6) % 7) * 24
+  + strftime('%H', ` + usageWhen + `, 'unixepoch')`,
 	"project": `s.project_hash`,
 	"model":   `a.model`,
 	"machine": `s.machine`,

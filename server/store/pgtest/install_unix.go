@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,19 +23,24 @@ type installation struct {
 	who *syscall.Credential // nil: the one who runs the tests
 }
 
-// find looks for an installation: $CCSHIP_PG_BIN, then the newest below /usr/lib/postgresql, then PATH.
+// packaged is where Debian's packages put each release.
+const packaged = "/usr/lib/postgresql"
+
+// find looks for an installation: $CCSHIP_PG_BIN, then the newest packaged one, then PATH.
 func find() (installation, error) {
 	var in installation
 	var dirs []string
 	if dir := os.Getenv("CCSHIP_PG_BIN"); dir != "" {
 		dirs = append(dirs, dir)
 	}
-	packaged, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil {
+	releases, err := os.ReadDir(packaged)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return in, err
 	}
-	slices.SortFunc(packaged, func(a, b string) int { return cmp.Compare(major(b), major(a)) })
-	dirs = append(dirs, packaged...)
+	slices.SortFunc(releases, func(a, b os.DirEntry) int { return cmp.Compare(major(b.Name()), major(a.Name())) })
+	for _, release := range releases {
+		dirs = append(dirs, filepath.Join(packaged, release.Name(), "bin"))
+	}
 	if path, err := exec.LookPath("initdb"); err == nil {
 		dirs = append(dirs, filepath.Dir(path))
 	}
@@ -46,7 +52,7 @@ func find() (installation, error) {
 	}
 	if in.bin == "" {
 		return in, fmt.Errorf("no initdb in %s or PATH: install PostgreSQL (Debian: postgresql) or set CCSHIP_PG_BIN",
-			"/usr/lib/postgresql/*/bin")
+			packaged+"/*/bin")
 	}
 	if os.Getuid() != 0 {
 		return in, nil
@@ -55,9 +61,9 @@ func find() (installation, error) {
 	return in, err
 }
 
-// major is the version in /usr/lib/postgresql/15/bin.
-func major(dir string) int {
-	v, _, _ := strings.Cut(filepath.Base(filepath.Dir(dir)), ".")
+// major is the first number of a release, such as 15 or 9.6.
+func major(release string) int {
+	v, _, _ := strings.Cut(release, ".")
 	n, _ := strconv.Atoi(v) // 0 sorts last
 	return n
 }
@@ -95,6 +101,7 @@ func need(t testing.TB) installation {
 
 // command is one of PostgreSQL's programs, to be run as whoever may.
 func (in installation) command(program string, args ...string) *exec.Cmd {
+	//nolint:noctx // a cluster outlives what starts it; what stops it waits for its end
 	cmd := exec.Command(filepath.Join(in.bin, program), args...)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGTZ=UTC")

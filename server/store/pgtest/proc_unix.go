@@ -4,18 +4,20 @@ package pgtest
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// children are the processes that a process has started, as /proc has it.
+// children are the processes that a process has started, as /proc has it; none without /proc.
 func children(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, process := range processes {
+		pid, err := strconv.Atoi(process.Name())
 		if err == nil && len(stat(pid)) > 1 && stat(pid)[1] == strconv.Itoa(parent) {
 			pids = append(pids, pid)
 		}

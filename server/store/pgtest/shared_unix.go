@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -34,7 +35,7 @@ func Run(m *testing.M) (code int) {
 			return
 		}
 		if err := errors.Join(shared.remove()); err != nil {
-			os.Stderr.WriteString("end the test's PostgreSQL: " + err.Error() + "\n")
+			fmt.Fprintln(os.Stderr, "end the test's PostgreSQL:", err)
 			code = 1
 		}
 	}()

@@ -41,7 +41,7 @@ func (c *Cluster) Follow(primary *Cluster, name string) error {
 	}
 	err = c.configure(Settings{
 		"unix_socket_directories = '" + c.dir + "'",
-		"primary_conninfo = 'host=" + primary.dir + " port=" + strconv.Itoa(port) + " user=postgres application_name=" + name + "'",
+		fmt.Sprintf("primary_conninfo = 'host=%s port=%d user=postgres application_name=%s'", primary.dir, port, name),
 		"hot_standby = on",
 		"synchronous_standby_names = ''",
 	})
