@@ -42,7 +42,7 @@ func (f *shareFlags) find(c *cobra.Command, s store.Store) (server.Share, error)
 		return server.Share{}, err
 	}
 	x, err := auth.FindShare(c.Context(), s, owner, with, f.project)
-	if _, ok := errors.AsType[*auth.AmbiguousProject](err); ok {
+	if _, ok := errors.AsType[*auth.AmbiguousProjectError](err); ok {
 		return x, hinted{err, "give the hash as --project"}
 	}
 	return x, err

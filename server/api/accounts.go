@@ -39,10 +39,7 @@ func (s *Server) users(w http.ResponseWriter, r *http.Request, _ server.Key) err
 	}
 	a := struct {
 		Users []userAnswer `json:"users"`
-	}{make([]userAnswer, 0, len(list))}
-	for _, u := range list {
-		a.Users = append(a.Users, answerUser(u))
-	}
+	}{each(list, answerUser)}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
@@ -128,10 +125,7 @@ func (s *Server) listKeys(w http.ResponseWriter, r *http.Request, who server.Key
 	}
 	a := struct {
 		Keys []keyAnswer `json:"keys"`
-	}{make([]keyAnswer, 0, len(list))}
-	for _, k := range list {
-		a.Keys = append(a.Keys, answerKey(k))
-	}
+	}{each(list, answerKey)}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }

@@ -24,24 +24,33 @@ type errorAnswer struct {
 	} `json:"error"`
 }
 
-// refuse answers err. What is no refusal of the request is the server's fault, which the client is to try again
-// later; its text stays in the log.
+// refuse answers err. An error that does not refuse the request is the server's fault: the client tries again later, the
+// text stays in the log.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var a errorAnswer
-	status := http.StatusInternalServerError
-	if no, ok := errors.AsType[*wire.Refusal](err); ok {
+	var status int
+	if no, ok := errors.AsType[*wire.RefusalError](err); ok {
 		status, a.Error.Code, a.Error.Message = no.Status, no.Code, no.Message
 	} else if conflictOf(w, err, &a) {
 		status = http.StatusConflict
 	} else {
 		status, a.Error.Code, a.Error.Message = s.explain(r, err)
 	}
-	if many, ok := errors.AsType[*auth.TooMany](err); ok {
+	if many, ok := errors.AsType[*auth.TooManyError](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(many.Seconds()))
 	} else if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	s.answer(w, status, a)
+}
+
+// each answers every element of a list: [] for an empty one, never null.
+func each[T, A any](list []T, answer func(T) A) []A {
+	out := make([]A, 0, len(list))
+	for _, x := range list {
+		out = append(out, answer(x))
+	}
+	return out
 }
 
 // explain finds the status of errors that come from below.

@@ -71,7 +71,8 @@ func (s *Server) sessionCheckpoints(w http.ResponseWriter, r *http.Request, who 
 	return s.answerCheckpoints(w, r, who, server.CheckpointQuery{Ref: &ref})
 }
 
-func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key, q server.CheckpointQuery) error {
+func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key,
+	q server.CheckpointQuery) error {
 	names, err := s.names(r.Context())
 	if err != nil {
 		return err
@@ -88,10 +89,7 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 	a := struct {
 		Checkpoints []checkpointAnswer `json:"checkpoints"`
 		Next        *string            `json:"next"` // null on the last page
-	}{Checkpoints: make([]checkpointAnswer, 0, len(list.List))}
-	for _, c := range list.List {
-		a.Checkpoints = append(a.Checkpoints, answerCheckpoint(c, names))
-	}
+	}{Checkpoints: each(list.List, func(c server.Checkpoint) checkpointAnswer { return answerCheckpoint(c, names) })}
 	if list.Next != "" {
 		a.Next = &list.Next
 	}

@@ -160,7 +160,7 @@ func TestContractCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequest("GET", "/api/me", nil)
+	req, err := http.NewRequest(http.MethodGet, "/api/me", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

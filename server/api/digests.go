@@ -96,7 +96,8 @@ func (s *Server) digests(w http.ResponseWriter, r *http.Request, who server.Key)
 	w.Header().Set("Cache-Control", "no-store")
 	separator := `{"digests":[`
 	for _, x := range q.Sessions {
-		a, err := s.digestOne(r, who, server.Ref{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}, q.Epochs == "all")
+		ref := server.Ref{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}
+		a, err := s.digestOne(r, who, ref, q.Epochs == "all")
 		if err != nil {
 			return s.cut(r, err)
 		}
@@ -129,7 +130,8 @@ func (s *Server) cut(r *http.Request, err error) error {
 
 // digestOne answers a stream's digests, or what is in their place.
 func (s *Server) digestOne(r *http.Request, who server.Key, ref server.Ref, all bool) (any, error) {
-	a, err := digestAnswer{}, error(nil)
+	var a digestAnswer
+	var err error
 	if all {
 		a, err = s.digestEpochs(r, who, ref)
 	} else {

@@ -22,10 +22,10 @@ const pageBytes = 4 << 20
 
 var errPageFull = errors.New("page full")
 
-// entries is GET /api/sessions/{id}/entries?after&limit&generation&machine&epoch&cursor&replaced: the lines of a view behind
-// line after, each as {"line_index","generation","kind"} with "record" (an object as it is in the file), "data" (any
-// other line, in base64) or "note" (a line that was not stored). A page's cursor goes on in the same view, whatever
-// has come since. With replaced=1 it lists what other bytes of the same line replaced instead.
+// entries is GET /api/sessions/{id}/entries?after&limit&generation&machine&epoch&cursor&replaced: the lines of a view
+// behind line after, each as {"line_index","generation","kind"} with "record" (an object as it is in the file), "data"
+// (any other line, in base64) or "note" (a line that was not stored). A page's cursor stays in its view, whatever is
+// stored since. replaced=1 lists the bytes that other bytes of the same line replaced.
 func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
 	ref := refOf(r)

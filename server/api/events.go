@@ -76,7 +76,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 
 // sendChanges writes changes until the channel closes, or the client is too slow, gone or no longer allowed to listen.
 // Then the response ends; a client that may not listen is refused when it reconnects.
-func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan server.Change, visible func(server.Change) bool) {
+func (s *Server) sendChanges(r *http.Request, to *eventStream, changes <-chan server.Change,
+	visible func(server.Change) bool) {
 	beat := time.NewTicker(s.beat)
 	defer beat.Stop()
 	for {
@@ -140,7 +141,8 @@ func (e *eventStream) change(c server.Change) error {
 		}
 		return e.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", c.At.UnixMicro(), c.About, b))
 	}
-	b, err := json.Marshal(eventAnswer{c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.Generation, c.From, c.To, c.At})
+	b, err := json.Marshal(eventAnswer{
+		c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.Generation, c.From, c.To, c.At})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (r *rig) listen(query string, header map[string]string) *ear {
 	t := r.t.(*testing.T)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, "GET", r.http.URL+"/api/events"+query, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.http.URL+"/api/events"+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func (r *rig) listen(query string, header map[string]string) *ear {
 		t.Fatal(err)
 	}
 	checkContract(t, req, res.StatusCode, res.Header.Get("Content-Type"), nil)
-	if res.StatusCode != 200 {
+	if res.StatusCode != http.StatusOK {
 		t.Fatalf("events: %d", res.StatusCode)
 	}
 	e := &ear{t, make(chan string, 1000), cancel}
@@ -141,7 +141,7 @@ func TestListenersEach(t *testing.T) {
 	}
 	for { // and there
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "GET", ann.http.URL+"/api/events", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, ann.http.URL+"/api/events", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestListenersEach(t *testing.T) {
 		}
 		cancel()
 		res.Body.Close()
-		if res.StatusCode == 200 {
+		if res.StatusCode == http.StatusOK {
 			return
 		}
 	}

@@ -156,7 +156,7 @@ func (r *rig) post(body string) {
 
 // try sends a request body from any goroutine.
 func (r *rig) try(body string) (status int, err error) {
-	req, err := http.NewRequestWithContext(r.t.Context(), "POST", r.http.URL+"/api/conversations", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.http.URL+"/api/conversations", strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}

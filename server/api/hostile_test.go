@@ -64,7 +64,7 @@ func (g *siege) behave(wg *sync.WaitGroup, stop <-chan struct{}) {
 		defer client.CloseIdleConnections()
 		for i := 0; ; i++ {
 			body := piece{first: int64(i), lines: objects("a", i, i+1)}.body("good")
-			req, err := http.NewRequestWithContext(g.t.Context(), "POST", g.url+"/api/conversations", strings.NewReader(body))
+			req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.url+"/api/conversations", strings.NewReader(body))
 			if err != nil {
 				g.t.Error(err)
 				return
@@ -74,7 +74,7 @@ func (g *siege) behave(wg *sync.WaitGroup, stop <-chan struct{}) {
 			if err != nil {
 				g.t.Errorf("the good client's request %d: %v", i, err)
 			} else {
-				if res.StatusCode != 200 {
+				if res.StatusCode != http.StatusOK {
 					g.t.Errorf("the good client's request %d: %d", i, res.StatusCode)
 				}
 				_, _ = io.Copy(io.Discard, res.Body)
@@ -122,7 +122,7 @@ func TestHugeBody(t *testing.T) {
 	g.behave(&wg, stop)
 	for _, length := range []int64{5 << 30, -1} {
 		body := &endless{left: 5 << 30}
-		req, err := http.NewRequestWithContext(t.Context(), "POST", g.url+"/api/conversations", body)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/api/conversations", body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestBombs(t *testing.T) {
 // attack posts a body to the listener under siege.
 func (g *siege) attack(encoding string, body []byte) int {
 	g.t.Helper()
-	req, err := http.NewRequestWithContext(g.t.Context(), "POST", g.url+"/api/conversations", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.url+"/api/conversations", bytes.NewReader(body))
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -58,7 +58,8 @@ type storedAnswer struct {
 
 // answerStored acknowledges n items, and those of a session that was forgotten, so that the client goes on to what is
 // still wanted.
-func (s *Server) answerStored(w http.ResponseWriter, r *http.Request, who server.Key, h server.Head, n int, err error) error {
+func (s *Server) answerStored(w http.ResponseWriter, r *http.Request, who server.Key, h server.Head, n int,
+	err error) error {
 	gone := errors.Is(err, server.ErrForgotten)
 	if err != nil && !gone {
 		return err

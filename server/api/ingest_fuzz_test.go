@@ -37,7 +37,7 @@ func FuzzIngest(f *testing.F) {
 	s.MaxBody = 1 << 20
 	h := s.Handler()
 	f.Fuzz(func(t *testing.T, body []byte, encoding string) {
-		req := httptest.NewRequest("POST", "/api/conversations", bytes.NewReader(body))
+		req := httptest.NewRequest(http.MethodPost, "/api/conversations", bytes.NewReader(body))
 		req.Header.Set("X-API-Key", r.key)
 		req.Header.Set("Content-Encoding", encoding)
 		res := httptest.NewRecorder()

@@ -125,10 +125,7 @@ func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) 
 		Count   int64           `json:"count"`
 		Writer  string          `json:"writer"`
 		Changed []changedAnswer `json:"changed"`
-	}{l.Store, l.Count, l.Writer, make([]changedAnswer, 0, len(l.Changed))}
-	for _, c := range l.Changed {
-		a.Changed = append(a.Changed, changedAnswer(c))
-	}
+	}{l.Store, l.Count, l.Writer, each(l.Changed, func(c server.ChangedStream) changedAnswer { return changedAnswer(c) })}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
@@ -201,9 +198,9 @@ func (c *copier) copy(ctx context.Context, snap server.Snapshot) error {
 		return err
 	}
 	c.batch.Head = server.Head{
-		SessionID: x.SessionID, ProjectHash: x.ProjectHash, Machine: c.request.To, Host: c.request.Host, Epoch: c.request.Epoch,
-		Path: x.Path, Cwd: x.Cwd, Project: x.Project, Parent: x.Parent, EndLine: min(c.request.Lines, v.Total), EOFNewline: true,
-		Writer: c.writer,
+		SessionID: x.SessionID, ProjectHash: x.ProjectHash, Machine: c.request.To, Host: c.request.Host,
+		Epoch: c.request.Epoch, Path: x.Path, Cwd: x.Cwd, Project: x.Project, Parent: x.Parent,
+		EndLine: min(c.request.Lines, v.Total), EOFNewline: true, Writer: c.writer,
 	}
 	c.batch.Owner = c.owner
 	for _, span := range v.Between(0, c.request.Lines) {

@@ -54,7 +54,7 @@ func TestGracefulStop(t *testing.T) {
 		}
 	})
 	wg.Go(func() {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+ln.Addr().String()+"/api/conversations",
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+ln.Addr().String()+"/api/conversations",
 			strings.NewReader(bare))
 		if err != nil {
 			t.Error(err)
@@ -67,7 +67,7 @@ func TestGracefulStop(t *testing.T) {
 			return
 		}
 		defer res.Body.Close()
-		if res.StatusCode != 200 {
+		if res.StatusCode != http.StatusOK {
 			t.Errorf("status %d", res.StatusCode)
 		}
 	})

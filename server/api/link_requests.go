@@ -17,8 +17,8 @@ const linkRequestsStale = 2 * time.Second
 // maxCachedDaemons bounds how many machines that is remembered of.
 const maxCachedDaemons = 4096
 
-// linkRequestCache remembers for which machines link requests wait, so that answers can say so without asking the store each time. The
-// zero value is ready; safe for concurrent use.
+// linkRequestCache remembers for which machines link requests wait, so that not every answer asks the store. The zero
+// value is ready; safe for concurrent use.
 type linkRequestCache struct {
 	stale time.Duration // 0: linkRequestsStale
 	mu    sync.Mutex
@@ -61,8 +61,8 @@ func (k *linkRequestCache) some(ctx context.Context, store server.ArtifactIngest
 	return len(list) > 0, nil
 }
 
-// announceLinkRequests lets a daemon know that link requests wait for it. That it can't be found out is no reason to refuse what the
-// answer is to: the daemon asks by itself now and then.
+// announceLinkRequests tells a daemon that link requests wait for it. When the store fails, it tells nothing and the
+// request succeeds all the same: the daemon also asks from time to time.
 func (s *Server) announceLinkRequests(w http.ResponseWriter, r *http.Request, who server.Key, machine string) {
 	if machine == "" {
 		return
@@ -84,7 +84,7 @@ type pendingAnswer struct {
 	Link      bool   `json:"link"`
 }
 
-// asked is GET /api/link-requests?machine: what waits for a machine's daemon, the oldest first.
+// pendingLinkRequests is GET /api/link-requests?machine: what waits for a machine's daemon, the oldest first.
 func (s *Server) pendingLinkRequests(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	machine := r.URL.Query().Get("machine")
 	if machine == "" {
@@ -119,7 +119,8 @@ type linkRequestAnswer struct {
 }
 
 func answerLinkRequest(x server.LinkRequest, names names) linkRequestAnswer {
-	return linkRequestAnswer{x.ID, x.Path, x.Link, names[x.By], x.Machine, x.Host, x.Created, string(x.State), x.Reason, momentOrNull(x.Answered)}
+	return linkRequestAnswer{x.ID, x.Path, x.Link, names[x.By], x.Machine, x.Host, x.Created, string(x.State), x.Reason,
+		momentOrNull(x.Answered)}
 }
 
 // link is POST /api/sessions/{id}/documents {path}: asks the session's daemon to link a document.
@@ -139,7 +140,8 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	if err := s.readJSON(w, r, &q); err != nil {
 		return err
 	}
-	x, err := s.store.RequestLink(r.Context(), server.ScopeOf(who.User), refOf(r), server.LinkRequestInput{Path: q.Path, Link: link, By: who.User.ID, At: time.Now()})
+	input := server.LinkRequestInput{Path: q.Path, Link: link, By: who.User.ID, At: time.Now()}
+	x, err := s.store.RequestLink(r.Context(), server.ScopeOf(who.User), refOf(r), input)
 	switch {
 	case errors.Is(err, server.ErrBadPath):
 		return wire.BadRequest("bad_path", err.Error())
@@ -164,7 +166,7 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	return nil
 }
 
-// link requests is GET /api/sessions/{id}/link-requests.
+// linkRequests is GET /api/sessions/{id}/link-requests.
 func (s *Server) linkRequests(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	list, err := s.store.LinkRequests(r.Context(), server.ScopeOf(who.User), refOf(r))
 	if err != nil {
@@ -176,10 +178,7 @@ func (s *Server) linkRequests(w http.ResponseWriter, r *http.Request, who server
 	}
 	a := struct {
 		LinkRequests []linkRequestAnswer `json:"link_requests"`
-	}{make([]linkRequestAnswer, 0, len(list))}
-	for _, x := range list {
-		a.LinkRequests = append(a.LinkRequests, answerLinkRequest(x, names))
-	}
+	}{each(list, func(x server.LinkRequest) linkRequestAnswer { return answerLinkRequest(x, names) })}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }

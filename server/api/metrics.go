@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -122,7 +123,7 @@ func (s *Server) measure(ctx context.Context, p *page) error {
 	if err != nil {
 		return err
 	}
-	p.one("ccship_server_derive_lag_streams", "gauge", "transcripts with lines that nothing is derived from yet", float64(lag))
+	p.one("ccship_server_derive_lag_streams", "gauge", "transcripts with lines not derived from yet", float64(lag))
 	store, ok := s.store.(server.Sizer)
 	if !ok {
 		return nil
@@ -143,15 +144,12 @@ func (m *metrics) write(p *page) {
 	p.one("ccship_server_ingested_entries_total", "counter", "entries stored", float64(m.entries))
 	p.one("ccship_server_ingested_bytes_total", "counter", "their lines' bytes", float64(m.bytes))
 	p.one("ccship_server_ingested_checkpoints_total", "counter", "checkpoints taken", float64(m.received[0]))
-	p.one("ccship_server_ingested_document_events_total", "counter", "events of linked documents taken", float64(m.received[1]))
+	p.one("ccship_server_ingested_document_events_total", "counter", "document events taken", float64(m.received[1]))
 	p.one("ccship_server_ingested_files_total", "counter", "files taken whole", float64(m.received[2]))
 	p.one("ccship_server_ingested_file_bytes_total", "counter", "bytes of files taken", float64(m.received[3]))
 	p.head("ccship_server_requests_total", "counter", "requests answered")
 	kinds := slices.SortedFunc(maps.Keys(m.requests), func(a, b answered) int {
-		if c := strings.Compare(a.route, b.route); c != 0 {
-			return c
-		}
-		return a.code - b.code
+		return cmp.Or(strings.Compare(a.route, b.route), a.code-b.code)
 	})
 	for _, k := range kinds {
 		p.value("ccship_server_requests_total", float64(m.requests[k]), "route", k.route, "code", strconv.Itoa(k.code))

@@ -162,7 +162,7 @@ func TestHosts(t *testing.T) {
 // statusAs asks with a Host header.
 func (r *rig) statusAs(host, path string) int {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), "GET", r.http.URL+path, nil)
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.http.URL+path, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

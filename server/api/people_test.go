@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -252,7 +253,7 @@ func TestTicket(t *testing.T) {
 	if err != nil || login.User.Name != "ann" || login.Key == 0 {
 		t.Fatalf("login %+v, %v", login, err)
 	}
-	if _, _, err := access.LoginWithTicket(t.Context(), "r", ticket); err != auth.ErrUnauthorized {
+	if _, _, err := access.LoginWithTicket(t.Context(), "r", ticket); !errors.Is(err, auth.ErrUnauthorized) {
 		t.Errorf("a second time: %v", err)
 	}
 	other := auth.New(owner.store, discard()) // another server, or the same after a restart
@@ -260,14 +261,14 @@ func TestTicket(t *testing.T) {
 		t.Errorf("check says %+v, %v", l, err)
 	}
 	owner.send("PATCH", "/api/users/ann", `{"disabled":true}`, 200)
-	if _, err := access.Check(t.Context(), token); err != auth.ErrUnauthorized {
+	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
 		t.Errorf("of a disabled user: %v", err)
 	}
 	owner.send("PATCH", "/api/users/ann", `{"disabled":false}`, 200)
 	if err := access.Logout(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := access.Check(t.Context(), token); err != auth.ErrUnauthorized {
+	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
 		t.Errorf("after logout: %v", err)
 	}
 	if err := access.Logout(t.Context(), token); err != nil {
@@ -290,7 +291,7 @@ func TestTicketOfKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, forged := range []string{ticket, ticket + "0", strings.TrimRight(ticket, "0123456789") + "0"} {
-		if _, _, err := access.LoginWithTicket(t.Context(), "r", forged); err != auth.ErrUnauthorized {
+		if _, _, err := access.LoginWithTicket(t.Context(), "r", forged); !errors.Is(err, auth.ErrUnauthorized) {
 			t.Errorf("ticket %q: %v", forged, err)
 		}
 	}
@@ -301,7 +302,7 @@ func TestTicketOfKey(t *testing.T) {
 	if err := owner.store.RevokeKey(t.Context(), keys[0].Name, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := access.Check(t.Context(), token); err != auth.ErrUnauthorized {
+	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
 		t.Errorf("a login by a link that was asked for with a key since revoked: %v", err)
 	}
 }
@@ -320,11 +321,11 @@ func TestLogin(t *testing.T) {
 	if err := owner.store.RevokeKey(t.Context(), "test", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := access.Check(t.Context(), token); err != auth.ErrUnauthorized {
+	if _, err := access.Check(t.Context(), token); !errors.Is(err, auth.ErrUnauthorized) {
 		t.Errorf("after its key was revoked: %v", err)
 	}
 	for _, key := range []string{"", "wrong", strings.Repeat("x", 10_000)} {
-		if _, _, err := access.Login(t.Context(), "r", key); err != auth.ErrUnauthorized {
+		if _, _, err := access.Login(t.Context(), "r", key); !errors.Is(err, auth.ErrUnauthorized) {
 			t.Errorf("with %.10q: %v", key, err)
 		}
 	}

@@ -176,6 +176,9 @@ func TestSuperseded(t *testing.T) {
 		}
 		got = append(got, s)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	if !slices.Equal(got, []string{`{"v":1}`, `{"v":2}`}) {
 		t.Errorf("superseded %v", got)
 	}

@@ -118,7 +118,8 @@ func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) e
 		Lagging bool         `json:"lagging"`
 	}{make([]dropAnswer, 0, len(list)), lags}
 	for _, d := range list {
-		a.Drops = append(a.Drops, dropAnswer{answerSession(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines})
+		a.Drops = append(a.Drops,
+			dropAnswer{answerSession(d.Session, names), d.Epoch, d.Generation, d.At, d.First, d.Last, d.Lines})
 	}
 	s.answer(w, http.StatusOK, a)
 	return nil

@@ -102,7 +102,8 @@ func (s *Server) answerFound(x server.Session, f server.Summary, usage []server.
 		costAnswer: answerCost(s.Prices.Sum(usage)),
 	}
 	for _, row := range usage {
-		a.Usage = append(a.Usage, s.answerUsage(server.UsageRow{Model: row.Model, Tokens: row.Tokens}, []string{"model"}, names))
+		row = server.UsageRow{Model: row.Model, Tokens: row.Tokens}
+		a.Usage = append(a.Usage, s.answerUsage(row, []string{"model"}, names))
 	}
 	return a
 }
@@ -115,7 +116,9 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 	}
 	f := newFilter(r.URL.Query(), names)
 	q := server.SessionQuery{
-		Page:    server.Page{After: f.text("after"), Limit: f.limit(), Recent: f.oneOf("order", "first", "recent") == "recent"},
+		Page: server.Page{
+			After: f.text("after"), Limit: f.limit(), Recent: f.oneOf("order", "first", "recent") == "recent",
+		},
 		Project: f.text("project"), Machine: f.machine(), User: f.user(), Model: f.text("model"), Branch: f.text("branch"),
 		Since: f.moment("since"), Until: f.moment("until"), Text: f.text("text"), Parent: f.text("parent"),
 		Agents: f.flag("agents", true),
@@ -243,7 +246,8 @@ func (s *Server) open(r *http.Request, who server.Key, fn func(context.Context, 
 }
 
 // view pins a stream for as long as fn runs.
-func (s *Server) view(r *http.Request, who server.Key, ref server.Ref, fn func(context.Context, server.Snapshot) error) (err error) {
+func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
+	fn func(context.Context, server.Snapshot) error) (err error) {
 	snap, err := s.store.View(r.Context(), server.ScopeOf(who.User), ref)
 	if err != nil {
 		return err
@@ -312,10 +316,7 @@ func (s *Server) forgotten(w http.ResponseWriter, r *http.Request, who server.Ke
 	}
 	a := struct {
 		Forgotten []forgottenAnswer `json:"forgotten"`
-	}{make([]forgottenAnswer, 0, len(list))}
-	for _, f := range list {
-		a.Forgotten = append(a.Forgotten, answerForgotten(f, names))
-	}
+	}{each(list, func(f server.Forgotten) forgottenAnswer { return answerForgotten(f, names) })}
 	s.answer(w, http.StatusOK, a)
 	return nil
 }
@@ -326,7 +327,8 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, to any) error 
 	d.DisallowUnknownFields()
 	err := d.Decode(to)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return wire.Refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the request is larger than %d bytes", maxDocument))
+		return wire.Refuse(http.StatusRequestEntityTooLarge, "too_large",
+			fmt.Sprintf("the request is larger than %d bytes", maxDocument))
 	}
 	if err != nil {
 		return wire.BadRequest("bad_json", fmt.Sprintf("the body is not what this call takes: %v", err))

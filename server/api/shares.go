@@ -1,7 +1,7 @@
 package api
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -57,11 +57,7 @@ type shareRequest struct {
 
 // addShare is POST /api/shares {owner, with, project, documents}. Of a share that there is it changes documents.
 func (s *Server) addShare(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	var q shareRequest
-	if err := s.readJSON(w, r, &q); err != nil {
-		return err
-	}
-	x, err := s.shareOf(r.Context(), who, q)
+	q, x, err := s.readShare(w, r, who)
 	if err != nil {
 		return err
 	}
@@ -77,11 +73,7 @@ func (s *Server) addShare(w http.ResponseWriter, r *http.Request, who server.Key
 
 // removeShare is DELETE /api/shares {owner, with, project}.
 func (s *Server) removeShare(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	var q shareRequest
-	if err := s.readJSON(w, r, &q); err != nil {
-		return err
-	}
-	x, err := s.shareOf(r.Context(), who, q)
+	_, x, err := s.readShare(w, r, who)
 	if err != nil {
 		return err
 	}
@@ -91,7 +83,8 @@ func (s *Server) removeShare(w http.ResponseWriter, r *http.Request, who server.
 	return s.answerShare(w, r, who, x, http.StatusOK, "share removed")
 }
 
-func (s *Server) answerShare(w http.ResponseWriter, r *http.Request, who server.Key, x server.Share, status int, event string) error {
+func (s *Server) answerShare(w http.ResponseWriter, r *http.Request, who server.Key, x server.Share, status int,
+	event string) error {
 	names, err := s.names(r.Context())
 	if err != nil {
 		return err
@@ -102,21 +95,25 @@ func (s *Server) answerShare(w http.ResponseWriter, r *http.Request, who server.
 	return nil
 }
 
-// shareOf finds what a request names. One shares one's own projects; an owner anybody's.
-func (s *Server) shareOf(ctx context.Context, who server.Key, q shareRequest) (server.Share, error) {
-	owner, err := s.someone(ctx, who, q.Owner)
+// readShare reads a request and finds the share it names. A user shares only own projects, an owner those of all users.
+func (s *Server) readShare(w http.ResponseWriter, r *http.Request,
+	who server.Key) (q shareRequest, x server.Share, err error) {
+	if err := s.readJSON(w, r, &q); err != nil {
+		return q, x, err
+	}
+	owner, err := s.someone(r.Context(), who, q.Owner)
 	if err != nil {
-		return server.Share{}, err
+		return q, x, err
 	}
-	with, err := s.store.FindUser(ctx, q.With)
+	with, err := s.store.FindUser(r.Context(), q.With)
 	if err != nil {
-		return server.Share{}, err
+		return q, x, err
 	}
-	x, err := auth.FindShare(ctx, s.store, owner, with, q.Project)
-	if ambiguous, ok := err.(*auth.AmbiguousProject); ok {
-		return x, wire.Refuse(http.StatusConflict, "ambiguous", ambiguous.Error())
+	x, err = auth.FindShare(r.Context(), s.store, owner, with, q.Project)
+	if ambiguous, ok := errors.AsType[*auth.AmbiguousProjectError](err); ok {
+		return q, x, wire.Refuse(http.StatusConflict, "ambiguous", ambiguous.Error())
 	}
-	return x, err
+	return q, x, err
 }
 
 // addTicket is POST /api/tickets {ttl}: a one-time link that logs a browser in as oneself.

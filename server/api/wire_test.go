@@ -52,7 +52,7 @@ func golden(t *testing.T, name string) (body []byte, encoding string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if req.Method != "POST" || !strings.HasSuffix(req.URL.Path, "/api/conversations") {
+	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/api/conversations") {
 		t.Skip("not an ingest request")
 	}
 	if body, err = io.ReadAll(req.Body); err != nil {

@@ -59,7 +59,7 @@ func New(store Store, log *slog.Logger) *Access {
 }
 
 // Key answers the key that was shown, with its user. ErrUnauthorized when it is missing, unknown, revoked or its user
-// disabled; TooMany when remote, as Remote has it, or everybody together, has shown too many of that kind.
+// disabled; TooManyError when remote, as Remote has it, or everybody together, has shown too many of that kind.
 func (a *Access) Key(ctx context.Context, remote, presented string) (server.Key, error) {
 	if presented == "" || len(presented) > maxToken {
 		return server.Key{}, ErrUnauthorized // no guess: nothing is looked up
@@ -163,9 +163,9 @@ func (a *Access) Logout(ctx context.Context, token string) error {
 	return nil
 }
 
-// NewTicket makes the secret of a one-time link that logs user in until ttl has passed; 0 is DefaultTicket, and no
-// ticket works for longer than MaxTicket. A link that was asked for with a key, not 0, is worth nothing without it: when
-// the key is revoked, so are the logins made with the link.
+// NewTicket makes the secret of a one-time link that logs user in until ttl has passed. A ttl of 0 is DefaultTicket;
+// no ticket works for longer than MaxTicket. key is the key that asks for the link, 0 for none: once it is revoked, the
+// link and the logins made with it end too.
 func (a *Access) NewTicket(ctx context.Context, user server.User, key int64, ttl time.Duration) (string, error) {
 	if !user.Disabled.IsZero() {
 		return "", ErrUnauthorized
@@ -184,8 +184,8 @@ func (a *Access) NewTicket(ctx context.Context, user server.User, key int64, ttl
 	return ticket, nil
 }
 
-// ticketKey is the key that requested a ticket, 0 for none. The hash covers the whole ticket, so a ticket with a changed
-// number is unknown.
+// ticketKey is the key that requested a ticket, 0 for none. The hash covers the whole ticket: no ticket with another
+// number is known.
 func ticketKey(ticket string) int64 {
 	_, number, _ := strings.Cut(ticket, ".")
 	key, _ := strconv.ParseInt(number, 10, 64) // 0 for what has none

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
@@ -29,7 +30,7 @@ func TestGuesses(t *testing.T) {
 		t.Errorf("the bucket was filled %d times, want once", full)
 	}
 	err := g.allowed("a", wrong(99), now)
-	no, ok := errors.AsType[*TooMany](err)
+	no, ok := errors.AsType[*TooManyError](err)
 	if !ok || !errors.Is(err, ErrTooMany) || no.RetryAfter <= 0 || no.RetryAfter > guessEvery {
 		t.Fatalf("guess %d: %v", guessBurst, err)
 	}
@@ -92,7 +93,7 @@ func TestRemote(t *testing.T) {
 		{"no address", "@", []string{"198.51.100.7"}, proxies, "invalid IP"},
 	}
 	for _, test := range tests {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = test.peer
 		for _, f := range test.forwarded {
 			r.Header.Add("X-Forwarded-For", f)
@@ -112,7 +113,7 @@ func TestRemote(t *testing.T) {
 func TestSecure(t *testing.T) {
 	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	for peer, want := range map[string]bool{"127.0.0.1:1": true, "192.0.2.1:1": false} {
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = peer
 		r.Header.Set("X-Forwarded-Proto", "https")
 		if a.Secure(r) != want {

@@ -20,24 +20,24 @@ const (
 	maxProven  = 10_000
 )
 
-// ErrTooMany is what a TooMany is.
+// ErrTooMany is what a TooManyError is.
 var ErrTooMany = errors.New("too many wrong keys")
 
-// TooMany refuses to look at a key or ticket now. It matches ErrTooMany.
-type TooMany struct {
+// TooManyError refuses to look at a key or ticket now. It matches ErrTooMany.
+type TooManyError struct {
 	RetryAfter time.Duration // when to try again, above 0
 }
 
 // Error says when it may be tried again.
-func (t *TooMany) Error() string {
+func (t *TooManyError) Error() string {
 	return fmt.Sprintf("%v; try again in %d seconds", ErrTooMany, t.Seconds())
 }
 
 // Is matches ErrTooMany.
-func (t *TooMany) Is(target error) bool { return target == ErrTooMany }
+func (t *TooManyError) Is(target error) bool { return target == ErrTooMany }
 
 // Seconds is RetryAfter in whole seconds, at least 1.
-func (t *TooMany) Seconds() int { return max(1, int(math.Ceil(t.RetryAfter.Seconds()))) }
+func (t *TooManyError) Seconds() int { return max(1, int(math.Ceil(t.RetryAfter.Seconds()))) }
 
 // bucket counts failures, and forgets one each every.
 type bucket struct {
@@ -72,7 +72,7 @@ func newGuesses() guesses {
 	return guesses{remotes: map[string]*bucket{}, proven: map[[32]byte]struct{}{}}
 }
 
-// allowed says whether a secret may be looked at now; a *TooMany when not.
+// allowed says whether a secret may be looked at now; a *TooManyError when not.
 func (g *guesses) allowed(remote string, hash [32]byte, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,11 +81,11 @@ func (g *guesses) allowed(remote string, hash [32]byte, now time.Time) error {
 	}
 	if b := g.remotes[remote]; b != nil {
 		if b.leak(guessEvery, now); b.failures > guessBurst-1 {
-			return &TooMany{b.wait(guessBurst, guessEvery)}
+			return &TooManyError{b.wait(guessBurst, guessEvery)}
 		}
 	}
 	if g.all.leak(guessEveryAll, now); g.all.failures > guessBurstAll-1 {
-		return &TooMany{max(time.Second, g.all.wait(guessBurstAll, guessEveryAll))}
+		return &TooManyError{max(time.Second, g.all.wait(guessBurstAll, guessEveryAll))}
 	}
 	return nil
 }

@@ -8,20 +8,22 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// AmbiguousProject is for a name that several projects have.
-type AmbiguousProject struct {
+// AmbiguousProjectError is for a name that several projects have.
+type AmbiguousProjectError struct {
 	Name   string
 	Hashes []string
 }
 
 // Error lists the hashes of the projects.
-func (a *AmbiguousProject) Error() string {
-	return fmt.Sprintf("%q is the name of several projects: %s; say which by its hash", a.Name, strings.Join(a.Hashes, ", "))
+func (a *AmbiguousProjectError) Error() string {
+	return fmt.Sprintf("%q is the name of several projects: %s; say which by its hash",
+		a.Name, strings.Join(a.Hashes, ", "))
 }
 
 // FindShare puts a share together: of the project whose hash or name it is among owner's. A hash that owner has no
 // session of is taken as it is, with Project left empty: a share may outlive its sessions.
-func FindShare(ctx context.Context, library server.Library, owner, with server.User, project string) (server.Share, error) {
+func FindShare(ctx context.Context, library server.Library, owner, with server.User,
+	project string) (server.Share, error) {
 	x := server.Share{Owner: owner.ID, With: with.ID, ProjectHash: project}
 	groups, err := library.Groups(ctx, server.Scope{All: true})
 	if err != nil {
@@ -41,7 +43,7 @@ func FindShare(ctx context.Context, library server.Library, owner, with server.U
 		}
 	}
 	if len(byName) > 1 {
-		a := &AmbiguousProject{Name: project}
+		a := &AmbiguousProjectError{Name: project}
 		for hash := range byName {
 			a.Hashes = append(a.Hashes, hash)
 		}

@@ -69,7 +69,7 @@ func (b *Body) Release() {
 var errTooLarge = errors.New("body too large")
 
 // Read reads a whole body, decompressed: at most max bytes and at most what all bodies may have, whatever its headers
-// say. The caller releases it unless there is an error, which is a *wire.Refusal or the context's.
+// say. The caller releases it unless there is an error, which is a *wire.RefusalError or the context's.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, max int64) (*Body, error) {
 	plain := newSource(w, r, min(max, b.max), b.patience)
 	encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))

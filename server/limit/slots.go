@@ -30,7 +30,7 @@ func NewSlots(n int) *Slots {
 	return &Slots{all: make(chan struct{}, n), perUser: max(2, n/2), users: map[int64]*userSlots{}}
 }
 
-// Acquire waits for a slot, at most for patience. An error is a *wire.Refusal, or the context's.
+// Acquire waits for a slot, at most for patience. An error is a *wire.RefusalError, or the context's.
 func (s *Slots) Acquire(ctx context.Context, user int64, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

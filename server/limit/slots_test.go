@@ -17,7 +17,7 @@ func TestSlotsPerUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	no, ok := errors.AsType[*wire.Refusal](s.Acquire(t.Context(), 1, time.Nanosecond))
+	no, ok := errors.AsType[*wire.RefusalError](s.Acquire(t.Context(), 1, time.Nanosecond))
 	if !ok || no.Status != 503 || s.Busy() != 3 {
 		t.Errorf("a fourth with the same key: %v", no)
 	}
@@ -29,7 +29,7 @@ func TestSlotsPerUser(t *testing.T) {
 	if s.Busy() != 6 {
 		t.Errorf("%d are taken", s.Busy())
 	}
-	if no, ok := errors.AsType[*wire.Refusal](s.Acquire(t.Context(), 20, time.Nanosecond)); !ok || no.Status != 503 {
+	if no, ok := errors.AsType[*wire.RefusalError](s.Acquire(t.Context(), 20, time.Nanosecond)); !ok || no.Status != 503 {
 		t.Errorf("with another key when all are taken: %v", no)
 	}
 	gone, leave := context.WithCancel(t.Context())

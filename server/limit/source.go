@@ -53,7 +53,7 @@ func (s *source) Read(p []byte) (int, error) {
 // blame says whose fault it is that a body could not be read. A body that was cut on its way is not the client's: 408
 // has it sent again, where 400 would make a dead letter of it.
 func (s *source) blame(err error, encoding string) error {
-	if _, ok := errors.AsType[*wire.Refusal](err); ok || errors.Is(err, context.Canceled) {
+	if _, ok := errors.AsType[*wire.RefusalError](err); ok || errors.Is(err, context.Canceled) {
 		return err
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](s.err); ok || errors.Is(err, errTooLarge) {

@@ -213,16 +213,16 @@ func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.
 		ask.Path = strings.TrimSpace(ask.Path)
 	}
 	if ask.Path == "" || len(ask.Path) > maxPath {
-		return page.BadRequest("Enter the path of a file in the session’s working directory, such as docs/plan.md.")
+		return page.BadRequestError("Enter the path of a file in the session’s working directory, such as docs/plan.md.")
 	}
 	_, err = v.store.RequestLink(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: x.ID}, ask)
 	switch {
 	case errors.Is(err, server.ErrBadPath):
-		return page.BadRequest("The path must be relative to the session’s working directory and stay inside it, such as docs/plan.md.")
+		return page.BadRequestError("The path must be relative to the session’s working directory and stay inside it, such as docs/plan.md.")
 	case errors.Is(err, server.ErrNoDaemon):
-		return page.BadRequest("No ccship daemon sends this session, so it has no documents to link.")
+		return page.BadRequestError("No ccship daemon sends this session, so it has no documents to link.")
 	case errors.Is(err, server.ErrTooManyLinkRequests):
-		return page.BadRequest("Too many link requests are waiting for " + cmp.Or(x.Host, x.Machine) + ". They are carried out when ccship runs there.")
+		return page.BadRequestError("Too many link requests are waiting for " + cmp.Or(x.Host, x.Machine) + ". They are carried out when ccship runs there.")
 	case err != nil:
 		return err
 	}

@@ -61,7 +61,7 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 	s := requested(r)
 	format := r.URL.Query().Get("format")
 	if !slices.Contains(formats, format) {
-		return page.BadRequest("A session can be exported as md, html, json or jsonl.")
+		return page.BadRequestError("A session can be exported as md, html, json or jsonl.")
 	}
 	return v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		h := w.Header()

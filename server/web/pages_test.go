@@ -274,7 +274,7 @@ func TestFollowersEach(t *testing.T) {
 	s.login(t, s.key)
 	follow := func(c *http.Client) (status int, leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "GET", s.URL+"/events", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func TestFollowersEach(t *testing.T) {
 func (s *site) listen(t *testing.T, path string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	req, err := http.NewRequestWithContext(ctx, "GET", s.URL+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

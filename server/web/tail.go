@@ -24,7 +24,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 	q := r.URL.Query()
 	after, err := strconv.ParseInt(q.Get("after"), 10, 64)
 	if err != nil || after < -1 {
-		return page.BadRequest("after must be a line number.")
+		return page.BadRequestError("after must be a line number.")
 	}
 	f := fragment{Last: after, Inside: q.Get("inside") != ""}
 	var b *thread.Builder

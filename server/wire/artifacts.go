@@ -35,7 +35,7 @@ type streamHead struct {
 	Ccship      *extension `json:"ccship"`
 }
 
-// head checks it. An error is a *Refusal.
+// head checks it. An error is a *RefusalError.
 func (p *streamHead) head() (server.Head, error) {
 	b := server.Batch{Head: server.Head{SessionID: p.SessionID}}
 	if p.SessionID == "" {
@@ -56,7 +56,7 @@ func (p *streamHead) head() (server.Head, error) {
 	return b.Head, p.Ccship.describe(&b.Head)
 }
 
-// describe puts what the extension says of the stream into a head. An error is a *Refusal.
+// describe puts what the extension says of the stream into a head. An error is a *RefusalError.
 func (x *extension) describe(h *server.Head) error {
 	b := server.Batch{Head: *h}
 	if err := x.apply(&b); err != nil {
@@ -83,7 +83,7 @@ func ParseSum(s string) ([]byte, error) {
 	return sum, nil
 }
 
-// checkItems reads a request's items. An error is a *Refusal that names the item.
+// checkItems reads a request's items. An error is a *RefusalError that names the item.
 func checkItems[I, T any](items *[]I, name string, check func(*I) (T, error)) ([]T, error) {
 	if items == nil {
 		return nil, BadRequest("bad_request", name+" is missing")
@@ -94,7 +94,7 @@ func checkItems[I, T any](items *[]I, name string, check func(*I) (T, error)) ([
 	out := make([]T, 0, len(*items))
 	for i := range *items {
 		x, err := check(&(*items)[i])
-		if no, ok := errors.AsType[*Refusal](err); ok {
+		if no, ok := errors.AsType[*RefusalError](err); ok {
 			return nil, Refuse(no.Status, no.Code, fmt.Sprintf("item %d: %s", i, no.Message))
 		}
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// ParseCheckpoints reads the body of POST /api/checkpoints. The caller sets Owner and Received. An error is a *Refusal.
+// ParseCheckpoints reads the body of POST /api/checkpoints. The caller sets Owner and Received. An error is a *RefusalError.
 func ParseCheckpoints(body []byte) (*server.CheckpointBatch, error) {
 	var q struct {
 		streamHead
@@ -40,7 +40,7 @@ type checkpointItem struct {
 	Line        *int64    `json:"line"`
 }
 
-// checkpoint checks an item. An error is a *Refusal.
+// checkpoint checks an item. An error is a *RefusalError.
 func (i *checkpointItem) checkpoint() (server.Checkpoint, error) {
 	c := server.Checkpoint{ID: i.ID, PortID: i.PortID, TokensUsed: i.TokensUsed, TokenBudget: i.TokenBudget, Trigger: i.Trigger,
 		ContextHash: i.ContextHash, Summary: i.Summary, ActiveFiles: i.ActiveFiles, Created: i.Created,

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// ParseDocuments reads the body of POST /api/documents. The caller sets Owner and Received. An error is a *Refusal.
+// ParseDocuments reads the body of POST /api/documents. The caller sets Owner and Received. An error is a *RefusalError.
 func ParseDocuments(body []byte) (*server.DocumentBatch, error) {
 	var q struct {
 		streamHead
@@ -49,7 +49,7 @@ type eventItem struct {
 	Line        *int64    `json:"line"`
 }
 
-// event checks an item. An error is a *Refusal.
+// event checks an item. An error is a *RefusalError.
 func (i *eventItem) event() (server.DocumentEvent, error) {
 	e := server.DocumentEvent{Path: i.Path, Change: i.Change, By: i.By, AddedAt: i.AddedAt, At: i.At, Version: i.Version,
 		Size: i.Size, TooLarge: i.TooLarge, Reason: i.Reason, LinkRequest: i.LinkRequest, Line: -1}

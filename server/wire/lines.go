@@ -21,7 +21,7 @@ const (
 )
 
 // ParseLines reads the body of POST /api/conversations. The lines point into body where they can; body is not changed.
-// An error is a *Refusal.
+// An error is a *RefusalError.
 func ParseLines(body []byte) (*server.Batch, error) {
 	p := parser{scan: scan{b: body}}
 	if err := p.members(); err != nil {

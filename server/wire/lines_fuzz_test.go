@@ -31,7 +31,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatal("the body was changed")
 		}
 		if err != nil {
-			if _, ok := errors.AsType[*Refusal](err); !ok {
+			if _, ok := errors.AsType[*RefusalError](err); !ok {
 				t.Fatalf("not a refusal: %v", err)
 			}
 			return

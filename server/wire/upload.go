@@ -16,7 +16,7 @@ type uploadRequest struct {
 }
 
 // ParseUpload reads the body of a request that starts or ends the upload of the file whose sha256 is sum, in hex. The
-// caller sets Owner and At. An error is a *Refusal.
+// caller sets Owner and At. An error is a *RefusalError.
 func ParseUpload(body []byte, sum string) (*server.Upload, error) {
 	var q uploadRequest
 	if err := decode(body, &q); err != nil {

@@ -75,7 +75,7 @@ func (p *Pages) act(a action) page.Handler {
 		}
 		notice, secret, err := a(r, who)
 		if errors.Is(err, server.ErrExists) {
-			err = page.BadRequest("This name is already in use.")
+			err = page.BadRequestError("This name is already in use.")
 		}
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ const maxName = 64
 func formName(r *http.Request, field string) (string, error) {
 	s := strings.TrimSpace(r.PostForm.Get(field))
 	if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return "", page.BadRequest(fmt.Sprintf("A name has 1 to %d characters, on one line.", maxName))
+		return "", page.BadRequestError(fmt.Sprintf("A name has 1 to %d characters, on one line.", maxName))
 	}
 	return s, nil
 }

@@ -58,7 +58,7 @@ func (p *Pages) ownKey(r *http.Request, who server.Login) (server.Key, error) {
 			return k, nil
 		}
 	}
-	return server.Key{}, page.BadRequest("No such key.")
+	return server.Key{}, page.BadRequestError("No such key.")
 }
 
 func (p *Pages) revokeKey(r *http.Request, who server.Login) (notice, secret string, err error) {

@@ -77,7 +77,7 @@ func (p *Pages) takeLogin(w http.ResponseWriter, r *http.Request) {
 	} else {
 		token, _, err = p.access.Login(r.Context(), remote, strings.TrimSpace(r.PostForm.Get("key")))
 	}
-	var tooMany *auth.TooMany
+	var tooMany *auth.TooManyError
 	switch {
 	case err == nil:
 		p.setCookie(w, r, token, int(auth.LoginFor/time.Second))

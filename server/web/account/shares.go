@@ -39,13 +39,13 @@ func (p *Pages) formShare(r *http.Request, who server.Login) (server.Share, stri
 	}
 	with, err := p.store.FindUser(r.Context(), r.PostForm.Get("with"))
 	if errors.Is(err, server.ErrNotFound) {
-		return s, "", page.BadRequest("No such user.")
+		return s, "", page.BadRequestError("No such user.")
 	}
 	if err != nil {
 		return s, "", err
 	}
 	if s.With = with.ID; s.With == s.Owner {
-		return s, "", page.BadRequest("You cannot share a project with its owner.")
+		return s, "", page.BadRequestError("You cannot share a project with its owner.")
 	}
 	return s, with.Name, nil
 }
@@ -71,7 +71,7 @@ func (p *Pages) addShare(r *http.Request, who server.Login) (notice, secret stri
 			return what, "", p.store.AddShare(r.Context(), s)
 		}
 	}
-	return "", "", page.BadRequest("No such project.")
+	return "", "", page.BadRequestError("No such project.")
 }
 
 func (p *Pages) removeShare(r *http.Request, who server.Login) (notice, secret string, err error) {

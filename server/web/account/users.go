@@ -24,7 +24,7 @@ func (p *Pages) addLink(r *http.Request, who server.Login) (notice, secret strin
 	}
 	ticket, err := p.access.NewTicket(r.Context(), user, who.Key, 0)
 	if errors.Is(err, auth.ErrUnauthorized) {
-		return "", "", page.BadRequest("This user is disabled.")
+		return "", "", page.BadRequestError("This user is disabled.")
 	}
 	if err != nil {
 		return "", "", err
@@ -57,7 +57,7 @@ func formRole(r *http.Request) (server.Role, error) {
 	case server.Owner, server.Member, server.Viewer:
 		return role, nil
 	}
-	return "", page.BadRequest("A role is owner, member or viewer.")
+	return "", page.BadRequestError("A role is owner, member or viewer.")
 }
 
 // otherUser is the user that an owner changes, never the owner itself: a server must keep its last owner.
@@ -67,7 +67,7 @@ func (p *Pages) otherUser(r *http.Request, who server.Login) (server.User, error
 		return u, err
 	}
 	if u.ID == who.User.ID {
-		return u, page.BadRequest("You cannot do this to yourself; ask another owner.")
+		return u, page.BadRequestError("You cannot do this to yourself; ask another owner.")
 	}
 	return u, nil
 }

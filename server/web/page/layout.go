@@ -55,11 +55,11 @@ func (s *Site) SetTheme(w http.ResponseWriter, r *http.Request) {
 // maxForm is the largest form that is read, in bytes.
 const maxForm = 16 << 10
 
-// ParseForm reads a request's form, up to 16 KiB. Its error is a BadRequest.
+// ParseForm reads a request's form, up to 16 KiB. Its error is a BadRequestError.
 func ParseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		return BadRequest("The form is invalid.")
+		return BadRequestError("The form is invalid.")
 	}
 	return nil
 }

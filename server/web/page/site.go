@@ -49,14 +49,14 @@ func New(assets fs.FS, access *auth.Access, functions template.FuncMap) (*Site, 
 // Handler answers a request of a reader who may see pages. Site.Answer answers the error it returns.
 type Handler func(w http.ResponseWriter, r *http.Request, who server.Login) error
 
-// BadRequest is an error for the reader: what is wrong with the request.
-type BadRequest string
+// BadRequestError is an error for the reader: what is wrong with the request.
+type BadRequestError string
 
-func (e BadRequest) Error() string { return string(e) }
+func (e BadRequestError) Error() string { return string(e) }
 
 // Answer shows the page of an error.
 func (s *Site) Answer(w http.ResponseWriter, r *http.Request, err error) {
-	var bad BadRequest
+	var bad BadRequestError
 	switch {
 	case errors.Is(err, server.ErrNotFound):
 		s.Fail(w, r, http.StatusNotFound, "No such session, or you may not see it.")
