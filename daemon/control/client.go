@@ -32,7 +32,7 @@ type Client struct {
 	patient bool // calls have no time limit but their context's
 }
 
-// Dial makes a client for the socket at path; it connects with each call, for at most 200 ms.
+// Dial makes a client for the socket at path; it connects with each call.
 func Dial(path string) *Client { return newClient(path, dialTimeout) }
 
 // DialPatiently is Dial for a caller that limits its calls itself: each ends when its context does, and not before.

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// dialTimeout is how long anyone waits for a connection; a daemon that lives accepts at once.
-const dialTimeout = 200 * time.Millisecond
+// dialTimeout is how long anyone waits for a connection. The kernel makes one at once, or says why not: what takes time
+// is only the turn of the process that asks, on a machine with far more to do than processors.
+const dialTimeout = 5 * time.Second
 
 // Listen makes the control socket, mode 0600, in a folder that is made 0700 when it is missing. A socket that nobody
 // answers on is replaced; anything else at the path is left alone. Errors are *Error with a hint: ErrInUse when a
