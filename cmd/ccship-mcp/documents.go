@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,25 +19,28 @@ const (
 // maxPath is the longest path that is taken, in bytes.
 const maxPath = 4096
 
-// documentTools are link_document, unlink_document and list_documents. The first two do nothing: the daemon reads their
-// answers in the transcript, which says better than anything else which session they belong to. The daemon's nonce in an
-// answer tells it from one that something else made up.
+// documentTools are link_document, unlink_document and list_documents. The first two change nothing themselves: the
+// daemon reads their answers in the transcript, because only the transcript says for sure which session they belong to.
+// The daemon's nonce in an answer proves that this program wrote it.
 func (t *tools) documentTools(s *mcp.Server) {
 	type document struct {
 		Path string `json:"path"`
 	}
-	for _, tool := range []struct{ name, action, description string }{
-		{"link_document", "link", "Link a file to this session: its versions are kept, and later starts of the session name it."},
-		{"unlink_document", "unlink", "End the link of a file to this session."},
+	for _, verb := range []struct{ name, action, description string }{
+		{"link_document", "link",
+			"Link a file to this session: its versions are kept, and the session is told of it whenever it starts."},
+		{"unlink_document", "unlink", "Remove the link of a file to this session."},
 	} {
-		add(s, tool.name, tool.description, pathProperty, []string{"path"}, func(ctx context.Context, a document) ([]string, error) {
-			return t.ask(ctx, tool.action, a.Path)
-		})
+		add(s, tool{
+			name: verb.name, description: verb.description, properties: pathProperty, required: []string{"path"},
+		}, func(ctx context.Context, a document) ([]string, error) { return t.ask(ctx, verb.action, a.Path) })
 	}
 	type session struct {
 		Session string `json:"session"`
 	}
-	add(s, "list_documents", "List the files linked to this session.", sessionProperty, nil, func(ctx context.Context, a session) ([]string, error) {
+	add(s, tool{
+		name: "list_documents", description: "List the files linked to this session.", properties: sessionProperty,
+	}, func(ctx context.Context, a session) ([]string, error) {
 		client, name, err := t.about(ctx, a.Session)
 		if err != nil {
 			return nil, err
@@ -49,10 +53,10 @@ func (t *tools) documentTools(s *mcp.Server) {
 	})
 }
 
-// ask is the answer that the daemon reads, and words beside it when there is no daemon, and so no nonce.
+// ask returns the answer that the daemon reads. Without a daemon there is no nonce, and a second text says so.
 func (t *tools) ask(ctx context.Context, action, path string) ([]string, error) {
 	if path == "" || len(path) > maxPath || strings.ContainsRune(path, 0) {
-		return nil, usage("path must name a file")
+		return nil, usage(fmt.Sprintf("path must name a file, in at most %d bytes", maxPath))
 	}
 	var nonce control.LinkAnswer
 	client, missing := t.daemon(ctx)

@@ -35,16 +35,28 @@ type recent struct {
 
 // historyTools are search_history and get_messages.
 func (t *tools) historyTools(s *mcp.Server) {
-	add(s, "search_history", "Search all recorded conversations for lines that hold all words.",
-		`"text":{"type":"string"},"session":{"type":"string","description":"Only in this session"},"project":{"type":"string","description":"Only of this project"}`+
-			`,"kind":{"type":"string","description":"Only in, with commas: prompt, answer, thinking, tool, result, title, other"}`+
-			`,"since":{"type":"string","description":"2026-11-01, 36h or 7d"}`+
+	add(s, tool{
+		name:        "search_history",
+		description: "Search all recorded conversations for lines that contain all the words.",
+		properties: `"text":{"type":"string"}` +
+			`,"session":{"type":"string","description":"Only in this session"}` +
+			`,"project":{"type":"string","description":"Only in this project"}` +
+			`,"kind":{"type":"string","description":` +
+			`"Only these kinds, separated by commas: prompt, answer, thinking, tool, result, title, other"}` +
+			`,"since":{"type":"string","description":"2026-11-01, 36h or 7d"}` +
 			`,"limit":{"type":"integer","minimum":1,"maximum":100,"default":10}`,
-		[]string{"text"}, t.search)
-	add(s, "get_messages", "Get the last messages of this session in short, oldest first.", sessionProperty+
-		`,"limit":{"type":"integer","minimum":1,"maximum":200,"default":20},"offset":{"type":"integer","minimum":0,"description":"Skip so many of the newest"}`,
-		nil, t.messages)
+		required: []string{"text"},
+	}, t.search)
+	add(s, tool{
+		name:        "get_messages",
+		description: "Get the last messages of this session, shortened, oldest first.",
+		properties: sessionProperty +
+			`,"limit":{"type":"integer","minimum":1,"maximum":200,"default":20}` +
+			`,"offset":{"type":"integer","minimum":0,"description":"Skip this many of the newest messages"}`,
+	}, t.messages)
 }
+
+// messages answers get_messages.
 
 func (t *tools) messages(ctx context.Context, a recent) ([]string, error) {
 	limit, err := atMost(a.Limit, 20, 200)
@@ -58,17 +70,18 @@ func (t *tools) messages(ctx context.Context, a recent) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := client.Messages(ctx, control.MessagesQuery{Session: name, Page: control.Page{Offset: a.Offset, Limit: limit}})
+	page := control.Page{Offset: a.Offset, Limit: limit}
+	found, err := client.Messages(ctx, control.MessagesQuery{Session: name, Page: page})
 	if err != nil {
 		return nil, err
 	}
 	return text(found)
 }
 
-// search lets `ccship search` ask the server: it knows the server's address and key as they are now.
+// search answers search_history. It runs `ccship search`, which knows the server's current address and key.
 func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 	if strings.TrimSpace(a.Text) == "" || strings.ContainsRune(a.Text, 0) {
-		return nil, usage("text must say what to look for")
+		return nil, usage("text must contain the words to search for")
 	}
 	limit, err := atMost(a.Limit, 10, 100)
 	if err != nil {
@@ -79,7 +92,7 @@ func (t *tools) search(ctx context.Context, a find) ([]string, error) {
 		{"--session", a.Session}, {"--project", a.Project}, {"--kind", a.Kind}, {"--since", a.Since},
 	} {
 		if strings.ContainsRune(f.value, 0) {
-			return nil, usage("bad " + strings.TrimLeft(f.flag, "-"))
+			return nil, usage(strings.TrimLeft(f.flag, "-") + " must not contain a NUL character")
 		}
 		if f.value != "" {
 			args = append(args, f.flag+"="+f.value)

@@ -1,6 +1,6 @@
 // Command ccship-mcp lets Claude ask ccship: a server of the Model Context Protocol on standard input and output, for
-// the Claude Code plugin and other clients. `ccship mcp` starts it. It keeps nothing: every answer is the daemon's, and
-// for a search `ccship search`'s.
+// the Claude Code plugin and other clients. `ccship mcp` starts it. It keeps nothing: answers come from the daemon, and
+// those of a search from `ccship search`.
 package main
 
 import (
@@ -23,7 +23,7 @@ const (
 	exitUsage  = 2
 )
 
-// parentBeat is how often it is looked whether the program that started this one is still there.
+// parentBeat is the time between two looks at whether the parent process still runs.
 const parentBeat = 2 * time.Second
 
 func main() { os.Exit(command()) }
@@ -39,7 +39,7 @@ func command() int {
 		return nil
 	})
 	if err := flags.Parse(os.Args[1:]); err != nil || len(t.sockets) == 0 {
-		fmt.Fprintln(os.Stderr, "ccship-mcp: it does not say where the daemon listens\nhint: `ccship mcp` starts this program")
+		fmt.Fprintln(os.Stderr, "ccship-mcp: --socket is missing\nhint: `ccship mcp` starts this program")
 		return exitUsage
 	}
 	t.flags = flags.Args()
@@ -64,8 +64,8 @@ func command() int {
 	return exitOK
 }
 
-// untilOrphaned calls gone when the program that started this one, parent, has ended. The end of standard input tells the same,
-// unless another program holds its other end.
+// untilOrphaned calls gone when the parent process has ended. Standard input ends then too, unless another process
+// holds its other end.
 func untilOrphaned(ctx context.Context, parent int, gone func()) {
 	tick := time.NewTicker(parentBeat)
 	defer tick.Stop()

@@ -24,19 +24,32 @@ func (t *tools) server() *mcp.Server {
 	return s
 }
 
-// loaded has Claude Code show a tool to the model at once. Without it newer versions hide it behind a search for tools.
+// loaded makes Claude Code show a tool to the model at once. Without it, newer versions hide it behind a tool search.
 var loaded = mcp.Meta{"anthropic/alwaysLoad": true}
 
-// add gives a server a tool. properties is the inside of its schema's properties, required the names that must be given;
-// f answers texts. What goes wrong is the tool's answer, not the protocol's: the model is to read it.
-func add[A any](s *mcp.Server, name, description, properties string, required []string, f func(context.Context, A) ([]string, error)) {
-	schema := fmt.Sprintf(`{"type":"object","properties":{%s},"additionalProperties":false}`, properties)
-	if len(required) > 0 {
-		names, _ := json.Marshal(required) // strings
-		schema = fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s,"additionalProperties":false}`, properties, names)
+// tool is what the model is told of a tool.
+type tool struct {
+	name, description string
+	properties        string   // members of the JSON schema's "properties", without the braces
+	required          []string // the properties that must be given
+}
+
+// schema is the JSON schema of a tool's arguments.
+func (t tool) schema() json.RawMessage {
+	required := ""
+	if len(t.required) > 0 {
+		names, _ := json.Marshal(t.required) // strings
+		required = fmt.Sprintf(`,"required":%s`, names)
 	}
-	tool := &mcp.Tool{Meta: loaded, Name: name, Description: description, InputSchema: json.RawMessage(schema)}
-	s.AddTool(tool, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return json.RawMessage(
+		fmt.Sprintf(`{"type":"object","properties":{%s}%s,"additionalProperties":false}`, t.properties, required))
+}
+
+// add gives a server a tool. f returns the texts of its answer. An error of f is an answer too, not a protocol error,
+// because the model has to read it.
+func add[A any](s *mcp.Server, t tool, f func(context.Context, A) ([]string, error)) {
+	described := &mcp.Tool{Meta: loaded, Name: t.name, Description: t.description, InputSchema: t.schema()}
+	s.AddTool(described, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var args A
 		err := decode(r.Params.Arguments, &args)
 		var texts []string
@@ -58,7 +71,7 @@ func contents(texts ...string) []mcp.Content {
 	return all
 }
 
-// decode reads a tool's arguments. A member it does not know is a mistake: ignored, it would look obeyed.
+// decode reads a tool's arguments. An unknown member is an error: the model must not believe that it had an effect.
 func decode(arguments json.RawMessage, into any) error {
 	if len(arguments) == 0 {
 		return nil

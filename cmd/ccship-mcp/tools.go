@@ -22,8 +22,8 @@ func (t *tools) daemon(ctx context.Context) (*control.Client, error) {
 }
 
 // sessionOf is the session that a call is about: the one it names, else the one this server was started in, else the
-// one that was written last in this folder or below it. A server lives on through /clear, which begins another session:
-// only a call that names its own is sure to mean it.
+// one that was written last in this folder or below it. After /clear the server still runs but the session is another:
+// then only a call that names its session is sure to get it.
 func (t *tools) sessionOf(ctx context.Context, client *control.Client, named string) (string, error) {
 	if named == "" {
 		named = t.session
@@ -32,7 +32,7 @@ func (t *tools) sessionOf(ctx context.Context, client *control.Client, named str
 		return named, nil
 	}
 	if t.dir == "" {
-		return "", usage("name the session")
+		return "", usage("session must be given here; `ccship sessions list` lists all sessions")
 	}
 	found, err := client.Sessions(ctx, control.SessionsQuery{Project: t.dir, Page: control.Page{Limit: 1}})
 	if err != nil {
@@ -40,7 +40,7 @@ func (t *tools) sessionOf(ctx context.Context, client *control.Client, named str
 	}
 	if len(found.Sessions) == 0 {
 		return "", control.NoSession("no session was started in "+t.dir,
-			"name one: `ccship sessions list` lists all")
+			"name a session; `ccship sessions list` lists all")
 	}
 	return found.Sessions[0].Session, nil
 }

@@ -46,17 +46,17 @@ func TestTools(t *testing.T) {
 		{"search_history", `{"text":"break"}`, "", "run `ccship search`: exit status 2: panic: no", true},
 
 		// What is no request: an answer for the model, and nothing asked of anyone.
-		{"link_document", `{}`, "", "path must name a file", true},
+		{"link_document", `{}`, "", "path must name a file, in at most 4096 bytes", true},
 		{"link_document", `{"path":7}`, "", "bad arguments: ", true},
 		{"link_document", `{"path":"a","session":"b"}`, "", "bad arguments: ", true},
-		{"link_document", `{"path":"a\u0000"}`, "", "path must name a file", true},
-		{"link_document", `{"path":"` + strings.Repeat("x", 4097) + `"}`, "", "path must name a file", true},
-		{"checkpoint_list", `{"limit":-1}`, "", "limit is out of range", true},
-		{"checkpoint_list", `{"limit":101}`, "", "limit is out of range", true},
-		{"checkpoint_get", `{}`, "", "id must name a checkpoint", true},
+		{"link_document", `{"path":"a\u0000"}`, "", "path must name a file, in at most 4096 bytes", true},
+		{"link_document", `{"path":"` + strings.Repeat("x", 4097) + `"}`, "", "path must name a file, in at most 4096 bytes", true},
+		{"checkpoint_list", `{"limit":-1}`, "", "limit must be 1 to 100", true},
+		{"checkpoint_list", `{"limit":101}`, "", "limit must be 1 to 100", true},
+		{"checkpoint_get", `{}`, "", "id must name a checkpoint; checkpoint_list lists them", true},
 		{"get_messages", `{"offset":-1}`, "", "offset must be 0 or more", true},
-		{"search_history", `{"text":" "}`, "", "text must say what to look for", true},
-		{"search_history", `{"text":"a","since":"\u0000"}`, "", "bad since", true},
+		{"search_history", `{"text":" "}`, "", "text must contain the words to search for", true},
+		{"search_history", `{"text":"a","since":"\u0000"}`, "", "since must not contain a NUL character", true},
 		{"search_history", `[]`, "", "bad arguments: ", true},
 	} {
 		before := asked.last()

@@ -16,7 +16,7 @@ func become(program string, args []string) error {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return cli.Silent{Code: exit.ExitCode()}
+		return cli.SilentError{Code: exit.ExitCode()}
 	}
 	if err != nil {
 		return fmt.Errorf("run %s: %w", program, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 )
 
-// Completions ask the daemon where only it knows, and offer nothing when it does not answer.
+// Completions that need the daemon offer nothing when it does not answer.
 
 // completeKeys offers configuration keys, one for a command.
 func completeKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -41,7 +41,8 @@ func (a *app) completeDead(cmd *cobra.Command, args []string, _ string) ([]strin
 	var ids []string
 	for _, l := range dead.Letters {
 		if !named[l.ID] {
-			ids = append(ids, cobra.CompletionWithDesc(l.ID, fmt.Sprintf("%s, line %d: %s", show.SessionOrPath(l.Session, l.Path), l.Line, show.Reason(l))))
+			about := fmt.Sprintf("%s, line %d: %s", show.SessionOrPath(l.Session, l.Path), l.Line, show.Reason(l))
+			ids = append(ids, cobra.CompletionWithDesc(l.ID, about))
 		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp

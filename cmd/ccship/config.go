@@ -23,9 +23,10 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show, change and check the configuration",
-		Long:  "Show, change and check the configuration. Flags win over CCSHIP_* variables, those over the file, that over the defaults.\n\n" + optionTable(),
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: "Show, change and check the configuration. A flag wins over a CCSHIP_* variable, the variable over the file, " +
+			"and the file over the default.\n\n" + optionTable(),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.configShow(), a.configGet(), a.configSet(), a.configValidate())
 	return cmd
@@ -84,7 +85,7 @@ func (a *app) configShow() *cobra.Command {
 func (a *app) configGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KEY",
-		Short: "Print the value of one key; lists one item a line",
+		Short: "Print the value of one key; a list prints one item per line",
 		Args:  cobra.ExactArgs(1),
 
 		ValidArgsFunction: completeKeys,

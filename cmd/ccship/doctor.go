@@ -19,9 +19,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that can go wrong, and say how to fix it",
-		Long: "Check service, daemon, socket, state, configuration, key, folders, clock, server and outbox, and what Claude Code is about to delete, in less than three seconds. " +
-			"With --fix, what is safe to fix is fixed first: permissions, a stale socket, an outdated unit, a stopped service, queued lines. " +
-			"Exits 0 when no check fails, even with warnings; 1 when one does.",
+		Long: "Check service, daemon, socket, state, configuration, key, folders, clock, server and outbox, and what " +
+			"Claude Code is about to delete, in less than three seconds. With --fix, fix first what is safe to fix: " +
+			"permissions, a stale socket, an outdated unit, a stopped service, queued lines. " +
+			"Exits 0 when no check fails, even with warnings; 1 when one fails.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 0 || days > 3650 {
@@ -38,7 +39,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// mostRounds limits the rounds of fixing: a daemon that was started in one may report more to fix in the next.
+// mostRounds limits the rounds of fixing: a daemon that one round starts may report more to fix in the next.
 const mostRounds = 3
 
 // doctor examines; with fix it applies fixes and examines again.
@@ -70,12 +71,12 @@ func (a *app) doctor(ctx context.Context, fix bool, days int) error {
 		err = a.Print(a.View().Doctor(report, fix))
 	}
 	if err == nil && !report.OK {
-		return cli.Silent{Code: cli.ExitFailed}
+		return cli.SilentError{Code: cli.ExitFailed}
 	}
 	return err
 }
 
-// doctorOptions say what is examined. A mistake in the configuration is for the doctor to tell.
+// doctorOptions say what is examined. A mistake in the configuration is one of the doctor's findings.
 func (a *app) doctorOptions(days int) (doctor.Options, error) {
 	o := doctor.Options{Version: a.Version, Days: days}
 	var err error

@@ -23,7 +23,8 @@ func (a *app) excludeCommand() *cobra.Command {
 		Use:   "exclude",
 		Short: "Keep projects on this machine",
 		Long: "Keep the conversations of some folders, and of all folders below them, on this machine only. " +
-			"A file named .ccshipignore in a folder does the same; ccship never creates one. What was already sent stays on the server.",
+			"A file named .ccshipignore in a folder does the same; ccship never creates one. " +
+			"What was already sent stays on the server.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -48,7 +49,7 @@ func (a *app) excludeAdd() *cobra.Command {
 func (a *app) excludeRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "rm PATTERN…",
-		Short:             "Stop excluding folders: their conversations are delivered",
+		Short:             "Stop excluding folders: their conversations are delivered again",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completePatterns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,7 +94,8 @@ func (a *app) excludes(ctx context.Context) (control.Excludes, error) {
 		return control.Excludes{}, err
 	}
 	e := control.Excludes{
-		SchemaVersion: control.SchemaVersion, Config: c.Path, Origin: string(c.OriginOf(excludeKey)), Patterns: []control.Exclusion{},
+		SchemaVersion: control.SchemaVersion, Config: c.Path, Origin: string(c.OriginOf(excludeKey)),
+		Patterns: []control.Exclusion{},
 	}
 	for _, pattern := range c.ExcludeProjects {
 		e.Patterns = append(e.Patterns, control.Exclusion{Pattern: pattern})
@@ -101,7 +103,7 @@ func (a *app) excludes(ctx context.Context) (control.Excludes, error) {
 	return e, nil
 }
 
-// editExcludes edits the configuration file, with a daemon or without, and has the daemon take it over.
+// editExcludes edits the configuration file and makes a running daemon read it.
 func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 	path, err := a.ConfigPath()
 	if err != nil {
@@ -130,7 +132,7 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 		a.Say("%s is excluded in %s", pattern, path)
 	}
 	for _, pattern := range edit.Removed {
-		a.Say("%s is not excluded any more in %s", pattern, path)
+		a.Say("%s is no longer excluded in %s", pattern, path)
 	}
 	if len(edit.Added)+len(edit.Removed) == 0 {
 		a.Say("%s is excluded already in %s", strings.Join(add, ", "), path)
@@ -145,10 +147,10 @@ func (a *app) editExcludes(ctx context.Context, add, remove []string) error {
 	return a.PrintJSON(excludes)
 }
 
-// folderPattern is what someone means who names a folder: one that is there by its own name, whatever characters that
-// has, any other path from here on.
+// folderPattern is the pattern of what someone typed. A folder that exists means itself, whatever characters its name
+// has; any other path is a pattern relative to the current folder.
 func folderPattern(text string) (string, error) {
-	if text == "" { // an unset variable; not the folder that one is in
+	if text == "" { // an unset shell variable must not mean the current folder
 		return "", control.Usage("the pattern is empty", "name a folder, or . for this one")
 	}
 	if strings.HasPrefix(text, "~") || strings.HasPrefix(filepath.ToSlash(text), "**/") {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -18,15 +19,15 @@ import (
 )
 
 // A hook takes hookBeats beats at most, counted from the first line of main. A turn must not wait for more than 20 ms,
-// and the system needs some of them to start a program and to end it. Beats are counted, not time: on a machine that
-// lets this process wait the daemon waits too, and what it hands over too late would be lost.
+// and the system needs some of them to start and end a program. Beats are counted instead of time: when the machine
+// stalls this process it stalls the daemon too, and a notice that the daemon hands over too late is lost.
 const (
 	hookBeats = 9
 	hookBeat  = time.Millisecond
 )
 
-// maxHookHead is how much of a hook's input is read for what it says of the session, in bytes. What a tool was given and
-// what it answered comes last, and can be of any size.
+// maxHookHead is how many bytes of a hook's input are searched for what it says of the session. A tool's input and
+// output come last and can be of any size.
 const maxHookHead = 64 << 10
 
 // hookEvents are the hooks of the plugin, by the names of their verbs, as Claude Code calls them.
@@ -37,14 +38,16 @@ var hookEvents = map[string]string{
 	"post-tool-use":      "PostToolUse",
 }
 
-// runHook is the command line of `ccship hook`. Whatever happens, it ends within so many beats, with exit code 0 and
-// nothing on stderr: a hook that fails is shown to people, and one that ends with 2 stops their work.
+// runHook is the command line of `ccship hook`. Whatever happens, it ends within that many beats, with exit code 0 and
+// nothing on stderr: Claude Code shows a hook that fails, and one that exits with 2 stops people's work.
 func runHook(args []string, beats int) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
 		for range beats {
-			time.Sleep(hookBeat)
+			if cli.Sleep(ctx, hookBeat) != nil {
+				return
+			}
 		}
 		cancel()
 	}()
@@ -67,7 +70,7 @@ func (a *app) hookCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "hook EVENT",
 		Short: "Answer a hook of Claude Code, for the plugin",
-		Long: "Read what Claude Code tells a hook from standard input, and print what the session's Claude is to be told. " +
+		Long: "Read what Claude Code tells a hook from standard input, and print the notices for the session. " +
 			"It takes 20 ms at most, prints nothing when there is nothing to say, and always succeeds. " +
 			"Events: session-start, user-prompt-submit, pre-tool-use, post-tool-use.",
 		Args: cobra.ExactArgs(1),
@@ -75,17 +78,17 @@ func (a *app) hookCommand() *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return []string{"session-start", "user-prompt-submit", "pre-tool-use", "post-tool-use"}, cobra.ShellCompDirectiveNoFileComp
+			return slices.Sorted(maps.Keys(hookEvents)), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.hook(cmd.Context(), args[0], os.Stdin) },
 	}
 }
 
-// hook answers one. It reads all of its input, as long as there is time: whoever writes it would fail otherwise.
+// hook answers one hook. It reads all of its input while there is time, because the writer fails otherwise.
 func (a *app) hook(ctx context.Context, event string, stdin io.Reader) error {
 	name, known := hookEvents[event]
 	if !known {
-		return control.Usage("there is no hook "+event, "")
+		return control.Usage("there is no hook "+event, "`ccship hook --help` lists the events")
 	}
 	in := readHook(stdin)
 	drained := make(chan struct{})
@@ -108,10 +111,12 @@ type hookInput struct {
 	prompt       string // id; versions since 2.1.196 say it
 }
 
-// readHook reads the members it knows of the object at the beginning of r, in whatever order they are.
+// readHook reads the members it knows of the object at the beginning of r, in any order.
 func readHook(r io.Reader) (in hookInput) {
 	d := json.NewDecoder(io.LimitReader(r, maxHookHead))
-	members := map[string]*string{"session_id": &in.session, "cwd": &in.cwd, "agent_id": &in.agent, "prompt_id": &in.prompt}
+	members := map[string]*string{
+		"session_id": &in.session, "cwd": &in.cwd, "agent_id": &in.agent, "prompt_id": &in.prompt,
+	}
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return in
 	}
@@ -125,13 +130,13 @@ func readHook(r io.Reader) (in hookInput) {
 			break
 		}
 		if into := members[name.(string)]; into != nil {
-			_ = json.Unmarshal(value, into) // something else than a text says nothing
+			_ = json.Unmarshal(value, into) // only a string says something
 		}
 	}
 	return in
 }
 
-// answerHook asks the daemon what there is to say, and prints it as the hook's output.
+// answerHook asks the daemon for notices, and prints them as the hook's output.
 func (a *app) answerHook(ctx context.Context, event string, in hookInput) error {
 	if in.session == "" || in.agent != "" || !heard(event, in) {
 		return nil
@@ -151,8 +156,8 @@ func (a *app) answerHook(ctx context.Context, event string, in hookInput) error 
 	return a.PrintJSON(map[string]output{"hookSpecificOutput": {event, text}})
 }
 
-// heard says whether Claude Code reads what a hook of this kind prints. Old versions drop what a PreToolUse hook says,
-// and a notice is handed over once: those get theirs after the tool.
+// heard says whether Claude Code reads what a hook of this kind prints. Old versions drop the output of a PreToolUse
+// hook. A notice is handed over only once, so they get theirs after the tool.
 func heard(event string, in hookInput) bool {
 	return event != "PreToolUse" || in.prompt != "" || os.Getenv("CLAUDE_CODE_SESSION_ID") != ""
 }

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// logFile is a log that keeps itself small: grown to its limit, it becomes path.1, and a new one begins. Mode 0600. What
-// the program says when it crashes ends in it too. Safe for concurrent use.
+// logFile is a log that keeps itself small: at its limit it becomes path.1, and a new file begins. Mode 0600. It also
+// gets the output of a crash. Safe for concurrent use.
 type logFile struct {
 	path string
 	most int64 // bytes
@@ -20,7 +20,7 @@ type logFile struct {
 	size int64    // guarded by mu
 }
 
-// openLogFile goes on with the log at path; its folder is made, mode 0700, when it is missing.
+// openLogFile appends to the log at path. It creates a missing folder with mode 0700.
 func openLogFile(path string, most int64) (*logFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
@@ -49,7 +49,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends p whole to one file. A log that cannot be set aside goes on to grow: lines are worth more than its size.
+// Write appends p to one file. A log that cannot be renamed keeps growing: its lines matter more than its size.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the log. Crashes are told on standard error alone again.
+// Close ends the log. Crashes go to standard error only from then on.
 func (l *logFile) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

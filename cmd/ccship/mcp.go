@@ -16,16 +16,16 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// mcpProgram is the program behind `ccship mcp`. It is another one so that the daemon does not hold the protocol's code
-// in memory all day.
+// mcpProgram is the program behind `ccship mcp`. It is separate so that the daemon does not hold the protocol's code in
+// memory all day.
 const mcpProgram = "ccship-mcp"
 
 func (a *app) mcpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp",
 		Short: "Run an MCP server on standard input and output, for Claude",
-		Long: "Speak the Model Context Protocol on standard input and output, for the Claude Code plugin and other clients: " +
-			"linked documents, checkpoints, short histories, and search on the server.",
+		Long: "Speak the Model Context Protocol on standard input and output, for the Claude Code plugin and other " +
+			"clients. Its tools: linked documents, checkpoints, short histories, and search on the server.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := a.Config()
@@ -82,7 +82,7 @@ func findMCP() (string, error) {
 	found, err := exec.LookPath(name)
 	if err != nil {
 		return "", control.Failed("the program "+mcpProgram+" is not beside "+self,
-			"it comes with ccship in every package and archive: put it into "+filepath.Dir(self))
+			"every package and archive of ccship contains it: put it into "+filepath.Dir(self))
 	}
 	return found, nil
 }

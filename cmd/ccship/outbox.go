@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ func (a *app) outboxList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if page.Offset < 0 || page.Limit < 1 {
-				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "")
+				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "see `ccship outbox list --help`")
 			}
 			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
@@ -75,20 +76,20 @@ func (a *app) outboxDead() *cobra.Command {
 }
 
 func (a *app) outboxRetry() *cobra.Command {
-	cmd := a.deadCommand("retry", "Send dead letters again", func(client *control.Client, cmd *cobra.Command, req control.DeadRequest) (control.DeadResult, error) {
-		return client.RetryDead(cmd.Context(), req)
-	}, "queued again")
-	cmd.Long = "Put dead letters back into the outbox: all that are named, or none if one does not exist. A dead letter that is refused again gets a new id."
+	cmd := a.deadCommand("retry", "queued again", (*control.Client).RetryDead)
+	cmd.Short = "Send dead letters again"
+	cmd.Long = "Put dead letters back into the outbox: all that are named, or none if one does not exist. " +
+		"A dead letter that is refused again gets a new id."
 	return cmd
 }
 
 func (a *app) outboxDrop() *cobra.Command {
-	cmd := a.deadCommand("drop", "Remove dead letters for good", func(client *control.Client, cmd *cobra.Command, req control.DeadRequest) (control.DeadResult, error) {
-		return client.DropDead(cmd.Context(), req)
-	}, "dropped")
+	cmd := a.deadCommand("drop", "dropped", (*control.Client).DropDead)
 	cmd.Short = "Remove dead letters, or everything queued for a retired server"
-	cmd.Long = "Remove dead letters for good: all that are named, or none if one does not exist. The transcripts stay; `ccship verify` reports the lines as missing from then on.\n\n" +
-		"With --server and --yes: discard everything queued for a retired server, and its dead letters. All of it was queued for the current server as well."
+	cmd.Long = "Remove dead letters for good: all that are named, or none if one does not exist. The transcripts stay; " +
+		"`ccship verify` reports the lines as missing from then on.\n\n" +
+		"With --server and --yes: discard everything queued for a retired server, and its dead letters. " +
+		"All of it was queued for the current server as well."
 	var server string
 	var yes bool
 	cmd.Flags().StringVar(&server, "server", "", "URL of a retired server")
@@ -104,11 +105,12 @@ func (a *app) outboxDrop() *cobra.Command {
 	return cmd
 }
 
-// dropServer gives up what waits for a retired server.
+// dropServer discards what waits for a retired server.
 func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes bool) error {
 	switch {
 	case len(args) > 0 || cmd.Flags().Changed("all"):
-		return control.Usage("--server discards everything queued for a server: do not name dead letters as well", "")
+		return control.Usage("--server discards everything queued for a server, so dead letters cannot be named too",
+			"leave out the dead letters or --all, or leave out --server")
 	case !yes:
 		return control.Usage("this permanently discards everything queued for "+server,
 			"`ccship outbox list` shows it; add --yes to discard it")
@@ -124,16 +126,18 @@ func (a *app) dropServer(cmd *cobra.Command, args []string, server string, yes b
 	if a.JSON {
 		return a.PrintJSON(r)
 	}
-	return a.Print(fmt.Sprintf("%s with %s and %s for %s given up\n", amount.Counted(r.Rows, "row", "rows"), amount.Counted(r.Entries, "line", "lines"),
-		amount.Counted(r.Letters, "dead letter", "dead letters"), r.Server))
+	return a.Print(fmt.Sprintf("discarded %s with %s, and %s, for %s\n", amount.Counted(r.Rows, "row", "rows"),
+		amount.Counted(r.Entries, "line", "lines"), amount.Counted(r.Letters, "dead letter", "dead letters"), r.Server))
 }
 
-// deadCommand is a verb that does something to dead letters.
-func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Command, control.DeadRequest) (control.DeadResult, error), done string) *cobra.Command {
+// deadCall is a call to the daemon about dead letters.
+type deadCall func(*control.Client, context.Context, control.DeadRequest) (control.DeadResult, error)
+
+// deadCommand is a verb that makes a call; done says in the past tense what the call does to the letters.
+func (a *app) deadCommand(verb, done string, do deadCall) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:               verb + " ID… | --all",
-		Short:             short,
 		ValidArgsFunction: a.completeDead,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
@@ -143,7 +147,7 @@ func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Co
 			if err != nil {
 				return err
 			}
-			result, err := do(client, cmd, control.DeadRequest{IDs: args, All: all})
+			result, err := do(client, cmd.Context(), control.DeadRequest{IDs: args, All: all})
 			if err != nil {
 				return err
 			}
@@ -153,7 +157,7 @@ func (a *app) deadCommand(verb, short string, do func(*control.Client, *cobra.Co
 			return a.Print(amount.Counted(int64(result.Letters), "dead letter", "dead letters") + " " + done + "\n")
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "all dead letters there are")
+	cmd.Flags().BoolVar(&all, "all", false, "all dead letters")
 	a.AddJSON(cmd)
 	return cmd
 }

@@ -37,7 +37,8 @@ func (a *app) pathsCommand() *cobra.Command {
 			}
 			p := places{
 				SchemaVersion: control.SchemaVersion, Config: c.Path, APIKeyFile: c.APIKeyFile,
-				StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"), Socket: c.Socket, Log: setup.LogPath(c), Up: cli.UpDir(c), Roots: c.Roots,
+				StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"), Socket: c.Socket,
+				Log: setup.LogPath(c), Up: cli.UpDir(c), Roots: c.Roots,
 			}
 			if p.Log == "" {
 				p.Log = "journal"

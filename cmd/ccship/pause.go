@@ -14,8 +14,8 @@ func (a *app) pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Stop sending for a while; reading continues, so nothing is lost",
-		Long: "Stop sending, for a while or until `ccship resume`. New lines are still read into the outbox, up to its cap. " +
-			"A restart does not end the pause; `ccship sync` does.",
+		Long: "Stop sending, for a while or until `ccship resume`. New lines are still read into the outbox, " +
+			"up to its cap. A restart does not end the pause; `ccship sync` does.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			req := control.PauseRequest{}
@@ -36,7 +36,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			return a.showPause(state)
 		},
 	}
-	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; without it until `resume`")
+	cmd.Flags().DurationVar(&length, "for", 0, "how long, such as 30m or 2h; without it, until `ccship resume`")
 	a.AddJSON(cmd)
 	return cmd
 }

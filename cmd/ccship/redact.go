@@ -17,9 +17,9 @@ import (
 func (a *app) redactCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redact",
-		Short: "Masking of secrets: try it on a file, apply new rules, bring its key to another machine",
+		Short: "Try the masking of secrets on a file, apply new rules, bring its key to another machine",
 		Long: "Secrets in lines are replaced by tokens before the lines are queued; see the option redact. " +
-			"With the same key, another machine makes the same tokens of the same secrets.",
+			"With the same key, two machines make the same token of the same secret.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -37,7 +37,7 @@ func (a *app) redactCommand() *cobra.Command {
 func (a *app) redactKeyExport() *cobra.Command {
 	return &cobra.Command{
 		Use:   "export",
-		Short: "Print the key that makes tokens; keep it as secret as the secrets",
+		Short: "Print the key that makes tokens; keep it as safe as the secrets themselves",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := a.Config()

@@ -16,10 +16,10 @@ func (a *app) redactApply() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply",
 		Short: "Count the lines that were sent with secrets, or masked by other rules; with --yes, send them again",
-		Long: "Compare what servers have with what they would get by the rules in force. With --yes, each transcript that differs " +
-			"is sent again from its first such line, as a new generation, and documents and attachments are read again. Servers " +
-			"keep the earlier generations and versions: `ccship forget SESSION` removes a session there with all of them, and it is " +
-			"not sent any more; `ccship-server forget SESSION` does the same on the server.",
+		Long: "Compare what servers have with what they would get by the rules in force. With --yes, send each transcript " +
+			"that differs again from its first such line, as a new generation, and read documents and attachments again.\n\n" +
+			"Servers keep the earlier generations and versions. `ccship forget SESSION` removes a session with all of them " +
+			"from the server, and it is never sent again; `ccship-server forget SESSION` does the same on the server.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.UntilSignal(cmd.Context())
@@ -49,8 +49,8 @@ func (a *app) redactApply() *cobra.Command {
 				a.Say("add --yes to send %s again", amount.Counted(sum.Resent, "line", "lines"))
 				return nil
 			}
-			a.Say("%s on the way; the earlier generations stay on the server: `ccship redact apply --help` says how to remove them",
-				amount.Counted(sum.Resent, "line is", "lines are"))
+			a.Say("%s on the way; the earlier generations stay on the server: "+
+				"`ccship redact apply --help` says how to remove them", amount.Counted(sum.Resent, "line is", "lines are"))
 			return nil
 		},
 	}
@@ -59,13 +59,14 @@ func (a *app) redactApply() *cobra.Command {
 	return cmd
 }
 
-// counted says what would be sent otherwise now.
+// counted says what would be sent differently now.
 func counted(r control.RemaskResult) string {
 	if r.Transcripts == 0 {
 		return "servers have every line as the rules in force mask it"
 	}
-	return amount.Counted(r.Lines, "line", "lines") + " in " + amount.Counted(int64(r.Transcripts), "transcript", "transcripts") +
-		" would be masked otherwise now, " + amount.Counted(r.Clear, "line", "lines") + " of them sent with secrets in clear"
+	transcripts := amount.Counted(int64(r.Transcripts), "transcript", "transcripts")
+	return amount.Counted(r.Lines, "line", "lines") + " in " + transcripts + " would be masked differently now, " +
+		amount.Counted(r.Clear, "line", "lines") + " of them sent with secrets in clear"
 }
 
 // remask asks the daemon for all transcripts, some at a time, and returns the sum of the answers.

@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// masker is a Daemon with lines that would be masked otherwise now, in two answers.
+// masker is a Daemon with lines that would be masked differently now, in two answers.
 type masker struct {
 	control.Daemon
 	asked *[]control.RemaskRequest
@@ -38,7 +38,7 @@ func TestRedactApply(t *testing.T) {
 		want []control.RemaskRequest
 	}{
 		{nil, false, "add --yes to send 80 lines again", []control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}}},
-		{[]string{"--yes"}, false, "6 lines in 2 transcripts would be masked otherwise now, 4 lines of them sent with secrets in clear",
+		{[]string{"--yes"}, false, "6 lines in 2 transcripts would be masked differently now, 4 lines of them sent with secrets in clear",
 			[]control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}, {}, {Offset: 20}}},
 		{[]string{"--yes"}, true, "every line as the rules in force mask it", []control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}}},
 		{[]string{"--json"}, false, `"resent":80`, []control.RemaskRequest{{DryRun: true}, {DryRun: true, Offset: 20}}},

@@ -14,10 +14,10 @@ func (a *app) resendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resend SESSION | --all",
 		Short: "Send a session again from the first line that the server lacks",
-		Long: "Compare the transcripts of a session and its agents, or all, with the server, and send each again from the first " +
-			"line that the server lacks or holds differently. With --from-start every line is sent. The lines go to a new " +
-			"generation: nothing that the server stores is overwritten. Sessions that are excluded or were forgotten are not " +
-			"sent. The answer comes before the lines are delivered; `ccship sync --wait` waits for them.",
+		Long: "Compare the transcripts of a session and its agents, or all, with the server, and send each again from the " +
+			"first line that the server lacks or has differently. With --from-start, send every line. The lines go to a new " +
+			"generation: nothing on the server is overwritten. Excluded and forgotten sessions are not sent. " +
+			"The command does not wait for the delivery; `ccship sync --wait` does.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: sessions.Complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,7 +44,7 @@ func (a *app) resendCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&req.All, "all", false, "every session")
-	cmd.Flags().BoolVar(&req.FromStart, "from-start", false, "every line, also those that the server has")
+	cmd.Flags().BoolVar(&req.FromStart, "from-start", false, "send every line, even those that the server has")
 	a.AddJSON(cmd)
 	return cmd
 }

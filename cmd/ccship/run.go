@@ -19,8 +19,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon in the foreground, as the service does",
-		Long: "Run the daemon in the foreground until SIGTERM or Ctrl-C. Its log goes to standard error, or to a file that it keeps small. " +
-			"SIGHUP makes it read its configuration again. " +
+		Long: "Run the daemon in the foreground until SIGTERM or Ctrl-C. Its log goes to standard error, or to a file that " +
+			"it keeps small. SIGHUP makes it read its configuration again. " +
 			"Exit code 2 is a mistake in the configuration, which a restart cannot fix.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -29,12 +29,12 @@ func (a *app) runCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a.Stderr = log // not closed: what ends the run is said in it
+				a.Stderr = log // not closed: the error that ends the run is written to it
 			}
 			err := a.runDaemon(cmd.Context())
 			if err != nil && service.RestartsAnyFailure() && cli.ExitCode(cli.Describe(err)) == cli.ExitUsage {
 				a.Report(err)
-				return cli.Silent{Code: cli.ExitOK}
+				return cli.SilentError{Code: cli.ExitOK}
 			}
 			return err
 		},
@@ -60,30 +60,32 @@ func (a *app) runDaemon(ctx context.Context) error {
 	return service.Host(ctx, func(ctx context.Context) error { return daemon.Run(ctx, c) })
 }
 
-// warnRoots names the folders that cannot be read. The daemon goes on: it reads them as soon as it may.
+// warnRoots names the folders that cannot be read. The daemon still starts, and reads them as soon as it can.
 func (a *app) warnRoots(c config.Config) {
 	for _, root := range c.Roots {
 		var problem *config.Error
 		if err := checkRoot(root); errors.As(err, &problem) {
-			a.Say("ccship: %s; it is tried again until it can\nhint: %s", problem.Message, problem.Hint)
+			a.Say("ccship: %s; the daemon tries again until it succeeds\nhint: %s", problem.Message, problem.Hint)
 		}
 	}
 }
 
-// checkRoot says what is wrong with a folder of projects. One that does not exist yet is fine: Claude Code makes it.
+// checkRoot says what is wrong with a folder of projects. It need not exist yet: Claude Code creates it.
 func checkRoot(root string) error {
 	info, err := os.Stat(root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err == nil && !info.IsDir() {
-		return &config.Error{Message: fmt.Sprintf("root %s is not a folder", root), Hint: "roots names the folders that hold Claude Code's projects"}
+		return &config.Error{Message: fmt.Sprintf("root %s is not a folder", root),
+			Hint: "set roots to the folders that hold Claude Code's projects"}
 	}
 	if err == nil {
 		_, err = os.ReadDir(root)
 	}
 	if err != nil {
-		return &config.Error{Message: fmt.Sprintf("root %s cannot be read: %v", root, errors.Unwrap(err)), Hint: "make it readable by this user, or name another one in roots"}
+		return &config.Error{Message: fmt.Sprintf("root %s cannot be read: %v", root, errors.Unwrap(err)),
+			Hint: "make it readable by this user, or name another one in roots"}
 	}
 	return nil
 }

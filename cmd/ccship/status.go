@@ -17,15 +17,15 @@ func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what the daemon is doing",
-		Long: "Show what the daemon is doing. A server that has not answered for 10 seconds is asked for an answer first, for at most a " +
-			"second; with --line and --watch nobody waits for that. " +
-			"Exit code 0 when the daemon answers, whatever it says of the servers; 1 when it does not answer; 3 when it is not running; " +
-			"2 with a mistake in the configuration, which is shown beside the status.",
+		Long: "Show what the daemon is doing. A server that has not answered for 10 seconds is tried first, for at most " +
+			"one second; --line and --watch do not wait for it. " +
+			"Exit code 0: the daemon answers, whatever it says of the servers; 1: it does not answer; 3: it is not running; " +
+			"2: the configuration has a mistake, which is shown beside the status.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case line && (watch || a.JSON):
-				return control.Usage("--line goes with neither --watch nor --json", "choose one of them")
+				return control.Usage("--line cannot be combined with --watch or --json", "choose one of them")
 			case line:
 				return a.statusLine(cmd.Context())
 			}
@@ -44,13 +44,13 @@ func (a *app) statusCommand() *cobra.Command {
 			return a.showStatus(withMistake(status, mistake), mistake)
 		},
 	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "keep showing it until Ctrl-C")
-	cmd.Flags().BoolVar(&line, "line", false, "print one short line and nothing on stderr, for a status line")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every second, until Ctrl-C")
+	cmd.Flags().BoolVar(&line, "line", false, "print one short line, and nothing on stderr, for a status bar")
 	a.AddJSON(cmd)
 	return cmd
 }
 
-// showStatus prints a status. With a mistake in the configuration, which the status names, the exit code is that of one.
+// showStatus prints a status. A mistake in the configuration, which the status names, decides the exit code.
 func (a *app) showStatus(s control.Status, mistake error) error {
 	var err error
 	if a.JSON {
@@ -59,13 +59,13 @@ func (a *app) showStatus(s control.Status, mistake error) error {
 		err = a.Print(a.View().Status(s))
 	}
 	if err == nil && mistake != nil {
-		return cli.Silent{Code: cli.ExitUsage}
+		return cli.SilentError{Code: cli.ExitUsage}
 	}
 	return err
 }
 
-// noStatus ends a command that found no daemon: --json has a document for "not running". A mistake in the configuration
-// is told as well, and its exit code counts: it may be why none runs.
+// noStatus ends a command that found no daemon; --json has a document for that. A mistake in the configuration is
+// reported too, and decides the exit code: it may be why no daemon runs.
 func (a *app) noStatus(ctx context.Context, err, mistake error) error {
 	switch {
 	case !a.JSON && mistake != nil:
@@ -81,7 +81,7 @@ func (a *app) noStatus(ctx context.Context, err, mistake error) error {
 	if err := a.PrintJSON(withMistake(control.Status{SchemaVersion: control.SchemaVersion}, mistake)); err != nil {
 		return err
 	}
-	return cli.Silent{Code: code}
+	return cli.SilentError{Code: code}
 }
 
 // withMistake is a status that names a mistake in the configuration, which may be nil, unless the daemon has said so.

@@ -26,7 +26,7 @@ func (a *app) statusLine(ctx context.Context) error {
 		return err
 	}
 	if code != cli.ExitOK {
-		return cli.Silent{Code: code}
+		return cli.SilentError{Code: code}
 	}
 	return nil
 }

@@ -53,11 +53,9 @@ func (a *app) watchStatus(ctx context.Context, paths []string, mistake error) (e
 func (a *app) watchLines() func(control.Status, error) error {
 	last := ""
 	return func(s control.Status, err error) error {
-		line := "not running"
+		line := show.StatusSummary(s)
 		if err != nil {
 			line = term.Printable(err.Error())
-		} else {
-			line = show.StatusSummary(s)
 		}
 		if line == last {
 			return nil

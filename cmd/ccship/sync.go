@@ -18,8 +18,9 @@ func (a *app) syncCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sync",
 		Short: "Check every transcript now; with --wait, wait until everything is delivered",
-		Long: "Check every transcript now and end every pause. With --wait: exit 0 once every line that was on disk is acknowledged, " +
-			"a dead letter, excluded or withheld. On timeout: exit 4 if the server could not be reached, 5 if it refused the key, else 1.",
+		Long: "Check every transcript now and end every pause. With --wait: exit 0 once every line that was on disk is " +
+			"acknowledged, a dead letter, excluded or withheld. On timeout: exit 4 if the server could not be reached, " +
+			"5 if it rejected the API key, else 1.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := positive("timeout", timeout); err != nil {
@@ -39,12 +40,12 @@ func (a *app) syncCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until everything on disk is delivered")
-	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long to wait")
+	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long to wait; with --wait")
 	a.AddJSON(cmd)
 	return cmd
 }
 
-// positive refuses a time-out that is none.
+// positive refuses a time-out of zero or less.
 func positive(flag string, d time.Duration) error {
 	if d > 0 {
 		return nil
@@ -60,15 +61,16 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 		if !wait || r.Done {
 			return nil
 		}
-		return cli.Silent{Code: cli.ExitCode(cli.Unfinished(r))}
+		return cli.SilentError{Code: cli.ExitCode(cli.Unfinished(r))}
 	}
 	a.sayResumed(r.Resumed)
 	if !wait {
 		return a.Print("checking every transcript now\n")
 	}
 	counts := fmt.Sprintf("%s on disk: %s acknowledged, %s, %s excluded, %s withheld, %s waiting\n",
-		amount.Counted(r.Lines, "line", "lines"), amount.Count(r.Acknowledged), amount.Counted(r.Dead, "dead letter", "dead letters"),
-		amount.Count(r.Excluded), amount.Count(r.Withheld), amount.Count(r.Waiting))
+		amount.Counted(r.Lines, "line", "lines"), amount.Count(r.Acknowledged),
+		amount.Counted(r.Dead, "dead letter", "dead letters"), amount.Count(r.Excluded),
+		amount.Count(r.Withheld), amount.Count(r.Waiting))
 	if err := a.Print(counts + show.RetiredServers(r.Retired)); err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (a *app) showSync(r control.SyncResult, wait bool) error {
 	return cli.Unfinished(r)
 }
 
-// sayResumed says that a sync has ended the pause: it ends pauses of every kind.
+// sayResumed says that a sync has ended a pause.
 func (a *app) sayResumed(resumed bool) {
 	if resumed {
 		a.Say("the pause is over")

@@ -287,11 +287,11 @@ func TestUpAddress(t *testing.T) {
 		t.Error("an address that cannot be used is remembered")
 	}
 	h := try.Home{Dir: t.TempDir()}
-	first, err := h.Address("")
+	first, err := h.Address(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := h.Address(""); err != nil || second != first {
+	if second, err := h.Address(t.Context(), ""); err != nil || second != first {
 		t.Errorf("address %s, then %s %v", first, second, err)
 	}
 }

@@ -23,12 +23,12 @@ func (a *app) verifyCommand() *cobra.Command {
 			"Lines count from 0.\n\n" +
 			"Exit 0: the server shows every line on disk. What the configuration excludes is named and counted. " +
 			"Exit 1: lines are missing, different, not delivered, withheld or refused (dead letters); each is counted, with " +
-			"the command that mends it. Exit 4: the server cannot be reached. Exit 5: it rejects the API key.\n\n" +
+			"the command that fixes it. Exit 4: the server cannot be reached. Exit 5: it rejects the API key.\n\n" +
 			"With --repair, transcripts that differ are sent again from the first difference, in a new generation, and " +
 			"compared once more. Nothing that the server stores is overwritten.\n\n" +
-			"With --deep also the past: every generation that a rewind ended, generations of earlier states, and transcripts " +
-			"that are no longer on disk. Their bytes are read back from the server and compared with the hashes taken when " +
-			"they were read, or with the lines that are still on disk.",
+			"With --deep, compare the past too: every generation that a rewind ended, generations of earlier states, and " +
+			"transcripts that are no longer on disk. Their bytes are read back from the server and compared with the " +
+			"hashes taken when they were read, or with the lines that are still on disk.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: sessions.Complete(&a.App),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			return a.showReport(report, req.Session)
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long the sync before it may take")
+	cmd.Flags().DurationVar(&timeout, "timeout", 20*time.Second, "how long the sync at the start may take")
 	cmd.Flags().BoolVar(&deep, "deep", false, "the whole history: every generation, and transcripts that are gone")
 	cmd.Flags().BoolVar(&repair, "repair", false, "send what is missing or different again, and compare once more")
 	a.AddJSON(cmd)
@@ -88,7 +88,7 @@ func (a *app) showReport(r control.VerifyReport, session string) error {
 		err = a.Print(show.Verify(r))
 	}
 	if err == nil && !r.Equal {
-		return cli.Silent{Code: cli.ExitFailed}
+		return cli.SilentError{Code: cli.ExitFailed}
 	}
 	return err
 }

@@ -26,12 +26,12 @@ const (
 	ExitRefusedKey  = 5
 )
 
-// Silent ends a command whose output has said everything already.
-type Silent struct{ Code int }
+// SilentError ends a command with an exit code. The command's output has said everything already.
+type SilentError struct{ Code int }
 
-func (s Silent) Error() string { return fmt.Sprintf("exit code %d", s.Code) }
+func (s SilentError) Error() string { return fmt.Sprintf("exit code %d", s.Code) }
 
-// Describe is an error as --json prints it. It has a hint, always.
+// Describe is an error as --json prints it. It always has a hint.
 func Describe(err error) *control.Error {
 	var config *config.Error
 	var known *control.Error
@@ -46,7 +46,7 @@ func Describe(err error) *control.Error {
 	case errors.Is(err, context.Canceled):
 		e.Code, e.Message = "interrupted", "interrupted"
 	case errors.Is(err, term.ErrNoAnswer):
-		e.Code, e.Hint = "interrupted", "flags answer questions too: see --help of the command"
+		e.Code, e.Hint = "interrupted", "flags can answer the questions; see the command's --help"
 	default:
 		e.Hint = show.SystemHint(err)
 	}
@@ -77,7 +77,7 @@ func (a *App) Report(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	var quiet Silent
+	var quiet SilentError
 	if errors.As(err, &quiet) {
 		return quiet.Code
 	}
@@ -103,7 +103,7 @@ func PrintError(w io.Writer, e *control.Error) {
 // UsageError is what cobra found wrong with the arguments, in one line and a hint.
 func UsageError(err error) error {
 	message, rest, _ := strings.Cut(err.Error(), "\n")
-	hint := "`ccship --help` lists what there is"
+	hint := "`ccship --help` lists all commands and flags"
 	if _, names, ok := strings.Cut(rest, "Did you mean this?"); ok {
 		hint = "did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 	}
@@ -122,9 +122,9 @@ func Unfinished(r control.SyncResult) *control.Error {
 	case control.CodeRefusedKey:
 		e.Message = "the server rejects the API key"
 	case "refused":
-		e.Message = "the server refuses what it is sent"
+		e.Message = "the server refuses what is sent to it"
 	case "paused":
-		e.Message = "paused meanwhile, and lines still wait"
+		e.Message = "sending was paused, and lines still wait"
 		return e
 	default:
 		e.Message = "not everything is delivered"

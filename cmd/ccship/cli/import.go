@@ -9,9 +9,10 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// ShowImport shows how the import goes, until every line that was on disk is delivered. A sync that has not come so far
-// within its time is begun again as long as again says so.
-func (a *App) ShowImport(ctx context.Context, client *control.Client, within time.Duration, again func(control.SyncResult) bool) (control.SyncResult, error) {
+// ShowImport shows the progress of the import until every line that was on disk is delivered. Each sync may take as
+// long as within; if it ends before everything is delivered, again says whether another one starts.
+func (a *App) ShowImport(ctx context.Context, client *control.Client, within time.Duration,
+	again func(control.SyncResult) bool) (control.SyncResult, error) {
 	bar := term.NewBar(a.Stderr, "importing")
 	defer bar.Clear()
 	showing, hide := context.WithCancel(ctx)

@@ -12,8 +12,8 @@ import (
 // MaxLog is the size, in bytes, at which a log file is full and a new one begins.
 const MaxLog = 8 << 20
 
-// OwnPath is the path of this program that stays when it is upgraded: where it was found on PATH or called from, if
-// that leads here, for package managers put a link there and the program elsewhere.
+// OwnPath is the path of this program that an upgrade keeps: the one it was called by, if that leads to this program.
+// Package managers put a link there, and each version of the program elsewhere.
 func OwnPath() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -24,7 +24,7 @@ func OwnPath() (string, error) {
 		called, err = filepath.Abs(called)
 	}
 	if err != nil {
-		return self, nil
+		return self, nil //nolint:nilerr // the path it was called by is only the better one
 	}
 	one, errOne := os.Stat(self)
 	other, errOther := os.Stat(called)

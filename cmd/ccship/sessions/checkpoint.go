@@ -15,9 +15,9 @@ const sessionVariable = "CLAUDE_CODE_SESSION_ID"
 func (a verbs) checkpointCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "checkpoint",
-		Short: "Checkpoints in conversations: how full the context was, and what it was about",
-		Long: "A checkpoint is created when a session uses 80 % and 90 % of its token budget, at every compaction, and on request. " +
-			"Name a session by its id or a unique prefix of it.",
+		Short: "List, show and create checkpoints: how full the context was, and what it was about",
+		Long: "A checkpoint is created when a session has used 80 % and 90 % of its token budget, at every compaction, and " +
+			"on request. Name a session by its id or a unique prefix of it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,7 +33,8 @@ func (a verbs) checkpointList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.Offset < 0 || q.Limit < 1 {
-				return control.Usage("--limit must be 1 or more, and --offset 0 or more", "")
+				return control.Usage("--limit must be 1 or more, and --offset 0 or more",
+					"see `ccship checkpoint list --help`")
 			}
 			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
@@ -64,7 +65,7 @@ func (a verbs) checkpointShow() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if session != "" && args[0] != latest {
-				return control.Usage("--session goes with latest", "an id names one checkpoint already")
+				return control.Usage("--session only goes with latest", "leave out --session: an id names one checkpoint")
 			}
 			client, _, err := a.DaemonClient(cmd.Context())
 			if err != nil {
@@ -80,7 +81,7 @@ func (a verbs) checkpointShow() *cobra.Command {
 			return a.Print(a.View().Checkpoint(answer.Checkpoint))
 		},
 	}
-	cmd.Flags().StringVar(&session, "session", "", "of latest: only of this `session`")
+	cmd.Flags().StringVar(&session, "session", "", "with latest: the newest of this `session`")
 	a.AddJSON(cmd)
 	return cmd
 }
@@ -88,14 +89,17 @@ func (a verbs) checkpointShow() *cobra.Command {
 // latest stands for the id of the newest checkpoint.
 const latest = "latest"
 
-func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (control.CheckpointAnswer, error) {
+// oneCheckpoint is the checkpoint with an id, or for latest the newest of a session, or of all.
+func (a verbs) oneCheckpoint(cmd *cobra.Command, client *control.Client, id, session string) (
+	control.CheckpointAnswer, error) {
 	if id != latest {
 		return client.Checkpoint(cmd.Context(), id)
 	}
-	list, err := client.Checkpoints(cmd.Context(), control.CheckpointsQuery{Session: session, Page: control.Page{Limit: 1}})
+	newest := control.CheckpointsQuery{Session: session, Page: control.Page{Limit: 1}}
+	list, err := client.Checkpoints(cmd.Context(), newest)
 	if err == nil && len(list.Checkpoints) == 0 {
 		err = control.NewError(control.CodeNoCheckpoint, "there is no checkpoint yet",
-			"`ccship checkpoint create --session ID` makes one")
+			"`ccship checkpoint create --session ID` creates one")
 	}
 	if err != nil {
 		return control.CheckpointAnswer{}, err
@@ -108,8 +112,9 @@ func (a verbs) checkpointCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a checkpoint of a session now",
-		Long:  "Create a checkpoint of a session now. Without --session: the session in $" + sessionVariable + ", which Claude Code sets for the commands it runs.",
-		Args:  cobra.NoArgs,
+		Long: "Create a checkpoint of a session now. Without --session: the session in $" + sessionVariable + ", which " +
+			"Claude Code sets for the commands it runs.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.Session = cmp.Or(req.Session, os.Getenv(sessionVariable)); req.Session == "" {
 				return control.Usage("no session given", "add --session; `ccship sessions list` shows the ids")
@@ -130,7 +135,7 @@ func (a verbs) checkpointCreate() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "the `session`")
 	cmd.Flags().StringVar(&req.Trigger, "trigger", control.TriggerManual, "why: manual or pre_heavy")
-	cmd.Flags().StringVar(&req.Summary, "summary", "", "what it is about; by default that is taken from the conversation")
+	cmd.Flags().StringVar(&req.Summary, "summary", "", "what it is about; by default taken from the conversation")
 	cmd.Flags().StringVar(&req.PortID, "port", "", "your own `name` for the work")
 	a.AddJSON(cmd)
 	return cmd

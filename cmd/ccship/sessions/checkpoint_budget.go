@@ -12,10 +12,12 @@ func (a verbs) checkpointBudget() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "budget",
 		Short: "Show or set how many tokens a conversation can hold",
-		Long: "Checkpoints are made at 80 % and 90 % of the token budget: where Claude Code compacts by itself, not the model's whole window. " +
-			"It is learned from automatic compactions; before the first one it is derived from the model. " +
-			"What moves it in Claude Code's environment and settings (CLAUDE_CODE_AUTO_COMPACT_WINDOW, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, autoCompactWindow, DISABLE_AUTO_COMPACT …) " +
-			"cannot be seen in a transcript: set it here then.\n\n" +
+		Long: "Checkpoints are created at 80 % and 90 % of the token budget: where Claude Code compacts by itself, not the " +
+			"model's whole window. The budget is learned from automatic compactions; before the first one it is derived " +
+			"from the model.\n\n" +
+			"A transcript does not show the settings of Claude Code that change the budget (" +
+			"CLAUDE_CODE_AUTO_COMPACT_WINDOW, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, autoCompactWindow, DISABLE_AUTO_COMPACT …): " +
+			"set the budget here if you use them.\n\n" +
 			"Without --session and --model, all known budgets are listed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,9 +58,9 @@ func (a verbs) checkpointBudget() *cobra.Command {
 func checkBudget(req *control.BudgetRequest, set, unset bool) error {
 	switch {
 	case req.Session != "" && req.Model != "":
-		return control.Usage("--session and --model exclude each other", "")
+		return control.Usage("--session and --model cannot be combined", "leave one of them out")
 	case set && unset:
-		return control.Usage("--set and --unset exclude each other", "")
+		return control.Usage("--set and --unset cannot be combined", "leave one of them out")
 	case (set || unset) && req.Session+req.Model == "":
 		return control.Usage("a budget is set for a session or for a model", "name it with --session or --model")
 	case set && req.Limit <= 0:

@@ -14,7 +14,8 @@ type verbs struct{ *cli.App }
 func Commands(a *cli.App) []*cobra.Command {
 	v := verbs{a}
 	return []*cobra.Command{
-		v.sessionsCommand(), v.searchCommand(), v.forgetCommand(), v.messagesCommand(), v.checkpointCommand(), v.linkCommand(),
+		v.sessionsCommand(), v.searchCommand(), v.forgetCommand(), v.messagesCommand(), v.checkpointCommand(),
+		v.linkCommand(),
 	}
 }
 

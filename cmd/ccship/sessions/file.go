@@ -61,7 +61,8 @@ func (a verbs) sessionsExport() *cobra.Command {
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write; otherwise to standard output")
 	cmd.Flags().StringVar(&machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	complete := cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("format", complete) // the flag exists
 	return cmd
 }
 
@@ -71,10 +72,12 @@ func (a verbs) sessionsRestore() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore SESSION",
 		Short: "Restore a conversation's files from the server, so that it can be resumed",
-		Long: "Write the session's transcript and those of its agents below the projects folder, byte for byte as the server has them: " +
-			"a file gets its name only when its digest is right. A different file that is there is moved aside. " +
+		Long: "Write the session's transcript and those of its agents below the projects folder, byte for byte as the " +
+			"server has them. A file gets its name only when its digest is right. A different file with that name is " +
+			"moved aside. " +
 			"Refused while the session is live, unless with --force or --to.",
-		Example:           "  ccship sessions restore 3f2a9c01\n  ccship sessions restore 3f2a9c01 --generation 2 --to before-the-rewind.jsonl",
+		Example: "  ccship sessions restore 3f2a9c01\n" +
+			"  ccship sessions restore 3f2a9c01 --generation 2 --to before-the-rewind.jsonl",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,12 +104,13 @@ func (a verbs) sessionsRestore() *cobra.Command {
 			return a.Print(show.Restored(done, w.To != ""))
 		},
 	}
-	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `generation`, from before a rewind; `ccship sessions show` lists them")
+	cmd.Flags().Int64Var(&generation, "generation", 0,
+		"an older `generation`, from before a rewind; `ccship sessions show` lists them")
 	cmd.Flags().StringVar(&w.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().StringVar(&w.To, "to", "", "write to this `file` instead, without the agents' transcripts")
-	cmd.Flags().BoolVar(&w.Force, "force", false, "also while the session is live, or over the file that --to names")
-	cmd.Flags().BoolVar(&w.Partial, "partial", false, "also when some lines are not stored; they are blank then")
-	cmd.Flags().BoolVar(&w.NoAgents, "no-agents", false, "leave its agents' transcripts where they are")
+	cmd.Flags().BoolVar(&w.Force, "force", false, "restore even while the session is live, and overwrite the file of --to")
+	cmd.Flags().BoolVar(&w.Partial, "partial", false, "restore even if the server lacks some lines; those are blank")
+	cmd.Flags().BoolVar(&w.NoAgents, "no-agents", false, "do not restore the agents' transcripts")
 	a.AddJSON(cmd)
 	return cmd
 }
@@ -115,8 +119,8 @@ func (a verbs) sessionsLost() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lost",
 		Short: "Find conversations that are gone from this machine",
-		Long: "Name the sessions that Claude Code's prompt history (history.jsonl) knows and neither the disk nor the server has, " +
-			"with the prompts that are left of them; and those of this machine that only the server has, which can be restored.",
+		Long: "List the sessions that are in Claude Code's prompt history (history.jsonl) but neither on disk nor on the " +
+			"server, with their prompts; and this machine's sessions that only the server has, which can be restored.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.UntilSignal(cmd.Context())

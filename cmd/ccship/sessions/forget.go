@@ -92,9 +92,9 @@ func (a verbs) showForgotten(r control.ForgetResult) error {
 	}
 	switch {
 	case err == nil && len(r.Pending) > 0:
-		return cli.Silent{Code: cli.ExitUnreachable}
+		return cli.SilentError{Code: cli.ExitUnreachable}
 	case err == nil && len(r.Kept) > 0:
-		return cli.Silent{Code: cli.ExitFailed}
+		return cli.SilentError{Code: cli.ExitFailed}
 	}
 	return err
 }

@@ -16,9 +16,10 @@ func (a verbs) linkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link",
 		Short: "Link documents to a conversation",
-		Long: "A document is a file below the folder that the conversation was started in. Claude is told of it at every start, and the server keeps " +
-			"each version that is seen, whoever changes it. Links are a session's own; a fork of it begins without any. " +
-			"Without --session: the session that this command runs in, else the one written last in this folder or above it.",
+		Long: "A document is a file below the folder that the conversation was started in. Claude is told of it at every " +
+			"start, and the server keeps each version that is seen, whoever changes it. Links belong to one session; a fork " +
+			"of it begins without any. Without --session: the session that this command runs in, else the one written last " +
+			"in this folder or above it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -41,7 +42,8 @@ func (a verbs) linkAdd() *cobra.Command {
 		req.AllowSecret = secret
 		return c.LinkDocument(ctx, req)
 	})
-	cmd.Flags().BoolVar(&secret, "allow-secret", false, "link files for keys and passwords too, such as .env or *.pem; only at a terminal")
+	cmd.Flags().BoolVar(&secret, "allow-secret", false,
+		"link files with keys and passwords too, such as .env or *.pem; only at a terminal")
 	return cmd
 }
 
@@ -54,11 +56,14 @@ func (a verbs) linkRemove() *cobra.Command {
 		Short:             "Unlink files; the files and their versions on the server stay",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.completeLinked,
-	}, "not linked any more", (*control.Client).UnlinkDocument)
+	}, "no longer linked", (*control.Client).UnlinkDocument)
 }
 
+// linkCall is a call to the daemon about a document.
+type linkCall func(*control.Client, context.Context, control.DocumentRequest) (control.Documents, error)
+
 // linkVerb makes a command that changes one link after the other. The first that is refused ends it.
-func (a verbs) linkVerb(cmd *cobra.Command, done string, change func(*control.Client, context.Context, control.DocumentRequest) (control.Documents, error)) *cobra.Command {
+func (a verbs) linkVerb(cmd *cobra.Command, done string, change linkCall) *cobra.Command {
 	session := a.addSession(cmd)
 	a.AddJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -72,7 +77,8 @@ func (a verbs) linkVerb(cmd *cobra.Command, done string, change func(*control.Cl
 		}
 		var list control.Documents
 		for _, path := range args {
-			if list, err = change(client, cmd.Context(), control.DocumentRequest{Session: name, Path: path, Base: here}); err != nil {
+			req := control.DocumentRequest{Session: name, Path: path, Base: here}
+			if list, err = change(client, cmd.Context(), req); err != nil {
 				return err
 			}
 			if !a.JSON {

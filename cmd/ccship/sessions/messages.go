@@ -25,16 +25,17 @@ func (a verbs) messagesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "messages SESSION",
 		Short: "Show the last messages of a conversation",
-		Long: "The short history that the daemon keeps of a conversation: prompts, answers, tool calls with their results in short, " +
-			"errors, and what each turn took. Options messages_kept, message_input_limit and message_output_limit say how much. " +
-			"Name a session by its id or a unique prefix of it, and an agent's by session/agent-id.",
+		Long: "Show the short history that the daemon keeps of a conversation: prompts, answers, tool calls with shortened " +
+			"results, errors, and what each turn took. The options messages_kept, message_input_limit and " +
+			"message_output_limit say how much it keeps. Name a session by its id or a unique prefix of it, and an agent's " +
+			"by session/agent-id.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Limit < 0 || o.Offset < 0 {
-				return control.Usage("--limit and --offset must be 0 or more", "")
+				return control.Usage("--limit and --offset must be 0 or more", "see `ccship messages --help`")
 			}
 			if o.follow && (o.clear || o.Offset > 0) {
-				return control.Usage("--follow goes with neither --clear nor --offset", "")
+				return control.Usage("--follow cannot be combined with --clear or --offset", "choose one of them")
 			}
 			ctx, stop := cli.UntilSignal(cmd.Context())
 			defer stop()
@@ -78,11 +79,12 @@ func (a verbs) clearMessages(ctx context.Context, client *control.Client, sessio
 	if a.JSON {
 		return a.PrintJSON(r)
 	}
-	a.Say("%s of %s forgotten; the transcript stays as it is", amount.Counted(int64(r.Cleared), "message", "messages"), term.Printable(r.Session))
+	a.Say("%s of %s forgotten; the transcript stays as it is",
+		amount.Counted(int64(r.Cleared), "message", "messages"), term.Printable(r.Session))
 	return nil
 }
 
-// followRate is how often a session that is followed is asked for.
+// followRate is the time between two questions about a session that is followed.
 const followRate = 300 * time.Millisecond
 
 // followedMessage is a line of `messages --follow --json`.

@@ -43,7 +43,7 @@ func (a verbs) searchCommand() *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.Limit < 1 || f.Limit > 1000 {
-				return control.Usage("--limit must be 1 to 1000", "")
+				return control.Usage("--limit must be 1 to 1000", "narrow the search with --session, --project or --since")
 			}
 			from, err := parseSince(since, time.Now())
 			if err != nil {
@@ -56,10 +56,11 @@ func (a verbs) searchCommand() *cobra.Command {
 			return a.search(cmd, f)
 		},
 	}
-	cmd.Flags().StringVar(&f.Kind, "kind", "", "only in these, with commas: prompt, answer, thinking, tool, result, title, other")
-	cmd.Flags().StringVar(&f.Project, "project", "", "only of this project, by its `name`")
+	cmd.Flags().StringVar(&f.Kind, "kind", "",
+		"only these, separated by commas: prompt, answer, thinking, tool, result, title, other")
+	cmd.Flags().StringVar(&f.Project, "project", "", "only in this project, by its `name`")
 	cmd.Flags().StringVar(&f.Session, "session", "", "only in this `session` and its agents")
-	cmd.Flags().StringVar(&since, "since", "", "only written since then: 2026-11-01, 36h or 7d")
+	cmd.Flags().StringVar(&since, "since", "", "only lines written since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().BoolVar(&f.Superseded, "superseded", false, "also search lines that a rewind removed")
 	cmd.Flags().IntVar(&f.Limit, "limit", 20, "how many at most")
 	a.AddJSON(cmd)

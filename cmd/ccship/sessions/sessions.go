@@ -40,7 +40,8 @@ func (a verbs) library(ctx context.Context) (*library.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	if client, _, err := control.Reach(ctx, cli.Sockets(c)); err == nil && c.OriginOf("socket") == config.FromDefault && client.Path() == cli.UpSocket(c) {
+	client, _, err := control.Reach(ctx, cli.Sockets(c))
+	if err == nil && c.OriginOf("socket") == config.FromDefault && client.Path() == cli.UpSocket(c) {
 		home := try.Home{Dir: cli.UpDir(c)}
 		address, err := os.ReadFile(home.File("listen"))
 		if err != nil {
@@ -90,7 +91,7 @@ func (a verbs) sessionsList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if f.Limit < 1 {
-				return control.Usage("--limit must be 1 or more", "")
+				return control.Usage("--limit must be 1 or more", "see `ccship sessions list --help`")
 			}
 			if f.Since, err = parseSince(since, time.Now()); err != nil {
 				return err
@@ -105,7 +106,8 @@ func (a verbs) sessionsList() *cobra.Command {
 			return a.showList(items, more, err)
 		},
 	}
-	cmd.Flags().StringVar(&f.Project, "project", "", "only of this project, by its `name`, or of a folder and those below it")
+	cmd.Flags().StringVar(&f.Project, "project", "",
+		"only of this project, by its `name`, or of a folder and those below it")
 	cmd.Flags().StringVar(&f.Machine, "machine", "", "only of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().StringVar(&since, "since", "", "only changed since then: 2026-11-01, 36h or 7d")
 	cmd.Flags().StringVar(&f.Text, "text", "", "only with this `text` in title, first prompt, project or id")
@@ -135,7 +137,7 @@ func (a verbs) showList(items []library.Item, more bool, trouble error) error {
 		}
 	}
 	if err == nil && trouble != nil {
-		return cli.Silent{Code: cli.ExitCode(doc.Incomplete)}
+		return cli.SilentError{Code: cli.ExitCode(doc.Incomplete)}
 	}
 	return err
 }
@@ -151,7 +153,8 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	var days float64
-	if n, err := fmt.Sscanf(text, "%fd", &days); err == nil && n == 1 && strings.HasSuffix(text, "d") && days >= 0 && days < 36525 {
+	n, err := fmt.Sscanf(text, "%fd", &days)
+	if err == nil && n == 1 && strings.HasSuffix(text, "d") && days >= 0 && days < 36525 {
 		return now.Add(-time.Duration(days * 24 * float64(time.Hour))), nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {

@@ -1,5 +1,5 @@
-// Package setup has the verbs that bring ccship onto a machine and keep it there: setup, install, uninstall, start, stop,
-// restart, logs and plugin. What a service manager does is package service's.
+// Package setup has the verbs that bring ccship onto a machine and keep it there: setup, install, uninstall, start,
+// stop, restart, logs and plugin. Package service knows the service managers.
 package setup
 
 import (

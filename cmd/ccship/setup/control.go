@@ -11,7 +11,8 @@ import (
 )
 
 func (a verbs) startCommand() *cobra.Command {
-	return a.controlCommand("start", "Start the installed service", func(ctx context.Context, t *theService) error {
+	const short = "Start the installed service"
+	return a.controlCommand("start", short, func(ctx context.Context, t *theService) error {
 		st, err := t.Status(ctx)
 		if err != nil {
 			return err
@@ -30,16 +31,18 @@ func (a verbs) startCommand() *cobra.Command {
 }
 
 func (a verbs) stopCommand() *cobra.Command {
-	return a.controlCommand("stop", "Stop the service until the next login, boot or start", func(ctx context.Context, t *theService) error {
+	const short = "Stop the service until the next login, boot or start"
+	return a.controlCommand("stop", short, func(ctx context.Context, t *theService) error {
 		if err := t.Stop(ctx); err != nil {
 			return err
 		}
-		return a.Print("stopped; nothing is lost, what is written meanwhile is read at the next start\n")
+		return a.Print("stopped; nothing is lost: lines written from now on are read at the next start\n")
 	})
 }
 
 func (a verbs) restartCommand() *cobra.Command {
-	return a.controlCommand("restart", "Stop the service and start it again", func(ctx context.Context, t *theService) error {
+	const short = "Stop the service and start it again"
+	return a.controlCommand("restart", short, func(ctx context.Context, t *theService) error {
 		if err := t.Restart(ctx); err != nil {
 			return err
 		}

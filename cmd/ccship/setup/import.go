@@ -35,11 +35,13 @@ func (s *setup) saved(c config.Config, status control.Status, r control.SyncResu
 	kept, err := claude.Expiring(c.Roots, sweepSoon, time.Now())
 	switch {
 	case status.Files == nil || status.Files.Tracked == 0:
-		fmt.Fprintf(&b, "no conversations yet in %s; the first will be delivered as it is written\n", strings.Join(c.Roots, ", "))
+		fmt.Fprintf(&b, "no conversations yet in %s; the first will be delivered as it is written\n",
+			strings.Join(c.Roots, ", "))
 	case status.Files.Sessions == 1:
 		fmt.Fprintf(&b, "the 1 session (%s) is on your server", amount.Size(status.Files.Bytes))
 	default:
-		fmt.Fprintf(&b, "all %s (%s) are on your server", amount.Counted(int64(status.Files.Sessions), "session", "sessions"), amount.Size(status.Files.Bytes))
+		fmt.Fprintf(&b, "all %s (%s) are on your server",
+			amount.Counted(int64(status.Files.Sessions), "session", "sessions"), amount.Size(status.Files.Bytes))
 	}
 	if status.Files != nil && status.Files.Tracked > 0 {
 		if err == nil && kept.Expiring > 0 {
@@ -50,28 +52,31 @@ func (s *setup) saved(c config.Config, status control.Status, r control.SyncResu
 	b.WriteString(show.LeftOut(r))
 	for i, other := range status.Servers {
 		if i > 0 && other.Batches > 0 {
-			fmt.Fprintf(&b, "  %s still wait for %s, where they were to go before\n", amount.Counted(other.Batches, "batch", "batches"), other.URL)
+			fmt.Fprintf(&b, "  %s for the retired server %s\n",
+				amount.Counted(other.Batches, "batch still waits", "batches still wait"), other.URL)
 		}
 	}
-	b.WriteString("every new line follows as it is written; `ccship status` says how it goes\n")
+	b.WriteString("every new line follows as it is written; `ccship status` shows the progress\n")
 	return b.String()
 }
 
-// tellHowToRun ends a setup without a service: a daemon that someone runs takes the server over at once; else with what
-// there is to save, and how.
+// tellHowToRun ends a setup without a service. A running daemon starts to use the server at once. Without one, it says
+// what there is to save, and how.
 func (s *setup) tellHowToRun(ctx context.Context, t *theService) error {
 	if client, status, err := control.Reach(ctx, t.sockets()); err == nil && cli.SamePath(status.Config, t.config.Path) {
 		if _, err := client.Reload(ctx); err != nil {
 			return err
 		}
-		return s.app.Print(fmt.Sprintf("the daemon that runs (pid %d) delivers there from now on; `ccship status` says how it goes\n", status.PID))
+		return s.app.Print(fmt.Sprintf("the running daemon (pid %d) delivers there from now on; "+
+			"`ccship status` shows the progress\n", status.PID))
 	}
 	kept, err := claude.Expiring(t.config.Roots, sweepSoon, time.Now())
 	if err != nil {
 		s.app.Say("not everything could be counted: %v", err)
 	}
 	if kept.Sessions > 0 {
-		s.app.Say("%s (%s) can be saved; Claude Code deletes %s within 7 days", amount.Counted(int64(kept.Sessions), "session", "sessions"), amount.Size(kept.Bytes), noneOr(kept.Expiring))
+		s.app.Say("%s (%s) can be saved; Claude Code deletes %s within 7 days",
+			amount.Counted(int64(kept.Sessions), "session", "sessions"), amount.Size(kept.Bytes), noneOr(kept.Expiring))
 	}
 	how := "ccship run"
 	if t.config.Path != "" && s.app.Flags.Changed("config") {

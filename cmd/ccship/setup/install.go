@@ -20,8 +20,8 @@ func (a verbs) installCommand() *cobra.Command {
 		Use:   "install",
 		Short: "Install the daemon as a service that starts automatically, and start it",
 		Long: "Install the daemon as a service of this user (systemd, launchd) or of the system, and start it. " +
-			"What only this shell knows (CCSHIP_* variables, flags, CLAUDE_CONFIG_DIR) is written into the configuration file, for a service does not see it. " +
-			"Installing again is harmless, and is how a newer ccship takes the place of an older one.",
+			"A service does not see this shell, so CCSHIP_* variables, flags and CLAUDE_CONFIG_DIR are written into the " +
+			"configuration file. Installing again is harmless; it replaces an older ccship by a newer one.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.UntilSignal(cmd.Context())
@@ -34,11 +34,13 @@ func (a verbs) installCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.Print(fmt.Sprintf("ccship is installed and running (pid %d); it starts automatically from now on\n", status.PID)); err != nil {
+			err = a.Print(fmt.Sprintf("ccship is installed and running (pid %d); it starts automatically from now on\n",
+				status.PID))
+			if err != nil {
 				return err
 			}
 			if t.config.ServerURL == "" {
-				a.Say("no server is set yet, so nothing is sent: `ccship setup`")
+				a.Say("no server is set yet, so nothing is sent: run `ccship setup`")
 			}
 			a.warnLinger(ctx, t)
 			return nil
@@ -110,8 +112,9 @@ func (a verbs) writeUnwritten(t *theService) (bool, error) {
 		return false, err
 	}
 	if t.flags != "" {
-		return false, control.Usage("--"+strings.ReplaceAll(values[0].Name, "_", "-")+" cannot be kept for another user's service",
-			"as that user: `ccship config set "+values[0].Name+" …`")
+		flag := "--" + strings.ReplaceAll(values[0].Name, "_", "-")
+		return false, control.Usage(flag+" cannot be saved for another user's service",
+			"run `ccship config set "+values[0].Name+" …` as that user")
 	}
 	if err := config.WriteValues(t.config.Path, values); err != nil {
 		return false, err

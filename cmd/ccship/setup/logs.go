@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -41,7 +42,7 @@ func (a verbs) logsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(argv)
+			return a.show(cmd.Context(), argv)
 		},
 	}
 	cmd.Flags().IntVarP(&lines, "lines", "n", 50, "how many of the last lines to show")
@@ -50,11 +51,11 @@ func (a verbs) logsCommand() *cobra.Command {
 	return cmd
 }
 
-// show runs a program in place of this one, with its terminal. Ctrl-C reaches both, and is how one that follows ends.
-func (a verbs) show(argv []string) error {
+// show runs a program on this one's terminal. Ctrl-C reaches both, and ends a program that follows the log.
+func (a verbs) show(ctx context.Context, argv []string) error {
 	ignored, stop := cli.IgnoreInterrupts()
 	defer stop()
-	child := exec.Command(argv[0], argv[1:]...)
+	child := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, a.Stdout, a.Stderr
 	err := child.Run()
 	var exit *exec.ExitError

@@ -26,7 +26,7 @@ type pluginPlace struct {
 	Command       string `json:"command,omitempty"` // of install: it has Claude Code take the plugin
 }
 
-// leaveCommand has Claude Code leave the plugin.
+// leaveCommand makes Claude Code uninstall the plugin.
 const leaveCommand = "claude plugin uninstall ccship@ccship && claude plugin marketplace remove ccship"
 
 // pluginDir is where the plugin is put.
@@ -37,7 +37,8 @@ func (a verbs) pluginCommand() *cobra.Command {
 		Use:   "plugin",
 		Short: "Write the Claude Code plugin, for Claude Code to install",
 		Long: "The plugin tells a session's Claude its linked documents and its checkpoints, and gives it ccship's tools. " +
-			"It is put into ccship's own folder; nothing below ~/.claude is touched: the command that is printed has Claude Code take it.",
+			"It is written to ccship's own folder; nothing below ~/.claude is touched. The printed command makes Claude Code " +
+			"install it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -49,13 +50,14 @@ func (a verbs) pluginCommand() *cobra.Command {
 		{"uninstall", "Remove the plugin, after Claude Code has uninstalled it", a.uninstallPlugin},
 		{"path", "Print the plugin's folder", a.pluginPath},
 	} {
-		sub := &cobra.Command{Use: verb.name, Short: verb.short, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		sub := &cobra.Command{Use: verb.name, Short: verb.short, Args: cobra.NoArgs}
+		sub.RunE = func(*cobra.Command, []string) error {
 			c, err := a.Config()
 			if err != nil {
 				return err
 			}
 			return verb.run(c)
-		}}
+		}
 		a.AddJSON(sub)
 		cmd.AddCommand(sub)
 	}
@@ -71,7 +73,9 @@ func (a verbs) installPlugin(c config.Config) error {
 	if a.JSON {
 		return a.PrintJSON(pluginPlace{control.SchemaVersion, dir, true, command})
 	}
-	if err := a.Print(fmt.Sprintf("The plugin is in %s. Install it in Claude Code:\n  %s\nor try it in one session:\n  claude --plugin-dir %s\n", dir, command, show.Quote(dir))); err != nil {
+	err := a.Print(fmt.Sprintf("The plugin is in %s. Install it in Claude Code:\n  %s\n"+
+		"or try it in one session:\n  claude --plugin-dir %s\n", dir, command, show.Quote(dir)))
+	if err != nil {
 		return err
 	}
 	self, err := cli.OwnPath()
@@ -84,13 +88,13 @@ func (a verbs) installPlugin(c config.Config) error {
 	return nil
 }
 
-// uninstallPlugin removes the plugin. Claude Code before 2.1 cannot leave a plugin that is gone.
+// uninstallPlugin removes the plugin. Claude Code before 2.1 cannot uninstall a plugin whose folder is gone.
 func (a verbs) uninstallPlugin(c config.Config) error {
 	dir := pluginDir(c)
 	known := func(root string) bool { return claude.KnowsMarketplace(filepath.Dir(root), dir) }
 	if slices.ContainsFunc(c.Roots, known) {
 		return control.Failed("Claude Code still has the plugin",
-			"first `"+leaveCommand+"`, then this again")
+			"run `"+leaveCommand+"`, then this command again")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove plugin: %w", err)
@@ -98,7 +102,7 @@ func (a verbs) uninstallPlugin(c config.Config) error {
 	if a.JSON {
 		return a.PrintJSON(pluginPlace{SchemaVersion: control.SchemaVersion, Path: dir})
 	}
-	return a.Print("The plugin is not in " + dir + " any more.\n")
+	return a.Print("The plugin is removed from " + dir + ".\n")
 }
 
 func (a verbs) pluginPath(c config.Config) error {
@@ -122,7 +126,7 @@ func writePlugin(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(fresh)
+	defer func() { _ = os.RemoveAll(fresh) }() // what is left of it is overlooked by everyone
 	files := packaging.Plugin()
 	err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		to := filepath.Join(fresh, filepath.FromSlash(name))

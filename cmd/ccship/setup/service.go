@@ -122,9 +122,10 @@ func LogPath(c config.Config) string {
 func (t *theService) foreign(ctx context.Context, st service.Status) error {
 	_, status, err := control.Reach(ctx, t.sockets())
 	if err != nil || status.PID == st.PID || st.Running && st.PID == 0 {
-		return nil
+		return nil //nolint:nilerr // a daemon that does not answer is not in the way
 	}
-	return control.NewError(control.CodeInUse, fmt.Sprintf("a daemon is running already that is no service (pid %d)", status.PID),
+	return control.NewError(control.CodeInUse,
+		fmt.Sprintf("a daemon that is not the service is already running (pid %d)", status.PID),
 		"stop it first: Ctrl-C where `ccship run` was started, or `kill "+fmt.Sprint(status.PID)+"`")
 }
 

@@ -33,8 +33,9 @@ func (a verbs) setupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Connect to your server: save its address and key, install the service, import everything",
-		Long: "Ask for the server's address and key, check both, save them in the configuration, install the service and wait until every conversation is imported. " +
-			"Values given by flags are not asked for; without a terminal nothing is asked. Running it again changes what you give and keeps the rest.",
+		Long: "Ask for the server's address and key, check both, save them in the configuration, install the service, and " +
+			"wait until every conversation is imported. Values given by flags are not asked for; without a terminal nothing " +
+			"is asked. Running it again changes the values you give and keeps the rest.",
 		Example: "  ccship setup\n  ccship setup --server-url https://ccship.example.org --key-file key --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,7 +43,7 @@ func (a verbs) setupCommand() *cobra.Command {
 			defer stop()
 			for _, both := range [][2]string{{"key-file", "key-stdin"}, {"install", "no-install"}} {
 				if cmd.Flags().Changed(both[0]) && cmd.Flags().Changed(both[1]) {
-					return control.Usage("--"+both[0]+" and --"+both[1]+" exclude each other",
+					return control.Usage("--"+both[0]+" and --"+both[1]+" cannot be combined",
 						"leave one of them out")
 				}
 			}
@@ -59,7 +60,8 @@ func (a verbs) setupCommand() *cobra.Command {
 	f.BoolVar(&s.install, "install", false, "fail where the service cannot be installed")
 	f.BoolVar(&s.noInstall, "no-install", false, "do not install the service")
 	f.BoolVarP(&s.assumeYes, "yes", "y", false, "ask nothing: what is not given by flags stays as it is")
-	f.BoolVar(&s.evenIfBad, "force", false, "keep server and key even if the server cannot be reached or rejects the API key")
+	f.BoolVar(&s.evenIfBad, "force", false,
+		"save server and key even if the server cannot be reached or rejects the API key")
 	return cmd
 }
 
@@ -80,7 +82,8 @@ func (s *setup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := config.WriteServer(t.config.Path, t.config.APIKeyFile, key, []config.Value{{Name: "server_url", Value: server}}); err != nil {
+	values := []config.Value{{Name: "server_url", Value: server}}
+	if err := config.WriteServer(t.config.Path, t.config.APIKeyFile, key, values); err != nil {
 		return err
 	}
 	s.app.Say("saved in %s", t.config.Path)
@@ -103,7 +106,7 @@ func (s *setup) answers(ctx context.Context, c config.Config) (server, key strin
 	}
 	if server == "" {
 		return "", "", control.Usage("no server address given",
-			"`ccship setup --server-url https://ccship.example.org --key-file FILE`")
+			"run `ccship setup --server-url https://ccship.example.org --key-file FILE`")
 	}
 	if ctx.Err() != nil {
 		return "", "", ctx.Err()
@@ -152,7 +155,7 @@ func (s *setup) key(c config.Config) (string, error) {
 	return config.CheckAPIKey("the key", text)
 }
 
-// check asks the server. usable is false when it is to be kept although it cannot be used now.
+// check asks the server. usable is false if the person saves a server that cannot be used now.
 func (s *setup) check(ctx context.Context, server, key string) (usable bool, err error) {
 	found, err := delivery.Probe(ctx, server, key, "ccship/"+s.app.Version)
 	if err == nil {
@@ -174,7 +177,7 @@ func (s *setup) check(ctx context.Context, server, key string) (usable bool, err
 			return false, err
 		}
 		if !keep {
-			return false, cli.Silent{Code: cli.ExitCode(problem)}
+			return false, cli.SilentError{Code: cli.ExitCode(problem)}
 		}
 		return false, nil
 	}
@@ -242,15 +245,15 @@ func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 	s.app.Say("the service runs (pid %d)", status.PID)
 	defer s.app.warnLinger(ctx, t)
 	if !usable {
-		return s.app.Print("the import begins when the server takes it: `ccship status`\n")
+		return s.app.Print("the import begins when the server accepts it; `ccship status` shows that\n")
 	}
 	return s.waitForImport(ctx, t, client)
 }
 
-// importSlice is how often a long import is looked at: whether it still goes on.
+// importSlice is the time between two looks at whether a long import still makes progress.
 const importSlice = 5 * time.Second
 
-// waitForImport shows the import, and at its end what people are glad to hear.
+// waitForImport shows the import, and at its end what is on the server.
 func (s *setup) waitForImport(ctx context.Context, t *theService, client *control.Client) error {
 	var status control.Status
 	result, err := s.app.ShowImport(ctx, client, importSlice, func(r control.SyncResult) bool {
@@ -258,13 +261,13 @@ func (s *setup) waitForImport(ctx context.Context, t *theService, client *contro
 		return goesOn(r, status)
 	})
 	if errors.Is(err, context.Canceled) {
-		s.app.Say("the import goes on without this command: `ccship status --watch`")
+		s.app.Say("the import goes on without this command; `ccship status --watch` shows it")
 	}
 	if err != nil {
 		return err
 	}
 	if !result.Done && !arrived(status) {
-		s.app.Say("the import goes on by itself as soon as it can: `ccship status`")
+		s.app.Say("the import goes on by itself as soon as it can; `ccship status` shows it")
 		return cli.Unfinished(result)
 	}
 	if status, err = client.Status(ctx); err != nil {

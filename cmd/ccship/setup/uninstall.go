@@ -24,8 +24,8 @@ func (a verbs) uninstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Stop the service and remove everything that install created",
-		Long: "Stop the service and remove everything that install created. Configuration, key and state stay, unless --purge removes the state as well: " +
-			"a later install then delivers every transcript again from its first line.",
+		Long: "Stop the service and remove everything that install created. Configuration, key and state stay. --purge " +
+			"removes the state as well; a later install then delivers every transcript again from its first line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.UntilSignal(cmd.Context())
@@ -42,7 +42,8 @@ func (a verbs) uninstallCommand() *cobra.Command {
 			return a.uninstall(ctx, t, purge)
 		},
 	}
-	cmd.Flags().BoolVar(&purge, "purge", false, "remove cursors and outbox too; lines that were not delivered yet are then only where Claude Code keeps them")
+	cmd.Flags().BoolVar(&purge, "purge", false,
+		"remove cursors and outbox too; lines that are not delivered yet are then only in Claude Code's transcripts")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	w.addTo(cmd)
 	return cmd
@@ -55,8 +56,8 @@ func (a verbs) confirmPurge(dir string) error {
 	}
 	ask := term.NewAsker(a.Stderr)
 	if ask == nil {
-		return control.Usage("--purge asks before it removes "+dir+", and nobody is there to answer",
-			"add --yes")
+		return control.Usage("--purge asks before it removes "+dir+", and there is no terminal to ask at",
+			"add --yes to remove it without being asked")
 	}
 	ok, err := ask.Yes("remove cursors and outbox in "+dir+" ("+amount.Size(stateSize(dir))+")?", false)
 	if err == nil && !ok {
@@ -90,7 +91,8 @@ func (a verbs) uninstall(ctx context.Context, t *theService, purge bool) error {
 		b.WriteString("removed cursors and outbox in " + t.config.StateDir + "\n")
 	}
 	for _, left := range []struct{ what, path string }{
-		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"masking key", t.config.RedactKeyFile()}, {"state", t.config.StateDir},
+		{"configuration", t.config.Path}, {"key", t.config.APIKeyFile}, {"masking key", t.config.RedactKeyFile()},
+		{"state", t.config.StateDir},
 	} {
 		if cli.Exists(left.path) {
 			b.WriteString("left " + left.what + ": " + left.path + " (" + amount.Size(fileSize(left.path)) + ")\n")
@@ -99,7 +101,7 @@ func (a verbs) uninstall(ctx context.Context, t *theService, purge bool) error {
 	return a.Print(b.String())
 }
 
-// removeTraces removes what a daemon that was killed has left of its socket, and the logs of a service that wrote some.
+// removeTraces removes the socket of a daemon that was killed, and the service's log files.
 func (t *theService) removeTraces(ctx context.Context) (removed []string) {
 	for _, path := range t.sockets() {
 		info, err := os.Lstat(path)
@@ -110,8 +112,10 @@ func (t *theService) removeTraces(ctx context.Context) (removed []string) {
 			removed = append(removed, path)
 		}
 	}
-	if t.config.OriginOf("socket") == config.FromDefault && filepath.Base(filepath.Dir(t.config.Socket)) == "ccship" && filepath.Dir(t.config.Socket) != t.config.StateDir {
-		_ = os.Remove(filepath.Dir(t.config.Socket)) // fails when something of others is in it
+	dir := filepath.Dir(t.config.Socket)
+	ours := t.config.OriginOf("socket") == config.FromDefault && filepath.Base(dir) == "ccship"
+	if ours && dir != t.config.StateDir {
+		_ = os.Remove(dir) // fails if it is not empty
 	}
 	if log := LogPath(t.config); log != "" {
 		for _, path := range []string{log, log + ".1"} {
@@ -134,7 +138,8 @@ func stateFiles(dir string) (paths []string) {
 	}
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == "state.db", strings.HasPrefix(name, "state.db."), name == "lock", name == "machine-id", name == "ccship.sock":
+		case name == "state.db", strings.HasPrefix(name, "state.db."), name == "lock", name == "machine-id",
+			name == "ccship.sock":
 			paths = append(paths, filepath.Join(dir, name))
 		}
 	}
@@ -150,9 +155,9 @@ func stateSize(dir string) (bytes int64) {
 
 // fileSize is the size of a file, or of all files in a folder; 0 when it is not there.
 func fileSize(path string) (bytes int64) {
-	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error { // what cannot be seen is not counted
+	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
-			return nil
+			return nil //nolint:nilerr // what cannot be read is not counted
 		}
 		if info, err := e.Info(); err == nil {
 			bytes += info.Size()
@@ -166,7 +171,8 @@ func fileSize(path string) (bytes int64) {
 // someone has named and uses for more, and the database of `ccship up` lies below it.
 func (t *theService) purge(ctx context.Context) error {
 	if _, status, err := control.Reach(ctx, t.sockets()); err == nil {
-		return control.NewError(control.CodeInUse, fmt.Sprintf("the state is not removed: a daemon still uses it (pid %d)", status.PID),
+		return control.NewError(control.CodeInUse,
+			fmt.Sprintf("the state is not removed: a daemon still uses it (pid %d)", status.PID),
 			"stop it and run the command again")
 	}
 	for _, path := range stateFiles(t.config.StateDir) {

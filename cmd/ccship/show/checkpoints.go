@@ -17,8 +17,11 @@ func (v View) Checkpoints(l control.Checkpoints) string {
 	}
 	var b strings.Builder
 	for _, c := range l.Checkpoints {
-		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", term.Pad(term.Printable(c.ID), 15), term.Pad(v.when(c.CreatedAt), 14), term.Pad(term.Printable(c.TriggerType), 9),
-			term.Pad(usedOf(c.TokensUsed, c.TokenBudget), 19), term.Pad(term.Printable(c.SessionID[:min(shortID, len(c.SessionID))]), shortID), term.Cut(term.Printable(lastPrompt(c.Summary)), 100))
+		session := term.Printable(c.SessionID[:min(shortID, len(c.SessionID))])
+		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s",
+			term.Pad(term.Printable(c.ID), 15), term.Pad(v.when(c.CreatedAt), 14),
+			term.Pad(term.Printable(c.TriggerType), 9), term.Pad(usedOf(c.TokensUsed, c.TokenBudget), 19),
+			term.Pad(session, shortID), term.Cut(term.Printable(lastPrompt(c.Summary)), 100))
 		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
 	}
 	if l.Next > 0 {
@@ -42,14 +45,14 @@ func shortTokens(n int64) string {
 	return strings.TrimSuffix(strings.TrimSuffix(humanTokens(n), "s"), " token")
 }
 
-// lastPrompt is the line of a StatusSummary that tells it; else the first line.
-func lastPrompt(StatusSummary string) string {
-	for line := range strings.Lines(StatusSummary) {
+// lastPrompt is the prompt that a checkpoint's summary names; else the summary's first line.
+func lastPrompt(summary string) string {
+	for line := range strings.Lines(summary) {
 		if text, ok := strings.CutPrefix(line, "Prompt: "); ok {
 			return text
 		}
 	}
-	first, _, _ := strings.Cut(StatusSummary, "\n")
+	first, _, _ := strings.Cut(summary, "\n")
 	return first
 }
 

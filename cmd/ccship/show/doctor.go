@@ -16,7 +16,8 @@ const nameWidth = 15
 // mark is how a level looks.
 func (v View) mark(l doctor.Level) (symbol, colour string) {
 	marks := map[doctor.Level][3]string{
-		doctor.Fail: {"✗", "x", bad}, doctor.Warn: {"!", "!", uneasy}, doctor.Note: {"·", "-", busy}, doctor.OK: {"✓", "+", good},
+		doctor.Fail: {"✗", "x", bad}, doctor.Warn: {"!", "!", uneasy},
+		doctor.Note: {"·", "-", busy}, doctor.OK: {"✓", "+", good},
 	}
 	m := marks[l]
 	if v.Symbols {
@@ -25,7 +26,8 @@ func (v View) mark(l doctor.Level) (symbol, colour string) {
 	return m[1], m[2]
 }
 
-// Doctor is the whole screen of a doctor's report, with a newline at the end. While something is wrong, what is well is only named.
+// Doctor is the whole screen of a doctor's report, with a newline at the end. While something is wrong, checks that
+// found nothing are only named.
 func (v View) Doctor(r doctor.Report, fixing bool) string {
 	r = plain(r)
 	var b strings.Builder

@@ -20,7 +20,8 @@ func (v View) Documents(list control.Documents) string {
 	}
 	var b strings.Builder
 	for _, d := range list.Documents {
-		b.WriteString(v.fit(strings.TrimRight(term.Pad(term.Cut(term.Printable(d.Path), width), width)+"  "+v.document(d), " ")) + "\n")
+		line := term.Pad(term.Cut(term.Printable(d.Path), width), width) + "  " + v.document(d)
+		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
 	}
 	return b.String()
 }

@@ -16,11 +16,11 @@ func Hint(code string) string {
 	case control.CodeNoAnswer:
 		return "it may be stopped or overloaded: check its process, or restart it"
 	case control.CodeUsage:
-		return "`ccship --help` lists what there is"
+		return "`ccship --help` lists all commands and flags"
 	case control.CodeConfig:
 		return "`ccship config --help` lists every key, `ccship config validate` checks what is set"
 	case control.CodeInUse:
-		return "see it with `ccship status`"
+		return "`ccship status` shows the daemon that runs; stop it first"
 	case control.CodeSocket:
 		return "choose another path with --socket; `ccship paths` prints the one in use"
 	case "no_server":
@@ -28,7 +28,7 @@ func Hint(code string) string {
 	case "full":
 		return "make the server reachable or free disk space; reading then resumes by itself"
 	case "paused":
-		return "`ccship resume` ends the pause, `ccship sync` too"
+		return "`ccship resume` or `ccship sync` ends the pause"
 	case control.CodeNoDeadLetter:
 		return "`ccship outbox dead` lists them"
 	case control.CodeNoSession:

@@ -30,7 +30,8 @@ func (v View) Messages(m control.Messages) string {
 	case m.Total == 0:
 		b.WriteString("no messages\n")
 	case more > 0:
-		fmt.Fprintf(&b, "there are %s: --limit, or --offset %d\n", amount.Counted(int64(more), "older one", "older ones"), m.Offset+len(m.Messages))
+		fmt.Fprintf(&b, "there are %s: --limit, or --offset %d\n", amount.Counted(int64(more), "older one", "older ones"),
+			m.Offset+len(m.Messages))
 	}
 	return b.String()
 }

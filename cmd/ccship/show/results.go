@@ -15,10 +15,12 @@ func Excludes(e control.Excludes) string {
 	e = plain(e)
 	var b strings.Builder
 	for _, x := range e.Patterns {
-		fmt.Fprintf(&b, "%s  %s\n", term.Pad(x.Pattern, 40), amount.Counted(int64(x.Transcripts), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "%s  %s\n", term.Pad(x.Pattern, 40),
+			amount.Counted(int64(x.Transcripts), "transcript", "transcripts"))
 	}
 	for _, x := range e.Others {
-		fmt.Fprintf(&b, "%s  %s\n", term.Pad(term.OneLine(x.Why), 40), amount.Counted(int64(x.Transcripts), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "%s  %s\n", term.Pad(term.OneLine(x.Why), 40),
+			amount.Counted(int64(x.Transcripts), "transcript", "transcripts"))
 	}
 	if b.Len() == 0 {
 		return "nothing is excluded\n"
@@ -30,7 +32,8 @@ func Excludes(e control.Excludes) string {
 func Forgotten(r control.ForgetResult) string {
 	r = plain(r)
 	var b strings.Builder
-	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", term.Printable(r.Session), amount.Counted(r.Lines, "line", "lines"))
+	fmt.Fprintf(&b, "forgotten: %s, %s removed from the server", term.Printable(r.Session),
+		amount.Counted(r.Lines, "line", "lines"))
 	if r.Waiting > 0 {
 		fmt.Fprintf(&b, ", %s that waited", amount.Counted(r.Waiting, "entry", "entries"))
 	}
@@ -119,7 +122,8 @@ func RetiredServers(list []control.RetiredServer) string {
 	list = plain(list)
 	text := ""
 	for _, f := range list {
-		text += fmt.Sprintf("  queued for a retired server: %s for %s; `ccship outbox drop --server %s --yes` discards them\n",
+		text += fmt.Sprintf("  queued for a retired server: %s for %s; `ccship outbox drop --server %s --yes` "+
+			"discards them\n",
 			amount.Counted(f.Entries, "line", "lines"), f.URL, f.URL)
 	}
 	return text

@@ -29,8 +29,10 @@ func (v View) Sessions(items []library.Item, more bool) string {
 	var b strings.Builder
 	for i, s := range items {
 		figures := []string{amount.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
-		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s", term.Pad(ids[i], width), term.Pad(v.when(s.ChangedAt), 14), term.Pad(s.State, 6),
-			term.Pad(term.Cut(term.Printable(s.Project), project), project), term.Pad(strings.Join(figures, ", "), 34), term.Cut(term.Printable(s.Title), 100))
+		line := fmt.Sprintf("%s  %s  %s  %s  %s  %s",
+			term.Pad(ids[i], width), term.Pad(v.when(s.ChangedAt), 14), term.Pad(s.State, 6),
+			term.Pad(term.Cut(term.Printable(s.Project), project), project),
+			term.Pad(strings.Join(figures, ", "), 34), term.Cut(term.Printable(s.Title), 100))
 		b.WriteString(v.fit(strings.TrimRight(line, " ")) + "\n")
 	}
 	if more {
@@ -45,13 +47,19 @@ func shortened(items []library.Item) []string {
 	for i, s := range items {
 		n := min(shortID, len(s.Session))
 		for j, other := range items {
-			for i != j && other.Session != s.Session && n < len(s.Session) && strings.HasPrefix(other.Session, s.Session[:n]) {
+			for i != j && other.Session != s.Session && n < len(s.Session) &&
+				strings.HasPrefix(other.Session, s.Session[:n]) {
 				n++
 			}
 		}
 		out[i] = term.Printable(s.Session[:n])
 	}
 	return out
+}
+
+// places says where a session is.
+var places = map[string]string{
+	library.OnDisk: "on disk", library.OnServer: "on the server", library.OnBoth: "on disk and on the server",
 }
 
 // Session is what is known of one session, and its last messages.
@@ -67,7 +75,7 @@ func (v View) Session(s library.Shown) string {
 	row("session", s.Session)
 	row("project", strings.TrimSpace(s.Project+"  "+s.Cwd))
 	row("machine", strings.TrimSpace(s.Host+"  "+s.Machine))
-	row("where", map[string]string{library.OnDisk: "on disk", library.OnServer: "on the server", library.OnBoth: "on disk and on the server"}[s.State])
+	row("where", places[s.State])
 	row("file", s.Path)
 	if s.StartedAt != nil {
 		row("started", s.StartedAt.In(v.Zone).Format(time.DateTime))
@@ -75,7 +83,10 @@ func (v View) Session(s library.Shown) string {
 	row("changed", s.ChangedAt.In(v.Zone).Format(time.DateTime))
 	row("model", s.Model)
 	row("branch", s.Branch)
-	row("size", fmt.Sprintf("%s, %s, %s, %s", amount.Counted(s.Lines, "line", "lines"), amount.Size(s.Bytes), amount.Counted(s.Messages, "message", "messages"), amount.Counted(int64(s.Agents), "agent", "agents")))
+	row("size", strings.Join([]string{
+		amount.Counted(s.Lines, "line", "lines"), amount.Size(s.Bytes),
+		amount.Counted(s.Messages, "message", "messages"), amount.Counted(int64(s.Agents), "agent", "agents"),
+	}, ", "))
 	row("used", humanTokens(s.Tokens)+", "+money(s.Cost))
 	if len(s.Generations) > 1 {
 		b.WriteString(v.generations(s))
@@ -91,7 +102,8 @@ func (v View) Session(s library.Shown) string {
 		if m.At != nil {
 			at = m.At.In(v.Zone).Format("15:04")
 		}
-		b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", term.Pad(at, 5), term.Pad(speaker(m.Kind), 9), term.Cut(term.Printable(m.Text), 400))) + "\n")
+		line := term.Pad(at, 5) + "  " + term.Pad(speaker(m.Kind), 9) + "  " + term.Cut(term.Printable(m.Text), 400)
+		b.WriteString(v.fit(line) + "\n")
 	}
 	return b.String()
 }
@@ -106,7 +118,8 @@ func (v View) generations(s library.Shown) string {
 		if g.Generation == s.Generation {
 			mark = "  ← shown"
 		}
-		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", term.Pad(name, 12), g.Generation, amount.Counted(g.Lines, "line", "lines"), g.RewoundTo,
+		fmt.Fprintf(&b, "%s%d: %s, from line %d, %s%s\n", term.Pad(name, 12), g.Generation,
+			amount.Counted(g.Lines, "line", "lines"), g.RewoundTo,
 			g.ReceivedAt.In(v.Zone).Format(time.DateTime), mark)
 	}
 	return b.String()
@@ -138,7 +151,8 @@ func (v View) Hits(hits []remote.Hit, more bool) string {
 	for _, h := range hits {
 		if h.Session.SessionID != last {
 			last = h.Session.SessionID
-			b.WriteString(v.fit(fmt.Sprintf("%s  %s  %s", term.Printable(last), term.Printable(h.Session.Project), term.Printable(h.Title))) + "\n")
+			line := term.Printable(last) + "  " + term.Printable(h.Session.Project) + "  " + term.Printable(h.Title)
+			b.WriteString(v.fit(line) + "\n")
 		}
 		at := ""
 		if h.Time != nil {
@@ -176,22 +190,27 @@ func (v View) Lost(l library.Lost) string {
 		return "nothing is lost: every session that the prompt history names is on disk or on the server\n"
 	}
 	if len(l.Gone) > 0 {
-		fmt.Fprintf(&b, "gone: %s in the prompt history alone\n", amount.Counted(int64(len(l.Gone)), "session is", "sessions are"))
+		fmt.Fprintf(&b, "gone: %s only in the prompt history\n",
+			amount.Counted(int64(len(l.Gone)), "session is", "sessions are"))
 	}
 	for _, g := range l.Gone {
-		fmt.Fprintf(&b, "  %s  %s  %s to %s\n", term.Printable(g.Session), term.Printable(g.Project), v.minute(g.First), v.minute(g.Last))
+		fmt.Fprintf(&b, "  %s  %s  %s to %s\n", term.Printable(g.Session), term.Printable(g.Project), v.minute(g.First),
+			v.minute(g.Last))
 		for _, p := range g.Prompts {
 			b.WriteString(v.fit(fmt.Sprintf("    %s  %s", v.minute(p.At), term.Cut(term.Printable(p.Text), 300))) + "\n")
 		}
 		if more := g.Count - len(g.Prompts); more > 0 {
-			fmt.Fprintf(&b, "    and %s\n", amount.Counted(int64(more), "prompt more", "prompts more"))
+			fmt.Fprintf(&b, "    and %s\n", amount.Counted(int64(more), "more prompt", "more prompts"))
 		}
 	}
 	if len(l.Restorable) > 0 {
-		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship sessions restore SESSION` puts one back\n", amount.Counted(int64(len(l.Restorable)), "session is", "sessions are"))
+		fmt.Fprintf(&b, "not on disk: %s on the server; `ccship sessions restore SESSION` restores one\n",
+			amount.Counted(int64(len(l.Restorable)), "session is", "sessions are"))
 	}
 	for _, s := range l.Restorable {
-		b.WriteString(v.fit(fmt.Sprintf("  %s  %s  %s  %s", term.Printable(s.Session), v.minute(s.ChangedAt), term.Printable(s.Project), term.Printable(s.Title))) + "\n")
+		line := fmt.Sprintf("  %s  %s  %s  %s",
+			term.Printable(s.Session), v.minute(s.ChangedAt), term.Printable(s.Project), term.Printable(s.Title))
+		b.WriteString(v.fit(line) + "\n")
 	}
 	return b.String()
 }

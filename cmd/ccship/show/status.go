@@ -35,7 +35,8 @@ func (v View) Status(s control.Status) string {
 	if s.Files != nil {
 		row("files", v.files(*s.Files))
 	}
-	if s.Files != nil && s.Outbox != nil && (s.State == "importing" || s.State == "sending" && s.Outbox.Bytes > muchWaiting) {
+	importing := s.State == "importing" || s.State == "sending" && s.Outbox != nil && s.Outbox.Bytes > muchWaiting
+	if s.Files != nil && s.Outbox != nil && importing {
 		row("import", v.progress(max(0, s.Files.ReadBytes-s.Outbox.Bytes), s.Files.Bytes))
 	}
 	if s.Outbox != nil {
@@ -48,7 +49,8 @@ func (v View) Status(s control.Status) string {
 		row("watching", v.watch(*s.Watch))
 	}
 	if p := s.Process; p != nil {
-		row("process", fmt.Sprintf("%s memory, %.1f s CPU, state file %s", amount.Size(p.RSS), p.CPUSeconds, amount.Size(p.StateFile)))
+		row("process", fmt.Sprintf("%s memory, %.1f s CPU, state file %s",
+			amount.Size(p.RSS), p.CPUSeconds, amount.Size(p.StateFile)))
 	}
 	b.WriteString(v.notices(s))
 	return b.String()
@@ -146,7 +148,7 @@ func (v View) Server(s control.Server) []string {
 	return lines
 }
 
-// serverHint is what to do about a server that is not well: what the daemon says, else what its kind of trouble asks for.
+// serverHint is what to do about a server in trouble: what the daemon says, else the hint for its kind of trouble.
 func serverHint(s control.Server) string {
 	switch {
 	case s.State == "ok":
@@ -192,7 +194,8 @@ func soon(now, t time.Time) string {
 
 func (v View) files(f control.Files) string {
 	text := fmt.Sprintf("%s of %s, %s, %s read",
-		amount.Counted(int64(f.Tracked), "transcript", "transcripts"), amount.Counted(int64(f.Sessions), "session", "sessions"),
+		amount.Counted(int64(f.Tracked), "transcript", "transcripts"),
+		amount.Counted(int64(f.Sessions), "session", "sessions"),
 		amount.Size(f.Bytes), amount.Counted(f.Lines, "line", "lines"))
 	for _, extra := range []struct {
 		n    int64
@@ -241,7 +244,8 @@ func (v View) outboxRow(o control.Outbox) string {
 
 func (v View) sent(s control.Sent) string {
 	return fmt.Sprintf("%s, %s in %s since start",
-		amount.Counted(s.Entries, "entry", "entries"), amount.Size(s.Bytes), amount.Counted(s.Requests, "request", "requests"))
+		amount.Counted(s.Entries, "entry", "entries"), amount.Size(s.Bytes),
+		amount.Counted(s.Requests, "request", "requests"))
 }
 
 func (v View) watch(w control.Watch) string {

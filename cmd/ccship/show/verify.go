@@ -59,9 +59,10 @@ func deepText(d *control.DeepReport) string {
 		{"rewound", d.Past, "that rewinds ended, proven by the hashes taken when they were read"},
 		{"gone", d.Gone, "of transcripts no longer on disk, proven in the same way"},
 		{"earlier", d.Earlier, "of earlier states, equal to the lines that are still on disk"},
-		{"stored", d.Stored, "on the server that nothing here can prove any more"},
+		{"stored", d.Stored, "on the server that nothing here can prove"},
 	} {
-		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n", c.name, amount.Counted(int64(c.count.Generations), "generation", "generations"), c.words,
+		fmt.Fprintf(&b, "  %s: %s %s (%s, %s)\n",
+			c.name, amount.Counted(int64(c.count.Generations), "generation", "generations"), c.words,
 			amount.Counted(c.count.Lines, "line", "lines"), amount.Size(c.count.Bytes))
 	}
 	for _, r := range d.Why {
@@ -94,7 +95,8 @@ func apartText(r control.VerifyReport) string {
 		fmt.Fprintf(&b, "  masked, not proven: %s, too short for a token\n", amount.Counted(r.Unproven, "secret", "secrets"))
 	}
 	if r.Clear > 0 {
-		fmt.Fprintf(&b, "  in clear: %s with secrets, sent before they were masked\n", amount.Counted(r.Clear, "line", "lines"))
+		fmt.Fprintf(&b, "  in clear: %s with secrets, sent before they were masked\n",
+			amount.Counted(r.Clear, "line", "lines"))
 	}
 	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
 	b.WriteString(excludedText(r.ExcludedWhy))
@@ -104,7 +106,8 @@ func apartText(r control.VerifyReport) string {
 		}
 	}
 	if r.Vanished > 0 && r.Deep == nil {
-		fmt.Fprintf(&b, "  not compared: %s no longer on disk\n", amount.Counted(int64(r.Vanished), "transcript", "transcripts"))
+		fmt.Fprintf(&b, "  not compared: %s no longer on disk\n",
+			amount.Counted(int64(r.Vanished), "transcript", "transcripts"))
 	}
 	return b.String()
 }
@@ -129,7 +132,8 @@ func excludedText(list []control.ExclusionCount) string {
 func besideText(r control.AttachmentsReport) string {
 	text := ""
 	if r.Files > 0 {
-		text += fmt.Sprintf("  attachments: %s, %s, %d missing\n", amount.Counted(int64(r.Files), "file", "files"), amount.Size(r.Bytes), r.Missing)
+		text += fmt.Sprintf("  attachments: %s, %s, %d missing\n", amount.Counted(int64(r.Files), "file", "files"),
+			amount.Size(r.Bytes), r.Missing)
 	}
 	for _, apart := range []struct {
 		n    int
@@ -140,7 +144,8 @@ func besideText(r control.AttachmentsReport) string {
 		{r.Unproven, "not sent: the server takes no files"},
 	} {
 		if apart.n > 0 {
-			text += fmt.Sprintf("  not compared: %s %s\n", amount.Counted(int64(apart.n), "attachment", "attachments"), apart.text)
+			text += fmt.Sprintf("  not compared: %s %s\n", amount.Counted(int64(apart.n), "attachment", "attachments"),
+				apart.text)
 		}
 	}
 	return text

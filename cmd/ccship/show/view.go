@@ -1,5 +1,5 @@
-// Package show writes what the daemon, the doctor and the library answer as text for people: status, lists, reports, and
-// what to do about a problem. It asks nobody and prints nothing; the verbs of ccship do.
+// Package show writes the answers of the daemon, the doctor and the library as text for people: status, lists, reports,
+// and what to do about a problem. It asks nobody and prints nothing; the verbs of ccship do.
 package show
 
 import (
@@ -25,7 +25,8 @@ type View struct {
 // On is the view that suits w, now.
 func On(w io.Writer) View {
 	columns, _ := term.Columns(w)
-	return View{Now: time.Now(), Zone: time.Local, Columns: columns, Colours: term.Colours(w), Symbols: term.UTF8(os.LookupEnv)}
+	return View{Now: time.Now(), Zone: time.Local, Columns: columns, Colours: term.Colours(w),
+		Symbols: term.UTF8(os.LookupEnv)}
 }
 
 // The colours, by meaning.

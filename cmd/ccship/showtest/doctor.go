@@ -10,17 +10,25 @@ func DoctorReports() map[string]doctor.Report {
 		{ID: "service", Level: doctor.OK, Text: "installed (systemd-user), starts automatically"},
 		{ID: "dead_letters", Level: doctor.OK, Text: "none"},
 	}
-	note := doctor.Finding{ID: "excluded", Level: doctor.Note, Text: "2 transcripts are left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` shows why"}
+	note := doctor.Finding{ID: "excluded", Level: doctor.Note,
+		Text: "2 transcripts are left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` shows why"}
 	warn := doctor.Finding{
-		ID: "outbox", Level: doctor.Warn, Text: "1 204 entries wait, the oldest for 3 h 12 min", Fix: "`ccship sync --wait`", Safe: true,
+		ID: "outbox", Level: doctor.Warn, Text: "1 204 entries wait, the oldest for 3 h 12 min",
+		Fix: "`ccship sync --wait`", Safe: true,
 	}
 	fails := []doctor.Finding{
-		{ID: "key", Level: doctor.Fail, Text: "API key file /home/kim/.config/ccship/api_key is readable or writable by others (mode 0644)", Detail: "the key is not used until this is fixed", Fix: "`chmod 600 /home/kim/.config/ccship/api_key`", Safe: true},
-		{ID: "retention", Level: doctor.Fail, Text: "3 sessions will be deleted by Claude Code within 7 days and are not yet on the server", Detail: "first any time now: /home/kim/.claude/projects/-home-kim-web/1c0e.jsonl\nand more", Fix: "`ccship sync --wait`"},
+		{ID: "key", Level: doctor.Fail, Text: "API key file /home/kim/.config/ccship/api_key is readable or writable by " +
+			"others (mode 0644)", Detail: "the key is not used until this is fixed",
+			Fix: "`chmod 600 /home/kim/.config/ccship/api_key`", Safe: true},
+		{ID: "retention", Level: doctor.Fail,
+			Text:   "3 sessions will be deleted by Claude Code within 7 days and are not yet on the server",
+			Detail: "first any time now: /home/kim/.claude/projects/-home-kim-web/1c0e.jsonl\nand more",
+			Fix:    "`ccship sync --wait`"},
 	}
 	fixes := []doctor.Fix{
 		{ID: "key", Command: "chmod 600 /home/kim/.config/ccship/api_key", Done: true},
-		{ID: "outbox", Command: "ccship sync --wait", Error: "not everything could be delivered: connection refused", Hint: "`ccship status` shows why; the daemon keeps trying"},
+		{ID: "outbox", Command: "ccship sync --wait", Error: "not everything could be delivered: connection refused",
+			Hint: "`ccship status` shows why; the daemon keeps trying"},
 	}
 	all := func(parts ...[]doctor.Finding) (out []doctor.Finding) {
 		for _, p := range parts {
@@ -29,7 +37,8 @@ func DoctorReports() map[string]doctor.Report {
 		return out
 	}
 	report := func(failed, warned int, findings []doctor.Finding) doctor.Report {
-		return doctor.Report{SchemaVersion: 1, Version: "1.2.3", OK: failed == 0, Failed: failed, Warned: warned, Findings: findings}
+		return doctor.Report{SchemaVersion: 1, Version: "1.2.3", OK: failed == 0, Failed: failed, Warned: warned,
+			Findings: findings}
 	}
 	fixed := report(1, 1, all(fails[1:], []doctor.Finding{warn, note}, well))
 	fixed.Fixes = fixes

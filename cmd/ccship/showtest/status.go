@@ -21,8 +21,10 @@ func After(d time.Duration) *time.Time { return Before(-d) }
 // Healthy is a daemon with nothing to complain of.
 func Healthy() control.Status {
 	return control.Status{
-		SchemaVersion: 1, Running: true, Version: "1.2.3", PID: 4711, StartedAt: *Before(3*time.Hour + 12*time.Minute), State: "watching",
-		Servers: []control.Server{{URL: "http://127.0.0.1:5000", State: "ok", Protocol: "ccship", LastOKAt: Before(2 * time.Second), LastContactAt: Before(2 * time.Second), ContactAge: 2}},
+		SchemaVersion: 1, Running: true, Version: "1.2.3", PID: 4711, StartedAt: *Before(3*time.Hour + 12*time.Minute),
+		State: "watching",
+		Servers: []control.Server{{URL: "http://127.0.0.1:5000", State: "ok", Protocol: "ccship",
+			LastOKAt: Before(2 * time.Second), LastContactAt: Before(2 * time.Second), ContactAge: 2}},
 		Files:   &control.Files{Tracked: 132, Sessions: 120, Bytes: 61_200_000, ReadBytes: 61_200_000, Lines: 48211},
 		Outbox:  &control.Outbox{Cap: 2 << 30},
 		Sent:    &control.Sent{Entries: 48211, Bytes: 61_200_000, Requests: 512, LastAt: Before(2 * time.Second)},
@@ -36,8 +38,10 @@ func Healthy() control.Status {
 func Statuses() map[string]control.Status {
 	importing := Healthy()
 	importing.State = "importing"
-	importing.Files = &control.Files{Tracked: 1, Sessions: 1, Bytes: 61_200_000, ReadBytes: 30_100_000, Lines: 20000, Malformed: 2}
-	importing.Outbox = &control.Outbox{Batches: 9, Entries: 1, Bytes: 1_250_000, Stored: 200 << 20, Cap: 2 << 30, OldestAt: Before(90 * time.Second)}
+	importing.Files = &control.Files{Tracked: 1, Sessions: 1, Bytes: 61_200_000, ReadBytes: 30_100_000, Lines: 20000,
+		Malformed: 2}
+	importing.Outbox = &control.Outbox{Batches: 9, Entries: 1, Bytes: 1_250_000, Stored: 200 << 20, Cap: 2 << 30,
+		OldestAt: Before(90 * time.Second)}
 
 	reading := Healthy()
 	reading.State = "reading"
@@ -46,13 +50,18 @@ func Statuses() map[string]control.Status {
 	trouble := Healthy()
 	trouble.State = "refused"
 	trouble.Servers = []control.Server{
-		{URL: "https://ccship.example.org", State: "refused", Kind: "refused_key", Protocol: "unknown", Detail: "401 Unauthorized:\n no such key", Hint: "put a valid key into /home/me/.config/ccship/api_key", RetryAt: After(42 * time.Second), LastOKAt: Before(50 * time.Hour)},
-		{URL: "http://localhost:5000", State: "retrying", Kind: "unreachable", Protocol: "plain", Detail: "connection refused", RetryAt: After(100 * time.Millisecond)},
+		{URL: "https://ccship.example.org", State: "refused", Kind: "refused_key", Protocol: "unknown",
+			Detail: "401 Unauthorized:\n no such key", Hint: "put a valid key into /home/me/.config/ccship/api_key",
+			RetryAt: After(42 * time.Second), LastOKAt: Before(50 * time.Hour)},
+		{URL: "http://localhost:5000", State: "retrying", Kind: "unreachable", Protocol: "plain",
+			Detail: "connection refused", RetryAt: After(100 * time.Millisecond)},
 	}
-	trouble.Files = &control.Files{Tracked: 10, Sessions: 8, Excluded: 1, Bytes: 999, ReadBytes: 999, Lines: 5, Vanished: 2, Rewinds: 3, Oversize: 1}
+	trouble.Files = &control.Files{Tracked: 10, Sessions: 8, Excluded: 1, Bytes: 999, ReadBytes: 999, Lines: 5,
+		Vanished: 2, Rewinds: 3, Oversize: 1}
 	trouble.Outbox = &control.Outbox{Batches: 1, Entries: 1200, Bytes: 999_950, Cap: 0, Dead: 1, Withheld: 1500}
 	trouble.Watch = &control.Watch{Mode: "poll", Reason: "too many open files", Roots: []string{"/a", "/b"}}
-	trouble.Advice = []control.Advice{{Kind: "dead_letters", Text: "the server refuses some entries", Hint: "`ccship verify` lists them"}, {Kind: "state", Text: "state was set aside"}}
+	trouble.Advice = []control.Advice{{Kind: "dead_letters", Text: "the server refuses some entries",
+		Hint: "`ccship verify` lists them"}, {Kind: "state", Text: "state was set aside"}}
 
 	paused := Healthy()
 	paused.State, paused.Pause = "paused", &control.Pause{Since: *Before(time.Minute), Until: After(59 * time.Minute)}
@@ -60,8 +69,9 @@ func Statuses() map[string]control.Status {
 
 	silent := Healthy()
 	silent.Servers = []control.Server{{URL: "http://127.0.0.1:5000", State: "retrying", Kind: "unreachable",
-		Protocol: "ccship", Detail: "connection refused", LastOKAt: Before(50 * time.Hour), LastContactAt: Before(25 * time.Minute),
-		ContactAge: 1500, Probe: &control.Probe{At: *Before(8 * time.Second), Age: 8, Kind: "unreachable", Detail: "connection refused"}}}
+		Protocol: "ccship", Detail: "connection refused", LastOKAt: Before(50 * time.Hour),
+		LastContactAt: Before(25 * time.Minute), ContactAge: 1500,
+		Probe: &control.Probe{At: *Before(8 * time.Second), Age: 8, Kind: "unreachable", Detail: "connection refused"}}}
 
 	rejected := Healthy()
 	rejected.State = "importing"
@@ -71,7 +81,9 @@ func Statuses() map[string]control.Status {
 	return map[string]control.Status{
 		"silent": silent, "rejected": rejected,
 		"paused": paused, "watching": Healthy(), "importing": importing, "reading": reading, "trouble": trouble,
-		"no_server": {SchemaVersion: 1, Running: true, State: "no_server", Files: &control.Files{}, Outbox: &control.Outbox{}},
-		"empty":     {SchemaVersion: 1, Running: true, State: "watching", Files: &control.Files{}, Servers: []control.Server{{URL: "http://h", State: "unknown", Protocol: "unknown"}}},
+		"no_server": {SchemaVersion: 1, Running: true, State: "no_server", Files: &control.Files{},
+			Outbox: &control.Outbox{}},
+		"empty": {SchemaVersion: 1, Running: true, State: "watching", Files: &control.Files{},
+			Servers: []control.Server{{URL: "http://h", State: "unknown", Protocol: "unknown"}}},
 	}
 }

@@ -14,7 +14,8 @@ func Progress(done, total int64, width int) string {
 	total = max(total, 1)
 	share := float64(min(max(done, 0), total)) / float64(total)
 	full := int(share * float64(width))
-	return fmt.Sprintf("%d%% %s%s  %s of %s", int(100*share), strings.Repeat("█", full), strings.Repeat("░", width-full), amount.Size(done), amount.Size(total))
+	return fmt.Sprintf("%d%% %s%s  %s of %s", int(100*share), strings.Repeat("█", full), strings.Repeat("░", width-full),
+		amount.Size(done), amount.Size(total))
 }
 
 // Bar is a progress bar over bytes on a terminal; their total may still grow. It is for one goroutine.

@@ -43,7 +43,8 @@ func Steers(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0: // C0, DEL and C1
 		return true
-	case r == '\u061c', r == '\u200e', r == '\u200f', r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069': // bidi
+	case r == '\u061c', r == '\u200e', r == '\u200f', r >= '\u202a' && r <= '\u202e',
+		r >= '\u2066' && r <= '\u2069': // bidi
 		return true
 	case r == '\u2028', r == '\u2029', r == '\u200b', r >= '\u2060' && r <= '\u2064', r >= '\u206a' && r <= '\u206f',
 		r == '\ufeff', r >= '\ufff9' && r <= '\ufffb', r >= 0xe0000 && r <= 0xe007f:

@@ -14,15 +14,15 @@ import (
 // pageName is the file in the folder of `ccship up` that leads a browser to a one-time link.
 const pageName = "open.html"
 
-// openBrowser shows a one-time link in the user's browser; nothing happens on a system without a desktop. Every user of the machine can
-// read the arguments of a process, so the link itself is in a file that only this user can read.
+// openBrowser shows a one-time link in the user's browser. On a system without a desktop nothing happens. Every user of
+// the machine can read the arguments of a process, so the link itself is in a file that only this user can read.
 func openBrowser(ctx context.Context, home Home, link string) error {
 	program := browserCommand(home.File(pageName))
 	if program == nil {
 		return nil
 	}
 	if _, err := exec.LookPath(program[0]); err != nil {
-		return nil
+		return nil //nolint:nilerr // no desktop
 	}
 	page := fmt.Sprintf("<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"+
 		"<meta http-equiv=\"refresh\" content=\"0;url=%[1]s\">\n<title>ccship</title>\n<a href=\"%[1]s\">Open ccship</a>\n",

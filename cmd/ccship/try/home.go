@@ -47,7 +47,8 @@ func (h Home) make() error {
 // Config is the configuration of the daemon here, as flags, so that they hold when it is read again.
 func (h Home) Config(c config.Config, address string) (config.Config, error) {
 	flags := map[string]string{
-		"socket": cli.UpSocket(c), "state_dir": h.File("state"), "server_url": "http://" + address, "api_key_file": h.File("api_key"),
+		"socket": cli.UpSocket(c), "state_dir": h.File("state"), "server_url": "http://" + address,
+		"api_key_file": h.File("api_key"),
 	}
 	if c.OriginOf("redact") == config.FromDefault {
 		flags["redact"] = "off" // the server is a process of ours: lines do not leave this machine
@@ -55,9 +56,9 @@ func (h Home) Config(c config.Config, address string) (config.Config, error) {
 	return c.With(flags)
 }
 
-// Address is where the server is to listen: the one asked for, else the one remembered, else a free one, which is
-// remembered, for links into the viewer and the daemon's state hold on to it.
-func (h Home) Address(asked string) (string, error) {
+// Address is where the server listens: the address asked for, else the remembered one, else a free one. It is kept
+// because links into the viewer and the daemon's state contain it.
+func (h Home) Address(ctx context.Context, asked string) (string, error) {
 	remembered, err := h.remembered()
 	if err != nil {
 		return "", err
@@ -72,12 +73,12 @@ func (h Home) Address(asked string) (string, error) {
 	switch {
 	case address == "":
 		address = firstAddress
-		if taken(address) != nil {
-			if address, err = freeAddress(); err != nil {
+		if taken(ctx, address) != nil {
+			if address, err = freeAddress(ctx); err != nil {
 				return "", err
 			}
 		}
-	case taken(address) != nil:
+	case taken(ctx, address) != nil:
 		return "", control.NewError("port_taken", address+" is taken by another program",
 			"stop that program, or choose another address with `ccship up --listen 127.0.0.1:PORT`")
 	}
@@ -102,33 +103,34 @@ func loopback(address string) error {
 	if ip := net.ParseIP(host); err == nil && port != "" && port != "0" && ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return control.Usage(fmt.Sprintf("--listen %s is no address of this machine alone", address),
-		"it looks like 127.0.0.1:5000; for others run `ccship-server serve`")
+	return control.Usage(fmt.Sprintf("--listen %s is not a loopback address with a port", address),
+		"use an address such as 127.0.0.1:5000; to serve other machines run `ccship-server serve`")
 }
 
-// taken says why an address cannot be listened on. Someone who listens on all addresses does not keep every system
-// from listening on one of them, so it is dialled first.
-func taken(address string) error {
-	if conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond); err == nil {
+// taken says why an address cannot be used. It dials first, because some systems let a program listen on one address
+// while another listens on all of them.
+func taken(ctx context.Context, address string) error {
+	dialer := net.Dialer{Timeout: 200 * time.Millisecond}
+	if conn, err := dialer.DialContext(ctx, "tcp", address); err == nil {
 		return errors.Join(errors.New("someone answers"), conn.Close())
 	}
-	ln, err := net.Listen("tcp", address)
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	return ln.Close()
 }
 
-func freeAddress() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+func freeAddress(ctx context.Context) (string, error) {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}
 	return ln.Addr().String(), ln.Close()
 }
 
-// EnsureKey makes a key in the database unless both are there, and says whether the database is a new one. State of the
-// daemon that belongs to a database which is gone would keep back what the new one never got: it is set aside.
+// EnsureKey creates a key in the database unless both exist, and says whether the database is new. The daemon's state
+// of an earlier database is set aside: it would claim that lines are delivered which the new one never got.
 func (h Home) EnsureKey(ctx context.Context, program string) (fresh bool, err error) {
 	_, dbErr := os.Stat(h.File("server.db"))
 	_, keyErr := os.Stat(h.File("api_key"))
@@ -144,7 +146,7 @@ func (h Home) EnsureKey(ctx context.Context, program string) (fresh bool, err er
 	cmd := exec.CommandContext(ctx, program, "key", "create", "--name", "ccship up", "--store", h.store())
 	out, err := cmd.Output()
 	if err != nil {
-		return false, control.Failed("make a key: "+lastWords(err), "`"+program+" key create --help`")
+		return false, control.Failed("create a key: "+lastWords(err), "see `"+program+" key create --help`")
 	}
 	return fresh, atomicfile.Write(h.File("api_key"), append(bytes.TrimSpace(out), '\n'))
 }

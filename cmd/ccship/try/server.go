@@ -110,7 +110,7 @@ func endOf(err error) string {
 	return err.Error()
 }
 
-// waitHealthy returns when the server answers, and has proven to run for this user: every user of the machine can listen
+// waitHealthy returns when the server answers and has proven to run for this user: every user of the machine can listen
 // on its port.
 func (s *serverChild) waitHealthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, healthWait,

@@ -1,5 +1,5 @@
-// Package try is `ccship up`: ccship-server as a child process beside a daemon in this process, both on this machine. It
-// knows no service.
+// Package try is `ccship up`: ccship-server as a child process, and a daemon in this process. It knows nothing of
+// services.
 package try
 
 import (
@@ -103,7 +103,7 @@ func newUp(ctx context.Context, a *cli.App, c config.Config, o Options) (*up, er
 	if err := home.make(); err != nil {
 		return nil, err
 	}
-	address, err := home.Address(o.Listen)
+	address, err := home.Address(ctx, o.Listen)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,8 @@ func newUp(ctx context.Context, a *cli.App, c config.Config, o Options) (*up, er
 		return nil, errors.Join(err, log.Close())
 	}
 	c.Log = c.TextLog(log)
-	return &up{app: a, config: c, home: home, browser: !o.NoBrowser, log: log, server: newServerChild(a, program, address, home)}, nil
+	return &up{app: a, config: c, home: home, browser: !o.NoBrowser, log: log,
+		server: newServerChild(a, program, address, home)}, nil
 }
 
 // run keeps server and daemon running until ctx is done or one of them cannot be kept. The daemon stops first, so that
@@ -221,7 +222,8 @@ func (u *up) arrived(s control.Status, r control.SyncResult) string {
 	if s.Files == nil || s.Files.Tracked == 0 {
 		fmt.Fprintf(&b, "no conversations yet in %s; your server: %s\n", strings.Join(u.config.Roots, ", "), url)
 	} else {
-		sessions := "all " + amount.Counted(int64(s.Files.Sessions), "session", "sessions") + " (" + amount.Size(s.Files.Bytes) + ") are"
+		sessions := "all " + amount.Counted(int64(s.Files.Sessions), "session", "sessions") + " (" +
+			amount.Size(s.Files.Bytes) + ") are"
 		if s.Files.Sessions == 1 {
 			sessions = "the 1 session (" + amount.Size(s.Files.Bytes) + ") is"
 		}
