@@ -45,7 +45,7 @@ func (a *app) statusCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every second, until Ctrl-C")
-	cmd.Flags().BoolVar(&line, "line", false, "print one short line, and nothing on stderr, for a status bar")
+	cmd.Flags().BoolVar(&line, "line", false, "print one short line, and nothing on stderr, for a status line")
 	a.AddJSON(cmd)
 	return cmd
 }

@@ -22,8 +22,8 @@ func (a verbs) forgetCommand() *cobra.Command {
 		Use:   "forget SESSION",
 		Short: "Remove a conversation from the server for good, and never send it again",
 		Long: "Remove a session and its agents from the server, from the outbox and from the dead letters, for good. " +
-			"A note stays here and there, so that it is not sent again. The files on disk stay as they are, and so does what " +
-			"the server has of the prompt history (history.jsonl).",
+			"A tombstone stays here and on the server, so that it is never sent or stored again. The files on disk stay as " +
+			"they are, and so does what the server has of the prompt history (history.jsonl).",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
