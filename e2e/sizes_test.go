@@ -44,7 +44,6 @@ func exceptions() []exception {
 		{subject{typeMethods, "server/store.Postgres"}, 43, store},
 		{subject{typeMethods, "server/store.SQLite"}, 46, store},
 		{subject{funcFields, "daemon/doctor.exam"}, 4, older},
-		{subject{parameters, "cmd/ccship-mcp.add"}, 6, older},
 		{subject{parameters, "daemon/control.Client.call"}, 6, older},
 		{subject{parameters, "daemon/control.ask"}, 6, older},
 		{subject{parameters, "daemon/library.Library.onDisk"}, 6, older},
