@@ -59,8 +59,8 @@ type LinkRequests interface {
 	LinkRequests(ctx context.Context, scope Scope, ref Ref) ([]LinkRequest, error)
 }
 
-// Checkpoint is a mark in a session: how full its context was, and what it was about then. control.Checkpoint says where
-// it comes from.
+// Checkpoint is a mark in a session: how full its context was, and what it was about then. control.Checkpoint says
+// where it comes from.
 type Checkpoint struct {
 	ID          string
 	Stream      int64

@@ -40,7 +40,8 @@ type BlobIngester interface {
 	StartBlob(ctx context.Context, u *Upload) (have int64, complete bool, err error)
 	// PutBlob stores the bytes from offset on and returns how many are durable then. An *OffsetError says which offset it
 	// would have taken. ErrNotFound for an upload that was not started; ErrSize beyond the file's size.
-	PutBlob(ctx context.Context, owner int64, sum [32]byte, offset int64, data []byte, at time.Time) (have int64, err error)
+	PutBlob(ctx context.Context, owner int64, sum [32]byte, offset int64, data []byte,
+		at time.Time) (have int64, err error)
 	// EndBlob checks the hash of the bytes and makes the file visible. An *OffsetError says where to resume: at 0 when the
 	// hash differs; then nothing is kept.
 	EndBlob(ctx context.Context, u *Upload) error

@@ -34,8 +34,8 @@ type Line struct {
 	Raw   []byte
 }
 
-// Head is what a request says about the stream of its lines. A client without the extension has no Machine and no Epoch,
-// and only generation 0.
+// Head is what a request says about the stream of its lines. A client without the extension has no Machine and no
+// Epoch, and only generation 0.
 type Head struct {
 	SessionID   string
 	ProjectHash string

@@ -44,8 +44,8 @@ type Snapshot interface {
 	Generations() []Generation // of the chosen epoch, ascending
 	// Count returns how many lines of a span are stored, and how many oversize notes.
 	Count(ctx context.Context, s Span) (lines, oversize int64, err error)
-	// Lines calls yield with every stored line of a span, ascending, until yield returns an error, which Lines returns. The
-	// bytes of a line are valid until yield returns.
+	// Lines calls yield with every stored line of a span, ascending, until yield returns an error, which Lines returns.
+	// The bytes of a line are valid until yield returns.
 	Lines(ctx context.Context, s Span, yield func(Line) error) error
 	// Replaced calls yield with the bytes that later ones of the same line replaced, in the order of lines and then of
 	// their replacement, like Lines. Only clients that keep no ledger replace lines.

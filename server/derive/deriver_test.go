@@ -193,7 +193,7 @@ func TestDeriveFailures(t *testing.T) {
 					if n == 0 {
 						break
 					}
-					time.Sleep(time.Second)
+					time.Sleep(time.Second) //nolint:forbidigo // inside testing/synctest: the time is not real
 				}
 				cancel()
 				if err := <-ended; err != nil {

@@ -135,7 +135,8 @@ func (r *dropFinder) drop(stream int64) {
 }
 
 // each hashes lines, but for blank ones.
-func (r *dropFinder) each(ctx context.Context, snap server.Snapshot, spans []server.Span, yield func(hash uint64, line int64) error) error {
+func (r *dropFinder) each(ctx context.Context, snap server.Snapshot, spans []server.Span,
+	yield func(hash uint64, line int64) error) error {
 	for _, span := range spans {
 		err := snap.Lines(ctx, span, func(l server.Line) error {
 			raw := l.Raw

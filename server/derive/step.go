@@ -119,7 +119,8 @@ func (w *derivation) segmentIn(e server.Epoch, generations []server.Generation, 
 func (w *derivation) past(ctx context.Context, snap server.Snapshot, s *segment) (*server.Derivation, error) {
 	h := extractor{w: w, agent: snap.Session().Parent != "", fold: &session.Fold{}, keep: true}
 	out := w.begin(s)
-	err := snap.Lines(ctx, server.Span{Generation: s.generation().Number, From: s.from, To: s.end()}, func(l server.Line) error {
+	span := server.Span{Generation: s.generation().Number, From: s.from, To: s.end()}
+	err := snap.Lines(ctx, span, func(l server.Line) error {
 		out.Position.Line = l.Index + 1
 		return h.line(l)
 	})
@@ -171,7 +172,8 @@ func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *segment)
 
 // begin makes an empty derivation of a segment.
 func (w *derivation) begin(s *segment) *server.Derivation {
-	return &server.Derivation{Task: w.task, Format: Format, Position: server.Position{Epoch: s.epoch.ID, Generation: s.generation().Number, Line: s.from}}
+	return &server.Derivation{Task: w.task, Format: Format,
+		Position: server.Position{Epoch: s.epoch.ID, Generation: s.generation().Number, Line: s.from}}
 }
 
 func (w *derivation) finish(h extractor, out *server.Derivation, session server.Session) (*server.Derivation, error) {

@@ -61,8 +61,8 @@ func (h *Hub) close() {
 	clear(h.listeners)
 }
 
-// Admit counts one who wants to listen on behalf of user; leave, to be called once, ends that. ErrTooManyListeners when there
-// are too many.
+// Admit counts one who wants to listen on behalf of user; leave, to be called once, ends that. ErrTooManyListeners
+// when there are too many.
 func (h *Hub) Admit(user int64) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

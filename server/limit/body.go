@@ -113,8 +113,8 @@ func (b *Bodies) fill(ctx context.Context, buf *Body, src io.Reader, max int64) 
 	return nil
 }
 
-// fillRest appends at most max bytes. It takes them in pieces: a buffer that doubles again and again would leave as much
-// garbage as it holds, and most of what is that large is refused in the end.
+// fillRest appends at most max bytes. It takes them in pieces: a buffer that doubles again and again would leave as
+// much garbage as it holds, and most of what is that large is refused in the end.
 func fillRest(buf *Body, src io.Reader, max int64) error {
 	var p pieces
 	n, err := io.Copy(&p, io.LimitReader(src, max+1))

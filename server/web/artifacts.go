@@ -191,7 +191,8 @@ func (v *Viewer) artifactsPiece(w http.ResponseWriter, r *http.Request, who serv
 // maxPath is the longest path that can be asked for, in bytes.
 const maxPath = 4096
 
-// requestLink is POST /sessions/{id}/documents with path and do: asks the session's daemon to link or unlink a document.
+// requestLink is POST /sessions/{id}/documents with path and do: asks the session's daemon to link or unlink a
+// document.
 func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if err := page.ParseForm(w, r); err != nil {
 		return err

@@ -58,8 +58,8 @@ type comparedRow struct {
 	Link     string
 }
 
-// compare is GET /sessions/{id}/compare?a&ea&b&eb: generation a of epoch ea next to b of eb. Without them the newest and
-// the one before it.
+// compare is GET /sessions/{id}/compare?a&ea&b&eb: generation a of epoch ea next to b of eb. Without them the newest
+// and the one before it.
 func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	s.Generation = -1
@@ -177,7 +177,8 @@ var sumSeed = maphash.MakeSeed()
 var errTooMany = errors.New("too many lines to compare")
 
 // lineSums reads a view's lines from from on; cut when there are too many.
-func lineSums(ctx context.Context, snap server.Snapshot, view server.View, from int64) (out []summed, cut bool, err error) {
+func lineSums(ctx context.Context, snap server.Snapshot, view server.View,
+	from int64) (out []summed, cut bool, err error) {
 	for _, span := range view.Between(from, view.Total) {
 		err := snap.Lines(ctx, span, func(l server.Line) error {
 			if len(out) == maxCompared {

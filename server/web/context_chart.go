@@ -239,7 +239,8 @@ func (g contextChart) draw(id string, wide float64, list []sample, answers int64
 }
 
 // mostCheckpoints reads a session's checkpoints, the latest first, up to n.
-func (v *Viewer) mostCheckpoints(ctx context.Context, scope server.Scope, stream int64, n int) ([]server.Checkpoint, error) {
+func (v *Viewer) mostCheckpoints(ctx context.Context, scope server.Scope, stream int64,
+	n int) ([]server.Checkpoint, error) {
 	var out []server.Checkpoint
 	q := server.CheckpointQuery{Stream: stream}
 	for len(out) < n {

@@ -218,7 +218,8 @@ func (k *seriesCache) get(key seriesKey) *contextSeries {
 
 // read folds a series to the end of a view and calls use with it, which must not keep it. When lines arrived before the
 // end of what is folded, it folds from the beginning.
-func (k *seriesCache) read(ctx context.Context, snap server.Snapshot, view server.View, s thread.Stream, use func(*contextSeries)) error {
+func (k *seriesCache) read(ctx context.Context, snap server.Snapshot, view server.View, s thread.Stream,
+	use func(*contextSeries)) error {
 	c := k.get(seriesKey{snap.Session().ID, snap.Session().First.UnixNano(), epochOf(snap, s).ID, view.Generation.Number})
 	c.mu.Lock()
 	defer c.mu.Unlock()

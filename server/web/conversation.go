@@ -74,8 +74,8 @@ type pager struct{ First, Prev, Next, Last string }
 // maxAgents is how many agents of a session are listed.
 const maxAgents = 200
 
-// conversation is GET /sessions/{id}?machine&epoch&generation&mode&from: a window of a file, in its meaning. from may be
-// "end".
+// conversation is GET /sessions/{id}?machine&epoch&generation&mode&from: a window of a file, in its meaning. from may
+// be "end".
 func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	q := r.URL.Query()
@@ -115,7 +115,8 @@ func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server
 }
 
 // read makes the items of the window that begins at from.
-func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snapshot, view server.View, from int64) (*thread.Builder, error) {
+func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snapshot, view server.View,
+	from int64) (*thread.Builder, error) {
 	b := thread.NewBuilder(v.Base, p.Stream, p.Mode)
 	b.Agents = map[string]thread.AgentLink{}
 	for _, a := range p.Agents {
@@ -130,8 +131,8 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 	return b, nil
 }
 
-// head reads what is known of the session, and gives s its machine. It opens a snapshot of its own and closes it: a store
-// has only so many.
+// head reads what is known of the session, and gives s its machine. It opens a snapshot of its own and closes it: a
+// store has only so many.
 func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *thread.Stream) error {
 	err := v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
 		h.S, h.Generations, h.View = snap.Session(), len(snap.Generations()), view

@@ -109,7 +109,8 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 }
 
 // findDocument finds the session and the document that a request names.
-func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *documentPage, s *thread.Stream, name string) error {
+func (v *Viewer) findDocument(ctx context.Context, who server.Login, p *documentPage, s *thread.Stream,
+	name string) error {
 	var h header
 	if err := v.head(ctx, who, &h, s); err != nil {
 		return err
@@ -154,7 +155,8 @@ func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Vers
 }
 
 // content reads a version as far as a page shows it.
-func (v *Viewer) content(ctx context.Context, scope server.Scope, ref server.Ref, p *documentPage, n int64) (server.Version, content, error) {
+func (v *Viewer) content(ctx context.Context, scope server.Scope, ref server.Ref, p *documentPage,
+	n int64) (server.Version, content, error) {
 	if p.Document.Versions == 0 {
 		return server.Version{Line: -1}, content{Kind: "none", Words: "Its content has not been received yet."}, nil
 	}
@@ -251,7 +253,8 @@ func (v *Viewer) documentBytes(w http.ResponseWriter, r *http.Request, who serve
 }
 
 // openDocument opens the content that a request names.
-func (v *Viewer) openDocument(r *http.Request, who server.Login) (version server.Version, from io.Reader, name string, err error) {
+func (v *Viewer) openDocument(r *http.Request,
+	who server.Login) (version server.Version, from io.Reader, name string, err error) {
 	s, q := requested(r), r.URL.Query()
 	var p documentPage
 	if err = v.findDocument(r.Context(), who, &p, &s, q.Get("path")); err != nil {
@@ -286,8 +289,8 @@ func savedName(name string) string {
 	return cmp.Or(stem, "document")
 }
 
-// documentImage is GET /sessions/{id}/document/image?path&version: a version that is an image. It comes with a policy of
-// its own, so that even opened alone it can do nothing.
+// documentImage is GET /sessions/{id}/document/image?path&version: a version that is an image. It comes with a policy
+// of its own, so that even opened alone it can do nothing.
 func (v *Viewer) documentImage(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	version, from, _, err := v.openDocument(r, who)
 	if err != nil {

@@ -75,9 +75,8 @@ type versionText struct {
 }
 
 // versionText reads version n of the document at path.
-func (v *Viewer) versionText(
-	ctx context.Context, scope server.Scope, ref server.Ref, path string, n int64,
-) (x versionText, err error) {
+func (v *Viewer) versionText(ctx context.Context, scope server.Scope, ref server.Ref, path string,
+	n int64) (x versionText, err error) {
 	if n == 0 {
 		return x, server.ErrNotFound
 	}

@@ -80,7 +80,8 @@ func pretty(raw []byte) (template.HTML, int64) {
 }
 
 // readLine reads the line that a request names, and when it is asked for, its meaning and its place in the file.
-func (v *Viewer) readLine(r *http.Request, who server.Login, meaning bool) (l thread.StoredLine, p entryPage, err error) {
+func (v *Viewer) readLine(r *http.Request, who server.Login,
+	meaning bool) (l thread.StoredLine, p entryPage, err error) {
 	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)
 	if err != nil || line < 0 {
 		return l, p, server.ErrNotFound

@@ -25,7 +25,8 @@ func requested(r *http.Request) thread.Stream {
 
 // open pins the stream that a request names, and the view it asks for, as long as fn runs. What the reader may not see
 // is not there.
-func (v *Viewer) open(ctx context.Context, who server.Login, s thread.Stream, fn func(server.Snapshot, server.View) error) (err error) {
+func (v *Viewer) open(ctx context.Context, who server.Login, s thread.Stream,
+	fn func(server.Snapshot, server.View) error) (err error) {
 	snap, err := v.store.View(ctx, server.ScopeOf(who.User), s.Ref())
 	if err != nil {
 		return err

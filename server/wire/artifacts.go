@@ -89,7 +89,8 @@ func checkItems[I, T any](items *[]I, name string, check func(*I) (T, error)) ([
 		return nil, BadRequest("bad_request", name+" is missing")
 	}
 	if len(*items) > maxItems {
-		return nil, Refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the request has more than %d items", maxItems))
+		return nil, Refuse(http.StatusRequestEntityTooLarge, "too_large",
+			fmt.Sprintf("the request has more than %d items", maxItems))
 	}
 	out := make([]T, 0, len(*items))
 	for i := range *items {

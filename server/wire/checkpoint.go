@@ -6,7 +6,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// ParseCheckpoints reads the body of POST /api/checkpoints. The caller sets Owner and Received. An error is a *RefusalError.
+// ParseCheckpoints reads the body of POST /api/checkpoints. The caller sets Owner and Received. An error is a
+// *RefusalError.
 func ParseCheckpoints(body []byte) (*server.CheckpointBatch, error) {
 	var q struct {
 		streamHead
@@ -42,7 +43,8 @@ type checkpointItem struct {
 
 // checkpoint checks an item. An error is a *RefusalError.
 func (i *checkpointItem) checkpoint() (server.Checkpoint, error) {
-	c := server.Checkpoint{ID: i.ID, PortID: i.PortID, TokensUsed: i.TokensUsed, TokenBudget: i.TokenBudget, Trigger: i.Trigger,
+	c := server.Checkpoint{ID: i.ID, PortID: i.PortID, TokensUsed: i.TokensUsed, TokenBudget: i.TokenBudget,
+		Trigger:     i.Trigger,
 		ContextHash: i.ContextHash, Summary: i.Summary, ActiveFiles: i.ActiveFiles, Created: i.Created,
 		Generation: i.Generation, Line: -1}
 	if i.Line != nil {

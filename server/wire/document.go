@@ -11,7 +11,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// ParseDocuments reads the body of POST /api/documents. The caller sets Owner and Received. An error is a *RefusalError.
+// ParseDocuments reads the body of POST /api/documents. The caller sets Owner and Received. An error is a
+// *RefusalError.
 func ParseDocuments(body []byte) (*server.DocumentBatch, error) {
 	var q struct {
 		streamHead
@@ -87,7 +88,8 @@ func (i *eventItem) check(e *server.DocumentEvent) error {
 	if e.Version < 0 || e.Version > maxVersion || e.Size < 0 || e.Size > MaxNumber || e.Line < -1 || e.Line > MaxNumber {
 		return BadRequest("bad_item", "a number is negative or out of range")
 	}
-	if len(e.By) > maxShort || len(e.LinkRequest) > maxShort || len(e.Reason) > maxSummary || len(e.Path) > server.MaxPath {
+	if len(e.By) > maxShort || len(e.LinkRequest) > maxShort || len(e.Reason) > maxSummary ||
+		len(e.Path) > server.MaxPath {
 		return BadRequest("bad_item", "a text is too long")
 	}
 	return nil

@@ -155,7 +155,8 @@ func (p *parser) entries() error {
 			return BadRequest("bad_entry", fmt.Sprintf("entry %d: %v", len(p.batch.Lines), err))
 		}
 		if len(p.batch.Lines) == maxEntries {
-			return Refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the request has more than %d entries", maxEntries))
+			return Refuse(http.StatusRequestEntityTooLarge, "too_large",
+				fmt.Sprintf("the request has more than %d entries", maxEntries))
 		}
 		p.batch.Lines = append(p.batch.Lines, l)
 	}

@@ -41,7 +41,8 @@ func ParseUpload(body []byte, sum string) (*server.Upload, error) {
 		return nil, BadRequest("bad_request", "size is negative")
 	}
 	if u.Size > server.MaxBlob {
-		return nil, Refuse(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the file is larger than %d bytes", server.MaxBlob))
+		return nil, Refuse(http.StatusRequestEntityTooLarge, "too_large",
+			fmt.Sprintf("the file is larger than %d bytes", server.MaxBlob))
 	}
 	return u, nil
 }

@@ -100,7 +100,8 @@ func (p *Pages) account(w http.ResponseWriter, r *http.Request, who server.Login
 }
 
 func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request, who server.Login, notice, secret string) error {
-	view := accountPage{Layout: p.site.Layout(r, who, "Account", "account"), Secret: secret, Owner: who.User.Role == server.Owner,
+	view := accountPage{Layout: p.site.Layout(r, who, "Account", "account"), Secret: secret,
+		Owner: who.User.Role == server.Owner,
 		Roles: []server.Role{server.Member, server.Viewer, server.Owner}}
 	view.Notice, view.Here = notice, "/account"
 	users, err := p.store.Users(r.Context())

@@ -81,5 +81,7 @@ func (p *Pages) rotateKey(r *http.Request, who server.Login) (notice, secret str
 	if err := p.store.RotateKey(r.Context(), k.Name, hash, p.now(), p.now().Add(rotateGrace)); err != nil {
 		return "", "", err
 	}
-	return "This is the new value of the key " + k.Name + ". Copy it now: the server keeps only a hash of it. The old value works for 24 more hours.", key, nil
+	return "This is the new value of the key " + k.Name + ". Copy it now: the server keeps only a hash of it. " +
+			"The old value works for 24 more hours.",
+		key, nil
 }

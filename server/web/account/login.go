@@ -52,7 +52,8 @@ func (p *Pages) askKey(w http.ResponseWriter, r *http.Request, status int, messa
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()
 	}
-	p.site.Render(w, status, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""), Message: message, Next: next})
+	p.site.Render(w, status, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
+		Message: message, Next: next})
 }
 
 // loginForm is GET /login. With ?ticket it only asks: a mail program that looks at a one-time link must not use it up.
@@ -84,8 +85,11 @@ func (p *Pages) takeLogin(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.site.Base+next, http.StatusSeeOther)
 	case errors.As(err, &tooMany):
 		w.Header().Set("Retry-After", strconv.Itoa(tooMany.Seconds()))
-		p.site.Render(w, http.StatusTooManyRequests, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
-			Message: "Too many failed logins from this address. Try again in " + format.Count(int64(tooMany.Seconds()), "second") + ".", Next: next})
+		p.site.Render(w, http.StatusTooManyRequests, "login.html",
+			loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
+				Message: "Too many failed logins from this address. Try again in " +
+					format.Count(int64(tooMany.Seconds()), "second") + ".",
+				Next: next})
 	case errors.Is(err, auth.ErrUnauthorized):
 		p.site.Render(w, http.StatusUnauthorized, "login.html",
 			loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""), Message: wrong, Next: next})
@@ -108,6 +112,7 @@ func (p *Pages) logout(w http.ResponseWriter, r *http.Request) {
 // setCookie keeps the login in the browser. Lax, so that links from elsewhere find the reader logged in; whatever
 // changes something is a POST, which other sites can't send.
 func (p *Pages) setCookie(w http.ResponseWriter, r *http.Request, token string, seconds int) {
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token, Path: p.site.Base + "/", MaxAge: seconds, HttpOnly: true,
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token, Path: p.site.Base + "/", MaxAge: seconds,
+		HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, Secure: p.access.Secure(r)})
 }

@@ -185,7 +185,8 @@ func (p *areaDrawing) limits() {
 	slices.SortFunc(list, func(a, b Limit) int { return int(b.Y - a.Y) })
 	for _, l := range list {
 		y := p.y(l.Y)
-		fmt.Fprintf(&p.b, `<line class="limit %s" x1="%s" y1="%s" x2="%s" y2="%s"/>`, l.Class, num(areaLeft), one(y), num(areaLeft+p.Wide), one(y))
+		fmt.Fprintf(&p.b, `<line class="limit %s" x1="%s" y1="%s" x2="%s" y2="%s"/>`,
+			l.Class, num(areaLeft), one(y), num(areaLeft+p.Wide), one(y))
 		if y-at >= 11 {
 			p.text(areaLeft+p.Wide+5, y+3.5, "start", l.Label)
 			at = y
@@ -201,12 +202,15 @@ func (p *areaDrawing) mark(m Mark, at int) {
 		open, shut = fmt.Sprintf(`<a class="mark" href="%s" aria-label="%s">`, esc(m.URL), esc(m.Label)), `</a>`
 	}
 	p.b.WriteString(open + "<title>" + esc(m.Label) + "</title>")
-	switch {
-	case m.Class == "compaction":
-		fmt.Fprintf(&p.b, `<rect class="compaction" x="%s" y="%s" width="6" height="%s"/>`, one(x-3), one(p.top), num(areaHeight))
-	case m.Class == "rewind":
-		fmt.Fprintf(&p.b, `<rect class="hit" x="%s" y="%s" width="8" height="%s"/><line class="rewind" x1="%s" y1="%s" x2="%s" y2="%s"/>`,
-			one(x-4), one(p.top), num(areaHeight), one(x), one(p.top), one(x), one(foot))
+	switch m.Class {
+	case "compaction":
+		fmt.Fprintf(&p.b, `<rect class="compaction" x="%s" y="%s" width="6" height="%s"/>`,
+			one(x-3), one(p.top), num(areaHeight))
+	case "rewind":
+		fmt.Fprintf(&p.b, `<rect class="hit" x="%s" y="%s" width="8" height="%s"/>`,
+			one(x-4), one(p.top), num(areaHeight))
+		fmt.Fprintf(&p.b, `<line class="rewind" x1="%s" y1="%s" x2="%s" y2="%s"/>`,
+			one(x), one(p.top), one(x), one(foot))
 	default:
 		p.pin(m, x, at)
 	}

@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -22,7 +23,7 @@ func marks(t *testing.T, drawing template.HTML) (out []string) {
 	var class, height string
 	for {
 		token, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		if err != nil {

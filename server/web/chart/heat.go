@@ -71,7 +71,8 @@ func (c Year) SVG() template.HTML {
 				continue
 			}
 			v := c.Days[day.Format(time.DateOnly)]
-			s.cell(heat(v, most), label+float64(w)*step, 18+float64(d)*step, cell, day.Format("Mon, 2 Jan 2006")+": "+c.Format(v))
+			s.cell(heat(v, most), label+float64(w)*step, 18+float64(d)*step, cell,
+				day.Format("Mon, 2 Jan 2006")+": "+c.Format(v))
 		}
 	}
 	return s.close()

@@ -15,13 +15,15 @@ type svg struct {
 
 // open begins a drawing of w × h units. id must be unique in the page.
 func (s *svg) open(id, class string, w, h float64, title, desc string) {
-	fmt.Fprintf(&s.b, `<svg class="chart %s" role="img" viewBox="0 0 %s %s" aria-labelledby="%s-t %s-d">`, class, num(w), num(h), id, id)
+	fmt.Fprintf(&s.b, `<svg class="chart %s" role="img" viewBox="0 0 %s %s" aria-labelledby="%s-t %s-d">`, class,
+		num(w), num(h), id, id)
 	fmt.Fprintf(&s.b, `<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(title), id, esc(desc))
 }
 
 // group begins a drawing whose marks are links: a picture would hide them.
 func (s *svg) group(id string, w, h float64, title, desc string) {
-	fmt.Fprintf(&s.b, `<svg class="chart area-chart" role="group" viewBox="0 0 %s %s" aria-labelledby="%s-t" aria-describedby="%s-d">`, num(w), num(h), id, id)
+	fmt.Fprintf(&s.b, `<svg class="chart area-chart" role="group" viewBox="0 0 %s %s"`, num(w), num(h))
+	fmt.Fprintf(&s.b, ` aria-labelledby="%s-t" aria-describedby="%s-d">`, id, id)
 	fmt.Fprintf(&s.b, `<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(title), id, esc(desc))
 }
 

@@ -80,21 +80,7 @@ func (p *terminal) sequence(s string) int {
 	}
 	switch kind {
 	case '[':
-		end := n
-		for end < len(s) && (s[end] < 0x40 || s[end] > 0x7e) {
-			if s[end] < 0x20 || s[end] > 0x7e {
-				return end // broken off
-			}
-			end++
-		}
-		if end == len(s) {
-			return end
-		}
-		if s[end] == 'm' {
-			p.flush()
-			p.style.set(s[n:end])
-		}
-		return end + 1
+		return n + p.control(s[n:])
 	case ']', 'P', '_', '^', 'X': // strings, up to BEL or ST: titles, links, pictures
 		for end := n; end < len(s); end++ {
 			if s[end] == 7 {
@@ -112,6 +98,26 @@ func (p *terminal) sequence(s string) int {
 		return 1
 	}
 	return n
+}
+
+// control reads the parameters and the final character of a control sequence and answers their length. It applies
+// styles; others have no effect.
+func (p *terminal) control(s string) int {
+	end := 0
+	for end < len(s) && (s[end] < 0x40 || s[end] > 0x7e) {
+		if s[end] < 0x20 || s[end] > 0x7e {
+			return end // broken off
+		}
+		end++
+	}
+	if end == len(s) {
+		return end
+	}
+	if s[end] == 'm' {
+		p.flush()
+		p.style.set(s[:end])
+	}
+	return end + 1
 }
 
 // set applies SGR parameters. Unknown ones change nothing.
@@ -220,7 +226,8 @@ func extended(list []string) (color, used int) {
 // palette is roughly what terminals show for the sixteen colours.
 var palette = [16][3]int{
 	{0, 0, 0}, {170, 0, 0}, {0, 150, 0}, {170, 110, 0}, {0, 0, 200}, {170, 0, 170}, {0, 150, 150}, {190, 190, 190},
-	{100, 100, 100}, {255, 80, 80}, {80, 255, 80}, {255, 255, 80}, {100, 100, 255}, {255, 80, 255}, {80, 255, 255}, {255, 255, 255},
+	{100, 100, 100}, {255, 80, 80}, {80, 255, 80}, {255, 255, 80},
+	{100, 100, 255}, {255, 80, 255}, {80, 255, 255}, {255, 255, 255},
 }
 
 func nearest(r, g, b int) int {

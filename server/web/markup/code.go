@@ -19,14 +19,15 @@ const (
 	codePatience = time.Second
 )
 
-// Highlighter colours code until it has coloured so many bytes or spent so much time; from then on code is plain. For one
-// goroutine.
+// Highlighter colours code until it has coloured so many bytes or spent so much time; from then on code is plain. For
+// one goroutine.
 type Highlighter struct {
 	bytes    int
 	patience time.Duration
 }
 
-// NewHighlighter makes a highlighter for one page. patience bounds texts that are made to be slow; for others bytes is the limit.
+// NewHighlighter makes a highlighter for one page. patience bounds texts that are made to be slow; for others bytes
+// is the limit.
 func NewHighlighter(bytes int, patience time.Duration) *Highlighter {
 	return &Highlighter{bytes, patience}
 }

@@ -108,7 +108,8 @@ func codeBlock(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	if x, ok := n.OwnerDocument().AttributeString(highlighterKey); ok {
 		highlighter, _ = x.(*Highlighter)
 	}
-	_, err := w.WriteString(`<pre class="code"><code>` + string(highlighter.Code(blockText(n, source), language)) + "</code></pre>\n")
+	_, err := w.WriteString(`<pre class="code"><code>` + string(highlighter.Code(blockText(n, source), language)) +
+		"</code></pre>\n")
 	return ast.WalkSkipChildren, err
 }
 

@@ -19,7 +19,8 @@ type file struct {
 
 // readFiles reads the style sheet, the script and the icon.
 func readFiles(assets fs.FS) (map[string]file, error) {
-	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+		".svg": "image/svg+xml"}
 	list, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		return nil, fmt.Errorf("list assets: %w", err)

@@ -68,7 +68,8 @@ type Builder struct {
 }
 
 func NewBuilder(base string, s Stream, m Mode) *Builder {
-	return &Builder{base: base, stream: s, mode: m, highlighter: markup.NewHighlighter(HighlightBytes, HighlightTime), room: pageText, calls: map[string]*Tool{}, earlier: map[string]call{}}
+	return &Builder{base: base, stream: s, mode: m, highlighter: markup.NewHighlighter(HighlightBytes, HighlightTime),
+		room: pageText, calls: map[string]*Tool{}, earlier: map[string]call{}}
 }
 
 // before takes lines that are not shown, to know their calls and the place in the conversation.
@@ -139,7 +140,8 @@ func (b *Builder) Done() []Item {
 	return b.items
 }
 
-// gap says that lines from from to before to are not stored. A bare client sends no blank lines: there it means nothing.
+// gap says that lines from from to before to are not stored. A bare client sends no blank lines: there it means
+// nothing.
 func (b *Builder) gap(from, to int64) {
 	if from >= to || b.stream.Machine == nil || *b.stream.Machine == "" {
 		return
@@ -158,9 +160,10 @@ func (b *Builder) generationStart(l StoredLine, view server.View) {
 	}
 	for i, s := range view.Spans {
 		if i > 0 && s.From == l.Index {
-			b.items = append(b.items, Item{Line: l.Index, Kind: "divider", Who: "rewrite", Mark: "-rewrite", Parts: []Part{{Kind: "note",
-				Title: fmt.Sprintf("The file was rewritten from this line on (generation %d)", s.Generation),
-				Link:  b.base + b.stream.Path("/compare", "a", fmt.Sprint(view.Spans[i-1].Generation), "b", fmt.Sprint(s.Generation))}}})
+			b.items = append(b.items, Item{Line: l.Index, Kind: "divider", Who: "rewrite", Mark: "-rewrite", Parts: []Part{{
+				Kind: "note", Title: fmt.Sprintf("The file was rewritten from this line on (generation %d)", s.Generation),
+				Link: b.base + b.stream.Path("/compare",
+					"a", fmt.Sprint(view.Spans[i-1].Generation), "b", fmt.Sprint(s.Generation))}}})
 		}
 	}
 }
@@ -234,7 +237,8 @@ func (b *Builder) rewound(r *session.Rewind) {
 			b.items[i].Left = true
 		}
 	}
-	b.push(Item{Line: b.at.Index, Kind: "divider", Who: "rewind", Mark: "-rewind", Parts: []Part{{Kind: "note", Title: words, Link: link}}})
+	b.push(Item{Line: b.at.Index, Kind: "divider", Who: "rewind", Mark: "-rewind",
+		Parts: []Part{{Kind: "note", Title: words, Link: link}}})
 }
 
 // record makes the item of a record.
@@ -276,7 +280,8 @@ func (b *Builder) noise(rec transcript.Record, it Item) {
 		return
 	}
 	it.Kind = "other"
-	it.Tags = slices.DeleteFunc([]string{rec.Type, rec.Subtype, format.Size(int64(len(b.at.Raw)))}, func(s string) bool { return s == "" })
+	it.Tags = slices.DeleteFunc([]string{rec.Type, rec.Subtype, format.Size(int64(len(b.at.Raw)))},
+		func(s string) bool { return s == "" })
 	if p := rec.Preview(); p != "" && p != rec.Type && p != strings.TrimSpace(rec.Type+" "+rec.Subtype) {
 		it.Parts = []Part{{Kind: "note", Title: p}}
 	}

@@ -35,7 +35,10 @@ func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view 
 	x := snap.Session()
 	n := markdownWriter{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
 	n.printf("# %s\n\n", cmp.Or(format.OneLine(x.Project, 200), "Session")+" · "+x.SessionID)
-	for _, p := range []Pair{{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)}, {"Last received", format.Stamp(x.Last)}} {
+	for _, p := range []Pair{
+		{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)},
+		{"Last received", format.Stamp(x.Last)},
+	} {
 		if p.Value != "" {
 			n.printf("- %s: `%s`\n", p.Name, strings.ReplaceAll(format.OneLine(p.Value, 500), "`", "'"))
 		}

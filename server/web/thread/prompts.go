@@ -23,7 +23,8 @@ type Prompt struct {
 
 // Prompts lists what the human wrote, from line from on, at most MaxPrompts. No more of the file than one line is in
 // memory at a time. more: the list ends before the file. URLs are paths below the viewer's base.
-func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stream, from int64) (out []Prompt, more bool, err error) {
+func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stream,
+	from int64) (out []Prompt, more bool, err error) {
 	for _, span := range view.Between(from, view.Total) {
 		err := snap.Lines(ctx, span, func(l server.Line) error {
 			for _, rec := range Records(l) {
@@ -34,7 +35,8 @@ func Prompts(ctx context.Context, snap server.Snapshot, view server.View, s Stre
 				if len(out) == MaxPrompts {
 					return errFull
 				}
-				row := Prompt{Line: l.Index, URL: s.LinePath(l.Index), Time: rec.Time, Text: strings.Clone(format.OneLine(text, 400))}
+				row := Prompt{Line: l.Index, URL: s.LinePath(l.Index), Time: rec.Time,
+					Text: strings.Clone(format.OneLine(text, 400))}
 				if rec.Queued != "" {
 					row.Tag = "queued"
 				}

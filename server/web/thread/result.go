@@ -108,7 +108,8 @@ func IsPlainID(id string) bool { return plainID.MatchString(id) }
 func (b *Builder) agent(id string, o outcome) *AgentLink {
 	parent, _, _ := strings.Cut(b.stream.ID, "/")
 	s := Stream{ID: parent + "/agent-" + id, Machine: b.stream.Machine, Generation: -1}
-	a := &AgentLink{Name: "agent " + format.Short(id, 8), URL: b.base + s.Path(""), Inside: b.base + s.Path("/tail", "after", "-1", "inside", "1")}
+	a := &AgentLink{Name: "agent " + format.Short(id, 8), URL: b.base + s.Path(""),
+		Inside: b.base + s.Path("/tail", "after", "-1", "inside", "1")}
 	var facts []string
 	if o.Uses > 0 {
 		facts = append(facts, format.Count(o.Uses, "tool call"))

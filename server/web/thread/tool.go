@@ -98,8 +98,10 @@ func (b *Builder) call(rec transcript.Record, x transcript.Block) *Tool {
 // title names the call and sums it up in a line, with paths as seen from the working directory.
 func (t *Tool) title() {
 	t.Name = t.call.Name
-	if server, name, ok := strings.Cut(strings.TrimPrefix(t.Name, "mcp__"), "__"); ok && strings.HasPrefix(t.Name, "mcp__") {
-		t.Name = server + " · " + name
+	if rest, mcp := strings.CutPrefix(t.Name, "mcp__"); mcp {
+		if server, name, ok := strings.Cut(rest, "__"); ok {
+			t.Name = server + " · " + name
+		}
 	}
 	summary := transcript.ToolSummary(t.call.Name, t.call.Input, 0)
 	switch in := readInput(t.call.Input); t.call.Name {

@@ -32,7 +32,8 @@ type Window struct {
 
 var errFull = errors.New("window full")
 
-// lineRange is lines from from to before to, until they have more than bytes together; the first counts whatever it has.
+// lineRange is lines from from to before to, until they have more than bytes together; the first counts whatever it
+// has.
 type lineRange struct {
 	from, to int64
 	bytes    int
