@@ -201,21 +201,33 @@ func (s *Servers) Protocol(dest string) string {
 	return ""
 }
 
-// SpeaksExtension reports whether a server is known to speak the extension of the protocol.
-func (s *Servers) SpeaksExtension(dest string) bool { return s.Protocol(dest) == "ccship" }
+// SpeaksExtension reports whether a server is known to speak the extension of the protocol: by its last answer, and
+// before the first one by what it announced to an earlier run.
+func (s *Servers) SpeaksExtension(dest string) bool {
+	h, learned := s.known(dest)
+	return h.Protocol == "ccship" || learned.Extension
+}
 
 // Takes reports whether a server is known to take a kind of row beside lines.
 func (s *Servers) Takes(dest string, kind outbox.Kind) bool {
+	h, learned := s.known(dest)
+	return h.Accepts.Has(kind) || learned.Accepts.Has(kind)
+}
+
+// known returns what is known of a server: by this run, and by earlier ones for as long as this run knows nothing.
+func (s *Servers) known(dest string) (h outbox.Health, learned outbox.Learned) {
 	drainer := s.drainer(dest)
 	if drainer == nil {
-		return false
+		return h, learned
 	}
-	h := drainer.Health()
-	if h.State != outbox.StateUnknown || h.Accepts.Has(kind) {
-		return h.Accepts.Has(kind)
+	if h = drainer.Health(); h.State != outbox.StateUnknown || h.Protocol == "plain" {
+		return h, learned
 	}
-	learned, err := s.db.Outbox.Learned(context.Background(), dest) // before its first answer, what it announced last
-	return err == nil && learned.Accepts.Has(kind)
+	learned, err := s.db.Outbox.Learned(context.Background(), dest)
+	if err != nil {
+		s.log.Warn("cannot read what is known of a server", "server", dest, "err", err)
+	}
+	return h, learned
 }
 
 // AnyTakes reports whether any server is known to take a kind of row.

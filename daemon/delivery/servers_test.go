@@ -201,3 +201,32 @@ func loadPause(t *testing.T, s *Servers) *Pause {
 	}
 	return p
 }
+
+// Until a server has answered this run, what it announced to an earlier one holds: a comparison right after the start
+// asks it for its digests.
+func TestServerIsKnownFromEarlierRuns(t *testing.T) {
+	for name, plain := range map[string]bool{"any protocol": false, "the plain protocol is set": true} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newServers(t, filepath.Join(t.TempDir(), "state.db"), &testOwner{})
+			s.plain = plain
+			dest := project.DestinationKey(ownURL, "")
+			queue(t, s.db, 7, dest)
+			if err := s.Open(dest); err != nil {
+				t.Fatal(err)
+			}
+			if s.SpeaksExtension(dest) || s.Takes(dest, outbox.Documents) {
+				t.Error("known before any answer")
+			}
+			learned := outbox.Learned{Took: true, Extension: true, Accepts: outbox.Kinds(0).With(outbox.Documents)}
+			if err := s.db.Outbox.Learn(t.Context(), dest, learned); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.SpeaksExtension(dest); got == plain {
+				t.Errorf("it announced the extension: %t", got)
+			}
+			if got := s.Takes(dest, outbox.Documents); got == plain {
+				t.Errorf("it announced that it takes documents: %t", got)
+			}
+		})
+	}
+}
