@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/attachment"
+	"github.com/ccship/ccship/daemon/forget"
+	"github.com/ccship/ccship/daemon/syncer"
 	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/tail"
 )
@@ -33,7 +35,23 @@ func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {
 	if err := d.attachments.QueueOf(ctx, id); err != nil {
 		return err
 	}
-	return d.drained(ctx, d.db.Outbox.LastSeq())
+	return d.syncer.Drained(ctx, d.db.Outbox.LastSeq())
+}
+
+// wireSyncer makes what waits for delivery. It comes after every room that it waits for.
+func (d *Daemon) wireSyncer() {
+	d.syncer = syncer.New(syncer.Deps{
+		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Pause: d.pause, Reconciler: d.reconciler,
+		Derived: d.derive, Documents: d.documents, Attachments: d.attachments, Log: d.log,
+	})
+}
+
+// wireForgetter makes what forgets sessions. It comes after every room that keeps something of them.
+func (d *Daemon) wireForgetter() {
+	d.forgetter = forget.New(forget.Deps{
+		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Derived: d.derive, Documents: d.documents,
+		Inbox: d.inbox, Rewrites: d.rewrites, Log: d.log,
+	})
 }
 
 // stateListener passes on what the state reports.

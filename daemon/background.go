@@ -25,7 +25,7 @@ func (d *Daemon) backgroundJobs(ctx context.Context) error {
 		if now.Before(notBefore) {
 			continue
 		}
-		if d.settleTombstones(ctx, now.Round(0)) != nil || d.counter.Count(ctx, now) != nil {
+		if d.forgetter.Settle(ctx, now.Round(0)) != nil || d.counter.Count(ctx, now) != nil {
 			notBefore = now.Add(wait)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/document"
 	"github.com/ccship/ccship/daemon/events"
+	"github.com/ccship/ccship/daemon/forget"
 	"github.com/ccship/ccship/daemon/inbox"
 	"github.com/ccship/ccship/daemon/machine"
 	"github.com/ccship/ccship/daemon/masking"
@@ -35,6 +36,7 @@ import (
 	"github.com/ccship/ccship/daemon/rewrite"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/daemon/syncer"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
@@ -83,6 +85,8 @@ type Daemon struct {
 	attachments *attachment.Collector
 
 	reconciler *reconcile.Reconciler
+	syncer     *syncer.Syncer
+	forgetter  *forget.Forgetter
 	comparer   comparer
 	name       *ownName
 
@@ -229,6 +233,9 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if d.pause, err = delivery.LoadPause(ctx, d.db, d.servers, d.log); err != nil {
 		return err
 	}
+	d.wireSyncer()
+	d.wireComparer()
+	d.wireForgetter()
 	return d.reroute(ctx)
 }
 

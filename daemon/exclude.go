@@ -40,7 +40,7 @@ func (d *Daemon) reasons(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := d.excludedFiles()
+	out := d.router.ExcludedOnDisk(d.tailer)
 	for id, e := range d.router.ExcludedNow(facts) {
 		out[id] = e.Why
 	}

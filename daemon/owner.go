@@ -15,7 +15,7 @@ type owner struct{ d *Daemon }
 func (o owner) Announced(dest string) { o.d.extensionAnnounced(dest) }
 
 // Forgotten notes that a server keeps nothing of a stream any more.
-func (o owner) Forgotten(stream uint64) { o.d.forgottenAtServer(stream) }
+func (o owner) Forgotten(stream uint64) { o.d.forgetter.AtServer(stream) }
 
 // LinkRequests has a server asked for its pending link requests.
 func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }

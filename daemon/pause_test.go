@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/syncer"
 )
 
 func (w *world) pause(length string) control.PauseState {
@@ -103,7 +104,7 @@ func TestSyncEndsPause(t *testing.T) {
 		w.pause("1h")
 		select {
 		case r := <-answer:
-			if r.Done || r.Reason != reasonPaused || r.Resumed && r.Waiting != 1 {
+			if r.Done || r.Reason != syncer.ReasonPaused || r.Resumed && r.Waiting != 1 {
 				t.Errorf("sync: %+v", r)
 			}
 			return

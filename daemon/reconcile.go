@@ -44,15 +44,13 @@ func (n *ownName) await(ctx context.Context) error {
 	}
 }
 
-// wireReconciler makes the reconciler, and what compares by request. former is this machine's name before the last
-// change.
+// wireReconciler makes the reconciler. former is this machine's name before the last change.
 func (d *Daemon) wireReconciler(former string) {
 	d.name = &ownName{stateDir: d.cfg.StateDir, former: former, changed: make(chan struct{})}
 	d.reconciler = reconcile.New(reconcile.Deps{
 		State: d.db, Files: d.tailer, Servers: delivery.Steps{Servers: d.servers}, Rules: rulesInForce{d}, Masking: d.masking,
 		Machine: d.name, Origin: d.origin, LineCap: d.cfg.LineCap, Log: d.log,
 	})
-	d.wireComparer()
 }
 
 // rulesInForce adapts the daemon to reconcile.Rules.

@@ -24,7 +24,7 @@ func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control
 		return result, control.Usage("nothing is masked: redact is off", "`ccship config set redact on`")
 	}
 	if req.Offset == 0 {
-		synced, err := d.Sync(ctx, control.SyncRequest{Wait: true})
+		synced, err := d.syncer.Sync(ctx, control.SyncRequest{Wait: true})
 		if err != nil {
 			return result, err
 		}

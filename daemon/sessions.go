@@ -32,7 +32,7 @@ func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control
 	a.Matching = len(chosen)
 	from := min(q.Offset, len(chosen))
 	to := min(from+q.Limit, len(chosen))
-	excluded := d.excludedFiles()
+	excluded := d.router.ExcludedOnDisk(d.tailer)
 	for _, t := range chosen[from:to] {
 		s := l.session(t)
 		if s.Waiting = d.db.Outbox.QueuedEntries(t.File.ID); s.Excluded == "" {

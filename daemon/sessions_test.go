@@ -117,7 +117,7 @@ func many(b *testing.B, n int) *Daemon {
 		running.Wait()
 		d.db.Close()
 	})
-	if err := d.readAll(ctx); err != nil {
+	if err := d.syncer.ReadAll(ctx); err != nil {
 		b.Fatal(err)
 	}
 	return d

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/forget"
 	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/daemon/syncer"
 )
 
 // socket answers the control socket: what concerns sessions room by room, the rest by the daemon itself.
@@ -14,13 +16,15 @@ type socket struct {
 	checkpointList
 	documentList
 	comparer
+	*syncer.Syncer
+	*forget.Forgetter
 	control.Inbox
 }
 
 var _ control.Daemon = socket{}
 
 func (d *Daemon) socket() socket {
-	return socket{d, messageLog{d}, checkpointList{d}, documentList{d}, d.comparer, d.inbox}
+	return socket{d, messageLog{d}, checkpointList{d}, documentList{d}, d.comparer, d.syncer, d.forgetter, d.inbox}
 }
 
 // Probe probes the servers that were silent for a while.

@@ -3,9 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -22,7 +20,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		SchemaVersion: control.SchemaVersion, Running: true, Version: d.cfg.Version, Config: conf.Path,
 		PID: os.Getpid(), StartedAt: d.started.UTC(), Pause: d.pause.Current(),
 		Files: &control.Files{
-			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.excludedFiles()),
+			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.router.ExcludedOnDisk(d.tailer)),
 			Bytes: stats.Bytes, ReadBytes: stats.ReadBytes, Lines: stats.Lines, Vanished: stats.Vanished,
 			Rewinds: stats.Rewinds, Malformed: d.relay.Malformed(), Oversize: d.relay.Oversize(),
 		},
@@ -31,7 +29,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 			Cap: usage.Cap, OldestAt: timeOrNil(usage.Oldest), Dead: usage.Dead, Withheld: usage.Withheld,
 		},
 		Watch: &control.Watch{
-			Mode: stats.Watch, Reason: stats.WatchReason, Roots: conf.Roots, Unread: d.unlisted(),
+			Mode: stats.Watch, Reason: stats.WatchReason, Roots: conf.Roots, Unread: d.syncer.Unlisted(),
 			Watches: stats.Watches, Limit: stats.WatchLimit,
 		},
 		Process: processFigures(),
@@ -98,16 +96,6 @@ func fullAdvice(what string) (control.Advice, bool) {
 			Hint: "free disk space, or lower head_room"}, true
 	}
 	return control.Advice{}, false
-}
-
-// excludedFiles are the transcripts on disk whose project is excluded, with the reasons.
-func (d *Daemon) excludedFiles() map[tail.FileID]string {
-	all := d.router.Excluded()
-	out := make(map[tail.FileID]string, len(all))
-	for _, id := range d.tailer.Here(slices.Collect(maps.Keys(all))) {
-		out[id] = all[id].Why
-	}
-	return out
 }
 
 // overallState is Status.State.

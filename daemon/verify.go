@@ -19,6 +19,7 @@ type comparer struct {
 	*verify.Service
 }
 
+// wireComparer makes what compares by request. It comes after the syncer.
 func (d *Daemon) wireComparer() {
 	d.comparer = comparer{d, verify.NewService(verify.Parts{
 		Deps: func() verify.Deps {
@@ -27,7 +28,7 @@ func (d *Daemon) wireComparer() {
 				Attachments: verifyAttachments{d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
 			}
 		},
-		Sync: d.Sync,
+		Sync: d.syncer.Sync,
 		Session: func(name string) (string, error) {
 			s, err := d.router.Lookup(name, d.tailer)
 			return s.Name, err
@@ -60,7 +61,7 @@ type verifyRules struct {
 }
 
 func (r verifyRules) Excluded(facts map[tail.FileID]state.Routing) map[tail.FileID]string {
-	excluded := r.d.excludedFiles()
+	excluded := r.d.router.ExcludedOnDisk(r.d.tailer)
 	for id, out := range r.d.router.ExcludedNow(facts) {
 		excluded[id] = out.Why
 	}
@@ -78,7 +79,7 @@ func (r verifyRules) LeavesOut(f *tail.File, line []byte) bool {
 	return s.Shape == transcript.Object && r.rules.ExcludeTypes[string(s.Type)]
 }
 
-func (r verifyRules) Forget(id tail.FileID) { r.d.forgottenAtServer(uint64(id)) }
+func (r verifyRules) Forget(id tail.FileID) { r.d.forgetter.AtServer(uint64(id)) }
 
 // verifyAttachments adapts the daemon to verify.Attachments.
 type verifyAttachments struct{ d *Daemon }

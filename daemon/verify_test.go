@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/syncer"
 )
 
 // TestVerifyNamesLines damages what the server has, and wants exactly the damaged lines named.
@@ -137,7 +138,7 @@ func TestRootAway(t *testing.T) {
 	if err := os.Rename(w.root, w.root+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.sync(); r.Done || r.Reason != reasonUnreadable {
+	if r := w.sync(); r.Done || r.Reason != syncer.ReasonUnreadable {
 		t.Errorf("sync without the root: %+v", r)
 	}
 	if r := w.verify(); r.Equal || r.Incomplete == "" {

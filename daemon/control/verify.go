@@ -22,23 +22,10 @@ func (s *Endpoint) verify(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	events := &eventWriter{out: http.NewResponseController(w), encode: json.NewEncoder(w)}
 	events.write(VerifyEvent{})
-	done := make(chan struct{})
-	var beats sync.WaitGroup
-	beats.Go(func() {
-		tick := time.NewTicker(heartbeat)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				events.write(VerifyEvent{})
-			}
-		}
-	})
-	report, err := s.daemon.Verify(r.Context(), req, events.progress)
-	close(done)
-	beats.Wait()
+	report, err := func() (VerifyReport, error) {
+		defer events.beat()()
+		return s.daemon.Verify(r.Context(), req, events.progress)
+	}()
 	if err != nil {
 		events.write(VerifyEvent{Error: asError(err)})
 		return
@@ -66,6 +53,26 @@ func (e *eventWriter) write(event VerifyEvent) {
 	if e.encode.Encode(event) != nil || e.out.Flush() != nil {
 		e.broken = true
 	}
+}
+
+// beat writes an empty event now and then, until the function that it returns has returned: a comparison that panics
+// must not leave a writer behind for an answer that is over.
+func (e *eventWriter) beat() (stop func()) {
+	done := make(chan struct{})
+	var beats sync.WaitGroup
+	beats.Go(func() {
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				e.write(VerifyEvent{})
+			}
+		}
+	})
+	return func() { close(done); beats.Wait() }
 }
 
 // progress passes on as many of the daemon's reports as a person can see, and the last one always.

@@ -2,6 +2,7 @@ package route
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/ccship/ccship/daemon/project"
@@ -41,6 +42,16 @@ func (r *Router) Excluded() map[tail.FileID]Exclusion {
 	r.exclusions.mu.Lock()
 	defer r.exclusions.mu.Unlock()
 	return maps.Clone(r.exclusions.files)
+}
+
+// ExcludedOnDisk returns the transcripts on disk that are excluded, with the reasons.
+func (r *Router) ExcludedOnDisk(files Files) map[tail.FileID]string {
+	all := r.Excluded()
+	out := make(map[tail.FileID]string, len(all))
+	for _, id := range files.Here(slices.Collect(maps.Keys(all))) {
+		out[id] = all[id].Why
+	}
+	return out
 }
 
 // ExcludeForgotten notes files as excluded because their session was forgotten.

@@ -1,0 +1,211 @@
+// Package syncer answers `ccship sync`: it has every file read at once, and waits until what was on disk is delivered. It
+// reads and sends nothing itself.
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
+	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
+)
+
+// Why a sync that waited failed. Servers.Obstacle has more reasons.
+const (
+	ReasonTimeout    = "timeout"
+	ReasonNoServer   = "no_server"
+	ReasonFull       = "full"
+	ReasonUnreadable = "unreadable"
+	ReasonPaused     = "paused"
+)
+
+// defaultLimit is how long a sync waits by default.
+const defaultLimit = time.Minute
+
+// poll is how often a waiting sync looks at the outbox.
+const poll = 10 * time.Millisecond
+
+// Waiter is a room that works on what was read.
+type Waiter interface {
+	// Wait returns when everything that was read so far is worked on and queued.
+	Wait(ctx context.Context) error
+}
+
+// Attachments are the files that belong to transcripts.
+type Attachments interface {
+	// Queue puts those that are not delivered into the outbox.
+	Queue(ctx context.Context) error
+	// Pending reports whether some are not in the outbox yet.
+	Pending() bool
+}
+
+// Reconciler compares what servers store with what is here.
+type Reconciler interface {
+	// Check asks a server for its ledger, and returns once a difference was compared. The error says why it cannot be
+	// asked.
+	Check(ctx context.Context, dest string) error
+	// Changes is a number that changes whenever lines leave the outbox without being sent, to be read again.
+	Changes() uint64
+}
+
+// Deps is what a Syncer needs. All of it is required.
+type Deps struct {
+	State       *state.DB
+	Files       *tail.Tailer
+	Router      *route.Router
+	Servers     *delivery.Servers
+	Pause       *delivery.Pause
+	Reconciler  Reconciler
+	Derived     Waiter
+	Documents   Waiter
+	Attachments Attachments
+	Log         *slog.Logger
+}
+
+// Syncer waits for delivery. Its methods may be called at any time.
+type Syncer struct{ Deps }
+
+// New returns a Syncer. It starts nothing.
+func New(d Deps) *Syncer { return &Syncer{d} }
+
+// Sync reads every file at once, verifies what was read before of those that changed, and ends back-off and pauses,
+// also one that the user asked for. With Wait it returns when every whole line that was on disk at the call is
+// acknowledged, or known not to be sent.
+func (s *Syncer) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
+	limit := defaultLimit
+	if req.Timeout != "" {
+		t, err := time.ParseDuration(req.Timeout)
+		if err != nil {
+			return control.SyncResult{}, control.Usage(fmt.Sprintf("%q is not a duration", req.Timeout), "for example 20s or 2m")
+		}
+		limit = t
+	}
+	resumed, err := s.Pause.End(ctx)
+	if err != nil {
+		return control.SyncResult{}, err
+	}
+	s.Servers.Retry(false)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		changes := s.Reconciler.Changes()
+		if err = s.ReadAll(ctx); err == nil && req.Wait {
+			err = s.waitDelivered(ctx)
+		}
+		if err != nil || changes == s.Reconciler.Changes() {
+			break
+		}
+	}
+	result := s.result(ctx, err)
+	result.Resumed = resumed
+	return result, nil
+}
+
+// waitDelivered returns when everything that was read is acknowledged, and so is what is derived from it.
+func (s *Syncer) waitDelivered(ctx context.Context) error {
+	if err := s.Derived.Wait(ctx); err != nil {
+		return err
+	}
+	if err := s.Documents.Wait(ctx); err != nil {
+		return err
+	}
+	if err := s.delivered(ctx); err != nil {
+		return err
+	}
+	return s.checkServers(ctx)
+}
+
+// checkServers returns when no server is known to lack what it acknowledged. What a server that does not answer
+// acknowledged counts.
+func (s *Syncer) checkServers(ctx context.Context) error {
+	for _, dest := range s.State.Outbox.Destinations() {
+		if s.Servers.Retired(dest) {
+			continue
+		}
+		if err := s.Reconciler.Check(ctx, dest); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			s.Log.Debug("cannot ask for the ledger", "server", dest, "err", err)
+		}
+	}
+	return nil
+}
+
+// ReadAll returns when every whole line on disk is in the outbox, or in a file that is not read.
+func (s *Syncer) ReadAll(ctx context.Context) error {
+	for {
+		err := s.Files.Sync(ctx)
+		waiting, ok := errors.AsType[*tail.WaitingError](err)
+		if !ok {
+			return err
+		}
+		if waiting.Room+waiting.Unread == 0 && s.allExcluded(waiting.Files) {
+			return nil
+		}
+		if !s.Router.AnyServer() {
+			return err
+		}
+		if err := pause(ctx, 10*poll); err != nil {
+			return err
+		}
+	}
+}
+
+// allExcluded reports whether all of some files are excluded.
+func (s *Syncer) allExcluded(ids []tail.FileID) bool {
+	excluded := s.Router.ExcludedOnDisk(s.Files)
+	return !slices.ContainsFunc(ids, func(id tail.FileID) bool { _, ok := excluded[id]; return !ok })
+}
+
+// errPaused is returned when the user pauses while somebody waits.
+var errPaused = errors.New("paused by the user")
+
+// delivered returns when what was read has left the outbox, and so have its attachments. A new server announces only
+// in its first answers that it takes them.
+func (s *Syncer) delivered(ctx context.Context) error {
+	const rounds = 3 // sessions may go on writing
+	for range rounds {
+		if err := s.Attachments.Queue(ctx); err != nil {
+			return err
+		}
+		if err := s.Drained(ctx, s.State.Outbox.LastSeq()); err != nil {
+			return err
+		}
+		if !s.Attachments.Pending() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Drained returns when every row up to seq has left the outbox, or when the user pauses. It does not wait for rows of
+// retired servers.
+func (s *Syncer) Drained(ctx context.Context, seq uint64) error {
+	for s.State.Outbox.FirstSeq(s.Servers.Retired) <= seq {
+		if s.Pause.Current() != nil {
+			return errPaused
+		}
+		if err := pause(ctx, poll); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, t time.Duration) error {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
