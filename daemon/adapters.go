@@ -38,20 +38,17 @@ func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {
 	return d.syncer.Drained(ctx, d.db.Outbox.LastSeq())
 }
 
-// wireSyncer makes what waits for delivery. It comes after every room that it waits for.
-func (d *Daemon) wireSyncer() {
+// wireRequests makes what works only by request. It comes after every room that has something of sessions.
+func (d *Daemon) wireRequests() {
 	d.syncer = syncer.New(syncer.Deps{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Pause: d.pause, Reconciler: d.reconciler,
 		Derived: d.derive, Documents: d.documents, Attachments: d.attachments, Log: d.log,
 	})
-}
-
-// wireForgetter makes what forgets sessions. It comes after every room that keeps something of them.
-func (d *Daemon) wireForgetter() {
 	d.forgetter = forget.New(forget.Deps{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Derived: d.derive, Documents: d.documents,
 		Inbox: d.inbox, Rewrites: d.rewrites, Log: d.log,
 	})
+	d.wireComparer()
 }
 
 // stateListener passes on what the state reports.

@@ -233,9 +233,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if d.pause, err = delivery.LoadPause(ctx, d.db, d.servers, d.log); err != nil {
 		return err
 	}
-	d.wireSyncer()
-	d.wireComparer()
-	d.wireForgetter()
+	d.wireRequests()
 	return d.reroute(ctx)
 }
 

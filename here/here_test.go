@@ -2,8 +2,11 @@ package here
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,19 +29,29 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 
 // TestProof has a server of this user prove that it is here, below its base path too.
 func TestProof(t *testing.T) {
-	if err := Ask(t.Context(), serve(t, Answer)); err != nil {
-		t.Error(err)
-	}
-	below := serve(t, http.StripPrefix("/base", http.HandlerFunc(Answer)).ServeHTTP)
-	if err := Ask(t.Context(), below+"/base"); err != nil {
-		t.Error("below a base path:", err)
-	}
 	dir, err := Folder()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "ccship-here-*")); len(left) > 0 {
-		t.Errorf("%q are left", left)
+	var files []string // that the questions named; other processes of this user ask too
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		files = append(files, keyFile(dir, r.URL.Query().Get("id")))
+		Answer(w, r)
+	}
+	if err := Ask(t.Context(), serve(t, answer)); err != nil {
+		t.Error(err)
+	}
+	below := serve(t, http.StripPrefix("/base", http.HandlerFunc(answer)).ServeHTTP)
+	if err := Ask(t.Context(), below+"/base"); err != nil {
+		t.Error("below a base path:", err)
+	}
+	if len(files) != 2 {
+		t.Errorf("asked with %q", files)
+	}
+	for _, path := range files {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", path, err)
+		}
 	}
 }
 
@@ -113,7 +126,7 @@ func TestAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := strings.Repeat("a", 32)
+	id := "aa" + hex.EncodeToString([]byte(rand.Text()[:15])) // not that of another run
 	path := keyFile(dir, id)
 	t.Cleanup(func() { os.Remove(path) })
 	own := serve(t, Answer)

@@ -119,7 +119,7 @@ func (r *rig) add(s Stream, rows ...Batch) {
 // until waits for a condition.
 func (r *rig) until(what string, cond func() bool) {
 	r.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !cond() {

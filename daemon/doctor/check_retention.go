@@ -34,11 +34,14 @@ func checkRetention(ctx context.Context, x *exam) []Finding {
 	}
 	goes := amount.Counted(int64(d.Expiring), "session", "sessions")
 	if r.client == nil {
+		why, fix := "the daemon does not answer", "restart the daemon"
+		if errors.Is(r.err, control.ErrNotRunning) {
+			why, fix = "the daemon is not running", "start the daemon"
+		}
 		return []Finding{{
 			Level: Warn, Text: goes + " will be deleted by Claude Code within " + within +
-				"; the daemon is not running, so it is unknown whether the server has a copy",
-			Detail: "first " + when(x.now, d.FirstExpiry) + ": " + d.FirstPath + periodOf(d.FirstPath,
-				x.roots()), Fix: "start the daemon",
+				"; " + why + ", so it is unknown whether the server has a copy",
+			Detail: "first " + when(x.now, d.FirstExpiry) + ": " + d.FirstPath + periodOf(d.FirstPath, x.roots()), Fix: fix,
 		}}
 	}
 	risks, err := x.risks(ctx)

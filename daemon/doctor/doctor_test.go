@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
@@ -181,8 +182,11 @@ func TestUpsDaemon(t *testing.T) {
 
 func TestWedged(t *testing.T) {
 	w := newWorld(t)
+	w.opts.patience = 0
+	w.write(".claude/projects/-p/old.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 27*24*time.Hour)
 	frozen(t, w.opts.Config.Socket)
 	r := w.examine()
+	w.wants(r, "retention", Warn, "the daemon does not answer, so it is unknown", "restart the daemon")
 	if f := w.wants(r, "daemon", Fail, "does not answer", "`ccship restart`"); !f.Safe || !strings.Contains(f.Detail, w.opts.Config.Socket) {
 		t.Errorf("%+v", f)
 	}
@@ -197,6 +201,7 @@ func TestWedged(t *testing.T) {
 // that does not even care that time is up.
 func TestEverythingHangs(t *testing.T) {
 	w := newWorld(t)
+	w.opts.patience = 0
 	end := make(chan struct{})
 	defer close(end)
 	w.serve(func(http.ResponseWriter, *http.Request) { <-end })

@@ -53,7 +53,7 @@ type retention struct {
 
 func newExam(ctx context.Context, o Options) *exam {
 	x := &exam{o: o, now: time.Now()}
-	x.daemon = sync.OnceValue(func() reached { return reach(ctx, o.Sockets) })
+	x.daemon = sync.OnceValue(func() reached { return reach(ctx, &o) })
 	x.service = sync.OnceValue(func() managed {
 		if o.Service == nil {
 			return managed{status: service.Status{Manager: service.None}}
@@ -73,11 +73,11 @@ func newExam(ctx context.Context, o Options) *exam {
 const wedgedTime = time.Second
 
 // reach finds the daemon. The error is the first socket's, unless a later one accepts connections and does not answer.
-func reach(ctx context.Context, sockets []string) reached {
+func reach(ctx context.Context, o *Options) reached {
 	r := reached{err: control.ErrNotRunning}
-	for i, path := range sockets {
+	for i, path := range o.Sockets {
 		client, begun := control.Dial(path), time.Now()
-		asked, cancel := context.WithTimeout(ctx, wedgedTime)
+		asked, cancel := context.WithTimeout(ctx, wedgedTime+o.patience)
 		status, err := client.Status(asked)
 		cancel()
 		if err == nil {

@@ -104,7 +104,7 @@ const syncCommand = "`ccship sync --wait`"
 
 // sync makes the daemon scan everything and deliver it.
 func (x *exam) sync(ctx context.Context) error {
-	r := reach(ctx, x.o.Sockets)
+	r := reach(ctx, &x.o)
 	if r.client == nil {
 		return r.err
 	}
@@ -123,7 +123,7 @@ func (x *exam) answered(ctx context.Context) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		r := reach(ctx, x.o.Sockets)
+		r := reach(ctx, &x.o)
 		if r.client != nil {
 			return nil
 		}

@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 		Binary: self, UnitPath: "/home/me/.config/systemd/user/ccship.service", Linger: &lingers,
 	}
 	w.told.current = true
-	w.opts = Options{Service: &w.told, Version: "1.2.3", Program: self, Days: 7, Env: w.env}
+	w.opts = Options{Service: &w.told, Version: "1.2.3", Program: self, Days: 7, Env: w.env, patience: 10 * time.Second}
 	w.load()
 	return w
 }

@@ -1,5 +1,5 @@
-// Package syncer answers `ccship sync`: it has every file read at once, and waits until what was on disk is delivered. It
-// reads and sends nothing itself.
+// Package syncer answers `ccship sync`: it has every file read at once, and waits until what was on disk is delivered.
+// It reads and sends nothing itself.
 package syncer
 
 import (
