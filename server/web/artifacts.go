@@ -101,7 +101,8 @@ func (v *Viewer) artifactsOf(ctx context.Context, who server.Login, h *header, s
 // mayAsk reports whether a reader may request links: the session's own user and owners may. Sessions of plain clients
 // have no daemon to link documents, and agents have no documents of their own.
 func mayAsk(u server.User, s server.Session) bool {
-	return s.Machine != "" && s.Parent == "" && (u.Role == server.Owner || u.Role == server.Member && u.ID != 0 && u.ID == s.Owner)
+	return s.Machine != "" && s.Parent == "" &&
+		(u.Role == server.Owner || u.Role == server.Member && u.ID != 0 && u.ID == s.Owner)
 }
 
 // recent lists the newest request of each path, until some time after its answer.
@@ -191,8 +192,7 @@ func (v *Viewer) artifactsPiece(w http.ResponseWriter, r *http.Request, who serv
 // maxPath is the longest path that can be asked for, in bytes.
 const maxPath = 4096
 
-// requestLink is POST /sessions/{id}/documents with path and do: asks the session's daemon to link or unlink a
-// document.
+// requestLink is POST /sessions/{id}/documents with path and do: asks the daemon to link or unlink a document.
 func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if err := page.ParseForm(w, r); err != nil {
 		return err
@@ -209,7 +209,8 @@ func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	if !mayAsk(who.User, x) {
 		return server.ErrNotFound
 	}
-	ask := server.LinkRequestInput{Path: r.PostForm.Get("path"), Link: r.PostForm.Get("do") != "unlink", By: who.User.ID, At: v.now()}
+	ask := server.LinkRequestInput{Path: r.PostForm.Get("path"), Link: r.PostForm.Get("do") != "unlink",
+		By: who.User.ID, At: v.now()}
 	if ask.Link { // it was typed
 		ask.Path = strings.TrimSpace(ask.Path)
 	}
@@ -219,11 +220,13 @@ func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	_, err = v.store.RequestLink(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: x.ID}, ask)
 	switch {
 	case errors.Is(err, server.ErrBadPath):
-		return page.BadRequestError("The path must be relative to the session’s working directory and stay inside it, such as docs/plan.md.")
+		return page.BadRequestError(
+			"The path must be relative to the session’s working directory and stay inside it, such as docs/plan.md.")
 	case errors.Is(err, server.ErrNoDaemon):
 		return page.BadRequestError("No ccship daemon sends this session, so it has no documents to link.")
 	case errors.Is(err, server.ErrTooManyLinkRequests):
-		return page.BadRequestError("Too many link requests are waiting for " + cmp.Or(x.Host, x.Machine) + ". They are carried out when ccship runs there.")
+		return page.BadRequestError("Too many link requests are waiting for " + cmp.Or(x.Host, x.Machine) +
+			". They are carried out when ccship runs there.")
 	case err != nil:
 		return err
 	}

@@ -93,7 +93,8 @@ func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q u
 		}
 		p.B = newSide(newer, snap, viewB)
 		for _, e := range snap.Epochs() {
-			p.Epochs = append(p.Epochs, choice{e.Name, v.Base + p.Stream.Path("/compare", "ea", e.Name, "eb", newer.Epoch), e.ID == epochOf(snap, older).ID})
+			p.Epochs = append(p.Epochs, choice{e.Name, v.Base + p.Stream.Path("/compare", "ea", e.Name, "eb", newer.Epoch),
+				e.ID == epochOf(snap, older).ID})
 		}
 		if p.A.Epoch = epochOf(snap, older); p.A.Epoch.ID == p.B.Epoch.ID {
 			viewA, err := viewBefore(snap, q.Get("a"), viewB)

@@ -107,7 +107,8 @@ func (v *Viewer) chartOf(c *contextSeries, s thread.Stream, h *header) contextCh
 	g.Events = v.eventRows(c, s)
 	g.Words = g.words(len(h.Artifacts.Checkpoints))
 	for _, x := range c.samples(tableRows) {
-		g.Rows = append(g.Rows, sampleRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget), x.Time, v.Base + s.LinePath(x.Line)})
+		g.Rows = append(g.Rows, sampleRow{x.Answer, x.Line, x.Tokens, format.Percent(x.Tokens, g.Budget),
+			x.Time, v.Base + s.LinePath(x.Line)})
 	}
 	marks := v.marks(c, list, g.Events, h)
 	g.Legend = legend(h.Artifacts.Checkpoints, g.Events)
@@ -139,7 +140,8 @@ func (g contextChart) words(checkpoints int) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Tokens used over %s: at most %s of %s (%d %%)", format.Count(g.Answers, "response"), format.Tokens(g.Most), format.Tokens(g.Budget), format.Percent(g.Most, g.Budget))
+	fmt.Fprintf(&b, "Tokens used over %s: at most %s of %s (%d %%)",
+		format.Count(g.Answers, "response"), format.Tokens(g.Most), format.Tokens(g.Budget), format.Percent(g.Most, g.Budget))
 	if g.Now > 0 {
 		fmt.Fprintf(&b, ", now %s (%d %%)", format.Tokens(g.Now), format.Percent(g.Now, g.Budget))
 	}
@@ -176,7 +178,8 @@ func (v *Viewer) eventRows(c *contextSeries, s thread.Stream) []eventRow {
 func (v *Viewer) marks(c *contextSeries, list []sample, events []eventRow, h *header) []chart.Mark {
 	var out []chart.Mark
 	for i, b := range events {
-		out = append(out, chart.Mark{X: float64(c.events[i].Answer), Class: b.Kind, URL: b.URL, Label: fmt.Sprintf("%s, line %d", b.Words, b.Line+1)})
+		out = append(out, chart.Mark{X: float64(c.events[i].Answer), Class: b.Kind, URL: b.URL,
+			Label: fmt.Sprintf("%s, line %d", b.Words, b.Line+1)})
 	}
 	for i := len(h.Artifacts.Checkpoints) - 1; i >= 0; i-- {
 		p := h.Artifacts.Checkpoints[i]
@@ -184,8 +187,8 @@ func (v *Viewer) marks(c *contextSeries, list []sample, events []eventRow, h *he
 			continue
 		}
 		class, glyph := pinOf(p.Trigger)
-		out = append(out, chart.Mark{X: along(list, p.Line), Y: float64(p.TokensUsed), Class: "pin " + class, Glyph: glyph, URL: p.URL,
-			Label: fmt.Sprintf("Checkpoint %s: %s at %d %%, line %d", p.ID, p.Name, p.Percent, p.Line+1)})
+		out = append(out, chart.Mark{X: along(list, p.Line), Y: float64(p.TokensUsed), Class: "pin " + class, Glyph: glyph,
+			URL: p.URL, Label: fmt.Sprintf("Checkpoint %s: %s at %d %%, line %d", p.ID, p.Name, p.Percent, p.Line+1)})
 	}
 	return out
 }
@@ -214,14 +217,15 @@ func legend(checkpoints []checkpointRow, events []eventRow) []legendRow {
 
 // draw makes a drawing with a plot of this width; 0 is the widest.
 func (g contextChart) draw(id string, wide float64, list []sample, answers int64, marks []chart.Mark) template.HTML {
-	c := chart.Area{ID: id, Title: "Context over the session’s life", Desc: g.Words, Wide: wide, End: float64(answers), Marks: marks,
-		Format: func(f float64) string { return format.Tokens(int64(f)) }}
+	c := chart.Area{ID: id, Title: "Context over the session’s life", Desc: g.Words, Wide: wide, End: float64(answers),
+		Marks: marks, Format: func(f float64) string { return format.Tokens(int64(f)) }}
 	for _, x := range list {
 		c.Points = append(c.Points, chart.Point{X: float64(x.Answer), Y: float64(x.Tokens)})
 	}
 	if g.Budget > 0 {
 		for i, p := range []float64{80, 90, 100} {
-			c.Limits = append(c.Limits, chart.Limit{Y: float64(g.Budget) * p / 100, Label: fmt.Sprintf("%.0f %%", p), Class: fmt.Sprintf("l%d", i)})
+			c.Limits = append(c.Limits, chart.Limit{Y: float64(g.Budget) * p / 100,
+				Label: fmt.Sprintf("%.0f %%", p), Class: fmt.Sprintf("l%d", i)})
 		}
 	}
 	ticks := 6

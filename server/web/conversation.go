@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -74,8 +75,7 @@ type pager struct{ First, Prev, Next, Last string }
 // maxAgents is how many agents of a session are listed.
 const maxAgents = 200
 
-// conversation is GET /sessions/{id}?machine&epoch&generation&mode&from: a window of a file, in its meaning. from may
-// be "end".
+// conversation is GET /sessions/{id}?machine&epoch&generation&mode&from: a window of a file. from may be "end".
 func (v *Viewer) conversation(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	q := r.URL.Query()
@@ -120,7 +120,8 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 	b := thread.NewBuilder(v.Base, p.Stream, p.Mode)
 	b.Agents = map[string]thread.AgentLink{}
 	for _, a := range p.Agents {
-		b.Agents[thread.AgentKey(a.Facts.FirstPrompt)] = thread.AgentLink{URL: a.URL, Name: "agent", Facts: format.Count(a.Facts.Tools, "tool call")}
+		b.Agents[thread.AgentKey(a.Facts.FirstPrompt)] = thread.AgentLink{URL: a.URL, Name: "agent",
+			Facts: format.Count(a.Facts.Tools, "tool call")}
 	}
 	b.Live = p.header.Live
 	w, err := b.Fill(ctx, snap, view, from, from+thread.PageLines)
@@ -131,8 +132,7 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 	return b, nil
 }
 
-// head reads what is known of the session, and gives s its machine. It opens a snapshot of its own and closes it: a
-// store has only so many.
+// head reads what is known of the session, and gives s its machine. It closes its snapshot: a store has few of them.
 func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *thread.Stream) error {
 	err := v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
 		h.S, h.Generations, h.View = snap.Session(), len(snap.Generations()), view
@@ -146,12 +146,14 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	if h.Facts, err = v.store.SummaryOf(ctx, h.S.ID); err != nil {
 		return err
 	}
-	h.Usage, err = v.store.Usage(ctx, scope, server.UsageQuery{By: []string{"model"}, Session: h.S.SessionID, Agents: true})
+	h.Usage, err = v.store.Usage(ctx, scope,
+		server.UsageQuery{By: []string{"model"}, Session: h.S.SessionID, Agents: true})
 	if err != nil {
 		return err
 	}
 	h.Tokens, h.Cost = v.sum(h.Usage)
-	found, err := v.store.Find(ctx, scope, server.SessionQuery{Page: server.Page{Limit: maxAgents}, Parent: h.S.SessionID, Agents: true})
+	found, err := v.store.Find(ctx, scope,
+		server.SessionQuery{Page: server.Page{Limit: maxAgents}, Parent: h.S.SessionID, Agents: true})
 	if err != nil {
 		return err
 	}
@@ -198,22 +200,11 @@ func resume(x server.Session) string {
 
 // quote makes one word of s for a POSIX shell.
 func quote(s string) string {
-	safe := true
-	out := []byte{'\''}
-	for i := range len(s) {
-		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '/' || c == '.' || c == '_' || c == '-') {
-			safe = false
-		}
-		if c == '\'' {
-			out = append(out, `'\'`...)
-		}
-		out = append(out, c)
-	}
-	if safe {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
+	if strings.Trim(s, plain) == "" {
 		return s
 	}
-	return string(append(out, '\''))
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // link sets where the page leads to.

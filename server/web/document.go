@@ -81,7 +81,8 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 		return err
 	}
 	ref, scope := server.Ref{Stream: p.S.ID}, server.ScopeOf(who.User)
-	list, err := v.store.Versions(r.Context(), scope, ref, p.Document.Path, server.VersionPage{Before: number(q.Get("before"), 0), Limit: versionPage})
+	list, err := v.store.Versions(r.Context(), scope, ref, p.Document.Path,
+		server.VersionPage{Before: number(q.Get("before"), 0), Limit: versionPage})
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (v *Viewer) document(w http.ResponseWriter, r *http.Request, who server.Log
 	p.Download = v.Base + s.Path("/document/bytes", "path", p.Document.Path, "version", at)
 	switch {
 	case p.Content.Kind == "image":
-		p.Content.Image = template.URL(v.Base + s.Path("/document/image", "path", p.Document.Path, "version", at)) //nolint:gosec // made by us
+		p.Content.Image = template.URL(v.Base + s.Path("/document/image", "path", p.Document.Path, "version", at))
 	case markdownName(p.Name) && p.Rendered:
 		p.Source = v.Base + s.DocumentPath(p.Document.Path, "version", at, "source", "1")
 	case markdownName(p.Name):
@@ -142,7 +143,8 @@ func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Vers
 	}
 	p.Hidden = append(p.Hidden, thread.Pair{Name: "path", Value: p.Document.Path})
 	for _, x := range list.List {
-		row := versionRow{Version: x, URL: v.Base + s.DocumentPath(p.Document.Path, "version", strconv.FormatInt(x.N, 10)), On: x.N == p.Version.N}
+		row := versionRow{Version: x, URL: v.Base + s.DocumentPath(p.Document.Path, "version", strconv.FormatInt(x.N, 10)),
+			On: x.N == p.Version.N}
 		row.B, row.A = row.On, x.N == p.Version.N-1
 		if x.Line >= 0 {
 			row.Lines = v.Base + s.LinePath(x.Line)
@@ -150,7 +152,8 @@ func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Vers
 		p.Versions = append(p.Versions, row)
 	}
 	if list.Next > 0 {
-		p.Earlier = v.Base + s.DocumentPath(p.Document.Path, "version", strconv.FormatInt(p.Version.N, 10), "before", strconv.FormatInt(list.Next, 10))
+		p.Earlier = v.Base + s.DocumentPath(p.Document.Path, "version", strconv.FormatInt(p.Version.N, 10),
+			"before", strconv.FormatInt(list.Next, 10))
 	}
 }
 
@@ -201,7 +204,7 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	c.More = max(length-int64(len(head)), 0)
 	highlighter := markup.NewHighlighter(thread.HighlightBytes, thread.HighlightTime)
 	if markdownName(name) && rendered {
-		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(highlighter.Markdown(head)))) //nolint:gosec // tags for tags; text has none
+		c.Kind, c.HTML = "md", template.HTML(below.Replace(string(highlighter.Markdown(head))))
 		return c, nil
 	}
 	c.Kind, c.HTML = "code", highlighter.Code(head, name)
@@ -209,8 +212,8 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 }
 
 // below makes a document's headings ones below the page's own.
-var below = strings.NewReplacer("<h1>", "<h2>", "</h1>", "</h2>", "<h2>", "<h3>", "</h2>", "</h3>", "<h3>", "<h4>", "</h3>", "</h4>",
-	"<h4>", "<h5>", "</h4>", "</h5>", "<h5>", "<h6>", "</h5>", "</h6>")
+var below = strings.NewReplacer("<h1>", "<h2>", "</h1>", "</h2>", "<h2>", "<h3>", "</h2>", "</h3>", "<h3>", "<h4>",
+	"</h3>", "</h4>", "<h4>", "<h5>", "</h4>", "</h5>", "<h5>", "<h6>", "</h5>", "</h6>")
 
 // textOf is the beginning of a file as text; false when it is none. A character that is cut at the end is left out.
 func textOf(b []byte, length int64) (string, bool) {
@@ -260,7 +263,8 @@ func (v *Viewer) openDocument(r *http.Request,
 	if err = v.findDocument(r.Context(), who, &p, &s, q.Get("path")); err != nil {
 		return version, nil, "", err
 	}
-	version, from, err = v.store.Content(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: p.S.ID}, p.Document.Path, number(q.Get("version"), 0))
+	version, from, err = v.store.Content(r.Context(), server.ScopeOf(who.User), server.Ref{Stream: p.S.ID},
+		p.Document.Path, number(q.Get("version"), 0))
 	if errors.Is(err, server.ErrNoContent) {
 		err = server.ErrNotFound
 	}

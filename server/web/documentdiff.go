@@ -61,7 +61,8 @@ func (v *Viewer) compareVersions(w http.ResponseWriter, r *http.Request, who ser
 		p.Versions[i].A, p.Versions[i].B, p.Versions[i].On = p.Versions[i].N == a, p.Versions[i].N == b, false
 	}
 	p.Back = v.Base + s.DocumentPath(p.Document.Path)
-	p.Turn = v.Base + s.Path("/document/compare", "path", p.Document.Path, "a", strconv.FormatInt(b, 10), "b", strconv.FormatInt(a, 10))
+	p.Turn = v.Base + s.Path("/document/compare", "path", p.Document.Path,
+		"a", strconv.FormatInt(b, 10), "b", strconv.FormatInt(a, 10))
 	p.Layout = v.Layout(r, who, "Versions of "+p.Name, "sessions")
 	v.Render(w, http.StatusOK, "documentdiff.html", p)
 	return nil

@@ -122,7 +122,8 @@ func (v *Viewer) bytes(w http.ResponseWriter, r *http.Request, who server.Login)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-line-%d.json"`, thread.FileName(p.S.SessionID), l.Index+1))
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-line-%d.json"`,
+		thread.FileName(p.S.SessionID), l.Index+1))
 	h.Set("Content-Length", strconv.Itoa(len(l.Raw)))
 	_, _ = w.Write(l.Raw) // the browser may be gone
 	return nil

@@ -66,7 +66,8 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 	return v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		h := w.Header()
 		h.Set("Content-Type", ExportType(format))
-		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": thread.FileName(snap.Session().SessionID) + "." + format}))
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment",
+			map[string]string{"filename": thread.FileName(snap.Session().SessionID) + "." + format}))
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
 		if err := v.write(r.Context(), patient{w}, snap, view, format); err != nil {
@@ -82,7 +83,7 @@ func (v *Viewer) download(w http.ResponseWriter, r *http.Request, who server.Log
 type patient struct{ w http.ResponseWriter }
 
 func (p patient) Write(b []byte) (int, error) {
-	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(time.Minute)) // not every writer has deadlines (tests)
+	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(time.Minute)) // tests have none
 	return p.w.Write(b)
 }
 

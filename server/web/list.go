@@ -159,8 +159,8 @@ func (v *Viewer) filterOf(q url.Values, groups []server.Group, usage []server.Us
 	for _, g := range groups {
 		if !seen[g.Machine] {
 			seen[g.Machine] = true
-			f.Machines = append(f.Machines, choice{Name: cmp.Or(g.Host, g.Machine, "(a plain client)"), URL: machineParam(g.Machine),
-				On: f.Machine == machineParam(g.Machine)})
+			f.Machines = append(f.Machines, choice{Name: cmp.Or(g.Host, g.Machine, "(a plain client)"),
+				URL: machineParam(g.Machine), On: f.Machine == machineParam(g.Machine)})
 		}
 	}
 	for _, u := range usage {
@@ -220,8 +220,8 @@ func (v *Viewer) projects(groups []server.Group, q url.Values) []projectRow {
 		if !known {
 			i = len(out)
 			at[g.ProjectHash] = i
-			out = append(out, projectRow{Key: g.ProjectHash, Name: projectName(g.Project, g.Cwd, g.ProjectHash), On: q.Get("project") == g.ProjectHash,
-				URL: v.Base + query("/", q, "project", g.ProjectHash, "after", "")})
+			out = append(out, projectRow{Key: g.ProjectHash, Name: projectName(g.Project, g.Cwd, g.ProjectHash),
+				On: q.Get("project") == g.ProjectHash, URL: v.Base + query("/", q, "project", g.ProjectHash, "after", "")})
 		}
 		out[i].Sessions += g.Sessions
 		if g.Last.After(out[i].Last) {
@@ -269,7 +269,8 @@ func (v *Viewer) group(list []server.FoundSession, users []server.User, drops []
 		if !known {
 			i = len(out)
 			at[k] = i
-			out = append(out, group{Name: projectName(x.Project, x.Cwd, x.ProjectHash), Where: cmp.Or(x.Host, x.Machine, "a plain client"), Cwd: x.Cwd})
+			out = append(out, group{Name: projectName(x.Project, x.Cwd, x.ProjectHash),
+				Where: cmp.Or(x.Host, x.Machine, "a plain client"), Cwd: x.Cwd})
 		}
 		s := row{FoundSession: x, Title: cmp.Or(x.Summary.Title, x.Summary.FirstPrompt), Live: v.isLive(x.Active),
 			Who: names[x.Owner], Dropped: dropped[x.ID]}

@@ -15,7 +15,8 @@ const searchPage = 30
 
 // searchKinds are what can be searched apart, and what people call it.
 var searchKinds = []struct{ Kind, Name string }{
-	{"prompt", "prompts"}, {"answer", "answers"}, {"thinking", "thinking"}, {"tool", "tool calls"}, {"result", "results"}, {"title", "titles"},
+	{"prompt", "prompts"}, {"answer", "answers"}, {"thinking", "thinking"}, {"tool", "tool calls"},
+	{"result", "results"}, {"title", "titles"},
 }
 
 type found struct {
@@ -70,7 +71,8 @@ func (v *Viewer) find(r *http.Request, scope server.Scope, p *found, groups []se
 	q := r.URL.Query()
 	f := p.filter.query(groups, users, zone(r))
 	sq := server.SearchQuery{Text: p.Text, Project: f.Project, Machine: f.Machine, User: f.User, Model: f.Model,
-		Session: p.Session, Since: f.Since, Until: f.Until, Superseded: p.Superseded, After: q.Get("after"), Limit: searchPage}
+		Session: p.Session, Since: f.Since, Until: f.Until, Superseded: p.Superseded, After: q.Get("after"),
+		Limit: searchPage}
 	for _, k := range p.Kinds {
 		if k.On {
 			sq.Kinds = append(sq.Kinds, k.URL)
@@ -89,7 +91,8 @@ func (v *Viewer) find(r *http.Request, scope server.Scope, p *found, groups []se
 		if !h.Current {
 			s.Epoch, s.Generation = h.Epoch, h.Generation
 		}
-		p.Hits = append(p.Hits, hit{h, cmp.Or(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID), v.Base + s.LinePath(h.Line)})
+		p.Hits = append(p.Hits, hit{h, cmp.Or(h.Summary.Title, h.Summary.FirstPrompt, h.Session.SessionID),
+			v.Base + s.LinePath(h.Line)})
 	}
 	if hits.Next != "" {
 		next := r.URL.Query()

@@ -79,7 +79,8 @@ var ranges = []struct {
 }{{"7", "7 days", 7}, {"30", "30 days", 30}, {"90", "90 days", 90}, {"365", "A year", 365}, {"all", "All", 0}}
 
 // stacks are what the columns are made of.
-var stacks = []struct{ Key, Name string }{{"model", "Model"}, {"project", "Project"}, {"machine", "Machine"}, {"user", "User"}}
+var stacks = []struct{ Key, Name string }{
+	{"model", "Model"}, {"project", "Project"}, {"machine", "Machine"}, {"user", "User"}}
 
 // seriesMax is how many names a chart shows separately; the rest is one more series.
 const seriesMax = 7
@@ -104,7 +105,8 @@ func (v *Viewer) usage(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"), Projects: v.projects(groups, r.URL.Query()), AsOf: v.Prices.AsOf}
+	p := usagePage{Layout: v.Layout(r, who, "Usage", "usage"),
+		Projects: v.projects(groups, r.URL.Query()), AsOf: v.Prices.AsOf}
 	ask := v.ask(r, &p, groups, users)
 	rows, err := v.store.Usage(r.Context(), scope, with(ask.query, "day", "project", "model", "machine", "user"))
 	if err != nil {
@@ -220,8 +222,8 @@ func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
 		cells[r.Day][name] += value
 	}
 	p.Legend = largest(totals)
-	c := chart.Stacked{ID: "daily", Title: a.measure.Name + " per day", Desc: "Columns of " + a.stack + "s; the table below has the numbers.",
-		Series: p.Legend, Format: a.measure.format}
+	c := chart.Stacked{ID: "daily", Title: a.measure.Name + " per day",
+		Desc: "Columns of " + a.stack + "s; the table below has the numbers.", Series: p.Legend, Format: a.measure.format}
 	days := a.calendar(byDay, v.now())
 	for i, day := range days {
 		c.Columns = append(c.Columns, column(day, i, len(days), p.Legend, cells[day]))
@@ -303,7 +305,8 @@ func (v *Viewer) breakdowns(p *usagePage, a usageAsk, rows []server.UsageRow) {
 			continue
 		}
 		b := breakdown{Title: s.Name, Lower: s.Key}
-		c := chart.Bars{ID: "by-" + s.Key, Title: a.measure.Name + " by " + s.Key, Desc: "The table next to it has the numbers.", Format: a.measure.format}
+		c := chart.Bars{ID: "by-" + s.Key, Title: a.measure.Name + " by " + s.Key,
+			Desc: "The table next to it has the numbers.", Format: a.measure.format}
 		for _, name := range sorted(values) {
 			b.Rows = append(b.Rows, *sums[name])
 			if len(c.List) < 10 {
@@ -350,8 +353,8 @@ func (v *Viewer) heat(r *http.Request, scope server.Scope, p *usagePage, a usage
 	if err != nil {
 		return err
 	}
-	year := chart.Year{ID: "year", Title: "Activity in the last year", Desc: "Responses on each day.", Last: v.now().Add(a.query.Zone).UTC(),
-		Days: map[string]float64{}, Format: answers}
+	year := chart.Year{ID: "year", Title: "Activity in the last year", Desc: "Responses on each day.",
+		Last: v.now().Add(a.query.Zone).UTC(), Days: map[string]float64{}, Format: answers}
 	for _, d := range days {
 		year.Days[d.Day] += float64(d.Tokens.Answers)
 	}
