@@ -171,7 +171,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = h.Close() // requests that are cut off were not acknowledged
 	}
-	_ = <-served // http.ErrServerClosed
+	<-served //nolint:errcheck // http.ErrServerClosed
 	if err != nil {
 		return fmt.Errorf("stop serving: %w", err)
 	}
