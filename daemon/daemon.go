@@ -37,6 +37,7 @@ import (
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/daemon/service"
 	"github.com/ccship/ccship/daemon/syncer"
+	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
@@ -240,7 +241,8 @@ func (d *Daemon) wire(ctx context.Context) error {
 // wireServers makes the servers, and what masks the lines for them.
 func (d *Daemon) wireServers() (err error) {
 	d.servers = delivery.New(delivery.Config{
-		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client, Plain: d.cfg.Protocol == "plain", Log: d.log,
+		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client,
+		Proven: keyproof.Memory{Path: d.cfg.ProvenServersFile()}, Plain: d.cfg.Protocol == "plain", Log: d.log,
 	})
 	d.servers.SetOwn(&d.cfg)
 	d.masking, err = masking.New(&d.cfg, d.servers, prover{})

@@ -10,6 +10,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"regexp"
 )
 
@@ -31,6 +32,15 @@ func Client(hash [32]byte, nonce string) string { return sum(hash, "ccship clien
 // Server is what proves that a server with a store knows a key.
 func Server(hash [32]byte, nonce, store string) string {
 	return sum(hash, "ccship server", nonce, store)
+}
+
+// Respond answers the query of a client for a server that knows one key only; false: the client does not prove to know it.
+func Respond(hash [32]byte, store string, query url.Values) (Answer, bool) {
+	nonce := query.Get("nonce")
+	if query.Get("key") != ID(hash) || !ValidNonce(nonce) || !Equal(query.Get("proof"), Client(hash, nonce)) {
+		return Answer{}, false
+	}
+	return Answer{Store: store, Proof: Server(hash, nonce, store)}, true
 }
 
 // Equal compares two proofs.

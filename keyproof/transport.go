@@ -3,6 +3,7 @@ package keyproof
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -28,10 +29,11 @@ const patience = 20 * time.Second
 type UnprovenError struct {
 	Server string // its address
 	Why    string
+	Status int // of its answer; 0: it was none of HTTP
 }
 
 func (e *UnprovenError) Error() string {
-	return "the server at " + e.Server + " does not prove to be the one that was there before (" + e.Why +
+	return "the server at " + e.Server + " does not prove that it knows the API key (" + e.Why +
 		"), so it gets neither the key nor lines"
 }
 
@@ -46,6 +48,7 @@ func (e *UnprovenError) Hint() string {
 // proves the server by itself, go through Plain. Safe for concurrent use.
 type Transport struct {
 	Base  *url.URL        // of the server
+	Name  string          // of the server, for people; "": its base URL
 	Plain *http.Transport // shared with others
 	Known func() bool     // whether the server must prove to know the key
 
@@ -54,13 +57,61 @@ type Transport struct {
 	proven *http.Transport // guarded by mu
 }
 
+// Always is for requests that only a server with the proof can answer.
+func Always() bool { return true }
+
+// NewClient returns a client with the policy of shared for one server, with a Transport of its own. The transport of
+// shared must be an *http.Transport, which both use from then on. base is the server's URL, name what people call it.
+func NewClient(shared *http.Client, base *url.URL, name string, known func() bool) *http.Client {
+	own := *shared
+	plain, _ := shared.Transport.(*http.Transport)
+	own.Transport = &Transport{Base: base, Name: name, Plain: plain, Known: known}
+	return &own
+}
+
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	key := req.Header.Get(keyHeader)
 	if key == "" || req.URL.Scheme != "http" || !t.Known() || t.proxied(req) {
 		return t.Plain.RoundTrip(req)
 	}
-	return t.provenFor(key).RoundTrip(req)
+	answer, err := t.provenFor(key).RoundTrip(req)
+	if moved, ok := errors.AsType[*movedError](err); ok {
+		return moved.answer(req), nil
+	}
+	return answer, err
+}
+
+// BusyError is returned for a request that was not made, because the server cannot prove anything now.
+type BusyError struct {
+	Status int // of its answer
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("ask for proof: the server answers %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// movedError says that the server sends on whoever asks for the proof.
+type movedError struct {
+	status int
+	to     *url.URL // nil: nobody knows where
+}
+
+func (e *movedError) Error() string { return "the server sends on whoever asks for the proof" }
+
+// answer sends a request on to where the question was sent on to. The policy of the client says what follows.
+func (e *movedError) answer(req *http.Request) *http.Response {
+	header := http.Header{}
+	if e.to != nil {
+		to := *req.URL
+		to.Scheme, to.Host = e.to.Scheme, e.to.Host
+		header.Set("Location", to.String())
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", e.status, http.StatusText(e.status)), StatusCode: e.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
+		Body: http.NoBody, Request: req,
+	}
 }
 
 // proxied reports whether a request goes through a proxy of the user's choice, which reads the key anyway.
@@ -138,11 +189,15 @@ func (t *Transport) prove(ctx context.Context, conn net.Conn, key string) (close
 	if err != nil {
 		return false, t.unanswered(ctx, err)
 	}
+	if answer.StatusCode/100 == 3 {
+		to, _ := answer.Location() // nil: it does not say where
+		return false, &movedError{answer.StatusCode, to}
+	}
 	if err := t.judge(answer.StatusCode, text, hash, nonce); err != nil {
 		return false, err
 	}
 	if from.Buffered() > 0 {
-		return false, t.unproven("it says more than it was asked")
+		return false, t.unproven(answer.StatusCode, "it says more than it was asked")
 	}
 	return answer.Close, conn.SetDeadline(time.Time{})
 }
@@ -154,27 +209,27 @@ func (t *Transport) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("ask for proof: %w", err)
 	}
-	return t.unproven("its answer is not HTTP")
+	return t.unproven(0, "its answer is not HTTP")
 }
 
 // judge says what an answer is worth. A server that cannot answer now may prove itself later.
 func (t *Transport) judge(status int, text []byte, hash [32]byte, nonce string) error {
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests:
-		return fmt.Errorf("ask for proof: the server answers %d %s", status, http.StatusText(status))
+		return &BusyError{status}
 	case status != http.StatusOK:
-		return t.unproven(fmt.Sprintf("it answers %d %s", status, http.StatusText(status)))
+		return t.unproven(status, fmt.Sprintf("it answers %d %s", status, http.StatusText(status)))
 	}
 	var a Answer
 	if err := json.Unmarshal(bytes.TrimSpace(text), &a); err != nil {
-		return t.unproven("its answer is no proof")
+		return t.unproven(status, "its answer is no proof")
 	}
 	if !Equal(a.Proof, Server(hash, nonce, a.Store)) {
-		return t.unproven("its proof is wrong")
+		return t.unproven(status, "its proof is wrong")
 	}
 	return nil
 }
 
-func (t *Transport) unproven(why string) error {
-	return &UnprovenError{Server: t.Base.Redacted(), Why: why}
+func (t *Transport) unproven(status int, why string) error {
+	return &UnprovenError{Server: cmp.Or(t.Name, t.Base.Redacted()), Why: why, Status: status}
 }

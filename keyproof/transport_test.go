@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,12 +21,12 @@ import (
 func prover(key string) http.HandlerFunc {
 	hash := sha256.Sum256([]byte(key))
 	return func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		if q.Get("key") != ID(hash) || !ValidNonce(q.Get("nonce")) || !Equal(q.Get("proof"), Client(hash, q.Get("nonce"))) {
+		a, ok := Respond(hash, "s", r.URL.Query())
+		if !ok {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(Answer{Store: "s", Proof: Server(hash, q.Get("nonce"), "s")})
+		_ = json.NewEncoder(w).Encode(a)
 	}
 }
 
@@ -93,6 +95,66 @@ func TestTransport(t *testing.T) {
 				t.Errorf("%d proofs were asked for and %d keys shown, want %d and %d", proofs.Load(), keys.Load(), test.proofs, test.keys)
 			}
 		})
+	}
+}
+
+// A server that sends everybody on is followed, by the policy of the client, without a key over the first connection.
+func TestMoved(t *testing.T) {
+	var keys atomic.Int64
+	to := "https://127.0.0.1:1"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(keyHeader) != "" {
+			keys.Add(1)
+		}
+		http.Redirect(w, r, to+r.URL.RequestURI(), http.StatusPermanentRedirect)
+	}))
+	defer server.Close()
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := &http.Client{
+		Transport:     &http.Transport{DialContext: (&net.Dialer{}).DialContext},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	client := NewClient(shared, base, "", Always)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/me?a=b", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(keyHeader, "ccs_right")
+	answer, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if at := answer.Header.Get("Location"); answer.StatusCode != http.StatusPermanentRedirect || at != to+"/api/me?a=b" {
+		t.Errorf("answer %s, to %q", answer.Status, at)
+	}
+	if keys.Load() > 0 {
+		t.Error("the key was shown")
+	}
+}
+
+// What one process notes, another knows.
+func TestMemory(t *testing.T) {
+	m := Memory{filepath.Join(t.TempDir(), "proven")}
+	for range 2 {
+		for _, server := range []string{"http://a", "http://b"} {
+			if err := m.Add(server); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	text, err := os.ReadFile(m.Path)
+	if err != nil || string(text) != "http://a\nhttp://b\n" {
+		t.Errorf("%q %v", text, err)
+	}
+	if !m.Has("http://a") || m.Has("http://") || m.Has("") {
+		t.Error("other servers than were noted")
+	}
+	if unreadable := (Memory{t.TempDir()}); !unreadable.Has("http://a") {
+		t.Error("what cannot be read names no server")
 	}
 }
 

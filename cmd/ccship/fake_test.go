@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/cli"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/here"
+	"github.com/ccship/ccship/keyproof"
 )
 
 // fakeDaemon is the program fake-daemon SOCKET: it answers on a control socket until it is stopped. With a second
@@ -156,6 +158,12 @@ func take(w http.ResponseWriter, r *http.Request) {
 		here.Answer(w, r)
 	case r.URL.Path == "/healthz":
 		_, _ = fmt.Fprint(w, os.Getpid())
+	case r.URL.Path == keyproof.Path:
+		a, ok := keyproof.Respond(sha256.Sum256([]byte("ccs_fake")), "s", r.URL.Query())
+		if !ok {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_ = json.NewEncoder(w).Encode(a)
 	case r.URL.Path == "/die": // a test ends the server from outside
 		os.Exit(7)
 	case r.Header.Get("X-API-Key") != "ccs_fake":

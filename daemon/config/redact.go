@@ -22,6 +22,9 @@ func (c *Config) RedactKeyFile() string {
 	return filepath.Join(filepath.Dir(c.Path), "redact_key")
 }
 
+// ProvenServersFile is the file of a keyproof.Memory.
+func (c *Config) ProvenServersFile() string { return filepath.Join(c.StateDir, "proven_servers") }
+
 // RedactKey reads the key that makes tokens, and makes one when there is none. A file that cannot be read or made is a
 // *Error: without the key nothing can be masked.
 func (c *Config) RedactKey() (redact.Key, error) {

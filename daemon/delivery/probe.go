@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
 )
 
@@ -30,25 +31,44 @@ type Probed struct {
 	Skew time.Duration
 }
 
-// Probe finds out whether a server can be used with a key ("" for none). It sends nothing of any transcript: a server
-// that speaks the extension is asked for its sessions, any other gets a request without entries. Errors are
+// Candidate is a server that somebody wants to use.
+type Candidate struct {
+	Server string // its URL
+	Key    string // "": none
+	Agent  string // User-Agent
+	Proven bool   // a server with the proof was there before, so whoever answers must prove itself over plain HTTP
+}
+
+// CandidateOf returns the server of a configuration.
+func CandidateOf(c *config.Config, server, key string) Candidate {
+	proven := c.Protocol != "plain" && keyproof.Memory{Path: c.ProvenServersFile()}.Has(server)
+	return Candidate{Server: server, Key: key, Agent: "ccship/" + c.Version, Proven: proven}
+}
+
+// Probe finds out whether a server can be used with a key. It sends nothing of any transcript: a server
+// that speaks the extension is asked for its sessions, any other gets a request without entries. Over plain HTTP the key
+// is shown to a server that proves to know it, and to a plain one. Errors are
 // *control.Error (CodeUnreachable, CodeRefusedKey, or a kind of trouble as status shows it), and *config.Error for a
 // URL that is not one.
-func Probe(ctx context.Context, server, key, userAgent string) (Probed, error) {
-	base, _, err := outbox.NormalizeURL(server)
+func Probe(ctx context.Context, c Candidate) (Probed, error) {
+	base, name, err := outbox.NormalizeURL(c.Server)
 	if err != nil {
 		return Probed{}, &config.Error{Message: err.Error(), Hint: hintURL}
 	}
-	p := probe{base: base, key: key, agent: userAgent, client: outbox.NewClient(1)}
+	shared := outbox.NewClient(1)
+	defer shared.CloseIdleConnections()
+	p := probe{base: base, name: name, key: c.Key, agent: c.Agent, proven: c.Proven}
+	p.client = keyproof.NewClient(shared, base, name, func() bool { return p.proven })
 	defer p.client.CloseIdleConnections()
 	return p.run(ctx)
 }
 
 // probe is a server under inspection.
 type probe struct {
-	base       *url.URL
-	key, agent string
-	client     *http.Client
+	base             *url.URL
+	name, key, agent string
+	proven           bool // it must prove itself
+	client           *http.Client
 }
 
 func (p *probe) run(ctx context.Context) (Probed, error) {
@@ -61,6 +81,7 @@ func (p *probe) run(ctx context.Context) (Probed, error) {
 	}
 	found.Skew = skew(health.Header.Get("Date"), sent, time.Now())
 	if found.Extension = outbox.Announced(health.Header); found.Extension {
+		p.proven = true
 		var said struct{ Version string }
 		if json.Unmarshal(text, &said) == nil {
 			found.Version = said.Version
@@ -113,7 +134,7 @@ func (p *probe) ask(ctx context.Context, method, path, body string) (*http.Respo
 		return nil, nil, fmt.Errorf("ask server: %w", err)
 	}
 	req.Header.Set("User-Agent", p.agent)
-	if p.key != "" {
+	if p.key != "" && path != "healthz" {
 		req.Header.Set("X-API-Key", p.key)
 	}
 	if body != "" {
@@ -140,8 +161,37 @@ func (p *probe) unreachable(ctx context.Context, err error) error {
 	} else if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return control.Unreachable("the server at "+p.base.String()+" cannot be reached: "+err.Error(),
+	if unproven, ok := errors.AsType[*keyproof.UnprovenError](err); ok {
+		return p.unproven(unproven)
+	}
+	if busy, ok := errors.AsType[*keyproof.BusyError](err); ok {
+		return p.busy(fmt.Sprintf("%d %s", busy.Status, http.StatusText(busy.Status)))
+	}
+	return control.Unreachable("the server at "+p.name+" cannot be reached: "+err.Error(),
 		"check the address and that the server is running")
+}
+
+// unproven is the error for a server that does not prove to know the key. One that has no such key says so.
+func (p *probe) unproven(e *keyproof.UnprovenError) error {
+	if e.Status == http.StatusUnauthorized {
+		return p.refused("401 Unauthorized")
+	}
+	return control.NewError(outbox.KindUnproven, e.Error(), e.Hint())
+}
+
+// refused is the error for a server that does not take the key.
+func (p *probe) refused(status string) *control.Error {
+	words := " rejects the API key ("
+	if p.key == "" {
+		words = " requires a key ("
+	}
+	return control.NewError(control.CodeRefusedKey, "the server at "+p.name+words+status+")",
+		"`ccship-server key create` on the server makes a key that it accepts")
+}
+
+// busy is the error for a server that cannot answer now.
+func (p *probe) busy(status string) *control.Error {
+	return control.Unreachable("the server at "+p.name+" cannot answer right now ("+status+")", "check the server's log")
 }
 
 // judge is the error that an answer amounts to, nil when the server can be used.
@@ -149,25 +199,19 @@ func (p *probe) judge(answer *http.Response, text []byte, usable bool) error {
 	if usable {
 		return nil
 	}
-	where, code := p.base.String(), answer.StatusCode
+	where, code := p.name, answer.StatusCode
 	e := control.NewError(outbox.KindProtocol, fmt.Sprintf("the program at %s does not accept conversations (%s)", where,
 		answer.Status),
 		"check the address: another program may be listening there")
 	switch {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		e.Code, e.Message = control.CodeRefusedKey, "the server at "+where+" rejects the API key ("+answer.Status+")"
-		e.Hint = "`ccship-server key create` on the server makes a key that it accepts"
-		if p.key == "" {
-			e.Message = "the server at " + where + " requires a key (" + answer.Status + ")"
-		}
+		return p.refused(answer.Status)
 	case code >= 300 && code < 400:
 		e.Code, e.Message = outbox.KindRedirect, fmt.Sprintf("the server at %s redirects to %q", where,
 			answer.Header.Get("Location"))
 		e.Hint = "use that address instead"
 	case code >= 500 || code == http.StatusTooManyRequests:
-		e.Code, e.Message, e.Retryable = control.CodeUnreachable, "the server at "+where+" cannot answer right now "+
-			"("+answer.Status+")", true
-		e.Hint = "check the server's log"
+		return p.busy(answer.Status)
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
 		e.Code = outbox.KindNotFound
 	case len(text) == 0:

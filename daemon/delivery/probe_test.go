@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -11,12 +13,21 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/keyproof"
 )
 
 func TestProbe(t *testing.T) {
 	var asked []string
 	status, body, announces := 0, "", false
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/base"+keyproof.Path {
+			a, ok := keyproof.Respond(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
+			if !ok {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			_ = json.NewEncoder(w).Encode(a)
+			return
+		}
 		text, _ := io.ReadAll(r.Body)
 		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("X-API-Key")+" "+string(text))
 		w.Header().Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
@@ -59,7 +70,7 @@ func TestProbe(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			asked, status, body, announces = nil, c.status, c.body, c.announces
-			found, err := Probe(t.Context(), web.URL+"/base", "k3y", "ccship/test")
+			found, err := Probe(t.Context(), Candidate{Server: web.URL + "/base", Key: "k3y", Agent: "ccship/test"})
 			var e *control.Error
 			errors.As(err, &e)
 			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Hint == "") {
@@ -82,12 +93,48 @@ func TestProbe(t *testing.T) {
 	}
 	web.Close()
 	var e *control.Error
-	if _, err := Probe(t.Context(), web.URL, "", "x"); !errors.As(err, &e) || e.Code != control.CodeUnreachable || !strings.Contains(e.Message, "refused") {
+	if _, err := Probe(t.Context(), Candidate{Server: web.URL}); !errors.As(err, &e) || e.Code != control.CodeUnreachable || !strings.Contains(e.Message, "refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
 	var mistake *config.Error
-	if _, err := Probe(t.Context(), "ftp://x", "", "x"); !errors.As(err, &mistake) {
+	if _, err := Probe(t.Context(), Candidate{Server: "ftp://x"}); !errors.As(err, &mistake) {
 		t.Errorf("no URL: %v", err)
+	}
+}
+
+// TestProbeProof: over plain HTTP nobody is shown the key who was a ccship-server, or says so, and does not prove it.
+func TestProbeProof(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		announces, proven bool
+		code              string
+	}{
+		{"says that it is a ccship-server", true, false, "unproven"},
+		{"was one before", false, true, "unproven"},
+		{"was never one", false, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			keys := 0
+			thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("X-API-Key") != "" {
+					keys++
+				}
+				if c.announces {
+					w.Header().Set("Ccship-Protocol", "1")
+				}
+				_, _ = io.WriteString(w, `{"success":true,"sessions":[]}`)
+			}))
+			defer thief.Close()
+			_, err := Probe(t.Context(), Candidate{Server: thief.URL, Key: "k3y", Proven: c.proven})
+			var e *control.Error
+			errors.As(err, &e)
+			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Hint == "") {
+				t.Errorf("%v, want %q", err, c.code)
+			}
+			if (keys > 0) != (c.code == "") {
+				t.Errorf("the key was shown %d times", keys)
+			}
+		})
 	}
 }
 

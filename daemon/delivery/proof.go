@@ -4,7 +4,9 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/keyproof"
 )
 
@@ -14,30 +16,51 @@ func (s *Servers) clientOf(dest string, base *url.URL) *http.Client {
 	if client := s.clients[dest]; client != nil {
 		return client
 	}
-	shared, ok := s.client.Transport.(*http.Transport)
-	if !ok { // not made by outbox.NewClient
+	if _, ok := s.client.Transport.(*http.Transport); !ok { // not made by outbox.NewClient
 		return s.client
 	}
-	own := *s.client
-	own.Transport = &keyproof.Transport{Base: base, Plain: shared, Known: s.knownBefore(dest)}
-	s.clients[dest] = &own
-	return &own
+	own := keyproof.NewClient(s.client, base, project.ServerURL(dest), s.knownBefore(dest))
+	s.clients[dest] = own
+	return own
 }
 
 // knownBefore returns whether a server with a store of its own was at a destination, in this run or by the state.
-// A plain server has none, so it cannot be told from another.
+// A plain server has none, so it cannot be told from another. What is known is noted for commands that do not ask the
+// daemon.
 func (s *Servers) knownBefore(dest string) func() bool {
+	server := project.ServerURL(dest)
+	var noted atomic.Bool
 	return func() bool {
 		if s.plain {
 			return false
 		}
-		if drainer := s.drainer(dest); drainer != nil {
-			known, _, err := drainer.Ledger(context.Background())
-			return err != nil || known.Store != "" // what cannot be read may have been there
+		had, err := s.hadStore(dest)
+		if err != nil { // what cannot be read may have been there
+			return true
 		}
-		learned, err := s.db.Outbox.Learned(context.Background(), dest)
-		return err != nil || learned.Ledger.Store != ""
+		if had && !noted.Swap(true) {
+			if err := s.proven.Add(server); err != nil {
+				s.log.Warn("commands without the daemon do not know the server yet", "server", server, "err", err)
+			}
+		}
+		return had || s.proven.Has(server)
 	}
+}
+
+// noteProven notes the servers that are known by now.
+func (s *Servers) noteProven() {
+	for dest := range s.drainers() {
+		_ = s.knownBefore(dest)()
+	}
+}
+
+func (s *Servers) hadStore(dest string) (bool, error) {
+	if drainer := s.drainer(dest); drainer != nil {
+		known, _, err := drainer.Ledger(context.Background())
+		return known.Store != "", err
+	}
+	learned, err := s.db.Outbox.Learned(context.Background(), dest)
+	return learned.Ledger.Store != "", err
 }
 
 // closeIdle closes connections that no request uses.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 )
@@ -33,7 +34,8 @@ type Config struct {
 	Owner  Owner
 	Origin outbox.Origin
 	Client *http.Client
-	Plain  bool // never use the extension of the protocol
+	Proven keyproof.Memory // servers that commands without the daemon ask for a proof too
+	Plain  bool            // never use the extension of the protocol
 	Log    *slog.Logger
 }
 
@@ -45,6 +47,7 @@ type Servers struct {
 	origin outbox.Origin
 	plain  bool
 	client *http.Client
+	proven keyproof.Memory
 	log    *slog.Logger
 
 	contacts    contacts
@@ -64,7 +67,8 @@ type Servers struct {
 // New returns Servers with no server yet. It starts nothing.
 func New(c Config) *Servers {
 	return &Servers{
-		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, log: c.Log,
+		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, proven: c.Proven,
+		log:      c.Log,
 		contacts: contacts{limit: contactTime, known: map[string]contact{}, under: map[string]chan struct{}{}},
 		ownKey:   &keyFile{optional: true},
 		all:      map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
@@ -84,6 +88,7 @@ func (s *Servers) Run(ctx context.Context) error {
 		}
 	}
 	var wg sync.WaitGroup
+	defer s.noteProven()
 	defer wg.Wait()
 	for {
 		select {

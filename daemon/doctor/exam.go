@@ -112,7 +112,7 @@ func probe(ctx context.Context, o Options) probed {
 	}
 	key, err := config.ReadAPIKey(o.Config.APIKeyFile)
 	keyed := err == nil // if not, checkKey reports it
-	kind, err := delivery.Probe(ctx, o.Config.ServerURL, key, "ccship/"+o.Version)
+	kind, err := delivery.Probe(ctx, delivery.CandidateOf(&o.Config, o.Config.ServerURL, key))
 	return probed{kind, keyed, err}
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/service"
+	"github.com/ccship/ccship/keyproof"
 )
 
 // world is a home with transcripts, a server, and if it is started a real daemon between them.
@@ -247,6 +249,14 @@ func (m *manager) did(verb string) error {
 // takeAll is a server that speaks the extension, and takes everything from those who know the key.
 func takeAll(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Ccship-Protocol", "1")
+	if r.URL.Path == keyproof.Path {
+		a, ok := keyproof.Respond(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
+		if !ok {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_ = json.NewEncoder(w).Encode(a)
+		return
+	}
 	takePlain(w, r)
 }
 

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/outbox"
 )
 
 // Codes of the errors that only this package has.
@@ -28,6 +30,7 @@ const (
 	CodeIncomplete = "incomplete"  // some lines of a file are not stored
 	CodeNotAllowed = "not_allowed" // the key's user may see it, but not do that
 	CodeOtherStore = "other_store" // another database answers than the one that is asked
+	CodeUnproven   = "unproven"    // whoever answers does not prove to know the key
 )
 
 // patience is how long a server may take for the next bytes of an answer: it may have to hash a whole history first.
@@ -43,6 +46,12 @@ type Client struct {
 	HTTP  *http.Client           // with a redirect policy that keeps the key at its server
 	Agent string                 // User-Agent
 	Store string                 // id of the database whose answers count; "": of any
+}
+
+// New returns a client of the server at a base URL that people call name. Only a ccship-server gives anything back, so
+// over plain HTTP it shows the key only to who proves to know it.
+func New(base *url.URL, name string, key func() (string, error), agent string) *Client {
+	return &Client{Base: base, Key: key, HTTP: keyproof.NewClient(outbox.NewClient(1), base, name, keyproof.Always), Agent: agent}
 }
 
 // Of returns a client that takes answers of one database only: several may answer in turn at one address, and what one
@@ -177,7 +186,26 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err // without the address, which the caller knows
 	}
+	if e, ok := errors.AsType[*keyproof.UnprovenError](err); ok {
+		return unproven(e)
+	}
 	return unreachable(err)
+}
+
+// unproven is the error for a server that does not prove to know the key.
+func unproven(e *keyproof.UnprovenError) error {
+	switch e.Status {
+	case http.StatusUnauthorized:
+		return refusedKey(e.Status)
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return noReading(e)
+	}
+	return control.NewError(CodeUnproven, e.Error(), e.Hint())
+}
+
+func refusedKey(status int) error {
+	return control.NewError(control.CodeRefusedKey, fmt.Sprintf("the server refused the key (%d)", status),
+		"put a key that this server knows into the API key file")
 }
 
 // stream is an answer that is being read.
@@ -218,8 +246,7 @@ func refusal(answer *http.Response) error {
 	}
 	switch code := answer.StatusCode; {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden && !known:
-		return control.NewError(control.CodeRefusedKey, fmt.Sprintf("the server refused the key (%d)", code),
-			"put a key that this server knows into the API key file")
+		return refusedKey(code)
 	case code == http.StatusForbidden:
 		return control.NewError(CodeNotAllowed, words,
 			"use a key of the user whose session it is, or of an owner")

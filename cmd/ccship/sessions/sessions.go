@@ -65,11 +65,11 @@ func newLibrary(c config.Config) (*library.Library, error) {
 	if c.ServerURL == "" {
 		return l, nil
 	}
-	base, _, err := outbox.NormalizeURL(c.ServerURL)
+	base, name, err := outbox.NormalizeURL(c.ServerURL)
 	if err != nil {
 		return nil, &config.Error{Message: err.Error(), Hint: "fix server_url"}
 	}
-	l.Server = &remote.Client{Base: base, Key: c.APIKey, HTTP: outbox.NewClient(1), Agent: "ccship/" + c.Version}
+	l.Server = remote.New(base, name, c.APIKey, "ccship/"+c.Version)
 	return l, nil
 }
 

@@ -74,7 +74,7 @@ func (s *setup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	usable, err := s.check(ctx, server, key)
+	usable, err := s.check(ctx, &t.config, server, key)
 	if err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (s *setup) key(c config.Config) (string, error) {
 }
 
 // check asks the server. usable is false if the person saves a server that cannot be used now.
-func (s *setup) check(ctx context.Context, server, key string) (usable bool, err error) {
-	found, err := delivery.Probe(ctx, server, key, "ccship/"+s.app.Version)
+func (s *setup) check(ctx context.Context, c *config.Config, server, key string) (usable bool, err error) {
+	found, err := delivery.Probe(ctx, delivery.CandidateOf(c, server, key))
 	if err == nil {
 		what := "a plain server: lines will be acknowledged, not proven"
 		if found.Extension {

@@ -3,7 +3,6 @@ package try
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -22,16 +21,13 @@ func loginLink(ctx context.Context, home Home, server string) (remote.LoginLink,
 	if err != nil {
 		return remote.LoginLink{}, fmt.Errorf("read address of the server: %w", err)
 	}
-	client := &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 	ctx, cancel := context.WithTimeout(ctx, linkTime)
 	defer cancel()
 	if err := here.Ask(ctx, server); err != nil { // before it is shown the key
 		return remote.LoginLink{}, err
 	}
-	c := remote.Client{Base: base, Key: home.key, HTTP: client, Agent: "ccship"}
+	c := remote.New(base, server, home.key, "ccship")
+	defer c.HTTP.CloseIdleConnections()
 	return c.LoginLink(ctx)
 }
 

@@ -1,0 +1,41 @@
+package keyproof
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Memory is a file with the addresses at which a server with the proof was seen. Whoever answers there later must prove
+// itself, whatever it claims to be. Processes may use the file at the same time: lines are only added.
+type Memory struct {
+	Path string
+}
+
+// Has reports whether a server with the proof was seen at an address. A file that cannot be read may name it.
+func (m Memory) Has(server string) bool {
+	text, err := os.ReadFile(m.Path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return server != "" && slices.Contains(strings.Split(string(text), "\n"), server)
+}
+
+// Add notes an address. The folder must exist.
+func (m Memory) Add(server string) error {
+	if m.Has(server) {
+		return nil
+	}
+	f, err := os.OpenFile(m.Path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("note the server: %w", err)
+	}
+	_, err = f.WriteString(server + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("note the server: %w", err)
+	}
+	return nil
+}
