@@ -34,7 +34,8 @@ func Server(hash [32]byte, nonce, store string) string {
 	return sum(hash, "ccship server", nonce, store)
 }
 
-// Respond answers the query of a client for a server that knows one key only; false: the client does not prove to know it.
+// Respond answers the query of a client for a server that knows one key only; false: the client does not prove to know
+// it.
 func Respond(hash [32]byte, store string, query url.Values) (Answer, bool) {
 	nonce := query.Get("nonce")
 	if query.Get("key") != ID(hash) || !ValidNonce(nonce) || !Equal(query.Get("proof"), Client(hash, nonce)) {

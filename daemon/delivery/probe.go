@@ -46,8 +46,8 @@ func CandidateOf(c *config.Config, server, key string) Candidate {
 }
 
 // Probe finds out whether a server can be used with a key. It sends nothing of any transcript: a server
-// that speaks the extension is asked for its sessions, any other gets a request without entries. Over plain HTTP the key
-// is shown to a server that proves to know it, and to a plain one. Errors are
+// that speaks the extension is asked for its sessions, any other gets a request without entries. Over plain HTTP the
+// key is shown to a server that proves to know it, and to a plain one. Errors are
 // *control.Error (CodeUnreachable, CodeRefusedKey, or a kind of trouble as status shows it), and *config.Error for a
 // URL that is not one.
 func Probe(ctx context.Context, c Candidate) (Probed, error) {

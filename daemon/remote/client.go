@@ -51,7 +51,8 @@ type Client struct {
 // New returns a client of the server at a base URL that people call name. Only a ccship-server gives anything back, so
 // over plain HTTP it shows the key only to who proves to know it.
 func New(base *url.URL, name string, key func() (string, error), agent string) *Client {
-	return &Client{Base: base, Key: key, HTTP: keyproof.NewClient(outbox.NewClient(1), base, name, keyproof.Always), Agent: agent}
+	client := keyproof.NewClient(outbox.NewClient(1), base, name, keyproof.Always)
+	return &Client{Base: base, Key: key, HTTP: client, Agent: agent}
 }
 
 // Of returns a client that takes answers of one database only: several may answer in turn at one address, and what one
