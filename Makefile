@@ -11,7 +11,7 @@ AT_ONCE ?= 4
 # What the race detector looks at.
 RACE    ?= $(shell $(GO) list ./... | grep -v /e2e)
 
-.PHONY: help build run check lint race test test-short fuzz bench crash damage model chaos failover viewer screenshots e2e-claude e2e-systemd \
+.PHONY: help build run check lint vulnerabilities race test test-short fuzz bench crash damage model chaos failover viewer screenshots e2e-claude e2e-systemd \
 	packages release release-twice clean
 
 help: ## what can be made
@@ -43,6 +43,9 @@ race: ## every package except the end-to-end tests under the race detector
 
 lint: ## gofmt, go vet for three systems, golangci-lint, actionlint
 	.ci/lint
+
+vulnerabilities: ## govulncheck, where its database can be reached
+	.ci/vulnerabilities
 
 fuzz: ## each fuzz target for FUZZTIME (default 60s)
 	.ci/fuzz
@@ -82,7 +85,7 @@ e2e-systemd: ## both .deb packages in a Debian whose process 1 is systemd (root,
 packages: ## dist/: only the deb and rpm packages
 	$(GO) run ./packaging/release -version '$(VERSION)' -only deb,rpm
 
-release: ## dist/: archives for six systems, deb, rpm, Homebrew formula, install script, checksums
+release: ## dist/: archives for six systems, deb, rpm, Homebrew formula, install script, bill of materials, signed checksums
 	$(GO) run ./packaging/release -version '$(VERSION)'
 
 release-twice: ## builds the release in two folders, from nothing compiled, and compares every byte

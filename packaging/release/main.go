@@ -1,6 +1,7 @@
 // Command release builds everything that a release consists of, below one folder: archives of the programs for six
-// systems, deb and rpm packages, a Homebrew formula, an install script, and the checksums of all. It needs Go and no
-// network, once the modules are there. The same commit, version and Go give the same bytes, in whatever folder.
+// systems, deb and rpm packages, a Homebrew formula, an install script, a bill of materials, and the checksums of all,
+// signed if there is a key. It needs Go and no network, once the modules are there. The same commit, version, key and
+// Go give the same bytes, in whatever folder.
 //
 // It is run in the module's root:
 //
@@ -58,7 +59,9 @@ const (
 	rpms      = "rpm"
 	formula   = "formula"
 	installer = "installer"
+	sbom      = "sbom"
 	checksums = "checksums"
+	signature = "signature"
 )
 
 // release is one build.
@@ -70,6 +73,7 @@ type release struct {
 	systems []system
 	only    []string  // kinds that are wanted
 	files   []string  // names of those made so far
+	signer  *signer   // nil: the release is not signed
 	said    io.Writer // gets a line for each
 }
 
@@ -81,13 +85,13 @@ func command(ctx context.Context, args []string) error {
 	version := flags.String("version", "dev", "version of the programs, as git describe says it")
 	out := flags.String("out", "dist", "`folder` that is replaced by the release")
 	only := flags.String("only", "",
-		"comma-separated `kinds`: archives, deb, rpm, formula, installer, checksums (default all)")
+		"comma-separated `kinds`: archives, deb, rpm, formula, installer, sbom, checksums, signature (default all)")
 	wanted := flags.String("systems", "", "comma-separated `systems`, as linux/amd64 (default all)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	r := &release{out: *out, version: *version, systems: systems(), said: os.Stdout}
-	r.only = []string{archives, debs, rpms, formula, installer, checksums}
+	r.only = []string{archives, debs, rpms, formula, installer, sbom, checksums, signature}
 	var err error
 	if *wanted != "" {
 		if r.systems, err = chosen(strings.Split(*wanted, ","), r.systems, system.String); err != nil {
@@ -98,6 +102,9 @@ func command(ctx context.Context, args []string) error {
 		if r.only, err = chosen(strings.Split(*only, ","), r.only, strings.Clone); err != nil {
 			return err
 		}
+	}
+	if r.signer, err = readSigner(os.Getenv(keyVariable)); err != nil {
+		return err
 	}
 	if r.epoch, err = epoch(ctx); err != nil {
 		return err
@@ -146,7 +153,9 @@ func (r *release) run(ctx context.Context) error {
 		{rpms, func(ctx context.Context) error { return r.packages(ctx, rpms) }},
 		{formula, r.formula},
 		{installer, r.installer},
+		{sbom, r.sbom},
 		{checksums, r.checksums},
+		{signature, r.signature},
 	}
 	for _, step := range steps {
 		if !r.wants(step.kind) {

@@ -19,8 +19,8 @@ func (r *release) formula(context.Context) error {
 	return r.fill("packaging/ccship.rb.in", "ccship.rb", 0o644, values)
 }
 
-// installer writes the install script. The checksums of the archives are in it, so whoever trusts the script need not
-// trust where the archive comes from.
+// installer writes the install script. The checksums of the archives and the public key are in it, so whoever trusts
+// the script need not trust where the archive comes from.
 func (r *release) installer(context.Context) error {
 	values, err := r.values()
 	if err != nil {
@@ -32,6 +32,15 @@ func (r *release) installer(context.Context) error {
 // values are what stands for the @NAMES@ in formula and install script.
 func (r *release) values() ([]string, error) {
 	values := []string{"@VERSION@", strings.TrimPrefix(r.version, "v")}
+	line, der := "", ""
+	if r.signer != nil {
+		var err error
+		if der, err = r.signer.publicPEM(); err != nil {
+			return nil, err
+		}
+		line = r.signer.publicLine()
+	}
+	values = append(values, "@MINISIGN_KEY@", line, "@PUBLIC_KEY@", der)
 	for _, s := range r.systems {
 		sum, err := sumOf(filepath.Join(r.out, r.archiveName(s)))
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/ed25519"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,10 +35,14 @@ func fakeRelease(t *testing.T) *release {
 			must(t, os.WriteFile(filepath.Join(r.bin(s), executable(program, s)), []byte(script), 0o755))
 		}
 	}
+	_, key, err := ed25519.GenerateKey(nil)
+	must(t, err)
+	r.signer = &signer{key}
 	must(t, r.archives(t.Context()))
 	must(t, r.formula(t.Context()))
 	must(t, r.installer(t.Context()))
 	must(t, r.checksums(t.Context()))
+	must(t, r.signature(t.Context()))
 	return r
 }
 
@@ -68,10 +73,21 @@ func TestInstallScript(t *testing.T) {
 		files.ServeHTTP(w, req)
 	}))
 	defer served.Close()
-	tampered := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(tampered, r.archiveName(host)), []byte("something else"), 0o644))
-	other := httptest.NewServer(http.FileServer(http.Dir(tampered)))
-	defer other.Close()
+	mirror := func(change func(dir string)) string {
+		dir := t.TempDir()
+		must(t, os.CopyFS(dir, os.DirFS(r.out)))
+		change(dir)
+		web := httptest.NewServer(http.FileServer(http.Dir(dir)))
+		t.Cleanup(web.Close)
+		return web.URL
+	}
+	write := func(name, text string) func(string) {
+		return func(dir string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)) }
+	}
+	sums, err := os.ReadFile(filepath.Join(r.out, "checksums.txt"))
+	must(t, err)
+	otherKey := &signer{ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
+	shorter := strings.ReplaceAll(string(sums), r.archiveName(host), "another")
 	empty := httptest.NewServer(http.NotFoundHandler())
 	defer empty.Close()
 
@@ -80,7 +96,15 @@ func TestInstallScript(t *testing.T) {
 		{name: "with a slash, on the PATH", url: served.URL + "/", path: "HOME/.local/bin", says: []string{": ccship up", ": ccship setup"}},
 		{name: "over an older one", url: served.URL, before: "#!/bin/sh\nexit 1\n", says: []string{"installed ccship 1.2.3 in"}},
 		{name: "another folder", url: served.URL, env: []string{"CCSHIP_INSTALL_DIR=HOME/my programs"}, says: []string{"/my programs/ccship setup"}},
-		{name: "not what was released", url: other.URL, before: "old", code: 1, says: []string{"install: the archive does not match the release", "hint: nothing was installed"}},
+		{name: "not what was released", url: mirror(write(r.archiveName(host), "something else")), before: "old", code: 1, says: []string{"install: the archive does not match the release", "hint: nothing was installed"}},
+		{name: "other sums", url: mirror(write("checksums.txt", shorter)), before: "old", code: 1, says: []string{"install: checksums.txt is not signed with the release key", "hint: nothing was installed"}},
+		{name: "another key's signature", url: mirror(write("checksums.txt.minisig", otherKey.sign(sums, "x"))), before: "old", code: 1, says: []string{"is not signed with the release key"}},
+		{name: "no signature", url: mirror(func(dir string) { must(t, os.Remove(filepath.Join(dir, "checksums.txt.minisig"))) }), before: "old", code: 1, says: []string{"install: can't download", "hint: the mirror needs it"}},
+		{name: "an empty signature", url: mirror(write("checksums.txt.minisig", "")), before: "old", code: 1, says: []string{"is not signed with the release key"}},
+		{name: "signed sums without the archive", url: mirror(func(dir string) {
+			write("checksums.txt", shorter)(dir)
+			write("checksums.txt.minisig", r.signer.sign([]byte(shorter), "x"))(dir)
+		}), before: "old", code: 1, says: []string{"install: the archive is not in the signed checksums.txt"}},
 		{name: "no such archive", url: empty.URL, before: "old", code: 1, says: []string{"install: can't download " + empty.URL, "hint: try again"}},
 		{name: "unknown machine", url: served.URL, path: "FAKE", code: 1, says: []string{"on s390x", "hint: build it"}},
 	}
@@ -199,8 +223,8 @@ func TestChecksums(t *testing.T) {
 	must(t, err)
 	text, err := os.ReadFile(filepath.Join(r.out, "checksums.txt"))
 	must(t, err)
-	if lines := strings.Count(string(text), "\n"); lines != len(entries)-1 {
-		t.Errorf("%d sums for %d files", lines, len(entries)-1)
+	if lines := strings.Count(string(text), "\n"); lines != len(entries)-3 { // the list itself, its signature and the key have none
+		t.Errorf("%d sums for %d files", lines, len(entries))
 	}
 	for line := range strings.Lines(string(text)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
