@@ -70,7 +70,7 @@ chaos: damage model ## what is too long for every test: damage to everything tha
 failover: ## two servers on PostgreSQL: a server, the database, the primary killed mid-import, 20 times each
 	CCSHIP_FAILOVER_ROUNDS=20 $(GO) test -run TestPostgres -v -count 1 -timeout 60m ./e2e
 
-viewer: ## the viewer in headless Chromium, with every hostile text on every page
+viewer: ## the viewer in headless Chromium, with every hostile text on every page and a session of 100 MB
 	CCSHIP_VIEWER_LONG=1 $(GO) test -v -count 1 -timeout 30m ./e2e/viewer
 
 screenshots: ## docs/screenshots, of invented conversations in headless Chromium

@@ -15,8 +15,10 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// chromiums are the names under which systems have it.
-var chromiums = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+// chromiums are the names under which systems have it. The first ones are the same browser without windows, tool bars
+// and what else is around a page: that takes half of the time.
+var chromiums = []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell",
+	"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
 // browser is the one Chromium of this test process. Each tab has cookies of its own.
 var browser struct {

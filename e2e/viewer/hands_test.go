@@ -80,6 +80,7 @@ func (b *tab) reads(selector string, texts ...string) {
 func (b *tab) login(key string) {
 	b.t.Helper()
 	b.open("/login")
+	b.wait("the key can be typed at once", `document.activeElement === document.querySelector("#key")`)
 	b.fill("#key", key)
 	b.wait("logged in", `document.readyState === "complete" && !document.querySelector("#key")`)
 }

@@ -11,16 +11,22 @@ import (
 )
 
 const (
-	largeID    = "a5c0d1e2-7f34-4b9a-8c6d-0e1f2a3b4c5d"
-	largeBytes = 100 << 20
-	// openLimit is how long opening the session may take on the slowest of machines; it is a second by promise.
-	openLimit = 5 * time.Second
-	// largeMemory bounds the server's memory over all of the test: taking the session in, deriving, showing.
-	largeMemory = 400 << 20
+	largeID = "a5c0d1e2-7f34-4b9a-8c6d-0e1f2a3b4c5d"
+	// largeMemory bounds the server's memory over all of the test: taking the session in, deriving, showing. It is the
+	// same for every length of the session.
+	largeMemory = 250 << 20
 )
 
-// largeScript is a session of 100 MB, as long days of work leave behind: many short lines, some of hundreds of kilobytes.
-func largeScript() *script {
+// largeBytes is how long the session is: 100 MB, or less where that takes too long.
+func largeBytes() int {
+	if long() {
+		return 100 << 20
+	}
+	return 12 << 20
+}
+
+// largeScript is a session of n bytes, as long days of work leave behind: many short lines, some of hundreds of kilobytes.
+func largeScript(n int) *script {
 	r := rand.New(rand.NewPCG(5, 11))
 	s := &script{id: largeID, cwd: "/home/kim/src/harbour", branch: "main", model: "claude-opus-5-5", at: t0, context: 20_000}
 	vocabulary := strings.Fields("the board tide feed harbour sailing error timeout retry ok stop start zone minute record line north south pier kiosk")
@@ -33,16 +39,16 @@ func largeScript() *script {
 		return b.String()
 	}
 	size := 0
-	for i := 0; size < largeBytes; i++ {
+	for i := 0; size < n; i++ {
 		from := len(s.lines)
 		if i%40 == 0 {
 			s.prompt(fmt.Sprintf("Go on with part %d of the log", i/40))
 		}
-		n := 6000
+		output := 6000
 		if i%50 == 49 {
-			n = 300_000
+			output = 300_000
 		}
-		s.tool("Bash", object{"command": fmt.Sprintf("sed -n %dp log", i), "description": "Read the log"}, text(n/2), object{"stdout": text(n / 2), "stderr": ""}, time.Second)
+		s.tool("Bash", object{"command": fmt.Sprintf("sed -n %dp log", i), "description": "Read the log"}, text(output/2), object{"stdout": text(output / 2), "stderr": ""}, time.Second)
 		s.say("This is what it says: " + text(400))
 		s.context = 20_000
 		for _, l := range s.lines[from:] {
@@ -52,16 +58,17 @@ func largeScript() *script {
 	return s
 }
 
-// TestLarge opens a session of 100 MB at its beginning, at its end and in the middle.
+// TestLarge opens a long session at its beginning, at its end and in the middle. A page has a part of it only, however
+// long the session is. How long that takes is told; nothing is held to it here.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	script := largeScript()
+	script := largeScript(largeBytes())
 	began := time.Now()
 	must(t, s.send(s.key, where(largeID, "harbour", false), script.lines))
 	stored := time.Since(began)
 	s.settled(t)
-	t.Logf("%d lines of %d MB stored in %.1f s, derived in %.1f s", len(script.lines), largeBytes>>20, stored.Seconds(), time.Since(began).Seconds())
+	t.Logf("%d lines of %d MB stored in %.1f s, derived in %.1f s", len(script.lines), largeBytes()>>20, stored.Seconds(), time.Since(began).Seconds())
 	b := newTab(t, s.url)
 	b.login(s.key)
 	last := len(script.lines) - 1
@@ -74,10 +81,7 @@ func TestLarge(t *testing.T) {
 		took := time.Since(began)
 		b.wait("the line is there", one("#"+c.id))
 		t.Logf("%s: %d ms, %d KB, %d items", c.name, took.Milliseconds(), eval[int](b, `performance.getEntriesByType("navigation")[0].decodedBodySize >> 10`), b.count(".item"))
-		if took > openLimit {
-			t.Errorf("%s: took %s", c.name, took)
-		}
-		if n := eval[int](b, `document.documentElement.outerHTML.length`); n > 8<<20 {
+		if n := eval[int](b, `document.documentElement.outerHTML.length`); n > 4<<20 {
 			t.Errorf("%s: the page has %d MB", c.name, n>>20)
 		}
 	}
