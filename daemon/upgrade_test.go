@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/binary"
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -57,7 +58,8 @@ func spellOldly(t *testing.T, path, url string) {
 		if err := bucket.Put(key, v); err != nil {
 			return err
 		}
-		return tx.Bucket([]byte("meta")).Put([]byte("schema"), []byte{0, 0, 0, 3})
+		meta := tx.Bucket([]byte("meta"))
+		return errors.Join(meta.Put([]byte("schema"), []byte{0, 0, 0, 3}), meta.Delete([]byte("rows")))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -129,7 +129,7 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 		owners = append(owners, db.dependents)
 	}
 	file, err := kv.Open(ctx, kv.Options{
-		Path: opt.Path, Schema: kv.Schema{Buckets: bucketNames(), Migrations: opt.migrations}, Memory: owners,
+		Path: opt.Path, Schema: kv.Schema{Buckets: bucketNames(), Migrations: opt.migrations, Summed: 5}, Memory: owners,
 		CompactAbove: opt.CompactAbove, Drained: db.index.drained, NoWait: opt.NoWait, Log: opt.Log, Fault: opt.Fault,
 		FreeDisk: opt.FreeDisk, MaxSize: opt.maxSize,
 	})

@@ -11,8 +11,12 @@ import (
 // they were then, whatever they are called today. Each runs in the transaction that stores the new version number, so
 // that a crash leaves the old file or the new one, and no epoch changes: nothing is sent again.
 func migrations() []kv.Migration {
-	return []kv.Migration{addBuckets, renameBuckets, normalizeDestinations}
+	return []kv.Migration{addBuckets, renameBuckets, normalizeDestinations, sumRows}
 }
+
+// sumRows is the step from schema 4 to 5: the package kv adds a sum of all rows to every file that it migrates. An older
+// ccship would not keep it.
+func sumRows(*kv.RawTx) error { return nil }
 
 // addBuckets is the step from schema 1 to 2: it adds the buckets of what is kept of sessions, all empty.
 func addBuckets(tx *kv.RawTx) error {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -20,7 +21,8 @@ func setSchema(t *testing.T, path string, version byte) {
 	}
 	defer b.Close()
 	err = b.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte("meta")).Put([]byte("schema"), []byte{0, 0, 0, version})
+		meta := tx.Bucket([]byte("meta"))
+		return errors.Join(meta.Put([]byte("schema"), []byte{0, 0, 0, version}), meta.Delete([]byte("rows")))
 	})
 	if err != nil {
 		t.Fatal(err)

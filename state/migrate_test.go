@@ -48,7 +48,7 @@ func TestVersion2Migrates(t *testing.T) {
 		}
 		checkV2Delivery(t, db)
 		content := dump(t, db)
-		if content["meta/schema"] != "\x00\x00\x00\x04" || content["notices"] != "1" {
+		if content["meta/schema"] != "\x00\x00\x00\x05" || content["notices"] != "1" {
 			t.Errorf("schema %q, %s notices", content["meta/schema"], content["notices"])
 		}
 		if first != nil {

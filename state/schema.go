@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// The schema, version 4. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
+// The schema, version 5. Integers in keys are big endian, so that byte order is number order. "sealed" values begin
 // with a version byte and the CRC-32C of the key and what follows: the key is part of the sum, so that a row that ends
 // up under another key is found. u is unsigned.
 //

@@ -122,7 +122,7 @@ func TestVersion1IsRead(t *testing.T) {
 func TestVersion1Migrates(t *testing.T) {
 	path := v1Fixture(t)
 	db := open(t, Options{Path: path})
-	if d := dump(t, db); d["meta/schema"] != "\x00\x00\x00\x04" {
+	if d := dump(t, db); d["meta/schema"] != "\x00\x00\x00\x05" {
 		t.Errorf("schema %q", d["meta/schema"])
 	}
 	checkFixture(t, db)

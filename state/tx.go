@@ -94,7 +94,7 @@ func (t *Tx) destID(url string) (uint32, error) {
 	if id, ok := t.known.destID(url); ok {
 		return id, nil
 	}
-	n, err := t.dests.NextSequence()
+	n, err := t.NextSequence(bucketDests)
 	if err != nil {
 		return 0, fmt.Errorf("number destination: %w", err)
 	}
@@ -139,7 +139,7 @@ func (t *Tx) queues() (ids []uint32) {
 // Otherwise a late or repeated acknowledgement could remove a batch that was never sent.
 func (t *Tx) putBatch(dest uint32, stream uint64, b *outbox.Batch) error {
 	dest = queueOf(dest, b.Kind == outbox.Blob)
-	seq, err := t.outbox.NextSequence()
+	seq, err := t.NextSequence(bucketOutbox)
 	if err != nil {
 		return fmt.Errorf("number batch: %w", err)
 	}

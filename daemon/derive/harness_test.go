@@ -18,6 +18,7 @@ import (
 	"github.com/ccship/ccship/daemon/daemontest"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/redact"
@@ -251,7 +252,7 @@ func (h *harness) emptyState(buckets ...string) {
 				return err
 			}
 		}
-		return nil
+		return kv.SumRows(tx)
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
 		h.t.Fatal(err)

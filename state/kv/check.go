@@ -45,6 +45,10 @@ type checker struct {
 	pages    uint64   // below this number a page may be used
 	seen     []uint64 // bit set of the pages that were walked: a page in two places would be freed under one of them
 	bufs     [][]byte // one page by depth: the keys of a page are needed until all below it is checked
+
+	bucket []byte // the name of the one being walked; nil: that of all buckets
+	sum    uint64 // of the rows so far
+	stored []byte // the row that holds the sum; nil: a file of an early schema, or not found yet
 }
 
 // metaPage is a root of the file: the page that the tree of buckets begins with, as one transaction left it.
@@ -82,7 +86,25 @@ func checkPages(f io.ReaderAt, stat func() (os.FileInfo, error)) (txid uint64, e
 	}
 	c.seen = make([]uint64, m.pages/64+1)
 	c.seen[0] = 3 // the metas
-	return m.txid, c.walk(m.root, nil, nil, 0)
+	if err := c.walk(m.root, nil, nil, 0); err != nil {
+		return m.txid, err
+	}
+	return m.txid, c.compareSum()
+}
+
+// compareSum finds rows that are missing, or that an earlier transaction wrote.
+func (c *checker) compareSum() error {
+	if c.stored == nil {
+		return nil
+	}
+	want, err := readSum(c.stored)
+	if err != nil {
+		return err
+	}
+	if want != c.sum {
+		return fmt.Errorf("%w: its rows are not those that were written", ErrCorrupt)
+	}
+	return nil
 }
 
 // newestMeta answers the root that bbolt will use: the valid one with the highest transaction. One root alone is
@@ -180,7 +202,6 @@ type node struct {
 func (p *node) flags() uint16 { return binary.NativeEndian.Uint16(p.front[8:]) }
 func (p *node) count() int    { return int(binary.NativeEndian.Uint16(p.front[10:])) }
 
-// walkNode checks the elements of a page.
 // walkNode checks the elements of a page, and goes on into the pages and buckets below it.
 func (c *checker) walkNode(p node, low, high []byte) error {
 	if f := p.flags(); f != flagBranch && f != flagLeaf {
@@ -196,7 +217,7 @@ func (c *checker) walkNode(p node, low, high []byte) error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.keys(p, table)
+	keys, heads, err := c.keys(p, table)
 	if err != nil {
 		return err
 	}
@@ -207,7 +228,7 @@ func (c *checker) walkNode(p node, low, high []byte) error {
 		}
 		e := table[i*element:]
 		if p.flags() == flagLeaf {
-			if err := c.walkBucket(p, e, int64(i)*element); err != nil {
+			if err := c.walkRow(p, e, row{k, heads[i], int64(i) * element}); err != nil {
 				return err
 			}
 			continue
@@ -223,21 +244,23 @@ func (c *checker) walkNode(p node, low, high []byte) error {
 	return nil
 }
 
-// keys reads the keys of all elements, and checks that keys and values lie inside the page. Values are not read: they
-// may be gigabytes, and have checksums.
-func (c *checker) keys(p node, table []byte) (keys [][]byte, err error) {
-	keys = make([][]byte, p.count())
+// keys reads the keys of all elements and the beginning of their values, and checks that keys and values lie inside the
+// page. The rest of a value is not read: it may be gigabytes, and has a checksum.
+func (c *checker) keys(p node, table []byte) (keys, heads [][]byte, err error) {
+	keys, heads = make([][]byte, p.count()), make([][]byte, p.count())
 	for i := range keys {
 		pos, ksize, vsize := elementSizes(p.flags(), table[i*element:])
 		start := pageHeader + int64(i)*element + pos
 		if start < pageHeader+int64(len(table)) || start+ksize+vsize > p.size || ksize > 1<<10 {
-			return nil, c.bad(p.id, "an element lies outside it")
+			return nil, nil, c.bad(p.id, "an element lies outside it")
 		}
-		if keys[i], err = c.read(p, start, ksize); err != nil {
-			return nil, err
+		both, err := c.read(p, start, ksize+min(vsize, sumHead))
+		if err != nil {
+			return nil, nil, err
 		}
+		keys[i], heads[i] = both[:ksize], both[ksize:]
 	}
-	return keys, nil
+	return keys, heads, nil
 }
 
 // elementSizes answers where the key of an element begins, counted from the element, and how long key and value are.
@@ -249,23 +272,43 @@ func elementSizes(flags uint16, e []byte) (pos, ksize, vsize int64) {
 	return int64(n.Uint32(e[4:])), int64(n.Uint32(e[8:])), int64(n.Uint32(e[12:]))
 }
 
-// walkBucket goes on into an element of a leaf, which begins at a place in its table, if it is a bucket.
-func (c *checker) walkBucket(p node, e []byte, place int64) error {
+// row is an element of a leaf that begins at a place in its table.
+type row struct {
+	key, head []byte
+	place     int64
+}
+
+// walkRow adds a row to the sum, or goes on into it if it is a bucket.
+func (c *checker) walkRow(p node, e []byte, r row) error {
 	n := binary.NativeEndian
-	if flags := n.Uint32(e); flags != flagBucket {
-		if flags != 0 {
-			return c.bad(p.id, "the kind of an element is unknown")
-		}
-		return nil
+	switch flags := n.Uint32(e); {
+	case flags == flagBucket:
+		outer := c.bucket
+		c.bucket = r.key
+		defer func() { c.bucket = outer }()
+		return c.walkBucket(p, e, r)
+	case flags != 0:
+		return c.bad(p.id, "the kind of an element is unknown")
+	case isSum(c.bucket, r.key):
+		c.stored = bytes.Clone(r.head)
+	default:
+		c.sum += rowSum(r.key, r.head, int(n.Uint32(e[12:])))
 	}
+	return nil
+}
+
+// walkBucket goes on into an element that is a bucket.
+func (c *checker) walkBucket(p node, e []byte, r row) error {
+	n := binary.NativeEndian
 	pos, ksize, vsize := elementSizes(flagLeaf, e)
-	value, err := c.read(p, pageHeader+place+pos+ksize, vsize)
+	value, err := c.read(p, pageHeader+r.place+pos+ksize, vsize)
 	if err != nil {
 		return err
 	}
 	if vsize < bucketSize {
 		return c.bad(p.id, "a bucket is too small")
 	}
+	c.sum += sequenceSum(r.key, n.Uint64(value[8:]))
 	if root := n.Uint64(value); root != 0 {
 		return c.walk(root, nil, nil, p.depth+1)
 	}

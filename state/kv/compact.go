@@ -130,7 +130,11 @@ func (db *DB) copyAside(aside string) error {
 	if err = errors.Join(err, to.Close()); err != nil {
 		return err
 	}
-	return checkFile(aside)
+	err = checkFile(aside)
+	if errors.Is(err, ErrCorrupt) && errors.Is(checkFile(db.opt.Path), ErrCorrupt) {
+		db.fail(err) // a row was lost in use: no copy of this file will be whole
+	}
+	return err
 }
 
 // copyRows copies all buckets, with their sequences: numbers that are never used again must stay so.

@@ -127,7 +127,7 @@ func (db *DB) openOnce() error {
 // written.
 func (db *DB) load(b *bbolt.DB) error {
 	err := b.Update(func(tx *bbolt.Tx) error {
-		changed, err := migrate(tx, db.opt.Schema.Migrations)
+		changed, err := migrate(tx, &db.opt.Schema)
 		if err == nil && !changed {
 			err = errNothing
 		}
@@ -209,7 +209,11 @@ func create(path string, schema *Schema) error {
 			if err := meta.Put(key, Seal(key, append(NewSealed(1, 32), hex.EncodeToString(epoch)...))); err != nil {
 				return err
 			}
-			return meta.Put([]byte(keySchema), binary.BigEndian.AppendUint32(nil, schema.version()))
+			err = meta.Put([]byte(keySchema), binary.BigEndian.AppendUint32(nil, schema.version()))
+			if err != nil {
+				return err
+			}
+			return SumRows(tx)
 		}))
 	}
 	if err = errors.Join(err, b.Sync(), b.Close()); err != nil {

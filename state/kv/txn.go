@@ -29,6 +29,7 @@ type Tx struct {
 	changes []Changes // one for each of memory
 	dirty   bool      // something was written
 	moved   int64     // bytes of rows that came or went
+	sum     uint64    // what the writes add to the sum of all rows
 }
 
 // Bucket answers a bucket of the schema; nil: there is none of that name.
@@ -49,10 +50,34 @@ func (t *Tx) Put(step string, b *Bucket, key, value []byte) error {
 		return err
 	}
 	t.dirty = true
+	t.sum -= storedSum(b, key)
 	if err := b.Put(key, value); err != nil {
 		return fmt.Errorf("%s: %w", step, err)
 	}
+	t.sum += rowSum(key, value, len(value))
 	return nil
+}
+
+// storedSum is what a row adds to the sum as it is; 0 when there is none.
+func storedSum(b *Bucket, key []byte) uint64 {
+	k, v := b.Cursor().Seek(key) // Get answers nil for an empty value too
+	if !bytes.Equal(k, key) {
+		return 0
+	}
+	return rowSum(key, v, len(v))
+}
+
+// NextSequence answers a number that it never answered for this bucket before, nor will again.
+func (t *Tx) NextSequence(bucket string) (uint64, error) {
+	b, name := t.Bucket(bucket), []byte(bucket)
+	old := b.Sequence()
+	n, err := b.NextSequence()
+	if err != nil {
+		return 0, fmt.Errorf("number row: %w", err)
+	}
+	t.dirty = true
+	t.sum += sequenceSum(name, n) - sequenceSum(name, old)
+	return n, nil
 }
 
 // Delete removes a row; step as in Put. A row that is not there is no error. A cursor skips rows when its bucket is
@@ -62,6 +87,7 @@ func (t *Tx) Delete(step string, b *Bucket, key []byte) error {
 		return err
 	}
 	t.dirty = true
+	t.sum -= storedSum(b, key)
 	if err := b.Delete(key); err != nil {
 		return fmt.Errorf("%s: %w", step, err)
 	}
@@ -121,6 +147,9 @@ func (db *DB) runGroup(group []*request) error {
 				return err
 			}
 		}
+		if err := putSum(tx, db.sum+t.sum); err != nil {
+			return err
+		}
 		if err := db.fault("commit"); err != nil {
 			return &applyError{err}
 		}
@@ -132,6 +161,7 @@ func (db *DB) runGroup(group []*request) error {
 	if err != nil {
 		return fmt.Errorf("commit state: %w", err)
 	}
+	db.sum += t.sum
 	// Durable first: a row is announced only when the disk has it.
 	for _, c := range t.changes {
 		c.Apply()
@@ -233,6 +263,11 @@ func (db *DB) reload(b *bbolt.DB) error {
 				return err
 			}
 		}
+		sum, err := readSum(tx.Bucket([]byte(BucketMeta)).Get([]byte(keySum)))
+		if err != nil {
+			return err
+		}
+		db.sum = sum
 		db.lastTx.Store(int64(tx.ID()))
 		return nil
 	})

@@ -114,7 +114,7 @@ func (t *tx) putCheckpoints(d *Derivation) error {
 }
 
 func (t *tx) putCheckpoint(b *kv.Bucket, c *Checkpoint) error {
-	seq, err := b.NextSequence()
+	seq, err := t.NextSequence(state.BucketCheckpoints)
 	if err != nil {
 		return fmt.Errorf("number checkpoint: %w", err)
 	}

@@ -106,7 +106,8 @@ func TestServerSpellingMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = b.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(kv.BucketMeta)).Put([]byte("schema"), []byte{0, 0, 0, 3})
+		meta := tx.Bucket([]byte(kv.BucketMeta))
+		return errors.Join(meta.Put([]byte("schema"), []byte{0, 0, 0, 3}), meta.Delete([]byte("rows")))
 	})
 	if err = errors.Join(err, b.Close()); err != nil {
 		t.Fatal(err)

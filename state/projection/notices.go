@@ -83,7 +83,7 @@ func (t *tx) putNotices(d *Derivation) error {
 			continue
 		}
 		p.At = t.Now
-		seq, err := b.NextSequence()
+		seq, err := t.NextSequence(state.BucketNotices)
 		if err != nil {
 			return fmt.Errorf("number notice: %w", err)
 		}
