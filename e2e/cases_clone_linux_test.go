@@ -107,29 +107,63 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// TestTwoDatabases: two databases answer in turn at one address. The daemon stops and says so; when one answers alone it
-// goes on, and that one has everything.
-func TestTwoDatabases(t *testing.T) {
-	t.Parallel()
-	r := newRolledBack(t, 2080)
-	r.exact.proc.MustStop(t)
+// secondDatabase starts a server with a copy of the first one's database under another id. It gets the requests that
+// toSecond chooses.
+func (r *rolledBack) secondDatabase(toSecond func(*http.Request) bool) {
+	r.t.Helper()
+	r.exact.proc.MustStop(r.t)
 	other := &shipServer{home: r.home, key: r.exact.key, at: "sqlite:" + filepath.Join(r.dir, "other", "server.db")}
-	must(t, os.CopyFS(filepath.Join(r.dir, "other"), os.DirFS(filepath.Dir(r.exact.database()))))
-	renewStore(t, r) // of the first: the copy keeps the id
+	must(r.t, os.CopyFS(filepath.Join(r.dir, "other"), os.DirFS(filepath.Dir(r.exact.database()))))
+	renewStore(r.t, r) // of the first: the copy keeps the id
 	r.exact.start()
 	other.start()
-	var asked, alone atomic.Int64
 	first, second := r.exact.handler(), other.handler()
-	turns := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if alone.Load() == 0 && asked.Add(1)%2 == 0 {
+	r.gate.mu.Lock()
+	defer r.gate.mu.Unlock()
+	r.gate.backend = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if toSecond(q) {
 			second.ServeHTTP(w, q)
 			return
 		}
 		first.ServeHTTP(w, q)
 	})
-	r.gate.mu.Lock()
-	r.gate.backend = turns
-	r.gate.mu.Unlock()
+}
+
+// TestVerifyTwoDatabases: a balancer sends what is read to another database than what is written. The other one has all
+// of it, or some. Neither may count: verify says so in one line, and ends with 1.
+func TestVerifyTwoDatabases(t *testing.T) {
+	t.Parallel()
+	r := newRolledBack(t, 2090)
+	var read, every atomic.Int64
+	every.Store(1 << 40)
+	r.secondDatabase(func(q *http.Request) bool {
+		written := q.Method == http.MethodPost && q.URL.Path == "/api/conversations" || q.URL.Path == "/api/ledger"
+		return !written && read.Add(1)%every.Load() == 0
+	})
+	r.write(0, 3)
+	r.sync()
+	for _, n := range []int64{2, 1} { // every second answer, then all of them
+		every.Store(n)
+		for range 2 { // beginning with either
+			x := r.ccship("verify", "--deep")
+			if all := x.stdout + x.stderr; x.code != 1 || strings.Count(all, "two databases answer in turn") != 1 ||
+				strings.Contains(all, "equal") {
+				t.Errorf("every %d: exit %d: %s", n, x.code, all)
+			}
+			read.Add(1)
+		}
+	}
+	every.Store(1 << 40)
+	r.healed(r.sent())
+}
+
+// TestTwoDatabases: two databases answer in turn at one address. The daemon stops and says so; when one answers alone it
+// goes on, and that one has everything.
+func TestTwoDatabases(t *testing.T) {
+	t.Parallel()
+	r := newRolledBack(t, 2080)
+	var asked, alone atomic.Int64
+	r.secondDatabase(func(*http.Request) bool { return alone.Load() == 0 && asked.Add(1)%2 == 0 })
 	eventually(t, "status says that two databases answer", 2*time.Minute, func() bool {
 		r.write(0, 1)
 		return strings.Contains(r.ccship("status").stdout, "two databases answer in turn")

@@ -164,7 +164,7 @@ func TestServerRestored(t *testing.T) {
 }
 
 // renewStore restores the database from a copy of itself, with the server's own command.
-func renewStore(t *testing.T, r *rolledBack) {
+func renewStore(t testing.TB, r *rolledBack) {
 	t.Helper()
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	data, err := os.ReadFile(r.exact.database())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/outbox/header"
 	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // verdict is what an answer means for the entries of its request.
@@ -93,14 +94,13 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	r := reply{
 		status:       resp.StatusCode,
 		announced:    announcementOf(resp.Header),
-		linkRequests: header.HasToken(resp.Header.Values("Ccship-Link-Requests"), "1"),
+		linkRequests: header.HasToken(resp.Header.Values(protocol.LinkRequests), "1"),
 		ledger:       ledger.Of(resp.Header),
 		retryAfter:   header.RetryAfter(resp.Header, time.Now()),
 		summary:      "answered " + statusText(resp.StatusCode),
 		answer:       string(text[:min(len(text), answerShown)]),
 	}
-	code := resp.StatusCode
-	switch {
+	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		r.success(text, n)
 		return r
@@ -248,7 +248,7 @@ func messageOf(text []byte) string {
 func Announced(h http.Header) bool { return announcementOf(h).extension }
 
 func announcementOf(h http.Header) announcement {
-	if !header.HasToken(h.Values("Ccship-Protocol"), strconv.Itoa(protocolVersion)) {
+	if !header.HasToken(h.Values(protocol.Version), strconv.Itoa(protocolVersion)) {
 		return announcement{}
 	}
 	codings := h.Values("Accept-Encoding")
@@ -258,7 +258,7 @@ func announcementOf(h http.Header) announcement {
 		gzip:      header.HasToken(codings, string(gzipCoding)),
 	}
 	for _, k := range artifactKinds() {
-		if header.HasToken(h.Values("Ccship-Accept"), k.announced()) {
+		if header.HasToken(h.Values(protocol.Accept), k.announced()) {
 			a.accepts = a.accepts.With(k)
 		}
 	}

@@ -7,23 +7,24 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/protocol"
 )
 
 // TestLedgerHeaders: what goes over the wire, and which answer is news.
 func TestLedgerHeaders(t *testing.T) {
 	h := http.Header{}
 	(&ledger.Writer{Incarnation: "i"}).Set(h)
-	if got := h.Get(ledger.WriterHeader); got != "i 0" {
+	if got := h.Get(protocol.Writer); got != "i 0" {
 		t.Errorf("before the first answer: %q", got)
 	}
 	(&ledger.Writer{Incarnation: "i", Known: ledger.Ledger{Store: "s", Count: 7, Writer: "h"}}).Set(h)
-	if got := h.Get(ledger.WriterHeader); got != "i 7 s" {
+	if got := h.Get(protocol.Writer); got != "i 7 s" {
 		t.Errorf("writer %q", got)
 	}
 	for text, want := range map[string]ledger.Ledger{
 		"s 7": {Store: "s", Count: 7}, "": {}, "s": {}, "s x": {}, " 7": {}, "s -1": {},
 	} {
-		h.Set(ledger.Header, text)
+		h.Set(protocol.Ledger, text)
 		if got := ledger.Of(h); got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
@@ -41,10 +42,10 @@ func ledgered(r *rig, store string, count *atomic.Int64, refuse func(*seen) stri
 	r.set(func(q *seen) *canned {
 		if code := refuse(q); code != "" {
 			return &canned{status: http.StatusConflict, body: fmt.Sprintf(`{"error":{"code":%q,"message":"compare first"}}`, code),
-				header: map[string]string{ledger.Header: fmt.Sprintf("%s %d", store, count.Load())}}
+				header: map[string]string{protocol.Ledger: fmt.Sprintf("%s %d", store, count.Load())}}
 		}
 		return &canned{status: http.StatusOK, store: true, body: fmt.Sprintf(`{"success":true,"entries_stored":%d}`, len(q.entries)),
-			header: map[string]string{ledger.Header: fmt.Sprintf("%s %d", store, count.Add(1)), ledger.ServerHeader: "1.2"}}
+			header: map[string]string{protocol.Ledger: fmt.Sprintf("%s %d", store, count.Add(1)), protocol.Server: "1.2"}}
 	})
 }
 
@@ -64,7 +65,7 @@ func TestLedgerIsKept(t *testing.T) {
 		t.Errorf("kept %+v, want %+v", got, want)
 	}
 	for i, want := range []string{"run-1 0", "run-1 1 s1", "run-1 2 s1"} {
-		if got := r.posts[i].header.Get(ledger.WriterHeader); got != want {
+		if got := r.posts[i].header.Get(protocol.Writer); got != want {
 			t.Errorf("request %d: writer %q, want %q", i, got, want)
 		}
 	}
@@ -112,7 +113,7 @@ func TestOutOfStep(t *testing.T) {
 	}
 	before, after := 0, 0
 	for _, q := range r.posts {
-		if q.header.Get(ledger.WriterHeader) == "run-2 9 s1" {
+		if q.header.Get(protocol.Writer) == "run-2 9 s1" {
 			before++
 		} else {
 			after++
@@ -187,7 +188,7 @@ func TestStepBack(t *testing.T) {
 		t.Errorf("in step: %+v, %q, %v", known, me, err)
 	}
 	r.drained()
-	if got := r.posts[asked].header.Get(ledger.WriterHeader); got != "run-2 4 s1" {
+	if got := r.posts[asked].header.Get(protocol.Writer); got != "run-2 4 s1" {
 		t.Errorf("the first request after it: writer %q", got)
 	}
 }

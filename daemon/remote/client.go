@@ -45,7 +45,8 @@ type Client struct {
 	Key   func() (string, error) // the key to show, "" none; read anew for each request
 	HTTP  *http.Client           // with a redirect policy that keeps the key at its server
 	Agent string                 // User-Agent
-	Store string                 // id of the database whose answers count; "": of any
+
+	store *pin // the database whose answers count; nil: any
 }
 
 // New returns a client of the server at a base URL that people call name. Only a ccship-server gives anything back, so
@@ -55,16 +56,6 @@ func New(base *url.URL, name string, key func() (string, error), agent string) *
 	return &Client{Base: base, Key: key, HTTP: client, Agent: agent}
 }
 
-// Of returns a client that takes answers of one database only: several may answer in turn at one address, and what one
-// has says nothing about the other. Servers that do not name their database are not told apart.
-func (c *Client) Of(store string) *Client {
-	one := *c
-	one.Store = store
-	return &one
-}
-
-// storeHeader of an answer is the id of the server's database.
-const storeHeader = "Ccship-Store"
 
 // Ref names a transcript on a server.
 type Ref struct {
@@ -145,9 +136,9 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 		return nil, c.failed(ctx, err)
 	}
 	answer.Body = &stream{ReadCloser: answer.Body, stall: stall, end: end}
-	if store := answer.Header.Get(storeHeader); store != "" && c.Store != "" && store != c.Store {
+	if err := c.store.check(answer); err != nil {
 		defer answer.Body.Close()
-		return nil, otherStore(c.Store, store)
+		return nil, err
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		defer answer.Body.Close()
@@ -265,11 +256,6 @@ func refusal(answer *http.Response) error {
 		return unreachable(errors.New(words))
 	}
 	return control.Failed(strings.Join(strings.Fields(words), " "), "the server's log says more")
-}
-
-func otherStore(asked, answered string) error {
-	return control.NewError(CodeOtherStore, "two databases answer in turn: "+asked+" and "+answered,
-		"let one database answer at this address; check the load balancer and server_url")
 }
 
 func noSession() error {

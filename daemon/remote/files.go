@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // File is a transcript as the server gives it back. The caller closes it.
@@ -30,8 +32,8 @@ func (c *Client) Raw(ctx context.Context, ref Ref, partial bool) (*File, error) 
 		return n
 	}
 	return &File{
-		ReadCloser: answer.Body, Generation: number("Ccship-Generation"), Lines: number("Ccship-Lines"),
-		Missing: number("Ccship-Missing"),
+		ReadCloser: answer.Body, Generation: number(protocol.Generation), Lines: number(protocol.Lines),
+		Missing: number(protocol.Missing),
 	}, nil
 }
 

@@ -45,7 +45,7 @@ func (v *verifier) ask(ctx context.Context, dest string, list []*candidate) erro
 	}
 	digests := make([]remote.Digest, len(list)) // the answer is read to its end first: comparing may take long
 	missing := map[int]bool{}
-	err := v.Servers.Reader(dest).Digests(ctx, refs, false, func(i int, d remote.Digest, err error) error {
+	err := v.reader(dest).Digests(ctx, refs, false, func(i int, d remote.Digest, err error) error {
 		if remote.Is(err, control.CodeNoSession) {
 			missing[i] = true
 			return nil
@@ -84,7 +84,7 @@ func (v *verifier) ref(c *candidate) remote.Ref {
 
 // forgottenBy are the sessions that a server was told to forget.
 func (v *verifier) forgottenBy(ctx context.Context, dest string) (map[string]bool, error) {
-	list, err := v.Servers.Reader(dest).Forgotten(ctx)
+	list, err := v.reader(dest).Forgotten(ctx)
 	if err != nil && !remote.Is(err, remote.CodeNoReading) { // an older server forgets nothing
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (v *verifier) missingAttachments(ctx context.Context, root *os.Root, here [
 	t *tail.Tracked) (missing []string, refused int, err error) {
 	f := v.facts[t.File.ID]
 	ref := remote.Ref{Session: f.Stream.SessionID, Machine: &v.Origin.Machine}
-	list, err := v.Servers.Reader(f.Dest).Blobs(ctx, ref)
+	list, err := v.reader(f.Dest).Blobs(ctx, ref)
 	if err != nil && !remote.Is(err, control.CodeNoSession) {
 		return nil, 0, err
 	}
@@ -111,7 +111,7 @@ func (v *verifier) missingAttachments(ctx context.Context, root *os.Root, here [
 		case v.deadAttachments[t.File.ID][h.Name] == h.SHA256:
 			refused++
 		default:
-			explained, err := v.explained(ctx, root, h, otherwise{list, t, v.Servers.Reader(f.Dest)})
+			explained, err := v.explained(ctx, root, h, otherwise{list, t, v.reader(f.Dest)})
 			if err != nil {
 				return nil, 0, err
 			}

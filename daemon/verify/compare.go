@@ -139,7 +139,7 @@ func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has remote.
 		if c, err = v.candidate(ctx, c.file, c.facts); c == nil || err != nil {
 			return err
 		}
-		has, err = v.Servers.Reader(c.facts.Dest).Digest(ctx, v.ref(c))
+		has, err = v.reader(c.facts.Dest).Digest(ctx, v.ref(c))
 		if err != nil && !remote.Is(err, control.CodeNoSession) {
 			return err
 		}
@@ -175,7 +175,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 	s.refused = stillRefused(v.deadLines[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
 	ref, generation := v.ref(c), int64(g.Generation)
 	ref.Epoch, ref.Generation = has.Epoch, &generation
-	lines, err := v.compareLines(ctx, c, NewHashes(v.Servers.Reader(c.facts.Dest), ref))
+	lines, err := v.compareLines(ctx, c, NewHashes(v.reader(c.facts.Dest), ref))
 	if err != nil {
 		return err
 	}

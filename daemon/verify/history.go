@@ -71,7 +71,7 @@ type stored struct {
 func (v *verifier) listStored(ctx context.Context, dest string, known map[string]bool) (stored, error) {
 	has := stored{past: map[string]bool{}}
 	q := remote.Query{Machine: &v.Origin.Machine, Agents: true}
-	err := v.Servers.Reader(dest).Sessions(ctx, q, 1000, func(s *remote.Session) bool {
+	err := v.reader(dest).Sessions(ctx, q, 1000, func(s *remote.Session) bool {
 		has.past[s.SessionID] = s.Epochs > 1 || s.Generation > 0
 		if !known[s.SessionID] && strings.HasPrefix(s.SessionID, v.options.Session) {
 			has.unknown = append(has.unknown, remote.Ref{Session: s.SessionID, Machine: &v.Origin.Machine})
@@ -102,7 +102,7 @@ func (v *verifier) withPast(ctx context.Context, files []tail.Tracked, past map[
 
 // compareStored compares what a server holds of some files beyond their generation on disk.
 func (v *verifier) compareStored(ctx context.Context, dest string, files []tail.Tracked) error {
-	reader := v.Servers.Reader(dest)
+	reader := v.reader(dest)
 	var refs []remote.Ref
 	for _, t := range files {
 		refs = append(refs, remote.Ref{Session: v.facts[t.File.ID].Stream.SessionID, Machine: &v.Origin.Machine})
@@ -146,7 +146,7 @@ func allEpochs(ctx context.Context, r *remote.Client, refs []remote.Ref) ([]remo
 func (v *verifier) countUnknown(ctx context.Context, dest string, refs []remote.Ref) error {
 	found := findings{why: map[string]int{}}
 	for part := range slices.Chunk(refs, mostAsked) {
-		digests, err := allEpochs(ctx, v.Servers.Reader(dest), part)
+		digests, err := allEpochs(ctx, v.reader(dest), part)
 		if err != nil {
 			return err
 		}

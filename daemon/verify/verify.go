@@ -104,8 +104,9 @@ type verifier struct {
 	// deadAttachments are the attachments that a server refused: name to sha256.
 	deadAttachments map[tail.FileID]map[string]string
 
-	mu    sync.Mutex
-	wrong wrong // guarded by mu
+	mu      sync.Mutex
+	wrong   wrong                     // guarded by mu
+	readers map[string]*remote.Client // guarded by mu; by destination, each of one database
 }
 
 // wrong is what a repair can mend.
@@ -125,12 +126,15 @@ func run(ctx context.Context, deps Deps, options Options) (r control.VerifyRepor
 	v := &verifier{
 		Deps: deps, options: options, report: newRecorder(&options),
 		deadLines: map[uint64]map[int64]uint32{}, deadAttachments: map[tail.FileID]map[string]string{},
-		wrong: wrong{map[string][]tail.FileID{}, map[tail.FileID]string{}},
+		wrong: wrong{map[string][]tail.FileID{}, map[tail.FileID]string{}}, readers: map[string]*remote.Client{},
 	}
 	if v.facts, err = v.State.Files.Routings(ctx); err != nil {
 		return r, mend, err
 	}
 	if err := v.loadDeadLetters(ctx); err != nil {
+		return r, mend, err
+	}
+	if err := v.chooseStores(ctx); err != nil {
 		return r, mend, err
 	}
 	v.excluded = v.Rules.Excluded(v.facts)
@@ -158,6 +162,32 @@ func (v *verifier) add(c *candidate, diff *control.FileDifference) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.wrong.lines[c.facts.Dest] = append(v.wrong.lines[c.facts.Dest], c.file.File.ID)
+}
+
+// chooseStores decides which database of each server is asked: the one that the lines were sent to. Two may answer in
+// turn at one address, and half an answer of each would look like a server that has everything, or like one that lost it.
+func (v *verifier) chooseStores(ctx context.Context) error {
+	for _, f := range v.facts {
+		if v.readers[f.Dest] != nil || f.Dest == "" {
+			continue
+		}
+		learned, err := v.State.Outbox.Learned(ctx, f.Dest)
+		if err != nil {
+			return err
+		}
+		v.readers[f.Dest] = v.Servers.Reader(f.Dest).Of(learned.Ledger.Store)
+	}
+	return nil
+}
+
+// reader answers a client of the one database of a server that this run asks.
+func (v *verifier) reader(dest string) *remote.Client {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.readers[dest] == nil {
+		v.readers[dest] = v.Servers.Reader(dest).Of("")
+	}
+	return v.readers[dest]
 }
 
 // loadDeadLetters finds what servers refused: it may be missing there.

@@ -1,11 +1,13 @@
-// Package ledger has the words in which client and server tell each other which writes they know: the headers, and the
-// codes of refusals. It does not know how requests are made. See docs/adr/0041-ledger.md.
+// Package ledger has the words in which client and server tell each other which writes they know: what the headers
+// say, and the codes of refusals. It does not know how requests are made. See docs/adr/0041-ledger.md.
 package ledger
 
 import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // Ledger is how many writes of this machine a server's store has, as its last answer said. Client and server both keep
@@ -62,13 +64,6 @@ func IsRefusal(code string) bool {
 	return OfStream(code)
 }
 
-// Headers.
-const (
-	WriterHeader = "Ccship-Writer" // of requests: who writes
-	Header       = "Ccship-Ledger" // of answers: the server's ledger
-	ServerHeader = "Ccship-Server" // of answers to writes: the server's version
-)
-
 // Set tells the server who writes, and which writes it knows.
 func (w *Writer) Set(h http.Header) {
 	if w.Incarnation == "" {
@@ -78,7 +73,7 @@ func (w *Writer) Set(h http.Header) {
 	if w.Known.Store != "" {
 		text += " " + w.Known.Store
 	}
-	h.Set(WriterHeader, text)
+	h.Set(protocol.Writer, text)
 }
 
 // maxVersion bounds what is kept of a server's version, in bytes.
@@ -86,12 +81,12 @@ const maxVersion = 64
 
 // Of reads the ledger of an answer; the zero Ledger when it has none.
 func Of(h http.Header) Ledger {
-	store, count, _ := strings.Cut(h.Get(Header), " ")
+	store, count, _ := strings.Cut(h.Get(protocol.Ledger), " ")
 	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil || n < 0 || store == "" {
 		return Ledger{}
 	}
-	version := h.Get(ServerHeader)
+	version := h.Get(protocol.Server)
 	return Ledger{Store: store, Count: n, Version: version[:min(len(version), maxVersion)]}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -122,6 +123,6 @@ func (s *Server) document(w http.ResponseWriter, r *http.Request, who server.Key
 		return err
 	}
 	h := w.Header()
-	h.Set("Ccship-Version", strconv.FormatInt(v.N, 10))
+	h.Set(protocol.DocumentVersion, strconv.FormatInt(v.N, 10))
 	return s.serveFile(w, r, name, v.Size, content)
 }

@@ -9,39 +9,31 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
 
 const (
-	// writerHeader of a write request names the daemon's incarnation, the last count of the ledger that it knows, and
-	// the id of the store that it knows, which is left out before the first answer.
-	writerHeader = "Ccship-Writer"
-	// ledgerHeader of an answer has the store's id, and the count of the ledger after the request.
-	ledgerHeader = "Ccship-Ledger"
-	// storeHeader of every answer to a valid key is the store's id: reading from two databases in turn shows.
-	storeHeader = "Ccship-Store"
-	// serverHeader of an answer to a write is the version of this server.
-	serverHeader = "Ccship-Server"
-	maxToken     = 64 // bytes of an incarnation, or of a store's id
+	maxToken = 64 // bytes of an incarnation, or of a store's id
 	// maxChanged is how many streams a page of a ledger lists at most.
 	maxChanged = 1000
 )
 
 // writerOf reads who sends a write request. Clients that keep no ledger send no header.
 func writerOf(r *http.Request) (server.Writer, error) {
-	text := r.Header.Get(writerHeader)
+	text := r.Header.Get(protocol.Writer)
 	if text == "" {
 		return server.Writer{}, nil
 	}
 	var w server.Writer
 	parts := strings.Split(text, " ")
 	if len(parts) < 2 || len(parts) > 3 || !isToken(parts[0]) || len(parts) == 3 && !isToken(parts[2]) {
-		return w, wire.BadRequest("bad_header", writerHeader+" is not INCARNATION COUNT [STORE]")
+		return w, wire.BadRequest("bad_header", protocol.Writer+" is not INCARNATION COUNT [STORE]")
 	}
 	count, err := strconv.ParseInt(parts[1], 10, 64)
 	if err != nil || count < 0 || count > wire.MaxNumber {
-		return w, wire.BadRequest("bad_header", writerHeader+" has a count that is no number")
+		return w, wire.BadRequest("bad_header", protocol.Writer+" has a count that is no number")
 	}
 	w.Incarnation, w.Count = parts[0], count
 	if len(parts) == 3 {
@@ -66,7 +58,7 @@ func isToken(s string) bool {
 // announceLedger puts a receipt into the answer.
 func announceLedger(w http.ResponseWriter, at server.Receipt) {
 	if at.Store != "" {
-		w.Header().Set(ledgerHeader, at.Store+" "+strconv.FormatInt(at.Count, 10))
+		w.Header().Set(protocol.Ledger, at.Store+" "+strconv.FormatInt(at.Count, 10))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -72,7 +73,7 @@ func (s *Server) announceLinkRequests(w http.ResponseWriter, r *http.Request, wh
 		s.logOf(r).Warn("link requests can't be looked up", "error", err)
 	}
 	if some {
-		w.Header().Set("Ccship-Link-Requests", "1")
+		w.Header().Set(protocol.LinkRequests, "1")
 	}
 }
 

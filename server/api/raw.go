@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -42,9 +43,9 @@ func (s *Server) raw(w http.ResponseWriter, r *http.Request, who server.Key) err
 		h := w.Header()
 		h.Set("Content-Type", "application/x-ndjson")
 		h.Set("Cache-Control", "no-store")
-		h.Set("Ccship-Generation", strconv.FormatInt(v.Generation.Number, 10))
-		h.Set("Ccship-Lines", strconv.FormatInt(v.Total, 10))
-		h.Set("Ccship-Missing", strconv.FormatInt(missing, 10))
+		h.Set(protocol.Generation, strconv.FormatInt(v.Generation.Number, 10))
+		h.Set(protocol.Lines, strconv.FormatInt(v.Total, 10))
+		h.Set(protocol.Missing, strconv.FormatInt(missing, 10))
 		f := &fileWriter{s: s, w: w}
 		if err := f.view(ctx, snap, v); err != nil {
 			// The status has been sent: only closing the connection can report the error now.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
@@ -107,7 +108,7 @@ func (s *Server) guard(to route) http.HandlerFunc {
 			err = to.need.check(who.User.Role)
 		}
 		if err == nil {
-			w.Header().Set(storeHeader, s.store.StoreID())
+			w.Header().Set(protocol.Store, s.store.StoreID())
 		}
 		if _, bad := url.ParseQuery(r.URL.RawQuery); err == nil && bad != nil {
 			err = wire.BadRequest("bad_query", "the query cannot be read") // a filter that is passed over would show too much
@@ -127,7 +128,7 @@ func (s *Server) guard(to route) http.HandlerFunc {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if r.Method != http.MethodGet && s.Version != "" {
-			w.Header().Set(serverHeader, s.Version)
+			w.Header().Set(protocol.Server, s.Version)
 		}
 		if err := to.call(w, r, who); err != nil {
 			s.refuse(w, r, err)

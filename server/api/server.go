@@ -12,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/keyproof"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
@@ -124,8 +125,8 @@ func (s *Server) fill() {
 func announce(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Ccship-Protocol", "1")
-		h.Set("Ccship-Accept", "checkpoints, documents, blobs")
+		h.Set(protocol.Version, "1")
+		h.Set(protocol.Accept, "checkpoints, documents, blobs")
 		h.Set("Accept-Encoding", "zstd, gzip")
 		h.Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(w, r)

@@ -1,0 +1,31 @@
+// Package protocol has the names of the HTTP headers that client and server share. It knows nothing of what they do
+// with them: both declare their own wire types.
+package protocol
+
+// Headers of requests.
+const (
+	// Writer of a write names the daemon's incarnation, the last count of the server's ledger that it knows, and the id
+	// of the store that it knows, which is left out before the first answer.
+	Writer = "Ccship-Writer"
+)
+
+// Headers of answers to writes.
+const (
+	Version      = "Ccship-Protocol"      // versions of the extension that the server speaks
+	Accept       = "Ccship-Accept"        // kinds of entries that it takes beside lines
+	Ledger       = "Ccship-Ledger"        // the store's id, and the count of the ledger after the request
+	Server       = "Ccship-Server"        // the server's own version
+	LinkRequests = "Ccship-Link-Requests" // 1: some wait to be fetched
+)
+
+// Store of every answer to a valid key is the store's id: reading from two databases in turn shows.
+const Store = "Ccship-Store"
+
+// Headers of answers that hold a file.
+const (
+	Generation      = "Ccship-Generation" // that is shown
+	Lines           = "Ccship-Lines"      // in it
+	Missing         = "Ccship-Missing"    // of these, how many are not stored
+	Last            = "Ccship-Last"       // number of the last line
+	DocumentVersion = "Ccship-Version"    // number of a document's version
+)
