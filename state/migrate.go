@@ -14,8 +14,8 @@ func migrations() []kv.Migration {
 	return []kv.Migration{addBuckets, renameBuckets, normalizeDestinations, sumRows}
 }
 
-// sumRows is the step from schema 4 to 5: the package kv adds a sum of all rows to every file that it migrates. An older
-// ccship would not keep it.
+// sumRows is the step from schema 4 to 5: the package kv adds a sum of all rows to every file that it migrates. An
+// older ccship would not keep it.
 func sumRows(*kv.RawTx) error { return nil }
 
 // addBuckets is the step from schema 1 to 2: it adds the buckets of what is kept of sessions, all empty.

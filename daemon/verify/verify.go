@@ -165,7 +165,7 @@ func (v *verifier) add(c *candidate, diff *control.FileDifference) {
 }
 
 // chooseStores decides which database of each server is asked: the one that the lines were sent to. Two may answer in
-// turn at one address, and half an answer of each would look like a server that has everything, or like one that lost it.
+// turn at one address, and half an answer of each looks like a server that has everything, or like one that lost it.
 func (v *verifier) chooseStores(ctx context.Context) error {
 	for _, f := range v.facts {
 		if v.readers[f.Dest] != nil || f.Dest == "" {

@@ -1,7 +1,7 @@
 // Package kv keeps rows in one bbolt file that survives: kill -9 at any instruction, a full disk, a power cut, a bit
 // that rots. It commits the requests of concurrent callers together (committer.go), checks the pages of a file before
-// bbolt maps them (check.go) and that no row is missing (sum.go), sets a damaged file aside, compacts a mostly empty one
-// while it is in use (compact.go), and lets one process at a time have it (lock_*.go).
+// bbolt maps them (check.go) and that no row is missing (sum.go), sets a damaged file aside, compacts a mostly empty
+// one while it is in use (compact.go), and lets one process at a time have it (lock_*.go).
 //
 // It knows keys, values and what its owners keep of them in memory (Memory). It does not know what rows say: cursors,
 // batches and sessions are its owners'. Only it uses bbolt.
