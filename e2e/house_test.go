@@ -83,7 +83,7 @@ func house() plan {
 			"server/wire":          {"server", "transcript"},
 			"server/store":         {"server", "transcript"},
 			"server/store/pgtest":  {},
-			"server/web":           {"server", "server/auth", "server/derive", "server/web/account", "server/web/chart", "server/web/format", "server/web/markup", "server/web/page", "server/web/thread", "transcript", "transcript/session", "protocol"},
+			"server/web":           {"server", "server/auth", "server/derive", "server/web/account", "server/web/chart", "server/web/format", "server/web/markup", "server/web/page", "server/web/thread", "transcript", "transcript/session"},
 			"server/web/account":   {"server", "server/auth", "server/web/format", "server/web/page"},
 			"server/web/chart":     {},
 			"server/web/format":    {"server/derive"},

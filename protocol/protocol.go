@@ -26,6 +26,5 @@ const (
 	Generation      = "Ccship-Generation" // that is shown
 	Lines           = "Ccship-Lines"      // in it
 	Missing         = "Ccship-Missing"    // of these, how many are not stored
-	Last            = "Ccship-Last"       // number of the last line
 	DocumentVersion = "Ccship-Version"    // number of a document's version
 )

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
@@ -45,7 +44,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 		if win.To < view.Total {
 			f.More = v.Base + s.Path("", "from", strconv.FormatInt(win.To, 10))
 		}
-		w.Header().Set(protocol.Generation, strconv.FormatInt(view.Generation.Number, 10))
+		w.Header().Set("Ccship-Generation", strconv.FormatInt(view.Generation.Number, 10))
 		return nil
 	})
 	if err != nil {
@@ -54,7 +53,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if err := v.findOverflows(r.Context(), who, s, b.Overflows); err != nil {
 		return err
 	}
-	w.Header().Set(protocol.Last, strconv.FormatInt(f.Last, 10))
+	w.Header().Set("Ccship-Last", strconv.FormatInt(f.Last, 10))
 	v.Render(w, http.StatusOK, "tail.html", f)
 	return nil
 }
