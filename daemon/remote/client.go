@@ -56,7 +56,6 @@ func New(base *url.URL, name string, key func() (string, error), agent string) *
 	return &Client{Base: base, Key: key, HTTP: client, Agent: agent}
 }
 
-
 // Ref names a transcript on a server.
 type Ref struct {
 	Session    string
