@@ -32,6 +32,22 @@ func noteTotal(head []byte, total int) string {
 	return string(append(head, " chars total)"...))
 }
 
+// OnlySpace reports whether the contents of a JSON string are nothing but white space.
+func OnlySpace(raw []byte) bool {
+	for len(raw) > 0 {
+		_, size := utf8.DecodeRune(raw)
+		char := raw[:size]
+		if raw[0] == '\\' {
+			char, size = appendEscape(nil, raw)
+		}
+		if len(bytes.TrimSpace(char)) > 0 {
+			return false
+		}
+		raw = raw[size:]
+	}
+	return true
+}
+
 // CutEscaped is Cut for the contents of a JSON string. It does not decode what is cut off.
 func CutEscaped(raw []byte, limit int) string {
 	if len(raw) <= limit {

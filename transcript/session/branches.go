@@ -7,12 +7,14 @@ import "encoding/binary"
 //
 // A rewind writes no record. It shows when the parent of the next prompt is not the leaf: everything between the leaf
 // and the common ancestor is abandoned if it contains a prompt or an answer. Forks without one are parallel tool calls,
-// attachments or commands without effect.
+// attachments or commands without effect. A record whose parent is not in the file says nothing of where it belongs: it
+// goes on from the leaf. A second root that is made from an accepted plan begins with an empty context: nothing is
+// abandoned.
 type branches struct {
 	nodes   []node
 	at      map[uint64]int32 // index in nodes, by id
 	leaves  []leaf
-	waiting []fork
+	waiting []orphan
 	rewinds []Rewind // not undone
 	number  int64    // of the last rewind
 	visit   uint32   // number of the last walk
@@ -39,6 +41,7 @@ const (
 	isAnswer               // text by a model
 	isBoundary             // of a compaction
 	isAnchor               // it has a prompt as a child
+	isPlan                 // a prompt made from an accepted plan
 )
 
 // leaf is the end of one session's conversation in the file.
@@ -48,7 +51,7 @@ type leaf struct {
 	line          int64
 }
 
-// fork is a prompt whose parent has not been added yet.
+// fork is a prompt whose parent is not the leaf.
 type fork struct {
 	at     Rewind // Number not set
 	leaf   uint64 // the leaf when the prompt came
@@ -57,7 +60,7 @@ type fork struct {
 
 const (
 	maxLeaves  = 16
-	maxWaiting = 8
+	maxWaiting = 32
 	maxRewinds = 64 // rewinds kept if bound is set
 )
 
@@ -109,36 +112,46 @@ func (b *branches) find(id uint64) *node {
 // dropped from a bounded tree is recognised by its time, unless it continues the end of the conversation.
 func (b *branches) known(g *treeRecord) bool {
 	if n := b.find(g.id); n != nil {
-		n.parent = g.parent
+		if !b.isOrphan(g.id, g.parent) {
+			n.parent = g.parent
+		}
 		return true
 	}
 	return g.time != 0 && g.time <= b.horizon && g.parent != b.leafOf(g.session).id
 }
 
+// change is what a record reveals of the tree.
+type change struct {
+	rewind, undone *Rewind // nil: none
+	cleared        bool    // the context is empty before this prompt; what was said before stays
+}
+
 // add adds a record whose uuid is not known.
-func (b *branches) add(g treeRecord) (rewind, undone *Rewind) {
+func (b *branches) add(g treeRecord) (c change) {
+	l := b.leafOf(g.session)
+	follows := g.parent == l.id
+	b.adopt(&g, l)
 	parent := b.find(g.parent)
 	if parent != nil {
 		if parent.abandonedBy != 0 && g.message {
-			undone = b.undo(parent.abandonedBy)
+			c.undone = b.undo(parent.abandonedBy)
 		}
 		g.abandonedBy = parent.abandonedBy
 		if g.context == 0 {
 			g.context = parent.context
 		}
 	}
-	l := b.leafOf(g.session)
 	if g.flags&isPrompt != 0 && l.id != 0 {
-		rewind = b.fork(&g, l)
+		c.rewind, c.cleared = b.fork(&g, l)
 	}
 	b.insert(g.node)
-	if g.message || g.flags&(isPrompt|isBoundary) != 0 || g.parent == l.id {
+	if g.message || g.flags&(isPrompt|isBoundary) != 0 || follows {
 		*l = leaf{l.session, g.uuid, g.id, g.line}
 	}
-	if late := b.resolveWaiting(g.id); late != nil && rewind == nil {
-		rewind = late
+	if late := b.parentAdded(g.id); late != nil && c.rewind == nil {
+		c.rewind = late
 	}
-	return rewind, undone
+	return c
 }
 
 func (b *branches) insert(n node) {
@@ -167,42 +180,32 @@ func (b *branches) leafOf(session string) *leaf {
 }
 
 // fork checks a prompt whose parent may not be the leaf.
-func (b *branches) fork(g *treeRecord, l *leaf) *Rewind {
+func (b *branches) fork(g *treeRecord, l *leaf) (rewind *Rewind, cleared bool) {
 	if p := b.find(g.parent); p != nil {
 		p.flags |= isAnchor
 	}
 	if g.parent == l.id {
-		return nil
+		return nil, false
 	}
+	return b.decideFork(forkOf(g, l))
+}
+
+func forkOf(g *treeRecord, l *leaf) fork {
 	at := Rewind{From: l.uuid, To: g.parentUUID, FromLine: l.line, Line: g.line}
-	f := fork{at: at, leaf: l.id, prompt: g.node}
-	if g.parent != 0 && b.find(g.parent) == nil {
-		if len(b.waiting) == maxWaiting {
-			b.waiting = append(b.waiting[:0], b.waiting[1:]...)
-		}
-		b.waiting = append(b.waiting, f)
-		return nil
-	}
-	return b.decideFork(f)
+	return fork{at: at, leaf: l.id, prompt: g.node}
 }
 
-// resolveWaiting decides the forks that waited for this record.
-func (b *branches) resolveWaiting(id uint64) (rewind *Rewind) {
-	kept := b.waiting[:0]
-	for _, f := range b.waiting {
-		if f.prompt.parent != id {
-			kept = append(kept, f)
-		} else if found := b.decideFork(f); found != nil {
-			rewind = found
-		}
-	}
-	b.waiting = kept
-	return rewind
-}
-
-// decideFork reports whether a fork is a rewind (nil: no), and marks what it abandons.
-func (b *branches) decideFork(f fork) *Rewind {
+// decideFork reports whether a fork is a rewind (nil: no), and marks what it abandons; or that the context was cleared.
+func (b *branches) decideFork(f fork) (rewind *Rewind, cleared bool) {
 	common := b.commonAncestor(f.leaf, f.prompt.parent)
+	if common == 0 {
+		if f.prompt.flags&isPlan != 0 {
+			return nil, true
+		}
+		if b.rootOf(f.prompt).parent != 0 { // it is not in the file, or the parents are a loop
+			return nil, false
+		}
+	}
 	found := false
 	first := int32(len(b.nodes))
 	b.walkUp(f.leaf, common, func(i int32) {
@@ -216,20 +219,20 @@ func (b *branches) decideFork(f fork) *Rewind {
 		}
 	})
 	if !found {
-		return nil
+		return nil, false
 	}
 	b.number++
-	rewind := f.at
+	rewind = &f.at
 	rewind.Number, rewind.ToLine = b.number, -1
 	if n := b.find(common); n != nil {
 		rewind.ToLine = n.line
 	}
 	b.abandon(f, common, first)
-	b.rewinds = append(b.rewinds, rewind)
+	b.rewinds = append(b.rewinds, *rewind)
 	if b.bound > 0 && len(b.rewinds) > maxRewinds {
 		b.rewinds = append(b.rewinds[:0], b.rewinds[1:]...)
 	}
-	return &rewind
+	return rewind, false
 }
 
 // samePrompt reports whether two nodes are one prompt recorded twice: by the queue and by the turn, or copied by a

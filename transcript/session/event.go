@@ -50,6 +50,9 @@ const (
 	LinkEvent
 	// UnlinkEvent: the same with unlink_document.
 	UnlinkEvent
+	// ClearEvent: the context was cleared, and the conversation goes on in the same transcript with an accepted plan. What
+	// was said before stays.
+	ClearEvent
 )
 
 // Limits on texts in events, in characters.
@@ -109,8 +112,8 @@ type Context struct {
 	Tokens int64
 	Known  bool // false between a boundary without numbers and the next answer
 	Model  string
-	// Epoch increases with everything after which a threshold may be exceeded again: a compaction, a rewind, a drop of
-	// more than 30 % that no record explains.
+	// Epoch increases with everything after which a threshold may be exceeded again: a compaction, a rewind, a cleared
+	// context, a drop of more than 30 % that no record explains.
 	Epoch int64
 	Cause ContextCause
 }
@@ -123,6 +126,7 @@ const (
 	CompactionCause
 	RewindCause
 	DropCause // more than 30 % fewer tokens than before, and no record explains it
+	ClearCause
 )
 
 // Agent is a subagent that the session started.

@@ -221,20 +221,25 @@ func (s *Fold) updateLeaf(r *transcript.Record) {
 	}
 }
 
-// rewinds adds the record to the tree and emits the rewind that it reveals, or the one that it undoes.
+// rewinds adds the record to the tree and emits what it reveals: a rewind, one that was none, or a cleared context.
 func (s *Fold) rewinds(g *treeRecord, r *transcript.Record) {
 	s.looseSummaries(g, r)
-	rewind, undone := s.branches.add(*g)
-	if undone != nil {
+	c := s.branches.add(*g)
+	if c.undone != nil {
 		s.sum.Rewinds--
-		s.event(RewindUndoneEvent, g.line, r).Rewind = undone
+		s.event(RewindUndoneEvent, g.line, r).Rewind = c.undone
 	}
-	if rewind == nil {
+	if c.cleared {
+		s.closeTurn()
+		s.event(ClearEvent, g.line, r)
+		s.setContext(g.line, r, 0, ClearCause)
+	}
+	if c.rewind == nil {
 		return
 	}
 	s.closeTurn()
 	s.sum.Rewinds++
-	s.event(RewindEvent, g.line, r).Rewind = rewind
+	s.event(RewindEvent, g.line, r).Rewind = c.rewind
 	var tokens int64
 	if n := s.branches.find(g.id); n != nil {
 		tokens = int64(n.context)

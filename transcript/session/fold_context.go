@@ -62,7 +62,7 @@ func (s *Fold) setContext(line int64, r *transcript.Record, tokens int64, cause 
 	before := *c
 	dropped := before.Known && tokens < before.Tokens-before.Tokens*3/10
 	switch {
-	case cause == RewindCause, cause == CompactionCause && r.Subtype == "compact_boundary":
+	case cause == RewindCause, cause == ClearCause, cause == CompactionCause && r.Subtype == "compact_boundary":
 		c.Epoch++
 	case dropped && tokens > 0:
 		c.Epoch++

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,13 +19,17 @@ import (
 func fold(t *testing.T, s *Fold, records ...string) (events []Event) {
 	t.Helper()
 	for i, short := range records {
-		f := strings.SplitN(short+"   ", " ", 4)
-		typ, subtype, _ := strings.Cut(f[0], "/")
-		line := fmt.Sprintf(`{"type":%q,"subtype":%q,"uuid":%q,"parentUuid":%q,"sessionId":"S","message":{"id":%q,"content":%q}}`,
-			typ, subtype, f[1], strings.Trim(f[2], "-"), f[1], strings.TrimSpace(f[3]))
-		events = append(events, s.Add(int64(i), transcript.Parse([]byte(line)))...)
+		events = append(events, s.Add(int64(i), record(short))...)
 	}
 	return events
+}
+
+func record(short string) transcript.Record {
+	f := strings.SplitN(short+"   ", " ", 4)
+	typ, subtype, _ := strings.Cut(f[0], "/")
+	line := fmt.Sprintf(`{"type":%q,"subtype":%q,"uuid":%q,"parentUuid":%q,"sessionId":"S","message":{"id":%q,"content":%q}}`,
+		typ, subtype, f[1], strings.Trim(f[2], "-"), f[1], strings.TrimSpace(f[3]))
+	return transcript.Parse([]byte(line))
 }
 
 // TestRewindShapes finds rewinds in trees that are easy to misread.
@@ -46,18 +51,119 @@ func TestRewindShapes(t *testing.T) {
 		{"only tools", []string{"user 1 - one", "assistant 2 1", "assistant 3 2", "user 4 2 two"}, nil},
 		{"meta prompt", []string{"user 1 - one", "assistant 2 1 a", "system 3 2", "system 4 2", "user 5 4 two"}, nil},
 		{"no message in common", []string{"user 1 - one", "assistant 2 1 a", "user 3 - two"}, []int64{-1}},
-		{"loop", []string{"user 1 2 one", "assistant 2 1 a", "user 3 3 two"}, []int64{-1}},
+		{"loop", []string{"user 1 2 one", "assistant 2 1 a", "user 3 3 two"}, nil},
+		{"a record of an unknown parent in between", []string{
+			"user 1 - one", "assistant 2 1 a", "user 3 2 two", "progress 4 x", "user 5 4 three",
+		}, nil},
+		{"several such records", []string{
+			"user 1 - one", "assistant 2 1 a", "progress 3 x", "attachment 4 y", "user 5 4 two", "assistant 6 5 b", "user 7 3 three",
+		}, []int64{1}},
+		{"back to what is before such a record", []string{
+			"user 1 - one", "assistant 2 1 a", "progress 3 x", "user 4 3 two", "assistant 5 4 b", "user 6 2 three",
+		}, []int64{1}},
+		{"an answer of an unknown parent", []string{
+			"user 1 - one", "assistant 2 x a", "user 3 2 two", "assistant 4 3 b", "user 5 1 one again",
+		}, []int64{0}},
+		{"a prompt of an unknown parent", []string{
+			"user 1 - one", "assistant 2 1 a", "user 3 x two", "assistant 4 3 b", "user 5 2 three",
+		}, []int64{1}},
+		{"a parent after its child", []string{
+			"user 1 - one", "assistant 2 1 a", "user 3 2 two", "assistant 4 3 b", "user 6 5 three", "progress 5 2",
+		}, []int64{1}},
+		{"a copy of a record of an unknown parent", []string{
+			"user 1 - one", "assistant 2 1 a", "progress 3 x", "progress 3 x", "user 4 3 two",
+		}, nil},
+		{"a file that begins with an unknown parent", []string{
+			"user 1 x one", "assistant 2 1 a", "user 3 2 two", "assistant 4 3 b", "user 5 2 two again",
+		}, []int64{1}},
 	} {
-		var s Fold
-		var got []int64
-		for _, e := range fold(t, &s, tt.records...) {
-			if e.Kind == RewindEvent {
-				got = append(got, e.Rewind.ToLine)
+		var s, stored Fold
+		var got, again []int64
+		for i, short := range tt.records {
+			got = append(got, goneBackTo(s.Add(int64(i), record(short)))...)
+			again = append(again, goneBackTo(stored.Add(int64(i), record(short)))...)
+			state, _ := stored.MarshalBinary()
+			stored = Fold{}
+			if err := stored.UnmarshalBinary(state); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
+		if diff := cmp.Diff(tt.want, again); diff != "" {
+			t.Errorf("%s, stored after each record (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// goneBackTo are the lines that rewinds went back to.
+func goneBackTo(events []Event) (lines []int64) {
+	for _, e := range events {
+		if e.Kind == RewindEvent {
+			lines = append(lines, e.Rewind.ToLine)
+		}
+	}
+	return lines
+}
+
+// TestClearedContext goes on in the same file without what was said before, which stays.
+func TestClearedContext(t *testing.T) {
+	said := []string{
+		`{"type":"user","uuid":"1","message":{"content":"one"}}`,
+		`{"type":"assistant","uuid":"2","parentUuid":"1","message":{"id":"m1","content":[{"type":"text","text":"a"}],"usage":{"input_tokens":5000,"output_tokens":9}}}`,
+	}
+	plan := `{"type":"user","uuid":"3","message":{"content":"Implement the plan"},"planContent":"# Plan"}`
+	for _, tt := range []struct {
+		name   string
+		then   []string
+		clears int
+		back   []int64
+	}{
+		{"an accepted plan", []string{plan}, 1, nil},
+		{"an accepted plan below what a hook wrote", []string{
+			`{"type":"attachment","uuid":"h","attachment":{"type":"hook_success"}}`,
+			strings.Replace(plan, `"uuid"`, `"parentUuid":"h","uuid"`, 1),
+		}, 1, nil},
+		{"a plan with the context kept", []string{strings.Replace(plan, `"uuid"`, `"parentUuid":"2","uuid"`, 1)}, 0, nil},
+		{"the first prompt again", []string{`{"type":"user","uuid":"3","message":{"content":"one, edited"}}`}, 0, []int64{-1}},
+		{"back within the plan", []string{
+			plan, `{"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"m2","content":"b"}}`,
+			`{"type":"user","uuid":"5","parentUuid":"4","message":{"content":"two"}}`,
+			`{"type":"user","uuid":"6","parentUuid":"4","message":{"content":"three"}}`,
+		}, 1, []int64{3}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var s Fold
+			var events []Event
+			var tree Tree
+			for i, line := range append(slices.Clone(said), tt.then...) {
+				r := transcript.Parse([]byte(strings.Replace(line, "{", `{"sessionId":"S",`, 1)))
+				tree.Add(int64(i), &r)
+				events = append(events, s.Add(int64(i), r)...)
+			}
+			clears, epoch := 0, int64(0)
+			for _, e := range events {
+				if e.Kind == ClearEvent {
+					clears++
+				}
+				if e.Kind == ContextEvent {
+					epoch = e.Context.Epoch
+				}
+			}
+			if clears != tt.clears || (clears > 0) != (epoch > 0) && tt.back == nil {
+				t.Errorf("cleared %d times, epoch %d", clears, epoch)
+			}
+			if diff := cmp.Diff(tt.back, goneBackTo(events)); diff != "" {
+				t.Errorf("rewinds (-want +got):\n%s", diff)
+			}
+			if stays := tree.Abandoned(0) == 0; stays != (tt.name != "the first prompt again") {
+				t.Errorf("what was said before stays: %t", stays)
+			}
+			if u := s.Summary().Usage; u.Input != 5000 {
+				t.Errorf("usage %+v", u)
+			}
+		})
 	}
 }
 

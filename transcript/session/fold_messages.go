@@ -115,6 +115,9 @@ func (s *Fold) assistant(line int64, r *transcript.Record) {
 		p := &blocks[i]
 		switch p.Kind {
 		case transcript.TextBlock:
+			if transcript.OnlySpace(p.Text) {
+				continue
+			}
 			e := s.event(AnswerEvent, line, r)
 			e.Text, e.MessageID, e.Synthetic = transcript.CutEscaped(p.Text, MaxText), m.ID, m.Synthetic()
 			hasText = true

@@ -3,7 +3,7 @@ package session
 import "github.com/ccship/ccship/transcript"
 
 // foldVersion must change when the layout or the meaning of the state changes: all states are then derived again.
-const foldVersion = 3
+const foldVersion = 4
 
 // FoldVersion is the version of a Fold's encoded state. States of another version cannot be decoded.
 const FoldVersion = foldVersion
@@ -77,7 +77,10 @@ func (b *branches) layout(c *codec) {
 	before := node{}
 	list(c, &b.nodes, b.bound, func(n *node) { b.layoutNode(c, n, &before) })
 	list(c, &b.leaves, maxLeaves, func(l *leaf) { c.text(&l.session, &l.uuid); c.fixed(&l.id); c.int(&l.line) })
-	list(c, &b.waiting, maxWaiting, func(f *fork) {
+	list(c, &b.waiting, maxWaiting, func(o *orphan) {
+		c.fixed(&o.id)
+		c.fixed(&o.parent)
+		f := &o.fork
 		layoutRewind(c, &f.at)
 		c.fixed(&f.leaf)
 		c.fixed(&f.prompt.id)

@@ -24,7 +24,7 @@ func realFiles(t testing.TB) (root string, files []string) {
 	t.Helper()
 	root = os.Getenv("CCSHIP_TRANSCRIPTS")
 	if root == "" {
-		root = "../../shared/transcripts"
+		root = "../../../shared/transcripts"
 	}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".jsonl") {

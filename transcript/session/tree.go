@@ -24,7 +24,8 @@ func (t *Tree) Add(line int64, r *transcript.Record) (rewind, undone *Rewind) {
 	if t.branches.known(&g) {
 		return nil, nil
 	}
-	return t.branches.add(g)
+	c := t.branches.add(g)
+	return c.rewind, c.undone
 }
 
 // Abandoned is the number of the Rewind that removed the line's record from the conversation; 0 if the record is part
@@ -101,16 +102,19 @@ func treeRecordOf(line int64, r *transcript.Record) treeRecord {
 			if r.Type == "attachment" || r.PromptSource == "queued" {
 				g.flags |= isQueued
 			}
+			if r.FromPlan {
+				g.flags |= isPlan
+			}
 		}
 	}
 	return g
 }
 
-// hasText reports whether a message has a text block that is not empty.
+// hasText reports whether a message has a text block that says something.
 func hasText(m *transcript.Message) bool {
 	blocks := m.RawBlocks()
 	for i := range blocks {
-		if p := &blocks[i]; p.Kind == transcript.TextBlock && len(p.Text) > 0 {
+		if p := &blocks[i]; p.Kind == transcript.TextBlock && !transcript.OnlySpace(p.Text) {
 			return true
 		}
 	}
