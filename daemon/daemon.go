@@ -85,6 +85,7 @@ type Daemon struct {
 	counter     *rewrite.Counter
 	attachments *attachment.Collector
 
+	clear      clearList // what servers have with secrets in clear
 	reconciler *reconcile.Reconciler
 	syncer     *syncer.Syncer
 	forgetter  *forget.Forgetter
@@ -103,7 +104,6 @@ type Daemon struct {
 
 	mu        sync.Mutex
 	announced map[string]bool // servers that took lines as plain ones and speak the extension now; guarded by mu
-	clear     []string        // transcripts that a server has with secrets in clear, as known; guarded by mu
 }
 
 // Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
@@ -158,7 +158,10 @@ func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
 		return nil, err
 	}
 	d.db, d.projections = projections.State, projections
-	if err := d.wire(ctx); err != nil {
+	if d.clear, err = loadClear(ctx, d.db); err == nil {
+		err = d.wire(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.db.Close())
 	}
 	return d, nil

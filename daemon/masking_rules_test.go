@@ -109,6 +109,11 @@ func TestRemask(t *testing.T) {
 	if advice == nil || !strings.Contains(advice.Text, sessionA) || !strings.Contains(advice.Hint, "redact apply") {
 		t.Errorf("advice: %+v", advice)
 	}
+	w.stop()
+	w.start()
+	if again := w.notice("secrets_in_clear"); again == nil || again.Text != advice.Text {
+		t.Errorf("advice after a restart: %+v", again)
+	}
 	if r := w.remask(true); r.Transcripts != 1 || r.Lines != 3 || r.Clear != 3 || r.Resent != 3 {
 		t.Errorf("dry run: %+v", r)
 	}

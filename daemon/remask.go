@@ -3,7 +3,6 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -42,16 +41,20 @@ func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control
 		return result, err
 	}
 	result.Transcripts, result.Lines, result.Clear, result.Resent = sum.Transcripts, sum.Lines, sum.Clear, sum.Resent
-	d.noteClear(sum.Paths, from == 0)
+	if err := d.clear.note(ctx, sum.Paths, from == 0); err != nil {
+		return result, err
+	}
 	if to < len(files) {
 		result.Next = to
 		return result, nil
 	}
-	if !req.DryRun {
-		d.noteClear(nil, true)
-		err = d.remaskFiles(ctx)
+	if req.DryRun {
+		return result, nil
 	}
-	return result, err
+	if err := d.clear.note(ctx, nil, true); err != nil {
+		return result, err
+	}
+	return result, d.remaskFiles(ctx)
 }
 
 // remaskFiles has documents and attachments read again: what is masked otherwise now is sent as a new version.
@@ -67,29 +70,4 @@ func (d *Daemon) remaskFiles(ctx context.Context) error {
 	}
 	d.attachments.ListAll()
 	return nil
-}
-
-// noteClear keeps which transcripts a server has with secrets in clear; first: those known before do not count.
-func (d *Daemon) noteClear(paths []string, first bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if first {
-		d.clear = nil
-	}
-	d.clear = append(d.clear, paths...)
-}
-
-// clearAdvice names transcripts that a server has with secrets in clear.
-func (d *Daemon) clearAdvice() []control.Advice {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.clear) == 0 {
-		return nil
-	}
-	text := "sent before secrets were masked: " + d.clear[0]
-	if more := len(d.clear) - 1; more > 0 {
-		text += fmt.Sprintf(" (and %d more)", more)
-	}
-	return []control.Advice{{Kind: "secrets_in_clear", Text: text,
-		Hint: "`ccship redact apply` sends the lines again with their secrets masked"}}
 }

@@ -79,7 +79,7 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 			Hint: "make it reachable, or drop them: `ccship outbox drop --server " + f.URL + " --yes`",
 		})
 	}
-	out = append(out, d.clearAdvice()...)
+	out = append(out, d.clear.advice()...)
 	out = append(out, d.rewrites.Advice()...)
 	return append(out, d.router.Advice()...)
 }

@@ -49,7 +49,7 @@ func (c comparer) Verify(ctx context.Context, req control.VerifyRequest,
 				clear = append(clear, t.Path)
 			}
 		}
-		c.d.noteClear(clear, true)
+		err = c.d.clear.note(ctx, clear, true)
 	}
 	return report, err
 }
