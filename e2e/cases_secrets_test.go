@@ -158,6 +158,17 @@ func TestSecretsStayHere(t *testing.T) {
 	if again := w.sent(); again > before/4 {
 		t.Errorf("%d bytes are sent again after a restart", again)
 	}
+	replaced := filepath.Join(w.dir, "copy")
+	must(t, os.WriteFile(replaced, w.read(path), 0o600))
+	must(t, os.Rename(replaced, path)) // another file in its place is read from its beginning
+	w.sync()
+	if out := w.ccship("resend", c.session, "--from-start"); out.code != 0 {
+		t.Fatalf("resend: %+v", out)
+	}
+	w.sync()
+	if got := w.exact.raw(c.session, ""); !bytes.Equal(got, raw) {
+		t.Errorf("read and sent again: %s", firstDifference(got, raw))
+	}
 	w.keepLines(path, 200)
 	w.sync()
 	w.add(path, c.even(2, 500))
