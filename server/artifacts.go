@@ -24,8 +24,9 @@ type Artifacts interface {
 type Checkpoints interface {
 	// Checkpoints lists checkpoints, latest first. ErrBadPage for an After that no listing returned.
 	Checkpoints(ctx context.Context, scope Scope, q CheckpointQuery) (CheckpointPage, error)
-	// Checkpoint returns one by its id; if several users have that id, the caller's own.
-	Checkpoint(ctx context.Context, scope Scope, id string) (Checkpoint, error)
+	// Checkpoint returns one by its id, of a user (0: the caller's own, else the only user's who has that id in the scope;
+	// *AmbiguousError when there are several).
+	Checkpoint(ctx context.Context, scope Scope, id string, owner int64) (Checkpoint, error)
 }
 
 // Documents finds linked documents.
@@ -82,6 +83,7 @@ type Checkpoint struct {
 // CheckpointQuery chooses checkpoints. The zero value of a field chooses all.
 type CheckpointQuery struct {
 	Session string // session_id, on every machine
+	User    int64
 	Stream  int64
 	Ref     *Ref   // of this session; ErrNotFound when it does not exist
 	After   string // Next of the page before

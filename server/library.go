@@ -23,6 +23,8 @@ type SessionFinder interface {
 	// View pins the state of one stream for reading. The caller closes the snapshot soon: until then a store may have to
 	// keep old pages, and it limits how many snapshots are open.
 	View(ctx context.Context, scope Scope, ref Ref) (Snapshot, error)
+	// Resolve finds the stream that a ref names. It may have no lines yet, only artifacts.
+	Resolve(ctx context.Context, scope Scope, ref Ref) (Address, error)
 	// SummaryOf returns what is derived from a stream, or the zero Summary when nothing is yet.
 	SummaryOf(ctx context.Context, stream int64) (Summary, error)
 	// Received returns when the bytes of a line arrived that is stored in that generation of that epoch (an Epoch.ID of
@@ -38,19 +40,20 @@ type Searcher interface {
 	Search(ctx context.Context, scope Scope, q SearchQuery) (Hits, error)
 	// Usage sums answers, each counted once. Rows are ordered by the columns that By names, days first.
 	Usage(ctx context.Context, scope Scope, q UsageQuery) ([]UsageRow, error)
-	// Drops lists rewrites that took lines out of files, newest first; of one session when session is not "".
-	Drops(ctx context.Context, scope Scope, session string, limit int) ([]Drop, error)
-	// Lags reports whether some stored lines are not derived yet, so that Drops with the same scope and session may still
+	// Drops lists rewrites that took lines out of files, newest first.
+	Drops(ctx context.Context, scope Scope, q DropQuery) ([]Drop, error)
+	// Lags reports whether some stored lines are not derived yet, so that Drops with the same scope and query may still
 	// change.
-	Lags(ctx context.Context, scope Scope, session string) (bool, error)
+	Lags(ctx context.Context, scope Scope, q DropQuery) (bool, error)
 }
 
 // Forgetter removes sessions for good.
 type Forgetter interface {
-	// Forget removes every stream of a session and of its agents, with everything derived, and leaves a tombstone that
-	// keeps them from being stored again. ErrNotFound when the scope's user owns none: what is only shared with a user is
-	// not that user's to forget.
-	Forget(ctx context.Context, scope Scope, session string, at time.Time) (Forgotten, error)
+	// Forget removes every stream of one user's session and of its agents, with everything derived, and leaves a
+	// tombstone that keeps them from being stored again. owner 0 is the only user of the scope who has such a session;
+	// *AmbiguousError when there are several. ErrNotFound when there is none: what is only shared with a user is not that
+	// user's to forget.
+	Forget(ctx context.Context, scope Scope, session string, owner int64, at time.Time) (Forgotten, error)
 	// ListForgotten lists forgotten sessions, latest first; for a user only its own.
 	ListForgotten(ctx context.Context, scope Scope) ([]Forgotten, error)
 }
@@ -159,6 +162,13 @@ type UsageRow struct {
 	User    int64
 	Session string
 	Tokens  Tokens
+}
+
+// DropQuery chooses rewrites. The zero value of a field chooses all.
+type DropQuery struct {
+	Session string
+	User    int64
+	Limit   int
 }
 
 // Drop is a rewrite of a file that took lines out of it. Lines that only moved are not dropped.

@@ -104,12 +104,14 @@ type Generation struct {
 	First      time.Time
 }
 
-// Ref names a stream.
+// Ref names a stream. A stream belongs to one user: a ref that several users' streams fit, none of them the caller's,
+// is an *AmbiguousError, so that nobody can put a stream of theirs in the place of another's.
 type Ref struct {
-	Stream    int64 // ID; when it is not 0, SessionID, Owner and Machine do not count
+	Stream    int64 // ID; when it is not 0, nothing below but Epoch counts
 	SessionID string
-	Owner     int64   // 0: the caller's own, else the one heard from last
-	Machine   *string // nil: the one heard from last; "": clients without the extension
+	Owner     int64   // 0: the caller's own, else that of the only user who has such a session in the scope
+	User      string  // its user's name; "" says nothing
+	Machine   *string // nil: the user's one heard from last; "": clients without the extension
 	Epoch     string  // "": the newest
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,11 +14,11 @@ import (
 )
 
 func newForget() *cobra.Command {
-	var url string
+	var url, user string
 	var yes, asJSON bool
 	c := &cobra.Command{
 		Use:   "forget SESSION --yes",
-		Short: "Remove a session and its agents for good; it is never stored again",
+		Short: "Remove a user's session and its agents for good; it is never stored again",
 		Args:  wrapArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !yes {
@@ -24,10 +26,7 @@ func newForget() *cobra.Command {
 					"add --yes to confirm; backups still contain it"}}
 			}
 			return withStore(c, url, func(s store.Store) error {
-				gone, err := s.Forget(c.Context(), server.Scope{All: true}, args[0], time.Now())
-				if errors.Is(err, server.ErrNotFound) {
-					return hinted{fmt.Errorf("there is no session %s", args[0]), "the viewer and GET /api/sessions list them"}
-				}
+				gone, err := forget(c.Context(), s, args[0], user)
 				if err != nil {
 					return err
 				}
@@ -43,8 +42,42 @@ func newForget() *cobra.Command {
 			})
 		},
 	}
+	c.Flags().StringVar(&user, "user", "", "user whose session is meant; needed when several users have one of that id")
 	c.Flags().BoolVar(&yes, "yes", false, "confirm")
 	jsonFlag(c, &asJSON)
 	storeFlag(c, &url)
 	return c
+}
+
+// forget removes one user's session; "" is the only user who has it.
+func forget(ctx context.Context, s store.Store, session, user string) (server.Forgotten, error) {
+	var owner int64
+	if user != "" {
+		u, err := findUser(ctx, s, user)
+		if err != nil {
+			return server.Forgotten{}, err
+		}
+		owner = u.ID
+	}
+	gone, err := s.Forget(ctx, server.Scope{All: true}, session, owner, time.Now())
+	if errors.Is(err, server.ErrNotFound) {
+		return gone, hinted{fmt.Errorf("there is no session %s", session), "the viewer and GET /api/sessions list them"}
+	}
+	no, several := errors.AsType[*server.AmbiguousError](err)
+	if !several {
+		return gone, err
+	}
+	users, err := s.Users(ctx)
+	if err != nil {
+		return gone, err
+	}
+	var names []string
+	for _, x := range no.Choices {
+		for _, u := range users {
+			if u.ID == x.Owner {
+				names = append(names, u.Name)
+			}
+		}
+	}
+	return gone, hinted{no, "add --user with one of: " + strings.Join(names, ", ")}
 }

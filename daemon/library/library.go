@@ -154,7 +154,7 @@ func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item
 			if questions--; questions < 0 {
 				break
 			}
-			s, err := l.Server.Session(ctx, remote.Ref{Session: file.Session, Machine: &l.Machine})
+			s, err := l.Server.Session(ctx, remote.Ref{Session: file.Session, User: remote.Me, Machine: &l.Machine})
 			switch {
 			case err == nil && narrowed:
 				continue // the server has it and filtered it out

@@ -87,23 +87,44 @@ func pick(prefix string, all map[string]*Found) (Found, error) {
 		"give more of the id")
 }
 
-// stored chooses a machine's copy: the named machine's, or else this machine's, or else the only one.
-func (l *Library) stored(ctx context.Context, f Found, machine string) (*remote.Session, error) {
+// Copy says which of several sessions with one id on a server is meant.
+type Copy struct {
+	Machine string // its id, the beginning of it, or a host name; "": this one, or the only one that has it
+	User    string // whose; "": the only user's who has it
+}
+
+// stored chooses a machine's copy: the named machine's, or else this machine's, or else the only one. It chooses none
+// if several users have one there.
+func (l *Library) stored(ctx context.Context, f Found, which Copy) (*remote.Session, error) {
 	if l.Server == nil {
 		return nil, noServer()
 	}
-	wanted, err := l.machine(ctx, machine)
+	wanted, err := l.machine(ctx, which.Machine)
 	if err != nil {
 		return nil, err
 	}
-	var others []string
+	var here []*remote.Session
+	var only *remote.Session // any of the user's
+	var others, users []string
 	for _, s := range f.Stored {
-		if wanted != nil && s.Machine == *wanted || wanted == nil && s.Machine == l.Machine {
-			return s, nil
+		switch {
+		case which.User != "" && s.User != which.User:
+			continue
+		case wanted != nil && s.Machine == *wanted || wanted == nil && s.Machine == l.Machine:
+			here, users = append(here, s), append(users, s.User)
 		}
+		only = s
 		others = append(others, fmt.Sprintf("%s (%s)", s.Machine, s.Host))
 	}
 	switch {
+	case len(here) == 1:
+		return here[0], nil
+	case len(here) > 1:
+		return nil, control.Ambiguous(fmt.Sprintf("session %s is of %d users: %s", f.Session, len(users),
+			strings.Join(users, ", ")), "choose one with --user")
+	case len(f.Stored) > 0 && len(others) == 0:
+		return nil, control.NoSession("the server does not have session "+f.Session+" of "+which.User,
+			"`ccship sessions list` lists sessions")
 	case len(f.Stored) == 0 && f.failed != nil:
 		return nil, f.failed
 	case len(f.Stored) == 0:
@@ -112,8 +133,8 @@ func (l *Library) stored(ctx context.Context, f Found, machine string) (*remote.
 	case wanted != nil:
 		return nil, control.NoSession("the server does not have session "+f.Session+" from that machine",
 			"it is from "+strings.Join(others, ", "))
-	case len(f.Stored) == 1:
-		return f.Stored[0], nil
+	case len(others) == 1:
+		return only, nil
 	}
 	return nil, control.Ambiguous(fmt.Sprintf("session %s is from %d machines: %s", f.Session, len(others),
 		strings.Join(others, ", ")),

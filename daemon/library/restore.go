@@ -30,6 +30,7 @@ const (
 // RestoreRequest says what to restore, and where.
 type RestoreRequest struct {
 	Session    string
+	User       string // whose session; "": the only one's who has it
 	Machine    string // its id, the beginning of it, or a host name; "": this one, or the only one that has it
 	Generation *int64 // of the session; its agents come in their newest. nil: the newest
 	To         string // a file to write instead; then without agents
@@ -66,7 +67,7 @@ func (l *Library) Restore(ctx context.Context, w RestoreRequest) (Restored, erro
 	if err != nil {
 		return Restored{}, err
 	}
-	s, err := l.stored(ctx, found, w.Machine)
+	s, err := l.stored(ctx, found, Copy{w.Machine, w.User})
 	if err != nil {
 		return Restored{}, err
 	}
@@ -98,7 +99,7 @@ func (l *Library) Restore(ctx context.Context, w RestoreRequest) (Restored, erro
 func (l *Library) restoreAgents(ctx context.Context, s *remote.Session, folder string, out *Restored,
 	w RestoreRequest) error {
 	var agents []remote.Session
-	err := l.Server.Sessions(ctx, remote.Query{Machine: &s.Machine, Parent: s.SessionID}, 1000,
+	err := l.Server.Sessions(ctx, remote.Query{User: s.User, Machine: &s.Machine, Parent: s.SessionID}, 1000,
 		func(a *remote.Session) bool {
 			agents = append(agents, *a)
 			return true
@@ -166,7 +167,7 @@ func below(root, path string) (string, error) {
 // putBack writes one file and returns its generation.
 func (l *Library) putBack(ctx context.Context, s *remote.Session, path string, w RestoreRequest) (one RestoredFile,
 	generation int64, err error) {
-	ref := remote.Ref{Session: s.SessionID, Machine: &s.Machine, Epoch: s.Epoch, Generation: w.Generation}
+	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine, Epoch: s.Epoch, Generation: w.Generation}
 	const tries = 3 // a live session's newest generation may grow between two requests
 	for range tries {
 		one, generation, err = l.putBackOnce(ctx, ref, path, w)

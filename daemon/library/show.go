@@ -44,6 +44,7 @@ type Message struct {
 
 // View says which part of a session to show.
 type View struct {
+	User       string // whose session; "": the only one's who has it
 	Machine    string
 	Generation *int64 // nil: the newest
 	Messages   int    // at most
@@ -61,11 +62,11 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 	if len(f.Stored) == 0 && v.Generation == nil && v.Machine == "" && len(f.Files) > 0 {
 		return showFile(f.Files[0], l.Machine, v.Messages)
 	}
-	s, err := l.stored(ctx, f, v.Machine)
+	s, err := l.stored(ctx, f, Copy{v.Machine, v.User})
 	if err != nil {
 		return Shown{}, err
 	}
-	ref := remote.Ref{Session: s.SessionID, Machine: &s.Machine}
+	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine}
 	full, err := l.Server.Session(ctx, ref)
 	if err != nil {
 		return Shown{}, err
@@ -192,17 +193,17 @@ func (m *messages) last(n int) []Message {
 	return out
 }
 
-// Export writes a session in one of the server's formats: md, html, json or jsonl.
-func (l *Library) Export(ctx context.Context, session, machine, format string, w io.Writer) error {
+// Export writes one copy of a session in one of the server's formats: md, html, json or jsonl.
+func (l *Library) Export(ctx context.Context, session string, which Copy, format string, w io.Writer) error {
 	f, err := l.Find(ctx, session)
 	if err != nil {
 		return err
 	}
-	s, err := l.stored(ctx, f, machine)
+	s, err := l.stored(ctx, f, which)
 	if err != nil {
 		return err
 	}
-	file, err := l.Server.Export(ctx, remote.Ref{Session: s.SessionID, Machine: &s.Machine}, format)
+	file, err := l.Server.Export(ctx, remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine}, format)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (c *comparison) copyFormer(ctx context.Context, t *tail.Tracked, f *state.R
 	if former == "" || former == c.Origin.Machine {
 		return at, nil
 	}
-	ref := remote.Ref{Session: f.Stream.SessionID, Machine: &former}
+	ref := remote.Ref{Session: f.Stream.SessionID, User: remote.Me, Machine: &former}
 	has, err := c.reader.Digest(ctx, ref)
 	if remote.Is(err, control.CodeNoSession) || err == nil && len(has.Generations) == 0 {
 		return at, nil

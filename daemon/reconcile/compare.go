@@ -186,7 +186,7 @@ func (c *comparison) gone(ctx context.Context, id tail.FileID) error {
 
 // ref names the server's default view of a transcript.
 func (c *comparison) ref(id tail.FileID) remote.Ref {
-	return remote.Ref{Session: c.routings[id].Stream.SessionID, Machine: &c.Origin.Machine}
+	return remote.Ref{Session: c.routings[id].Stream.SessionID, User: remote.Me, Machine: &c.Origin.Machine}
 }
 
 const (

@@ -56,9 +56,14 @@ func New(base *url.URL, name string, key func() (string, error), agent string) *
 	return &Client{Base: base, Key: key, HTTP: client, Agent: agent}
 }
 
+// Me is the caller's own name where a transcript's user is named. Whoever asks for what this machine sent asks with it:
+// an owner sees also what others sent under the same names.
+const Me = "@me"
+
 // Ref names a transcript on a server.
 type Ref struct {
 	Session    string
+	User       string  // whose it is; Me: the caller's; "": the caller's, else the only one
 	Machine    *string // nil: any, the one heard last
 	Epoch      string  // "": the newest
 	Generation *int64  // nil: the newest
@@ -74,6 +79,9 @@ func (r Ref) path(what string) string {
 
 func (r Ref) query() url.Values {
 	q := url.Values{}
+	if r.User != "" {
+		q.Set("user", r.User)
+	}
 	if r.Machine != nil {
 		q.Set("machine", *r.Machine)
 	}

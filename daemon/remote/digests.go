@@ -91,6 +91,7 @@ func (c *Client) Digests(ctx context.Context, refs []Ref, all bool, f func(i int
 	}
 	type one struct {
 		SessionID string  `json:"session_id"`
+		User      string  `json:"user,omitempty"`
 		Machine   *string `json:"machine,omitempty"`
 		Epoch     string  `json:"epoch,omitempty"`
 	}
@@ -99,7 +100,7 @@ func (c *Client) Digests(ctx context.Context, refs []Ref, all bool, f func(i int
 		Epochs   string `json:"epochs,omitempty"`
 	}{}
 	for _, r := range refs {
-		q.Sessions = append(q.Sessions, one{r.Session, r.Machine, r.Epoch})
+		q.Sessions = append(q.Sessions, one{r.Session, r.User, r.Machine, r.Epoch})
 	}
 	if all {
 		q.Epochs = "all"

@@ -15,6 +15,7 @@ const maxPage = 1000
 // Session is a transcript on the server, with what it derived of it.
 type Session struct {
 	SessionID   string    `json:"session_id"`
+	User        string    `json:"user"`
 	Machine     string    `json:"machine"`
 	Host        string    `json:"host"`
 	Project     string    `json:"project"`
@@ -77,6 +78,7 @@ type Query struct {
 	Since   string // a time or a day, as the server reads it
 	Text    string // in title, first prompt, project or session id
 	Parent  string // only agents of this session
+	User    string // only this user's
 	Agents  bool   // agents' transcripts too
 	Recent  bool   // the one heard last first; else the oldest
 }
@@ -85,7 +87,7 @@ type Query struct {
 func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Session) bool) error {
 	v := url.Values{"limit": {strconv.Itoa(min(max(page, 1), maxPage))}, "agents": {"0"}}
 	for name, value := range map[string]string{"project": q.Project, "since": q.Since, "text": q.Text,
-		"parent": q.Parent} {
+		"parent": q.Parent, "user": q.User} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -217,10 +219,10 @@ type Forgotten struct {
 	Lines     int64     `json:"lines_removed"`
 }
 
-// Forget removes a session with its agents from the server for good. CodeNoSession: it had none.
+// Forget removes the caller's session with its agents from the server for good. CodeNoSession: it had none.
 func (c *Client) Forget(ctx context.Context, session string) (Forgotten, error) {
 	var a Forgotten
-	err := c.document(ctx, http.MethodDelete, Ref{Session: session}.path(""), nil, nil, &a)
+	err := c.document(ctx, http.MethodDelete, Ref{Session: session}.path(""), Ref{User: Me}.query(), nil, &a)
 	return a, err
 }
 
@@ -232,14 +234,14 @@ type Drop struct {
 	Lines      int64   `json:"lines"`      // how many
 }
 
-// Drops lists the newest rewrites of a session that took lines out. lagging: the server has not looked at all of its
-// lines yet, and may answer something else soon.
+// Drops lists the newest rewrites of a session of the caller's that took lines out. lagging: the server has not looked
+// at all of its lines yet, and may answer something else soon.
 func (c *Client) Drops(ctx context.Context, session string) (drops []Drop, lagging bool, err error) {
 	var a struct {
 		Drops   []Drop `json:"drops"`
 		Lagging bool   `json:"lagging"`
 	}
-	err = c.get(ctx, "/api/drops", url.Values{"session": {session}, "limit": {strconv.Itoa(maxPage)}}, &a)
+	err = c.get(ctx, "/api/drops", url.Values{"session": {session}, "user": {Me}, "limit": {strconv.Itoa(maxPage)}}, &a)
 	return a.Drops, a.Lagging, err
 }
 

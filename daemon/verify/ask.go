@@ -79,7 +79,7 @@ func (v *verifier) ask(ctx context.Context, dest string, list []*candidate) erro
 
 // ref names what a server shows of a transcript by default.
 func (v *verifier) ref(c *candidate) remote.Ref {
-	return remote.Ref{Session: c.report.SessionID, Machine: &v.Origin.Machine}
+	return remote.Ref{Session: c.report.SessionID, User: remote.Me, Machine: &v.Origin.Machine}
 }
 
 // forgottenBy are the sessions that a server was told to forget.

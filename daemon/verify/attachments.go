@@ -98,7 +98,7 @@ func nameSome(names []string) string {
 func (v *verifier) missingAttachments(ctx context.Context, root *os.Root, here []projection.Attachment,
 	t *tail.Tracked) (missing []string, refused int, err error) {
 	f := v.facts[t.File.ID]
-	ref := remote.Ref{Session: f.Stream.SessionID, Machine: &v.Origin.Machine}
+	ref := remote.Ref{Session: f.Stream.SessionID, User: remote.Me, Machine: &v.Origin.Machine}
 	list, err := v.reader(f.Dest).Blobs(ctx, ref)
 	if err != nil && !remote.Is(err, control.CodeNoSession) {
 		return nil, 0, err

@@ -74,7 +74,7 @@ func (v *verifier) listStored(ctx context.Context, dest string, known map[string
 	err := v.reader(dest).Sessions(ctx, q, 1000, func(s *remote.Session) bool {
 		has.past[s.SessionID] = s.Epochs > 1 || s.Generation > 0
 		if !known[s.SessionID] && strings.HasPrefix(s.SessionID, v.options.Session) {
-			has.unknown = append(has.unknown, remote.Ref{Session: s.SessionID, Machine: &v.Origin.Machine})
+			has.unknown = append(has.unknown, remote.Ref{Session: s.SessionID, User: remote.Me, Machine: &v.Origin.Machine})
 		}
 		return true
 	})
@@ -105,7 +105,8 @@ func (v *verifier) compareStored(ctx context.Context, dest string, files []tail.
 	reader := v.reader(dest)
 	var refs []remote.Ref
 	for _, t := range files {
-		refs = append(refs, remote.Ref{Session: v.facts[t.File.ID].Stream.SessionID, Machine: &v.Origin.Machine})
+		session := v.facts[t.File.ID].Stream.SessionID
+		refs = append(refs, remote.Ref{Session: session, User: remote.Me, Machine: &v.Origin.Machine})
 	}
 	digests, err := allEpochs(ctx, reader, refs)
 	if err != nil {

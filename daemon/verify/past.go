@@ -190,7 +190,8 @@ func (h *historyCheck) masked(ctx context.Context, ref remote.Ref) (bool, error)
 func (h *historyCheck) refOf(g remote.Generation) remote.Ref {
 	number := int64(g.Generation)
 	return remote.Ref{
-		Session: h.ref.Session, Machine: h.ref.Machine, Epoch: h.v.Origin.EpochOf(&h.facts.Stream), Generation: &number,
+		Session: h.ref.Session, User: remote.Me, Machine: h.ref.Machine,
+		Epoch: h.v.Origin.EpochOf(&h.facts.Stream), Generation: &number,
 	}
 }
 

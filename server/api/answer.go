@@ -21,6 +21,7 @@ type errorAnswer struct {
 		Code    string          `json:"code"`
 		Message string          `json:"message"`
 		Stream  *streamConflict `json:"stream,omitempty"`
+		Choices []choiceAnswer  `json:"choices,omitempty"`
 	} `json:"error"`
 }
 
@@ -31,7 +32,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var status int
 	if no, ok := errors.AsType[*wire.RefusalError](err); ok {
 		status, a.Error.Code, a.Error.Message = no.Status, no.Code, no.Message
-	} else if conflictOf(w, err, &a) {
+	} else if conflictOf(w, err, &a) || s.ambiguous(r, err, &a) {
 		status = http.StatusConflict
 	} else {
 		status, a.Error.Code, a.Error.Message = s.explain(r, err)
@@ -53,8 +54,42 @@ func each[T, A any](list []T, answer func(T) A) []A {
 	return out
 }
 
+// choiceAnswer is one user's session among several with one id.
+type choiceAnswer struct {
+	User         string    `json:"user"`
+	SessionID    string    `json:"session_id"`
+	Machine      string    `json:"machine"`
+	Host         string    `json:"host"`
+	Project      string    `json:"project"`
+	LastReceived time.Time `json:"last_received"`
+}
+
+// ambiguous fills in between which sessions a client has to choose.
+func (s *Server) ambiguous(r *http.Request, err error, a *errorAnswer) bool {
+	no, ok := errors.AsType[*server.AmbiguousError](err)
+	if !ok {
+		return false
+	}
+	a.Error.Code, a.Error.Message = codeAmbiguous, no.Error()+", for example with ?user=NAME"
+	names, err := s.names(r.Context())
+	if err != nil {
+		s.logOf(r).Error("names of users cannot be read", "error", err)
+	}
+	for _, x := range no.Choices {
+		a.Error.Choices = append(a.Error.Choices,
+			choiceAnswer{names[x.Owner], x.SessionID, x.Machine, x.Host, x.Project, x.Last})
+	}
+	return true
+}
+
+// codeAmbiguous is the code of an error whose choices say what a request could mean.
+const codeAmbiguous = "ambiguous"
+
 // explain finds the status of errors that come from below.
 func (s *Server) explain(r *http.Request, err error) (status int, code, message string) {
+	if no, ok := errors.AsType[*server.AmbiguousError](err); ok {
+		return http.StatusConflict, codeAmbiguous, no.Error()
+	}
 	switch {
 	case errors.Is(err, auth.ErrUnauthorized):
 		return http.StatusUnauthorized, "unauthorized", "missing or wrong X-API-Key"

@@ -70,7 +70,7 @@ func (s *Server) putBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 	if err != nil {
 		return s.refuseUpload(w, err)
 	}
-	s.metrics.artifacts(0, 0, 0, int64(buf.Len()))
+	s.counts.Artifacts(0, 0, 0, int64(buf.Len()))
 	s.answer(w, http.StatusOK, offsetAnswer{Offset: have})
 	return nil
 }
@@ -87,7 +87,7 @@ func (s *Server) endBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 		return s.refuseUpload(w, err)
 	}
 	if !gone {
-		s.metrics.artifacts(0, 0, 1, 0)
+		s.counts.Artifacts(0, 0, 1, 0)
 	}
 	announceLedger(w, u.Head.Receipt)
 	s.announceLinkRequests(w, r, who, u.Head.Machine)

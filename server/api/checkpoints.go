@@ -25,7 +25,7 @@ func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who serv
 	}
 	err = s.store.PutCheckpoints(r.Context(), b)
 	if err == nil {
-		s.metrics.artifacts(int64(len(b.List)), 0, 0, 0)
+		s.counts.Artifacts(int64(len(b.List)), 0, 0, 0)
 	}
 	return s.answerStored(w, r, who, b.Head, len(b.List), err)
 }
@@ -60,12 +60,12 @@ func lineOrNull(line int64) *int64 {
 	return &line
 }
 
-// listCheckpoints is GET /api/checkpoints?session&after&limit: the latest first.
+// listCheckpoints is GET /api/checkpoints?session&user&after&limit: the latest first.
 func (s *Server) listCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	return s.answerCheckpoints(w, r, who, server.CheckpointQuery{Session: r.URL.Query().Get("session")})
 }
 
-// sessionCheckpoints is GET /api/sessions/{id}/checkpoints?machine&after&limit.
+// sessionCheckpoints is GET /api/sessions/{id}/checkpoints?user&machine&after&limit.
 func (s *Server) sessionCheckpoints(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	ref := refOf(r)
 	return s.answerCheckpoints(w, r, who, server.CheckpointQuery{Ref: &ref})
@@ -79,8 +79,8 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 	}
 	f := newFilter(r.URL.Query(), names)
 	q.After, q.Limit = f.text("after"), f.limit()
-	if f.err != nil {
-		return f.err
+	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
+		return err
 	}
 	list, err := s.store.Checkpoints(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
@@ -97,13 +97,18 @@ func (s *Server) answerCheckpoints(w http.ResponseWriter, r *http.Request, who s
 	return nil
 }
 
-// checkpoint is GET /api/checkpoints/{id}.
+// checkpoint is GET /api/checkpoints/{id}?user.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	c, err := s.store.Checkpoint(r.Context(), server.ScopeOf(who.User), r.PathValue("id"))
+	names, err := s.names(r.Context())
 	if err != nil {
 		return err
 	}
-	names, err := s.names(r.Context())
+	f := newFilter(r.URL.Query(), names)
+	owner := f.user()
+	if f.err != nil {
+		return f.err
+	}
+	c, err := s.store.Checkpoint(r.Context(), server.ScopeOf(who.User), r.PathValue("id"), owner)
 	if err != nil {
 		return err
 	}

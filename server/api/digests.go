@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -60,6 +61,7 @@ func (s *Server) digestEpochs(r *http.Request, who server.Key, ref server.Ref) (
 type digestRequest struct {
 	Sessions []struct {
 		SessionID string  `json:"session_id"`
+		User      string  `json:"user"`
 		Machine   *string `json:"machine"`
 		Epoch     string  `json:"epoch"`
 	} `json:"sessions"`
@@ -76,7 +78,7 @@ type digestError struct {
 	} `json:"error"`
 }
 
-// digests is POST /api/digests {sessions:[{session_id, machine, epoch}], epochs}: what /digest answers, for many
+// digests is POST /api/digests {sessions:[{session_id, user, machine, epoch}], epochs}: what /digest answers, for many
 // streams in one answer, in the order asked for. It is sent as it is computed; a stream that can't be read has an
 // error in its place.
 func (s *Server) digests(w http.ResponseWriter, r *http.Request, who server.Key) error {
@@ -96,7 +98,10 @@ func (s *Server) digests(w http.ResponseWriter, r *http.Request, who server.Key)
 	w.Header().Set("Cache-Control", "no-store")
 	separator := `{"digests":[`
 	for _, x := range q.Sessions {
-		ref := server.Ref{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}
+		if x.User == auth.Me {
+			x.User = who.User.Name
+		}
+		ref := server.Ref{SessionID: x.SessionID, User: x.User, Machine: x.Machine, Epoch: x.Epoch}
 		a, err := s.digestOne(r, who, ref, q.Epochs == "all")
 		if err != nil {
 			return s.cut(r, err)

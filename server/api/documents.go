@@ -27,7 +27,7 @@ func (s *Server) putDocuments(w http.ResponseWriter, r *http.Request, who server
 	}
 	err = s.store.PutDocuments(r.Context(), b)
 	if err == nil {
-		s.metrics.artifacts(0, int64(len(b.Events)), 0, 0)
+		s.counts.Artifacts(0, int64(len(b.Events)), 0, 0)
 	}
 	return s.answerStored(w, r, who, b.Head, len(b.Events), err)
 }

@@ -2,13 +2,16 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -89,6 +92,21 @@ func (f *filter) user() int64 {
 		return 0
 	}
 	return f.names.id(name)
+}
+
+// userOf is the named user, else the one whose session a listing is narrowed to: of several users' sessions with one id
+// a listing shows one user's, as reading does. 0: nothing is narrowed, or there is no such session.
+func (s *Server) userOf(r *http.Request, who server.Key, f *filter, session string) (int64, error) {
+	user := f.user()
+	if user != 0 || session == "" || f.err != nil {
+		return user, f.err
+	}
+	ref := server.Ref{SessionID: session, Machine: f.machine()}
+	x, err := s.store.Resolve(r.Context(), server.ScopeOf(who.User), ref)
+	if errors.Is(err, server.ErrNotFound) {
+		return 0, nil
+	}
+	return x.Owner, err
 }
 
 // moment reads a time, or a day, which begins at midnight UTC.

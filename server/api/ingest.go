@@ -43,7 +43,7 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) 
 			return err
 		}
 	}
-	s.metrics.ingested(batch)
+	s.counts.Ingested(batch)
 	announceLedger(w, batch.Head.Receipt)
 	s.announceLinkRequests(w, r, who, batch.Head.Machine)
 	s.answer(w, http.StatusOK, ingestAnswer{Success: true, EntriesStored: len(batch.Lines)})

@@ -151,7 +151,7 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	case errors.Is(err, server.ErrNoDaemon):
 		return wire.Refuse(http.StatusConflict, "no_daemon", server.ErrNoDaemon.Error())
 	case errors.Is(err, server.ErrNotFound):
-		if s.open(r, who, func(context.Context, server.Snapshot) error { return nil }) == nil {
+		if s.sees(r, who) {
 			return wire.Refuse(http.StatusForbidden, "forbidden", "only whose session it is, or an owner, may ask for this")
 		}
 	}

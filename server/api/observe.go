@@ -19,11 +19,11 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), requestID{}, id))
 		began := time.Now()
 		out := &observed{ResponseWriter: w}
-		s.metrics.begin()
+		s.counts.Begin()
 		// Deferred, for an answer that is cut short panics.
 		defer func() {
 			took := time.Since(began)
-			s.metrics.end(r.Pattern, out.code(), took)
+			s.counts.End(r.Pattern, out.code(), took)
 			s.logOf(r).Debug("request", "status", out.code(), "bytes", out.bytes, "took", took)
 		}()
 		next.ServeHTTP(out, r)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -110,8 +111,13 @@ func (s *Server) guard(to route) http.HandlerFunc {
 		if err == nil {
 			w.Header().Set(protocol.Store, s.store.StoreID())
 		}
-		if _, bad := url.ParseQuery(r.URL.RawQuery); err == nil && bad != nil {
+		q, bad := url.ParseQuery(r.URL.RawQuery)
+		if err == nil && bad != nil {
 			err = wire.BadRequest("bad_query", "the query cannot be read") // a filter that is passed over would show too much
+		}
+		if err == nil && q.Get("user") == auth.Me {
+			q.Set("user", who.User.Name)
+			r.URL.RawQuery = q.Encode()
 		}
 		if err == nil && !to.listens {
 			err = s.slots.Acquire(r.Context(), who.User.ID, s.Patience)

@@ -53,7 +53,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	q := server.SearchQuery{
 		Text:    f.text("q"),
 		Kinds:   f.list("kind", "prompt", "answer", "thinking", "tool", "result", "title", "other"),
-		Project: f.text("project"), Machine: f.machine(), User: f.user(), Model: f.text("model"),
+		Project: f.text("project"), Machine: f.machine(), Model: f.text("model"),
 		Session: f.text("session"), Since: f.moment("since"), Until: f.moment("until"),
 		Superseded: f.flag("superseded", false), After: f.text("after"), Limit: f.limit(),
 	}
@@ -62,6 +62,9 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, who server.Key) 
 	}
 	if f.err != nil {
 		return f.err
+	}
+	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
+		return err
 	}
 	hits, err := s.store.Search(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
@@ -93,23 +96,23 @@ type dropAnswer struct {
 	Lines      int64         `json:"lines"`
 }
 
-// drops is GET /api/drops?session&limit: rewrites that took lines out of files, the newest first.
+// drops is GET /api/drops?session&user&limit: rewrites that took lines out of files, the newest first.
 func (s *Server) drops(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	names, err := s.names(r.Context())
 	if err != nil {
 		return err
 	}
 	f := newFilter(r.URL.Query(), names)
-	session, limit := f.text("session"), f.limit()
-	if f.err != nil {
-		return f.err
+	q := server.DropQuery{Session: f.text("session"), Limit: f.limit()}
+	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
+		return err
 	}
 	scope := server.ScopeOf(who.User)
-	lags, err := s.store.Lags(r.Context(), scope, session) // first: what is derived meanwhile is listed
+	lags, err := s.store.Lags(r.Context(), scope, q) // first: what is derived meanwhile is listed
 	if err != nil {
 		return err
 	}
-	list, err := s.store.Drops(r.Context(), scope, session, limit)
+	list, err := s.store.Drops(r.Context(), scope, q)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/limit"
+	"github.com/ccship/ccship/server/metrics"
 )
 
 const (
@@ -67,7 +68,7 @@ type Server struct {
 	hub       Hub
 	slots     *limit.Slots
 	bodies    *limit.Bodies
-	metrics   *metrics
+	counts    *metrics.Counts
 	conns     *limit.Conns
 	linkCache linkRequestCache
 	beat      time.Duration // between heartbeats of /api/events
@@ -117,7 +118,7 @@ func (s *Server) fill() {
 	}
 	s.slots = limit.NewSlots(s.MaxRequests)
 	s.bodies = limit.NewBodies(s.MaxBody, s.Patience)
-	s.metrics = newMetrics()
+	s.counts = metrics.New()
 	s.conns = limit.NewConns(s.MaxConns)
 }
 

@@ -119,12 +119,15 @@ func (s *Server) sessions(w http.ResponseWriter, r *http.Request, who server.Key
 		Page: server.Page{
 			After: f.text("after"), Limit: f.limit(), Recent: f.oneOf("order", "first", "recent") == "recent",
 		},
-		Project: f.text("project"), Machine: f.machine(), User: f.user(), Model: f.text("model"), Branch: f.text("branch"),
+		Project: f.text("project"), Machine: f.machine(), Model: f.text("model"), Branch: f.text("branch"),
 		Since: f.moment("since"), Until: f.moment("until"), Text: f.text("text"), Parent: f.text("parent"),
 		Agents: f.flag("agents", true),
 	}
 	if f.err != nil {
 		return f.err
+	}
+	if q.User, err = s.userOf(r, who, f, q.Parent); err != nil {
+		return err
 	}
 	found, err := s.store.Find(r.Context(), server.ScopeOf(who.User), q)
 	if err != nil {
@@ -194,8 +197,8 @@ type generationAnswer struct {
 	FirstReceived time.Time `json:"first_received"`
 }
 
-// session is GET /api/sessions/{id}?machine&epoch: one stream with its epochs, newest first, and the generations of
-// the one in front or named.
+// session is GET /api/sessions/{id}?user&machine&epoch: one stream with its epochs, newest first, and the
+// generations of the one in front or named.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	names, err := s.names(r.Context())
 	if err != nil {
@@ -232,7 +235,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 // refOf reads which stream a request means.
 func refOf(r *http.Request) server.Ref {
 	q := r.URL.Query()
-	ref := server.Ref{SessionID: r.PathValue("id"), Epoch: q.Get("epoch")}
+	ref := server.Ref{SessionID: r.PathValue("id"), User: q.Get("user"), Epoch: q.Get("epoch")}
 	if q.Has("machine") {
 		m := q.Get("machine")
 		ref.Machine = &m
@@ -270,21 +273,32 @@ func pickView(q url.Values, snap server.Snapshot) (server.View, error) {
 	return server.ViewOf(gens, g)
 }
 
-// forget is DELETE /api/sessions/{id}: gone everywhere, and never stored again. A session that one may only see is
+// sees says whether the caller may see the session that a request names, or several of that name.
+func (s *Server) sees(r *http.Request, who server.Key) bool {
+	ref := refOf(r)
+	ref.Epoch = ""
+	_, err := s.store.Resolve(r.Context(), server.ScopeOf(who.User), ref)
+	_, several := errors.AsType[*server.AmbiguousError](err)
+	return err == nil || several
+}
+
+// forget is DELETE /api/sessions/{id}?user: gone everywhere, and never stored again. A session that one may only see is
 // not one's to forget.
 func (s *Server) forget(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	id := r.PathValue("id")
-	gone, err := s.store.Forget(r.Context(), server.ScopeOf(who.User), id, time.Now())
-	if errors.Is(err, server.ErrNotFound) {
-		seen := s.view(r, who, server.Ref{SessionID: id}, func(context.Context, server.Snapshot) error { return nil })
-		if seen == nil {
-			return wire.Refuse(http.StatusForbidden, "forbidden", "only whose session it is, or an owner, may forget it")
-		}
-	}
+	names, err := s.names(r.Context())
 	if err != nil {
 		return err
 	}
-	names, err := s.names(r.Context())
+	f := newFilter(r.URL.Query(), names)
+	owner := f.user()
+	if f.err != nil {
+		return f.err
+	}
+	gone, err := s.store.Forget(r.Context(), server.ScopeOf(who.User), id, owner, time.Now())
+	if errors.Is(err, server.ErrNotFound) && s.sees(r, who) {
+		return wire.Refuse(http.StatusForbidden, "forbidden", "only whose session it is, or an owner, may forget it")
+	}
 	if err != nil {
 		return err
 	}

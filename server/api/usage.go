@@ -85,11 +85,14 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, who server.Key) e
 	by := f.list("by", "day", "hour", "project", "model", "machine", "user", "session")
 	q := server.UsageQuery{
 		By: by, Since: f.moment("since"), Until: f.moment("until"), Zone: f.zone(), Project: f.text("project"),
-		Machine: f.machine(), User: f.user(), Model: f.text("model"), Session: f.text("session"),
+		Machine: f.machine(), Model: f.text("model"), Session: f.text("session"),
 		Agents: f.flag("agents", true),
 	}
 	if f.err != nil {
 		return f.err
+	}
+	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
+		return err
 	}
 	// Prices are by model, whatever the rows are grouped by.
 	if !slices.Contains(by, "model") {

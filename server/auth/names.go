@@ -12,6 +12,9 @@ import (
 // maxAccountName bounds names of users and keys, in bytes.
 const maxAccountName = 100
 
+// Me stands for the caller's own name where a request names a user. No account has it.
+const Me = "@me"
+
 // CheckAccountName says what is wrong with a name for a user or a key.
 func CheckAccountName(name string) error {
 	switch {
@@ -23,6 +26,8 @@ func CheckAccountName(name string) error {
 		return errors.New("the name has control characters or is not UTF-8")
 	case strings.TrimSpace(name) != name:
 		return errors.New("the name begins or ends with a space")
+	case name == Me:
+		return errors.New("the name " + Me + " means whoever asks")
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func TestDeriveDrops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)
 			drops := func() string {
-				list, err := s.Drops(t.Context(), server.Scope{All: true}, "s", 10)
+				list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "s", Limit: 10})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -168,7 +168,7 @@ func TestDeriveDrops(t *testing.T) {
 			}
 			s.put("s", 2, 0, "{}") // the one before is no longer the newest
 			s.derive()
-			list, err := s.Drops(t.Context(), server.Scope{All: true}, "s", 10)
+			list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "s", Limit: 10})
 			if err != nil || (len(list) == 2) != (test.want != "") || list[0].Generation != 2 {
 				t.Errorf("derived again: %+v, %v", list, err)
 			}
@@ -198,7 +198,7 @@ func TestDeriveDropsLater(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := s.Drops(t.Context(), server.Scope{All: true}, "", 10)
+		list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "", Limit: 10})
 		if err != nil || len(list) != 1 || list[0].Lines != want || list[0].First != 3 {
 			t.Errorf("line %d: %+v, %v", line, list, err)
 		}

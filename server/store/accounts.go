@@ -67,18 +67,21 @@ func (s *SQLite) AddUser(ctx context.Context, name string, role server.Role, at 
 	return u, nil
 }
 
+// people finds accounts, the same in both databases.
+type people struct{ reader dialect }
+
 // FindUser implements server.Accounts.
-func (s *SQLite) FindUser(ctx context.Context, name string) (server.User, error) {
-	u, err := scanUser(s.read.QueryRowContext(ctx, selectUser+`FROM users u WHERE u.name = ?`, cleanText(name)))
+func (p *people) FindUser(ctx context.Context, name string) (server.User, error) {
+	u, err := first(ctx, p.reader, selectUser+`FROM users u WHERE u.name = ?`, []any{cleanText(name)}, scanUser)
 	if err != nil {
-		return server.User{}, fmt.Errorf("find user %q: %w", name, translate(err))
+		return server.User{}, fmt.Errorf("find user %q: %w", name, err)
 	}
 	return u, nil
 }
 
 // Users implements server.Accounts.
-func (s *SQLite) Users(ctx context.Context) ([]server.User, error) {
-	out, err := collect(ctx, s.read, selectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
+func (p *people) Users(ctx context.Context) ([]server.User, error) {
+	out, err := list(ctx, p.reader, selectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
 	if err != nil {
 		return nil, fmt.Errorf("list users: %w", err)
 	}
@@ -123,31 +126,12 @@ func scanShare(row scanner) (h server.Share, err error) {
 }
 
 // Shares implements server.Accounts.
-func (s *SQLite) Shares(ctx context.Context) ([]server.Share, error) {
-	out, err := collect(ctx, s.read, selectShares, nil, scanShare)
+func (p *people) Shares(ctx context.Context) ([]server.Share, error) {
+	out, err := list(ctx, p.reader, selectShares, nil, scanShare)
 	if err != nil {
 		return nil, fmt.Errorf("list shares: %w", err)
 	}
 	return out, nil
-}
-
-// collect runs a query and scans each of its rows.
-func collect[T any](ctx context.Context, db querier, query string, args []any,
-	scan func(scanner) (T, error)) ([]T, error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []T
-	for rows.Next() {
-		x, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, x)
-	}
-	return out, rows.Err()
 }
 
 // translate puts errors into the server's words.

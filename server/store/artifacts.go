@@ -131,14 +131,15 @@ func scanCheckpoint(row scanner) (c server.Checkpoint, num int64, err error) {
 func (p *artifacts) Checkpoints(ctx context.Context, scope server.Scope,
 	q server.CheckpointQuery) (server.CheckpointPage, error) {
 	if q.Ref != nil {
-		x, err := p.folder(ctx, p.reader, scope, *q.Ref, (*filter).scope)
+		x, err := resolve(ctx, p.reader, scope, *q.Ref, (*filter).scope)
 		if err != nil {
 			return server.CheckpointPage{}, err
 		}
-		q.Stream = x.stream
+		q.Stream = x.Stream
 	}
 	var f filter
 	f.scope(scope)
+	f.streams("", nil, q.User)
 	if q.Session != "" {
 		f.add(p.reader.named(q.Session))
 	}
@@ -171,56 +172,132 @@ func (p *artifacts) Checkpoints(ctx context.Context, scope server.Scope,
 }
 
 // Checkpoint implements server.Artifacts.
-func (p *artifacts) Checkpoint(ctx context.Context, scope server.Scope, id string) (out server.Checkpoint, err error) {
+func (p *artifacts) Checkpoint(ctx context.Context, scope server.Scope, id string,
+	owner int64) (server.Checkpoint, error) {
 	var f filter
 	f.add(`c.id = ?`, id)
 	f.scope(scope)
-	found := false
-	err = p.reader.query(ctx, selectCheckpoint+f.where()+`
-ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, c.num DESC LIMIT 1`,
-		append(f.args, scope.User), func(row scanner) (err error) {
-			found = true
-			out, _, err = scanCheckpoint(row)
+	f.streams("", nil, owner)
+	no := &server.AmbiguousError{}
+	var found []server.Checkpoint // the newest of each user
+	err := p.reader.query(ctx, selectCheckpoint+`
+WHERE c.num IN (SELECT max(c.num) FROM checkpoints c JOIN streams s ON s.id = c.stream `+f.where()+` GROUP BY s.owner)
+ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, c.num DESC LIMIT ?`,
+		append(f.args, scope.User, server.MaxChoices), func(row scanner) error {
+			c, _, err := scanCheckpoint(row)
+			found, no.Session = append(found, c), c.SessionID
+			no.Choices = append(no.Choices, server.Address{Stream: c.Stream, Owner: c.Owner, SessionID: c.SessionID,
+				Machine: c.Machine, Last: c.Created})
 			return err
 		})
 	switch {
 	case err != nil:
-		return out, fmt.Errorf("look up checkpoint: %w", err)
-	case !found:
-		return out, fmt.Errorf("checkpoint %q: %w", id, server.ErrNotFound)
+		return server.Checkpoint{}, fmt.Errorf("look up checkpoint: %w", err)
+	case len(found) == 0:
+		return server.Checkpoint{}, fmt.Errorf("checkpoint %q: %w", id, server.ErrNotFound)
+	case len(found) > 1 && (scope.User == 0 || found[0].Owner != scope.User):
+		return server.Checkpoint{}, no
 	}
-	return out, nil
+	return found[0], nil
 }
 
-// folder is a stream whose artifacts are read.
-type folder struct {
-	stream, owner                   int64
-	session, machine, host, project string
-}
-
-// folder finds the stream that a ref names: the one whose lines are read by that ref, or one without lines when none
-// has any. limit adds the condition that chooses among the scope's streams.
-func (p *artifacts) folder(ctx context.Context, l dialect, scope server.Scope, ref server.Ref,
-	limit func(*filter, server.Scope)) (folder, error) {
+// Lags implements server.Library.
+func (p *artifacts) Lags(ctx context.Context, scope server.Scope, q server.DropQuery) (bool, error) {
 	var f filter
-	limit(&f, scope)
+	f.add(`s.version > s.derived`)
+	f.scope(scope)
+	f.drops(p.reader, q)
+	n, err := one(ctx, p.reader, `SELECT 1 FROM streams s `+f.where()+` LIMIT 1`, f.args...)
+	if err != nil {
+		return false, fmt.Errorf("look for what is to derive: %w", err)
+	}
+	return n > 0, nil
+}
+
+// Resolve implements server.Library.
+func (p *artifacts) Resolve(ctx context.Context, scope server.Scope, ref server.Ref) (server.Address, error) {
+	return resolve(ctx, p.reader, scope, ref, (*filter).scope)
+}
+
+// lines lets through the streams s of a scope that may have the lines a ref asks for.
+func lines(ref server.Ref) func(*filter, server.Scope) {
+	return func(f *filter, scope server.Scope) {
+		f.scope(scope)
+		if ref.Epoch != "" {
+			f.add(`EXISTS (SELECT 1 FROM epochs e WHERE e.stream = s.id AND e.name = ?)`, ref.Epoch)
+		}
+	}
+}
+
+// resolve finds the one stream that a ref names; of one user's the one with lines, and of those the one heard from
+// last. limit adds what of the scope's streams is let through. Nothing else turns a session's id into a stream.
+func resolve(
+	ctx context.Context, l dialect, scope server.Scope, ref server.Ref, limit func(*filter, server.Scope),
+) (server.Address, error) {
+	return lookup{l, scope, limit}.find(ctx, ref)
+}
+
+type lookup struct {
+	dialect
+	scope server.Scope
+	limit func(*filter, server.Scope)
+}
+
+func (l lookup) find(ctx context.Context, ref server.Ref) (x server.Address, err error) {
+	var f filter
+	l.limit(&f, l.scope)
 	if ref.Stream != 0 {
 		f.add(`s.id = ?`, ref.Stream)
 	} else {
 		f.add(l.named(ref.SessionID))
 		f.streams("", ref.Machine, ref.Owner)
+		f.user(ref.User)
 	}
-	var x folder
-	err := l.query(ctx, `SELECT s.id, s.owner, s.session_id, s.machine, s.host, s.project_hash FROM streams s `+f.where()+`
-ORDER BY CASE WHEN `+hasLines+` THEN 0 ELSE 1 END, CASE s.owner WHEN ? THEN 0 ELSE 1 END,
-  s.last_received DESC, s.id DESC LIMIT 1`, append(f.args, scope.User), func(row scanner) error {
-		return row.Scan(&x.stream, &x.owner, &x.session, &x.machine, &x.host, &x.project)
+	err = l.query(ctx, `
+SELECT s.id, s.owner, s.session_id, s.machine, s.host, s.project_hash, s.project, s.last_received FROM streams s `+
+		f.where()+`
+ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, CASE WHEN `+hasLines+` THEN 0 ELSE 1 END,
+  s.last_received DESC, s.id DESC
+LIMIT 1`, append(f.args, l.scope.User), func(row scanner) error {
+		var last int64
+		err := row.Scan(&x.Stream, &x.Owner, &x.SessionID, &x.Machine, &x.Host, &x.ProjectHash, &x.Project, &last)
+		x.Last = moment(last)
+		return err
 	})
 	switch {
 	case err != nil:
 		return x, fmt.Errorf("find session: %w", err)
-	case x.stream == 0:
+	case x.Stream == 0:
 		return x, fmt.Errorf("session %q: %w", ref.SessionID, server.ErrNotFound)
+	case ref.Stream != 0, ref.Owner != 0, ref.User != "", l.scope.User != 0 && x.Owner == l.scope.User:
+		return x, nil
 	}
-	return x, nil
+	return x, l.onlyOne(ctx, ref, f)
+}
+
+// onlyOne is an *server.AmbiguousError when the streams that a filter lets through belong to several users.
+func (l lookup) onlyOne(ctx context.Context, ref server.Ref, f filter) error {
+	var owners []int64
+	err := l.query(ctx, `SELECT s.owner, max(s.last_received) FROM streams s `+f.where()+`
+GROUP BY s.owner ORDER BY 2 DESC, 1 LIMIT ?`, append(f.args, server.MaxChoices), func(row scanner) error {
+		var owner, last int64
+		err := row.Scan(&owner, &last)
+		owners = append(owners, owner)
+		return err
+	})
+	if err != nil || len(owners) < 2 {
+		return err
+	}
+	no := &server.AmbiguousError{Session: ref.SessionID}
+	for _, owner := range owners {
+		if ref.Owner = owner; owner == 0 {
+			continue // such streams have no user to name
+		}
+		x, err := l.find(ctx, ref)
+		if err != nil {
+			return err
+		}
+		no.Choices = append(no.Choices, x)
+	}
+	return no
 }

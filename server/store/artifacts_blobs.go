@@ -259,12 +259,12 @@ func (f *filter) files(scope server.Scope) {
 
 // Blobs implements server.Artifacts.
 func (p *artifacts) Blobs(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Blob, error) {
-	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).scope)
+	x, err := resolve(ctx, p.reader, scope, ref, (*filter).scope)
 	if err != nil {
 		return nil, err
 	}
 	var f filter
-	f.add(`s.id = ?`, x.stream)
+	f.add(`s.id = ?`, x.Stream)
 	f.files(scope)
 	out := []server.Blob{}
 	err = p.reader.query(ctx, selectBlob+f.where()+` ORDER BY r.name, r.received, b.id`, f.args, func(row scanner) error {

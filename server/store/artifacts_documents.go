@@ -153,7 +153,7 @@ const maxDocuments = 1000
 
 // Documents implements server.Artifacts.
 func (p *artifacts) Documents(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Document, error) {
-	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).artifacts)
+	x, err := resolve(ctx, p.reader, scope, ref, (*filter).artifacts)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +166,8 @@ SELECT d.path, d.linked, d.added_at, d.added_by, d.unlinked_at,
   coalesce(v.sha256, d.path_key), coalesce(v.too_large, 0), `+isStored+`
 FROM documents d JOIN streams s ON s.id = d.stream LEFT JOIN document_versions v ON v.id = (
   SELECT w.id FROM document_versions w WHERE w.document = d.id ORDER BY w.rank DESC, w.n DESC, w.id DESC LIMIT 1)
-WHERE d.stream = ? ORDER BY d.added_at, d.id LIMIT ?`, []any{x.stream, maxDocuments}, func(row scanner) error {
-		doc := server.Document{SessionID: x.session, Machine: x.machine, Host: x.host}
+WHERE d.stream = ? ORDER BY d.added_at, d.id LIMIT ?`, []any{x.Stream, maxDocuments}, func(row scanner) error {
+		doc := server.Document{SessionID: x.SessionID, Machine: x.Machine, Host: x.Host}
 		var linked, added, unlinked, changed, large, stored int64
 		var change string
 		var sum []byte

@@ -37,16 +37,16 @@ func (p *artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 		return server.LinkRequest{}, err
 	}
 	var out server.LinkRequest
-	var x folder
+	var x server.Address
 	err := p.writer(ctx, func(l dialect) (err error) {
-		if x, err = p.folder(ctx, l, scope, ref, (*filter).own); err != nil {
+		if x, err = resolve(ctx, l, scope, ref, (*filter).own); err != nil {
 			return err
 		}
-		if x.machine == "" {
+		if x.Machine == "" {
 			return server.ErrNoDaemon
 		}
 		// Its row stands for the stream, so that two who ask for the same do not ask twice.
-		if _, err := l.exec(ctx, `UPDATE streams SET host = host WHERE id = ?`, x.stream); err != nil {
+		if _, err := l.exec(ctx, `UPDATE streams SET host = host WHERE id = ?`, x.Stream); err != nil {
 			return err
 		}
 		out, err = addLinkRequest(ctx, l, x, n)
@@ -55,14 +55,15 @@ func (p *artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 	if err != nil {
 		return server.LinkRequest{}, fmt.Errorf("store link request: %w", err)
 	}
-	p.notify(server.Change{About: server.AboutDocuments, Stream: x.stream, SessionID: x.session, Machine: x.machine,
-		Owner: x.owner, Project: x.project, At: n.At})
+	p.notify(server.Change{About: server.AboutDocuments, Stream: x.Stream, SessionID: x.SessionID, Machine: x.Machine,
+		Owner: x.Owner, Project: x.ProjectHash, At: n.At})
 	return out, nil
 }
 
 // addLinkRequest keeps a link request about a stream, or answers the same one that waits.
-func addLinkRequest(ctx context.Context, l dialect, x folder, n server.LinkRequestInput) (server.LinkRequest, error) {
-	waiting, err := listWishes(ctx, l, `WHERE w.stream = ? AND w.state = 'waiting' ORDER BY w.num`, x.stream)
+func addLinkRequest(ctx context.Context, l dialect, x server.Address,
+	n server.LinkRequestInput) (server.LinkRequest, error) {
+	waiting, err := listWishes(ctx, l, `WHERE w.stream = ? AND w.state = 'waiting' ORDER BY w.num`, x.Stream)
 	if err != nil {
 		return server.LinkRequest{}, err
 	}
@@ -82,12 +83,12 @@ func addLinkRequest(ctx context.Context, l dialect, x folder, n server.LinkReque
 	if len(waiting) >= server.MaxLinkRequests && !taken {
 		return server.LinkRequest{}, server.ErrTooManyLinkRequests
 	}
-	w := server.LinkRequest{ID: rand.Text(), SessionID: x.session, Machine: x.machine, Host: x.host,
+	w := server.LinkRequest{ID: rand.Text(), SessionID: x.SessionID, Machine: x.Machine, Host: x.Host,
 		Path: cleanText(n.Path), Link: n.Link, By: n.By, Created: moment(micros(n.At)), State: server.LinkRequestWaiting}
 	_, err = l.exec(ctx, `
 INSERT INTO link_requests (id, stream, path, link, asked_by, asked, state, reason, answered)
 VALUES (?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
-		w.ID, x.stream, w.Path, flag(w.Link), w.By, micros(n.At))
+		w.ID, x.Stream, w.Path, flag(w.Link), w.By, micros(n.At))
 	return w, err
 }
 
@@ -106,11 +107,11 @@ UPDATE link_requests SET state = ?, reason = ?, answered = ? WHERE id = ? AND st
 // LinkRequests implements server.Artifacts.
 func (p *artifacts) LinkRequests(ctx context.Context, scope server.Scope,
 	ref server.Ref) ([]server.LinkRequest, error) {
-	x, err := p.folder(ctx, p.reader, scope, ref, (*filter).artifacts)
+	x, err := resolve(ctx, p.reader, scope, ref, (*filter).artifacts)
 	if err != nil {
 		return nil, err
 	}
-	out, err := listWishes(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.stream,
+	out, err := listWishes(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.Stream,
 		server.MaxLinkRequests)
 	if err != nil {
 		return nil, fmt.Errorf("list link requests: %w", err)

@@ -109,3 +109,22 @@ var _ interface {
 	server.Artifacts
 	server.ArtifactIngester
 } = (*artifacts)(nil)
+
+// ListForgotten implements server.Library.
+func (p *artifacts) ListForgotten(ctx context.Context, scope server.Scope) (out []server.Forgotten, err error) {
+	var f filter
+	f.own(scope)
+	err = p.reader.query(ctx, `SELECT s.owner, s.session_id, s.at, s.lines FROM forgotten s `+f.where()+`
+ORDER BY s.at DESC, s.owner, s.session_id`, f.args, func(row scanner) error {
+		var x server.Forgotten
+		var at int64
+		err := row.Scan(&x.Owner, &x.SessionID, &at, &x.Lines)
+		x.At = moment(at)
+		out = append(out, x)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list what was forgotten: %w", err)
+	}
+	return out, nil
+}

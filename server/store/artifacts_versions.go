@@ -10,7 +10,7 @@ import (
 
 // history is a document's versions as they are numbered through all epochs.
 type history struct {
-	folder
+	server.Address
 	document int64
 	lives    []life
 }
@@ -21,10 +21,10 @@ type life struct{ rank, base, last int64 }
 // history finds a document.
 func (p *artifacts) history(ctx context.Context, scope server.Scope, ref server.Ref,
 	path string) (h history, err error) {
-	if h.folder, err = p.folder(ctx, p.reader, scope, ref, (*filter).artifacts); err != nil {
+	if h.Address, err = resolve(ctx, p.reader, scope, ref, (*filter).artifacts); err != nil {
 		return h, err
 	}
-	h.document, err = one(ctx, p.reader, `SELECT id FROM documents WHERE stream = ? AND path_key = ?`, h.stream, key(path))
+	h.document, err = one(ctx, p.reader, `SELECT id FROM documents WHERE stream = ? AND path_key = ?`, h.Stream, key(path))
 	if err != nil {
 		return h, fmt.Errorf("find document: %w", err)
 	}
@@ -149,6 +149,6 @@ func (p *artifacts) Content(ctx context.Context, scope server.Scope, ref server.
 	if v = list[0]; !v.Stored {
 		return v, nil, fmt.Errorf("version %d: %w", number, server.ErrNoContent)
 	}
-	_, content, err = p.open(ctx, h.owner, v.SHA256)
+	_, content, err = p.open(ctx, h.Owner, v.SHA256)
 	return v, content, err
 }

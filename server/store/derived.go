@@ -48,8 +48,8 @@ func (s *SQLite) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 	return out, nil
 }
 
-func lagging(ctx context.Context, db querier, now time.Time, n int) ([]int64, error) {
-	ids, err := collect(ctx, db, `
+func lagging(ctx context.Context, db executor, now time.Time, n int) ([]int64, error) {
+	ids, err := list(ctx, sqliteDialect{db}, `
 SELECT id FROM streams INDEXED BY streams_lagging WHERE version > derived AND leased < ?
 ORDER BY last_received DESC LIMIT ?`, []any{micros(now), n}, func(row scanner) (id int64, err error) {
 		return id, row.Scan(&id)

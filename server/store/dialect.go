@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -30,6 +31,27 @@ type dialect interface {
 	enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error)
 }
 
+// list runs a query on either database and scans each of its rows.
+func list[T any](ctx context.Context, l dialect, query string, args []any, scan func(scanner) (T, error)) (out []T,
+	err error) {
+	err = l.query(ctx, query, args, func(row scanner) error {
+		x, err := scan(row)
+		out = append(out, x)
+		return err
+	})
+	return out, err
+}
+
+// first is the first row of a query; server.ErrNotFound without any.
+func first[T any](ctx context.Context, l dialect, query string, args []any, scan func(scanner) (T, error)) (x T,
+	err error) {
+	out, err := list(ctx, l, query, args, scan)
+	if err != nil || len(out) == 0 {
+		return x, cmp.Or(err, server.ErrNotFound)
+	}
+	return out[0], nil
+}
+
 // flag is a bool as it is stored.
 func flag(b bool) int64 {
 	if b {
@@ -50,11 +72,12 @@ ON CONFLICT (%s) DO UPDATE SET
 RETURNING id, project_hash`
 
 // sqliteDialect is the dialect of SQLite.
-type sqliteDialect struct {
-	db interface {
-		querier
-		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	}
+type sqliteDialect struct{ db executor }
+
+// executor is a pool or one connection of it, to write with too.
+type executor interface {
+	querier
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
 func (l sqliteDialect) exec(ctx context.Context, query string, args ...any) (int64, error) {

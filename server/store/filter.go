@@ -61,6 +61,21 @@ func (f *filter) own(scope server.Scope) {
 	}
 }
 
+// drops lets through the streams s whose rewrites a query chooses.
+func (f *filter) drops(l dialect, q server.DropQuery) {
+	f.streams("", nil, q.User)
+	if q.Session != "" {
+		f.add(l.named(q.Session))
+	}
+}
+
+// user lets through the streams s of a user, given by name.
+func (f *filter) user(name string) {
+	if name != "" {
+		f.add(`s.owner = (SELECT id FROM users WHERE name = ?)`, name)
+	}
+}
+
 // streams lets through the streams s of a project, given by hash or name, a machine and a user.
 func (f *filter) streams(project string, machine *string, user int64) {
 	if project != "" {

@@ -13,11 +13,11 @@ import (
 )
 
 // Forget implements server.Library. What is removed is overwritten in the file.
-func (s *SQLite) Forget(ctx context.Context, scope server.Scope, session string,
+func (s *SQLite) Forget(ctx context.Context, scope server.Scope, session string, owner int64,
 	at time.Time) (server.Forgotten, error) {
 	var out server.Forgotten
 	err := s.withWriter(ctx, func(c *sql.Conn) error {
-		streams, err := forgettables(ctx, c, scope, session)
+		streams, err := forgettables(ctx, c, scope, session, owner)
 		if err != nil {
 			return err
 		}
@@ -59,15 +59,17 @@ func (s *SQLite) emptyLog(ctx context.Context) {
 type owned struct{ stream, owner int64 }
 
 // forgettables are the streams of a session and of its agents: those that its note will keep away.
-func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session string) ([]owned, error) {
+func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session string, owner int64) ([]owned, error) {
 	if session == "" {
 		return nil, nil
 	}
 	var f filter
 	f.add(`(s.session_id = ? OR s.parent <> '' OR instr(s.session_id, ?) = 1)`, session, session)
 	f.own(scope)
+	f.streams("", nil, owner)
 	var out []owned
-	_, err := collect(ctx, c, `SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER BY s.id`,
+	_, err := list(ctx, sqliteDialect{c}, `
+SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER BY s.id`,
 		f.args, func(row scanner) (_ struct{}, err error) {
 			var x owned
 			var name, parent string
@@ -80,7 +82,28 @@ func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session 
 	if err != nil {
 		return nil, fmt.Errorf("find streams: %w", err)
 	}
-	return out, nil
+	return out, oneOwner(ctx, sqliteDialect{c}, session, out)
+}
+
+// oneOwner is an *server.AmbiguousError when streams of one session and its agents belong to several users.
+func oneOwner(ctx context.Context, l dialect, session string, streams []owned) error {
+	no := &server.AmbiguousError{Session: session}
+	for _, x := range streams {
+		if slices.ContainsFunc(no.Choices, func(a server.Address) bool { return a.Owner == x.owner }) {
+			continue
+		}
+		a, err := resolve(ctx, l, server.Scope{All: true}, server.Ref{Stream: x.stream}, (*filter).scope)
+		if err != nil {
+			return err
+		}
+		if no.Choices = append(no.Choices, a); len(no.Choices) == server.MaxChoices {
+			break
+		}
+	}
+	if len(no.Choices) > 1 {
+		return no
+	}
+	return nil
 }
 
 // covers says whether forgetting a session forgets the stream of that name and parent.
@@ -147,7 +170,7 @@ func removeStream(ctx context.Context, c *sql.Conn, x owned) (lines int64, err e
 
 // removeAnswers deletes a stream's copies of answers; of those that other streams have copies of, one counts again.
 func removeAnswers(ctx context.Context, c *sql.Conn, x owned) error {
-	keys, err := collect(ctx, c, `SELECT a.key FROM answers a WHERE a.stream = ?1 AND EXISTS (
+	keys, err := list(ctx, sqliteDialect{c}, `SELECT a.key FROM answers a WHERE a.stream = ?1 AND EXISTS (
   SELECT 1 FROM answers b WHERE b.owner = a.owner AND b.key = a.key AND b.stream <> ?1)`, []any{x.stream},
 		func(row scanner) (key string, err error) { return key, row.Scan(&key) })
 	if err != nil {
@@ -162,22 +185,4 @@ func removeAnswers(ctx context.Context, c *sql.Conn, x owned) error {
 		}
 	}
 	return nil
-}
-
-// ListForgotten implements server.Library.
-func (s *SQLite) ListForgotten(ctx context.Context, scope server.Scope) ([]server.Forgotten, error) {
-	out, err := collect(ctx, s.read, `
-SELECT owner, session_id, at, lines FROM forgotten WHERE ?1 OR (owner = ?2 AND owner <> 0)
-ORDER BY at DESC, owner, session_id`, []any{scope.All, scope.User}, scanForgotten)
-	if err != nil {
-		return nil, fmt.Errorf("list what was forgotten: %w", err)
-	}
-	return out, nil
-}
-
-func scanForgotten(row scanner) (f server.Forgotten, err error) {
-	var at int64
-	err = row.Scan(&f.Owner, &f.SessionID, &at, &f.Lines)
-	f.At = moment(at)
-	return f, err
 }

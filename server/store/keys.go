@@ -32,7 +32,7 @@ func isPrimaryKey(err error) bool {
 }
 
 const selectKey = selectUser + `, k.id, k.name, k.hash, k.created, k.used, k.revoked
-FROM keys k JOIN users u ON u.id = k.user `
+FROM keys k JOIN users u ON u.id = k."user" `
 
 func scanKey(row scanner) (server.Key, error) {
 	var k server.Key
@@ -46,10 +46,10 @@ func scanKey(row scanner) (server.Key, error) {
 }
 
 // FindKey implements server.Keyring.
-func (s *SQLite) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
-	k, err := scanKey(s.read.QueryRowContext(ctx, selectKey+`WHERE k.hash = ?`, hash[:]))
+func (p *people) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
+	k, err := first(ctx, p.reader, selectKey+`WHERE k.hash = ?`, []any{hash[:]}, scanKey)
 	if err != nil {
-		return server.Key{}, fmt.Errorf("find key: %w", translate(err))
+		return server.Key{}, fmt.Errorf("find key: %w", err)
 	}
 	return k, nil
 }
@@ -67,8 +67,12 @@ INSERT INTO keys (user, name, hash, created) SELECT id, ?, ?, ? FROM users WHERE
 }
 
 // Keys implements server.Accounts.
-func (s *SQLite) Keys(ctx context.Context, user int64) ([]server.Key, error) {
-	out, err := collect(ctx, s.read, selectKey+`WHERE ?1 = 0 OR k.user = ?1 ORDER BY k.id`, []any{user}, scanKey)
+func (p *people) Keys(ctx context.Context, user int64) ([]server.Key, error) {
+	var f filter
+	if user != 0 {
+		f.add(`u.id = ?`, user)
+	}
+	out, err := list(ctx, p.reader, selectKey+f.where()+` ORDER BY k.id`, f.args, scanKey)
 	if err != nil {
 		return nil, fmt.Errorf("list keys: %w", err)
 	}
@@ -133,20 +137,24 @@ func (s *SQLite) AddLogin(ctx context.Context, token [32]byte, l server.Login) e
 }
 
 // FindLogin implements server.Accounts.
-func (s *SQLite) FindLogin(ctx context.Context, token [32]byte, now time.Time) (server.Login, error) {
-	var l server.Login
+func (p *people) FindLogin(ctx context.Context, token [32]byte, now time.Time) (server.Login, error) {
+	l, err := first(ctx, p.reader, selectUser+`, l.key, l.until
+FROM logins l JOIN users u ON u.id = l."user"
+WHERE l.token = ? AND l.until > ? AND u.disabled = 0
+  AND (l.key = 0 OR EXISTS (SELECT 1 FROM keys k WHERE k.id = l.key AND (k.revoked = 0 OR k.revoked > ?)))`,
+		[]any{token[:], micros(now), micros(now)}, scanLogin)
+	if err != nil {
+		return server.Login{}, fmt.Errorf("find login: %w", err)
+	}
+	return l, nil
+}
+
+func scanLogin(row scanner) (l server.Login, err error) {
 	var user userRow
 	var until int64
-	err := s.read.QueryRowContext(ctx, selectUser+`, l.key, l.until
-FROM logins l JOIN users u ON u.id = l.user
-WHERE l.token = ?1 AND l.until > ?2 AND u.disabled = 0
-  AND (l.key = 0 OR EXISTS (SELECT 1 FROM keys k WHERE k.id = l.key AND (k.revoked = 0 OR k.revoked > ?2)))`,
-		token[:], micros(now)).Scan(append(user.columns(), &l.Key, &until)...)
-	if err != nil {
-		return server.Login{}, fmt.Errorf("find login: %w", translate(err))
-	}
+	err = row.Scan(append(user.columns(), &l.Key, &until)...)
 	l.User, l.Until = user.user(), moment(until)
-	return l, nil
+	return l, err
 }
 
 // RemoveLogin implements server.Accounts.

@@ -23,7 +23,7 @@ func (s *SQLite) Groups(ctx context.Context, scope server.Scope) ([]server.Group
 	f.scope(scope)
 	f.add(hasLines)
 	// Where one row of many is shown, SQLite takes it from the row that max() chose.
-	out, err := collect(ctx, s.read, `
+	out, err := list(ctx, sqliteDialect{s.read}, `
 SELECT max(s.active), s.project_hash, s.project, s.cwd, s.machine, s.host, s.owner, sum(s.parent = ''),
   sum((SELECT CASE WHEN g.end_offset > 0 THEN g.end_offset ELSE g.bytes END
     FROM epochs e JOIN generations g ON g.epoch = e.id WHERE e.stream = s.id
@@ -43,20 +43,18 @@ ORDER BY 1 DESC, s.project_hash, s.machine, s.owner`, f.args, func(row scanner) 
 }
 
 // Drops implements server.Library.
-func (s *SQLite) Drops(ctx context.Context, scope server.Scope, session string, limit int) ([]server.Drop, error) {
+func (s *SQLite) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
 	var f filter
 	f.add(`d.lines > 0`)
 	f.scope(scope)
-	if session != "" {
-		f.add(`s.session_id = ?`, session)
-	}
+	f.drops(sqliteDialect{}, q)
 	var ids []int64
-	out, err := collect(ctx, s.read, `
+	out, err := list(ctx, sqliteDialect{s.read}, `
 SELECT s.id, e.name, d.generation, g.first_seen, d.first_line, d.last_line, d.lines
 FROM drops d JOIN epochs e ON e.id = d.epoch JOIN streams s ON s.id = e.stream
 JOIN generations g ON g.epoch = d.epoch AND g.generation = d.generation
 `+f.where()+`
-ORDER BY g.first_seen DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.args, limit),
+ORDER BY g.first_seen DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.args, q.Limit),
 		func(row scanner) (d server.Drop, err error) {
 			var at int64
 			err = row.Scan(&d.Session.ID, &d.Epoch, &d.Generation, &at, &d.First, &d.Last, &d.Lines)
@@ -75,21 +73,6 @@ ORDER BY g.first_seen DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.a
 		out[i].Session = found[out[i].Session.ID].Session
 	}
 	return out, nil
-}
-
-// Lags implements server.Library.
-func (s *SQLite) Lags(ctx context.Context, scope server.Scope, session string) (lags bool, err error) {
-	var f filter
-	f.add(`s.version > s.derived`)
-	f.scope(scope)
-	if session != "" {
-		f.add(`s.session_id = ?`, session)
-	}
-	err = s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM streams s `+f.where()+`)`, f.args...).Scan(&lags)
-	if err != nil {
-		return false, fmt.Errorf("look for what is to derive: %w", err)
-	}
-	return lags, nil
 }
 
 // Received implements server.Library.

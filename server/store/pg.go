@@ -25,6 +25,7 @@ type Postgres struct {
 	notes    []string
 	queue
 	artifacts
+	people
 	notices *notices
 }
 
@@ -51,6 +52,7 @@ func OpenPostgres(ctx context.Context, url string) (*Postgres, error) {
 		s.pool.Close()
 		return nil, explain(err, config.ConnConfig)
 	}
+	s.people = people{pgDialect{s.pool}}
 	s.artifacts = artifacts{reader: pgDialect{s.pool}, ledgers: &ledgers, writer: s.writeArtifacts, notify: s.tell}
 	return s, nil
 }

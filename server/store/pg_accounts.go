@@ -64,24 +64,6 @@ func (s *Postgres) AddUser(ctx context.Context, name string, role server.Role, a
 	return u, nil
 }
 
-// FindUser implements server.Accounts.
-func (s *Postgres) FindUser(ctx context.Context, name string) (server.User, error) {
-	u, err := scanUser(s.pool.QueryRow(ctx, selectUser+`FROM users u WHERE u.name = $1`, cleanText(name)))
-	if err != nil {
-		return server.User{}, fmt.Errorf("find user %q: %w", name, translatePg(err))
-	}
-	return u, nil
-}
-
-// Users implements server.Accounts.
-func (s *Postgres) Users(ctx context.Context) ([]server.User, error) {
-	out, err := collectPg(ctx, s, selectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
-	if err != nil {
-		return nil, fmt.Errorf("list users: %w", err)
-	}
-	return out, nil
-}
-
 // SetRole implements server.Accounts.
 func (s *Postgres) SetRole(ctx context.Context, user int64, role server.Role) error {
 	return s.edit(ctx, "change role", `UPDATE users SET role = $1 WHERE id = $2`, string(role), user)
@@ -107,13 +89,4 @@ ON CONFLICT (with_user, owner, project_key) DO UPDATE SET documents = excluded.d
 func (s *Postgres) RemoveShare(ctx context.Context, h server.Share) error {
 	return s.edit(ctx, "end sharing", `DELETE FROM shares WHERE with_user = $1 AND owner = $2 AND project_key = $3`,
 		h.With, h.Owner, key(h.ProjectHash))
-}
-
-// Shares implements server.Accounts.
-func (s *Postgres) Shares(ctx context.Context) ([]server.Share, error) {
-	out, err := collectPg(ctx, s, selectShares, nil, scanShare)
-	if err != nil {
-		return nil, fmt.Errorf("list shares: %w", err)
-	}
-	return out, nil
 }

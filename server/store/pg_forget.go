@@ -13,7 +13,7 @@ import (
 // Forget implements server.Library in two steps. The first leaves a note that refuses more lines; all storing waits
 // for it a moment. The second removes the streams and may take long. When it is interrupted, another Forget goes on.
 // PostgreSQL keeps removed bytes in its files until it vacuums, and in its backups and logs as long as they are kept.
-func (s *Postgres) Forget(ctx context.Context, scope server.Scope, session string,
+func (s *Postgres) Forget(ctx context.Context, scope server.Scope, session string, owner int64,
 	at time.Time) (server.Forgotten, error) {
 	var streams []owned
 	err := s.withTx(ctx, func(tx pgx.Tx) error {
@@ -21,7 +21,7 @@ func (s *Postgres) Forget(ctx context.Context, scope server.Scope, session strin
 			return err
 		}
 		var err error
-		if streams, err = forgettablesPg(ctx, tx, scope, session); err != nil {
+		if streams, err = forgettablesPg(ctx, tx, scope, session, owner); err != nil {
 			return err
 		}
 		if len(streams) == 0 {
@@ -44,7 +44,7 @@ func (s *Postgres) Forget(ctx context.Context, scope server.Scope, session strin
 }
 
 // forgettablesPg are the streams of a session and of its agents: those that its note will keep away.
-func forgettablesPg(ctx context.Context, tx pgx.Tx, scope server.Scope, session string) ([]owned, error) {
+func forgettablesPg(ctx context.Context, tx pgx.Tx, scope server.Scope, session string, owner int64) ([]owned, error) {
 	if session == "" {
 		return nil, nil
 	}
@@ -53,6 +53,7 @@ func forgettablesPg(ctx context.Context, tx pgx.Tx, scope server.Scope, session 
   OR starts_with(s.parent, ?) OR starts_with(s.parent, ?))`,
 		key(session), session, session+"/", session+"~", session+"/", session+"~")
 	f.own(scope)
+	f.streams("", nil, owner)
 	sql, args := numbered(`
 SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER BY s.id`, f.args)
 	rows, err := tx.Query(ctx, sql, args...)
@@ -71,7 +72,7 @@ SELECT s.id, s.owner, s.session_id, s.parent FROM streams s `+f.where()+` ORDER 
 	if err != nil {
 		return nil, fmt.Errorf("find streams: %w", err)
 	}
-	return out, nil
+	return out, oneOwner(ctx, pgDialect{tx}, session, out)
 }
 
 // leaveNotes keeps owners' sessions from being stored again.
@@ -138,15 +139,4 @@ func removeAnswersPg(ctx context.Context, tx pgx.Tx, x owned) error {
 	}
 	_, err = tx.Exec(ctx, pgCountAnswers, x.owner, keys)
 	return err
-}
-
-// ListForgotten implements server.Library.
-func (s *Postgres) ListForgotten(ctx context.Context, scope server.Scope) ([]server.Forgotten, error) {
-	out, err := collectPg(ctx, s, `
-SELECT owner, session_id, at, lines FROM forgotten WHERE $1 OR (owner = $2 AND owner <> 0)
-ORDER BY at DESC, owner, session_id`, []any{scope.All, scope.User}, scanForgotten)
-	if err != nil {
-		return nil, fmt.Errorf("list what was forgotten: %w", err)
-	}
-	return out, nil
 }

@@ -11,18 +11,6 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-const pgSelectKey = selectUser + `, k.id, k.name, k.hash, k.created, k.used, k.revoked
-FROM keys k JOIN users u ON u.id = k."user" `
-
-// FindKey implements server.Keyring.
-func (s *Postgres) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
-	k, err := scanKey(s.pool.QueryRow(ctx, pgSelectKey+`WHERE k.hash = $1`, hash[:]))
-	if err != nil {
-		return server.Key{}, fmt.Errorf("find key: %w", translatePg(err))
-	}
-	return k, nil
-}
-
 // TouchKey implements server.Keyring.
 func (s *Postgres) TouchKey(ctx context.Context, id int64, at time.Time) error {
 	return s.edit(ctx, "note use of key", `UPDATE keys SET used = greatest(used, $1) WHERE id = $2`, micros(at), id)
@@ -33,15 +21,6 @@ func (s *Postgres) AddKey(ctx context.Context, user int64, name string, hash [32
 	return s.edit(ctx, fmt.Sprintf("add key %q", name), `
 INSERT INTO keys ("user", name, hash, created) SELECT id, $1, $2, $3 FROM users WHERE id = $4`,
 		cleanText(name), hash[:], micros(at), user)
-}
-
-// Keys implements server.Accounts.
-func (s *Postgres) Keys(ctx context.Context, user int64) ([]server.Key, error) {
-	out, err := collectPg(ctx, s, pgSelectKey+`WHERE $1 = 0 OR k."user" = $1 ORDER BY k.id`, []any{user}, scanKey)
-	if err != nil {
-		return nil, fmt.Errorf("list keys: %w", err)
-	}
-	return out, nil
 }
 
 // RevokeKey implements server.Accounts.
@@ -55,7 +34,7 @@ func (s *Postgres) RevokeKey(ctx context.Context, name string, at time.Time) err
 func (s *Postgres) RotateKey(ctx context.Context, name string, hash [32]byte, at, grace time.Time) error {
 	name = cleanText(name)
 	err := s.once(ctx, func(tx pgx.Tx) error {
-		k, err := scanKey(tx.QueryRow(ctx, pgSelectKey+
+		k, err := scanKey(tx.QueryRow(ctx, selectKey+
 			`WHERE k.name = $1 AND (k.revoked = 0 OR k.revoked > $2) FOR UPDATE OF k`, name, micros(at)))
 		if err != nil {
 			return translatePg(err)
@@ -92,23 +71,6 @@ INSERT INTO logins (token, "user", key, until) SELECT $1, id, $2, $3 FROM users 
 		return fmt.Errorf("add login: %w", err)
 	}
 	return nil
-}
-
-// FindLogin implements server.Accounts.
-func (s *Postgres) FindLogin(ctx context.Context, token [32]byte, now time.Time) (server.Login, error) {
-	var l server.Login
-	var user userRow
-	var until int64
-	err := s.pool.QueryRow(ctx, selectUser+`, l.key, l.until
-FROM logins l JOIN users u ON u.id = l."user"
-WHERE l.token = $1 AND l.until > $2 AND u.disabled = 0
-  AND (l.key = 0 OR EXISTS (SELECT FROM keys k WHERE k.id = l.key AND (k.revoked = 0 OR k.revoked > $2)))`,
-		token[:], micros(now)).Scan(append(user.columns(), &l.Key, &until)...)
-	if err != nil {
-		return server.Login{}, fmt.Errorf("find login: %w", translatePg(err))
-	}
-	l.User, l.Until = user.user(), moment(until)
-	return l, nil
 }
 
 // RemoveLogin implements server.Accounts.

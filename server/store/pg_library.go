@@ -46,19 +46,17 @@ ORDER BY 1 DESC, s.project_hash, s.machine, s.owner`, f.args)
 }
 
 // Drops implements server.Library.
-func (s *Postgres) Drops(ctx context.Context, scope server.Scope, session string, limit int) ([]server.Drop, error) {
+func (s *Postgres) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
 	var f filter
 	f.add(`d.lines > 0`)
 	f.scope(scope)
-	if session != "" {
-		f.add(`s.session_key = ?`, key(session))
-	}
+	f.drops(pgDialect{}, q)
 	sql, args := numbered(`
 SELECT s.id, e.name, d.generation, g.first_seen, d.first_line, d.last_line, d.lines
 FROM drops d JOIN epochs e ON e.stream = d.stream AND e.rank = d.epoch JOIN streams s ON s.id = d.stream
 JOIN generations g ON g.stream = d.stream AND g.epoch = d.epoch AND g.generation = d.generation
 `+f.where()+`
-ORDER BY g.first_seen DESC, d.stream DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.args, limit))
+ORDER BY g.first_seen DESC, d.stream DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.args, q.Limit))
 	var ids []int64
 	out, err := collectPg(ctx, s, sql, args, func(row scanner) (d server.Drop, err error) {
 		var at int64
@@ -78,21 +76,6 @@ ORDER BY g.first_seen DESC, d.stream DESC, d.epoch DESC, d.generation DESC LIMIT
 		out[i].Session = found[out[i].Session.ID].Session
 	}
 	return out, nil
-}
-
-// Lags implements server.Library.
-func (s *Postgres) Lags(ctx context.Context, scope server.Scope, session string) (lags bool, err error) {
-	var f filter
-	f.add(`s.version > s.derived`)
-	f.scope(scope)
-	if session != "" {
-		f.add(`s.session_key = ?`, key(session))
-	}
-	sql, args := numbered(`SELECT EXISTS (SELECT FROM streams s `+f.where()+`)`, f.args)
-	if err := s.pool.QueryRow(ctx, sql, args...).Scan(&lags); err != nil {
-		return false, fmt.Errorf("look for what is to derive: %w", err)
-	}
-	return lags, nil
 }
 
 // Received implements server.Library.

@@ -38,7 +38,7 @@ func TestPostgresForgetRace(t *testing.T) {
 				}
 			})
 		}
-		if _, err := here.Forget(t.Context(), all, session, start); err != nil {
+		if _, err := here.Forget(t.Context(), all, session, 0, start); err != nil {
 			t.Error(err)
 		}
 		wg.Wait()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,31 +62,18 @@ type pgSnapshot struct {
 }
 
 func (n *pgSnapshot) load(ctx context.Context, scope server.Scope, ref server.Ref) error {
-	var f filter
-	f.scope(scope)
-	if ref.Stream != 0 {
-		f.add(`s.id = ?`, ref.Stream)
-	} else {
-		f.add(`s.session_key = ?`, key(ref.SessionID))
-		f.streams("", ref.Machine, ref.Owner)
+	x, err := resolve(ctx, pgDialect{n.conn}, scope, ref, lines(ref))
+	if err != nil {
+		return err
 	}
-	// One's own comes first: no other user can replace it by a session of the same name.
-	sql, args := numbered(pgSelectSession+f.where()+`
-ORDER BY s.owner = ? DESC, s.last_received DESC, s.id DESC LIMIT 1`,
-		append(append([]any{ref.Epoch, key(ref.Epoch)}, f.args...), scope.User))
+	sql, args := numbered(pgSelectSession+`WHERE s.id = ?`, []any{ref.Epoch, key(ref.Epoch), x.Stream})
 	found, epoch, err := scanSession(n.conn.QueryRow(ctx, sql, args...))
 	n.session, n.epoch = found.Session, epoch
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("session %q: %w", ref.SessionID, server.ErrNotFound)
-	}
 	if err != nil {
-		return fmt.Errorf("find session: %w", err)
+		return fmt.Errorf("session %q: %w", ref.SessionID, translatePg(err))
 	}
-	if err := n.loadEpochs(ctx); err != nil {
+	if err := cmp.Or(n.loadEpochs(ctx), n.loadGenerations(ctx)); err != nil {
 		return fmt.Errorf("read epochs: %w", err)
-	}
-	if err := n.loadGenerations(ctx); err != nil {
-		return fmt.Errorf("read generations: %w", err)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (s *SQLite) Sessions(ctx context.Context, p server.Page) (server.Sessions, 
 // Find implements server.Library.
 func (s *SQLite) Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error) {
 	projects, err := projectsHolding(q.Text, func() ([]string, error) {
-		return collect(ctx, s.read, selectProjects, nil, scanName)
+		return list(ctx, sqliteDialect{s.read}, selectProjects, nil, scanName)
 	})
 	if err != nil {
 		return server.Found{}, fmt.Errorf("find sessions: %w", err)

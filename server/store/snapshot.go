@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -48,31 +49,18 @@ type snapshot struct {
 }
 
 func (n *snapshot) load(ctx context.Context, scope server.Scope, ref server.Ref) error {
-	var f filter
-	f.scope(scope)
-	if ref.Stream != 0 {
-		f.add(`s.id = ?`, ref.Stream)
-	} else {
-		f.add(`s.session_id = ?`, ref.SessionID)
-		f.streams("", ref.Machine, ref.Owner)
+	x, err := resolve(ctx, sqliteDialect{n.conn}, scope, ref, lines(ref))
+	if err != nil {
+		return err
 	}
-	// One's own comes first: no other user can replace it by a session of the same name.
-	row := n.conn.QueryRowContext(ctx, selectSession+f.where()+`
-ORDER BY s.owner = ? DESC, s.last_received DESC, s.id DESC LIMIT 1`,
-		append(append([]any{ref.Epoch, ref.Epoch}, f.args...), scope.User)...)
+	row := n.conn.QueryRowContext(ctx, selectSession+`WHERE s.id = ?`, ref.Epoch, ref.Epoch, x.Stream)
 	found, epoch, err := scanSession(row)
 	n.session, n.epoch = found.Session, epoch
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("session %q: %w", ref.SessionID, server.ErrNotFound)
-	}
 	if err != nil {
-		return fmt.Errorf("find session: %w", err)
+		return fmt.Errorf("session %q: %w", ref.SessionID, translate(err))
 	}
-	if err := n.loadEpochs(ctx); err != nil {
+	if err := cmp.Or(n.loadEpochs(ctx), n.loadGenerations(ctx)); err != nil {
 		return fmt.Errorf("read epochs: %w", err)
-	}
-	if err := n.loadGenerations(ctx); err != nil {
-		return fmt.Errorf("read generations: %w", err)
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type SQLite struct {
 	stmts statements
 	queue
 	artifacts
+	people
 	changes changes
 
 	ingesting atomic.Int64 // Puts that are under way
@@ -85,6 +86,7 @@ func (s *SQLite) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.people = people{sqliteDialect{s.read}}
 	s.artifacts = artifacts{reader: sqliteDialect{s.read}, ledgers: &ledgers, writer: s.writeArtifacts,
 		notify: s.changes.tell}
 	return nil

@@ -191,7 +191,7 @@ func TestForgetOverwrites(t *testing.T) {
 	if len(holds()) == 0 {
 		t.Fatal("the secret was not even there")
 	}
-	if _, err := s.Forget(t.Context(), all, "s", start); err != nil {
+	if _, err := s.Forget(t.Context(), all, "s", 0, start); err != nil {
 		t.Fatal(err)
 	}
 	if files := holds(); len(files) != 0 {

@@ -108,13 +108,13 @@ func (s suite) checkpoints(t *testing.T) {
 	if c := list.List[1]; c.Summary != "newer" || len(c.ActiveFiles) != 0 {
 		t.Errorf("the newer epoch's does not stand: %+v", c)
 	}
-	c, err := st.Checkpoint(t.Context(), server.Scope{User: ann.ID}, "cp-2")
+	c, err := st.Checkpoint(t.Context(), server.Scope{User: ann.ID}, "cp-2", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "by id", c, want)
 	for _, id := range append(hostile, "cp-3", "") {
-		if _, err := st.Checkpoint(t.Context(), all, id); !errors.Is(err, server.ErrNotFound) {
+		if _, err := st.Checkpoint(t.Context(), all, id, 0); !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
@@ -213,7 +213,7 @@ func (s suite) artifactScopes(t *testing.T) {
 			}
 		}
 		ref := ofSession("anns")
-		_, err := st.Checkpoint(ctx, scope, "cp")
+		_, err := st.Checkpoint(ctx, scope, "cp", 0)
 		is("checkpoint", err, want.session)
 		page, err := st.Checkpoints(ctx, scope, server.CheckpointQuery{Session: "anns", Limit: 5})
 		if err != nil || (len(page.List) == 1) != want.session {
@@ -273,7 +273,7 @@ func (s suite) artifactsStay(t *testing.T) {
 	}
 	st = s.reopen(t, st)
 	expect(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one"})
-	if c, err := st.Checkpoint(t.Context(), all, "cp"); err != nil || c.Summary != mark("cp", 1).Summary {
+	if c, err := st.Checkpoint(t.Context(), all, "cp", 0); err != nil || c.Summary != mark("cp", 1).Summary {
 		t.Errorf("%+v, %v", c, err)
 	}
 	b, from, err := st.BlobContent(t.Context(), all, sum)

@@ -273,14 +273,14 @@ func (s suite) forgetArtifacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	noFindings(t, st, 6)
-	if gone, err := st.Forget(ctx, server.Scope{User: ann.ID}, "s", start); err != nil || gone.Lines != 0 {
+	if gone, err := st.Forget(ctx, server.Scope{User: ann.ID}, "s", 0, start); err != nil || gone.Lines != 0 {
 		t.Fatalf("%+v, %v", gone, err)
 	}
 	noFindings(t, st, 4)
 	if _, err := st.Documents(ctx, all, ofSession("s")); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("documents: %v", err)
 	}
-	if _, err := st.Checkpoint(ctx, all, "cp-s"); !errors.Is(err, server.ErrNotFound) {
+	if _, err := st.Checkpoint(ctx, all, "cp-s", 0); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("checkpoint: %v", err)
 	}
 	if asked, err := st.PendingLinkRequests(ctx, ann.ID, "m"); err != nil || len(asked) != 1 || asked[0].SessionID != "t" {
@@ -299,7 +299,7 @@ func (s suite) forgetArtifacts(t *testing.T) {
 			t.Errorf("it comes back: %v", err)
 		}
 	}
-	if _, err := st.Forget(ctx, all, "t", start); err != nil {
+	if _, err := st.Forget(ctx, all, "t", 0, start); err != nil {
 		t.Fatal(err)
 	}
 	noFindings(t, st, 0)
@@ -316,7 +316,7 @@ func (s suite) forgetDuringUpload(t *testing.T) {
 		putDocuments(t, st, 1, gone, "e", version("a", 1, server.Linked, content))
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := st.Forget(ctx, all, gone, start); err != nil {
+			if _, err := st.Forget(ctx, all, gone, 0, start); err != nil {
 				t.Error(err)
 			}
 		})

@@ -140,7 +140,7 @@ func (s suite) stale(t *testing.T) {
 	put(t, st, b)
 	b = batch("epoch", object(3, "{}")) // of the older one
 	put(t, st, b)
-	if _, err := st.Forget(ctx, all, "forgotten", start); err != nil {
+	if _, err := st.Forget(ctx, all, "forgotten", 0, start); err != nil {
 		t.Fatal(err)
 	}
 	put(t, st, batch("ahead", object(3, "{}")))
@@ -262,7 +262,7 @@ func (s suite) lags(t *testing.T) {
 		t.Helper()
 		for _, scope := range []server.Scope{all, {User: ann.ID}} {
 			for _, session := range []string{"", "anns", "bobs", "none"} {
-				got, err := st.Lags(ctx, scope, session)
+				got, err := st.Lags(ctx, scope, server.DropQuery{Session: session})
 				if want := want[session] && (scope.All || session != "bobs"); err != nil || got != want {
 					t.Errorf("%s: Lags(%+v, %q) is %t, %v", when, scope, session, got, err)
 				}
@@ -273,7 +273,7 @@ func (s suite) lags(t *testing.T) {
 	deriveAll(t, st)
 	expect("derived", nil)
 	put(t, st, batch("bobs", object(2, `{"a":2}`)))
-	if got, err := st.Lags(ctx, all, "bobs"); err != nil || !got {
+	if got, err := st.Lags(ctx, all, server.DropQuery{Session: "bobs"}); err != nil || !got {
 		t.Errorf("after another line: %t, %v", got, err)
 	}
 }
@@ -287,7 +287,7 @@ func (s suite) reset(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"model"}})
-	drops, err2 := st.Drops(ctx, all, "", 9)
+	drops, err2 := st.Drops(ctx, all, server.DropQuery{Session: "", Limit: 9})
 	if err := errors.Join(err, err2); err != nil || len(rows) != 0 || len(drops) != 0 {
 		t.Errorf("%+v, %+v, %v", rows, drops, err)
 	}

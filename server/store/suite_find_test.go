@@ -60,7 +60,7 @@ func (s suite) scopes(t *testing.T) {
 	}
 	sees("bob, with whom ann shares", bobScope, "anns", "bobs")
 	sees("ann, who shares", annScope, "anns")
-	if _, err := st.Forget(ctx, bobScope, "anns", start); !errors.Is(err, server.ErrNotFound) {
+	if _, err := st.Forget(ctx, bobScope, "anns", 0, start); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("bob forgets what ann shares: %v", err)
 	}
 	if err := st.RemoveShare(ctx, share); err != nil {
@@ -96,7 +96,7 @@ func seesIn(t *testing.T, st full, when string, scope server.Scope, want []strin
 	for _, r := range rows {
 		usage = append(usage, r.Session)
 	}
-	rewrites, err := st.Drops(ctx, scope, "", 100)
+	rewrites, err := st.Drops(ctx, scope, server.DropQuery{Session: "", Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func (s suite) filters(t *testing.T) {
 		if _, err := st.View(ctx, all, server.Ref{SessionID: text, Epoch: text, Machine: &text}); !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("View of %q: %v", text, err)
 		}
-		if _, err := st.Drops(ctx, all, text, 5); err != nil {
+		if _, err := st.Drops(ctx, all, server.DropQuery{Session: text, Limit: 5}); err != nil {
 			t.Errorf("Drops of %q: %v", text, err)
 		}
 		if _, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 5, After: text}}); !errors.Is(err, server.ErrBadPage) {

@@ -68,7 +68,7 @@ func (s suite) linkRequests(t *testing.T) {
 		".": server.ErrBadPath, "a\x00b": server.ErrBadPath, "a//b": server.ErrBadPath, "\xff": server.ErrBadPath,
 		strings.Repeat("x", 5000): server.ErrBadPath, "회의/노트.md": nil, "%2e%2e/x": nil,
 	} {
-		_, err := st.RequestLink(ctx, all, ofSession("s"), server.LinkRequestInput{Path: path, Link: true, By: ann.ID, At: start})
+		_, err := st.RequestLink(ctx, server.Scope{User: ann.ID}, ofSession("s"), server.LinkRequestInput{Path: path, Link: true, By: ann.ID, At: start})
 		if !errors.Is(err, want) {
 			t.Errorf("%.20q: %v", path, err)
 		}

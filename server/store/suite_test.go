@@ -29,7 +29,7 @@ func (s suite) run(t *testing.T) {
 		"Concurrent": s.concurrent, "Reopen": s.reopens, "KeepsFacts": s.keepsFacts,
 		"Ledger": s.ledger, "LedgerConflicts": s.ledgerConflicts, "LedgerArtifacts": s.ledgerArtifacts,
 		"Users": s.users, "Keys": s.keys, "Rotate": s.rotate, "Shares": s.shares, "Logins": s.logins, "Tickets": s.tickets,
-		"Scopes": s.scopes, "SameNames": s.sameNames, "Filters": s.filters, "Paging": s.paging, "Groups": s.groups,
+		"Scopes": s.scopes, "SameNames": s.sameNames, "Shadows": s.shadows, "Filters": s.filters, "Paging": s.paging, "Groups": s.groups,
 		"Received": s.received, "Changes": s.changes, "Active": s.active,
 		"Leases": s.leases, "Stale": s.stale, "Redo": s.redo, "Renew": s.renew, "Lags": s.lags, "Reset": s.reset, "Derivers": s.derivers,
 		"Search": s.search, "Inert": s.inert, "SearchFilters": s.searchFilters, "SearchPages": s.searchPages, "Crowd": s.crowd,

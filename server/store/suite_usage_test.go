@@ -87,7 +87,7 @@ func (s suite) uncounted(t *testing.T) {
 	if got := outputs(t, st, server.UsageQuery{}); got != "a:1×5 fork:1×2" {
 		t.Errorf("counts %s", got)
 	}
-	if _, err := st.Forget(t.Context(), all, "a", start); err != nil {
+	if _, err := st.Forget(t.Context(), all, "a", 0, start); err != nil {
 		t.Fatal(err)
 	}
 	if got := outputs(t, st, server.UsageQuery{}); got != "fork:2×7" {
@@ -184,15 +184,15 @@ func (s suite) forget(t *testing.T) {
 	named.Owner, named.Head.Parent = ann.ID, "anns"
 	put(t, st, named)
 	deriveAll(t, st)
-	if _, err := st.Forget(ctx, server.ScopeOf(bob), "anns", start); !errors.Is(err, server.ErrNotFound) {
+	if _, err := st.Forget(ctx, server.ScopeOf(bob), "anns", 0, start); !errors.Is(err, server.ErrNotFound) {
 		t.Errorf("bob forgets what is ann's: %v", err)
 	}
 	for _, text := range append(hostile, "", "unknown") {
-		if _, err := st.Forget(ctx, all, text, start); !errors.Is(err, server.ErrNotFound) {
+		if _, err := st.Forget(ctx, all, text, 0, start); !errors.Is(err, server.ErrNotFound) {
 			t.Errorf("forget %q: %v", text, err)
 		}
 	}
-	f, err := st.Forget(ctx, server.ScopeOf(ann), "anns", start.Add(time.Hour))
+	f, err := st.Forget(ctx, server.ScopeOf(ann), "anns", 0, start.Add(time.Hour))
 	if err != nil || f.Owner != ann.ID || f.SessionID != "anns" || f.Lines != 5 || !f.At.Equal(start.Add(time.Hour)) {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -237,7 +237,7 @@ func (s suite) forget(t *testing.T) {
 func (s suite) forgetMeanwhile(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("gone", object(0, "x")))
-	if _, err := st.Forget(t.Context(), all, "gone", start); err != nil {
+	if _, err := st.Forget(t.Context(), all, "gone", 0, start); err != nil {
 		t.Fatal(err)
 	}
 	errs := make(chan error)

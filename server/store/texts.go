@@ -108,7 +108,7 @@ func textsBetween(ctx context.Context, c *sql.Conn, d *server.Derivation) (map[t
 		from = 0
 	}
 	old := map[textPlace]storedText{}
-	_, err := collect(ctx, c, `
+	_, err := list(ctx, sqliteDialect{c}, `
 SELECT line, kind, id, text FROM texts WHERE epoch = ? AND generation = ? AND line >= ? AND line < ?`,
 		[]any{d.Position.Epoch, d.Position.Generation, from, d.Position.Line}, func(row scanner) (_ struct{}, err error) {
 			var at textPlace

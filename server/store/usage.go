@@ -48,7 +48,8 @@ func (s *SQLite) Usage(ctx context.Context, scope server.Scope, q server.UsageQu
 	if len(group) > 0 {
 		query += ` GROUP BY ` + strings.Join(group, ", ") + ` ORDER BY ` + strings.Join(group, ", ")
 	}
-	out, err := collect(ctx, s.read, query, append(args, f.args...), func(row scanner) (server.UsageRow, error) {
+	args = append(args, f.args...)
+	out, err := list(ctx, sqliteDialect{s.read}, query, args, func(row scanner) (server.UsageRow, error) {
 		return scanUsage(row, q.By)
 	})
 	if err != nil {

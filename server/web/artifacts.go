@@ -230,7 +230,7 @@ func (v *Viewer) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	case err != nil:
 		return err
 	}
-	s.Machine = &x.Machine
+	s.Pin(x)
 	http.Redirect(w, r, v.Base+s.Path("")+"#documents", http.StatusSeeOther)
 	return nil
 }

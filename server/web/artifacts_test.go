@@ -119,7 +119,7 @@ func TestDocuments(t *testing.T) {
 	}
 	mustHave(t, page, `data-doc="`+machine+" "+tourID+` docs/plan.md" data-version="2"`, `aria-label="Unlink docs/plan.md"`)
 	plan := s.get(t, document(tourID, "docs/plan.md"))
-	mustHave(t, plan, "<strong>cents</strong>", "version 2 of 2", "modified by claude", "linked by user", `href="/sessions/`+tourID+`/L/12?machine=`+machine+`"`, `data-opened="`+machine+" "+tourID+` docs/plan.md" data-version="2"`)
+	mustHave(t, plan, "<strong>cents</strong>", "version 2 of 2", "modified by claude", "linked by user", `href="/sessions/`+tourID+`/L/12?machine=`+machine+`&amp;owner=1"`, `data-opened="`+machine+" "+tourID+` docs/plan.md" data-version="2"`)
 	source := s.get(t, document(tourID, "docs/plan.md", "source", "1"))
 	mustHave(t, source, "**cents**")
 	mustLack(t, source, "<strong>cents")
@@ -374,7 +374,7 @@ func TestSpilled(t *testing.T) {
 	agent.Parent = "spill"
 	s.put(t, agent, lines[:2]...)
 	s.file(t, head("spill"), "tool-results/toolu_01.txt", "<b>all</b> of it\n"+strings.Repeat("x\n", 1000))
-	want := "/sessions/spill/file?machine=" + machine + "&amp;name=tool-results%2Ftoolu_01.txt"
+	want := "/sessions/spill/file?machine=" + machine + "&amp;name=tool-results%2Ftoolu_01.txt&amp;owner=1"
 	for _, path := range []string{sessionPath("spill", ""), sessionPath("spill/agent-1", ""), sessionPath("spill", "/tail", "after", "-1"), sessionPath("spill", "/entry/0")} {
 		page := s.get(t, path)
 		if n := strings.Count(page, `href="`+want+`"`); n != 1 {

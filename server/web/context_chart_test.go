@@ -57,7 +57,7 @@ func TestContextChart(t *testing.T) {
 	}
 	full := s.get(t, sessionPath(tourID, "/context"))
 	mustHave(t, full, "What was done up to auto_90", "cart.go", "<table", "Compactions and rewinds")
-	mustHave(t, s.get(t, sessionPath(tourID, "")), `data-src="/sessions/`+tourID+`/context?machine=`+machine+`&amp;bare=1"`, "80 % reached", "cp-000000000026")
+	mustHave(t, s.get(t, sessionPath(tourID, "")), `data-src="/sessions/`+tourID+`/context?machine=`+machine+`&amp;owner=1&amp;bare=1"`, "80 % reached", "cp-000000000026")
 	s.put(t, head("quiet"), `{"type":"user","message":{"role":"user","content":"nobody answers"}}`)
 	mustHave(t, s.get(t, sessionPath("quiet", "/context")), "No response reports token use yet", "This session has no checkpoints")
 	mustLack(t, s.get(t, sessionPath("quiet", "")), "data-keep")
@@ -152,7 +152,7 @@ func TestCheckpointOfThePast(t *testing.T) {
 		t.Errorf("the marks are\n%s", got)
 	}
 	page := s.get(t, sessionPath("past", ""))
-	mustHave(t, page, "rewritten since", `href="/sessions/past/L/2?generation=0&amp;machine=`+machine+`"`)
+	mustHave(t, page, "rewritten since", `href="/sessions/past/L/2?generation=0&amp;machine=`+machine+`&amp;owner=1"`)
 	if a := s.do(t, "GET", "/sessions/past/L/2?generation=0&machine="+machine, nil, nil); a.code != 200 || !strings.Contains(a.body, `id="L2"`) {
 		t.Errorf("it leads to %d %s", a.code, a.path)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -141,19 +140,19 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	if err != nil {
 		return err
 	}
-	s.Machine = &h.S.Machine
+	s.Pin(h.S)
 	scope := server.ScopeOf(who.User)
 	if h.Facts, err = v.store.SummaryOf(ctx, h.S.ID); err != nil {
 		return err
 	}
 	h.Usage, err = v.store.Usage(ctx, scope,
-		server.UsageQuery{By: []string{"model"}, Session: h.S.SessionID, Agents: true})
+		server.UsageQuery{By: []string{"model"}, Session: h.S.SessionID, User: h.S.Owner, Agents: true})
 	if err != nil {
 		return err
 	}
 	h.Tokens, h.Cost = v.sum(h.Usage)
-	found, err := v.store.Find(ctx, scope,
-		server.SessionQuery{Page: server.Page{Limit: maxAgents}, Parent: h.S.SessionID, Agents: true})
+	found, err := v.store.Find(ctx, scope, server.SessionQuery{
+		Page: server.Page{Limit: maxAgents}, User: h.S.Owner, Parent: h.S.SessionID, Agents: true})
 	if err != nil {
 		return err
 	}
@@ -161,16 +160,16 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 		h.Agents = append(h.Agents, agentRow{cmp.Or(a.Summary.Title, a.Summary.FirstPrompt, a.SessionID),
 			v.Base + thread.StreamOf(a.Session).Path(""), a.Summary, v.isLive(a.Active)})
 	}
-	drops, err := v.store.Drops(ctx, scope, h.S.SessionID, 100)
+	drops, err := v.store.Drops(ctx, scope, server.DropQuery{Session: h.S.SessionID, User: h.S.Owner, Limit: 100})
 	if err != nil {
 		return err
 	}
 	h.Drops = int64(len(drops))
 	h.Live = v.isLive(h.S.Active)
 	h.Heading = cmp.Or(h.Facts.Title, h.Facts.FirstPrompt, h.S.SessionID)
-	h.Resume = resume(h.S)
+	h.Resume = thread.Resume(h.S)
 	if h.S.Parent != "" {
-		h.Parent = v.Base + thread.Stream{ID: h.S.Parent, Machine: &h.S.Machine, Generation: -1}.Path("")
+		h.Parent = v.Base + thread.Stream{ID: h.S.Parent, User: h.S.Owner, Machine: &h.S.Machine, Generation: -1}.Path("")
 	}
 	h.Compare = v.Base + s.Path("/compare")
 	h.Links = map[string]string{"prompts": v.Base + s.Path("/prompts")}
@@ -188,23 +187,6 @@ func (v *Viewer) sum(rows []server.UsageRow) (t server.Tokens, c derive.Cost) {
 		t = t.Add(r.Tokens)
 	}
 	return t, v.Prices.Sum(rows)
-}
-
-// resume is what goes on with a session on its own machine; "" when that can't be done.
-func resume(x server.Session) string {
-	if x.Parent != "" || x.Cwd == "" || !thread.IsPlainID(x.SessionID) {
-		return ""
-	}
-	return "cd " + quote(x.Cwd) + " && claude --resume " + x.SessionID
-}
-
-// quote makes one word of s for a POSIX shell.
-func quote(s string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
-	if strings.Trim(s, plain) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // link sets where the page leads to.

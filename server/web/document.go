@@ -138,6 +138,9 @@ func (v *Viewer) listVersions(p *documentPage, s thread.Stream, list server.Vers
 	if i := strings.IndexByte(p.Compare, '?'); i >= 0 {
 		p.Compare = p.Compare[:i]
 	}
+	if s.User != 0 {
+		p.Hidden = append(p.Hidden, thread.Pair{Name: thread.UserParam, Value: strconv.FormatInt(s.User, 10)})
+	}
 	if s.Machine != nil {
 		p.Hidden = append(p.Hidden, thread.Pair{Name: "machine", Value: *s.Machine})
 	}

@@ -25,7 +25,12 @@ type dropRow struct {
 
 // drops is GET /drops: rewrites that took lines out of files, which are all still here.
 func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login) error {
-	list, err := v.store.Drops(r.Context(), server.ScopeOf(who.User), r.URL.Query().Get("session"), maxDrops)
+	owner, err := v.ownerOf(r, who)
+	if err != nil {
+		return err
+	}
+	list, err := v.store.Drops(r.Context(), server.ScopeOf(who.User),
+		server.DropQuery{Session: r.URL.Query().Get("session"), User: owner, Limit: maxDrops})
 	if err != nil {
 		return err
 	}

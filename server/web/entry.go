@@ -50,7 +50,7 @@ func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login)
 	if err != nil {
 		return err
 	}
-	s.Machine = &p.S.Machine
+	s.Pin(p.S)
 	p.Layout = v.Layout(r, who, fmt.Sprintf("Line %d", l.Index+1), "sessions")
 	sum := sha256.Sum256(l.Raw)
 	p.Sum, p.Length, p.Kind, p.Line = hex.EncodeToString(sum[:]), int64(len(l.Raw)), l.Kind.String(), l.Index
@@ -97,7 +97,7 @@ func (v *Viewer) readLine(r *http.Request, who server.Login,
 		if !meaning {
 			return nil
 		}
-		s.Machine = &p.S.Machine
+		s.Pin(p.S)
 		b := thread.NewBuilder(v.Base, s, thread.Everything)
 		b.Full = true
 		if _, err := b.Fill(r.Context(), snap, view, line, line+1); err != nil {
@@ -108,7 +108,7 @@ func (v *Viewer) readLine(r *http.Request, who server.Login,
 		return err
 	})
 	if err == nil {
-		s.Machine = &p.S.Machine
+		s.Pin(p.S)
 		err = v.findOverflows(r.Context(), who, s, spills)
 	}
 	return l, p, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/web/thread"
 )
 
 const (
@@ -32,13 +33,14 @@ type changeEvent struct {
 	About      string `json:"about,omitempty"` // "checkpoints", "documents"; else lines
 	Session    string `json:"session"`
 	Machine    string `json:"machine"`
+	Owner      int64  `json:"owner"`
 	Generation int64  `json:"generation"`
 	From       int64  `json:"from"`
 	To         int64  `json:"to"`
 }
 
-// events is GET /events?session&machine: server-sent events that say where there are new lines, of one session or of
-// all that the reader may see. "change" names a place; "all" says that anything may have changed.
+// events is GET /events?session&machine&owner: server-sent events that say where there are new lines, of one session
+// or of all that the reader may see. "change" names a place; "all" says that anything may have changed.
 func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if v.Hub == nil {
 		return server.ErrNotFound
@@ -53,8 +55,10 @@ func (v *Viewer) events(w http.ResponseWriter, r *http.Request, who server.Login
 	}
 	defer leave()
 	q := r.URL.Query()
+	owner := number(q.Get(thread.UserParam), 0)
 	changes := v.Hub.Listen(r.Context(), func(c server.Change) bool {
-		return visible(c) && (!q.Has("session") || c.SessionID == q.Get("session") && c.Machine == q.Get("machine"))
+		return visible(c) && (!q.Has("session") || c.SessionID == q.Get("session") && c.Machine == q.Get("machine") &&
+			(owner == 0 || c.Owner == owner))
 	})
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -107,7 +111,7 @@ func (s sender) change(c server.Change) error {
 	if c.Stream == 0 {
 		return s.send("event: all\ndata: {}\n\n")
 	}
-	b, err := json.Marshal(changeEvent{c.About, c.SessionID, c.Machine, c.Generation, c.From, c.To})
+	b, err := json.Marshal(changeEvent{c.About, c.SessionID, c.Machine, c.Owner, c.Generation, c.From, c.To})
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,7 @@
 package web
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -11,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -49,9 +46,9 @@ func (v *Viewer) write(ctx context.Context, w io.Writer, snap server.Snapshot, v
 	case "html":
 		return v.exportHTML(ctx, w, snap, view)
 	case "json":
-		return exportJSON(ctx, w, snap, view)
+		return thread.WriteJSON(ctx, w, snap, view)
 	case "jsonl":
-		return exportLines(ctx, w, snap, view)
+		return thread.WriteLines(ctx, w, snap, view)
 	}
 	return fmt.Errorf("export as %q: %w", format, ErrFormat)
 }
@@ -85,77 +82,6 @@ type patient struct{ w http.ResponseWriter }
 func (p patient) Write(b []byte) (int, error) {
 	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(time.Minute)) // tests have none
 	return p.w.Write(b)
-}
-
-// exportLines writes each stored line and a newline: the file, if all of it is stored.
-func exportLines(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
-	return thread.EachLine(ctx, snap, view, func(l server.Line) error {
-		if l.Kind == server.Oversize {
-			return nil
-		}
-		if _, err := w.Write(l.Raw); err != nil {
-			return err
-		}
-		_, err := w.Write([]byte{'\n'})
-		return err
-	})
-}
-
-// exportJSON writes one document with all records.
-func exportJSON(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
-	x := snap.Session()
-	head, err := json.Marshal(struct {
-		Schema     int       `json:"schema_version"`
-		SessionID  string    `json:"session_id"`
-		Machine    string    `json:"machine"`
-		Host       string    `json:"host"`
-		Project    string    `json:"project"`
-		Cwd        string    `json:"cwd"`
-		Epoch      string    `json:"epoch"`
-		Generation int64     `json:"generation"`
-		Lines      int64     `json:"lines"`
-		First      time.Time `json:"first_received"`
-		Last       time.Time `json:"last_received"`
-	}{1, x.SessionID, x.Machine, x.Host, x.Project, x.Cwd, x.Epoch, view.Generation.Number, view.Total, x.First, x.Last})
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(append(head[:len(head)-1], `,"entries":[`...)); err != nil {
-		return err
-	}
-	first := true
-	err = thread.EachLine(ctx, snap, view, func(l server.Line) error {
-		b := appendJSON(nil, l, first)
-		first = false
-		_, err := w.Write(b)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	_, err = w.Write([]byte("\n]}\n"))
-	return err
-}
-
-// appendJSON is a line as a member of the list: a record as it is, anything else as a string of its bytes.
-func appendJSON(b []byte, l server.Line, first bool) []byte {
-	if !first {
-		b = append(b, ',')
-	}
-	b = append(b, "\n{\"line\":"+strconv.FormatInt(l.Index, 10)...)
-	raw := bytes.TrimSpace(l.Raw)
-	if len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
-		name := `,"record":`
-		if l.Kind == server.Oversize {
-			name = `,"note":`
-		}
-		return append(append(append(b, name...), raw...), '}')
-	}
-	data, err := json.Marshal(l.Raw) // base64
-	if err != nil {
-		return append(b, '}')
-	}
-	return append(append(append(b, `,"data":`...), data...), '}')
 }
 
 // exportHTML writes one page that needs nothing else. Pictures stand in it.

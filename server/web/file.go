@@ -66,7 +66,7 @@ func (v *Viewer) file(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if err != nil {
 		return err
 	}
-	s.Machine = &p.S.Machine
+	s.Pin(p.S)
 	files, err := v.sessionFiles(r.Context(), who, s)
 	if err != nil {
 		return err

@@ -169,16 +169,16 @@ func (s *site) putAs(t *testing.T, owner server.User, h server.Head, lines ...st
 	if err := s.store.Put(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
-	s.settle(t, h, b.Head.EndLine)
+	s.settle(t, owner, h, b.Head.EndLine)
 }
 
 // settle waits until everything of a stream is derived.
-func (s *site) settle(t *testing.T, h server.Head, lines int64) {
+func (s *site) settle(t *testing.T, owner server.User, h server.Head, lines int64) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {
-		snap, err := s.store.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine})
+		snap, err := s.store.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Owner: owner.ID, Machine: &h.Machine})
 		if err != nil {
 			t.Fatal(err)
 		}

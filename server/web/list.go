@@ -108,7 +108,7 @@ func (v *Viewer) list(w http.ResponseWriter, r *http.Request, who server.Login) 
 	if err != nil {
 		return err
 	}
-	drops, err := v.store.Drops(r.Context(), scope, "", maxDrops)
+	drops, err := v.store.Drops(r.Context(), scope, server.DropQuery{Limit: maxDrops})
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestList(t *testing.T) {
 	shelf(t, s)
 	page := s.get(t, "/")
 	mustHave(t, page, "alpha", "beta", "gamma", "delta", "host-m1", "host-m2", "a plain client", "opus-4-8", "sonnet-4-5", "b-alpha", "2 messages",
-		`data-session="s1" data-machine="m1"`, `href="/sessions/s1?machine=m1"`, "2.0M tokens")
+		`data-session="s1" data-machine="m1"`, `href="/sessions/s1?machine=m1&amp;owner=1"`, "2.0M tokens")
 	mustLack(t, page, `class="row live"`)
 	s.put(t, head("now"), prompt("epsilon", "claude-opus-4-8", time.Now().UTC().Format(time.RFC3339))...)
 	mustHave(t, s.get(t, "/?q=epsilon"), `class="row live"`)
@@ -237,7 +237,7 @@ func TestFollow(t *testing.T) {
 		`{"type":"assistant","message":{"role":"assistant","id":"new","model":"claude-opus-4-8","content":[{"type":"text","text":"The code is **fine**."}]}}`)
 	s.put(t, h, lines...)
 	for name, events := range map[string]<-chan string{"all": all, "one": one} {
-		want := `{"session":"` + tourID + `","machine":"` + machine + `","generation":1,"from":54,"to":56}`
+		want := `{"session":"` + tourID + `","machine":"` + machine + `","owner":1,"generation":1,"from":54,"to":56}`
 		if got := <-events; got != want {
 			t.Errorf("%s receives %s, want %s", name, got, want)
 		}

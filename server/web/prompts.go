@@ -25,7 +25,7 @@ func (v *Viewer) prompts(w http.ResponseWriter, r *http.Request, who server.Logi
 	p := outline{}
 	err := v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		x := snap.Session()
-		s.Machine = &x.Machine
+		s.Pin(x)
 		list, more, err := thread.Prompts(r.Context(), snap, view, s, number(q.Get("after"), -1)+1)
 		if err != nil {
 			return err

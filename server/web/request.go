@@ -15,7 +15,8 @@ import (
 // requested is the stream that a request names.
 func requested(r *http.Request) thread.Stream {
 	q := r.URL.Query()
-	s := thread.Stream{ID: r.PathValue("id"), Epoch: q.Get("epoch"), Generation: number(q.Get("generation"), -1)}
+	s := thread.Stream{ID: r.PathValue("id"), User: number(q.Get(thread.UserParam), 0), Epoch: q.Get("epoch"),
+		Generation: number(q.Get("generation"), -1)}
 	if q.Has("machine") {
 		m := q.Get("machine")
 		s.Machine = &m
@@ -37,6 +38,20 @@ func (v *Viewer) open(ctx context.Context, who server.Login, s thread.Stream,
 		return err
 	}
 	return fn(snap, view)
+}
+
+// ownerOf is whose session a listing that names one is about: the address says it, or there is only one.
+func (v *Viewer) ownerOf(r *http.Request, who server.Login) (int64, error) {
+	q := r.URL.Query()
+	ref := server.Ref{SessionID: q.Get("session"), Owner: number(q.Get(thread.UserParam), 0)}
+	if ref.SessionID == "" || ref.Owner != 0 {
+		return ref.Owner, nil
+	}
+	x, err := v.store.Resolve(r.Context(), server.ScopeOf(who.User), ref)
+	if errors.Is(err, server.ErrNotFound) {
+		return 0, nil
+	}
+	return x.Owner, err
 }
 
 // query is an address with some of its values changed: "" takes one out.

@@ -29,6 +29,7 @@ type found struct {
 	Hits       []hit
 	Next       string
 	Asked      bool
+	owner      int64 // of the session; 0: none is named
 }
 
 type hit struct {
@@ -55,6 +56,9 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 	p := found{Layout: v.Layout(r, who, "Search", "search"), filter: v.filterOf(q, groups, models, users),
 		Superseded: q.Get("superseded") != "", Session: q.Get("session"), Projects: v.projects(groups, q)}
 	p.Query = p.Text
+	if p.owner, err = v.ownerOf(r, who); err != nil {
+		return err
+	}
 	for _, k := range searchKinds {
 		p.Kinds = append(p.Kinds, choice{k.Name, k.Kind, slices.Contains(q["kind"], k.Kind)})
 	}
@@ -73,6 +77,9 @@ func (v *Viewer) find(r *http.Request, scope server.Scope, p *found, groups []se
 	sq := server.SearchQuery{Text: p.Text, Project: f.Project, Machine: f.Machine, User: f.User, Model: f.Model,
 		Session: p.Session, Since: f.Since, Until: f.Until, Superseded: p.Superseded, After: q.Get("after"),
 		Limit: searchPage}
+	if p.owner != 0 {
+		sq.User = p.owner
+	}
 	for _, k := range p.Kinds {
 		if k.On {
 			sq.Kinds = append(sq.Kinds, k.URL)

@@ -30,7 +30,7 @@ func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) 
 	var b *thread.Builder
 	err = v.open(r.Context(), who, s, func(snap server.Snapshot, view server.View) error {
 		x := snap.Session()
-		s.Machine = &x.Machine
+		s.Pin(x)
 		b = thread.NewBuilder(v.Base, s, thread.ModeOf(q.Get("mode")))
 		b.Live = v.isLive(x.Active)
 		win, err := b.Fill(r.Context(), snap, view, min(after+1, view.Total), after+1+thread.PageLines)

@@ -44,6 +44,7 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 	if v.Site, err = page.New(assets, access, v.functions()); err != nil {
 		return nil, err
 	}
+	v.Users = store
 	v.accounts = account.New(v.Site, store, access)
 	return v, nil
 }

@@ -21,7 +21,8 @@ import (
 func formats() []string { return []string{"md", "html", "json", "jsonl"} }
 
 func (a verbs) sessionsExport() *cobra.Command {
-	var format, output, machine string
+	var format, output string
+	var which library.Copy
 	var force bool
 	cmd := &cobra.Command{
 		Use:               "export SESSION",
@@ -41,7 +42,7 @@ func (a verbs) sessionsExport() *cobra.Command {
 			}
 			var tokens redact.Counter
 			export := func(w io.Writer) error {
-				return l.Export(ctx, args[0], machine, format, io.MultiWriter(w, &tokens))
+				return l.Export(ctx, args[0], which, format, io.MultiWriter(w, &tokens))
 			}
 			if output == "" || output == "-" {
 				err = export(term.SafeWriter(a.Stdout, true))
@@ -59,7 +60,8 @@ func (a verbs) sessionsExport() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "md", "md, html, json or jsonl")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write; otherwise to standard output")
-	cmd.Flags().StringVar(&machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
+	cmd.Flags().StringVar(&which.User, "user", "", userUsage)
+	cmd.Flags().StringVar(&which.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
 	complete := cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("format", complete) // the flag exists
@@ -106,6 +108,7 @@ func (a verbs) sessionsRestore() *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&generation, "generation", 0,
 		"an older `generation`, from before a rewind; `ccship sessions show` lists them")
+	cmd.Flags().StringVar(&w.User, "user", "", userUsage)
 	cmd.Flags().StringVar(&w.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().StringVar(&w.To, "to", "", "write to this `file` instead, without the agents' transcripts")
 	cmd.Flags().BoolVar(&w.Force, "force", false, "restore even while the session is live, and overwrite the file of --to")

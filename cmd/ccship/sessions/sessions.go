@@ -19,6 +19,9 @@ import (
 	"github.com/ccship/ccship/outbox"
 )
 
+// userUsage describes the flag that names whose session is meant.
+const userUsage = "of this `user` of the server; needed when several have a session of that id"
+
 func (a verbs) sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
@@ -197,6 +200,7 @@ func (a verbs) sessionsShow() *cobra.Command {
 			return a.Print(a.View().Session(shown))
 		},
 	}
+	cmd.Flags().StringVar(&v.User, "user", "", userUsage)
 	cmd.Flags().StringVar(&v.Machine, "machine", "", "of this `machine`: its host name, or the beginning of its id")
 	cmd.Flags().Int64Var(&generation, "generation", 0, "an older `generation`, from before a rewind")
 	cmd.Flags().IntVar(&v.Messages, "messages", 12, "how many of the last messages")

@@ -228,7 +228,7 @@
   document.addEventListener("visibilitychange", listen);
   listen();
 
-  function here() { return "?" + new URLSearchParams({ session: main.dataset.session, machine: main.dataset.machine }); }
+  function here() { return "?" + new URLSearchParams({ session: main.dataset.session, machine: main.dataset.machine, owner: main.dataset.owner }); }
 
   // watcher follows a session whose end is not on the page.
   function watcher() { return { query: here(), all: () => {}, change: () => {} }; }
@@ -336,7 +336,7 @@
       query: "",
       all: () => {},
       change: (c) => {
-        const row = $$(".row").find((r) => r.dataset.session === c.session && r.dataset.machine === c.machine);
+        const row = $$(".row").find((r) => r.dataset.session === c.session && r.dataset.machine === c.machine && Number(r.dataset.owner) === c.owner);
         if (!row) {
           if (!c.session.includes("/")) pill.hidden = false;
           return;

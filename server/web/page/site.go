@@ -22,6 +22,8 @@ type Site struct {
 	// Follow offers to follow new lines.
 	Follow bool
 	Log    *slog.Logger
+	// Users names whose sessions a page offers.
+	Users Users
 
 	access    *auth.Access
 	templates *template.Template
@@ -57,7 +59,10 @@ func (e BadRequestError) Error() string { return string(e) }
 // Answer shows the page of an error.
 func (s *Site) Answer(w http.ResponseWriter, r *http.Request, err error) {
 	var bad BadRequestError
+	var several *server.AmbiguousError
 	switch {
+	case errors.As(err, &several):
+		s.choose(w, r, several)
 	case errors.Is(err, server.ErrNotFound):
 		s.Fail(w, r, http.StatusNotFound, "No such session, or you may not see it.")
 	case errors.Is(err, server.ErrTooManyListeners):

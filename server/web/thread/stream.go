@@ -11,23 +11,33 @@ import (
 // Stream names what a page shows: a session of a machine, and where that is not the newest, an epoch and a generation.
 type Stream struct {
 	ID         string
+	User       int64   // whose it is; 0: the reader's own, else the only one
 	Machine    *string // nil: the one heard last
 	Epoch      string
 	Generation int64 // -1: the newest
 }
 
+// UserParam is the parameter of an address that has a Stream's User.
+const UserParam = "owner"
+
 func StreamOf(x server.Session) Stream {
-	return Stream{ID: x.SessionID, Machine: &x.Machine, Generation: -1}
+	return Stream{ID: x.SessionID, User: x.Owner, Machine: &x.Machine, Generation: -1}
 }
 
+// Pin lets s name no other stream than that of x.
+func (s *Stream) Pin(x server.Session) { s.User, s.Machine = x.Owner, &x.Machine }
+
 func (s Stream) Ref() server.Ref {
-	return server.Ref{SessionID: s.ID, Machine: s.Machine, Epoch: s.Epoch}
+	return server.Ref{SessionID: s.ID, Owner: s.User, Machine: s.Machine, Epoch: s.Epoch}
 }
 
 // Path is the address, below the base, of the session's page or of what lies below that. more is names and values of
 // its query; "" values are left out. The id is one path element, whatever is in it.
 func (s Stream) Path(below string, more ...string) string {
 	q := url.Values{}
+	if s.User != 0 {
+		q.Set(UserParam, strconv.FormatInt(s.User, 10))
+	}
 	if s.Machine != nil {
 		q.Set("machine", *s.Machine)
 	}
@@ -60,7 +70,7 @@ func (s Stream) DocumentPath(name string, more ...string) string {
 // Owner is the stream that a session's files belong to: an agent's are its session's.
 func (s Stream) Owner() Stream {
 	id, _, _ := strings.Cut(s.ID, "/")
-	return Stream{ID: id, Machine: s.Machine, Generation: -1}
+	return Stream{ID: id, User: s.User, Machine: s.Machine, Generation: -1}
 }
 
 // FileName is a session's id as far as it can stand in a file's name.

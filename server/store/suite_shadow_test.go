@@ -1,0 +1,110 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// shadows: bob sends, after ann, what has the names of ann's. No method takes bob's for ann's.
+func (s suite) shadows(t *testing.T) {
+	st := s.open(t)
+	ann, bob := addUser(t, st, "ann", server.Member), addUser(t, st, "bobby", server.Member)
+	for i, u := range []server.User{ann, bob} {
+		at := start.Add(time.Duration(i) * time.Hour)
+		for gen, session := range []string{"s", "s", "s/agent-1"} {
+			b := batch(session, object(0, `{"of":"`+u.Name+`"}`))
+			b.Owner, b.Received, b.Head.Generation = u.ID, at, int64(gen)
+			if session != "s" {
+				b.Head.Parent = "s"
+			}
+			put(t, st, b)
+		}
+		putDocuments(t, st, u.ID, "s", "e", version("a.md", 1, server.Linked, u.Name))
+		putCheckpoints(t, st, u.ID, "s", "e", mark("cp", i))
+	}
+	deriveAll(t, st)
+	reads := s.shadowReads(t.Context(), st)
+	for name, read := range reads {
+		_, err := read(all, server.Ref{SessionID: "s"})
+		no, ok := errors.AsType[*server.AmbiguousError](err)
+		if !ok || no.Session != "s" || len(no.Choices) != 2 {
+			t.Errorf("%s of s: %v %+v, want a choice of two", name, err, no)
+			continue
+		}
+		if a, b := no.Choices[0], no.Choices[1]; a.Owner != bob.ID && name != "forget" || a.Owner+b.Owner != ann.ID+bob.ID || a.SessionID != "s" && name != "forget" {
+			t.Errorf("%s of s: choices are %+v", name, no.Choices)
+		}
+		if _, err := read(server.Scope{User: 999}, server.Ref{SessionID: "s"}); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("%s of s by a stranger: %v", name, err)
+		}
+	}
+	for name, read := range reads {
+		for _, u := range []server.User{ann, bob} {
+			if name == "forget" {
+				continue
+			}
+			if owner, err := read(all, server.Ref{SessionID: "s", Owner: u.ID}); err != nil || owner != u.ID {
+				t.Errorf("%s of %s's s: of %d, %v", name, u.Name, owner, err)
+			}
+			// Own comes first, for an owner too.
+			if owner, err := read(server.Scope{All: true, User: u.ID}, server.Ref{SessionID: "s"}); err != nil || owner != u.ID {
+				t.Errorf("%s of %s's own s: of %d, %v", name, u.Name, owner, err)
+			}
+		}
+	}
+	if owner, err := reads["view"](all, server.Ref{SessionID: "s", User: "ann"}); err != nil || owner != ann.ID {
+		t.Errorf("by name: of %d, %v", owner, err)
+	}
+	if _, err := reads["view"](all, server.Ref{SessionID: "s", User: "nobody"}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("of nobody: %v", err)
+	}
+	if owner, err := reads["forget"](all, server.Ref{SessionID: "s", Owner: ann.ID}); err != nil || owner != ann.ID {
+		t.Errorf("forget ann's: %d, %v", owner, err)
+	}
+	expectNames(t, "what is left", names(t, st, all, server.SessionQuery{Agents: true}), "s", "s/agent-1")
+	if owner, err := reads["view"](all, server.Ref{SessionID: "s"}); err != nil || owner != bob.ID {
+		t.Errorf("the only one left: of %d, %v", owner, err)
+	}
+}
+
+type shadowRead func(server.Scope, server.Ref) (owner int64, err error)
+
+// shadowReads are the methods that take a session's name. Each answers whose session it took.
+func (s suite) shadowReads(ctx context.Context, st full) map[string]shadowRead {
+	return map[string]shadowRead{
+		"view": func(scope server.Scope, ref server.Ref) (int64, error) {
+			snap, err := st.View(ctx, scope, ref)
+			if err != nil {
+				return 0, err
+			}
+			return snap.Session().Owner, snap.Close()
+		},
+		"resolve": func(scope server.Scope, ref server.Ref) (int64, error) {
+			x, err := st.Resolve(ctx, scope, ref)
+			return x.Owner, err
+		},
+		"documents": func(scope server.Scope, ref server.Ref) (int64, error) {
+			list, err := st.Documents(ctx, scope, ref)
+			if err != nil {
+				return 0, err
+			}
+			u, err := st.FindUser(ctx, map[bool]string{true: "ann", false: "bobby"}[list[0].Size == 3])
+			return u.ID, err
+		},
+		"checkpoints": func(scope server.Scope, ref server.Ref) (int64, error) {
+			page, err := st.Checkpoints(ctx, scope, server.CheckpointQuery{Ref: &ref, Limit: 9})
+			if err != nil {
+				return 0, err
+			}
+			return page.List[0].Owner, nil
+		},
+		"forget": func(scope server.Scope, ref server.Ref) (int64, error) {
+			gone, err := st.Forget(ctx, scope, ref.SessionID, ref.Owner, start)
+			return gone.Owner, err
+		},
+	}
+}

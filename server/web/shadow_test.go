@@ -1,0 +1,67 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/server"
+)
+
+// TestChoose: an address that means sessions of several users shows none of them, but a page to choose; links of pages
+// name the user.
+func TestChoose(t *testing.T) {
+	s := loggedIn(t)
+	owner := s.owner
+	for _, name := range []string{"ann", "bob"} {
+		u := s.addUser(t, name, server.Member)
+		h := head("twice")
+		s.putAs(t, u, h, `{"type":"user","message":{"role":"user","content":"written by `+name+`, a wombat"}}`)
+		h.SessionID, h.Parent = "twice/agent-1", "twice"
+		s.putAs(t, u, h, `{"type":"user","message":{"role":"user","content":"agent of `+name+`"}}`)
+	}
+	for _, path := range []string{sessionPath("twice", ""), "/sessions/twice", sessionPath("twice", "/prompts"), sessionPath("twice", "/entry/0"),
+		sessionPath("twice", "/bytes/0"), sessionPath("twice", "/compare"), sessionPath("twice", "/export", "format", "md"), sessionPath("twice", "/context"),
+		sessionPath("twice", "/artifacts"), sessionPath("twice", "/tail", "after", "-1"), sessionPath("twice", "/L/0"), sessionPath("twice", "/document", "path", "a"),
+		sessionPath("twice", "/file", "name", "a"), "/search?q=wombat&session=twice", "/drops?session=twice"} {
+		a := s.do(t, "GET", path, nil, nil)
+		if a.code != http.StatusConflict || strings.Contains(a.body, "written by") || !strings.Contains(a.body, "<bdi>ann</bdi>") || !strings.Contains(a.body, "<bdi>bob</bdi>") {
+			t.Errorf("%s: %d %s", path, a.code, a.body)
+		}
+	}
+	a := s.do(t, "POST", sessionPath("twice", "/documents"), map[string][]string{"path": {"x.md"}}, nil)
+	if a.code != http.StatusConflict {
+		t.Errorf("a link request for either: %d", a.code)
+	}
+	for name, other := range map[string]string{"ann": "bob", "bob": "ann"} {
+		u := s.addUser(t, name, server.Member)
+		page := s.get(t, sessionPath("twice", "", "owner", fmt.Sprint(u.ID)))
+		mustHave(t, page, "written by "+name, "agent of "+name)
+		mustLack(t, page, "of "+other, "by "+other)
+		for _, href := range hrefs(t, page) {
+			if strings.HasPrefix(href, "/sessions/") && !strings.Contains(href, fmt.Sprintf("owner=%d", u.ID)) {
+				t.Errorf("the page of %s links to %s", name, href)
+			}
+		}
+		found := s.get(t, "/search?q=wombat&session=twice&owner="+fmt.Sprint(u.ID))
+		mustLack(t, found, "by "+other)
+	}
+	// Own comes first: nobody can put the page to choose before the owner's own session.
+	s.putAs(t, owner, head("twice"), `{"type":"user","message":{"role":"user","content":"written by the owner"}}`)
+	mustHave(t, s.get(t, "/sessions/twice"), "written by the owner")
+}
+
+func hrefs(t *testing.T, page string) (out []string) {
+	t.Helper()
+	nodes(t, page, func(n *html.Node) {
+		for _, a := range n.Attr {
+			if a.Key == "href" || a.Key == "action" || a.Key == "src" {
+				out = append(out, a.Val)
+			}
+		}
+	})
+	return out
+}
