@@ -181,6 +181,35 @@ func TestHookConfirms(t *testing.T) {
 	}
 }
 
+// late is input that is written later than a hook may take, in two parts.
+type late struct{ text []string }
+
+func (l *late) Read(p []byte) (int, error) {
+	if len(l.text) == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(150 * time.Millisecond) //nolint:forbidigo // a busy machine, not a wait
+	n := copy(p, l.text[0])
+	l.text = l.text[1:]
+	return n, nil
+}
+
+// TestHookOnBusyMachine: the time of a hook begins when it has its input, and the one at the start of a session waits for
+// a daemon that is slow.
+func TestHookOnBusyMachine(t *testing.T) {
+	slowly := func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(200 * time.Millisecond):
+			telling(w, r)
+		}
+	}
+	input := &late{[]string{oldInput[:20], oldInput[20:]}}
+	if got := hookRun(t, answering(t, slowly), input, nil, "session-start"); !strings.Contains(got, "Session started") {
+		t.Errorf("it prints %q", got)
+	}
+}
+
 // TestHookSaysNothing: whatever is wrong, a hook ends by itself with nothing said.
 func TestHookSaysNothing(t *testing.T) {
 	dir := t.TempDir()

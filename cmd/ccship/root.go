@@ -18,6 +18,8 @@ type app struct {
 	cli.App
 	build   build // of the running program
 	started bool  // a subcommand's code was reached: what fails from there on is no usage error
+
+	inputComplete func() // of a hook: its input has been read
 }
 
 // execute runs the subcommand that args name and returns the exit code.
