@@ -30,15 +30,34 @@ type UnprovenError struct {
 	Server string // its address
 	Why    string
 	Status int // of its answer; 0: it was none of HTTP
+	// UnknownKey says that it is a server with the proof, which has no such key.
+	UnknownKey bool
 }
 
 func (e *UnprovenError) Error() string {
+	if e.UnknownKey {
+		return "the server at " + e.Server + " rejects the API key (401 Unauthorized)"
+	}
 	return "the server at " + e.Server + " does not prove that it knows the API key (" + e.Why +
 		"), so it gets neither the key nor lines"
 }
 
+// Trouble is what status calls the failure, and Hint.
+func (e *UnprovenError) Trouble() (kind, hint string) {
+	if e.UnknownKey {
+		return "refused_key", e.Hint()
+	}
+	return "unproven", e.Hint()
+}
+
 // Hint says what a person can do.
 func (e *UnprovenError) Hint() string {
+	if e.UnknownKey {
+		return "put a key that it accepts into the API key file; `ccship-server key create` makes one"
+	}
+	if e.Status == http.StatusUnauthorized {
+		return "update ccship-server if it is older than this ccship; else find out who listens there"
+	}
 	return "find out who listens there (a tunnel that has ended, another user's program); if you put a server of " +
 		"another kind there yourself, set protocol = \"plain\""
 }
@@ -217,6 +236,11 @@ func (t *Transport) judge(status int, text []byte, hash [32]byte, nonce string) 
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests:
 		return &BusyError{status}
+	case status == http.StatusUnauthorized:
+		e := UnprovenError{Server: t.server(), Why: "it answers 401, as a server older than the proof does", Status: status}
+		var a struct{ Error struct{ Code string } }
+		e.UnknownKey = json.Unmarshal(text, &a) == nil && a.Error.Code == CodeUnknownKey
+		return &e
 	case status != http.StatusOK:
 		return t.unproven(status, fmt.Sprintf("it answers %d %s", status, http.StatusText(status)))
 	}
@@ -231,5 +255,8 @@ func (t *Transport) judge(status int, text []byte, hash [32]byte, nonce string) 
 }
 
 func (t *Transport) unproven(status int, why string) error {
-	return &UnprovenError{Server: cmp.Or(t.Name, t.Base.Redacted()), Why: why, Status: status}
+	return &UnprovenError{Server: t.server(), Why: why, Status: status}
 }
+
+// server is what people call it.
+func (t *Transport) server() string { return cmp.Or(t.Name, t.Base.Redacted()) }

@@ -181,9 +181,9 @@ func (r *request) noAnswer(err error) reply {
 		return reply{verdict: damagedRow, damage: d, summary: d.Error()}
 	}
 	out := reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
-	var unproven interface{ Hint() string } // of a transport that does not trust who answers
+	var unproven interface{ Trouble() (kind, hint string) } // of a transport that does not trust who answers
 	if errors.As(err, &unproven) {
-		out.kind, out.hint = KindUnproven, unproven.Hint()
+		out.kind, out.hint = unproven.Trouble()
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		out.hint = "the server's certificate is not trusted: install its certificate authority, or check server_url"

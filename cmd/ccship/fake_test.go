@@ -162,6 +162,8 @@ func take(w http.ResponseWriter, r *http.Request) {
 		a, ok := keyproof.Respond(sha256.Sum256([]byte("ccs_fake")), "s", r.URL.Query())
 		if !ok {
 			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":{"code":"`+keyproof.CodeUnknownKey+`"}}`)
+			return
 		}
 		_ = json.NewEncoder(w).Encode(a)
 	case r.URL.Path == "/die": // a test ends the server from outside

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
 )
 
@@ -157,6 +158,10 @@ func (s *Servers) contactOf(ctx context.Context, dest string) control.Probe {
 	}
 	answer, err := reader.HTTP.Do(req)
 	if err != nil {
+		if e, ok := errors.AsType[*keyproof.UnprovenError](err); ok {
+			kind, hint := e.Trouble()
+			return control.Probe{Kind: kind, Detail: e.Error(), Hint: hint}
+		}
 		return control.Probe{Kind: outbox.KindUnreachable, Detail: s.contacts.silence(limited, err)}
 	}
 	defer answer.Body.Close()

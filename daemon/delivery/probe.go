@@ -173,7 +173,7 @@ func (p *probe) unreachable(ctx context.Context, err error) error {
 
 // unproven is the error for a server that does not prove to know the key. One that has no such key says so.
 func (p *probe) unproven(e *keyproof.UnprovenError) error {
-	if e.Status == http.StatusUnauthorized {
+	if e.UnknownKey {
 		return p.refused("401 Unauthorized")
 	}
 	return control.NewError(outbox.KindUnproven, e.Error(), e.Hint())

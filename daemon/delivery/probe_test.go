@@ -24,6 +24,8 @@ func TestProbe(t *testing.T) {
 			a, ok := keyproof.Respond(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
 			if !ok {
 				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = io.WriteString(w, `{"error":{"code":"`+keyproof.CodeUnknownKey+`"}}`)
+				return
 			}
 			_ = json.NewEncoder(w).Encode(a)
 			return
@@ -107,17 +109,25 @@ func TestProbeProof(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		announces, proven bool
-		code              string
+		proof             string // the answer to the question for it, 401; "": as to any other
+		code, hint        string
 	}{
-		{"says that it is a ccship-server", true, false, "unproven"},
-		{"was one before", false, true, "unproven"},
-		{"was never one", false, false, ""},
+		{"says that it is a ccship-server", true, false, "", "unproven", "tunnel"},
+		{"was one before", false, true, "", "unproven", "tunnel"},
+		{"was never one", false, false, "", "", ""},
+		{"is older than the proof", true, false, "unauthorized", "unproven", "update ccship-server"},
+		{"does not have the key", true, false, keyproof.CodeUnknownKey, "refused_key", "key create"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			keys := 0
 			thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("X-API-Key") != "" {
 					keys++
+				}
+				if r.URL.Path == keyproof.Path && c.proof != "" {
+					w.WriteHeader(http.StatusUnauthorized)
+					_, _ = io.WriteString(w, `{"error":{"code":"`+c.proof+`"}}`)
+					return
 				}
 				if c.announces {
 					w.Header().Set("Ccship-Protocol", "1")
@@ -128,7 +138,7 @@ func TestProbeProof(t *testing.T) {
 			_, err := Probe(t.Context(), Candidate{Server: thief.URL, Key: "k3y", Proven: c.proven})
 			var e *control.Error
 			errors.As(err, &e)
-			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Hint == "") {
+			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || !strings.Contains(e.Hint, c.hint)) {
 				t.Errorf("%v, want %q", err, c.code)
 			}
 			if (keys > 0) != (c.code == "") {

@@ -253,6 +253,8 @@ func takeAll(w http.ResponseWriter, r *http.Request) {
 		a, ok := keyproof.Respond(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
 		if !ok {
 			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":{"code":"`+keyproof.CodeUnknownKey+`"}}`)
+			return
 		}
 		_ = json.NewEncoder(w).Encode(a)
 		return
@@ -279,6 +281,9 @@ func refuse(status int) http.HandlerFunc {
 		w.Header().Set("Ccship-Protocol", "1")
 		if r.URL.Path != "/healthz" {
 			w.WriteHeader(status)
+		}
+		if r.URL.Path == keyproof.Path && status == http.StatusUnauthorized {
+			_, _ = io.WriteString(w, `{"error":{"code":"`+keyproof.CodeUnknownKey+`"}}`)
 		}
 	}
 }

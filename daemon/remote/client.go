@@ -193,10 +193,10 @@ func (c *Client) failed(ctx context.Context, err error) error {
 
 // unproven is the error for a server that does not prove to know the key.
 func unproven(e *keyproof.UnprovenError) error {
-	switch e.Status {
-	case http.StatusUnauthorized:
+	switch {
+	case e.UnknownKey:
 		return refusedKey(e.Status)
-	case http.StatusNotFound, http.StatusMethodNotAllowed:
+	case e.Status == http.StatusNotFound, e.Status == http.StatusMethodNotAllowed:
 		return noReading(e)
 	}
 	return control.NewError(CodeUnproven, e.Error(), e.Hint())

@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -231,6 +232,9 @@ func (s *Server) proof(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	nonce := q.Get("nonce")
 	key, err := s.access.Proven(r.Context(), s.access.Remote(r), q.Get("key"), nonce, q.Get("proof"))
+	if errors.Is(err, auth.ErrUnauthorized) {
+		err = wire.Refuse(http.StatusUnauthorized, keyproof.CodeUnknownKey, "no key fits this proof")
+	}
 	if err != nil {
 		s.refuse(w, r, err)
 		return

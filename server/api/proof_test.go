@@ -30,7 +30,7 @@ func (r *rig) proof(key string) {
 		"an unknown key":       ask(strings.Repeat("0", 32), nonce, keyproof.Client(hash, nonce)),
 		"nothing but the name": ask(keyproof.ID(hash), nonce, ""),
 	} {
-		if a := r.get(path); a.status != 401 || strings.Contains(string(a.body), "proof\":") {
+		if a := r.get(path); a.status != 401 || !strings.Contains(string(a.body), keyproof.CodeUnknownKey) || strings.Contains(string(a.body), "proof\":") {
 			r.t.Errorf("%s: %d %s", what, a.status, a.body)
 		}
 	}
