@@ -24,6 +24,9 @@ type shipServer struct {
 	url  *url.URL
 	key  string
 	at   string // where it keeps everything; "": in a database file of its own
+
+	version string   // of its program; "": none
+	flags   []string // further ones of serve
 }
 
 func newShipServer(h *home) *shipServer {
@@ -56,7 +59,10 @@ func (s *shipServer) store() string {
 // start runs the server on a free port and waits for it.
 func (s *shipServer) start() {
 	s.home.t.Helper()
-	s.proc = s.home.launch(kit.Program(s.home.t, "ccship-server"), "serve", "--listen", "127.0.0.1:0", "--store", s.store())
+	program, err := kit.BuildAs("ccship-server", s.version)
+	must(s.home.t, err)
+	flags := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", s.store()}, s.flags...)
+	s.proc = s.home.launch(program, flags...)
 	base, err := s.proc.Listening()
 	must(s.home.t, err)
 	u, err := url.Parse(base)

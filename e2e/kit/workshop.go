@@ -92,18 +92,25 @@ func Root() (string, error) {
 }
 
 // Build builds a program of ours at its first use in this test process, and returns its path.
-func Build(name string) (string, error) {
-	once, _ := programs.LoadOrStore(name, sync.OnceValues(func() (string, error) { return build(name) }))
+func Build(name string) (string, error) { return BuildAs(name, "") }
+
+// BuildAs is Build with a version; "": the one that a build without a version has.
+func BuildAs(name, version string) (string, error) {
+	once, _ := programs.LoadOrStore(name+version, sync.OnceValues(func() (string, error) { return build(name, version) }))
 	return once.(func() (string, error))()
 }
 
-func build(name string) (string, error) {
+func build(name, version string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(workshop, name)
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", path, "./cmd/"+name)
+	path := filepath.Join(workshop, name+version)
+	args := []string{"build", "-trimpath", "-o", path}
+	if version != "" {
+		args = append(args, "-ldflags", "-X main.version="+version)
+	}
+	cmd := exec.CommandContext(context.Background(), "go", append(args, "./cmd/"+name)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

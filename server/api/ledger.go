@@ -232,13 +232,12 @@ func (s *Server) proof(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	nonce := q.Get("nonce")
 	key, err := s.access.Proven(r.Context(), s.access.Remote(r), q.Get("key"), nonce, q.Get("proof"))
-	if errors.Is(err, auth.ErrUnauthorized) {
-		err = wire.Refuse(http.StatusUnauthorized, keyproof.CodeUnknownKey, "no key fits this proof")
-	}
-	if err != nil {
+	switch id := s.store.StoreID(); {
+	case errors.Is(err, auth.ErrUnauthorized):
+		s.refuse(w, r, wire.Refuse(http.StatusUnauthorized, keyproof.CodeUnknownKey, "no key fits this proof"))
+	case err != nil:
 		s.refuse(w, r, err)
-		return
+	default:
+		s.answer(w, http.StatusOK, keyproof.Answer{Store: id, Proof: keyproof.Server(key.Hash, nonce, id)})
 	}
-	id := s.store.StoreID()
-	s.answer(w, http.StatusOK, keyproof.Answer{Store: id, Proof: keyproof.Server(key.Hash, nonce, id)})
 }
