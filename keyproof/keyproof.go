@@ -23,8 +23,8 @@ type Answer struct {
 	Proof string `json:"proof"` // see Server
 }
 
-// CodeUnknownKey is the error code of a server's refusal (401): no key of its fits the proof. A server that is older than
-// the proof refuses the question with another code.
+// CodeUnknownKey is the error code of a server's refusal (401): no key of its fits the proof. A server that is older
+// than the proof refuses the question with another code.
 const CodeUnknownKey = "unknown_key"
 
 // ID names a key in public. It is made of the key's hash, so a server finds the key that is meant.
