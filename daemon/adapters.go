@@ -10,19 +10,19 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// prover has servers prove that they run on this machine.
+// prover asks servers to prove that they run on this machine.
 type prover struct{}
 
 func (prover) Prove(ctx context.Context, server string) error { return here.Ask(ctx, server) }
 
-// settings shows rooms the configuration in force.
+// settings gives other packages the configuration in force.
 type settings struct{ d *Daemon }
 
 func (s settings) Roots() []string { return s.d.conf.Load().Roots }
 func (s settings) Locale() string  { return s.d.conf.Load().Locale }
 func (s settings) BlobCap() int64  { return s.d.conf.Load().BlobCap }
 
-// wireAttachments makes the collector of attachments. It comes after the tailer.
+// wireAttachments makes the collector of attachments. Call it after the tailer is made.
 func (d *Daemon) wireAttachments() {
 	d.attachments = attachment.New(attachment.Deps{
 		Projections: d.projections, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d},
@@ -38,7 +38,7 @@ func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {
 	return d.syncer.Drained(ctx, d.db.Outbox.LastSeq())
 }
 
-// wireRequests makes what works only by request. It comes after every room that has something of sessions.
+// wireRequests makes the parts that work only on request. Call it after every part that stores something of sessions.
 func (d *Daemon) wireRequests() {
 	d.syncer = syncer.New(syncer.Deps{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Pause: d.pause, Reconciler: d.reconciler,

@@ -13,19 +13,19 @@ import (
 
 const (
 	takeOverEvery = time.Second     // how often a waiting service tries to take over
-	lookTime      = 2 * time.Second // for which a process that only looks for the holder may have the lock
+	lookTime      = 2 * time.Second // how long a process that only reads the holder may have the lock
 	lookEvery     = 50 * time.Millisecond
 )
 
-// heldError is ErrAlreadyRunning with the daemon that runs.
+// heldError is ErrAlreadyRunning, and describes the daemon that runs.
 type heldError struct{ *singleton.HeldError }
 
 func (heldError) Is(target error) bool { return target == ErrAlreadyRunning }
 
-// aloneOn makes this the only daemon that delivers the roots, whatever state folder others use. In the foreground it
-// returns an error that is ErrAlreadyRunning when there is another; a service waits until that one ends, and gets nil
-// when ctx is done first. Where locks cannot be kept it goes on without one: the server's ledger notices a second
-// daemon, too.
+// aloneOn makes this the only daemon that delivers the roots, even if another one uses another state folder. In the
+// foreground it returns an error that is ErrAlreadyRunning when there is another one. A service waits until that one
+// ends; it gets nil if ctx is done first. Where locks do not work, the daemon runs without one: the server's ledger
+// detects a second daemon as well.
 func aloneOn(ctx context.Context, cfg config.Config) (*singleton.Lock, error) {
 	log := cfg.Logger()
 	manager := service.NewNotifier(os.Getenv, log)

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// backgroundJobs does what may be done later and may take long, until ctx is done: it tells servers to forget sessions,
-// and asks them what rewrites took out of transcripts.
+// backgroundJobs does work that may be late and may take long, until ctx is done: it tells servers to forget sessions,
+// and asks them which lines rewrites removed from transcripts.
 func (d *Daemon) backgroundJobs(ctx context.Context) error {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
-	const wait = time.Minute // after a server could not be asked
+	const wait = time.Minute // after a server could not be reached
 	var notBefore time.Time
 	for {
 		select {

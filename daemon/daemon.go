@@ -44,15 +44,15 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// idleConns is how many idle connections are kept to each server: one for each of its requests at once, and verify's.
+// idleConns is the number of idle connections kept to each server: enough for its parallel requests and verify's.
 const idleConns = 8
 
 // stopTime is how long a graceful stop may take.
 const stopTime = 5 * time.Second
 
-// Daemon is a running ccship. Its exported methods answer the control socket, as far as no room does.
+// Daemon is a running ccship. Its exported methods answer requests of the control socket that no other package answers.
 type Daemon struct {
-	cfg         config.Config // as it was at the start; what may change since is in conf
+	cfg         config.Config // as at the start; conf holds the current one
 	log         *slog.Logger
 	started     time.Time
 	origin      outbox.Origin
@@ -93,29 +93,29 @@ type Daemon struct {
 	name       *ownName
 
 	conf atomic.Pointer[config.Config] // in force
-	// stamp of the configuration file when it was read last, with success or not
+	// stamp of the configuration file when it was last read, even if it was invalid
 	lastRead    atomic.Pointer[string]
-	badConfig   atomic.Pointer[control.Advice] // why the configuration as it is now is not in force; nil: it is
+	badConfig   atomic.Pointer[control.Advice] // why the configuration on disk is not in force; nil: it is in force
 	needRestart atomic.Pointer[[]string]       // options whose new value needs a restart
 	reloading   sync.Mutex                     // held while conf is exchanged
 	editing     sync.Mutex                     // held while the configuration file is edited
 
-	memoryUsed atomic.Bool // by a request, and can be given back
+	memoryUsed atomic.Bool // by a request; it can be returned to the system
 
 	mu        sync.Mutex
 	announced map[string]bool // servers that took lines as plain ones and speak the extension now; guarded by mu
 }
 
-// Run delivers transcripts until ctx is done, then stops in at most five seconds and returns nil. It returns
-// ErrAlreadyRunning when another daemon holds the state or delivers the same roots, a *config.Error for what the
-// configuration makes impossible, and any other error when a part of the daemon broke: the process must then end, so
-// that its manager restarts it.
+// Run delivers transcripts until ctx is done, then stops within five seconds and returns nil. It returns
+// ErrAlreadyRunning when another daemon holds the state or delivers the same roots, and a *config.Error when the
+// configuration makes it impossible to run. Any other error means that a part of the daemon failed: the process must
+// then end, so that its manager restarts it.
 func Run(ctx context.Context, cfg config.Config) error {
 	lock, err := aloneOn(ctx, cfg)
 	if err != nil || lock == nil {
 		return err
 	}
-	defer func() { _ = lock.Release() }() // closing the files unlocks them, and so does the end of the process
+	defer func() { _ = lock.Release() }() // closing the files unlocks them; so does the end of the process
 	for {
 		if err := run(ctx, cfg); !errors.Is(err, errRenamed) {
 			return err
@@ -125,7 +125,7 @@ func Run(ctx context.Context, cfg config.Config) error {
 
 // run is Run until the machine's name changes.
 func run(ctx context.Context, cfg config.Config) (err error) {
-	d, err := open(ctx, cfg) // first: the state's lock makes this the only daemon that may take the socket
+	d, err := open(ctx, cfg) // first: only the daemon that has the state's lock may take the socket
 	if err != nil {
 		return err
 	}
@@ -138,14 +138,14 @@ func run(ctx context.Context, cfg config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = ln.Close() }() // serve has closed it, but for an error
+	defer func() { _ = ln.Close() }() // serve closes it, except after an error
 	d.log.Info("started", "version", cfg.Version, "state", cfg.StateDir, "server", cfg.ServerURL)
 	err = d.serve(ctx, ln)
 	d.log.Info("stopped", "err", err)
 	return err
 }
 
-// open wires every part. Nothing runs yet.
+// open wires every part. It starts nothing.
 func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: cfg.Logger(), started: time.Now(), client: outbox.NewClient(idleConns),
 		events: events.NewBus()}
@@ -170,8 +170,8 @@ func open(ctx context.Context, cfg config.Config) (*Daemon, error) {
 // ErrAlreadyRunning is returned by Run when another daemon holds the same state.
 var ErrAlreadyRunning = errors.New("another ccship is running on the same state")
 
-// openState opens the state, which no other process has open then for as long as this one lives: the system drops its
-// lock when the process ends, however it ends, so there is no stale pid to clean up.
+// openState opens the state and locks it. The system drops the lock when the process ends, however it ends, so there is
+// no stale pid to clean up.
 func openState(ctx context.Context, cfg config.Config, log *slog.Logger) (*projection.DB, error) {
 	db, err := projection.Open(ctx, state.Options{
 		Path: filepath.Join(cfg.StateDir, "state.db"), Cap: cfg.OutboxCap, HeadRoom: cfg.HeadRoom,
@@ -241,7 +241,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	return d.reroute(ctx)
 }
 
-// wireServers makes the servers, and what masks the lines for them.
+// wireServers makes the servers, and the maskers for their lines.
 func (d *Daemon) wireServers() (err error) {
 	d.servers = delivery.New(delivery.Config{
 		State: d.db, Owner: owner{d}, Origin: d.origin, Client: d.client,
@@ -252,7 +252,7 @@ func (d *Daemon) wireServers() (err error) {
 	return err
 }
 
-// serve runs every part until ctx is done or one of them breaks.
+// serve runs every part until ctx is done or one of them fails.
 func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

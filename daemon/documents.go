@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// wireDocuments makes the tracker of documents. Nothing runs yet.
+// wireDocuments makes the tracker of documents. It starts nothing.
 func (d *Daemon) wireDocuments(ctx context.Context) (err error) {
 	d.guard = document.NewGuard(settings{d}, d.db)
 	d.documents, err = document.Load(ctx, document.Deps{
@@ -36,7 +36,8 @@ type locator struct{ d *Daemon }
 // Excluded returns why files in a folder must not be sent; "" if they may.
 func (l locator) Excluded(dir string) string { return l.d.router.WhyExcluded(dir) }
 
-// Locate finds a session by the whole name of its stream. A session without a transcript is known if it was introduced.
+// Locate finds a session by the full name of its stream. A session without a transcript is known once it was
+// introduced.
 func (l locator) Locate(ctx context.Context, session string) (document.Location, error) {
 	session = transcript.MainSession(session, "")
 	loc := document.Location{Session: session}
@@ -84,8 +85,8 @@ func (l locator) locateExcluded(loc *document.Location) {
 	}
 }
 
-// destination is where a transcript's lines go now; "" nowhere, and with why if they stay here. While the transcript
-// itself is on its way to another server, nothing is queued.
+// destination returns the server that a transcript's lines go to now; "" for none, and with why if they stay here.
+// While the transcript itself moves to another server, nothing is queued.
 func (l locator) destination(f *state.Routing) (dest, why string) {
 	dest, why = l.d.router.Destination(f)
 	if dest != f.Dest {

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Excludes returns why transcripts are not delivered, with how many of those on disk each reason covers.
+// Excludes returns why transcripts are not delivered, and how many of those on disk each reason covers.
 func (d *Daemon) Excludes(ctx context.Context) (control.Excludes, error) {
 	conf := d.conf.Load()
 	a := control.Excludes{

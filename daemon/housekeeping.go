@@ -19,7 +19,7 @@ func (d *Daemon) extensionAnnounced(dest string) {
 }
 
 // rereadPlain delivers every file again whose lines a server took before it spoke the extension. The next check retries
-// what fails.
+// failures.
 func (d *Daemon) rereadPlain(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,10 +42,10 @@ func (d *Daemon) rereadPlain(ctx context.Context) {
 	d.tailer.Reread(ids...)
 }
 
-// checkInterval is the time between two checks of what changes without an event: the clock, key files, projects.
+// checkInterval is the time between two checks of things that change without an event: the clock, key files, projects.
 const checkInterval = 2 * time.Second
 
-// housekeeping checks what changes without an event, until ctx is done.
+// housekeeping checks what can change without an event, until ctx is done.
 func (d *Daemon) housekeeping(ctx context.Context) error {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -62,7 +62,7 @@ func (d *Daemon) housekeeping(ctx context.Context) error {
 	}
 }
 
-// reloadUnattended reloads when nobody waits for the answer. Log and status show the result.
+// reloadUnattended reloads when no caller waits for the answer. Log and status show the result.
 func (d *Daemon) reloadUnattended(ctx context.Context) { _, _ = d.Reload(ctx) }
 
 // surroundings is what the last check found.
@@ -101,8 +101,7 @@ func (d *Daemon) check(ctx context.Context, seen *surroundings) {
 	d.giveBack(seen)
 }
 
-// giveBack returns the memory of an import to the system once it is over: a daemon that is idle all day should not
-// keep what it needed for a minute.
+// giveBack returns the memory of an import to the system once the import is over: an idle daemon does not need it.
 func (d *Daemon) giveBack(seen *surroundings) {
 	stats, usage := d.tailer.Stats(), d.db.Outbox.Usage()
 	if stats.UnreadBytes > 0 || usage.Batches > 0 {

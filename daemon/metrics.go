@@ -47,13 +47,13 @@ func (d *Daemon) Metrics(w io.Writer) {
 	metric("sent_items_total", "counter", "Checkpoints, document changes and files acknowledged since start.", items)
 	metric("withheld_items_total", "counter", "Those withheld since start from servers that do not take them.", withheld)
 	metric("gone_files_total", "counter", "Files that changed or went away before they were sent, since start.", gone)
-	fmt.Fprint(w, "# HELP ccship_server_ok Whether a server takes what it is sent.\n# TYPE ccship_server_ok gauge\n")
+	fmt.Fprint(w, "# HELP ccship_server_ok Whether a server accepts what is sent to it.\n# TYPE ccship_server_ok gauge\n")
 	for url, ok := range serversOK(s.Servers) {
 		fmt.Fprintf(w, "ccship_server_ok{server=%q} %d\n", url, ok)
 	}
 }
 
-// serversOK is 1 for every address that takes what it is sent, whichever key opens it, else 0.
+// serversOK is 1 for every address that accepts what is sent to it, whichever key opens it, else 0.
 func serversOK(servers []control.Server) map[string]int {
 	ok := map[string]int{}
 	for _, srv := range servers {

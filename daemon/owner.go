@@ -8,22 +8,22 @@ import (
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
-// owner passes on what servers answer to the rooms that it concerns.
+// owner passes on what servers answer to the packages that act on it.
 type owner struct{ d *Daemon }
 
 // Announced delivers files again that a server took as a plain one.
 func (o owner) Announced(dest string) { o.d.extensionAnnounced(dest) }
 
-// Forgotten notes that a server keeps nothing of a stream any more.
+// Forgotten notes that a server stores nothing of a stream any more.
 func (o owner) Forgotten(stream uint64) { o.d.forgetter.AtServer(stream) }
 
-// LinkRequests has a server asked for its pending link requests.
+// LinkRequests asks a server for its pending link requests.
 func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
 
-// OutOfStep has what a server stores compared with what is here.
+// OutOfStep starts a comparison of what a server stores with what is here.
 func (o owner) OutOfStep(dest string, why ledger.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
 
-// OpenBlob opens a file that is to be sent, masked for its server, unless it is one of ccship's own by now.
+// OpenBlob opens a file to be sent, masked for its server, unless the file belongs to ccship by now.
 func (o owner) OpenBlob(dest, cwd string, ref *outbox.BlobRef) (outbox.Content, error) {
 	return o.d.guard.Open(ref.Root, ref.Path, o.d.masking.For(dest, cwd).ReaderAt)
 }
@@ -36,7 +36,7 @@ func (o owner) TrustsProject(dir string) bool {
 	return project.Trusted(dir, o.d.router.Rules().TrustedProjects)
 }
 
-// Accepts queues again what was withheld from a server that begins to take kinds of rows beside lines.
+// Accepts queues again what was withheld from a server that now accepts further kinds of rows.
 func (o owner) Accepts(dest string, kinds outbox.Kinds, again bool) error {
 	ctx, d := context.Background(), o.d
 	if kinds.Has(outbox.Blob) {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processFigures reads what this process costs from the kernel.
+// processFigures asks the kernel for the resource usage of this process.
 func processFigures() *control.Process {
 	p := &control.Process{CPUSeconds: cpuSeconds()}
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {

@@ -4,5 +4,5 @@ package daemon
 
 import "github.com/ccship/ccship/daemon/control"
 
-// processFigures is empty where the system has no cheap way to ask.
+// processFigures is empty: this system has no cheap way to ask.
 func processFigures() *control.Process { return &control.Process{} }

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// errRenamed ends serve, so that every part starts again with the machine's new name.
+// errRenamed ends serve, so that every part starts again under the machine's new name.
 var errRenamed = errors.New("this machine has a new name")
 
 // ownName is this machine's name for the reconciler.
@@ -25,7 +25,7 @@ type ownName struct {
 // Former returns the name before the last change; "" when it never changed.
 func (n *ownName) Former() string { return n.former }
 
-// Change gives this machine a name of its own and restarts the daemon's parts.
+// Change gives this machine a new name and restarts the daemon's parts.
 func (n *ownName) Change() error {
 	if err := machine.Change(n.stateDir); err != nil {
 		return err

@@ -45,8 +45,8 @@ func (d *Daemon) Reload(ctx context.Context) (control.ReloadResult, error) {
 		Restart: restart}, nil
 }
 
-// apply makes a configuration the one in force. Only opening a server and reading the rules of masking can fail;
-// nothing has changed then.
+// apply puts a configuration in force. Only opening a server and reading the masking rules can fail; then nothing has
+// changed.
 func (d *Daemon) apply(ctx context.Context, now, next *config.Config, changed []string) error {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(changed, n) })

@@ -14,9 +14,9 @@ import (
 // remaskPage is how many transcripts one request compares.
 const remaskPage = 20
 
-// Remask finds the lines that the rules of masking in force would send otherwise than servers have them, and has them
-// sent again unless the request is for a dry run. The first request syncs; the last one has documents and attachments
-// looked at again.
+// Remask finds the lines that servers have in another form than the masking rules in force produce, and sends them
+// again unless the request is a dry run. The first request syncs; the last one also checks documents and attachments
+// again.
 func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control.RemaskResult, error) {
 	result := control.RemaskResult{SchemaVersion: control.SchemaVersion}
 	if d.masking.Mode() == "off" {
@@ -57,7 +57,7 @@ func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control
 	return result, d.remaskFiles(ctx)
 }
 
-// remaskFiles has documents and attachments read again: what is masked otherwise now is sent as a new version.
+// remaskFiles has documents and attachments read again. A file that is masked differently now becomes a new version.
 func (d *Daemon) remaskFiles(ctx context.Context) error {
 	d.documents.Recheck()
 	for _, dest := range d.db.Outbox.KnownDestinations() {

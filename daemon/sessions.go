@@ -17,7 +17,7 @@ import (
 // largestShown is how many projects a census names.
 const largestShown = 10
 
-// Sessions lists the main transcripts on disk and counts everything. It answers from tailer and state, and reads no
+// Sessions lists the main transcripts on disk and counts all of them. It asks the tailer and the state, and reads no
 // transcript.
 func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control.Sessions, error) {
 	facts, err := d.db.Files.Routings(ctx)
@@ -104,7 +104,7 @@ func (l *collection) census() control.Census {
 	return c
 }
 
-// choose selects the sessions of a project by its name, or by a folder that they were started in or below.
+// choose selects the sessions of a project, by its name or by a folder in or below which they were started.
 func (l *collection) choose(project string) []tail.Tracked {
 	if project == "" {
 		return l.mains

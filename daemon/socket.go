@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/daemon/syncer"
 )
 
-// socket answers the control socket: what concerns sessions room by room, the rest by the daemon itself.
+// socket answers the control socket. Most requests go to the package they concern; the daemon answers the rest.
 type socket struct {
 	*Daemon
 	messageLog
@@ -27,13 +27,13 @@ func (d *Daemon) socket() socket {
 	return socket{d, messageLog{d}, checkpointList{d}, documentList{d}, d.comparer, d.syncer, d.forgetter, d.inbox}
 }
 
-// Probe probes the servers that were silent for a while.
+// Probe probes the servers that have not answered for a while.
 func (s socket) Probe(ctx context.Context, wait bool) { s.servers.Probe(ctx, wait) }
 
 // messageLog answers for the logs of sessions.
 type messageLog struct{ d *Daemon }
 
-// Messages answers a session's message log as its transcript stands now.
+// Messages answers the message log of a session's current transcript.
 func (a messageLog) Messages(ctx context.Context, q control.MessagesQuery) (control.Messages, error) {
 	s, err := a.d.router.Lookup(q.Session, a.d.tailer)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a checkpointList) Checkpoint(ctx context.Context, id string) (control.Chec
 	return a.d.checkpoints.Get(ctx, id)
 }
 
-// CreateCheckpoint makes a checkpoint of a session as it stands.
+// CreateCheckpoint makes a checkpoint of a session as it is now.
 func (a checkpointList) CreateCheckpoint(ctx context.Context,
 	req control.CheckpointRequest) (control.CheckpointAnswer, error) {
 	s, err := a.d.router.Lookup(req.Session, a.d.tailer)
@@ -81,7 +81,7 @@ func (a checkpointList) CreateCheckpoint(ctx context.Context,
 	return a.d.checkpoints.Create(ctx, s.ID, s.Name, req)
 }
 
-// Budgets answers how many tokens a session can hold; for "" what is known of models, and what was set for sessions.
+// Budgets answers how many tokens a session can hold; for "", the budgets of models and those set for sessions.
 func (a checkpointList) Budgets(ctx context.Context, session string) (control.Budgets, error) {
 	if session == "" {
 		return a.d.checkpoints.AllBudgets(ctx)
@@ -135,7 +135,7 @@ func (a documentList) UnlinkDocument(ctx context.Context,
 	return a.d.documents.Unlink(ctx, req)
 }
 
-// AnswerLink makes an answer of ccship-mcp to Claude count.
+// AnswerLink makes an answer of ccship-mcp to Claude take effect.
 func (a documentList) AnswerLink(_ context.Context, req control.LinkAnswerRequest) (control.LinkAnswer, error) {
 	if req.Action != "link" && req.Action != "unlink" {
 		return control.LinkAnswer{}, control.Usage("action is neither link nor unlink", "")
@@ -144,7 +144,7 @@ func (a documentList) AnswerLink(_ context.Context, req control.LinkAnswerReques
 	return control.LinkAnswer{SchemaVersion: control.SchemaVersion, Nonce: nonce}, nil
 }
 
-// session returns the session that has a name, or is the only one whose name begins so.
+// session returns the session with this name, or the only one whose name begins with it.
 func (a documentList) session(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "", control.Usage("name a session", "")

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Status answers from counters in memory. It reads no file but the size of the state and the figures of the process.
+// Status answers from counters in memory. It reads no files except for the state's size and the process figures.
 func (d *Daemon) Status(ctx context.Context) control.Status {
 	begun := time.Now()
 	stats, usage, conf := d.tailer.Stats(), d.db.Outbox.Usage(), d.conf.Load()
@@ -103,7 +103,7 @@ func (d *Daemon) overallState(s *control.Status, stats tail.Stats, usage state.U
 	failing, refused := false, false
 	for _, srv := range s.Servers {
 		failing = failing || srv.State == outbox.StateRetrying && srv.Batches > 0
-		probed := srv.Probe != nil && !srv.Probe.OK && srv.Batches == 0 // it refused nothing but a probe
+		probed := srv.Probe != nil && !srv.Probe.OK && srv.Batches == 0 // it refused only a probe
 		refused = refused || srv.State == outbox.StateRefused && !probed
 	}
 	switch {

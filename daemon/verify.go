@@ -13,13 +13,13 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// comparer answers the requests to compare the disk with the servers, and to send again.
+// comparer answers the requests to compare the disk with the servers and to send lines again.
 type comparer struct {
 	d *Daemon
 	*verify.Service
 }
 
-// wireComparer makes what compares by request. It comes after the syncer.
+// wireComparer makes the parts that compare on request. Call it after the syncer is made.
 func (d *Daemon) wireComparer() {
 	d.comparer = comparer{d, verify.NewService(verify.Parts{
 		Deps: func() verify.Deps {
@@ -37,7 +37,7 @@ func (d *Daemon) wireComparer() {
 	})}
 }
 
-// Verify compares, which needs memory for a while.
+// Verify compares the disk with the servers. It uses much memory while it runs.
 func (c comparer) Verify(ctx context.Context, req control.VerifyRequest,
 	progress func(control.VerifyProgress)) (control.VerifyReport, error) {
 	defer c.d.memoryUsed.Store(true)

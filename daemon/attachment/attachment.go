@@ -1,5 +1,5 @@
 // Package attachment finds the files that Claude Code writes beside a transcript, in the session's folder, and queues
-// them for the server that the transcript goes to. It does not read transcripts, and does not send anything itself.
+// them for the transcript's server. It reads no transcripts and sends nothing itself.
 package attachment
 
 import (
@@ -23,12 +23,12 @@ import (
 )
 
 // Small files hold tool output that is too long for a line, and how an agent was started. Each appears once, at about
-// the time of the line that refers to it. So they need no watch: a session's folder is listed when lines of the session
-// have come in, and nothing is looked at while none come.
+// the time of the line that refers to it. So they need no file system watch: a session's folder is listed after new
+// lines of the session, and never otherwise.
 
 const (
 	minAge     = time.Second     // lines come in bursts, and a younger file may still be written
-	retryAfter = 2 * time.Second // until what had to wait is looked at again
+	retryAfter = 2 * time.Second // until postponed files are checked again
 )
 
 // Files are the transcripts on disk; *tail.Tailer is one.
@@ -37,19 +37,19 @@ type Files interface {
 	Stats() tail.Stats
 }
 
-// Router knows the streams, and where a stream's lines go.
+// Router knows the streams and their destinations.
 type Router interface {
-	// StreamID answers the file that a stream's name was given to.
+	// StreamID returns the file that has a stream's name.
 	StreamID(name string) (tail.FileID, bool)
-	// Destination is where lines of a transcript go by the rules in force; "" when they are not sent.
+	// Destination returns where a transcript's lines go under the rules in force; "" when they are not sent.
 	Destination(facts *state.Routing) (dest, why string)
 }
 
-// Servers knows what servers take. Safe for concurrent use.
+// Servers knows what servers accept. Safe for concurrent use.
 type Servers interface {
-	// Takes answers whether a server is known to take a kind of row.
+	// Takes reports whether a server is known to accept a kind of row.
 	Takes(dest string, kind outbox.Kind) bool
-	// AnyTakes answers whether any server does.
+	// AnyTakes reports whether any server does.
 	AnyTakes(kind outbox.Kind) bool
 }
 
@@ -61,7 +61,7 @@ type Settings interface {
 
 // Masking decides where secrets are masked. Safe for concurrent use.
 type Masking interface {
-	// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are.
+	// For returns the masker for texts of a project, given its folder, on their way to a server; nil: no masking.
 	For(dest, cwd string) *redact.Masker
 }
 
@@ -77,16 +77,16 @@ type Collector struct {
 	log         *slog.Logger
 
 	bell   chan struct{}
-	all    atomic.Bool // every session's folder is to be listed
-	listed atomic.Bool // folders were, since Freed was asked last
+	all    atomic.Bool // list every session's folder
+	listed atomic.Bool // folders were listed since the last call of Freed
 
 	listing sync.Mutex // held while folders are listed
 
 	mu    sync.Mutex
-	dirty map[tail.FileID]bool // main transcripts whose folder is to be listed; guarded by mu
+	dirty map[tail.FileID]bool // main transcripts whose folder must be listed; guarded by mu
 }
 
-// Deps is what a Collector needs of others. All of it is required.
+// Deps is what a Collector needs. All fields are required.
 type Deps struct {
 	Projections *projection.DB
 	Files       Files
@@ -97,7 +97,7 @@ type Deps struct {
 	Log         *slog.Logger
 }
 
-// New returns a Collector. Nothing runs yet.
+// New returns a Collector. It starts nothing.
 func New(d Deps) *Collector {
 	return &Collector{
 		db: d.Projections.State, projections: d.Projections, files: d.Files, router: d.Router, servers: d.Servers,
@@ -106,7 +106,7 @@ func New(d Deps) *Collector {
 	}
 }
 
-// Committed takes in that lines of a transcript were queued. It never blocks for long.
+// Committed notes that lines of a transcript were queued. It never blocks for long.
 func (c *Collector) Committed(chunk *tail.Chunk, d *route.Decision) {
 	f, facts := chunk.File, &d.Facts
 	if f.Kind == tail.History || !c.servers.Takes(facts.Dest, outbox.Blob) {
@@ -136,7 +136,7 @@ func (c *Collector) ring() {
 	}
 }
 
-// mainOf is the main transcript that a session's folder lies beside.
+// mainOf finds the main transcript beside a session's folder.
 func (c *Collector) mainOf(session, folder string) (tail.FileID, bool) {
 	const copies = 8 // a session that was moved may have left a file of its name elsewhere
 	for n := 1; n <= copies; n++ {
@@ -151,7 +151,7 @@ func (c *Collector) mainOf(session, folder string) (tail.FileID, bool) {
 	return 0, false
 }
 
-// ListAll has every session's folder listed, once nothing is being imported.
+// ListAll schedules every session's folder for listing, once no import is running.
 func (c *Collector) ListAll() {
 	c.all.Store(true)
 	c.ring()
@@ -159,8 +159,8 @@ func (c *Collector) ListAll() {
 
 // Run lists folders until ctx is done.
 func (c *Collector) Run(ctx context.Context) error {
-	c.ListAll()              // what was marked before the last stop is not stored
-	var due <-chan time.Time // nil: nothing is
+	c.ListAll()              // marks do not survive a restart
+	var due <-chan time.Time // nil: nothing is due
 	for {
 		select {
 		case <-ctx.Done():
@@ -181,34 +181,34 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// Queue queues what is on disk now in all folders that are due. It waits neither for files that may still be written
-// nor for the end of an import.
+// Queue queues what is on disk now in all folders that are due. It does not wait for files that may still be written,
+// or for the end of an import.
 func (c *Collector) Queue(ctx context.Context) error { return c.listDue(ctx, true) }
 
-// QueueOf is Queue, and lists a main transcript's folder even if nothing was heard of it.
+// QueueOf is Queue, and also lists a main transcript's folder, due or not.
 func (c *Collector) QueueOf(ctx context.Context, id tail.FileID) error {
 	c.mark(id)
 	return c.listDue(ctx, true)
 }
 
-// Pending answers whether folders are still to be listed.
+// Pending reports whether folders still have to be listed.
 func (c *Collector) Pending() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.dirty) > 0 || c.all.Load()
 }
 
-// Freed answers whether folders were listed since it was asked last, so that memory can be given back.
+// Freed reports whether folders were listed since its last call, so that memory can be returned to the system.
 func (c *Collector) Freed() bool { return c.listed.Swap(false) }
 
-// listDue lists all folders that are due; with now as Queue says. What cannot be queued yet stays due. The error is the
-// first that occurred.
+// listDue lists all folders that are due; for now see Queue. What cannot be queued yet stays due. It returns the first
+// error.
 func (c *Collector) listDue(ctx context.Context, now bool) error {
 	c.listing.Lock()
 	defer c.listing.Unlock()
 	if c.all.Load() && (now || !c.files.Stats().Importing) {
 		c.all.Store(false)
-		if c.servers.AnyTakes(outbox.Blob) { // else ListAll is called when one begins to
+		if c.servers.AnyTakes(outbox.Blob) { // otherwise ListAll is called once a server accepts blobs
 			c.markAll()
 			c.listed.Store(true)
 		}
@@ -237,11 +237,11 @@ func (c *Collector) listDue(ctx context.Context, now bool) error {
 	return first
 }
 
-// markAll marks every main transcript that has a folder. It lists folders on disk, not the ten thousand files that may
-// be remembered.
+// markAll marks every main transcript that has a folder. It lists folders on disk instead of checking the thousands of
+// files that the tailer may remember.
 func (c *Collector) markAll() {
 	for _, root := range c.settings.Roots() {
-		projects, _ := os.ReadDir(root) // status tells what cannot be listed; it is listed when lines come
+		projects, _ := os.ReadDir(root) // status reports folders that cannot be listed; new lines list them again
 		for _, p := range projects {
 			sessions, _ := os.ReadDir(filepath.Join(root, p.Name()))
 			for _, s := range sessions {

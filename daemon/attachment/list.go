@@ -20,7 +20,7 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// listedFile is an attachment as it is listed.
+// listedFile is an attachment found by listing.
 type listedFile struct {
 	name string // path below the session's folder, slashes
 	info fs.FileInfo
@@ -32,7 +32,7 @@ func openProject(f tail.File) (*os.Root, error) { return os.OpenRoot(filepath.Di
 // sessionFolder is the name of the folder beside a main transcript.
 func sessionFolder(f tail.File) string { return strings.TrimSuffix(filepath.Base(f.Path), ".jsonl") }
 
-// list lists the attachments of a main transcript: regular files, in folders that are no links. A folder that does not
+// list lists the attachments of a main transcript: regular files, in folders that are not links. A folder that does not
 // exist is empty.
 func list(root *os.Root, folder string) ([]listedFile, error) {
 	var files []listedFile
@@ -48,7 +48,7 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 			if !e.Type().IsRegular() || !wanted(e.Name()) || len(name) > projection.MaxAttachmentName {
 				continue
 			}
-			if info, err := e.Info(); err == nil { // else it has just gone
+			if info, err := e.Info(); err == nil { // otherwise it was just removed
 				files = append(files, listedFile{name, info})
 			}
 		}
@@ -73,9 +73,9 @@ func list(root *os.Root, folder string) ([]listedFile, error) {
 	return files, err
 }
 
-// OnDisk hashes the attachments of a main transcript that are small enough to be sent, as a server gets them; tooLarge
-// counts the others. A file that changes is left out: it is queued when it no longer does. root is the folder that it
-// lies in. unread is why a file or folder cannot be read.
+// OnDisk hashes, as a server gets them, the attachments of a main transcript that are small enough to be sent; tooLarge
+// counts the others. It leaves out a file that is changing: that one is queued later. root is the transcript's folder.
+// unread is why a file or folder cannot be read.
 func (c *Collector) OnDisk(root *os.Root, f tail.File, to *state.Routing) (
 	files []projection.Attachment, tooLarge int, unread error,
 ) {
@@ -98,7 +98,7 @@ func (c *Collector) OnDisk(root *os.Root, f tail.File, to *state.Routing) (
 	return files, tooLarge, unread
 }
 
-// isFolder answers whether a folder exists and is no link.
+// isFolder reports whether a folder exists and is not a link.
 func isFolder(root *os.Root, dir string) (bool, error) {
 	info, err := root.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -119,11 +119,11 @@ func listFolder(root *os.Root, dir string) ([]fs.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
-// errChanging says that a file is not the one that was listed, or is being written.
+// errChanging means that a file was replaced after the listing, or is being written.
 var errChanging = errors.New("the file is changing")
 
-// read masks and hashes a file below the session's folder. The content of one that fits into a row is returned whole,
-// and is never nil; that of a larger one is nil.
+// read masks and hashes a file below the session's folder. It returns the whole content, never nil, if that fits into a
+// row; otherwise nil.
 func (l *listedFile) read(root *os.Root, folder string, masker *redact.Masker) (f projection.Attachment,
 	content []byte, err error) {
 	name := path.Join(folder, l.name)

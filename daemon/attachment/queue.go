@@ -17,7 +17,7 @@ import (
 // batchBytes is how many stored bytes of attachments are queued in one transaction.
 const batchBytes = 1 << 20
 
-// queueFolder queues the new files beside a main transcript. done answers whether all of them are queued.
+// queueFolder queues the new files beside a main transcript. done reports whether all of them are queued.
 func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *outbox.Packer,
 	now bool) (done bool, err error) {
 	t, ok := c.files.File(id)
@@ -30,7 +30,7 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	}
 	root, err := openProject(t.File)
 	if err != nil {
-		return true, nil // the folder is gone or cannot be listed, which status tells
+		return true, nil // the folder is gone or cannot be listed: status reports it
 	}
 	defer root.Close()
 	folder := sessionFolder(t.File)
@@ -67,7 +67,7 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	return b.done, b.commit(ctx)
 }
 
-// destination is where the attachments of a main transcript go, "" for nowhere, and the folder of its project.
+// destination returns where the attachments of a main transcript go ("" for nowhere), and its project's folder.
 func (c *Collector) destination(ctx context.Context, t tail.Tracked) (dest, cwd string, err error) {
 	facts, known, err := c.db.Files.Routing(ctx, t.File.ID)
 	if err != nil || !known || !facts.Decided {
@@ -75,12 +75,12 @@ func (c *Collector) destination(ctx context.Context, t tail.Tracked) (dest, cwd 
 	}
 	dest, _ = c.router.Destination(&facts)
 	if dest != facts.Dest || !c.servers.Takes(dest, outbox.Blob) {
-		return "", "", nil // a transcript that is read again for another server is heard of again
+		return "", "", nil // a transcript that is read again for another server is marked again
 	}
 	return dest, facts.Stream.Cwd, nil
 }
 
-// batch gathers files of one folder for a transaction.
+// batch collects files of one folder for a transaction.
 type batch struct {
 	*Collector
 	root         *os.Root
@@ -94,7 +94,7 @@ type batch struct {
 	done         bool // no file was left for later
 }
 
-// add reads a file. One that changes is left for later; one that cannot be read waits until lines come again.
+// add reads a file. A file that is changing is postponed; one that cannot be read waits for the next lines.
 func (b *batch) add(ctx context.Context, f *listedFile) error {
 	if !b.db.HasCapacity(false) {
 		b.done = false

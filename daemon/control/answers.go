@@ -11,13 +11,13 @@ import (
 	"strconv"
 )
 
-// The most that one page of a list has, and what it has when nothing is asked for.
+// The largest page of a list, and the page size when a request names none.
 const (
 	maxPage     = 1000
 	defaultPage = 100
 )
 
-// get makes a call without a body that answers what f returns.
+// get makes a call without a body; it answers what f returns.
 func get[A any](s *Endpoint, f func(context.Context) (A, error)) call {
 	return answers[A](func(w http.ResponseWriter, r *http.Request) { give(s, w, r, f) })
 }
@@ -44,7 +44,7 @@ func give[A any](s *Endpoint, w http.ResponseWriter, r *http.Request, f func(con
 	s.answer(w, http.StatusOK, answer)
 }
 
-// readBody decodes a request that may be empty. Unknown members are an error of the caller.
+// readBody decodes a request whose body may be empty. Unknown members are the caller's error.
 func readBody(w http.ResponseWriter, r *http.Request, into any) *Error {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	body.DisallowUnknownFields()

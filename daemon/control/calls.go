@@ -43,28 +43,28 @@ func (c *Client) Outbox(ctx context.Context, p Page) (OutboxList, error) {
 	return ask[OutboxList](ctx, c, listTimeout, http.MethodGet, "/v1/outbox?"+p.query().Encode(), nil)
 }
 
-// DeadLetters lists the entries that a server refuses for what they are.
+// DeadLetters lists the entries that a server refuses because of their content.
 func (c *Client) DeadLetters(ctx context.Context) (DeadLetters, error) {
 	return ask[DeadLetters](ctx, c, listTimeout, http.MethodGet, "/v1/outbox/dead", nil)
 }
 
-// RetryDead queues dead letters again; CodeNoDeadLetter when one of them is not there.
+// RetryDead queues dead letters again; CodeNoDeadLetter when one of them does not exist.
 func (c *Client) RetryDead(ctx context.Context, req DeadRequest) (DeadResult, error) {
 	return ask[DeadResult](ctx, c, changeTimeout, http.MethodPost, "/v1/outbox/dead/retry", req)
 }
 
-// DropServer removes what waits for a server that lines go to no more; CodeUsage for one they go to, or that nothing
-// waits for.
+// DropServer removes what waits for a retired server; CodeUsage if lines still go to that server, or nothing waits for
+// it.
 func (c *Client) DropServer(ctx context.Context, req DropServerRequest) (DropServerResult, error) {
 	return ask[DropServerResult](ctx, c, changeTimeout, http.MethodPost, "/v1/outbox/drop", req)
 }
 
-// DropDead removes dead letters for good; CodeNoDeadLetter when one of them is not there.
+// DropDead removes dead letters permanently; CodeNoDeadLetter when one of them does not exist.
 func (c *Client) DropDead(ctx context.Context, req DeadRequest) (DeadResult, error) {
 	return ask[DeadResult](ctx, c, changeTimeout, http.MethodPost, "/v1/outbox/dead/drop", req)
 }
 
-// Resend has transcripts sent again; CodeUsage for a session that is not known.
+// Resend sends transcripts again; CodeUsage for an unknown session.
 func (c *Client) Resend(ctx context.Context, req ResendRequest) (ResendResult, error) {
 	return ask[ResendResult](ctx, c, resendTimeout, http.MethodPost, "/v1/resend", req)
 }
@@ -79,7 +79,7 @@ func (c *Client) Resume(ctx context.Context) (PauseState, error) {
 	return ask[PauseState](ctx, c, changeTimeout, http.MethodPost, "/v1/resume", nil)
 }
 
-// Flush ends back-off and the pauses of servers that refuse: everything is tried now.
+// Flush ends back-off and the pauses of servers that refuse: every server is tried now.
 func (c *Client) Flush(ctx context.Context) (FlushResult, error) {
 	return ask[FlushResult](ctx, c, statusTimeout, http.MethodPost, "/v1/flush", nil)
 }
@@ -104,13 +104,13 @@ func (c *Client) Include(ctx context.Context, pattern string) (Excludes, error) 
 	return ask[Excludes](ctx, c, changeTimeout, http.MethodDelete, named("/v1/exclude", "pattern", pattern), nil)
 }
 
-// Reload has the configuration read again.
+// Reload makes the daemon read the configuration again.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return ask[ReloadResult](ctx, c, changeTimeout, http.MethodPost, "/v1/reload", nil)
 }
 
-// Events calls f with everything that happens, until ctx is done, f answers an error, or the daemon ends or cuts the
-// stream, for then something was missed. It returns that error; nil when the stream ended.
+// Events calls f with every event until ctx is done, f returns an error, or the daemon ends or cuts the stream because
+// events were lost. It returns that error; nil when the stream ended.
 func (c *Client) Events(ctx context.Context, f func(Event) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// Messages answers a session's short history; CodeNoSession when there is none under that name.
+// Messages answers a session's short history; CodeNoSession when no session has that name.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (Messages, error) {
 	v := q.Page.query()
 	v.Set("session", q.Session)
@@ -25,17 +25,17 @@ func (c *Client) Checkpoints(ctx context.Context, q CheckpointsQuery) (Checkpoin
 	return ask[Checkpoints](ctx, c, changeTimeout, http.MethodGet, "/v1/checkpoints?"+v.Encode(), nil)
 }
 
-// Checkpoint answers one checkpoint; CodeNoCheckpoint when there is none with that id.
+// Checkpoint answers one checkpoint; CodeNoCheckpoint when none has that id.
 func (c *Client) Checkpoint(ctx context.Context, id string) (CheckpointAnswer, error) {
 	return ask[CheckpointAnswer](ctx, c, listTimeout, http.MethodGet, named("/v1/checkpoint", "id", id), nil)
 }
 
-// CreateCheckpoint makes one of a session as it stands.
+// CreateCheckpoint makes a checkpoint of a session as it is now.
 func (c *Client) CreateCheckpoint(ctx context.Context, req CheckpointRequest) (CheckpointAnswer, error) {
 	return ask[CheckpointAnswer](ctx, c, changeTimeout, http.MethodPost, "/v1/checkpoints", req)
 }
 
-// Budgets says how many tokens a session can hold; with "" what is known of all models.
+// Budgets answers how many tokens a session can hold; with "", what is known of all models.
 func (c *Client) Budgets(ctx context.Context, session string) (Budgets, error) {
 	return ask[Budgets](ctx, c, changeTimeout, http.MethodGet, named("/v1/budget", "session", session), nil)
 }
@@ -60,7 +60,7 @@ func (c *Client) UnlinkDocument(ctx context.Context, req DocumentRequest) (Docum
 	return ask[Documents](ctx, c, changeTimeout, http.MethodDelete, "/v1/documents", req)
 }
 
-// AnswerLink has the daemon behind c make an answer of ccship-mcp to Claude count in the transcript.
+// AnswerLink makes an answer of ccship-mcp to Claude take effect. It asks the daemon behind c.
 func AnswerLink(ctx context.Context, c *Client, req LinkAnswerRequest) (LinkAnswer, error) {
 	return ask[LinkAnswer](ctx, c, listTimeout, http.MethodPost, "/v1/documents/answer", req)
 }
@@ -71,8 +71,8 @@ func (c *Client) Init(ctx context.Context, q InitQuery) (Init, error) {
 	return ask[Init](ctx, c, statusTimeout, http.MethodGet, "/v1/init?"+v.Encode(), nil)
 }
 
-// Pending takes what a session's Claude has not been told yet, and confirms that it has it. After an error the caller
-// must not tell anything: the next one gets it.
+// Pending takes the notices that a session's Claude has not been told yet, and confirms their receipt. After an error
+// the caller must not pass them on: the next call gets them again.
 func (c *Client) Pending(ctx context.Context, req PendingRequest) (Pending, error) {
 	var a, confirmed Pending
 	req.Confirm = true

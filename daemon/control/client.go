@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	statusTimeout = 2 * time.Second  // for an answer that takes milliseconds
-	probeGrace    = 2 * time.Second  // on top of it when servers are probed first
-	syncGrace     = 10 * time.Second // on top of the time a sync was given
-	defaultSync   = time.Minute      // what a daemon gives a sync without a time-out
+	statusTimeout = 2 * time.Second  // the answer takes milliseconds
+	probeGrace    = 2 * time.Second  // added to statusTimeout when servers are probed first
+	syncGrace     = 10 * time.Second // added to the time limit of a sync
+	defaultSync   = time.Minute      // the daemon's limit for a sync without a timeout
 	verifyStall   = 15 * time.Second // several heartbeats
 )
 
@@ -29,20 +29,20 @@ const clientHost = "ccship"
 type Client struct {
 	path    string
 	http    *http.Client
-	patient bool // calls have no time limit but their context's
+	patient bool // only a call's context limits its time
 }
 
 // Dial makes a client for the socket at path; it connects with each call.
 func Dial(path string) *Client { return newClient(path, dialTimeout) }
 
-// DialPatiently is Dial for a caller that limits its calls itself: each ends when its context does, and not before.
+// DialPatiently is Dial for a caller that limits the time of calls itself: only a call's context ends it.
 func DialPatiently(path string) *Client {
 	c := newClient(path, 0)
 	c.patient = true
 	return c
 }
 
-// newClient makes a client that waits so long for a connection; 0: as long as the context of a call.
+// newClient makes a client with a time limit for connecting; 0: only the call's context limits it.
 func newClient(path string, connect time.Duration) *Client {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
@@ -89,7 +89,7 @@ func noAnswer(path string) *Error {
 }
 
 // Status asks what the daemon is doing. Errors here and below are *Error: ErrNotRunning if no daemon listens,
-// CodeNoAnswer when someone does and says nothing for two seconds.
+// CodeNoAnswer when one accepts and sends nothing for two seconds.
 func (c *Client) Status(ctx context.Context) (Status, error) { return StatusOf(ctx, c, StatusQuery{}) }
 
 // StatusOf is Status with a query.
@@ -104,7 +104,7 @@ func StatusOf(ctx context.Context, c *Client, q StatusQuery) (Status, error) {
 	return ask[Status](ctx, c, limit, http.MethodGet, path, nil)
 }
 
-// Sync asks for a look at every file, and with req.Wait for the end of it.
+// Sync makes the daemon check every file; with req.Wait it returns when the sync has ended.
 func (c *Client) Sync(ctx context.Context, req SyncRequest) (SyncResult, error) {
 	limit := defaultSync
 	if d, err := time.ParseDuration(req.Timeout); err == nil {
@@ -133,7 +133,7 @@ func (c *Client) call(ctx context.Context, limit time.Duration, method, path str
 	return nil
 }
 
-// ask is call for an answer that is of use whole only.
+// ask is call for an answer that is useful only when complete.
 func ask[A any](ctx context.Context, c *Client, limit time.Duration, method, path string, body any) (a A, err error) {
 	err = c.call(ctx, limit, method, path, body, &a)
 	return a, err
@@ -167,7 +167,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	return nil, refusal
 }
 
-// explain gives an error of the transport its meaning: ctx is the one with the call's own time limit.
+// explain turns a transport error into an *Error. ctx is the one with the call's own time limit.
 func (c *Client) explain(ctx context.Context, err error) error {
 	var known *Error
 	switch {
@@ -184,7 +184,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if conn, gone := dialer.DialContext(ctx, "unix", c.path); gone == nil {
 		_ = conn.Close()
 	} else if e := dialError(c.path, gone); errors.Is(e, ErrNotRunning) {
-		return e // it ended while it was asked
+		return e // the daemon ended during the request
 	}
 	return Failed(fmt.Sprintf("ask daemon: %v", err), "it may have stopped just now: `ccship status`").AsRetryable()
 }

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	maxBody      = 64 << 10        // of a request; the largest there is names dead letters
-	heartbeat    = 3 * time.Second // between two lines of a verify that has nothing to say
+	maxBody      = 64 << 10        // of a request; the largest ones name dead letters
+	heartbeat    = 3 * time.Second // between two lines of a verify without news
 	progressRate = 50 * time.Millisecond
-	farewell     = time.Second // for answers under way when the daemon stops
+	farewell     = time.Second // for answers in progress when the daemon stops
 )
 
 // Endpoint answers on the control socket. Serve may be called once.
@@ -35,7 +35,7 @@ type Endpoint struct {
 // methods are the handlers of one path.
 type methods map[string]http.HandlerFunc
 
-// NewServer starts nothing; log gets what no caller can be told.
+// NewServer starts nothing. log gets the errors that cannot be sent to a caller.
 func NewServer(d Daemon, log *slog.Logger) *Endpoint {
 	s := &Endpoint{daemon: d, log: log}
 	s.routes = map[string]methods{
@@ -56,7 +56,7 @@ func NewServer(d Daemon, log *slog.Logger) *Endpoint {
 	return s
 }
 
-// Serve answers until ctx is done, then cancels what is under way and returns nil. It closes ln.
+// Serve answers requests until ctx is done, then cancels those in progress and returns nil. It closes ln.
 func (s *Endpoint) Serve(ctx context.Context, ln net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
@@ -91,7 +91,7 @@ func (s *Endpoint) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("serve control socket: %w", err)
 }
 
-// ownerListener lets only the daemon's own user in, and root, who could become that user.
+// ownerListener accepts connections only from the daemon's own user, and from root, who could become that user.
 type ownerListener struct {
 	net.Listener
 	log *slog.Logger
@@ -117,7 +117,7 @@ func (l *ownerListener) Accept() (net.Conn, error) {
 
 func allowed(uid int) bool { return uid == os.Geteuid() || uid == 0 }
 
-// ServeHTTP refuses whatever a web page could send, and finds the route.
+// ServeHTTP refuses whatever a web page could send, and calls the handler of the route.
 func (s *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := refusal(r); why != "" {
 		s.fail(w, NewError(CodeForbidden, why, "use the command line, or curl --unix-socket with http://localhost/"))
@@ -152,7 +152,7 @@ func (s *Endpoint) sync(ctx context.Context, req SyncRequest) (SyncResult, error
 	return result, err
 }
 
-// checkTimeout refuses what is no duration.
+// checkTimeout refuses text that is not a duration.
 func checkTimeout(text string) error {
 	if text == "" {
 		return nil
@@ -163,7 +163,7 @@ func checkTimeout(text string) error {
 	return nil
 }
 
-// metrics are made whole before the first byte leaves, so that a slow reader holds nothing up inside the daemon.
+// metrics completes the text before it sends the first byte, so that a slow reader does not block the daemon.
 func (s *Endpoint) metrics(w http.ResponseWriter, _ *http.Request) {
 	var text bytes.Buffer
 	s.daemon.Metrics(&text)

@@ -2,16 +2,16 @@ package control
 
 import "errors"
 
-// Codes of an Error that mean something to a program. Others are for people.
+// Codes of an Error that programs may act on. Other codes are for people.
 const (
 	CodeNotRunning  = "not_running"
-	CodeNoAnswer    = "no_answer"   // a daemon that accepts and never answers
+	CodeNoAnswer    = "no_answer"   // the daemon accepts a connection and never answers
 	CodeUnreachable = "unreachable" // the server, not the daemon
 	CodeRefusedKey  = "refused_key"
 	CodeUsage       = "usage"
 	CodeConfig      = "config"
 	CodeInUse       = "already_running"
-	CodeSocket      = "socket" // its path cannot be used
+	CodeSocket      = "socket" // the socket's path cannot be used
 	CodeFailed      = "failed"
 
 	CodeForbidden    = "forbidden" // not a request of the owner's program
@@ -21,7 +21,7 @@ const (
 	CodeNoPattern    = "no_pattern" // of exclude_projects
 	CodeTooMany      = "too_many"   // listeners of events
 	CodeNoSession    = "no_session" // under that name
-	CodeAmbiguous    = "ambiguous"  // a beginning that several sessions have
+	CodeAmbiguous    = "ambiguous"  // a prefix of several sessions
 	CodeNoCheckpoint = "no_checkpoint"
 	CodeDocument     = "document" // a file that cannot be linked, or is not
 )
@@ -33,16 +33,16 @@ var (
 	ErrInUse = errors.New("a daemon is running already")
 )
 
-// Error makes what crosses the socket an error on both of its sides: a Daemon that returns an *Error decides code,
-// hint and retryable of the answer, and the Client returns the same again.
+// Error makes an error that crosses the socket equal on both sides: when a Daemon returns an *Error, its code, hint and
+// retryable flag are sent, and the Client returns the same error.
 func (e *Error) Error() string { return e.Message }
 
-// Is lets errors.Is tell the two errors with a name apart on either side of the socket.
+// Is lets errors.Is recognize ErrNotRunning and ErrInUse on either side of the socket.
 func (e *Error) Is(target error) bool {
 	return target == ErrNotRunning && e.Code == CodeNotRunning || target == ErrInUse && e.Code == CodeInUse
 }
 
-// asError is err in the terms of the wire.
+// asError converts err to the wire type.
 func asError(err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
@@ -51,12 +51,12 @@ func asError(err error) *Error {
 	return &Error{Code: CodeFailed, Message: err.Error()}
 }
 
-// NewError returns an error with a code of the caller's own. The hint says what to do next; it may be empty.
+// NewError returns an error with any code. The hint says what to do next; it may be empty.
 func NewError(code, message, hint string) *Error {
 	return &Error{Code: code, Message: message, Hint: hint}
 }
 
-// Usage returns the error of a request that cannot be carried out as it was made.
+// Usage returns the error of a request that cannot be carried out as it is.
 func Usage(message, hint string) *Error { return NewError(CodeUsage, message, hint) }
 
 // Failed returns the error of a valid request that could not be carried out.
@@ -65,7 +65,7 @@ func Failed(message, hint string) *Error { return NewError(CodeFailed, message, 
 // BadConfig returns the error of a configuration that cannot be used.
 func BadConfig(message, hint string) *Error { return NewError(CodeConfig, message, hint) }
 
-// NoSession returns the error of a session name that stands for none.
+// NoSession returns the error of a session name that matches no session.
 func NoSession(message, hint string) *Error { return NewError(CodeNoSession, message, hint) }
 
 // Ambiguous returns the error of a prefix that several sessions or machines share.

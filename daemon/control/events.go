@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	eventBeat = 15 * time.Second // between two lines of a stream in which nothing happens
-	eventWait = 10 * time.Second // for a reader to take a line; one that does not is cut off
+	eventBeat = 15 * time.Second // between two lines of a stream without events
+	eventWait = 10 * time.Second // for a reader to take a line; then it is disconnected
 )
 
-// events streams what happens, as server-sent events, until the caller goes, is too slow, or the daemon stops.
+// events streams events as server-sent events until the caller leaves, is too slow, or the daemon stops.
 func (s *Endpoint) events(w http.ResponseWriter, r *http.Request) {
 	events, err := s.daemon.Events(r.Context())
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Endpoint) events(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
-		// A deadline that cannot be set is none of net/http's own connections.
+		// Only connections that net/http did not make cannot set a deadline.
 		_ = out.SetWriteDeadline(time.Now().Add(eventWait))
 		if _, err := w.Write([]byte(text)); err != nil || out.Flush() != nil {
 			return

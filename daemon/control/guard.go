@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// refusal says why a request is not one of a program of the owner's, "" when it may be. No web page can open a Unix
-// socket, but a proxy in front of it, or a browser of tomorrow, would forward what pages send.
+// refusal returns why a request cannot come from a program of the owner; "" when it can. Web pages cannot open a Unix
+// socket, but a proxy in front of it, or a future browser, would forward what pages send.
 func refusal(r *http.Request) string {
 	for _, name := range []string{"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode"} {
 		if r.Header.Get(name) != "" {
@@ -20,7 +20,7 @@ func refusal(r *http.Request) string {
 	return ""
 }
 
-// ownHost says whether a Host header means this machine: a name that a stranger's DNS points here does not.
+// ownHost reports whether a Host header names this machine. It refuses other names, which DNS may point here.
 func ownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

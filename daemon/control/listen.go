@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// dialTimeout is how long anyone waits for a connection. The kernel makes one at once, or says why not: what takes time
-// is only the turn of the process that asks, on a machine with far more to do than processors.
+// dialTimeout limits how long a client waits for a connection. The kernel connects or refuses at once; the time is for
+// a client process that gets no CPU on an overloaded machine.
 const dialTimeout = 5 * time.Second
 
-// Listen makes the control socket, mode 0600, in a folder that is made 0700 when it is missing. A socket that nobody
-// answers on is replaced; anything else at the path is left alone. Errors are *Error with a hint: ErrInUse when a
-// daemon answers, CodeSocket for a path that cannot be used. Closing the listener removes the socket.
+// Listen makes the control socket with mode 0600, in a folder that it makes with mode 0700 if it is missing. It
+// replaces a socket on which nobody answers, and leaves anything else at the path alone. Errors are *Error with a hint:
+// ErrInUse when a daemon answers, CodeSocket for a path that cannot be used. Closing the listener removes the socket.
 func Listen(path string) (net.Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func RemoveStale(path string) error {
 	return nil
 }
 
-// busy says whether a failed dial found a listener that is too slow to accept, rather than none.
+// busy reports whether a dial failed because the listener is too slow to accept, not because there is none.
 func busy(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, syscall.EAGAIN)
@@ -84,7 +84,7 @@ func unusable(message string) *Error {
 	return NewError(CodeSocket, message, "name another path with --socket or CCSHIP_SOCKET")
 }
 
-// checkPath refuses what the system's socket addresses cannot hold, which bind would call an invalid argument.
+// checkPath refuses paths too long for a socket address of this system; bind would only say "invalid argument".
 func checkPath(path string) error {
 	if len(path) <= maxPath {
 		return nil

@@ -16,19 +16,19 @@ type parameter struct {
 	Schema      object `json:"schema"`
 }
 
-// optional is a text that may be missing from the query.
+// optional is a query parameter that may be missing.
 func optional(name, doc string) parameter {
 	return parameter{Name: name, In: "query", Description: doc, Schema: object{"type": "string"}}
 }
 
-// needed is a text that must be in the query.
+// needed is a query parameter that must be set.
 func needed(name, doc string) parameter {
 	p := optional(name, doc)
 	p.Required = true
 	return p
 }
 
-// pages are the parameters of a list that is read page by page. Limit is what a page has when none is asked for.
+// pages are the parameters of a paged list. limit is the default page size.
 func pages(limit int) []parameter {
 	return []parameter{
 		{
@@ -55,7 +55,7 @@ func (s *Endpoint) openAPI(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// document describes every operation and every wire type: OpenAPI 3.1.
+// document describes every operation and every wire type, as OpenAPI 3.1.
 func (s *Endpoint) document() object {
 	types, paths := schemas{}, map[string]object{}
 	for _, op := range s.operations() {

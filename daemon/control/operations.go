@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// operation is one request that the socket answers. The routes and the OpenAPI document are both made of these.
+// operation is one request that the socket answers. Both the routes and the OpenAPI document are made from these.
 type operation struct {
 	method, path string
 	id           string // its name in the OpenAPI document
@@ -25,14 +25,14 @@ type call struct {
 
 var errorType = reflect.TypeFor[Error]()
 
-// answers is a handler that reads its request by itself and answers an A.
+// answers is a handler that reads its own request and answers an A.
 func answers[A any](handle http.HandlerFunc) call {
 	return call{handle: handle, answer: reflect.TypeFor[A]()}
 }
 
 const ofSession = "a session's name, or a prefix that only one session has"
 
-// operations lists everything that the socket answers, but for the profiles of pprof.
+// operations lists everything that the socket answers, except the profiles of pprof.
 func (s *Endpoint) operations() []operation {
 	return slices.Concat(
 		s.observed(), s.delivery(), s.queue(), s.settings(), s.messageLog(), s.checkpointList(), s.documentList(), s.inbox(),

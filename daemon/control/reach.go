@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Reach finds the first daemon that answers on one of some sockets, with its status now. The error of the first place
-// counts: it is where people expect the daemon.
+// Reach returns the first daemon that answers on one of the sockets, with its status. If none answers, it returns the
+// error of the first socket, where people expect the daemon.
 func Reach(ctx context.Context, paths []string) (*Client, Status, error) {
 	return ReachFor(ctx, paths, StatusQuery{})
 }
@@ -27,7 +27,7 @@ func ReachFor(ctx context.Context, paths []string, q StatusQuery) (*Client, Stat
 	return nil, Status{}, first
 }
 
-// UnusablePath says that an error means that nothing can ever listen at a place, so that the places before it say more.
+// UnusablePath reports whether nothing can ever listen at a path, so that the error of an earlier path says more.
 func UnusablePath(err error) bool {
 	var known *Error
 	return errors.As(err, &known) && known.Code == CodeSocket

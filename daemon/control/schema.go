@@ -13,7 +13,7 @@ type object = map[string]any
 // schemas collects the JSON schemas of wire types, by the types' names.
 type schemas map[string]object
 
-// values lists what a member can be where its tag has no room for that.
+// values lists the values of members whose tag is too short for them.
 var values = map[string][]string{
 	"Status.state": {
 		StateWatching, StateImporting, StateReading, StateSending, StateRetrying, StatePaused, StateRefused, StateFull,
@@ -100,5 +100,5 @@ func (s schemas) member(name string, field reflect.StructField) object {
 	return member
 }
 
-// requires reports whether a request of type t has members that must be there.
+// requires reports whether a request of type t has required members.
 func (s schemas) requires(t reflect.Type) bool { return s[t.Name()]["required"] != nil }

@@ -11,9 +11,9 @@ import (
 // maxPath is the size of sun_path without its closing zero.
 const maxPath = 107
 
-// restrict sets the mode the socket file will have before it exists: no moment passes in which it is open to others,
-// and the process's umask, which every other goroutine shares, is left alone.
-func restrict(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) } // Listen's chmod answers for a kernel that refuses
+// restrict sets the mode before the socket file exists, so that it is never open to others. It does not change the
+// process's umask, which all goroutines share.
+func restrict(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) } // Listen's chmod covers a kernel that refuses
 
 // peer is the user id at the other end.
 func peer(conn *net.UnixConn) (int, error) {

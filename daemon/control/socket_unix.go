@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// foreign says that the socket at a path is another user's, whose daemon hangs up on us.
+// foreign reports whether the socket at a path belongs to another user, whose daemon hangs up on us.
 func foreign(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// verify streams one JSON document a line: progress, or {} when there is none to report for a while, then the report.
-// The empty ones let a client tell a long verify from a daemon that hangs.
+// verify streams one JSON document per line: progress, or {} when there has been none for a while, then the report. The
+// empty documents let a client tell a long verify from a daemon that hangs.
 func (s *Endpoint) verify(w http.ResponseWriter, r *http.Request) {
 	var req VerifyRequest
 	if err := readBody(w, r, &req); err != nil {
@@ -34,7 +34,7 @@ func (s *Endpoint) verify(w http.ResponseWriter, r *http.Request) {
 	events.write(VerifyEvent{Report: &report})
 }
 
-// eventWriter writes events for one answer. Once a write has failed the reader is gone and the rest is dropped: the
+// eventWriter writes the events of one answer. After a failed write the reader is gone and the rest is dropped: the
 // request's context, which ends with the connection, stops the work.
 type eventWriter struct {
 	mu     sync.Mutex
@@ -55,8 +55,8 @@ func (e *eventWriter) write(event VerifyEvent) {
 	}
 }
 
-// beat writes an empty event now and then, until the function that it returns has returned: a comparison that panics
-// must not leave a writer behind for an answer that is over.
+// beat writes an empty event now and then until the returned function has returned, so that a comparison that panics
+// leaves no writer behind.
 func (e *eventWriter) beat() (stop func()) {
 	done := make(chan struct{})
 	var beats sync.WaitGroup
@@ -75,7 +75,7 @@ func (e *eventWriter) beat() (stop func()) {
 	return func() { close(done); beats.Wait() }
 }
 
-// progress passes on as many of the daemon's reports as a person can see, and the last one always.
+// progress passes on only as many reports as a person can see, and always the last one.
 func (e *eventWriter) progress(p VerifyProgress) {
 	e.mu.Lock()
 	now := time.Now()

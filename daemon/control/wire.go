@@ -1,13 +1,13 @@
-// Package control is the daemon's local interface: HTTP and JSON over a Unix socket that only its owner may open.
-// It holds the wire types, the handler and the client; what the answers say is the business of the Daemon behind it.
+// Package control is the daemon's local interface: HTTP and JSON over a Unix socket that only its owner may open. It
+// holds the wire types, the handler and the client. It does not know what the answers mean; Daemon makes them.
 package control
 
 import "time"
 
-// SchemaVersion is the version of every JSON document of this package. It rises when a member changes its meaning.
+// SchemaVersion is the version of every JSON document of this package. It rises when the meaning of a member changes.
 const SchemaVersion = 1
 
-// What Status.State can be.
+// Values of Status.State.
 const (
 	StateWatching  = "watching"
 	StateImporting = "importing"
@@ -55,7 +55,7 @@ type Files struct {
 	Masked    int64 `json:"masked,omitempty" doc:"secrets masked in lines, since start"`
 }
 
-// Outbox counts what is not acknowledged, in flight included.
+// Outbox counts what is not acknowledged, including requests in flight.
 type Outbox struct {
 	Batches  int64      `json:"batches"`
 	Entries  int64      `json:"entries"`
@@ -96,7 +96,7 @@ type Server struct {
 	Gone          int64      `json:"files_gone,omitempty" doc:"files changed or gone before they were sent, since start"`
 }
 
-// Watch says how changes are noticed.
+// Watch says how the daemon notices changes.
 type Watch struct {
 	Mode    string   `json:"mode" enum:"events,poll"`
 	Reason  string   `json:"reason,omitempty"`
@@ -106,7 +106,7 @@ type Watch struct {
 	Limit   int      `json:"limit,omitempty"`
 }
 
-// Process is what the daemon costs.
+// Process is the daemon's resource usage.
 type Process struct {
 	RSS        int64   `json:"rss_bytes,omitempty"`
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`

@@ -28,7 +28,7 @@ type DocumentRequest struct {
 	Session string `json:"session" doc:"its id, or a beginning of it that only one has"`
 	Path    string `json:"path" doc:"absolute or relative to base; inside the session's working directory"`
 	Base    string `json:"base,omitempty" doc:"empty: the session's working directory"`
-	// AllowSecret is for a person's own command.
+	// AllowSecret is only for a command that a person types.
 	AllowSecret bool `json:"allow_secret,omitempty" doc:"link a file even if its name says it holds keys or passwords"`
 }
 
@@ -50,8 +50,8 @@ type InitQuery struct {
 	Cwd     string
 }
 
-// Init is the answer of GET /v1/init: what a session's Claude is told at its start. The text is the same at every
-// start of the session while its documents are.
+// Init is the answer of GET /v1/init: what a session's Claude is told at its start. The text is the same at every start
+// of the session until its documents change.
 type Init struct {
 	SchemaVersion int    `json:"schema_version"`
 	Text          string `json:"text" doc:"in the language of option locale"`

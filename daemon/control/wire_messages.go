@@ -5,11 +5,11 @@ import "encoding/json"
 // MessagesQuery is the query of GET /v1/messages.
 type MessagesQuery struct {
 	Session string // a stream's name, or a beginning of one that only one has
-	// Page counts from the newest message back: Offset 0 ends with the newest. Limit 0 is all that is kept.
+	// Page counts back from the newest message: Offset 0 ends with the newest. Limit 0 is all.
 	Page
 }
 
-// Messages is the answer of GET /v1/messages: the short history of the conversation as it stands, oldest first.
+// Messages is the answer of GET /v1/messages: the short history of the current conversation, oldest first.
 type Messages struct {
 	SchemaVersion int       `json:"schema_version"`
 	Session       string    `json:"session"`
@@ -44,8 +44,8 @@ type Message struct {
 	Interrupted  bool    `json:"interrupted,omitempty"`
 }
 
-// ClearResult is the answer of DELETE /v1/messages?session=: what is kept of the session's short history is gone;
-// what comes is kept again. The transcript stays as it is.
+// ClearResult is the answer of DELETE /v1/messages?session=: the session's short history is empty, and new messages are
+// kept again. The transcript does not change.
 type ClearResult struct {
 	SchemaVersion int    `json:"schema_version"`
 	Session       string `json:"session"`

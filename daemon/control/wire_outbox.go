@@ -2,7 +2,7 @@ package control
 
 import "time"
 
-// OutboxList is the answer of GET /v1/outbox: what waits, that which waits longest first.
+// OutboxList is the answer of GET /v1/outbox: what waits, oldest first.
 type OutboxList struct {
 	SchemaVersion int         `json:"schema_version"`
 	Outbox        Outbox      `json:"outbox"`
@@ -12,7 +12,7 @@ type OutboxList struct {
 	Next          int         `json:"next,omitempty" doc:"offset of the next page; missing on the last"`
 }
 
-// OutboxRow is what of one transcript waits for one server.
+// OutboxRow is what waits of one transcript for one server.
 type OutboxRow struct {
 	Server   string    `json:"server"`
 	Session  string    `json:"session"`
@@ -31,7 +31,7 @@ type DeadLetters struct {
 	Letters       []DeadLetter `json:"letters"`
 }
 
-// DeadLetter is an entry that a server refuses for what it is.
+// DeadLetter is an entry that a server refuses because of its content.
 type DeadLetter struct {
 	ID         string    `json:"id"`
 	Server     string    `json:"server"`
@@ -55,7 +55,7 @@ type DeadRequest struct {
 	All bool     `json:"all,omitempty"`
 }
 
-// DropServerRequest is the body of POST /v1/outbox/drop: a server that lines go to no more.
+// DropServerRequest is the body of POST /v1/outbox/drop. It names a retired server.
 type DropServerRequest struct {
 	Server string `json:"server" doc:"the URL of a retired server"`
 }
@@ -69,7 +69,7 @@ type DropServerResult struct {
 	Letters       int64  `json:"letters" doc:"dead letters"`
 }
 
-// DeadResult says how many letters were queued again or dropped: all that were named, or none and an Error.
+// DeadResult is how many letters were queued again or dropped: all that were named, or none and an Error.
 type DeadResult struct {
 	SchemaVersion int `json:"schema_version"`
 	Letters       int `json:"letters"`

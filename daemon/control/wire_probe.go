@@ -2,11 +2,11 @@ package control
 
 import "time"
 
-// ContactFresh is how long an answer of a server speaks for it: whoever asks for the status later has it probed.
+// ContactFresh is how long a server's last answer counts as current; a later request for the status probes the server.
 const ContactFresh = 10 * time.Second
 
-// Probe says what a server answered when it was asked for nothing but an answer. Nobody is asked unless somebody wants
-// to know.
+// Probe is the result of a probe: a request that only asks a server to answer. The daemon probes only when a status is
+// requested.
 type Probe struct {
 	At     time.Time `json:"at" doc:"when the probe ended"`
 	Age    float64   `json:"age_seconds" doc:"how long ago, when the status was made"`
@@ -18,12 +18,12 @@ type Probe struct {
 
 // StatusQuery says how fresh a status must be.
 type StatusQuery struct {
-	// Probe has servers probed that were silent for ContactFresh: ProbeWait, ProbeBehind, or "" for none.
+	// Probe selects how to probe the servers silent for ContactFresh: ProbeWait, ProbeBehind, or "" for none.
 	Probe string
 }
 
 // Values of StatusQuery.Probe.
 const (
 	ProbeWait   = "wait"   // the answer has what the probes found; it takes up to a second
-	ProbeBehind = "behind" // the answer does not wait: a later status has what they find
+	ProbeBehind = "behind" // the answer does not wait: a later status has the results
 )

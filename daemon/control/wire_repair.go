@@ -1,6 +1,6 @@
 package control
 
-// VerifyFinding is something because of which a report is not equal.
+// VerifyFinding is a reason why a report is not equal.
 type VerifyFinding struct {
 	Kind  string `json:"kind" enum:"differences,past,dead_letters,withheld,held_back,not_delivered"`
 	Count int64  `json:"count" doc:"transcripts with differences, else lines or entries; transcripts that are held back"`
@@ -32,7 +32,7 @@ type ResendResult struct {
 	Skipped       []SkippedFile      `json:"skipped,omitempty" doc:"not sent again"`
 }
 
-// ResentTranscript is a transcript that goes on from a line that it was beyond.
+// ResentTranscript is a transcript that is sent again from an earlier line.
 type ResentTranscript struct {
 	SessionID  string `json:"session_id"`
 	Path       string `json:"path"`

@@ -11,7 +11,7 @@ type SessionsQuery struct {
 // Page is a part of a long list: at most Limit items from Offset on. Limit 0 is 100; at most 1000 are given.
 type Page struct{ Offset, Limit int }
 
-// Sessions is the answer of GET /v1/sessions: main transcripts on disk, the one changed last first.
+// Sessions is the answer of GET /v1/sessions: main transcripts on disk, most recently changed first.
 type Sessions struct {
 	SchemaVersion int       `json:"schema_version"`
 	Census        Census    `json:"census"`
@@ -60,7 +60,7 @@ type ForgetRequest struct {
 	Session string `json:"session" doc:"the whole id of a session, or an agent's stream name"`
 }
 
-// ForgetResult says what was removed, and what not. Nothing of the session is sent from then on.
+// ForgetResult says what was removed and what was not. Nothing of the session is sent any more.
 type ForgetResult struct {
 	SchemaVersion int      `json:"schema_version"`
 	Session       string   `json:"session"`

@@ -2,7 +2,7 @@ package control
 
 import "time"
 
-// Pause is a time in which nothing is sent. Reading goes on into the outbox, so that nothing is lost.
+// Pause is a time in which nothing is sent. Lines are still read into the outbox, so that nothing is lost.
 type Pause struct {
 	Since time.Time  `json:"since"`
 	Until *time.Time `json:"until,omitempty" doc:"missing: until resumed"`
@@ -57,7 +57,7 @@ type Reason struct {
 	Transcripts int    `json:"transcripts" doc:"how many transcripts on disk are excluded by this now"`
 }
 
-// ExcludeRequest is the body of POST /v1/exclude; DELETE /v1/exclude takes the pattern as its query.
+// ExcludeRequest is the body of POST /v1/exclude; DELETE /v1/exclude takes the pattern from its query.
 type ExcludeRequest struct {
 	Pattern string `json:"pattern"`
 }
@@ -68,8 +68,8 @@ type RemaskRequest struct {
 	Offset int  `json:"offset,omitempty" doc:"how many transcripts were done by earlier requests: their next"`
 }
 
-// RemaskResult counts, for some transcripts, the lines that the rules of masking in force would send otherwise than
-// servers have them.
+// RemaskResult counts the lines, in some transcripts, that servers have in another form than the masking rules in force
+// produce.
 type RemaskResult struct {
 	SchemaVersion int   `json:"schema_version"`
 	Total         int   `json:"total" doc:"transcripts on disk"`

@@ -9,7 +9,7 @@ import (
 // cache holds the projections in memory. It is owned by Run's goroutine, except for count.
 type cache struct {
 	projections map[tail.FileID]*liveProjection
-	full        bool         // a projection must leave, and none is saved yet
+	full        bool         // a projection must be evicted, but none is saved yet
 	count       atomic.Int64 // len(projections)
 }
 
@@ -28,8 +28,8 @@ func (c *cache) remove(p *liveProjection) {
 // holds reports whether p is in the cache, and not another projection of its file.
 func (c *cache) holds(p *liveProjection) bool { return c.projections[p.file] == p }
 
-// evict removes the least recently used projections that are saved while there are too many. latest stays unless it is
-// transient; nil: there is none.
+// evict removes the least recently used saved projections while there are too many. It keeps latest unless that is
+// transient; latest may be nil.
 func (c *cache) evict(latest *liveProjection) {
 	c.full = false
 	if latest != nil && latest.transient && latest.saved() {

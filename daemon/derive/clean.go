@@ -8,24 +8,24 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// maxClean bounds the transcripts that cleanLines knows something about.
+// maxClean is the largest number of transcripts in cleanLines.
 const maxClean = 4096
 
-// cleanLines remembers where the relay's masker found no secret in a transcript, so that these lines are not searched
-// again when they are folded. It forgets freely: what it does not know is searched. It is safe for concurrent use.
+// cleanLines remembers where the relay's masker found no secret in a transcript, so that folding does not search these
+// lines again. It may forget anything: lines that it does not know are searched. It is safe for concurrent use.
 type cleanLines struct {
 	mu     sync.Mutex
 	ranges map[tail.FileID]cleanRange // guarded by mu
 }
 
-// cleanRange is bytes of a generation in which a masker found nothing.
+// cleanRange is a byte range of a generation in which a masker found nothing.
 type cleanRange struct {
 	generation uint32
 	from, to   int64
 	by         *redact.Masker
 }
 
-// note takes in what is known of a committed chunk.
+// note records what is known about a committed chunk.
 func (x *cleanLines) note(c *tail.Chunk, by *route.Decision) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

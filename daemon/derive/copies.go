@@ -15,9 +15,9 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// A transcript that appears while a daemon watches may be new only as a file: a copy of another one, made by a fork or
-// by the resume of some builds of Claude Code, or an old file that was put back. Its content is history, whatever time
-// its records carry. A copy keeps the records' uuids, and no two records share one.
+// A transcript that appears while a daemon watches may be new only as a file: a fork's copy of another transcript, a
+// copy made on resume by some builds of Claude Code, or an old file that was put back. Its content is history, whatever
+// the times in its records. A copy keeps the records' uuids, which are otherwise unique.
 
 const (
 	oldFile      = time.Minute // a file last written before that was not written where it appeared
@@ -49,8 +49,8 @@ type candidate struct {
 	at     int64               // where in source a record of the copy was found last
 }
 
-// isCopy reports whether everything that the file of a chunk holds now is history. Transcripts that cannot be read are
-// not the source of a copy.
+// isCopy reports whether everything that the file of a chunk holds now is history. A transcript that cannot be read is
+// not taken for the source of a copy.
 func (d *CopyDetector) isCopy(c *tail.Chunk, now time.Time) bool {
 	if c.File.Kind != tail.Main {
 		return false
@@ -75,7 +75,7 @@ func (d *CopyDetector) isCopy(c *tail.Chunk, now time.Time) bool {
 	switch {
 	case len(x.ids) == 0 || x.source == "" && !bytes.Contains(c.Lines, []byte(`"usage"`)):
 		d.keep(c.File.ID, x)
-		return false // nothing in it can have effects
+		return false // nothing in it has effects anyway
 	case x.source == "" && d.burst(now):
 		d.keep(c.File.ID, nil)
 		return true
@@ -162,7 +162,7 @@ func newestSiblings(path string) (paths []string) {
 		at   time.Time
 	}
 	var files []file
-	entries, _ := os.ReadDir(filepath.Dir(path)) // a partial list will do
+	entries, _ := os.ReadDir(filepath.Dir(path)) // a partial list is enough
 	for _, e := range entries {
 		name := e.Name()
 		if name == filepath.Base(path) || filepath.Ext(name) != ".jsonl" || strings.HasPrefix(name, "agent-") ||
@@ -197,7 +197,7 @@ func (x *candidate) in(path string, head, end int64) bool {
 	return found
 }
 
-// continues reports whether the added records are from the source too, behind those found before.
+// continues reports whether the added records also come from the source, after those found before.
 func (x *candidate) continues() bool {
 	f, size, err := openSized(x.source)
 	if err != nil {

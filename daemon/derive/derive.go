@@ -1,7 +1,6 @@
-// Package derive folds committed lines into projections: what sessions mean. It reads transcripts again behind
-// delivery, keeps projections in the state and a few in memory, and answers queries about them. It does not know what
-// follows from an event; observers do. Delivery never waits for it, and every projection can be made again from its
-// session.
+// Package derive folds committed lines into projections: what sessions mean. It reads transcripts again after delivery,
+// keeps projections in the state and a few in memory, and answers queries about them. It does not know what follows
+// from an event; observers do. Delivery never waits for it, and every projection can be rebuilt from its transcript.
 package derive
 
 import (
@@ -26,8 +25,8 @@ type Observer interface {
 	// Begin starts a step over the next lines of one transcript, or a query about it. A long transcript takes several
 	// steps. A query calls Begin alone.
 	Begin(s *FoldStep)
-	// Event is called for each event, after s.Session has taken its record. watched reports that the line was written
-	// while a daemon watched, and has had no effects yet: only then may a person or a server learn anything new from it.
+	// Event is called for each event, after s.Session has processed its record. watched reports that the line was written
+	// while a daemon watched, and has had no effects yet: only then may a person or a server be told about it.
 	Event(s *FoldStep, e *session.Event, watched bool)
 	// End is called after the last line of a step. Its effects are committed together with the offset behind that line.
 	// After an error nothing of the step is kept, and the same lines are folded again.
@@ -54,7 +53,7 @@ type Files interface {
 type Policy interface {
 	// Excluded reports whether a transcript was forgotten or has opted out. Then it is not folded.
 	Excluded(t *tail.Tracked, f *state.Routing) bool
-	// Masker returns what masks secrets in the lines of a transcript; nil if its server gets them as they are.
+	// Masker returns the masker of a transcript's lines; nil if its server gets them unmasked.
 	Masker(f *state.Routing) *redact.Masker
 	// MessageLimits returns the limits of a session's message log.
 	MessageLimits() MessageLimits
@@ -84,18 +83,18 @@ type FoldStep struct {
 	clean      cleanRange // lines that masker need not look at
 }
 
-// Mask masks the secrets in a text that is kept beside what the transcript says.
+// Mask masks the secrets in a text that is stored in addition to the transcript.
 func (s *FoldStep) Mask(text string) string { return s.masker.String(text) }
 
-// Save has the projection saved at once, even without effects.
+// Save saves the projection at once, even without effects.
 func (s *FoldStep) Save() { s.projection.saveNow = true }
 
 const (
 	maxCached    = 64              // projections in memory
-	maxBurst     = 4 * maxCached   // while saves wait for the disk; at this number folding waits too
+	maxBurst     = 4 * maxCached   // limit while saves wait for the disk; then folding waits too
 	maxCacheSize = 8 << 20         // of the projections' encodings, approximately
-	cacheTime    = 2 * time.Minute // without lines and queries a projection leaves memory after this
-	sliceSize    = 1 << 20         // of one transcript, folded before others have their turn
+	cacheTime    = 2 * time.Minute // a projection without lines and queries leaves memory after this
+	sliceSize    = 1 << 20         // bytes of one transcript folded before the next one's turn
 )
 
 // Config holds the optional settings of New.

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// Messages returns a page of a session's message log as the transcript stands now. name is the session's, for errors.
+// Messages returns a page of the message log of a session's current transcript. name is the session's, for errors.
 func (d *Deriver) Messages(ctx context.Context, file tail.FileID, name string,
 	page control.Page) (control.Messages, error) {
 	a := control.Messages{SchemaVersion: control.SchemaVersion, Session: name, Offset: page.Offset,
@@ -44,7 +44,7 @@ func (d *Deriver) ClearMessages(ctx context.Context, file tail.FileID, name stri
 	return a, QueryError(name, err)
 }
 
-// QueryError turns an error of Query into what a person reads; nil stays nil.
+// QueryError turns an error of Query into an error for people; nil stays nil.
 func QueryError(name string, err error) error {
 	if errors.Is(err, state.ErrUnknownFile) {
 		return control.NoSession("nothing of session "+name+" has been read yet", "`ccship sync` reads everything now")

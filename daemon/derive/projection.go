@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// liveProjection is a transcript in memory: what its lines up to a place mean. It is owned by Run's goroutine.
+// liveProjection is a transcript in memory: the meaning of its lines up to place. It is owned by Run's goroutine.
 type liveProjection struct {
 	file     tail.FileID
 	place    projection.Place // behind the last folded line

@@ -16,10 +16,10 @@ import (
 type query struct {
 	ctx  context.Context
 	file tail.FileID
-	look func(*FoldStep) error // nil: the projection is to leave memory
+	look func(*FoldStep) error // nil: drop the projection from memory
 	done chan error            // gets one answer; has room for it
 
-	taken  atomic.Bool   // by Run, which calls look, or by the caller, who does not wait any more
+	taken  atomic.Bool   // by Run, which calls look, or by the caller, who has given up
 	looked chan struct{} // closed when look has returned
 }
 
@@ -42,7 +42,7 @@ func (x *queryQueue) add(q *query) {
 	x.list = append(x.list, q)
 }
 
-// addIfStarted adds a query unless Run was not called yet.
+// addIfStarted adds a query unless Run has not been called yet.
 func (x *queryQueue) addIfStarted(q *query) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -85,9 +85,9 @@ func (x *queryQueue) refuse(err error) {
 	x.list = nil
 }
 
-// Query calls look with a transcript as it stands, folded to the last committed line. look runs in Run's goroutine: it
+// Query calls look with a transcript as it is now, folded to the last committed line. look runs in Run's goroutine: it
 // must not block, and it has returned when Query returns. If look adds effects or calls Save, Query returns once they
-// are durable. The error is look's, or says why the transcript cannot be read; it wraps fs.ErrNotExist if the file is
+// are durable. The error is look's, or says why the transcript cannot be read. It wraps fs.ErrNotExist if the file is
 // gone and nothing of it was kept, and state.ErrUnknownFile if it was forgotten or is excluded.
 func (d *Deriver) Query(ctx context.Context, file tail.FileID, look func(*FoldStep) error) error {
 	q := &query{ctx: ctx, file: file, look: look, done: make(chan error, 1), looked: make(chan struct{})}
@@ -152,7 +152,8 @@ func (d *Deriver) answer(ctx context.Context, q *query) {
 	d.cache.evict(p)
 }
 
-// openGone returns the stored projection of a transcript whose file is gone. The error is gone if nothing is stored.
+// openGone returns the stored projection of a transcript whose file is gone. If nothing is stored it returns the error
+// gone.
 func (d *Deriver) openGone(ctx context.Context, id tail.FileID, gone error) (*liveProjection, error) {
 	t, facts, known, err := d.projections.State.Files.File(ctx, id)
 	if err != nil {
@@ -186,13 +187,13 @@ func (d *Deriver) Forget(ctx context.Context, ids []tail.FileID) error {
 			if err != nil {
 				return err
 			}
-		case <-d.stopped: // folding has ended
+		case <-d.stopped: // Run has ended
 		}
 	}
 	return d.projections.Drop(ctx, ids)
 }
 
-// dropFromMemory removes a projection once nothing of it is on its way to the disk.
+// dropFromMemory removes a projection once no save of it is in flight.
 func (d *Deriver) dropFromMemory(q *query) {
 	if p := d.cache.projections[q.file]; p != nil && p.saving {
 		d.awaitSaves()

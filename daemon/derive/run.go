@@ -10,8 +10,8 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Run folds what is scheduled until ctx is done, then saves what is not saved. Queries come first, and every transcript
-// gets one slice at a time, so that a large one does not delay the others.
+// Run folds what is scheduled until ctx is done, then saves all unsaved projections. Queries come first, and
+// transcripts take turns, one slice each, so that a large one does not delay the others.
 func (d *Deriver) Run(ctx context.Context) error {
 	d.queries.start()
 	defer close(d.stopped)
@@ -72,7 +72,7 @@ func (d *Deriver) nextWork(ctx context.Context) bool {
 	}
 	if len(d.cache.projections) >= maxBurst {
 		d.save(false)
-		return q != nil // otherwise the saver reports soon, or a failed save is due again
+		return q != nil // otherwise wait for the saver's report, or for a retry
 	}
 	id, ok := d.schedule.nextLive()
 	backfill := false
@@ -115,7 +115,7 @@ func (d *Deriver) foldFailed(id tail.FileID, err error) bool {
 	return false
 }
 
-// idle removes unused projections, and returns how long there is nothing to do; 0: there is something to do.
+// idle removes unused projections, and returns how long Run can wait; 0: there is work.
 func (d *Deriver) idle(now time.Time) time.Duration {
 	pause := time.Hour
 	for _, p := range d.cache.projections {

@@ -29,8 +29,8 @@ type saveResult struct {
 	err error
 }
 
-// saver writes projections to the state in a goroutine of its own: the disk may be slow, and folding and queries go on.
-// At most one list of saves is in flight.
+// saver writes projections to the state in its own goroutine: while the disk is slow, folding and queries go on. At
+// most one list of saves is in flight.
 type saver struct {
 	projections *projection.DB
 	in          chan []save       // Run closes it
@@ -61,7 +61,7 @@ func (s *saver) run() {
 	}
 }
 
-// saveEach saves one by one what could not be saved together: one that can never be saved must not keep the others.
+// saveEach saves one by one what could not be saved together: one that cannot be saved must not block the others.
 func (s *saver) saveEach(all []projection.Derivation, err error) []error {
 	errs := make([]error, len(all))
 	for i := range all {
@@ -117,7 +117,7 @@ func (p *liveProjection) saveAt() time.Time {
 }
 
 // save hands the projections that are due to the saver, if it is free; with all, every changed one. When the cache is
-// full every changed one goes at once too, because a transaction costs the same for one as for many.
+// full it also hands over every changed one, because one transaction costs the same for one or many.
 func (d *Deriver) save(all bool) {
 	if d.saver.busy {
 		return
@@ -139,7 +139,7 @@ func (d *Deriver) save(all bool) {
 	d.saver.in <- list
 }
 
-// takeEffects returns what is to be saved, and begins a new set of effects.
+// takeEffects returns the effects to save, and begins a new set.
 func (p *liveProjection) takeEffects() projection.Derivation {
 	d := p.effects
 	d.File, d.Prev, d.Projection = p.file, p.savedPlace, p.encode()
@@ -148,7 +148,7 @@ func (p *liveProjection) takeEffects() projection.Derivation {
 	return d
 }
 
-// finishSaves takes in the results of the list in flight.
+// finishSaves processes the results of the list in flight.
 func (d *Deriver) finishSaves(results []saveResult) {
 	d.saver.busy = false
 	for i := range results {
@@ -171,7 +171,7 @@ func (d *Deriver) finishSave(r *saveResult) {
 		d.setUnsaved(p, p.saveNow)
 		d.notifySaved(&r.derivation)
 	case errors.Is(r.err, tail.ErrStale), errors.Is(r.err, state.ErrUnknownFile):
-		d.discard(p, r.err) // somebody dropped what was stored: the transcript is folded again
+		d.discard(p, r.err) // the stored projection was removed: fold the transcript again
 	default:
 		d.putBack(p, r)
 	}
@@ -192,7 +192,7 @@ func (d *Deriver) notifySaved(effects *projection.Derivation) {
 	}
 }
 
-// putBack keeps the effects that could not be saved, to try again.
+// putBack keeps the effects that could not be saved, for the next try.
 func (d *Deriver) putBack(p *liveProjection, r *saveResult) {
 	if p.retryAt.IsZero() {
 		d.cfg.Log.Warn("cannot save session projections; retrying", "err", r.err)

@@ -12,7 +12,7 @@ const (
 	firstRetry  = 50 * time.Millisecond // doubled after each failure
 )
 
-// schedule says which transcript is folded next. It is safe for concurrent use.
+// schedule decides which transcript is folded next. It is safe for concurrent use.
 type schedule struct {
 	mu       sync.Mutex
 	live     map[tail.FileID]struct{} // with watched lines that are not folded; guarded by mu
@@ -70,7 +70,7 @@ func (s *schedule) nextBackfill() (tail.FileID, bool) {
 	return s.next(s.backfill)
 }
 
-// next takes a transcript off a list. The caller holds mu.
+// next takes a transcript from a list. The caller holds mu.
 func (s *schedule) next(list map[tail.FileID]struct{}) (tail.FileID, bool) {
 	now := time.Now()
 	for id := range list {
@@ -122,7 +122,7 @@ func (s *schedule) addUnsaved(n int) {
 	s.unsaved += n
 }
 
-// waiting returns how long there is nothing to fold, at most longest.
+// waiting returns how long there is nothing to fold; at most longest.
 func (s *schedule) waiting(now time.Time, longest time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package events tells listeners what happens in the daemon: transcripts as they are committed, and changes of the
-// status, which is compared while somebody listens. It waits for no listener. It does not know the socket.
+// Package events tells listeners what happens in the daemon: transcripts that are committed, and changes of the status,
+// which it compares while somebody listens. It never waits for a listener. It does not know the socket.
 package events
 
 import (
@@ -36,8 +36,8 @@ func (b *Bus) idle() bool {
 	return len(b.listeners) == 0
 }
 
-// Listen answers a channel that gets first and then every event, until ctx is done. The channel is closed then, or
-// when its reader is so slow that one would be lost.
+// Listen returns a channel that gets first and then every event, until ctx is done. The channel is then closed; it is
+// also closed when its reader is so slow that an event would be lost.
 func (b *Bus) Listen(ctx context.Context, first control.Event) (<-chan control.Event, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

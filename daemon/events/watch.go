@@ -11,12 +11,12 @@ import (
 // interval is the time between two comparisons of the status.
 const interval = 500 * time.Millisecond
 
-// Source is what events are made of; *daemon.Daemon is one.
+// Source provides the status and advice; *daemon.Daemon is one.
 type Source interface {
 	Status(ctx context.Context) control.Status
 }
 
-// Subscribe answers what happens from now on, the status first, as Listen does.
+// Subscribe returns a channel of events, the status first; see Listen.
 func (b *Bus) Subscribe(ctx context.Context, source Source) (<-chan control.Event, error) {
 	now := brief(source.Status(ctx))
 	return b.Listen(ctx, control.Event{Type: control.EventStatus, Status: &now})
@@ -64,7 +64,7 @@ func (b *Bus) publishChanges(last, now *control.Status) {
 	}
 }
 
-// without is what is in a and not in b.
+// without returns what is in a and not in b.
 func without(a, b []control.Advice) (only []control.Advice) {
 	has := make(map[control.Advice]bool, len(b))
 	for _, n := range b {

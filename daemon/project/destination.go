@@ -12,10 +12,9 @@ import (
 	"github.com/ccship/ccship/outbox"
 )
 
-// Destination says which server gets a project's lines, "" for none, and why that may surprise, "" if it does not.
-// own is the user's server, "" none; trusted are the folders whose projects may name a server of their own, each with
-// everything below it. A project that is not trusted never decides where lines go: its file may have come with a
-// cloned repository.
+// Destination returns the server that gets a project's lines ("" for none), and why that may surprise ("" if it does
+// not). own is the user's server ("" for none). Projects in or below the trusted folders may name a server of their
+// own. A project that is not trusted never decides where lines go: its file may have come with a cloned repository.
 func Destination(p Policy, own string, trusted []string) (dest, why string) {
 	switch {
 	case !p.Enabled && p.Dir == "":
@@ -38,7 +37,7 @@ func Destination(p Policy, own string, trusted []string) (dest, why string) {
 		"its lines go to %s", p.Dir, p.ServerURL, own)
 }
 
-// hashAdvice says that the project_hash in a project's credentials is not followed, "" when they have none.
+// hashAdvice says that the project_hash in a project's credentials is ignored; "" when they have none.
 func hashAdvice(p Policy) string {
 	if p.ProjectHash == "" {
 		return ""
@@ -47,11 +46,11 @@ func hashAdvice(p Policy) string {
 		"the folder is in trusted_projects", p.Dir)
 }
 
-// DestinationKey names the server of a trusted project in the state: its URL, and the folder whose credentials open it,
-// since two projects may use one server with two keys. The user's own server is named by its URL alone.
+// DestinationKey is the name of a trusted project's server in the state: its URL, and the folder whose credentials open
+// it, because two projects may use one server with two keys. The user's own server has only its URL as name.
 func DestinationKey(url, dir string) string { return url + "#" + dir }
 
-// SplitDestination takes the name of a destination apart. ofProject is false for a server that no project named.
+// SplitDestination splits the name of a destination. ofProject is false for a server that no project named.
 func SplitDestination(dest string) (url, dir string, ofProject bool) { return strings.Cut(dest, "#") }
 
 // ServerURL is the URL in the name of a destination.
@@ -60,8 +59,8 @@ func ServerURL(dest string) string {
 	return url
 }
 
-// Trusted says whether the project in dir is in one of the trusted folders. It compares names as they are written:
-// following links would let a repository lead into a trusted folder.
+// Trusted reports whether the project in dir is in one of the trusted folders. It compares names as written: resolving
+// links would let a repository link itself into a trusted folder.
 func Trusted(dir string, trusted []string) bool {
 	if dir == "" {
 		return false
@@ -75,7 +74,7 @@ func Trusted(dir string, trusted []string) bool {
 	return false
 }
 
-// fold makes paths comparable where case says nothing.
+// fold makes paths comparable where letter case does not matter.
 func fold(path string) string {
 	if runtime.GOOS == "windows" {
 		return strings.ToLower(path)
@@ -86,7 +85,7 @@ func fold(path string) string {
 // SameServer reports whether two addresses are one, spelled differently.
 func SameServer(a, b string) bool { return a != "" && spelling(a) == spelling(b) }
 
-// spelling is the one spelling of an address; what is no address is left as it is.
+// spelling is the normal form of an address; text that is not an address stays as it is.
 func spelling(raw string) string {
 	_, url, err := outbox.NormalizeURL(raw)
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// IgnoreName is the file that keeps a folder and all below it on this machine. What is in it does not matter; ccship
-// reads no more of it than its name, and never makes one.
+// IgnoreName is the file that keeps a folder and all folders below it on this machine. Only its name counts: ccship
+// does not read it, and never makes one.
 const IgnoreName = ".ccshipignore"
 
-// CheckPattern says what is wrong with a pattern of folders, for the person who wrote it.
+// CheckPattern returns what is wrong with a folder pattern, in words for its author.
 func CheckPattern(pattern string) error {
 	switch {
 	case pattern == "":
 		return errors.New("the pattern is empty")
 	case !doublestar.ValidatePattern(filepath.ToSlash(pattern)):
-		return errors.New("the pattern is malformed: a bracket, brace or backslash has no counterpart")
+		return errors.New("the pattern is malformed: a bracket or brace is not closed, or a backslash escapes nothing")
 	case !filepath.IsAbs(pattern) && !strings.HasPrefix(filepath.ToSlash(pattern), "**/"):
 		return errors.New("the pattern must begin with /, ~/ or **/")
 	}
 	return nil
 }
 
-// Literal is the pattern that matches one folder, whatever characters its name has. Where backslashes separate, none
-// can escape: there an odd character is matched by any.
+// Literal is the pattern that matches exactly one folder, whatever characters its name has. Where backslashes are
+// separators nothing can be escaped, so ? stands for a special character.
 func Literal(dir string) string {
 	odd := `*?[{}\`
 	if filepath.Separator == '\\' {
@@ -49,16 +49,16 @@ func Literal(dir string) string {
 	return b.String()
 }
 
-// ExcludedBy is the Why of a Policy that a pattern keeps here.
+// ExcludedBy is the Why of a Policy that a pattern excludes.
 func ExcludedBy(pattern string) string { return "excluded by exclude_projects: " + pattern }
 
-// pattern is a glob of folders, as it was written and as it is matched.
+// pattern is a glob for folders: as written, and in the form used for matching.
 type pattern struct{ written, matched string }
 
 type patterns []pattern
 
-// newPatterns understands what CheckPattern passes. A folder that a pattern names by a link is meant by its own name
-// too.
+// newPatterns parses patterns that CheckPattern accepts. A pattern that names a folder by a link also matches the
+// folder's real name.
 func newPatterns(written []string) patterns {
 	var all patterns
 	for _, w := range written {
@@ -71,8 +71,8 @@ func newPatterns(written []string) patterns {
 	return all
 }
 
-// match names the pattern that a folder or one above it matches, "" none. A folder is also known by the name that
-// its links lead to: an exclusion is to hold whichever of its names a transcript says.
+// match returns the pattern that matches a folder or one above it; "" for none. It also tries the folder's name with
+// links resolved, so that an exclusion holds whichever name a transcript uses.
 func (p patterns) match(dir string) string {
 	if len(p) == 0 {
 		return ""
@@ -93,7 +93,7 @@ func (p patterns) match(dir string) string {
 	return ""
 }
 
-// matchable is a path or a pattern with slashes, and without case where the file system usually has none.
+// matchable is a path or pattern with slashes, and in lower case where file systems usually ignore case.
 func matchable(path string) string {
 	path = filepath.ToSlash(path)
 	if len(path) > 1 {
@@ -105,8 +105,8 @@ func matchable(path string) string {
 	return path
 }
 
-// ignored is the marker file that keeps a folder here: in it or above, up to home; for folders outside of home up to
-// the root. "" is none. An error means that it cannot be told.
+// ignored returns the marker file that keeps a folder here: in it or above it, up to home, or up to the root for
+// folders outside of home. "" means none. An error means that it is not known.
 func ignored(dir, home string) (string, error) {
 	for above := range upwards(dir) {
 		marker := filepath.Join(above, IgnoreName)

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// DefaultRecheck is how old an answer may be.
+// DefaultRecheck is the largest age of a cached answer.
 const DefaultRecheck = 3 * time.Second
 
-// maxCached bounds how many working directories are remembered.
+// maxCached is the largest number of cached working directories.
 const maxCached = 4096
 
-// Finder answers what working directories say, and remembers it for a few seconds. Safe for concurrent use: a
-// directory on a disk that hangs holds up only those who ask for that directory.
+// Finder finds out what working directories say, and caches it for a few seconds. Safe for concurrent use: a directory
+// on a disk that hangs delays only queries for that directory.
 type Finder struct {
 	Recheck time.Duration // how old an answer may be; set before first use
 	Home    string        // where the search for IgnoreName ends; "": at the root. Set before first use
@@ -36,25 +36,25 @@ func NewFinder() *Finder {
 	return &Finder{Recheck: DefaultRecheck, cache: map[string]*answer{}}
 }
 
-// Exclude opts out the folders that match one of some patterns (see CheckPattern), and all below them, from now on
-// and instead of those given before. The patterns have slashes or the system's separators; ~ is expanded already.
+// Exclude opts out the folders that match one of the patterns (see CheckPattern), and all below them. It replaces the
+// patterns given before. Patterns use slashes or the system's separators, with ~ already expanded.
 func (f *Finder) Exclude(globs []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.exclude = newPatterns(globs)
-	f.cache = map[string]*answer{} // an answer under way is not kept: it may come from the old patterns
+	f.cache = map[string]*answer{} // an answer in progress is not kept: it may use the old patterns
 }
 
-// Find says what holds in a working directory: what the nearest .codetracker folder with a config.json or
-// credentials.json says, from cwd itself up to the root of the file system. An opt-out in any folder above holds too:
-// a nested project, which may be somebody's clone, cannot undo it; so does an excluded folder and a file named
-// IgnoreName. Nothing found: enabled, with the defaults.
+// Find returns what applies to a working directory: what the nearest .codetracker folder with a config.json or
+// credentials.json says, from cwd up to the root of the file system. An opt-out in any folder above applies too: a
+// nested project, which may be somebody's clone, cannot undo it. The same is true of an excluded folder and of a file
+// named IgnoreName. If nothing is found, the project is enabled with the defaults.
 //
-// A config.json that cannot be read or parsed may be an opt-out, so its project is held back, not sent: the answer
-// is then an error that wraps ErrUnknown, and a Policy that is not Enabled. Asking again finds out whether it was
-// put right. The same holds while the git remote cannot be read for want of descriptors and the like.
+// A config.json that cannot be read or parsed may be an opt-out, so its project is held back: Find returns an error
+// that wraps ErrUnknown, and a Policy that is not Enabled. A later call sees whether the file was repaired. The same
+// holds while the git remote cannot be read for lack of file descriptors and the like.
 //
-// A cwd that is no absolute path of this system (a transcript from elsewhere) has the defaults.
+// A cwd that is not an absolute path of this system (a transcript from elsewhere) has the defaults.
 func (f *Finder) Find(cwd string) (Policy, error) {
 	if !filepath.IsAbs(cwd) {
 		return Policy{Enabled: true, MaxEntries: DefaultMaxEntries}, nil
@@ -69,7 +69,7 @@ func (f *Finder) Find(cwd string) (Policy, error) {
 	return a.policy, a.err
 }
 
-// answer finds or makes the place for an answer, with the patterns that hold for it.
+// answer returns the cache entry of a directory, made if missing, with the patterns for it.
 func (f *Finder) answer(cwd string) (*answer, patterns) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *Finder) answer(cwd string) (*answer, patterns) {
 	return a, f.exclude
 }
 
-// look reads what cwd says anew.
+// look reads what cwd says, without the cache.
 func (f *Finder) look(cwd string, exclude patterns) (Policy, error) {
 	if pattern := exclude.match(cwd); pattern != "" {
 		return Policy{Why: ExcludedBy(pattern)}, nil

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// findRemote is the normalised address of the git repository that dir lies in, "" when there is no repository or no
-// remote. What cannot be read for good counts as missing; an error means that trying again can help.
+// findRemote returns the normalised remote of dir's git repository; "" without a repository or remote. Configuration
+// that is permanently unreadable counts as missing; an error means that a retry can help.
 func findRemote(dir string) (string, error) {
 	for top := range upwards(dir) {
 		text, found, err := readGitConfig(top)
@@ -24,7 +24,7 @@ func findRemote(dir string) (string, error) {
 	return "", nil
 }
 
-// readGitConfig reads the configuration of the repository whose work tree starts at top, if one does.
+// readGitConfig reads the configuration of the repository whose work tree starts at top, if there is one.
 func readGitConfig(top string) (text []byte, found bool, err error) {
 	gitDir := filepath.Join(top, ".git")
 	info, err := os.Stat(gitDir)
@@ -59,7 +59,7 @@ func followGitFile(path string) (string, error) {
 	return below(filepath.Dir(path), target), nil
 }
 
-// commonDir is where a linked work tree's repository keeps what all its work trees share.
+// commonDir is the folder that all work trees of a linked work tree's repository share.
 func commonDir(gitDir string) (string, error) {
 	text, err := readFile(filepath.Join(gitDir, "commondir"), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,8 +96,8 @@ func pickRemote(remotes []remote) string {
 	return ""
 }
 
-// parseGitConfig picks the remotes that have a url out of a git configuration file (git-config(1), "Syntax"). Of
-// several urls of one remote, git fetches from the first. Lines it does not understand are passed over.
+// parseGitConfig returns the remotes that have a url in a git configuration file (git-config(1), "Syntax"). If a remote
+// has several urls, git fetches from the first. Lines that it does not understand are skipped.
 func parseGitConfig(text []byte) []remote {
 	var remotes []remote
 	section, name := "", ""
@@ -119,7 +119,7 @@ func parseGitConfig(text []byte) []remote {
 	return remotes
 }
 
-// cutConfigLine takes a line off text, with those that a backslash at its end continues it with.
+// cutConfigLine takes a line off text, together with the lines that a trailing backslash joins to it.
 func cutConfigLine(text []byte) (line string, rest []byte) {
 	var b strings.Builder
 	for {
@@ -163,7 +163,7 @@ func parseSection(line string) (section, name, rest string) {
 	return "", "", ""
 }
 
-// parseConfigValue takes quotes, escapes, comments and the space around a value away.
+// parseConfigValue removes quotes, escapes, comments and surrounding space from a value.
 func parseConfigValue(s string) string {
 	var b strings.Builder
 	quoted, end := false, 0 // end is behind the last byte that is not trailing space

@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 )
 
-// Hash is the project_hash of the wire: what the credentials of a trusted project say, else the SHA-256 in hex of its
-// git remote, else of its working directory, else of the name of the folder its transcripts lie in. p is what Find said
-// of cwd. The hash decides whom a session is shared with, so credentials that may have come with a cloned repository
-// do not choose it.
+// Hash is the project_hash of the wire: the one in a trusted project's credentials, else the SHA-256 in hex of its git
+// remote, else of its working directory, else of the name of the folder that holds its transcripts. p is the result of
+// Find for cwd. The hash decides who can see a session, so credentials that may have come with a cloned repository do
+// not choose it.
 func Hash(cwd, folder string, p Policy, trusted []string) string {
 	text := folder
 	switch {

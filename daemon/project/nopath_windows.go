@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// The errors of a path that leads nowhere, beyond those that Go takes for "does not exist".
+// Errors for a path that leads nowhere, besides those that Go treats as "does not exist".
 const (
 	errorInvalidName        = syscall.Errno(123)
 	errorFilenameTooLong    = syscall.Errno(206)
@@ -17,7 +17,8 @@ const (
 	errorUnrecognisedVolume = syscall.Errno(1005)
 )
 
-// isNoPath says that a path leads nowhere: through a file, in a circle of links, or over a name no disk can hold.
+// isNoPath reports whether a path leads nowhere: through a file, in a loop of links, or with a name that no disk can
+// hold.
 func isNoPath(err error) bool {
 	for _, e := range []syscall.Errno{
 		errorInvalidName, errorFilenameTooLong, errorDirectory, errorCantResolveName,

@@ -15,8 +15,8 @@ const (
 // CredentialsPath is the file in which the project in dir keeps the key of its server.
 func CredentialsPath(dir string) string { return filepath.Join(dir, folderName, credentialsName) }
 
-// IsCredentials reports whether a path names the credentials of any project. Case does not matter: on some systems it
-// makes no other file.
+// IsCredentials reports whether a path names the credentials of any project. It ignores case, because on some systems
+// case makes no difference.
 func IsCredentials(path string) bool {
 	return strings.EqualFold(filepath.Base(path), credentialsName) &&
 		strings.EqualFold(filepath.Base(filepath.Dir(path)), folderName)

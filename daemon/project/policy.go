@@ -24,25 +24,25 @@ const (
 // Policy is what a working directory says.
 type Policy struct {
 	Dir     string // folder whose .codetracker decided, "" none; when not Enabled the one that opted out
-	Enabled bool   // false: nothing of it may be queued, whatever else is said
+	Enabled bool   // false: nothing of it may be queued, whatever other fields say
 	Why     string // why it is not Enabled
 	// ServerURL is the project's own server, "" none. It may have come with a cloned repository: see Destination.
 	// Only APIKey opens it; a key of the user's own must never be sent there.
 	ServerURL      string
 	HasCredentials bool
 	APIKey         string
-	ProjectHash    string // as the credentials say, "" they do not; see Hash for when it counts
+	ProjectHash    string // from the credentials, "" none; see Hash for when it is used
 	MaxEntries     int    // per request, > 0
 	Remote         string // normalised git remote, "" none
 	Advice         string // what a person should put right in these files, "" nothing
 	named          bool   // config.json names a server, usable or not
 }
 
-// ErrUnknown is wrapped by errors that leave open whether a project has opted out. Trying again can help: the file
-// may be half written, or its disk away.
+// ErrUnknown is wrapped by errors after which it is not known whether a project has opted out. A retry can help: the
+// file may be half written, or its disk absent.
 var ErrUnknown = errors.New("opt-out unknown")
 
-// config is .codetracker/config.json. Members are decoded one by one, so that one odd value spoils nothing else.
+// config is .codetracker/config.json. Members are decoded one by one, so that an invalid value affects no other.
 type config struct {
 	ServerURL    json.RawMessage `json:"server_url"`
 	Conversation json.RawMessage `json:"conversation_tracking"`
@@ -54,7 +54,7 @@ func readPolicy(dir string) (p Policy, found bool, err error) {
 	folder := filepath.Join(dir, folderName)
 	if _, err := os.Lstat(folder); err != nil {
 		if absent(err) || errors.Is(err, fs.ErrPermission) {
-			// A directory that may not be entered keeps the hook out too: nothing is set there.
+			// A directory that we may not enter keeps the hook out too: it contains no settings.
 			return Policy{}, false, nil
 		}
 		return Policy{Dir: dir}, false, unknown("look for "+folder, err)
@@ -82,12 +82,12 @@ func unknown(doing string, err error) error {
 	return fmt.Errorf("%s: %w (%w)", doing, err, ErrUnknown)
 }
 
-// absent says that there is nothing at a path, or nothing that could be reached by anyone.
+// absent reports whether nothing is at a path, or nothing that anyone could reach.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || isNoPath(err)
 }
 
-// configure takes over what config.json says. An error means that the opt-out cannot be told.
+// configure applies config.json. An error means that the opt-out is not known.
 func (p *Policy) configure(text []byte) error {
 	var c config
 	if err := unmarshalObject(text, &c); err != nil {
@@ -112,7 +112,7 @@ func (p *Policy) configure(text []byte) error {
 	}
 	if given(tracking.Enabled) {
 		if err := json.Unmarshal(tracking.Enabled, &p.Enabled); err != nil {
-			// "false" or 0 is more likely meant as an opt-out than not.
+			// "false" or 0 probably means an opt-out.
 			return errors.New("conversation_tracking.enabled is neither true nor false")
 		}
 	}
@@ -122,22 +122,22 @@ func (p *Policy) configure(text []byte) error {
 	return nil
 }
 
-// limit takes over max_entries_per_request. The hook took 0 for "not set".
+// limit applies max_entries_per_request. The hook treated 0 as "not set".
 func (p *Policy) limit(raw json.RawMessage) {
 	n, err := strconv.ParseFloat(string(raw), 64)
 	switch {
 	case err != nil || n < 0 || n > 0 && n < 1:
-		p.advisef("max_entries_per_request in %s is not used: it is no number above 0", p.path(configName))
+		p.advisef("max_entries_per_request in %s is not used: it is not a number above 0", p.path(configName))
 	case n >= 1:
 		p.MaxEntries = int(min(n, math.MaxInt32))
 	}
 }
 
-// settle is how long a file that does not parse may still be in the middle of being written.
+// settle is how long a file that does not parse may still be in the process of being written.
 const settle = 10 * time.Second
 
-// readCredentials takes over what credentials.json says, and reports whether it is there. What is in it decides the
-// project's hash for good, so one that is just being written is waited for; one that stays broken counts as missing.
+// readCredentials applies credentials.json, and reports whether it exists. The file decides the project's hash for
+// good, so a file that is being written is waited for; one that stays broken counts as missing.
 func (p *Policy) readCredentials(path string) (bool, error) {
 	text, err := readFile(path, maxFile)
 	if absent(err) {
@@ -168,21 +168,21 @@ func (p *Policy) readCredentials(path string) (bool, error) {
 
 func (p *Policy) path(name string) string { return filepath.Join(p.Dir, folderName, name) }
 
-// advisef keeps the first thing there is to say.
+// advisef keeps the first advice.
 func (p *Policy) advisef(format string, args ...any) {
 	if p.Advice == "" {
 		p.Advice = fmt.Sprintf(format, args...)
 	}
 }
 
-// parseURL takes an address that requests can be sent to.
+// parseURL parses an http or https address; "" means none.
 func parseURL(raw json.RawMessage) (string, error) {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", errors.New("it is not a string")
 	}
 	if s == "" {
-		return "", nil // the hook took it for "not set"
+		return "", nil // the hook treated it as "not set"
 	}
 	u, err := url.Parse(s)
 	if err != nil {
@@ -194,10 +194,10 @@ func parseURL(raw json.RawMessage) (string, error) {
 	return s, nil
 }
 
-// given says that a member is there and not null.
+// given reports whether a member exists and is not null.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// unmarshalObject decodes a JSON object, and refuses null, which json.Unmarshal passes over.
+// unmarshalObject decodes a JSON object, and refuses null, which json.Unmarshal ignores.
 func unmarshalObject(text []byte, v any) error {
 	if err := json.Unmarshal(text, v); err != nil {
 		return fmt.Errorf("parse JSON: %w", err)

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	maxFile     = 1 << 20  // a larger one is no configuration
+	maxFile     = 1 << 20  // a larger file is not a configuration
 	maxSnapshot = 16 << 20 // lists every file of the project, so it may be long
 )
 
-// errNotFile and errTooLarge are permanent: the file is there and is not what it should be.
+// errNotFile and errTooLarge are permanent: the file exists but is not usable.
 var (
 	errNotFile  = errors.New("not a regular file")
 	errTooLarge = errors.New("too large")
 )
 
-// permanent says that reading again will not help by itself.
+// permanent reports whether another attempt to read cannot help.
 func permanent(err error) bool {
 	return errors.Is(err, errNotFile) || errors.Is(err, errTooLarge) || errors.Is(err, fs.ErrPermission)
 }
 
-// readFile reads a small file, without a byte order mark. A pipe or device is refused before it is opened: a cloned
-// repository may hold one, or a link to one, and opening it could block for ever.
+// readFile reads a small file, without its byte order mark. It refuses a pipe or device before opening it: a cloned
+// repository may hold one, or a link to one, and opening it could block forever.
 func readFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), nil
 }
 
-// changedWithin says whether a file was written in the last d. A date in the future is no recent one.
+// changedWithin reports whether a file was written within the last d. A date in the future does not count as recent.
 func changedWithin(path string, d time.Duration) bool {
 	info, err := os.Stat(path)
 	if err != nil {

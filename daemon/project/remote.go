@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// normalizeRemote brings the ways to write a repository's address to one: host/path, without scheme, user, port and
-// ".git", the host in lower case. Clones of one repository over ssh and https so have one name. An address on this
-// machine's disk becomes file:///path; top is the work tree it is relative to.
+// normalizeRemote converts all forms of a repository's address to one: host/path, without scheme, user, port and
+// ".git", the host in lower case. So clones over ssh and over https get the same name. An address on this machine's
+// disk becomes file:///path; top is the work tree that it is relative to.
 func normalizeRemote(address, top string) string {
 	switch {
 	case address == "":
@@ -30,7 +30,7 @@ func normalizeRemote(address, top string) string {
 func normalizeURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		// Not worth refusing: a password with odd characters. Cut by hand.
+		// A password with odd characters is no reason to refuse the address: cut it by hand.
 		_, rest, _ := strings.Cut(address, "://")
 		host, p, _ := strings.Cut(rest, "/")
 		if at := strings.LastIndexByte(host, '@'); at >= 0 {
@@ -47,8 +47,8 @@ func normalizeURL(address string) string {
 	return join(u.Hostname(), u.Path)
 }
 
-// cutHost takes the scp-like form apart, [user@]host:path. As git has it, a colon behind a slash does not count; nor
-// does one behind a single letter, which is a Windows drive.
+// cutHost splits the scp-like form [user@]host:path. As in git, a colon after a slash does not count; neither does one
+// after a single letter, which is a Windows drive.
 func cutHost(address string) (host, p string, ok bool) {
 	if strings.HasPrefix(address, "[") { // [host:port]:path, and [::1]:path
 		inside, rest, found := strings.Cut(address[1:], "]:")
@@ -72,7 +72,7 @@ func afterUser(host string) string { return host[strings.LastIndexByte(host, '@'
 
 func join(host, p string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	switch host { // ssh through the port of https, where other ports are closed
+	switch host { // ssh on the https port, for networks that block other ports
 	case "ssh.github.com":
 		host = "github.com"
 	case "altssh.gitlab.com":
@@ -86,7 +86,7 @@ func join(host, p string) string {
 // trimRepo takes ".git" off the end of a clean path.
 func trimRepo(p string) string { return strings.TrimSuffix(strings.TrimSuffix(p, ".git"), "/") }
 
-// slashed is a path of this system with slashes, and with one in front where there is a drive.
+// slashed is a path of this system with slashes, with a leading one before a drive.
 func slashed(p string) string {
 	p = filepath.ToSlash(p)
 	if !strings.HasPrefix(p, "/") {

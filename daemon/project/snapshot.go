@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 )
 
-// LastSent is the number of the last line of a session that the hook sent, as it noted in the project dir's
-// .codetracker/cache/last_snapshot.json; ok is false when there is no such note. The file has two shapes; the older
-// one lists files only. The transcript may have been rewound since: a number at or beyond its end means that nothing
-// can be taken as sent. ccship never writes this file.
+// LastSent is the number of the last line of a session that the hook sent, as recorded in
+// .codetracker/cache/last_snapshot.json below the project dir; ok is false without such a record. The file has two
+// shapes; the older one lists files only. The transcript may have been rewound since: a number at or beyond its end
+// means that no line can count as sent. ccship never writes this file.
 func LastSent(dir, sessionID string) (line int64, ok bool) {
 	if dir == "" || sessionID == "" {
 		return 0, false
@@ -17,7 +17,7 @@ func LastSent(dir, sessionID string) (line int64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Through a map, for names of files stand beside "transcript" in the older shape and must match exactly.
+	// Decode into a map: in the older shape file names stand beside "transcript" and must match exactly.
 	var snapshot map[string]json.RawMessage
 	if json.Unmarshal(text, &snapshot) != nil {
 		return 0, false

@@ -8,21 +8,21 @@ import (
 	"net/url"
 )
 
-// Blob is a file beside a transcript that the server has whole.
+// Blob is a complete file beside a transcript that the server stores.
 type Blob struct {
 	SHA256 string `json:"sha256"` // lower-case hex
 	Name   string `json:"name"`   // path below the session's folder, slashes
 	Size   int64  `json:"size"`   // bytes
 }
 
-// Blobs lists the files beside a session. A name may come more than once, with other content each time.
+// Blobs lists the files beside a session. A name may occur several times, each time with other content.
 func (c *Client) Blobs(ctx context.Context, ref Ref) (list []Blob, err error) {
 	ref.Epoch, ref.Generation = "", nil
 	err = c.get(ctx, ref.path("blobs"), ref.query(), &list)
 	return list, err
 }
 
-// Blob is the content of a file that the server has whole, of at most limit bytes.
+// Blob returns the content of a complete file, at most limit bytes of it.
 func (c *Client) Blob(ctx context.Context, sha256 string, limit int64) ([]byte, error) {
 	answer, err := c.do(ctx, http.MethodGet, "/api/blobs/"+url.PathEscape(sha256), nil, nil)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package remote asks a server what it has: sessions, files, digests, search, export, and to forget. It is a client of
-// the reading API that ccship-server offers (its /api/openapi.yaml), with the redirect policy and the key of the
-// daemon, and works without one.
+// Package remote asks a server what it has (sessions, files, digests, search, export), and asks it to forget. It is a
+// client of the reading API of ccship-server (its /api/openapi.yaml). It uses the daemon's redirect policy and key, but
+// works without a daemon.
 //
-// Its errors are *control.Error: CodeUnreachable, CodeRefusedKey, CodeNoSession for what is not there or not to be
-// seen, and those below.
+// Its errors are *control.Error: CodeUnreachable, CodeRefusedKey, CodeNoSession for what does not exist or the key may
+// not see, and the codes below.
 package remote
 
 import (
@@ -26,17 +26,17 @@ import (
 
 // Codes of the errors that only this package has.
 const (
-	CodeNoReading  = "no_reading"  // a plain server: it takes conversations and gives none back
+	CodeNoReading  = "no_reading"  // a plain server: it accepts conversations and cannot return them
 	CodeIncomplete = "incomplete"  // some lines of a file are not stored
 	CodeNotAllowed = "not_allowed" // the key's user may see it, but not do that
 	CodeOtherStore = "other_store" // another database answers than the one that is asked
 	CodeUnproven   = "unproven"    // whoever answers does not prove to know the key
 )
 
-// patience is how long a server may take for the next bytes of an answer: it may have to hash a whole history first.
+// patience is how long a server may send nothing during an answer: it may have to hash a whole history first.
 const patience = 5 * time.Minute
 
-// maxDocument bounds an answer that is read as a whole.
+// maxDocument limits an answer that is read as a whole, in bytes.
 const maxDocument = 64 << 20
 
 // Client asks one server. Safe for concurrent use; all fields are set before the first call.
@@ -115,8 +115,8 @@ func (c *Client) document(ctx context.Context, method, path string, q url.Values
 	return nil
 }
 
-// do makes a request; an answer that is not 2xx is an error. The caller closes the body, whose reading ends with an
-// error when nothing comes for a while.
+// do makes a request; an answer that is not 2xx is an error. The caller closes the body. Reading the body fails when no
+// bytes arrive for a while.
 func (c *Client) do(ctx context.Context, method, path string, q url.Values, body any) (*http.Response, error) {
 	u := c.Base.String() + path
 	if len(q) > 0 {
@@ -173,7 +173,7 @@ func (c *Client) request(ctx context.Context, method, u string, text []byte) (*h
 	return req, nil
 }
 
-// failed is why there was no answer.
+// failed explains why there is no answer.
 func (c *Client) failed(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, context.Canceled) {
@@ -220,7 +220,7 @@ func (b *stream) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.stall.Reset(patience)
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // a cut answer is no end of a file
+	if err != nil && !errors.Is(err, io.EOF) { // a truncated answer is not the end of a file
 		err = unreachable(err)
 	}
 	return n, err
@@ -232,9 +232,9 @@ func (b *stream) Close() error {
 	return err
 }
 
-// refusal is an answer other than 2xx as an error.
+// refusal turns an answer other than 2xx into an error.
 func refusal(answer *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what came of it must do
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // an error leaves a shorter text
 	var said struct {
 		Error struct{ Code, Message string }
 	}
@@ -251,10 +251,10 @@ func refusal(answer *http.Response) error {
 			"use a key of the user whose session it is, or of an owner")
 	case code == http.StatusNotFound && known && said.Error.Code == "not_found":
 		return noSession()
-	case code >= 300 && code < 400: // one that the client's policy does not follow
-		return control.Failed(fmt.Sprintf("the server sends on to %q, which is not followed with a key",
+	case code >= 300 && code < 400: // a redirect that the client's policy does not follow
+		return control.Failed(fmt.Sprintf("the server redirects to %q, and the key is not sent there",
 			answer.Header.Get("Location")),
-			"set server_url to the address the server lives at now")
+			"set server_url to the server's new address")
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
 		return noReading(errors.New(words))
 	case code == http.StatusConflict && said.Error.Code == "incomplete":

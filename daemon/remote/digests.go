@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// Digest is the server's account of one transcript, computed from the stored bytes when it was asked for.
+// Digest describes one transcript on the server. The server computes it from the stored bytes for each request.
 type Digest struct {
 	SessionID   string       `json:"session_id"`
 	Machine     string       `json:"machine"`
@@ -22,20 +22,20 @@ type Digest struct {
 	LineHashes  []*string    `json:"line_hashes"` // nil: the server does not have that line
 }
 
-// Epoch is the generations of one of the client's state files.
+// Epoch is the generations that one state file of the client has written.
 type Epoch struct {
 	Epoch       string       `json:"epoch"`
 	Generations []Generation `json:"generations"`
 }
 
-// Generation is the account of one view. SHA256 is over each stored line and a newline.
+// Generation is the digest of one view. SHA256 covers each stored line and a newline.
 type Generation struct {
 	Generation uint32 `json:"generation"`
 	RewoundTo  int64  `json:"rewound_to"`
 	Lines      int64  `json:"lines"`    // stored
 	EndLine    int64  `json:"end_line"` // of the file
 	Missing    int64  `json:"missing"`
-	Bytes      int64  `json:"bytes"` // stored, a newline counted for each line
+	Bytes      int64  `json:"bytes"` // stored, including a newline for each line
 	SHA256     string `json:"sha256"`
 	EOFNewline bool   `json:"eof_newline"`
 	Oversize   []struct {
@@ -43,7 +43,7 @@ type Generation struct {
 	} `json:"oversize"`
 }
 
-// Of returns the account of one generation.
+// Of returns the digest of one generation.
 func (d *Digest) Of(generation uint32) (Generation, bool) {
 	for _, g := range d.Generations {
 		if g.Generation == generation {
@@ -53,7 +53,7 @@ func (d *Digest) Of(generation uint32) (Generation, bool) {
 	return Generation{}, false
 }
 
-// Newest returns the account of what the server shows by default.
+// Newest returns the digest of the view that the server shows by default.
 func (d *Digest) Newest() (Generation, bool) {
 	if len(d.Generations) == 0 {
 		return Generation{}, false
@@ -61,15 +61,15 @@ func (d *Digest) Newest() (Generation, bool) {
 	return d.Generations[len(d.Generations)-1], true
 }
 
-// Digest is the account of all generations of an epoch.
+// Digest returns the digests of all generations of an epoch.
 func (c *Client) Digest(ctx context.Context, ref Ref) (Digest, error) {
 	var d Digest
 	err := c.get(ctx, ref.path("digest"), ref.query(), &d)
 	return d, err
 }
 
-// LineHashes are sha256 of each of the lines from to before to, at most 10 000, and its newline; nil where nothing is
-// stored.
+// LineHashes returns the SHA-256 of each line from from to before to, newline included, at most 10 000; nil for lines
+// that are not stored.
 func (c *Client) LineHashes(ctx context.Context, ref Ref, from, to int64) ([]*string, error) {
 	q := ref.query()
 	q.Set("from", strconv.FormatInt(from, 10))
@@ -79,12 +79,12 @@ func (c *Client) LineHashes(ctx context.Context, ref Ref, from, to int64) ([]*st
 	return d.LineHashes, err
 }
 
-// MaxDigests is how many transcripts one Digests may ask for.
+// MaxDigests is the largest number of transcripts in one call of Digests.
 const MaxDigests = 1000
 
-// Digests asks for the accounts of many transcripts at once and calls f for each, in order, as they come; all asks
-// for all epochs. f gets an error of CodeNoSession for one that is not there. An error of f ends it. From a server
-// that does not know the request they are asked for one by one.
+// Digests fetches the digests of many transcripts at once and calls f for each, in order, as they arrive; with all, for
+// all epochs. f gets a CodeNoSession error for a transcript that does not exist. An error of f ends the call. A server
+// that does not know the request is asked for each transcript in turn.
 func (c *Client) Digests(ctx context.Context, refs []Ref, all bool, f func(i int, d Digest, err error) error) error {
 	if len(refs) == 0 {
 		return nil
@@ -132,7 +132,7 @@ func (c *Client) digestsAlone(ctx context.Context, refs []Ref, all bool, f func(
 		var d Digest
 		err := c.get(ctx, r.path("digest"), q, &d)
 		switch {
-		case Is(err, CodeNoReading): // an older server's word for it
+		case Is(err, CodeNoReading): // an older server does not know the request
 			err = noSession()
 		case err != nil && !Is(err, control.CodeNoSession):
 			return err
@@ -144,12 +144,12 @@ func (c *Client) digestsAlone(ctx context.Context, refs []Ref, all bool, f func(
 	return nil
 }
 
-// cutShortError is an answer that ended too early, or is no list of digests.
+// cutShortError means that the answer ended too early, or is not a list of digests.
 type cutShortError struct{ err error }
 
 func (e *cutShortError) Error() string { return "its answer was cut short: " + e.err.Error() }
 
-// readDigests reads {"digests":[…]} one element after the other.
+// readDigests reads {"digests":[…]} one element at a time.
 func readDigests(r io.Reader, n int, f func(int, Digest, error) error) error {
 	d := json.NewDecoder(r)
 	for _, want := range []json.Token{json.Delim('{'), "digests", json.Delim('[')} {

@@ -9,15 +9,15 @@ import (
 	"github.com/ccship/ccship/protocol"
 )
 
-// File is a transcript as the server gives it back. The caller closes it.
+// File is a transcript as the server returns it. The caller closes it.
 type File struct {
 	io.ReadCloser
 	Generation, Lines int64
 	Missing           int64 // lines that are blank because they are not stored
 }
 
-// Raw is a transcript byte for byte. One with lines that are not stored is a CodeIncomplete unless partial says that
-// these may be blank.
+// Raw returns a transcript byte for byte. If some lines are not stored, it returns a CodeIncomplete error, or with
+// partial, blank lines in their place.
 func (c *Client) Raw(ctx context.Context, ref Ref, partial bool) (*File, error) {
 	q := ref.query()
 	if partial {
@@ -28,7 +28,7 @@ func (c *Client) Raw(ctx context.Context, ref Ref, partial bool) (*File, error) 
 		return nil, err
 	}
 	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(answer.Header.Get(name), 10, 64) // a server that does not say has none
+		n, _ := strconv.ParseInt(answer.Header.Get(name), 10, 64) // without the header, none are missing
 		return n
 	}
 	return &File{
@@ -37,7 +37,7 @@ func (c *Client) Raw(ctx context.Context, ref Ref, partial bool) (*File, error) 
 	}, nil
 }
 
-// Export is a session in a format that the server knows: jsonl, json, md or html. The caller closes it.
+// Export returns a session in a format that the server knows: jsonl, json, md or html. The caller closes it.
 func (c *Client) Export(ctx context.Context, ref Ref, format string) (io.ReadCloser, error) {
 	ref.Generation = nil
 	q := ref.query()

@@ -7,20 +7,20 @@ import (
 	"net/url"
 )
 
-// Ledger is how many writes of a machine a server has.
+// Ledger is the number of writes of one machine that a server has accepted.
 type Ledger struct {
 	Store   string `json:"store"` // id of the database
 	Count   int64  `json:"count"`
 	Writer  string `json:"writer"` // incarnation of the last write
 	Changed []struct {
 		SessionID string `json:"session_id"`
-	} `json:"changed"` // transcripts that changed after the count asked about, at most MaxChanged
+	} `json:"changed"` // transcripts that changed after the requested count, at most MaxChanged
 }
 
-// MaxChanged is how many changed transcripts one answer names.
+// MaxChanged is the largest number of changed transcripts in one answer.
 const MaxChanged = 1000
 
-// Ledger asks for the ledger of a machine, with the transcripts that changed after count since.
+// Ledger returns the ledger of a machine, with the transcripts that changed after count since.
 func (c *Client) Ledger(ctx context.Context, machine string, since int64) (Ledger, error) {
 	q := url.Values{"machine": {machine}, "since": {fmt.Sprint(since)}, "limit": {fmt.Sprint(MaxChanged)}}
 	var l Ledger
@@ -28,16 +28,16 @@ func (c *Client) Ledger(ctx context.Context, machine string, since int64) (Ledge
 	return l, err
 }
 
-// Copy is a transcript's first lines that are to be copied to another machine's name.
+// Copy asks the server to store the first lines of a transcript under another machine's name.
 type Copy struct {
 	From  string `json:"from_machine"`
 	To    string `json:"to_machine"`
 	Host  string `json:"host"`
-	Epoch string `json:"epoch"` // in which the copy's generation 0 is
+	Epoch string `json:"epoch"` // epoch of the copy's generation 0
 	Lines int64  `json:"lines"`
 }
 
-// Copy has a server copy lines of a transcript.
+// Copy copies lines of a transcript on the server.
 func (c *Client) Copy(ctx context.Context, session string, q Copy) error {
 	var done struct {
 		Success bool `json:"success"`

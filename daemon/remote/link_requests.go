@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// LinkRequest is what a person asked for in the viewer: to link a document to a session, or to unlink it.
+// LinkRequest is a request from the viewer to link a document to a session, or to unlink it.
 type LinkRequest struct {
 	ID        string `json:"id"`
 	SessionID string `json:"session_id"`
@@ -13,8 +13,8 @@ type LinkRequest struct {
 	Link      bool   `json:"link"` // false: unlink
 }
 
-// LinkRequests lists those that wait for the daemon of a machine, oldest first. The daemon answers each with a document
-// event that carries its id.
+// LinkRequests lists the requests that wait for the daemon of a machine, oldest first. The daemon answers each with a
+// document event that carries the request's id.
 func (c *Client) LinkRequests(ctx context.Context, machine string) ([]LinkRequest, error) {
 	var a struct {
 		LinkRequests []LinkRequest `json:"link_requests"`

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// LoginLink is the address of a page that logs one browser in, once.
+// LoginLink is the address of a page that logs in one browser, once.
 type LoginLink struct {
 	URL   string    `json:"url"`
-	Until time.Time `json:"until"` // it works no longer
+	Until time.Time `json:"until"` // when it expires
 }
 
-// LoginLink asks for a one-time link to the pages of the key's user. It is below the client's own base, or an error:
-// the link is opened in a browser.
+// LoginLink asks for a one-time link to the pages of the key's user. A link outside the client's base URL is an error,
+// because a browser will open it.
 func (c *Client) LoginLink(ctx context.Context) (LoginLink, error) {
 	var link LoginLink
 	if err := c.document(ctx, http.MethodPost, "/api/tickets", nil, struct{}{}, &link); err != nil {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// maxPage is how many sessions a page may have.
+// maxPage is the largest number of sessions on a page.
 const maxPage = 1000
 
-// Session is a transcript on the server, with what it derived of it.
+// Session is a transcript on the server, with its derived summary.
 type Session struct {
 	SessionID   string    `json:"session_id"`
 	User        string    `json:"user"`
@@ -35,7 +35,7 @@ type Session struct {
 	Generations []Past    `json:"generations"` // of one epoch; not in lists
 }
 
-// Tokens is how many tokens its answers used, of every kind.
+// Tokens is the number of tokens of all kinds that the session's answers used.
 func (s *Session) Tokens() (n int64) {
 	for _, u := range s.Usage {
 		n += u.Input + u.Output + u.CacheRead + u.CacheWrite5m + u.CacheWrite1h
@@ -75,15 +75,15 @@ type Past struct {
 type Query struct {
 	Project string // hash or name
 	Machine *string
-	Since   string // a time or a day, as the server reads it
+	Since   string // a time or a day, in a form that the server parses
 	Text    string // in title, first prompt, project or session id
 	Parent  string // only agents of this session
 	User    string // only this user's
 	Agents  bool   // agents' transcripts too
-	Recent  bool   // the one heard last first; else the oldest
+	Recent  bool   // most recently written first; otherwise oldest first
 }
 
-// Sessions calls f for every session that q selects, until f answers false.
+// Sessions calls f for every session that q selects, until f returns false.
 func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Session) bool) error {
 	v := url.Values{"limit": {strconv.Itoa(min(max(page, 1), maxPage))}, "agents": {"0"}}
 	for name, value := range map[string]string{"project": q.Project, "since": q.Since, "text": q.Text,
@@ -121,7 +121,7 @@ func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Sessio
 	}
 }
 
-// Session is one transcript with the epochs it has, newest first, and the generations of one of them.
+// Session returns one transcript with its epochs, newest first, and the generations of one epoch.
 func (c *Client) Session(ctx context.Context, ref Ref) (Session, error) {
 	ref.Generation = nil
 	var s Session
@@ -137,7 +137,7 @@ type Entry struct {
 	Record     json.RawMessage `json:"record"` // of an object
 }
 
-// Entries calls f for the lines of a view behind line after, -1 for all of them, to its end.
+// Entries calls f for the lines of a view after line after (-1: all lines), up to its end.
 func (c *Client) Entries(ctx context.Context, ref Ref, after int64, f func(*Entry)) error {
 	q := ref.query()
 	q.Set("limit", strconv.Itoa(maxPage))
@@ -192,7 +192,7 @@ type Find struct {
 	Limit      int
 }
 
-// Search answers the first hits, and whether there are more.
+// Search returns the first hits, and whether there are more.
 func (c *Client) Search(ctx context.Context, f Find) (hits []Hit, more bool, err error) {
 	q := url.Values{"q": {f.Text}, "limit": {strconv.Itoa(f.Limit)}}
 	for name, value := range map[string]string{"kind": f.Kind, "project": f.Project, "session": f.Session,
@@ -212,7 +212,7 @@ func (c *Client) Search(ctx context.Context, f Find) (hits []Hit, more bool, err
 	return a.Hits, a.Next != nil, err
 }
 
-// Forgotten is a session that is not stored any more.
+// Forgotten is a session that the server has removed.
 type Forgotten struct {
 	SessionID string    `json:"session_id"`
 	At        time.Time `json:"at"`
@@ -230,7 +230,7 @@ func (c *Client) Forget(ctx context.Context, session string) (Forgotten, error) 
 type Drop struct {
 	Session    Session `json:"session"`
 	Epoch      string  `json:"epoch"`
-	Generation int64   `json:"generation"` // the one that began with it
+	Generation int64   `json:"generation"` // the generation that it began
 	Lines      int64   `json:"lines"`      // how many
 }
 
@@ -245,13 +245,13 @@ func (c *Client) Drops(ctx context.Context, session string) (drops []Drop, laggi
 	return a.Drops, a.Lagging, err
 }
 
-// Machine is a machine that the server has sessions of.
+// Machine is a machine whose sessions the server has.
 type Machine struct {
 	Machine string `json:"machine"`
 	Host    string `json:"host"`
 }
 
-// Machines are the machines whose sessions the key's user may see, each once for each of its host names.
+// Machines lists the machines whose sessions the key's user may see, once for each of their host names.
 func (c *Client) Machines(ctx context.Context) ([]Machine, error) {
 	var a struct {
 		Groups []Machine `json:"groups"`
@@ -270,7 +270,7 @@ func (c *Client) Machines(ctx context.Context) ([]Machine, error) {
 	return all, nil
 }
 
-// Forgotten lists the sessions that are not stored any more.
+// Forgotten lists the sessions that the server has removed.
 func (c *Client) Forgotten(ctx context.Context) ([]Forgotten, error) {
 	var a struct {
 		Forgotten []Forgotten `json:"forgotten"`

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	settling    = 3 * time.Second // a rewrite may go on for so long; no server is asked about it before
-	longestWait = 5 * time.Minute // between two questions about a rewrite that the server has not derived yet
+	settling    = 3 * time.Second // a rewrite may take this long; servers are asked about it later
+	longestWait = 5 * time.Minute // between two requests about a rewrite that the server has not derived yet
 )
 
 // Files are the transcripts on disk; *tail.Tailer is one.
@@ -25,9 +25,9 @@ type Files interface {
 
 // Servers are the destinations.
 type Servers interface {
-	// Protocol is what a server speaks, as in outbox.Health; "" for one that nothing is sent to.
+	// Protocol returns what a server speaks, as in outbox.Health; "" for a server that gets nothing.
 	Protocol(dest string) string
-	// Reader answers a client of a server's reading API. It is never nil.
+	// Reader returns a client of a server's reading API, never nil.
 	Reader(dest string) *remote.Client
 }
 
@@ -39,8 +39,8 @@ type Counter struct {
 	Origin  outbox.Origin
 }
 
-// Count counts what is due, as far as servers can be asked now. An error means that a server cannot be asked, and that
-// it makes sense to wait before the next call.
+// Count counts the rewrites that are due, as far as servers can be asked now. An error means that a server cannot be
+// asked: wait before the next call.
 func (c *Counter) Count(ctx context.Context, now time.Time) error {
 	for _, x := range c.List.due(now) {
 		lines, known, err := c.lost(ctx, x, now)
@@ -54,7 +54,7 @@ func (c *Counter) Count(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// lost answers how many lines a rewrite took out of its file; known is false while that cannot be said.
+// lost returns how many lines a rewrite took out of its file; known is false while that is not known.
 func (c *Counter) lost(ctx context.Context, x rewrite, now time.Time) (lines int64, known bool, err error) {
 	t, ok := c.Files.File(x.File)
 	if !ok || t.Gone != 0 {
@@ -84,7 +84,7 @@ func (c *Counter) ask(ctx context.Context, f *state.Routing, x rewrite, now time
 	switch {
 	case remote.Is(err, control.CodeUnreachable), remote.Is(err, control.CodeRefusedKey):
 		return 0, false, err
-	case err != nil: // it takes lines, but derives nothing of them
+	case err != nil: // it accepts lines, but derives nothing from them
 		return 0, true, nil //nolint:nilerr // there is no count, and asking again gives none
 	case lagging:
 		c.List.postpone(x, now)
@@ -99,7 +99,7 @@ func (c *Counter) ask(ctx context.Context, f *state.Routing, x rewrite, now time
 	return 0, true, nil
 }
 
-// due copies the rewrites to ask about now.
+// due returns a copy of the rewrites to ask about now.
 func (l *List) due(now time.Time) (list []rewrite) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *List) due(now time.Time) (list []rewrite) {
 	return list
 }
 
-// postpone lets a rewrite wait that the server has not derived yet, each time twice as long.
+// postpone delays a rewrite that the server has not derived yet, twice as long each time.
 func (l *List) postpone(x rewrite, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *List) postpone(x rewrite, now time.Time) {
 	}
 }
 
-// counted takes in how many lines a rewrite took out. One that took none is removed.
+// counted records how many lines a rewrite took out. A rewrite that took out none is removed.
 func (l *List) counted(x rewrite, lines int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

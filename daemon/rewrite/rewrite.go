@@ -1,5 +1,5 @@
-// Package rewrite keeps the recent rewrites of transcripts that took lines out of them, for people to see. Which lines
-// are missing it asks the server, which has both generations; it reads no transcript.
+// Package rewrite keeps the recent rewrites that took lines out of transcripts, to show them to people. It asks the
+// server, which has both generations, which lines are missing; it reads no transcript.
 package rewrite
 
 import (
@@ -18,12 +18,12 @@ import (
 
 const (
 	stateName = "drops"            // of the list in the state
-	keptFor   = 3 * 24 * time.Hour // then a rewrite is no longer shown
+	keptFor   = 3 * 24 * time.Hour // how long a rewrite is shown
 	most      = 100                // the oldest go
 	shown     = 5                  // in status, the newest
 )
 
-// rewrite is a rewind that may have taken lines out of a file. Most rewinds bring the same lines again.
+// rewrite is a rewind that may have taken lines out of a file. Most rewinds write the same lines again.
 type rewrite struct {
 	File       tail.FileID `json:"file"`
 	Session    string      `json:"session"`
@@ -66,8 +66,8 @@ func Load(ctx context.Context, db *state.DB) (*List, error) {
 	return &List{db: db, kept: kept, list: slices.Clone(kept.Get())}, nil
 }
 
-// Committed notes the rewind that a durable chunk begins with, if it does. It writes nothing: the caller is in the
-// middle of reading.
+// Committed notes the rewind at the start of a durable chunk, if there is one. It writes nothing, because the caller is
+// in the middle of reading.
 func (l *List) Committed(c *tail.Chunk, d *route.Decision) {
 	if c.From == c.Prev || d.DestinationChanged || c.File.Kind == tail.History || c.Prev.Line <= c.From.Line {
 		return
@@ -116,7 +116,7 @@ func (l *List) Store(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// Advice tells the newest rewrites that took lines out, and how to get them back.
+// Advice describes the newest rewrites that took lines out, and says how to get the lines back.
 func (l *List) Advice() (out []control.Advice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ func (l *List) Advice() (out []control.Advice) {
 			Kind: "dropped_lines",
 			Text: fmt.Sprintf("a rewrite took %s out of session %s (%s) at %s",
 				lines, x.Session, x.Project, x.At.Local().Format("2006-01-02 15:04")),
-			Hint: fmt.Sprintf("ccship sessions restore %s --generation %d --to FILE gets the transcript of before",
+			Hint: fmt.Sprintf("ccship sessions restore %s --generation %d --to FILE gets the earlier transcript",
 				x.Session, x.Generation),
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// maxAdvice bounds the working directories there is advice about.
+// maxAdvice is the largest number of working directories with advice.
 const maxAdvice = 100
 
 // adviceByProject is what a person should know of projects, and what to do about it. It is safe for concurrent use.

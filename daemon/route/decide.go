@@ -17,7 +17,7 @@ type Verdict uint8
 const (
 	Take     Verdict = iota // its lines are queued
 	Later                   // it is offered again
-	Reread                  // its file is delivered again from line 0 first
+	Reread                  // deliver its file again from line 0 first
 	Excluded                // its lines stay on this machine
 )
 
@@ -31,15 +31,15 @@ type Decision struct {
 
 	Facts              state.Routing // of the file, as they are to be committed with the chunk
 	New                bool          // the file has no stream yet: a new transcript
-	DestinationChanged bool          // all of the file goes to another server, or once more to its own: no rewind
+	DestinationChanged bool          // the whole file goes to another server, or again to its own; this is not a rewind
 	Compaction         bool          // a line may be a compaction's record; set by whoever reads the lines
-	// CleanBy looked for secrets in every line and found none; nil: there are some, or not every line was looked at. Set
-	// by whoever reads the lines.
+	// CleanBy searched every line for secrets and found none; nil: it found some, or did not search every line. Set by
+	// whoever reads the lines.
 	CleanBy *redact.Masker
 }
 
-// Decide returns what is to be done with a chunk, and keeps the list of excluded files. An error means that the state
-// cannot be read, and that nothing happened.
+// Decide decides about a chunk, and updates the list of excluded files. An error means that the state cannot be read,
+// and that nothing has changed.
 func (r *Router) Decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 	d, err := r.decide(ctx, c)
 	if err != nil {
@@ -91,16 +91,16 @@ func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 	facts.Stream.MaxEntries = r.maxEntries(&t)
 	if err := r.destinations.Open(t.dest); err != nil {
 		r.advice.set(facts.Stream.Cwd, err.Error(), "mend server_url")
-		return Decision{Verdict: Later}, nil // this file's own trouble, not that of the others in its round
+		return Decision{Verdict: Later}, nil // the problem concerns this file only, not the others of its round
 	}
 	return Decision{Facts: facts, New: fresh, DestinationChanged: changed}, nil
 }
 
-// tookPlain reports whether a server took lines of a file as a plain one. Once it speaks the extension it is to get
-// everything again, with all that the plain protocol could not carry.
+// tookPlain reports whether a server took lines of a file as a plain one. Once the server speaks the extension it gets
+// everything again, with what the plain protocol could not carry.
 func tookPlain(f *state.Routing) bool { return f.Plain || f.Withheld > 0 }
 
-// maxEntries is how many entries a request may have: what the project says, else what the user says.
+// maxEntries is the largest number of entries in a request: the project's setting, else the user's.
 func (r *Router) maxEntries(t *target) int {
 	if t.policy.Dir != "" && t.policy.MaxEntries > 0 {
 		return t.policy.MaxEntries

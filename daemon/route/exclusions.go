@@ -9,8 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Exclusion is why the lines of a file stay on this machine. It is what its project or the user asked for, not a
-// failure.
+// Exclusion is why the lines of a file stay on this machine. It is a wish of its project or of the user, not a failure.
 type Exclusion struct {
 	Why string
 	Cwd string // the working directory whose project is excluded; "" when the reason is another
@@ -37,7 +36,7 @@ func (x *exclusions) remove(id tail.FileID) {
 	delete(x.files, id)
 }
 
-// Excluded returns the files that are excluded, those included that are no longer on disk.
+// Excluded returns the excluded files, including those that are no longer on disk.
 func (r *Router) Excluded() map[tail.FileID]Exclusion {
 	r.exclusions.mu.Lock()
 	defer r.exclusions.mu.Unlock()

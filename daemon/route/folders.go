@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// A transcript may begin with records that name no working directory, and then it is not known yet whether its project
-// has opted out. Two things keep such a project here all the same: the transcripts beside it, and the directory that
-// its own later lines name.
+// A transcript may begin with records that name no working directory. It is then not known yet whether its project has
+// opted out. Two things still keep such a project here: the transcripts in the same folder, and the directory that its
+// own later lines name.
 
 // folders are the working directories of the transcripts in each project folder, by its name. Safe for concurrent use.
 type folders struct {
@@ -28,7 +28,7 @@ func (f *folders) add(folder, cwd string) {
 	f.cwds[folder][cwd] = true
 }
 
-// find is the first working directory of a folder's transcripts for which so holds; "" when there is none.
+// find returns the first working directory of a folder's transcripts for which so is true; "" when there is none.
 func (f *folders) find(folder string, so func(cwd string) bool) string {
 	f.mu.Lock()
 	cwds := slices.Sorted(maps.Keys(f.cwds[folder]))

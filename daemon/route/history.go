@@ -13,23 +13,23 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// HistoryFilter leaves lines out of prompt histories, which hold prompts of every project: those of projects that have
-// opted out, and of sessions that were forgotten. When an opt-out ends, the history is delivered again from line 0. It
-// is safe for concurrent use.
+// HistoryFilter leaves lines out of prompt histories, which hold prompts of every project: lines of projects that have
+// opted out, and of forgotten sessions. When an opt-out ends, the history is delivered again from line 0. It is safe
+// for concurrent use.
 type HistoryFilter struct {
 	tombstones *Tombstones
 	projects   *project.Finder
-	// persisted is what lines were left out for, as the state has it. It never lacks a project of a committed line: one
-	// too many costs a delivery at the next start, one too few would cost lines.
+	// persisted is the state's copy of excluded. It never lacks a project of a committed line: an extra project costs a
+	// delivery at the next start, a missing one would cost lines.
 	persisted *state.Persisted[excludedProjects]
 
 	mu       sync.Mutex
 	excluded excludedProjects // what lines were left out for; guarded by mu
-	unknown  []tail.FileID    // histories with lines left out, and not known for what; guarded by mu
+	unknown  []tail.FileID    // histories with lines left out for unknown projects; guarded by mu
 }
 
-// excludedProjects are the projects whose lines were left out of each history, by working directory. A history that
-// lacks lines of forgotten sessions only has an empty set.
+// excludedProjects are the projects whose lines were left out of each history, by working directory. The set is empty
+// for a history that lacks only lines of forgotten sessions.
 type excludedProjects map[tail.FileID]map[string]bool
 
 func (x excludedProjects) clone() excludedProjects {
@@ -40,7 +40,7 @@ func (x excludedProjects) clone() excludedProjects {
 	return c
 }
 
-// loadHistoryFilter reads what was left out of the histories before the daemon was started.
+// loadHistoryFilter reads what earlier runs of the daemon left out of histories.
 func loadHistoryFilter(ctx context.Context, db *state.DB, tombstones *Tombstones, projects *project.Finder,
 	facts map[tail.FileID]state.Routing,
 ) (*HistoryFilter, error) {
@@ -66,19 +66,19 @@ func loadHistoryFilter(ctx context.Context, db *state.DB, tombstones *Tombstones
 	})
 }
 
-// historyLine is where a line of a prompt history belongs.
+// historyLine is the project and session of a line of a prompt history.
 type historyLine struct {
 	Project string `json:"project"`
 	Session string `json:"sessionId"`
 }
 
-// Excludes reports whether a line of a history is left out, and keeps for which project.
+// Excludes reports whether a line of a history is left out, and records its project.
 func (h *HistoryFilter) Excludes(id tail.FileID, line []byte) bool {
 	var entry historyLine
 	if json.Unmarshal(line, &entry) != nil {
 		entry = historyLine{}
 	}
-	forgotten := entry.Session != "" && h.tombstones.has(entry.Session) // which is for good
+	forgotten := entry.Session != "" && h.tombstones.has(entry.Session) // forgotten sessions stay forgotten
 	if !forgotten && (entry.Project == "" || enabled(h.projects, entry.Project)) {
 		return false
 	}
@@ -100,8 +100,8 @@ func (h *HistoryFilter) Any() bool {
 	return len(h.excluded) > 0
 }
 
-// Readmitted returns the histories that lack lines of a project which is no longer excluded, each once. They are to be
-// delivered again from line 0.
+// Readmitted returns, each once, the histories that lack lines of a project that is no longer excluded. The caller
+// delivers them again from line 0.
 func (h *HistoryFilter) Readmitted() (again []tail.FileID) {
 	h.mu.Lock()
 	all := h.excluded.clone()
@@ -123,8 +123,7 @@ func (h *HistoryFilter) Readmitted() (again []tail.FileID) {
 	return again
 }
 
-// Persist makes durable for which projects lines were left out so far. Call it before the lines around them are
-// committed.
+// Persist stores the projects for which lines were left out so far. Call it before the lines around them are committed.
 func (h *HistoryFilter) Persist(ctx context.Context) error {
 	err := h.persisted.Change(ctx, func(old excludedProjects) (excludedProjects, bool) {
 		next, changed := old.clone(), false
@@ -145,8 +144,8 @@ func (h *HistoryFilter) Persist(ctx context.Context) error {
 	return nil
 }
 
-// Restarted forgets durably what was left out of a history before it was delivered again from line 0. Call it after
-// that was committed.
+// Restarted durably clears the record of what was left out of a history that is delivered again from line 0. Call it
+// after that is committed.
 func (h *HistoryFilter) Restarted(ctx context.Context, id tail.FileID) error {
 	return h.persisted.Change(ctx, func(old excludedProjects) (excludedProjects, bool) {
 		projects, some := h.snapshot()[id]

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	cwdWait  = 2 * time.Second // how long a file without a working directory in its first records is held back
-	cwdBytes = 1 << 20         // how much of such a file may gather before its folder's name must serve
+	cwdWait  = 2 * time.Second // how long to hold back a file whose first records name no working directory
+	cwdBytes = 1 << 20         // size at which such a file is delivered under its folder's name
 )
 
-// identify decides what a file is from its first lines, or returns how long to wait for more of them.
+// identify determines what a file is from its first lines, or returns how long to wait for more of them.
 func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, time.Duration) {
 	facts := state.Routing{Decided: true}
 	if c.File.Kind == tail.History {
@@ -94,8 +94,8 @@ func (r *Router) StreamName(f *state.Routing, file tail.File) string {
 	return streamName(file, r.machine, f.Stream.Parent, file.Copy)
 }
 
-// parentOf is the session an agent's transcript belongs to: the folder it lies in, or for the older flat ones the
-// first sessionId of its records.
+// parentOf is the session of an agent's transcript: the folder that it lies in, or in the older flat layout the first
+// sessionId of its records.
 func parentOf(name string, head []byte) string {
 	if session, _, nested := strings.Cut(name, "/"); nested {
 		return session
@@ -104,7 +104,7 @@ func parentOf(name string, head []byte) string {
 	return id
 }
 
-// firstBytes is the start of a chunk: its whole lines, else the one that has no end yet.
+// firstBytes is the start of a chunk: its whole lines, or a first line that has no end yet.
 func firstBytes(c *tail.Chunk) []byte {
 	if len(c.Lines) > 0 {
 		return c.Lines
@@ -112,7 +112,7 @@ func firstBytes(c *tail.Chunk) []byte {
 	return c.Provisional
 }
 
-// learnCwd finds the working directory of a file whose first lines named none. Name and hash of its stream stay.
+// learnCwd finds the working directory of a file whose first lines named none. The name and hash of its stream stay.
 func learnCwd(f *state.Routing, c *tail.Chunk) {
 	if f.Stream.Extended {
 		return

@@ -14,12 +14,12 @@ const maxCandidates = 5
 
 // Files are the transcripts on disk; *tail.Tailer is one.
 type Files interface {
-	// Here returns those of some files that are on disk.
+	// Here returns the given files that are on disk.
 	Here(ids []tail.FileID) []tail.FileID
 }
 
-// Lookup finds a stream by its name, or by the first characters of it. When several streams begin so, the only main
-// transcript among them is meant. The error is for people.
+// Lookup finds a stream by its name or a prefix of it. If several streams share the prefix, it returns the only main
+// transcript among them. The error is for people.
 func (r *Router) Lookup(name string, files Files) (Stream, error) {
 	if name == "" {
 		return Stream{}, control.Usage("name a session", "")
@@ -45,7 +45,7 @@ func (r *Router) Lookup(name string, files Files) (Stream, error) {
 	return s, nil
 }
 
-// UnknownSession is the answer to somebody who names a session that there is not.
+// UnknownSession is the error for a session name that matches nothing.
 func (r *Router) UnknownSession(name string) error {
 	hint := "`ccship sessions list` lists them"
 	if !r.AnyServer() {

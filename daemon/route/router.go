@@ -1,6 +1,6 @@
 // Package route decides for every transcript which stream it is, and where its lines go or why they stay on this
-// machine. What is fixed once for a file is kept for good: the name of its stream, its working directory and project.
-// The package does not know how lines are packed or sent.
+// machine. The name of a file's stream, its working directory and its project are decided once and never change. The
+// package does not know how lines are packed or sent.
 package route
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Destinations are the servers. Both methods are called while a chunk is delivered, and return at once.
+// Destinations are the servers. Both methods are called during the delivery of a chunk, and must return at once.
 type Destinations interface {
 	// SpeaksExtension reports whether a server is known to speak the extension of the protocol.
 	SpeaksExtension(dest string) bool
-	// Open makes sure that rows queued for a destination are sent. An error means that its URL is no address.
+	// Open makes sure that rows queued for a destination are sent. An error means that its URL is invalid.
 	Open(dest string) error
 }
 
@@ -37,8 +37,8 @@ type Config struct {
 
 // Router decides where lines go. It is safe for concurrent use with different files.
 type Router struct {
-	Tombstones *Tombstones    // sessions that were forgotten; not to be replaced
-	History    *HistoryFilter // lines of prompt histories that stay; not to be replaced
+	Tombstones *Tombstones    // sessions that were forgotten; immutable pointer
+	History    *HistoryFilter // lines of prompt histories that stay here; immutable pointer
 
 	db           *state.DB
 	projects     *project.Finder
@@ -51,7 +51,7 @@ type Router struct {
 	advice     adviceByProject
 	exclusions exclusions
 	types      *state.Persisted[[]string] // record types that were left out at the last Reroute
-	retyped    bool                       // types cannot be read: it counts as changed
+	retyped    bool                       // types cannot be read: counts as a change
 
 	mu      sync.Mutex
 	waiting map[tail.FileID]time.Time // since when a file waits for its working directory; guarded by mu
@@ -85,22 +85,22 @@ func New(ctx context.Context, c Config) (*Router, error) {
 	return r, r.loadTypes(ctx)
 }
 
-// StreamID returns the file that a stream's name was given to.
+// StreamID returns the file that has a stream's name.
 func (r *Router) StreamID(name string) (tail.FileID, bool) { return r.streams.id(name) }
 
 // Forgotten reports whether a stream is of a session that was forgotten.
 func (r *Router) Forgotten(stream string) bool { return r.Tombstones.has(stream) }
 
-// AnyServer reports whether lines could go anywhere at all.
+// AnyServer reports whether any lines can be delivered.
 func (r *Router) AnyServer() bool {
 	rules := r.rules.Load()
 	return rules.OwnServer != "" || len(rules.TrustedProjects) > 0
 }
 
-// Advice returns what a person should know of projects, each thing once, in a stable order.
+// Advice returns what a person should know about projects, without duplicates, in a stable order.
 func (r *Router) Advice() []control.Advice { return r.advice.list() }
 
-// WhyExcluded returns why nothing that lies in a folder may be sent; "" when it may.
+// WhyExcluded returns why nothing in a folder may be sent; "" when it may.
 func (r *Router) WhyExcluded(dir string) string {
 	policy, err := r.projects.Find(dir)
 	switch {

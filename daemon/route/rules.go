@@ -21,26 +21,26 @@ type Rules struct {
 	ExcludeProjects []string        // patterns of project folders that are left out
 }
 
-// SetRules makes rules hold for every chunk from now on. The caller does not change them any more. Call Reroute to
-// apply them to files that are known.
+// SetRules applies rules to every chunk from now on. The caller must not change them any more. Call Reroute to apply
+// them to known files.
 func (r *Router) SetRules(rules Rules) {
 	r.projects.Exclude(rules.ExcludeProjects)
 	r.rules.Store(&rules)
 }
 
-// Rules returns the rules in force. They are shared: the caller does not change them.
+// Rules returns the rules in force. They are shared: the caller must not change them.
 func (r *Router) Rules() *Rules { return r.rules.Load() }
 
-// Reroute applies the rules in force to the files that are known: it notes which are excluded, and returns those to be
-// delivered again from line 0. A quiet file gets no chunks, so that it must be named here. With an error the result
-// holds what was found before it.
+// Reroute applies the rules in force to the known files: it records which are excluded, and returns the files to
+// deliver again from line 0. A quiet file gets no chunks, so only Reroute finds it. With an error the result holds what
+// was found before it.
 func (r *Router) Reroute(ctx context.Context) (again []tail.FileID, err error) {
 	again = r.History.Readmitted()
 	facts, err := r.db.Files.Routings(ctx)
 	if err != nil {
 		return again, err
 	}
-	speaks := map[string]bool{} // as the state has it: a drainer does not know it before its first answer
+	speaks := map[string]bool{} // from the state: a drainer does not know before its first answer
 	for _, dest := range r.db.Outbox.Destinations() {
 		learned, err := r.db.Outbox.Learned(ctx, dest)
 		if err != nil {
@@ -91,7 +91,7 @@ func (r *Router) loadTypes(ctx context.Context) (err error) {
 	return err
 }
 
-// typesIncluded reports whether record types that were left out before are let through now, once.
+// typesIncluded reports whether record types that were left out before are included now. It reports each change once.
 func (r *Router) typesIncluded(ctx context.Context) (included bool, err error) {
 	types := r.rules.Load().ExcludeTypes
 	err = r.types.Change(ctx, func(before []string) ([]string, bool) {

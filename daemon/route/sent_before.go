@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/daemon/project"
 )
 
-// sentBefore is how many first lines an earlier hook has sent to the project's own server already. A file that has
-// fewer lines than the hook noted was rewound since, and nothing of it counts as sent.
+// sentBefore is the number of first lines that the earlier hook has sent to the project's own server. If the file has
+// fewer lines than the hook recorded, it was rewound since, and none of its lines count as sent.
 func sentBefore(p project.Policy, session, path string) int64 {
 	last, ok := project.LastSent(p.Dir, session)
 	if !ok {
@@ -21,7 +21,7 @@ func sentBefore(p project.Policy, session, path string) int64 {
 	return last + 1
 }
 
-// countLines counts the lines of a file, a last one without newline included.
+// countLines counts the lines of a file, including a last one without newline.
 func countLines(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -37,7 +37,8 @@ func (s *streams) id(name string) (tail.FileID, bool) {
 	return id, ok
 }
 
-// claim gives a file its stream name. Two files never share one: the second of a kind gets "~2" and so on, for good.
+// claim gives a file its stream name. Two files never share a name: the second of a kind gets "~2" and so on,
+// permanently.
 func (s *streams) claim(file tail.File, machine, parent string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +54,7 @@ func (s *streams) claim(file tail.File, machine, parent string) string {
 	}
 }
 
-// find returns the stream of a name, or else those whose names begin with it, in order; none of the prompt histories.
+// find returns the stream with a name, or else those whose names begin with it, in order. It ignores prompt histories.
 func (s *streams) find(name string) []Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()

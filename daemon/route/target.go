@@ -14,7 +14,7 @@ type target struct {
 	policy    project.Policy
 }
 
-// target asks the project of a file whether it may be sent, and where to.
+// target asks the project of a file whether the file may be sent, and where to.
 func (r *Router) target(f *state.Routing) target {
 	rules := r.rules.Load()
 	switch {
@@ -41,7 +41,7 @@ func (r *Router) target(f *state.Routing) target {
 			dest = project.DestinationKey(url, policy.Dir)
 		} else {
 			dest = rules.OwnServer
-			r.advice.set(cwd, "the server_url of "+policy.Dir+" is not used: "+err.Error(), "mend .codetracker/config.json")
+			r.advice.set(cwd, "the server_url of "+policy.Dir+" is not used: "+err.Error(), "correct .codetracker/config.json")
 		}
 	}
 	if dest == "" {
@@ -50,8 +50,8 @@ func (r *Router) target(f *state.Routing) target {
 	return target{policy: policy, dest: dest}
 }
 
-// Destination returns the server that lines of a transcript go to by the rules in force. It returns "" when they go
-// nowhere: why is the reason if they are to stay on this machine.
+// Destination returns the server of a transcript's lines under the rules in force. It returns "" when they go nowhere;
+// why is then the reason if they must stay on this machine.
 func (r *Router) Destination(f *state.Routing) (dest, why string) {
 	t := r.target(f)
 	switch t.verdict {
@@ -67,7 +67,7 @@ func excluded(why, cwd string) target {
 	return target{verdict: Excluded, exclusion: Exclusion{Why: why, Cwd: cwd}}
 }
 
-// withheldWhy is why a project is excluded whose opt-out cannot be read.
+// withheldWhy is why a project whose opt-out cannot be read is excluded.
 func withheldWhy(err error) string { return "held back: " + err.Error() }
 
 // namedByProject reports whether a destination is the server that the project itself names.

@@ -14,18 +14,18 @@ import (
 // Forgotten is why the transcripts of a forgotten session are not sent.
 const Forgotten = "forgotten"
 
-// Tombstone is what is left of a session that its user had forgotten: a note not to send it again.
+// Tombstone records that a user had a session forgotten, so that it is never sent again.
 type Tombstone struct {
 	Session string    `json:"session"`
 	At      time.Time `json:"at"`
 	Pending []string  `json:"pending,omitempty"` // destinations that have not been asked yet
-	// Again is when all of Dests are asked once more: a request that was in flight may have arrived after the first time.
+	// Again is when all of Dests are asked once more, because a request in flight may have arrived after the first time.
 	Again *time.Time `json:"again,omitempty"`
 	Dests []string   `json:"dests,omitempty"`
 }
 
-// Tombstones are the sessions that were forgotten. They are kept in the state; if that is lost, the servers, which keep
-// their own, report them again. It is safe for concurrent use.
+// Tombstones are the forgotten sessions. They are kept in the state. If that is lost, the servers, which keep their
+// own, report them again. It is safe for concurrent use.
 type Tombstones struct {
 	kept *state.Persisted[tombstones]
 }
@@ -91,7 +91,7 @@ func (t *Tombstones) Due(now time.Time) (list []Tombstone) {
 // AgainDue reports whether it is time to ask all destinations once more.
 func (x *Tombstone) AgainDue(now time.Time) bool { return x.Again != nil && !now.Before(*x.Again) }
 
-// Put adds a tombstone, or replaces the one of the same session. The caller does not change its slices any more.
+// Put adds a tombstone, or replaces that of the same session. The caller must not change its slices any more.
 func (t *Tombstones) Put(ctx context.Context, x Tombstone) error {
 	return t.kept.Change(ctx, func(old tombstones) (tombstones, bool) {
 		next := maps.Clone(old)
@@ -112,21 +112,21 @@ func (t *Tombstones) Remove(ctx context.Context, session string) error {
 	})
 }
 
-// Asked takes destinations off the pending ones of a session.
+// Asked removes destinations from the pending ones of a session.
 func (t *Tombstones) Asked(ctx context.Context, session string, dests []string) error {
 	return t.update(ctx, session, func(x *Tombstone) {
 		x.Pending = slices.DeleteFunc(slices.Clone(x.Pending), func(dest string) bool { return slices.Contains(dests, dest) })
 	})
 }
 
-// AskAgain makes all destinations of a session pending a last time.
+// AskAgain makes all destinations of a session pending once more, for the last time.
 func (t *Tombstones) AskAgain(ctx context.Context, session string) error {
 	return t.update(ctx, session, func(x *Tombstone) {
 		x.Pending, x.Dests, x.Again = x.Dests, nil, nil
 	})
 }
 
-// update changes the tombstone of a session, if there is one. f does not change the elements of slices.
+// update changes the tombstone of a session, if there is one. f must not change the elements of slices.
 func (t *Tombstones) update(ctx context.Context, session string, f func(x *Tombstone)) error {
 	return t.kept.Change(ctx, func(old tombstones) (tombstones, bool) {
 		x, found := old[session]

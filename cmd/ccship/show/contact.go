@@ -28,7 +28,7 @@ func unwell(srv control.Server) bool { return srv.State == "retrying" || srv.Sta
 func (v View) silence(srv control.Server) string {
 	switch {
 	case srv.Kind != control.CodeUnreachable:
-		return trouble(srv, "does not take what it is sent")
+		return trouble(srv, "rejects what is sent")
 	case srv.LastContactAt == nil:
 		return "does not answer"
 	}
