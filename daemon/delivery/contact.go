@@ -17,16 +17,17 @@ import (
 	"github.com/ccship/ccship/outbox"
 )
 
-// contactTime is how long a server may take to answer a probe of its contact.
+// contactTime is how long a server may take to answer a probe.
 const contactTime = time.Second
 
-// contact is what probes found out about one server.
+// contact is the result of the probes of one server.
 type contact struct {
 	last control.Probe // the last probe
-	okAt time.Time     // when the last one ended that found no fault; zero: none did
+	okAt time.Time     // when the last probe without fault ended; zero: none did
 }
 
-// contacts probes servers for those who ask for the status. Several askers share one probe. Safe for concurrent use.
+// contacts probes servers on behalf of callers that request the status. Several callers share one probe. Safe for
+// concurrent use.
 type contacts struct {
 	limit time.Duration // for an answer; immutable
 
@@ -36,14 +37,14 @@ type contacts struct {
 	next  []string                 // destinations whose probe has not begun; guarded by mu
 }
 
-// of returns what is known of a destination.
+// of returns what is known about a destination.
 func (c *contacts) of(dest string) contact {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known[dest]
 }
 
-// ask has a destination probed, and returns what is closed at the end. begun: nobody else had asked before.
+// ask requests a probe of a destination; done is closed at its end. begun: nobody else had asked before.
 func (c *contacts) ask(dest string) (done <-chan struct{}, begun bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +56,7 @@ func (c *contacts) ask(dest string) (done <-chan struct{}, begun bool) {
 	return under, true
 }
 
-// take returns the probes that are to begin.
+// take returns the probes to begin.
 func (c *contacts) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +65,7 @@ func (c *contacts) take() []string {
 	return next
 }
 
-// ended notes what a probe found.
+// ended records the result of a probe.
 func (c *contacts) ended(dest string, p control.Probe) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,9 +79,9 @@ func (c *contacts) ended(dest string, p control.Probe) {
 	delete(c.under, dest)
 }
 
-// Probe probes the servers in use whose last answer is older than control.ContactFresh. With wait it returns when that
-// has ended, at most a second later; without, it returns at once, and asks no server more often than each ContactFresh.
-// While the user has paused delivery nothing is sent.
+// Probe probes the servers in use whose last answer is older than control.ContactFresh. With wait it returns when the
+// probes have ended, at most a second later. Without wait it returns at once, and probes each server at most once per
+// ContactFresh. It sends nothing while the user has paused delivery.
 func (s *Servers) Probe(ctx context.Context, wait bool) {
 	own, paused := s.ownAndPaused()
 	if paused {
@@ -101,7 +102,7 @@ func (s *Servers) Probe(ctx context.Context, wait bool) {
 	if !wait {
 		return
 	}
-	limit := time.NewTimer(s.contacts.limit + s.contacts.limit/4) // in case the servers do not run yet
+	limit := time.NewTimer(s.contacts.limit + s.contacts.limit/4) // in case Run has not begun
 	defer limit.Stop()
 	for _, done := range all {
 		select {
@@ -114,8 +115,8 @@ func (s *Servers) Probe(ctx context.Context, wait bool) {
 	}
 }
 
-// silent reports whether a server has not answered for control.ContactFresh. Unless somebody waits, one that was probed
-// in that time is not: it would be asked over and over.
+// silent reports whether a server has not answered for control.ContactFresh. Unless waits is set, a server that was
+// probed within that time does not count as silent: otherwise it would be probed over and over.
 func (s *Servers) silent(dest string, drainer *outbox.Drainer, waits bool) bool {
 	known, now := s.contacts.of(dest), time.Now()
 	if !waits && now.Sub(known.last.At) < control.ContactFresh {
@@ -124,7 +125,7 @@ func (s *Servers) silent(dest string, drainer *outbox.Drainer, waits bool) bool 
 	return now.Sub(lastContact(known, drainer.Health().LastOKAt)) >= control.ContactFresh
 }
 
-// lastContact is when a server last answered and took what it got; zero: it did not since the start.
+// lastContact is when a server last answered and accepted a request; zero: not since the start.
 func lastContact(known contact, acknowledged time.Time) time.Time {
 	if known.okAt.After(acknowledged) {
 		return known.okAt
@@ -139,7 +140,7 @@ func (s *Servers) probeContact(ctx context.Context, dest string) {
 	s.contacts.ended(dest, p)
 }
 
-// contactOf asks a server who the key belongs to. A plain server has no such call: any answer but a refusal will do.
+// contactOf asks a server who owns the key. A plain server has no such call: any answer except a refusal is enough.
 func (s *Servers) contactOf(ctx context.Context, dest string) control.Probe {
 	reader := s.Reader(dest)
 	key, err := reader.Key()
@@ -170,10 +171,10 @@ func (s *Servers) contactOf(ctx context.Context, dest string) control.Probe {
 	return judgeContact(answer, s.SpeaksExtension(dest))
 }
 
-// contactAnswer is how many bytes of the answer to a probe are read, so that the connection can be used again.
+// contactAnswer limits how many bytes of a probe's answer are read, so that the connection can be reused.
 const contactAnswer = 64 << 10
 
-// judgeContact says what an answer means. speaks: the server has announced the extension before.
+// judgeContact interprets an answer. speaks: the server has announced the extension before.
 func judgeContact(answer *http.Response, speaks bool) control.Probe {
 	p := control.Probe{Detail: "answered " + answer.Status}
 	switch code := answer.StatusCode; {
@@ -191,7 +192,7 @@ func judgeContact(answer *http.Response, speaks bool) control.Probe {
 	return p
 }
 
-// keyTrouble is the result of a probe that has no key to show.
+// keyTrouble is the result of a probe whose key cannot be read.
 func keyTrouble(err error) control.Probe {
 	p := control.Probe{Kind: outbox.KindRefusedKey, Detail: err.Error()}
 	var mistake *config.Error
@@ -201,7 +202,7 @@ func keyTrouble(err error) control.Probe {
 	return p
 }
 
-// silence says why there was no answer.
+// silence explains why there was no answer.
 func (c *contacts) silence(ctx context.Context, err error) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %s", c.limit)

@@ -14,7 +14,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// DeadLetters lists the entries that servers refuse for their content.
+// DeadLetters lists the entries that servers refuse because of their content.
 func DeadLetters(ctx context.Context, db *state.DB) (control.DeadLetters, error) {
 	all, err := db.DeadLetters.List(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func DeadLetters(ctx context.Context, db *state.DB) (control.DeadLetters, error)
 	return a, nil
 }
 
-// deadID names a dead letter for people: the row it was in, and its line.
+// deadID is the name of a dead letter for people: its row and its line.
 func deadID(k state.DeadKey) string { return fmt.Sprintf("%d-%d", k.Seq, k.Line) }
 
 func parseDeadID(id string) (state.DeadKey, bool) {
@@ -42,9 +42,9 @@ func parseDeadID(id string) (state.DeadKey, bool) {
 	return state.DeadKey{Seq: s, Line: l}, ok && errSeq == nil && errLine == nil && l >= 0
 }
 
-// Retrier queues dead letters of files that rejoined since; *reconcile.Reconciler is one.
+// Retrier queues dead letters of files that have rejoined since; *reconcile.Reconciler is one.
 type Retrier interface {
-	// RetryLetters returns how many of the letters are none any more, also with an error.
+	// RetryLetters returns how many of the letters are no longer dead letters, also with an error.
 	RetryLetters(ctx context.Context, letters []state.DeadLetter) (int, error)
 }
 
@@ -77,14 +77,14 @@ func RetryDead(ctx context.Context, db *state.DB, displaced Retrier,
 	return a, err
 }
 
-// isDisplaced reports whether the server may store something else in the place of a dead letter's lines: its file has
+// isDisplaced reports whether the server may store other lines in place of a dead letter's, because its file has
 // rejoined since.
 func isDisplaced(l *state.DeadLetter, facts map[tail.FileID]state.Routing) bool {
 	f, known := facts[tail.FileID(l.Stream.ID)]
 	return l.Batch.Items == 0 && (l.Reason == state.ReasonReplaced || known && l.Stream.Epoch != f.Stream.Epoch)
 }
 
-// DropDead removes dead letters for good. Their lines count as missing from then on.
+// DropDead removes dead letters permanently. Their lines count as missing from then on.
 func DropDead(ctx context.Context, db *state.DB, req control.DeadRequest) (control.DeadResult, error) {
 	letters, err := deadLetters(ctx, db, req)
 	if err != nil {
@@ -98,7 +98,7 @@ func DropDead(ctx context.Context, db *state.DB, req control.DeadRequest) (contr
 	return control.DeadResult{SchemaVersion: control.SchemaVersion, Letters: n}, err
 }
 
-// deadLetters returns the dead letters that are asked for. An error is a *control.Error if one of them does not exist.
+// deadLetters returns the requested dead letters. If one of them does not exist, the error is a *control.Error.
 func deadLetters(ctx context.Context, db *state.DB, req control.DeadRequest) ([]state.DeadLetter, error) {
 	if req.All == (len(req.IDs) > 0) {
 		return nil, control.Usage("name dead letters, or all of them", "`ccship outbox dead` lists them")

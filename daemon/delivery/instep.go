@@ -6,25 +6,25 @@ import (
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
-// Steps stops sending to servers that store something else, and lets it go on. It is the servers for those who compare.
+// Steps gives the reconciler control over sending: it stops and resumes requests to servers that store something else.
 type Steps struct{ *Servers }
 
-// InStep lets a server be sent to again that refused because it stores something else. See outbox.Drainer.
+// InStep resumes sending to a server that refused because it stores something else. See outbox.Drainer.
 func (s Steps) InStep(dest string, at ledger.Ledger, incarnation string) {
 	if drainer := s.drainer(dest); drainer != nil {
 		drainer.InStep(at, incarnation)
 	}
 }
 
-// Ledger returns a server's ledger as it is known here, and the incarnation that writes to it; "" when none does.
+// Ledger returns the last known ledger of a server, and the incarnation that writes to it; "" when none does.
 func (s Steps) Ledger(ctx context.Context, dest string) (known ledger.Ledger, incarnation string, err error) {
-	if err := s.Open(dest); err != nil { // Run may not have begun
+	if err := s.Open(dest); err != nil { // Run may not have begun yet
 		return ledger.Ledger{}, "", err
 	}
 	return s.drainer(dest).Ledger(ctx)
 }
 
-// StepBack stops sending to a server until it was compared, for the reason that code names. See outbox.Drainer.
+// StepBack stops sending to a server until it has been compared, for the reason in code. See outbox.Drainer.
 func (s Steps) StepBack(dest, code, incarnation string) bool {
 	drainer := s.drainer(dest)
 	return drainer != nil && drainer.StepBack(code, incarnation)
@@ -37,14 +37,14 @@ func (s Steps) StreamInStep(dest string, stream uint64) {
 	}
 }
 
-// Trouble shows why nothing is sent to a server that is out of step; "" when there is no reason beyond that.
+// Trouble sets why nothing is sent to a server that is out of step; "" when there is no further reason.
 func (s Steps) Trouble(dest, why, hint string) {
 	if drainer := s.drainer(dest); drainer != nil {
 		drainer.Explain(why, hint)
 	}
 }
 
-// Resend queues again what a server lost beside lines.
+// Resend queues again what a server has lost besides lines.
 func (s Steps) Resend(ctx context.Context, dest string) error {
 	learned, err := s.db.Outbox.Learned(ctx, dest)
 	if err != nil || learned.Accepts == 0 {

@@ -11,15 +11,15 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 )
 
-// keyFile is a file with an API key in it. It is read again whenever it or its mode changed, so a new key needs no
-// restart, and one that others can read by now is not used.
+// keyFile is a file with an API key. It is read again whenever it or its mode changes, so a new key needs no restart,
+// and a key that others can read now is not used.
 type keyFile struct {
 	path     string
-	optional bool // a missing file is a server without keys
+	optional bool // a missing file means a server without keys
 
 	mu   sync.Mutex
 	key  string      // guarded by mu
-	when time.Time   // modification time of what key was read from; guarded by mu
+	when time.Time   // modification time when key was read; guarded by mu
 	size int64       // guarded by mu
 	mode os.FileMode // guarded by mu
 }
@@ -28,7 +28,7 @@ type keyFile struct {
 func (k *keyFile) read() (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	st, statErr := os.Stat(k.path) // before it is read: a file replaced in between is read again next time
+	st, statErr := os.Stat(k.path) // before reading: a file replaced in between is read again next time
 	if statErr == nil && k.key != "" && st.ModTime().Equal(k.when) && st.Size() == k.size && st.Mode() == k.mode {
 		return k.key, nil
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/ccship/ccship/outbox"
 )
 
-// errOtherKey keeps a key from a server it was not made for.
+// errOtherKey means that the key was not made for this server.
 var errOtherKey = errors.New("the key is another one now, and this is not your server any more")
 
-// errNotInForce keeps a key from a server that may not be the user's own any more.
+// errNotInForce means that the server may no longer be the user's own.
 var errNotInForce = errors.New("the key is another one now, and the configuration has changed too and is not in " +
 	"force yet")
 
-// SetOwn makes the server of a configuration the user's own, with its key file. What is queued for the one before still
-// goes there.
+// SetOwn makes the server of a configuration the user's own, with its key file. Rows queued for the former server still
+// go there.
 func (s *Servers) SetOwn(c *config.Config) {
 	key := &keyFile{path: c.APIKeyFile, optional: c.OriginOf("api_key_file") == config.FromDefault}
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (s *Servers) ownWithKey() (own string, key *keyFile) {
 func (s *Servers) Reader(dest string) *remote.Client {
 	client := &remote.Client{HTTP: s.client, Agent: s.origin.UserAgent}
 	raw, dir, ofProject := project.SplitDestination(dest)
-	base, key, err := outbox.NormalizeURL(raw) // a tombstone may name a server as an earlier version spelled it
+	base, key, err := outbox.NormalizeURL(raw) // a tombstone may have a spelling of an earlier version
 	if err != nil {
 		client.Base, client.Key = &url.URL{}, func() (string, error) { return "", err }
 		return client
@@ -56,7 +56,7 @@ func (s *Servers) Reader(dest string) *remote.Client {
 	return client
 }
 
-// keyOf returns what reads the key for a destination: that of the project which named it, or the user's.
+// keyOf returns the function that reads a destination's key: that of the project which named it, or the user's.
 func (s *Servers) keyOf(dest string, url *url.URL) func() (string, error) {
 	if _, dir, ofProject := project.SplitDestination(dest); ofProject {
 		return projectKey(dir)
@@ -64,9 +64,9 @@ func (s *Servers) keyOf(dest string, url *url.URL) func() (string, error) {
 	return s.userKey(dest, url)
 }
 
-// userKey reads the user's key for dest. A retired server that still has rows waiting gets only the key that it took
-// rows with: a key is made for one server, and the file holds the new one's by now. So does the user's own server while
-// the configuration on disk is not in force, for it may name another.
+// userKey reads the user's key for dest. A retired server that still has rows waiting gets a key only if it is the key
+// under which it accepted rows: the key file may now hold the new server's key. The same goes for the user's own server
+// while the configuration on disk is not in force, because that may name another server.
 func (s *Servers) userKey(dest string, url *url.URL) func() (string, error) {
 	return func() (string, error) {
 		own, file := s.ownWithKey()
@@ -88,7 +88,7 @@ func (s *Servers) userKey(dest string, url *url.URL) func() (string, error) {
 	}
 }
 
-// projectKey reads the key from a project's own credentials, anew each time they change.
+// projectKey reads the key from a project's own credentials, again after each change.
 func projectKey(dir string) func() (string, error) {
 	finder := project.NewFinder()
 	return func() (string, error) {
@@ -103,7 +103,7 @@ func projectKey(dir string) func() (string, error) {
 	}
 }
 
-// RetryWithheldKey ends the waiting of servers that were not shown a key, once the configuration on disk was read.
+// RetryWithheldKey retries servers whose key was withheld, once the configuration on disk is in force.
 func (s *Servers) RetryWithheldKey() {
 	if s.keyWithheld.Swap(false) {
 		s.Retry(true)

@@ -11,9 +11,9 @@ import (
 	"github.com/ccship/ccship/state"
 )
 
-// Pause is the user's. It ends sending, not reading: what is written meanwhile enters the outbox, up to its cap. The
-// state keeps it, so that a restart does not end it. Its end is a time of the wall clock, so that a machine that slept
-// does not prolong it. Safe for concurrent use.
+// Pause is the user's pause. It stops sending, not reading: new lines enter the outbox, up to its cap. The state keeps
+// it across a restart. It ends at a wall-clock time, so that sleep of the machine does not prolong it. Safe for
+// concurrent use.
 type Pause struct {
 	servers *Servers
 	log     *slog.Logger
@@ -22,10 +22,10 @@ type Pause struct {
 	kept     *state.Persisted[*control.Pause]
 }
 
-// longestPause is longer than anyone means.
+// longestPause is longer than any useful pause.
 const longestPause = 10 * 365 * 24 * time.Hour
 
-// LoadPause resumes a pause that began before the start. It comes before the servers run.
+// LoadPause restores a pause that began before the start. Call it before the servers run.
 func LoadPause(ctx context.Context, db *state.DB, servers *Servers, log *slog.Logger) (*Pause, error) {
 	kept, err := state.LoadPersisted[*control.Pause](ctx, db, "pause")
 	if err != nil {
@@ -35,10 +35,10 @@ func LoadPause(ctx context.Context, db *state.DB, servers *Servers, log *slog.Lo
 	return &Pause{servers: servers, log: log, kept: kept}, nil
 }
 
-// Current returns the pause; nil when there is none. The caller does not change it.
+// Current returns the pause; nil when there is none. The caller must not change it.
 func (p *Pause) Current() *control.Pause { return p.kept.Get() }
 
-// Begin ends sending, for a while or until End. It replaces the pause there is.
+// Begin stops sending, for a while or until End. It replaces an earlier pause.
 func (p *Pause) Begin(ctx context.Context, req control.PauseRequest) (control.PauseState, error) {
 	now := time.Now().UTC().Round(0)
 	next := &control.Pause{Since: now}
@@ -66,7 +66,7 @@ func (p *Pause) End(ctx context.Context) (bool, error) {
 	return p.endIf(ctx, func(*control.Pause) bool { return true })
 }
 
-// Expire ends a pause whose time is up.
+// Expire ends the pause when its time is up.
 func (p *Pause) Expire(ctx context.Context) error {
 	_, err := p.endIf(ctx, func(c *control.Pause) bool { return c.Until != nil && !time.Now().Round(0).Before(*c.Until) })
 	return err
@@ -86,7 +86,7 @@ func (p *Pause) endIf(ctx context.Context, over func(*control.Pause) bool) (bool
 	return true, nil
 }
 
-// set needs changing to be held.
+// set changes the pause. The caller holds changing.
 func (p *Pause) set(ctx context.Context, next *control.Pause) error {
 	err := p.kept.Change(ctx, func(*control.Pause) (*control.Pause, bool) { return next, true })
 	if err == nil {

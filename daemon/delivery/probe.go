@@ -17,17 +17,17 @@ import (
 	"github.com/ccship/ccship/outbox"
 )
 
-// hintURL shows how a server's URL is written.
+// hintURL shows the form of a server URL.
 const hintURL = "a server URL looks like https://ccship.example.org or http://127.0.0.1:5000"
 
 // probeTime is how long a server may take to answer one request of a probe.
 const probeTime = 10 * time.Second
 
-// Probed is what a probe found out about a server that accepts conversations with the key it was shown.
+// Probed describes a server that accepts conversations with the given key.
 type Probed struct {
-	Extension bool   // it speaks the extension, so every byte can be verified
+	Extension bool   // the server speaks the extension, so every byte can be verified
 	Version   string // of ccship-server; "" for other servers
-	// Skew is the least by which the server's clock is ahead of this one; 0 when the answer does not prove any.
+	// Skew is the least by which the server's clock is ahead of this one; 0 when the answer proves none.
 	Skew time.Duration
 }
 
@@ -63,7 +63,7 @@ func Probe(ctx context.Context, c Candidate) (Probed, error) {
 	return p.run(ctx)
 }
 
-// probe is a server under inspection.
+// probe is the server that Probe examines.
 type probe struct {
 	base             *url.URL
 	name, key, agent string
@@ -102,13 +102,13 @@ func (p *probe) run(ctx context.Context) (Probed, error) {
 	found.Extension = outbox.Announced(answer.Header)
 	var said struct{ Success *bool }
 	is := json.Unmarshal(text, &said) == nil && said.Success != nil
-	// A server may refuse a request without entries; it has checked the key by then.
+	// A server may refuse a request without entries; by then it has checked the key.
 	rejects := answer.StatusCode == http.StatusBadRequest || answer.StatusCode == http.StatusUnprocessableEntity
 	return found, p.judge(answer, text, answer.StatusCode/100 == 2 && is || rejects)
 }
 
-// skew is the least by which the clock that dated an answer is ahead of the one that measured when the request was made
-// and when the answer came. A date has whole seconds, rounded down.
+// skew is the least by which the clock that dated an answer is ahead of the local clock, which measured when the
+// request was sent and the answer received. A date has whole seconds, rounded down.
 func skew(date string, sent, received time.Time) time.Duration {
 	from, err := http.ParseTime(date)
 	switch to := from.Add(time.Second); {

@@ -10,8 +10,8 @@ import (
 	"github.com/ccship/ccship/keyproof"
 )
 
-// clientOf returns a client for one server, which shows a key over plain HTTP only to whoever proves to know it, once a
-// server with a store was there. base is the server's URL. The caller holds mu.
+// clientOf returns a client for one server. If a server with a store was there before, the client shows a key over
+// plain HTTP only to a server that proves to know it. base is the server's URL. The caller holds mu.
 func (s *Servers) clientOf(dest string, base *url.URL) *http.Client {
 	if client := s.clients[dest]; client != nil {
 		return client

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/state"
 )
 
-// Retired reports whether no more lines go to a destination: it is neither the user's own server nor one that a trusted
+// Retired reports whether a destination gets no new lines: it is neither the user's own server nor one that a trusted
 // project names. What was queued for it is still sent.
 func (s *Servers) Retired(dest string) bool {
 	_, dir, ofProject := project.SplitDestination(dest)
@@ -21,7 +21,7 @@ func (s *Servers) Retired(dest string) bool {
 	return !s.owner.TrustsProject(dir)
 }
 
-// RetiredServers returns the retired servers that rows wait for.
+// RetiredServers returns the retired servers with waiting rows.
 func (s *Servers) RetiredServers(usage state.Usage) (list []control.RetiredServer) {
 	byURL := map[string]control.RetiredServer{}
 	for dest, waiting := range usage.ByDest {
@@ -51,7 +51,7 @@ func (s *Servers) DropServer(ctx context.Context, req control.DropServerRequest)
 			continue
 		}
 		if !s.Retired(dest) {
-			return a, control.Usage("lines go to "+url+": what waits for it is not given up",
+			return a, control.Usage("lines still go to "+url+": what waits for it is not dropped",
 				"`ccship exclude add` leaves projects out, `ccship outbox drop` removes dead letters")
 		}
 		dests = append(dests, dest)

@@ -9,8 +9,8 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Rows lists what waits in the outbox by transcript and server, a page of it. next is the offset of the page after it;
-// 0 when there is none.
+// Rows lists a page of what waits in the outbox, by transcript and server. next is the offset of the next page; 0 when
+// there is none.
 func Rows(ctx context.Context, db *state.DB, p control.Page) (rows []control.OutboxRow, next int, err error) {
 	queued := db.Outbox.Queued()
 	from := min(p.Offset, len(queued))

@@ -1,5 +1,5 @@
 // Package delivery brings queued batches to their servers. It runs one drainer per server, and decides which key a
-// server is shown, when sending is paused, and which servers are retired. It does not know what is queued or why.
+// server gets, when sending is paused, and which servers are retired. It does not know what is queued or why.
 package delivery
 
 import (
@@ -28,7 +28,7 @@ type Owner interface {
 	TrustsProject(dir string) bool
 }
 
-// Config is what Servers work with. All of it is required, but for Plain.
+// Config is what Servers needs. All fields except Plain are required.
 type Config struct {
 	State  *state.DB
 	Owner  Owner
@@ -40,7 +40,7 @@ type Config struct {
 }
 
 // Servers runs one drainer per destination, so that a server that is down never delays another. A destination is the
-// URL of a server, perhaps with the folder of a project: see project.DestinationKey. Safe for concurrent use.
+// URL of a server, possibly with the folder of a project: see project.DestinationKey. Safe for concurrent use.
 type Servers struct {
 	db     *state.DB
 	owner  Owner
@@ -54,17 +54,17 @@ type Servers struct {
 	keyWithheld atomic.Bool // a key was not shown because the configuration on disk is not in force
 
 	mu     sync.Mutex
-	own    string                     // the user's own server, "" none; guarded by mu
+	own    string                     // the user's own server; "": none; guarded by mu
 	ownKey *keyFile                   // guarded by mu
 	paused bool                       // nothing is sent; guarded by mu
 	all    map[string]*outbox.Drainer // by destination; guarded by mu
 	// clients make the requests, each to one destination; guarded by mu
 	clients map[string]*http.Client
 	opened  []*outbox.Drainer // not yet running; guarded by mu
-	bell    bell              // opened or contacts has grown
+	bell    bell              // rings when opened or contacts has grown
 }
 
-// New returns Servers with no server yet. It starts nothing.
+// New returns Servers without any server. It starts nothing.
 func New(c Config) *Servers {
 	return &Servers{
 		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, proven: c.Proven,
@@ -75,7 +75,7 @@ func New(c Config) *Servers {
 	}
 }
 
-// Run drains to every destination that has rows or gets some, until ctx is done.
+// Run drains to every destination with rows until ctx is done.
 func (s *Servers) Run(ctx context.Context) error {
 	for _, dest := range s.db.Outbox.Destinations() {
 		if err := s.Open(dest); err != nil {
@@ -117,7 +117,7 @@ func (s *Servers) takeOpened() []*outbox.Drainer {
 	return opened
 }
 
-// Open makes sure that dest has a drainer. An error means that its URL is no address.
+// Open makes sure that dest has a drainer. An error means that its URL is invalid.
 func (s *Servers) Open(dest string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,15 +152,15 @@ func (s *Servers) Own() string {
 	return s.own
 }
 
-// Wake tells the drainer of a destination that rows arrived. It never blocks.
+// Wake tells the drainer of a destination about new rows. It never blocks.
 func (s *Servers) Wake(dest string) {
 	if drainer := s.drainer(dest); drainer != nil {
 		drainer.Wake()
 	}
 }
 
-// Retry ends back-off and the waiting for servers that refuse. With configChanged (also a new key) limits learned
-// before are discarded. Connections that no request uses are closed: they may be dead. A pause by the user goes on.
+// Retry ends back-off and the waiting for servers that refuse. With configChanged (also after a new key) it discards
+// limits learned before. It closes idle connections, which may be dead. It does not end the user's pause.
 func (s *Servers) Retry(configChanged bool) {
 	s.closeIdle()
 	for _, drainer := range s.drainers() {
@@ -168,7 +168,7 @@ func (s *Servers) Retry(configChanged bool) {
 	}
 }
 
-// Flush is Retry that does not wait for the end of a server's Retry-After either.
+// Flush is Retry, and also ignores a server's Retry-After.
 func (s *Servers) Flush() {
 	for _, drainer := range s.drainers() {
 		drainer.Flush()
@@ -185,7 +185,7 @@ func (s *Servers) setPaused(paused bool) {
 	}
 }
 
-// drainer returns the drainer of a destination; nil when it was not opened.
+// drainer returns the drainer of a destination; nil if Open was not called for it.
 func (s *Servers) drainer(dest string) *outbox.Drainer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Servers) drainers() map[string]*outbox.Drainer {
 	return maps.Clone(s.all)
 }
 
-// Protocol returns what a server speaks, as in outbox.Health; "" for one that nothing is sent to.
+// Protocol returns what a server speaks, as in outbox.Health; "" for a server that gets nothing.
 func (s *Servers) Protocol(dest string) string {
 	if drainer := s.drainer(dest); drainer != nil {
 		return drainer.Health().Protocol
@@ -206,20 +206,20 @@ func (s *Servers) Protocol(dest string) string {
 	return ""
 }
 
-// SpeaksExtension reports whether a server is known to speak the extension of the protocol: by its last answer, and
-// before the first one by what it announced to an earlier run.
+// SpeaksExtension reports whether a server is known to speak the extension of the protocol: from its last answer, or
+// before the first one from what it announced to an earlier run.
 func (s *Servers) SpeaksExtension(dest string) bool {
 	h, learned := s.known(dest)
 	return h.Protocol == "ccship" || learned.Extension
 }
 
-// Takes reports whether a server is known to take a kind of row beside lines.
+// Takes reports whether a server is known to accept a kind of row besides lines.
 func (s *Servers) Takes(dest string, kind outbox.Kind) bool {
 	h, learned := s.known(dest)
 	return h.Accepts.Has(kind) || learned.Accepts.Has(kind)
 }
 
-// known returns what is known of a server: by this run, and by earlier ones for as long as this run knows nothing.
+// known returns what is known about a server, from this run or, until it learns something, from earlier runs.
 func (s *Servers) known(dest string) (h outbox.Health, learned outbox.Learned) {
 	drainer := s.drainer(dest)
 	if drainer == nil {
@@ -235,10 +235,10 @@ func (s *Servers) known(dest string) (h outbox.Health, learned outbox.Learned) {
 	return h, learned
 }
 
-// AnyTakes reports whether any server is known to take a kind of row.
+// AnyTakes reports whether any server is known to accept a kind of row.
 func (s *Servers) AnyTakes(kind outbox.Kind) bool { return len(s.taking(kind)) > 0 }
 
-// TakingDocuments returns the servers that take documents; none while the user has paused delivery.
+// TakingDocuments returns the servers that accept documents; none while the user has paused delivery.
 func (s *Servers) TakingDocuments() []string {
 	if _, paused := s.ownAndPaused(); paused {
 		return nil

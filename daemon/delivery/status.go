@@ -11,11 +11,11 @@ import (
 	"github.com/ccship/ccship/state"
 )
 
-// Refused is the obstacle of a server that refuses requests, but not the key. The others are control.CodeUnreachable
-// and control.CodeRefusedKey.
+// Refused is the obstacle of a server that accepts the key but refuses requests. The other obstacles are
+// control.CodeUnreachable and control.CodeRefusedKey.
 const Refused = "refused"
 
-// List describes the servers, the user's own first, and adds up what they took.
+// List describes the servers, the user's own first, and sums up what they accepted.
 func (s *Servers) List(usage state.Usage) ([]control.Server, *control.Sent) {
 	sent := &control.Sent{}
 	var own, others []control.Server
@@ -36,7 +36,7 @@ func (s *Servers) List(usage state.Usage) ([]control.Server, *control.Sent) {
 		}
 		if dest == mine {
 			own = append(own, server)
-		} else if slices.Contains(used, dest) { // a retired one that nothing belongs to any more is of no interest
+		} else if slices.Contains(used, dest) { // list a retired server only while something belongs to it
 			others = append(others, server)
 		}
 	}
@@ -53,8 +53,8 @@ func describe(dest string, h *outbox.Health, batches int64) control.Server {
 	}
 }
 
-// addContact adds what the last probe of a server found. A server that was well, and failed a probe since, is not well
-// any more: the next request will fail in the same way.
+// addContact adds the result of a server's last probe. A server that was well but failed a probe since counts as not
+// well: the next request would fail in the same way.
 func addContact(server *control.Server, known contact, acknowledged time.Time) {
 	at := lastContact(known, acknowledged)
 	if server.LastContactAt = timeOrNil(at); !at.IsZero() {
@@ -87,7 +87,7 @@ func timeOrNil(t time.Time) *time.Time {
 }
 
 // Obstacle returns what keeps the outbox from its servers: "", control.CodeUnreachable, control.CodeRefusedKey or
-// Refused, with a detail and a hint for people. A server that is well and has nothing waiting is no obstacle.
+// Refused, with a detail and a hint for people. A server without waiting rows that is well is no obstacle.
 func (s *Servers) Obstacle() (kind, detail, hint string) {
 	usage, own := s.db.Outbox.Usage(), s.Own()
 	for dest, drainer := range s.drainers() {
@@ -106,7 +106,7 @@ func (s *Servers) Obstacle() (kind, detail, hint string) {
 	return kind, detail, hint
 }
 
-// obstacleOf names the trouble of a server: one behind a gateway that answers 503 cannot be reached either.
+// obstacleOf names the trouble of a server. A server behind a gateway that answers 503 counts as unreachable.
 func obstacleOf(h *outbox.Health) string {
 	switch h.Kind {
 	case outbox.KindUnreachable, outbox.KindServerError, outbox.KindProtocol:

@@ -28,7 +28,7 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// Literal is the pattern that matches exactly one folder, whatever characters its name has. Where backslashes are
+// Literal is the pattern that matches one folder, whatever characters its name has. Where backslashes are
 // separators nothing can be escaped, so ? stands for a special character.
 func Literal(dir string) string {
 	odd := `*?[{}\`

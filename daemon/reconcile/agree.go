@@ -18,22 +18,22 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// agreement is how much of a file on disk its server shows by default.
+// agreement is how much of a file on disk is in the view that the server shows by default.
 type agreement struct {
-	lines  int64        // that both have, from the first
+	lines  int64        // common to both sides, from the first
 	prefix *tail.Prefix // of these lines on disk
 	total  int64        // lines that the server shows
 
 	epochInFront string // at the server
-	epoch        string // to go on in; "": this state's own
+	epoch        string // to continue in; "": this state's own
 	generation   uint32 // the newest of the epoch in front
 	remasked     int64  // lines that the rules of masking in force change; counted to the end
-	clear        int64  // those of them that the server has as they are
+	clear        int64  // those of them that the server has unmasked
 	unfinished   bool   // the last line that the server shows had no newline yet
 }
 
-// agreed reads a file and finds out how much of it a server has; has is nil when it has nothing under this machine's
-// name.
+// agreed reads a file and finds out how much of it a server has. has is nil if the server has nothing under this
+// machine's name.
 func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routing,
 	has *remote.Digest) (*agreement, error) {
 	ref := c.ref(t.File.ID)
@@ -50,7 +50,7 @@ func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routi
 	return at, c.measure(ctx, t, f, at, view{ref: ref, digest: g})
 }
 
-// front notes the epoch in front at the server, and its newest generation. own is this state's epoch.
+// front records the epoch in front at the server, and its newest generation. own is this state's epoch.
 func (a *agreement) front(epoch string, g remote.Generation, own string) {
 	a.epochInFront, a.generation, a.epoch = epoch, g.Generation, epoch
 	if epoch == own {
@@ -58,7 +58,7 @@ func (a *agreement) front(epoch string, g remote.Generation, own string) {
 	}
 }
 
-// copyFormer has the server copy what it has under this machine's former name.
+// copyFormer asks the server to copy what it has under this machine's former name.
 func (c *comparison) copyFormer(ctx context.Context, t *tail.Tracked, f *state.Routing) (*agreement, error) {
 	at := &agreement{prefix: &tail.Prefix{}}
 	former := c.Machine.Former()
@@ -90,14 +90,14 @@ func (c *comparison) copyFormer(ctx context.Context, t *tail.Tracked, f *state.R
 	return at, nil
 }
 
-// view is what a server shows of a transcript.
+// view is a server's view of a transcript.
 type view struct {
 	ref    remote.Ref
 	digest remote.Generation
 }
 
-// measure finds the lines that the disk and a view have in common. When the digest of the view is that of the file's
-// beginning no line is asked for.
+// measure finds the lines that the disk and a view have in common. If the digest of the view matches the beginning of
+// the file, no lines are requested.
 func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement, v view) error {
 	whole, err := c.holds(ctx, t, f, at, v)
 	if err != nil || whole {
@@ -133,15 +133,15 @@ func (c *comparison) measure(ctx context.Context, t *tail.Tracked, f *state.Rout
 	})
 }
 
-// seen is a line on disk that a server has, with the server's hash of it.
+// seen is a line on disk that a server has, with the server's hash.
 type seen struct {
 	raw   []byte
 	index int64
 	hash  string
 }
 
-// same reports whether a server's line is the one on disk: as it is, or with its secrets masked by whatever rules. at
-// counts those that the rules in force would send otherwise.
+// same reports whether a server's line is the one on disk: unmasked, or with its secrets masked by any rules. It counts
+// in at the lines that the rules in force would send in another form.
 func (c *comparison) same(ctx context.Context, held *verify.Held, l seen, m *redact.Masker,
 	at *agreement) (bool, error) {
 	sent, masked := m.Line(l.raw)
@@ -160,7 +160,7 @@ func (c *comparison) same(ctx context.Context, held *verify.Held, l seen, m *red
 	return explained, err
 }
 
-// holds reports whether the file begins with everything that the view shows; then at is filled in.
+// holds reports whether the file begins with the whole view; then it fills in at.
 func (c *comparison) holds(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement,
 	v view) (bool, error) {
 	sum := sha256.New()
@@ -185,12 +185,12 @@ func (c *comparison) holds(ctx context.Context, t *tail.Tracked, f *state.Routin
 	return same, err
 }
 
-// excused reports whether a server need not have a line.
+// excused reports whether a server may rightly lack a line.
 func (c *comparison) excused(t *tail.Tracked, f *state.Routing, index int64, raw []byte) bool {
 	return index < f.SentBefore || c.dead[uint64(t.File.ID)][index] || c.Rules.LeavesOut(&t.File, raw)
 }
 
-// line is a whole line of a file. Its bytes are valid until the next one.
+// line is a line of a file with its newline. Its bytes are valid until the next line.
 type line struct {
 	whole    []byte // with its newline
 	raw      []byte // without
@@ -211,7 +211,7 @@ func (c *comparison) eachLine(ctx context.Context, t *tail.Tracked, fn func(*lin
 		}
 		whole, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // what has no newline yet is not a line
+			return nil // text without a newline is not a line yet
 		}
 		if err != nil {
 			return fmt.Errorf("compare transcript: %w", err)

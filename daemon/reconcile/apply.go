@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Remasked counts what the rules of masking in force change in what servers have.
+// Remasked counts the lines on servers that the masking rules in force change.
 type Remasked struct {
 	Transcripts int
 	Lines       int64    // that servers have with other tokens, or in clear
@@ -19,9 +19,9 @@ type Remasked struct {
 	Paths       []string // the transcripts with lines in clear
 }
 
-// Remask compares transcripts with what their servers have, and finds the lines that the rules of masking in force
-// would send otherwise. Unless dry, each goes on in a new generation from the first of these lines. Transcripts for
-// servers that secrets are not masked for are left out.
+// Remask compares transcripts with what their servers have, and finds the lines that the masking rules in force would
+// send in another form. Unless dry, each transcript continues in a new generation from the first of these lines.
+// Transcripts for servers without masking are left out.
 func (r *Reconciler) Remask(ctx context.Context, files []tail.Tracked, dry bool) (Remasked, error) {
 	var sum Remasked
 	comparisons := map[string]*comparison{}

@@ -7,14 +7,14 @@ import (
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
-// Check asks a server for its ledger. If it is not the one that is known here, Check returns once both were compared.
-// Without it a server that went back in time, or a daemon that did, is noticed at the next write, and there may be none
-// for long. A server that cannot be asked is not waited for: its error is returned at once.
+// Check asks a server for its ledger. If the ledger is not the one known here, Check returns after both sides were
+// compared. It finds a server or daemon that was set back in time; otherwise only the next write would show that. If
+// the server cannot be asked, Check returns the error at once.
 func (r *Reconciler) Check(ctx context.Context, dest string) error {
 	for {
 		known, writer, err := r.Servers.Ledger(ctx, dest)
 		if known.Store == "" || writer == "" {
-			return err // it keeps no ledger, or nothing was ever sent
+			return err // the server keeps no ledger, or nothing was ever sent
 		}
 		at, err := r.Servers.Reader(dest).Ledger(ctx, r.Origin.Machine, known.Count)
 		if err != nil {
@@ -26,7 +26,7 @@ func (r *Reconciler) Check(ctx context.Context, dest string) error {
 		}
 		compared := r.await(dest)
 		if !r.Servers.StepBack(dest, code, writer) {
-			continue // compared since it was asked
+			continue // compared since the request
 		}
 		select {
 		case <-compared:
@@ -38,7 +38,7 @@ func (r *Reconciler) Check(ctx context.Context, dest string) error {
 }
 
 // judge returns the code with which a server whose ledger is at would refuse a write of an incarnation that knows
-// another one; "" when it would not. Writes of this incarnation may be on their way.
+// another ledger; "" if it would accept. Writes of this incarnation may be in flight.
 func judge(at *remote.Ledger, known *ledger.Ledger, writer string) string {
 	switch {
 	case at.Store != known.Store:
@@ -53,7 +53,7 @@ func judge(at *remote.Ledger, known *ledger.Ledger, writer string) string {
 	return ledger.CodeWriterBehind
 }
 
-// await returns a channel that is closed when a server was compared.
+// await returns a channel that is closed once a server was compared.
 func (r *Reconciler) await(dest string) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *Reconciler) await(dest string) <-chan struct{} {
 	return done
 }
 
-// release ends the waiting of Check.
+// release ends the waiting of Check for a server.
 func (r *Reconciler) release(dest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// mostAsked is how many transcripts a server is asked about in one request.
+// mostAsked is the largest number of transcripts in one request to a server.
 const mostAsked = 200
 
 // comparison is one run over the transcripts of a server.
@@ -28,23 +28,23 @@ type comparison struct {
 	only     map[string]bool           // sessions to compare; nil: all
 	refused  bool                      // the server refused what is queued, even if it seems to be in step
 
-	seen map[tail.FileID]bool // compared already
+	seen map[tail.FileID]bool // already compared
 
-	remask bool // lines that the rules of masking in force change count as different
+	remask bool // lines that the masking rules in force change count as different
 
 	compared, rejoined, copied int
 
-	otherBytes bool // the server stores other bytes than the queue goes on with
+	otherBytes bool // the server stores other bytes than those the queue continues
 
-	repair    bool // what lies behind the newline of the last line counts too
-	fromStart bool // everything is sent again
+	repair    bool // what follows the newline of the last line counts too
+	fromStart bool // send everything again
 	result    control.ResendResult
 
 	letters []state.DeadLetter // to be sent before what follows, by generation and line
 	before  int64              // the line that the first of them begins at
 }
 
-// newComparison returns a comparison with the database that the queue goes on from.
+// newComparison returns a comparison with the database that the queue continues.
 func (r *Reconciler) newComparison(ctx context.Context, dest string) (*comparison, error) {
 	known, _, err := r.Servers.Ledger(ctx, dest)
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *comparison) chosen() (list []tail.Tracked) {
 
 func (c *comparison) size() int { return len(c.chosen()) }
 
-// run compares all chosen transcripts, and those that are read for the first time meanwhile: a state that went back
-// in time does not know them, and would send again what the server has.
+// run compares all chosen transcripts, and those that are read for the first time during the comparison: a state that
+// was set back in time does not know them, and would send again what the server has.
 func (c *comparison) run(ctx context.Context) (err error) {
 	for range newRounds {
 		if err := c.round(ctx); err != nil || c.only != nil {
@@ -123,13 +123,13 @@ func (c *comparison) round(ctx context.Context) error {
 	return nil
 }
 
-// some compares transcripts that one request asks about.
+// some compares transcripts that fit into one request.
 func (c *comparison) some(ctx context.Context, list []tail.Tracked) error {
 	refs := make([]remote.Ref, len(list))
 	for i, t := range list {
 		refs[i] = c.ref(t.File.ID)
 	}
-	digests := make([]*remote.Digest, len(list)) // the answer is read to its end first: comparing may take long
+	digests := make([]*remote.Digest, len(list)) // read the whole answer first: comparing may take long
 	err := c.reader.Digests(ctx, refs, false, func(i int, d remote.Digest, err error) error {
 		if remote.Is(err, control.CodeNoSession) {
 			return nil
@@ -148,7 +148,7 @@ func (c *comparison) some(ctx context.Context, list []tail.Tracked) error {
 	return nil
 }
 
-// one compares one transcript that the server refused to go on with.
+// one compares one transcript whose next lines the server refused.
 func (c *comparison) one(ctx context.Context, id tail.FileID) error {
 	t, ok := c.Files.File(id)
 	switch {
@@ -161,7 +161,7 @@ func (c *comparison) one(ctx context.Context, id tail.FileID) error {
 	return c.some(ctx, []tail.Tracked{t})
 }
 
-// gone has the queued lines of a transcript that is not on disk any more go on behind what the server has.
+// gone makes the queued lines of a transcript that is no longer on disk follow the lines that the server has.
 func (c *comparison) gone(ctx context.Context, id tail.FileID) error {
 	has, err := c.reader.Digest(ctx, c.ref(id))
 	if remote.Is(err, control.CodeNoSession) || err == nil && len(has.Generations) == 0 {
@@ -190,22 +190,22 @@ func (c *comparison) ref(id tail.FileID) remote.Ref {
 }
 
 const (
-	// newRounds bounds how often transcripts are looked for that are read for the first time while others are compared.
+	// newRounds limits the rounds for transcripts that are read for the first time while others are compared.
 	newRounds = 50
-	// mostTries is how often a file is compared that is being read or rewound meanwhile.
+	// mostTries limits how often a file that is read or rewound during the comparison is compared again.
 	mostTries = 50
-	// tryPause is between two tries.
+	// tryPause is the time between two tries.
 	tryPause = 100 * time.Millisecond
 )
 
-// errElsewhere keeps what is queued: there is nothing to compare it with.
+// errElsewhere keeps the queue as it is: there is nothing to compare it with.
 var errElsewhere = errors.New("the transcript does not go to this server any more")
 
-// errRewound means that a file is not any more what was read of it. The tailer finds that out and queues what follows
-// from it; then the file can be compared.
+// errRewound means that a file no longer has the content that was read. Once the tailer has found the rewind and queued
+// what follows from it, the file can be compared.
 var errRewound = errors.New("the file was rewound and not yet read again")
 
-// file compares a transcript with the server's digest of it, nil when it has none, and has it rejoin where they differ.
+// file compares a transcript with the server's digest (nil: none), and rejoins it if they differ.
 func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
 	c.compared++
 	c.seen[t.File.ID] = true
@@ -236,7 +236,7 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 	at, err := c.agreed(ctx, &t, &f, has)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // gone meanwhile: there is nothing to go on with
+		return nil // gone in the meantime: nothing can continue
 	case err != nil:
 		return err
 	}
@@ -249,7 +249,7 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 	if inStep {
 		var stored int64
 		if at.generation == t.Cursor.Generation && at.lines > 0 {
-			stored, err = c.State.Outbox.Stored(ctx, t.File.ID, at.generation, at.lines) // it need not be sent again
+			stored, err = c.State.Outbox.Stored(ctx, t.File.ID, at.generation, at.lines) // if stored, it need not be sent again
 		}
 		if err != nil || stored > 0 || !c.refused {
 			return err
@@ -258,7 +258,7 @@ func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.D
 	return c.rejoin(ctx, &t, &f, at)
 }
 
-// rejoin has a transcript go on behind the lines that both sides have, in a new generation.
+// rejoin makes a transcript continue after the lines that both sides have, in a new generation.
 func (c *comparison) rejoin(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement) error {
 	if unchanged, err := c.unchanged(ctx, t); err != nil || !unchanged {
 		return cmp.Or(err, errRewound)
@@ -274,13 +274,13 @@ func (c *comparison) rejoin(ctx context.Context, t *tail.Tracked, f *state.Routi
 	}
 	c.rejoined++
 	c.note(t, f, r.Cursor)
-	c.Log.Info("a transcript goes on behind the lines that the server has", "path", t.File.Path, "line", at.lines,
+	c.Log.Info("a transcript continues after the lines that the server has", "path", t.File.Path, "line", at.lines,
 		"the server's lines", at.total, "generation", r.Cursor.Generation)
 	c.Files.Reload(t.File.ID)
 	return nil
 }
 
-// unchanged reports whether a file still begins with what was read of it.
+// unchanged reports whether a file still begins with what was read from it.
 func (c *comparison) unchanged(ctx context.Context, t *tail.Tracked) (bool, error) {
 	marks, err := c.State.Files.Marks(ctx, t.File.ID)
 	if err != nil {
@@ -289,7 +289,7 @@ func (c *comparison) unchanged(ctx context.Context, t *tail.Tracked) (bool, erro
 	return tail.Holds(t.File.Path, marks, t.Cursor)
 }
 
-// place is how far a transcript got: lines of a generation. Later generations come after earlier ones.
+// place is how far a transcript has got: lines of a generation. Later generations are after earlier ones.
 type place struct {
 	generation uint32
 	line       int64
@@ -299,14 +299,14 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.generation, q.generation), cmp.Compare(p.line, q.line))
 }
 
-// inStep reports whether nothing has to change: what the server shows is where the file was before, and everything
-// since is queued or not yet read. A rewind that is queued may lie in between.
+// inStep reports whether nothing has to change: the server shows an earlier position of the file, and everything since
+// is queued or not yet read. A queued rewind may lie in between.
 func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routing, at *agreement) (bool, error) {
 	here := place{t.Cursor.Generation, t.Cursor.Line}
 	there := place{at.generation, at.total}
 	unfinished := at.unfinished && t.Provisional.Length > 0
 	if unfinished {
-		there.line-- // the last line had no newline yet; it comes again when it has
+		there.line-- // the last line had no newline yet; it is sent again with one
 	}
 	switch {
 	case at.total == 0 && here.line == 0:
@@ -316,7 +316,7 @@ func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routi
 	case at.epochInFront != c.Origin.EpochOf(&f.Stream), there.compare(here) > 0:
 		return false, nil
 	case there.generation == here.generation && at.lines < there.line:
-		// Either the server shows other lines, or the file was rewound since: then its queue still says what follows.
+		// Either the server shows other lines, or the file was rewound since: then the queue is still right.
 		if unchanged, err := c.unchanged(ctx, t); err != nil || unchanged {
 			return false, err
 		}
@@ -331,7 +331,7 @@ func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routi
 	case at.total == 0:
 		return first.From.Line == 0, nil
 	case c.otherBytes && there != place{first.Generation, first.From.Line}:
-		return false, nil // sent again, the queue would be refused again
+		return false, nil // the server would refuse the queue again
 	case first.Generation == there.generation:
 		return first.From.Line <= there.line, nil
 	case first.Generation < there.generation:
@@ -343,7 +343,7 @@ func (c *comparison) inStep(ctx context.Context, t *tail.Tracked, f *state.Routi
 	return c.endedThere(ctx, t, there, first.Generation)
 }
 
-// endedThere reports whether a generation ended where the server shows its end, and next took its place.
+// endedThere reports whether a generation ended where the server shows its end, and next replaced it.
 func (c *comparison) endedThere(ctx context.Context, t *tail.Tracked, there place, next uint32) (bool, error) {
 	known, err := c.State.Files.History(ctx, t.File.ID)
 	if err != nil {

@@ -17,9 +17,10 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// RetryLetters queues dead letters again of files that rejoined since: the server may store something else in their
-// place, and would refuse them as they are. Letters whose lines it has are dropped. The others are sent in a generation
-// of their own, and the file goes on behind it as it is on disk. It returns how many letters were dropped or queued.
+// RetryLetters queues dead letters again whose files have rejoined since: the server may store other lines in their
+// place, and would refuse them as they are. It drops letters whose lines the server has. The others are sent in a
+// generation of their own, and after it the file continues as it is on disk. It returns how many letters were dropped
+// or queued.
 func (r *Reconciler) RetryLetters(ctx context.Context, letters []state.DeadLetter) (n int, err error) {
 	type stream struct {
 		dest string
@@ -42,7 +43,7 @@ func (r *Reconciler) RetryLetters(ctx context.Context, letters []state.DeadLette
 func (r *Reconciler) retryStream(ctx context.Context, dest string, id tail.FileID,
 	letters []state.DeadLetter) (int, error) {
 	t, ok := r.Files.File(id)
-	if !ok || t.Gone != 0 { // nothing goes on behind them
+	if !ok || t.Gone != 0 { // nothing continues after them
 		return r.State.DeadLetters.Retry(ctx, keysOf(letters))
 	}
 	c, err := r.newComparison(ctx, dest)
@@ -74,7 +75,7 @@ func keysOf(letters []state.DeadLetter) (keys []state.DeadKey) {
 	return keys
 }
 
-// sortLetters tells the letters whose lines the server has, in their own generation or in what it shows, from those
+// sortLetters separates the letters whose lines the server has, in their own generation or in its view, from those
 // whose lines it lacks.
 func (c *comparison) sortLetters(ctx context.Context, id tail.FileID,
 	letters []state.DeadLetter) (stored, lacking []state.DeadLetter, err error) {
@@ -104,13 +105,13 @@ func (c *comparison) sortLetters(ctx context.Context, id tail.FileID,
 	return stored, lacking, nil
 }
 
-// letterLine is a line of a dead letter; its hash is "" if it is a digest only.
+// letterLine is a line of a dead letter; its hash is "" if only a digest was sent.
 type letterLine struct {
 	index int64
 	hash  string
 }
 
-// linesOf reads the lines of a dead letter. There are none when it is gone or cannot be unpacked.
+// linesOf reads the lines of a dead letter. There are none if the letter is gone or cannot be unpacked.
 func (c *comparison) linesOf(ctx context.Context, key state.DeadKey) (lines []letterLine, err error) {
 	l, ok, err := c.State.DeadLetters.Get(ctx, key)
 	if err != nil || !ok {
@@ -118,7 +119,7 @@ func (c *comparison) linesOf(ctx context.Context, key state.DeadKey) (lines []le
 	}
 	unpacked, err := entries.Unpack(l.Batch.Frame)
 	if err != nil {
-		return nil, nil //nolint:nilerr // it is sent as it is, and the outbox says that it is damaged
+		return nil, nil //nolint:nilerr // sent as it is, and the outbox reports the damage
 	}
 	for _, entry := range unpacked {
 		index, raw, kind, err := transcript.RestoreEntry(entry)
@@ -134,7 +135,7 @@ func (c *comparison) linesOf(ctx context.Context, key state.DeadKey) (lines []le
 	return lines, nil
 }
 
-// withEdges gives a line back what stood around its object.
+// withEdges restores the bytes that stood around a line's object.
 func withEdges(b *outbox.Batch, index int64, raw []byte) []byte {
 	for _, e := range b.Edges {
 		if e.Line == index {
@@ -144,7 +145,7 @@ func withEdges(b *outbox.Batch, index int64, raw []byte) []byte {
 	return raw
 }
 
-// holdsLines reports whether a view has all of some lines, with these bytes.
+// holdsLines reports whether a view has all of the given lines, with the same bytes.
 func (c *comparison) holdsLines(ctx context.Context, ref remote.Ref, lines []letterLine) (bool, error) {
 	for _, l := range lines {
 		hashes, err := c.reader.LineHashes(ctx, ref, l.index, l.index+1)
@@ -158,7 +159,8 @@ func (c *comparison) holdsLines(ctx context.Context, ref remote.Ref, lines []let
 	return len(lines) > 0, nil
 }
 
-// sendLetters queues letters in generations of their own. The file goes on behind what both sides have before them.
+// sendLetters queues letters in their own generations. The file continues after the lines before them that both sides
+// have.
 func (c *comparison) sendLetters(ctx context.Context, id tail.FileID, has *remote.Digest,
 	letters []state.DeadLetter) error {
 	slices.SortFunc(letters, func(a, b state.DeadLetter) int {
@@ -179,7 +181,7 @@ func (c *comparison) sendLetters(ctx context.Context, id tail.FileID, has *remot
 	return c.file(ctx, t, has)
 }
 
-// retried numbers the generations of letters, from one on. Letters of one generation stay together.
+// retried numbers the generations of letters, beginning with from. Letters of one generation stay together.
 func retried(letters []state.DeadLetter, from uint32) (list []state.RetriedLetter, next uint32) {
 	for i := range letters {
 		l := &letters[i]

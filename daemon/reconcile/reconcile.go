@@ -21,13 +21,13 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute
-	// memoryOf is how long a store that was left, and a replacement of this daemon, are remembered.
+	// memoryOf is how long the store that answered before, and a replacement of this daemon, are remembered.
 	memoryOf = time.Hour
-	// singleAnswers is how often in a row one store must answer before two are believed to have become one.
+	// singleAnswers is how often in a row one store must answer after two stores did.
 	singleAnswers = 5
 )
 
-// Deps is what a Reconciler works with. Every field is required.
+// Deps is what a Reconciler needs. Every field is required.
 type Deps struct {
 	State   *state.DB
 	Files   Files
@@ -50,40 +50,40 @@ type Files interface {
 
 // Servers are the destinations.
 type Servers interface {
-	// Reader answers a client of a server's reading API. It is never nil.
+	// Reader returns a client of a server's reading API, never nil.
 	Reader(dest string) *remote.Client
-	// SpeaksExtension reports whether a server is known to speak the extension, so that it can be asked what it holds.
+	// SpeaksExtension reports whether a server is known to speak the extension, so that it can be asked what it has.
 	SpeaksExtension(dest string) bool
-	// InStep lets a server be sent to again, with the ledger at the beginning of the comparison, and unless it is ""
-	// under another incarnation.
+	// InStep resumes sending to a server, with the ledger from the beginning of the comparison, and under another
+	// incarnation unless that is "".
 	InStep(dest string, at ledger.Ledger, incarnation string)
-	// StepBack stops sending to a server, and has OutOfStep called; false: another incarnation writes by now.
+	// StepBack stops sending to a server, and causes a call of OutOfStep; false: another incarnation writes by now.
 	StepBack(dest, code, incarnation string) bool
-	// Ledger returns a server's ledger as it is known here, and the incarnation that writes to it; "" when none does.
+	// Ledger returns the last known ledger of a server, and the incarnation that writes to it; "" when none does.
 	Ledger(ctx context.Context, dest string) (known ledger.Ledger, incarnation string, err error)
 	// StreamInStep is InStep for one stream.
 	StreamInStep(dest string, stream uint64)
-	// Resend queues again what the server lost beside lines: checkpoints, documents, attachments.
+	// Resend queues again what the server has lost besides lines: checkpoints, documents, attachments.
 	Resend(ctx context.Context, dest string) error
-	// Trouble shows why nothing is sent to a server; "" when there is no such reason any more.
+	// Trouble sets why nothing is sent to a server; "" when there is no such reason any more.
 	Trouble(dest, why, hint string)
 }
 
-// Rules say what is not delivered.
+// Rules decides what is not delivered.
 type Rules interface {
 	// LeavesOut reports whether a line of a file is not delivered.
 	LeavesOut(f *tail.File, line []byte) bool
 }
 
-// Machine is the name of this machine.
+// Machine has the name of this machine.
 type Machine interface {
 	// Former is the name before the last change; "" when it never changed.
 	Former() string
-	// Change gives this machine a name of its own and restarts the daemon's parts with it.
+	// Change gives this machine a new name and restarts the daemon's parts.
 	Change() error
 }
 
-// Reconciler compares. Safe for concurrent use.
+// Reconciler compares transcripts with servers. Safe for concurrent use.
 type Reconciler struct {
 	Deps
 	wake    chan struct{}
@@ -91,9 +91,9 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	servers map[string]ledger.Refusal // to be compared, by destination; guarded by mu
-	// streams are to be compared alone, by destination; true: the server stores other bytes. Guarded by mu.
+	// streams are those to compare alone, by destination; true: the server stores other bytes. Guarded by mu.
 	streams map[string]map[uint64]bool
-	// waiting are closed when a server was compared, by destination; guarded by mu
+	// waiting are closed once a server was compared, by destination; guarded by mu
 	waiting map[string][]chan struct{}
 
 	left     map[string]map[string]time.Time // stores that answered before, by destination; only Run uses it
@@ -109,11 +109,10 @@ func New(d Deps) *Reconciler {
 	}
 }
 
-// Changes is a number that changes whenever a transcript rejoins: its lines leave the outbox without being sent, and
-// are read again.
+// Changes changes whenever a transcript rejoins: its lines leave the outbox without being sent, and are read again.
 func (r *Reconciler) Changes() uint64 { return r.changes.Load() }
 
-// OutOfStep has a server, or one of its streams, compared. It never blocks.
+// OutOfStep schedules the comparison of a server, or of one of its streams. It never blocks.
 func (r *Reconciler) OutOfStep(dest string, why ledger.Refusal) {
 	r.mu.Lock()
 	r.note(dest, why)
@@ -121,7 +120,7 @@ func (r *Reconciler) OutOfStep(dest string, why ledger.Refusal) {
 	r.Retry()
 }
 
-// Retry has what could not be compared compared again now. It never blocks.
+// Retry repeats failed comparisons now. It never blocks.
 func (r *Reconciler) Retry() {
 	select {
 	case r.wake <- struct{}{}:
@@ -129,7 +128,7 @@ func (r *Reconciler) Retry() {
 	}
 }
 
-// note notes what is to be compared. The caller holds mu.
+// note records what to compare. The caller holds mu.
 func (r *Reconciler) note(dest string, why ledger.Refusal) {
 	if why.Stream == 0 {
 		r.servers[dest] = why
@@ -141,9 +140,9 @@ func (r *Reconciler) note(dest string, why ledger.Refusal) {
 	r.streams[dest][why.Stream] = r.streams[dest][why.Stream] || why.Code == ledger.CodeOtherBytes
 }
 
-// Run compares what is asked for until ctx is done.
+// Run makes the scheduled comparisons until ctx is done.
 func (r *Reconciler) Run(ctx context.Context) error {
-	var wait time.Duration // until what failed is compared again; 0: nothing did
+	var wait time.Duration // before failed comparisons are repeated; 0: none failed
 	for {
 		var retry <-chan time.Time
 		if wait > 0 {
@@ -163,7 +162,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 }
 
-// compareAll compares everything that is asked for. It reports whether nothing is left.
+// compareAll makes all scheduled comparisons. It reports whether none is left.
 func (r *Reconciler) compareAll(ctx context.Context) bool {
 	r.mu.Lock()
 	servers, streams := r.servers, r.streams
@@ -171,7 +170,7 @@ func (r *Reconciler) compareAll(ctx context.Context) bool {
 	r.mu.Unlock()
 	done := true
 	for dest, why := range servers {
-		delete(streams, dest) // they are compared with the rest
+		delete(streams, dest) // compared with the rest
 		if err := r.compareServer(ctx, dest, why); err != nil {
 			done = r.again(ctx, dest, why, err)
 		}
@@ -190,7 +189,7 @@ func (r *Reconciler) compareAll(ctx context.Context) bool {
 	return done
 }
 
-// again has a comparison that failed repeated. It returns false.
+// again schedules a failed comparison again. It returns false.
 func (r *Reconciler) again(ctx context.Context, dest string, why ledger.Refusal, err error) bool {
 	if ctx.Err() == nil {
 		if remote.Is(err, remote.CodeOtherStore) {
@@ -207,7 +206,7 @@ func (r *Reconciler) again(ctx context.Context, dest string, why ledger.Refusal,
 	return false
 }
 
-// compareServer compares every transcript that may differ, and lets the server be sent to again.
+// compareServer compares every transcript that may differ, and resumes sending to the server.
 func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.Refusal) error {
 	learned, err := r.State.Outbox.Learned(ctx, dest)
 	if err != nil {
@@ -247,7 +246,7 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 	}
 	r.leave(dest, known.Store, at.Store)
 	if why.Code == ledger.CodeWriterReplaced {
-		r.replaced[dest] = time.Now() // only now: a comparison that fails is repeated for the same reason
+		r.replaced[dest] = time.Now() // not earlier: a failed comparison is repeated for the same reason
 	}
 	r.Log.Info("in step with the server again", "server", dest, "compared", c.compared, "rejoined", c.rejoined)
 	r.Servers.Trouble(dest, "", "")
@@ -256,8 +255,8 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 	return nil
 }
 
-// changedSince returns the sessions that may differ; nil: all. If an earlier run of this daemon wrote last, only what
-// its last requests changed is unknown.
+// changedSince returns the sessions that may differ; nil: all. If an earlier run of this daemon wrote last, only the
+// changes of its last requests are unknown.
 func changedSince(at *remote.Ledger, known *ledger.Ledger) map[string]bool {
 	if at.Store != known.Store || at.Writer == "" || at.Writer != known.Writer || at.Count < known.Count ||
 		len(at.Changed) >= remote.MaxChanged {
@@ -270,7 +269,7 @@ func changedSince(at *remote.Ledger, known *ledger.Ledger) map[string]bool {
 	return only
 }
 
-// settled returns the ledger to go on with: that of the beginning, or the one behind the copies that were made.
+// settled returns the ledger to continue with: the one from the beginning, or the one after the copies.
 func (r *Reconciler) settled(ctx context.Context, at remote.Ledger, c *comparison) (remote.Ledger, error) {
 	if c.copied == 0 {
 		return at, nil
@@ -278,8 +277,8 @@ func (r *Reconciler) settled(ctx context.Context, at remote.Ledger, c *compariso
 	return c.reader.Ledger(ctx, r.Origin.Machine, at.Count)
 }
 
-// writer returns the incarnation to go on with. Once another daemon has taken over from this one, the server takes
-// nothing from this incarnation any more. The second time within an hour both are alive: this one changes its name.
+// writer returns the incarnation to continue with. Once another daemon has taken over from this one, the server refuses
+// writes of this incarnation. If that happens twice within an hour, both daemons are alive: this one changes its name.
 func (r *Reconciler) writer(dest string, why ledger.Refusal) (string, error) {
 	if why.Code != ledger.CodeWriterReplaced {
 		return "", nil
@@ -295,10 +294,10 @@ func (r *Reconciler) writer(dest string, why ledger.Refusal) (string, error) {
 	return rand.Text(), nil
 }
 
-// errNewName ends a comparison: the parts of the daemon start again.
+// errNewName ends a comparison, because the parts of the daemon restart.
 var errNewName = errors.New("the daemon starts again with a new name")
 
-// leave notes which store answered before.
+// leave records which store answered before.
 func (r *Reconciler) leave(dest, was, now string) {
 	if was == "" || was == now {
 		return
@@ -310,7 +309,7 @@ func (r *Reconciler) leave(dest, was, now string) {
 	delete(r.left[dest], now)
 }
 
-// oneStore refuses to go on while two databases answer in turn. at becomes the ledger of the one that is left.
+// oneStore returns an error while two databases answer in turn. at becomes the ledger of the remaining one.
 func (r *Reconciler) oneStore(ctx context.Context, dest string, at *remote.Ledger, known ledger.Ledger) error {
 	when, before := r.left[dest][at.Store]
 	if !before || time.Since(when) > memoryOf {

@@ -9,9 +9,9 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Repair has transcripts of a server go on behind the lines that it holds as they are on disk; with fromStart before
-// their first line. What follows is read again and sent in a new generation. A transcript that is in step, or no longer
-// on disk, stays as it is. The result is what was done until the error, if there is one.
+// Repair makes transcripts of a server continue after the lines that it holds as they are on disk; with fromStart,
+// before their first line. What follows is read again and sent in a new generation. A transcript that is in step, or no
+// longer on disk, does not change. The result is what was done until the error, if there is one.
 func (r *Reconciler) Repair(ctx context.Context, dest string, ids []tail.FileID,
 	fromStart bool) (control.ResendResult, error) {
 	c, err := r.newComparison(ctx, dest)
@@ -32,7 +32,7 @@ func (r *Reconciler) Repair(ctx context.Context, dest string, ids []tail.FileID,
 	return c.result, err
 }
 
-// fromFirst is what to go on from when everything is sent again, whatever the server has.
+// fromFirst is the agreement for sending everything again, whatever the server has.
 func (c *comparison) fromFirst(has *remote.Digest) *agreement {
 	at := &agreement{prefix: &tail.Prefix{}}
 	if has == nil {
@@ -44,7 +44,7 @@ func (c *comparison) fromFirst(has *remote.Digest) *agreement {
 	return at
 }
 
-// note adds a transcript that rejoined to the result of a repair.
+// note adds a transcript that has rejoined to the result of a repair.
 func (c *comparison) note(t *tail.Tracked, f *state.Routing, to tail.Cursor) {
 	lines, bytes := max(0, t.Cursor.Line-to.Line), max(0, t.Cursor.Offset-to.Offset)
 	c.result.Lines += lines

@@ -11,38 +11,38 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// batchBytes is how many uncompressed bytes end a batch. A batch is what a retry repeats and what a crash sends again,
-// so it is well below the 4 MiB of a request; compression gains little above it.
+// batchBytes is the number of uncompressed bytes that ends a batch. A retry repeats a whole batch, and so does a
+// restart after a crash, so it is well below the 4 MiB of a request; larger batches hardly compress better.
 const batchBytes = 512 << 10
 
-// batcher turns the lines of chunks into batches: consecutive entries of one kind, spliced and compressed. It serves
-// one goroutine, chunk after chunk; the batches it returns are valid until release.
+// batcher turns the lines of chunks into batches: consecutive entries of one kind, spliced and compressed. It is for
+// one goroutine at a time; the batches that it returns are valid until release.
 type batcher struct {
 	packer       *outbox.Packer
 	excludeTypes map[string]bool      // record types that are left out
-	history      *route.HistoryFilter // leaves out lines besides; nil: none
+	history      *route.HistoryFilter // leaves out further lines; nil: none
 	masker       *redact.Masker       // masks secrets in this chunk; nil: none
 
 	facts      *state.Routing // of this chunk's file
 	file       tail.FileID
 	generation uint32
 	maxEntries int   // entries in a batch
-	sentBefore int64 // lines below this were sent before ccship came
+	sentBefore int64 // lines below this were sent before ccship was installed
 
 	batches []outbox.Batch  // of this chunk
 	open    outbox.Batch    // the one that is being filled
 	from    outbox.Position // where it starts
-	at      outbox.Position // behind the last line seen
+	at      outbox.Position // after the last line seen
 	raw     []byte          // its entries, joined by commas
 	frames  []byte          // compressed frames of the closed ones, which point into it
 
 	excluded            int64          // lines of this chunk that were left out
 	compaction          bool           // a line of this chunk may be a compaction's record
 	malformed, oversize int64          // lines of all chunks since release
-	masked              []redact.Range // in all chunks since release; their places mean nothing here
+	masked              []redact.Range // in all chunks since release; offsets have no meaning here
 }
 
-// build returns the batches of a chunk. facts is that of the chunk's file, RewoundTo already set for its generation.
+// build returns the batches of a chunk. facts are the file's, with RewoundTo already set for its generation.
 func (b *batcher) build(c *tail.Chunk, facts *state.Routing) []outbox.Batch {
 	b.facts, b.file, b.generation = facts, c.File.ID, c.To.Generation
 	b.maxEntries, b.sentBefore = facts.Stream.MaxEntries, 0
@@ -79,7 +79,7 @@ func (b *batcher) build(c *tail.Chunk, facts *state.Routing) []outbox.Batch {
 	return b.batches
 }
 
-// cutLine takes the first line off lines and moves past it.
+// cutLine takes the first line off lines and moves b.at past it.
 func (b *batcher) cutLine(lines []byte) (line, rest []byte) {
 	n := bytes.IndexByte(lines, '\n')
 	b.at.Offset += int64(n + 1)
@@ -119,8 +119,8 @@ func (b *batcher) add(line []byte, index int64) {
 	b.raw = transcript.AppendEntry(b.raw, line, l, index)
 }
 
-// begin counts an entry of the given kind and size in, and puts what goes before it: into the open batch if the entry
-// fits there, else into a new one. The caller appends the entry to b.raw.
+// begin counts an entry of the given kind and size, and writes the separator before it: into the open batch if the
+// entry fits there, else into a new batch. The caller appends the entry to b.raw.
 func (b *batcher) begin(kind outbox.Kind, size int) {
 	if b.open.Entries > 0 && (b.open.Kind != kind || b.open.Entries >= b.maxEntries || len(b.raw)+size > batchBytes) {
 		b.close(b.open.To)
@@ -132,7 +132,7 @@ func (b *batcher) begin(kind outbox.Kind, size int) {
 	b.open.Entries++
 }
 
-// close compresses the open batch, if it has entries. It ends at to, where the next one starts.
+// close compresses the open batch, if it has entries. The batch ends at to, where the next one starts.
 func (b *batcher) close(to outbox.Position) {
 	if b.open.Entries == 0 {
 		return
@@ -147,7 +147,7 @@ func (b *batcher) close(to outbox.Position) {
 	b.open, b.raw, b.from = outbox.Batch{}, b.raw[:0], to
 }
 
-// addOversize queues what is known of a line that is longer than the cap.
+// addOversize queues the digest of a line that is longer than the cap.
 func (b *batcher) addOversize(c *tail.Chunk) {
 	b.close(b.at)
 	index := b.at.Line
@@ -157,7 +157,7 @@ func (b *batcher) addOversize(c *tail.Chunk) {
 	b.raw = transcript.AppendOversize(b.raw, index, c.Oversize.Offset, c.Oversize.Length, c.Oversize.SHA256)
 }
 
-// addProvisional queues a last line that has no newline yet, as a batch of its own.
+// addProvisional queues a last line that has no newline yet, in its own batch.
 func (b *batcher) addProvisional(line []byte) {
 	index := b.at.Line
 	b.at.Offset += int64(len(line))
@@ -169,14 +169,14 @@ func (b *batcher) addProvisional(line []byte) {
 	}
 }
 
-// mark queues a batch without entries: a rewind that nothing follows, or the newline of a line already queued.
+// mark queues a batch without entries: for a rewind without lines, or for the newline of a line already queued.
 func (b *batcher) mark() {
 	b.batches = append(b.batches, outbox.Batch{
 		Kind: outbox.Marker, Generation: b.generation, RewoundTo: b.facts.RewoundTo, From: b.from, To: b.at,
 	})
 }
 
-// release ends the life of all batches returned so far, and drops buffers that one huge line made large.
+// release invalidates all batches returned so far, and drops buffers that one huge line made large.
 func (b *batcher) release() {
 	const keep = 4 << 20
 	if cap(b.raw) > keep {

@@ -1,5 +1,5 @@
 // Package relay is the tailer's sink: it asks the router where a chunk goes, turns its lines into batches, and commits
-// both in one step. It does not know files or servers, or what is derived from lines.
+// both together. It does not know files or servers, or what is derived from lines.
 package relay
 
 import (
@@ -18,13 +18,13 @@ import (
 
 // Listener is called for every chunk once it is durable. Several chunks may be delivered at once.
 type Listener interface {
-	// Committed gets a chunk and the decision it was committed by. Both are valid until it returns. It must not block.
+	// Committed gets a chunk and the decision about it. Both are valid until it returns. It must not block.
 	Committed(c *tail.Chunk, d *route.Decision)
 }
 
-// CopyDetector notes in a file's facts which of its lines were written while a daemon ran.
+// CopyDetector sets in a file's facts which of its lines were written while a daemon ran.
 type CopyDetector interface {
-	// Watch is called for every chunk before its commit. redelivered: what was written so far was delivered before.
+	// Watch is called for every chunk before its commit. redelivered: the lines written so far were delivered before.
 	Watch(facts *state.Routing, c *tail.Chunk, redelivered bool)
 }
 
@@ -36,13 +36,13 @@ type Checkpoints interface {
 
 // Masking decides where secrets are masked.
 type Masking interface {
-	// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are.
+	// For returns the masker for texts of a project, given its folder, on their way to a server; nil: no masking.
 	For(dest, cwd string) *redact.Masker
-	// Count gets what was masked once it is durable.
+	// Count gets the masked ranges once they are durable.
 	Count(ranges []redact.Range)
 }
 
-// Deps is what a Relay works with.
+// Deps is what a Relay needs.
 type Deps struct {
 	State       *state.DB
 	Router      *route.Router
@@ -54,7 +54,7 @@ type Deps struct {
 
 // Relay is the tailer's sink. It is safe for concurrent use with different files.
 type Relay struct {
-	Listeners []Listener // told in this order; set before the first chunk
+	Listeners []Listener // called in this order; set before the first chunk
 
 	db          *state.DB
 	router      *route.Router
@@ -77,13 +77,13 @@ func New(d Deps) *Relay {
 	}
 }
 
-// Malformed is the number of lines since the start that are no JSON.
+// Malformed is the number of lines since the start that are not JSON.
 func (r *Relay) Malformed() int64 { return r.malformed.Load() }
 
 // Oversize is the number of lines since the start that are longer than the cap.
 func (r *Relay) Oversize() int64 { return r.oversize.Load() }
 
-// Room reports whether reading makes sense: there is a server to queue for, and space in the outbox.
+// Room reports whether reading makes sense: there is a server, and space in the outbox.
 func (r *Relay) Room(live bool) bool { return r.router.AnyServer() && r.db.HasCapacity(live) }
 
 // staged is a chunk on its way into the state.
@@ -94,7 +94,7 @@ type staged struct {
 	batches  []outbox.Batch
 }
 
-// Deliver commits every chunk whose file has somewhere to go. See tail.Sink.
+// Deliver commits every chunk whose file has a destination. See tail.Sink.
 func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result, error) {
 	results := make([]tail.Result, len(chunks))
 	all := make([]staged, 0, len(chunks))
@@ -114,7 +114,7 @@ func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result
 			r.stage(ctx, &all[len(all)-1], b)
 		case d.Verdict == route.Reread:
 			results[i].Err = tail.ErrReread
-		default: // for the tailer an excluded file is one that is not taken yet
+		default: // the tailer treats an excluded file as not taken yet
 			results[i] = tail.Result{Err: tail.ErrLater, After: d.After}
 		}
 	}
@@ -167,17 +167,17 @@ func (r *Relay) stage(ctx context.Context, s *staged, b *batcher) {
 	s.decision.Compaction = b.compaction
 }
 
-// checkpointsAgain are the checkpoints of a transcript whose lines go to another server from here on.
+// checkpointsAgain returns the checkpoints of a transcript whose lines go to another server from now on.
 func (r *Relay) checkpointsAgain(ctx context.Context, id tail.FileID, p *outbox.Packer) []outbox.Batch {
 	batches, err := r.checkpoints.Batches(context.WithoutCancel(ctx), p, id)
 	if err != nil {
-		r.log.Warn("the checkpoints of a session that goes to another server now are not sent there", "err", err)
+		r.log.Warn("cannot send a session's checkpoints to its new server", "err", err)
 	}
 	return batches
 }
 
-// commit makes staged chunks durable, and around that what is left out of prompt histories. The chunks get their
-// results; after an error none of them is durable.
+// commit makes staged chunks durable, and with them what is left out of prompt histories. The chunks get their results;
+// after an error none of them is durable.
 func (r *Relay) commit(ctx context.Context, all []staged) error {
 	histories := slices.ContainsFunc(all, func(s staged) bool { return s.chunk.File.Kind == tail.History })
 	if histories {
