@@ -37,9 +37,10 @@ const (
 // ErrElsewhere says that a server has not proven to be on this machine.
 var ErrElsewhere = errors.New("the server has not proven to be on this machine")
 
-// Ask asks the server at a base URL for the proof. The error wraps ErrElsewhere if the server answers without one.
-func Ask(ctx context.Context, server string) error {
-	base, err := url.Parse(server)
+// Ask asks the server at a base URL, or at unix:///PATH, for the proof. The error wraps ErrElsewhere if the server
+// answers without one.
+func Ask(ctx context.Context, address string) error {
+	base, err := url.Parse(address)
 	if err != nil {
 		return fmt.Errorf("ask for the proof: %w", err)
 	}
@@ -51,9 +52,12 @@ func Ask(ctx context.Context, server string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var d dialer
-	client := http.Client{
+	web := http.Client{
 		Transport:     &http.Transport{DialContext: d.dial, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if base.Scheme == "unix" {
+		d.socket, base = base.Path, &url.URL{Scheme: "http", Host: "localhost"}
 	}
 	to := base.JoinPath(Path)
 	to.RawQuery = "id=" + id
@@ -61,7 +65,7 @@ func Ask(ctx context.Context, server string) error {
 	if err != nil {
 		return fmt.Errorf("ask for the proof: %w", err)
 	}
-	answer, err := client.Do(req)
+	answer, err := web.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask for the proof: %w", err)
 	}
@@ -70,8 +74,8 @@ func Ask(ctx context.Context, server string) error {
 	if err != nil {
 		return fmt.Errorf("ask for the proof: %w", err)
 	}
-	local, remote := d.ends()
-	if answer.StatusCode != http.StatusOK || !hmac.Equal(got, proof(key, id, remote, local)) {
+	server, client := d.ends()
+	if answer.StatusCode != http.StatusOK || !hmac.Equal(got, proof(key, id, server, client)) {
 		return ErrElsewhere
 	}
 	return nil
@@ -102,19 +106,24 @@ func challenge() (id string, key []byte, remove func(), err error) {
 
 func keyFile(dir, id string) string { return filepath.Join(dir, "ccship-here-"+id) }
 
-// dialer dials loopback addresses, and remembers the ends of the last connection.
+// dialer dials loopback addresses or a socket, and remembers the ends of the last connection.
 type dialer struct {
+	socket string // its path; "": none
+
 	mu            sync.Mutex
 	local, remote net.Addr // guarded by mu
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var n net.Dialer
+	if d.socket != "" {
+		network, address = "unix", d.socket
+	}
 	conn, err := n.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	if to := end(conn.RemoteAddr().String()); !to.Addr().IsLoopback() {
+	if !isHere(conn.RemoteAddr()) {
 		return nil, errors.Join(ErrElsewhere, conn.Close())
 	}
 	d.mu.Lock()
@@ -123,16 +132,28 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, nil
 }
 
-func (d *dialer) ends() (local, remote netip.AddrPort) {
+func (d *dialer) ends() (server, client string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.local == nil {
-		return netip.AddrPort{}, netip.AddrPort{}
+		return "", ""
 	}
-	return end(d.local.String()), end(d.remote.String())
+	return ends(d.remote, d.local.String())
 }
 
-// end is one end of a connection, as both of its processes see it.
+// ends are both ends of a connection, as both of its processes see them. Of a Unix socket only its path counts.
+func ends(server net.Addr, client string) (string, string) {
+	if server.Network() == "unix" {
+		at, err := filepath.EvalSymlinks(server.String())
+		if err != nil {
+			at = server.String()
+		}
+		return "unix " + at, "unix"
+	}
+	return end(server.String()).String(), end(client).String()
+}
+
+// end is one end of a connection of a network.
 func end(address string) netip.AddrPort {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -141,11 +162,20 @@ func end(address string) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
+// isHere reports whether an address is a socket or a loopback address.
+func isHere(a net.Addr) bool { return a.Network() == "unix" || end(a.String()).Addr().IsLoopback() }
+
 // proof is what a server answers over a connection.
-func proof(key []byte, id string, server, client netip.AddrPort) []byte {
+func proof(key []byte, id, server, client string) []byte {
 	h := hmac.New(sha256.New, key)
 	fmt.Fprintf(h, "ccship here\n%s\n%s\n%s\n", id, server, client)
 	return hex.AppendEncode(nil, h.Sum(nil))
+}
+
+// OverSocket says whether a request came over a Unix socket, which no web page and no other machine can reach.
+func OverSocket(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && at.Network() == "unix"
 }
 
 var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
@@ -155,13 +185,14 @@ func Answer(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	key, err := readKey(id)
-	if !ok || err != nil || !end(r.RemoteAddr).Addr().IsLoopback() {
+	if !ok || err != nil || !OverSocket(r) && !end(r.RemoteAddr).Addr().IsLoopback() {
 		http.Error(w, "no such file of this user on this machine", http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(proof(key, id, end(local.String()), end(r.RemoteAddr))) // whoever has gone gets no proof
+	server, client := ends(local, r.RemoteAddr)
+	_, _ = w.Write(proof(key, id, server, client)) // whoever has gone gets no proof
 }
 
 // readKey reads the key of a client of this user.

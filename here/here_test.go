@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -52,6 +53,70 @@ func TestProof(t *testing.T) {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s is left: %v", path, err)
 		}
+	}
+}
+
+// serveSocket is a server on a Unix socket.
+func serveSocket(t *testing.T, at string, h http.HandlerFunc) {
+	t.Helper()
+	ln, err := net.Listen("unix", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(h)
+	_ = s.Listener.Close()
+	s.Listener = ln
+	s.Start()
+	t.Cleanup(s.Close)
+}
+
+// TestSocket has a server on a Unix socket prove that it is here, under any name of its folder. Whoever passes the
+// question on from another socket proves nothing.
+func TestSocket(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no links")
+	}
+	dir, err := os.MkdirTemp("", "here") // short enough for every system
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	own, tunnel := filepath.Join(dir, "own"), filepath.Join(dir, "tunnel")
+	serveSocket(t, own, Answer)
+	if err := Ask(t.Context(), "unix://"+own); err != nil {
+		t.Error(err)
+	}
+	if err := os.Symlink(dir, dir+"-too"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir + "-too") })
+	if err := Ask(t.Context(), "unix://"+dir+"-too/own"); err != nil {
+		t.Error("by another name of its folder:", err)
+	}
+	ln, err := net.Listen("unix", tunnel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			from, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("unix", own)
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
+			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
+		}
+	}()
+	if err := Ask(t.Context(), "unix://"+tunnel); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("through another socket: %v", err)
+	}
+	if err := Ask(t.Context(), "unix://"+filepath.Join(dir, "none")); err == nil {
+		t.Error("nobody proves that it is here")
 	}
 }
 

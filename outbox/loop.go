@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ccship/ccship/outbox/address"
 	"github.com/ccship/ccship/outbox/gate"
 	"github.com/ccship/ccship/outbox/ledger"
 )
@@ -52,7 +53,7 @@ type loop struct {
 func newLoop(d *Drainer, learned Learned) *loop {
 	c := &codecs{}
 	l := &loop{
-		d: d, name: d.dest.URL.String(), codecs: c,
+		d: d, name: address.Spell(d.dest.URL), codecs: c,
 		sender: newSender(d, c),
 		gate:   gate.New(), lanes: lanes{}, acks: acks{backoff: gate.NewBackOff(time.Minute)},
 		probeBackoff: gate.NewBackOff(time.Minute),

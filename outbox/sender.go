@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ccship/ccship/outbox/address"
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
@@ -48,12 +49,15 @@ func newSender(d *Drainer, c *codecs) *sender {
 	}
 }
 
+// NormalizeURL is address.Parse.
+func NormalizeURL(raw string) (*url.URL, string, error) { return address.Parse(raw) }
+
 // NewClient returns an HTTP client for drainers and for other requests to the same servers. It keeps up to idle
 // connections per server and follows redirects by SameServer. Requests set their own time-outs.
 func NewClient(idle int) *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	d := &address.Dialer{Dialer: net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}}
 	return &http.Client{CheckRedirect: SameServer, Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		Proxy: address.Proxy, DialContext: d.Dial, ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: idle, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, DisableCompression: true,
 	}}
@@ -65,7 +69,7 @@ func NewClient(idle int) *http.Client {
 func SameServer(req *http.Request, via []*http.Request) error {
 	from, to, status := via[0].URL, req.URL, req.Response.StatusCode
 	kept := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
-	same := normalHost(from) == normalHost(to) &&
+	same := address.NormalHost(from) == address.NormalHost(to) &&
 		(from.Scheme == to.Scheme || from.Scheme == "http" && to.Scheme == "https")
 	if !kept || len(via) > 5 || !same {
 		return http.ErrUseLastResponse

@@ -54,6 +54,9 @@ func serve(c *cobra.Command, f serveFlags) (err error) {
 	if set.tls != nil {
 		scheme = "https"
 	}
+	if ln.Addr().Network() == "unix" {
+		scheme = "unix"
+	}
 	fmt.Fprintf(c.ErrOrStderr(), "listening on %s://%s%s\n", scheme, ln.Addr(), f.base)
 	if noted, ok := st.(interface{ Notes() []string }); ok {
 		for _, note := range noted.Notes() {
@@ -104,6 +107,9 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 }
 
 func listen(c *cobra.Command, address string) (net.Listener, error) {
+	if at := socketPath(address); at != "" {
+		return listenSocket(c.Context(), at)
+	}
 	var config net.ListenConfig
 	ln, err := config.Listen(c.Context(), "tcp", address)
 	var wrong *net.AddrError
@@ -111,7 +117,7 @@ func listen(c *cobra.Command, address string) (net.Listener, error) {
 	case err == nil:
 		return ln, nil
 	case errors.As(err, &wrong):
-		return nil, usage(c, fmt.Errorf("bad --listen %q: want ADDRESS:PORT", address))
+		return nil, usage(c, fmt.Errorf("bad --listen %q: want ADDRESS:PORT or unix:///PATH", address))
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, hinted{fmt.Errorf("listen on %s: the port is in use", address),
 			"choose another with --listen 127.0.0.1:PORT, or port 0 for any (macOS AirPlay holds 5000)"}

@@ -31,7 +31,8 @@ type serveFlags struct {
 
 func (f *serveFlags) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:5000", "address and port; port 0 chooses a free one")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:5000",
+		"address and port; port 0 chooses a free one; or a Unix socket, as unix:///PATH")
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the certificate chain; reloaded when it changes")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of its private key")
 	flags.StringVar(&f.base, "base-path", "", "path prefix of all addresses, for example /ccship")
@@ -114,7 +115,10 @@ func (f *serveFlags) checkLimits(s *settings) (err error) {
 }
 
 func (f *serveFlags) checkAddress(s *settings) error {
-	if f.metricsOpen && !page.IsLoopback(f.listen) {
+	if socketPath(f.listen) != "" && (f.tlsCert != "" || f.base != "") {
+		return fmt.Errorf("bad --listen %s: a Unix socket has neither TLS nor a base path", f.listen)
+	}
+	if f.metricsOpen && socketPath(f.listen) == "" && !page.IsLoopback(f.listen) {
 		return usageError{hinted{fmt.Errorf("--metrics-open would show metrics to anyone who reaches %s", f.listen),
 			"listen on 127.0.0.1, or omit it and send a key as X-API-Key"}}
 	}

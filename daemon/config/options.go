@@ -70,7 +70,7 @@ func (o Option) Type() string {
 func Options() []Option {
 	return append([]Option{
 		{Name: "server_url", Kind: kindURL, Live: true,
-			Doc: "Server that gets every line; nothing is queued or sent until it is set."},
+			Doc: "Server that gets every line, http://, https:// or unix:///PATH; nothing is queued or sent until it is set."},
 		{Name: "api_key_file", Kind: kindPath, Default: "api_key beside config.toml", Live: true,
 			Doc: "File of mode 0600 that holds the server's key."},
 		{Name: "roots", Kind: kindPaths, Default: "$CLAUDE_CONFIG_DIR/projects, ~/.claude/projects", Live: true,

@@ -100,6 +100,9 @@ func Loopback(dest string) bool {
 	if err != nil {
 		return false
 	}
+	if u.Scheme == "unix" {
+		return true
+	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -148,7 +148,7 @@ func (p *Process) Pause() { p.Signal(syscall.SIGSTOP) }
 // Resume continues a process that is paused.
 func (p *Process) Resume() { p.Signal(syscall.SIGCONT) }
 
-var listening = regexp.MustCompile(`listening on (https?://\S+?)/?\s`)
+var listening = regexp.MustCompile(`listening on ((?:https?|unix)://\S+?)/?\s`)
 
 // Listening waits until a ccship-server listens, and returns its base URL without a slash at its end.
 func (p *Process) Listening() (string, error) {

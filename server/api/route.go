@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
@@ -193,14 +194,13 @@ func redirect(w http.ResponseWriter, r *http.Request, escaped string) {
 	http.Redirect(w, r, escaped, http.StatusTemporaryRedirect)
 }
 
-// checkHost refuses host names that are not this server's, so that no web page can have a name of its own point here
-// (DNS rebinding).
+// checkHost refuses names that are not this server's: no web page can have its own name point here (DNS rebinding).
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	if len(s.Hosts) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" && !s.knows(r.Host) {
+		if r.URL.Path != "/healthz" && !here.OverSocket(r) && !s.knows(r.Host) {
 			s.refuse(w, r, wire.Refuse(http.StatusMisdirectedRequest, "wrong_host", "this server does not go by that name"))
 			return
 		}

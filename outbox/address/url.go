@@ -1,4 +1,6 @@
-package outbox
+// Package address knows how people write servers' addresses, and how to connect to them. A Unix socket is a base URL
+// whose host stands for the socket's path. It does not know what is asked.
+package address
 
 import (
 	"errors"
@@ -9,9 +11,9 @@ import (
 	"strings"
 )
 
-// NormalizeURL parses a server's address as people write it. It returns the base URL of requests and the one spelling
+// Parse parses a server's address as people write it. It returns the base URL of requests and the one spelling
 // that names the destination in the queue. The error is one line that says what to write instead.
-func NormalizeURL(raw string) (*url.URL, string, error) {
+func Parse(raw string) (*url.URL, string, error) {
 	raw = strings.TrimSpace(raw)
 	if raw == "" {
 		return nil, "", errors.New("server URL is empty: write one like http://localhost:5000")
@@ -30,10 +32,12 @@ func NormalizeURL(raw string) (*url.URL, string, error) {
 	}
 	u.Scheme = strings.ToLower(u.Scheme)
 	switch {
+	case u.Scheme == "unix" && u.User == nil:
+		return socketBase(u)
 	case u.User != nil:
 		return nil, "", errors.New("server URL holds a user or password: put the key into the API key file instead")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, "", fmt.Errorf("server URL %q is not supported: only http:// and https:// are", raw)
+		return nil, "", fmt.Errorf("server URL %q is not supported: only http://, https:// and unix:// are", raw)
 	case u.Hostname() == "":
 		return nil, "", fmt.Errorf("server URL %q names no host: write one like http://localhost:5000", raw)
 	case !validPort(u.Port()):
@@ -41,15 +45,15 @@ func NormalizeURL(raw string) (*url.URL, string, error) {
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, "", fmt.Errorf("server URL %q has a query or fragment: leave out what follows the path", raw)
 	}
-	u.Host = normalHost(u)
+	u.Host = NormalHost(u)
 	trimmed := u.JoinPath() // cleans dots and doubled slashes
 	trimmed.Path = strings.TrimSuffix(strings.TrimRight(trimmed.Path, "/"), "/api/conversations")
 	trimmed.RawPath = strings.TrimSuffix(strings.TrimRight(trimmed.RawPath, "/"), "/api/conversations")
 	return trimmed, trimmed.String(), nil
 }
 
-// normalHost returns the host in lower case, without the default port of the scheme.
-func normalHost(u *url.URL) string {
+// NormalHost returns the host in lower case, without the default port of the scheme.
+func NormalHost(u *url.URL) string {
 	host, port := strings.ToLower(u.Hostname()), u.Port()
 	if port == defaultPort(u.Scheme) {
 		port = ""
