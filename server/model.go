@@ -141,6 +141,8 @@ var (
 	ErrForgotten = errors.New("the session was forgotten")
 	// ErrStale is for a derivation of lines that someone else has derived meanwhile, or that have changed.
 	ErrStale = errors.New("derived from outdated lines")
+	// ErrBusy is for what took, or would have to wait, too long. It may be tried again.
+	ErrBusy = errors.New("the server is busy; try again later, or ask for less")
 	// ErrTooManyListeners refuses a listener beyond those that the server, or one user, may have.
 	ErrTooManyListeners = errors.New("too many listeners")
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/fair"
 	"github.com/ccship/ccship/server/hub"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/web"
@@ -77,12 +78,13 @@ func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *hub.Hub
 		access.Run = rand.Text()
 	}
 	changes := hub.New(st)
-	viewer, err := web.New(st, access)
+	bounded := fair.New(st)
+	viewer, err := web.New(bounded, access)
 	if err != nil {
 		return nil, nil, err
 	}
 	viewer.Base, viewer.Hub, viewer.Prices, viewer.Log = f.base, changes, set.prices, set.log
-	s := api.New(st, access, changes)
+	s := api.New(bounded, access, changes)
 	s.Version, s.Log, s.Viewer, s.Export = version, set.log, viewer.Handler(), viewer.Export
 	s.Base, s.PublicURL, s.Hosts, s.Prices, s.TLS = f.base, f.publicURL, set.hosts, set.prices, set.tls
 	s.MaxBody, s.MaxRequests, s.MaxConns, s.MetricsOpen = set.maxBody, f.maxRequests, f.maxConnections, f.metricsOpen

@@ -103,6 +103,8 @@ func (s *Server) explain(r *http.Request, err error) (status int, code, message 
 		return http.StatusConflict, "last_owner", err.Error()
 	case errors.Is(err, server.ErrExists):
 		return http.StatusConflict, "exists", err.Error()
+	case errors.Is(err, server.ErrBusy):
+		return http.StatusServiceUnavailable, "busy", server.ErrBusy.Error()
 	case errors.Is(err, server.ErrBadPage):
 		return http.StatusBadRequest, "bad_page", "after is not the next of an earlier page"
 	case r.Context().Err() != nil && errors.Is(err, context.Canceled):

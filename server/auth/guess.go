@@ -12,9 +12,6 @@ const (
 	// A remote address may fail this often at once, and once more each guessEvery.
 	guessBurst = 10
 	guessEvery = 6 * time.Second
-	// Everybody together may fail this often at once, and once more each guessEveryAll.
-	guessBurstAll = 500
-	guessEveryAll = 50 * time.Millisecond
 	// maxRemotes and maxProven bound what is remembered.
 	maxRemotes = 10_000
 	maxProven  = 10_000
@@ -58,14 +55,14 @@ func (b *bucket) wait(burst float64, every time.Duration) time.Duration {
 	return time.Duration((b.failures - burst + 1) * float64(every))
 }
 
-// guesses counts wrong secrets by remote address and in all. A secret that was valid before is always checked, so
-// that wrong guesses cannot lock out active users, even from the same address.
+// guesses counts wrong secrets by remote address. There is no count for all: who has many addresses could have
+// everybody else refused by it, and guesses no key of 256 bits either. A secret that was valid before is always
+// checked, so that wrong guesses cannot lock out active users, even from the same address.
 type guesses struct {
 	mu      sync.Mutex
 	remotes map[string]*bucket    // guarded by mu, as is all below
 	proven  map[[32]byte]struct{} // hashes of secrets that were right
-	all     bucket
-	swept   time.Time // when remotes without failures were last looked for
+	swept   time.Time             // when remotes without failures were last looked for
 }
 
 func newGuesses() guesses {
@@ -83,9 +80,6 @@ func (g *guesses) allowed(remote string, hash [32]byte, now time.Time) error {
 		if b.leak(guessEvery, now); b.failures > guessBurst-1 {
 			return &TooManyError{b.wait(guessBurst, guessEvery)}
 		}
-	}
-	if g.all.leak(guessEveryAll, now); g.all.failures > guessBurstAll-1 {
-		return &TooManyError{max(time.Second, g.all.wait(guessBurstAll, guessEveryAll))}
 	}
 	return nil
 }
@@ -105,8 +99,6 @@ func (g *guesses) failed(remote string, hash [32]byte, now time.Time) (full bool
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.proven, hash)
-	g.all.leak(guessEveryAll, now)
-	g.all.failures++
 	b := g.remotes[remote]
 	if b == nil {
 		g.makeRoom(now)
@@ -119,7 +111,7 @@ func (g *guesses) failed(remote string, hash [32]byte, now time.Time) (full bool
 }
 
 // makeRoom keeps the number of remotes bounded: those without failures go, looked for once in guessEvery, else any
-// one. Who has more addresses than that meets the limit for all.
+// one.
 func (g *guesses) makeRoom(now time.Time) {
 	if len(g.remotes) < maxRemotes {
 		return

@@ -26,8 +26,11 @@ type userSlots struct {
 }
 
 // NewSlots makes n slots, of which one user may hold half.
-func NewSlots(n int) *Slots {
-	return &Slots{all: make(chan struct{}, n), perUser: max(2, n/2), users: map[int64]*userSlots{}}
+func NewSlots(n int) *Slots { return NewUserSlots(n, max(2, n/2)) }
+
+// NewUserSlots makes n slots, of which one user may hold perUser.
+func NewUserSlots(n, perUser int) *Slots {
+	return &Slots{all: make(chan struct{}, n), perUser: perUser, users: map[int64]*userSlots{}}
 }
 
 // Acquire waits for a slot, at most for patience. An error is a *wire.RefusalError, or the context's.

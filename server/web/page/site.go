@@ -65,6 +65,8 @@ func (s *Site) Answer(w http.ResponseWriter, r *http.Request, err error) {
 		s.choose(w, r, several)
 	case errors.Is(err, server.ErrNotFound):
 		s.Fail(w, r, http.StatusNotFound, "No such session, or you may not see it.")
+	case errors.Is(err, server.ErrBusy):
+		s.Fail(w, r, http.StatusServiceUnavailable, "The search took too long. Try again in a moment, or search for less.")
 	case errors.Is(err, server.ErrTooManyListeners):
 		s.Fail(w, r, http.StatusServiceUnavailable, "Too many pages are following live. Close some and reload.")
 	case errors.As(err, &bad):

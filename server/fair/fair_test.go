@@ -1,0 +1,206 @@
+package fair_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/fair"
+	"github.com/ccship/ccship/server/hub"
+	"github.com/ccship/ccship/server/store"
+)
+
+// slow is a real store in which searches of some users are held until they are let go or given up.
+type slow struct {
+	server.Store
+	held int64 // user
+
+	mu      sync.Mutex
+	running int // guarded by mu, as is most
+	most    int
+	entered chan struct{}
+	let     chan struct{}
+}
+
+func (s *slow) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
+	if scope.User == s.held {
+		s.mu.Lock()
+		s.running++
+		s.most = max(s.most, s.running)
+		s.mu.Unlock()
+		defer func() { s.mu.Lock(); s.running--; s.mu.Unlock() }()
+		s.entered <- struct{}{}
+		select {
+		case <-s.let:
+		case <-ctx.Done():
+			return server.Hits{}, ctx.Err()
+		}
+	}
+	return s.Store.Search(ctx, scope, q)
+}
+
+// site is a server with two users.
+type site struct {
+	t        testing.TB
+	url      string
+	store    *store.SQLite
+	viewer   server.User
+	ann, eve string // keys: of a member, of a viewer
+}
+
+func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
+	t.Helper()
+	st, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, store: st}
+	for name, key := range map[string]*string{"ann": &s.ann, "eve": &s.eve} {
+		u, err := st.AddUser(t.Context(), name, server.Member, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hash [32]byte
+		*key, hash = auth.NewKey()
+		if err := st.AddKey(t.Context(), u.ID, name, hash, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if name == "eve" {
+			s.viewer = u
+		}
+	}
+	web := httptest.NewServer(api.New(wrap(st, s), auth.New(st, nil), hub.New(st)).Handler())
+	s.url = web.URL
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// ask makes a request and answers its status; 0 for one that was given up.
+func (s *site) ask(ctx context.Context, key, method, path, body string) (int, http.Header) {
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Error(err)
+		return 0, nil
+	}
+	req.Header.Set("X-API-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, res.Header
+}
+
+func lineOf(session string, n int, text string) string {
+	return fmt.Sprintf(`{"project_hash":"ph","session_id":%q,"entries":[{"line_index":%d,"type":"user","message":{"role":"user","content":%q}}]}`,
+		session, n, text)
+}
+
+// TestSearchesOfOne: forty searches of one user run one after the other, and hold up neither lines nor searches of
+// others. Those that are given up make room at once.
+func TestSearchesOfOne(t *testing.T) {
+	var gate *slow
+	s := newSite(t, func(st server.Store, s *site) server.Store {
+		gate = &slow{Store: st, held: s.viewer.ID, entered: make(chan struct{}, 100), let: make(chan struct{})}
+		return fair.New(gate)
+	})
+	given, giveUp := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() { s.ask(given, s.eve, "GET", "/api/search?q=wombat", "") })
+	}
+	<-gate.entered
+	if code, _ := s.ask(t.Context(), s.ann, "POST", "/api/conversations", lineOf("s", 0, "a wombat")); code != 200 {
+		t.Errorf("a line beside the searches: %d", code)
+	}
+	if code, _ := s.ask(t.Context(), s.ann, "GET", "/api/search?q=wombat", ""); code != 200 {
+		t.Errorf("a search of another user: %d", code)
+	}
+	giveUp()
+	wg.Wait()
+	close(gate.let)
+	if code, _ := s.ask(t.Context(), s.eve, "GET", "/api/search?q=wombat", ""); code != 200 {
+		t.Errorf("a search after the others were given up: %d", code)
+	}
+	gate.mu.Lock()
+	defer gate.mu.Unlock()
+	if want := fair.PerUser(); gate.most > want || gate.running != 0 {
+		t.Errorf("%d searches of one user ran at once, want at most %d; %d run still", gate.most, want, gate.running)
+	}
+}
+
+// TestSearchDeadline: a search that takes too long is ended, and its user is told to try again.
+func TestSearchDeadline(t *testing.T) {
+	s := newSite(t, func(st server.Store, s *site) server.Store {
+		f := fair.New(&slow{Store: st, held: s.viewer.ID, entered: make(chan struct{}, 9), let: make(chan struct{})})
+		f.Patience = 20 * time.Millisecond
+		return f
+	})
+	if code, h := s.ask(t.Context(), s.eve, "GET", "/api/search?q=wombat", ""); code != 503 || h.Get("Retry-After") == "" {
+		t.Errorf("%d %v, want 503 with Retry-After", code, h)
+	}
+}
+
+// BenchmarkIngest measures how long a line takes beside forty searches of one user, which read everything.
+func BenchmarkIngest(b *testing.B) {
+	for name, wrap := range map[string]func(server.Store, *site) server.Store{
+		"unbounded": func(st server.Store, _ *site) server.Store { return st },
+		"fair":      func(st server.Store, _ *site) server.Store { return fair.New(st) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := newSite(b, wrap)
+			for i := range 200 {
+				text := strings.Repeat("lorem ipsum dolor sit amet ", 2000)
+				if code, _ := s.ask(b.Context(), s.eve, "POST", "/api/conversations", lineOf("old", i, text)); code != 200 {
+					b.Fatal(code)
+				}
+			}
+			deriver := derive.Deriver{Store: s.store}
+			ctx, stop := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = deriver.Run(ctx) })
+			for lag := int64(1); lag > 0; {
+				lag, _ = s.store.Lag(b.Context())
+			}
+			for range 40 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						s.ask(ctx, s.eve, "GET", "/api/search?q=zz+qq", "")
+					}
+				})
+			}
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				began := time.Now()
+				if code, _ := s.ask(b.Context(), s.ann, "POST", "/api/conversations", lineOf("new", i, "a line")); code != 200 {
+					b.Error(code)
+				}
+				took = append(took, time.Since(began))
+			}
+			stop()
+			wg.Wait()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "ms/median")
+			b.ReportMetric(float64(took[len(took)*99/100].Milliseconds()), "ms/p99")
+		})
+	}
+}
