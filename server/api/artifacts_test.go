@@ -200,7 +200,7 @@ func TestDocumentsInert(t *testing.T) {
 			t.Errorf("%.60q is sent as %q", name, media)
 		}
 		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") ||
-			!strings.Contains(h.Get("Content-Security-Policy"), "sandbox") || h.Get("Ccship-Version") != "1" || h.Get("Cache-Control") != "no-store" {
+			!strings.Contains(h.Get("Content-Security-Policy"), "sandbox") || h.Get("Ccship-Version") != "1" || h.Get("Cache-Control") != "private, no-store" {
 			t.Errorf("%.60q: %v", name, h)
 		}
 		if strings.Count(h.Get("Content-Disposition"), "filename") > 1 && !strings.Contains(h.Get("Content-Disposition"), `\"`) {

@@ -27,7 +27,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string, 
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
+	h.Set("Cache-Control", "private, no-store")
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	err := s.write(w, first)
 	buf := make([]byte, rawChunk)

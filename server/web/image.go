@@ -34,7 +34,7 @@ func (v *Viewer) image(w http.ResponseWriter, r *http.Request, who server.Login)
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("Cache-Control", "private, max-age=86400")
+	h.Set("Cache-Control", "private, no-store")
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	_, _ = w.Write(b) // the browser may be gone
 	return nil

@@ -35,7 +35,7 @@ func TestFrame(t *testing.T) {
 		}
 	}
 	a := s.do(t, "GET", "/", nil, nil)
-	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin",
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store", "Referrer-Policy": "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin"} {
 		if got := a.header.Get(name); got != want {
 			t.Errorf("%s: %q", name, got)

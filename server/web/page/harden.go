@@ -20,7 +20,7 @@ func (s *Site) Harden(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-		h.Set("Cache-Control", "no-store")
+		h.Set("Cache-Control", "private, no-store")
 		next.ServeHTTP(w, r)
 	})
 }

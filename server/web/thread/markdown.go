@@ -14,6 +14,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web/format"
+	"github.com/ccship/ccship/server/web/markup"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -34,7 +35,7 @@ type markdownWriter struct {
 func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view server.View) error {
 	x := snap.Session()
 	n := markdownWriter{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
-	n.printf("# %s\n\n", cmp.Or(format.OneLine(x.Project, 200), "Session")+" · "+x.SessionID)
+	n.printf("# %s\n\n", inline(cmp.Or(format.OneLine(x.Project, 200), "Session")+" · "+format.OneLine(x.SessionID, 500)))
 	for _, p := range []Pair{
 		{"Directory", x.Cwd}, {"Host", x.Host}, {"Lines", strconv.FormatInt(view.Total, 10)},
 		{"Last received", format.Stamp(x.Last)},
@@ -60,6 +61,7 @@ func (n *markdownWriter) printf(format string, args ...any) { _, _ = fmt.Fprintf
 
 func (n *markdownWriter) heading(who string, line int64, t time.Time) {
 	if who == n.speaker && who != "You" {
+		n.printf("\n<!-- -->\n") // ends a list, which what follows would be a part of
 		return
 	}
 	n.speaker = who
@@ -73,7 +75,7 @@ func (n *markdownWriter) heading(who string, line int64, t time.Time) {
 func (n *markdownWriter) record(line int64, rec transcript.Record) {
 	if rec.Compact != nil && !rec.Compact.Micro {
 		n.speaker = ""
-		n.printf("\n---\n\n*%s*\n", CompactionText(rec.Compact))
+		n.printf("\n---\n\n*%s*\n", inline(CompactionText(rec.Compact)))
 		return
 	}
 	if rec.Type == "user" && rec.Message != nil {
@@ -81,14 +83,14 @@ func (n *markdownWriter) record(line int64, rec transcript.Record) {
 	}
 	if text, ok := rec.Prompt(); ok {
 		n.heading("You", line, rec.Time)
-		n.printf("\n%s\n", cmp.Or(text, "*(image)*"))
+		n.text(cmp.Or(text, "*(image)*"))
 		return
 	}
 	if rec.Type != "assistant" || rec.Message == nil {
 		return
 	}
 	if rec.APIError {
-		n.printf("\n> **Error:** %s\n", format.OneLine(rec.Message.Text(), 500))
+		n.printf("\n> **Error:** %s\n", inline(format.OneLine(rec.Message.Text(), 500)))
 		return
 	}
 	if rec.Message.Synthetic() {
@@ -98,7 +100,7 @@ func (n *markdownWriter) record(line int64, rec transcript.Record) {
 		switch {
 		case b.Kind == transcript.TextBlock && strings.TrimSpace(b.Text) != "":
 			n.heading("Claude", line, rec.Time)
-			n.printf("\n%s\n", b.Text)
+			n.text(b.Text)
 		case b.Kind == transcript.ToolUseBlock:
 			n.heading("Claude", line, rec.Time)
 			n.call(b)
@@ -111,7 +113,8 @@ func (n *markdownWriter) call(b transcript.Block) {
 		clear(n.calls)
 	}
 	n.calls[b.ToolID] = b.ToolName
-	n.printf("\n**%s** %s\n", b.ToolName, format.OneLine(transcript.ToolSummary(b.ToolName, b.Input, 0), 300))
+	n.printf("\n**%s** %s\n", inline(format.OneLine(b.ToolName, 200)),
+		inline(format.OneLine(transcript.ToolSummary(b.ToolName, b.Input, 0), 300)))
 	if in := readInput(b.Input); in.Command != "" {
 		n.fence("bash", in.Command)
 	}
@@ -137,11 +140,31 @@ func (n *markdownWriter) results(rec transcript.Record) {
 	}
 }
 
-// fence writes a code block, with a fence longer than any in the text.
+// inline is a line of somebody else's words within ours: it begins no tag and no code.
+func inline(s string) string { return strings.NewReplacer("<", "&lt;", "`", "'").Replace(s) }
+
+// text writes somebody's Markdown so that no renderer takes HTML from it; what cannot be made so is a code block.
+func (n *markdownWriter) text(s string) {
+	if inert, ok := markup.Inert(s); ok {
+		n.printf("\n%s\n", inert)
+		return
+	}
+	n.block("", s)
+}
+
+// fence writes the beginning of a text as a code block.
 func (n *markdownWriter) fence(language, text string) {
 	head, more := format.Cut(text, markdownResult)
+	n.block(language, head)
+	if more > 0 {
+		n.printf("\n*%s more*\n", format.Size(more))
+	}
+}
+
+// block writes a code block, with a fence longer than any in the text.
+func (n *markdownWriter) block(language, text string) {
 	marks := 3
-	for run, rest := 0, []byte(head); len(rest) > 0; rest = rest[1:] {
+	for run, rest := 0, []byte(text); len(rest) > 0; rest = rest[1:] {
 		if rest[0] != '`' {
 			run = 0
 			continue
@@ -150,8 +173,5 @@ func (n *markdownWriter) fence(language, text string) {
 		marks = max(marks, run+1)
 	}
 	fence := string(bytes.Repeat([]byte{'`'}, marks))
-	n.printf("\n%s%s\n%s\n%s\n", fence, language, strings.TrimSuffix(head, "\n"), fence)
-	if more > 0 {
-		n.printf("\n*%s more*\n", format.Size(more))
-	}
+	n.printf("\n%s%s\n%s\n%s\n", fence, language, strings.TrimSuffix(text, "\n"), fence)
 }

@@ -1,0 +1,105 @@
+package markup
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
+)
+
+const (
+	// inertTries bounds how often a text is read again after its HTML was escaped, which may uncover more.
+	inertTries = 8
+	// probe is a paragraph that shows whether a text leaves something open.
+	probe = "probeofwhatisopen"
+)
+
+// commonMark reads what is written for any reader, not only for the viewer.
+var commonMark = goldmark.New()
+
+// Inert returns Markdown that shows the same, with raw HTML escaped so that no renderer uses it, and with code blocks
+// closed, so that what follows is read as it stands. Code stays as it is. It returns false for a text that it cannot
+// make inert in a few steps, or that is too long or too deeply nested.
+func Inert(s string) (string, bool) {
+	if len(s) > maxMarkdown || nested(s) {
+		return "", false
+	}
+	// A NUL and a lone CR mean different things to different renderers.
+	s = strings.NewReplacer("\x00", "\ufffd", "\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(s, "\ufffd"))
+	for range inertTries {
+		source := []byte(s + "\n\n" + probe + "\n")
+		doc := commonMark.Parser().Parse(text.NewReader(source))
+		if spans := findHTML(doc); len(spans) > 0 {
+			s = escaped(source[:len(s)], spans)
+			continue
+		}
+		if closed(doc, source) {
+			return s, true
+		}
+		s = closeFence(s)
+	}
+	return "", false
+}
+
+// closed says whether the probe is a paragraph of its own.
+func closed(doc ast.Node, source []byte) bool {
+	last, ok := doc.LastChild().(*ast.Paragraph)
+	return ok && string(bytes.TrimSpace(last.Lines().Value(source))) == probe
+}
+
+// closeFence ends an open code block, whichever of the two kinds it is.
+func closeFence(s string) string {
+	for _, mark := range []string{"`", "~"} {
+		n := 3
+		for run := n; strings.Contains(s, strings.Repeat(mark, run)); run++ {
+			n = run
+		}
+		with := s + "\n" + strings.Repeat(mark, n)
+		source := []byte(with + "\n\n" + probe + "\n")
+		if closed(commonMark.Parser().Parse(text.NewReader(source)), source) {
+			return with
+		}
+	}
+	return s
+}
+
+// findHTML finds where a document has raw HTML.
+func findHTML(doc ast.Node) (spans []text.Segment) {
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch x := n.(type) {
+		case *ast.HTMLBlock:
+			spans = append(spans, x.Lines().Sliced(0, x.Lines().Len())...)
+			if x.HasClosure() {
+				spans = append(spans, x.ClosureLine)
+			}
+		case *ast.RawHTML:
+			spans = append(spans, x.Segments.Sliced(0, x.Segments.Len())...)
+		}
+		return ast.WalkContinue, nil
+	})
+	return spans
+}
+
+// escaped is a text in which nothing within spans begins a tag.
+func escaped(source []byte, spans []text.Segment) string {
+	within := make([]bool, len(source))
+	for _, x := range spans {
+		for i := x.Start; i < min(x.Stop, len(source)); i++ {
+			within[i] = true
+		}
+	}
+	var out strings.Builder
+	for i, c := range source {
+		if c == '<' && within[i] {
+			out.WriteString("&lt;")
+		} else {
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
