@@ -154,7 +154,8 @@ func (d *Deriver) Committed(c *tail.Chunk, by *route.Decision) {
 	}
 }
 
-// CaughtUp reports whether every scheduled transcript is folded to its end and all effects are in the outbox.
+// CaughtUp reports whether every scheduled transcript is folded to its end and all effects are in the outbox. It is false
+// until Run knows what an earlier daemon has left.
 func (d *Deriver) CaughtUp() bool { return d.schedule.caughtUp() }
 
 // waitPoll is how often Wait checks.

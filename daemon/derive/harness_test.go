@@ -51,6 +51,9 @@ type harness struct {
 	stop        func()
 }
 
+// patience is how long anything may take on the slowest machine.
+const patience = 2 * time.Minute
+
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	dir := t.TempDir()
@@ -160,7 +163,7 @@ func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Resu
 // sync returns when everything on disk is committed and folded.
 func (h *harness) sync() {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
 	if err := h.tailer.Sync(ctx); err != nil {
 		h.t.Fatalf("sync: %v", err)
@@ -264,7 +267,7 @@ func (h *harness) until(what string, so func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(patience)
 	for !so() {
 		select {
 		case <-tick.C:

@@ -23,6 +23,7 @@ func (d *Deriver) Run(ctx context.Context) error {
 		d.queries.refuse(ErrStopping)
 	}()
 	d.scheduleLagging(ctx)
+	d.schedule.begin()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {

@@ -192,6 +192,7 @@ func TestDiscardedWhileSaved(t *testing.T) {
 	h := newHarness(t)
 	for name, err := range map[string]error{"saved": nil, "not saved": errors.New("the disk is full"), "stale": tail.ErrStale} {
 		d := h.alone()
+		d.schedule.begin()
 		p := &liveProjection{file: 1}
 		d.cache.add(p)
 		effect := func() {
@@ -207,6 +208,15 @@ func TestDiscardedWhileSaved(t *testing.T) {
 		if !d.CaughtUp() || len(d.cache.projections) > 0 {
 			t.Errorf("%s: %d unsaved, %d in memory", name, d.schedule.unsaved, len(d.cache.projections))
 		}
+	}
+}
+
+// Before Run knows what an earlier daemon has left, nobody is told that all is folded.
+func TestNotCaughtUpBeforeRun(t *testing.T) {
+	h := newHarness(t)
+	h.open()
+	if h.alone().CaughtUp() {
+		t.Error("caught up with what it does not know")
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 // schedule decides which transcript is folded next. It is safe for concurrent use.
 type schedule struct {
 	mu       sync.Mutex
+	begun    bool                     // what an earlier daemon left is in it; guarded by mu
 	live     map[tail.FileID]struct{} // with watched lines that are not folded; guarded by mu
 	backfill map[tail.FileID]struct{} // with a compaction, from an import; guarded by mu
 	folding  bool                     // one of them is being folded; guarded by mu
@@ -46,6 +47,13 @@ func (s *schedule) put(id tail.FileID, backfill bool) {
 	} else {
 		s.live[id] = struct{}{}
 	}
+}
+
+// begin says that what an earlier daemon left to do is scheduled.
+func (s *schedule) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = true
 }
 
 // remove takes a transcript off the schedule.
@@ -147,5 +155,5 @@ func (s *schedule) hasBackfill() bool {
 func (s *schedule) caughtUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.live)+len(s.backfill)+s.unsaved == 0 && !s.folding
+	return s.begun && len(s.live)+len(s.backfill)+s.unsaved == 0 && !s.folding
 }
