@@ -25,7 +25,7 @@ const killsEnv = "CCSHIP_CRASH_KILLS"
 // TestCrash kills the real daemon in every phase of its work, against a server that refuses one request in five and
 // loses its answer to another one in five. In the end nothing is missing and nothing is wrong.
 func TestCrash(t *testing.T) {
-	kills := 20
+	kills := 10
 	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {
 		kills = n
 	}

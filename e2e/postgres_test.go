@@ -21,7 +21,7 @@ func rounds() int {
 	if n, err := strconv.Atoi(os.Getenv(roundsEnv)); err == nil {
 		return n
 	}
-	return 3
+	return 2
 }
 
 // cluster is a home whose daemon ships to two servers on one PostgreSQL, behind one address.

@@ -18,20 +18,25 @@ func Eventually(t testing.TB, what string, limit time.Duration, cond func() bool
 	}
 }
 
-// Within asks until cond holds, for limit at most, and reports whether it did.
+// Within asks until cond holds, for limit at most, and reports whether it did. What has not happened for long is asked
+// for less often: to ask often costs a program's start, and so delays what is waited for.
 func Within(limit time.Duration, cond func() bool) bool {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(limit)
+	began := time.Now()
 	for !cond() {
-		select {
-		case <-tick.C:
-		case <-end:
+		waited := time.Since(began)
+		if waited >= limit {
 			return false
 		}
+		Pass(max(shortestPause, min(waited/8, longestPause)))
 	}
 	return true
 }
+
+// The pauses between two times that Within asks.
+const (
+	shortestPause = 10 * time.Millisecond
+	longestPause  = 300 * time.Millisecond
+)
 
 // Pass lets real time go by: for what must not happen meanwhile, never to wait for something.
 func Pass(d time.Duration) { <-time.After(d) }
