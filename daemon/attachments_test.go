@@ -49,6 +49,7 @@ func (w *world) hasBlob(name, want string) {
 }
 
 func TestAttachments(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.start()
 	w.sync()
@@ -89,6 +90,7 @@ func TestAttachments(t *testing.T) {
 }
 
 func TestVerifyMissesAttachments(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.start()
 	w.sync()
@@ -103,6 +105,7 @@ func TestVerifyMissesAttachments(t *testing.T) {
 }
 
 func TestAttachmentsLeftOut(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	folder := filepath.Join(w.root, "-work-shop", attachmentSession)
 	secret := filepath.Join(filepath.Dir(w.root), "secret.txt")
@@ -147,6 +150,7 @@ func TestAttachmentsLeftOut(t *testing.T) {
 }
 
 func TestServerBeginsToTakeBlobs(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.server.attachments.accept = ""
 	w.start()
@@ -167,6 +171,7 @@ func TestServerBeginsToTakeBlobs(t *testing.T) {
 
 // What was not queued before a stop is found at the next start, and what was sent is not sent again.
 func TestAttachmentsSurviveRestart(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.start()
 	w.sync()
@@ -187,6 +192,7 @@ func TestAttachmentsSurviveRestart(t *testing.T) {
 
 // A large file goes on after a stop in the middle of it, and its session is forgotten with it.
 func TestLargeAttachment(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	large := make([]byte, 5<<20+3)
 	rand.Read(large)
@@ -222,6 +228,7 @@ func TestLargeAttachment(t *testing.T) {
 }
 
 func TestForgetTakesAttachments(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.server.attachments.stuck = func() bool { return true }
 	w.start()
@@ -252,6 +259,7 @@ func TestForgetTakesAttachments(t *testing.T) {
 
 // TestRetiredServer changes the server while rows wait for one that is down: they are told apart, and can be given up.
 func TestRetiredServer(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.start()
 	w.sync()
@@ -292,6 +300,7 @@ func TestRetiredServer(t *testing.T) {
 
 // A project that has opted out keeps its files, until it has not any more.
 func TestAttachmentsOfExcludedProject(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.cfg.ExcludeProjects = []string{"/work/shop"}
 	w.start()
@@ -307,6 +316,7 @@ func TestAttachmentsOfExcludedProject(t *testing.T) {
 
 // Files wait while there is no room, and go out when there is.
 func TestAttachmentsWaitForRoom(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.start()
 	w.sync()
@@ -337,6 +347,7 @@ func TestAttachmentsWaitForRoom(t *testing.T) {
 
 // Files go into the outbox while the user has paused, and out of it when the pause ends.
 func TestAttachmentsArePaused(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.start()
 	w.sync()
@@ -358,6 +369,7 @@ func TestAttachmentsArePaused(t *testing.T) {
 
 // What was withheld from a server that stopped taking files goes to it when it takes them again.
 func TestServerLosesBlobsForAWhile(t *testing.T) {
+	t.Parallel()
 	w := attachmentWorld(t)
 	w.start()
 	w.sync()

@@ -17,6 +17,7 @@ import (
 
 // What is asked for is made at once, durable, and of the session as it stands.
 func TestCreateCheckpoint(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	c := daemontest.Chat{Session: sessionA}
@@ -87,6 +88,7 @@ func TestCreateCheckpoint(t *testing.T) {
 
 // A question about a session that nothing was understood of finds what lies in it, and tells nobody.
 func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := daemontest.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction())
@@ -126,6 +128,7 @@ func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 
 // A budget that is set holds for what comes; what was passed already by it fires nothing.
 func TestSetBudget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
@@ -182,6 +185,7 @@ func TestSetBudget(t *testing.T) {
 
 // An automatic compaction teaches where others with its model will compact.
 func TestLearnedBudget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(100_000)+c.Compaction())

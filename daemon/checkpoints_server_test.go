@@ -77,6 +77,7 @@ func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentC
 // A server that begins to take checkpoints gets those that were withheld from it; one that takes another's place gets
 // all.
 func TestCheckpointsForAnotherServer(t *testing.T) {
+	t.Parallel()
 	w := newFileWorld(t)
 	w.watching()
 	c := daemontest.Chat{Session: sessionA}
@@ -111,6 +112,7 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 
 // A daemon that dies at any step of keeping what it found leaves all of it to the next one, or nothing.
 func TestCheckpointsOverACrash(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c := daemontest.Chat{Session: sessionA}

@@ -74,6 +74,7 @@ func (w *world) checkpointServer() (sent func() []sentCheckpoint) {
 
 // From 60 % over 82 and 91 to a compaction: exactly three checkpoints, told once each and in order, and sent.
 func TestCheckpoints(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.watching()
@@ -125,6 +126,7 @@ func code(err error) string {
 // An import makes the marks of compactions, without a word, and nothing else; what passes the budget afterwards counts
 // from there.
 func TestCheckpointsOfHistory(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, other := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(140_000)+c.Compaction()+c.Turn(140_000))
@@ -156,6 +158,7 @@ func TestCheckpointsOfHistory(t *testing.T) {
 
 // A daemon that stops in the middle makes nothing twice, and what it had to say is said by the next one.
 func TestCheckpointsOverRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.cfg.Locale = "ko"
 	sent := w.checkpointServer()
@@ -188,6 +191,7 @@ func TestCheckpointsOverRestart(t *testing.T) {
 
 // What is read again makes nothing anew: a file that was cut and has grown again, and one whose fold was lost.
 func TestCheckpointsOfARewrite(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	sent := w.checkpointServer()
 	w.watching()
@@ -214,6 +218,7 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 
 // A fork's copied lines are no news, but that it was compacted; what comes after them is.
 func TestCheckpointsOfAFork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c := daemontest.Chat{Session: sessionA}

@@ -44,6 +44,7 @@ func (w *world) letters() []control.DeadLetter {
 
 // TestDeadLetters lists what the server refuses, sends it again when asked to, and drops it.
 func TestDeadLetters(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	refuses := w.picky(t, "poison")
 	text := record("/home/kim/shop", 0)
@@ -103,6 +104,7 @@ func TestDeadLetters(t *testing.T) {
 
 // TestOutbox lists what waits, the oldest first, by pages.
 func TestOutbox(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.pause("")

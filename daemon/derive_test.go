@@ -20,6 +20,7 @@ import (
 // An import folds nothing, but for what has a compaction in it; a question folds what it asks for, once; what is
 // written while the daemon watches is folded as it comes.
 func TestFoldsOnlyForAReason(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	history, compacted := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), history.Prompt("one")+history.Answer("two"))
@@ -87,6 +88,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // A line longer than the cap is stepped over, one longer than a slice is not.
 func TestLongLines(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.cfg.LineCap = 3 << 20
 	c := daemontest.Chat{Session: sessionA}
@@ -101,6 +103,7 @@ func TestLongLines(t *testing.T) {
 
 // What no row of the state can hold, and no server takes, keeps nothing else from being stored.
 func TestUnstorable(t *testing.T) {
+	t.Parallel()
 	late := daemontest.Chat{Session: sessionA}
 	for name, lines := range map[string]string{
 		"a tool id as long as a file": late.Assistant(map[string]any{"type": "tool_use", "id": strings.Repeat("t", 40_000), "name": "mcp__ccship__link_document", "input": map[string]any{"path": "a"}}) +
@@ -127,6 +130,7 @@ func TestUnstorable(t *testing.T) {
 
 // What was forgotten is not understood again: not when the daemon starts, and not when it is asked for or written.
 func TestForgottenIsNotUnderstood(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := daemontest.Chat{Session: sessionA}
 	w.start()
@@ -186,12 +190,13 @@ func (w *world) startInside() *Daemon {
 		}
 	})
 	w.t.Cleanup(w.stop)
-	w.client = control.Dial(w.cfg.Socket)
+	w.client = control.DialPatiently(w.cfg.Socket)
 	return d
 }
 
 // A sync that waits, waits until what is scheduled is folded: its rows are to be counted.
 func TestSyncWaitsForFolding(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), a.Prompt("one"))
@@ -225,6 +230,7 @@ func TestSyncWaitsForFolding(t *testing.T) {
 
 // Delivering everything to another server is not news: no one is told again what was told.
 func TestAnotherServerIsNotNews(t *testing.T) {
+	t.Parallel()
 	w := newFileWorld(t)
 	a := daemontest.Chat{Session: sessionA}
 	w.watching()

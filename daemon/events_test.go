@@ -53,6 +53,7 @@ func (l *listener) wait(what string, is func(control.Event) bool) control.Event 
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	w := newFileWorld(t)
 	w.start()
 	l := w.listen()

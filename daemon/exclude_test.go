@@ -23,6 +23,7 @@ func (w *world) excludes() control.Excludes {
 // TestExcludeProjects keeps a project here from the moment it is said, tells of it everywhere, leaves others alone, and
 // goes on where it stopped when that ends.
 func TestExcludeWhileRunning(t *testing.T) {
+	t.Parallel()
 	w := newFileWorld(t)
 	shop := t.TempDir()
 	a, b := "-p/"+sessionA+".jsonl", "-q/"+sessionB+".jsonl"
@@ -83,6 +84,7 @@ func TestExcludeWhileRunning(t *testing.T) {
 
 // TestIgnoreFile is a project's own way to stay here.
 func TestIgnoreFile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	shop := t.TempDir()
 	marker := filepath.Join(shop, project.IgnoreName)
@@ -117,6 +119,7 @@ func TestIgnoreFile(t *testing.T) {
 // TestHistoryOfExcluded leaves the prompts of an excluded project out of the history, and delivers all of it when the
 // exclusion ends, though it ends while the daemon is not running.
 func TestHistoryOfExcluded(t *testing.T) {
+	t.Parallel()
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {
 			w := newWorld(t)

@@ -13,6 +13,7 @@ import (
 // TestExcludedBeginsWithoutCwd keeps a transcript here from the line on that says where it belongs, and one that never
 // says so because of those beside it.
 func TestExcludedBeginsWithoutCwd(t *testing.T) {
+	t.Parallel()
 	w := newFileWorld(t)
 	secret := t.TempDir()
 	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(secret)}))
@@ -56,6 +57,7 @@ func TestExcludedBeginsWithoutCwd(t *testing.T) {
 // TestHistoryOfOthersExcluded delivers what was left out of the history when another project is excluded in its stead
 // while the daemon is not running, though as many lines are left out as before.
 func TestHistoryOfOthersExcluded(t *testing.T) {
+	t.Parallel()
 	w := newFileWorld(t)
 	line := func(project, text string) string {
 		return fmt.Sprintf(`{"display":%q,"project":%q}`+"\n", text, project)
@@ -100,6 +102,7 @@ func TestHistoryOfOthersExcluded(t *testing.T) {
 
 // TestIncludeThenSync waits for what an exclusion kept here as soon as that has ended, and verify compares it.
 func TestIncludeThenSync(t *testing.T) {
+	t.Parallel()
 	w := newFileWorld(t)
 	shop := t.TempDir()
 	quiet, busy := "-p/"+sessionA+".jsonl", "-p/"+sessionB+".jsonl"

@@ -33,6 +33,7 @@ func (w *world) streams() []string {
 // TestForget removes a session and its agents, keeps the files, and never sends what is written to them later: not at
 // once, not after a restart, and not after the state was lost.
 func TestForget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	main := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	agent := w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
@@ -86,6 +87,7 @@ func TestForget(t *testing.T) {
 
 // TestForgetWaiting drops what waits and what was refused, and tells a server that is down as soon as it is back.
 func TestForgetWaiting(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.start()
@@ -112,6 +114,7 @@ func TestForgetWaiting(t *testing.T) {
 
 // TestForgetNobody leaves no note behind for what never was.
 func TestForgetNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
@@ -132,6 +135,7 @@ func TestForgetNobody(t *testing.T) {
 
 // TestForgetHistory keeps the prompts of a forgotten session out of what is sent of the prompt history from then on.
 func TestForgetHistory(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.start()
@@ -151,6 +155,7 @@ func TestForgetHistory(t *testing.T) {
 
 // TestForgottenElsewhere takes in what another machine, or the server's owner, had forgotten: verify does not miss it.
 func TestForgottenElsewhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
@@ -177,6 +182,7 @@ func TestForgottenElsewhere(t *testing.T) {
 
 // TestForgetRefused says that a server keeps what it has, and does not ask it again.
 func TestForgetRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.server.keeps = true
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))

@@ -35,6 +35,7 @@ func leaked(b []byte) bool {
 
 // TestMasks delivers secrets as tokens, to the state, the server and the messages, and proves them all the same.
 func TestMasks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = true
 	w.write("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop")+records("/home/kim/shop", 0, 3))
@@ -90,6 +91,7 @@ func TestMasks(t *testing.T) {
 
 // TestMaskedLater counts what a server got before secrets were masked, and still finds a line that differs.
 func TestMaskedLater(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = true
 	w.cfg.Redact = "off"
@@ -114,6 +116,7 @@ func TestMaskedLater(t *testing.T) {
 
 // TestPlainHere leaves lines for a plain server on this machine as they are, once it is known to be plain.
 func TestPlainHere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = false
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 1))

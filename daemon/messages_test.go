@@ -21,6 +21,7 @@ import (
 // A call that began before the daemon was stopped is completed by what comes after, whether it was stopped gently or
 // not at all; the messages are the same as if it had never been.
 func TestMessagesOverRestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := daemontest.Chat{Session: sessionA}
 	w.start()
@@ -56,6 +57,7 @@ func TestMessagesOverRestart(t *testing.T) {
 
 // After a rewrite the history is that of the file as it is now.
 func TestMessagesAfterRewrite(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := daemontest.Chat{Session: sessionA}
 	first := c.Prompt("one") + c.Answer("two")
@@ -73,6 +75,7 @@ func TestMessagesAfterRewrite(t *testing.T) {
 
 // What was cleared stays away: over a restart, the loss of the fold, and until something new is written.
 func TestClearMessages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := daemontest.Chat{Session: sessionA}
 	w.start()
@@ -97,6 +100,7 @@ func TestClearMessages(t *testing.T) {
 }
 
 func TestMessagesPages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := daemontest.Chat{Session: sessionA}
 	text := c.Prompt("p0")
@@ -123,6 +127,7 @@ func TestMessagesPages(t *testing.T) {
 
 // TestSessionsByName says in one line what is wrong with a name, and what to do.
 func TestSessionsByName(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	near := strings.Replace(sessionA, "0001", "0009", 1)
 	for _, session := range []string{sessionA, near, sessionB} {
@@ -159,6 +164,7 @@ func TestSessionsByName(t *testing.T) {
 
 // A session whose file is gone is answered from what was kept; a forgotten one is not, and nothing of it is left.
 func TestMessagesOfWhatIsGone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := daemontest.Chat{Session: sessionA}, daemontest.Chat{Session: sessionB}
 	w.start()
@@ -193,6 +199,7 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 }
 
 func TestMessagesMembers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := daemontest.Chat{Session: sessionA}
 	long := strings.Repeat("가", 600)

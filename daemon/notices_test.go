@@ -12,6 +12,7 @@ import (
 
 // A hook whose time was up when its answer came costs nobody a notice.
 func TestNoticeOfAHookThatIsGone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c := daemontest.Chat{Session: sessionA}

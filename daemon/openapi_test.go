@@ -144,6 +144,7 @@ func (c *contract) call(method, path, body string, code int) []byte {
 
 // TestContract holds real answers of every operation to the document that the daemon serves.
 func TestContract(t *testing.T) {
+	t.Parallel()
 	w := newFileWorld(t)
 	w.picky(t, "poison")
 	w.set("server_url", strconv.Quote(w.cfg.ServerURL))

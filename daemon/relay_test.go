@@ -32,6 +32,7 @@ func records(cwd string, from, to int) string {
 
 // TestDelivers follows files of every kind to the streams they are to be.
 func TestDelivers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	files := map[string]string{ // path → stream
 		"-p/" + sessionA + ".jsonl":                                 sessionA,
@@ -74,6 +75,7 @@ func (w *world) historyStream() string {
 
 // TestOneNameTwoFiles keeps two live files with one session id apart, also over a restart.
 func TestOneNameTwoFiles(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-new/"+sessionA+".jsonl", records("/home/kim/new", 0, 50))
 	w.write("-old/"+sessionA+".jsonl", records("/home/kim/old", 0, 2))
@@ -94,6 +96,7 @@ func TestOneNameTwoFiles(t *testing.T) {
 
 // TestOptOut queues nothing of a project that has opted out, and everything once it has not any more.
 func TestOptOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	project := t.TempDir()
 	config := filepath.Join(project, ".codetracker", "config.json")
@@ -126,6 +129,7 @@ func TestOptOut(t *testing.T) {
 
 // TestNoCwd holds a file back until a record names its working directory, and not for ever.
 func TestNoCwd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	head := "{\"type\":\"mode\",\"mode\":\"normal\"}\n"
@@ -141,6 +145,7 @@ func TestNoCwd(t *testing.T) {
 // TestProjectServer follows a project's own server only once the user trusts the project, with the project's key, and
 // leaves out what its earlier hook has sent.
 func TestProjectServer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	theirs := newMemServer()
 	theirs.announces = false
@@ -190,6 +195,7 @@ func TestProjectServer(t *testing.T) {
 // TestProjectHashNeedsTrust: a project_hash decides whom a session is shared with, so the one in a project's folder
 // counts once the user trusts that folder, also when the project names the user's own server.
 func TestProjectHashNeedsTrust(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	project := t.TempDir()
 	dir := filepath.Join(project, ".codetracker")
@@ -232,6 +238,7 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 
 // TestSentBefore leaves out the lines that an earlier hook sent to the project's own server.
 func TestSentBefore(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = false
 	project := t.TempDir()
@@ -255,6 +262,7 @@ func TestSentBefore(t *testing.T) {
 
 // TestServerLearnsExtension gives a server everything again, the withheld lines too, once it speaks the extension.
 func TestServerLearnsExtension(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.server.announces = false
 	text := record("/home/kim/shop", 0) + "not json\n" + record("/home/kim/shop", 1)
@@ -279,6 +287,7 @@ func TestServerLearnsExtension(t *testing.T) {
 
 // TestServerChanges reads everything again for another server, and leaves nothing behind for the old one.
 func TestServerChanges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	text := records("/home/kim/shop", 0, 20)
 	w.write("-p/"+sessionA+".jsonl", text)
@@ -298,6 +307,7 @@ func TestServerChanges(t *testing.T) {
 
 // TestSecondRunSendsNothing is the promise of every restart.
 func TestSecondRunSendsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 300))
 	w.start()

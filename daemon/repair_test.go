@@ -30,6 +30,7 @@ func (w *world) repair() control.VerifyReport {
 
 // TestRepair sends what the server lost or holds differently, from the first difference on, and nothing else.
 func TestRepair(t *testing.T) {
+	t.Parallel()
 	text := records("/home/kim/shop", 0, 40)
 	for name, c := range map[string]struct {
 		damage func(g *memGeneration)
@@ -76,6 +77,7 @@ func TestRepair(t *testing.T) {
 
 // TestResend sends a session again from the first line that the server lacks, or all of it, in a new generation.
 func TestResend(t *testing.T) {
+	t.Parallel()
 	text := records("/home/kim/shop", 0, 20)
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", text)
@@ -111,6 +113,7 @@ func TestResend(t *testing.T) {
 
 // TestResendOfNothing: a session that cannot be sent again is a mistake of the request.
 func TestResendOfNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 2))
 	w.start()
@@ -138,6 +141,7 @@ func TestResendOfNothing(t *testing.T) {
 
 // TestDeadLettersAreNotEqual counts them, and names the command that sends them again.
 func TestDeadLettersAreNotEqual(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	refuses := true
 	w.server.refuses = func(line []byte) bool { return refuses && bytes.Contains(line, []byte("POISON")) }

@@ -16,6 +16,7 @@ func (w *world) droppedLines() []control.Advice {
 // TestRewritesAreShown tells a rewrite that took lines out, with their number, also after a restart; not one that brought
 // the same lines again.
 func TestRewritesAreShown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 20))
 	w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 20))

@@ -23,6 +23,7 @@ func (w *world) sessions(q control.SessionsQuery) control.Sessions {
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	out := t.TempDir()
 	tracked(t, out, "config.json", `{"conversation_tracking":{"enabled":false}}`)
@@ -146,6 +147,7 @@ func BenchmarkSessions(b *testing.B) {
 
 // TestAskedAllTheTime delivers what is written while others ask for everything again and again.
 func TestAskedAllTheTime(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	ctx, cancel := context.WithCancel(t.Context())

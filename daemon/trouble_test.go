@@ -33,6 +33,7 @@ func tracked(t *testing.T, project, name, text string) string {
 
 // TestVerifyUnfinished is never equal when the sync before it ran out of time, and names what is missing.
 func TestVerifyUnfinished(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.start()
@@ -55,6 +56,7 @@ func TestVerifyUnfinished(t *testing.T) {
 
 // TestBadProjectServer keeps one project's unusable server from holding up the others.
 func TestBadProjectServer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	project := t.TempDir()
 	config := tracked(t, project, "config.json", `{"server_url":"http://127.0.0.1:1/?tenant=1"}`)
@@ -91,6 +93,7 @@ func (w *world) told(word string) bool {
 
 // TestKeyFollowsNoRedirect shows the key to nobody but the server it is for, verify included.
 func TestKeyFollowsNoRedirect(t *testing.T) {
+	t.Parallel()
 	var shown atomic.Int64
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-API-Key") != "" {
@@ -116,7 +119,7 @@ func TestKeyFollowsNoRedirect(t *testing.T) {
 	w.start()
 	w.sync()
 	astray.Store(true)
-	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "20s"}, nil)
+	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: patience.String()}, nil)
 	if err == nil && r.Equal {
 		t.Errorf("verify by way of a redirect: %+v", r)
 	}
@@ -127,6 +130,7 @@ func TestKeyFollowsNoRedirect(t *testing.T) {
 
 // TestDeletedOptOut does not let an opted-out file that is gone stand for one that cannot be delivered.
 func TestDeletedOptOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	project := t.TempDir()
 	tracked(t, project, "config.json", `{"conversation_tracking":{"enabled":false}}`)
@@ -147,6 +151,7 @@ func TestDeletedOptOut(t *testing.T) {
 
 // TestMetrics holds the text format to one HELP and TYPE a name.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	w.start()

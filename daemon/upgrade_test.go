@@ -15,6 +15,7 @@ import (
 // TestUpgradeWithAnotherSpelling sends nothing again to a server that a state of schema 3 has under another spelling of
 // its URL.
 func TestUpgradeWithAnotherSpelling(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 20))
 	w.start()

@@ -14,7 +14,7 @@ import (
 
 func (w *world) deep() control.VerifyReport {
 	w.t.Helper()
-	r, err := w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: "20s", Deep: true}, nil)
+	r, err := w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: patience.String(), Deep: true}, nil)
 	if err != nil {
 		w.t.Fatalf("verify --deep: %v", err)
 	}
@@ -83,6 +83,7 @@ func damages() map[string]damage {
 
 // TestDeep proves older generations and transcripts that are gone, and names what was damaged in them.
 func TestDeep(t *testing.T) {
+	t.Parallel()
 	for name, c := range damages() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,6 +118,7 @@ func TestDeep(t *testing.T) {
 
 // TestDeepIsHonest counts what it cannot prove: generations of a state that was lost, and those with lines left out.
 func TestDeepIsHonest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.cfg.ExcludeTypes = []string{"noise"}
 	w.write("-p/"+sessionA+".jsonl", long(0, 5)+"{\"type\":\"noise\"}\n"+long(5, 9))
@@ -139,6 +141,7 @@ func TestDeepIsHonest(t *testing.T) {
 
 // TestVerifyAsksAtOnce asks about many transcripts in few requests, and one by one where the server knows no better.
 func TestVerifyAsksAtOnce(t *testing.T) {
+	t.Parallel()
 	const askAtOnce = 200 // in a request
 	for _, older := range []bool{false, true} {
 		w := newWorld(t)

@@ -16,6 +16,7 @@ import (
 
 // TestVerifyNamesLines damages what the server has, and wants exactly the damaged lines named.
 func TestVerifyNamesLines(t *testing.T) {
+	t.Parallel()
 	text := records("/home/kim/shop", 0, 40)
 	for name, c := range map[string]struct {
 		damage func(g *memGeneration)
@@ -61,6 +62,7 @@ func TestVerifyNamesLines(t *testing.T) {
 
 // TestVerifyExcludedTypes tells lines that are left out from lines that are missing.
 func TestVerifyExcludedTypes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.cfg.ExcludeTypes = []string{"noise"}
 	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+"{\"type\":\"noise\"}\n"+record("/home/kim/shop", 1))
@@ -79,6 +81,7 @@ func TestVerifyExcludedTypes(t *testing.T) {
 
 // TestVerifyRewound compares with the generation that is on disk now.
 func TestVerifyRewound(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	path := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 40))
 	w.start()
@@ -97,6 +100,7 @@ func TestVerifyRewound(t *testing.T) {
 
 // TestVerifyUnreachable says which kind of trouble it is, for the exit code.
 func TestVerifyUnreachable(t *testing.T) {
+	t.Parallel()
 	for status, code := range map[int]string{401: control.CodeRefusedKey, 503: control.CodeUnreachable} {
 		w := newWorld(t)
 		w.server.status = status
@@ -115,6 +119,7 @@ func asControlError(err error, target **control.Error) bool { return errors.As(e
 
 // TestVerifyLastLineMeanwhile delivers a last line without newline while the server is asked: it is on both sides.
 func TestVerifyLastLineMeanwhile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	last := `{"type":"user","n":3}`
@@ -131,6 +136,7 @@ func TestVerifyLastLineMeanwhile(t *testing.T) {
 
 // TestRootAway calls nothing delivered or equal while a folder that held transcripts cannot be listed.
 func TestRootAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	w.start()

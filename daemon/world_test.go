@@ -14,6 +14,9 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
+// patience is how long anything may take on the slowest machine.
+const patience = 2 * time.Minute
+
 // world is a daemon on real files, with a real state and a server in this process.
 type world struct {
 	t      *testing.T
@@ -72,7 +75,7 @@ func (w *world) start() {
 		}
 	}
 	w.t.Cleanup(w.stop)
-	w.client = control.Dial(w.cfg.Socket)
+	w.client = control.DialPatiently(w.cfg.Socket)
 	w.until("the daemon answers", func() bool {
 		_, err := w.client.Status(ctx)
 		return err == nil
@@ -84,7 +87,7 @@ func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(patience)
 	for !so() {
 		select {
 		case <-tick.C:
@@ -122,7 +125,7 @@ func (w *world) rewrite(name, text string) {
 
 func (w *world) sync() control.SyncResult {
 	w.t.Helper()
-	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "20s"})
+	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()})
 	if err != nil {
 		w.t.Fatalf("sync: %v", err)
 	}
@@ -131,7 +134,7 @@ func (w *world) sync() control.SyncResult {
 
 func (w *world) verify() control.VerifyReport {
 	w.t.Helper()
-	r, err := w.client.Verify(context.Background(), control.VerifyRequest{Timeout: "20s"}, nil)
+	r, err := w.client.Verify(context.Background(), control.VerifyRequest{Timeout: patience.String()}, nil)
 	if err != nil {
 		w.t.Fatalf("verify: %v", err)
 	}
@@ -148,6 +151,7 @@ func (w *world) status() control.Status {
 }
 
 func TestOneDaemonPerState(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start()
 	if err := Run(context.Background(), w.cfg); !errors.Is(err, ErrAlreadyRunning) {
