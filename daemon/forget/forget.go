@@ -110,7 +110,11 @@ func (f *Forgetter) streamsOf(ctx context.Context, session string) (files []tail
 	if own := f.Servers.Own(); own != "" {
 		servers[own] = true
 	}
-	for _, t := range f.Files.Files() {
+	tracked, err := f.tracked(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range tracked {
 		known := facts[t.File.ID]
 		names := transcript.ForgetNames(f.Router.StreamName(&known, t.File))
 		if !slices.Contains(names, session) && known.Stream.Parent != session {
@@ -122,6 +126,25 @@ func (f *Forgetter) streamsOf(ctx context.Context, session string) (files []tail
 		}
 	}
 	return files, slices.Sorted(maps.Keys(servers)), nil
+}
+
+// tracked returns the files that the tailer knows and those of the state: right after its start the tailer knows none.
+func (f *Forgetter) tracked(ctx context.Context) ([]tail.Tracked, error) {
+	stored, err := f.State.Files.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := f.Files.Files()
+	seen := map[tail.FileID]bool{}
+	for i := range all {
+		seen[all[i].File.ID] = true
+	}
+	for i := range stored {
+		if !seen[stored[i].File.ID] {
+			all = append(all, stored[i])
+		}
+	}
+	return all, nil
 }
 
 // plainOnes splits the destinations into plain servers, which cannot forget, and the others.
