@@ -154,8 +154,8 @@ func (d *Deriver) Committed(c *tail.Chunk, by *route.Decision) {
 	}
 }
 
-// CaughtUp reports whether every scheduled transcript is folded to its end and all effects are in the outbox. It is false
-// until Run knows what an earlier daemon has left.
+// CaughtUp reports whether every scheduled transcript is folded to its end and all effects are in the outbox. Until Run
+// knows what an earlier daemon has left, it is false.
 func (d *Deriver) CaughtUp() bool { return d.schedule.caughtUp() }
 
 // waitPoll is how often Wait checks.
