@@ -56,9 +56,7 @@ func (l *lane) noteFailure(now time.Time, acknowledged uint64, content bool) (al
 	return l.aloneFailures > 0
 }
 
-func (l *lane) clearFailure() {
-	l.failed, l.aloneFailures, l.notBefore = false, 0, time.Time{}
-}
+func (l *lane) clearFailure() { l.failed, l.aloneFailures, l.notBefore = false, 0, time.Time{} }
 
 // lanes finds lanes by stream.
 type lanes map[laneKey]*lane

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -30,10 +31,8 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 	if lane.blobs {
 		l.uploads++
 	}
-	limits := Limits{Entries: max(lane.maxEntries, 0), Raw: l.server.rawLimit(), OnlyObjects: l.server.unknown()}
-	if limits.Entries == 0 {
-		limits.Entries = DefaultMaxEntries
-	}
+	entries := cmp.Or(max(lane.maxEntries, 0), DefaultMaxEntries)
+	limits := Limits{Entries: entries, Raw: l.server.rawLimit(), OnlyObjects: l.server.unknown()}
 	if lane.blobs {
 		limits.Blobs, limits.Raw = true, 1 // one blob: it is fetched again for each chunk
 	}
@@ -192,17 +191,7 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 		}
 		r.reply = reply{kind: KindRefused, summary: r.reply.damage.Error()}
 	case tooLarge:
-		if w.single() {
-			return l.refusedAlone(now, r, "too_large")
-		}
-		if w.shrunk == nil {
-			before := k.Learned
-			w.shrunk = &before
-		}
-		k.shrink(rawOf(w.pieces[0]), now)
-		l.acks.learn = true
-		w.splitFirst = true
-		return true
+		return l.handleTooLarge(now, r)
 	case rejected:
 		return l.handleRejected(now, r)
 	}
@@ -321,6 +310,21 @@ func (l *loop) learn(a announcement, entries int64, probe bool) {
 			l.lanes.dropIdle(lane)
 		}
 	}
+}
+
+// handleTooLarge splits a request that was answered with 413, and makes the next ones smaller.
+func (l *loop) handleTooLarge(now time.Time, r result) bool {
+	w, k := r.transfer, &l.server
+	if w.single() {
+		return l.refusedAlone(now, r, "too_large")
+	}
+	if w.shrunk == nil {
+		before := k.Learned
+		w.shrunk = &before
+	}
+	k.shrink(rawOf(w.pieces[0]), now)
+	l.acks.learn, w.splitFirst = true, true
+	return true
 }
 
 // handleRejected handles a 400 or 422 to the first piece.

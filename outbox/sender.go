@@ -78,9 +78,7 @@ func SameServer(req *http.Request, via []*http.Request) error {
 }
 
 // timeout is the limit for the answer to a request of raw uncompressed bytes.
-func timeout(raw int64) time.Duration {
-	return 30*time.Second + time.Duration(raw>>20)*time.Second
-}
+func timeout(raw int64) time.Duration { return 30*time.Second + time.Duration(raw>>20)*time.Second }
 
 // send makes one POST. The reply says what to do next, also after an error.
 func (s *sender) send(ctx context.Context, r *request) reply {

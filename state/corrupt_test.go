@@ -118,8 +118,8 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 	}
 }
 
-// One bit anywhere: the state either does not notice, for nothing is kept there, or is set aside, at once or at the next
-// start. It never panics, refuses to start, or answers other rows than it was given.
+// One bit anywhere: the state either does not notice, for nothing is kept there, or is set aside, at once or at the
+// next start. It never panics, refuses to start, or answers other rows than it was given.
 func TestAnyFlippedByte(t *testing.T) {
 	path := filled(t)
 	whole := usedBytes(t, path)

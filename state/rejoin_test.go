@@ -12,8 +12,8 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// TestRejoin: a file goes on behind what its server has: cursor, marks, epoch and queue change in one step that survives
-// a restart, and other files keep theirs.
+// TestRejoin: a file goes on behind what its server has: cursor, marks, epoch and queue change in one step that
+// survives a restart, and other files keep theirs.
 func TestRejoin(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	db := open(t, Options{Path: path})

@@ -73,7 +73,7 @@ func decodeDeadRow(k, v []byte) (deadRow, error) {
 type destRow struct {
 	URL     string         `json:"url"`
 	Learned outbox.Learned `json:"learned"`
-	Judge   string         `json:"judge,omitempty"` // who answered last, see newJudge
+	Judge   string         `json:"judge,omitempty"` // who answered last, see newServerVersion
 	// Judges are those whom every dead letter was queued for again, with the time in Unix seconds.
 	Judges map[string]int64 `json:"judges,omitempty"`
 }

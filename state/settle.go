@@ -56,9 +56,9 @@ func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
 		if err != nil {
 			return err
 		}
-		changed := row.newJudge(ledger.Store+" "+ledger.Version, time.Now())
+		changed := row.newServerVersion(ledger.Store+" "+ledger.Version, time.Now())
 		if changed {
-			if err := t.retryDead(id); err != nil {
+			if err := t.retryDeadLetters(id); err != nil {
 				return err
 			}
 		}

@@ -79,7 +79,7 @@ func (l *inspection) inspect(ctx context.Context, a *arena) error {
 		return nil
 	}
 	l.st = st
-	if err := l.findBase(ctx, h, a); err != nil || l.deferred {
+	if err := l.decideRewind(ctx, h, a); err != nil || l.deferred {
 		return err
 	}
 	lines, err := l.read(ctx, h, a)

@@ -12,9 +12,9 @@ import (
 // errChanged means that a file changed while it was read. The inspection starts again.
 var errChanged = errors.New("file changed while it was read")
 
-// findBase decides where reading continues: at the cursor if the bytes before it are unchanged, else, after a rewind,
-// at the end of the unchanged prefix in a new generation.
-func (l *inspection) findBase(ctx context.Context, h *handle, a *arena) error {
+// decideRewind decides where reading continues: at the cursor if the bytes before it are unchanged, else, after a
+// rewind, at the end of the unchanged prefix in a new generation.
+func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena) error {
 	l.base = l.known.Cursor
 	proven := l.base.Offset == 0 || l.known.Verified == l.st || l.pastHolds && l.known.File.Stat == l.st
 	last := l.known.File.Stat

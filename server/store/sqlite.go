@@ -44,7 +44,7 @@ type SQLite struct {
 
 	ingesting atomic.Int64 // Puts that are under way
 	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
-	derived   pause
+	derived   pace
 }
 
 // OpenSQLite opens or creates the database at path: the file 0600, a directory that is missing 0700.

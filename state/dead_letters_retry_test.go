@@ -80,16 +80,16 @@ func TestJudges(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	var r destRow
 	for i := range 3 * maxJudges {
-		if !r.newJudge(fmt.Sprint(i), now.Add(time.Duration(i)*time.Second)) || len(r.Judges) > maxJudges {
+		if !r.newServerVersion(fmt.Sprint(i), now.Add(time.Duration(i)*time.Second)) || len(r.Judges) > maxJudges {
 			t.Fatalf("judge %d: %+v", i, r)
 		}
 	}
 	last, other := fmt.Sprint(3*maxJudges-1), fmt.Sprint(3*maxJudges-2)
 	now = now.Add(time.Hour)
-	if r.newJudge(last, now) || r.newJudge(other, now) || r.newJudge(last, now) {
+	if r.newServerVersion(last, now) || r.newServerVersion(other, now) || r.newServerVersion(last, now) {
 		t.Error("those in front had them")
 	}
-	if now = now.Add(judgeRest); r.newJudge(last, now) || !r.newJudge(other, now) {
+	if now = now.Add(judgeRest); r.newServerVersion(last, now) || !r.newServerVersion(other, now) {
 		t.Error("not again after a day, or without a change")
 	}
 }

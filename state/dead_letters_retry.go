@@ -14,9 +14,9 @@ const (
 	maxJudges = 16             // servers that a destination remembers
 )
 
-// newJudge notes who answers, a store and the version of its server. It reports whether that is another one than
-// before, that has not had the dead letters lately: behind one address two may answer in turn.
-func (r *destRow) newJudge(name string, now time.Time) bool {
+// newServerVersion notes who answers, a store and the version of its server. It reports whether that is another one
+// than before, that has not had the dead letters lately: behind one address two may answer in turn.
+func (r *destRow) newServerVersion(name string, now time.Time) bool {
 	if r.Judge == name {
 		return false
 	}
@@ -34,9 +34,9 @@ func (r *destRow) newJudge(name string, now time.Time) bool {
 	return true
 }
 
-// retryDead queues the dead letters of a destination again. Those that cannot be read stay: no server can take them. So
-// do those that were replaced: they are compared first.
-func (t *Tx) retryDead(dest uint32) error {
+// retryDeadLetters queues the dead letters of a destination again. Those that cannot be read stay: no server can take
+// them. So do those that were replaced: they are compared first.
+func (t *Tx) retryDeadLetters(dest uint32) error {
 	var keys []DeadKey // a cursor skips keys when its bucket is deleted from on the way
 	err := t.dead.ForEach(func(k, v []byte) error {
 		r, err := decodeDeadRow(k, v)

@@ -16,14 +16,14 @@ const (
 	restMax = 5 * time.Second
 )
 
-// pause spaces writes of derived data while lines come in. The zero value is ready.
-type pause struct {
+// pace spaces writes of derived data while lines come in. The zero value is ready.
+type pace struct {
 	mu    sync.Mutex
 	until time.Time // guarded by mu
 }
 
 // wait returns when the pause is over, or before once idle reports that it is not needed.
-func (p *pause) wait(ctx context.Context, idle func() bool) error {
+func (p *pace) wait(ctx context.Context, idle func() bool) error {
 	for {
 		p.mu.Lock()
 		rest := time.Until(p.until)
@@ -40,7 +40,7 @@ func (p *pause) wait(ctx context.Context, idle func() bool) error {
 }
 
 // took begins a pause after a write.
-func (p *pause) took(d time.Duration) {
+func (p *pace) took(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.until = time.Now().Add(min(restShare*d, restMax))
