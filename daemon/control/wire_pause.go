@@ -20,3 +20,10 @@ type PauseState struct {
 	Was           bool   `json:"was" doc:"whether it was paused before"`
 	Pause         *Pause `json:"pause,omitempty"`
 }
+
+// FlushResult is the answer of POST /v1/flush.
+type FlushResult struct {
+	SchemaVersion int   `json:"schema_version"`
+	Paused        bool  `json:"paused" doc:"the user's pause is still in force: nothing is sent"`
+	Waiting       int64 `json:"waiting" doc:"entries to be sent now"`
+}

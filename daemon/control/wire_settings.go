@@ -1,12 +1,5 @@
 package control
 
-// FlushResult is the answer of POST /v1/flush.
-type FlushResult struct {
-	SchemaVersion int   `json:"schema_version"`
-	Paused        bool  `json:"paused" doc:"the user's pause is still in force: nothing is sent"`
-	Waiting       int64 `json:"waiting" doc:"entries to be sent now"`
-}
-
 // ReloadResult is the answer of POST /v1/reload.
 type ReloadResult struct {
 	SchemaVersion int      `json:"schema_version"`
