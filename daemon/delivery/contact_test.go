@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
 )
 
@@ -142,6 +144,7 @@ func TestContactShared(t *testing.T) {
 			all.Go(func() { s.Probe(t.Context(), wait) })
 		}
 		all.Wait()
+		s.contactsEnd(t)
 		if n := asked.Load(); n != want {
 			t.Errorf("%d probes, want %d", n, want)
 		}
@@ -153,6 +156,79 @@ func TestContactShared(t *testing.T) {
 	many(false, 2)
 	s.Probe(t.Context(), true)
 	many(false, 3)
+}
+
+// contactsEnd waits for the probes that nobody waits for.
+func (s *Servers) contactsEnd(t *testing.T) {
+	t.Helper()
+	under := func() (one chan struct{}) {
+		s.contacts.mu.Lock()
+		defer s.contacts.mu.Unlock()
+		for _, one = range s.contacts.under {
+			break
+		}
+		return one
+	}
+	limit := time.After(time.Minute)
+	for one := under(); one != nil; one = under() {
+		select {
+		case <-one:
+		case <-limit:
+			t.Fatal("a probe does not end")
+		}
+	}
+}
+
+// TestContactStalled: a server that takes the request and says nothing has a second, and so has who asks.
+func TestContactStalled(t *testing.T) {
+	free := make(chan struct{})
+	s, _, _ := probing(t, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-free:
+		case <-r.Context().Done():
+		}
+	})
+	s.contacts.limit = 50 * time.Millisecond
+	s.Probe(t.Context(), true)
+	s.contactsEnd(t)
+	if got := s.listedOwn(t); got.State != outbox.StateRetrying || got.Kind != outbox.KindUnreachable {
+		t.Errorf("%+v, probe %+v", got, got.Probe)
+	}
+	close(free)
+	s.later(time.Minute)
+	s.contacts.ask(s.Own()) // a probe that nothing makes: the servers were not told
+	done := make(chan struct{})
+	go func() { defer close(done); s.Probe(t.Context(), true) }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Error("who asks waits for ever")
+	}
+}
+
+// TestContactUnproven: a server that was known, and does not prove to know the key now, is told with what it is.
+func TestContactUnproven(t *testing.T) {
+	for code, want := range map[string][2]string{
+		keyproof.CodeUnknownKey: {outbox.KindRefusedKey, outbox.StateRefused},
+		"unauthorized":          {outbox.KindUnproven, outbox.StateRetrying},
+	} {
+		t.Run(want[0], func(t *testing.T) {
+			s, _, _ := probing(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("X-API-Key") != "" {
+					t.Error("it got the key")
+				}
+				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = io.WriteString(w, `{"error":{"code":"`+code+`"}}`)
+			})
+			if err := s.proven.Add(s.Own()); err != nil {
+				t.Fatal(err)
+			}
+			s.Probe(t.Context(), true)
+			if got := s.listedOwn(t); got.Kind != want[0] || got.State != want[1] || got.Hint == "" {
+				t.Errorf("%+v, probe %+v", got, got.Probe)
+			}
+		})
+	}
 }
 
 // TestContactWhilePaused: while the user has paused delivery nothing is sent.

@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/keyproof"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -49,7 +50,8 @@ func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPat
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = New(Config{State: db, Owner: owner, Client: outbox.NewClient(1), Log: slog.New(slog.DiscardHandler)})
+	s = New(Config{State: db, Owner: owner, Client: outbox.NewClient(1), Log: slog.New(slog.DiscardHandler),
+		Proven: keyproof.Memory{Path: filepath.Join(dir, "proven")}})
 	s.SetOwn(&cfg)
 	return s, keyPath
 }
