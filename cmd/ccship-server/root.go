@@ -103,7 +103,7 @@ func newRoot() *cobra.Command {
 		return usage(c, err)
 	})
 	root.AddCommand(newServe(), newUser(), newKey(), newShare(), newLink(), newMigrate(), newRebuild(), newBackup(),
-		newRestore(), newForget(), newVerify(), newVersion())
+		newRestore(), newForget(), newVerify(), newScan(), newVersion())
 	return root
 }
 

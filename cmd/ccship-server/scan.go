@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/server/scan"
+	"github.com/ccship/ccship/server/store"
+)
+
+func newScan() *cobra.Command {
+	var url string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "scan",
+		Short: "Find secrets in stored lines",
+		Long: "Read every stored line and report those with secrets, by the built-in rules that daemons mask with. The\n" +
+			"report names session, line and rule, and never a secret. It does not read documents, attachments or\n" +
+			"checkpoints. Exit code 1 if secrets are found.",
+		Args: wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, url, func(s store.Store) error {
+				r, err := scanStore(c.Context(), s, newProgress(c.ErrOrStderr()))
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					err = printJSON(c.OutOrStdout(), r)
+				} else {
+					err = r.print(c)
+				}
+				if err == nil && r.Secrets > 0 {
+					err = hinted{fmt.Errorf("%d secrets found in %d lines", r.Secrets, r.WithSecrets),
+						"revoke them where they were issued; `ccship-server forget SESSION --user USER --yes` removes a session"}
+				}
+				if asJSON && err != nil {
+					return silent{err} // the document has been printed
+				}
+				return err
+			})
+		},
+	}
+	jsonFlag(c, &asJSON)
+	storeFlag(c, &url)
+	return c
+}
+
+// scanReport is what scan found.
+type scanReport struct {
+	Schema      int           `json:"schema_version"`
+	Transcripts int64         `json:"transcripts"`
+	Lines       int64         `json:"lines"`
+	Bytes       int64         `json:"bytes"`
+	Secrets     int64         `json:"secrets"`
+	WithSecrets int64         `json:"lines_with_secrets"`
+	Findings    []scanFinding `json:"findings"` // the first of them
+}
+
+// scanFinding is a line with secrets. It holds none of them.
+type scanFinding struct {
+	SessionID  string   `json:"session_id"`
+	User       string   `json:"user"`
+	Machine    string   `json:"machine"`
+	Epoch      string   `json:"epoch"`
+	Generation int64    `json:"generation"`
+	Line       int64    `json:"line"`     // counted from 0
+	Replaced   bool     `json:"replaced"` // other bytes are in its place; these are kept too
+	Secrets    int      `json:"secrets"`
+	Rules      []string `json:"rules"`
+}
+
+func scanStore(ctx context.Context, s store.Store, p *progress) (*scanReport, error) {
+	r := &scanReport{Schema: schemaVersion, Findings: []scanFinding{}}
+	users, err := s.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := map[int64]string{}
+	for _, u := range users {
+		names[u.ID] = u.Name
+	}
+	read, err := scan.Run(ctx, s, func(f scan.Finding) {
+		r.Secrets += int64(f.Secrets)
+		if r.WithSecrets++; r.WithSecrets <= maxFindings {
+			x := f.Session
+			r.Findings = append(r.Findings, scanFinding{x.SessionID, names[x.Owner], x.Machine, f.Epoch, f.Generation, f.Line,
+				f.Replaced, f.Secrets, f.Rules})
+		}
+	}, func(a scan.Progress) {
+		p.say("%d transcripts, %d lines, %s; %d secrets", a.Streams, a.Lines, amount.Size(a.Bytes), r.Secrets)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Transcripts, r.Lines, r.Bytes = read.Streams, read.Lines, read.Bytes
+	return r, nil
+}
+
+// print writes the report for people.
+func (r *scanReport) print(c *cobra.Command) error {
+	out := c.OutOrStdout()
+	for _, f := range r.Findings {
+		replaced := ""
+		if f.Replaced {
+			replaced = " (replaced)"
+		}
+		fmt.Fprintf(out, "%q of %q, machine %q, epoch %q, generation %d, line %d%s: %s\n", f.SessionID, f.User, f.Machine,
+			f.Epoch, f.Generation, f.Line+1, replaced, strings.Join(f.Rules, ", "))
+	}
+	if more := r.WithSecrets - int64(len(r.Findings)); more > 0 {
+		fmt.Fprintf(out, "and %d more lines\n", more)
+	}
+	_, err := fmt.Fprintf(c.ErrOrStderr(), "read %d transcripts, %d lines, %s\n", r.Transcripts, r.Lines,
+		amount.Size(r.Bytes))
+	return err
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/transcript/planted"
+)
+
+// say sends a line with a text.
+func (p *program) say(t *testing.T, key, session string, line int, text string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"session_id": session, "entries": []any{map[string]any{
+		"line_index": line, "type": "user", "message": map[string]any{"role": "user", "content": text}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, p.url+"/api/conversations", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if b, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", res.StatusCode, b)
+	}
+}
+
+// TestScan: secrets of every kind that a server stores are found, under a running server, also where other bytes have
+// replaced a line; and no secret is printed.
+func TestScan(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	key := newKeyIn(t, path)
+	at := "sqlite:" + path
+	p := launch(t, path)
+	p.say(t, key, "clean", 0, "nothing to see")
+	if out, words := tool(t, 0, "scan", "--store", at); out != "" || !strings.Contains(words, "read 1 transcripts, 1 lines") {
+		t.Errorf("a clean store: %s%s", out, words)
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	kinds := planted.Kinds()
+	names := slices.Sorted(maps.Keys(kinds))
+	var secrets []string
+	for i, name := range names {
+		text, secret := planted.Plant(r, kinds[name])
+		secrets = append(secrets, secret)
+		p.say(t, key, "dirty", i, "before\n"+text+"\nafter")
+	}
+	p.say(t, key, "dirty", 0, "taken back") // the replaced bytes are kept
+	out, words := tool(t, exitFailed, "scan", "--json", "--store", at)
+	var doc scanReport
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || words != "" {
+		t.Fatalf("%v in %s%s", err, out, words)
+	}
+	found := map[int64]bool{}
+	for _, f := range doc.Findings {
+		found[f.Line] = true
+		if f.SessionID != "dirty" || f.User != "owner" || f.Replaced != (f.Line == 0) || len(f.Rules) == 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	for i, name := range names {
+		if !found[int64(i)] {
+			t.Errorf("%s is not found", name)
+		}
+	}
+	human, words := tool(t, exitFailed, "scan", "--store", at)
+	if !strings.Contains(human, `"dirty" of "owner"`) || !strings.Contains(words, "hint: revoke") {
+		t.Errorf("%s%s", human, words)
+	}
+	for i, secret := range secrets {
+		if len(secret) > 8 && strings.Contains(out+human+words, secret) {
+			t.Errorf("the report has the secret of %s", names[i])
+		}
+	}
+	if want := fmt.Sprintf("%d lines", len(names)); !strings.Contains(words, want) {
+		t.Errorf("%s, want %s", words, want)
+	}
+}
