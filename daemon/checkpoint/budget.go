@@ -102,7 +102,7 @@ func (c *Checkpoints) modelBudget(model string) control.Budget {
 	return b
 }
 
-// budgetOptions returns what is known about a transcript's budget beside its own lines. file 0: no transcript.
+// budgetOptions returns what is known about a transcript's budget besides its own lines. file 0: no transcript.
 func budgetOptions(known projection.Budgets, file tail.FileID) session.BudgetOptions {
 	o := session.BudgetOptions{Learned: learned(known.Compactions), Pins: known.Models}
 	if limit := known.Files[file]; limit > 0 {
@@ -122,8 +122,8 @@ func learned(compactions map[string][]projection.Compaction) map[string]int64 {
 	return limits
 }
 
-// learnedLimit returns the smallest of a model's compactions that is credible; 0: none is. A single one far below the
-// model's usual limit may be caused by a fault or by one session's settings, so it takes a second one near it.
+// learnedLimit returns the smallest credible compaction of a model; 0: there is none. A single one far below the
+// model's usual limit may come from a fault or from one session's settings, so it needs a second one near it.
 func learnedLimit(model string, list []projection.Compaction) (limit int64) {
 	usual := session.BudgetFor(model, 0, 0, session.BudgetOptions{}).Limit
 	for i, x := range list {
@@ -143,7 +143,7 @@ func wireBudgets(list ...control.Budget) control.Budgets {
 	return control.Budgets{SchemaVersion: control.SchemaVersion, Budgets: append([]control.Budget{}, list...)}
 }
 
-// wireBudget converts a budget to the wire type. A limit that follows from the window has the window's source.
+// wireBudget converts a budget to the wire type. A limit derived from the window has the window's source.
 func wireBudget(b session.Budget) control.Budget {
 	out := control.Budget{Window: b.Window, Limit: b.Limit}
 	switch b.LimitBy {

@@ -1,6 +1,6 @@
-// Package checkpoint marks moments of a session: when its context passes a part of the token budget, and when it is
-// compacted. It keeps the checkpoints, sends them, and says how large budgets are. It does not know how lines are read
-// or which server a session goes to.
+// Package checkpoint makes checkpoints of a session: when its context exceeds a part of the token budget, and when it
+// is compacted. It keeps the checkpoints, sends them, and determines budgets. It does not know how lines are read or
+// which server a session goes to.
 package checkpoint
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// Checkpointer is the observer that makes checkpoints, and notices about them. Its fields are those of the step under
+// Checkpointer is the observer that makes checkpoints, and notices about them. Its fields belong to the current step.
 // way.
 type Checkpointer struct {
 	projections *projection.DB
@@ -33,7 +33,7 @@ func NewCheckpointer(projections *projection.DB) *Checkpointer {
 	return &Checkpointer{projections: projections}
 }
 
-// Begin takes in the budget as it is now. Thresholds that are already exceeded under it do not fire.
+// Begin applies the current budget. Thresholds that are already exceeded under it do not fire.
 func (c *Checkpointer) Begin(s *derive.FoldStep) {
 	c.checkpoints, c.notices, c.err = nil, nil, nil
 	s.Session.Budget = budgetOptions(c.projections.Checkpoints.Budgets(), s.File.File.ID)
@@ -45,7 +45,7 @@ func (c *Checkpointer) Begin(s *derive.FoldStep) {
 // hasCheckpoints reports whether a transcript can have checkpoints. An agent's cannot: it ends with its task.
 func hasCheckpoints(s *derive.FoldStep) bool { return s.File.File.Kind == tail.Main }
 
-// Event makes a checkpoint if a threshold is passed or the session is compacted.
+// Event makes a checkpoint if a threshold is exceeded or the session is compacted.
 func (c *Checkpointer) Event(s *derive.FoldStep, e *session.Event, watched bool) {
 	if !hasCheckpoints(s) {
 		return
@@ -59,7 +59,7 @@ func (c *Checkpointer) Event(s *derive.FoldStep, e *session.Event, watched bool)
 	_, known, err := c.projections.Checkpoints.Checkpoint(context.Background(), p.ID)
 	c.err = cmp.Or(c.err, err)
 	if known || err != nil {
-		return // known: the line is folded once more
+		return // known: the line is folded again
 	}
 	c.checkpoints = append(c.checkpoints, p)
 	if watched {
@@ -85,14 +85,14 @@ func newCheckpoint(s *derive.FoldStep, m session.Checkpoint) projection.Checkpoi
 		ContextHash: m.ContextHash, Summary: m.Summary, ActiveFiles: m.ActiveFiles, At: m.Time.UTC(),
 		Generation: s.File.Cursor.Generation, Line: m.Line, Model: m.Model, Automatic: m.Automatic,
 	}
-	if y := c.At.Year(); y < 1971 || y > 9999 { // no time, or one that neither a row nor a server can hold
+	if y := c.At.Year(); y < 1971 || y > 9999 { // no time, or one that rows and servers cannot store
 		c.At = time.Now().UTC().Truncate(time.Millisecond)
 	}
 	return c
 }
 
-// automaticID returns the id of an automatic checkpoint. It is the same however often the moment is read, and in every
-// generation of the file. The line counts only for a record without a uuid.
+// automaticID returns the id of an automatic checkpoint. It is the same in every reading and in every generation of the
+// file. The line number matters only for a record without a uuid.
 func automaticID(session string, m *session.Checkpoint) string {
 	at := m.UUID
 	if at == "" {

@@ -20,13 +20,13 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// Limits of what a caller may say about a checkpoint, in characters.
+// Limits of a caller's texts about a checkpoint, in characters.
 const (
 	maxSummary = 1000
 	maxPort    = 200
 )
 
-// Checkpoints answers what people ask about checkpoints and budgets. It is safe for concurrent use.
+// Checkpoints answers queries about checkpoints and budgets. It is safe for concurrent use.
 type Checkpoints struct {
 	projections *projection.DB
 	deriver     *derive.Deriver
@@ -37,13 +37,13 @@ func New(projections *projection.DB, deriver *derive.Deriver) *Checkpoints {
 	return &Checkpoints{projections: projections, deriver: deriver}
 }
 
-// List returns a session's checkpoints, or those of all sessions if file is 0, newest first. The session is folded to
-// its end before.
+// List returns a session's checkpoints, or those of all sessions if file is 0, newest first. It first folds the session
+// to its end.
 func (c *Checkpoints) List(ctx context.Context, file tail.FileID, page control.Page) (control.Checkpoints, error) {
 	a := control.Checkpoints{SchemaVersion: control.SchemaVersion, Checkpoints: []control.Checkpoint{}}
 	if file != 0 {
 		err := c.deriver.Query(ctx, file, func(*derive.FoldStep) error { return nil })
-		// If the file is gone its checkpoints stay. If it was not read yet it has none.
+		// If the file is gone its checkpoints stay. If it was never read it has none.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, state.ErrUnknownFile) {
 			return a, fmt.Errorf("list checkpoints: %w", err)
 		}
@@ -71,7 +71,7 @@ func (c *Checkpoints) Get(ctx context.Context, id string) (control.CheckpointAns
 	return control.CheckpointAnswer{SchemaVersion: control.SchemaVersion, Checkpoint: wireCheckpoint(&p)}, err
 }
 
-// Create makes a checkpoint of a session as it stands. It is durable when Create returns. name is the session's.
+// Create makes a checkpoint of a session as it is now. It is durable when Create returns. name is the session's.
 func (c *Checkpoints) Create(ctx context.Context, file tail.FileID, name string,
 	req control.CheckpointRequest) (a control.CheckpointAnswer, err error) {
 	trigger, err := requestTrigger(req.Trigger)

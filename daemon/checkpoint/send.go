@@ -18,7 +18,7 @@ const (
 	batchSize = 100  // checkpoints in a batch that is sent again
 )
 
-// addToEffects has checkpoints kept, and sent to the server that gets the session's lines.
+// addToEffects stores checkpoints, and sends them to the server of the session's lines.
 func addToEffects(s *derive.FoldStep, list []projection.Checkpoint) error {
 	if len(list) == 0 {
 		return nil
@@ -32,10 +32,10 @@ func addToEffects(s *derive.FoldStep, list []projection.Checkpoint) error {
 	return nil
 }
 
-// Stored are the checkpoints that the state keeps.
+// Stored are the checkpoints in the state.
 type Stored struct{ Projections *projection.DB }
 
-// Batches returns all checkpoints of a transcript, oldest first, for a server that does not have them.
+// Batches returns all checkpoints of a transcript, oldest first, for a server that lacks them.
 func (s Stored) Batches(ctx context.Context, p *outbox.Packer, id tail.FileID) (batches []outbox.Batch, err error) {
 	list, _, err := s.Projections.Checkpoints.List(ctx, id, 0, maxResent)
 	if err != nil {
@@ -52,9 +52,9 @@ func (s Stored) Batches(ctx context.Context, p *outbox.Packer, id tail.FileID) (
 	return batches, nil
 }
 
-// Resend queues the checkpoints of every transcript whose lines go to dest. Call it when a server begins to accept
-// checkpoints after it accepted lines: checkpoints that were queued before may have been withheld. A server that has
-// them keeps one of each.
+// Resend queues the checkpoints of every transcript whose lines go to dest. Call it when a server that accepted lines
+// begins to accept checkpoints: checkpoints queued earlier may have been withheld. The server ignores those that it
+// already has.
 func (s Stored) Resend(ctx context.Context, dest string) error {
 	facts, err := s.Projections.State.Files.Routings(ctx)
 	if err != nil {

@@ -16,9 +16,10 @@ import (
 // maxAnswers bounds how many answers are remembered as used.
 const maxAnswers = 4096
 
-// answers tells the answers of our own ccship-mcp in a transcript from those that another tool, or a text that Claude
-// read, made up. ccship-mcp gets a nonce for each over the control socket, which only this user can use. A nonce
-// carries an HMAC of what was asked for, so that it outlives a restart. It is good for one place in one transcript.
+// answers tells the answers of our own ccship-mcp in a transcript from forged ones, which another tool or a text that
+// Claude read may contain. ccship-mcp gets a nonce for each answer over the control socket, which only this user can
+// use. A nonce carries an HMAC of the request, so that it survives a restart. It is valid for one place in one
+// transcript.
 type answers struct {
 	key []byte // immutable
 
@@ -64,8 +65,8 @@ func (a *answers) sum(random string, link bool, path string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// take reports whether an answer found in a transcript is one that was issued, and not found elsewhere before. The same
-// place may be read again.
+// take reports whether an answer found in a transcript was issued, and was not found elsewhere before. The same place
+// may be read again.
 func (a *answers) take(nonce string, link bool, path string, at answerPlace) bool {
 	random, sum, _ := strings.Cut(nonce, ".")
 	if !hmac.Equal([]byte(sum), []byte(a.sum(random, link, path))) {
@@ -77,11 +78,11 @@ func (a *answers) take(nonce string, link bool, path string, at answerPlace) boo
 		return before == at
 	}
 	if len(a.used) >= maxAnswers {
-		clear(a.used) // what is used once more links the same file again
+		clear(a.used) // a second use only links the same file again
 	}
 	a.used[nonce] = at
 	return true
 }
 
-// Answer returns what makes an answer of ccship-mcp, to link a file or to unlink it, valid in a transcript.
+// Answer returns a nonce that makes an answer of ccship-mcp, to link or unlink a file, valid in a transcript.
 func (t *Tracker) Answer(link bool, path string) string { return t.answers.issue(link, path) }

@@ -56,7 +56,7 @@ func (c *check) run(ctx context.Context) (again bool, err error) {
 	return c.compare(ctx, &content)
 }
 
-// problem notes why the document cannot be read. That is not an error of the check.
+// problem records why the document cannot be read. That is not an error of the check.
 func (c *check) problem(why string) error {
 	c.document.problem = why
 	c.t.put(c.document, false)
@@ -72,7 +72,7 @@ func (c *check) changing(stamp file.Stamp) {
 	c.t.put(*d, false)
 }
 
-// ready reports whether to read the file now: it has changed and is no longer written, or the server does not have it.
+// ready reports whether to read the file now: it has changed and is no longer being written, or the server lacks it.
 func (c *check) ready(stamp file.Stamp) bool {
 	d := &c.document
 	if stamp == file.Stamp(d.Stat) && !d.Deleted {
@@ -87,17 +87,17 @@ func (c *check) ready(stamp file.Stamp) bool {
 	return false
 }
 
-// unsent reports whether the session's server does not have the last version, and it can be queued.
+// unsent reports whether the session's server lacks the last version, and it can be queued.
 func (c *check) unsent() bool {
 	return c.document.Dest != c.loc.Dest && c.t.canSend(c.loc)
 }
 
-// compare compares a content with the last version, and publishes what is new.
+// compare compares a content with the last version, and publishes a new version.
 func (c *check) compare(ctx context.Context, content *file.Content) (again bool, err error) {
 	d := c.document
 	c.loc = c.t.locationOf(c.loc, content.Path)
 	same := !d.Deleted && content.Size == d.Size && content.SHA256 == d.SHA256 && content.TooLarge == d.TooLarge
-	if content.TooLarge { // it was not read: the stamp has to do
+	if content.TooLarge { // it was not read: compare the stamp
 		same = same && content.Stamp == file.Stamp(d.Stat)
 	}
 	n := change{kind: kindModified, by: byOther, line: c.line, content: content, root: c.folder.Root()}
@@ -124,8 +124,8 @@ func (c *check) compare(ctx context.Context, content *file.Content) (again bool,
 	return d.unproven, c.t.publish(ctx, c.loc, &n)
 }
 
-// gone handles a file that does not exist. It is deleted if the next check does not find it either: an editor may be
-// replacing it.
+// gone handles a file that does not exist. The document counts as deleted if the next check does not find the file
+// either: an editor may be replacing it.
 func (c *check) gone(ctx context.Context) (again bool, err error) {
 	d := c.document
 	d.problem = c.loc.problem()

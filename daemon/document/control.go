@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/daemon/document/file"
 )
 
-// List returns the documents linked to a session, given its whole name.
+// List returns the documents linked to a session, given its full name.
 func (t *Tracker) List(ctx context.Context, session string) (control.Documents, error) {
 	a := control.Documents{SchemaVersion: control.SchemaVersion, Session: session, Documents: []control.Document{}}
 	loc, err := t.locator.Locate(ctx, session)
@@ -32,7 +32,7 @@ func (t *Tracker) List(ctx context.Context, session string) (control.Documents, 
 	return a, nil
 }
 
-// Link links a file to a session for the user, and returns what is linked then. req.Session is the whole name.
+// Link links a file to a session for the user, and returns the linked documents. req.Session is the full name.
 func (t *Tracker) Link(ctx context.Context, req control.DocumentRequest) (control.Documents, error) {
 	if err := t.link(ctx, userRequest(req)); err != nil {
 		return control.Documents{}, controlError(err)
@@ -41,7 +41,7 @@ func (t *Tracker) Link(ctx context.Context, req control.DocumentRequest) (contro
 	return t.List(ctx, req.Session)
 }
 
-// Unlink ends a link for the user, and returns what is linked then. req.Session is the whole name.
+// Unlink ends a link for the user, and returns the linked documents. req.Session is the full name.
 func (t *Tracker) Unlink(ctx context.Context, req control.DocumentRequest) (control.Documents, error) {
 	if err := t.unlink(ctx, userRequest(req)); err != nil {
 		return control.Documents{}, controlError(err)

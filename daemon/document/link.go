@@ -67,8 +67,8 @@ func (t *Tracker) link(ctx context.Context, r linkRequest) error {
 	return t.linkNew(ctx, loc, folder, name, &c)
 }
 
-// find returns the name of the file that a request means. Claude may be in a folder below, and mean the one it began
-// in.
+// find returns the name of the file that a request means. Claude may be in a subfolder, and mean a path below the
+// folder in which it began.
 func find(folder *file.Folder, r *linkRequest) (string, error) {
 	name, err := folder.Find(r.base, r.path)
 	if err != nil && r.by == byMCP {
@@ -93,7 +93,7 @@ func (t *Tracker) lookUp(session string, folder *file.Folder, name string) (d tr
 	return d, linked
 }
 
-// confirm makes c an answer to a viewer that asks for a link that exists. It carries the content of the last version if
+// confirm makes c the answer to a viewer that asks for an existing link. It carries the content of the last version if
 // the file still has it.
 func (t *Tracker) confirm(c *change, folder *file.Folder) {
 	c.kind = kindLinked
@@ -120,7 +120,7 @@ func (t *Tracker) linkNew(ctx context.Context, loc Location, folder *file.Folder
 	return t.publish(ctx, loc, c)
 }
 
-// introduced reports whether a session's Claude may have begun. Then its introduction does not contain the link.
+// introduced reports whether a session's Claude may have started. Its introduction then lacks the link.
 func (t *Tracker) introduced(ctx context.Context, loc Location) bool {
 	if loc.File != 0 {
 		return true
@@ -134,7 +134,7 @@ func (t *Tracker) read(folder *file.Folder, name string) (*file.Content, error) 
 	for tries := 3; ; tries-- {
 		c, err := folder.Read(name, t.settings.Config().DocumentCap, outbox.BlobInRow)
 		if errors.Is(err, file.ErrGone) {
-			return nil, &file.RefusedError{Message: name + " has gone away", Hint: "a document must exist when it is linked"}
+			return nil, &file.RefusedError{Message: name + " was removed", Hint: "a document must exist when it is linked"}
 		}
 		if err != nil || !c.Torn || tries == 0 {
 			return &c, err

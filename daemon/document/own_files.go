@@ -22,8 +22,8 @@ type Guard struct {
 // NewGuard returns a guard.
 func NewGuard(settings Settings, db *state.DB) *Guard { return &Guard{settings, db} }
 
-// Check refuses the files that ccship keeps its secrets and its state in, by any name or link: path is where the open
-// file info lies, links resolved. The error is a *file.RefusedError.
+// Check refuses the files that hold ccship's secrets and state, under any name or link. path is where the open file
+// info lies, links resolved. The error is a *file.RefusedError.
 func (g *Guard) Check(path string, info fs.FileInfo) error {
 	if !g.isOwn(path, info) {
 		return nil
@@ -52,7 +52,7 @@ func (g *Guard) isOwn(path string, info fs.FileInfo) bool {
 	return false
 }
 
-// ownFiles returns the files whose other names must be refused too, for a file in a folder.
+// ownFiles returns ccship's own files whose other names must be refused too, for a file in a folder.
 func (g *Guard) ownFiles(c *config.Config, folder string) []string {
 	files := []string{c.Path, c.APIKeyFile, c.Socket}
 	for _, dir := range c.OwnFolders() {
@@ -83,7 +83,7 @@ func andAbove(dir string) func(yield func(string) bool) {
 	}
 }
 
-// Open opens a file to send it, through a mask, unless it is one of ccship's own by now.
+// Open opens a file to send it, through a mask, unless the file belongs to ccship by now.
 func (g *Guard) Open(root, name string, mask file.Mask) (outbox.Content, error) {
 	c, err := file.OpenToSend(root, name, g.Check, mask)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package inbox holds what a session's Claude is to be told: an introduction at every start of the session, and
-// notices, each at most once. It stores introductions and makes the texts, in the user's language. It does not know who
-// makes notices, or how a hook passes a text on.
+// Package inbox holds what a session's Claude is told: an introduction at every start of the session, and notices, each
+// at most once. It stores introductions and makes the texts, in the user's language. It does not know who makes
+// notices, or how a hook passes a text on.
 package inbox
 
 import (
@@ -18,7 +18,7 @@ import (
 type Sessions interface {
 	// StreamID returns the file of a session's main transcript; false if there is none yet.
 	StreamID(session string) (tail.FileID, bool)
-	// Forgotten reports whether the user has ccship forget a session.
+	// Forgotten reports whether the user had a session forgotten.
 	Forgotten(session string) bool
 }
 
@@ -34,7 +34,7 @@ type Settings interface {
 	Locale() string
 }
 
-// Deps is what an Inbox needs. All of it is required.
+// Deps is what an Inbox needs. All fields are required.
 type Deps struct {
 	Projections   *projection.DB
 	Deriver       *derive.Deriver // answers the titles of sessions
@@ -54,8 +54,7 @@ type Inbox struct {
 // New returns an inbox. Run starts it.
 func New(d Deps) *Inbox { return &Inbox{deps: d, notices: newNotices(d.Projections, d.Log)} }
 
-// Run serves requests until ctx is done. Then it makes introductions durable, and puts notices back that no hook has
-// confirmed.
+// Run serves requests until ctx is done. Then it makes introductions durable, and puts unconfirmed notices back.
 func (b *Inbox) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { b.deps.Introductions.run(ctx) })
@@ -70,7 +69,7 @@ func (b *Inbox) Forget(session string) {
 	b.deps.Introductions.forget(session)
 }
 
-// Pending returns the notices for a session's Claude. A request with a receipt confirms that they have arrived.
+// Pending returns the notices for a session's Claude. A request with a receipt confirms that they arrived.
 func (b *Inbox) Pending(ctx context.Context, req control.PendingRequest) (control.Pending, error) {
 	a := control.Pending{SchemaVersion: control.SchemaVersion}
 	if req.Receipt != "" {

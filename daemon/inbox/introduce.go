@@ -22,8 +22,8 @@ const (
 	maxInitText = 9000 // bytes; Claude Code cuts the output of a hook at 10 000 characters
 )
 
-// Init returns the introduction of a session's Claude. Name and folder are those of the session's first start, so the
-// text stays the same as long as the documents do.
+// Init returns the introduction of a session's Claude. It uses the name and folder of the session's first start, so the
+// text changes only when the documents do.
 func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, error) {
 	a := control.Init{SchemaVersion: control.SchemaVersion}
 	if !transcript.ValidSession(q.Session) {
@@ -70,7 +70,7 @@ func (b *Inbox) introduce(ctx context.Context, session, cwd string) (projection.
 // titleTime is how long an introduction waits for a title: the hook must return within 20 ms.
 const titleTime = 8 * time.Millisecond
 
-// userTitle returns the title that the user gave a session, or "" if there is none or it is not known in time.
+// userTitle returns the title that the user gave a session; "" if there is none or it is not known in time.
 func (b *Inbox) userTitle(ctx context.Context, id tail.FileID) (title string) {
 	ctx, cancel := context.WithTimeout(ctx, titleTime)
 	defer cancel()

@@ -7,14 +7,14 @@ import (
 	"github.com/ccship/ccship/state/projection"
 )
 
-// A hook has so little time that it may be gone when its answer arrives. So it confirms the notices before it passes
+// A hook has so little time that it may have ended when its answer arrives. So it confirms the notices before it passes
 // them on. Notices that are not confirmed go to the next hook.
 
 // leaseTime is how long a hook has to confirm; it takes 20 ms in all. A later confirmation is refused, and that hook
 // passes nothing on.
 const leaseTime = time.Second
 
-// lease is a list of notices that a hook has got and not confirmed yet.
+// lease is a list of notices that a hook has received and not confirmed yet.
 type lease struct {
 	session string
 	list    []projection.Notice

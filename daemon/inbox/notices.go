@@ -74,7 +74,7 @@ func (n *notices) forget(session string) {
 	delete(n.ready, session)
 }
 
-// request has run take a session's notices out of the state. The channel is closed once run has tried.
+// request makes run take a session's notices out of the state. The channel is closed once run has tried.
 func (n *notices) request(session string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,8 +99,8 @@ func (n *notices) run(ctx context.Context) error {
 	}
 }
 
-// fetch takes the requested notices out of the state. It cannot be cancelled: what has left the state must be in
-// memory.
+// fetch takes the requested notices out of the state. It cannot be cancelled, because notices that have left the state
+// must be in memory.
 func (n *notices) fetch() {
 	n.mu.Lock()
 	requested := n.requested

@@ -1,5 +1,5 @@
-// Package masking decides for which servers secrets are masked, and counts what was. It does not know what a secret is,
-// nor where texts come from.
+// Package masking decides for which servers secrets are masked, and counts masked secrets. It does not know what a
+// secret is, or where texts come from.
 package masking
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// Servers say what servers speak.
+// Servers knows the servers' protocols.
 type Servers interface {
-	// Protocol answers "ccship", "plain", or anything else while it is not known.
+	// Protocol returns "ccship", "plain", or anything else while it is unknown.
 	Protocol(dest string) string
 }
 
@@ -28,7 +28,7 @@ type Prover interface {
 	Prove(ctx context.Context, server string) error
 }
 
-// Masking hands out what masks the lines for a server. It is safe for concurrent use.
+// Masking provides the masker for each server. It is safe for concurrent use.
 type Masking struct {
 	servers Servers
 	proofs  proofs
@@ -51,7 +51,7 @@ func New(c *config.Config, s Servers, p Prover) (*Masking, error) {
 	return m, m.Configure(c)
 }
 
-// Configure takes a configuration over. After an error the one before stays in force.
+// Configure applies a configuration. After an error the earlier one stays in force.
 func (m *Masking) Configure(c *config.Config) error {
 	next := &setup{mode: c.Redact}
 	var err error
@@ -70,7 +70,7 @@ func (m *Masking) Configure(c *config.Config) error {
 	return nil
 }
 
-// proofOf returns what proves the tokens that were made before masking was turned off; nil if there is no key.
+// proofOf returns the masker that proves tokens made before masking was turned off; nil if there is no key.
 func proofOf(c *config.Config) (*redact.Masker, error) {
 	if _, err := os.Stat(c.RedactKeyFile()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // none were made
@@ -82,11 +82,11 @@ func proofOf(c *config.Config) (*redact.Masker, error) {
 	return redact.New(key)
 }
 
-// Proof returns what proves the tokens that servers hold, whether secrets are masked now or not; nil without a key.
+// Proof returns the masker that proves the tokens on servers, whether or not masking is on; nil without a key.
 func (m *Masking) Proof() *redact.Masker { return m.now.Load().proof }
 
-// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are. Both
-// may be empty.
+// For returns the masker for texts of a project, given its folder, on their way to a server; nil: no masking. Both
+// arguments may be empty.
 func (m *Masking) For(dest, cwd string) *redact.Masker {
 	now := m.now.Load()
 	if now.masker == nil || now.mode == "auto" && m.here(dest) {
@@ -95,8 +95,8 @@ func (m *Masking) For(dest, cwd string) *redact.Masker {
 	return now.masker.Of(cwd)
 }
 
-// here reports whether a server counts as this machine. A plain one does by its loopback address. Any other must prove
-// it: it may be the end of a tunnel.
+// here reports whether a server counts as part of this machine. A plain server does if its address is loopback. Any
+// other server must prove it, because the address may belong to a tunnel.
 func (m *Masking) here(dest string) bool {
 	return project.Loopback(dest) && (m.servers.Protocol(dest) == "plain" || m.proofs.has(project.ServerURL(dest)))
 }
@@ -113,7 +113,7 @@ func (m *Masking) Count(ranges []redact.Range) {
 	}
 }
 
-// Counts are the secrets masked since the start, by rule, and all of them.
+// Counts returns the number of secrets masked since the start, by rule and in total.
 func (m *Masking) Counts() (byRule map[string]int64, all int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 
 const (
 	proofHolds = time.Minute      // another process may listen at the address by then
-	askAgain   = 10 * time.Second // after a server did not prove anything: it may be starting. Each time twice as long
-	askLast    = 10 * time.Minute // at most: asking may take a while, and lines wait for the answer
+	askAgain   = 10 * time.Second // after a server proved nothing: it may be starting. Doubles each time
+	askLast    = 10 * time.Minute // the longest pause: asking may take a while, and lines wait for the answer
 )
 
 // proofs remembers which servers proved that they run on this machine. It is safe for concurrent use.
 type proofs struct {
 	prover Prover
 
-	mu    sync.Mutex // held while a server is asked: whoever needs the answer waits for it
+	mu    sync.Mutex // held while a server is asked, so that others wait for the answer
 	known map[string]proven
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// mostAsked is how many transcripts a server is asked about in one request.
+// mostAsked is the largest number of transcripts in one request to a server.
 const mostAsked = 200
 
 // askServers collects what was read, and asks each server about many transcripts at once.
@@ -43,7 +43,7 @@ func (v *verifier) ask(ctx context.Context, dest string, list []*candidate) erro
 	for i, c := range list {
 		refs[i] = v.ref(c)
 	}
-	digests := make([]remote.Digest, len(list)) // the answer is read to its end first: comparing may take long
+	digests := make([]remote.Digest, len(list)) // read the whole answer first: comparing may take long
 	missing := map[int]bool{}
 	err := v.reader(dest).Digests(ctx, refs, false, func(i int, d remote.Digest, err error) error {
 		if remote.Is(err, control.CodeNoSession) {
@@ -82,7 +82,7 @@ func (v *verifier) ref(c *candidate) remote.Ref {
 	return remote.Ref{Session: c.report.SessionID, User: remote.Me, Machine: &v.Origin.Machine}
 }
 
-// forgottenBy are the sessions that a server was told to forget.
+// forgottenBy returns the sessions that a server was told to forget.
 func (v *verifier) forgottenBy(ctx context.Context, dest string) (map[string]bool, error) {
 	list, err := v.reader(dest).Forgotten(ctx)
 	if err != nil && !remote.Is(err, remote.CodeNoReading) { // an older server forgets nothing

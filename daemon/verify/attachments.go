@@ -19,7 +19,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// mostNamed is how many missing attachments a difference names.
+// mostNamed is the largest number of missing attachments that a difference names.
 const mostNamed = 5
 
 // compareAttachments compares the attachments of transcripts on disk with what servers hold.
@@ -31,7 +31,7 @@ func (v *verifier) compareAttachments(ctx context.Context, files []tail.Tracked)
 		}
 		root, err := os.OpenRoot(filepath.Dir(t.File.Path)) // which may be a link
 		if err != nil {
-			continue // it cannot be listed, so that the delivery was incomplete
+			continue // a folder that cannot be listed makes the delivery incomplete
 		}
 		err = v.compareFolder(ctx, root, &t, &f)
 		root.Close()
@@ -56,7 +56,7 @@ func (v *verifier) compareFolder(ctx context.Context, root *os.Root, t *tail.Tra
 	}
 	missing, refused, err := v.missingAttachments(ctx, root, here, t)
 	if len(missing) > 0 && err == nil {
-		// One that was written after the delivery is still to be sent.
+		// A file written after the delivery still has to be sent.
 		if err := v.Attachments.Deliver(ctx, t.File.ID); err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -93,8 +93,8 @@ func nameSome(names []string) string {
 	return text
 }
 
-// missingAttachments names the attachments that the server does not hold with their bytes; those that it refused are
-// only counted.
+// missingAttachments names the attachments that the server does not hold byte for byte; it only counts those that the
+// server refused.
 func (v *verifier) missingAttachments(ctx context.Context, root *os.Root, here []projection.Attachment,
 	t *tail.Tracked) (missing []string, refused int, err error) {
 	f := v.facts[t.File.ID]
@@ -123,14 +123,14 @@ func (v *verifier) missingAttachments(ctx context.Context, root *os.Root, here [
 	return missing, refused, nil
 }
 
-// otherwise is what a server holds beside a transcript, not all of it with the expected bytes.
+// otherwise is an attachment that the server may hold with other bytes than expected.
 type otherwise struct {
 	list   []remote.Blob
 	file   *tail.Tracked
 	reader *remote.Client
 }
 
-// explained reports whether the server holds an attachment with its secrets masked by other rules, or in clear.
+// explained reports whether the server holds an attachment unmasked, or masked by other rules.
 func (v *verifier) explained(ctx context.Context, root *os.Root, h *projection.Attachment,
 	has otherwise) (bool, error) {
 	for _, b := range has.list {
@@ -139,7 +139,7 @@ func (v *verifier) explained(ctx context.Context, root *os.Root, h *projection.A
 		}
 		disk, err := root.ReadFile(path.Join(strings.TrimSuffix(filepath.Base(has.file.File.Path), ".jsonl"), h.Name))
 		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil // it has just gone
+			return false, nil // it was just removed
 		}
 		if err != nil {
 			return false, fmt.Errorf("read attachment: %w", err)
@@ -147,7 +147,7 @@ func (v *verifier) explained(ctx context.Context, root *os.Root, h *projection.A
 		held, err := has.reader.Blob(ctx, b.SHA256, h.Size+1)
 		switch {
 		case remote.Is(err, control.CodeNoSession), remote.Is(err, remote.CodeNoReading):
-			continue // an older server gives no files back
+			continue // an older server does not return files
 		case err != nil:
 			return false, err
 		}

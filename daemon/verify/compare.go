@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// candidate is a transcript that was read, to be compared with what its server holds.
+// candidate is a transcript that was read and waits to be compared with what its server holds.
 type candidate struct {
 	report  control.FileReport
 	summary *summary
@@ -21,7 +21,7 @@ type candidate struct {
 	facts   state.Routing
 }
 
-// compareFiles compares transcripts: two goroutines read, one asks servers about what they have read.
+// compareFiles compares transcripts: two goroutines read, one asks servers about what was read.
 func (v *verifier) compareFiles(ctx context.Context, files []tail.Tracked) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,7 +72,7 @@ func (v *verifier) readFile(ctx context.Context, t tail.Tracked, f state.Routing
 	}
 }
 
-// candidate reads a transcript. It answers nil when the report has all there is to say about it.
+// candidate reads a transcript. It returns nil if no comparison with a server is needed.
 func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routing) (*candidate, error) {
 	report := reportOf(&t, &f)
 	if why, excluded := v.excluded[t.File.ID]; excluded {
@@ -108,7 +108,7 @@ func (v *verifier) candidate(ctx context.Context, t tail.Tracked, f state.Routin
 	return nil, nil
 }
 
-// comparePlain proves only that the disk holds what was acknowledged: the plain protocol offers no way to ask.
+// comparePlain proves only that the disk holds what was acknowledged: the plain protocol has no way to ask for more.
 func (v *verifier) comparePlain(ctx context.Context, c *candidate) error {
 	marks, err := v.State.Files.Marks(ctx, c.file.File.ID)
 	if err != nil {
@@ -126,8 +126,8 @@ func (v *verifier) comparePlain(ctx context.Context, c *candidate) error {
 	return nil
 }
 
-// compareUnmoved compares a transcript with its server's digest. If the transcript is rewound meanwhile it is read and
-// asked about again.
+// compareUnmoved compares a transcript with its server's digest. If the transcript is rewound meanwhile, it reads the
+// transcript and asks the server again.
 func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has remote.Digest) error {
 	defer v.report.fileDone()
 	const tries = 3
@@ -148,7 +148,7 @@ func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has remote.
 	return nil
 }
 
-// errMoved means that a transcript was rewound, or its last line delivered without newline, while it was compared.
+// errMoved means that a transcript was rewound, or its last line was delivered without newline, during the comparison.
 var errMoved = errors.New("transcript changed while comparing")
 
 // compareDigest compares digests, and where they differ line by line.
@@ -194,11 +194,11 @@ const (
 	detailUndelivered  = "not delivered yet"
 	detailNothing      = "the server has nothing of this transcript"
 	detailNoGeneration = "the server does not have this generation"
-	detailEarlier      = "damaged on the server: what comes before and after is on disk as it is there"
+	detailEarlier      = "damaged on the server: the lines before and after are the same as on disk"
 	detailOtherView    = "the server shows another generation than the one on disk"
 )
 
-// explain turns the lines that differ into a difference; nil when the digests differ for a reason that is none.
+// explain turns the lines that differ into a difference; nil if the digests differ for a harmless reason.
 func (v *verifier) explain(c *candidate, g remote.Generation, lines *lineDiff) *control.FileDifference {
 	s, t := c.summary, &c.file
 	diff := difference(c.report, "")

@@ -56,7 +56,7 @@ func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(diskLine
 	}
 }
 
-// wholeLines is the offset behind the last newline of a file; least when there is no newline behind that.
+// wholeLines returns the offset after the last newline of a file; least if no newline follows that.
 func wholeLines(file *os.File, least int64) (int64, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -76,8 +76,8 @@ func wholeLines(file *os.File, least int64) (int64, error) {
 	return least, nil
 }
 
-// readLine returns the next line without its newline. A line longer than limit is passed over and flagged. long is
-// scratch space that survives between calls.
+// readLine returns the next line without its newline. It skips a line longer than limit and flags it. long is scratch
+// space that is kept between calls.
 func readLine(r *bufio.Reader, long *[]byte, limit int64) (line []byte, oversize bool, err error) {
 	part, err := r.ReadSlice('\n')
 	if err == nil {
@@ -112,8 +112,8 @@ func readLine(r *bufio.Reader, long *[]byte, limit int64) (line []byte, oversize
 type summary struct {
 	lines, bytes       int64 // that should be there
 	excluded, oversize int64 // lines that should not
-	sentBefore         int64 // lines among excluded that were sent before ccship came
-	clear              int64 // lines with secrets that the server holds as they are; set when lines are compared
+	sentBefore         int64 // of excluded, lines that were sent before ccship was installed
+	clear              int64 // lines with secrets that the server holds unmasked; set when lines are compared
 	masked             int64 // secrets in the lines that should be there
 	unproven           int64 // those of them that are too short for a hash
 	end                int64 // all lines
@@ -121,7 +121,7 @@ type summary struct {
 	refused            map[int64]bool // lines that the server refused; set when lines are compared
 }
 
-// summarize reads a transcript through the rules in force.
+// summarize reads a transcript and applies the rules in force.
 func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routing) (*summary, error) {
 	s, masker := &summary{sum: sha256.New()}, v.Masking.For(f.Dest, f.Stream.Cwd)
 	err := v.eachLine(ctx, t, func(l diskLine) error {
@@ -148,7 +148,7 @@ func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routi
 	return s, err
 }
 
-// count adds what is masked in a line.
+// count adds the secrets masked in a line.
 func (s *summary) count(ranges []redact.Range) {
 	s.masked += int64(len(ranges))
 	for _, r := range ranges {
@@ -158,12 +158,13 @@ func (s *summary) count(ranges []redact.Range) {
 	}
 }
 
-// leavesOut reports whether the server need not have a line.
+// leavesOut reports whether the server may rightly lack a line.
 func (v *verifier) leavesOut(l diskLine, t *tail.Tracked, f *state.Routing) bool {
 	return wasSentBefore(l, t, f) || v.Rules.LeavesOut(&t.File, l.raw)
 }
 
-// wasSentBefore reports whether a line was sent before ccship came. A generation that begins before it brings it again.
+// wasSentBefore reports whether a line was sent before ccship was installed. A generation that begins before such a
+// line sends it again.
 func wasSentBefore(l diskLine, t *tail.Tracked, f *state.Routing) bool {
 	return l.index < f.SentBefore && (t.Cursor.Generation == 0 || l.index < f.RewoundTo)
 }

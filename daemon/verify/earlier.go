@@ -7,11 +7,11 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 )
 
-// A generation of another epoch, and one from before a transcript was sent again, has no hashes here. What the lines on
-// disk can say of it is said: a rewind replaces everything behind a line, so that a line which differs, or is missing,
-// before one that is the same on both sides was damaged on the server.
+// No hashes are kept here for generations of another epoch, and for those from before a transcript was sent again. The
+// lines on disk still prove something: a rewind replaces everything after a line. So a line that differs or is missing,
+// and comes before a line that is the same on both sides, was damaged on the server.
 
-// diskHash is what a line on disk may be at a server.
+// diskHash is what a server may hold of a line on disk.
 type diskHash struct {
 	sent, raw string // with its secrets masked, and as it is
 	excused   bool   // the server need not have it
@@ -92,14 +92,14 @@ func (h *historyCheck) judge(ctx context.Context, epoch string, g remote.Generat
 // earlier is what a comparison with the disk found.
 type earlier struct {
 	lineDiff
-	rewound  bool // it goes on with other lines than the disk
+	rewound  bool // it continues with other lines than the disk
 	replaced bool // lines that differ are shown from a later generation
 }
 
 // compareWithDisk finds the lines below end that were damaged on the server.
 func compareWithDisk(ctx context.Context, disk []diskHash, has *Hashes, end int64) (*earlier, error) {
 	found := &earlier{rewound: end > int64(len(disk))}
-	var open lineDiff // lines that differ behind the last one that is the same
+	var open lineDiff // lines that differ after the last equal one
 	for i := int64(0); i < min(end, int64(len(disk))); i++ {
 		hash, err := has.At(ctx, i, end)
 		if err != nil {
@@ -112,7 +112,7 @@ func compareWithDisk(ctx context.Context, disk []diskHash, has *Hashes, end int6
 		case d.excused:
 		case hash != nil:
 			open.differ = widen(open.differ, i)
-		case len(open.differ) == 0: // nothing was rewound yet, so that the line should be there
+		case len(open.differ) == 0: // nothing was rewound yet, so the line should be there
 			found.missing = widen(found.missing, i)
 		default:
 			open.missing = widen(open.missing, i)

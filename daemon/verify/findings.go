@@ -19,14 +19,14 @@ const (
 	whyReplaced = "lines in it differ from the disk; a later generation replaced them"
 )
 
-// findings is what was found beyond the files on disk.
+// findings is what a deep comparison found beyond the files on disk.
 type findings struct {
 	past, vanished, equal, stored control.DeepCount
 	why                           map[string]int // generations in stored, by the reason
 	diffs                         []control.FileDifference
 }
 
-// unproven counts a generation that is stored, but cannot be proven.
+// unproven counts a generation that is stored but cannot be proven.
 func (f *findings) unproven(g remote.Generation, why string) {
 	add(&f.stored, g)
 	f.why[why]++

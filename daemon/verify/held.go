@@ -10,19 +10,19 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// Held reads the lines of one view that a server holds. Nothing is asked for before a line is needed.
+// Held reads the lines of one view from a server. It sends no request before the first line is needed.
 type Held struct {
 	reader *remote.Client
 	ref    remote.Ref
 	limit  int64 // of a line, in bytes
 
-	file  *remote.File // nil: nothing was asked for yet
+	file  *remote.File // nil: nothing was requested yet
 	lines *bufio.Reader
 	long  []byte
 	next  int64 // the line that is read next
 }
 
-// NewHeld returns the lines of what ref names; longer ones than limit bytes are passed over. The caller closes it.
+// NewHeld returns the lines of the view that ref names; it skips lines longer than limit bytes. The caller closes it.
 func NewHeld(reader *remote.Client, ref remote.Ref, limit int64) *Held {
 	return &Held{reader: reader, ref: ref, limit: limit}
 }
@@ -34,8 +34,8 @@ func (h *Held) Close() {
 	}
 }
 
-// Explain reports whether a line, of which the server has another hash, is the disk's with secrets masked, by whatever
-// rules; held is what the server has, valid until the next call. Lines are asked for in order. A nil masker explains
+// Explain reports whether a line for which the server has another hash is the disk's line with secrets masked by any
+// rules. held is the server's line, valid until the next call. Ask for lines in ascending order. A nil masker explains
 // nothing.
 func (h *Held) Explain(ctx context.Context, m *redact.Masker, index int64, disk []byte,
 	hash string) (held []byte, e redact.Explanation, explained bool, err error) {

@@ -15,11 +15,11 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// A deep verify goes beyond the files on disk: to the generations that rewinds ended, and to transcripts that have
-// vanished. Their bytes are read back from the server and compared with the prefix hashes that were taken when they
-// were read from the disk. Where those are not kept any more, it only proves that something is stored without gaps.
+// A deep verify also checks what is not on disk: the generations that rewinds ended, and vanished transcripts. It reads
+// their bytes back from the server and compares them with the prefix hashes taken when they were read from disk. Where
+// those hashes are no longer kept, it only proves that something is stored without gaps.
 
-// compareHistory compares what lies beyond the files on disk.
+// compareHistory compares what is not on disk any more.
 func (v *verifier) compareHistory(ctx context.Context) error {
 	v.report.Deep = &control.DeepReport{}
 	session := v.options.Session
@@ -84,7 +84,7 @@ func (v *verifier) listStored(ctx context.Context, dest string, known map[string
 	return has, nil
 }
 
-// withPast are the files that have more than what is on disk, by what is remembered here or by what the server holds.
+// withPast returns the files that have more than what is on disk, according to the state or to the server.
 func (v *verifier) withPast(ctx context.Context, files []tail.Tracked, past map[string]bool) ([]tail.Tracked, error) {
 	var some []tail.Tracked
 	for _, t := range files {
@@ -100,7 +100,7 @@ func (v *verifier) withPast(ctx context.Context, files []tail.Tracked, past map[
 	return some, nil
 }
 
-// compareStored compares what a server holds of some files beyond their generation on disk.
+// compareStored compares what a server holds of some files besides their generation on disk.
 func (v *verifier) compareStored(ctx context.Context, dest string, files []tail.Tracked) error {
 	reader := v.reader(dest)
 	var refs []remote.Ref

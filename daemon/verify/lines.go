@@ -14,7 +14,7 @@ import (
 // hashesPerRequest is how many line hashes one request asks for.
 const hashesPerRequest = 5000
 
-// Hashes is the server's hashes of the lines of one view, fetched as they are needed.
+// Hashes is the server's hashes of the lines of one view, fetched when needed.
 type Hashes struct {
 	reader *remote.Client
 	ref    remote.Ref
@@ -28,7 +28,7 @@ func NewHashes(reader *remote.Client, ref remote.Ref) *Hashes {
 	return &Hashes{reader: reader, ref: ref}
 }
 
-// At returns the server's hash of a line below end, nil when it has none. Lines are asked for in order.
+// At returns the server's hash of a line below end; nil when it has none. Ask for lines in ascending order.
 func (h *Hashes) At(ctx context.Context, line, end int64) (*string, error) {
 	if line >= h.first+int64(len(h.page)) {
 		page, err := h.reader.LineHashes(ctx, h.ref, line, min(line+hashesPerRequest, end))
@@ -43,11 +43,11 @@ func (h *Hashes) At(ctx context.Context, line, end int64) (*string, error) {
 	return nil, nil
 }
 
-// lineDiff is what differs so far.
+// lineDiff is the differences found so far.
 type lineDiff struct{ missing, differ []control.Range }
 
-// compareLines finds the lines that differ. Lines that are left out by the rules in force, refused by the server, or
-// too long, may be missing, but not different.
+// compareLines finds the lines that differ. Lines that are excluded by the rules in force, refused by the server, or
+// too long may be missing, but not different.
 func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) (*lineDiff, error) {
 	diff, masker := &lineDiff{}, v.Masking.For(c.facts.Dest, c.facts.Stream.Cwd)
 	held := NewHeld(has.reader, has.ref, v.LineCap)
@@ -71,17 +71,17 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 	return diff, err
 }
 
-// explicable is a line whose hash at the server is another than expected.
+// explicable is a line for which the server has another hash than expected.
 type explicable struct {
 	diskLine
 	hash   string
 	masked []redact.Range // what the rules in force mask in it
 }
 
-// explained reports whether the server's line is the disk's as it is, or masked by other rules, and counts that.
+// explained reports whether the server holds the disk's line unmasked, or masked by other rules, and counts that.
 func (s *summary) explained(ctx context.Context, held *Held, m *redact.Masker, l explicable) (bool, error) {
 	if LineHash(l.raw) == l.hash {
-		s.clear++ // sent before secrets were masked: only then the line was expected to be another
+		s.clear++ // sent before secrets were masked: otherwise the hash would be the expected one
 		s.masked -= int64(len(l.masked))
 		return true, nil
 	}
@@ -103,7 +103,7 @@ func (s *summary) explained(ctx context.Context, held *Held, m *redact.Masker, l
 	return true, nil
 }
 
-// check notes a line that the server does not have, or has otherwise.
+// check notes a line that the server lacks or holds differently.
 func (d *lineDiff) check(l diskLine, has, same, excused bool) {
 	switch {
 	case !has && !excused:
@@ -130,8 +130,8 @@ func widen(ranges []control.Range, line int64) []control.Range {
 	return append(ranges, control.Range{First: line, Last: line})
 }
 
-// stillRefused are the lines of a generation that the server refused and that no later rewind has replaced. A line that
-// was rewound since is another line, which the server may have taken.
+// stillRefused returns the lines of a generation that the server refused and that no later rewind has replaced. A line
+// that was rewound since is a different line, which the server may have accepted.
 func stillRefused(dead map[int64]uint32, generations []remote.Generation, now uint32) map[int64]bool {
 	refused := map[int64]bool{}
 	for line, in := range dead {

@@ -15,7 +15,7 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// historyCheck compares the past of one file.
+// historyCheck compares the past generations of one file.
 type historyCheck struct {
 	v      *verifier
 	reader *remote.Client
@@ -35,7 +35,7 @@ type pastGeneration struct {
 	count   *control.DeepCount
 }
 
-// runUnmoved compares, and adds what it found to the report. If the file is rewound meanwhile it asks the server again.
+// runUnmoved compares, and adds the findings to the report. If the file is rewound meanwhile it asks the server again.
 func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error {
 	const tries = 3
 	for try := 1; ; try++ {
@@ -95,7 +95,7 @@ func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
 	return nil
 }
 
-// expected are the generations that this server should hold, but for the one that is on disk.
+// expected returns the generations that this server should hold, except for the one on disk.
 func (h *historyCheck) expected(known *state.History) map[uint32]*pastGeneration {
 	all := map[uint32]*pastGeneration{}
 	for _, p := range known.Past {
@@ -162,8 +162,8 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 	return nil
 }
 
-// masked reports whether the server's copy of a generation has tokens in the place of secrets. The hashes that were
-// taken when the lines were read are useless then.
+// masked reports whether the server's copy of a generation has tokens in place of secrets. The hashes taken when the
+// lines were read cannot prove such a copy.
 func (h *historyCheck) masked(ctx context.Context, ref remote.Ref) (bool, error) {
 	if h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd) == nil {
 		return false, nil
@@ -195,7 +195,7 @@ func (h *historyCheck) refOf(g remote.Generation) remote.Ref {
 	}
 }
 
-// lineAfter is the first line behind the segment that begins at a mark.
+// lineAfter is the first line after the segment that begins at a mark.
 func (p *pastGeneration) lineAfter(last tail.Mark) int64 {
 	for _, m := range p.marks {
 		if m.Offset > last.Offset {

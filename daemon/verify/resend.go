@@ -12,8 +12,8 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Resend has the transcripts of a session and its agents, or all, go on behind the lines that their servers hold as
-// they are on disk.
+// Resend makes the transcripts of a session and its agents, or all transcripts, continue after the lines that their
+// servers hold as they are on disk.
 func (s *Service) Resend(ctx context.Context, req control.ResendRequest) (control.ResendResult, error) {
 	all := newResult()
 	if req.All == (req.Session != "") {
@@ -46,7 +46,7 @@ func (s *Service) Resend(ctx context.Context, req control.ResendRequest) (contro
 	return all, nil
 }
 
-// session returns the whole name of a session. One that is not known is a mistake of the request.
+// session returns the full name of a session. An unknown session is a usage error.
 func (s *Service) session(name string) (string, error) {
 	whole, err := s.parts.Session(name)
 	if known, ok := errors.AsType[*control.Error](err); ok && known.Code == control.CodeNoSession {
@@ -64,7 +64,7 @@ func nothingToSend(session string, r *control.ResendResult) error {
 		"`ccship sessions restore` brings it back from the server")
 }
 
-// resendable chooses the transcripts that can be sent again.
+// resendable selects the transcripts that can be sent again.
 type resendable struct {
 	deps      Deps
 	facts     map[tail.FileID]state.Routing
@@ -72,7 +72,7 @@ type resendable struct {
 	fromStart bool
 }
 
-// choose returns the transcripts on disk of a session, or of all for "", by destination. It lists in r those that
+// choose returns the transcripts on disk of a session, or all of them for "", by destination. It lists in r those that
 // cannot be sent again.
 func (c *resendable) choose(session string, r *control.ResendResult) map[string][]tail.FileID {
 	byDest := map[string][]tail.FileID{}

@@ -10,15 +10,15 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Parts is what a Service works with. Every field is required.
+// Parts is what a Service needs. Every field is required.
 type Parts struct {
-	Deps     func() Deps // of one run: its rules do not change
+	Deps     func() Deps // for one run, whose rules do not change
 	Sync     func(context.Context, control.SyncRequest) (control.SyncResult, error)
-	Session  func(name string) (string, error) // the whole name of a session; an error for one that is not known
+	Session  func(name string) (string, error) // the full name of a session; an error for an unknown one
 	Repairer Repairer
 }
 
-// Service answers the requests to compare, and to send again what differs. Safe for concurrent use.
+// Service answers the requests to compare, and to send differences again. Safe for concurrent use.
 type Service struct{ parts Parts }
 
 // NewService returns a Service. It starts nothing.
@@ -26,13 +26,13 @@ func NewService(p Parts) *Service { return &Service{p} }
 
 // Repairer sends transcripts again; *reconcile.Reconciler is one.
 type Repairer interface {
-	// Repair has transcripts go on behind the lines that their server holds as they are on disk, with fromStart before
-	// their first line. The result is what was done until the error, if there is one.
+	// Repair makes transcripts continue after the lines that their server holds as they are on disk; with fromStart,
+	// before their first line. The result is what was done until the error, if there is one.
 	Repair(ctx context.Context, dest string, ids []tail.FileID, fromStart bool) (control.ResendResult, error)
 }
 
-// Verify syncs, and compares the transcripts on disk with what the servers hold. With req.Repair it sends again what
-// differs, and compares once more.
+// Verify syncs, and compares the transcripts on disk with what the servers hold. With req.Repair it sends the
+// differences again, and compares once more.
 func (s *Service) Verify(ctx context.Context, req control.VerifyRequest,
 	progress func(control.VerifyProgress)) (control.VerifyReport, error) {
 	report, mend, err := s.compare(ctx, req, progress)
@@ -61,7 +61,7 @@ func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
 		return r, mend, SyncError(synced)
 	}
 	options := Options{Session: req.Session, Deep: req.Deep, Progress: progress, Waiting: synced.Waiting}
-	if !synced.Done { // what cannot be listed cannot be compared either
+	if !synced.Done { // folders that cannot be listed cannot be compared either
 		options.Incomplete, options.Reason, options.Hint = synced.Detail, synced.Reason, synced.Hint
 	}
 	if r, mend, err = run(ctx, s.parts.Deps(), options); err != nil {
@@ -81,7 +81,7 @@ const (
 	reasonNoServer   = "no_server"
 )
 
-// SyncError is the error of a sync that found no way to the server.
+// SyncError is the error of a sync without any reachable server.
 func SyncError(r control.SyncResult) error {
 	hint := "`ccship status` shows what is wrong"
 	if r.Reason == reasonNoServer {
@@ -90,7 +90,7 @@ func SyncError(r control.SyncResult) error {
 	return control.NewError(r.Reason, r.Detail, hint)
 }
 
-// repair sends again what a comparison found wrong, and waits until it is delivered, as long as there is progress.
+// repair sends again what a comparison found wrong, and waits for its delivery while there is progress.
 func (s *Service) repair(ctx context.Context, req control.VerifyRequest, mend wrong,
 	progress func(control.VerifyProgress)) (all control.ResendResult, err error) {
 	deps := s.parts.Deps()
@@ -116,7 +116,7 @@ func (s *Service) repair(ctx context.Context, req control.VerifyRequest, mend wr
 	return all, s.deliver(ctx, req, &all, progress)
 }
 
-// deliver syncs until everything is delivered, or a sync ends without it and nothing was acknowledged meanwhile.
+// deliver syncs until everything is delivered, or until a sync fails during which nothing was acknowledged.
 func (s *Service) deliver(ctx context.Context, req control.VerifyRequest, sent *control.ResendResult,
 	progress func(control.VerifyProgress)) error {
 	deps, stop, stopped := s.parts.Deps(), make(chan struct{}), make(chan struct{})
@@ -144,5 +144,5 @@ func (s *Service) deliver(ctx context.Context, req control.VerifyRequest, sent *
 	}
 }
 
-// progressEvery is how often a repair reports how much is sent.
+// progressEvery is the time between two progress reports of a repair.
 const progressEvery = 200 * time.Millisecond

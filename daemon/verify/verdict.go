@@ -18,10 +18,10 @@ const (
 	kindHeldBack    = "held_back"
 )
 
-// heldBack begins the reason of a transcript that waits until somebody can tell whether its project has opted out.
+// heldBack begins the reason of a transcript that waits because it is not known whether its project has opted out.
 const heldBack = "held back"
 
-// verdict names what keeps a report from being equal, with what mends it. What the user left out is not among it.
+// verdict lists the reasons why a report is not equal, each with its fix. What the user excluded is no reason.
 func (r *recorder) verdict(o *Options) (found []control.VerifyFinding) {
 	add := func(kind string, n int64, text, fix string) {
 		if n > 0 {
@@ -38,7 +38,7 @@ func (r *recorder) verdict(o *Options) (found []control.VerifyFinding) {
 	add(kindDifferences, differ, amount.Counted(differ, "difference", "differences")+" between disk and server",
 		"`ccship verify --repair` sends what the server lacks")
 	add(kindPast, past, amount.Counted(past, "difference", "differences")+" in what the server keeps of the past",
-		"`ccship-server restore` from a backup that has it; what is on disk now is not concerned")
+		"`ccship-server restore` from a backup that has it; what is on disk now is not affected")
 	add(kindDead, r.Dead, amount.Counted(r.Dead, "entry", "entries")+" refused by the server (dead letters)",
 		"`ccship outbox retry --all` sends them again, `ccship outbox dead` shows why they were refused")
 	add(kindWithheld, r.Withheld, amount.Counted(r.Withheld, "line", "lines")+" withheld from a plain server",
@@ -54,8 +54,8 @@ func (r *recorder) verdict(o *Options) (found []control.VerifyFinding) {
 	return found
 }
 
-// countDifferences counts the transcripts that are not delivered, the differences that lines on disk can mend, and
-// those that none can.
+// countDifferences counts the transcripts that are not delivered, the differences that lines on disk can repair, and
+// the other differences.
 func (r *recorder) countDifferences() (undelivered, differ, past int64) {
 	for i := range r.Differences {
 		switch d := &r.Differences[i]; {
@@ -70,7 +70,7 @@ func (r *recorder) countDifferences() (undelivered, differ, past int64) {
 	return undelivered, differ, past
 }
 
-// fixOf is what to do about a sync that did not finish.
+// fixOf is the fix for a sync that did not finish.
 func fixOf(reason string) string {
 	switch reason {
 	case "timeout":

@@ -1,6 +1,6 @@
-// Package verify compares the transcripts on disk with what servers hold of them: first by digests, and line by line
-// where those differ. It reads every file from byte 0, through the rules in force. It does not know how lines are
-// delivered, nor how a server is reached.
+// Package verify compares the transcripts on disk with what servers hold of them: by digests, and where those differ
+// line by line. It reads every file from byte 0 and applies the rules in force. It does not know how lines are
+// delivered or how a server is reached.
 package verify
 
 import (
@@ -45,25 +45,25 @@ type Servers interface {
 	SpeaksExtension(dest string) bool
 	// Takes reports whether a server is known to take a kind of row.
 	Takes(dest string, kind outbox.Kind) bool
-	// Reader answers a client of a server's reading API. It is never nil.
+	// Reader returns a client of a server's reading API, never nil.
 	Reader(dest string) *remote.Client
 }
 
-// Rules say what is not delivered. The rules of one Run do not change.
+// Rules decides what is not delivered. The rules of one Run do not change.
 type Rules interface {
 	// Excluded are the transcripts that are not delivered, with the reasons.
 	Excluded(facts map[tail.FileID]state.Routing) map[tail.FileID]string
 	// LeavesOut reports whether a line of a file is not delivered. Two goroutines may call it at once.
 	LeavesOut(f *tail.File, line []byte) bool
-	// Forget notes that a server has forgotten the session of a file: it is not delivered any more.
+	// Forget notes that a server has forgotten a file's session: it is no longer delivered.
 	Forget(id tail.FileID)
 }
 
 // Masking decides where secrets are masked.
 type Masking interface {
-	// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are.
+	// For returns the masker for texts of a project, given its folder, on their way to a server; nil: no masking.
 	For(dest, cwd string) *redact.Masker
-	// Proof returns what proves tokens, whether secrets are masked now or not; nil without a key.
+	// Proof returns the masker that proves tokens, whether or not masking is on; nil without a key.
 	Proof() *redact.Masker
 }
 
@@ -74,7 +74,7 @@ type Attachments interface {
 	OnDisk(root *os.Root, f tail.File, to *state.Routing) (files []projection.Attachment, tooLarge int, unread error)
 	// Deliver returns when the attachments of a transcript, as they are on disk now, have left the outbox.
 	Deliver(ctx context.Context, id tail.FileID) error
-	// Requeue has all attachments of a transcript sent again with the next Deliver.
+	// Requeue makes the next Deliver send all attachments of a transcript again.
 	Requeue(ctx context.Context, dest string, id tail.FileID) error
 }
 
@@ -82,8 +82,8 @@ type Attachments interface {
 type Options struct {
 	Session string // only transcripts whose session begins with it; "" all
 	Deep    bool   // past generations and vanished transcripts too
-	// Incomplete is why not everything on disk was delivered before; "" when it was. Every file is then compared to
-	// its end on disk, and what lies behind the cursors counts as missing.
+	// Incomplete is why not everything on disk was delivered before; "" if it was. If set, every file is compared to its
+	// end on disk, and what follows the cursors counts as missing.
 	Incomplete string
 	Reason     string                       // of Incomplete, as in control.SyncResult
 	Hint       string                       // what to do about it; "" when only the reason is known
@@ -99,7 +99,7 @@ type verifier struct {
 
 	facts    map[tail.FileID]state.Routing
 	excluded map[tail.FileID]string // transcripts that are not delivered, with the reasons
-	// deadLines are the lines of a stream that its server refused, with the generation that it refused them in.
+	// deadLines are the lines of a stream that its server refused, each with the generation of the refusal.
 	deadLines map[uint64]map[int64]uint32
 	// deadAttachments are the attachments that a server refused: name to sha256.
 	deadAttachments map[tail.FileID]map[string]string
@@ -109,7 +109,7 @@ type verifier struct {
 	readers map[string]*remote.Client // guarded by mu; by destination, each of one database
 }
 
-// wrong is what a repair can mend.
+// wrong is what a repair can send again.
 type wrong struct {
 	lines       map[string][]tail.FileID // transcripts with lines that differ, by destination
 	attachments map[tail.FileID]string   // transcripts with attachments that differ, with their destinations
@@ -121,7 +121,7 @@ func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport,
 	return report, err
 }
 
-// run is Run. It also returns what a repair can mend.
+// run is Run, and also returns what a repair can send again.
 func run(ctx context.Context, deps Deps, options Options) (r control.VerifyReport, mend wrong, err error) {
 	v := &verifier{
 		Deps: deps, options: options, report: newRecorder(&options),
@@ -153,7 +153,7 @@ func run(ctx context.Context, deps Deps, options Options) (r control.VerifyRepor
 	return v.report.finish(&options), v.wrong, nil
 }
 
-// add records a compared transcript. diff is nil when nothing differs; else a repair can mend it.
+// add records a compared transcript. diff is nil when nothing differs; otherwise a repair can send it again.
 func (v *verifier) add(c *candidate, diff *control.FileDifference) {
 	v.report.add(c.report, c.summary, diff)
 	if diff == nil {
@@ -190,7 +190,7 @@ func (v *verifier) reader(dest string) *remote.Client {
 	return v.readers[dest]
 }
 
-// loadDeadLetters finds what servers refused: it may be missing there.
+// loadDeadLetters finds the lines and files that servers refused: they may be missing there.
 func (v *verifier) loadDeadLetters(ctx context.Context) error {
 	letters, err := v.State.DeadLetters.List(ctx)
 	if err != nil {
@@ -200,12 +200,12 @@ func (v *verifier) loadDeadLetters(ctx context.Context) error {
 		l := &letters[i]
 		f, known := v.facts[tail.FileID(l.Stream.ID)]
 		if known && f.Dest != l.Dest || !strings.HasPrefix(l.Stream.SessionID, v.options.Session) {
-			continue // of a server that the lines go to no more, or not asked for
+			continue // of a retired server, or not requested
 		}
 		switch {
-		case l.Reason == outbox.ReasonDamaged: // no server refused those: they count as missing
+		case l.Reason == outbox.ReasonDamaged: // not refused by a server: they count as missing
 			continue
-		case l.Reason == state.ReasonReplaced: // not on disk any more, so that they excuse no line of now
+		case l.Reason == state.ReasonReplaced: // no longer on disk, so they excuse no current line
 		case l.Batch.Kind == outbox.Blob:
 			id := tail.FileID(l.Stream.ID)
 			if v.deadAttachments[id] == nil {
