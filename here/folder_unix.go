@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Folder is a folder of this machine that only this user can use: the same for all processes of the user, whatever
-// their environment. The system may empty it when it starts.
+// Folder returns a folder of this machine that only this user can use: the same one for all processes of the user,
+// whatever their environment. The system may empty it when it starts.
 func Folder() (string, error) {
 	uid := strconv.Itoa(os.Getuid())
 	if info, err := os.Stat("/run/user/" + uid); err == nil && info.IsDir() && private(info) {

@@ -1,9 +1,9 @@
 // Package here proves over a connection that the process at its other end runs on this machine, for the same user. A
 // loopback address proves nothing: a tunnel ends there too. It does not know what follows from the proof.
 //
-// The client makes a file with a random key in a folder that only this user of this machine can read, and names the
-// file to the server. The server answers an HMAC, with that key, of both ends of its own connection. Behind a tunnel or
-// a proxy the connection has other ends, so nobody can pass the question on to a server that can answer it.
+// The client makes a file with a random key in a folder that only this user can read, and names the file to the server.
+// The server answers with an HMAC, under that key, of both ends of its own connection. Behind a tunnel or a proxy the
+// connection has other ends, so the question cannot be relayed to a server that could answer it.
 package here
 
 import (
@@ -34,7 +34,7 @@ const (
 	patience = 2 * time.Second // a process of this machine answers at once
 )
 
-// ErrElsewhere says that a server has not proven to be on this machine.
+// ErrElsewhere means that a server has not proven to be on this machine.
 var ErrElsewhere = errors.New("the server has not proven to be on this machine")
 
 // Ask asks the server at a base URL, or at unix:///PATH, for the proof. The error wraps ErrElsewhere if the server
@@ -95,7 +95,7 @@ func challenge() (id string, key []byte, remove func(), err error) {
 	if err != nil {
 		return "", nil, nil, err
 	}
-	remove = func() { _ = os.Remove(path) } // what stays is of no use to anybody
+	remove = func() { _ = os.Remove(path) } // a file that remains is harmless
 	_, err = f.Write(key)
 	if err = errors.Join(err, f.Close()); err != nil {
 		remove()

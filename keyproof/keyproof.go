@@ -1,9 +1,9 @@
 // Package keyproof lets a client and a server prove to each other that they know the same API key, without showing it.
 // It does not know who has which key, or what follows from the proof.
 //
-// The client sends a nonce, and an HMAC of it keyed by the key's hash. The server, which keeps the hash, answers
-// another HMAC of the nonce and of its store's id. Both HMACs are worth nothing for another nonce. Keys are random, so
-// that nobody can find one by trying. Whoever stands between the two can pass both on: only TLS helps against that.
+// The client sends a nonce and its HMAC under the key's hash. The server, which stores the hash, answers with an HMAC
+// of the nonce and of its store's id. Neither HMAC is valid for another nonce. Keys are random, so they cannot be
+// guessed. A man in the middle can relay both; only TLS prevents that.
 package keyproof
 
 import (
@@ -27,13 +27,13 @@ type Answer struct {
 // than the proof refuses the question with another code.
 const CodeUnknownKey = "unknown_key"
 
-// ID names a key in public. It is made of the key's hash, so a server finds the key that is meant.
+// ID names a key in public. It is derived from the key's hash, so that a server can find the key.
 func ID(hash [32]byte) string { return sum(hash, "ccship key id")[:32] }
 
-// Client is what proves that a client knows a key.
+// Client is the proof that a client knows a key.
 func Client(hash [32]byte, nonce string) string { return sum(hash, "ccship client", nonce) }
 
-// Server is what proves that a server with a store knows a key.
+// Server is the proof that a server with a store knows a key.
 func Server(hash [32]byte, nonce, store string) string {
 	return sum(hash, "ccship server", nonce, store)
 }

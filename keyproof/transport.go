@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// keyHeader shows a key.
+// keyHeader is the header with the key.
 const keyHeader = "X-API-Key"
 
-// patience is how long a server may take for its proof.
+// patience limits how long a server may take for its proof.
 const patience = 20 * time.Second
 
-// UnprovenError is returned for a request that was not made, because whoever answers at the address does not prove to
-// know the key. Nothing of the request was sent.
+// UnprovenError means that a request was not sent, because the server at the address did not prove that it knows the
+// key.
 type UnprovenError struct {
 	Server string // its address
 	Why    string
@@ -50,7 +50,7 @@ func (e *UnprovenError) Trouble() (kind, hint string) {
 	return "unproven", e.Hint()
 }
 
-// Hint says what a person can do.
+// Hint says what to do about it.
 func (e *UnprovenError) Hint() string {
 	if e.UnknownKey {
 		return "put a key that it accepts into the API key file; `ccship-server key create` makes one"
@@ -63,8 +63,8 @@ func (e *UnprovenError) Hint() string {
 }
 
 // Transport sends requests to one server. Over plain HTTP it shows the key only on connections whose other end has
-// proven to know it: each connection begins with the proof. Requests without a key, and all requests over TLS, which
-// proves the server by itself, go through Plain. Safe for concurrent use.
+// proven that it knows the key: each connection begins with the proof. Requests without a key, and all requests over
+// TLS, which authenticates the server by itself, go through Plain. Safe for concurrent use.
 type Transport struct {
 	Base  *url.URL        // of the server
 	Name  string          // of the server, for people; "": its base URL
@@ -151,7 +151,7 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// provenFor returns what sends over connections whose other end knows a key.
+// provenFor returns a transport whose connections all have proven to know a key.
 func (t *Transport) provenFor(key string) *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,7 +181,8 @@ func (t *Transport) provenFor(key string) *http.Transport {
 	return t.proven
 }
 
-// prove has the other end of a connection prove that it knows the key. closes: it ends the connection after its answer.
+// prove makes the other end of a connection prove that it knows the key. closes: it ends the connection after its
+// answer.
 func (t *Transport) prove(ctx context.Context, conn net.Conn, key string) (closes bool, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	defer stop()
@@ -221,8 +222,8 @@ func (t *Transport) prove(ctx context.Context, conn net.Conn, key string) (close
 	return answer.Close, conn.SetDeadline(time.Time{})
 }
 
-// unanswered is the error for a peer that gives no whole answer. What is no HTTP is no proof; a broken line says
-// nothing.
+// unanswered is the error for a peer that sends no complete answer. An answer that is not HTTP is no proof; a broken
+// connection proves nothing either way.
 func (t *Transport) unanswered(ctx context.Context, err error) error {
 	var broken net.Error
 	if ctx.Err() != nil || errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -231,7 +232,7 @@ func (t *Transport) unanswered(ctx context.Context, err error) error {
 	return t.unproven(0, "its answer is not HTTP")
 }
 
-// judge says what an answer is worth. A server that cannot answer now may prove itself later.
+// judge checks an answer. A server that cannot answer now may prove itself later.
 func (t *Transport) judge(status int, text []byte, hash [32]byte, nonce string) error {
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests:

@@ -18,7 +18,6 @@ import (
 )
 
 // Checkpointer is the observer that makes checkpoints, and notices about them. Its fields belong to the current step.
-// way.
 type Checkpointer struct {
 	projections *projection.DB
 	checkpoints []projection.Checkpoint

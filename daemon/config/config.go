@@ -1,5 +1,5 @@
 // Package config holds every option of ccship: where its value comes from, what it means, and how the configuration
-// file is edited. It reads the key file, and it knows no part of the daemon that an option is for.
+// file is edited. It reads the key file. It does not know the parts of the daemon that use an option.
 package config
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/ccship/ccship/daemon/amount"
 )
 
-// Config is the daemon's whole configuration. Load makes one from flags, environment, file and defaults; all paths
-// in it are absolute. A value: changing a copy changes nothing else.
+// Config is the daemon's whole configuration. Load makes one from flags, environment, file and defaults; all paths in
+// it are absolute. It is a value: changing a copy does not change the original.
 type Config struct {
 	ServerURL            string // normalised; "" until a server is set: nothing is queued then
 	APIKeyFile           string
@@ -47,35 +47,35 @@ type Config struct {
 	Path    string       // the configuration file, which need not exist
 	Version string       // of the program, for status and User-Agent; set by the caller, not a key
 	Log     *slog.Logger // set by the caller, not a key; nil is Logger's text on standard error
-	// Hangup has the configuration read again whenever something comes; nil: nothing does. Set by the caller, not a key.
+	// Hangup makes the daemon read the configuration again on each value; nil: never. Set by the caller, not a key.
 	Hangup <-chan os.Signal
-	// Managed: a service manager started the daemon, so it waits while another one delivers the same roots. Set by the
-	// caller, not a key.
+	// Managed means that a service manager started the daemon: then it waits while another one delivers the same roots.
+	// Set by the caller, not a key.
 	Managed bool
 
 	origins map[string]provenance
 	home    string
-	level   *slog.LevelVar    // of every TextLog made from this and later readings; nil: LogLevel for good
-	flags   map[string]string // what Load was told
-	env     Env               // as flags; nil: made without Load
-	hadFile bool              // Path was there when it was read
-	stamp   string            // of the file, from before it was read
+	level   *slog.LevelVar    // of every TextLog made from this and later readings; nil: LogLevel, fixed
+	flags   map[string]string // those passed to Load
+	env     Env               // passed to Load; nil: made without Load
+	hadFile bool              // Path existed when it was read
+	stamp   string            // of the file, taken before it was read
 }
 
-// Error is a mistake in what the daemon was told. Trying again without changing something cannot help; commands
-// end with exit code 2.
+// Error is a mistake in flags, environment or configuration file. A retry without a change cannot help; commands end
+// with exit code 2.
 type Error struct {
 	Message string // one line
 	Hint    string // what to type next; may be empty
 
-	cause error // keeps a missing file apart from a bad one
+	cause error // distinguishes a missing file from a bad one
 }
 
 func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// Advice is Hint, for those who know only that an error may have one.
+// Advice returns Hint, for callers that only know that an error may have one.
 func (e *Error) Advice() string { return e.Hint }
 
 // Origin says which kind of source a value came from.
@@ -94,13 +94,13 @@ type provenance struct {
 	source string // "/path/config.toml:3", "CCSHIP_ROOTS", "--roots"; "" for a default
 }
 
-// setting is an option's value as it was written, before it is understood.
+// setting is an option's value as it was written, before it is parsed.
 type setting struct {
 	texts []string
 	provenance
 }
 
-// Value is one option in force.
+// Value is the value in force of one option.
 type Value struct {
 	Name   string `json:"name"`
 	Value  any    `json:"value"` // string, bool, number or list of strings
@@ -111,15 +111,15 @@ type Value struct {
 // Env looks up an environment variable.
 type Env func(name string) (value string, ok bool)
 
-// Get is an environment variable's value, empty when it is not set.
+// Get returns an environment variable's value; "" when it is not set.
 func (e Env) Get(name string) string {
 	v, _ := e(name)
 	return v
 }
 
-// Load reads the configuration: flags (option name → text; "config" names the file) win over the CCSHIP_*
-// environment, that over the file, that over the defaults. env nil is the environment of the process. A mistake is a
-// *Error. Whether the key file and the server are usable is not looked at: see Config.APIKey.
+// Load reads the configuration. Flags (option name → text; "config" names the file) override CCSHIP_* variables, these
+// override the file, and the file overrides the defaults. env nil is the environment of the process. A mistake is a
+// *Error. Load does not check whether the key file and the server are usable: see Config.APIKey.
 func Load(flags map[string]string, env Env) (Config, error) {
 	if env == nil {
 		env = os.LookupEnv
@@ -147,7 +147,7 @@ func Load(flags map[string]string, env Env) (Config, error) {
 	return c, nil
 }
 
-// newConfig is a configuration in which nothing is set yet.
+// newConfig returns a configuration without any values.
 func newConfig(path string, p places, flags map[string]string, env Env) Config {
 	c := Config{
 		Path: path, origins: map[string]provenance{}, home: p.home, level: &slog.LevelVar{},
@@ -157,7 +157,7 @@ func newConfig(path string, p places, flags map[string]string, env Env) Config {
 	return c
 }
 
-// With is the same configuration with some flags more, which win over all other sources.
+// With returns the same configuration with further flags, which override all other sources.
 func (c Config) With(flags map[string]string) (Config, error) {
 	all := maps.Clone(c.flags)
 	if all == nil {
@@ -169,8 +169,8 @@ func (c Config) With(flags map[string]string) (Config, error) {
 	return next, err
 }
 
-// Path is the configuration file that Load would read, whether it is there or not: the one named, else that
-// of CCSHIP_CONFIG, else the default. env nil is the environment of the process.
+// Path returns the configuration file that Load would read, whether it exists or not: the named one, else that of
+// CCSHIP_CONFIG, else the default. env nil is the environment of the process.
 func Path(named string, env Env) (string, error) {
 	if env == nil {
 		env = os.LookupEnv
@@ -183,7 +183,7 @@ func Path(named string, env Env) (string, error) {
 	return path, err
 }
 
-// strongest picks the source of an option that wins. An empty environment variable counts as not set.
+// strongest returns the source of an option that takes precedence. An empty environment variable counts as not set.
 func strongest(o Option, flags map[string]string, env Env, file map[string]setting) setting {
 	if text, ok := flags[o.Name]; ok {
 		return setting{split(o, text), provenance{FromFlag, "--" + o.Flag()}}
@@ -233,7 +233,7 @@ func (c *Config) fillDefaults(p places, env Env) {
 	}
 }
 
-// localeOf is the language that the environment names; a service's names none.
+// localeOf returns the language of the environment; a service's environment has none.
 func localeOf(env Env) string {
 	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
 		if language := env.Get(name); language != "" {
@@ -246,7 +246,8 @@ func localeOf(env Env) string {
 	return "en"
 }
 
-// projectsFolder is the folder meant by a root: people name Claude's own folder as well as the projects in it.
+// projectsFolder returns the folder that a root means: people name either Claude's own folder or the projects folder in
+// it.
 func projectsFolder(root string) string {
 	below := filepath.Join(root, "projects")
 	if filepath.Base(root) != "projects" {
@@ -257,7 +258,7 @@ func projectsFolder(root string) string {
 	return root
 }
 
-// OriginOf says which kind of source the value of an option came from.
+// OriginOf returns which kind of source the value of an option came from.
 func (c Config) OriginOf(name string) Origin {
 	if p, ok := c.origins[name]; ok {
 		return p.origin
@@ -265,7 +266,7 @@ func (c Config) OriginOf(name string) Origin {
 	return FromDefault
 }
 
-// Values is every option in force, in the order of Options.
+// Values returns every option with its value in force, in the order of Options.
 func (c Config) Values() []Value {
 	var values []Value
 	for _, o := range Options() {
@@ -278,7 +279,7 @@ func (c Config) Values() []Value {
 	return values
 }
 
-// Lookup is one option in force. An unknown name is a *Error that names the nearest known one.
+// Lookup returns one option with its value in force. An unknown name is a *Error that names the nearest known one.
 func (c Config) Lookup(name string) (Value, error) {
 	for _, v := range c.Values() {
 		if v.Name == name {
@@ -288,7 +289,7 @@ func (c Config) Lookup(name string) (Value, error) {
 	return Value{}, unknownOption(name, "")
 }
 
-// Text is the bare value, a list with one item a line.
+// Text returns the bare value; a list has one item per line.
 func (v Value) Text() string {
 	switch x := v.Value.(type) {
 	case []string:
@@ -301,7 +302,7 @@ func (v Value) Text() string {
 	return fmt.Sprint(v.Value)
 }
 
-// TOML is the line that sets the value in a configuration file.
+// TOML returns the line that sets the value in a configuration file.
 func (v Value) TOML() string {
 	o, _ := LookupOption(v.Name)
 	if list, ok := v.Value.([]string); ok {
@@ -310,7 +311,7 @@ func (v Value) TOML() string {
 	return v.Name + " = " + tomlValue(o, []string{v.Text()})
 }
 
-// Logger is Log, or one that writes text to standard error from LogLevel on.
+// Logger returns Log, or a logger that writes text to standard error from LogLevel on.
 func (c Config) Logger() *slog.Logger {
 	if c.Log != nil {
 		return c.Log
@@ -318,8 +319,8 @@ func (c Config) Logger() *slog.Logger {
 	return c.TextLog(os.Stderr)
 }
 
-// TextLog writes text to w from LogLevel on, also when a running daemon reads another one later. A daemon that is to
-// use it gets it as Log.
+// TextLog returns a logger that writes text to w from LogLevel on. It follows a level that a running daemon reads
+// later. For the daemon to use it, set Log.
 func (c Config) TextLog(w io.Writer) *slog.Logger {
 	var level slog.Leveler = c.LogLevel
 	if c.level != nil {

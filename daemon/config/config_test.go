@@ -155,8 +155,8 @@ func TestMistakes(t *testing.T) {
 		{"key in the URL", "", map[string]string{"CCSHIP_SERVER_URL": "http://me:secret@x"}, []string{"API key file"}},
 		{"bad size", "outbox_cap = \"many\"\n", nil, []string{"config.toml:1", "outbox_cap", "2GiB"}},
 		{"negative size", "outbox_cap = -1\n", nil, []string{"outbox_cap"}},
-		{"no entries", "max_entries_per_request = 0\n", nil, []string{"from 1 up"}},
-		{"more than is kept", "messages_kept = 1001\n", nil, []string{"1001 is more than 1000"}},
+		{"no entries", "max_entries_per_request = 0\n", nil, []string{"at least 1"}},
+		{"more than is kept", "messages_kept = 1001\n", nil, []string{"1001 is more than the maximum 1000"}},
 		{"bad choice", "watch = \"inotify\"\n", nil, []string{"auto, events, poll"}},
 		{"bad level", "", map[string]string{"CCSHIP_LOG_LEVEL": "loud"}, []string{"CCSHIP_LOG_LEVEL", "debug, info, warn, error", "log_level takes: debug | "}},
 		{"another user's home", "", map[string]string{"CCSHIP_STATE_DIR": "~root/x"}, []string{"CCSHIP_STATE_DIR", "in full"}},
@@ -213,8 +213,8 @@ func TestReadAPIKey(t *testing.T) {
 		{"group may read", "ccs_abc\n", 0o640, "", "chmod 600"},
 		{"others may read", "ccs_abc\n", 0o604, "", "chmod 600"},
 		{"empty", " \n", 0o600, "", "is empty"},
-		{"two lines", "a\nb\n", 0o600, "", "something else"},
-		{"a large file", strings.Repeat("k", maxKeyFile+1), 0o600, "", "something else"},
+		{"two lines", "a\nb\n", 0o600, "", "exactly one key"},
+		{"a large file", strings.Repeat("k", maxKeyFile+1), 0o600, "", "exactly one key"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.want == "chmod 600" && runtime.GOOS == "windows" {

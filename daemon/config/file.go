@@ -16,7 +16,7 @@ import (
 	"github.com/ccship/ccship/daemon/atomicfile"
 )
 
-// readFile reads the settings of a configuration file. A missing file has none, unless it must be there.
+// readFile reads the settings of a configuration file. A missing file has none; with must it is an error.
 func readFile(path string, must bool) (map[string]setting, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !must {
@@ -31,7 +31,7 @@ func readFile(path string, must bool) (map[string]setting, error) {
 	return parseFile(path, text)
 }
 
-// parseFile understands TOML as far as it is independent of the options' kinds.
+// parseFile parses TOML as far as that does not depend on the options' kinds.
 func parseFile(path string, text []byte) (map[string]setting, error) {
 	tree := map[string]any{}
 	if _, err := toml.Decode(string(text), &tree); err != nil {
@@ -61,7 +61,7 @@ func parseFile(path string, text []byte) (map[string]setting, error) {
 	return settings, nil
 }
 
-// textsOf is a TOML value as the texts it would have been on the command line.
+// textsOf converts a TOML value to the texts it would be on the command line.
 func textsOf(o Option, value any) ([]string, error) {
 	switch v := value.(type) {
 	case []any:
@@ -111,8 +111,8 @@ func example(o Option) string {
 	}
 }
 
-// lineOf is the number of the line that sets key, or that opens the table of that name; 1 when it is written too oddly
-// to find.
+// lineOf returns the number of the line that sets key, or that opens the table of that name; 1 when it cannot find the
+// line.
 func lineOf(text []byte, key string) int {
 	q := regexp.QuoteMeta(key)
 	found := regexp.MustCompile(`(?m)^[ \t]*\[*[ \t]*["']?` + q + `["']?[ \t]*[=.\]]`).FindIndex(text)
@@ -122,9 +122,9 @@ func lineOf(text []byte, key string) int {
 	return 1 + bytes.Count(text[:found[0]], []byte("\n"))
 }
 
-// WriteOption sets one key in a configuration file and keeps everything else in it, comments included. The file is
-// made when there is none; it is replaced in one step and is 0600 afterwards. Nothing is written when the new file
-// would not be a valid configuration; that error is a *Error.
+// WriteOption sets one key in a configuration file and keeps everything else, comments included. It creates a missing
+// file, replaces the file in one step, and sets its mode to 0600. It writes nothing if the new file would not be a
+// valid configuration; that error is a *Error.
 func WriteOption(path, name string, texts []string, env Env) error {
 	o, ok := LookupOption(name)
 	if !ok {
@@ -154,7 +154,7 @@ func WriteOption(path, name string, texts []string, env Env) error {
 	return replaceFile(path, []byte(text))
 }
 
-// replaceKey puts line where key is set now, or at the end: there are no tables that it could fall into.
+// replaceKey puts line where key is set now, or at the end: there are no tables that would claim it.
 func replaceKey(text, key, line string) string {
 	lines := strings.SplitAfter(text, "\n")
 	if from, to, found := spanOf(lines, key); found {
@@ -174,7 +174,7 @@ func spanOf(lines []string, key string) (from, to int, found bool) {
 			continue
 		}
 		end := i + 1
-		for ; end < len(lines); end++ { // an array may go on over several lines
+		for ; end < len(lines); end++ { // an array may span several lines
 			if _, err := toml.Decode(strings.Join(lines[i:end], ""), &map[string]any{}); err == nil {
 				break
 			}
@@ -184,13 +184,13 @@ func spanOf(lines []string, key string) (from, to int, found bool) {
 	return 0, 0, false
 }
 
-// tomlValue writes a value the way its kind is best read.
+// tomlValue writes a value in the most readable form for its kind.
 func tomlValue(o Option, texts []string) string {
 	switch {
 	case o.List():
 		return tomlList(texts)
 	case o.Kind == kindBool:
-		b, _ := strconv.ParseBool(texts[0]) // understood before
+		b, _ := strconv.ParseBool(texts[0]) // valid: parsed before
 		return strconv.FormatBool(b)
 	case o.Kind == kindCount:
 		return texts[0]
@@ -218,7 +218,7 @@ func tomlString(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "k = "), "\n")
 }
 
-// replaceFile writes a whole new configuration; its folder is made when it is missing.
+// replaceFile writes a whole new configuration; it makes the folder if that is missing.
 func replaceFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make configuration folder: %w", err)

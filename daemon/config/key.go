@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// maxKeyFile is more than any key has; a larger file is something else, named by mistake.
+// maxKeyFile is larger than any key, in bytes; a larger file was named by mistake.
 const maxKeyFile = 16 << 10
 
-// ReadAPIKey reads the key a server is to be shown. The file must be readable by its owner alone (Windows keeps that in
-// access lists, which are not looked at) and hold the key on one line. An error is a *Error, and fs.ErrNotExist
-// when the file is missing.
+// ReadAPIKey reads the key for a server. Only the owner may be able to read the file (on Windows access lists decide
+// that, which are not checked), and it must hold the key on one line. The error is a *Error, and fs.ErrNotExist when
+// the file is missing.
 func ReadAPIKey(path string) (string, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe could block for ever
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe could block forever
 		return "", notKeyFile(path)
 	}
 	f, err := os.Open(path)
@@ -51,8 +51,8 @@ func ReadAPIKey(path string) (string, error) {
 	return CheckAPIKey("API key file "+path, string(text))
 }
 
-// APIKey reads the key file: the key to show to the user's own server. It is "" when the file of the default name is
-// missing, for a server without keys; a missing file that someone named is an error. See ReadAPIKey.
+// APIKey reads the key file with the key for the user's own server. It is "" when the file of the default name is
+// missing, for a server without keys; a missing file that was named explicitly is an error. See ReadAPIKey.
 func (c Config) APIKey() (string, error) {
 	key, err := ReadAPIKey(c.APIKeyFile)
 	if errors.Is(err, fs.ErrNotExist) && c.OriginOf("api_key_file") == FromDefault {
@@ -66,7 +66,7 @@ func notKeyFile(path string) error {
 		Hint: "api_key_file names the file that holds the key"}
 }
 
-// CheckAPIKey finds the key in a text, which is to hold nothing else; where names its place in the error, which is a
+// CheckAPIKey returns the key in a text that must hold nothing else. where names the text in the error, which is a
 // *Error.
 func CheckAPIKey(where, text string) (string, error) {
 	key := strings.TrimSpace(text)
@@ -74,7 +74,7 @@ func CheckAPIKey(where, text string) (string, error) {
 	case key == "":
 		return "", &Error{Message: where + " is empty", Hint: "write the server's key into it, on one line"}
 	case len(text) > maxKeyFile || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", &Error{Message: where + " holds something else than one key",
+		return "", &Error{Message: where + " does not hold exactly one key",
 			Hint: "write the server's key into it, on one line"}
 	}
 	return key, nil

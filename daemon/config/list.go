@@ -14,17 +14,17 @@ import (
 	"github.com/ccship/ccship/daemon/project"
 )
 
-// ListEdit is what EditList found and did. Values are as they are written in the file.
+// ListEdit is the result of EditList. Values are as written in the file.
 type ListEdit struct {
 	Values  []string // of the list now
 	Added   []string
 	Removed []string
-	Missing []string // were to be removed, and are not there
+	Missing []string // values to remove that are not in the list
 }
 
-// EditList adds values to a list in a configuration file and takes others out; values that mean the same are the
-// same. Everything else in the file stays, comments between the values included. A list that stays as it is is not
-// written. For errors see WriteOption.
+// EditList adds values to a list in a configuration file and removes others. Values with the same meaning are equal.
+// Everything else in the file stays, including comments between the values. A list that does not change is not written.
+// For errors see WriteOption.
 func EditList(path, name string, add, remove []string, env Env) (ListEdit, error) {
 	o, ok := LookupOption(name)
 	if !ok || !o.List() {
@@ -64,7 +64,7 @@ func (c *Config) EditList(name string, add, remove []string) (ListEdit, error) {
 	return EditList(c.Path, name, add, remove, c.env)
 }
 
-// sameValue says whether two texts mean the same.
+// sameValue reports whether two texts mean the same.
 func sameValue(o Option, a, b string, p places) bool {
 	x, errX := parse(o, a, p)
 	y, errY := parse(o, b, p)
@@ -88,7 +88,8 @@ func (e *ListEdit) apply(add, remove []string, same func(a, b string) bool) {
 	}
 }
 
-// rewrite is the file's text with the list as it is now: in place, where it has a line for each value, else anew.
+// rewrite returns the file's text with the new list: edited in place if each value has its own line, otherwise
+// rewritten.
 func (e *ListEdit) rewrite(text string, o Option) string {
 	lines := strings.SplitAfter(text, "\n")
 	if from, to, found := spanOf(lines, o.Name); found && to-from > 2 {
@@ -129,5 +130,5 @@ func (e *ListEdit) lines(list []string) []string {
 	return slices.Insert(out, max(last+1, 1), added...)
 }
 
-// FolderPattern is the pattern of exclude_projects that means one folder, whatever characters its name has.
+// FolderPattern is the pattern of exclude_projects that matches one folder, whatever characters its name has.
 func FolderPattern(dir string) string { return project.Literal(dir) }

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// optionKind says how the text of a value is read.
+// optionKind says how the text of a value is parsed.
 type optionKind uint8
 
 const (
@@ -27,7 +27,7 @@ type Option struct {
 	Choices []string // of a choice
 	Most    int64    // of a count, the largest; 0: any
 	Default string   // as a person would read it; "" is none
-	Live    bool     // a running daemon takes a change over at once, else when it is started again
+	Live    bool     // a running daemon applies a change at once, else after a restart
 	Doc     string   // one sentence
 }
 
@@ -66,7 +66,7 @@ func (o Option) Type() string {
 	}
 }
 
-// Options are all keys, in the order in which they are shown.
+// Options returns all keys, in the order in which they are shown.
 func Options() []Option {
 	return append([]Option{
 		{Name: "server_url", Kind: kindURL, Live: true,
@@ -151,7 +151,7 @@ func unknownOption(name, where string) error {
 	}
 }
 
-// editDistance is the least number of single-byte insertions, deletions and replacements from a to b.
+// editDistance is the smallest number of single-byte insertions, deletions and replacements from a to b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

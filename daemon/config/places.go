@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/daemon/project"
 )
 
-// places are the folders everything else is found from.
+// places are the folders from which all others are derived.
 type places struct {
 	home    string
 	config  string // holds config.toml
@@ -16,7 +16,7 @@ type places struct {
 	runtime string // "" where the system has none
 }
 
-// findPlaces asks the environment; env nil is that of the process.
+// findPlaces reads the environment; env nil is that of the process.
 func findPlaces(env Env) (places, error) {
 	if env == nil {
 		env = os.LookupEnv
@@ -33,8 +33,8 @@ func findPlaces(env Env) (places, error) {
 	return systemPlaces(filepath.Clean(home), env), nil
 }
 
-// configFile is the configuration file's path, and whether it has to exist: a flag names a file that someone sees
-// before them; the variable says where the file would be, for scripts that write it later.
+// configFile returns the configuration file's path, and whether it must exist. A flag names a file that must exist. The
+// variable may name a file that a script writes later.
 func (p places) configFile(flag string, env Env) (path string, must bool, err error) {
 	path = flag
 	if path == "" {
@@ -73,8 +73,8 @@ func (p places) pattern(text string) (string, error) {
 	return text, nil
 }
 
-// either is a folder from a variable when that is absolute (others are to be ignored by the XDG specification), else
-// a folder below home.
+// either returns a folder from a variable if that is absolute (the XDG specification says to ignore others), else a
+// folder below home.
 func either(env Env, variable, home string, below ...string) string {
 	if dir := env.Get(variable); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -82,8 +82,8 @@ func either(env Env, variable, home string, below ...string) string {
 	return filepath.Join(append([]string{home}, below...)...)
 }
 
-// OwnFolders are those that hold nothing but files of ccship and its server, links resolved, with the ones below them
-// that hold secrets; of those that exist.
+// OwnFolders returns the existing folders that hold only files of ccship and its server, links resolved, together with
+// their subfolders that hold secrets.
 func (c *Config) OwnFolders() (dirs []string) {
 	all := []string{c.StateDir}
 	if up := filepath.Dir(c.StateDir); filepath.Base(up) == "up" {

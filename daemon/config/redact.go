@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// RedactKeyFile is the file of the key that makes tokens of secrets: beside the configuration, outside the state.
+// RedactKeyFile is the file with the key for tokens of secrets: beside the configuration, outside the state.
 func (c *Config) RedactKeyFile() string {
 	return filepath.Join(filepath.Dir(c.Path), "redact_key")
 }
@@ -25,8 +25,8 @@ func (c *Config) RedactKeyFile() string {
 // ProvenServersFile is the file of a keyproof.Memory.
 func (c *Config) ProvenServersFile() string { return filepath.Join(c.StateDir, "proven_servers") }
 
-// RedactKey reads the key that makes tokens, and makes one when there is none. A file that cannot be read or made is a
-// *Error: without the key nothing can be masked.
+// RedactKey reads the key for tokens, and makes one when there is none. If the file cannot be read or made, the error
+// is a *Error: without the key nothing can be masked.
 func (c *Config) RedactKey() (redact.Key, error) {
 	path := c.RedactKeyFile()
 	key, err := readRedactKey(path)
@@ -65,7 +65,7 @@ func (c *Config) newRedactKey(path string) error {
 	return f.CommitNew()
 }
 
-// WriteRedactKey replaces the key that makes tokens; only this user may read it.
+// WriteRedactKey replaces the key for tokens; only this user can read the file.
 func (c *Config) WriteRedactKey(key redact.Key) error {
 	path := c.RedactKeyFile()
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
@@ -87,7 +87,7 @@ func redactKeyError(path string, err error) error {
 	}
 }
 
-// Maskers are what masks secrets: with the rules for everything, and for each project that has rules of its own.
+// Maskers holds the masker with the general rules, and one for each project that has rules of its own.
 type Maskers struct {
 	common   *redact.Masker
 	projects []projectMasker // the deepest folders first
@@ -98,7 +98,7 @@ type projectMasker struct {
 	masker *redact.Masker
 }
 
-// Of returns what masks texts of a project, given a folder in it; "" for none.
+// Of returns the masker for texts of a project, given a folder in it; "" for none.
 func (m *Maskers) Of(dir string) *redact.Masker {
 	for _, p := range m.projects {
 		if within(p.dir, dir) {
@@ -108,14 +108,14 @@ func (m *Maskers) Of(dir string) *redact.Masker {
 	return m.common
 }
 
-// within reports whether a folder is another one, or below it.
+// within reports whether a folder is another one, or lies below it.
 func within(dir, folder string) bool {
 	rel, err := filepath.Rel(dir, folder)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Maskers makes what masks secrets with the key and all rules. Without a server nothing is sent: then no key is made,
-// and one that is not kept does.
+// Maskers makes the maskers from the key and all rules. Without a server nothing is sent: then it uses a temporary key,
+// and makes no key file.
 func (c *Config) Maskers() (*Maskers, error) {
 	_, err := os.Stat(c.RedactKeyFile())
 	if c.ServerURL == "" && len(c.TrustedProjects) == 0 && errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +151,7 @@ func (c *Config) MaskersOf(key redact.Key) (*Maskers, error) {
 	return m, nil
 }
 
-// maskerIn makes what masks with the rules for a folder; "": with those for everything.
+// maskerIn returns the masker with the rules for a folder; "": with the general rules.
 func maskerIn(dir string, key redact.Key, sets []ruleSet) (*redact.Masker, error) {
 	var rules []redact.Rule
 	var allow []redact.Allow
@@ -169,7 +169,7 @@ func maskerIn(dir string, key redact.Key, sets []ruleSet) (*redact.Masker, error
 	return m, nil
 }
 
-// ruleSet is what a file with rules says.
+// ruleSet is the content of a rules file.
 type ruleSet struct {
 	projects []string // folders; none: everything
 	rules    []redact.Rule
@@ -219,10 +219,10 @@ type allowList struct {
 	TargetRules []string `toml:"targetRules"`
 }
 
-// shortestKeyword is the length below which a keyword says nothing.
+// shortestKeyword is the shortest useful keyword.
 const shortestKeyword = 3
 
-// readRules reads a rules file. Rules that look at paths alone are left out.
+// readRules reads a rules file. It skips rules that only look at paths.
 func (c *Config) readRules(path string) (ruleSet, error) {
 	var set ruleSet
 	var file rulesFile
@@ -256,7 +256,7 @@ func (c *Config) readRules(path string) (ruleSet, error) {
 		}
 		for _, k := range r.Keywords {
 			if len(k) < shortestKeyword {
-				rule.Literals = nil // a rule that is tried everywhere
+				rule.Literals = nil // the rule is tried everywhere
 				break
 			}
 			rule.Literals = append(rule.Literals, k)
@@ -287,7 +287,7 @@ func (a *allowList) rule() redact.Allow {
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// ruleName makes a name for tokens of a rule's id.
+// ruleName makes the name in a rule's tokens from its id.
 func ruleName(id string) string {
 	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	return name[:min(len(name), 40)]

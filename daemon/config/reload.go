@@ -8,14 +8,14 @@ import (
 	"reflect"
 )
 
-// Reread reads the sources that c was made from once more. A file that has gone is an error, not a wish for the
-// defaults: editors remove files for a moment, and exclusions must not end with them. An error is an *Error.
+// Reread reads the sources of c again. A missing file is an error and does not mean the defaults: editors remove files
+// for a moment, and exclusions must not end then. An error is an *Error.
 func (c Config) Reread() (Config, error) {
 	if c.env == nil {
 		return Config{}, &Error{Message: "this daemon's configuration cannot be read again", Hint: "restart it"}
 	}
 	if _, err := os.Stat(c.Path); errors.Is(err, fs.ErrNotExist) && c.hadFile {
-		return Config{}, &Error{Message: c.Path + " is gone", Hint: "put it back; until then the settings read last hold"}
+		return Config{}, &Error{Message: c.Path + " is gone", Hint: "put it back; until then the last settings stay in force"}
 	}
 	next, err := c.With(nil)
 	if err != nil {
@@ -25,8 +25,8 @@ func (c Config) Reread() (Config, error) {
 	return next, nil
 }
 
-// Changes names the options that differ in next. Those that a running daemon cannot change are named apart, and next
-// gets their values in force.
+// Changes names the options that differ in next. restart lists those that a running daemon cannot change; next gets
+// their values in force.
 func (c *Config) Changes(next *Config) (changed, restart []string) {
 	for _, o := range Options() {
 		if reflect.DeepEqual(c.value(o.Name), next.value(o.Name)) {
@@ -42,20 +42,20 @@ func (c *Config) Changes(next *Config) (changed, restart []string) {
 	return changed, restart
 }
 
-// ApplyLogLevel makes LogLevel the level of every TextLog that was made from c or from what c was reread from.
+// ApplyLogLevel sets LogLevel as the level of every TextLog that was made from c or from an earlier reading of it.
 func (c *Config) ApplyLogLevel() {
 	if c.level != nil {
 		c.level.Set(c.LogLevel)
 	}
 }
 
-// Stamp is Stamp of the configuration file from before it was read.
+// Stamp returns the Stamp of the configuration file, taken before it was read.
 func (c *Config) Stamp() string { return c.stamp }
 
-// Home is the user's home folder; empty when c was made without Load.
+// Home is the user's home folder; "" when c was made without Load.
 func (c *Config) Home() string { return c.home }
 
-// Stamp changes whenever the file does; it is empty while there is none.
+// Stamp changes whenever the file does; it is "" when there is no file.
 func Stamp(path string) string {
 	st, err := os.Stat(path)
 	if err != nil {

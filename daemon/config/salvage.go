@@ -9,8 +9,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Salvage is Load for those who only look: what cannot be understood counts as not set. The error is the first mistake,
-// as of Load; the configuration can be used all the same, unless its Path is empty.
+// Salvage is Load for callers that only read: invalid settings count as not set. The error is the first mistake, as
+// from Load. The configuration is usable nevertheless, unless its Path is empty.
 func Salvage(flags map[string]string, env Env) (Config, error) {
 	if env == nil {
 		env = os.LookupEnv
@@ -43,7 +43,7 @@ func Salvage(flags map[string]string, env Env) (Config, error) {
 	return c, mistake
 }
 
-// salvageFile returns the settings of a file that can be understood, leaving out the lines that cannot.
+// salvageFile returns the valid settings of a file, and skips invalid lines.
 func salvageFile(path string) map[string]setting {
 	text, err := os.ReadFile(path)
 	if err != nil {

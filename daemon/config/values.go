@@ -13,7 +13,7 @@ import (
 	"github.com/ccship/ccship/outbox"
 )
 
-// set understands an option's text and puts the value in its field.
+// set parses an option's text and sets its field.
 func (c *Config) set(o Option, s setting, p places) error {
 	c.origins[o.Name] = s.provenance
 	if len(s.texts) == 0 {
@@ -43,7 +43,7 @@ func (c *Config) set(o Option, s setting, p places) error {
 	return nil
 }
 
-// blame makes the error for a value that cannot be understood, with the place where it is written.
+// blame returns the error for an invalid value, with the place where it is written.
 func (s setting) blame(o Option, err error) error {
 	hint := o.Name + " takes: " + o.Type() + "; `ccship config --help` describes every key"
 	var known *Error
@@ -74,7 +74,7 @@ func (c *Config) field(name string) any {
 	}[name]
 }
 
-// value is what the field of an option holds, in JSON's terms.
+// value returns what the field of an option holds, as a JSON value.
 func (c *Config) value(name string) any {
 	switch field := c.field(name).(type) {
 	case *string:
@@ -93,7 +93,7 @@ func (c *Config) value(name string) any {
 	return nil
 }
 
-// split cuts the text of a flag or a variable into values: paths as in PATH, words at commas.
+// split splits the text of a flag or a variable into values: paths as in PATH, words at commas.
 func split(o Option, text string) []string {
 	var parts []string
 	switch o.Kind {
@@ -110,7 +110,7 @@ func split(o Option, text string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
-// understand turns the texts of one option into values of its kind.
+// understand converts the texts of one option to values of its kind.
 func understand(o Option, texts []string, p places) ([]any, error) {
 	var values []any
 	for _, text := range texts {
@@ -152,17 +152,17 @@ func parse(o Option, text string, p places) (any, error) {
 	case kindCount:
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%s is no whole number from 1 up", quote(text))
+			return nil, fmt.Errorf("%s is not a whole number of at least 1", quote(text))
 		}
 		if o.Most > 0 && n > o.Most {
-			return nil, fmt.Errorf("%d is more than %d, the most there can be", n, o.Most)
+			return nil, fmt.Errorf("%d is more than the maximum %d", n, o.Most)
 		}
 		return n, nil
 	}
 	return text, nil
 }
 
-// NormalizeURL gives a server's URL its one spelling: outbox.NormalizeURL. An error is a *Error.
+// NormalizeURL returns the normal form of a server's URL: see outbox.NormalizeURL. An error is a *Error.
 func NormalizeURL(text string) (string, error) {
 	_, url, err := outbox.NormalizeURL(text)
 	if err != nil {

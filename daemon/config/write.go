@@ -9,7 +9,7 @@ import (
 )
 
 // serviceEnv is the environment that a service manager gives a process, as far as it decides about paths: a service
-// does not see what a shell has set.
+// does not get the variables of a shell.
 func serviceEnv(env Env) Env {
 	if env == nil {
 		env = os.LookupEnv
@@ -24,13 +24,13 @@ func serviceEnv(env Env) Env {
 	}
 }
 
-// Unwritten is what a service would not know: the values in force that differ from those of the same file without the
-// flags and variables of this process. env nil is the environment of the process.
+// Unwritten returns what a service would not know: the values in force that differ from those of the same file without
+// the flags and variables of this process. env nil is the environment of the process.
 func (c Config) Unwritten(env Env) ([]Value, error) {
 	seen := serviceEnv(env)
 	service, err := Load(nil, func(name string) (string, bool) {
 		if name == "CCSHIP_CONFIG" {
-			return c.Path, true // it need not be there
+			return c.Path, true // it need not exist
 		}
 		return seen(name)
 	})
@@ -46,8 +46,8 @@ func (c Config) Unwritten(env Env) ([]Value, error) {
 	return out, nil
 }
 
-// ServiceConfig is the path of the configuration that has to be named to a service; "" when it is the one that it reads
-// by itself. env nil is the environment of the process.
+// ServiceConfig returns the path of the configuration that a service must be given; "" if it finds the file by itself.
+// env nil is the environment of the process.
 func (c Config) ServiceConfig(env Env) (string, error) {
 	path, err := Path("", serviceEnv(env))
 	if err != nil || path == c.Path {
@@ -56,8 +56,8 @@ func (c Config) ServiceConfig(env Env) (string, error) {
 	return c.Path, nil
 }
 
-// WriteValues sets several keys in a configuration file, in one step, and keeps everything else in it. The file is made
-// when there is none, and is 0600 afterwards.
+// WriteValues sets several keys in a configuration file, in one step, and keeps everything else in it. It creates a
+// missing file; the mode is 0600 afterwards.
 func WriteValues(path string, values []Value) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,9 +79,9 @@ func WriteValues(path string, values []Value) error {
 	return replaceFile(path, []byte(text))
 }
 
-// WriteServer sets server and key together: both are in place afterwards, or both as they were. key "" leaves the key
-// file alone. Values are further keys of the configuration. The key file is 0600, its folder 0700. The configuration
-// comes first: a daemon that runs shows the server of before no new key from then on.
+// WriteServer sets server and key together: afterwards either both are set, or both are unchanged. key "" leaves the
+// key file alone. values are further keys of the configuration. The key file has mode 0600, its folder 0700. The
+// configuration is written first, so that a running daemon never shows the former server the new key.
 func WriteServer(path, keyFile, key string, values []Value) error {
 	old, err := os.ReadFile(path)
 	had := err == nil

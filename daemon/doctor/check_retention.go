@@ -184,8 +184,8 @@ func agentsWaiting(ctx context.Context, client *control.Client) (map[string]bool
 	}
 }
 
-// unreadLines says whether a transcript has whole lines past the daemon's cursor. A last line without its newline stays
-// past the cursor although it is delivered.
+// unreadLines reports whether a transcript has whole lines past the daemon's cursor. A last line without its newline
+// stays past the cursor although it is delivered.
 func unreadLines(s control.Session) bool {
 	if s.ReadBytes >= s.Bytes {
 		return false

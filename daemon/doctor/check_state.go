@@ -70,7 +70,7 @@ func (x *exam) looseState() []Finding {
 // escapeGlob makes a pattern that matches a path literally.
 func escapeGlob(path string) string {
 	if filepath.Separator == '\\' {
-		return path // no escaping on Windows; what does not match is not reported
+		return path // Windows has no escaping; files that do not match are not reported
 	}
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }

@@ -39,7 +39,7 @@ type Finding struct {
 	action *action // not nil if Safe
 }
 
-// Report is what an examination found, the most serious first.
+// Report is the result of an examination, the most serious findings first.
 type Report struct {
 	SchemaVersion int       `json:"schema_version"`
 	Version       string    `json:"version"` // of the examining program
@@ -59,9 +59,9 @@ type Manager interface {
 	Restart(ctx context.Context) error
 }
 
-// Options say what is examined. Config, Sockets and Program are required.
+// Options say what to examine. Config, Sockets and Program are required.
 type Options struct {
-	// Config is the caller's configuration. If its file has a mistake, ConfigErr holds it, and Config is what holds
+	// Config is the caller's configuration. If its file has a mistake, ConfigErr holds it, and Config has the values
 	// without that file.
 	Config    config.Config
 	ConfigErr error
@@ -125,7 +125,7 @@ func examine(ctx context.Context, o Options) []Finding {
 		case r := <-results:
 			found[r.check] = r.findings
 			if r.findings == nil {
-				found[r.check] = []Finding{} // not the same as no answer
+				found[r.check] = []Finding{} // distinguishes "no findings" from "no answer"
 			}
 			continue
 		case <-late:

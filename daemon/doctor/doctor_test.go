@@ -250,7 +250,7 @@ func TestConfigAndKey(t *testing.T) {
 	}
 	w.write(".config/ccship/api_key", "two keys\n", 0)
 	r := w.examine()
-	w.wants(r, "key", Fail, "something else than one key", "on one line")
+	w.wants(r, "key", Fail, "exactly one key", "on one line")
 	w.silent(r, "server") // it was shown none
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)

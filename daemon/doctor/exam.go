@@ -94,8 +94,8 @@ func reach(ctx context.Context, o *Options) reached {
 // probedTime is how long the daemon's probes of its servers may take.
 const probedTime = 1500 * time.Millisecond
 
-// withProbes is the status after the daemon has probed the servers that were silent for a while. What the daemon finds
-// counts: it may use another network or key than this process.
+// withProbes returns the status after the daemon has probed the servers that were silent for a while. The daemon's
+// result counts: it may use another network or key than this process.
 func withProbes(ctx context.Context, client *control.Client, status control.Status) control.Status {
 	ctx, cancel := context.WithTimeout(ctx, probedTime)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	slowPoll    = time.Minute      // between questions to a server that takes documents
+	slowPoll    = time.Minute      // between requests to a server that accepts documents
 	fastPoll    = 5 * time.Second  // while a session is being written: somebody may be looking at it
 	fastFor     = 30 * time.Second // after a session was written
 	requestTime = 20 * time.Second // for the answer of a server
@@ -22,15 +22,15 @@ const (
 
 // Servers are the servers that documents go to. Its methods must be safe for concurrent use.
 type Servers interface {
-	// TakingDocuments returns the servers that take documents; none while the user has paused delivery.
+	// TakingDocuments returns the servers that accept documents; none while the user has paused delivery.
 	TakingDocuments() []string
 	// Reader returns a client of a server's reading API.
 	Reader(dest string) *remote.Client
 }
 
-// LinkRequests does what people ask for in the viewers of servers: it links and unlinks documents. A server can have a
-// file linked only if the user allows it with viewer_links, because it could ask for any file of a project. Its address
-// proves nothing: what listens on a loopback port may be another user's program, or the end of a tunnel.
+// LinkRequests carries out the requests of people in the viewers of servers: it links and unlinks documents. A server
+// can have a file linked only if the user allows it with viewer_links, because it could ask for any file of a project.
+// Its address proves nothing: a loopback port may belong to another user's program, or to a tunnel.
 type LinkRequests struct {
 	tracker *Tracker
 	machine string
@@ -59,7 +59,7 @@ func (l *LinkRequests) Announce(dest string) {
 	l.bell.ring()
 }
 
-// Run fetches requests and does them until ctx is done.
+// Run fetches requests and carries them out until ctx is done.
 func (l *LinkRequests) Run(ctx context.Context) error {
 	tick := time.NewTicker(fastPoll)
 	defer tick.Stop()
@@ -94,7 +94,7 @@ func (l *LinkRequests) takeAnnounced() (dests []string) {
 	return dests
 }
 
-// fetch gets a server's requests and does them. A request that fails is fetched again.
+// fetch gets a server's requests and carries them out. A request that fails is fetched again.
 func (l *LinkRequests) fetch(ctx context.Context, dest string) {
 	limited, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -114,13 +114,13 @@ func (l *LinkRequests) fetch(ctx context.Context, dest string) {
 			continue
 		}
 		if len(l.done) >= maxDone {
-			clear(l.done) // doing one twice does no harm
+			clear(l.done) // carrying out a request twice is harmless
 		}
 		l.done[key] = true
 	}
 }
 
-// do does one request, or refuses it. It returns nil once the answer is queued.
+// do carries out one request, or refuses it. It returns nil once the answer is queued.
 func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest) error {
 	t := l.tracker
 	loc, err := t.locator.Locate(ctx, r.SessionID)
@@ -137,7 +137,7 @@ func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest
 	case t.settings.Config().ViewerLinks:
 		err = t.link(ctx, req)
 	default:
-		err = control.BadDocument("this machine does as viewers ask only with viewer_links = true in its configuration", "")
+		err = control.BadDocument("this machine accepts viewer requests only with viewer_links = true in its config", "")
 	}
 	refusal, ok := errors.AsType[*control.Error](controlError(err))
 	if !ok {

@@ -9,13 +9,13 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Location is where a session is, and where its documents go.
+// Location is where a session was started, and where its documents go.
 type Location struct {
 	Session  string
 	File     tail.FileID // its main transcript; 0 until something of it is delivered
 	Cwd      string      // where it was started
-	Dest     string      // where its lines go; "": nowhere yet
-	Withheld string      // why nothing of it is sent; "" if it is
+	Dest     string      // destination of its lines; "": none yet
+	Withheld string      // why nothing of it is sent; "" if it is sent
 	Written  time.Time   // when its transcript was last written
 }
 
@@ -34,13 +34,13 @@ func (l *Location) problem() string {
 	return "it stays on this machine: " + l.Withheld
 }
 
-// path returns where a document of the session lies, in the spelling of its transcript.
+// path returns where a document of the session lies, as the transcript spells the folder.
 func (l *Location) path(d *trackedDocument) string {
 	return filepath.Join(l.Cwd, filepath.FromSlash(d.Path))
 }
 
-// open opens the working directory of a session. ccship's own files cannot be read in it, and secrets in others are
-// masked for the session's server.
+// open opens the working directory of a session. It does not read ccship's own files, and masks secrets in others for
+// the session's server.
 func (t *Tracker) open(loc *Location) (*file.Folder, error) {
 	folder, err := file.OpenFolder(loc.Cwd)
 	if err == nil {
@@ -59,7 +59,7 @@ const (
 	maxPolicies = 4096             // how many folders are cached
 )
 
-// policyCache holds by folder whether its files may be sent.
+// policyCache says, by folder, whether files may be sent.
 type policyCache map[string]policy
 
 type policy struct {
@@ -68,8 +68,8 @@ type policy struct {
 	conf     *config.Config // in force at that time
 }
 
-// locationOf narrows a session's location to the document at a path, which may lie in an excluded project below the
-// session's folder. The caller holds work.
+// locationOf narrows a session's location to the document at a path, which may lie in an excluded project in a
+// subfolder. The caller holds work.
 func (t *Tracker) locationOf(loc Location, path string) Location {
 	if loc.Withheld != "" {
 		return loc

@@ -9,9 +9,8 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// observer finds in transcripts what concerns documents: edits by Claude's tools, and its requests for links. It acts
-// on watched lines only, which includes those written while the daemon was away. Its fields are those of the step under
-// way.
+// observer finds edits by Claude's tools, and Claude's requests for links, in transcripts. It acts only on watched
+// lines, which include those written while the daemon was away. Its fields belong to the current step.
 type observer struct {
 	tracker *Tracker
 
@@ -26,8 +25,8 @@ var _ derive.SaveObserver = (*observer)(nil)
 // Observer returns the observer that tells t what happens in transcripts.
 func (t *Tracker) Observer() derive.SaveObserver { return &observer{tracker: t} }
 
-// maxToolID is the longest part of a tool use id that tells a request from the others of its line, in bytes. It is part
-// of a key.
+// maxToolID limits the part of a tool use id that tells a request from others of its line, in bytes. It is part of a
+// key.
 const maxToolID = 200
 
 // Begin starts a step.
@@ -58,7 +57,7 @@ func (o *observer) Event(s *derive.FoldStep, e *session.Event, watched bool) {
 	}
 }
 
-// End hands edits to the tracker at once: the files show them, even if the step fails. Requests wait until the step is
+// End passes edits to the tracker at once: the files show them, even if the step fails. Requests wait until the step is
 // durable.
 func (o *observer) End(s *derive.FoldStep) error {
 	s.Effects.LinkRequests = append(s.Effects.LinkRequests, o.asks...)
@@ -69,10 +68,11 @@ func (o *observer) End(s *derive.FoldStep) error {
 	return nil
 }
 
-// Saved hands durable requests to the tracker.
+// Saved passes durable requests to the tracker.
 func (o *observer) Saved(d *projection.Derivation) { o.tracker.noteRequests(d.LinkRequests) }
 
-// noteActivity has a session's documents checked earlier, because the session goes on or its tools changed files.
+// noteActivity makes the checks of a session's documents earlier, because the session continues or its tools changed
+// files.
 func (t *Tracker) noteActivity(session string, edits []edit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

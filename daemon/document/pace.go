@@ -21,14 +21,13 @@ const (
 )
 
 const (
-	// maxShare bounds the time that checks without a result may take to one part in so many: the more documents there
-	// are, the rarer the checks.
+	// maxShare limits checks without a result to one part in so many of the time: with more documents, checks are rarer.
 	maxShare = 2000
 	// firstCost is the assumed time of a session's check before one was measured.
 	firstCost = 100 * time.Microsecond
 )
 
-// addCost takes in how long a check took that found nothing. A check that waited for a busy machine proves little, so
+// addCost records the duration of a check that found nothing. A check that waited for a busy machine proves little, so
 // the cost rises slowly.
 func (s *sessionDocuments) addCost(d time.Duration) {
 	if s.cost == 0 {
@@ -37,8 +36,7 @@ func (s *sessionDocuments) addCost(d time.Duration) {
 	s.cost = min(d, s.cost+s.cost/8)
 }
 
-// interval returns how often a session's documents are checked, and how long the interval becomes at most if there are
-// many.
+// interval returns how often a session's documents are checked, and the largest interval when there are many.
 func (s *sessionDocuments) interval(now time.Time) (usual, most time.Duration) {
 	switch age := now.Sub(s.active); {
 	case age < shortFor:
@@ -49,8 +47,8 @@ func (s *sessionDocuments) interval(now time.Time) (usual, most time.Duration) {
 	return longInterval, longInterval
 }
 
-// pause returns how long a session's documents are not checked now. soon: something is about to change. The caller
-// holds mu.
+// pause returns the time until the next check of a session's documents. soon: a change is expected. The caller holds
+// mu.
 func (t *Tracker) pause(of *sessionDocuments, soon bool) time.Duration {
 	now := time.Now()
 	every, most := of.interval(now)
@@ -70,7 +68,7 @@ func (t *Tracker) pause(of *sessionDocuments, soon bool) time.Duration {
 	return every
 }
 
-// pauseEnd returns when a pause ends that begins now. Longer pauses end together, because waking up costs more than a
+// pauseEnd returns the end of a pause that begins now. Longer pauses end together, because waking up costs more than a
 // check.
 func (t *Tracker) pauseEnd(pause time.Duration) time.Time {
 	now := time.Now()
@@ -81,7 +79,7 @@ func (t *Tracker) pauseEnd(pause time.Duration) time.Time {
 	return t.started.Add((age + shortInterval - 1).Truncate(shortInterval))
 }
 
-// unchanged reports whether a session's documents are surely as they were at the last check. It takes one system call a
+// unchanged reports whether a session's documents are certainly as at the last check. It makes one system call per
 // document. The caller holds work.
 func (t *Tracker) unchanged(loc Location) bool {
 	for _, d := range t.list(loc.Session, false) {

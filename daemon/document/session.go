@@ -38,7 +38,7 @@ func (s *sessionDocuments) needsChecks() bool {
 	return s.retry
 }
 
-// unsent reports whether something is not queued for any server yet.
+// unsent reports whether a change is not queued for any server yet.
 func (s *sessionDocuments) unsent() bool {
 	for _, d := range s.documents {
 		if d.Dest == "" {
@@ -79,8 +79,8 @@ func (d *trackedDocument) setStamp(c *file.Content) {
 	d.newStamp, d.changingSince, d.missing, d.problem = file.Stamp{}, time.Time{}, false, ""
 }
 
-// elsewhere reports whether the working directory is not the folder that the document was linked in. Its device may
-// have another number after a restart.
+// elsewhere reports whether the working directory is not the folder in which the document was linked. The folder's
+// device may have another number after a restart.
 func (d *trackedDocument) elsewhere(id file.Identity) bool {
 	now := projection.Folder(id)
 	if now.Inode == 0 || d.Folder.Inode != 0 && (d.Folder.Inode != now.Inode || d.placed &&

@@ -1,5 +1,5 @@
 // Package document tracks the files that are linked to sessions. It finds new versions, queues each for the session's
-// server in the order in which they were seen, and links and unlinks files for the user, Claude and the viewer. It does
+// server in the order in which it found them, and links and unlinks files for the user, Claude and the viewer. It does
 // not know where a session's lines go, or how batches are sent.
 package document
 
@@ -22,7 +22,7 @@ import (
 
 // Locator finds sessions and folders. Its methods must be safe for concurrent use.
 type Locator interface {
-	// Locate finds a session by the whole name of its stream. An error is a *control.Error if the session is unknown or
+	// Locate finds a session by the full name of its stream. The error is a *control.Error if the session is unknown or
 	// forgotten.
 	Locate(ctx context.Context, session string) (Location, error)
 	// Excluded returns why files in a folder must not be sent; "" if they may.
@@ -40,7 +40,7 @@ type Settings interface {
 	Config() *config.Config
 }
 
-// Deps is what a Tracker needs. All of it is required.
+// Deps is what a Tracker needs. All fields are required.
 type Deps struct {
 	Projections   *projection.DB
 	Locator       Locator
@@ -53,13 +53,12 @@ type Deps struct {
 
 // Masking decides where secrets are masked. Its method must be safe for concurrent use.
 type Masking interface {
-	// For returns what masks texts of a project, given its folder, that go to a server; nil if they go as they are.
+	// For returns the masker for texts of a project, given its folder, on their way to a server; nil: no masking.
 	For(dest, cwd string) *redact.Masker
 }
 
-// Tracker tracks the documents of all sessions. A document is read when Claude says that it has changed the file, and
-// checked for the changes of others. Links belong to one session: a fork of it begins without any. The exported methods
-// are safe for concurrent use.
+// Tracker tracks the documents of all sessions. It reads a document when Claude reports a change, and polls for changes
+// by others. Links belong to one session: a fork begins without any. The exported methods are safe for concurrent use.
 type Tracker struct {
 	projections   *projection.DB
 	locator       Locator
@@ -151,8 +150,8 @@ func (t *Tracker) Linked(session string) (paths []string) {
 	return paths
 }
 
-// put stores what is known of a document in memory, unless its session was forgotten meanwhile. first: the document may
-// be the session's first.
+// put stores what is known about a document in memory, unless its session was forgotten meanwhile. first: the document
+// may be the session's first.
 func (t *Tracker) put(d trackedDocument, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,7 +189,7 @@ func (t *Tracker) Forget(ctx context.Context, session string) error {
 	return nil
 }
 
-// Resend queues all documents once more for a server that may have dropped what it got before it took documents.
+// Resend queues all documents again for a server that may have dropped what it got before it accepted documents.
 func (t *Tracker) Resend(ctx context.Context, dest string) error {
 	t.work.Lock()
 	defer t.work.Unlock()
@@ -223,8 +222,8 @@ func (t *Tracker) Resend(ctx context.Context, dest string) error {
 	return nil
 }
 
-// Recheck has every document read again, also one whose file did not change. What is masked otherwise now is a new
-// version.
+// Recheck makes the tracker read every document again, even if the file did not change. A document that is masked
+// differently now becomes a new version.
 func (t *Tracker) Recheck() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -30,7 +30,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 	}
 }
 
-// nextSession returns a session that is due now, or "". Run is busy from then on, or not busy.
+// nextSession returns a session that is due now, or "". It marks Run as busy if there is one, otherwise as not busy.
 func (t *Tracker) nextSession() string {
 	now := time.Now()
 	t.mu.Lock()
@@ -46,7 +46,7 @@ func (t *Tracker) nextSession() string {
 	return ""
 }
 
-// untilDue returns how long nothing is due; false: until the bell rings.
+// untilDue returns the time until something is due; false: nothing is due until the bell rings.
 func (t *Tracker) untilDue(now time.Time) (wait time.Duration, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *Tracker) untilDue(now time.Time) (wait time.Duration, due bool) {
 	return wait, due
 }
 
-// caughtUp reports whether every request and edit of Claude's is in the outbox.
+// caughtUp reports whether every request and edit by Claude is in the outbox.
 func (t *Tracker) caughtUp() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +76,7 @@ func (t *Tracker) caughtUp() bool {
 // waitPoll is how often Wait checks.
 const waitPoll = 10 * time.Millisecond
 
-// Wait returns when every request and edit of Claude's is in the outbox. The error is ctx's.
+// Wait returns when every request and edit by Claude is in the outbox. The error is ctx's.
 func (t *Tracker) Wait(ctx context.Context) error {
 	tick := time.NewTicker(waitPoll)
 	defer tick.Stop()
@@ -90,7 +90,7 @@ func (t *Tracker) Wait(ctx context.Context) error {
 	return nil
 }
 
-// visit does what a session's Claude asked for, and checks the session's documents.
+// visit carries out the requests of a session's Claude, and checks the session's documents.
 func (t *Tracker) visit(ctx context.Context, session string) {
 	t.mu.Lock()
 	s := t.sessions[session]
@@ -146,7 +146,7 @@ func (t *Tracker) checkAll(ctx context.Context, loc Location, edits []edit) (soo
 		return false
 	}
 	folder, err := t.open(&loc)
-	if err != nil { // a folder that is away does not mean deleted files: it may be on another disk
+	if err != nil { // a missing folder does not mean deleted files: it may be on another disk
 		t.setProblem(loc.Session, err.Error())
 		return false
 	}
@@ -167,7 +167,7 @@ func (t *Tracker) checkAll(ctx context.Context, loc Location, edits []edit) (soo
 	return soon
 }
 
-// editLines returns the line of the last edit of each file, by every name the file may have.
+// editLines returns the line of the last edit of each file, under every name that the file may have.
 func editLines(folder *file.Folder, edits []edit) map[string]int64 {
 	lines := map[string]int64{}
 	for _, e := range edits {
@@ -181,7 +181,7 @@ func editLines(folder *file.Folder, edits []edit) map[string]int64 {
 	return lines
 }
 
-// sendUnlinks queues the ends of links for which nothing could be queued before.
+// sendUnlinks queues ends of links that could not be queued before.
 func (t *Tracker) sendUnlinks(ctx context.Context, loc Location) error {
 	for _, d := range t.list(loc.Session, false) {
 		if d.Linked || d.Dest != "" || !t.canSend(loc) {
@@ -198,7 +198,7 @@ func (t *Tracker) sendUnlinks(ctx context.Context, loc Location) error {
 	return nil
 }
 
-// answerClaude does what a session's Claude asked for, in its order.
+// answerClaude carries out the requests of a session's Claude, in order.
 func (t *Tracker) answerClaude(ctx context.Context, session string) {
 	asks, err := t.projections.Documents.LinkRequests(ctx, session)
 	for i := 0; i < len(asks) && err == nil; i++ {

@@ -1,5 +1,5 @@
-// Package forget removes sessions everywhere but on disk: it leaves tombstones, drops what waits for delivery, and asks
-// servers to remove what they store, again until they answer.
+// Package forget removes sessions everywhere except on disk: it leaves tombstones, drops what waits for delivery, and
+// asks servers to remove what they store, repeatedly until they answer.
 package forget
 
 import (
@@ -31,13 +31,13 @@ type Documents interface {
 	Forget(ctx context.Context, session string) error
 }
 
-// Sessions is a room that keeps something of sessions in memory.
+// Sessions is a part that keeps something of sessions in memory.
 type Sessions interface {
 	// Forget removes what is kept of a session.
 	Forget(session string)
 }
 
-// Deps is what a Forgetter needs. All of it is required.
+// Deps is what a Forgetter needs. All fields are required.
 type Deps struct {
 	State     *state.DB
 	Files     *tail.Tailer
@@ -56,11 +56,11 @@ type Forgetter struct{ Deps }
 // New returns a Forgetter. It starts nothing.
 func New(d Deps) *Forgetter { return &Forgetter{d} }
 
-// inFlight is longer than a request of usual size may be under way.
+// inFlight is longer than a request of usual size can take.
 const inFlight = 65 * time.Second
 
-// Forget removes a session everywhere but on disk. First it leaves a tombstone, so that nothing more is queued; then it
-// drops what waits and asks the servers. Those that cannot be reached are asked later.
+// Forget removes a session everywhere except on disk. First it leaves a tombstone, so that nothing more is queued. Then
+// it drops what waits, and asks the servers. Servers that cannot be reached are asked later.
 func (f *Forgetter) Forget(ctx context.Context, req control.ForgetRequest) (control.ForgetResult, error) {
 	a := control.ForgetResult{
 		SchemaVersion: control.SchemaVersion, Session: req.Session, Pending: []string{}, Kept: []string{}, OnDisk: []string{},

@@ -20,8 +20,8 @@ type forgetAnswers struct {
 	kept  []string // addresses of the servers that will never remove it
 }
 
-// askServers asks servers to forget a session. A server that answered is not pending any more, even if it will never do
-// it. The error is the first one.
+// askServers asks servers to forget a session. A server that answered is no longer pending, even if it refuses
+// permanently. The error is the first one.
 func (f *Forgetter) askServers(ctx context.Context, session string, dests []string) (a forgetAnswers, first error) {
 	var done []string
 	for _, dest := range dests {
@@ -47,7 +47,7 @@ func (f *Forgetter) askServers(ctx context.Context, session string, dests []stri
 	return a, errors.Join(first, f.Router.Tombstones.Asked(ctx, session, done))
 }
 
-// Settle asks the servers that are still pending, and once more those that may have got a request since.
+// Settle asks the pending servers, and asks once more those that may have received a request since.
 func (f *Forgetter) Settle(ctx context.Context, now time.Time) error {
 	for _, x := range f.Router.Tombstones.Due(now) {
 		dests := x.Pending
@@ -65,8 +65,8 @@ func (f *Forgetter) Settle(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// AtServer leaves a tombstone for a stream that a server refuses as forgotten: somebody had it forgotten there, or here
-// before the state was lost.
+// AtServer leaves a tombstone for a stream that a server refuses as forgotten: it was forgotten there, or here before
+// the state was lost.
 func (f *Forgetter) AtServer(stream uint64) {
 	ctx := context.Background()
 	facts, known, err := f.State.Files.Routing(ctx, tail.FileID(stream))
@@ -83,6 +83,6 @@ func (f *Forgetter) AtServer(stream uint64) {
 		_, err = f.dropFiles(ctx, []tail.Tracked{t})
 	}
 	if err != nil {
-		f.Log.Warn("cannot note that a session was forgotten", "err", err)
+		f.Log.Warn("cannot store that a session was forgotten", "err", err)
 	}
 }

@@ -23,7 +23,7 @@ func newDraft(path string) (*draft, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	f, err := atomicfile.Create(path) // under a name that is not a transcript's
+	f, err := atomicfile.Create(path) // under a name that no transcript has
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
@@ -37,7 +37,7 @@ func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 	if err := d.Seal(); err != nil {
 		return false, "", fmt.Errorf("restore %s: %w", d.path, err)
 	}
-	// A restored file must not look live, to a running daemon or to the next restore. If setting its time fails, it only
+	// A restored file must not look live to a running daemon or to the next restore. If its time cannot be set, it only
 	// looks newer than it is.
 	before := time.Now().Add(-quiet)
 	_ = os.Chtimes(d.Name(), before, before)
@@ -115,8 +115,8 @@ func equalFiles(a, b string) (bool, error) {
 	}
 }
 
-// WriteFile creates a file of mode 0600 with what write writes; it gets its name when it is complete. If the file
-// exists, the error is a CodeFileExists, or force replaces it. It returns the number of bytes.
+// WriteFile creates a file of mode 0600 from what write writes; the file gets its name when it is complete. If the file
+// exists, the error is a CodeFileExists, or with force the file is replaced. It returns the number of bytes.
 func WriteFile(path string, force bool, write func(io.Writer) error) (int64, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

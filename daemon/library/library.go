@@ -133,7 +133,7 @@ func laterOf(a, b time.Time) time.Time {
 }
 
 // onDisk lists the sessions on disk that are not in have, at most one more than the limit. full means that the server
-// has more than have, so it is asked about each. asked means that the server answered so far.
+// has more than have, so it is asked about each. asked means that the server has answered so far.
 func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item, full,
 	asked bool) (items []Item, err error) {
 	listed := map[string]bool{}

@@ -31,7 +31,7 @@ const (
 type RestoreRequest struct {
 	Session    string
 	User       string // whose session; "": the only one's who has it
-	Machine    string // its id, the beginning of it, or a host name; "": this one, or the only one that has it
+	Machine    string // its id, a prefix of it, or a host name; "": this one, or the only one that has it
 	Generation *int64 // of the session; its agents come in their newest. nil: the newest
 	To         string // a file to write instead; then without agents
 	Force      bool   // while the session is live, or over the file named by To
@@ -54,7 +54,7 @@ type RestoredFile struct {
 	Path    string `json:"path"`
 	Bytes   int64  `json:"bytes"`
 	Missing int64  `json:"missing_lines"`    // blank ones
-	Masked  int64  `json:"masked,omitempty"` // secrets in whose place there are tokens
+	Masked  int64  `json:"masked,omitempty"` // secrets that are replaced by tokens
 	Same    bool   `json:"same"`             // the file existed, byte for byte equal
 	Aside   string `json:"aside,omitempty"`
 }

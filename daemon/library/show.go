@@ -53,7 +53,7 @@ type View struct {
 // tailLines is how many lines of a transcript are read to find its last messages.
 const tailLines = 600
 
-// Show returns a session as the server has it, or as it is on disk if the server does not have it.
+// Show returns a session from the server, or from disk if the server does not have it.
 func (l *Library) Show(ctx context.Context, session string, v View) (Shown, error) {
 	f, err := l.Find(ctx, session)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 // label is launchd's name of the agent.
 const label = "com.github.ccship"
 
-// arguments is where a property list has its program.
+// arguments matches the program in a property list.
 var arguments = regexp.MustCompile(`(?s)(<key>ProgramArguments</key>\s*<array>\n).*?(\t</array>)`)
 
-// renderAgent is the property list for a program: the packages' own, with other arguments.
+// renderAgent returns the property list for a program: that of the packages, with other arguments.
 func renderAgent(o Options) (string, error) {
 	argv := []string{o.Binary, "run", "--log-file", o.LogFile}
 	if o.Config != "" {
@@ -27,17 +27,17 @@ func renderAgent(o Options) (string, error) {
 		if err := xml.EscapeText(&escaped, []byte(word)); err != nil {
 			return "", fmt.Errorf("render agent: %w", err)
 		}
-		// Braces mean something to the library that writes the file.
+		// The library that writes the file interprets braces.
 		list.WriteString("\t\t<string>" + strings.ReplaceAll(escaped.String(), "{", "&#123;") + "</string>\n")
 	}
 	at := arguments.FindStringSubmatchIndex(packaging.Agent)
 	if at == nil {
-		return "", fmt.Errorf("render agent: it has no arguments to replace")
+		return "", fmt.Errorf("render agent: no arguments to replace")
 	}
 	return packaging.Agent[:at[3]] + list.String() + packaging.Agent[at[4]:], nil
 }
 
-// programOfAgent is the first of the arguments in a property list; "" when there are none.
+// programOfAgent returns the first of the arguments in a property list; "" when there are none.
 func programOfAgent(text string) string {
 	program := regexp.MustCompile(`(?s)<key>ProgramArguments</key>\s*<array>\s*(<string>.*?</string>)`)
 	found := program.FindStringSubmatch(text)

@@ -10,9 +10,9 @@ import (
 	"github.com/ccship/ccship/packaging"
 )
 
-// Current says whether the file in force is the one that this version installs, but for what differs from one
-// installation to the next: the command, and folders that are written to. st is a Status; a service that is not
-// installed is current, for there is nothing to renew.
+// Current reports whether the file in force is the one that this version installs, apart from what differs between
+// installations: the command, and the writable folders. st is a Status. A service that is not installed is current,
+// because there is nothing to update.
 func (s *Service) Current(st Status) (bool, error) {
 	if !st.Installed || st.UnitPath == "" {
 		return true, nil

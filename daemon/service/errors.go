@@ -19,7 +19,7 @@ const (
 var (
 	noManager = control.Error{
 		Code: CodeNoManager, Message: "there is no service manager here: this system was not started with systemd",
-		Hint: "`ccship run` runs the daemon in the foreground; have it started by what starts other programs here",
+		Hint: "`ccship run` runs the daemon in the foreground; start it with whatever starts other programs here",
 	}
 	notInstalled = control.Error{
 		Code: CodeNotInstalled, Message: "ccship is not installed as a service",
@@ -28,7 +28,7 @@ var (
 	noSystem = control.Error{Code: control.CodeUsage, Message: "--system is for systemd only", Hint: "leave it out"}
 )
 
-// nobody is the manager on systems without a known one.
+// nobody is the manager of systems without a known one.
 type nobody struct{}
 
 func (nobody) status(context.Context) (Status, error) {
@@ -41,7 +41,7 @@ func (nobody) stop(context.Context) error                     { return &noManage
 func (nobody) restart(context.Context) error                  { return &noManager }
 func (nobody) logs(int, bool) []string                        { return nil }
 
-// failed is the error of a step that a manager did not do.
+// failed is the error of a step that a manager could not do.
 func failed(what string, err error, hint string) error {
 	return control.Failed(what+": "+strings.Join(strings.Fields(err.Error()), " "), hint)
 }

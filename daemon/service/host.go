@@ -8,8 +8,8 @@ import (
 	kardianos "github.com/kardianos/service"
 )
 
-// Host runs the daemon in the way that the manager which started this process expects, until ctx is done or the manager
-// asks it to stop. Only Windows expects anything: elsewhere, and in a terminal, it is run itself.
+// Host runs the daemon as the manager that started this process expects, until ctx is done or the manager asks it to
+// stop. Only Windows expects anything; elsewhere, and in a terminal, Host only calls run.
 func Host(ctx context.Context, run func(context.Context) error) error {
 	if runtime.GOOS != "windows" || kardianos.Interactive() {
 		return run(ctx)
@@ -18,12 +18,12 @@ func Host(ctx context.Context, run func(context.Context) error) error {
 	defer cancel()
 	ended := make(chan error, 1)
 	h := hosted{
-		start: func() { // returns at once, as it must
+		start: func() { // must return at once
 			go func() {
 				err := run(ctx)
 				ended <- err
 				if err != nil && ctx.Err() == nil {
-					os.Exit(1) // it ended unasked: the manager sees a failure and restarts it
+					os.Exit(1) // it ended by itself: the manager sees a failure and restarts it
 				}
 			}()
 		},
@@ -34,7 +34,7 @@ func Host(ctx context.Context, run func(context.Context) error) error {
 	}
 	s, err := kardianos.New(h, &kardianos.Config{Name: scmName})
 	if err != nil {
-		return failed("meet service manager", err, "run it in a terminal: `ccship run`")
+		return failed("connect to the service manager", err, "run it in a terminal: `ccship run`")
 	}
 	return s.Run()
 }
@@ -54,6 +54,6 @@ func Managed() bool {
 		runtime.GOOS == "windows" && !kardianos.Interactive()
 }
 
-// RestartsAnyFailure says whether the manager that started this process starts it again after every exit code but 0, so
-// that a mistake which starting again cannot mend has to end with 0. launchd does so; the others can be told.
+// RestartsAnyFailure reports whether the manager that started this process restarts it after every exit code except 0.
+// A mistake that a restart cannot fix must then end with 0. launchd does so; the others can be configured.
 func RestartsAnyFailure() bool { return os.Getenv("XPC_SERVICE_NAME") == label }

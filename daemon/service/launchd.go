@@ -28,7 +28,7 @@ type launchd struct {
 
 func newLaunchd(o Options) (*launchd, error) {
 	home, err := os.UserHomeDir()
-	if u, userErr := user.Current(); userErr == nil { // as the library that writes the file finds it
+	if u, userErr := user.Current(); userErr == nil { // the way the library that writes the file finds it
 		home, err = u.HomeDir, nil
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func newLaunchd(o Options) (*launchd, error) {
 // target is the agent's name in its domain.
 func (l *launchd) target() string { return l.domain + "/" + label }
 
-// loaded says whether launchd knows the agent, and how it is.
+// loaded reports whether launchd knows the agent, and returns its description.
 func (l *launchd) loaded(ctx context.Context) (description string, ok bool) {
 	out, err := ask(ctx, "launchctl", "print", l.target())
 	return out, err == nil
@@ -112,11 +112,10 @@ func (l *launchd) install(ctx context.Context, start bool) (Outcome, error) {
 		return out, nil
 	}
 	out.Started = true
-	return out, l.restart(ctx) // a new program may be at the same path
+	return out, l.restart(ctx) // the path may hold a new program
 }
 
-// replace puts the property list in the place of an older one, which comes back when that fails. The library refuses
-// to write over a file.
+// replace replaces an older property list, and restores it after a failure. The library refuses to overwrite a file.
 func (l *launchd) replace(text string, old []byte, had bool) error {
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return failed("replace agent", err, "make it writable for this user")
@@ -134,23 +133,23 @@ func (l *launchd) replace(text string, old []byte, had bool) error {
 	return failed("install agent", err, "make "+filepath.Dir(l.path)+" writable for this user")
 }
 
-// unload has launchd end and forget the agent, and waits until it has.
+// unload makes launchd end and forget the agent, and waits until it has.
 func (l *launchd) unload(ctx context.Context) error {
 	if _, ok := l.loaded(ctx); !ok {
 		return nil
 	}
 	if _, err := ask(ctx, "launchctl", "bootout", l.target()); err != nil {
 		if _, still := l.loaded(ctx); still && !strings.Contains(err.Error(), "in progress") {
-			return failed("stop agent", err, "`launchctl print "+l.target()+"` says how it is")
+			return failed("stop agent", err, "`launchctl print "+l.target()+"` shows its state")
 		}
 	}
 	return l.until(ctx, "launchd did not end the agent in time", func() bool { _, still := l.loaded(ctx); return !still })
 }
 
-// settleTime is how long launchd may take to do what it said it would.
+// settleTime limits how long launchd may take to do what it has accepted.
 const settleTime = 25 * time.Second
 
-// until waits for something to be so.
+// until waits until a condition holds.
 func (l *launchd) until(ctx context.Context, late string, so func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -159,14 +158,14 @@ func (l *launchd) until(ctx context.Context, late string, so func() bool) error 
 	for !so() {
 		select {
 		case <-ctx.Done():
-			return control.NewError(CodeNotStarted, late, "`launchctl print "+l.target()+"` says how it is")
+			return control.NewError(CodeNotStarted, late, "`launchctl print "+l.target()+"` shows its state")
 		case <-tick.C:
 		}
 	}
 	return nil
 }
 
-// load has launchd read the property list, which starts the agent.
+// load makes launchd read the property list, which starts the agent.
 func (l *launchd) load(ctx context.Context) error {
 	if _, err := ask(ctx, "launchctl", "enable", l.target()); err != nil {
 		return failed("enable agent", err, "log in on this Mac's screen: agents belong to that session")
@@ -193,7 +192,7 @@ func (l *launchd) uninstall(ctx context.Context) (Removal, error) {
 	return Removal{Was: true, Removed: []string{l.path}}, nil
 }
 
-// installed fails when there is no property list.
+// installed returns an error when there is no property list.
 func (l *launchd) installed() error {
 	if _, err := os.Stat(l.path); err != nil {
 		return &notInstalled
@@ -214,7 +213,7 @@ func (l *launchd) start(ctx context.Context) error {
 	return nil
 }
 
-// stop unloads the agent: launchd would start one that only ended again.
+// stop unloads the agent: launchd would restart one that only ended.
 func (l *launchd) stop(ctx context.Context) error {
 	if err := l.installed(); err != nil {
 		return err

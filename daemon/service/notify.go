@@ -15,13 +15,13 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// Notifier tells the service manager how this process is, by sd_notify(3): each message is a datagram to the socket
-// that the manager names. Without a socket it does nothing. Safe for concurrent use.
+// Notifier tells the service manager the state of this process by sd_notify(3): each message is a datagram to the
+// socket that the manager names. Without a socket it does nothing. Safe for concurrent use.
 type Notifier struct {
 	socket   string
-	watchdog time.Duration // the manager kills the process when it was silent for so long; 0 never
+	watchdog time.Duration // the manager kills a process that is silent for this long; 0: never
 	log      *slog.Logger
-	lost     atomic.Bool // the last message could not be sent, which is logged once
+	lost     atomic.Bool // the last message could not be sent; logged once
 }
 
 // NewNotifier finds the manager that started this process. getenv is os.Getenv.
@@ -39,7 +39,7 @@ func NewNotifier(getenv func(string) string, log *slog.Logger) *Notifier {
 	return n
 }
 
-// Reloading tells the manager that the configuration is being read again, until done is called.
+// Reloading tells the manager that the daemon reads the configuration again, until done is called.
 func (n *Notifier) Reloading() (done func()) {
 	if n.socket == "" {
 		return func() {}
@@ -48,19 +48,19 @@ func (n *Notifier) Reloading() (done func()) {
 	return func() { n.notify("READY=1") }
 }
 
-// Waiting tells the manager that the daemon is started and alive, but waits for another one to end.
+// Waiting tells the manager that the daemon has started and is alive, but waits for another one to end.
 func (n *Notifier) Waiting(why string) {
 	if n.socket != "" {
 		n.notify("READY=1", "WATCHDOG=1", "STATUS="+why)
 	}
 }
 
-// readyPoll is how often the control socket is tried before the daemon is called ready.
+// readyPoll is the time between two checks of the control socket before the daemon is reported ready.
 const readyPoll = 20 * time.Millisecond
 
 // Run tells the manager that the daemon is ready once its socket answers, then what it does and that it is alive, and
-// when ctx is done that it stops. A message proves that every part works; while one of them hangs there is none, and
-// the manager kills the process and starts another.
+// when ctx is done that it stops. A message proves that every part works. While a part hangs, Run sends none, and the
+// manager kills the process and starts another.
 func (n *Notifier) Run(ctx context.Context, parts Parts) {
 	if n.socket == "" {
 		return
@@ -124,7 +124,7 @@ func awaitReady(ctx context.Context, socket StatusReader) (control.Status, error
 	}
 }
 
-// notify sends one message, and logs the first of several failures.
+// notify sends one message, and logs the first of several consecutive failures.
 func (n *Notifier) notify(assignments ...string) {
 	err := n.send(assignments)
 	if lost := n.lost.Swap(err != nil); err != nil && !lost {

@@ -11,8 +11,8 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// scm is Windows' service manager. The service runs as the system's account, which may read every user's files; it is
-// told by its configuration file whose they are.
+// scm is Windows' service manager. The service runs under the system's account, which may read every user's files; its
+// configuration file says which user's to deliver.
 type scm struct {
 	o   Options
 	lib interface {
@@ -53,13 +53,13 @@ func (s *scm) status(context.Context) (Status, error) {
 		return st, nil
 	}
 	if err != nil {
-		return st, failed("ask service manager", err, "`sc query ccship` says how it is")
+		return st, failed("ask service manager", err, "`sc query ccship` shows its state")
 	}
 	st.Installed, st.Enabled, st.Running = true, true, status == kardianos.StatusRunning
 	return st, nil
 }
 
-// install removes an older service first: the library refuses to change one.
+// install first removes an older service, because the library refuses to change one.
 func (s *scm) install(ctx context.Context, start bool) (Outcome, error) {
 	var out Outcome
 	if _, err := s.uninstall(ctx); err != nil {

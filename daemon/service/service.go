@@ -1,7 +1,7 @@
-// Package service makes ccship a service of the operating system: installs, starts, stops and describes it, with
-// systemd (a user's own manager, or the system's), launchd, or Windows' service manager. The files these are told with
-// come from package packaging; kardianos/service puts them in place. It does not know what the daemon does, nor how its
-// configuration is read.
+// Package service makes ccship a service of the operating system: it installs, starts, stops and describes it, with
+// systemd (a user's own manager, or the system's), launchd, or Windows' service manager. Package packaging provides the
+// files for these managers; kardianos/service puts them in place. This package does not know what the daemon does, nor
+// how its configuration is read.
 package service
 
 import (
@@ -18,18 +18,18 @@ const (
 	None          = "none" // no known service manager
 )
 
-// Options say what is to be a service. Binary is required to install, nothing to look.
+// Options describe the service. Binary is required to install, but not to read the status.
 type Options struct {
 	Binary   string   // absolute path of the program
-	Config   string   // configuration file to be named to the daemon; "" for its default
-	LogFile  string   // where it is to write its log, where no journal keeps it
+	Config   string   // configuration file to pass to the daemon; "" for its default
+	LogFile  string   // the daemon's log file, on systems without a journal
 	Writable []string // folders it writes to; those outside the user's home must exist
 	System   bool     // with systemd: a service of the system, which runs without a login; needs root
-	User     string   // with System: whose
+	User     string   // with System: the user whose conversations are delivered
 	Home     string   // with System: that user's home
 }
 
-// Status is what the manager says of the service. The zero value of what it does not know.
+// Status is what the manager reports about the service. Unknown fields have their zero value.
 type Status struct {
 	Manager   string // one of the constants
 	Installed bool
@@ -37,16 +37,16 @@ type Status struct {
 	Running   bool
 	PID       int    // of the daemon; 0 when it does not run
 	UnitPath  string // of the file in force
-	Binary    string // that it starts
+	Binary    string // the program that it starts
 	Linger    *bool  // with systemd-user: whether it runs without a login; nil: unknown
-	Note      string // one line more, such as why it failed or why there is no manager; may be ""
+	Note      string // one more line, such as why it failed or why there is no manager; may be ""
 }
 
 // Outcome is what Install did.
 type Outcome struct {
 	UnitPath string
 	Packaged bool // the file is that of a package: it was only enabled
-	Written  bool // the file is new or another than before
+	Written  bool // the file is new or has changed
 	Started  bool // it was started, or started again
 }
 
@@ -61,7 +61,7 @@ type Removal struct {
 // time.
 type manager interface {
 	status(ctx context.Context) (Status, error)
-	// install puts the service in place, or in the place of an older one, and starts it if it is asked to.
+	// install puts the service in place, or replaces an older one, and starts it if start is set.
 	install(ctx context.Context, start bool) (Outcome, error)
 	uninstall(ctx context.Context) (Removal, error)
 	start(ctx context.Context) error
@@ -69,14 +69,15 @@ type manager interface {
 	restart(ctx context.Context) error
 	// logs is the command that shows the last n lines of the log, and new ones if follow is set.
 	logs(n int, follow bool) []string
-	// fits says whether a file is the one of this version, but for what is another in each installation.
+	// fits reports whether a file is the one of this version, apart from what differs between installations.
 	fits(text string) bool
 }
 
 // Service is ccship as a service of this machine, whether it is installed or not.
 type Service struct{ manager }
 
-// New finds the manager. Nothing is asked or changed yet. An error says that the options fit no manager of this system.
+// New finds the manager. It neither asks nor changes anything. An error means that the options fit no manager of this
+// system.
 func New(o Options) (*Service, error) { return newOn(runtime.GOOS, o) }
 
 func newOn(system string, o Options) (*Service, error) {
@@ -104,16 +105,16 @@ func newOn(system string, o Options) (*Service, error) {
 // Status asks the manager. Where there is none, Manager is None and Note says why; that is no error.
 func (s *Service) Status(ctx context.Context) (Status, error) { return s.status(ctx) }
 
-// Install makes the service start by itself from now on, and starts it if start is set. Installing again is harmless:
-// what is as it should be is left alone, an older file is replaced, and a daemon of another program is started anew.
+// Install makes the service start automatically from now on, and starts it if start is set. Installing again is
+// harmless: it keeps what is right, replaces an older file, and restarts a daemon that runs another program.
 func (s *Service) Install(ctx context.Context, start bool) (Outcome, error) {
 	return s.install(ctx, start)
 }
 
-// Uninstall stops the service and removes all that Install made. Without a service it does nothing.
+// Uninstall stops the service and removes everything that Install made. Without a service it does nothing.
 func (s *Service) Uninstall(ctx context.Context) (Removal, error) { return s.uninstall(ctx) }
 
-// Start starts the service, and returns when it runs.
+// Start starts the service, and returns when it is running.
 func (s *Service) Start(ctx context.Context) error { return s.start(ctx) }
 
 // Stop stops the service until the next login, boot or Start, and returns when it has ended.
@@ -122,8 +123,8 @@ func (s *Service) Stop(ctx context.Context) error { return s.stop(ctx) }
 // Restart stops the service, if it runs, and starts it.
 func (s *Service) Restart(ctx context.Context) error { return s.restart(ctx) }
 
-// LogCommand is the program, with arguments, that shows the last n lines of the service's log, and with follow new ones
-// until it is interrupted. An error: there is no log to show.
+// LogCommand returns the command that shows the last n lines of the service's log, and with follow new ones until it is
+// interrupted. An error means that there is no log to show.
 func (s *Service) LogCommand(n int, follow bool) ([]string, error) {
 	if argv := s.logs(n, follow); len(argv) > 0 {
 		return argv, nil

@@ -43,7 +43,7 @@ func newSystemd(o Options) (*systemd, error) {
 	}, nil
 }
 
-// library is kardianos/service, told to write text as the unit.
+// library is kardianos/service, set to write text as the unit.
 func (s *systemd) library(text string) (installer, error) {
 	return library("linux-systemd", &kardianos.Config{
 		Name: strings.TrimSuffix(s.unit, ".service"), Executable: s.o.Binary,
@@ -51,7 +51,7 @@ func (s *systemd) library(text string) (installer, error) {
 	})
 }
 
-// systemctl asks the manager.
+// systemctl runs systemctl against the manager.
 func (s *systemd) systemctl(ctx context.Context, words ...string) (string, error) {
 	return ask(ctx, s.with("systemctl", words...)...)
 }
@@ -64,7 +64,7 @@ func (s *systemd) with(name string, words ...string) []string {
 	return append(argv, words...)
 }
 
-// properties are what status asks for.
+// properties are those that status asks for.
 const properties = "LoadState,ActiveState,UnitFileState,FragmentPath,MainPID,Result,ExecMainStatus,ExecStart"
 
 func (s *systemd) status(ctx context.Context) (Status, error) {
@@ -84,7 +84,7 @@ func (s *systemd) status(ctx context.Context) (Status, error) {
 	st.Installed = st.UnitPath != "" && p["LoadState"] == "loaded"
 	st.Enabled = strings.HasPrefix(p["UnitFileState"], "enabled")
 	st.Running = p["ActiveState"] == "active" || p["ActiveState"] == "reloading"
-	st.PID, _ = strconv.Atoi(p["MainPID"]) // no number is none
+	st.PID, _ = strconv.Atoi(p["MainPID"]) // not a number: not running
 	st.Binary = programOf(p["ExecStart"])
 	switch {
 	case p["LoadState"] != "loaded" && p["LoadState"] != "not-found":
@@ -100,7 +100,7 @@ func (s *systemd) status(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-// show is what systemd knows of the unit, by property.
+// show returns the unit's properties.
 func (s *systemd) show(ctx context.Context) (map[string]string, error) {
 	out, err := s.systemctl(ctx, "show", "--property="+properties, s.unit)
 	if err != nil {
@@ -121,7 +121,7 @@ func programOf(exec string) string {
 	return path
 }
 
-// unreached says why systemctl could not ask: there is no systemd, or this user's manager is not reached from here.
+// unreached explains why systemctl failed: there is no systemd, or this user's manager cannot be reached from here.
 func (s *systemd) unreached(err error) error {
 	_, booted := os.Stat("/run/systemd/system")
 	switch {
@@ -130,14 +130,14 @@ func (s *systemd) unreached(err error) error {
 		strings.Contains(err.Error(), "connect to bus") && booted != nil:
 		return &noManager
 	case !strings.Contains(err.Error(), "connect to bus") || s.o.System:
-		return failed("ask systemd", err, "`systemctl status` says whether it works at all")
+		return failed("ask systemd", err, "`systemctl status` shows whether systemd works")
 	}
 	name, runtime := "$USER", fmt.Sprintf("/run/user/%d", os.Getuid())
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
 	e := control.Error{
-		Code: CodeNoSession, Message: "this shell has no way to " + name + "'s systemd (no user bus)",
+		Code: CodeNoSession, Message: "this shell cannot reach " + name + "'s systemd (no user bus)",
 		Hint: "log in as " + name + " instead of switching to that user, or let it run without a login: `sudo loginctl " +
 			"enable-linger " + name + "`",
 	}
@@ -147,7 +147,7 @@ func (s *systemd) unreached(err error) error {
 		e.Hint = "run it without sudo, as " + sudo +
 			"; or for a service that runs without a login: `sudo ccship install --system`"
 	case there == nil && os.Getenv("XDG_RUNTIME_DIR") != runtime:
-		e.Message = "this shell has no way to " + name + "'s systemd: XDG_RUNTIME_DIR is not set to " + runtime
+		e.Message = "this shell cannot reach " + name + "'s systemd: XDG_RUNTIME_DIR is not set to " + runtime
 		e.Hint = "`export XDG_RUNTIME_DIR=" + runtime + "`, then run the command again"
 	case os.Geteuid() == 0:
 		e.Hint = "for another user's conversations: `ccship install --system --for USER`"
@@ -155,7 +155,7 @@ func (s *systemd) unreached(err error) error {
 	return &e
 }
 
-// linger says whether this user's services run without a login; nil when logind cannot say.
+// linger reports whether this user's services run without a login; nil when logind does not know.
 func linger(ctx context.Context) *bool {
 	out, err := ask(ctx, "loginctl", "show-user", strconv.Itoa(os.Getuid()), "--property=Linger")
 	if err == nil {
@@ -165,7 +165,7 @@ func linger(ctx context.Context) *bool {
 			return &yes
 		}
 	}
-	// logind knows no user who is not logged in; the file is what it keeps of those that linger.
+	// logind only knows users who are logged in; the file lists those that linger.
 	u, err := user.Current()
 	if err != nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// install has the unit as a file of its own, or the package's when that says the same.
+// install installs the unit as our own file, or enables the package's unit if that has the same content.
 func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
 	if err := s.mayChange(); err != nil {
 		return Outcome{}, err
@@ -42,7 +42,7 @@ func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
 		}
 	} else if own && string(old) == text {
 		if _, err := s.systemctl(ctx, "enable", s.unit); err != nil {
-			return out, failed("enable service", err, "`systemctl cat "+s.unit+"` shows what systemd knows of it")
+			return out, failed("enable service", err, "`systemctl cat "+s.unit+"` shows what systemd knows about it")
 		}
 	} else {
 		out.Written = true
@@ -60,16 +60,16 @@ func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
 	return out, err
 }
 
-// mayChange says whether this user may change the manager's units.
+// mayChange returns an error if this user may not change the manager's units.
 func (s *systemd) mayChange() error {
 	if s.o.System && os.Geteuid() != 0 {
-		return control.NewError(CodeNeedsRoot, "a service of the system is for root to change",
-			"`sudo ccship … --system`, or leave --system out")
+		return control.NewError(CodeNeedsRoot, "only root may change a service of the system",
+			"run `sudo ccship … --system`, or leave --system out")
 	}
 	return nil
 }
 
-// enablePackaged has the package's unit started by itself, and removes one of our own that would hide it.
+// enablePackaged enables the package's unit, and removes a unit of our own that would hide it.
 func (s *systemd) enablePackaged(ctx context.Context, own bool) error {
 	if own {
 		lib, err := s.library("")
@@ -81,13 +81,13 @@ func (s *systemd) enablePackaged(ctx context.Context, own bool) error {
 		}
 	}
 	if _, err := s.systemctl(ctx, "enable", s.unit); err != nil {
-		return failed("enable service", err, "`systemctl cat "+s.unit+"` shows what systemd knows of it")
+		return failed("enable service", err, "`systemctl cat "+s.unit+"` shows what systemd knows about it")
 	}
 	return nil
 }
 
-// replace puts the unit in the place of an older one, which comes back when that fails. The library refuses to write
-// over a file, and enables what it has written.
+// replace replaces an older unit, and restores it after a failure. The library refuses to overwrite a file, and enables
+// the unit that it writes.
 func (s *systemd) replace(text string, old []byte, own, running bool) error {
 	lib, err := s.library(text)
 	if err != nil {
@@ -95,10 +95,10 @@ func (s *systemd) replace(text string, old []byte, own, running bool) error {
 	}
 	if running {
 		if err := lib.Stop(); err != nil {
-			return failed("stop older service", err, "`ccship logs` says what it does")
+			return failed("stop older service", err, "`ccship logs` shows what it does")
 		}
 	}
-	if !s.o.System { // the library would let everyone look into the folder
+	if !s.o.System { // the library would make the folder readable by everyone
 		if err := os.MkdirAll(filepath.Dir(s.own), 0o700); err != nil {
 			return failed("make folder of units", err, "make it writable for this user")
 		}
@@ -126,7 +126,7 @@ func (s *systemd) replace(text string, old []byte, own, running bool) error {
 		" ")+"` says whether systemd works")
 }
 
-// inForce makes sure that systemd uses the file that is meant: it may look for units elsewhere than we do.
+// inForce makes sure that systemd uses our file: it may search other folders first.
 func (s *systemd) inForce(ctx context.Context, path string) error {
 	p, err := s.show(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *systemd) inForce(ctx context.Context, path string) error {
 		"remove the other one, or see `"+strings.Join(s.with("systemctl", "cat", s.unit), " ")+"`")
 }
 
-// bringUp starts what does not run, and starts anew what runs another program than the one that is there now.
+// bringUp starts a service that does not run, and restarts one that runs another program than the installed one.
 func (s *systemd) bringUp(ctx context.Context, before Status, written bool) (bool, error) {
 	now, err := s.status(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *systemd) bringUp(ctx context.Context, before Status, written bool) (boo
 	return true, s.start(ctx)
 }
 
-// outdated says whether a process runs another program than its path now names, as after an upgrade.
+// outdated reports whether a process runs another program than its path names now, as after an upgrade.
 func outdated(st Status) bool {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", st.PID))
 	real, realErr := filepath.EvalSymlinks(st.Binary)
@@ -184,7 +184,7 @@ func (s *systemd) uninstall(ctx context.Context) (Removal, error) {
 	r := Removal{Was: own || st.Running || st.Enabled}
 	for _, verb := range []string{"stop", "disable"} {
 		if _, err := s.systemctl(ctx, verb, s.unit); err != nil && st.Installed {
-			return r, failed(verb+" service", err, "`ccship logs` says what it does")
+			return r, failed(verb+" service", err, "`ccship logs` shows what it does")
 		}
 	}
 	if own {
@@ -196,14 +196,14 @@ func (s *systemd) uninstall(ctx context.Context) (Removal, error) {
 			return r, failed("tell systemd", err, "`systemctl daemon-reload`")
 		}
 	}
-	_, _ = s.systemctl(ctx, "reset-failed", s.unit) // fails when there is nothing to forget
+	_, _ = s.systemctl(ctx, "reset-failed", s.unit) // fails when there is nothing to reset
 	if _, err := os.Stat(s.packaged); err == nil && r.Was {
 		r.Kept = append(r.Kept, s.packaged)
 	}
 	return r, nil
 }
 
-// installed is the status of a service that is there.
+// installed returns the status of an installed service.
 func (s *systemd) installed(ctx context.Context) (Status, error) {
 	if err := s.mayChange(); err != nil {
 		return Status{}, err
@@ -232,7 +232,7 @@ func (s *systemd) restart(ctx context.Context) error {
 	return s.control(ctx, "restart service", installer.Restart)
 }
 
-// control does one thing with the service, and finds out why when systemd does not.
+// control performs one action on the service, and explains a failure.
 func (s *systemd) control(ctx context.Context, what string, do func(installer) error) error {
 	if _, err := s.installed(ctx); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (s *systemd) control(ctx context.Context, what string, do func(installer) e
 	return nil
 }
 
-// diagnose explains what systemctl only says to have failed: with the exit status and the last words of the daemon.
+// diagnose explains a bare failure of systemctl with the exit status and the last output of the daemon.
 func (s *systemd) diagnose(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -12,10 +12,10 @@ import (
 	kardianos "github.com/kardianos/service"
 )
 
-// answerTime is how long a manager may take to answer a question.
+// answerTime limits how long a manager may take to answer.
 const answerTime = 10 * time.Second
 
-// ask runs a manager's program and answers what it printed. An error carries what it said on standard error.
+// ask runs a manager's program and returns what it printed. An error carries its standard error.
 func ask(ctx context.Context, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -36,7 +36,7 @@ func ask(ctx context.Context, argv ...string) (string, error) {
 	return strings.TrimSpace(out.String()), fmt.Errorf("%s: %w", argv[0], err)
 }
 
-// saidError is a program's failure in its own words.
+// saidError is a program's failure, in its own words.
 type saidError struct {
 	said string
 	err  error
@@ -45,7 +45,7 @@ type saidError struct {
 func (e *saidError) Error() string { return e.said }
 func (e *saidError) Unwrap() error { return e.err }
 
-// installer is what is used of kardianos/service.
+// installer is the part of kardianos/service that we use.
 type installer interface {
 	Install() error   // write the file that the manager reads, and with systemd enable it
 	Uninstall() error // the opposite
@@ -54,14 +54,14 @@ type installer interface {
 	Restart() error
 }
 
-// program has the shape of a program that kardianos/service runs; it only ever installs one.
+// program is what kardianos/service requires as a program; here the library only installs.
 type program struct{}
 
 func (program) Start(kardianos.Service) error { return nil }
 func (program) Stop(kardianos.Service) error  { return nil }
 
-// library is kardianos/service for one kind of manager. It is asked for by name: its own choice would be System V's
-// scripts where systemd does not run.
+// library is kardianos/service for one kind of manager. The kind is named explicitly: where systemd does not run, the
+// library would choose System V scripts.
 func library(kind string, c *kardianos.Config) (installer, error) {
 	for _, system := range kardianos.AvailableSystems() {
 		if system.String() == kind {

@@ -11,8 +11,8 @@ import (
 	"github.com/ccship/ccship/packaging"
 )
 
-// renderUnit is the unit for a program: the packages' own, with another command line, and more folders that may be
-// written where some lie outside those that the unit names.
+// renderUnit returns the unit for a program: that of the packages, with another command line, and with further writable
+// folders where some lie outside those in the unit.
 func renderUnit(o Options) (string, error) {
 	unit := packaging.UserUnit
 	if o.System {
@@ -22,7 +22,7 @@ func renderUnit(o Options) (string, error) {
 		return r < ' ' ||
 			r == 0x7f
 	}) {
-		return "", control.Failed(fmt.Sprintf("systemd starts no program whose path has quotes or backslashes: %q", o.Binary),
+		return "", control.Failed(fmt.Sprintf("systemd cannot run a path with quotes or backslashes: %q", o.Binary),
 			"put ccship into another folder")
 	}
 	command := quoteProgram(o.Binary) + " run"
@@ -35,7 +35,7 @@ func renderUnit(o Options) (string, error) {
 		unit, ok = swap(unit, line, line+extra)
 	}
 	if !ok {
-		return "", fmt.Errorf("render unit: it has not the lines it should have")
+		return "", fmt.Errorf("render unit: expected lines are missing")
 	}
 	return unit, nil
 }
@@ -46,7 +46,7 @@ func swap(text, line, by string) (string, bool) {
 	return strings.Replace(text, line+"\n", by+"\n", 1), found && line != ""
 }
 
-// lineOf is the first line that begins so.
+// lineOf returns the first line that begins with prefix.
 func lineOf(text, prefix string) string {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, prefix) {
@@ -56,7 +56,7 @@ func lineOf(text, prefix string) string {
 	return ""
 }
 
-// writable are the folders which a unit must open for writing beside those it names, as systemd reads a list of paths.
+// writable returns the folders that the unit must make writable besides those it names, as a systemd list of paths.
 func writable(o Options) string {
 	covered := []string{o.Home, os.Getenv("XDG_RUNTIME_DIR")}
 	folders := o.Writable
@@ -70,9 +70,9 @@ func writable(o Options) string {
 			continue
 		}
 		covered = append(covered, folder)
-		out.WriteString(" " + quoteArgument("-"+folder)) // - : it may come later
+		out.WriteString(" " + quoteArgument("-"+folder)) // -: the folder may not exist yet
 	}
-	return strings.ReplaceAll(out.String(), "$$", "$") // paths know no variables
+	return strings.ReplaceAll(out.String(), "$$", "$") // variables are not expanded in paths
 }
 
 // below says whether a path is a folder or lies in it.
@@ -81,16 +81,16 @@ func below(path, folder string) bool {
 	return folder != "" && err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// quoteProgram writes the first word of a command line: specifiers are expanded in it, variables are not.
+// quoteProgram quotes the first word of a command line, in which specifiers are expanded but variables are not.
 func quoteProgram(path string) string { return quoteWord(strings.ReplaceAll(path, "%", "%%")) }
 
-// quoteArgument writes any other word of a command line, in which variables are expanded as well.
+// quoteArgument quotes any other word of a command line, in which variables are expanded as well.
 func quoteArgument(text string) string {
 	return quoteWord(strings.NewReplacer("%", "%%", "$", "$$").Replace(text))
 }
 
-// quoteWord puts what systemd might read as something else between quotes. A brace is written by its number: what
-// begins with two of them would mean something to the library that writes the file.
+// quoteWord quotes what systemd might interpret. It escapes braces by number, because the library that writes the file
+// interprets double braces.
 func quoteWord(text string) string {
 	plain := func(r rune) bool {
 		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

@@ -36,11 +36,11 @@ type Prober interface {
 // watchdog checks that the parts work.
 type watchdog struct {
 	Parts
-	limit time.Duration // for all of them together, and between two checks
+	limit time.Duration // for one check of all parts, and between two checks
 	busy  chan struct{} // holds a token while the state is asked
 }
 
-// check answers the status once every part has answered, or an error that names the part that has not.
+// check returns the status once every part has answered, or an error that names the part that has not.
 func (w *watchdog) check(ctx context.Context) (control.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
@@ -57,7 +57,7 @@ func (w *watchdog) check(ctx context.Context) (control.Status, error) {
 		return s, errors.New("the state still hangs")
 	}
 	answer := make(chan error, 1)
-	go func() { // whoever leads a group of transactions cannot leave it: this may outlast the check
+	go func() { // the leader of a group of transactions cannot leave it: this may outlast the check
 		answer <- w.State.Alive(ctx)
 		<-w.busy
 	}()

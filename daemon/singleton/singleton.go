@@ -1,5 +1,5 @@
-// Package singleton makes sure that one daemon of a user delivers a folder of transcripts, whatever state folder each
-// daemon uses. It knows lock files; it does not know what the daemon does.
+// Package singleton makes sure that only one daemon of a user delivers a folder of transcripts, even if daemons use
+// different state folders. It knows lock files; it does not know what the daemon does.
 package singleton
 
 import (
@@ -44,11 +44,11 @@ func (h *HeldError) Error() string {
 // errLocked is returned by lock when another process has the lock.
 var errLocked = errors.New("locked")
 
-// Lock is held until Release, or until the process ends, however it ends.
+// Lock is held until Release, or until the process ends in any way.
 type Lock struct{ files []*os.File }
 
 // Acquire takes the locks of each root for the daemon that me describes. It does not wait: the error is a *HeldError if
-// another daemon has one of them. Any other error means that locks cannot be kept on this system.
+// another daemon has one of them. Any other error means that locks do not work on this system.
 func Acquire(roots []string, me Holder) (*Lock, error) {
 	me.Roots = roots
 	text, err := json.Marshal(me)
@@ -62,7 +62,7 @@ func Acquire(roots []string, me Holder) (*Lock, error) {
 	l := &Lock{}
 	for _, name := range names {
 		if err := l.take(name, text); err != nil {
-			_ = l.Release() // of files that hold nothing but who we are
+			_ = l.Release() // only files with our own name
 			return nil, err
 		}
 	}
@@ -91,8 +91,8 @@ func (l *Lock) take(name named, text []byte) error {
 	return write(f, text)
 }
 
-// left reports whether a holder locked a folder that is no longer one of its roots: it was removed, and the system
-// gave its number to another folder.
+// left reports whether a holder's lock is on a folder that is no longer one of its roots: the root was removed, and the
+// system gave its number to another folder.
 func (h Holder) left(key string) bool {
 	return h.PID != 0 && !slices.ContainsFunc(h.Roots, func(root string) bool { return slices.Contains(keys(root), key) })
 }
@@ -110,7 +110,7 @@ func Find(roots []string) (Holder, bool) {
 	return Holder{}, false
 }
 
-// Release gives the locks up, also when a process that is just being started has inherited the files. The files stay:
+// Release releases the locks, even if a process that is just being started has inherited the files. The files stay:
 // removing one would let two processes lock two files of one name.
 func (l *Lock) Release() error {
 	var errs []error
@@ -140,20 +140,20 @@ func files(roots []string) ([]named, error) {
 	return slices.CompactFunc(all, func(a, b named) bool { return a.file == b.file }), nil
 }
 
-// keys are what names a root's locks: the folder itself, which another path may lead to, and its name in the folder
-// above, which stays when the folder is replaced.
+// keys returns the names of a root's locks: the folder itself, which another path may lead to, and its name in its
+// parent folder, which stays when the folder is replaced.
 func keys(root string) []string {
 	return []string{identity(root), identity(filepath.Dir(root)) + "-" + short(filepath.Base(root))}
 }
 
-// short is a hash of a path that fits a file name.
+// short is a hash of a path that can be part of a file name.
 func short(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:8])
 }
 
-// identity names a root by the device and inode of the folder that it resolves to. Of a root that does not exist yet
-// the nearest folder that exists counts, with the rest of the path.
+// identity names a root by the device and inode of the folder that it resolves to. For a root that does not exist yet
+// it uses the nearest existing folder, with the rest of the path.
 func identity(root string) string {
 	rest := ""
 	for dir := root; ; dir = filepath.Dir(dir) {

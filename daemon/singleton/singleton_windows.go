@@ -27,7 +27,7 @@ func fileID(path string) (string, bool) {
 	return fmt.Sprintf("%x-%x%08x", info.VolumeSerialNumber, info.FileIndexHigh, info.FileIndexLow), true
 }
 
-// lock locks a byte far behind the content, which others may read.
+// lock locks a byte far after the content, so that others can read the content.
 func lock(f *os.File) error {
 	const how = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &windows.Overlapped{OffsetHigh: 1})

@@ -51,7 +51,7 @@ func (s *Syncer) result(ctx context.Context, err error) control.SyncResult {
 	return r
 }
 
-// deadLines counts the dead letters that are lines on disk, of so many.
+// deadLines counts how many of all dead letters are lines on disk.
 func (s *Syncer) deadLines(ctx context.Context, all int64) int64 {
 	if all == 0 {
 		return 0
@@ -68,7 +68,7 @@ func (s *Syncer) deadLines(ctx context.Context, all int64) int64 {
 	return all
 }
 
-// excludedLines counts the lines that are left out because of their type, or in a history because of their project.
+// excludedLines counts the lines excluded by their type, or in a history by their project.
 func (s *Syncer) excludedLines(ctx context.Context) (n int64) {
 	if len(s.Router.Rules().ExcludeTypes) == 0 && !s.Router.History.Any() {
 		return 0

@@ -1,5 +1,5 @@
-// Package syncer answers `ccship sync`: it has every file read at once, and waits until what was on disk is delivered.
-// It reads and sends nothing itself.
+// Package syncer answers `ccship sync`: it makes the tailer read every file at once, and waits until everything that
+// was on disk is delivered. It reads and sends nothing itself.
 package syncer
 
 import (
@@ -29,18 +29,18 @@ const (
 // defaultLimit is how long a sync waits by default.
 const defaultLimit = time.Minute
 
-// poll is how often a waiting sync looks at the outbox.
+// poll is the time between two checks of the outbox during a sync.
 const poll = 10 * time.Millisecond
 
-// Waiter is a room that works on what was read.
+// Waiter is a part that processes what was read.
 type Waiter interface {
-	// Wait returns when everything that was read so far is worked on and queued.
+	// Wait returns when everything read so far is processed and queued.
 	Wait(ctx context.Context) error
 }
 
 // Attachments are the files that belong to transcripts.
 type Attachments interface {
-	// Queue puts those that are not delivered into the outbox.
+	// Queue puts the undelivered ones into the outbox.
 	Queue(ctx context.Context) error
 	// Pending reports whether some are not in the outbox yet.
 	Pending() bool
@@ -48,14 +48,14 @@ type Attachments interface {
 
 // Reconciler compares what servers store with what is here.
 type Reconciler interface {
-	// Check asks a server for its ledger, and returns once a difference was compared. The error says why it cannot be
-	// asked.
+	// Check asks a server for its ledger, and returns once a difference was compared. The error says why the server cannot
+	// be asked.
 	Check(ctx context.Context, dest string) error
-	// Changes is a number that changes whenever lines leave the outbox without being sent, to be read again.
+	// Changes changes whenever lines leave the outbox without being sent, to be read again.
 	Changes() uint64
 }
 
-// Deps is what a Syncer needs. All of it is required.
+// Deps is what a Syncer needs. All fields are required.
 type Deps struct {
 	State       *state.DB
 	Files       *tail.Tailer
@@ -75,9 +75,9 @@ type Syncer struct{ Deps }
 // New returns a Syncer. It starts nothing.
 func New(d Deps) *Syncer { return &Syncer{d} }
 
-// Sync reads every file at once, verifies what was read before of those that changed, and ends back-off and pauses,
-// also one that the user asked for. With Wait it returns when every whole line that was on disk at the call is
-// acknowledged, or known not to be sent.
+// Sync reads every file at once, verifies what was read earlier of files that changed, and ends back-off and pauses,
+// including the user's. With Wait it returns when every whole line that was on disk at the call is acknowledged, or
+// known not to be sent.
 func (s *Syncer) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
 	limit := defaultLimit
 	if req.Timeout != "" {
@@ -108,7 +108,7 @@ func (s *Syncer) Sync(ctx context.Context, req control.SyncRequest) (control.Syn
 	return result, nil
 }
 
-// waitDelivered returns when everything that was read is acknowledged, and so is what is derived from it.
+// waitDelivered returns when everything that was read, and everything derived from it, is acknowledged.
 func (s *Syncer) waitDelivered(ctx context.Context) error {
 	if err := s.Derived.Wait(ctx); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (s *Syncer) waitDelivered(ctx context.Context) error {
 	return s.checkServers(ctx)
 }
 
-// checkServers returns when no server is known to lack what it acknowledged. What a server that does not answer
-// acknowledged counts.
+// checkServers returns when no server is known to lack lines that it acknowledged. It trusts the acknowledgements of a
+// server that does not answer.
 func (s *Syncer) checkServers(ctx context.Context) error {
 	for _, dest := range s.State.Outbox.Destinations() {
 		if s.Servers.Retired(dest) {
@@ -164,13 +164,13 @@ func (s *Syncer) allExcluded(ids []tail.FileID) bool {
 	return !slices.ContainsFunc(ids, func(id tail.FileID) bool { _, ok := excluded[id]; return !ok })
 }
 
-// errPaused is returned when the user pauses while somebody waits.
+// errPaused means that the user paused sending during the wait.
 var errPaused = errors.New("paused by the user")
 
-// delivered returns when what was read has left the outbox, and so have its attachments. A new server announces only
-// in its first answers that it takes them.
+// delivered returns when everything that was read, and its attachments, have left the outbox. A new server announces
+// only in its first answers that it accepts attachments.
 func (s *Syncer) delivered(ctx context.Context) error {
-	const rounds = 3 // sessions may go on writing
+	const rounds = 3 // sessions may keep writing
 	for range rounds {
 		if err := s.Attachments.Queue(ctx); err != nil {
 			return err

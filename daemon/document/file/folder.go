@@ -1,4 +1,4 @@
-// Package file reads one linked document: it decides which paths may be linked, and reads such a file without leaving
+// Package file reads one linked document. It decides which paths may be linked, and reads such a file without leaving
 // the session's working directory, without blocking, and without taking a half-written file for a version. It does not
 // know sessions or servers.
 package file
@@ -33,7 +33,7 @@ func refuse(hint, format string, args ...any) error {
 // resolved; info describes the open file, because a name alone proves nothing about a file.
 type Guard func(path string, info fs.FileInfo) error
 
-// Mask returns what is read in the place of a file's content, of the same size in bytes. name is its path below the
+// Mask returns a reader with the masked content of a file, of the same size in bytes. name is its path below the
 // folder, with slashes.
 type Mask func(name string, content io.ReaderAt, size int64) io.ReaderAt
 
@@ -42,7 +42,7 @@ type Folder struct {
 	Guard Guard // nil: every file in the folder may be read. Set it before use
 	Mask  Mask  // nil: files are read as they are. Set it before use
 
-	// AllowPrivate has Find find files that are Private. Set it before use.
+	// AllowPrivate lets Find find files that are Private. Set it before use.
 	AllowPrivate bool
 
 	cwd  string // as the session spells it

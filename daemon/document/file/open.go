@@ -22,8 +22,8 @@ func (f *OpenFile) Close() error { return f.file.Close() }
 // Size is how many bytes the file had when it was opened.
 func (f *OpenFile) Size() int64 { return f.info.Size() }
 
-// OpenToSend opens a file that is to be sent: a regular one below root that guard lets through (nil: all), read
-// through mask (nil: as it is), whatever the links on the way lead to by now.
+// OpenToSend opens a regular file below root that guard permits (nil: all), for reading through mask (nil: unmasked).
+// It checks the open file itself, because links on the way may have changed.
 func OpenToSend(root, name string, guard Guard, mask Mask) (*OpenFile, error) {
 	folder, err := OpenFolder(root)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// privateFolders hold keys and passwords, whatever the files in them are called.
+// privateFolders hold keys and passwords, whatever the names of the files in them.
 var privateFolders = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".password-store",
 	"keyrings", "keychains", // of GNOME and of macOS
@@ -23,7 +23,7 @@ var privateEnds = []string{
 	".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".keyring", ".keychain", ".keychain-db", ".ppk", ".gpg",
 }
 
-// Private reports whether a path says that a file holds keys or passwords. Letter case does not count.
+// Private reports whether a path suggests that a file holds keys or passwords. Letter case does not count.
 func Private(path string) bool {
 	parts := strings.Split(filepath.ToSlash(strings.ToLower(path)), "/")
 	folders, name := parts[:len(parts)-1], parts[len(parts)-1]
@@ -33,7 +33,7 @@ func Private(path string) bool {
 }
 
 // checkPrivate refuses a file whose resolved path is Private. Only a person's own command can link one, so a document
-// whose own name is Private was allowed when it was linked. That does not hold for what a link in its place leads to.
+// whose own name is Private was permitted when it was linked. A link that took its place since was not.
 func (f *Folder) checkPrivate(name, path string, finding bool) error {
 	if !Private(path) || finding && f.AllowPrivate || !finding && path == f.Path(name) {
 		return nil

@@ -106,9 +106,9 @@ func (f *Folder) Open(name string) (*os.File, fs.FileInfo, error) {
 	return file, info, err
 }
 
-// open opens a document for reading and returns its resolved path. The open file itself is checked: it is regular, and
-// the guard allows it. A pipe does not block, a device is not touched. finding: it is to be linked. The error for a
-// missing file wraps fs.ErrNotExist; any other error is a *RefusedError.
+// open opens a document for reading and returns its resolved path. It checks the open file itself: it is regular, and
+// the guard permits it. A pipe does not block, a device is not touched. finding: the file is about to be linked. The
+// error for a missing file wraps fs.ErrNotExist; any other error is a *RefusedError.
 func (f *Folder) open(name string, finding bool) (file *os.File, info fs.FileInfo, path string, err error) {
 	local := filepath.FromSlash(name)
 	info, err = f.root.Stat(local)
@@ -147,8 +147,8 @@ func (f *Folder) open(name string, finding bool) (file *os.File, info fs.FileInf
 	return file, info, path, nil
 }
 
-// Resolve returns where a file lies that was opened by an absolute path: the path with its links resolved. The error is
-// a *RefusedError if another file lies there by now.
+// Resolve returns the real path of a file that was opened by an absolute path. The error is a *RefusedError if another
+// file lies there by now.
 func Resolve(path string, opened fs.FileInfo) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
