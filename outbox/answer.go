@@ -27,7 +27,7 @@ const (
 	unsupportedKind                    // the server does not accept this kind
 	partial                            // of a blob: chunks remain
 	contentGone                        // of a blob: its file has changed or is gone
-	outOfStep                          // the server stores something else than the request goes on from
+	outOfStep                          // the server stores other lines than the request continues
 )
 
 // Kinds of failures, as Health and the status show them.
@@ -67,7 +67,7 @@ type reply struct {
 	forgotten    bool           // with acknowledged: the server has forgotten the stream
 	linkRequests bool           // link requests wait at the server
 	ledger       ledger.Ledger  // of the answer
-	foreign      bool           // not the answer of the server that this one is known to be: a proxy's, or another's
+	foreign      bool           // from a proxy or another server, not from the known one
 	counted      bool           // with acknowledged: it names the number of entries stored
 	entry        bool           // the refusal is about the request's content, in the protocol's words
 	refusal      ledger.Refusal // with outOfStep
@@ -136,11 +136,11 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	return r
 }
 
-// outOfStep makes this reply a refusal because the server stores something else than the request goes on from.
+// outOfStep makes this reply a refusal because the server stores other lines than the request continues.
 func (r *reply) outOfStep(code string) {
 	r.verdict, r.kind = outOfStep, KindOutOfStep
 	r.refusal = ledger.Refusal{Code: code, Store: r.ledger.Store}
-	r.hint = "nothing to do: what both have is compared, then delivery goes on"
+	r.hint = "nothing to do: ccship compares both sides, then delivery continues"
 }
 
 // success decides whether a 2xx is an acknowledgement. A captive portal answers 200 too.
@@ -194,9 +194,9 @@ func codeOf(text []byte) string {
 	return body.Error.Code
 }
 
-// judgeOrigin finds out who answered. speaks: the server has announced the extension before. Such a server announces
-// it in every answer, counts what it stored, and names each refusal in JSON; whoever does not is a proxy, or another
-// program at its address. Its answers acknowledge nothing, and nothing is blamed for them.
+// judgeOrigin finds out who answered. speaks: the server has announced the extension before. Such a server announces it
+// in every answer, counts what it stored, and names each refusal in JSON. Any other answer comes from a proxy, or from
+// another program at its address: it acknowledges nothing, and no entry is blamed for it.
 func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
 	own := r.announced.extension || codeOf(text) != ""
 	switch r.verdict {

@@ -2,8 +2,8 @@ package outbox
 
 import "time"
 
-// aside is what a lane passes over: artifacts that the server refused. What follows them goes on. They are sent again
-// after a while, suspects as soon as the server has accepted something. The zero aside passes over nothing.
+// aside is what a lane skips: artifacts that the server refused. Later ones are sent. The skipped ones are sent again
+// after a while; suspects as soon as the server has accepted something. The zero aside skips nothing.
 type aside struct {
 	to        uint64    // highest Seq that is passed over; 0: none
 	suspect   bool      // refused again after an acknowledgement, it is a dead letter
@@ -20,8 +20,8 @@ func (a *aside) passed(successes uint64, now time.Time) uint64 {
 	return a.to
 }
 
-// setAside has a lane pass over the artifacts that were refused: whatever is wrong with them, lines continue. Until
-// something is accepted, the server counts as refusing.
+// setAside makes a lane skip the artifacts that were refused: whatever is wrong with them, lines continue. Until the
+// server accepts something, it counts as refusing.
 func (l *loop) setAside(now time.Time, r result, suspect bool) bool {
 	a := &r.lane.aside
 	a.to, a.suspect, a.successes = r.transfer.last, suspect, l.successes

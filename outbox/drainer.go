@@ -119,9 +119,9 @@ func (d *Drainer) SetPaused(paused bool) {
 	}
 }
 
-// InStep ends the wait after Owner.OutOfStep: what the server stores was compared, and the queue holds only what it
-// lacks. at is the server's ledger when the comparison began. Unless it is empty, incarnation is this drainer's from
-// now on. It never blocks.
+// InStep ends the wait after Owner.OutOfStep: the server was compared, and the queue holds only what it lacks. at is
+// the server's ledger when the comparison began. Unless it is empty, incarnation is this drainer's from now on. It
+// never blocks.
 func (d *Drainer) InStep(at ledger.Ledger, incarnation string) {
 	d.mu.Lock()
 	d.inStep = &ledger.Writer{Incarnation: cmp.Or(incarnation, d.lastWriter().Incarnation), Known: at}
@@ -129,9 +129,9 @@ func (d *Drainer) InStep(at ledger.Ledger, incarnation string) {
 	signal(d.wake)
 }
 
-// StepBack stops sending as if the server had refused with code, and calls Owner.OutOfStep: somebody found out that the
-// server stores something else than this queue goes on from. It returns false and does nothing if the incarnation that
-// was judged does not write any more: the server was compared meanwhile. It never blocks.
+// StepBack stops sending as if the server had refused with code, and calls Owner.OutOfStep: the caller found out that
+// the server stores other lines than this queue continues. It does nothing and returns false if incarnation no longer
+// writes, because the server was compared meanwhile. It never blocks.
 func (d *Drainer) StepBack(code, incarnation string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

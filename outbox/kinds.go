@@ -9,7 +9,7 @@ import (
 type Kind uint8
 
 const (
-	Objects     Kind = iota // JSON objects: any server takes them
+	Objects     Kind = iota // JSON objects: any server accepts them
 	Opaque                  // lines that are no JSON object, and oversize notes: only for servers that speak the extension
 	Marker                  // no entries: a rewind or a final newline, only for servers that speak the extension
 	Checkpoints             // no lines: checkpoints, only for servers that announce "checkpoints"

@@ -161,8 +161,8 @@ func (l *loop) start(ctx context.Context) {
 	}
 }
 
-// resume goes on where Owner.OutOfStep was called and what both sides have was compared since. Transfers begun before
-// are dropped: their batches may have left the queue.
+// resume continues after Owner.OutOfStep was called and both sides were compared. It drops transfers that began before:
+// their batches may have left the queue.
 func (l *loop) resume() {
 	at, joined, behind := l.d.takeSteps()
 	defer l.stepBackIfTold(behind)
@@ -195,8 +195,8 @@ func (l *loop) stepBackIfTold(code string) {
 	}
 }
 
-// reportWhenQuiet has the server compared once every answer has arrived and is recorded. An acknowledgement that came
-// during the comparison would remove batches that it took for queued, and another store may have acknowledged them.
+// reportWhenQuiet starts the comparison once every answer has arrived and is recorded. A later acknowledgement would
+// remove batches that the comparison took for queued, and another store may have acknowledged them.
 func (l *loop) reportWhenQuiet() {
 	if l.refusal.Code == "" || l.inFlight > 0 || l.acks.running || !l.acks.empty() {
 		return

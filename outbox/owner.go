@@ -21,8 +21,8 @@ type Owner interface {
 	Accepts(dest string, kinds Kinds, again bool) error
 	// LinkRequests is called when the server announces pending link requests. It must not block.
 	LinkRequests(dest string)
-	// OutOfStep is called when the server refuses to store because it has something else than this queue goes on from.
-	// Nothing is sent to it (of the stream, if why names one) until InStep or StreamInStep is called. It must not block.
+	// OutOfStep is called when the server refuses to store because it has other lines than this queue continues. Nothing
+	// is sent to it (of the stream, if why names one) until InStep or StreamInStep is called. It must not block.
 	OutOfStep(dest string, why ledger.Refusal)
 	// OpenBlob opens the file of a blob whose content is not in the queue. cwd is that of its stream. After any error the
 	// blob is given up.

@@ -219,7 +219,7 @@ func (l *loop) stepBackServer(now time.Time, r result) {
 }
 
 func (l *loop) reportOutOfStep(why ledger.Refusal) {
-	l.d.Log.Warn("the server stores something else than this queue goes on from; comparing", "server", l.name,
+	l.d.Log.Warn("the server stores other lines than this queue continues; comparing", "server", l.name,
 		"code", why.Code)
 	l.d.owner.OutOfStep(l.d.dest.Key, why)
 }

@@ -74,8 +74,8 @@ func (l *lane) settleRefusals() {
 	}
 }
 
-// refusesSmall handles a 413 to an entry although the server accepted one as large, or one that is not in the words of
-// the protocol: something in between is at fault, for a while. What was learned from its answers is discarded.
+// refusesSmall handles a 413 to an entry although the server accepted one as large, or a 413 not in the words of the
+// protocol: a proxy is at fault, for a while. It discards what was learned from such answers.
 func (l *loop) refusesSmall(now time.Time, r result) bool {
 	if before := r.transfer.shrunk; before != nil {
 		l.server.MaxRaw, l.server.MaxRawAt = before.MaxRaw, before.MaxRawAt

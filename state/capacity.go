@@ -12,8 +12,8 @@ const (
 	takenLag  = 10 * time.Second // rows that left within this time show that the server keeps up
 )
 
-// capacity remembers the last answers. Each limit is a latch: once reached, it holds until there is something to spare.
-// Without that, one freed row would let one file be read, and the answer would change with every row.
+// capacity caches the last answers. Each limit is a latch: once reached, it holds until there is some capacity to
+// spare. Otherwise one freed row would let one file be read, and the answer would change with every row.
 type capacity struct {
 	mu       sync.Mutex // a leaf, except for index.mu
 	limits   Limits
@@ -102,8 +102,8 @@ func (db *DB) capacityBlocked() bool {
 	return db.capacity.blocked[classImport] || db.capacity.blocked[classLive]
 }
 
-// capacityFull returns which limit is reached: "disk", "cap" or "". An import that only waits for the server is no
-// limit that a person could do something about.
+// capacityFull returns which limit is reached: "disk", "cap" or "". It ignores an import that only waits for the
+// server, because a person can do nothing about that.
 func (db *DB) capacityFull() string {
 	stored, queued, taken := db.index.stored()
 	c := &db.capacity

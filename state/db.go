@@ -1,10 +1,10 @@
 // Package state keeps what must survive a restart: the cursor of every transcript, the batches that wait for a server,
-// and the dead letters. All of it is in one file, so that reading on in a transcript (DB.Commit) is one transaction:
-// the cursor advances and the lines enter the outbox, together or not at all.
+// and the dead letters. All of it is in one file, so that DB.Commit moves a transcript's cursor and queues its lines in
+// one transaction: together or not at all.
 //
 // DB.Files implements tail.Cursors; DB.Outbox implements outbox.Queue and outbox.Memory. The package knows rows, limits
-// and disks. It does not know what a line means, who reads files or who talks to servers. How the file survives a crash
-// is the business of state/kv; what is kept of sessions is in state/projection, in the same file.
+// and disks. It does not know what a line means, who reads files or who talks to servers. Package state/kv makes the
+// file survive a crash; state/projection keeps what is known of sessions, in the same file.
 package state
 
 import (

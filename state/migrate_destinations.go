@@ -12,9 +12,8 @@ import (
 	"github.com/ccship/ccship/state/kv"
 )
 
-// normalizeDestinations is the step from schema 3 to 4: every server has the one spelling that outbox.NormalizeURL
-// gives it. Without it a server whose spelling was another one would be a new server after the upgrade, and get every
-// file again.
+// normalizeDestinations is the step from schema 3 to 4: it gives every server the spelling of outbox.NormalizeURL.
+// Otherwise a server with another spelling would be a new server after the upgrade, and get every file again.
 func normalizeDestinations(tx *kv.RawTx) error {
 	urls, learned, err := oldDestinations(tx)
 	if err != nil {

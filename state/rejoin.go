@@ -11,8 +11,8 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Rejoin is the move of a file to what its server has: the lines before Cursor are there, and the file goes on behind
-// them in a generation of its own. See docs/adr/0041-ledger.md.
+// Rejoin moves a file to what its server has: the lines before Cursor are there, and the file continues after them in a
+// new generation. See docs/adr/0041-ledger.md.
 type Rejoin struct {
 	Expect tail.Cursor // must equal the stored cursor, else nothing happens (tail.ErrStale)
 	Epoch  string      // in front at the server; "": this state's
@@ -29,8 +29,8 @@ type RetriedLetter struct {
 	RewoundTo  int64 // first line of the generation
 }
 
-// ReasonReplaced is the reason of a dead letter that held lines of an earlier generation when its file rejoined. They
-// are not on disk any more, and no server asked for them.
+// ReasonReplaced is the reason of a dead letter with lines of an earlier generation when its file rejoined. They are no
+// longer on disk, and no server asked for them.
 const ReasonReplaced = "replaced"
 
 // Rejoin moves a file in one transaction. Cursor, marks and epoch change. Queued lines and dead letters are removed,
@@ -98,8 +98,8 @@ func (t *Tx) eachLine(dest uint32, stream uint64, fn func(b *outbox.Batch, sum u
 	return nil
 }
 
-// removeLines takes a stream's queued lines out of the outbox. Lines of generations that ended are on no disk any more:
-// they become dead letters.
+// removeLines removes a stream's queued lines from the outbox. Lines of ended generations are on no disk any more: they
+// become dead letters.
 func (t *Tx) removeLines(dest uint32, stream uint64, generation uint32) error {
 	return t.eachLine(dest, stream, func(b *outbox.Batch, _ uint32) error {
 		if b.Generation != generation && b.Entries > 0 {
@@ -195,9 +195,9 @@ func (o *Outbox) FirstQueued(ctx context.Context, id tail.FileID) (first outbox.
 	return first, ok, nil
 }
 
-// Renumber moves the queued lines of a file that is gone behind what its server has: they go on in epoch ("": this
-// state's), in the generations after the one given. The first of them begins at the first queued line. There is nothing
-// on disk that could be compared with the server's lines, and the queue may be all that is left of these.
+// Renumber moves the queued lines of a file that is gone after what its server has: they continue in epoch ("": this
+// state's), in the generations after the given one. The first of them begins at the first queued line. Nothing on disk
+// can be compared with the server's lines, and the queue may hold the only copy of these lines.
 func (db *DB) Renumber(ctx context.Context, id tail.FileID, epoch string, after uint32) error {
 	err := db.update(ctx, 0, func(t *Tx) error { return t.renumber(id, epoch, after) })
 	if err != nil {

@@ -37,9 +37,9 @@ func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) er
 	})
 }
 
-// putLedgers keeps each server's last ledger in the transaction that acknowledges: a state with a higher count
-// than its acknowledgements would take a server for one that went back in time. Where another store or version answers
-// than before, the dead letters are queued again: what refused them is no more.
+// putLedgers keeps each server's last ledger in the transaction that acknowledges: a state with a higher count than its
+// acknowledgements would believe that the server went back in time. If another store or version answers than before, it
+// queues the dead letters again, because the server that refused them is gone.
 func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
 	last := map[string]ledger.Ledger{}
 	for i := range settlements {
@@ -73,8 +73,8 @@ func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
 	return nil
 }
 
-// ackRows removes rows, adds dead letters and notes what a plain server did, all in one transaction. A row and its dead
-// letter never exist at once, nor is there a moment with neither: a line that a server refused would be lost then.
+// ackRows removes rows, adds dead letters and records what a plain server did, all in one transaction. A row and its
+// dead letter never exist at once, and one of them always exists: otherwise a refused line could be lost.
 func (t *Tx) ackRows(s *outbox.Settlement) error {
 	if _, known := t.known.destID(s.Dest); !known && len(s.Dead) == 0 {
 		return nil // it never had rows

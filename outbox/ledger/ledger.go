@@ -10,8 +10,8 @@ import (
 	"github.com/ccship/ccship/protocol"
 )
 
-// Ledger is how many writes of this machine a server's store has, as its last answer said. Client and server both keep
-// it, so that each notices when the other, or it itself, went back in time (docs/adr/0041-ledger.md).
+// Ledger is how many writes of this machine a server's store has, according to its last answer. Client and server both
+// keep it, so that each detects when either of them was set back in time (docs/adr/0041-ledger.md).
 type Ledger struct {
 	Store   string `json:",omitempty"` // id of the store; "" before its first answer
 	Count   int64  `json:",omitempty"`
@@ -45,7 +45,7 @@ const (
 	CodeOtherBytes = "other_bytes"
 )
 
-// Refusal is a server's answer that what it stores is not what the request goes on from.
+// Refusal is a server's answer that it stores other lines than the request continues.
 type Refusal struct {
 	Code   string
 	Store  string // id of the store that refuses
@@ -90,7 +90,7 @@ func Of(h http.Header) Ledger {
 	return Ledger{Store: store, Count: n, Version: version[:min(len(version), maxVersion)]}
 }
 
-// After reports whether an answer's ledger is news: of two answers of one store the higher count is the later one.
+// After reports whether an answer's ledger is newer: of two answers of one store the higher count is the later one.
 func (l Ledger) After(known *Ledger) bool {
 	return l.Store != "" && (l.Store != known.Store || l.Count > known.Count)
 }

@@ -10,14 +10,14 @@ import (
 	"os"
 )
 
-// bbolt walks all pages of a file when it opens it, through the memory map and in a goroutine of its own: a damaged
-// page ends the process, and nothing can be done about it from outside. So the pages are walked here first, by plain
-// reads, and only a file that holds together is given to bbolt. What is inside the values has checksums (codec.go).
+// bbolt walks all pages of a file when it opens the file, through the memory map and in its own goroutine: a damaged
+// page ends the process, and no caller can prevent that. So the pages are first walked here with plain reads, and bbolt
+// only gets a file whose structure is intact. Checksums protect the values (codec.go).
 //
 // The walk holds one page for each level of the tree, however large the file is. It checks that each page carries its
-// own number and is used once, that every element lies inside its page, that the keys of a page rise and lie between
-// those of the branch above, and that the tree ends. It does not look for pages that nothing points to: without a free
-// list on disk bbolt finds the free pages by the same walk.
+// own number and is used once, that every element lies inside its page, that the keys of a page ascend and lie between
+// those of the branch above, and that the tree ends. It does not look for unreferenced pages: without a free list on
+// disk bbolt finds the free pages by the same walk.
 
 // The layout of bbolt's pages, version 2 of its format. Numbers are in the byte order of the machine: a file that was
 // carried to another order has no valid root, and is set aside.
@@ -54,7 +54,7 @@ type checker struct {
 // metaPage is a root of the file: the page that the tree of buckets begins with, as one transaction left it.
 type metaPage struct{ pageSize, root, freelist, pages, txid uint64 }
 
-// checkFile reads the structure of a bbolt file; ErrCorrupt says that it does not hold together.
+// checkFile reads the structure of a bbolt file; ErrCorrupt means that it is damaged.
 func checkFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -65,14 +65,14 @@ func checkFile(path string) error {
 	return err
 }
 
-// checkPages is checkFile for an open file; stat is asked for its size. It answers the transaction that it looked at,
-// so that a caller can tell damage from a file that a daemon wrote to meanwhile.
+// checkPages is checkFile for an open file; stat returns its size. It returns the transaction that it checked, so that
+// a caller can tell damage from a file that a daemon wrote to meanwhile.
 func checkPages(f io.ReaderAt, stat func() (os.FileInfo, error)) (txid uint64, err error) {
 	m, err := newestMeta(f)
 	if err != nil {
 		return 0, err
 	}
-	info, err := stat() // behind the root, for a file in use grows before its root says so
+	info, err := stat() // after the root: a file in use grows before its root says so
 	if err != nil {
 		return 0, err
 	}
@@ -107,8 +107,8 @@ func (c *checker) compareSum() error {
 	return nil
 }
 
-// newestMeta answers the root that bbolt will use: the valid one with the highest transaction. One root alone is
-// enough: a power cut while the other is written leaves the file as the transaction before left it.
+// newestMeta returns the root that bbolt will use: the valid one with the highest transaction. One valid root is
+// enough: a power cut during the write of the other one leaves the file as the previous transaction left it.
 func newestMeta(f io.ReaderAt) (newest metaPage, err error) {
 	found := false
 	// The second one lies a page further; its size is in either.
@@ -134,7 +134,7 @@ func newestMeta(f io.ReaderAt) (newest metaPage, err error) {
 	return newest, nil
 }
 
-// pageSizes are those that a system may have: bbolt takes the one of the system that made the file.
+// pageSizes are the possible page sizes: bbolt uses that of the system that made the file.
 func pageSizes() (sizes []int64) {
 	for s := int64(1 << 10); s <= 64<<10; s *= 2 {
 		sizes = append(sizes, s)
@@ -142,7 +142,7 @@ func pageSizes() (sizes []int64) {
 	return sizes
 }
 
-// parseMeta reads a root, which has a checksum of its own. ok: it is whole, and its numbers make sense.
+// parseMeta reads a root, which has its own checksum. ok: it is intact, and its numbers are plausible.
 func parseMeta(b []byte) (m metaPage, ok bool) {
 	n := binary.NativeEndian
 	h := fnv.New64a()
@@ -157,7 +157,7 @@ func parseMeta(b []byte) (m metaPage, ok bool) {
 	return m, m.pageSize >= 1<<10 && m.pageSize <= 64<<10 && m.pageSize&(m.pageSize-1) == 0 && m.pages < 1<<40
 }
 
-// walk checks a page and all below it. Their keys lie in [low, high); nil does not bound.
+// walk checks a page and all pages below it. Their keys lie in [low, high); nil means no bound.
 func (c *checker) walk(id uint64, low, high []byte, depth int) error {
 	if depth > maxDepth {
 		return c.bad(id, "the tree is too deep")
@@ -263,7 +263,7 @@ func (c *checker) keys(p node, table []byte) (keys, heads [][]byte, err error) {
 	return keys, heads, nil
 }
 
-// elementSizes answers where the key of an element begins, counted from the element, and how long key and value are.
+// elementSizes returns the offset of an element's key, counted from the element, and the lengths of key and value.
 func elementSizes(flags uint16, e []byte) (pos, ksize, vsize int64) {
 	n := binary.NativeEndian
 	if flags == flagBranch {
@@ -317,12 +317,12 @@ func (c *checker) walkBucket(p node, e []byte, r row) error {
 	}
 	inner := node{id: p.id, size: vsize - bucketSize, front: value[bucketSize:], depth: p.depth + 1}
 	if inner.flags() != flagLeaf || inner.depth > maxDepth {
-		return c.bad(p.id, "a bucket inside it is no leaf")
+		return c.bad(p.id, "a bucket inside it is not a leaf")
 	}
 	return c.walkNode(inner, nil, nil)
 }
 
-// read answers bytes of a page: those in front as they are, others as a copy. Only the first page of a large one is in
+// read returns bytes of a page: those in front from memory, others as a copy. Only the first page of a large one is in
 // memory.
 func (c *checker) read(p node, at, size int64) ([]byte, error) {
 	if at+size <= int64(len(p.front)) {

@@ -10,12 +10,12 @@ import (
 )
 
 // Check reads the structure of the file at path, also while a daemon uses it: it takes no lock.
-// ErrCorrupt: it does not hold together, or its daemon has found that out. fs.ErrNotExist: there is none. An error of
-// ctx: the file is too large, or changes too fast, to be read in that time. The values in it are not checked.
+// ErrCorrupt: the file is damaged, or its daemon has found damage. fs.ErrNotExist: there is no file. An error of ctx:
+// the file is too large, or changes too fast, to be read in that time. Check does not check the values.
 //
-// A daemon that commits meanwhile makes the walk fail: the pages of the old tree are written over once nothing reads
-// them, and this process is not among those that bbolt knows of. So a failure counts only if the root is still the
-// same afterwards; else the walk begins again at the new root.
+// A daemon that commits during the walk makes it fail: bbolt overwrites the pages of the old tree once no reader it
+// knows of needs them, and it does not know this process. So a failure counts only if the root is still the same
+// afterwards; otherwise the walk begins again at the new root.
 func Check(ctx context.Context, path string) error {
 	if words, err := os.ReadFile(path + suffixBroken); err == nil {
 		return fmt.Errorf("%w: found while it was in use: %s", ErrCorrupt, strings.TrimSpace(string(words)))
@@ -34,7 +34,7 @@ func Check(ctx context.Context, path string) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("check state: %w", ctx.Err())
 		}
-		// A page is written over only after the next root is written: while the root is the same, it was damage.
+		// A page is overwritten only after the next root is written: if the root is the same, it was damage.
 		if m, metaErr := newestMeta(reader); !errors.Is(err, ErrCorrupt) || metaErr != nil || m.txid == txid {
 			return fmt.Errorf("check state: %w", err)
 		}
@@ -46,7 +46,7 @@ type reading func(p []byte, off int64) (int, error)
 
 func (r reading) ReadAt(p []byte, off int64) (int, error) { return r(p, off) }
 
-// readUntil reads f until ctx is done, and fails then: the walk has no other place where it could end early.
+// readUntil reads f until ctx is done, and then fails: the walk cannot be ended early anywhere else.
 func readUntil(ctx context.Context, f io.ReaderAt) io.ReaderAt {
 	return reading(func(p []byte, off int64) (int, error) {
 		if err := ctx.Err(); err != nil {

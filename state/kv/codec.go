@@ -11,8 +11,8 @@ import (
 //
 //	u8 version | u32 CRC-32C | value
 //
-// bbolt has no checksums in its pages but the roots: without ours a bit that rots would be delivered to a server as
-// somebody's words. This layout is part of every schema, and of the migrations from older ones.
+// Of bbolt's pages only the roots have checksums: without ours, bit rot would reach a server as part of a conversation.
+// This layout is part of every schema, and of the migrations from older ones.
 
 // sealSize is the length of the version byte and the checksum in front of a sealed value.
 const sealSize = 5
@@ -24,15 +24,15 @@ func NewSealed(version byte, capacity int) []byte {
 	return b
 }
 
-// Seal fills in the checksum of a value begun with NewSealed. It covers the key, so that a row whose key rotted does
-// not pass for another's.
+// Seal fills in the checksum of a value begun with NewSealed. It covers the key, so that a row with a damaged key is
+// not taken for another row.
 func Seal(key, b []byte) []byte {
 	binary.BigEndian.PutUint32(b[1:], Checksum(key, b[sealSize:]))
 	return b
 }
 
-// Unseal checks a sealed value and answers what was sealed; it points into b. ErrCorrupt: key or value is another than
-// was sealed, or of another version. A row that exists in two versions is to look at b[0] before.
+// Unseal checks a sealed value and returns its content, which points into b. ErrCorrupt: key or value changed since it
+// was sealed, or the version differs. For a row that exists in two versions, look at b[0] first.
 func Unseal(key, b []byte, version byte) ([]byte, error) {
 	if len(b) < sealSize {
 		return nil, fmt.Errorf("%w: value of %d bytes", ErrCorrupt, len(b))
@@ -79,8 +79,8 @@ func AppendFlags(b []byte, flags ...bool) []byte {
 	return append(b, f)
 }
 
-// Decoder reads what the append functions wrote. The first thing that does not fit sticks, and all later reads answer
-// zero: a row is read without a look at every field, and End tells.
+// Decoder reads what the append functions wrote. The first error sticks, and all later reads return zero, so that a
+// caller reads a row without checking every field, and End returns the error.
 type Decoder struct {
 	b        []byte
 	err      error
@@ -92,7 +92,7 @@ func NewDecoder(b []byte, interned map[string]string) *Decoder {
 	return &Decoder{b: b, interned: interned}
 }
 
-// Fail makes the value unreadable, unless it is already. For a caller who finds that what was read makes no sense.
+// Fail marks the value as unreadable, unless it is already. For a caller that finds that the content makes no sense.
 func (d *Decoder) Fail() {
 	if d.err == nil {
 		d.err = fmt.Errorf("%w: value is cut short", ErrCorrupt)
@@ -100,7 +100,7 @@ func (d *Decoder) Fail() {
 	d.b = nil
 }
 
-// OK says whether all reads so far did fit.
+// OK reports whether all reads so far succeeded.
 func (d *Decoder) OK() bool { return d.err == nil }
 
 // Int reads what AppendInt wrote.
@@ -132,7 +132,7 @@ func (d *Decoder) Byte() byte {
 	return b[0]
 }
 
-// Take answers the next n bytes of the value itself; nil: there are not so many.
+// Take returns the next n bytes of the value itself; nil: there are fewer.
 func (d *Decoder) Take(n int) []byte {
 	if n > len(d.b) {
 		d.Fail()
@@ -143,7 +143,7 @@ func (d *Decoder) Take(n int) []byte {
 	return b
 }
 
-// Bytes answers a part of the value itself, which AppendBytes wrote.
+// Bytes returns a part of the value itself, which AppendBytes wrote.
 func (d *Decoder) Bytes() []byte {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 || v > uint64(len(d.b)-n) {
@@ -154,10 +154,10 @@ func (d *Decoder) Bytes() []byte {
 	return d.Take(int(v))
 }
 
-// String answers a copy of what AppendString wrote.
+// String returns a copy of what AppendString wrote.
 func (d *Decoder) String() string { return string(d.Bytes()) }
 
-// Shared answers a copy that equal strings share: ten thousand files name few roots and projects.
+// Shared returns a copy that equal strings share: ten thousand files name few roots and projects.
 func (d *Decoder) Shared() string {
 	b := d.Bytes()
 	if s, ok := d.interned[string(b)]; ok {
@@ -170,7 +170,7 @@ func (d *Decoder) Shared() string {
 	return s
 }
 
-// End answers the first error, one for bytes left over among them.
+// End returns the first error; bytes left over are one.
 func (d *Decoder) End() error {
 	if d.err == nil && len(d.b) > 0 {
 		d.err = fmt.Errorf("%w: %d bytes left over in a value", ErrCorrupt, len(d.b))

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// groupBytes bounds what one transaction carries in memory, unless a single request is larger. bbolt holds all pages
+// groupBytes limits what one transaction carries in memory, unless a single request is larger. bbolt holds all pages
 // that a transaction changes in memory until the commit.
 const groupBytes = 8 << 20
 
-// committer runs requests in as few transactions as it can without delaying any: the first caller runs at once, and
-// those that arrive while it waits for the disk share the next transaction, run by the first among them. A commit is
-// two fsyncs, whatever it carries: a hundred callers that wait for the disk cost no more than one.
+// committer runs requests in as few transactions as possible without delaying any. The first caller runs at once; those
+// that arrive while it waits for the disk share the next transaction, which the first among them runs. A commit is two
+// fsyncs, whatever it carries: a hundred waiting callers cost no more than one.
 //
-// There is no goroutine of its own. Of the callers that wait one leads: it takes what fits into one transaction, runs
-// it, tells the others how that ended, and hands over to the first of those that have come meanwhile. So nothing has
-// to be started or stopped, and a commit without company costs two locks.
+// It has no goroutine of its own. One of the waiting callers leads: it takes as many requests as fit into one
+// transaction, runs it, tells the others the result, and hands over to the first of those that arrived meanwhile. So
+// nothing has to be started or stopped, and a single commit costs two locks.
 type committer struct {
 	write turn // held while a transaction runs or the file is swapped
 
@@ -27,7 +27,7 @@ type committer struct {
 
 // request is one caller's part of a transaction. It is in waiting from join until a leader takes it.
 type request struct {
-	// apply does the work. It may be called again after a transaction that was rolled back, and must begin afresh.
+	// apply does the work. It may be called again after a rollback, and must then start afresh.
 	apply func(*Tx) error
 	size  int64         // bytes it writes, about
 	done  chan struct{} // closed when err is set
@@ -35,10 +35,10 @@ type request struct {
 	err   error
 }
 
-// Update runs apply in a write transaction, alone or with those of other callers, and answers how that ended: nil says
-// that the disk has it. size is how many bytes it writes, about. An error of apply undoes what it wrote; it does not
-// touch those of others, and apply may be called a second time for it, so it must begin afresh. When ctx ends first,
-// either nothing happened, or the outcome is waited for.
+// Update runs apply in a write transaction, alone or with those of other callers, and returns the result: nil means
+// that it is on disk. size is the approximate number of bytes that apply writes. An error of apply undoes what it
+// wrote, but not what others wrote; apply may be called a second time for that, so it must start afresh. When ctx ends
+// first, either nothing has happened, or Update waits for the result.
 func (db *DB) Update(ctx context.Context, size int64, apply func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (db *DB) Update(ctx context.Context, size int64, apply func(*Tx) error) err
 		select {
 		case <-r.done:
 			return r.err
-		case <-r.lead: // leading is a duty to the others, ctx or not
+		case <-r.lead: // the others depend on the leader, whatever ctx says
 		}
 	}
 	db.lead(r)
@@ -74,16 +74,16 @@ func (db *DB) Update(ctx context.Context, size int64, apply func(*Tx) error) err
 
 func newCommitter() committer { return committer{write: make(turn, 1)} }
 
-// turn is a mutex that can be given up on.
+// turn is a mutex with a wait that can be ended.
 type turn chan struct{}
 
 // Lock waits for the turn.
 func (t turn) Lock() { t <- struct{}{} }
 
-// Unlock gives the turn to another.
+// Unlock releases the turn.
 func (t turn) Unlock() { <-t }
 
-// lockUnless waits for the turn until end is closed; false: it has not got it.
+// lockUnless waits for the turn until end is closed; false: it did not get the turn.
 func (t turn) lockUnless(end <-chan struct{}) bool {
 	select {
 	case t <- struct{}{}:
@@ -93,7 +93,7 @@ func (t turn) lockUnless(end <-chan struct{}) bool {
 	}
 }
 
-// join queues a request, and says whether its caller is to lead: nobody else does.
+// join queues a request, and reports whether its caller must lead because nobody else does.
 func (c *committer) join(r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +103,8 @@ func (c *committer) join(r *request) bool {
 	return first
 }
 
-// leave takes a request back that no leader has taken yet. false: the outcome is to be waited for, or the caller has
-// been made the next leader and owes the others to lead.
+// leave withdraws a request that no leader has taken yet. false: the caller must wait for the result, or has been made
+// the next leader and must lead.
 func (c *committer) leave(r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,8 +122,8 @@ func (c *committer) leave(r *request) bool {
 	return false
 }
 
-// take removes the requests of one transaction from the queue; own is the leader's and comes first. Requests keep
-// their order: behind the first one that does not fit, none is taken.
+// take removes the requests of one transaction from the queue; own, the leader's, comes first. Requests keep their
+// order: it takes none after the first one that does not fit.
 func (c *committer) take(own *request) []*request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *committer) take(own *request) []*request {
 	return group
 }
 
-// handOver makes the first waiting request lead. When there is none, the next caller to join leads.
+// handOver makes the first waiting request lead. If there is none, the next caller to join leads.
 func (c *committer) handOver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,9 +154,9 @@ func (c *committer) handOver() {
 	close(c.waiting[0].lead)
 }
 
-// lead runs one group, that of r, and tells its callers how that ended.
+// lead runs the group of r, and tells its callers the result.
 func (db *DB) lead(r *request) {
-	if !db.group.write.lockUnless(db.broken) { // whoever holds it may hang
+	if !db.group.write.lockUnless(db.broken) { // the holder may hang
 		db.finish(db.group.take(r), db.cause)
 		db.group.handOver()
 		return
@@ -165,7 +165,7 @@ func (db *DB) lead(r *request) {
 	err := db.runGroup(group)
 	var own *applyError
 	if len(group) > 1 && errors.As(err, &own) {
-		// One of them can't be done, and must not take the others along, now or when all of them come again.
+		// One of them cannot be done. It must not affect the others, now or when all of them come again.
 		for i := range group {
 			db.finish(group[i:i+1], db.runGroup(group[i:i+1]))
 		}
@@ -176,7 +176,7 @@ func (db *DB) lead(r *request) {
 	db.group.handOver()
 }
 
-// finish tells the callers of a group how it ended.
+// finish tells the callers of a group the result.
 func (db *DB) finish(group []*request, err error) {
 	for _, r := range group {
 		r.err = err
@@ -184,8 +184,8 @@ func (db *DB) finish(group []*request, err error) {
 	}
 }
 
-// applyError is the failure of a request's own part, not of the transaction: the requests of its group are then run
-// one by one, so that only its caller gets the error.
+// applyError is the failure of one request, not of the transaction: the requests of its group then run one by one, so
+// that only its caller gets the error.
 type applyError struct{ err error }
 
 func (e *applyError) Error() string { return e.err.Error() }

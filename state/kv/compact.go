@@ -26,10 +26,10 @@ import (
 // compactBytes is what one transaction of a compaction carries.
 const compactBytes = 8 << 20
 
-// scrubBytes is what may be in use of a file that is scrubbed: commits wait no longer than for about a second.
+// scrubBytes limits the bytes in use of a file that is scrubbed, so that commits wait for about a second at most.
 const scrubBytes = 128 << 20
 
-// liveSize answers the bytes of the file that have held anything, and those of them that are in use. Run asks: it is no
+// liveSize returns the bytes of the file that have ever been used, and those in use now. Calling it does not count as
 // activity.
 func (db *DB) liveSize() (size, live int64, err error) {
 	b, release, err := db.acquire()
@@ -48,15 +48,16 @@ func (db *DB) liveSize() (size, live int64, err error) {
 	return size, live, err
 }
 
-// Scrub has Run compact the file soon, so that nothing of what was removed is left in its empty pages. A file with much
-// more in use keeps them until it has become smaller: commits wait for a compaction. Not remembered over a restart.
+// Scrub makes Run compact the file soon, so that its empty pages hold nothing of what was removed. A file with much
+// more in use keeps those pages until it has become smaller, because commits wait for a compaction. A restart forgets
+// it.
 func (db *DB) Scrub() {
 	db.scrubs.Store(true)
 	db.Wake()
 }
 
-// compactionDue says whether the file is large and mostly empty, or to be scrubbed, and the disk has room for a second
-// one.
+// compactionDue reports whether the file is large and mostly empty, or must be scrubbed, and the disk has room for a
+// second copy.
 func (db *DB) compactionDue() bool {
 	size, live, err := db.liveSize()
 	if err != nil {
@@ -69,15 +70,15 @@ func (db *DB) compactionDue() bool {
 	return err == nil && free > 2*uint64(live)
 }
 
-// mostlyEmpty says whether a compaction pays: the file is large, and little of it is in use. With a backlog in it the
-// empty pages will be used again soon, so more of them are left.
+// mostlyEmpty reports whether a compaction pays: the file is large, and little of it is in use. With a backlog the
+// empty pages will soon be used again, so more of them are kept.
 func (db *DB) mostlyEmpty(size, live int64) bool {
 	return size > db.compactAbove.Load() && (live < size/4 || live < size/2 && db.opt.Drained())
 }
 
 // Compact rewrites the file without its empty pages. Commits wait until it is done, reads only while the files are
-// swapped. Interrupted anywhere, either file is whole and in place; Open removes what is left aside. Run calls it when
-// it is due.
+// swapped. If it is interrupted, one of the two files is intact and in place; Open removes what is left of the other.
+// Run calls it when it is due.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (db *DB) Compact(ctx context.Context) error {
 		return fmt.Errorf("compact state: %w", db.cause)
 	}
 	defer db.group.write.Unlock()
-	db.scrubs.Store(false) // a scrub that fails is not tried again: it would hold up every commit, every second
+	db.scrubs.Store(false) // a failed scrub is not retried: it would delay every commit, every second
 	began, aside := time.Now(), db.opt.Path+suffixAside
 	before, _, err := db.liveSize()
 	if err != nil {
@@ -105,7 +106,7 @@ func (db *DB) Compact(ctx context.Context) error {
 	return err
 }
 
-// copyAside writes all rows to a file of their own, and makes sure that it is whole and on the disk.
+// copyAside writes all rows to a new file, and makes sure that it is intact and on disk.
 func (db *DB) copyAside(aside string) error {
 	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -137,7 +138,7 @@ func (db *DB) copyAside(aside string) error {
 	return err
 }
 
-// copyRows copies all buckets, with their sequences: numbers that are never used again must stay so.
+// copyRows copies all buckets with their sequences, so that numbers are still never reused.
 func (db *DB) copyRows(to *bbolt.DB) error {
 	from, release, err := db.acquire()
 	if err != nil {
@@ -148,7 +149,7 @@ func (db *DB) copyRows(to *bbolt.DB) error {
 		if err := bbolt.Compact(to, from, compactBytes); err != nil {
 			return err
 		}
-		// Once more, so that both of the new file's roots hold all rows.
+		// Write once more, so that both roots of the new file hold all rows.
 		return to.Update(func(tx *bbolt.Tx) error {
 			meta := tx.Bucket([]byte(BucketMeta))
 			return meta.Put([]byte(keySchema), bytes.Clone(meta.Get([]byte(keySchema))))
@@ -156,8 +157,8 @@ func (db *DB) copyRows(to *bbolt.DB) error {
 	})
 }
 
-// swap puts the file aside in place of the open one. It closes the old one first, for Windows does not rename over an
-// open file. Between closing and reopening no file is open; when that is where it ends, the next transaction opens it.
+// swap replaces the open file by the new one. It closes the old one first, because Windows cannot rename over an open
+// file. In between no file is open; if swap ends there, the next transaction opens it.
 func (db *DB) swap(aside string) error {
 	db.handle.Lock()
 	defer db.handle.Unlock()
@@ -181,8 +182,8 @@ func (db *DB) swap(aside string) error {
 	return db.reopen()
 }
 
-// reopen opens the file after a swap. First it makes the new name last: until that is sure, commits to the new file
-// could be lost to a power cut that brings the old one back. The caller holds handle.
+// reopen opens the file after a swap. First it makes the new name durable: otherwise a power cut could bring the old
+// file back and lose commits to the new one. The caller holds handle.
 func (db *DB) reopen() (err error) {
 	if err := db.fault("compact sync dir"); err != nil {
 		return err

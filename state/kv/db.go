@@ -3,11 +3,11 @@
 // bbolt maps them (check.go) and that no row is missing (sum.go), sets a damaged file aside, compacts a mostly empty
 // one while it is in use (compact.go), and lets one process at a time have it (lock_*.go).
 //
-// It knows keys, values and what its owners keep of them in memory (Memory). It does not know what rows say: cursors,
-// batches and sessions are its owners'. Only it uses bbolt.
+// It knows keys, values and what its owners keep of them in memory (Memory). It does not know the meaning of rows:
+// cursors, batches and sessions belong to its owners. Only this package uses bbolt.
 //
-// A write names its steps ("put row", "commit"), and a test can make each of them fail (Options.Fault): a transaction
-// then happens whole or not at all, on the disk and in memory.
+// Every step of a write has a name ("put row", "commit"), and a test can make each of them fail (Options.Fault). A
+// transaction then happens as a whole or not at all, on disk and in memory.
 package kv
 
 import (
@@ -25,17 +25,17 @@ import (
 )
 
 var (
-	// ErrNewer says that the file was written by a newer ccship. It is left as it is.
+	// ErrNewer means that a newer ccship wrote the file. Open leaves it as it is.
 	ErrNewer = errors.New("state is from a newer ccship")
-	// ErrLocked says that another process has the file open.
+	// ErrLocked means that another process has the file open.
 	ErrLocked = errors.New("state is in use by another process")
-	// ErrCorrupt says that the file is damaged. Open sets such a file aside; found later, it ends Run, and the next
+	// ErrCorrupt means that the file is damaged. Open sets such a file aside. Damage found later ends Run, and the next
 	// Open sets the file aside.
 	ErrCorrupt = errors.New("state is damaged")
-	// ErrFailed says that the disk, or the system, made the open file unusable. It ends Run; the next Open finds out
-	// whether the file is whole.
-	ErrFailed = errors.New("state cannot be used any more")
-	// ErrClosed is answered after Close.
+	// ErrFailed means that the disk or the system made the open file unusable. It ends Run; the next Open checks whether
+	// the file is intact.
+	ErrFailed = errors.New("state can no longer be used")
+	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("state is closed")
 )
 
@@ -43,32 +43,32 @@ var (
 type Options struct {
 	Path   string
 	Schema Schema
-	// Memory is what the owners keep in memory of their rows. It follows every commit, in this order.
+	// Memory is what the owners keep of their rows in memory. It follows every commit, in this order.
 	Memory []Memory
 	// CompactAbove is the file size in bytes above which a mostly empty file is compacted; default 64 MiB. It can be
 	// changed with SetCompactAbove.
 	CompactAbove int64
-	// Drained says that no backlog is in the file: it is compacted sooner then, for its empty pages are not used soon.
-	// It must not call the DB. nil: never.
+	// Drained reports that the file holds no backlog: it is then compacted sooner, because its empty pages are not needed
+	// soon. It must not call the DB. nil: never.
 	Drained func() bool
-	// NoWait answers ErrLocked at once when another process has the file open.
+	// NoWait returns ErrLocked at once when another process has the file open.
 	NoWait bool
 	Log    *slog.Logger // nil: discard
-	// Fault is asked before every named step of a write; an error makes that step fail. For tests; nil: none fails.
+	// Fault is called before every named step of a write; an error makes that step fail. For tests; nil: no step fails.
 	Fault func(step string) error
-	// FreeDisk answers the free and total bytes of the disk that dir is on. nil: the system is asked.
+	// FreeDisk returns the free and total bytes of the disk that dir is on. nil: ask the system.
 	FreeDisk func(dir string) (free, total uint64, err error)
-	// MaxSize bounds the file in bytes. For tests: it stands for a full disk; 0: no bound.
+	// MaxSize limits the size of the file in bytes. For tests, to simulate a full disk; 0: no limit.
 	MaxSize int
 }
 
-// Memory is what an owner keeps in memory of its rows, so that it need not read them. Neither method may call the DB.
+// Memory is what an owner keeps of its rows in memory, to avoid reading them. Neither method may call the DB.
 type Memory interface {
-	// Load reads all of it from the file, and checks the rows on the way. Open calls it, and a write after a commit that
-	// failed half-way: then the disk may or may not have it. An error leaves the memory as it was; ErrCorrupt sets the
-	// file aside.
+	// Load reads all of it from the file, and checks the rows. Open calls it, and so does a write after a commit that
+	// failed half-way, because the disk may or may not have that commit. An error leaves the memory as it was; ErrCorrupt
+	// sets the file aside.
 	Load(tx *Snapshot) error
-	// Begin begins the changes of one write transaction. It is called once for each, before the first request.
+	// Begin begins the changes of one write transaction. It is called once per transaction, before the first request.
 	Begin(tx *Tx) Changes
 }
 
@@ -76,7 +76,7 @@ type Memory interface {
 type Changes interface {
 	// Finish is the last part of a transaction that wrote something. An error rolls all of it back.
 	Finish() error
-	// Apply makes the changes visible once the disk has the transaction; it is not called when that fails. No other
+	// Apply makes the changes visible once the transaction is on disk; it is not called if the commit fails. No other
 	// write runs meanwhile.
 	Apply()
 }
@@ -146,10 +146,10 @@ func (db *DB) SetCompactAbove(size int64) {
 	db.compactAbove.Store(size)
 }
 
-// Empty answers the bytes of empty pages inside the file: so much can be written without the file growing.
+// Empty returns the bytes of empty pages in the file: so many can be written before the file grows.
 func (db *DB) Empty() int64 { return db.empty.Load() }
 
-// FileSize answers the size of the file in bytes, 0 when it cannot be asked.
+// FileSize returns the size of the file in bytes; 0 when it is unknown.
 func (db *DB) FileSize() int64 {
 	info, err := os.Stat(db.opt.Path)
 	if err != nil {
@@ -158,21 +158,21 @@ func (db *DB) FileSize() int64 {
 	return info.Size()
 }
 
-// FreeDisk answers the free and total bytes of the disk that the file is on.
+// FreeDisk returns the free and total bytes of the disk that the file is on.
 func (db *DB) FreeDisk() (free, total uint64, err error) {
 	return db.opt.FreeDisk(filepath.Dir(db.opt.Path))
 }
 
-// Alive returns nil once a transaction could be run, behind those that wait. Nothing is written, so a watchdog may call
-// it often. An error says why the file cannot be used, or that ctx ended first: a disk that hangs shows so.
+// Alive returns nil once a transaction could run, after those that wait already. It writes nothing, so a watchdog may
+// call it often. An error says why the file cannot be used, or that ctx ended first, as when a disk hangs.
 func (db *DB) Alive(ctx context.Context) error {
 	return db.Update(ctx, 0, func(*Tx) error { return nil })
 }
 
-// Run does the background work until ctx is done: it compacts a mostly empty file and gives touched pages back. A
-// second after something happened it calls check for its owner, and every second from then on while check answers true.
-// It sleeps while nothing happens: a daemon that is idle must not wake a laptop's processor. An error, ErrCorrupt among
-// them, means that the file can no longer be used.
+// Run does the background work until ctx is done: it compacts a mostly empty file and returns touched pages to the
+// system. A second after an event it calls check, and then every second while check returns true. It sleeps while
+// nothing happens: an idle daemon must not wake a laptop's processor. An error, ErrCorrupt among them, means that the
+// file can no longer be used.
 func (db *DB) Run(ctx context.Context, check func() (again bool)) error {
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
@@ -201,7 +201,7 @@ func (db *DB) Run(ctx context.Context, check func() (again bool)) error {
 	}
 }
 
-// maintain does what is due. quiet: nothing happened for a second.
+// maintain does the work that is due. quiet: nothing happened for a second.
 func (db *DB) maintain(ctx context.Context, quiet bool) {
 	db.checkPlace(ctx)
 	if db.compactionDue() {
@@ -214,7 +214,7 @@ func (db *DB) maintain(ctx context.Context, quiet bool) {
 	}
 }
 
-// Wake tells Run that something happened. It does not block, and carries nothing: Run looks for itself.
+// Wake tells Run that something happened. It does not block and carries no information: Run checks for itself.
 func (db *DB) Wake() {
 	db.activity.Add(1)
 	select {

@@ -15,7 +15,7 @@ import (
 // mmapSize is how much of the file is mapped from the start: address space only.
 const mmapSize = initialMmap
 
-// FreeDisk answers the bytes that may still be written to the disk of a folder, and the size of the disk.
+// FreeDisk returns the bytes that can still be written to the disk of a folder, and the size of the disk.
 func FreeDisk(dir string) (free, total uint64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -24,7 +24,7 @@ func FreeDisk(dir string) (free, total uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// syncDir makes the names in a folder last.
+// syncDir makes the names in a folder durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

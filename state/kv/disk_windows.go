@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// mmapSize is 0, for bbolt would make the file as large as the map on Windows.
+// mmapSize is 0: on Windows bbolt would make the file as large as the map.
 const mmapSize = 0
 
-// FreeDisk answers the bytes that may still be written to the disk of a folder, and the size of the disk.
+// FreeDisk returns the bytes that can still be written to the disk of a folder, and the size of the disk.
 func FreeDisk(dir string) (free, total uint64, err error) {
 	p, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
@@ -23,7 +23,7 @@ func FreeDisk(dir string) (free, total uint64, err error) {
 	return free, total, nil
 }
 
-// syncDir does nothing: Windows keeps the names of a folder safe by itself, and can't flush one.
+// syncDir does nothing: Windows makes the names in a folder durable by itself, and cannot flush a folder.
 func syncDir(string) error { return nil }
 
 // diskFailed reports whether the device or the file system failed.

@@ -16,33 +16,34 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// bbolt cannot be used after a panic: the transaction that panics may keep bbolt's locks, and whoever wants them next
-// waits for ever. A disk that fails leaves it without a map of the file. So the first failure is the last use: from
-// then on every call answers that failure at once, Run ends with it, and Close waits no longer than closeFailed. The
-// process is then to end. The next Open sets the file aside when it is damaged.
+// bbolt cannot be used after a panic: the transaction that panicked may keep bbolt's locks, and the next caller waits
+// forever. A failing disk leaves bbolt without a map of the file. So the first failure is final: from then on every
+// call returns it at once, Run ends with it, and Close waits no longer than closeFailed. The process must then end. The
+// next Open sets the file aside if it is damaged.
 
 const (
 	closeLimit  = 10 * time.Second // how long Close waits for transactions under way
 	closeFailed = time.Second      // the same, after a failure: bbolt may keep its locks for ever
 )
 
-// fail ends all use of the file: every call answers cause from now on. Damage leaves a marker for the next Open.
+// fail ends all use of the file: every call returns cause from now on. After damage it leaves a marker for the next
+// Open.
 func (db *DB) fail(cause error) {
 	db.fails.Do(func() {
 		db.cause = cause
 		close(db.broken)
 		defer close(db.marked)
-		db.log.Error("state cannot be used any more", "path", db.opt.Path, "error", cause)
+		db.log.Error("state can no longer be used", "path", db.opt.Path, "error", cause)
 		if !errors.Is(cause, ErrCorrupt) {
 			return
 		}
 		if err := os.WriteFile(db.opt.Path+suffixBroken, []byte(cause.Error()+"\n"), 0o600); err != nil {
-			db.log.Error("marking the state as damaged failed", "path", db.opt.Path, "error", err)
+			db.log.Error("cannot mark the state as damaged", "path", db.opt.Path, "error", err)
 		}
 	})
 }
 
-// failure is why the file cannot be used any more; nil: it can.
+// failure returns why the file can no longer be used; nil: it can.
 func (db *DB) failure() error {
 	select {
 	case <-db.broken:
@@ -52,7 +53,8 @@ func (db *DB) failure() error {
 	}
 }
 
-// guard runs what touches the file. A failure of the file ends its use, also one that fn found in a row (ErrCorrupt).
+// guard runs code that uses the file. A failure of the file, also one that fn found in a row (ErrCorrupt), ends its
+// use.
 func (db *DB) guard(fn func() error) error {
 	err := catch(fn)
 	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFailed) {
@@ -61,8 +63,8 @@ func (db *DB) guard(fn func() error) error {
 	return err
 }
 
-// catch turns the panics of a damaged file into ErrCorrupt: bbolt asserts what it reads, and a page that the disk
-// cannot deliver, or that was cut off, arrives as a memory fault, for the file is mapped.
+// catch turns the panics of a damaged file into ErrCorrupt: bbolt asserts what it reads, and because the file is
+// mapped, a page that is unreadable or cut off causes a memory fault.
 func catch(fn func() error) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
@@ -70,7 +72,7 @@ func catch(fn func() error) (err error) {
 	return fn()
 }
 
-// rescue is to be deferred. It turns a panic over a damaged file into ErrCorrupt. A programming error goes on as a
+// rescue must be deferred. It turns a panic over a damaged file into ErrCorrupt. It passes on a programming error as a
 // panic, after undo.
 func rescue(err *error, undo func()) {
 	p := recover()
@@ -84,8 +86,8 @@ func rescue(err *error, undo func()) {
 	*err = fmt.Errorf("%w: %v", ErrCorrupt, p)
 }
 
-// overFile reports whether the panic under way is a memory fault, or comes out of bbolt's own code: there an index out
-// of range is a damaged number.
+// overFile reports whether the current panic is a memory fault or comes from bbolt's own code, where an index out of
+// range means a damaged number.
 func overFile(e runtime.Error) bool {
 	if _, fault := e.(interface{ Addr() uintptr }); fault {
 		return true
@@ -107,7 +109,7 @@ func overFile(e runtime.Error) bool {
 	}
 }
 
-// unusable makes ErrFailed of an error of bbolt after which the open file is of no use. A full disk is none of these.
+// unusable returns ErrFailed for an error of bbolt that makes the open file unusable. A full disk does not.
 func unusable(err error) error {
 	if err == nil {
 		return nil
@@ -118,8 +120,8 @@ func unusable(err error) error {
 	return err
 }
 
-// checkPlace finds out whether the file was removed, replaced or cut behind the back of this process. A removed one is
-// written again: all of it is still readable.
+// checkPlace detects that the file was removed, replaced or truncated by something else. It writes a removed file
+// again, because all of it is still readable.
 func (db *DB) checkPlace(ctx context.Context) {
 	err := db.inPlace()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +135,7 @@ func (db *DB) checkPlace(ctx context.Context) {
 	}
 }
 
-// inPlace answers fs.ErrNotExist when nothing has the file's name any more. Other trouble with the file ends its use.
+// inPlace returns fs.ErrNotExist when no file has the name any more. Any other problem with the file ends its use.
 func (db *DB) inPlace() error {
 	b, release, err := db.acquire()
 	if err != nil {
@@ -156,9 +158,9 @@ func (db *DB) inPlace() error {
 	})
 }
 
-// Close ends all use of the file. Transactions under way are finished first; those that wait get ErrClosed. A second
-// call does nothing. It waits ten seconds at most, after a failure one: a transaction that hangs is left to the end of
-// the process. Otherwise the lock goes last: nobody may open the file while this process still has it mapped.
+// Close ends all use of the file. It first finishes transactions in progress; those that wait get ErrClosed. A second
+// call does nothing. It waits ten seconds at most, after a failure one second: a hanging transaction is left to the end
+// of the process. Otherwise it releases the lock last: nobody may open the file while this process has it mapped.
 func (db *DB) Close() error {
 	db.closing.Lock()
 	defer db.closing.Unlock()
@@ -188,7 +190,7 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// closeBolt closes bbolt's file once nothing uses it any more, and waits for the marker of a damage.
+// closeBolt closes bbolt's file once nothing uses it, and waits until a damage marker is written.
 func (db *DB) closeBolt() error {
 	if db.failure() != nil {
 		<-db.marked

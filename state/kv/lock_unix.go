@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLock is a lock on a file beside the state. bbolt locks the state file itself, but that one is swapped when it is
-// compacted or set aside: a second process could then open the new file while the first still has the old one. The
+// fileLock is a lock on a file beside the state. bbolt locks the state file itself, but that file is replaced when it
+// is compacted or set aside: a second process could then open the new file while the first still has the old one. The
 // system drops the lock when the process ends, however it ends, so there is no stale lock to clean up.
 type fileLock struct{ f *os.File }
 
@@ -46,5 +46,5 @@ func lockFile(ctx context.Context, path string) (*fileLock, error) {
 	}
 }
 
-// release gives the lock up. The file stays: removing it would let two processes lock two files of one name.
+// release releases the lock. The file stays: removing it would let two processes lock two files of one name.
 func (l *fileLock) release() error { return l.f.Close() }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// PutMeta stores a few bytes of the owner's under a name, durably; nil removes them. Storing what is there already is
-// no write. It is for what is read once at the start and changes seldom; what has many entries gets a bucket.
+// PutMeta durably stores a few bytes for the owner under a name; nil removes them. It writes nothing if the value is
+// the same. Use it for values that are read once at the start and seldom change; use a bucket for many entries.
 func (db *DB) PutMeta(ctx context.Context, name string, value []byte) error {
 	key := []byte(prefixMeta + name)
 	err := db.Update(ctx, int64(len(value)), func(t *Tx) error {
@@ -31,7 +31,7 @@ func (db *DB) PutMeta(ctx context.Context, name string, value []byte) error {
 	return nil
 }
 
-// Meta answers what PutMeta stored under a name; nil: nothing.
+// Meta returns what PutMeta stored under a name; nil: nothing.
 func (db *DB) Meta(ctx context.Context, name string) (value []byte, err error) {
 	key := []byte(prefixMeta + name)
 	err = db.View(ctx, func(tx *Snapshot) error {

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	lockWait     = 3 * time.Second // a daemon that was told to stop needs so long
+	lockWait     = 3 * time.Second // a daemon may need this long to stop
 	keepCorrupt  = 2               // damaged files that are kept
-	bigFile      = 64 << 20        // bytes of file from which opening leaves a heap worth returning
+	bigFile      = 64 << 20        // file size in bytes above which opening leaves much heap to return
 	initialMmap  = 64 << 20        // bytes of address space; spares remaps, which wait for readers
 	suffixNew    = ".new"          // a file that is being made
 	suffixAside  = ".compact"      // a copy that is being made; compact.go
-	suffixBroken = ".damaged"      // marker: damage was found in use, and says which
+	suffixBroken = ".damaged"      // marker: damage that was found in use
 	suffixLock   = ".lock"         // fileLock
 )
 
-// Open opens the file at opt.Path, and makes it when there is none. It waits at most three seconds for another process
-// that has it open (ErrLocked), unless told not to. A damaged file is moved to <path>.corrupt-<time>, and an empty one
-// takes its place, in a new epoch; SetAside answers the path. A file of a newer ccship is not touched (ErrNewer).
-// Nothing runs until Run.
+// Open opens the file at opt.Path, and makes it if there is none. It waits at most three seconds for another process
+// that has it open (ErrLocked), unless NoWait is set. It moves a damaged file to <path>.corrupt-<time>, and replaces it
+// by an empty one with a new epoch; SetAside returns the path. It does not touch a file of a newer ccship (ErrNewer).
+// It starts nothing: Run does.
 func Open(ctx context.Context, opt Options) (*DB, error) {
 	opt = opt.withDefaults()
 	if opt.Path == "" {
@@ -65,7 +65,7 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 }
 
 // openOrReplace opens the file, or sets a damaged one aside and opens an empty one in its place. First it removes what
-// a crash left of a file that was being made or compacted: the file itself is whole in both cases.
+// a crash left of a new or compacted file: the file itself is intact in both cases.
 func (db *DB) openOrReplace() error {
 	for _, suffix := range []string{suffixNew, suffixAside} {
 		if err := os.Remove(db.opt.Path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -89,9 +89,9 @@ func (db *DB) openOrReplace() error {
 	return db.openOnce()
 }
 
-// openOnce opens the file as it is, or makes one where there is none. Before bbolt maps it the file passes checkFile,
-// for bbolt ends the process over some kinds of damage. ErrCorrupt comes from the marker that an earlier process left,
-// from the pages, from the schema, or from a row that an owner could not read.
+// openOnce opens the file, or makes it if there is none. checkFile checks it before bbolt maps it, because bbolt ends
+// the process after some kinds of damage. ErrCorrupt comes from the marker that an earlier process left, from the
+// pages, from the schema, or from a row that an owner could not read.
 func (db *DB) openOnce() error {
 	path := db.opt.Path
 	info, err := os.Lstat(path)
@@ -153,7 +153,7 @@ func (db *DB) load(b *bbolt.DB) error {
 	})
 }
 
-// openBolt opens a file that checkFile has passed. A panic of bbolt, and what it refuses, is ErrCorrupt.
+// openBolt opens a file that passed checkFile. A panic of bbolt, or an error that it returns, becomes ErrCorrupt.
 func openBolt(path string, maxSize int) (b *bbolt.DB, info os.FileInfo, err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
@@ -183,8 +183,8 @@ func openBolt(path string, maxSize int) (b *bbolt.DB, info os.FileInfo, err erro
 	return b, info, err
 }
 
-// create makes an empty file of the newest schema. It works under another name and renames the file when all is on the
-// disk, for a power cut while bbolt initialises a file leaves one that cannot be opened.
+// create makes an empty file of the newest schema. It works under another name and renames the file once it is on disk,
+// because a power cut while bbolt initialises a file leaves one that cannot be opened.
 func create(path string, schema *Schema) error {
 	fresh := path + suffixNew
 	b, _, err := openBolt(fresh, 0)
@@ -193,7 +193,7 @@ func create(path string, schema *Schema) error {
 	}
 	epoch := make([]byte, 16)
 	_, _ = rand.Read(epoch) // never fails
-	// Twice, so that both of bbolt's roots are ours: either one alone must do.
+	// Twice, so that both of bbolt's roots are ours: each alone must be enough.
 	for range 2 {
 		err = errors.Join(err, b.Update(func(tx *bbolt.Tx) error {
 			for _, name := range schema.Buckets {
@@ -222,7 +222,7 @@ func create(path string, schema *Schema) error {
 	return replace(fresh, path)
 }
 
-// replace puts a file in place of another so that either is there after a power cut. The caller has synced from.
+// replace puts a file in place of another, so that after a power cut one of them is there. The caller has synced from.
 func replace(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -230,8 +230,8 @@ func replace(from, to string) error {
 	return syncDir(filepath.Dir(to))
 }
 
-// setAside renames a damaged file and removes the oldest of those set aside before. The file goes first and its marker
-// after it: a crash between the two sets the next file aside too; the other way round it would open the damaged one.
+// setAside renames a damaged file and removes the oldest of those set aside before. It moves the file first and its
+// marker second: a crash in between sets the next file aside too; in the other order the damaged file would be opened.
 func setAside(path string) (string, error) {
 	stamp := path + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000000Z")
 	if err := replace(path, stamp); err != nil {
@@ -240,7 +240,7 @@ func setAside(path string) (string, error) {
 	if err := os.Remove(path + suffixBroken); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("set damaged state aside: %w", err)
 	}
-	_ = removeOldest(path) // if they stay, that is no reason not to start
+	_ = removeOldest(path) // a failure must not prevent the start
 	return stamp, nil
 }
 

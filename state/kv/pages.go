@@ -1,13 +1,13 @@
 package kv
 
-// The file is mapped into memory, and each page that was touched counts as the process's memory until the system needs
-// it: after an import a daemon would look hundreds of megabytes large. So touched pages are given back in time.
+// The file is mapped into memory, and each touched page counts as memory of the process until the system needs it:
+// after an import a daemon would seem to use hundreds of megabytes. So touched pages are returned early.
 
-// giveBackEvery is how many bytes of rows are touched before the pages of the map are given back. Commits touch the
-// map too: the rows beside those that come or go are copied with their page.
+// giveBackEvery is how many bytes of rows are touched before the pages of the map are returned. Commits touch the map
+// too: they copy neighbouring rows with their page.
 const giveBackEvery = 16 << 20
 
-// touch counts bytes, and says when it is time to give pages back.
+// touch counts bytes, and reports whether it is time to return pages.
 func (db *DB) touch(n int64) bool {
 	if n == 0 || db.touched.Add(n) < giveBackEvery {
 		return false
@@ -16,8 +16,8 @@ func (db *DB) touch(n int64) bool {
 	return true
 }
 
-// givePagesBack gives all touched pages of the map back; reads and commits that go on fetch theirs again. It fails when
-// the file is closed, and then there is nothing to give back.
+// givePagesBack returns all touched pages of the map; running reads and commits fetch theirs again. If it fails because
+// the file is closed, there is nothing to return.
 func (db *DB) givePagesBack() {
 	db.touched.Store(0)
 	_ = db.viewQuietly(func(tx *Snapshot) error {

@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Schema is the layout of the file. Its version is the number of migrations and one.
+// Schema is the layout of the file. Its version is the number of migrations plus one.
 type Schema struct {
 	Buckets    []string    // of the newest version; BucketMeta need not be among them
 	Migrations []Migration // from version 1 on: the first makes a version 2 of a version 1
@@ -17,7 +17,7 @@ type Schema struct {
 }
 
 // Migration rewrites a file of one schema version as the next. It runs in the transaction that stores the new version,
-// and must not look at rows with the code of the day, which changes.
+// and must not decode rows with current code, which changes.
 type Migration func(*RawTx) error
 
 // RawTx is what a Migration works on.
@@ -39,7 +39,7 @@ const (
 
 func (s *Schema) version() uint32 { return uint32(len(s.Migrations) + 1) }
 
-// migrate brings the schema up to date, or answers ErrNewer.
+// migrate brings the schema up to date, or returns ErrNewer.
 func migrate(tx *bbolt.Tx, schema *Schema) (changed bool, err error) {
 	meta := tx.Bucket([]byte(BucketMeta))
 	if meta == nil {

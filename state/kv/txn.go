@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Bucket is one bucket of the file, and Cursor a place in it. What they answer is valid until the transaction ends, and
-// must not be changed.
+// Bucket is one bucket of the file, and Cursor a position in it. What they return is valid until the transaction ends,
+// and must not be changed.
 type (
 	Bucket = bbolt.Bucket
 	Cursor = bbolt.Cursor
@@ -32,15 +32,15 @@ type Tx struct {
 	sum     uint64    // what the writes add to the sum of all rows
 }
 
-// Bucket answers a bucket of the schema; nil: there is none of that name.
+// Bucket returns a bucket of the schema; nil: there is none of that name.
 func (t *Tx) Bucket(name string) *Bucket { return t.bolt.Bucket([]byte(name)) }
 
-// Changes answers what this transaction changes in one of Options.Memory.
+// Changes returns the changes of this transaction to one of Options.Memory.
 func (t *Tx) Changes(m Memory) Changes {
 	return t.changes[slices.Index(t.memory, m)]
 }
 
-// Fault makes the named step fail when a test wants it to. Put and Delete ask by themselves.
+// Fault makes the named step fail if a test wants that. Put and Delete call it themselves.
 func (t *Tx) Fault(step string) error { return t.fault(step) }
 
 // Put stores a row. step names the write to Options.Fault and in the error. value must not change before the
@@ -80,8 +80,8 @@ func (t *Tx) NextSequence(bucket string) (uint64, error) {
 	return n, nil
 }
 
-// Delete removes a row; step as in Put. A row that is not there is no error. A cursor skips rows when its bucket is
-// deleted from on the way: collect the keys first (Keys).
+// Delete removes a row; for step see Put. A missing row is not an error. Deleting from a bucket makes a cursor on it
+// skip rows: collect the keys first (Keys).
 func (t *Tx) Delete(step string, b *Bucket, key []byte) error {
 	if err := t.fault(step); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (t *Tx) Delete(step string, b *Bucket, key []byte) error {
 	return nil
 }
 
-// Moved counts bytes of large rows that came or went, so that the pages beside them are given back in time.
+// Moved counts bytes of large rows that were added or removed, so that the pages around them are returned in time.
 func (t *Tx) Moved(n int64) { t.moved += n }
 
 // Keys copies the keys of a bucket that begin with prefix, in order, so that their rows can be deleted one by one.
@@ -112,13 +112,13 @@ type Snapshot struct {
 	db   *DB
 }
 
-// Bucket answers a bucket of the schema; nil: there is none of that name.
+// Bucket returns a bucket of the schema; nil: there is none of that name.
 func (s *Snapshot) Bucket(name string) *Bucket { return s.bolt.Bucket([]byte(name)) }
 
 // ID is the number of the last commit that it sees. A transaction that wrote nothing has none.
 func (s *Snapshot) ID() int { return s.bolt.ID() }
 
-// Moved counts bytes of large rows that were read, and gives their pages back in time: they count as our memory.
+// Moved counts bytes of large rows that were read, and returns their pages in time: they count as our memory.
 func (s *Snapshot) Moved(n int64) {
 	if s.db.touch(n) {
 		giveBack(s.bolt)
