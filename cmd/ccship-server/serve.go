@@ -87,6 +87,7 @@ func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *hub.Hub
 	s := api.New(bounded, access, changes)
 	s.Version, s.Log, s.Viewer, s.Export = version, set.log, viewer.Handler(), viewer.Export
 	s.Base, s.PublicURL, s.Hosts, s.Prices, s.TLS = f.base, f.publicURL, set.hosts, set.prices, set.tls
+	s.UserRate = f.userRate
 	s.MaxBody, s.MaxRequests, s.MaxConns, s.MetricsOpen = set.maxBody, f.maxRequests, f.maxConnections, f.metricsOpen
 	return s, changes, nil
 }

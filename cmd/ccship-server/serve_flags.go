@@ -26,6 +26,7 @@ type serveFlags struct {
 	tlsCert, tlsKey, prices     string
 	logFormat, logLevel         string
 	maxRequests, maxConnections int
+	userRate                    int
 	metricsOpen, endLogins      bool
 }
 
@@ -43,6 +44,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.prices, "prices", "", "file of token prices, instead of the built-in list")
 	flags.StringVar(&f.maxBody, "max-body", "128MiB", "largest request, decompressed")
 	flags.IntVar(&f.maxRequests, "max-requests", api.DefaultMaxRequests, "requests handled at once; more wait")
+	flags.IntVar(&f.userRate, "user-requests-per-minute", 0,
+		"requests of one user a minute; more are refused with 429, and sent again later; 0 sets no limit")
 	flags.IntVar(&f.maxConnections, "max-connections", api.DefaultMaxConns,
 		"open connections; above this, those that are idle longest are closed")
 	flags.BoolVar(&f.endLogins, "end-logins", false, "log every browser out when the server stops")
@@ -104,6 +107,9 @@ func (f *serveFlags) checkLimits(s *settings) (err error) {
 	}
 	if f.maxRequests < 1 {
 		return fmt.Errorf("bad --max-requests %d: want 1 or more", f.maxRequests)
+	}
+	if f.userRate < 0 {
+		return fmt.Errorf("bad --user-requests-per-minute %d: want 0 or more", f.userRate)
 	}
 	if f.maxConnections < 1 {
 		return fmt.Errorf("bad --max-connections %d: want 1 or more", f.maxConnections)

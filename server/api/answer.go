@@ -39,7 +39,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if many, ok := errors.AsType[*auth.TooManyError](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(many.Seconds()))
-	} else if status == http.StatusServiceUnavailable {
+	} else if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
 	s.answer(w, status, a)

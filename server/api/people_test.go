@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 )
 
@@ -358,4 +359,18 @@ func TestTooManyWrongKeys(t *testing.T) {
 	if a := r.as("").get("/api/me"); a.status != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", a.status)
 	}
+}
+
+// TestUserRate: a user's requests beyond the limit are refused for now; another user's are not.
+func TestUserRate(t *testing.T) {
+	owner := newRig(t, func(s *api.Server) { s.UserRate = 5 })
+	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
+	for range 5 {
+		ann.post(piece{lines: objects("a", 0, 1)}.body("s"))
+	}
+	a := ann.do("POST", "/api/conversations", map[string]string{"Content-Type": "application/json"}, strings.NewReader(piece{lines: objects("a", 0, 1)}.body("s")))
+	if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" || !strings.Contains(string(a.body), `"code":"quota"`) {
+		t.Errorf("the sixth: %d %v %s", a.status, a.header, a.body)
+	}
+	bob.post(piece{lines: objects("b", 0, 1)}.body("s"))
 }

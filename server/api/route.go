@@ -105,21 +105,7 @@ func (s *Server) noCall(http.ResponseWriter, *http.Request, server.Key) error {
 // guard lets a call through that has a key of the right role, when there is a slot for it.
 func (s *Server) guard(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, err := s.access.Key(r.Context(), s.access.Remote(r), r.Header.Get("X-API-Key"))
-		if err == nil {
-			err = to.need.check(who.User.Role)
-		}
-		if err == nil {
-			w.Header().Set(protocol.Store, s.store.StoreID())
-		}
-		q, bad := url.ParseQuery(r.URL.RawQuery)
-		if err == nil && bad != nil {
-			err = wire.BadRequest("bad_query", "the query cannot be read") // a filter that is passed over would show too much
-		}
-		if err == nil && q.Get("user") == auth.Me {
-			q.Set("user", who.User.Name)
-			r.URL.RawQuery = q.Encode()
-		}
+		who, err := s.admit(w, r, to)
 		if err == nil && !to.listens {
 			err = s.slots.Acquire(r.Context(), who.User.ID, s.Patience)
 			if err == nil {
@@ -141,6 +127,31 @@ func (s *Server) guard(to route) http.HandlerFunc {
 			s.refuse(w, r, err)
 		}
 	}
+}
+
+// admit finds whose key a request has, and whether that user may make this call now.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server.Key, error) {
+	who, err := s.access.Key(r.Context(), s.access.Remote(r), r.Header.Get("X-API-Key"))
+	if err != nil {
+		return who, err
+	}
+	if err := s.rates.Take(who.User.ID, time.Now()); err != nil {
+		return who, err
+	}
+	if err := to.need.check(who.User.Role); err != nil {
+		return who, err
+	}
+	w.Header().Set(protocol.Store, s.store.StoreID())
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		// A filter that is passed over would show too much.
+		return who, wire.BadRequest("bad_query", "the query cannot be read")
+	}
+	if q.Get("user") == auth.Me {
+		q.Set("user", who.User.Name)
+		r.URL.RawQuery = q.Encode()
+	}
+	return who, nil
 }
 
 func (n need) check(role server.Role) error {

@@ -59,6 +59,7 @@ type Server struct {
 	MaxBody     int64          // bytes of a decompressed request; 0: DefaultMaxBody
 	MaxRequests int            // at once; 0: DefaultMaxRequests
 	MaxConns    int            // at once; 0: DefaultMaxConns
+	UserRate    int            // requests of one user a minute; 0: no limit
 	Patience    time.Duration  // for headers, and for a body that comes slower than minRate; 0: 20 s
 	TLS         *tls.Config    // nil: no encryption
 	Log         *slog.Logger
@@ -67,6 +68,7 @@ type Server struct {
 	access    *auth.Access
 	hub       Hub
 	slots     *limit.Slots
+	rates     *limit.Rates
 	bodies    *limit.Bodies
 	counts    *metrics.Counts
 	conns     *limit.Conns
@@ -117,6 +119,7 @@ func (s *Server) fill() {
 		s.beat = defaultBeat
 	}
 	s.slots = limit.NewSlots(s.MaxRequests)
+	s.rates = limit.NewRates(s.UserRate)
 	s.bodies = limit.NewBodies(s.MaxBody, s.Patience)
 	s.counts = metrics.New()
 	s.conns = limit.NewConns(s.MaxConns)
