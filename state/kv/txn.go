@@ -173,7 +173,7 @@ func (db *DB) runGroup(group []*request) error {
 	return nil
 }
 
-// begin begins a transaction and what it changes in the owners' memory.
+// begin begins a transaction and its changes to the owners' memory.
 func (db *DB) begin(tx *bbolt.Tx) *Tx {
 	t := &Tx{Now: time.Now().Unix(), bolt: tx, fault: db.fault, memory: db.opt.Memory}
 	for _, m := range db.opt.Memory {
@@ -182,8 +182,8 @@ func (db *DB) begin(tx *bbolt.Tx) *Tx {
 	return t
 }
 
-// update runs a write transaction. The caller holds group.write. When it fails in the commit itself, it cannot be
-// known whether the disk has it (a failed fsync leaves the new root readable), so the memory is loaded again.
+// update runs a write transaction. The caller holds group.write. If the commit itself fails, the disk may or may not
+// have it (a failed fsync leaves the new root readable), so the memory is loaded again.
 func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	b, release, err := db.acquire()
 	if err != nil {
@@ -213,9 +213,9 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	return err
 }
 
-// transact is bbolt's Update, but for two things. A transaction that panics over a damaged page is left open: to roll
-// it back bbolt would walk all pages in a goroutine of its own, where the next panic ends the process. And it begins
-// only at the root that the last one left. committed: the failure is that of the commit, not of fn.
+// transact is bbolt's Update with two differences. It leaves a transaction open that panics over a damaged page: to
+// roll it back, bbolt would walk all pages in its own goroutine, where the next panic ends the process. And it begins
+// only at the root that the last one left. committed: the commit failed, not fn.
 func (db *DB) transact(b *bbolt.DB, fn func(*bbolt.Tx) error) (committed bool, err error) {
 	tx, err := b.Begin(true)
 	if err != nil {
@@ -278,7 +278,7 @@ func (db *DB) reload(b *bbolt.DB) error {
 	return nil
 }
 
-// View runs a read transaction. What fn reads is to be copied before it leaves. Compaction and Close wait for it.
+// View runs a read transaction. Copy what fn reads before it leaves fn. Compaction and Close wait for it.
 func (db *DB) View(ctx context.Context, fn func(*Snapshot) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -287,7 +287,7 @@ func (db *DB) View(ctx context.Context, fn func(*Snapshot) error) error {
 	return db.viewQuietly(fn)
 }
 
-// viewQuietly is View without waking Run: what Run itself reads is no activity, or it would never sleep.
+// viewQuietly is View without waking Run: reads by Run itself are no activity, or it would never sleep.
 func (db *DB) viewQuietly(fn func(*Snapshot) error) error {
 	b, release, err := db.acquire()
 	if err != nil {
@@ -299,9 +299,9 @@ func (db *DB) viewQuietly(fn func(*Snapshot) error) error {
 	})
 }
 
-// acquire answers the open file, which stays until release is called. After a failure it answers that, at once. It
-// opens the file again when a compaction was interrupted between closing and reopening it: such a file is whole, and
-// only its daemon has no hold of it.
+// acquire returns the open file, which stays until release is called. After a failure it returns that failure at once.
+// It opens the file again if a compaction was interrupted between closing and reopening: such a file is intact, and
+// only its daemon has it closed.
 func (db *DB) acquire() (b *bbolt.DB, release func(), err error) {
 	for {
 		if err := db.failure(); err != nil {

@@ -23,8 +23,8 @@ func PlaceOf(c tail.Cursor) Place {
 }
 
 // Projection is what is kept of a transcript. Fold, Log and Marks are encodings of the caller; they are compressed
-// here. When there are too many bytes of them, the sessions that were written the longest ago lose theirs. Such a
-// transcript is folded from its beginning, and lines before Place are known to have had their effects.
+// here. When they take too many bytes, the sessions that were written longest ago lose theirs. Such a transcript is
+// folded again from its beginning, and lines before Place are known to have had their effects.
 type Projection struct {
 	Place   Place
 	Cleared int64 // messages of lines below are not kept
@@ -33,8 +33,8 @@ type Projection struct {
 	Fold, Log, Marks []byte
 }
 
-// Derivation is the one durable move of a projection: the place advances, and what the lines up to it resulted in is
-// stored and queued, together or not at all. A crash therefore neither loses a checkpoint nor queues one twice.
+// Derivation is the one durable move of a projection: the place advances, and the results of the lines up to it are
+// stored and queued, together or not at all. So a crash neither loses a checkpoint nor queues one twice.
 type Derivation struct {
 	// File is the transcript. 0: none; then only Notices and Documents are stored.
 	File         tail.FileID

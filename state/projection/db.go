@@ -73,7 +73,7 @@ func (db *DB) update(ctx context.Context, size int64, apply func(*tx) error) err
 	return db.State.Transact(ctx, size, func(t *state.Tx) error { return apply(db.memory.tx(t)) })
 }
 
-// tx is a write transaction under way.
+// tx is a write transaction in progress.
 type tx struct {
 	*state.Tx
 	delta *delta // what it will change in memory

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/state/kv"
 )
 
-// Introductions is what sessions were told of themselves.
+// Introductions is what sessions were told about themselves.
 type Introductions struct{ db *DB }
 
 // Introduction is what a session's Claude was told about the session at its first start. It is told the same at every

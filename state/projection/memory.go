@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/state/kv"
 )
 
-// memory is what is kept of the rows in memory: what is asked at every prompt of a session must not read the disk. It
+// memory is what is kept of the rows in memory: data that is needed at every prompt must not be read from disk. It
 // implements state.Dependents.
 type memory struct {
 	db *DB
