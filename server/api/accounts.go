@@ -117,7 +117,7 @@ func answerKey(k server.Key) keyAnswer {
 	return keyAnswer{k.Name, k.User.Name, k.Created, momentOrNull(k.Used), momentOrNull(k.Revoked), ""}
 }
 
-// listKeys is GET /api/keys?user: one's own; an owner sees everybody's.
+// listKeys is GET /api/keys?user: the caller's own keys; an owner sees all.
 func (s *Server) listKeys(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	list, err := s.keysOf(r, who)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Server) keysOf(r *http.Request, who server.Key) ([]server.Key, error) {
 	return s.store.Keys(r.Context(), user)
 }
 
-// addKey is POST /api/keys {name, user}: for oneself, or by an owner for anybody.
+// addKey is POST /api/keys {name, user}: for the caller, or by an owner for anyone.
 func (s *Server) addKey(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	var q struct {
 		Name string `json:"name"`
@@ -180,7 +180,7 @@ func (s *Server) addKey(w http.ResponseWriter, r *http.Request, who server.Key) 
 	return nil
 }
 
-// someone is the named user, oneself for "". Only an owner may act for others.
+// someone returns the named user; the caller for "". Only an owner may act for others.
 func (s *Server) someone(ctx context.Context, who server.Key, name string) (server.User, error) {
 	if name == "" || name == who.User.Name {
 		return who.User, nil
@@ -191,7 +191,7 @@ func (s *Server) someone(ctx context.Context, who server.Key, name string) (serv
 	return s.store.FindUser(ctx, name)
 }
 
-// ownKey is the named key, if it is one's own or one is an owner.
+// ownKey returns the named key if it belongs to the caller or the caller is an owner.
 func (s *Server) ownKey(r *http.Request, who server.Key) (server.Key, error) {
 	user := who.User.ID
 	if who.User.Role == server.Owner {
@@ -210,7 +210,7 @@ func (s *Server) ownKey(r *http.Request, who server.Key) (server.Key, error) {
 	return server.Key{}, fmt.Errorf("key %q: %w", name, server.ErrNotFound)
 }
 
-// revokeKey is DELETE /api/keys/{name}: at once and for good.
+// revokeKey is DELETE /api/keys/{name}: at once and permanently.
 func (s *Server) revokeKey(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	k, err := s.ownKey(r, who)
 	if err != nil {

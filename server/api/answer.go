@@ -25,8 +25,8 @@ type errorAnswer struct {
 	} `json:"error"`
 }
 
-// refuse answers err. An error that does not refuse the request is the server's fault: the client tries again later,
-// the text stays in the log.
+// refuse answers err. An error that does not refuse the request is the server's fault: the client retries later, and
+// the details stay in the log.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var a errorAnswer
 	var status int

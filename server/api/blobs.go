@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// offsetAnswer is where an upload goes on.
+// offsetAnswer is where an upload continues.
 type offsetAnswer struct {
 	Offset    int64 `json:"offset"`
 	Complete  *bool `json:"complete,omitempty"`  // of start: nothing needs to be sent
@@ -95,7 +95,7 @@ func (s *Server) endBlob(w http.ResponseWriter, r *http.Request, who server.Key)
 	return nil
 }
 
-// refuseUpload answers an *OffsetError with the offset; other errors go on as they are, or as refusals.
+// refuseUpload answers an *OffsetError with the offset; it returns other errors, as refusals where possible.
 func (s *Server) refuseUpload(w http.ResponseWriter, err error) error {
 	switch at, ok := errors.AsType[*server.OffsetError](err); {
 	case ok:

@@ -27,9 +27,10 @@ type digestAnswer struct {
 	LineHashes []*string `json:"line_hashes,omitzero"`
 }
 
-// digest is GET /api/sessions/{id}/digest?generation&from&to&machine&epoch&epochs: of all generations, or of the named
-// one; with from or to the hashes of those lines instead, so that a page costs its own lines and not the whole stream;
-// with epochs=all of all generations of all epochs. Everything is computed from the stored bytes, now.
+// digest is GET /api/sessions/{id}/digest?generation&from&to&machine&epoch&epochs: the digests of all generations, or
+// of the named one. With from or to it returns the hashes of those lines instead, so that a page costs its own lines
+// and not the whole stream; with epochs=all, the digests of all generations of all epochs. It computes everything from
+// the stored bytes.
 func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
 	f := newFilter(q, nil)

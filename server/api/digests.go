@@ -68,7 +68,7 @@ type digestRequest struct {
 	Epochs string `json:"epochs"` // "all"
 }
 
-// digestError stands where a stream's digest can't be had.
+// digestError replaces the digest of a stream that cannot be read.
 type digestError struct {
 	SessionID string  `json:"session_id"`
 	Machine   *string `json:"machine"`
@@ -133,7 +133,7 @@ func (s *Server) cut(r *http.Request, err error) error {
 	panic(http.ErrAbortHandler)
 }
 
-// digestOne answers a stream's digests, or what is in their place.
+// digestOne returns a stream's digests, or the error that replaces them.
 func (s *Server) digestOne(r *http.Request, who server.Key, ref server.Ref, all bool) (any, error) {
 	var a digestAnswer
 	var err error

@@ -17,15 +17,15 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// pageBytes ends a page of entries, whatever its limit; it has one entry at least.
+// pageBytes ends a page of entries, whatever its limit; a page has at least one entry.
 const pageBytes = 4 << 20
 
 var errPageFull = errors.New("page full")
 
 // entries is GET /api/sessions/{id}/entries?after&limit&generation&machine&epoch&cursor&replaced: the lines of a view
-// behind line after, each as {"line_index","generation","kind"} with "record" (an object as it is in the file), "data"
-// (any other line, in base64) or "note" (a line that was not stored). A page's cursor stays in its view, whatever is
-// stored since. replaced=1 lists the bytes that other bytes of the same line replaced.
+// after line after, each as {"line_index","generation","kind"} with "record" (an object as in the file), "data" (any
+// other line, in base64) or "note" (a line that was not stored). A page's cursor stays in its view, whatever is stored
+// later. replaced=1 lists the bytes that other bytes of the same line replaced.
 func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
 	ref := refOf(r)
@@ -73,7 +73,7 @@ func (s *Server) entries(w http.ResponseWriter, r *http.Request, who server.Key)
 	})
 }
 
-// cursor is a place in one view. On the wire: generation.line.stream.epoch.
+// cursor is a position in one view. On the wire: generation.line.stream.epoch.
 type cursor struct {
 	generation, line, stream int64
 	epoch                    string
@@ -83,7 +83,7 @@ func (c cursor) String() string {
 	return fmt.Sprintf("%d.%d.%d.%s", c.generation, c.line, c.stream, c.epoch)
 }
 
-// applyCursor lets a query go on where the page of its cursor ended.
+// applyCursor makes a query continue where the page of its cursor ended.
 func applyCursor(q url.Values, ref *server.Ref) error {
 	if !q.Has("cursor") {
 		return nil
@@ -114,8 +114,7 @@ func parseCursor(s string) (cursor, error) {
 	return c, nil
 }
 
-// answerEntries writes the answer with the entries at its end by hand: the encoder would compact them and escape
-// their HTML.
+// answerEntries writes the answer, entries last, without the encoder, which would compact them and escape their HTML.
 func (s *Server) answerEntries(w http.ResponseWriter, head any, entries []byte) error {
 	b, err := json.Marshal(head)
 	if err != nil {
@@ -158,7 +157,7 @@ func (p *entryPage) read(ctx context.Context, snap server.Snapshot, spans []serv
 	return nil
 }
 
-// addReplaced adds bytes that others replaced. A page ends between two lines, since the next one begins behind a line.
+// addReplaced adds bytes that others replaced. A page ends between two lines, because the next one begins after a line.
 func (p *entryPage) addReplaced(l server.Line, _ time.Time) error {
 	if l.Index != p.last && p.full(l) {
 		p.more = true
@@ -198,7 +197,7 @@ func (p *entryPage) append(l server.Line) {
 	p.json = append(p.json, '}')
 }
 
-// appendContent checks once more that an object is one: bytes that went bad in the store must not break the answer.
+// appendContent checks again that an object is valid: damaged bytes in the store must not break the answer.
 func (p *entryPage) appendContent(l server.Line) {
 	scanned := transcript.Scan(l.Raw)
 	object := l.Kind != server.Opaque && (scanned.Shape == transcript.Object || scanned.Shape == transcript.Reserved)

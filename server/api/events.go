@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// defaultBeat keeps proxies from closing a quiet connection; at each the key is checked again.
+	// defaultBeat keeps proxies from closing a quiet connection. At each beat the key is checked again.
 	defaultBeat = 15 * time.Second
 	// eventPatience is how long a listener may take to read an event.
 	eventPatience = 10 * time.Second
@@ -114,7 +114,7 @@ func wantedChanges(f *filter) func(server.Change) bool {
 	}
 }
 
-// eventStream writes events that each have to be taken in time.
+// eventStream writes events, each with a time limit.
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -66,7 +66,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 	})
 }
 
-// patientWriter writes to a client that has to take each piece in time.
+// patientWriter writes to a client, with a time limit for each piece.
 type patientWriter struct {
 	s *Server
 	w http.ResponseWriter
@@ -79,7 +79,7 @@ func (p patientWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// fileName is a session's ID in characters that are no trouble in a header or on any disk.
+// fileName is a session's ID in characters that are safe in a header and on any disk.
 func fileName(id string) string {
 	id = strings.Map(func(r rune) rune {
 		switch {
@@ -91,7 +91,7 @@ func fileName(id string) string {
 	return id[:min(len(id), 100)]
 }
 
-// exportLines writes every stored line and a newline. What is not stored leaves no gap; /raw keeps the numbers.
+// exportLines writes every stored line and a newline. It skips lines that are not stored; /raw keeps the line numbers.
 func exportLines(ctx context.Context, w io.Writer, snap server.Snapshot) error {
 	return eachLine(ctx, snap, func(_ int64, l server.Line) error {
 		if l.Kind == server.Oversize {

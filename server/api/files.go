@@ -12,8 +12,8 @@ import (
 // sniffed is how many bytes of a file are checked to distinguish text from binary data.
 const sniffed = 64 << 10
 
-// serveFile sends somebody's file so that no browser does anything with it: as text or as bytes, whatever it is or says
-// it is, to be saved and not shown, and with nothing allowed if it is shown all the same.
+// serveFile sends a user's file so that browsers never interpret it: as text or bytes, whatever its type, to be saved
+// instead of shown, and with a policy that permits nothing if it is shown nevertheless.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, name string, size int64, content io.Reader) error {
 	first := make([]byte, min(size, sniffed))
 	if _, err := io.ReadFull(content, first); err != nil {

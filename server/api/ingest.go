@@ -30,12 +30,12 @@ func (s *Server) ingest(w http.ResponseWriter, r *http.Request, who server.Key) 
 	if batch.Head.Writer, err = writerOf(r); err != nil {
 		return err
 	}
-	// A bare client that sends nothing has nothing to say; with the extension that is a rewind.
+	// A bare client that sends no lines changes nothing; with the extension that is a rewind.
 	if len(batch.Lines) > 0 || batch.Head.Epoch != "" {
 		err := s.store.Put(r.Context(), batch)
 		if errors.Is(err, server.ErrForgotten) {
 			s.announceLinkRequests(w, r, who, batch.Head.Machine)
-			// An acknowledgement, so that the client goes on to what is still wanted.
+			// Acknowledge, so that the client continues with other sessions.
 			s.answer(w, http.StatusOK, ingestAnswer{Success: true, Forgotten: true})
 			return nil
 		}
@@ -56,8 +56,8 @@ type storedAnswer struct {
 	Forgotten bool `json:"forgotten,omitempty"` // the session was forgotten: nothing of it is stored any more
 }
 
-// answerStored acknowledges n items, and those of a session that was forgotten, so that the client goes on to what is
-// still wanted.
+// answerStored acknowledges n items, also those of a forgotten session, so that the client continues with other
+// sessions.
 func (s *Server) answerStored(w http.ResponseWriter, r *http.Request, who server.Key, h server.Head, n int,
 	err error) error {
 	gone := errors.Is(err, server.ErrForgotten)

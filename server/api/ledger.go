@@ -63,7 +63,7 @@ func announceLedger(w http.ResponseWriter, at server.Receipt) {
 	}
 }
 
-// conflictOf fills in what a client needs to go on after a refusal by the ledger, or because of what is stored.
+// conflictOf fills in what a client needs to continue after a refusal by the ledger, or because of stored lines.
 func conflictOf(w http.ResponseWriter, err error, a *errorAnswer) bool {
 	if no, ok := errors.AsType[*server.LedgerError](err); ok {
 		announceLedger(w, no.Receipt)
@@ -85,7 +85,7 @@ var ledgerMessages = map[string]string{
 	server.LedgerReplaced:     "another daemon writes in the name of this machine",
 }
 
-// streamConflict says where a client is to go on.
+// streamConflict says where a client continues.
 type streamConflict struct {
 	Epoch      string `json:"epoch"`
 	Generation int64  `json:"generation"`
@@ -97,8 +97,8 @@ type changedAnswer struct {
 	Count     int64  `json:"count"`
 }
 
-// ledger is GET /api/ledger?machine&since&limit: how many writes came from a machine of the caller's, and which
-// transcripts changed after count since, in the order of their changes.
+// ledger is GET /api/ledger?machine&since&limit: how many writes a machine of the caller made, and which transcripts
+// changed after count since, in the order of their changes.
 func (s *Server) ledger(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
 	since, err := number(q, "since", 0)
@@ -135,9 +135,9 @@ type copyRequest struct {
 // copyBytes ends a batch of copied lines.
 const copyBytes = 4 << 20
 
-// copyLines is POST /api/sessions/{id}/copy: the first lines of the caller's own transcript of one machine become
-// generation 0 of the same transcript of another machine, so that a clone of a machine goes on under its own name
-// without sending them again.
+// copyLines is POST /api/sessions/{id}/copy: it copies the first lines of the caller's own transcript of one machine to
+// generation 0 of the same transcript of another machine. So a clone of a machine continues under its own name without
+// sending them again.
 func (s *Server) copyLines(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	var q copyRequest
 	if err := s.readJSON(w, r, &q); err != nil {
@@ -212,7 +212,7 @@ func (c *copier) copy(ctx context.Context, snap server.Snapshot) error {
 	return c.flush(ctx)
 }
 
-// flush stores the lines collected so far. The ledger's count goes on from one batch to the next.
+// flush stores the lines collected so far. The ledger's count continues from batch to batch.
 func (c *copier) flush(ctx context.Context) error {
 	c.batch.Received = time.Now()
 	if err := c.store.Put(ctx, &c.batch); err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// linkRequestsStale is for how long it is believed that link requests wait for a machine, or none.
+// linkRequestsStale is how long the cache trusts an answer about a machine's link requests.
 const linkRequestsStale = 2 * time.Second
 
-// maxCachedDaemons bounds how many machines that is remembered of.
+// maxCachedDaemons limits the number of machines in the cache.
 const maxCachedDaemons = 4096
 
-// linkRequestCache remembers for which machines link requests wait, so that not every answer asks the store. The zero
+// linkRequestCache caches for which machines link requests wait, so that not every answer asks the store. The zero
 // value is ready; safe for concurrent use.
 type linkRequestCache struct {
 	stale time.Duration // 0: linkRequestsStale
@@ -36,7 +36,7 @@ type cachedWaiting struct {
 	at   time.Time
 }
 
-// some says whether link requests wait.
+// some reports whether link requests wait.
 func (k *linkRequestCache) some(ctx context.Context, store server.ArtifactIngester, who daemonKey) (bool, error) {
 	now := time.Now()
 	k.mu.Lock()
@@ -62,8 +62,8 @@ func (k *linkRequestCache) some(ctx context.Context, store server.ArtifactIngest
 	return len(list) > 0, nil
 }
 
-// announceLinkRequests tells a daemon that link requests wait for it. When the store fails, it tells nothing and the
-// request succeeds all the same: the daemon also asks from time to time.
+// announceLinkRequests tells a daemon that link requests wait for it. If the store fails, it tells nothing and the
+// request still succeeds: the daemon also polls.
 func (s *Server) announceLinkRequests(w http.ResponseWriter, r *http.Request, who server.Key, machine string) {
 	if machine == "" {
 		return
@@ -77,7 +77,7 @@ func (s *Server) announceLinkRequests(w http.ResponseWriter, r *http.Request, wh
 	}
 }
 
-// pendingAnswer is a link request as a daemon gets it.
+// pendingAnswer is a link request in the answer to a daemon.
 type pendingAnswer struct {
 	ID        string `json:"id"`
 	SessionID string `json:"session_id"`
@@ -105,7 +105,7 @@ func (s *Server) pendingLinkRequests(w http.ResponseWriter, r *http.Request, who
 	return nil
 }
 
-// linkRequestAnswer is a link request as those who read get it.
+// linkRequestAnswer is a link request in the answer to a reader.
 type linkRequestAnswer struct {
 	ID       string     `json:"id"`
 	Path     string     `json:"path"`

@@ -11,7 +11,7 @@ import (
 // requestID is the context's key for a request's random name.
 type requestID struct{}
 
-// observe names every request, counts it and, at debug level, logs it: never what was sent or asked.
+// observe names every request, counts it and, at debug level, logs it; it never logs content or queries.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := rand.Text()[:12]
@@ -20,7 +20,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		began := time.Now()
 		out := &observed{ResponseWriter: w}
 		s.counts.Begin()
-		// Deferred, for an answer that is cut short panics.
+		// Deferred, because an answer that is cut short panics.
 		defer func() {
 			took := time.Since(began)
 			s.counts.End(r.Pattern, out.code(), took)
@@ -36,7 +36,7 @@ func (s *Server) logOf(r *http.Request) *slog.Logger {
 	return s.Log.With("request", id, "method", r.Method, "path", r.URL.Path)
 }
 
-// observed notes what is answered.
+// observed records the answer.
 type observed struct {
 	http.ResponseWriter
 	status int

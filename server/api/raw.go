@@ -21,9 +21,9 @@ const (
 
 // raw is GET /api/sessions/{id}/raw?generation&machine&epoch&partial: the file as it is, byte for byte.
 //
-// A file with lines that are not stored is refused (409) unless partial=1: then they are blank, so that the others
-// keep their numbers. A bare client sends neither blank nor malformed lines and numbers all, so that for its files
-// this is always so.
+// A file with lines that are not stored is refused (409) unless partial=1: then those lines are blank, so that the
+// others keep their numbers. A bare client numbers blank and malformed lines but does not send them, so its files with
+// such lines are always refused.
 func (s *Server) raw(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q := r.URL.Query()
 	return s.open(r, who, func(ctx context.Context, snap server.Snapshot) error {

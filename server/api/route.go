@@ -17,7 +17,7 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// call answers one request of a key's user. An error it returns is answered.
+// call answers one request of a key's user. A returned error becomes the answer.
 type call func(w http.ResponseWriter, r *http.Request, who server.Key) error
 
 // need is what a user must be to make a call.
@@ -37,7 +37,7 @@ type route struct {
 	call    call
 }
 
-// routes is the whole API; openapi.yaml describes it, and a test holds both together.
+// routes is the whole API; openapi.yaml describes it, and a test compares the two.
 func (s *Server) routes() []route {
 	return append(s.writeRoutes(), []route{
 		{"GET /api/link-requests", shipper, false, s.pendingLinkRequests},
@@ -84,7 +84,7 @@ func (s *Server) routes() []route {
 	}...)
 }
 
-// writeRoutes are the calls that daemons send what they have with.
+// writeRoutes are the calls with which daemons send data.
 func (s *Server) writeRoutes() []route {
 	return []route{
 		{"POST /api/conversations", shipper, false, s.ingest},
@@ -102,7 +102,7 @@ func (s *Server) noCall(http.ResponseWriter, *http.Request, server.Key) error {
 	return wire.Refuse(http.StatusNotFound, "not_found", "no such call; GET /api/openapi.yaml lists those there are")
 }
 
-// guard lets a call through that has a key of the right role, when there is a slot for it.
+// guard admits a call with a key of the right role, once there is a slot for it.
 func (s *Server) guard(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.admit(w, r, to)
@@ -117,7 +117,7 @@ func (s *Server) guard(to route) http.HandlerFunc {
 			return
 		}
 		if r.Method == http.MethodGet {
-			// The time for reading a request is not the time for answering it. (Not every writer has deadlines.)
+			// The time limit for reading a request does not apply to answering it. (Not every writer has deadlines.)
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if r.Method != http.MethodGet && s.Version != "" {
@@ -164,7 +164,7 @@ func (n need) check(role server.Role) error {
 	return nil
 }
 
-// rebase serves everything below Base, and health at the root too, for checks that do not go through the proxy.
+// rebase serves everything below Base, and health at the root too, for checks that bypass the proxy.
 func (s *Server) rebase(next http.Handler) http.Handler {
 	if s.Base == "" {
 		return next
@@ -219,7 +219,7 @@ func (s *Server) checkHost(next http.Handler) http.Handler {
 	})
 }
 
-// knows says whether a Host header names this server.
+// knows reports whether a Host header names this server.
 func (s *Server) knows(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

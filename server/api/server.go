@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// DefaultMaxBody is the limit of a decompressed request: a line of 64 MiB in base64, with room to spare.
+	// DefaultMaxBody limits a decompressed request: a line of 64 MiB in base64, with room to spare.
 	DefaultMaxBody = 128 << 20
-	// DefaultMaxRequests is how many requests are worked on at once; more wait.
+	// DefaultMaxRequests is how many requests run at once; more wait.
 	DefaultMaxRequests = 64
 	// DefaultMaxConns is how many connections are kept; beyond it the longest idle ones are closed.
 	DefaultMaxConns = 2048
@@ -81,7 +81,7 @@ func New(store server.Store, access *auth.Access, hub Hub) *Server {
 	return &Server{store: store, access: access, hub: hub, Log: slog.New(slog.DiscardHandler)}
 }
 
-// Handler is the whole of the server. To be called once.
+// Handler returns the handler of the whole server. Call it once.
 func (s *Server) Handler() http.Handler {
 	s.fill()
 	mux := http.NewServeMux()
@@ -144,8 +144,8 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	}{true, s.Version})
 }
 
-// Run serves on ln until ctx is done, then lets running requests end for a few seconds; the hub must end then too,
-// for clients that listen. It closes ln. Being stopped is no error.
+// Run serves on ln until ctx is done, then lets running requests end for a few seconds; the hub must end then too, for
+// clients that listen. It closes ln. A stop is not an error.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	h := &http.Server{
 		Handler:           s.Handler(),

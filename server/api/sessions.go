@@ -248,7 +248,7 @@ func (s *Server) open(r *http.Request, who server.Key, fn func(context.Context, 
 	return s.view(r, who, refOf(r), fn)
 }
 
-// view pins a stream for as long as fn runs.
+// view pins a stream while fn runs.
 func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
 	fn func(context.Context, server.Snapshot) error) (err error) {
 	snap, err := s.store.View(r.Context(), server.ScopeOf(who.User), ref)
@@ -263,7 +263,7 @@ func (s *Server) view(r *http.Request, who server.Key, ref server.Ref,
 	return fn(r.Context(), snap)
 }
 
-// pickView is the view of the generation that the query names, else of the newest.
+// pickView returns the view of the generation in the query, or of the newest.
 func pickView(q url.Values, snap server.Snapshot) (server.View, error) {
 	gens := snap.Generations()
 	g, err := number(q, "generation", gens[len(gens)-1].Number)
@@ -335,7 +335,7 @@ func (s *Server) forgotten(w http.ResponseWriter, r *http.Request, who server.Ke
 	return nil
 }
 
-// readJSON reads a small request document. What it does not know is refused: it may matter.
+// readJSON reads a small request document. It refuses unknown members: they may matter.
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, to any) error {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDocument))
 	d.DisallowUnknownFields()
@@ -350,5 +350,5 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, to any) error 
 	return nil
 }
 
-// maxDocument bounds what is read of a request that is no conversation.
+// maxDocument limits a request that carries no lines, in bytes.
 const maxDocument = 1 << 20

@@ -24,7 +24,7 @@ func answerShare(x server.Share, names names) shareAnswer {
 	return shareAnswer{names[x.Owner], names[x.With], x.ProjectHash, x.Project, x.Documents, x.Created}
 }
 
-// listShares is GET /api/shares: those one gives or gets; an owner sees all.
+// listShares is GET /api/shares: those from and to the caller; an owner sees all.
 func (s *Server) listShares(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	names, err := s.names(r.Context())
 	if err != nil {
@@ -46,16 +46,16 @@ func (s *Server) listShares(w http.ResponseWriter, r *http.Request, who server.K
 	return nil
 }
 
-// shareRequest names a share. Project is a project_hash, or a name that is only one project's.
+// shareRequest names a share. Project is a project_hash, or a name that only one project has.
 type shareRequest struct {
 	Owner   string `json:"owner"` // "": oneself
 	With    string `json:"with"`
 	Project string `json:"project"`
-	// Documents shows linked documents too, which are files of the other's. For removing a share it says nothing.
+	// Documents also shows linked documents, which are the other user's files. It is ignored when a share is removed.
 	Documents bool `json:"documents"`
 }
 
-// addShare is POST /api/shares {owner, with, project, documents}. Of a share that there is it changes documents.
+// addShare is POST /api/shares {owner, with, project, documents}. It changes only documents of an existing share.
 func (s *Server) addShare(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	q, x, err := s.readShare(w, r, who)
 	if err != nil {
@@ -95,7 +95,8 @@ func (s *Server) answerShare(w http.ResponseWriter, r *http.Request, who server.
 	return nil
 }
 
-// readShare reads a request and finds the share it names. A user shares only own projects, an owner those of all users.
+// readShare reads a request and finds the share it names. A user shares only own projects; an owner, those of all
+// users.
 func (s *Server) readShare(w http.ResponseWriter, r *http.Request,
 	who server.Key) (q shareRequest, x server.Share, err error) {
 	if err := s.readJSON(w, r, &q); err != nil {
@@ -116,7 +117,7 @@ func (s *Server) readShare(w http.ResponseWriter, r *http.Request,
 	return q, x, err
 }
 
-// addTicket is POST /api/tickets {ttl}: a one-time link that logs a browser in as oneself.
+// addTicket is POST /api/tickets {ttl}: a one-time link that logs a browser in as the caller.
 func (s *Server) addTicket(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	var q struct {
 		TTL string `json:"ttl"`

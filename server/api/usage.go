@@ -133,7 +133,7 @@ func (s *sum) add(t server.Tokens, c derive.Cost) {
 	s.cost.Unpriced += c.Unpriced
 }
 
-// join adds up rows that differ only in what by does not name, in the order of the first of each.
+// join sums rows that differ only in what by does not name, in the order of the first of each.
 func (s *Server) join(rows []server.UsageRow, by []string) []*sum {
 	var out []*sum
 	at := map[server.UsageRow]*sum{}

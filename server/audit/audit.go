@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Finding is something in a store that does not fit together.
+// Finding is an inconsistency in a store.
 type Finding struct {
 	SessionID  string
 	Machine    string
@@ -60,7 +60,7 @@ type auditor struct {
 	at    Finding // where it is, without a problem
 }
 
-// stream reads all epochs of one. One that is forgotten meanwhile is passed over.
+// stream reads all epochs of one stream. It skips a stream that is forgotten meanwhile.
 func (a *auditor) stream(ctx context.Context, x server.Session) error {
 	ref := server.Ref{Stream: x.ID}
 	var epochs []server.Epoch
@@ -104,7 +104,8 @@ func (a *auditor) epoch(ctx context.Context, snap server.Snapshot) error {
 		return err
 	}
 	for i, g := range generations {
-		// A file's length is known of clients that name a machine, when its last line is whole. A gap says nothing.
+		// The file's length is known only from clients that name a machine, and if its last line is complete. A gap proves
+		// nothing.
 		d := digests[i]
 		a.at.Generation = g.Number
 		if x.Machine != "" && g.EndOffset > 0 && g.EOFNewline && d.Missing == 0 && d.Bytes != g.EndOffset {

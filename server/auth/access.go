@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// LoginFor is how long a browser stays logged in.
+	// LoginFor is how long a login of a browser lasts.
 	LoginFor = 30 * 24 * time.Hour
 	// DefaultTicket and MaxTicket bound how long a one-time link works.
 	DefaultTicket = 10 * time.Minute
 	MaxTicket     = 7 * 24 * time.Hour
-	// maxToken bounds what is hashed of a token, ticket or key that somebody shows.
+	// maxToken limits how much of a presented token, ticket or key is hashed, in bytes.
 	maxToken = 512
 )
 
@@ -37,13 +37,12 @@ type Store interface {
 	Shares(ctx context.Context) ([]server.Share, error)
 }
 
-// Access says who somebody is, by key, login or one-time link, and slows guessers down. All that lasts is in the
+// Access identifies callers by key, login or one-time link, and slows down guessing. Everything lasting is in the
 // store, so that it survives a restart and holds on every server of one database. Safe for concurrent use.
 type Access struct {
-	// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are believed. Set before use.
+	// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are trusted. Set before use.
 	Proxies []netip.Prefix
-	// Run is part of every login: a login is not known under another Run. "": logins last until they are over. Set before
-	// use.
+	// Run is part of every login: a login is invalid under another Run. "": logins last until they expire. Set before use.
 	Run string
 
 	store   Store
@@ -53,13 +52,13 @@ type Access struct {
 	log     *slog.Logger
 }
 
-// NewAccess checks credentials against store.
+// New returns an Access that checks credentials against store.
 func New(store Store, log *slog.Logger) *Access {
 	return &Access{store: store, keys: newKeys(store, log), guesses: newGuesses(), log: log}
 }
 
-// Key answers the key that was shown, with its user. ErrUnauthorized when it is missing, unknown, revoked or its user
-// disabled; TooManyError when remote, as Remote has it, or everybody together, has shown too many of that kind.
+// Key returns the presented key, with its user. ErrUnauthorized when it is missing, unknown, revoked or its user
+// disabled; TooManyError when remote (see Remote), or all clients together, have presented too many wrong keys.
 func (a *Access) Key(ctx context.Context, remote, presented string) (server.Key, error) {
 	if presented == "" || len(presented) > maxToken {
 		return server.Key{}, ErrUnauthorized // no guess: nothing is looked up
@@ -91,7 +90,7 @@ func (a *Access) note(remote string, hash [32]byte, err error) {
 	}
 }
 
-// Login logs a browser in with a key. The token is for its cookie; only its hash is kept. Errors as of Key.
+// Login logs a browser in with a key. The token is for its cookie; the store keeps only its hash. Errors as of Key.
 func (a *Access) Login(ctx context.Context, remote, presented string) (token string, l server.Login, err error) {
 	key, err := a.Key(ctx, remote, presented)
 	if err != nil {
@@ -100,7 +99,7 @@ func (a *Access) Login(ctx context.Context, remote, presented string) (token str
 	return a.add(ctx, server.Login{User: key.User, Key: key.ID})
 }
 
-// LoginWithTicket logs a browser in with a one-time link's ticket, which is used up by it. Errors as of Key.
+// LoginWithTicket logs a browser in with a one-time link's ticket, which is used up. Errors as of Key.
 func (a *Access) LoginWithTicket(ctx context.Context, remote, ticket string) (token string, l server.Login, err error) {
 	if ticket == "" || len(ticket) > maxToken {
 		return "", server.Login{}, ErrUnauthorized
@@ -135,8 +134,8 @@ func (a *Access) add(ctx context.Context, l server.Login) (string, server.Login,
 	return token, l, nil
 }
 
-// Check answers whose login a token is. ErrUnauthorized when it is over, was ended, or its user or key is not valid
-// any more; any other error is the store's.
+// Check returns the login of a token. ErrUnauthorized when it has expired or ended, or its user or key is no longer
+// valid; any other error is the store's.
 func (a *Access) Check(ctx context.Context, token string) (server.Login, error) {
 	if token == "" || len(token) > maxToken {
 		return server.Login{}, ErrUnauthorized
@@ -151,7 +150,7 @@ func (a *Access) Check(ctx context.Context, token string) (server.Login, error) 
 	return l, nil
 }
 
-// Logout ends a login. One that is over already is no error.
+// Logout ends a login. It is no error if the login has ended already.
 func (a *Access) Logout(ctx context.Context, token string) error {
 	if token == "" || len(token) > maxToken {
 		return nil
@@ -221,8 +220,9 @@ func (a *Access) Visible(ctx context.Context, user server.User) (func(server.Cha
 	}, nil
 }
 
-// Remote is where a request comes from, for counting guesses: the address of the connection, or, when that is one of
-// Proxies, the last address in X-Forwarded-For that is none. An IPv6 network of 64 bits counts as one.
+// Remote is the source of a request, for counting guesses: the address of the connection, or, if that is one of
+// Proxies, the last address in X-Forwarded-For that is not one of them. An IPv6 network of 64 bits counts as one
+// source.
 func (a *Access) Remote(r *http.Request) string {
 	return remoteName(clientAddr(r, a.Proxies))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// ErrLastOwner is for leaving a server without anybody who may manage it.
+// ErrLastOwner means that a change would leave the server without an owner.
 var ErrLastOwner = errors.New("this is the last owner; make somebody else one first")
 
 // SetRole changes what a user may do. ErrLastOwner when no owner would be left to manage the server.
@@ -25,7 +25,7 @@ func (a *Access) SetRole(ctx context.Context, user server.User, role server.Role
 	return nil
 }
 
-// Disable refuses a user's keys and logins from now on, or takes them again. Errors as of SetRole.
+// Disable refuses a user's keys and logins from now on, or accepts them again. Errors as of SetRole.
 func (a *Access) Disable(ctx context.Context, user server.User, disabled bool) error {
 	var at time.Time
 	if disabled {

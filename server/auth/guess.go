@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// A remote address may fail this often at once, and once more each guessEvery.
+	// A remote address may fail this often at once, and then once per guessEvery.
 	guessBurst = 10
 	guessEvery = 6 * time.Second
 	// maxRemotes and maxProven bound what is remembered.
@@ -17,15 +17,15 @@ const (
 	maxProven  = 10_000
 )
 
-// ErrTooMany is what a TooManyError is.
+// ErrTooMany matches every TooManyError.
 var ErrTooMany = errors.New("too many wrong keys")
 
-// TooManyError refuses to look at a key or ticket now. It matches ErrTooMany.
+// TooManyError refuses to check a key or ticket now. It matches ErrTooMany.
 type TooManyError struct {
 	RetryAfter time.Duration // when to try again, above 0
 }
 
-// Error says when it may be tried again.
+// Error says when to try again.
 func (t *TooManyError) Error() string {
 	return fmt.Sprintf("%v; try again in %d seconds", ErrTooMany, t.Seconds())
 }
@@ -36,7 +36,7 @@ func (t *TooManyError) Is(target error) bool { return target == ErrTooMany }
 // Seconds is RetryAfter in whole seconds, at least 1.
 func (t *TooManyError) Seconds() int { return max(1, int(math.Ceil(t.RetryAfter.Seconds()))) }
 
-// bucket counts failures, and forgets one each every.
+// bucket counts failures, and forgets one per interval.
 type bucket struct {
 	failures float64
 	at       time.Time
@@ -69,7 +69,7 @@ func newGuesses() guesses {
 	return guesses{remotes: map[string]*bucket{}, proven: map[[32]byte]struct{}{}}
 }
 
-// allowed says whether a secret may be looked at now; a *TooManyError when not.
+// allowed returns nil if a secret may be checked now, otherwise a *TooManyError.
 func (g *guesses) allowed(remote string, hash [32]byte, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +84,7 @@ func (g *guesses) allowed(remote string, hash [32]byte, now time.Time) error {
 	return nil
 }
 
-// succeeded remembers a secret that was right. At the bound others are forgotten: they count as unknown, no more.
+// succeeded remembers a valid secret. At the limit it forgets others, which then only count as unknown.
 func (g *guesses) succeeded(hash [32]byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,7 +94,7 @@ func (g *guesses) succeeded(hash [32]byte) {
 	g.proven[hash] = struct{}{}
 }
 
-// failed counts one; true when it is the one that fills the remote's bucket.
+// failed counts a failure; it returns true for the one that fills the remote's bucket.
 func (g *guesses) failed(remote string, hash [32]byte, now time.Time) (full bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -24,7 +24,7 @@ const touchEvery = time.Minute
 // ErrUnauthorized is for a key that is missing, unknown or revoked. It does not reveal which.
 var ErrUnauthorized = errors.New("missing or wrong API key")
 
-// NewKey makes a key of 256 random bits. Only its hash is for keeping.
+// NewKey makes a key of 256 random bits. Store only its hash.
 func NewKey() (key string, hash [32]byte) {
 	var b [32]byte
 	rand.Read(b[:]) // never fails: the runtime aborts the program instead
@@ -32,7 +32,7 @@ func NewKey() (key string, hash [32]byte) {
 	return key, HashKey(key)
 }
 
-// HashKey is what a store keeps of a key. A fast hash suffices for what is random and this long.
+// HashKey returns what a store keeps of a key. A fast hash is enough for a long random secret.
 func HashKey(key string) [32]byte { return sha256.Sum256([]byte(key)) }
 
 // keys checks API keys. Safe for concurrent use.
@@ -49,8 +49,8 @@ func newKeys(ring server.Keyring, log *slog.Logger) *keys {
 	return &keys{ring: ring, log: log, touched: map[int64]time.Time{}}
 }
 
-// check answers the hash's key, or ErrUnauthorized; any other error is the store's. The store looks keys up by hash:
-// its duration reveals nothing about the key.
+// check returns the key with this hash, or ErrUnauthorized; any other error is the store's. The store looks keys up by
+// hash, so its duration reveals nothing about the key.
 func (k *keys) check(ctx context.Context, hash [32]byte) (server.Key, error) {
 	key, err := k.ring.FindKey(ctx, hash)
 	if errors.Is(err, server.ErrNotFound) {
@@ -67,7 +67,7 @@ func (k *keys) check(ctx context.Context, hash [32]byte) (server.Key, error) {
 	return key, nil
 }
 
-// touch notes the use of a key, at most once in touchEvery. That it could not be noted is no reason to refuse.
+// touch records the use of a key, at most once in touchEvery. A failure does not refuse the key.
 func (k *keys) touch(ctx context.Context, key server.Key) {
 	now := time.Now()
 	k.mu.Lock()

@@ -15,7 +15,7 @@ const maxAccountName = 100
 // Me stands for the caller's own name where a request names a user. No account has it.
 const Me = "@me"
 
-// CheckAccountName says what is wrong with a name for a user or a key.
+// CheckAccountName returns what is wrong with a name for a user or a key.
 func CheckAccountName(name string) error {
 	switch {
 	case name == "":
@@ -32,10 +32,10 @@ func CheckAccountName(name string) error {
 	return nil
 }
 
-// MaxGrace is how long a rotated key may go on working.
+// MaxGrace is the longest time that a rotated key may keep working.
 const MaxGrace = 30 * 24 * time.Hour
 
-// ParseGrace reads how long a rotated key goes on working: a Go duration, "" for not at all.
+// ParseGrace reads how long a rotated key keeps working: a Go duration, "" for not at all.
 func ParseGrace(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// reloadEvery bounds how often the list of keys is read for somebody who has not proven anything yet.
+// reloadEvery limits how often the list of keys is read for clients that have proven nothing yet.
 const reloadEvery = time.Second
 
 // keyIDs finds keys by their public names. Safe for concurrent use.
@@ -39,7 +39,7 @@ func (k *keyIDs) hash(ctx context.Context, store server.Keys, id string) (hash [
 	return hash, ok, nil
 }
 
-// Proven answers the key that a client names by its id, if the client proves to know it. Errors as of Key.
+// Proven returns the key that a client names by its id, if the client proves that it knows the key. Errors as of Key.
 func (a *Access) Proven(ctx context.Context, remote, id, nonce, proof string) (server.Key, error) {
 	if !keyproof.ValidNonce(nonce) || len(id) > maxToken || len(proof) > maxToken {
 		return server.Key{}, ErrUnauthorized

@@ -43,8 +43,8 @@ func trusted(addr netip.Addr, proxies []netip.Prefix) bool {
 	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// clientAddr walks X-Forwarded-For from its end, where each trusted proxy has added what it saw. What an untrusted
-// client wrote at its beginning is never reached.
+// clientAddr walks X-Forwarded-For from its end, where each trusted proxy has added what it saw. It never reaches what
+// an untrusted client wrote at the beginning.
 func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	addr := peerAddr(r)
 	chain := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -58,7 +58,7 @@ func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return addr
 }
 
-// remoteName is one name for everybody who can easily change between addresses.
+// remoteName is one name for all addresses between which a client can easily switch.
 func remoteName(addr netip.Addr) string {
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// AmbiguousProjectError is for a name that several projects have.
+// AmbiguousProjectError means that several projects have a name.
 type AmbiguousProjectError struct {
 	Name   string
 	Hashes []string
@@ -20,8 +20,8 @@ func (a *AmbiguousProjectError) Error() string {
 		a.Name, strings.Join(a.Hashes, ", "))
 }
 
-// FindShare puts a share together: of the project whose hash or name it is among owner's. A hash that owner has no
-// session of is taken as it is, with Project left empty: a share may outlive its sessions.
+// FindShare builds the share of the project among owner's whose hash or name it is. It accepts a hash of which owner
+// has no session, with Project left empty: a share may outlive its sessions.
 func FindShare(ctx context.Context, library server.Library, owner, with server.User,
 	project string) (server.Share, error) {
 	x := server.Share{Owner: owner.ID, With: with.ID, ProjectHash: project}

@@ -15,11 +15,10 @@ const (
 	// deriveFormat rises when things are derived differently: then everything is derived again, as it is when
 	// transcript's own version rises.
 	deriveFormat = 1
-	// gather is how long lines are let come together after the first, so that a live session is not derived line by
-	// line.
+	// gather is how long lines are collected after the first, so that a live session is not derived line by line.
 	gather = 200 * time.Millisecond
-	// lookAgain is how long to wait before looking without a notification: for missed changes, and for tasks leased by a
-	// server that is gone.
+	// lookAgain is how often to check without a notification: for missed changes, and for tasks leased by a server that is
+	// gone.
 	lookAgain = time.Minute
 	// deriveBackoff and deriveBackoffMax bound the wait after a failure.
 	deriveBackoff    = time.Second
@@ -37,8 +36,8 @@ type Derivable interface {
 	SummaryOf(ctx context.Context, stream int64) (server.Summary, error)
 }
 
-// Deriver keeps facts, texts and answers in step with the lines that are stored. Several, in one process or many, share
-// the work. Its memory is bounded, whatever the lines: it works in steps, and where it is stopped another goes on.
+// Deriver keeps facts, texts and answers in step with the stored lines. Several Derivers, in one process or many, share
+// the work. Its memory is bounded, whatever the lines: it works in steps, and another can continue where one stops.
 type Deriver struct {
 	Store Derivable
 	Log   *slog.Logger // nil: none
@@ -80,8 +79,7 @@ func (d *Deriver) Run(ctx context.Context) error {
 	return nil
 }
 
-// round derives what there is to derive. What fails is left, and what comes behind it done first; the first error
-// is answered.
+// round derives all that is due. A task that fails does not stop those after it; round returns the first error.
 func (d *Deriver) round(ctx context.Context, renewed *bool) error {
 	if !*renewed {
 		if err := d.Store.Renew(ctx, Format); err != nil {
@@ -109,7 +107,7 @@ func (d *Deriver) round(ctx context.Context, renewed *bool) error {
 	return first
 }
 
-// await returns a little after something was stored, or when it is time to look anyway. Idle, it costs a timer.
+// await returns shortly after something was stored, or when it is time to check anyway. While idle it costs one timer.
 func await(ctx context.Context, changes <-chan server.Change) {
 	select {
 	case <-ctx.Done():

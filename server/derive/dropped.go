@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxDropped bounds how many lines of one rewrite are looked for; later ones count as present.
+	// maxDropped limits how many lines of one rewrite are searched for; later ones count as present.
 	maxDropped = 200_000
 	// maxPending is how many rewrites are kept, so that each line of a live session is read once.
 	maxPending = 4
@@ -129,12 +129,12 @@ func (r *dropFinder) match(ctx context.Context, snap server.Snapshot, x *pending
 // found replaces the number of a missing line once it is found.
 const found = -1
 
-// drop removes what is kept of a stream.
+// drop removes what is remembered of a stream.
 func (r *dropFinder) drop(stream int64) {
 	r.list = slices.DeleteFunc(r.list, func(x *pendingDrop) bool { return x.stream == stream })
 }
 
-// each hashes lines, but for blank ones.
+// each hashes lines, except blank ones.
 func (r *dropFinder) each(ctx context.Context, snap server.Snapshot, spans []server.Span,
 	yield func(hash uint64, line int64) error) error {
 	for _, span := range spans {

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// maxText bounds what can be found of one line and kind, in bytes.
+// maxText limits the searchable text of one line and kind, in bytes.
 const maxText = 256 << 10
 
 // extractor collects texts and answers from the lines of a step.
@@ -73,7 +73,7 @@ func (h *extractor) record(line int64, r transcript.Record) {
 	h.message(line, at, &r)
 }
 
-// answer keeps what an answer used: of its lines the one that says most.
+// answer keeps the usage of an answer: of its lines, the one with the most complete numbers.
 func (h *extractor) answer(u transcript.UsageSample, at time.Time) {
 	if u.Time.IsZero() {
 		u.Time = at
@@ -149,7 +149,7 @@ func (h *extractor) add(line int64, at time.Time, kind, text string) {
 	h.texts = append(h.texts, server.Text{Line: line, Time: at, Kind: kind, Text: cutText(text)})
 }
 
-// cutText bounds a text, and lets go of what it was cut from.
+// cutText truncates a text, and releases the text it was cut from.
 func cutText(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -157,7 +157,7 @@ func cutText(text string) string {
 	return strings.ToValidUTF8(strings.Clone(text[:maxText]), "")
 }
 
-// inputText is the values of a tool's input, in the order of their names. Names themselves are nothing to look for.
+// inputText is the values of a tool's input, in the order of their names. The names are not searchable.
 func inputText(input json.RawMessage) string {
 	var v any
 	if json.Unmarshal(input, &v) != nil {

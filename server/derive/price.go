@@ -33,7 +33,7 @@ type Price struct {
 	CacheWrite1h float64 `json:"cache_write_1h"`
 }
 
-// Prices is a price list. Nothing is guessed: a model it does not know has no price. Safe for concurrent use.
+// Prices is a price list. It does not guess: an unknown model has no price. Safe for concurrent use.
 type Prices struct {
 	AsOf string // the day it is of
 	list []Price
@@ -46,7 +46,7 @@ type Cost struct {
 	Unpriced int64 // tokens of models without a price
 }
 
-// Known says whether the cost says anything: a price is known for some tokens, or there are none.
+// Known reports whether the cost is meaningful: a price is known for some tokens, or there are none.
 func (c Cost) Known() bool { return c.Priced > 0 || c.Unpriced == 0 }
 
 // DefaultPrices is the list that comes with the program: public list prices.
@@ -108,10 +108,10 @@ func (p Price) check() error {
 	return nil
 }
 
-// decoration is what clouds and settings put behind a model's name: a date, a version, "[1m]".
+// decoration is what clouds and settings append to a model's name: a date, a version, "[1m]".
 var decoration = regexp.MustCompile(`(\[[^\]]*\]|[-@]\d{8}|[-@]latest|-v\d+(:\d+)?|:\d+)$`)
 
-// plainModel is a model's name in small letters, without decoration.
+// plainModel is a model's name in lower case, without decoration.
 func plainModel(model string) string {
 	model = strings.ToLower(model)
 	for {
@@ -123,7 +123,7 @@ func plainModel(model string) string {
 	}
 }
 
-// Of answers a model's price: the first that matches its name, as it is or without decoration, whatever the case.
+// Of returns a model's price: the first that matches its name, with or without decoration, in any case.
 func (p *Prices) Of(model string) (Price, bool) {
 	whole, plain := strings.ToLower(model), plainModel(model)
 	for _, x := range p.list {

@@ -70,8 +70,8 @@ func (w *derivation) view(ctx context.Context, epoch string) (server.Snapshot, e
 	return w.store.View(ctx, server.Scope{All: true}, server.Ref{Stream: w.task.Stream, Epoch: epoch})
 }
 
-// next finds where to go on, and opens the snapshot of its epoch; front, of the newest epoch, is that or closed. What
-// is not the newest generation of the newest epoch comes first, the oldest at the front.
+// next finds where to continue, and opens the snapshot of its epoch; front, of the newest epoch, is that snapshot or is
+// closed. Everything except the newest generation of the newest epoch comes first, oldest first.
 func (w *derivation) next(ctx context.Context, front server.Snapshot) (*segment, server.Snapshot, error) {
 	epochs := front.Epochs()
 	at := len(epochs) - 1
@@ -138,8 +138,8 @@ func (w *derivation) past(ctx context.Context, snap server.Snapshot, s *segment)
 	return out, nil
 }
 
-// live goes on with the newest view: all of it is folded, but texts and answers are kept only of lines that its own
-// generation brought; the others' were derived when those were the newest.
+// live continues with the newest view. It folds all of it, but keeps texts and answers only of lines from its own
+// generation; those of other lines were derived when their generation was the newest.
 func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *segment) (*server.Derivation, error) {
 	view, err := server.ViewOf(s.generations, s.generation().Number)
 	if err != nil {
@@ -185,8 +185,8 @@ func (w *derivation) finish(h extractor, out *server.Derivation, session server.
 	return out, err
 }
 
-// resume restores the fold at the segment's beginning: from the step before, from the stored state, or by folding the
-// lines up to there again.
+// resume restores the fold at the beginning of the segment: from the previous step, from the stored state, or by
+// folding the earlier lines again.
 func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view server.View, s *segment) error {
 	if w.fold != nil && s.from > 0 {
 		return nil

@@ -37,8 +37,8 @@ func New(source server.Watcher) *Hub {
 	return &Hub{source: source, listeners: map[*listener]struct{}{}, users: map[int64]int{}}
 }
 
-// Run passes changes on until ctx is done, which is no error. Then every listener's channel is closed, so that those
-// who listen for a client let it go. To be called once.
+// Run passes changes on until ctx is done, which is no error. Then it closes every listener's channel, so that requests
+// which listen can end. Call it once.
 func (h *Hub) Run(ctx context.Context) error {
 	defer h.close()
 	changes, err := h.source.Changes(ctx)
@@ -61,8 +61,7 @@ func (h *Hub) close() {
 	clear(h.listeners)
 }
 
-// Admit counts one who wants to listen on behalf of user; leave, to be called once, ends that. ErrTooManyListeners
-// when there are too many.
+// Admit counts a listener of a user. Call leave once to end it. ErrTooManyListeners when there are too many.
 func (h *Hub) Admit(user int64) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +125,7 @@ func (h *Hub) publish(c server.Change) {
 	}
 }
 
-// squeeze takes back what the listener has not taken, joins what belongs together, and offers it again.
+// squeeze takes back the changes that the listener has not received, merges them, and offers them again.
 func (l *listener) coalesce(last server.Change) {
 	type place struct {
 		about              string

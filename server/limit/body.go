@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// smallBody is what any request may take in memory; the few that are larger wait for one of largeBodies tokens,
-	// so that memory stays bounded whatever arrives at once.
+	// smallBody is how much memory any request may take; larger ones wait for one of largeBodies tokens, so that memory
+	// stays bounded whatever arrives at once.
 	smallBody   = 8 << 20
 	largeBodies = 2
 	pieceOfBody = 1 << 20
-	// maxWindow is what a zstd frame may make the decoder keep; RFC 8878 asks for 8 MiB.
+	// maxWindow is the largest window of a zstd frame; RFC 8878 recommends 8 MiB.
 	maxWindow = 8 << 20
 )
 
-// Bodies reads and decompresses request bodies, and keeps what that takes for the next one. Safe for concurrent use.
+// Bodies reads and decompresses request bodies, and reuses its buffers and decoders. Safe for concurrent use.
 type Bodies struct {
 	max      int64
 	patience time.Duration
@@ -37,8 +37,8 @@ type Bodies struct {
 	zstd, gzip, buffers sync.Pool
 }
 
-// NewBodies takes bodies of at most max bytes, decompressed. A body may take patience; after that it must have come at
-// minRate on average.
+// NewBodies accepts bodies of at most max bytes, decompressed. A body may take patience; after that its average rate
+// must reach minRate.
 func NewBodies(max int64, patience time.Duration) *Bodies {
 	return &Bodies{max: max, patience: patience, large: make(chan struct{}, largeBodies)}
 }
@@ -50,7 +50,7 @@ type Body struct {
 	done []func()
 }
 
-// Release gives back what the body holds. A large buffer is not kept: its memory goes before its token does.
+// Release returns the body's resources. A large buffer is not kept: its memory is freed before its token.
 func (b *Body) Release() {
 	keep := b.Cap() <= smallBody
 	if !keep {
@@ -68,8 +68,8 @@ func (b *Body) Release() {
 
 var errTooLarge = errors.New("body too large")
 
-// Read reads a whole body, decompressed: at most max bytes and at most what all bodies may have, whatever its headers
-// say. The caller releases it unless there is an error, which is a *wire.RefusalError or the context's.
+// Read reads and decompresses a whole body: at most max bytes and at most what all bodies may take, whatever its
+// headers say. The caller releases it unless there is an error, which is a *wire.RefusalError or the context's.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, max int64) (*Body, error) {
 	plain := newSource(w, r, min(max, b.max), b.patience)
 	encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
@@ -89,7 +89,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, max int64) (*Body,
 	return buf, nil
 }
 
-// fill copies src into buf, taking a token when it goes beyond smallBody.
+// fill copies src into buf, and takes a token when it exceeds smallBody.
 func (b *Bodies) fill(ctx context.Context, buf *Body, src io.Reader, max int64) error {
 	n, err := io.Copy(&buf.Buffer, io.LimitReader(src, smallBody+1))
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *Bodies) fill(ctx context.Context, buf *Body, src io.Reader, max int64) 
 		select {
 		case b.large <- struct{}{}:
 			buf.done = append(buf.done, func() {
-				debug.FreeOSMemory() // else the next one comes on top of what is only garbage
+				debug.FreeOSMemory() // otherwise the next body adds to memory that is only garbage
 				<-b.large
 			})
 		case <-ctx.Done():
@@ -113,8 +113,8 @@ func (b *Bodies) fill(ctx context.Context, buf *Body, src io.Reader, max int64) 
 	return nil
 }
 
-// fillRest appends at most max bytes. It takes them in pieces: a buffer that doubles again and again would leave as
-// much garbage as it holds, and most of what is that large is refused in the end.
+// fillRest appends at most max bytes, in pieces: a buffer that keeps doubling would leave as much garbage as it holds,
+// and most bodies of that size are refused in the end.
 func fillRest(buf *Body, src io.Reader, max int64) error {
 	var p pieces
 	n, err := io.Copy(&p, io.LimitReader(src, max+1))
@@ -132,7 +132,7 @@ func fillRest(buf *Body, src io.Reader, max int64) error {
 	return nil
 }
 
-// pieces takes bytes without moving those it has.
+// pieces appends bytes without moving earlier ones.
 type pieces [][]byte
 
 // Write appends.
@@ -150,7 +150,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// decoder undoes the content encoding. done gives the decoder back.
+// decoder decodes the content encoding. done releases the decoder.
 func (b *Bodies) decoder(encoding string, src io.Reader) (out io.Reader, done func(), err error) {
 	switch encoding {
 	case "", "identity":

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Conns bounds open connections: when there are too many, the oldest that has not made a request yet is closed, else
+// Conns limits open connections. When there are too many, it closes the oldest that has not made a request yet, else
 // the one that has been idle longest. So a client with thousands of silent connections does not displace active ones.
 // Safe for concurrent use.
 type Conns struct {
@@ -56,23 +56,23 @@ func (c *Conns) Changed(conn net.Conn, state http.ConnState) {
 	}
 	c.mu.Unlock()
 	if surplus != nil {
-		_ = surplus.Close() // its own goroutine finds out
+		_ = surplus.Close() // its own goroutine notices
 	}
 }
 
-// surplus picks the connection to close: never one with a request in work, at worst the one that has just come. The
-// caller holds mu.
+// surplus picks the connection to close: never one with a request in progress, at worst the newest one. The caller
+// holds mu.
 func (c *Conns) surplus() net.Conn {
 	from := c.mute
 	if from.Len() == 1 && c.idle.Len() > 0 {
-		from = c.idle // the only one that is mute has just come
+		from = c.idle // the only silent one has just arrived
 	}
 	conn := from.Remove(from.Front()).(net.Conn)
 	delete(c.open, conn)
 	return conn
 }
 
-// Count answers how many connections are open, and how many of them without a request.
+// Count returns how many connections are open, and how many of them have no request.
 func (c *Conns) Count() (open, idle int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

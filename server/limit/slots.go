@@ -9,8 +9,8 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// Slots bounds how many requests are worked on at once: in all, and for one user, so that one client that sends slowly
-// or too much leaves room for the others. Safe for concurrent use.
+// Slots limits how many requests run at once, in total and for each user, so that a client that sends slowly or too
+// much leaves room for the others. Safe for concurrent use.
 type Slots struct {
 	all     chan struct{}
 	perUser int

@@ -11,12 +11,12 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-// minRate is how fast a body must come on average, in bytes a second as sent, once a server's Patience is over. A
-// client that gives up after 30 s and 1 s a MiB, as ccship does, is never slower.
+// minRate is the average rate that a body must reach, in bytes per second as sent, once a server's Patience is over. A
+// client that gives up after 30 s plus 1 s per MiB, as ccship does, is never slower.
 const minRate = 8 << 10
 
-// source is a body as it comes from the network. It cuts off who sends too much or too slowly, and remembers the
-// network's error, which a decoder may dress up.
+// source is a body as it comes from the network. It ends bodies that are too large or too slow, and keeps the network's
+// error, which a decoder may hide.
 type source struct {
 	r        io.Reader
 	max      int64
@@ -35,7 +35,7 @@ func newSource(w http.ResponseWriter, r *http.Request, max int64, patience time.
 	}
 }
 
-// Read gives the next piece as long as the whole is fast enough.
+// Read returns the next piece while the average rate is high enough.
 func (s *source) Read(p []byte) (int, error) {
 	due := s.began.Add(s.patience + time.Duration(s.n)*time.Second/minRate)
 	_ = s.control.SetReadDeadline(due) // not every writer has deadlines (tests)
@@ -50,8 +50,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blame says whose fault it is that a body could not be read. A body that was cut on its way is not the client's: 408
-// has it sent again, where 400 would make a dead letter of it.
+// blame decides whose fault a failed read of a body is. A body that was cut on its way is not the client's fault: 408
+// makes the client send it again, whereas 400 would make it a dead letter.
 func (s *source) blame(err error, encoding string) error {
 	if _, ok := errors.AsType[*wire.RefusalError](err); ok || errors.Is(err, context.Canceled) {
 		return err

@@ -17,10 +17,10 @@ import (
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// maxCompared is how many lines of each side are compared, behind the ones both have in common.
+// maxCompared is how many lines of each side are compared, after those that both have in common.
 const maxCompared = 50_000
 
-// comparison is two pasts of a file side by side.
+// comparison is two past versions of a file, side by side.
 type comparison struct {
 	page.Layout
 	header
@@ -35,7 +35,7 @@ type comparison struct {
 	Epochs  []choice
 }
 
-// side is one past: an epoch's generation.
+// side is one past version: a generation of an epoch.
 type side struct {
 	Epoch      server.Epoch
 	Generation server.Generation
@@ -58,8 +58,8 @@ type comparedRow struct {
 	Link     string
 }
 
-// compare is GET /sessions/{id}/compare?a&ea&b&eb: generation a of epoch ea next to b of eb. Without them the newest
-// and the one before it.
+// compare is GET /sessions/{id}/compare?a&ea&b&eb: generation a of epoch ea beside b of eb. By default the newest and
+// the one before it.
 func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	s.Generation = -1
@@ -77,7 +77,7 @@ func (v *Viewer) compare(w http.ResponseWriter, r *http.Request, who server.Logi
 	return nil
 }
 
-// sides reads both pasts, one after the other: a store has only so many snapshots.
+// sides reads both versions, one after the other: a store limits the number of snapshots.
 func (v *Viewer) sides(ctx context.Context, who server.Login, p *comparison, q url.Values) error {
 	newer, older := p.Stream, p.Stream
 	newer.Epoch = cmp.Or(q.Get("eb"), newer.Epoch)
@@ -149,7 +149,7 @@ func newSide(s thread.Stream, snap server.Snapshot, view server.View) side {
 	return x
 }
 
-// common is up to which line two views of one epoch show the same stored lines.
+// common returns up to which line two views of one epoch show the same stored lines.
 func common(a, b server.View) int64 {
 	at := int64(0)
 	for i := range min(len(a.Spans), len(b.Spans)) {

@@ -36,7 +36,7 @@ type conversationPage struct {
 	Older  bool // not the newest generation or epoch
 }
 
-// header is what is known of a session.
+// header is what is known about a session.
 type header struct {
 	S           server.Session
 	Facts       server.Summary
@@ -131,7 +131,7 @@ func (v *Viewer) read(ctx context.Context, p *conversationPage, snap server.Snap
 	return b, nil
 }
 
-// head reads what is known of the session, and gives s its machine. It closes its snapshot: a store has few of them.
+// head reads what is known about the session, and gives s its machine. It closes its snapshot, because a store has few.
 func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *thread.Stream) error {
 	err := v.open(ctx, who, *s, func(snap server.Snapshot, view server.View) error {
 		h.S, h.Generations, h.View = snap.Session(), len(snap.Generations()), view
@@ -210,7 +210,7 @@ func (p *conversationPage) modeParam() string {
 	return string(p.Mode)
 }
 
-// modes is how else a conversation can be shown, at the same place.
+// modes are the other ways to show a conversation, at the same position.
 func modes(base string, s thread.Stream, on thread.Mode, from int64) []choice {
 	at := ""
 	if from > 0 {
@@ -228,7 +228,7 @@ func modes(base string, s thread.Stream, on thread.Mode, from int64) []choice {
 	return out
 }
 
-// permalink is GET /sessions/{id}/L/{line}: the window that has the line in it, in a mode that shows it.
+// permalink is GET /sessions/{id}/L/{line}: the window with the line, in a mode that shows it.
 func (v *Viewer) permalink(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	line, err := strconv.ParseInt(r.PathValue("line"), 10, 64)

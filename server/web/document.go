@@ -26,7 +26,7 @@ const (
 	versionPage = 100
 	// maxPicture is the largest file that is shown as an image.
 	maxPicture = 16 << 20
-	// sniffed is as much of a file as says what it is.
+	// sniffed is how much of a file is checked to determine its type.
 	sniffed = 8 << 10
 )
 
@@ -61,8 +61,8 @@ type versionRow struct {
 	A, B       bool // is chosen to be compared
 }
 
-// content is a file as a page shows it. Kind says what is set: "md" or "code" HTML, "image" Image, "binary" nothing,
-// "none" Words, why it is not here.
+// content is a file as a page shows it. Kind says which field is set: "md" or "code" HTML, "image" Image, "binary"
+// none, "none" Words, which say why the content is missing.
 type content struct {
 	Kind  string
 	HTML  template.HTML
@@ -188,7 +188,7 @@ func missing(x server.Version) string {
 	return "Its content has not been received yet."
 }
 
-// show reads a file named name and makes it fit to be seen. What it is the bytes say, not the name.
+// show reads a file named name and prepares it for display. Its bytes determine its type, not its name.
 func show(from io.Reader, name string, length int64, rendered bool) (content, error) {
 	b, err := io.ReadAll(io.LimitReader(from, thread.FullText+utf8.UTFMax))
 	if err != nil {
@@ -214,11 +214,11 @@ func show(from io.Reader, name string, length int64, rendered bool) (content, er
 	return c, nil
 }
 
-// below makes a document's headings ones below the page's own.
+// below turns a document's headings into subheadings of the page's own.
 var below = strings.NewReplacer("<h1>", "<h2>", "</h1>", "</h2>", "<h2>", "<h3>", "</h2>", "</h3>", "<h3>", "<h4>",
 	"</h3>", "</h4>", "<h4>", "<h5>", "</h4>", "</h5>", "<h5>", "<h6>", "</h5>", "</h6>")
 
-// textOf is the beginning of a file as text; false when it is none. A character that is cut at the end is left out.
+// textOf is the beginning of a file as text; false when it is not text. A character that is cut at the end is left out.
 func textOf(b []byte, length int64) (string, bool) {
 	if int64(len(b)) < length {
 		for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]); i++ {
@@ -231,7 +231,7 @@ func textOf(b []byte, length int64) (string, bool) {
 	return string(b), true
 }
 
-// pictureKind is the media type of an image that browsers show without harm; "" of anything else.
+// pictureKind is the media type of an image that browsers show safely; "" for anything else.
 func pictureKind(b []byte) string {
 	switch kind := http.DetectContentType(b); kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -274,7 +274,7 @@ func (v *Viewer) openDocument(r *http.Request,
 	return version, from, p.Name, err
 }
 
-// save answers bytes that a browser is to keep, not to show.
+// save answers bytes that a browser saves and does not show.
 func save(w http.ResponseWriter, from io.Reader, name string, length int64) {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
@@ -286,7 +286,7 @@ func save(w http.ResponseWriter, from io.Reader, name string, length int64) {
 	}
 }
 
-// savedName is a name as far as it can stand in a header, with its ending.
+// savedName is a name that is safe in a header, with its extension.
 func savedName(name string) string {
 	ext := path.Ext(name)
 	stem := thread.FileName(strings.TrimSuffix(name, ext))
@@ -296,8 +296,8 @@ func savedName(name string) string {
 	return cmp.Or(stem, "document")
 }
 
-// documentImage is GET /sessions/{id}/document/image?path&version: a version that is an image. It comes with a policy
-// of its own, so that even opened alone it can do nothing.
+// documentImage is GET /sessions/{id}/document/image?path&version: a version that is an image. Its own policy makes it
+// harmless even when it is opened alone.
 func (v *Viewer) documentImage(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	version, from, _, err := v.openDocument(r, who)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// documentDiff is two versions of a document, one compared with the other.
+// documentDiff compares two versions of a document.
 type documentDiff struct {
 	documentPage
 	A, B   server.Version

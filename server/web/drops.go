@@ -23,7 +23,7 @@ type dropRow struct {
 	Title, URL, Compare string
 }
 
-// drops is GET /drops: rewrites that took lines out of files, which are all still here.
+// drops is GET /drops: rewrites that took lines out of files. The server still has all these lines.
 func (v *Viewer) drops(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	owner, err := v.ownerOf(r, who)
 	if err != nil {

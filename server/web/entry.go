@@ -22,7 +22,7 @@ import (
 // maxRaw is how much of a line's JSON a page shows; the bytes can be had whole.
 const maxRaw = 1 << 20
 
-// entryPage is one line: what it means, where it comes from, and what it is.
+// entryPage is one line: its meaning, its origin and its bytes.
 type entryPage struct {
 	page.Layout
 	S          server.Session
@@ -43,7 +43,7 @@ type entryPage struct {
 	RawMore    int64
 }
 
-// entry is GET /sessions/{id}/entry/{line}: everything there is to say of a line.
+// entry is GET /sessions/{id}/entry/{line}: everything known about a line.
 func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	l, p, err := v.readLine(r, who, true)
@@ -68,7 +68,7 @@ func (v *Viewer) entry(w http.ResponseWriter, r *http.Request, who server.Login)
 	return nil
 }
 
-// pretty is a line's JSON, indented; what is no JSON as it is.
+// pretty is a line's JSON, indented; other text as it is.
 func pretty(raw []byte) (template.HTML, int64) {
 	var b bytes.Buffer
 	if len(raw) > maxRaw || json.Indent(&b, raw, "", "  ") != nil {

@@ -19,10 +19,10 @@ import (
 // formats is what a session can be exported as.
 var formats = []string{"md", "html", "json", "jsonl"}
 
-// ErrFormat is for an export in a form that there is none of.
+// ErrFormat means that there is no such export format.
 var ErrFormat = errors.New("no such format; there are md, html, json and jsonl")
 
-// ExportType is the media type of a format; "" when there is no such.
+// ExportType is the media type of a format; "" for an unknown one.
 func ExportType(format string) string {
 	return map[string]string{"md": "text/markdown; charset=utf-8", "html": "text/html; charset=utf-8",
 		"json": "application/json", "jsonl": "application/x-ndjson"}[format]

@@ -38,7 +38,7 @@ func (v *Viewer) functions() template.FuncMap {
 	}
 }
 
-// modelName is a model's name without what all of them have in common, and without the day it is of.
+// modelName is a model's name without the common prefix and the date.
 func modelName(s string) string {
 	s = strings.TrimPrefix(s, "claude-")
 	if i := strings.LastIndexByte(s, '-'); i > 0 && len(s)-i == 9 && strings.Trim(s[i+1:], "0123456789") == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/server/web/thread"
 )
 
-// image is GET /sessions/{id}/image/{line}/{n}: an image of a line. It comes with a policy of its own, so that even
-// opened alone it can do nothing.
+// image is GET /sessions/{id}/image/{line}/{n}: an image of a line. Its own policy makes it harmless even when it is
+// opened alone.
 func (v *Viewer) image(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	n, err := strconv.Atoi(r.PathValue("n"))
 	if err != nil {

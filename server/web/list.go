@@ -30,7 +30,7 @@ type home struct {
 	Empty    bool // nothing has arrived at all
 }
 
-// filter is what the reader narrowed a listing to, and what there is to choose from.
+// filter is the reader's choice for a listing, and the possible choices.
 type filter struct {
 	Text, Project, Machine, User, Model, Branch string
 	Since, Until                                string // 2026-11-21
@@ -42,7 +42,7 @@ type filter struct {
 	Clear                                       string
 }
 
-// census is how much there is of what the reader may see.
+// census counts what the reader may see.
 type census struct {
 	Projects, Sessions, Machines int64
 	Bytes                        int64
@@ -77,7 +77,7 @@ type row struct {
 	Dropped bool
 }
 
-// list is GET /: sessions, the one active last on top, those of a project on a machine together.
+// list is GET /: sessions, most recently active first; those of a project on a machine are grouped.
 func (v *Viewer) list(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q := r.URL.Query()
 	scope := server.ScopeOf(who.User)
@@ -148,7 +148,7 @@ func (v *Viewer) census(groups []server.Group, usage []server.UsageRow) census {
 	return c
 }
 
-// filterOf reads the filter and what it may be set to.
+// filterOf reads the filter and its possible values.
 func (v *Viewer) filterOf(q url.Values, groups []server.Group, usage []server.UsageRow, users []server.User) filter {
 	f := filter{Text: q.Get("q"), Project: q.Get("project"), Machine: q.Get("machine"), User: q.Get("user"),
 		Model: q.Get("model"), Branch: q.Get("branch"), Since: q.Get("since"), Until: q.Get("until"), Users: users}
@@ -180,7 +180,7 @@ func machineParam(m string) string {
 	return m
 }
 
-// query is what the filter asks the store for. What makes no sense filters nothing.
+// query is the filter for the store. Invalid values are ignored.
 func (f filter) query(groups []server.Group, users []server.User, east time.Duration) server.SessionQuery {
 	q := server.SessionQuery{Text: f.Text, Project: f.Project, Model: f.Model, Branch: f.Branch}
 	if f.Machine != "" {
@@ -200,7 +200,7 @@ func (f filter) query(groups []server.Group, users []server.User, east time.Dura
 	return q
 }
 
-// dates reads days, in the reader's zone: from the beginning of one to the end of the other.
+// dates reads days, in the reader's zone: from the beginning of the first to the end of the last.
 func dates(since, until string, east time.Duration) (from, to time.Time) {
 	if t, err := time.Parse(time.DateOnly, since); err == nil {
 		from = t.Add(-east)
@@ -211,7 +211,7 @@ func dates(since, until string, east time.Duration) (from, to time.Time) {
 	return from, to
 }
 
-// projects is every project once, the one active last first.
+// projects lists every project once, most recently active first.
 func (v *Viewer) projects(groups []server.Group, q url.Values) []projectRow {
 	at := map[string]int{}
 	var out []projectRow

@@ -24,8 +24,7 @@ func requested(r *http.Request) thread.Stream {
 	return s
 }
 
-// open pins the stream that a request names, and the view it asks for, as long as fn runs. What the reader may not see
-// is not there.
+// open pins the requested stream and view while fn runs. For the reader, what is not visible does not exist.
 func (v *Viewer) open(ctx context.Context, who server.Login, s thread.Stream,
 	fn func(server.Snapshot, server.View) error) (err error) {
 	snap, err := v.store.View(ctx, server.ScopeOf(who.User), s.Ref())
@@ -54,7 +53,7 @@ func (v *Viewer) ownerOf(r *http.Request, who server.Login) (int64, error) {
 	return x.Owner, err
 }
 
-// query is an address with some of its values changed: "" takes one out.
+// query is an address with some of its values changed; "" removes a value.
 func query(path string, q url.Values, change ...string) string {
 	next := url.Values{}
 	for k, v := range q {

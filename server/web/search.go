@@ -13,7 +13,7 @@ import (
 
 const searchPage = 30
 
-// searchKinds are what can be searched apart, and what people call it.
+// searchKinds are the kinds that can be searched separately, with their names for people.
 var searchKinds = []struct{ Kind, Name string }{
 	{"prompt", "prompts"}, {"answer", "answers"}, {"thinking", "thinking"}, {"tool", "tool calls"},
 	{"result", "results"}, {"title", "titles"},
@@ -37,7 +37,7 @@ type hit struct {
 	Title, URL string
 }
 
-// search is GET /search?q&kind&project&machine&user&model&since&until&superseded&session: lines that hold words.
+// search is GET /search?q&kind&project&machine&user&model&since&until&superseded&session: lines that contain words.
 func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	q := r.URL.Query()
 	scope := server.ScopeOf(who.User)

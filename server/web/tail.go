@@ -17,8 +17,8 @@ type fragment struct {
 	Inside bool
 }
 
-// tail is GET /sessions/{id}/tail?after&mode: the lines behind one, for a page that follows. The header Ccship-Last
-// says up to which line they go. With inside=1 it is an agent's beginning, to stand in its call.
+// tail is GET /sessions/{id}/tail?after&mode: the lines after one, for a page that follows. The header Ccship-Last is
+// the last of them. With inside=1 it is the beginning of an agent's transcript, for display inside its call.
 func (v *Viewer) tail(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	s := requested(r)
 	q := r.URL.Query()

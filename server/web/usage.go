@@ -85,7 +85,7 @@ var stacks = []struct{ Key, Name string }{
 // seriesMax is how many names a chart shows separately; the rest is one more series.
 const seriesMax = 7
 
-// usageAsk is what the reader wants to see.
+// usageAsk is what the reader asks to see.
 type usageAsk struct {
 	days    int
 	measure measure
@@ -133,7 +133,7 @@ func with(q server.UsageQuery, by ...string) server.UsageQuery {
 	return q
 }
 
-// ask reads what the reader wants, and sets the choices.
+// ask reads the reader's request, and sets the choices.
 func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users []server.User) usageAsk {
 	q := r.URL.Query()
 	a := usageAsk{days: 30, stack: "model", names: map[string]string{}}
@@ -190,7 +190,7 @@ func (a *usageAsk) read(q url.Values, groups []server.Group, users []server.User
 	}
 }
 
-// name is what a row is filed under.
+// name is the label under which a row is counted.
 func (a *usageAsk) name(by string, r server.UsageRow) string {
 	switch by {
 	case "project":
@@ -235,7 +235,7 @@ func (v *Viewer) daily(p *usagePage, a usageAsk, rows []server.UsageRow) {
 	p.Daily = c.SVG()
 }
 
-// largest is the names with the most, and behind them one for all others.
+// largest returns the names with the most, followed by one for all others.
 func largest(totals map[string]float64) []string {
 	names := sorted(totals)
 	if len(names) > seriesMax+1 {

@@ -37,7 +37,7 @@ type Viewer struct {
 	series seriesCache
 }
 
-// New makes a viewer of what is in store. access decides who may log in.
+// New makes a viewer of store. access decides who may log in.
 func New(store Store, access *auth.Access) (*Viewer, error) {
 	v := &Viewer{store: store, access: access, now: time.Now}
 	var err error
@@ -49,7 +49,7 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 	return v, nil
 }
 
-// Handler serves everything below /. To be called once.
+// Handler serves everything below /. Call it once.
 func (v *Viewer) Handler() http.Handler {
 	if v.Prices == nil {
 		v.Prices = derive.DefaultPrices()

@@ -77,7 +77,7 @@ func (p *parser) members() error {
 	return nil
 }
 
-// member reads one value. A name that means something may come once: which of two would count is anyone's guess.
+// member reads one value. A known name may occur only once, because readers disagree on which of two counts.
 func (p *parser) member(name string) error {
 	switch name {
 	case "session_id", "project_hash", "entries", "ccship":

@@ -56,7 +56,7 @@ func (p *Pages) askKey(w http.ResponseWriter, r *http.Request, status int, messa
 		Message: message, Next: next})
 }
 
-// loginForm is GET /login. With ?ticket it only asks: a mail program that looks at a one-time link must not use it up.
+// loginForm is GET /login. With ?ticket it only asks: a mail program that fetches a one-time link must not use it up.
 func (p *Pages) loginForm(w http.ResponseWriter, r *http.Request) {
 	p.site.Render(w, http.StatusOK, "login.html", loginPage{Layout: p.site.Layout(r, server.Login{}, "Log in", ""),
 		Next: page.LocalPath(r.URL.Query().Get("next")), Ticket: r.URL.Query().Get("ticket")})
@@ -109,8 +109,8 @@ func (p *Pages) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.site.Base+"/login", http.StatusSeeOther)
 }
 
-// setCookie keeps the login in the browser. Lax, so that links from elsewhere find the reader logged in; whatever
-// changes something is a POST, which other sites can't send.
+// setCookie stores the login in the browser. It is Lax, so that links from other sites find the reader logged in; every
+// change is a POST, which other sites cannot send with the cookie.
 func (p *Pages) setCookie(w http.ResponseWriter, r *http.Request, token string, seconds int) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token, Path: p.site.Base + "/", MaxAge: seconds,
 		HttpOnly: true,
