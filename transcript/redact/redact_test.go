@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,6 +161,34 @@ func TestBuiltin(t *testing.T) {
 	if n := len(Kinds()); n < 35 {
 		t.Errorf("%d kinds, want 35", n)
 	}
+}
+
+// TestLikely: no rule passes over a place where its expression finds a secret.
+func TestLikely(t *testing.T) {
+	m := masker(t)
+	parts := []string{
+		"PASS", "_PWD", "SECRET", "TOKEN", "API_KEY", "CREDENTIALS", "password", "cookie", "authorization: basic ", "x-api-key", "_PROD", "_2",
+		" ", "=", ":", "\n", `"`, "'", "a1b2c3d4e5", "hunter2hunter2", "://", "@h", "--- ", ",",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 12).Draw(t, "parts"), ""))
+		for _, r := range m.rules {
+			found := r.expression().FindIndex(text)
+			if found == nil || r.near == anything {
+				continue
+			}
+			likely := false
+			for at := found[0]; at < found[1]; at++ {
+				likely = likely || slices.ContainsFunc(r.Literals, func(literal string) bool {
+					n := len(literal)
+					return at+n <= len(text) && strings.EqualFold(literal, string(text[at:at+n])) && r.likely(text, at)
+				})
+			}
+			if !likely {
+				t.Fatalf("%s finds %q, but passes over it", r.Name, text[found[0]:found[1]])
+			}
+		}
+	})
 }
 
 // TestProperties masks lines made of pieces that are hard to tell apart.

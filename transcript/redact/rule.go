@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -37,6 +38,7 @@ type near uint8
 const (
 	anything near = iota
 	assignment
+	variable
 	userinfo
 )
 
@@ -155,6 +157,8 @@ func (r *rule) likely(b []byte, at int) bool {
 			}
 		}
 		return false
+	case variable:
+		return isAssigned(b, at)
 	case userinfo:
 		return hasUserinfo(b, at)
 	}
@@ -167,6 +171,17 @@ func startsWord(b []byte, at int) bool {
 		return true
 	}
 	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u'
+}
+
+// isAssigned reports whether a variable, given by a place in its name, is assigned a value. An escape may hide that.
+func isAssigned(b []byte, at int) bool {
+	for at < len(b) && (b[at] >= 'A' && b[at] <= 'Z' || b[at] >= '0' && b[at] <= '9' || b[at] == '_') {
+		at++
+	}
+	if at < len(b) && bytes.IndexByte([]byte(" \t\n\f\r"), b[at]) >= 0 {
+		at++
+	}
+	return at < len(b) && (b[at] == '=' || b[at] == ':' || b[at] == '\\')
 }
 
 // hasUserinfo reports whether a URL, given by the place of its "://", names a user and a password.

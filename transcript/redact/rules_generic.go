@@ -70,7 +70,7 @@ var genericRules = []Rule{
 			`(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING))?\s?[=:]\s?(?:` +
 			`"([^"\r\n\\]{6,})"|'([^'\r\n\\]{6,})'|([^\s"'\\` + "`" + `;,)&|]{6,}))`,
 		Literals: []string{"PASS", "_PWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "_KEY", "CREDENTIAL"},
-		near:     assignment, Before: 64, loose: true,
+		near:     variable, Before: 64, loose: true,
 	},
 	{
 		Name:    "secret",
