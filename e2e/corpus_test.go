@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -57,11 +58,14 @@ func (c *conversation) text(n int) string {
 		at := c.rng.IntN(len(c.pool) - want)
 		b.WriteString(c.pool[at : at+want])
 	}
-	quoted, err := json.Marshal(b.String() + "\n\t한국어 \"quoted\" ✓ <tag>")
-	if err != nil {
+	b.WriteString("\n\t한국어 \"quoted\" ✓ <tag>")
+	var quoted bytes.Buffer
+	e := json.NewEncoder(&quoted)
+	e.SetEscapeHTML(false) // Claude Code writes < as it is
+	if err := e.Encode(b.String()); err != nil {
 		panic(err)
 	}
-	return string(quoted)
+	return strings.TrimSuffix(quoted.String(), "\n")
 }
 
 // env is the end of every record of the chain.
