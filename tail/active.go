@@ -17,8 +17,8 @@ func (t *Tailer) allInterval() time.Duration {
 // idleShare limits the time that unprompted listings may take: one part in 2000.
 const idleShare = 2000
 
-// activeInterval is how long to wait between two listings of the active folders. With events they are a safety net
-// only, and get their share of the time and no more: after an import of ten thousand young files all are active.
+// activeInterval is how long to wait between two listings of the active folders. With events they are only a safety
+// net, and are limited to their share of the time: after an import of ten thousand young files all folders are active.
 func (t *Tailer) activeInterval() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +74,7 @@ func (t *Tailer) isActive(d *folder, now time.Duration) bool {
 	return now-d.touched < activeFor || t.table.unlisted[d.path] != nil || d.level == historyLevel
 }
 
-// moved says whether names came or went in a folder since it was listed.
+// moved reports whether names were added to or removed from a folder since it was listed.
 func (d *folder) moved() bool {
 	st, _, err := statEntry(d.path)
 	return err == nil && st != d.self && !(d.level == rootLevel && st.Inode != d.self.Inode)

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Config says what a Tailer follows, and how. The zero value of every field but Roots is its default.
+// Config says what a Tailer follows, and how. The zero value of every field except Roots is its default.
 type Config struct {
 	Roots []Root
-	// Watch is "auto" (events, but polling on darwin, where watching costs a descriptor a file), "events" or "poll".
+	// Watch is "auto" (events, but polling on darwin, where each watched file costs a descriptor), "events" or "poll".
 	Watch string
 	// Cap is the longest line delivered, in bytes without its newline; default 64 MiB. Longer ones become Oversize.
 	Cap int64
@@ -23,7 +23,7 @@ type Config struct {
 	PollInterval time.Duration
 	// ScrubAfter is how long a changed file must be quiet before all of its marks are checked again; default 30 s.
 	ScrubAfter time.Duration
-	// TurnBytes is how much of one file is read before others have their turn; default 1 MiB.
+	// TurnBytes is how much of one file is read before the next file's turn; default 1 MiB.
 	TurnBytes int64
 	// Workers is how many goroutines may read what was there before the start; one more serves what is written now.
 	// Default max(2, GOMAXPROCS).
@@ -74,7 +74,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// wantsEvents says whether the system is to be asked for change events at all.
+// wantsEvents reports whether to ask the system for change events at all.
 func (c Config) wantsEvents() bool {
 	return c.Watch == "events" || c.Watch != "poll" && runtime.GOOS != "darwin"
 }

@@ -13,7 +13,7 @@ import (
 // one place the one that was followed before counts, else the first by name. So no loop is entered: a link to a folder
 // above it is another name of that one.
 
-// What stands in the way of following a link.
+// Reasons why a link is not followed.
 const (
 	whyMissing = "the target of this link does not exist"
 	whyForeign = "the target of this link belongs to another user"
@@ -21,7 +21,7 @@ const (
 	whyLoop    = "this link leads to itself"
 )
 
-// place is what a file or folder is, whatever its name.
+// place identifies a file or folder, whatever its name.
 type place struct{ device, inode uint64 }
 
 func (s Stat) place() place { return place{s.Device, s.Inode} }
@@ -108,7 +108,7 @@ func (p *listing) remembered(path string) bool {
 	return ok
 }
 
-// folderAt answers the folder that is followed at a place; nil: there is none.
+// folderAt returns the folder that is followed at a place; nil: there is none.
 func (p *listing) folderAt(st Stat) *folder {
 	if p.folders == nil {
 		p.folders = map[place]*folder{}
@@ -123,7 +123,7 @@ func (p *listing) folderAt(st Stat) *folder {
 	return p.folders[st.place()]
 }
 
-// fileAt answers the file on disk at a place; nil: none is followed there.
+// fileAt returns the file on disk at a place; nil: none is followed there.
 func (p *listing) fileAt(st Stat) *file {
 	if p.files == nil {
 		p.files = map[place]*file{}
@@ -136,8 +136,8 @@ func (p *listing) fileAt(st Stat) *file {
 	return p.files[st.place()]
 }
 
-// enter says whether to list a folder that a link leads to: it is still the user's own, and is not followed already
-// under another name.
+// enter reports whether to list a folder that a link leads to: it still belongs to the user, and is not followed under
+// another name.
 func (p *listing) enter(d *folder) bool {
 	e, err := look(d.path)
 	t := p.t
@@ -170,8 +170,8 @@ func sameTarget(a, b string) bool {
 	return errA == nil && errB == nil && x == y
 }
 
-// watchLink watches a transcript behind a link: the folder's events do not tell of writes to it. Only the main loop
-// calls it.
+// watchLink watches a transcript behind a link, because the folder's events do not report writes to it. Only the main
+// loop calls it.
 func (t *Tailer) watchLink(path string, st Stat) {
 	if t.scan.watcher == nil || t.scan.noWatches || t.scan.links[path] == st.place() {
 		return

@@ -2,7 +2,7 @@ package tail
 
 import "strings"
 
-// level is what kind of folder a folder is, and so what may lie in it.
+// level is the kind of a folder, which decides what it may contain.
 type level uint8
 
 const (
@@ -20,8 +20,8 @@ const (
 	maxDepth    = 12 // folders below a root; deeper files are not transcripts
 )
 
-// transcript says which transcript a file of this name is in the folder, if it is one. Temporary files of Claude
-// Code's garbage collection (<id>.jsonl.compact.tmp.<hex>), workflow journals and hidden files are none.
+// transcript returns which transcript a file of this name in the folder is, if it is one. Temporary files of Claude
+// Code's garbage collection (<id>.jsonl.compact.tmp.<hex>), workflow journals and hidden files are not transcripts.
 func (d *folder) transcript(name string) (kind Kind, called string, ok bool) {
 	stem, ok := strings.CutSuffix(name, suffix)
 	if !ok || stem == "" || stem[0] == '.' || strings.Contains(stem, ".compact.tmp.") {
@@ -45,8 +45,8 @@ func (d *folder) transcript(name string) (kind Kind, called string, ok bool) {
 	return 0, "", false
 }
 
-// below says of which level a folder of this name is in the folder, if it is of interest. It does not know yet
-// whether the name is a folder's at all, so it refuses what looks like a file's.
+// below returns the level of a subfolder of this name, if it is of interest. The name may still be a file's, so it
+// refuses names that look like a file's.
 func (d *folder) below(name string) (l level, ok bool) {
 	if d.depth >= maxDepth {
 		return 0, false
@@ -64,7 +64,7 @@ func (d *folder) below(name string) (l level, ok bool) {
 	return 0, false
 }
 
-// wants says whether a name in the folder is worth asking the file system about.
+// wants reports whether a name in the folder is worth a question to the file system.
 func (d *folder) wants(name string) bool {
 	if _, ok := d.below(name); ok {
 		return true

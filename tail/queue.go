@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// workState is where a file is on its way through the workers.
+// workState is the state of a file in the queue.
 type workState uint8
 
 const (
@@ -42,7 +42,7 @@ type job struct {
 	class priority
 }
 
-// noRoomFor says whether the sink had no room for files of the class when it was asked last.
+// noRoomFor reports whether the sink had no room for files of the class when last asked.
 func (q *queue) noRoomFor(c priority) bool { return q.noRoom[0] || c == imported && q.noRoom[1] }
 
 const maxJobFiles = 256

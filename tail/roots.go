@@ -56,8 +56,8 @@ func (t *Tailer) dropRoot(r *rootState) {
 	t.scan.toList = slices.DeleteFunc(t.scan.toList, func(d *folder) bool { return d.root == r })
 }
 
-// letGo is what a file comes to that is still there, but not followed: as one of an earlier run that no listing has
-// found. The caller holds mu.
+// letGo is the state of a file that still exists but is no longer followed: like a file of an earlier run that no
+// listing has found. The caller holds mu.
 func (t *Tailer) letGo(f *file) {
 	t.count(f, -1)
 	t.table.detach(f)
@@ -74,8 +74,8 @@ func (t *Tailer) letGo(f *file) {
 // presentBatch is how many files are copied without letting the workers in between.
 const presentBatch = 256
 
-// Present answers a copy of what is remembered of the files that are on disk and followed, each with its stat at the
-// last listing. It holds locks only briefly, so the copies are not all from the same moment.
+// Present returns a copy of what is known about the files that are on disk and followed, each with its stat at the last
+// listing. It holds locks only briefly, so the copies are not all from the same moment.
 func (t *Tailer) Present() []Tracked {
 	t.mu.Lock()
 	files := make([]*file, 0, t.stats.tracked)
@@ -99,7 +99,7 @@ func (t *Tailer) Present() []Tracked {
 	return all
 }
 
-// Here says which of some files are on disk and followed.
+// Here returns which of some files are on disk and followed.
 func (t *Tailer) Here(ids []FileID) []FileID {
 	t.mu.Lock()
 	defer t.mu.Unlock()

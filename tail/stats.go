@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stats is how far the reading has come. Files count while they are on disk; bytes are uncompressed.
+// Stats is the progress of reading. Files count while they are on disk; bytes are uncompressed.
 type Stats struct {
 	Tracked      int   // transcripts on disk
 	Mains        int   // main transcripts among them
@@ -68,7 +68,7 @@ func (t *Tailer) count(f *file, sign int) {
 	}
 }
 
-// Stats answers from counters: it reads nothing.
+// Stats returns counters: it reads nothing.
 func (t *Tailer) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,14 +93,14 @@ func (t *Tailer) Stats() Stats {
 	return s
 }
 
-// Unlisted is the folders that cannot be listed, and why: what is in them is neither gone nor read.
+// Unlisted returns the folders that cannot be listed, and why: their files count as neither gone nor read.
 func (t *Tailer) Unlisted() map[string]error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.table.unlisted)
 }
 
-// File answers a copy of what is remembered of one file.
+// File returns a copy of what is known about one file.
 func (t *Tailer) File(id FileID) (Tracked, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +111,7 @@ func (t *Tailer) File(id FileID) (Tracked, bool) {
 	return f.Tracked, true
 }
 
-// Files answers a copy of everything remembered, vanished files included (their Gone is not 0).
+// Files returns a copy of everything known, including vanished files (their Gone is not 0).
 func (t *Tailer) Files() []Tracked {
 	t.mu.Lock()
 	defer t.mu.Unlock()
