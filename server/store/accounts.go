@@ -10,8 +10,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// edit runs one statement that must touch a row: server.ErrNotFound when it does not, server.ErrExists when another
-// row has its name.
+// edit runs one statement that must change a row: server.ErrNotFound when it changes none, server.ErrExists when
+// another row has the name.
 func (s *SQLite) edit(ctx context.Context, what, query string, args ...any) error {
 	err := s.withWriter(ctx, func(c *sql.Conn) error { return editOne(ctx, c, query, args...) })
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *people) Shares(ctx context.Context) ([]server.Share, error) {
 	return out, nil
 }
 
-// translate puts errors into the server's words.
+// translate converts errors to those of package server.
 func translate(err error) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

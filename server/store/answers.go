@@ -17,17 +17,17 @@ ON CONFLICT DO UPDATE SET sidechain = excluded.sidechain, model = excluded.model
   input = excluded.input, output = excluded.output, cache_read = excluded.cache_read,
   cache_write_5m = excluded.cache_write_5m, cache_write_1h = excluded.cache_write_1h
 WHERE (excluded.sidechain, -excluded.output) <= (sidechain, -output)`
-	// Of all copies that an owner has, one counts: not a sidechain's, with the most output, the oldest stream's.
+	// Of all copies that an owner has, one counts: not a sidechain's, with the most output, of the oldest stream.
 	countAnswer = `
 UPDATE answers SET counted = (stream = (SELECT stream FROM answers WHERE owner = ?1 AND key = ?2
   ORDER BY sidechain, output DESC, stream LIMIT 1))
 WHERE owner = ?1 AND key = ?2`
-	// maxTokens bounds what one answer may say, so that no sum overflows. maxKey bounds its name, in bytes.
+	// maxTokens limits the tokens of one answer, so that no sum overflows. maxKey limits its key, in bytes.
 	maxTokens = 1 << 40
 	maxKey    = 512
 )
 
-// saveAnswers stores a derivation's answers and decides anew which copies count.
+// saveAnswers stores a derivation's answers and determines again which copies count.
 func saveAnswers(ctx context.Context, c *sql.Conn, d *server.Derivation) error {
 	if len(d.Answers) == 0 {
 		return nil

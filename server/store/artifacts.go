@@ -13,7 +13,7 @@ import (
 type artifacts struct {
 	reader dialect
 	*ledgers
-	// writer runs fn in a transaction, which may be tried again: fn begins anew then.
+	// writer runs fn in a transaction, which may be retried: fn then starts afresh.
 	writer func(ctx context.Context, fn func(dialect) error) error
 	notify func(server.Change)
 }
@@ -64,7 +64,7 @@ func (d streamTx) epoch(ctx context.Context, name string) (int64, error) {
 	return last + 1, err
 }
 
-// one answers a number; 0 when there is no row.
+// one returns a number; 0 when there is no row.
 func one(ctx context.Context, l dialect, query string, args ...any) (n int64, err error) {
 	err = l.query(ctx, query, args, func(row scanner) error { return row.Scan(&n) })
 	return n, err

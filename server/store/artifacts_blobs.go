@@ -12,15 +12,15 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// restsFor is how long an upload must have rested before another one of its user may take its place.
+// restsFor is how long an upload must have been idle before another one of its user may replace it.
 const restsFor = 10 * time.Minute
 
-// upload is a file of one owner, whole or not.
+// upload is a file of one owner, complete or not.
 type upload struct{ id, size, have, stored, tries int64 }
 
 const selectUpload = `SELECT id, size, have, stored, tries FROM blobs WHERE owner = ? AND sha256 = ?`
 
-// upload finds one. server.ErrNotFound when there is none.
+// upload finds an upload. server.ErrNotFound when there is none.
 func findUpload(ctx context.Context, l dialect, owner int64, sum []byte, lock string) (u upload, err error) {
 	err = l.query(ctx, selectUpload+lock, []any{owner, sum}, func(row scanner) error {
 		return row.Scan(&u.id, &u.size, &u.have, &u.stored, &u.tries)
@@ -65,7 +65,7 @@ ON CONFLICT (owner, sha256) DO UPDATE SET touched = excluded.touched RETURNING i
 	return have, complete, nil
 }
 
-// makeRoom refuses an upload of a user who has too many under way, unless it can remove one that rests.
+// makeRoom refuses an upload of a user with too many unfinished ones, unless it can remove an idle one.
 func (d streamTx) makeRoom(ctx context.Context, u *server.Upload) error {
 	const others = ` FROM blobs WHERE owner = ? AND stored = 0 AND sha256 <> ?`
 	for {
@@ -89,7 +89,7 @@ func (d streamTx) makeRoom(ctx context.Context, u *server.Upload) error {
 	}
 }
 
-// refer notes that a file is one of the session's.
+// refer records that a file belongs to the session.
 func (d streamTx) refer(ctx context.Context, u *server.Upload) error {
 	_, err := d.exec(ctx, `
 INSERT INTO blob_refs (stream, name_key, name, sha256, media, conversational, received) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -98,7 +98,7 @@ ON CONFLICT (stream, name_key, sha256) DO NOTHING`, d.stream, key(u.Name), clean
 	return err
 }
 
-// restart drops what has come of an upload.
+// restart drops the bytes that an upload has received.
 func restart(ctx context.Context, l dialect, id, size int64) error {
 	if _, err := l.exec(ctx, `DELETE FROM blob_chunks WHERE blob = ?`, id); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (p *artifacts) endBlob(ctx context.Context, u *server.Upload) error {
 		case now.stored > 0:
 			return d.refer(ctx, u)
 		case now.id != x.id || now.tries != x.tries || now.have != x.have:
-			return &server.OffsetError{Have: now.have} // somebody began it again while we read
+			return &server.OffsetError{Have: now.have} // the upload began again while we read
 		case !right:
 			wrong = &server.OffsetError{Wrong: true}
 			return restart(ctx, d, x.id, x.size)
@@ -217,7 +217,7 @@ func (p *artifacts) SweepBlobs(ctx context.Context, before time.Time) (removed i
 	}
 }
 
-// removeBlob removes a file that is not whole, and what names it as a session's file.
+// removeBlob removes an incomplete file, and the references that sessions have to it.
 func removeBlob(ctx context.Context, l dialect, id int64) error {
 	_, err := l.exec(ctx, `DELETE FROM blob_refs WHERE sha256 = (SELECT sha256 FROM blobs WHERE id = ?) AND stream IN (
   SELECT s.id FROM streams s JOIN blobs b ON b.owner = s.owner WHERE b.id = ?)`, id, id)
@@ -243,8 +243,8 @@ func scanBlob(row scanner) (b server.Blob, owner int64, err error) {
 	return b, owner, err
 }
 
-// files lets through the files r of streams s that a scope sees: those of conversations as these, documents' as
-// documents. A file that is both is a document's.
+// files selects the files r of streams s that a scope sees: a conversation's files as such, documents' as documents. A
+// file that is both counts as a document's.
 func (f *filter) files(scope server.Scope) {
 	f.add(`b.stored > 0`)
 	f.scope(scope)
@@ -305,7 +305,7 @@ ORDER BY CASE s.owner WHEN ? THEN 0 ELSE 1 END, r.received DESC, s.id LIMIT 1`,
 	return b, content, err
 }
 
-// open answers the bytes of a whole file.
+// open returns the bytes of a complete file.
 func (p *artifacts) open(ctx context.Context, owner int64, sum string) (size int64, content io.Reader, err error) {
 	raw, err := hex.DecodeString(sum)
 	if err != nil {
@@ -321,10 +321,10 @@ func (p *artifacts) open(ctx context.Context, owner int64, sum string) (size int
 	return x.size, &blobReader{ctx: ctx, l: p.reader, blob: x.id, size: x.size}, nil
 }
 
-// blobReader reads a file a chunk at a time, so that who reads slowly holds no connection. What is stored does not
-// change; that it is gone, because it was forgotten, is an error.
+// blobReader reads a file a chunk at a time, so that a slow reader holds no connection. Stored bytes do not change; if
+// they are gone because the file was forgotten, that is an error.
 type blobReader struct {
-	ctx      context.Context // of the one who reads, for as long as it reads
+	ctx      context.Context // of the reader, valid while it reads
 	l        dialect
 	blob     int64
 	at, size int64

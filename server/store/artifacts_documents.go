@@ -28,8 +28,8 @@ func (p *artifacts) PutDocuments(ctx context.Context, b *server.DocumentBatch) e
 	return nil
 }
 
-// contents stores the events' contents and keeps those that are stored from being removed. All who write do so in the
-// order of hashes, so that none waits for another.
+// contents stores the events' contents and protects stored ones from removal. All writers do this in the order of
+// hashes, to avoid deadlocks.
 func (d streamTx) contents(ctx context.Context, events []server.DocumentEvent) error {
 	var list []*server.DocumentEvent
 	for i := range events {
@@ -53,12 +53,12 @@ func (d streamTx) contents(ctx context.Context, events []server.DocumentEvent) e
 	return nil
 }
 
-// brings says whether an event brings a version with a content, or what is known of one.
+// brings reports whether an event brings a version with a content, or with what is known of one.
 func brings(e *server.DocumentEvent) bool {
 	return e.Version > 0 && (e.Change == server.Linked || e.Change == server.Modified)
 }
 
-// content stores a whole content whose hash has been checked, in place of an upload of it that is under way.
+// content stores a complete content whose hash has been checked, and replaces an unfinished upload of it.
 func (d streamTx) content(ctx context.Context, sum, content []byte) error {
 	var id, stored int64
 	err := d.query(ctx, `
@@ -113,7 +113,8 @@ ON CONFLICT (document, rank, n, change, sha256) DO NOTHING`,
 	return nil
 }
 
-// document finds or makes the document of an event. Whether it is linked says the latest event, whatever arrived last.
+// document finds or makes the document of an event. The latest event decides whether it is linked, not the last to
+// arrive.
 func (d streamTx) document(ctx context.Context, e *server.DocumentEvent) (id int64, err error) {
 	err = d.query(ctx, `
 INSERT INTO documents (stream, path_key, path, linked, added_at, added_by, unlinked_at, link_rank, link_version,
@@ -144,11 +145,11 @@ WHERE id = ? AND (link_rank < ? OR link_rank = ? AND (link_version < ? OR link_v
 	return id, err
 }
 
-// isStored is 1 when version v of a document of stream s has its content here.
+// isStored is 1 when the content of version v of a document of stream s is stored.
 const isStored = `CASE WHEN EXISTS (
   SELECT 1 FROM blobs b WHERE b.owner = s.owner AND b.sha256 = v.sha256 AND b.stored > 0) THEN 1 ELSE 0 END`
 
-// maxDocuments bounds a listing.
+// maxDocuments limits a listing.
 const maxDocuments = 1000
 
 // Documents implements server.Artifacts.

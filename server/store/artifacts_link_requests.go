@@ -45,7 +45,7 @@ func (p *artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 		if x.Machine == "" {
 			return server.ErrNoDaemon
 		}
-		// Its row stands for the stream, so that two who ask for the same do not ask twice.
+		// This row lock keeps two identical requests from being stored twice.
 		if _, err := l.exec(ctx, `UPDATE streams SET host = host WHERE id = ?`, x.Stream); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (p *artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 	return out, nil
 }
 
-// addLinkRequest keeps a link request about a stream, or answers the same one that waits.
+// addLinkRequest stores a link request about a stream, or returns an equal one that waits.
 func addLinkRequest(ctx context.Context, l dialect, x server.Address,
 	n server.LinkRequestInput) (server.LinkRequest, error) {
 	waiting, err := listWishes(ctx, l, `WHERE w.stream = ? AND w.state = 'waiting' ORDER BY w.num`, x.Stream)
@@ -92,7 +92,7 @@ VALUES (?, ?, ?, ?, ?, ?, 'waiting', '', 0)`,
 	return w, err
 }
 
-// answer notes what became of a link request; of another stream's it says nothing.
+// answer records the result of a link request; it ignores requests of other streams.
 func (d streamTx) answer(ctx context.Context, e *server.DocumentEvent) error {
 	state := server.LinkRequestDone
 	if e.Change == server.Refused {

@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// removeArtifacts deletes a stream's artifacts, and the contents that no other stream of its owner names.
+// removeArtifacts deletes a stream's artifacts, and the contents that no other stream of its owner refers to.
 func removeArtifacts(ctx context.Context, l dialect, x owned) error {
 	var sums [][]byte
 	for _, query := range []string{
@@ -48,7 +48,8 @@ func removeArtifacts(ctx context.Context, l dialect, x owned) error {
 	return nil
 }
 
-// removeUnnamed deletes a content that nothing names. A writer that is about to name it holds its row or waits for it.
+// removeUnnamed deletes a content without references. A writer that is about to refer to it holds its row or waits for
+// it.
 func removeUnnamed(ctx context.Context, l dialect, owner int64, sum []byte) error {
 	id, err := one(ctx, l, `SELECT id FROM blobs WHERE owner = ? AND sha256 = ?`+l.lock(), owner, sum)
 	if err != nil || id == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// history is a document's versions as they are numbered through all epochs.
+// history is a document's versions, numbered through all epochs.
 type history struct {
 	server.Address
 	document int64
@@ -55,7 +55,7 @@ func (h *history) end() int64 {
 	return last.base + last.last
 }
 
-// locate finds version number: the epoch's rank and its own number. rank 0: there is none.
+// locate finds version number: the epoch's rank and the version's own number. rank 0: there is none.
 func (h *history) locate(number int64) (rank, n int64) {
 	for _, l := range h.lives {
 		if number > l.base && number <= l.base+l.last {
@@ -65,14 +65,14 @@ func (h *history) locate(number int64) (rank, n int64) {
 	return 0, 0
 }
 
-// number is what version n of an epoch is called.
+// number is the public number of version n of an epoch.
 func (h *history) number(rank, n int64) int64 {
 	for _, l := range h.lives {
 		if l.rank == rank {
 			return l.base + n
 		}
 	}
-	return n // of an epoch that began since
+	return n // the epoch began later
 }
 
 const selectVersion = `

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// Backup implements server.Backuper: it writes the database's pages as they are at one moment. Lines come in meanwhile;
-// the log grows until it is done.
+// Backup implements server.Backuper: it writes the database's pages as of one moment. Lines are stored meanwhile; the
+// log grows until the backup is done.
 func (s *SQLite) Backup(ctx context.Context, to io.Writer, progress func(done, total int64)) error {
-	// One statement sees one moment.
+	// One statement sees one moment of the database.
 	rows, err := s.read.QueryContext(ctx,
 		`SELECT (SELECT count(*) FROM sqlite_dbpage), data FROM sqlite_dbpage ORDER BY pgno`)
 	if err != nil {

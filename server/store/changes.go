@@ -16,7 +16,7 @@ type changes struct {
 	listeners map[chan server.Change]struct{} // sent to and closed with mu held
 }
 
-// listen answers a channel that gets changes until ctx is done, which closes it.
+// listen returns a channel that gets changes until ctx is done, which closes it.
 func (c *changes) listen(ctx context.Context) <-chan server.Change {
 	ch := make(chan server.Change, changesRoom)
 	c.mu.Lock()
@@ -46,7 +46,7 @@ func (c *changes) tell(change server.Change) {
 	}
 }
 
-// Changes implements server.Watcher: what this process stores.
+// Changes implements server.Watcher for what this process stores.
 func (s *SQLite) Changes(ctx context.Context) (<-chan server.Change, error) {
 	return s.changes.listen(ctx), nil
 }

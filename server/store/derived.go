@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// leaseFor is how long a stream that is being derived is kept from others.
+// leaseFor is how long a task is reserved for the process that derives it.
 const leaseFor = 30 * time.Second
 
 // Lag implements server.DerivationStore.
@@ -21,7 +21,7 @@ func (s *SQLite) Lag(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// Lagging implements server.DerivationStore. Without any it writes nothing.
+// Lagging implements server.DerivationStore. When nothing lags it writes nothing.
 func (s *SQLite) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 	now := time.Now()
 	ids, err := lagging(ctx, s.read, now, n)
@@ -80,7 +80,7 @@ FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = ?`, stream).Sca
 	return t, err
 }
 
-// SaveDerived implements server.DerivationStore. While lines come in it waits, so that they do not.
+// SaveDerived implements server.DerivationStore. It waits while lines are being stored, so that it does not delay them.
 func (s *SQLite) SaveDerived(ctx context.Context, d *server.Derivation) error {
 	texts := prepareTexts(d)
 	if err := s.derived.wait(ctx, s.idle); err != nil {
@@ -98,7 +98,7 @@ func (s *SQLite) SaveDerived(ctx context.Context, d *server.Derivation) error {
 	return nil
 }
 
-// withLazyWriter is withWriter for what can be made again: it does not wait for the disk.
+// withLazyWriter is withWriter for data that can be derived again: it does not wait for the disk.
 func (s *SQLite) withLazyWriter(ctx context.Context, fn func(*sql.Conn) error) error {
 	select {
 	case s.lead <- struct{}{}:
@@ -111,7 +111,7 @@ func (s *SQLite) withLazyWriter(ctx context.Context, fn func(*sql.Conn) error) e
 		return err
 	}
 	err := s.exclusively(ctx, func() error { return fn(s.conn) })
-	// Lines that come next must not be acknowledged before they are on disk.
+	// The next lines must not be acknowledged before they are on disk.
 	_, back := s.conn.ExecContext(ctx, `PRAGMA synchronous = FULL`)
 	return errors.Join(err, back)
 }
@@ -138,7 +138,7 @@ ON CONFLICT DO UPDATE SET first_line = excluded.first_line, last_line = excluded
 	if err := saveFold(ctx, c, d); err != nil {
 		return fmt.Errorf("place: %w", err)
 	}
-	// At the end, for statements that might have to be undone make the index write what it has.
+	// This comes last: undoing a later statement would make the index write what it has.
 	if err := replaceTexts(ctx, c, d, texts); err != nil {
 		return fmt.Errorf("texts: %w", err)
 	}
@@ -168,7 +168,7 @@ ON CONFLICT DO UPDATE SET epoch = excluded.epoch, generation = excluded.generati
 	return err
 }
 
-// checkStale refuses what was derived from something else than what is stored.
+// checkStale refuses a derivation of anything but the stored lines.
 func checkStale(ctx context.Context, c *sql.Conn, d *server.Derivation) error {
 	var redo bool
 	var at server.Position

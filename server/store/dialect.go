@@ -13,21 +13,21 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// dialect runs SQL that both databases understand, on one connection or on a pool. Question marks stand for values;
+// dialect runs SQL that both databases understand, on one connection or on a pool. Values are given as question marks;
 // flags are 0 and 1.
 type dialect interface {
-	// exec runs a statement and answers how many rows it touched.
+	// exec runs a statement and returns how many rows it changed.
 	exec(ctx context.Context, query string, args ...any) (int64, error)
 	// query calls row with each row of an answer. Bytes that it scans are its own.
 	query(ctx context.Context, query string, args []any, row func(scanner) error) error
-	// lock stands behind a SELECT of rows that no other transaction may change until the transaction ends.
+	// lock is appended to a SELECT of rows that no other transaction may change until this one ends.
 	lock() string
 	// machine is the condition that streams are of a machine, and its value.
 	machine(name string) (condition string, value any)
 	// named is the condition that streams s have a session's name, and its value.
 	named(session string) (condition string, value any)
 	// enter finds or makes a stream, in a transaction, and keeps others from writing its artifacts until that ends.
-	// server.ErrForgotten for one that is not to be stored. A stream that is made lags behind nothing: it has no lines.
+	// server.ErrForgotten for a stream that must not be stored. A new stream does not lag: it has no lines.
 	enter(ctx context.Context, owner int64, h *server.Head, now int64) (stream int64, project string, err error)
 }
 
@@ -52,7 +52,7 @@ func first[T any](ctx context.Context, l dialect, query string, args []any, scan
 	return out[0], nil
 }
 
-// flag is a bool as it is stored.
+// flag is a bool in the stored form.
 func flag(b bool) int64 {
 	if b {
 		return 1
@@ -60,7 +60,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// enterStream fills in what was not known of a stream. Nothing else that a batch of lines changes is done.
+// enterStream fills in unknown facts of a stream. It changes nothing else that a batch of lines changes.
 const enterStream = `
 ON CONFLICT (%s) DO UPDATE SET
   project_hash = CASE s.project_hash WHEN '' THEN excluded.project_hash ELSE s.project_hash END,
@@ -102,7 +102,7 @@ func (l sqliteDialect) query(ctx context.Context, query string, args []any, row 
 	return rows.Err()
 }
 
-func (l sqliteDialect) lock() string { return "" } // who writes is alone
+func (l sqliteDialect) lock() string { return "" } // there is only one writer
 
 func (l sqliteDialect) machine(name string) (string, any) { return `machine = ?`, name }
 

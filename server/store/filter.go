@@ -6,8 +6,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// filter collects the conditions of a query, joined by AND, and the values for their question marks, in order. What
-// comes from outside is always a value.
+// filter collects the conditions of a query, joined by AND, and the values for their question marks, in order. Input
+// from outside is always a value.
 type filter struct {
 	conditions []string
 	args       []any
@@ -18,7 +18,7 @@ func (f *filter) add(condition string, args ...any) {
 	f.args = append(f.args, args...)
 }
 
-// where is the conditions as a WHERE clause; "" without any.
+// where returns the conditions as a WHERE clause; "" without any.
 func (f *filter) where() string {
 	if len(f.conditions) == 0 {
 		return ""
@@ -26,7 +26,7 @@ func (f *filter) where() string {
 	return "WHERE " + strings.Join(f.conditions, "\n  AND ")
 }
 
-// scope lets through the streams s that a scope sees.
+// scope selects the streams s that a scope sees.
 func (f *filter) scope(scope server.Scope) {
 	switch {
 	case scope.All:
@@ -38,10 +38,10 @@ func (f *filter) scope(scope server.Scope) {
 	}
 }
 
-// hasLines lets through the streams s that a batch of lines was stored of: one may have artifacts first.
+// hasLines selects the streams s with stored lines: a stream may have artifacts first.
 const hasLines = `EXISTS (SELECT 1 FROM epochs WHERE stream = s.id)`
 
-// artifacts lets through the streams s whose documents a scope sees.
+// artifacts selects the streams s whose documents a scope sees.
 func (f *filter) artifacts(scope server.Scope) {
 	switch {
 	case scope.All:
@@ -54,7 +54,7 @@ func (f *filter) artifacts(scope server.Scope) {
 	}
 }
 
-// own lets through the streams s that are a scope's to change.
+// own selects the streams s that a scope may change.
 func (f *filter) own(scope server.Scope) {
 	if !scope.All {
 		f.add(`s.owner = ? AND s.owner <> 0`, scope.User)
@@ -76,7 +76,7 @@ func (f *filter) user(name string) {
 	}
 }
 
-// streams lets through the streams s of a project, given by hash or name, a machine and a user.
+// streams selects the streams s of a project, given by hash or name, a machine and a user.
 func (f *filter) streams(project string, machine *string, user int64) {
 	if project != "" {
 		f.add(`(s.project_hash = ? OR s.project = ?)`, project, project)

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// foldText is text as it is searched: valid, in lower case, with one space for any run of white space and control
-// characters, and none at the ends.
+// foldText returns text in its searchable form: valid, in lower case, with one space for any run of white space and
+// control characters, and none at the ends.
 func foldText(text string) string {
 	out := make([]byte, 0, len(text))
 	space := false
@@ -44,5 +44,5 @@ func isSpace(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r)
 }
 
-// foldSpace is text with one space for any run of white space and control characters, and none at the ends.
+// foldSpace returns text with one space for any run of white space and control characters, and none at the ends.
 func foldSpace(text string) string { return strings.Join(strings.FieldsFunc(text, isSpace), " ") }

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// Forget implements server.Library. What is removed is overwritten in the file.
+// Forget implements server.Library. Removed data is overwritten in the file.
 func (s *SQLite) Forget(ctx context.Context, scope server.Scope, session string, owner int64,
 	at time.Time) (server.Forgotten, error) {
 	var out server.Forgotten
@@ -38,8 +38,7 @@ func (s *SQLite) Forget(ctx context.Context, scope server.Scope, session string,
 	return out, nil
 }
 
-// emptyLog lets nothing stay in the write-ahead log. While somebody reads it can't be emptied; then that happens with
-// the writes to come.
+// emptyLog empties the write-ahead log. While a reader is active that is impossible; then later writes do it.
 func (s *SQLite) emptyLog(ctx context.Context) {
 	select {
 	case s.lead <- struct{}{}:
@@ -51,14 +50,14 @@ func (s *SQLite) emptyLog(ctx context.Context) {
 	for _, query := range []string{
 		`PRAGMA busy_timeout = 0`, `PRAGMA wal_checkpoint(TRUNCATE)`, fmt.Sprintf(`PRAGMA busy_timeout = %d`, busyTimeout),
 	} {
-		_, _ = s.conn.ExecContext(ctx, query) // what fails here is done later
+		_, _ = s.conn.ExecContext(ctx, query) // later writes retry what fails here
 	}
 }
 
-// owned is a stream and whose it is.
+// owned is a stream and its owner.
 type owned struct{ stream, owner int64 }
 
-// forgettables are the streams of a session and of its agents: those that its note will keep away.
+// forgettables are the streams of a session and of its agents, which its tombstone will refuse.
 func forgettables(ctx context.Context, c *sql.Conn, scope server.Scope, session string, owner int64) ([]owned, error) {
 	if session == "" {
 		return nil, nil
@@ -106,13 +105,13 @@ func oneOwner(ctx context.Context, l dialect, session string, streams []owned) e
 	return nil
 }
 
-// covers says whether forgetting a session forgets the stream of that name and parent.
+// covers reports whether forgetting a session forgets the stream of that name and parent.
 func covers(session, name, parent string) bool {
 	return slices.Contains(transcript.ForgetNames(name), session) ||
 		slices.Contains(transcript.ForgetNames(parent), session)
 }
 
-// forget removes streams and leaves a note for each owner.
+// forget removes streams and leaves a tombstone for each owner.
 func forget(ctx context.Context, c *sql.Conn, streams []owned, session string, at time.Time) (server.Forgotten, error) {
 	out := server.Forgotten{Owner: streams[0].owner, SessionID: session, At: moment(micros(at))}
 	for _, x := range streams {
@@ -131,7 +130,7 @@ ON CONFLICT DO UPDATE SET at = excluded.at, lines = lines + excluded.lines`, x.o
 	return out, nil
 }
 
-// removeStream deletes a stream with everything of it, and answers how many lines it had.
+// removeStream deletes a stream with everything that belongs to it, and returns how many lines it had.
 func removeStream(ctx context.Context, c *sql.Conn, x owned) (lines int64, err error) {
 	if err := removeAnswers(ctx, c, x); err != nil {
 		return 0, fmt.Errorf("remove answers: %w", err)
@@ -168,7 +167,8 @@ func removeStream(ctx context.Context, c *sql.Conn, x owned) (lines int64, err e
 	return lines, nil
 }
 
-// removeAnswers deletes a stream's copies of answers; of those that other streams have copies of, one counts again.
+// removeAnswers deletes a stream's copies of answers; if other streams have copies too, one of those counts from then
+// on.
 func removeAnswers(ctx context.Context, c *sql.Conn, x owned) error {
 	keys, err := list(ctx, sqliteDialect{c}, `SELECT a.key FROM answers a WHERE a.stream = ?1 AND EXISTS (
   SELECT 1 FROM answers b WHERE b.owner = a.owner AND b.key = a.key AND b.stream <> ?1)`, []any{x.stream},

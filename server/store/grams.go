@@ -5,22 +5,22 @@ import (
 	"unicode"
 )
 
-// The index knows which three characters stand next to each other. So that words of one or two characters are found
-// in scripts that have such words, their characters are set apart with an unprintable one, which makes each of them,
-// and each two that are neighbours, three characters.
+// The index stores runs of three characters. Some scripts have words of one or two characters. To find those, an
+// unprintable character stands before, between and after such characters: apart a apart is a run of three, and so is a
+// apart b.
 const apart = '\x01'
 
-// gramRunes is how many characters the index takes together.
+// gramRunes is the number of characters in an indexed run.
 const gramRunes = 3
 
-// indexText is a folded text as the index gets it.
+// indexText is a folded text in the form for the index.
 func indexText(folded string) string {
 	if !strings.ContainsFunc(folded, shortWords) {
 		return folded
 	}
 	var out strings.Builder
 	out.Grow(2 * len(folded))
-	set := false // the last one written is apart
+	set := false // the last character is separated
 	for _, r := range folded {
 		if !shortWords(r) {
 			out.WriteRune(r)
@@ -37,7 +37,7 @@ func indexText(folded string) string {
 	return out.String()
 }
 
-// shortWords says whether r belongs to a script in which a character or two are a word.
+// shortWords reports whether r belongs to a script in which one or two characters are a word.
 func shortWords(r rune) bool {
 	return r >= 0x1100 && unicode.In(r,
 		unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo, unicode.Yi)
@@ -46,11 +46,11 @@ func shortWords(r rune) bool {
 const (
 	maxNeedles = 16
 	maxNeedle  = 256 // characters
-	// maxGrams bounds what of one needle the index is asked for: what it finds is looked at again anyway.
+	// maxGrams limits the grams of one needle in an index query: the hits are checked again anyway.
 	maxGrams = 24
 )
 
-// needles cuts what somebody looks for into texts that must all be found: words, and what stands in double quotes.
+// needles splits a search text into parts that must all be found: words, and texts in double quotes.
 func needles(query string) (out []string) {
 	for i, part := range strings.Split(query, `"`) {
 		words := []string{foldText(part)}
@@ -69,8 +69,8 @@ func needles(query string) (out []string) {
 	return out
 }
 
-// match is the index's query for texts that may hold all needles; "" when only short ones are looked for, which
-// every text may hold. Each gram is a quoted string: nothing in it is an operator.
+// match is the index query for texts that may contain all needles; "" when all needles are short, which every text may
+// contain. Each gram is a quoted string, so nothing in it is an operator.
 func match(needles []string) string {
 	var out []string
 	seen := map[string]bool{}

@@ -13,19 +13,19 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// isTaken says whether a row with the same name is there already.
+// isTaken reports whether a row with the same name exists.
 func isTaken(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (e.Code() == lib.SQLITE_CONSTRAINT_UNIQUE || e.Code() == lib.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// isBusy says whether somebody else has the database.
+// isBusy reports whether another process has the database.
 func isBusy(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (e.Code()&0xff == lib.SQLITE_BUSY || e.Code()&0xff == lib.SQLITE_LOCKED)
 }
 
-// isPrimaryKey says whether a row with the same id is there already.
+// isPrimaryKey reports whether a row with the same id exists.
 func isPrimaryKey(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (e.Code() == lib.SQLITE_CONSTRAINT_PRIMARYKEY || e.Code() == lib.SQLITE_CONSTRAINT_ROWID)
@@ -113,12 +113,12 @@ func (s *SQLite) RotateKey(ctx context.Context, name string, hash [32]byte, at, 
 	return nil
 }
 
-// rotatedName is what a key is called whose name another one has taken over.
+// rotatedName is the new name of a key whose name another key has taken over.
 func rotatedName(name string, id int64, until time.Time) string {
 	return fmt.Sprintf("%s (rotated, until %s, %d)", name, until.UTC().Format("2006-01-02 15:04"), id)
 }
 
-// longOver is how long before a new login or ticket ends others have ended that are cleared away when it is made.
+// longOver is the age at which expired logins and tickets are removed, when a new one is made.
 const longOver = 90 * 24 * time.Hour
 
 // AddLogin implements server.Accounts.

@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// replacedKept is how many replaced incarnations of a machine are remembered. One that is forgotten and still writes
-// learns that it is behind, and replaced again.
+// replacedKept is how many replaced incarnations of a machine are remembered. An older one that still writes is told
+// that it is behind, and is then replaced again.
 const replacedKept = 64
 
 // ledgers counts the writes of machines, the same in both databases. Set once, when a store opens.
@@ -18,7 +18,7 @@ type ledgers struct {
 	storeID      string
 }
 
-// openLedgers reads which store this is.
+// openLedgers reads the id of this store.
 func openLedgers(ctx context.Context, d dialect) (ledgers, error) {
 	l := ledgers{ledgerReader: d}
 	err := d.query(ctx, `SELECT id FROM store_identity`, nil, func(row scanner) error { return row.Scan(&l.storeID) })
@@ -73,7 +73,7 @@ ON CONFLICT (owner, machine_key) DO NOTHING`, owner, tx.machineKey); err != nil 
 	return nil
 }
 
-// verify answers the *server.LedgerError that record would refuse a write with, or nil.
+// verify returns the *server.LedgerError with which record would refuse a write, or nil.
 func (l *ledgers) verify(ctx context.Context, d dialect, owner int64, h *server.Head) error {
 	tx := l.tx(d, owner, h)
 	if err := tx.load(ctx, ""); err != nil {
@@ -82,7 +82,7 @@ func (l *ledgers) verify(ctx context.Context, d dialect, owner int64, h *server.
 	return tx.check(ctx)
 }
 
-// load reads where the ledger is. A machine that never wrote is at count 0.
+// load reads the ledger. A machine that never wrote is at count 0.
 func (tx *ledgerTx) load(ctx context.Context, lock string) error {
 	tx.at = server.Receipt{Store: tx.storeID}
 	err := tx.query(ctx, `SELECT count, writer FROM ledgers WHERE owner = ? AND machine_key = ?`+lock,
@@ -120,7 +120,7 @@ SELECT count(*) FROM replaced_writers WHERE owner = ? AND machine_key = ? AND wr
 	return nil
 }
 
-// count adds the write, notes which incarnation it replaces, and gives the write its receipt.
+// count adds the write, records which incarnation it replaces, and gives the write its receipt.
 func (tx *ledgerTx) count(ctx context.Context, stream int64) error {
 	if err := tx.replace(ctx); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (tx *ledgerTx) count(ctx context.Context, stream int64) error {
 	return nil
 }
 
-// replace notes that one incarnation goes on where another one stopped.
+// replace records that one incarnation continues where another one stopped.
 func (tx *ledgerTx) replace(ctx context.Context) error {
 	if tx.last == "" || tx.head.Writer.Incarnation == "" || tx.last == tx.head.Writer.Incarnation {
 		return nil
@@ -154,7 +154,7 @@ ON CONFLICT (owner, machine_key, writer) DO UPDATE SET count = excluded.count`,
 	return err
 }
 
-// replaced reads bytes of lines that other ones replaced.
+// replaced reads bytes of lines that later bytes replaced.
 func replaced(ctx context.Context, d dialect, yield func(server.Line, time.Time) error, where string,
 	args ...any) error {
 	err := d.query(ctx, `SELECT line, kind, raw, replaced FROM superseded`+where+` ORDER BY line, replaced`, args,

@@ -22,7 +22,7 @@ func (s *SQLite) Groups(ctx context.Context, scope server.Scope) ([]server.Group
 	var f filter
 	f.scope(scope)
 	f.add(hasLines)
-	// Where one row of many is shown, SQLite takes it from the row that max() chose.
+	// For columns taken from one row of many, SQLite uses the row that max() selected.
 	out, err := list(ctx, sqliteDialect{s.read}, `
 SELECT max(s.active), s.project_hash, s.project, s.cwd, s.machine, s.host, s.owner, sum(s.parent = ''),
   sum((SELECT CASE WHEN g.end_offset > 0 THEN g.end_offset ELSE g.bytes END

@@ -14,11 +14,11 @@ import (
 //go:embed migrations/sqlite/*.sql
 var sqliteMigrations embed.FS
 
-// ErrNewer is for a database whose schema is from a newer version of this program.
+// ErrNewer means that a newer version of this program made the schema.
 var ErrNewer = errors.New("written by a newer ccship-server; upgrade this one")
 
 // migrate brings the schema up to date. Two processes may do so at once (serve and key create on a fresh path): the
-// one that comes second fails on what the first has made, and finds it done when it looks again.
+// second fails on what the first has made, and finds it complete on the next try.
 func migrate(ctx context.Context, db *sql.DB) error {
 	p, err := sqliteProvider(db)
 	if err != nil {
@@ -40,7 +40,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return fmt.Errorf("migrate schema: %w", failed)
 }
 
-// Version is the schema's version.
+// Version returns the schema's version.
 func (s *SQLite) Version(ctx context.Context) (int64, error) {
 	conn, err := s.read.Conn(ctx)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// parseAfter reads a page's After, "<id>", or "<last active>-<id>" of a recent listing. Without one it lies before
-// everything.
+// parseAfter reads a page's After: "<id>", or "<last active>-<id>" of a recent listing. Without one, the page starts at
+// the beginning.
 func parseAfter(p server.Page) (last, id int64, err error) {
 	last = int64(1) << 62
 	if p.After == "" {
@@ -27,7 +27,7 @@ func parseAfter(p server.Page) (last, id int64, err error) {
 	return last, id, nil
 }
 
-// pageAfter is the After of the page that follows the one which ends with last.
+// pageAfter is the After of the page that follows the one ending with last.
 func pageAfter(p server.Page, last *server.Session) string {
 	if p.Recent {
 		return fmt.Sprintf("%d-%d", last.Active.UnixMicro(), last.ID)

@@ -18,9 +18,9 @@ type Postgres struct {
 	pool  *pgxpool.Pool
 	open  *places // of snapshots
 	doubt doubts
-	// patience is how long a group of batches is tried: pgPatience but in tests.
+	// patience is how long a group of batches is retried: pgPatience except in tests.
 	patience time.Duration
-	// trigrams says which index texts have. It and notes are immutable once open.
+	// trigrams is the kind of index on texts. It and notes are immutable once open.
 	trigrams bool
 	notes    []string
 	queue
@@ -29,9 +29,8 @@ type Postgres struct {
 	notices *notices
 }
 
-// OpenPostgres opens the database that url names and brings its schema up to date; several processes may do so at
-// once. Of several hosts it uses the one that takes writes. An error that a person can do something about is an
-// *OpenError.
+// OpenPostgres opens the database that url names and brings its schema up to date; several processes may do so at once.
+// Of several hosts it uses the one that accepts writes. An error that a person can fix is an *OpenError.
 func OpenPostgres(ctx context.Context, url string) (*Postgres, error) {
 	s := &Postgres{notices: newNotices(), patience: pgPatience}
 	config, err := s.configure(url)
@@ -57,13 +56,13 @@ func OpenPostgres(ctx context.Context, url string) (*Postgres, error) {
 	return s, nil
 }
 
-// tell announces a change of artifacts.
+// tell announces a change to artifacts.
 func (s *Postgres) tell(c server.Change) {
 	s.begin()
 	s.notices.tell(c)
 }
 
-// Close closes the store's connections. Puts and snapshots must be over.
+// Close closes the store's connections. Puts and snapshots must have ended.
 func (s *Postgres) Close() error {
 	s.notices.stop()
 	s.notices.running.Wait()
@@ -71,10 +70,10 @@ func (s *Postgres) Close() error {
 	return nil
 }
 
-// Notes says, a line each, what the database lacks and what works less well for it.
+// Notes returns, one line each, what the database lacks and what works less well because of that.
 func (s *Postgres) Notes() []string { return s.notes }
 
-// Version is the schema's version.
+// Version returns the schema's version.
 func (s *Postgres) Version(ctx context.Context) (v int64, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
 	if err != nil {
@@ -83,7 +82,7 @@ func (s *Postgres) Version(ctx context.Context) (v int64, err error) {
 	return v, nil
 }
 
-// withTx runs fn in a transaction, again when another try can help; that it runs twice must change nothing.
+// withTx runs fn in a transaction, and retries it if that can help; running fn twice must be harmless.
 func (s *Postgres) withTx(ctx context.Context, fn func(pgx.Tx) error) error {
 	return s.persist(ctx, func(ctx context.Context) error { return s.try(ctx, fn) })
 }
@@ -103,7 +102,7 @@ func (s *Postgres) writeArtifacts(ctx context.Context, fn func(dialect) error) e
 	})
 }
 
-// once is withTx for what must not be done twice: it gives up when it can't know whether it was done.
+// once is withTx for work that must not run twice: it gives up when it cannot know whether the work was done.
 func (s *Postgres) once(ctx context.Context, fn func(pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pgPatience)
 	defer cancel()
@@ -130,7 +129,7 @@ func (s *Postgres) try(ctx context.Context, fn func(pgx.Tx) error) error {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
 	if err := fn(tx); err != nil {
-		// That this fails too is no news: the connection is broken then, and the database rolls back by itself.
+		// A failure of the rollback does not matter: the connection is broken then, and the database rolls back by itself.
 		_ = tx.Rollback(context.WithoutCancel(ctx))
 		return err
 	}
@@ -143,13 +142,13 @@ func (s *Postgres) try(ctx context.Context, fn func(pgx.Tx) error) error {
 	return nil
 }
 
-// commitError is of a transaction that may be committed or not.
+// commitError means that a transaction may or may not be committed.
 type commitError struct{ err error }
 
 func (e *commitError) Error() string { return "commit transaction: " + e.err.Error() }
 func (e *commitError) Unwrap() error { return e.err }
 
-// unsure is a commitError that is not to be tried again.
+// unsure is a commitError that must not be retried.
 type unsure struct{ err error }
 
 func (e *unsure) Error() string { return "it may be done or not: " + e.err.Error() }

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-// edit runs one statement in a transaction of its own and answers server.ErrNotFound when it touched no row.
+// edit runs one statement in its own transaction and returns server.ErrNotFound when it changed no row.
 func (s *Postgres) edit(ctx context.Context, what, sql string, args ...any) error {
 	err := s.once(ctx, func(tx pgx.Tx) error { return editPg(ctx, tx, sql, args...) })
 	if err != nil {
@@ -29,7 +29,7 @@ func editPg(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 	return translatePg(err)
 }
 
-// translatePg puts errors into the server's words.
+// translatePg converts errors to those of package server.
 func translatePg(err error) error {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
