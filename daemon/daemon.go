@@ -103,7 +103,7 @@ type Daemon struct {
 	memoryUsed atomic.Bool // by a request; it can be returned to the system
 
 	mu        sync.Mutex
-	announced map[string]bool // servers that took lines as plain ones and speak the extension now; guarded by mu
+	announced map[string]bool // formerly plain servers that speak the extension now; guarded by mu
 }
 
 // Run delivers transcripts until ctx is done, then stops within five seconds and returns nil. It returns

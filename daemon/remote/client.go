@@ -28,9 +28,9 @@ import (
 const (
 	CodeNoReading  = "no_reading"  // a plain server: it accepts conversations and cannot return them
 	CodeIncomplete = "incomplete"  // some lines of a file are not stored
-	CodeNotAllowed = "not_allowed" // the key's user may see it, but not do that
-	CodeOtherStore = "other_store" // another database answers than the one that is asked
-	CodeUnproven   = "unproven"    // whoever answers does not prove to know the key
+	CodeNotAllowed = "not_allowed" // the key's user may see the session, but may not do this
+	CodeOtherStore = "other_store" // the answer comes from another database
+	CodeUnproven   = "unproven"    // the server does not prove that it knows the key
 )
 
 // patience is how long a server may send nothing during an answer: it may have to hash a whole history first.
