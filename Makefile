@@ -5,8 +5,9 @@ KILLS   ?= 200
 ROUNDS  ?= 14
 HISTORIES ?= 2000
 
-# How many packages are tested at once. Most of them wait more than they compute.
+# How many packages are tested at once. Most of them wait more than they compute. Those that take longest begin first.
 AT_ONCE ?= 4
+LONGEST  = ./e2e ./e2e/viewer ./server/store ./packaging/release ./daemon ./daemon/reconcile ./cmd/ccship
 
 # What the race detector looks at.
 RACE    ?= $(shell $(GO) list ./... | grep -v /e2e)
@@ -31,9 +32,9 @@ check: ## what must hold before a change is merged: lint, race, crash, test
 	$(MAKE) crash
 	$(MAKE) test
 
-test: ## go vet, then every test, end to end included
-	$(GO) vet ./...
-	$(GO) test -p $(AT_ONCE) -timeout 20m ./...
+test: ## go vet, then every test, end to end included; the longest ones in short (see crash, damage, failover, viewer)
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) test -trimpath -p $(AT_ONCE) -timeout 20m $(TESTFLAGS) $(LONGEST) ./...
 
 test-short: ## the tests of every package except the end-to-end ones
 	$(GO) test -short -p $(AT_ONCE) -timeout 10m $$($(GO) list ./... | grep -v /e2e)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -153,6 +154,7 @@ func TestStateOfANewerVersion(t *testing.T) {
 	}
 	must(t, os.WriteFile(file, newer, 0o600))
 	p := w.launch(kit.Program(t, "ccship"), "run")
+	eventually(t, "the daemon refuses the state", time.Minute, p.Ended)
 	if code := p.Code(); code != 1 {
 		t.Errorf("exit %d, want 1", code)
 	}

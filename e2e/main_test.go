@@ -21,5 +21,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(floorEnv) != "" {
 		os.Exit(floorMain())
 	}
+	kit.SideBySide(8)
 	os.Exit(kit.Main(m, "ccs"))
 }

@@ -74,7 +74,7 @@ func (c *cluster) during(trouble func(round int)) {
 		trouble(round)
 		pass(time.Second)
 	}
-	out := c.ccship("sync", "--wait", "--timeout", "150s")
+	out := c.ccship("sync", "--wait", "--timeout", "8m")
 	if out.code != 0 {
 		c.t.Fatalf("sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}

@@ -23,7 +23,7 @@ type world struct {
 	prep func(*Tailer) // before each start
 }
 
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 func newWorld(t *testing.T) *world {
 	t.Parallel()

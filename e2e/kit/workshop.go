@@ -3,11 +3,13 @@ package kit
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +39,17 @@ func Main(m *testing.M, prefix string, atEnd ...func()) int {
 		defer f()
 	}
 	return m.Run()
+}
+
+// SideBySide lets n tests of this process run at once, unless -parallel says how many: for tests that wait for disks
+// and for other processes most of the time, and so would leave the processors idle if there were one for each.
+func SideBySide(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // a number is always taken
+	}
 }
 
 func makeWorkshop(prefix string) (string, error) {

@@ -36,7 +36,7 @@ type tab struct {
 }
 
 // patience is how long the slowest of loaded machines may take for anything on a page.
-const patience = 40 * time.Second
+const patience = 3 * time.Minute
 
 // newTab opens an empty tab for the pages below home.
 func newTab(t testing.TB, home string) *tab {
