@@ -52,7 +52,7 @@ func removeStale(ctx context.Context, at string) error {
 		return nil
 	}
 	if err == nil && info.Mode().Type() != fs.ModeSocket {
-		return hinted{fmt.Errorf("listen on unix://%s: a file is there that is no socket", at), "choose another path"}
+		return hinted{fmt.Errorf("listen on unix://%s: there is a file, and it is not a socket", at), "choose another path"}
 	}
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "unix", at)

@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/tail"
 )
 
-// Exclusion is why the lines of a file stay on this machine. It is a wish of its project or of the user, not a failure.
+// Exclusion is why the lines of a file stay on this machine. Its project or the user asks for it: it is no failure.
 type Exclusion struct {
 	Why string
 	Cwd string // the working directory whose project is excluded; "" when the reason is another

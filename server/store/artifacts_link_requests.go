@@ -8,11 +8,11 @@ import (
 	"github.com/ccship/ccship/server"
 )
 
-const selectWish = `
+const selectLinkRequest = `
 SELECT w.id, s.session_id, s.machine, s.host, w.path, w.link, w.asked_by, w.asked, w.state, w.reason, w.answered
 FROM link_requests w JOIN streams s ON s.id = w.stream `
 
-func scanWish(row scanner) (w server.LinkRequest, err error) {
+func scanLinkRequest(row scanner) (w server.LinkRequest, err error) {
 	var link, asked, answered int64
 	var state string
 	err = row.Scan(&w.ID, &w.SessionID, &w.Machine, &w.Host, &w.Path, &link, &w.By, &asked, &state, &w.Reason, &answered)
@@ -20,10 +20,10 @@ func scanWish(row scanner) (w server.LinkRequest, err error) {
 	return w, err
 }
 
-func listWishes(ctx context.Context, l dialect, rest string, args ...any) (out []server.LinkRequest, err error) {
+func listLinkRequests(ctx context.Context, l dialect, rest string, args ...any) (out []server.LinkRequest, err error) {
 	out = []server.LinkRequest{}
-	err = l.query(ctx, selectWish+rest, args, func(row scanner) error {
-		w, err := scanWish(row)
+	err = l.query(ctx, selectLinkRequest+rest, args, func(row scanner) error {
+		w, err := scanLinkRequest(row)
 		out = append(out, w)
 		return err
 	})
@@ -63,7 +63,7 @@ func (p *artifacts) RequestLink(ctx context.Context, scope server.Scope, ref ser
 // addLinkRequest stores a link request about a stream, or returns an equal one that waits.
 func addLinkRequest(ctx context.Context, l dialect, x server.Address,
 	n server.LinkRequestInput) (server.LinkRequest, error) {
-	waiting, err := listWishes(ctx, l, `WHERE w.stream = ? AND w.state = 'waiting' ORDER BY w.num`, x.Stream)
+	waiting, err := listLinkRequests(ctx, l, `WHERE w.stream = ? AND w.state = 'waiting' ORDER BY w.num`, x.Stream)
 	if err != nil {
 		return server.LinkRequest{}, err
 	}
@@ -111,7 +111,7 @@ func (p *artifacts) LinkRequests(ctx context.Context, scope server.Scope,
 	if err != nil {
 		return nil, err
 	}
-	out, err := listWishes(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.Stream,
+	out, err := listLinkRequests(ctx, p.reader, `WHERE w.stream = ? ORDER BY w.num DESC LIMIT ?`, x.Stream,
 		server.MaxLinkRequests)
 	if err != nil {
 		return nil, fmt.Errorf("list link requests: %w", err)
@@ -122,7 +122,7 @@ func (p *artifacts) LinkRequests(ctx context.Context, scope server.Scope,
 // PendingLinkRequests implements server.ArtifactIngester.
 func (p *artifacts) PendingLinkRequests(ctx context.Context, owner int64,
 	machine string) ([]server.LinkRequest, error) {
-	out, err := listWishes(ctx, p.reader, `
+	out, err := listLinkRequests(ctx, p.reader, `
 WHERE w.state = 'waiting' AND s.owner = ? AND s.machine = ? ORDER BY w.num LIMIT ?`,
 		owner, machine, server.MaxLinkRequests)
 	if err != nil {
