@@ -39,7 +39,7 @@ func TestListenSocket(t *testing.T) {
 	if err := os.WriteFile(at, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenSocket(t.Context(), at); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := listenSocket(t.Context(), at); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("over a file: %v", err)
 	}
 	if text, _ := os.ReadFile(at); string(text) != "mine" {
