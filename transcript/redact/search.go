@@ -45,36 +45,39 @@ type hit struct{ at, literal int }
 
 // search finds many literals in one pass, by Wu and Manber's algorithm on blocks of two bytes: nearly every block
 // occurs in no literal, and lets the search jump. It looks for a part of each literal: the rarest one that is as long
-// as the shortest literal.
+// as the window. A literal that is one byte shorter than the window stands for itself with any byte before it.
 type search struct {
 	literals []literal
-	parts    []int // where the part of each literal starts
+	parts    []int // where the part of each literal starts; -1 if it is shorter than the window
 	window   int   // the length of the parts
 	longest  int   // the length of the longest literal
-	// table has an entry for every block: below the window's length the jump, otherwise firstBucket + its bucket.
-	table   [1 << 16]uint16
-	buckets [][]int // the literals whose part ends in one block
+	// jumps has an entry for every block: how far the search jumps, or 0 if parts end in the block.
+	jumps   [1 << 16]uint8
+	bucket  [1 << 16]uint16 // of a block in which parts end
+	buckets [][]int         // literals whose part ends in one block; the first is empty
 }
 
-const (
-	block       = 2
-	firstBucket = 256
-)
+const block = 2
 
 func newSearch(literals []literal) *search {
-	s := &search{literals: literals, window: 64, parts: make([]int, len(literals))}
+	s := &search{literals: literals, window: 64, parts: make([]int, len(literals)), buckets: make([][]int, 1)}
 	for _, l := range literals {
-		s.window, s.longest = min(s.window, len(l.text)), max(s.longest, len(l.text))
+		s.window, s.longest = min(s.window, len(l.text)+1), max(s.longest, len(l.text))
 	}
-	for i := range s.table {
-		s.table[i] = uint16(s.window - block + 1)
+	for i := range s.jumps {
+		s.jumps[i] = uint8(s.window - block + 1)
 	}
 	for n, l := range literals {
-		s.parts[n] = rarest(l.text, s.window)
-		part := l.text[s.parts[n]:]
-		for end := block; end <= s.window; end++ {
+		part := l.text
+		if s.parts[n] = -1; len(part) >= s.window {
+			s.parts[n] = rarest(l.text, s.window)
+			part = l.text[s.parts[n]:][:s.window]
+		} else {
+			s.enterShort(part[0], l.fold)
+		}
+		for end := block; end <= len(part); end++ {
 			for _, b := range spellings(part[end-block:end], l.fold) {
-				s.enter(b, s.window-end, n)
+				s.enter(b, len(part)-end, n)
 			}
 		}
 	}
@@ -83,18 +86,24 @@ func newSearch(literals []literal) *search {
 
 // enter notes that a block is in a literal, at some distance from its part's end.
 func (s *search) enter(b uint16, distance, literal int) {
-	if distance > 0 {
-		if s.table[b] < firstBucket {
-			s.table[b] = min(s.table[b], uint16(distance))
-		}
+	if s.jumps[b] = min(s.jumps[b], uint8(distance)); distance > 0 {
 		return
 	}
-	if s.table[b] < firstBucket {
-		s.table[b] = uint16(firstBucket + len(s.buckets))
+	if s.bucket[b] == 0 {
+		s.bucket[b] = uint16(len(s.buckets))
 		s.buckets = append(s.buckets, nil)
 	}
-	n := s.table[b] - firstBucket
-	s.buckets[n] = append(s.buckets[n], literal)
+	s.buckets[s.bucket[b]] = append(s.buckets[s.bucket[b]], literal)
+}
+
+// enterShort notes that a literal which is shorter than the window begins in the second byte of a block.
+func (s *search) enterShort(first byte, fold bool) {
+	for _, c := range spellings(string(first), fold) {
+		for before := range uint16(256) {
+			b := before<<8 | c
+			s.jumps[b] = min(s.jumps[b], uint8(s.window-block))
+		}
+	}
 }
 
 // rarest is where the part of a literal starts whose bytes are the least frequent in text.
@@ -141,35 +150,43 @@ func spellings(part string, fold bool) []uint16 {
 
 // find appends the hits in a text, in order of the places of their parts.
 func (s *search) find(hits []hit, text []byte) []hit {
+	if i := s.window - 2; i >= 1 && i < len(text) {
+		hits = s.endingAt(hits, text, i) // a short literal, with no byte before it
+	}
 	for i := s.window - 1; i < len(text); {
-		n := s.table[uint16(text[i-1])<<8|uint16(text[i])]
-		if n < firstBucket {
+		n := s.jumps[uint16(text[i-1])<<8|uint16(text[i])]
+		if n > 0 {
 			i += int(n)
 			continue
 		}
-		for _, l := range s.buckets[n-firstBucket] {
-			if at := i - s.window + 1 - s.parts[l]; at >= 0 && s.literals[l].matches(text[at:]) {
-				hits = append(hits, hit{at, l})
-			}
-		}
+		hits = s.endingAt(hits, text, i)
 		i++
+	}
+	return hits
+}
+
+// endingAt appends the hits whose parts end at a place.
+func (s *search) endingAt(hits []hit, text []byte, end int) []hit {
+	for _, l := range s.buckets[s.bucket[uint16(text[end-1])<<8|uint16(text[end])]] {
+		if at := end - s.window + 1 - s.parts[l]; at >= 0 && s.literals[l].matches(text[at:]) {
+			hits = append(hits, hit{at, l})
+		}
 	}
 	return hits
 }
 
 // hidesLiterals reports whether a line has escapes that can split a literal: \/ and \u0020 to \u007f.
 func hidesLiterals(line []byte) bool {
-	if bytes.Contains(line, []byte(`\/`)) {
-		return true
-	}
 	for {
-		i := bytes.Index(line, []byte(`\u00`))
-		if i < 0 || i+4 >= len(line) {
+		i := bytes.IndexByte(line, '\\')
+		if i < 0 || i+1 >= len(line) {
 			return false
 		}
-		if c := line[i+4]; c >= '2' && c <= '7' {
+		if line = line[i+1:]; line[0] == '/' {
 			return true
 		}
-		line = line[i+4:]
+		if len(line) > 3 && line[0] == 'u' && line[1] == '0' && line[2] == '0' && line[3] >= '2' && line[3] <= '7' {
+			return true
+		}
 	}
 }

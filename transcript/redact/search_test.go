@@ -1,0 +1,45 @@
+package redact
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestSearchFindsAll compares the search with a naive one, over texts made of pieces of the literals: those at the very
+// beginning and end of a text, overlapping ones, and literals of the shortest and of longer lengths.
+func TestSearchFindsAll(t *testing.T) {
+	m := masker(t)
+	s := m.search
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		var text []byte
+		for range rng.IntN(6) {
+			l := s.literals[rng.IntN(len(s.literals))].text
+			from := rng.IntN(len(l))
+			if rng.IntN(3) > 0 {
+				from = 0
+			}
+			text = append(text, l[from:]...)
+			for range rng.IntN(3) {
+				text = append(text, "aK_/ \"\\~"[rng.IntN(8)])
+			}
+		}
+		var want []hit
+		for at := range text {
+			for n, l := range s.literals {
+				if l.matches(text[at:]) {
+					want = append(want, hit{at, n})
+				}
+			}
+		}
+		got := s.find(nil, text)
+		byPlace := func(a, b hit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.literal, b.literal)) }
+		slices.SortFunc(got, byPlace)
+		slices.SortFunc(want, byPlace)
+		if !slices.Equal(got, want) {
+			t.Fatalf("in %q: %v, want %v", text, got, want)
+		}
+	}
+}
