@@ -173,16 +173,36 @@ func startsWord(b []byte, at int) bool {
 	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u'
 }
 
+// leastValue is the length of the shortest value of a variable that counts, in bytes.
+const leastValue = 6
+
 // isAssigned reports whether a variable, given by a place in its name, is assigned a value. An escape may hide that.
 func isAssigned(b []byte, at int) bool {
 	for at < len(b) && (b[at] >= 'A' && b[at] <= 'Z' || b[at] >= '0' && b[at] <= '9' || b[at] == '_') {
 		at++
 	}
-	if at < len(b) && bytes.IndexByte([]byte(" \t\n\f\r"), b[at]) >= 0 {
+	if at < len(b) && isSpace(b[at]) {
 		at++
 	}
-	return at < len(b) && (b[at] == '=' || b[at] == ':' || b[at] == '\\')
+	if at == len(b) || b[at] != '=' && b[at] != ':' {
+		return at < len(b) && b[at] == '\\'
+	}
+	if at++; at < len(b) && isSpace(b[at]) {
+		at++
+	}
+	value := b[at:min(len(b), at+leastValue)]
+	for i, c := range value {
+		switch {
+		case c == '\\', i == 0 && (c == '"' || c == '\''): // a quoted value may have spaces
+			return true
+		case isSpace(c):
+			return false
+		}
+	}
+	return true
 }
+
+func isSpace(c byte) bool { return bytes.IndexByte([]byte(" \t\n\f\r"), c) >= 0 }
 
 // hasUserinfo reports whether a URL, given by the place of its "://", names a user and a password.
 func hasUserinfo(b []byte, at int) bool {
