@@ -2,10 +2,10 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/walk"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -18,7 +18,7 @@ type Finding struct {
 	Problem    string
 }
 
-// Audited counts what an audit has read.
+// Progress counts what was read.
 type Progress struct {
 	Streams     int64
 	Generations int64
@@ -30,63 +30,18 @@ type Progress struct {
 // order, invalid objects, wrong counts, and complete files whose length differs from what the client reported. It calls
 // progress now and then. Both are called on the caller's goroutine.
 func Run(ctx context.Context, store server.Catalog, found func(Finding), progress func(Progress)) (Progress, error) {
-	a := auditor{store: store, found: found}
-	for page := (server.Page{Limit: auditPage}); ; {
-		list, err := store.Sessions(ctx, page)
-		if err != nil {
-			return a.read, fmt.Errorf("list sessions: %w", err)
-		}
-		for _, x := range list.List {
-			if err := a.stream(ctx, x); err != nil {
-				return a.read, fmt.Errorf("read session %q: %w", x.SessionID, err)
-			}
-			a.read.Streams++
-			progress(a.read)
-		}
-		if list.Next == "" {
-			return a.read, nil
-		}
-		page.After = list.Next
-	}
+	a := auditor{found: found}
+	err := walk.Epochs(ctx, store, func(snap server.Snapshot) error { return a.epoch(ctx, snap) }, func() {
+		a.read.Streams++
+		progress(a.read)
+	})
+	return a.read, err
 }
 
-// auditPage is how many sessions are listed at once.
-const auditPage = 1000
-
 type auditor struct {
-	store server.Catalog
 	found func(Finding)
 	read  Progress
 	at    Finding // where it is, without a problem
-}
-
-// stream reads all epochs of one stream. It skips a stream that is forgotten meanwhile.
-func (a *auditor) stream(ctx context.Context, x server.Session) error {
-	ref := server.Ref{Stream: x.ID}
-	var epochs []server.Epoch
-	err := a.open(ctx, ref, func(snap server.Snapshot) error {
-		epochs = snap.Epochs()
-		return nil
-	})
-	for _, e := range epochs {
-		if err != nil {
-			break
-		}
-		ref.Epoch = e.Name
-		err = a.open(ctx, ref, func(snap server.Snapshot) error { return a.epoch(ctx, snap) })
-	}
-	if errors.Is(err, server.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-func (a *auditor) open(ctx context.Context, ref server.Ref, fn func(server.Snapshot) error) error {
-	snap, err := a.store.Open(ctx, ref)
-	if err != nil {
-		return err
-	}
-	return errors.Join(fn(snap), snap.Close())
 }
 
 func (a *auditor) epoch(ctx context.Context, snap server.Snapshot) error {

@@ -4,13 +4,13 @@ package scan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/walk"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -28,12 +28,8 @@ type Finding struct {
 // Progress is how much was read.
 type Progress struct{ Streams, Lines, Bytes int64 }
 
-// pageSize is how many sessions are listed at once.
-const pageSize = 1000
-
 // scanner reads stream after stream.
 type scanner struct {
-	store  server.Catalog
 	masker *redact.Masker
 	found  func(Finding)
 	read   Progress
@@ -46,53 +42,12 @@ func Run(ctx context.Context, store server.Catalog, found func(Finding), progres
 	if err != nil {
 		return Progress{}, fmt.Errorf("load rules: %w", err)
 	}
-	s := scanner{store: store, masker: masker, found: found}
-	for page := (server.Page{Limit: pageSize}); ; {
-		list, err := store.Sessions(ctx, page)
-		if err != nil {
-			return s.read, fmt.Errorf("list sessions: %w", err)
-		}
-		for _, x := range list.List {
-			if err := s.stream(ctx, x); err != nil {
-				return s.read, fmt.Errorf("read session %q: %w", x.SessionID, err)
-			}
-			s.read.Streams++
-			progress(s.read)
-		}
-		if list.Next == "" {
-			return s.read, nil
-		}
-		page.After = list.Next
-	}
-}
-
-// stream reads all epochs of one. One that is forgotten meanwhile is passed over.
-func (s *scanner) stream(ctx context.Context, x server.Session) error {
-	ref := server.Ref{Stream: x.ID}
-	var epochs []server.Epoch
-	err := s.open(ctx, ref, func(snap server.Snapshot) error {
-		epochs = snap.Epochs()
-		return nil
+	s := scanner{masker: masker, found: found}
+	err = walk.Epochs(ctx, store, func(snap server.Snapshot) error { return s.epoch(ctx, snap) }, func() {
+		s.read.Streams++
+		progress(s.read)
 	})
-	for _, e := range epochs {
-		if err != nil {
-			break
-		}
-		ref.Epoch = e.Name
-		err = s.open(ctx, ref, func(snap server.Snapshot) error { return s.epoch(ctx, snap) })
-	}
-	if errors.Is(err, server.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-func (s *scanner) open(ctx context.Context, ref server.Ref, fn func(server.Snapshot) error) error {
-	snap, err := s.store.Open(ctx, ref)
-	if err != nil {
-		return err
-	}
-	return errors.Join(fn(snap), snap.Close())
+	return s.read, err
 }
 
 func (s *scanner) epoch(ctx context.Context, snap server.Snapshot) error {
