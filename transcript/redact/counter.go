@@ -1,6 +1,9 @@
 package redact
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // Counter counts the tokens in what is written to it. What merely looks like a token counts too, and secrets that are
 // too short for one do not.
@@ -10,7 +13,9 @@ type Counter struct {
 }
 
 // tokenStart is a token as far as its length is bounded.
-var tokenStart = regexp.MustCompile(`\[[a-z0-9-]{0,40}:[a-z2-7]{8,26}[.\]]`)
+var tokenStart = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\[[a-z0-9-]{0,40}:[a-z2-7]{8,26}[.\]]`)
+})
 
 const longestStart = len("[:]") + 40 + fullHash
 
@@ -18,7 +23,7 @@ const longestStart = len("[:]") + 40 + fullHash
 func (c *Counter) Write(p []byte) (int, error) {
 	c.rest = append(c.rest, p...)
 	end := 0
-	for _, loc := range tokenStart.FindAllIndex(c.rest, -1) {
+	for _, loc := range tokenStart().FindAllIndex(c.rest, -1) {
 		c.N++
 		end = loc[1]
 	}

@@ -18,43 +18,46 @@ func (m *Masker) Explain(disk, held []byte) (e Explanation, explained bool) {
 	if len(disk) != len(held) {
 		return e, false
 	}
-	var places [][]int
+	var list []place
+	after := 0
 	for i := differs(disk, held, 0); i < len(held); i = differs(disk, held, i) {
 		if m == nil {
 			return e, false
 		}
-		if places == nil {
-			places = tokens(held)
+		if list == nil {
+			list = placesOf(held)
 		}
-		for len(places) > 0 && places[0][1] <= i {
-			places = places[1:]
+		for len(list) > 0 && list[0].ends(i) {
+			list = list[1:]
 		}
-		end := i
+		stars := asterisks(disk, held, i, after)
 		switch {
-		case len(places) > 0 && places[0][0] <= i:
-			end = places[0][1]
-			if !m.Proves(held[places[0][0]:end], disk[places[0][0]:end]) {
+		case len(list) > 0 && list[0].reaches(i):
+			end := m.end(list[0], disk, held, i)
+			if end <= i {
 				return e, false
 			}
+			list = list[1:]
 			e.Proven++
-		case held[i] == '*':
-			for end < len(held) && held[end] == '*' {
-				end++
-			}
-			last := end
-			for disk[last-1] == held[last-1] {
-				last--
-			}
-			if last-i > mostAsterisks {
-				return e, false
-			}
+			i, after = end, end
+		case stars.from < stars.to:
 			e.Unproven++
+			i, after = stars.to, stars.to
 		default:
 			return e, false
 		}
-		i = end
 	}
 	return e, true
+}
+
+// end is where a token ends that stands for the bytes of a disk, those at an offset too; 0: it does not.
+func (m *Masker) end(p place, disk, held []byte, at int) int {
+	for _, t := range p.in(held) {
+		if t.from <= at && m.proves(held[t.from:t.to], disk[t.from:t.to], t.order) {
+			return t.to
+		}
+	}
+	return 0
 }
 
 // differs is the first place from an offset on where two texts of one length differ; their length if there is none.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Key makes tokens. Without it nobody can test a guess against a token.
@@ -47,22 +48,22 @@ const (
 
 var digits = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// token overwrites a secret by its token: [rule:hash...], [:hash] if the name does not fit, asterisks if no hash does.
+// token writes a secret's token over out: [rule:hash...], [:hash] if the name does not fit, asterisks if no hash does.
 // Equal secrets give equal hashes, however they are escaped. It reports whether the token has a hash.
-func (k Key) token(secret []byte, rule string) bool {
-	n := len(secret)
+func (k Key) token(out, secret []byte, rule string) bool {
+	n := len(out)
 	switch {
 	case n >= len("[:]")+len(rule)+namedHash:
 	case n >= len("[:]")+shortHash:
 		rule = ""
 	default:
-		for i := range secret {
-			secret[i] = '*'
+		for i := range out {
+			out[i] = '*'
 		}
 		return false
 	}
 	hash := k.hash(secret)
-	out := append(secret[:0], '[')
+	out = append(out[:0], '[')
 	out = append(out, rule...)
 	out = append(out, ':')
 	out = append(out, hash[:min(fullHash, n-1-len(out))]...)
@@ -80,23 +81,39 @@ func (k Key) hash(secret []byte) string {
 	return digits.EncodeToString(h.Sum(nil))
 }
 
-var tokenForm = regexp.MustCompile(`\[[a-z0-9-]{0,40}:[a-z2-7]{8,26}\.*\]`)
+var tokenForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\[[a-z0-9-]{0,40}:[a-z2-7]{8,26}\.*\]`)
+})
+
+// wideForm is tokenForm in UTF-16, from the first bracket to the last.
+var wideForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\[\x00(?:[a-z0-9-]\x00){0,40}:\x00(?:[a-z2-7]\x00){8,26}(?:\.\x00)*\]`)
+})
 
 // Proves reports whether token stands for the given bytes of a disk: it is what this key makes of them.
-func (m *Masker) Proves(token, disk []byte) bool {
-	loc := tokenForm.FindIndex(token)
-	if len(token) != len(disk) || loc == nil || loc[0] != 0 || loc[1] != len(token) {
+func (m *Masker) Proves(token, disk []byte) bool { return m.proves(token, disk, narrow) }
+
+// proves is Proves for texts of an order.
+func (m *Masker) proves(token, disk []byte, o order) bool {
+	if len(token) != len(disk) {
 		return false
 	}
-	rule, hash, _ := bytes.Cut(token[1:len(token)-1], []byte(":"))
+	short := token
+	if o != narrow {
+		short = o.narrowed(nil, token)
+	}
+	if loc := tokenForm().FindIndex(short); loc == nil || loc[0] != 0 || loc[1] != len(short) {
+		return false
+	}
+	rule, _, _ := bytes.Cut(short[1:], []byte(":"))
 	again := bytes.Clone(disk)
-	return m.key.token(again, string(rule)) && bytes.Contains(again, hash) && bytes.Equal(again, token)
+	return o.token(m.key, again, string(rule)) && bytes.Equal(again, token)
 }
 
 // HasTokens reports whether a text looks as if secrets in it were masked, also those too short for a hash.
 func HasTokens(text []byte) bool {
-	return bytes.Contains(text, []byte("***")) || tokenForm.Match(text)
+	return bytes.Contains(text, []byte("***")) || bytes.Contains(text, []byte("*\x00*\x00*")) || len(placesOf(text)) > 0
 }
 
 // tokens are the places of tokens in a text: nothing there is masked again.
-func tokens(text []byte) [][]int { return tokenForm.FindAllIndex(text, -1) }
+func tokens(text []byte) [][]int { return tokenForm().FindAllIndex(text, -1) }

@@ -3,39 +3,85 @@ package redact
 import (
 	"bytes"
 	"slices"
+	"sort"
 )
 
 // inText searches a text as it is, and below its escapes.
 func (m *Masker) inText(s *scratch, text []byte) {
-	s.hits = m.likely(m.search.find(s.hits[:0], text), text)
-	if len(s.hits) == 0 && len(m.always) == 0 && !hidesLiterals(text) {
-		return
-	}
-	s.levels[0].reset(text, 0)
-	m.inLevels(s)
+	inParts(s, text, window{0, len(text)}, func(part window) {
+		in := text[part.from:part.to]
+		s.hits = m.likely(m.search.find(s.hits[:0], in), in)
+		if len(s.hits) == 0 && len(m.always) == 0 && !hidesLiterals(in) {
+			return
+		}
+		s.levels[0].reset(in, part.from)
+		m.inLevels(s)
+	})
 }
 
 // inString searches a JSON string, given by its place without its quotes. The name of its member is part of what the
 // rules see. hits are those in the line; with nil the string is searched for literals once it is decoded.
 func (m *Masker) inString(s *scratch, w *walker, hits []hit) {
-	t := &s.levels[0]
-	prefix := ""
-	if w.name != "" {
-		prefix = `"` + w.name + `": "`
+	inParts(s, w.line, window{w.start, w.end}, func(part window) {
+		prefix := ""
+		if w.name != "" && part.from == w.start {
+			prefix = `"` + w.name + `": "`
+		}
+		t := &s.levels[0]
+		t.begin(prefix, part.from)
+		t.unescape(w.line[part.from:part.to], part.from)
+		if w.name != "" && part.to == w.end {
+			t.finish(`"`)
+		}
+		s.hits = s.hits[:0]
+		if hits == nil {
+			s.hits = m.search.find(s.hits, t.b)
+		} else {
+			s.hits = m.search.find(s.hits, t.b[:min(len(t.b), len(prefix)+m.search.longest)])
+			s.hits = m.follow(s.hits, hits, t)
+		}
+		m.inLevels(s)
+	})
+}
+
+// inParts searches a part of a text, in several if it is long: the memory that a search takes is bounded. Parts
+// overlap, so that each secret is whole in one of them, and none begins or ends within an escape.
+func inParts(s *scratch, text []byte, all window, search func(part window)) {
+	if all.to-all.from <= segment+2*margin {
+		search(all)
+		return
 	}
-	t.begin(prefix, w.start)
-	t.unescape(w.line[w.start:w.end], w.start)
-	if prefix != "" {
-		t.finish(`"`)
+	for at := all.from; at < all.to; at += segment {
+		before := len(s.ranges)
+		search(window{outside(text, all, at-margin), outside(text, all, at+segment+margin)})
+		found := slices.DeleteFunc(s.ranges[before:], func(r Range) bool { return r.End <= at || r.Start >= at+segment })
+		s.ranges = s.ranges[:before+len(found)]
 	}
-	s.hits = s.hits[:0]
-	if hits == nil {
-		s.hits = m.search.find(s.hits, t.b)
-	} else {
-		s.hits = m.search.find(s.hits, t.b[:min(len(t.b), len(prefix)+m.search.longest)])
-		s.hits = m.follow(s.hits, hits, t)
+}
+
+// outside moves an offset in a part of a text out of that part's escapes, forward.
+func outside(text []byte, all window, at int) int {
+	if at <= all.from || at >= all.to {
+		return min(max(at, all.from), all.to)
 	}
-	m.inLevels(s)
+	for back := 1; back < len(`\u0000`) && at-back >= all.from; back++ {
+		slash := at - back
+		if text[slash] != '\\' {
+			continue
+		}
+		first := slash
+		for first > all.from && text[first-1] == '\\' {
+			first--
+		}
+		switch odd := (slash-first)%2 == 0; { // then the last one of them begins an escape
+		case odd && back == 1 && text[at] != 'u':
+			return at + 1
+		case odd && text[slash+1] == 'u':
+			return min(all.to, slash+len(`\u0000`))
+		}
+		return at
+	}
+	return at
 }
 
 // follow appends the hits of a source at their places in its decoded form.
@@ -56,7 +102,7 @@ func (m *Masker) follow(dst, hits []hit, t *text) []hit {
 // is removed.
 func (m *Masker) inLevels(s *scratch) {
 	n := 1
-	for n < maxLevels && bytes.IndexByte(s.levels[n-1].b, '\\') >= 0 {
+	for n < maxLevels && hasEscapes(s.levels[n-1].b) {
 		s.levels[n].begin("", 0)
 		s.levels[n].unescape(s.levels[n-1].b, 0)
 		n++
@@ -82,8 +128,10 @@ func (m *Masker) inLevel(s *scratch, levels []text, level int) {
 	b := levels[level].b
 	f := finder{m: m, s: s, levels: levels, level: level}
 	if s.windows == nil {
-		s.windows = make([][]window, len(m.rules))
+		s.windows, s.long, s.done = make([][]window, len(m.rules)), make([]window, len(m.rules)), make([]int, len(m.rules))
 	}
+	clear(s.long)
+	clear(s.done)
 	for _, h := range s.hits {
 		for _, r := range m.byLit[h.literal] {
 			switch {
@@ -136,61 +184,116 @@ func (f *finder) note(r *rule, at int) {
 		f.s.touched = append(f.s.touched, r.index)
 		f.s.windows[r.index] = append(all, w)
 	case w.from <= all[n].to:
-		all[n].to = max(all[n].to, w.to)
+		all[n] = window{min(all[n].from, w.from), max(all[n].to, w.to)}
 	default:
 		f.s.windows[r.index] = append(all, w)
 	}
 }
 
-// token matches a rule whose secret starts with the literal.
+// match finds the first match of a rule in a part of the text.
+func (f *finder) match(r *rule, part []byte) (loc []int) {
+	loc = r.expression().FindSubmatchIndex(part)
+	if loc == nil {
+		f.s.work += len(part)
+	} else {
+		f.s.work += loc[1]
+	}
+	return loc
+}
+
+// token matches a rule whose secret starts with the literal. Where it ends another one may start, although no word
+// starts there. A literal inside of a long match starts nothing that ends later: texts of nothing but literals would
+// cost the square of their length.
 func (f *finder) token(r *rule, at int) {
+	if long := f.s.long[r.index]; at >= long.from && at < long.to {
+		return
+	}
+	for end := f.tokenAt(r, at); end > at; {
+		at, end = end, f.adjacent(end)
+	}
+}
+
+// adjacent matches the rules whose secret may start where another one ends, and returns where the match ends; 0 if
+// there is none.
+func (f *finder) adjacent(at int) (end int) {
+	b := f.text()
+	if at == len(b) || startsWord(b, at) {
+		return 0 // then it is a hit of its own
+	}
+	for n, l := range f.m.search.literals {
+		if !l.matches(b[at:]) {
+			continue
+		}
+		for _, r := range f.m.byLit[n] {
+			if r.Token {
+				end = max(end, f.tokenAt(r, at))
+			}
+		}
+	}
+	return end
+}
+
+// tokenAt records the match of a rule that starts at a place, and returns where it ends; 0 if there is none.
+func (f *finder) tokenAt(r *rule, at int) int {
 	b := f.text()
 	for size := r.After; ; size *= 4 {
 		end := min(len(b), at+size)
-		loc := r.expression().FindSubmatchIndex(b[at:end])
+		loc := f.match(r, b[at:end])
 		if loc == nil {
-			return
+			return 0
 		}
 		if at+loc[1] < end || end == len(b) {
 			f.add(r, b[at:end], loc, at)
-			return
+			if loc[1] > r.After {
+				f.s.long[r.index] = window{at, at + loc[1]}
+			}
+			return at + loc[1]
 		}
 	}
 }
 
+const (
+	leftmost = 4 << 10  // how far before a window its matches are followed: nothing that a rule looks for begins there
+	farthest = 16 << 10 // how far behind it, at least: no secret is longer, except those of rules with large windows
+)
+
 // search adds the matches of a rule in a window. A match that touches the window's edge is looked at again in a larger
-// one: there it may be longer, or none at all.
+// one: there it may be longer, or none at all. The larger one has limits, as any text may be made to be slow.
 func (f *finder) search(r *rule, w window) {
 	b := f.text()
+	most := window{max(0, w.from-leftmost), min(len(b), w.to+max(farthest, 8*r.After))}
+	w.from = max(w.from, f.s.done[r.index])
 	for from := w.from; from < w.to; {
-		loc := r.expression().FindSubmatchIndex(b[from:w.to])
+		loc := f.match(r, b[from:w.to])
 		if loc == nil {
 			return
 		}
 		start, end := from+loc[0], from+loc[1]
-		if end == w.to && w.to < len(b) {
-			w.to = min(len(b), w.to+4*(w.to-w.from))
+		switch size := w.to - w.from; {
+		case end == w.to && w.to < most.to:
+			w.to = min(most.to, w.to+4*size)
 			continue
-		}
-		if start == w.from && w.from > 0 {
-			w.from = max(0, w.from-r.Before-1)
+		case start == w.from && w.from > max(most.from, f.s.done[r.index]):
+			w.from = max(most.from, f.s.done[r.index], w.from-4*size)
 			from = w.from
 			continue
 		}
-		f.add(r, b[from:w.to], loc, from)
-		from = max(end, start+1)
+		from = max(f.add(r, b[from:w.to], loc, from), start+1)
+		f.s.done[r.index] = from
 	}
 }
 
-// add records a match, given by its places in a part of the text that starts at an offset.
-func (f *finder) add(r *rule, part []byte, loc []int, offset int) {
+// add records a match, given by its places in a part of the text that starts at an offset. It returns where the next
+// one may start.
+func (f *finder) add(r *rule, part []byte, loc []int, offset int) (next int) {
 	from, to := r.secret(loc)
+	next = offset + loc[1]
 	if from < 0 || to <= from || !r.allowed(part, loc, part[from:to], f.s.path) {
-		return
+		return next
 	}
 	from, to = from+offset, to+offset
-	if f.masked(from, to) {
-		return
+	if end := f.masked(from, to); end > 0 {
+		return min(end, next) // what a token interrupts may begin again behind it
 	}
 	deeper := f.levels[f.level+1:]
 	from, to = snap(deeper, from, true), snap(deeper, to, false)
@@ -200,21 +303,22 @@ func (f *finder) add(r *rule, part []byte, loc []int, offset int) {
 	if from < to {
 		f.s.ranges = append(f.s.ranges, Range{Start: from, End: to, Rule: r.Name})
 	}
+	return next
 }
 
-// masked reports whether a match is a secret that was masked before, or overlaps its token.
-func (f *finder) masked(from, to int) bool {
+// masked returns the end of what was masked before in a match: the match itself, or the first token that it overlaps;
+// 0: nothing was.
+func (f *finder) masked(from, to int) (end int) {
 	b := f.text()
 	if len(bytes.Trim(b[from:to], "*")) == 0 {
-		return true
+		return to
 	}
 	if !f.walled {
 		f.walls, f.walled = tokens(b), true
 	}
-	for _, w := range f.walls {
-		if from < w[1] && w[0] < to {
-			return true
-		}
+	i := sort.Search(len(f.walls), func(i int) bool { return f.walls[i][1] > from })
+	if i == len(f.walls) || f.walls[i][0] >= to {
+		return 0
 	}
-	return false
+	return f.walls[i][1]
 }

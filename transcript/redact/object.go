@@ -14,9 +14,10 @@ func (m *Masker) inObject(s *scratch, line []byte) {
 	if len(s.lineHit) == 0 && !everything {
 		return
 	}
-	w := walker{line: line, names: s.names[:0]}
+	w, keys := walker{line: line, names: s.names[:0]}, keyLines{}
+	defer func() { s.names = w.names[:0] }()
 	slices.SortFunc(s.lineHit, func(a, b hit) int { return cmp.Compare(a.at, b.at) })
-	hits := s.lineHit
+	hits, hasKey := s.lineHit, isKeyEdge(line)
 	for w.next() {
 		skip := 0
 		for skip < len(hits) && hits[skip].at < w.from {
@@ -32,20 +33,22 @@ func (m *Masker) inObject(s *scratch, line []byte) {
 			m.inString(s, &w, nil)
 		case n > 0 && !w.protected():
 			m.inString(s, &w, hits[:n])
-		case len(hits) == 0 && !everything:
-			s.names = w.names[:0]
+		case len(hits) == 0 && !everything && !keys.open:
 			return
 		}
+		if hasKey {
+			s.ranges = keys.add(s.ranges, &w)
+		}
 	}
-	s.names = w.names[:0]
 }
 
 // walker steps through the string values of a JSON object. It needs valid JSON to find them all; with any other text it
 // still ends.
 type walker struct {
-	line  []byte
-	i     int
-	names []string // by which the open containers are reached
+	line   []byte
+	i      int
+	names  []string // by which the open containers are reached
+	opened int      // how many containers were opened so far
 
 	name       string // of the value's member; empty in an array
 	start, end int    // of the value, without its quotes
@@ -60,6 +63,7 @@ func (w *walker) next() bool {
 		case '{', '[':
 			w.names = append(w.names, w.name)
 			w.name, w.from = "", w.i+1
+			w.opened++
 		case '}', ']':
 			if len(w.names) > 0 {
 				w.names = w.names[:len(w.names)-1]
@@ -149,10 +153,11 @@ func (w *walker) protected() bool {
 	return false
 }
 
-// free reports whether the value belongs to what a tool is given or returns.
+// free reports whether the value belongs to what a tool is given or returns, or to what comes with a prompt.
 func (w *walker) free() bool {
 	for _, name := range w.names {
-		if name == "input" || name == "toolUseResult" {
+		switch name {
+		case "input", "toolUseResult", "mcpMeta", "structuredContent", "attachment":
 			return true
 		}
 	}

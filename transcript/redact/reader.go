@@ -21,22 +21,46 @@ const (
 // it is. Rules that are limited to some paths apply to path. The result is as long as content, the same whatever is
 // read of it, and not safe for concurrent use. A nil Masker returns content.
 func (m *Masker) ReaderAt(path string, content io.ReaderAt, size int64) io.ReaderAt {
-	if m == nil || isBinary(content) {
+	if m == nil {
 		return content
 	}
-	return &reader{masker: m, path: path, content: content, size: size, at: -1}
-}
-
-// isBinary reports whether content begins like no text: with a zero byte, and with what is no UTF-8.
-func isBinary(content io.ReaderAt) bool {
 	b := make([]byte, sniffed)
 	n, _ := content.ReadAt(b, 0) // an error is met again by whoever reads
-	b = b[:n]
+	o, isText := kind(b[:n])
+	if !isText {
+		return content
+	}
+	return &reader{masker: m, path: path, order: o, content: content, size: size, at: -1}
+}
+
+// File masks a file's whole content as ReaderAt does.
+func (m *Masker) File(path string, content []byte) ([]byte, []Range) {
+	o, isText := kind(content[:min(len(content), sniffed)])
+	if m == nil || !isText {
+		return content, nil
+	}
+	return m.document(path, o, content)
+}
+
+// kind is how a file's text is encoded that begins with b; false: it is no text, as it begins with a zero byte, with
+// what is no UTF-8, and with what is no UTF-16.
+func kind(b []byte) (o order, isText bool) {
+	if bytes.IndexByte(b, 0) < 0 && !bytes.HasPrefix(b, []byte{0xff, 0xfe}) && !bytes.HasPrefix(b, []byte{0xfe, 0xff}) {
+		return narrow, true
+	}
+	if o, _ := wideOrder(b, 0); o != narrow {
+		return o, true
+	}
+	return narrow, !isBinary(b)
+}
+
+// isBinary reports whether b, the beginning of a file, is no text: it has a zero byte, and is no UTF-8.
+func isBinary(b []byte) bool {
 	if bytes.IndexByte(b, 0) < 0 {
 		return false
 	}
-	if n == sniffed { // the last character may be cut off
-		b = b[:n-utf8.UTFMax]
+	if len(b) == sniffed { // the last character may be cut off
+		b = b[:len(b)-utf8.UTFMax]
 		for len(b) > 0 && !utf8.RuneStart(b[len(b)-1]) {
 			b = b[:len(b)-1]
 		}
@@ -49,6 +73,7 @@ func isBinary(content io.ReaderAt) bool {
 type reader struct {
 	masker  *Masker
 	path    string
+	order   order
 	content io.ReaderAt
 	size    int64
 
@@ -97,7 +122,7 @@ func (r *reader) load(at int64) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	masked, _ := r.masker.Document(r.path, b[:n])
+	masked, _ := r.masker.document(r.path, r.order, b[:n])
 	core := masked[min(at-from, int64(n)):]
 	r.at, r.masked = at, core[:min(length, int64(len(core)))]
 	return nil

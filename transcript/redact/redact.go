@@ -19,6 +19,8 @@ type Range struct {
 	// Proven: the token holds enough of a hash to show that it stands for the same bytes (see Masker.Proves). A secret
 	// that is too short for one becomes asterisks.
 	Proven bool
+
+	order order // of the text that it is a part of
 }
 
 // Masker replaces secrets. It is safe for concurrent use.
@@ -89,7 +91,7 @@ func (m *Masker) Suspects(text []byte) bool {
 	s := m.scratch.Get().(*scratch)
 	defer m.scratch.Put(s)
 	s.lineHit = m.likely(m.search.find(s.lineHit[:0], text), text)
-	return len(s.lineHit) > 0
+	return len(s.lineHit) > 0 || bytes.IndexByte(text, 0) >= 0 // UTF-16 hides literals
 }
 
 // Object masks a line that is one JSON object. Only values of string members and array elements change; the line stays
@@ -103,17 +105,14 @@ func (m *Masker) Text(text []byte) ([]byte, []Range) {
 	if m == nil {
 		return text, nil
 	}
-	return m.mask(text, m.inText)
+	return m.mask(text, m.inAny)
 }
 
-// Document masks the text of a file. Rules that are limited to some paths apply to it. A nil Masker masks nothing.
-func (m *Masker) Document(path string, text []byte) ([]byte, []Range) {
-	if m == nil {
-		return text, nil
-	}
+// document masks a part of a file's text. Rules that are limited to some paths apply to it.
+func (m *Masker) document(path string, o order, text []byte) ([]byte, []Range) {
 	return m.mask(text, func(s *scratch, text []byte) {
-		s.path = path
-		m.inText(s, text)
+		s.path, s.order = path, o
+		m.inAny(s, text)
 	})
 }
 
@@ -133,7 +132,7 @@ const rounds = 4
 func (m *Masker) mask(in []byte, find func(*scratch, []byte)) ([]byte, []Range) {
 	s := m.scratch.Get().(*scratch)
 	defer m.scratch.Put(s)
-	s.path = ""
+	s.path, s.order = "", narrow
 	out := in
 	var all []Range
 	for range rounds {
@@ -148,7 +147,7 @@ func (m *Masker) mask(in []byte, find func(*scratch, []byte)) ([]byte, []Range) 
 		merged := merge(s.ranges)
 		for i := range merged {
 			r := &merged[i]
-			r.Proven = m.key.token(out[r.Start:r.End], r.Rule)
+			r.Proven = r.order.token(m.key, out[r.Start:r.End], r.Rule)
 		}
 		all = append(all, merged...)
 	}
@@ -159,7 +158,8 @@ func (m *Masker) mask(in []byte, find func(*scratch, []byte)) ([]byte, []Range) 
 	return out, all
 }
 
-// merge sorts ranges and joins those that overlap. The longest one names the rule.
+// merge sorts ranges and joins those that overlap. The longest one names the rule. What overlaps in another encoding
+// is left out: it is found again if a secret is left.
 func merge(ranges []Range) []Range {
 	slices.SortFunc(ranges, func(a, b Range) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
@@ -168,6 +168,9 @@ func merge(ranges []Range) []Range {
 	longest := 0
 	for _, r := range ranges {
 		if n := len(out) - 1; n >= 0 && r.Start < out[n].End {
+			if r.order != out[n].order || r.order != narrow && (r.Start-out[n].Start)%2 != 0 {
+				continue
+			}
 			out[n].End = max(out[n].End, r.End)
 			if r.End-r.Start > longest {
 				longest, out[n].Rule = r.End-r.Start, r.Rule
@@ -183,12 +186,17 @@ func merge(ranges []Range) []Range {
 // scratch holds what one call of mask needs. It is reused.
 type scratch struct {
 	path    string
+	order   order  // of the text, if it is known to be UTF-16
+	view    []byte // of UTF-16
 	hits    []hit
 	deeper  []hit
 	lineHit []hit
 	levels  [maxLevels]text
 	windows [][]window // by rule
+	long    []window   // by rule: the last match of a token that was long
+	done    []int      // by rule: where the last match ended
 	touched []int      // the rules that have windows
 	ranges  []Range
+	work    int      // how many bytes expressions have looked at
 	names   []string // of the open containers
 }

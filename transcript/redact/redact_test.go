@@ -131,7 +131,7 @@ func TestFurtherRules(t *testing.T) {
 		}
 	}
 	for path, masked := range map[string]bool{"a.conf": true, "ok/a.conf": false, "a.txt": false} {
-		if _, ranges := m.Document(path, []byte("zzz123456789")); (len(ranges) > 0) != masked {
+		if _, ranges := m.File(path, []byte("zzz123456789")); (len(ranges) > 0) != masked {
 			t.Errorf("%s: %v", path, ranges)
 		}
 	}
@@ -245,6 +245,7 @@ func FuzzObject(f *testing.F) {
 	m := masker(f)
 	f.Add([]byte(`{"a":"\nAKIAQ3EGSDFKJ4KKAX2Z","b":["{\"password\":\"abc123def456\"}"]}`))
 	f.Add([]byte(`{"a":"\ud83d\u0067hp_abcdEFGH1234abcdEFGH1234abcdEFGH1234\\"}`))
+	f.Add([]byte(`{"a":"\u001b[31mghp_\u001b[m\u001b[Kab\\n","b":["-----BEGIN PRIVATE KEY-----","+MIIEvQIBADANBgkqhkiG9w0BAQEF"]}`))
 	f.Add([]byte(`{"a":"TOKEN=abc123def\\","b":"https:\/\/u:p4ssw0rd@h"`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		before := bytes.Clone(line)
@@ -267,6 +268,7 @@ func FuzzObject(f *testing.F) {
 // FuzzUnescape holds offsets to the text that they come from.
 func FuzzUnescape(f *testing.F) {
 	f.Add([]byte(`a\n\u00e9\ud83d\ude00\ud83d\q\`))
+	f.Add([]byte("a\x1b[31m\x1b[Kb\\n\x1b[0"))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var x text
 		x.begin("", 3)
@@ -354,5 +356,21 @@ func BenchmarkObject(b *testing.B) {
 		for _, line := range lines {
 			m.Object(line)
 		}
+	}
+}
+
+// TestAdjacent: secrets that follow each other without a gap are all masked, at once.
+func TestAdjacent(t *testing.T) {
+	m, err := New(NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secret := planted.Plant(rand.New(rand.NewPCG(1, 2)), planted.Kinds()["plaid"])
+	out, ranges := m.Text(bytes.Repeat([]byte(secret), 40))
+	if len(ranges) != 40 {
+		t.Errorf("%d of 40 secrets are masked: %s", len(ranges), out)
+	}
+	if _, more := m.Text(out); len(more) > 0 {
+		t.Errorf("masked again: %v", more)
 	}
 }

@@ -40,6 +40,7 @@ const (
 	assignment
 	variable
 	userinfo
+	option
 )
 
 // Allow lists what a rule must not mask.
@@ -66,12 +67,14 @@ type allow struct {
 	def             Allow
 }
 
-var nameForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+})
 
 // newRule checks a rule. The expressions of built-in rules are compiled when they are first needed.
 func newRule(def Rule) (*rule, error) {
 	r := &rule{Rule: def}
-	if !nameForm.MatchString(def.Name) {
+	if !nameForm().MatchString(def.Name) {
 		return nil, fmt.Errorf("rule %q: the name may have lower-case letters, digits and hyphens only", def.Name)
 	}
 	for _, l := range def.Literals {
@@ -159,26 +162,31 @@ func (r *rule) likely(b []byte, at int) bool {
 		return false
 	case variable:
 		return isAssigned(b, at)
+	case option:
+		return isOption(b, at)
 	case userinfo:
 		return hasUserinfo(b, at)
 	}
 	return true
 }
 
-// startsWord reports whether no letter or digit is before an offset. The letter of an escape does not count.
+// startsWord reports whether no letter or digit is before an offset. The letter of an escape does not count, nor does
+// that of a terminal's sequence.
 func startsWord(b []byte, at int) bool {
 	if at == 0 || !isAlnum(b[at-1]) && b[at-1] != '_' {
 		return true
 	}
-	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u'
+	return at >= 2 && b[at-2] == '\\' || at >= 6 && b[at-6] == '\\' && b[at-5] == 'u' || endsSequence(b[:at])
 }
 
-// leastValue is the length of the shortest value of a variable that counts, in bytes.
-const leastValue = 6
+const (
+	leastValue  = 6   // the length of the shortest value of a variable that counts, in bytes
+	longestRest = 128 // no variable's name is longer
+)
 
 // isAssigned reports whether a variable, given by a place in its name, is assigned a value. An escape may hide that.
 func isAssigned(b []byte, at int) bool {
-	for at < len(b) && (b[at] >= 'A' && b[at] <= 'Z' || b[at] >= '0' && b[at] <= '9' || b[at] == '_') {
+	for most := min(len(b), at+longestRest); at < most && isUpper(b[at]); {
 		at++
 	}
 	if at < len(b) && isSpace(b[at]) {
@@ -202,7 +210,26 @@ func isAssigned(b []byte, at int) bool {
 	return true
 }
 
+// isUpper reports whether a byte may be part of a variable's name.
+func isUpper(c byte) bool { return c-'0' <= 9 || c >= 'A' && c <= 'Z' || c == '_' }
+
 func isSpace(c byte) bool { return bytes.IndexByte([]byte(" \t\n\f\r"), c) >= 0 }
+
+// longestOption bounds the names of options, in bytes.
+const longestOption = 40
+
+// isOption reports whether a word, given by its place, is in a name that begins with a hyphen.
+func isOption(b []byte, at int) bool {
+	for i := at; i >= max(0, at-longestOption); i-- {
+		switch c := b[i]; {
+		case c == '-' && (i == 0 || !isAlnum(b[i-1])):
+			return true
+		case c != '-' && !isAlnum(c):
+			return false
+		}
+	}
+	return false
+}
 
 // hasUserinfo reports whether a URL, given by the place of its "://", names a user and a password.
 func hasUserinfo(b []byte, at int) bool {

@@ -39,13 +39,14 @@ func (t *text) begin(prefix string, offset int) {
 	}
 }
 
-// unescape appends the decoded form of a source that starts at an offset. What is no JSON escape stays as it is, so
-// that any text can be decoded.
+// unescape appends the decoded form of a source that starts at an offset: JSON's escapes are decoded, sequences that
+// control a terminal left out. What is neither stays as it is, so that any text can be decoded.
 func (t *text) unescape(src []byte, offset int) {
 	t.segs = append(t.segs, seg{at: len(t.b), src: offset})
 	t.end = offset + len(src)
+	coloured := bytes.IndexByte(src, esc) >= 0
 	for i := 0; i < len(src); {
-		n := bytes.IndexByte(src[i:], '\\')
+		n := nextEscape(src[i:], coloured)
 		if n < 0 {
 			t.b = append(t.b, src[i:]...)
 			return
@@ -55,7 +56,7 @@ func (t *text) unescape(src []byte, offset int) {
 		at := len(t.b)
 		var size int
 		if t.b, size = appendEscape(t.b, src[i:]); size == 0 {
-			t.b = append(t.b, '\\')
+			t.b = append(t.b, src[i])
 			i++
 			continue
 		}
@@ -63,6 +64,72 @@ func (t *text) unescape(src []byte, offset int) {
 		i += size
 	}
 }
+
+// nextEscape is where an escape may start; negative: nowhere.
+func nextEscape(src []byte, coloured bool) int {
+	n := bytes.IndexByte(src, '\\')
+	if !coloured {
+		return n
+	}
+	if n < 0 {
+		return bytes.IndexByte(src, esc)
+	}
+	if m := bytes.IndexByte(src[:n], esc); m >= 0 {
+		return m
+	}
+	return n
+}
+
+// hasEscapes reports whether there is something to decode in a text.
+func hasEscapes(text []byte) bool {
+	return bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte{esc, '['})
+}
+
+// esc begins the sequences that control a terminal.
+const esc = 0x1b
+
+// longestSequence bounds the sequences of a terminal that are looked at.
+const longestSequence = 32
+
+// sequenceSize is the length of the sequence that a text begins with: ESC, [, parameters and a letter; 0 if it is none.
+func sequenceSize(text []byte) int {
+	if len(text) < 3 || text[0] != esc || text[1] != '[' {
+		return 0
+	}
+	for i, c := range text[2:min(len(text), longestSequence)] {
+		switch {
+		case c >= '@' && c <= '~':
+			return i + 3
+		case c < ' ' || c > '?':
+			return 0
+		}
+	}
+	return 0
+}
+
+// endsSequence reports whether a text ends with such a sequence, whose ESC may be written as an escape.
+func endsSequence(text []byte) bool {
+	i := len(text) - 1
+	if i < 2 || text[i] < '@' || text[i] > '~' {
+		return false
+	}
+	for least := max(2, i-longestSequence); i > least && text[i-1] >= ' ' && text[i-1] <= '?'; {
+		i--
+	}
+	if text[i-1] != '[' {
+		return false
+	}
+	before := text[:i-1]
+	for _, form := range escForms {
+		if bytes.HasSuffix(before, []byte(form)) {
+			return true
+		}
+	}
+	return false
+}
+
+// escForms are how ESC is written in JSON and in programs.
+var escForms = []string{"\x1b", `\u001b`, `\u001B`, `\x1b`, `\x1B`, `\033`, `\e`}
 
 // finish appends decoded text without a source.
 func (t *text) finish(suffix string) {
@@ -77,6 +144,9 @@ func (t *text) source() int { return t.segs[0].src }
 func appendEscape(dst, src []byte) ([]byte, int) {
 	if len(src) < 2 {
 		return dst, 0
+	}
+	if src[0] == esc {
+		return dst, sequenceSize(src)
 	}
 	switch c := src[1]; c {
 	case '"', '\\', '/':
@@ -131,7 +201,7 @@ func hex4(src []byte) (rune, bool) {
 // plain removes every layer of escapes that is searched.
 func plain(b []byte) []byte {
 	for range maxLevels {
-		if bytes.IndexByte(b, '\\') < 0 {
+		if !hasEscapes(b) {
 			break
 		}
 		var t text
@@ -145,6 +215,9 @@ func plain(b []byte) []byte {
 // down maps a decoded offset to the source. Within an escape a start moves behind it and an end before it.
 func (t *text) down(at int, start bool) int {
 	i := sort.Search(len(t.segs), func(i int) bool { return t.segs[i].at > at }) - 1
+	for !start && i > 0 && t.segs[i-1].escape && t.segs[i-1].at == at { // it decodes to nothing
+		i--
+	}
 	s := t.segs[i]
 	switch {
 	case !s.escape:

@@ -1,0 +1,136 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+)
+
+// pemLines are the lines of a private key.
+func pemLines() []string {
+	body := strings.SplitN(strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 6), "\n", 6)
+	body[5] = "Qw/PgA4xz=="
+	return append(append([]string{"-----BEGIN PRIVATE KEY-----"}, body...), "-----END PRIVATE KEY-----")
+}
+
+// each puts a text before each line.
+func each(before string, lines []string) string {
+	return before + strings.Join(lines, "\n"+before)
+}
+
+// TestKeysInPieces masks private keys however tools show them.
+func TestKeysInPieces(t *testing.T) {
+	t.Parallel()
+	m, lines := masker(t), pemLines()
+	const base64Line, last = "MIIEvQIBADANBgkqhkiG9w0B", "Qw/PgA4xz"
+	patch := func(before string, lines []string) string {
+		var all []string
+		for _, l := range lines {
+			all = append(all, before+l)
+		}
+		return `{"toolUseResult":{"structuredPatch":[{"oldStart":1,"lines":` + quote(append(all, "+# the end")) + `},{"lines":["` + kept + `"]}]}}`
+	}
+	text := func(s string) string { return `{"a":` + quote("see\n"+s+"\nend") + `}` }
+	for name, in := range map[string]string{
+		"quoted":                text(each("> ", lines)),
+		"quoted, cut":           text(each("> ", lines[:6])),
+		"found by grep, cut":    text(each("deploy/key.pem:12:", lines[:6])),
+		"removed, cut":          text(each("-", lines[:6])),
+		"numbered, from line 3": text(each("     3→", lines[2:])),
+		"the end of a file":     text(each("", lines[3:])),
+		"a nested array, cut":   text(quote(lines[:6])),
+		"a patch":               patch("+", lines),
+		"a patch, cut":          patch(" ", lines[:6]),
+		"the end of a patch":    patch("-", lines[2:]),
+		"a notebook's lines":    `{"toolUseResult":` + quote(strings.SplitAfter(each("", lines), "\n")) + `}`,
+	} {
+		out, _ := m.Object([]byte(in))
+		check(t, m, in, string(out))
+		if strings.Contains(string(out), base64Line) || strings.Contains(name, "patch") && strings.Contains(string(out), last) {
+			t.Errorf("%s: %s", name, out)
+		}
+		if strings.Contains(in, kept) != strings.Contains(string(out), kept) || strings.Contains(in, "# the end") != strings.Contains(string(out), "# the end") {
+			t.Errorf("%s: too much is masked: %s", name, out)
+		}
+	}
+}
+
+// kept is base64 that belongs to no key.
+const kept = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
+
+// TestColours masks secrets in what was written for a terminal.
+func TestColours(t *testing.T) {
+	t.Parallel()
+	m := masker(t)
+	for _, text := range []string{
+		"\x1b[32m" + secret + "\x1b[0m", "\x1b[01;31m\x1b[K" + secret + "\x1b[m\x1b[K", `\x1b[32m` + secret, `printf '\033[1;32m` + secret,
+		"\x1b[01;31m\x1b[Kghp_\x1b[m\x1b[K" + secret[4:], "\x1b[36mDB_PASSWORD\x1b[0m=\x1b[33m" + secret[4:],
+	} {
+		for _, in := range []string{`{"a":` + quote("x "+text+"\x1b[0m y") + `}`, `{"a":` + quote(quote(text)) + `}`} {
+			out, _ := m.Object([]byte(in))
+			check(t, m, in, string(out))
+			if strings.Contains(string(out), secret[8:]) {
+				t.Errorf("%s became %s", in, out)
+			}
+		}
+		if out, _ := m.Text([]byte(text)); strings.Contains(string(out), secret[8:]) {
+			t.Errorf("%q became %q", text, out)
+		}
+	}
+	var tokens []string
+	for _, text := range []string{secret, "\x1b[1mghp_\x1b[m\x1b[K" + secret[4:]} {
+		out, ranges := m.Text([]byte(text))
+		if len(ranges) != 1 {
+			t.Fatalf("%q became %q", text, out)
+		}
+		tokens = append(tokens, strings.TrimRight(string(out[ranges[0].Start:ranges[0].End]), ".]"))
+	}
+	if tokens[0] != tokens[1] {
+		t.Errorf("one secret is %q", tokens)
+	}
+	for _, in := range []string{`{"a":"[mghp_` + secret[4:] + `"}`, `{"a":"x1b[32m` + secret + `"}`} {
+		if out, _ := m.Object([]byte(in)); string(out) != in {
+			t.Errorf("%s became %s", in, out)
+		}
+	}
+}
+
+// TestShapes masks secrets whose surroundings are unlike those in planted.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	m := masker(t)
+	long := "eyJ" + strings.Repeat("aZ3_", 120) + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0"
+	for in, secret := range map[string]string{
+		`{"a":` + quote("it is "+long+".c2lnbmF0dXJl") + `}`:                         "zdWIiOiIxMjM0",
+		`{"a":` + quote(`{"Cookie":"session=abcdef123456"}`) + `}`:                   "abcdef123456",
+		`{"a":` + quote(quote(`{"X-Shop-Token":"abcdef123456xyz"}`)) + `}`:           "abcdef123456",
+		`{"mcpMeta":{"structuredContent":{"id":"` + secret + `"}}}`:                  secret,
+		`{"type":"attachment","attachment":{"content":[{"id":"` + secret + `"}]}}`:   secret,
+		`{"a":"password: abcdef123456"}`:                                             "abcdef123456",
+		`{"a":"export db_password=abcdef123456"}`:                                    "abcdef123456",
+		`{"a":"machine shop.example login kim\n  password abcdef123456"}`:            "abcdef123456",
+		`{"a":"https://shop.example/v1?a=b&access_token=abcdef123456#x"}`:            "abcdef123456",
+		`{"a":"<a href='/v1?a=b&amp;token=abcdef123456'>"}`:                          "abcdef123456",
+		`{"a":"grant_type=password&username=kim&password=abcdef123456"}`:             "abcdef123456",
+		`{"a":"tool --password abcdef123456 -v"}`:                                    "abcdef123456",
+		`{"a":"tool --db-api-key=abcdef123456"}`:                                     "abcdef123456",
+		`{"a":` + quote(`{"kty":"EC","x":"MKBC","d":"870MB6gfuTJ4HtUnUvYMy"}`) + `}`: "870MB6gfuTJ4HtUnUvYMy",
+		`{"a":` + quote(`{"d":"870MB6gfuTJ4HtUnUvYMy","kty":"OKP"}`) + `}`:           "870MB6gfuTJ4HtUnUvYMy",
+		// A token before it does not hide a key.
+		`{"a":` + quote("-----BEGIN PRIVATE KEY----- [github:aaaaaaaa]\n"+each("", pemLines())) + `}`: "MIIEvQIBADANBgkqhkiG9w0B",
+	} {
+		out, _ := m.Object([]byte(in))
+		check(t, m, in, string(out))
+		if strings.Contains(string(out), secret) {
+			t.Errorf("%s became %s", in, out)
+		}
+	}
+	for _, in := range []string{
+		`{"a":"tool --token-limit 32000a --max-token 4096 --password-file /run/secret1 --token=$TOKEN1234"}`,
+		`{"a":"/login?token=$TOKEN&password=forgotten&page_token=abcdef123456"}`, `{"a":"login as kim; password 12345678"}`, `{"a":"{\"kty\":\"EC\",\"x\":\"MKBC\",\"kid\":\"870MB6gfuTJ4HtUnUvYMy\"}"}`,
+		`{"a":["-----BEGIN PRIVATE KEY-----","and then","` + kept + `"]}`, `{"a":["` + kept + `","-----BEGIN PRIVATE KEY-----"]}`,
+	} {
+		if out, _ := m.Object([]byte(in)); string(out) != in {
+			t.Errorf("%s became %s", in, out)
+		}
+	}
+}
