@@ -1,6 +1,9 @@
 package session
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+)
 
 // branches is the message tree over (uuid, parentUuid) and what follows from it: the leaf of each session in the file,
 // and which records a rewind abandoned.
@@ -8,8 +11,8 @@ import "encoding/binary"
 // A rewind writes no record. It shows when the parent of the next prompt is not the leaf: everything between the leaf
 // and the common ancestor is abandoned if it contains a prompt or an answer. Forks without one are parallel tool calls,
 // attachments or commands without effect. A record whose parent is not in the file says nothing of where it belongs: it
-// goes on from the leaf. A second root that is made from an accepted plan begins with an empty context: nothing is
-// abandoned.
+// goes on from the leaf. So does the record of a compaction, which has no parent. A second root that is made from an
+// accepted plan begins with an empty context: nothing is abandoned.
 type branches struct {
 	nodes   []node
 	at      map[uint64]int32 // index in nodes, by id
@@ -68,6 +71,7 @@ const (
 type treeRecord struct {
 	node
 	uuid, parentUUID string
+	logical          string // the parent of a compaction's record, which has none
 	session          string
 	text             string // of a prompt
 	message          bool   // a user or assistant record
@@ -112,8 +116,8 @@ func (b *branches) find(id uint64) *node {
 // dropped from a bounded tree is recognised by its time, unless it continues the end of the conversation.
 func (b *branches) known(g *treeRecord) bool {
 	if n := b.find(g.id); n != nil {
-		if !b.isOrphan(g.id, g.parent) {
-			n.parent = g.parent
+		if n.parent != g.parent && !b.isOrphan(g.id, g.parent) {
+			b.moveTo(n, g.parent)
 		}
 		return true
 	}
@@ -130,6 +134,9 @@ type change struct {
 func (b *branches) add(g treeRecord) (c change) {
 	l := b.leafOf(g.session)
 	follows := g.parent == l.id
+	if g.flags&isBoundary != 0 && g.parent == 0 {
+		g.parent = b.before(&g, l)
+	}
 	b.adopt(&g, l)
 	parent := b.find(g.parent)
 	if parent != nil {
@@ -137,7 +144,7 @@ func (b *branches) add(g treeRecord) (c change) {
 			c.undone = b.undo(parent.abandonedBy)
 		}
 		g.abandonedBy = parent.abandonedBy
-		if g.context == 0 {
+		if g.context == 0 && g.flags&isBoundary == 0 {
 			g.context = parent.context
 		}
 	}
@@ -185,9 +192,29 @@ func (b *branches) fork(g *treeRecord, l *leaf) (rewind *Rewind, cleared bool) {
 		p.flags |= isAnchor
 	}
 	if g.parent == l.id {
-		return nil, false
+		return nil, g.flags&isPlan != 0 && b.secondRoot(g.parent)
 	}
 	return b.decideFork(forkOf(g, l))
+}
+
+// secondRoot reports whether only records of Claude Code's own lie between a message and the beginning of its branch,
+// and the conversation began elsewhere.
+func (b *branches) secondRoot(id uint64) bool {
+	spoken := false
+	var root node
+	b.walkUp(id, 0, func(i int32) {
+		root = b.nodes[i]
+		spoken = spoken || root.flags&(isPrompt|isAnswer|isBoundary) != 0
+	})
+	if spoken || root.parent != 0 {
+		return false
+	}
+	for i := range b.nodes {
+		if n := &b.nodes[i]; n.line < root.line && n.flags&(isPrompt|isAnswer) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func forkOf(g *treeRecord, l *leaf) fork {
@@ -207,10 +234,8 @@ func (b *branches) decideFork(f fork) (rewind *Rewind, cleared bool) {
 		}
 	}
 	found := false
-	first := int32(len(b.nodes))
 	b.walkUp(f.leaf, common, func(i int32) {
 		n := &b.nodes[i]
-		first = min(first, i)
 		switch {
 		case n.flags&isPrompt != 0:
 			found = found || !n.samePrompt(f.prompt)
@@ -224,10 +249,11 @@ func (b *branches) decideFork(f fork) (rewind *Rewind, cleared bool) {
 	b.number++
 	rewind = &f.at
 	rewind.Number, rewind.ToLine = b.number, -1
-	if n := b.find(common); n != nil {
+	if n := b.find(cmp.Or(common, f.prompt.parent)); n != nil {
 		rewind.ToLine = n.line
 	}
-	b.abandon(f, common, first)
+	b.abandon(f, common)
+	rewind.Left = b.left(b.number, rewind.Line)
 	b.rewinds = append(b.rewinds, *rewind)
 	if b.bound > 0 && len(b.rewinds) > maxRewinds {
 		b.rewinds = append(b.rewinds[:0], b.rewinds[1:]...)
@@ -280,14 +306,21 @@ func (b *branches) walkUp(from, to uint64, visit func(int32)) {
 	}
 }
 
-// abandon marks what a rewind abandons: the path from the leaf to the common ancestor, and the nodes attached to it.
-func (b *branches) abandon(f fork, common uint64, first int32) {
+// abandon marks what a rewind abandons: the path from the leaf to the common ancestor, and the nodes attached to it. A
+// node that was moved may come before its parent.
+func (b *branches) abandon(f fork, common uint64) {
 	number := uint32(b.number)
 	b.walkUp(f.leaf, common, func(i int32) { b.nodes[i].abandonedBy = number })
-	for i := first; int(i) < len(b.nodes); i++ {
-		n := &b.nodes[i]
-		if p := b.find(n.parent); n.abandonedBy == 0 && p != nil && p.abandonedBy == number && n.line != f.at.Line {
-			n.abandonedBy = number
+	for more := true; more; {
+		more = false
+		for i := range b.nodes {
+			n := &b.nodes[i]
+			if n.abandonedBy != 0 || n.line == f.at.Line {
+				continue
+			}
+			if p := b.find(n.parent); p != nil && p.abandonedBy == number {
+				n.abandonedBy, more = number, true
+			}
 		}
 	}
 }

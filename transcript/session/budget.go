@@ -83,20 +83,33 @@ func window(model string, most, boundary int64, o BudgetOptions) (int64, BudgetS
 }
 
 func limit(window int64, model string, most, boundary int64, o BudgetOptions) (int64, BudgetSource) {
-	// a limit that was exceeded by far is no longer the limit; one tool result exceeds it by a little
-	holds := func(limit int64) bool { return limit > 0 && limit <= window && most <= limit+limit/10 }
+	derived := max(window-reserve, window/2)
+	// A limit that was exceeded by far is no longer the limit. One tool result exceeds it by a little; so it did when a
+	// compaction followed.
+	holds := func(limit int64) bool {
+		compacted := overshoots(boundary, limit) && most <= boundary+boundary/10
+		return limit > 0 && limit <= window && (most <= limit+limit/10 || compacted)
+	}
+	learned := o.Learned[model]
+	if !holds(learned) {
+		learned = 0
+	}
 	switch {
 	case o.Limit > 0:
 		return min(o.Limit, window), ConfiguredBudget
 	case o.NoCompact:
 		return window, NoCompactionLimit
-	case holds(boundary):
+	case learned > 0 && (!holds(boundary) || overshoots(boundary, learned)):
+		return learned, LearnedBudget
+	case holds(boundary) && (boundary <= derived+derived/50 || !overshoots(boundary, derived)):
 		return boundary, BoundaryBudget
-	case holds(o.Learned[model]):
-		return o.Learned[model], LearnedBudget
 	}
-	return max(window-reserve, window/2), DerivedBudget
+	return derived, DerivedBudget
 }
+
+// overshoots reports whether a compaction may have come only at a boundary though the limit was lower: a tool result
+// can jump over it. Farther above it the limit is another one.
+func overshoots(boundary, limit int64) bool { return boundary > limit && boundary <= limit+limit/4 }
 
 // Learn records an automatic compaction of a session with this model. Manual compactions and those without numbers
 // teach nothing.

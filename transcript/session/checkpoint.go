@@ -91,7 +91,7 @@ func (m *CheckpointDetector) Add(e *Event, s *Fold, fresh bool) (mark Checkpoint
 		return mark, true
 	case RewindEvent:
 		m.chain.cut(e.Rewind)
-		m.summary.cut(e.Rewind.ToLine)
+		m.summary.cut(e.Rewind)
 	case RewindUndoneEvent:
 		m.twoWriters = true
 		for i := range m.exceeded {

@@ -82,8 +82,8 @@ func (g *summaryParts) count(name string) {
 	}
 }
 
-func (g *summaryParts) cut(to int64) {
-	g.excerpts = slices.DeleteFunc(g.excerpts, func(s excerpt) bool { return s.line > to })
+func (g *summaryParts) cut(r *Rewind) {
+	g.excerpts = slices.DeleteFunc(g.excerpts, func(s excerpt) bool { return r.Leaves(s.line) })
 }
 
 func (g *summaryParts) restart() { g.tools = nil }

@@ -70,6 +70,12 @@ func (c *codec) bools(v ...*bool) {
 	}
 }
 
+// flag writes a flag, or reads one that was written: whether optional fields follow.
+func (c *codec) flag(v bool) bool {
+	c.bools(&v)
+	return v
+}
+
 // fixed is a hash of eight bytes.
 func (c *codec) fixed(v *uint64) {
 	if !c.reading {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ccship/ccship/transcript"
@@ -33,7 +34,8 @@ const (
 	CompactionEvent
 	// TitleEvent: the session's title changed to Text, set by TitleKind.
 	TitleEvent
-	// UsageEvent: an assistant line, also a sidechain's, reported tokens; Usage.
+	// UsageEvent: an assistant line, also a sidechain's, or an agent's answer repeated in a progress record reported
+	// tokens; Usage.
 	UsageEvent
 	// RewindEvent: the user went back to an earlier message; Rewind.
 	RewindEvent
@@ -103,8 +105,17 @@ type Rewind struct {
 	Number   int64  // from 1 in each stream
 	From, To string // uuids: the abandoned leaf, and the message gone back to ("" for the beginning)
 	FromLine int64
-	ToLine   int64 // -1 for the beginning, or when To is no longer remembered
-	Line     int64 // of the next prompt
+	ToLine   int64  // of the last message that stays; -1 for the beginning, or when To is no longer remembered
+	Line     int64  // of the next prompt
+	Left     []Span // the lines that are no longer part of the conversation, ascending; at most 16 spans
+}
+
+// Span is lines of a transcript, both ends included.
+type Span struct{ First, Last int64 }
+
+// Leaves reports whether a line is no longer part of the conversation.
+func (r *Rewind) Leaves(line int64) bool {
+	return slices.ContainsFunc(r.Left, func(s Span) bool { return s.First <= line && line <= s.Last })
 }
 
 // Context is how many tokens of the model's context window are in use.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -28,11 +29,11 @@ type Fold struct {
 	models        []modelState       // in order of first use
 	model         string
 	newest        uint64   // message id of the newest answer
-	queue         []queued // prompts waiting in the queue
-	removed       []queued // taken out of the queue, but not recorded as a prompt yet
+	queue         []string // prompts waiting in the queue
 	queuedPrompts []uint64 // hashes of this turn's prompts that came from the queue
 	queueTime     time.Time
 	turn          turnState
+	clears        []int64 // lines before which the context was cleared, the newest ones
 	events        []Event
 }
 
@@ -43,7 +44,8 @@ const (
 	maxCalls     = 256
 	maxModels    = 16
 	maxQueue     = 16
-	maxQueueText = 1 << 10 // characters
+	minQueueText = 1 << 10  // characters that are kept of every prompt in the queue
+	maxQueueText = 16 << 10 // characters that are kept of all of them, unless there are many
 	maxAgents    = 64
 	maxFiles     = 20
 	maxSummaries = 8
@@ -72,13 +74,6 @@ type counted struct {
 type modelState struct {
 	name           string
 	most, boundary int64 // most tokens in use; fewest tokens at an automatic compaction
-}
-
-// queued is a prompt typed while the model was working.
-type queued struct {
-	text string
-	line int64
-	time time.Time
 }
 
 // turnState is the current turn, or the last one.
@@ -134,10 +129,18 @@ func (s *Fold) Add(line int64, r transcript.Record) []Event {
 		if g.flags&isPrompt != 0 {
 			s.prompt(line, &r, g.text, true)
 		}
+	case "progress":
+		s.agentAnswer(line, &r)
 	}
 	s.updateLeaf(&r)
 	return s.events
 }
+
+// Rewinds returns the rewinds that were not undone, at most the newest 64, oldest first.
+func (s *Fold) Rewinds() []Rewind { return slices.Clone(s.branches.rewinds) }
+
+// Clears returns the lines before which the context was cleared, at most the newest 64, oldest first.
+func (s *Fold) Clears() []int64 { return slices.Clone(s.clears) }
 
 func (s *Fold) bounds() {
 	s.branches.bound, s.answers.bound, s.calls.bound = maxNodes, maxAnswers, maxCalls
@@ -231,6 +234,10 @@ func (s *Fold) rewinds(g *treeRecord, r *transcript.Record) {
 	}
 	if c.cleared {
 		s.closeTurn()
+		if len(s.clears) == maxRewinds {
+			s.clears = append(s.clears[:0], s.clears[1:]...)
+		}
+		s.clears = append(s.clears, g.line)
 		s.event(ClearEvent, g.line, r)
 		s.setContext(g.line, r, 0, ClearCause)
 	}
@@ -253,4 +260,18 @@ func (s *Fold) sidechain(line int64, r *transcript.Record) {
 	if u := usageOf(r); u != nil {
 		s.countUsage(line, r, *u)
 	}
+}
+
+// agentAnswer reports the tokens of an agent's answer that a progress record repeats. They are not added to this
+// transcript's: the agent's own transcript may have them too.
+func (s *Fold) agentAnswer(line int64, r *transcript.Record) {
+	if r.AgentAnswer == nil {
+		return
+	}
+	sample := *r.AgentAnswer
+	sample.Line = line
+	if sample.Time.IsZero() {
+		sample.Time = r.Time
+	}
+	s.event(UsageEvent, line, r).Usage = &sample
 }

@@ -214,6 +214,44 @@ func TestAnswersCountOnce(t *testing.T) {
 	}
 }
 
+// progressLine repeats an agent's answer, as Claude Code 2.1.12 to 2.1.76 wrote it.
+func progressLine(uuid, message, model string, output int) string {
+	return fmt.Sprintf(`{"type":"progress","uuid":%q,"version":"2.1.32","data":{"type":"agent_progress","agentId":"a1",`+
+		`"message":{"type":"assistant","uuid":"x","timestamp":"2026-08-20T09:00:05.000Z","requestId":"r1","message":`+
+		`{"id":%q,"model":%q,"content":[],"usage":{"input_tokens":3,"cache_creation_input_tokens":20,"cache_read_input_tokens":7,`+
+		`"cache_creation":{"ephemeral_1h_input_tokens":20},"output_tokens":%d}}}}}`, uuid, message, model, output)
+}
+
+// TestProgressAnswers: an agent's answer in a progress record is reported, and is not the session's own.
+func TestProgressAnswers(t *testing.T) {
+	var s Fold
+	var got []transcript.UsageSample
+	for i, line := range []string{
+		promptLine("1", "2.1.32", "x"),
+		progressLine("2", "m1", "claude-haiku-4-5", 5),
+		progressLine("3", "m2", "<synthetic>", 5),
+		`{"type":"progress","uuid":"4","data":{"type":"agent_progress","message":{"type":"user","message":{"content":"x"}}}}`,
+		`{"type":"progress","uuid":"5","data":{"type":"bash_progress","message":"text"}}`,
+		progressLine("2", "m1", "claude-haiku-4-5", 5), // a copy
+	} {
+		for _, e := range s.Add(int64(i), transcript.Parse([]byte(line))) {
+			if e.Kind == UsageEvent {
+				got = append(got, *e.Usage)
+			}
+		}
+	}
+	want := []transcript.UsageSample{{
+		MessageID: "m1", RequestID: "r1", Model: "claude-haiku-4-5", UUID: "x", Line: 1, Sidechain: true,
+		Time: time.Date(2026, 8, 20, 9, 0, 5, 0, time.UTC), Usage: transcript.Usage{Input: 3, Output: 5, CacheRead: 7, CacheWrite1h: 20},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+	if sum := s.Summary(); sum.Answers != 0 || sum.Usage != (transcript.Usage{}) || sum.Context.Known || sum.Model != "" {
+		t.Errorf("the session itself: %d answers, %+v, context %+v, model %q", sum.Answers, sum.Usage, sum.Context, sum.Model)
+	}
+}
+
 // TestCacheWrites distinguishes kinds of writes, and uses the flat number where it is larger.
 func TestCacheWrites(t *testing.T) {
 	for usage, want := range map[string]transcript.Usage{
@@ -283,7 +321,7 @@ func TestLogForgetsHidden(t *testing.T) {
 		for i := range int64(DefaultLogSize) {
 			log.Add(Event{Kind: PromptEvent, Line: round*1000 + i, Text: "x"})
 		}
-		log.Add(Event{Kind: RewindEvent, Rewind: &Rewind{Number: round + 1, ToLine: -1}})
+		log.Add(Event{Kind: RewindEvent, Rewind: &Rewind{Number: round + 1, ToLine: -1, Left: []Span{{0, round*1000 + 999}}}})
 	}
 	state, _ := log.MarshalBinary()
 	var again Log

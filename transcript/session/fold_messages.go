@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ccship/ccship/transcript"
@@ -36,23 +37,20 @@ func (s *Fold) user(line int64, r *transcript.Record, g *treeRecord) {
 	}
 }
 
+// promptHash identifies a prompt by the beginning of its text. Records of one prompt differ in the space around it.
+func promptHash(text string) uint64 {
+	text = strings.TrimSpace(text)
+	return hash(text[:min(len(text), minQueueText)])
+}
+
 // prompt handles what a human typed. A prompt from the queue is recorded up to three times.
 func (s *Fold) prompt(line int64, r *transcript.Record, text string, fromQueue bool) {
-	id := hash(transcript.Cut(text, maxQueueText))
-	if s.confirmRemoved(id) {
-		fromQueue = true
-	}
-	repeated := false
-	for _, h := range s.queuedPrompts {
-		repeated = repeated || h == id
-	}
-	if repeated {
+	id := promptHash(text)
+	if slices.Contains(s.queuedPrompts, id) {
 		return
 	}
 	middle := fromQueue || r.SourceID != ""
-	if middle && s.turn.open {
-		s.flushRemoved()
-	} else {
+	if !middle || !s.turn.open {
 		s.nextTurn(line, r)
 	}
 	if fromQueue {
@@ -60,7 +58,12 @@ func (s *Fold) prompt(line int64, r *transcript.Record, text string, fromQueue b
 	}
 	s.sum.Prompts++
 	e := s.event(PromptEvent, line, r)
-	e.Text, e.Queued = transcript.Cut(text, MaxText), middle
+	e.Text, e.Queued = r.WithImages(transcript.Cut(text, MaxText)), middle
+	s.namePrompt(line, r, text)
+}
+
+// namePrompt makes a prompt the last one, and the first one gives the session its title.
+func (s *Fold) namePrompt(line int64, r *transcript.Record, text string) {
 	short := transcript.OneLine(text, maxPrompt)
 	if short == "" {
 		short = transcript.ImageOnly
@@ -154,7 +157,12 @@ func (s *Fold) system(line int64, r *transcript.Record) {
 	}
 }
 
+// interrupt ends a turn. Where none has begun there is nothing to interrupt: when a plan is accepted with cleared
+// context, Claude Code 2.1.197 begins the new transcript with the old one's last record.
 func (s *Fold) interrupt(line int64, r *transcript.Record) {
+	if s.turn.Number == 0 && !s.turn.open {
+		return
+	}
 	s.event(InterruptEvent, line, r)
 	s.turn.Interrupted = true
 	s.endTurn(line, r)
@@ -163,7 +171,6 @@ func (s *Fold) interrupt(line int64, r *transcript.Record) {
 // nextTurn starts a turn with a prompt.
 func (s *Fold) nextTurn(line int64, r *transcript.Record) {
 	s.closeTurn()
-	s.flushRemoved()
 	s.queuedPrompts = s.queuedPrompts[:0]
 	s.turn = turnState{Turn: Turn{Number: s.turn.Number + 1}, open: true, active: true, from: r.Time}
 	s.turn.at(line, r)
@@ -200,7 +207,6 @@ func (s *Fold) closeTurn() {
 // endTurn emits the end of a turn. If the turn continues after all, the event is emitted again.
 func (s *Fold) endTurn(line int64, r *transcript.Record) {
 	s.queuedPrompts = s.queuedPrompts[:0]
-	s.flushRemoved()
 	if !s.turn.active {
 		return
 	}

@@ -88,65 +88,63 @@ func (s *Fold) queueOperation(line int64, r *transcript.Record) {
 	s.queueTime = r.Time
 	switch r.Subtype {
 	case "enqueue":
-		if len(s.queue) == maxQueue {
-			s.queue = slices.Delete(s.queue, 0, 1)
-		}
-		s.queue = append(s.queue, queued{transcript.Cut(r.Text, maxQueueText), line, r.Time})
+		s.enqueue(r.Text)
 	case "dequeue":
 		// A user record follows.
 		if len(s.queue) > 0 {
 			s.queue = slices.Delete(s.queue, 0, 1)
 		}
 	case "remove":
-		s.remove(r.Text)
+		s.remove(line, r)
 	case "popAll":
 		s.queue = s.queue[:0] // the prompts are back in the input box
 	}
 }
 
+func (s *Fold) enqueue(text string) {
+	if len(s.queue) == maxQueue {
+		s.queue = slices.Delete(s.queue, 0, 1)
+	}
+	room := maxQueueText
+	for _, q := range s.queue {
+		room -= len(q)
+	}
+	s.queue = append(s.queue, transcript.Cut(text, max(room, minQueueText)))
+}
+
 // remove takes a prompt out of the queue: the model received it in the middle of a turn. Since Claude Code 2.1.97 a
 // record of its own follows; before that, often nothing else mentions the prompt.
-func (s *Fold) remove(text string) {
+func (s *Fold) remove(line int64, r *transcript.Record) {
 	if len(s.queue) == 0 {
 		return
 	}
 	i := 0
-	if text != "" {
-		cut := transcript.Cut(text, maxQueueText)
-		if i = slices.IndexFunc(s.queue, func(q queued) bool { return q.text == cut }); i < 0 {
+	if r.Text != "" {
+		id := promptHash(r.Text)
+		if i = slices.IndexFunc(s.queue, func(q string) bool { return promptHash(q) == id }); i < 0 {
 			return
 		}
 	}
 	q := s.queue[i]
 	s.queue = slices.Delete(s.queue, i, i+1)
-	if q.text == "" || transcript.FromProgram(q.text) || !versionBelow(s.sum.Version, 2, 1, 97) {
+	if q == "" || transcript.FromProgram(q) || !versionBelow(s.sum.Version, 2, 1, 97) {
 		return
 	}
-	if len(s.removed) == maxQueue {
-		s.flushRemoved()
-	}
-	s.removed = append(s.removed, q)
+	s.queuedPrompt(line, r, q)
 }
 
-// confirmRemoved drops a removed prompt that now has its own record, and reports whether there was one.
-func (s *Fold) confirmRemoved(id uint64) bool {
-	n := len(s.removed)
-	s.removed = slices.DeleteFunc(s.removed, func(q queued) bool { return hash(q.text) == id })
-	return len(s.removed) < n
-}
-
-// flushRemoved counts the removed prompts for which no record followed.
-func (s *Fold) flushRemoved() {
-	removed := s.removed
-	s.removed = s.removed[:0]
-	for _, q := range removed {
-		s.sum.Prompts++
-		s.sum.LastPrompt = transcript.OneLine(q.text, maxPrompt)
-		s.rememberQueued(hash(q.text))
-		s.events = append(s.events, Event{
-			Kind: PromptEvent, Line: q.line, SessionID: s.sum.SessionID, Time: q.time, Text: q.text, Queued: true,
-		})
+// queuedPrompt adds a prompt that the model received in the middle of a turn, unless a record of its own came before.
+// If one follows, it is recognised as a copy.
+func (s *Fold) queuedPrompt(line int64, r *transcript.Record, text string) {
+	id := promptHash(text)
+	if slices.Contains(s.queuedPrompts, id) {
+		return
 	}
+	s.rememberQueued(id)
+	s.sum.Prompts++
+	s.namePrompt(line, r, text)
+	e := s.event(PromptEvent, line, r)
+	e.SessionID, e.Text, e.Queued = cmp.Or(r.SessionID, s.sum.SessionID), text, true
 }
 
 // versionBelow reports whether a version is lower than another; false if it cannot be parsed.

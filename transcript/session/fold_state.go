@@ -3,7 +3,7 @@ package session
 import "github.com/ccship/ccship/transcript"
 
 // foldVersion must change when the layout or the meaning of the state changes: all states are then derived again.
-const foldVersion = 4
+const foldVersion = 7
 
 // FoldVersion is the version of a Fold's encoded state. States of another version cannot be decoded.
 const FoldVersion = foldVersion
@@ -37,11 +37,10 @@ func (s *Fold) layout(c *codec) {
 	list(c, &s.models, maxModels, func(m *modelState) { c.text(&m.name); c.ints(&m.most, &m.boundary) })
 	c.text(&s.model)
 	c.fixed(&s.newest)
-	prompt := func(q *queued) { c.text(&q.text); c.int(&q.line); c.time(&q.time) }
-	list(c, &s.queue, maxQueue, prompt)
-	list(c, &s.removed, maxQueue, prompt)
+	list(c, &s.queue, maxQueue, func(q *string) { c.text(q) })
 	list(c, &s.queuedPrompts, maxQueue, c.fixed)
 	c.time(&s.queueTime)
+	list(c, &s.clears, maxRewinds, c.int)
 	t := &s.turn
 	c.ints(&t.Number, (*int64)(&t.Duration))
 	layoutUsage(c, &t.Usage)
@@ -134,4 +133,5 @@ func (b *branches) layoutNode(c *codec, n, before *node) {
 func layoutRewind(c *codec, r *Rewind) {
 	c.ints(&r.Number, &r.FromLine, &r.ToLine, &r.Line)
 	c.text(&r.From, &r.To)
+	list(c, &r.Left, maxSpans, func(s *Span) { c.ints(&s.First, &s.Last) })
 }

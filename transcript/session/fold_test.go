@@ -243,7 +243,7 @@ func TestLog(t *testing.T) {
 	if log.Len() != DefaultLogSize || len(texts(0, 0)) != DefaultLogSize {
 		t.Errorf("%d messages", log.Len())
 	}
-	log.Add(Event{Kind: RewindEvent, Line: 250, Rewind: &Rewind{Number: 1, ToLine: 200}})
+	log.Add(Event{Kind: RewindEvent, Line: 250, Rewind: &Rewind{Number: 1, ToLine: 200, Left: []Span{{201, 249}}}})
 	if got := texts(1, 0); log.Len() != 151 || got[0] != "200" {
 		t.Errorf("after the rewind: %d messages, the last is %q", log.Len(), got)
 	}

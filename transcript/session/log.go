@@ -23,6 +23,10 @@ const (
 	ToolCompleteMessage MessageKind = "tool_complete"
 	ErrorMessage        MessageKind = "error"
 	ResultMessage       MessageKind = "result"
+	CommandMessage      MessageKind = "command"     // a slash command of Claude Code's own
+	CompactionMessage   MessageKind = "compaction"  // the conversation was compacted
+	ClearedMessage      MessageKind = "cleared"     // the context was cleared, and an accepted plan follows
+	InterruptedMessage  MessageKind = "interrupted" // the user interrupted the model
 )
 
 // Message is one message of a session's recent history.
@@ -31,7 +35,7 @@ type Message struct {
 	Line    int64
 	UUID    string
 	Time    time.Time
-	Content string // of UserMessage, AssistantMessage, ErrorMessage
+	Content string // of UserMessage, AssistantMessage, ErrorMessage, CommandMessage ("/name args")
 
 	ToolID    string
 	ToolName  string
@@ -41,11 +45,12 @@ type Message struct {
 	Error     string
 	Aborted   bool // a ToolStartMessage whose turn has ended
 
-	Duration     time.Duration // of a ResultMessage, as are the fields below
-	InputTokens  int64         // all input, cached or not
-	OutputTokens int64
-	Interrupted  bool
-	Turn         int64
+	Duration    time.Duration    // of a ResultMessage, as are the three fields below
+	Usage       transcript.Usage // of the turn's answers
+	Interrupted bool
+	Turn        int64
+
+	Compact transcript.Compact // of a CompactionMessage
 }
 
 // Log folds events into the last Size messages of the conversation as it stands; after a rewind, those of the new
@@ -54,6 +59,7 @@ type Log struct {
 	// Size is how many messages are kept, at most MaxLogSize; 0: DefaultLogSize. It is not part of the encoded state.
 	Size     int
 	messages []logEntry
+	dropped  int64 // the largest size at which a message was dropped; 0: none was
 }
 
 type logEntry struct {
@@ -84,6 +90,20 @@ func (l *Log) Add(e Event) {
 		l.complete(e)
 	case TurnEvent:
 		l.result(e)
+	case CommandEvent:
+		m.Kind = CommandMessage
+		l.append(m)
+	case CompactionEvent:
+		if !e.Compact.Micro {
+			m.Kind, m.Compact = CompactionMessage, *e.Compact
+			l.append(m)
+		}
+	case ClearEvent:
+		m.Kind = ClearedMessage
+		l.append(m)
+	case InterruptEvent:
+		m.Kind = InterruptedMessage
+		l.append(m)
 	case RewindEvent:
 		l.hide(e.Rewind)
 	case RewindUndoneEvent:
@@ -103,30 +123,48 @@ func (l *Log) append(m Message) {
 }
 
 func (l *Log) trim() {
-	size := DefaultLogSize
-	if l.Size > 0 {
-		size = min(l.Size, MaxLogSize)
-	}
+	size := logSize(l.Size)
 	visible := l.Len()
+	if visible > size {
+		l.dropped = max(l.dropped, int64(size))
+	}
 	l.forget(visible-size, false)
 	l.forget(len(l.messages)-visible-size, true)
 }
 
-// forget removes the oldest n messages, of the hidden or of the visible ones.
+// logSize is how many messages a Log with a Size keeps.
+func logSize(size int) int {
+	if size > 0 {
+		return min(size, MaxLogSize)
+	}
+	return DefaultLogSize
+}
+
+// Truncated reports whether messages were dropped that a Log of another Size would have kept. To get them, add all
+// events again.
+func (l *Log) Truncated(size int) bool { return l.dropped > 0 && int64(logSize(size)) > l.dropped }
+
+// forget removes the oldest n messages, of the hidden or of the visible ones. What lies behind the last of them stays
+// in its place: mostly that is all there is, and a log that is full forgets one with each it adds.
 func (l *Log) forget(n int, hidden bool) {
 	if n <= 0 {
 		return
 	}
-	kept := l.messages[:0]
-	for _, m := range l.messages {
-		if n > 0 && (m.hidden != 0) == hidden {
+	end := 0
+	for ; n > 0 && end < len(l.messages); end++ {
+		if (l.messages[end].hidden != 0) == hidden {
 			n--
-			continue
 		}
-		kept = append(kept, m)
 	}
-	clear(l.messages[len(kept):])
-	l.messages = kept
+	begin := end
+	for i := end - 1; i >= 0; i-- {
+		if (l.messages[i].hidden != 0) != hidden {
+			begin--
+			l.messages[begin] = l.messages[i]
+		}
+	}
+	clear(l.messages[:begin])
+	l.messages = l.messages[begin:]
 }
 
 // tool is the message of a tool call; nil if there is none.
@@ -181,7 +219,7 @@ func (l *Log) result(e Event) {
 	}
 	l.append(Message{
 		Kind: ResultMessage, Line: e.Line, UUID: e.UUID, Time: e.Time, Turn: e.Turn.Number, Duration: e.Turn.Duration,
-		InputTokens: e.Turn.Usage.Context(), OutputTokens: e.Turn.Usage.Output, Interrupted: e.Turn.Interrupted,
+		Usage: e.Turn.Usage, Interrupted: e.Turn.Interrupted,
 	})
 }
 
@@ -189,7 +227,7 @@ func (l *Log) result(e Event) {
 func (l *Log) hide(r *Rewind) {
 	for i := range l.messages {
 		m := &l.messages[i]
-		if m.hidden == 0 && m.Line > r.ToLine {
+		if m.hidden == 0 && r.Leaves(m.Line) {
 			m.hidden = r.Number
 		}
 	}
@@ -225,24 +263,25 @@ func (l *Log) Len() int {
 }
 
 // Clear removes all messages. Later events are logged again.
-func (l *Log) Clear() { l.messages = nil }
+func (l *Log) Clear() { l.messages, l.dropped = nil, 0 }
 
-const logVersion = 1
+const logVersion = 2
 
 // MarshalBinary encodes the log. The error is always nil.
 func (l *Log) MarshalBinary() ([]byte, error) { return encode(logVersion, l.layout), nil }
 
 // UnmarshalBinary replaces the log. The error wraps ErrState; the log is then empty.
 func (l *Log) UnmarshalBinary(data []byte) error {
-	l.messages = nil
+	l.messages, l.dropped = nil, 0
 	if err := decode("log", data, logVersion, l.layout); err != nil {
-		l.messages = nil
+		l.messages, l.dropped = nil, 0
 		return err
 	}
 	return nil
 }
 
 func (l *Log) layout(c *codec) {
+	c.int(&l.dropped)
 	list(c, &l.messages, 2*MaxLogSize, func(m *logEntry) {
 		kind, input := string(m.Kind), string(m.ToolInput)
 		c.text(&kind, &m.UUID, &m.Content, &m.ToolID, &m.ToolName, &input, &m.Output, &m.Error)
@@ -250,7 +289,14 @@ func (l *Log) layout(c *codec) {
 		if m.ToolInput = nil; input != "" {
 			m.ToolInput = json.RawMessage(input)
 		}
-		c.ints(&m.Line, (*int64)(&m.Duration), &m.InputTokens, &m.OutputTokens, &m.Turn, &m.hidden)
+		c.ints(&m.Line, (*int64)(&m.Duration), &m.Turn, &m.hidden)
+		if c.flag(m.Usage != transcript.Usage{}) {
+			layoutUsage(c, &m.Usage)
+		}
+		if c.flag(m.Kind == CompactionMessage) {
+			c.text(&m.Compact.Trigger)
+			c.ints(&m.Compact.Pre, &m.Compact.Post)
+		}
 		c.bools(&m.Success, &m.Aborted, &m.Interrupted)
 		c.time(&m.Time)
 	})

@@ -50,25 +50,6 @@ func (f figures) row() string {
 		f.Input, f.Output, f.CacheRead, f.CacheWrite, f.Checkpoints)
 }
 
-// objects are a file's records as text, those of glued lines one by one.
-func objects(t testing.TB, file string) (lines [][]byte) {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range bytes.Lines(data) {
-		line = bytes.TrimSuffix(line, []byte("\n"))
-		switch transcript.Scan(line).Shape {
-		case transcript.Object:
-			lines = append(lines, line)
-		case transcript.Malformed:
-			lines = append(lines, transcript.Recover(line)...)
-		}
-	}
-	return lines
-}
-
 // TestRealTranscripts compares what is derived from real transcripts with the table in testdata/README.md, and with two
 // counts that share no code with it: a naive one, and one by jq if it is installed.
 func TestRealTranscripts(t *testing.T) {

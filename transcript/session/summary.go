@@ -55,7 +55,6 @@ func (s *Fold) Summary() Summary {
 	for _, m := range s.models {
 		sum.Models = append(sum.Models, m.name)
 	}
-	sum.Prompts += int64(len(s.removed))
 	sum.Messages = sum.Prompts + sum.Answers
 	sum.Agents, sum.ActiveFiles = slices.Clone(sum.Agents), slices.Clone(sum.ActiveFiles)
 	sum.Working = s.turn.open

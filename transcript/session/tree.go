@@ -92,7 +92,7 @@ func treeRecordOf(line int64, r *transcript.Record) treeRecord {
 	}
 	switch {
 	case r.Compact != nil && !r.Compact.Micro:
-		g.flags = isBoundary
+		g.flags, g.logical = isBoundary, r.LogicalParentUUID
 		g.context = uint32(min(r.Compact.Post, 1<<31))
 	case r.Type == "assistant" && r.Message != nil && !r.Message.Synthetic() && !r.APIError && hasText(r.Message):
 		g.flags = isAnswer
