@@ -1,0 +1,255 @@
+package timeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// Limits on what a Builder remembers. What is forgotten keeps the figures it had.
+const (
+	maxCalls  = 48 // tool calls without a result
+	maxSlow   = 32 // calls of a turn of which it is not known whether they waited
+	maxAgents = 24
+	maxBack   = 8   // rewinds
+	maxLabel  = 120 // characters of a name or a call
+)
+
+// Builder makes moments. The zero value is at the beginning of a transcript. It is bounded: its encoded state is at
+// most about 64 KiB, an ordinary session's a few KiB. For one goroutine.
+type Builder struct{ state }
+
+// state is what a Builder remembers.
+type state struct {
+	Line   int64     `json:"line"` // on which Part counts
+	Part   int       `json:"part"`
+	Turn   int64     `json:"turn"`
+	Mode   string    `json:"mode"`
+	Open   *kept     `json:"open,omitempty"` // the moment that began the turn
+	Known  int64     `json:"known"`          // milliseconds of the turn that were waited for sure
+	Stated bool      `json:"stated"`         // the turn's duration is on record
+	Dim    bool      `json:"dim"`            // more calls of the turn may have waited than Slow has
+	Calls  []pending `json:"calls,omitempty"`
+	Slow   []kept    `json:"slow,omitempty"`
+	Agents []kept    `json:"agents,omitempty"`
+	Back   []kept    `json:"back,omitempty"`
+
+	out []Moment
+}
+
+// kept is a moment that may still change.
+type kept struct {
+	Line   int64  `json:"l"`
+	Part   int    `json:"p"` // -1: a call that is too short for a moment of its own
+	Key    string `json:"k,omitempty"`
+	Moment Moment `json:"m"`
+}
+
+// pending is a tool call without a result.
+type pending struct {
+	ID    string    `json:"id"`
+	Tool  string    `json:"tool"`
+	Label string    `json:"label"`
+	At    time.Time `json:"at,omitzero"`
+	Free  bool      `json:"free,omitempty"` // nobody is asked before it
+}
+
+// errState is for bytes that no Builder of this version encoded.
+var errState = errors.New("not the state of a timeline")
+
+// MarshalBinary encodes the state, so that another Builder can continue from it. The error is always nil.
+func (b *Builder) MarshalBinary() ([]byte, error) { return json.Marshal(&b.state) }
+
+// UnmarshalBinary replaces the state. After an error the Builder is at the beginning of a transcript.
+func (b *Builder) UnmarshalBinary(data []byte) error {
+	b.state = state{}
+	if err := json.Unmarshal(data, &b.state); err != nil {
+		b.state = state{}
+		return fmt.Errorf("%w: %w", errState, err)
+	}
+	return nil
+}
+
+// Add returns the moments that a record makes or changes. events are those that session.Fold.Add returned for the
+// same record. The slice is valid until the next call.
+func (b *Builder) Add(line int64, r *transcript.Record, events []session.Event) []Moment {
+	b.out = b.out[:0]
+	if line != b.Line {
+		b.Line, b.Part = line, 0
+	}
+	if r.PermissionMode != "" {
+		b.Mode = r.PermissionMode
+	}
+	for i := range events {
+		b.event(r, &events[i])
+	}
+	return b.out
+}
+
+func (b *Builder) event(r *transcript.Record, e *session.Event) {
+	switch e.Kind {
+	case session.PromptEvent:
+		b.prompt(e)
+	case session.TaskEvent:
+		b.begin(b.add(e, Task, e.Text))
+	case session.CommandEvent:
+		kind := Command
+		if e.Text == "/clear" {
+			kind = Clear
+		}
+		b.add(e, kind, e.Text)
+	case session.CompactionEvent:
+		b.compaction(e)
+	case session.ClearEvent:
+		b.add(e, Clear, "the context was cleared, and an accepted plan goes on")
+	case session.RewindEvent, session.RewindUndoneEvent:
+		b.rewind(e)
+	case session.InterruptEvent:
+		b.add(e, Interrupt, "interrupted by the user")
+	case session.ErrorEvent:
+		b.add(e, Error, e.Text)
+	case session.ToolStartEvent:
+		b.call(r, e)
+	case session.ToolCompleteEvent:
+		b.result(r, e)
+	case session.AgentEvent:
+		b.agent(e)
+	case session.LinkEvent:
+		b.add(e, Document, "linked "+e.Path)
+	case session.UnlinkEvent:
+		b.add(e, Document, "unlinked "+e.Path)
+	case session.TurnEvent:
+		b.endTurn(r, e)
+	case session.AnswerEvent, session.TitleEvent, session.UsageEvent, session.ContextEvent, session.FileEvent:
+	}
+}
+
+// add makes a moment.
+func (b *Builder) add(e *session.Event, kind Kind, text string) *Moment {
+	b.out = append(b.out, Moment{
+		Line: b.Line, Part: b.Part, Kind: kind, At: e.Time, Text: transcript.OneLine(text, MaxText), Turn: b.Turn,
+	})
+	b.Part++
+	return &b.out[len(b.out)-1]
+}
+
+// begin makes a moment the one that has the turn's duration.
+func (b *Builder) begin(m *Moment) {
+	m.Running = true
+	b.Open = keep(m, "")
+	b.Known, b.Slow, b.Dim, b.Stated = 0, nil, false, false
+}
+
+// keep remembers a moment that may change.
+func keep(m *Moment, key string) *kept {
+	return &kept{Line: m.Line, Part: m.Part, Key: key, Moment: *m}
+}
+
+// again emits a moment that has changed.
+func (b *Builder) again(k *kept) {
+	m := k.Moment
+	m.Line, m.Part = k.Line, k.Part
+	for i := range b.out {
+		if b.out[i].Line == m.Line && b.out[i].Part == m.Part {
+			b.out[i] = m
+			return
+		}
+	}
+	b.out = append(b.out, m)
+}
+
+func (b *Builder) prompt(e *session.Event) {
+	text := e.Text
+	if text == "" {
+		text = transcript.ImageOnly
+	}
+	if e.Queued && b.Open != nil && b.Open.Moment.Running {
+		b.add(e, Prompt, text).Queued = true
+		return
+	}
+	b.Turn++
+	b.begin(b.add(e, Prompt, text))
+}
+
+func (b *Builder) compaction(e *session.Event) {
+	text := "compacted"
+	if e.Compact == nil {
+		b.add(e, Compaction, text)
+		return
+	}
+	if e.Compact.Trigger != "" {
+		text = e.Compact.Trigger
+	}
+	m := b.add(e, Compaction, text)
+	m.Before, m.After = e.Compact.Pre, e.Compact.Post
+	if took := e.Compact.Took; took > 0 {
+		m.Took = took.Milliseconds()
+		if !m.At.IsZero() {
+			m.At = m.At.Add(-took)
+		}
+	}
+}
+
+// rewind makes a moment, or takes it back when the abandoned branch goes on.
+func (b *Builder) rewind(e *session.Event) {
+	if e.Rewind == nil {
+		return
+	}
+	key := strconv.FormatInt(e.Rewind.Number, 10)
+	if e.Kind == session.RewindEvent {
+		text := "back to the beginning"
+		if e.Rewind.ToLine >= 0 {
+			text = "back to line " + strconv.FormatInt(e.Rewind.ToLine+1, 10) // people count from 1
+		}
+		b.Back = bounded(append(b.Back, *keep(b.add(e, Rewind, text), key)), maxBack)
+		return
+	}
+	for i := range b.Back {
+		if b.Back[i].Key == key {
+			b.Back[i].Moment.Gone = true
+			b.again(&b.Back[i])
+			b.Back = slices.Delete(b.Back, i, i+1)
+			return
+		}
+	}
+}
+
+// agent keeps the moment of an agent in step with what is known of it.
+func (b *Builder) agent(e *session.Event) {
+	a := e.Agent
+	i := slices.IndexFunc(b.Agents, func(k kept) bool { return k.Key == a.ToolID })
+	if i < 0 {
+		m := b.add(e, Agent, a.Description)
+		m.Running = true
+		b.Agents = bounded(append(b.Agents, *keep(m, a.ToolID)), maxAgents)
+		i = len(b.Agents) - 1
+	}
+	k := &b.Agents[i]
+	m := &k.Moment
+	m.Tool, m.Agent = transcript.Cut(a.Type, maxLabel), transcript.Cut(a.ID, maxLabel)
+	if m.Text == "" {
+		m.Text = transcript.OneLine(a.Description, MaxText)
+	}
+	if a.Done && m.Running {
+		m.Running = false
+		if !e.Time.IsZero() && !m.At.IsZero() {
+			m.setTook(e.Time.Sub(m.At), 0)
+			m.MayWait = !b.free() // an agent's tools ask for permission too
+		}
+	}
+	b.again(k)
+}
+
+// bounded removes the oldest of a list that is too long.
+func bounded[T any](list []T, most int) []T {
+	if len(list) > most {
+		return slices.Delete(list, 0, len(list)-most)
+	}
+	return list
+}

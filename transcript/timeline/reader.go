@@ -1,0 +1,62 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// Reader makes the timeline of a transcript from its lines. The zero value has no lines. Its memory grows with the
+// number of moments, not with the transcript. For one goroutine.
+type Reader struct {
+	fold    session.Fold
+	builder Builder
+	moments map[place]Moment
+}
+
+// place identifies a moment.
+type place struct {
+	line int64
+	part int
+}
+
+// Line adds a line (0-based), without its newline. What is no record is passed over.
+func (t *Reader) Line(line int64, raw []byte) {
+	if transcript.Scan(raw).IsObject() {
+		t.record(line, transcript.Parse(raw))
+		return
+	}
+	for _, object := range transcript.Recover(raw) {
+		t.record(line, transcript.Parse(object))
+	}
+}
+
+func (t *Reader) record(line int64, r transcript.Record) {
+	if t.moments == nil {
+		t.moments = map[place]Moment{}
+	}
+	for _, m := range t.builder.Add(line, &r, t.fold.Add(line, r)) {
+		if m.Gone {
+			delete(t.moments, place{m.Line, m.Part})
+			continue
+		}
+		t.moments[place{m.Line, m.Part}] = m
+	}
+}
+
+// Moments returns the moments so far, in the order of their lines.
+func (t *Reader) Moments() []Moment {
+	out := make([]Moment, 0, len(t.moments))
+	for _, m := range t.moments {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, Compare)
+	return out
+}
+
+// Compare orders moments as their transcript has them.
+func Compare(a, b Moment) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Part, b.Part))
+}

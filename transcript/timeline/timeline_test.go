@@ -1,0 +1,306 @@
+package timeline_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
+	"github.com/ccship/ccship/transcript/timeline"
+)
+
+var start = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+
+// script writes records that hang off one another.
+type script struct {
+	lines []string
+	mode  string
+}
+
+func (s *script) add(at float64, record string) *script {
+	n := len(s.lines)
+	parent := "null"
+	if n > 0 {
+		parent = fmt.Sprintf(`"u%d"`, n-1)
+	}
+	stamp := start.Add(time.Duration(at * float64(time.Second))).Format("2006-01-02T15:04:05.000Z")
+	s.lines = append(s.lines, fmt.Sprintf(
+		`{"uuid":"u%d","parentUuid":%s,"sessionId":"S","isSidechain":false,"timestamp":%q,%s}`, n, parent, stamp, record))
+	return s
+}
+
+func (s *script) prompt(at float64, text string) *script {
+	mode := s.mode
+	if mode == "" {
+		mode = "default"
+	}
+	return s.add(at, fmt.Sprintf(`"type":"user","permissionMode":%q,"message":{"role":"user","content":%q}`, mode, text))
+}
+
+func (s *script) call(at float64, id, tool, input string) *script {
+	return s.add(at, fmt.Sprintf(`"type":"assistant","message":{"id":"m%d","role":"assistant","model":"claude-x","content":[`+
+		`{"type":"tool_use","id":%q,"name":%q,"input":%s}]}`, len(s.lines), id, tool, input))
+}
+
+func (s *script) result(at float64, id, text string, failed bool, more string) *script {
+	if more == "" {
+		more = `"ok"`
+	}
+	return s.add(at, fmt.Sprintf(`"type":"user","message":{"role":"user","content":[`+
+		`{"type":"tool_result","tool_use_id":%q,"content":%q,"is_error":%t}]},"toolUseResult":%s`, id, text, failed, more))
+}
+
+func (s *script) answer(at float64, text string) *script {
+	return s.add(at, fmt.Sprintf(`"type":"assistant","message":{"id":"m%d","role":"assistant","model":"claude-x",`+
+		`"stop_reason":"end_turn","content":[{"type":"text","text":%q}]}`, len(s.lines), text))
+}
+
+func (s *script) ended(at, took float64) *script {
+	return s.add(at, fmt.Sprintf(`"type":"system","subtype":"turn_duration","durationMs":%d`, int(took*1000)))
+}
+
+// moments are the timeline, one line each.
+func (s *script) moments() string {
+	var t timeline.Reader
+	for i, l := range s.lines {
+		t.Line(int64(i), []byte(l))
+	}
+	return show(t.Moments())
+}
+
+func show(list []timeline.Moment) string {
+	var out []string
+	for _, m := range list {
+		line := fmt.Sprintf("%d %s %s", m.Line, m.Kind, m.Text)
+		if m.Took > 0 {
+			line += fmt.Sprintf(" took %gs", float64(m.Took)/1000)
+		}
+		if m.Waited > 0 {
+			line += fmt.Sprintf(" waited %gs", float64(m.Waited)/1000)
+		}
+		if m.MayWait {
+			line += " may wait"
+		}
+		if m.Running {
+			line += " running"
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+const bash = `{"command":"make test"}`
+
+// TestDurations: what a turn and its calls took, without the waits that the records tell.
+func TestDurations(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name string
+		of   *script
+		want string
+	}{
+		{"a short turn", (&script{}).prompt(0, "hi").answer(3, "hello"), "0 prompt hi took 3s"},
+		{"still running", (&script{}).prompt(0, "hi"), "0 prompt hi running"},
+		{"the record says that nothing waited",
+			(&script{}).prompt(0, "go").call(1, "a", "Bash", bash).result(61, "a", "ok", false, "").answer(62, "done").ended(62.1, 62.1),
+			"0 prompt go took 62.1s\n2 tool make test took 60s"},
+		{"the user was away for nine minutes",
+			(&script{}).prompt(0, "go").call(1, "a", "Bash", bash).result(541, "a", "ok", false, "").answer(543, "done").ended(543, 8),
+			"0 prompt go took 8s waited 535s\n2 tool make test took 5s waited 535s"},
+		{"two calls of which either may have waited",
+			(&script{}).prompt(0, "go").call(1, "a", "Bash", bash).result(101, "a", "ok", false, "").
+				call(102, "b", "Bash", `{"command":"ls"}`).result(202, "b", "ok", false, "").answer(203, "done").ended(203, 120),
+			"0 prompt go took 120s waited 83s\n2 tool make test took 100s may wait\n4 tool ls took 100s may wait"},
+		{"no record tells",
+			(&script{}).prompt(0, "go").call(1, "a", "Bash", bash).result(541, "a", "ok", false, "").answer(543, "done"),
+			"0 prompt go took 543s may wait\n2 tool make test took 540s may wait"},
+		{"nobody is asked in this mode",
+			(&script{mode: "bypassPermissions"}).prompt(0, "go").call(1, "a", "Bash", bash).result(541, "a", "ok", false, "").answer(543, "done"),
+			"0 prompt go took 543s\n2 tool make test took 540s"},
+		{"a question waits for the user only",
+			(&script{}).prompt(0, "go").call(1, "a", "AskUserQuestion", `{"questions":[]}`).result(301, "a", "yes", false, "").answer(303, "done"),
+			"0 prompt go took 3s waited 300s\n2 tool [] waited 300s"},
+		{"a refused call only waited",
+			(&script{}).prompt(0, "go").call(1, "a", "Bash", bash).
+				result(31, "a", "The user doesn't want to proceed with this tool use. The tool use was rejected", true, "").answer(33, "done"),
+			"0 prompt go took 3s waited 30s\n2 refusal make test waited 30s"},
+		{"the result says how long the tool ran",
+			(&script{}).prompt(0, "go").call(1, "a", "WebFetch", `{"url":"https://example.invalid"}`).
+				result(61, "a", "page", false, `{"durationMs":2000}`).answer(62, "done"),
+			"0 prompt go took 4s waited 58s\n2 tool https://example.invalid took 2s waited 58s"},
+		{"a failed call", (&script{}).prompt(0, "go").call(1, "a", "Bash", bash).result(1.5, "a", "Exit code 1\nno rule", true, "").answer(2, "no"),
+			"0 prompt go took 2s\n2 error Exit code 1 no rule took 0.5s"},
+		{"a turn goes on after its record", (&script{}).prompt(0, "go").answer(3, "a").ended(3, 3).answer(900, "later"), "0 prompt go took 3s"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			if got := x.of.moments(); got != x.want {
+				t.Errorf("got\n%s\nwant\n%s", got, x.want)
+			}
+		})
+	}
+}
+
+// TestKinds: everything that is a moment of its own.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	s := (&script{}).prompt(0, "go").
+		call(1, "a", "Task", `{"subagent_type":"Explore","description":"Find callers","prompt":"p"}`).
+		result(41, "a", "26 files", false, `{"status":"completed","agentId":"a0","agentType":"Explore"}`).
+		answer(42, "done").
+		add(50, `"type":"user","message":{"role":"user","content":"<command-name>/model</command-name>\n<command-args>x</command-args>"}`).
+		add(60, `"type":"system","subtype":"compact_boundary","content":"c","compactMetadata":{"trigger":"auto","preTokens":167000,"postTokens":9000,"durationMs":4200}`).
+		prompt(70, "again").
+		add(71, `"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}`).
+		prompt(80, "third").
+		add(81, `"type":"assistant","isApiErrorMessage":true,"message":{"id":"e","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error: 529"}]}`)
+	want := "0 prompt go took 42s may wait\n1 agent Find callers took 40s may wait\n4 command /model x\n5 compaction auto took 4.2s\n" +
+		"6 prompt again took 1s\n7 interrupt interrupted by the user\n8 prompt third took 1s\n9 error API Error: 529"
+	if got := s.moments(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	var r timeline.Reader
+	for i, l := range s.lines {
+		r.Line(int64(i), []byte(l))
+	}
+	list := r.Moments()
+	if a := list[1]; a.Agent != "a0" || a.Tool != "Explore" || a.Turn != 1 {
+		t.Errorf("agent is %+v", a)
+	}
+	if c := list[3]; c.Before != 167000 || c.After != 9000 || !c.At.Equal(start.Add(55800*time.Millisecond)) {
+		t.Errorf("compaction is %+v", c)
+	}
+}
+
+// TestRewind: a rewind is a moment, and one that was none leaves nothing.
+func TestRewind(t *testing.T) {
+	t.Parallel()
+	s := (&script{}).prompt(0, "one").answer(1, "a").prompt(2, "two").answer(3, "b")
+	s.lines = append(s.lines, `{"uuid":"r","parentUuid":"u1","sessionId":"S","timestamp":"2026-11-02T09:01:00.000Z","type":"user","message":{"role":"user","content":"two, better"}}`)
+	if got := s.moments(); !strings.Contains(got, "4 rewind back to line 2") {
+		t.Errorf("got\n%s", got)
+	}
+	s.lines = append(s.lines, `{"uuid":"x","parentUuid":"u3","sessionId":"S","timestamp":"2026-11-02T09:02:00.000Z","type":"assistant","message":{"id":"mx","role":"assistant","model":"claude-x","content":[{"type":"text","text":"goes on"}]}}`)
+	if got := s.moments(); strings.Contains(got, "rewind") {
+		t.Errorf("two writers:\n%s", got)
+	}
+}
+
+// TestInPieces: a Builder that continues from the state of another comes to the same, and its state is bounded.
+func TestInPieces(t *testing.T) {
+	t.Parallel()
+	whole, pieces := map[string]timeline.Moment{}, map[string]timeline.Moment{}
+	var most int
+	run := func(lines []string, every int, into map[string]timeline.Moment) {
+		var fold session.Fold
+		var b timeline.Builder
+		for i, l := range lines {
+			r := transcript.Parse([]byte(l))
+			for _, m := range b.Add(int64(i), &r, fold.Add(int64(i), r)) {
+				key := fmt.Sprintf("%08d.%d", m.Line, m.Part)
+				if into[key] = m; m.Gone {
+					delete(into, key)
+				}
+			}
+			if i%every == every-1 {
+				state, err := b.MarshalBinary()
+				if err != nil {
+					t.Fatal(err)
+				}
+				most = max(most, len(state))
+				b = timeline.Builder{}
+				if err := b.UnmarshalBinary(state); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	s := &script{}
+	long := strings.Repeat("long words ", 1000)
+	for i := range 30 {
+		at := float64(1000 * i)
+		s.prompt(at, long)
+		for k := range 70 {
+			id := fmt.Sprintf("t%d.%d", i, k)
+			s.call(at+float64(k), id, "Bash", fmt.Sprintf(`{"command":%q}`, long))
+			if k%2 == 0 {
+				s.result(at+float64(k)+12, id, long, k%3 == 0, "")
+			}
+		}
+		s.call(at+200, fmt.Sprint("g", i), "Task", fmt.Sprintf(`{"subagent_type":%q,"description":%q}`, long, long))
+		s.answer(at+300, "ok")
+	}
+	run(s.lines, len(s.lines)+1, whole)
+	run(s.lines, 7, pieces)
+	if a, b := list(whole), list(pieces); a != b || len(whole) < 30*30 {
+		t.Errorf("%d moments at once, %d in pieces; equal: %t", len(whole), len(pieces), a == b)
+	}
+	if most > 64<<10 {
+		t.Errorf("a state has %d bytes", most)
+	}
+	if err := new(timeline.Builder).UnmarshalBinary([]byte("\x01\x02")); err == nil {
+		t.Error("damaged state is taken")
+	}
+}
+
+func list(all map[string]timeline.Moment) string {
+	var out []timeline.Moment
+	for _, m := range all {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, timeline.Compare)
+	return show(out)
+}
+
+// TestRealTranscripts: in real sessions no moment has a negative time, turns that state their duration have it, and
+// the timeline has every prompt of the fold.
+func TestRealTranscripts(t *testing.T) {
+	t.Parallel()
+	root := "../../../shared/transcripts"
+	if _, err := os.Stat(root); err != nil {
+		t.Skip("no real transcripts here")
+	}
+	sessions, stated := 0, 0
+	err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".jsonl") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		sessions++
+		var r timeline.Reader
+		n, records := int64(0), map[int64]bool{}
+		for l := range bytes.Lines(data) {
+			var x struct {
+				Subtype  string
+				Duration float64 `json:"durationMs"`
+			}
+			if json.Unmarshal(l, &x) == nil && x.Subtype == "turn_duration" {
+				records[int64(x.Duration)] = true
+			}
+			r.Line(n, bytes.TrimSuffix(l, []byte("\n")))
+			n++
+		}
+		for _, m := range r.Moments() {
+			if m.Took < 0 || m.Waited < 0 || m.Line < 0 || m.Line >= n {
+				t.Errorf("%s: %+v", path, m)
+			}
+			if m.Kind == timeline.Prompt && records[m.Took] {
+				stated++
+			}
+		}
+		return nil
+	})
+	if err != nil || sessions < 20 || stated < 20 {
+		t.Error(err, sessions, stated)
+	}
+}

@@ -1,0 +1,180 @@
+package timeline
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
+)
+
+// A record of a tool call has the time at which the model asked for it, and the time of its result. Between the two,
+// the user may have been asked for permission. What the records tell:
+//
+//   - A turn_duration record has the time of its turn without such waits. The time between prompt and record, less
+//     that, is what the turn waited. When that is nothing, none of its calls waited. When one call was long enough for
+//     it, and the other calls together took less than a twentieth of it, that call waited.
+//   - AskUserQuestion and ExitPlanMode do nothing but wait for the user, and so does a call that the user refuses.
+//   - A few results state how long the tool ran.
+//   - Before some calls nobody is asked: transcript.MayAsk.
+//
+// Where none of these tells, MayWait is set.
+
+// tolerance is by how much times of records may differ without meaning.
+const tolerance = time.Second
+
+// call remembers a tool call.
+func (b *Builder) call(r *transcript.Record, e *session.Event) {
+	b.Calls = bounded(append(b.Calls, pending{
+		ID: transcript.Cut(e.ToolID, maxLabel), Tool: transcript.Cut(e.ToolName, maxLabel), At: e.Time,
+		Label: transcript.ToolSummary(e.ToolName, []byte(e.Input), maxLabel),
+		Free:  !transcript.MayAsk(b.Mode, e.ToolName, e.Path, r.Cwd),
+	}), maxCalls)
+}
+
+// result ends a tool call. It makes a moment of one that was long, failed or was refused.
+func (b *Builder) result(r *transcript.Record, e *session.Event) {
+	id := transcript.Cut(e.ToolID, maxLabel)
+	i := slices.IndexFunc(b.Calls, func(c pending) bool { return c.ID == id })
+	var c pending
+	if i >= 0 {
+		c = b.Calls[i]
+		b.Calls = slices.Delete(b.Calls, i, i+1)
+	}
+	var elapsed time.Duration
+	if !c.At.IsZero() && e.Time.After(c.At) {
+		elapsed = e.Time.Sub(c.At)
+	}
+	m := Moment{Line: b.Line, Part: -1, Kind: Tool, At: c.At, Tool: c.Tool, Text: c.Label, Turn: b.Turn}
+	if m.At.IsZero() {
+		m.At = e.Time
+	}
+	isAgent := c.Tool == "Task" || c.Tool == "Agent"
+	refused := !e.Success && refusedByUser(e.Text)
+	switch stated := statedTime(r); {
+	case refused || c.Tool == "AskUserQuestion" || c.Tool == "ExitPlanMode":
+		m.setTook(elapsed, elapsed)
+		b.Known += m.Waited
+	case stated > 0 && stated <= elapsed && !isAgent:
+		m.setTook(elapsed, elapsed-stated)
+		b.Known += m.Waited
+	default:
+		m.setTook(elapsed, 0)
+		m.MayWait = elapsed >= tolerance && !c.Free && !b.free()
+	}
+	switch {
+	case refused:
+		m.Kind = Refusal
+	case !e.Success:
+		m.Kind, m.Text = Error, transcript.OneLine(strings.TrimSpace(e.Text), MaxText)
+	case elapsed < Long || isAgent:
+		b.mayWait(m)
+		return
+	}
+	m.Part = b.Part
+	b.Part++
+	b.out = append(b.out, m)
+	b.mayWait(m)
+}
+
+// mayWait remembers a call until its turn ends: then it may be known whether it waited.
+func (b *Builder) mayWait(m Moment) {
+	if !m.MayWait {
+		return
+	}
+	if len(b.Slow) == maxSlow {
+		b.Dim = true
+		return
+	}
+	b.Slow = append(b.Slow, *keep(&m, ""))
+}
+
+// free reports whether nobody is asked before any call.
+func (b *Builder) free() bool { return !transcript.MayAsk(b.Mode, "", "", "") }
+
+// refusedByUser reports whether a failed result says that the user did not let the tool run.
+func refusedByUser(text string) bool {
+	return strings.HasPrefix(text, "The user doesn't want to") || strings.HasPrefix(text, "User rejected tool use") ||
+		strings.Contains(text, "The user doesn't want to proceed with this tool use")
+}
+
+// statedTime is how long a tool ran by its own result; 0 when that does not say.
+func statedTime(r *transcript.Record) time.Duration {
+	if len(r.ToolResult) == 0 || r.ToolResult[0] != '{' {
+		return 0
+	}
+	ms := transcript.NumberField(r.ToolResult, "durationMs")
+	if ms <= 0 {
+		ms = 1000 * transcript.NumberField(r.ToolResult, "durationSeconds")
+	}
+	if ms < 0 || ms > 1e10 {
+		return 0
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// endTurn gives the moment that began a turn its duration, and its calls theirs.
+func (b *Builder) endTurn(r *transcript.Record, e *session.Event) {
+	k := b.Open
+	if k == nil || e.Time.IsZero() || k.Moment.At.IsZero() {
+		return
+	}
+	m := &k.Moment
+	m.Running = false
+	elapsed, known := max(e.Time.Sub(m.At), 0), time.Duration(b.Known)*time.Millisecond
+	switch {
+	case r.Type == "system" && r.Subtype == "turn_duration" && r.Duration > 0:
+		waited := max(elapsed-r.Duration, 0)
+		m.Took, m.Waited, m.MayWait = r.Duration.Milliseconds(), waited.Milliseconds(), false
+		b.Stated = true
+		b.settle(waited - known)
+	case b.Stated: // what follows is not the user's turn any more
+	default:
+		m.setTook(elapsed, known)
+		m.MayWait = b.Dim || len(b.Slow) > 0
+	}
+	b.again(k)
+}
+
+// settle says of the turn's calls how long they waited, from how long they waited together.
+func (b *Builder) settle(together time.Duration) {
+	if b.Dim {
+		return
+	}
+	if together < tolerance {
+		for i := range b.Slow {
+			b.settled(&b.Slow[i], 0)
+		}
+		b.Slow = nil
+		return
+	}
+	longest, others := b.longest()
+	if longest != nil && longest.Moment.elapsed()+tolerance >= together && others <= max(tolerance, together/20) {
+		b.settled(longest, together)
+	}
+}
+
+// longest is the longest call that may have waited, and how long the others took together.
+func (b *Builder) longest() (longest *kept, others time.Duration) {
+	for i := range b.Slow {
+		k := &b.Slow[i]
+		others += k.Moment.elapsed()
+		if longest == nil || k.Moment.elapsed() > longest.Moment.elapsed() {
+			longest = k
+		}
+	}
+	if longest != nil {
+		others -= longest.Moment.elapsed()
+	}
+	return longest, others
+}
+
+// settled emits a call of which it is known now how long it waited.
+func (b *Builder) settled(k *kept, waited time.Duration) {
+	k.Moment.setTook(k.Moment.elapsed(), waited)
+	k.Moment.MayWait = false
+	if k.Part >= 0 {
+		b.again(k)
+	}
+}
