@@ -1,0 +1,198 @@
+// Package price says what tokens cost: a dated list of prices by model, which a file can replace. It does not know who
+// counted the tokens.
+package price
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+//go:embed prices.json
+var builtIn []byte
+
+const (
+	schema  = 1
+	maxFile = 1 << 20 // bytes of a price file
+)
+
+// LongContext is the input of a request, in tokens, above which a model's long-context price is that of all its tokens.
+// Cache reads and writes count as input.
+const LongContext = 200_000
+
+// Price is what a model's tokens cost.
+type Price struct {
+	Match string `json:"match"` // the model's name; * stands for anything, and there may be several
+	Rates
+	Long *Rates `json:"long_context"` // of requests above LongContext; nil: the same
+}
+
+// Rates are what a million tokens of a kind cost, in US dollars.
+type Rates struct {
+	Input        float64 `json:"input"`
+	Output       float64 `json:"output"`
+	CacheRead    float64 `json:"cache_read"`
+	CacheWrite5m float64 `json:"cache_write_5m"`
+	CacheWrite1h float64 `json:"cache_write_1h"`
+}
+
+// List is a price list. It does not guess: an unknown model has no price. Safe for concurrent use.
+type List struct {
+	AsOf string // the day it is of
+	list []Price
+}
+
+// Cost is what tokens cost, as far as that is known.
+type Cost struct {
+	USD      float64
+	Priced   int64 // tokens that USD is for
+	Unpriced int64 // tokens of models without a price
+}
+
+// Known reports whether the cost is meaningful: a price is known for some tokens, or there are none.
+func (c Cost) Known() bool { return c.Priced > 0 || c.Unpriced == 0 }
+
+// Plus is the sum.
+func (c Cost) Plus(d Cost) Cost {
+	return Cost{USD: c.USD + d.USD, Priced: c.Priced + d.Priced, Unpriced: c.Unpriced + d.Unpriced}
+}
+
+// Default is the list that comes with the program: public list prices.
+var Default = sync.OnceValue(func() *List {
+	p, err := Read(bytes.NewReader(builtIn))
+	if err != nil {
+		panic(err) // the file is part of the program; a test reads it
+	}
+	return p
+})
+
+// Read reads a price list in the form of prices.json. The error says what is wrong with it.
+func Read(r io.Reader) (*List, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read prices: %w", err)
+	}
+	if len(b) > maxFile {
+		return nil, fmt.Errorf("read prices: larger than %d bytes", maxFile)
+	}
+	var doc struct {
+		Schema    int     `json:"schema_version"`
+		Currency  string  `json:"currency"`
+		PerTokens int64   `json:"per_tokens"`
+		AsOf      string  `json:"as_of"`
+		Note      string  `json:"note"`
+		Models    []Price `json:"models"`
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("read prices: %w", err)
+	}
+	switch {
+	case doc.Schema != schema:
+		return nil, fmt.Errorf("read prices: schema_version is %d, want %d", doc.Schema, schema)
+	case doc.Currency != "USD" || doc.PerTokens != 1_000_000:
+		return nil, errors.New(`read prices: want "currency": "USD" and "per_tokens": 1000000`)
+	case len(doc.Models) == 0:
+		return nil, errors.New("read prices: models is empty")
+	}
+	for _, m := range doc.Models {
+		if err := m.check(); err != nil {
+			return nil, fmt.Errorf("read prices: %w", err)
+		}
+	}
+	return &List{AsOf: doc.AsOf, list: doc.Models}, nil
+}
+
+func (p Price) check() error {
+	if p.Match == "" {
+		return errors.New("a model has no match")
+	}
+	rates := []Rates{p.Rates}
+	if p.Long != nil {
+		rates = append(rates, *p.Long)
+	}
+	for _, r := range rates {
+		for _, v := range []float64{r.Input, r.Output, r.CacheRead, r.CacheWrite5m, r.CacheWrite1h} {
+			if v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+				return fmt.Errorf("model %q has a price below 0", p.Match)
+			}
+		}
+	}
+	return nil
+}
+
+// decoration is what clouds and settings append to a model's name: a date, a version, "[1m]".
+var decoration = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(\[[^\]]*\]|[-@]\d{8}|[-@]latest|-v\d+(:\d+)?|:\d+)$`)
+})
+
+// plainModel is a model's name in lower case, without decoration.
+func plainModel(model string) string {
+	model = strings.ToLower(model)
+	for {
+		at := decoration().FindStringIndex(model)
+		if at == nil || at[0] == 0 {
+			return model
+		}
+		model = model[:at[0]]
+	}
+}
+
+// Of returns a model's price: the first that matches its name, with or without decoration, in any case.
+func (p *List) Of(model string) (Price, bool) {
+	whole, plain := strings.ToLower(model), plainModel(model)
+	for _, x := range p.list {
+		if m := strings.ToLower(x.Match); matches(m, plain) || matches(m, whole) {
+			return x, true
+		}
+	}
+	return Price{}, false
+}
+
+// matches compares name with a pattern in which * stands for any text.
+func matches(pattern, name string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, first)
+	if !ok {
+		return false
+	}
+	for {
+		part, next, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(name, part)
+		}
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name, rest = name[i+len(part):], next
+	}
+}
+
+// Cost is what a model's tokens cost. long says that each of the requests they are of was above LongContext.
+func (p *List) Cost(model string, u transcript.Usage, long bool) Cost {
+	x, ok := p.Of(model)
+	if !ok {
+		return Cost{Unpriced: u.Total()}
+	}
+	r := x.Rates
+	if long && x.Long != nil {
+		r = *x.Long
+	}
+	usd := r.Input*float64(u.Input) + r.Output*float64(u.Output) + r.CacheRead*float64(u.CacheRead) +
+		r.CacheWrite5m*float64(u.CacheWrite5m) + r.CacheWrite1h*float64(u.CacheWrite1h)
+	return Cost{USD: usd / 1e6, Priced: u.Total()}
+}

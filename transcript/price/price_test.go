@@ -1,0 +1,129 @@
+package price_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/price"
+)
+
+func TestPriceOf(t *testing.T) {
+	tests := []struct {
+		model string
+		input float64 // 0: unknown
+	}{
+		{"claude-opus-5-5", 4},
+		{"claude-opus-5-5[1m]", 4},
+		{"claude-opus-5", 5},
+		{"claude-opus-5-20260724", 5},
+		{"claude-opus-5@20260724", 5},
+		{"us.anthropic.claude-opus-4-5-20251101-v1:0", 5},
+		{"claude-opus-4-20250514", 15},
+		{"claude-opus-4-1-20250805", 15},
+		{"CLAUDE-Sonnet-5", 2},
+		{"claude-3-5-sonnet-latest", 3},
+		{"claude-haiku-4-5-20251001", 1},
+		{"claude-fable-5-1", 10},
+		{"claude-opus-6", 0}, // not the price of an older one
+		{"claude-opus-5-6", 0},
+		{"gpt-7", 0},
+		{"<synthetic>", 0},
+		{"", 0},
+		{"[1m]", 0},
+	}
+	for _, test := range tests {
+		p, ok := price.Default().Of(test.model)
+		if ok != (test.input > 0) || p.Input != test.input {
+			t.Errorf("%q: %v %v, want %v", test.model, p.Input, ok, test.input)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	p := price.Default()
+	tokens := transcript.Usage{Input: 1_000_000, Output: 2_000_000, CacheRead: 3_000_000, CacheWrite5m: 4_000_000, CacheWrite1h: 5_000_000}
+	known, unknown := p.Cost("claude-opus-5", tokens, false), p.Cost("new", tokens, false)
+	if math.Abs(known.USD-(5+50+1.5+25+50)) > 1e-9 || known.Unpriced != 0 || known.Priced != 15_000_000 {
+		t.Errorf("cost is %+v", known)
+	}
+	if sum := known.Plus(unknown); math.Abs(sum.USD-131.5) > 1e-9 || sum.Unpriced != 15_000_000 || !sum.Known() {
+		t.Errorf("sum is %+v", sum)
+	}
+	if unknown.Known() || unknown.USD != 0 {
+		t.Errorf("the cost of an unknown model is known: %+v", unknown)
+	}
+	if !(price.Cost{}).Known() {
+		t.Error("nothing costs something unknown")
+	}
+}
+
+// TestLongContext: a request above the limit costs more for all of its tokens, if its model has such a price.
+func TestLongContext(t *testing.T) {
+	tokens := transcript.Usage{Input: 1_000_000, Output: 1_000_000, CacheRead: 1_000_000, CacheWrite5m: 1_000_000, CacheWrite1h: 1_000_000}
+	for model, want := range map[string][2]float64{
+		"claude-sonnet-4-5-20250929": {3 + 15 + 0.3 + 3.75 + 6, 6 + 22.5 + 0.6 + 7.5 + 12},
+		"claude-sonnet-4-20250514":   {3 + 15 + 0.3 + 3.75 + 6, 6 + 22.5 + 0.6 + 7.5 + 12},
+		"claude-sonnet-4-6":          {3 + 15 + 0.3 + 3.75 + 6, 3 + 15 + 0.3 + 3.75 + 6},
+		"claude-opus-5-5[1m]":        {4 + 20 + 0.2 + 5 + 8, 4 + 20 + 0.2 + 5 + 8},
+	} {
+		for i, long := range []bool{false, true} {
+			if c := price.Default().Cost(model, tokens, long); math.Abs(c.USD-want[i]) > 1e-9 {
+				t.Errorf("%s, long %v: $%v, want $%v", model, long, c.USD, want[i])
+			}
+		}
+	}
+}
+
+// TestPricePatterns: * stands for anything, also nothing, anywhere.
+func TestPricePatterns(t *testing.T) {
+	const head = `{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[`
+	for pattern, names := range map[string][2]string{
+		"abc":     {"abc", "abcd xabc"},
+		"a*c":     {"ac abc abcbc", "acd bac"},
+		"*":       {"x", ""},
+		"*b*b*":   {"bb abcbd", "abc"},
+		"a*a":     {"aa aba", "a"},
+		"ab*ba":   {"abba", "aba"},
+		"A*":      {"abc", "bc"},
+		"*a*ab*b": {"aabb", "aab"},
+	} {
+		p, err := price.Read(strings.NewReader(head + `{"match":"` + pattern + `","input":1}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, list := range names {
+			for name := range strings.FieldsSeq(list) {
+				if _, ok := p.Of(name); ok != (i == 0) {
+					t.Errorf("pattern %q, name %q: %v", pattern, name, ok)
+				}
+			}
+		}
+	}
+}
+
+func TestReadPricesRefuses(t *testing.T) {
+	const good = `{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"x","input":1}]}`
+	if _, err := price.Read(strings.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{
+		{`"schema_version":1`, `"schema_version":2`},
+		{`USD`, `EUR`},
+		{`1000000`, `1000`},
+		{`{"match":"x","input":1}`, ``},
+		{`"x"`, `""`},
+		{`"input":1`, `"input":-1`},
+		{`"input":1`, `"inptu":1`},
+		{`"input":1`, `"input":"1"`},
+		{`"input":1`, `"input":1,"long_context":{"output":-1}`},
+		{`]}`, ``},
+		{`"x"`, `"` + strings.Repeat("x", 1<<20) + `"`},
+	} {
+		bad := strings.Replace(good, change[0], change[1], 1)
+		if _, err := price.Read(strings.NewReader(bad)); err == nil {
+			t.Errorf("taken: %.120s", bad)
+		}
+	}
+}
