@@ -147,7 +147,8 @@ func runes(b []byte) int {
 	return n
 }
 
-// OneLine puts text on one line of at most limit characters; "…" marks what was cut off.
+// OneLine puts text on one line of at most limit characters, without the escape sequences that colour it in a terminal;
+// "…" marks what was cut off.
 func OneLine(text string, limit int) string {
 	var out []byte
 	n, last, space := 0, 0, false
@@ -157,7 +158,23 @@ func OneLine(text string, limit int) string {
 		}
 		out = utf8.AppendRune(out, r)
 	}
+	coloured := 0 // 1 behind an escape, 2 in a sequence
 	for _, r := range text {
+		switch {
+		case coloured == 1 && r == '[':
+			coloured = 2
+			continue
+		case coloured == 2:
+			if r < ' ' || r >= '@' {
+				coloured = 0
+			}
+			continue
+		}
+		coloured = 0
+		if r == '\x1b' {
+			coloured = 1
+			continue
+		}
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
 			space = n > 0
 			continue

@@ -103,6 +103,17 @@ func ForgetNames(stream string) []string {
 	return names
 }
 
+// Covering returns the stream that the others belong to: a session among its further files and agents. It returns false
+// if there is none.
+func Covering(streams []string) (string, bool) {
+	for _, name := range streams {
+		if !slices.ContainsFunc(streams, func(other string) bool { return !slices.Contains(ForgetNames(other), name) }) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 // withoutCopy removes the number that StreamName appends.
 func withoutCopy(name string) string {
 	i := strings.LastIndexByte(name, '~')

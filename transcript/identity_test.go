@@ -91,6 +91,18 @@ func TestForgetNames(t *testing.T) {
 	}
 }
 
+// TestCovering: a session covers its further files and its agents, and no other session.
+func TestCovering(t *testing.T) {
+	for names, want := range map[string]string{
+		"s": "s", "s~2 s": "s", "s s/agent-7 s~2 s~2/agent-8": "s", "s/agent-7 s/agent-7~2": "s/agent-7",
+		"": "", "s s2": "", "s~2 s~3": "", "s/agent-7 s/agent-8": "", "s s~2 t": "",
+	} {
+		if got, ok := Covering(strings.Fields(names)); got != want || ok != (want != "") {
+			t.Errorf("Covering(%q) = %q, %v, want %q", names, got, ok, want)
+		}
+	}
+}
+
 func TestUnquote(t *testing.T) {
 	tests := []struct{ raw, want string }{
 		{``, ""},

@@ -14,7 +14,7 @@ type parsed struct {
 	title, label, content, errorValue            []byte
 	compact, micro, attachment, toolUseResult    []byte
 	timestamp, duration, number, origin, forked  []byte
-	worktree                                     []byte
+	worktree, data, snapshot                     []byte
 	meta, sidechain, summary, visible, api, plan bool
 	titleKind                                    TitleKind
 }
@@ -198,6 +198,8 @@ func (p *parsed) pickRare(key, value []byte) bool {
 		p.content = value
 	case "origin":
 		p.origin = value
+	case "data":
+		p.data = value
 	case "durationMs":
 		p.duration = value
 	case "compactMetadata":
@@ -206,6 +208,8 @@ func (p *parsed) pickRare(key, value []byte) bool {
 		p.micro = value
 	case "attachment":
 		p.attachment = value
+	case "snapshot", "trackingPath":
+		p.snapshot = value
 	case "forkedFrom":
 		p.forked = value
 	case "worktreeSession":

@@ -16,6 +16,10 @@ func (p *parsed) extend(r *Record) {
 		p.extendSystem(r)
 	case "attachment":
 		p.extendAttachment(r)
+	case "file-history-snapshot", "file-history-delta":
+		r.Snapshot = p.snapshot
+	case "progress":
+		r.AgentAnswer = agentAnswer(p.data)
 	case "queue-operation", "last-prompt":
 		r.Text = text(p.content)
 	case "custom-title", "ai-title", "summary":
@@ -43,10 +47,7 @@ func (p *parsed) extendSystem(r *Record) {
 			r.Compact.Post = r.Compact.Pre - saved
 		}
 	case "turn_duration":
-		r.Duration = time.Duration(integer(p.duration)) * time.Millisecond
-		if r.Duration < 0 || r.Duration > 1e4*time.Hour {
-			r.Duration = 0
-		}
+		r.Duration = milliseconds(p.duration)
 	case "api_error":
 		r.Error = apiError(p.errorValue)
 	case "away_summary":
@@ -61,7 +62,17 @@ func compaction(metadata []byte) *Compact {
 		Trigger: text(field(metadata, "trigger")),
 		Pre:     max(0, integer(field(metadata, "preTokens"))),
 		Post:    max(0, integer(field(metadata, "postTokens"))),
+		Took:    milliseconds(field(metadata, "durationMs")),
 	}
+}
+
+// milliseconds is a number of them as a duration; 0 for one that nothing takes.
+func milliseconds(value []byte) time.Duration {
+	n := integer(value)
+	if n < 0 || n > (1e4*time.Hour).Milliseconds() {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
 }
 
 // apiError is the message of an api_error: the innermost message, otherwise a type or a code.
@@ -83,6 +94,25 @@ func apiError(problem []byte) string {
 		problem = inner
 	}
 	return best
+}
+
+// agentAnswer is the usage that a progress record repeats; nil if it repeats no answer of a model.
+func agentAnswer(data []byte) *UsageSample {
+	record := field(data, "message")
+	if text(field(record, "type")) != "assistant" || isTrue(field(record, "isApiErrorMessage")) {
+		return nil
+	}
+	message := field(record, "message")
+	usage := field(message, "usage")
+	model := text(field(message, "model"))
+	if len(usage) == 0 || usage[0] != '{' || model == SyntheticModel {
+		return nil
+	}
+	return &UsageSample{
+		MessageID: text(field(message, "id")), RequestID: text(field(record, "requestId")), Model: model,
+		UUID: text(field(record, "uuid")), Time: parseTime(field(record, "timestamp")), Usage: parseUsage(usage),
+		Sidechain: true, Final: text(field(message, "stop_reason")) != "",
+	}
 }
 
 func (p *parsed) extendAttachment(r *Record) {

@@ -3,8 +3,9 @@ package transcript
 import "strings"
 
 // Prompt is what a human typed, in whatever form the line holds it: a user record, one with a tool result beside it, or
-// a queued command. ok is false for everything written by Claude Code or an agent. text is "" for an image without
-// text. Prompts that exist only as queue operations are found by session.Fold.
+// a queued command. A plan that a human accepted is one too, although Claude Code sends it. ok is false for everything
+// else written by Claude Code or an agent. text is "" for an image without text. Prompts that exist only as queue
+// operations are found by session.Fold.
 func (r *Record) Prompt() (text string, ok bool) {
 	if r.Sidechain || r.Meta || r.CompactSummary || r.VisibleOnly {
 		return "", false
@@ -13,7 +14,7 @@ func (r *Record) Prompt() (text string, ok bool) {
 	case r.Type == "attachment":
 		ok = r.Queued == "prompt" && !notHuman(r.Origin) && !FromProgram(r.Text)
 		return r.Text, ok && r.Text != ""
-	case r.Type != "user" || r.Message == nil || notHuman(r.Origin) || r.PromptSource == "system":
+	case r.Type != "user" || r.Message == nil || notHuman(r.Origin) && !r.FromPlan || r.PromptSource == "system":
 		return "", false
 	}
 	text, pictures, results := r.Message.typedText()
@@ -77,6 +78,20 @@ func (m *Message) typedText() (said string, pictures, results bool) {
 	return strings.Join(all, "\n"), pictures, results
 }
 
+// WithImages is a prompt's text with a placeholder for an image that the text does not name. Old versions of Claude
+// Code leave the image out of the text; newer ones write "[Image #1]". An empty text stays empty.
+func (r *Record) WithImages(text string) string {
+	if text == "" || r.Message == nil || strings.Contains(text, "[Image #") {
+		return text
+	}
+	for i := range r.Message.blocks {
+		if r.Message.blocks[i].Kind == ImageBlock {
+			return text + " " + ImageOnly
+		}
+	}
+	return text
+}
+
 // isContext reports whether a text block is context that an editor or Claude Code added to what was typed.
 func isContext(text string) bool {
 	return strings.HasPrefix(text, "<ide_") || strings.HasPrefix(text, "<system-reminder>")
@@ -136,7 +151,7 @@ func (r *Record) Preview() string { return OneLine(r.preview(), previewSize) }
 
 const previewSize = 200
 
-// ImageOnly stands for a prompt without text.
+// ImageOnly stands for an image in a prompt, and for a whole prompt without text.
 const ImageOnly = "[image]"
 
 func (r *Record) preview() string {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Record is what is understood of one line. Strings are copies; ToolResult, Attached and the contents of Message point
-// into the line, which must not change while they are in use. What a line does not say, or says in an unexpected kind,
-// is the zero value.
+// Record is what is understood of one line. Strings are copies; ToolResult, Attached, Snapshot and the contents of
+// Message point into the line, which must not change while they are in use. What a line does not say, or says in an
+// unexpected kind, is the zero value.
 type Record struct {
 	// Type is the line's own, even if unknown. Subtype is that of a system record, the type of an attachment, or the
 	// operation of a queue-operation.
@@ -50,6 +50,10 @@ type Record struct {
 	SourceID  string          // sourceToolAssistantUUID: the line with the tool call that this result answers
 	Lineage   *Lineage        // origin of copied or continued history
 	Attached  json.RawMessage // the attachment as written
+	Snapshot  json.RawMessage // the snapshot of a file-history-snapshot, or the path of a file-history-delta, as written
+	// AgentAnswer is set on a progress record that repeats an answer of a subagent, as Claude Code 2.1.12 to 2.1.76
+	// wrote them. Sometimes no other record has the answer. Its Line is 0.
+	AgentAnswer *UsageSample
 	// ToolResult is toolUseResult as written: an object, a string or an array.
 	ToolResult json.RawMessage
 }
@@ -72,10 +76,11 @@ type Labels struct {
 	PRNumber       int64
 }
 
-// Compact describes a compaction. Numbers are tokens, 0 if not recorded.
+// Compact describes a compaction. Pre and Post are tokens. What is not recorded is 0.
 type Compact struct {
 	Trigger   string // "auto", "manual"
 	Pre, Post int64
+	Took      time.Duration
 	Micro     bool // only tool results were cleared; no new epoch
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"strconv"
 )
 
 // The skim functions walk JSON that Scan has accepted. They only look for ends, which makes them several times as fast
@@ -212,6 +213,15 @@ func field(object []byte, name string) []byte {
 // StringField is the string member name of a JSON object, decoded; "" if there is none. object must be part of a line
 // that Scan accepted, otherwise the result is meaningless.
 func StringField(object []byte, name string) string { return text(field(object, name)) }
+
+// NumberField is the number member name of a JSON object; 0 if there is none. object must be as for StringField.
+func NumberField(object []byte, name string) float64 {
+	n, err := strconv.ParseFloat(string(field(object, name)), 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
 
 // BoolField reports whether the member name of a JSON object is true.
 func BoolField(object []byte, name string) bool { return isTrue(field(object, name)) }

@@ -95,6 +95,11 @@ var kinds = map[string]string{
 	"json-password":   `{"user": "x", "password": "{<a15>1}"}`,
 	"yaml-password":   "db:\n  password: {<a15>1}\n  port: 1",
 	"code-secret":     "const client_secret = '{<a30>1}'",
+	"netrc":           "machine shop.example login kim password {<a20>7}",
+	"flag":            "deploy --db-password {<a20>7} --all",
+	"jwk":             `"kty": "EC", "crv": "P-256", "d": "{<a43>}"`,
+	"query":           "GET https://shop.example/v1/cart?access_token={<a30>7}&page=2",
+	"json-cookie":     `"Cookie": "session={<a30>7}"`,
 }
 
 // Kinds are texts with secrets of every kind, by name: {…} is the secret, <a36> are 36 characters of an alphabet.

@@ -1,0 +1,30 @@
+package transcript
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReplaceStrings(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"type":"user","cwd":"/old","x":1}`:                            `{"type":"user","cwd":"/new","x":1}`,
+		` { "cwd" : "/old" , "y":[{"cwd":"/old"}],"z":"/old" } `:        ` { "cwd" : "/new" , "y":[{"cwd":"/old"}],"z":"/old" } `,
+		`{"cwd":"\/old","cwd":"/old"}`:                                  `{"cwd":"/new","cwd":"/new"}`,
+		`{"c\u0077d":"/old"}`:                                           `{"c\u0077d":"/new"}`,
+		`{"message":{"cwd":"/old","content":"\"cwd\":\"/old\""}}`:       `{"message":{"cwd":"/old","content":"\"cwd\":\"/old\""}}`,
+		`{"cwd":["/old"],"relocatedCwd":"/old","other":{"a":"\ud83d"}}`: `{"cwd":["/old"],"relocatedCwd":"/new","other":{"a":"\ud83d"}}`,
+		`{"cwd":7}`:       `{"cwd":7}`,
+		`{}`:              `{}`,
+		`{"cwd":"/else"}`: `{"cwd":"/else"}`,
+	} {
+		in := []byte(line)
+		got := ReplaceStrings(in, []string{"cwd", "relocatedCwd"}, func(s string) string { return strings.ReplaceAll(s, "/old", "/new") })
+		if string(got) != want || string(in) != line {
+			t.Errorf("%s\nbecame %s\nwant   %s", line, got, want)
+		}
+	}
+	got := ReplaceStrings([]byte(`{"cwd":"a"}`), []string{"cwd"}, func(string) string { return "C:\\<é>&\u2028\"" })
+	if want := `{"cwd":"C:\\<é>&\u2028\""}`; string(got) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
