@@ -17,6 +17,23 @@ func (t *Tailer) allInterval() time.Duration {
 // idleShare limits the time that unprompted listings may take: one part in 2000.
 const idleShare = 2000
 
+// tickInterval is how often the main loop looks what is due: being woken is most of what an idle program costs.
+func (t *Tailer) tickInterval() time.Duration {
+	if t.polling() {
+		return min(t.cfg.ScanActive, t.cfg.PollInterval)
+	}
+	return t.cfg.ScanActive
+}
+
+// quickLimit is how many quick listings of everything may follow each other. Where the last one took every folder as it
+// was, on the word of the system's events, a thorough one takes its share of the time, but comes once an hour.
+func (t *Tailer) quickLimit() int {
+	if t.scan.looked > 0 {
+		return quickRun
+	}
+	return min(max(quickRun, int(idleShare*t.scan.thorough/t.cfg.ScanAll)), 59)
+}
+
 // activeInterval is how long to wait between two listings of the active folders. With events they are only a safety
 // net, and are limited to their share of the time: after an import of ten thousand young files all folders are active.
 func (t *Tailer) activeInterval() time.Duration {

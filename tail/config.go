@@ -11,6 +11,8 @@ type Config struct {
 	Roots []Root
 	// Watch is "auto" (events, but polling on darwin, where each watched file costs a descriptor), "events" or "poll".
 	Watch string
+	// Local reports whether the system sends an event of every change in a folder; nil: it never does.
+	Local func(dir string) bool
 	// Cap is the longest line delivered, in bytes without its newline; default 64 MiB. Longer ones become Oversize.
 	Cap int64
 	// Quiet is how long a last line without newline must be unchanged before it is delivered provisionally; default 2 s.
@@ -67,6 +69,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Workers <= 0 {
 		c.Workers = max(2, runtime.GOMAXPROCS(0))
+	}
+	if c.Local == nil {
+		c.Local = func(string) bool { return false }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

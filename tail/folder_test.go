@@ -28,8 +28,8 @@ func TestHintBelowARootThatIsGone(t *testing.T) {
 	for _, path := range []string{w.path("p/a.jsonl"), w.path("p")} {
 		tl.scanHints(t.Context(), map[string]struct{}{path: {}})
 	}
-	if f := tl.table.byID[k.File.ID]; f.folder == nil || f.Gone != 0 || len(tl.Unlisted()) != 1 {
-		t.Errorf("the file counts as gone: %+v, unlisted %v", f.Tracked, tl.Unlisted())
+	if f := tl.table.byID[k.File.ID]; f.folder == nil || f.view().Gone != 0 || len(tl.Unlisted()) != 1 {
+		t.Errorf("the file counts as gone: %+v, unlisted %v", f.view().Tracked, tl.Unlisted())
 	}
 }
 

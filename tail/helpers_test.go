@@ -42,6 +42,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) start() {
 	w.t.Helper()
 	w.tail = New(w.cfg, w.mem, w.mem)
+	w.tail.restAt = 0 // files rest whenever they may
 	if w.prep != nil {
 		w.prep(w.tail)
 	}

@@ -99,7 +99,8 @@ func (p *listing) remembered(path string) bool {
 	if p.paths == nil {
 		p.paths = map[string]struct{}{}
 		for _, f := range p.t.table.byID {
-			for at := f.File.Path; len(at) > len(f.File.Root); at, _ = splitPath(at) {
+			k := f.view()
+			for at := k.File.Path; len(at) > len(k.File.Root); at, _ = splitPath(at) {
 				p.paths[at] = struct{}{}
 			}
 		}
@@ -129,7 +130,7 @@ func (p *listing) fileAt(st Stat) *file {
 		p.files = map[place]*file{}
 		for _, f := range p.t.table.byID {
 			if f.folder != nil {
-				p.files[f.seen.place()] = f
+				p.files[f.glance().seen.place()] = f
 			}
 		}
 	}

@@ -34,8 +34,8 @@ func TestLongLineInPieces(t *testing.T) {
 		}
 		w.tail.mu.Lock()
 		for _, f := range w.tail.table.byID {
-			if f.long != nil && f.long.scanned < int64(at-32*piece) {
-				t.Errorf("at %d only %d is remembered as searched", at, f.long.scanned)
+			if f.view().long != nil && f.view().long.scanned < int64(at-32*piece) {
+				t.Errorf("at %d only %d is remembered as searched", at, f.view().long.scanned)
 			}
 		}
 		w.tail.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/tail/past"
 )
 
 // memory is a Sink and its Cursors in memory that holds the tailer to its contract: every chunk is checked against
@@ -111,7 +113,7 @@ func check(k *kept, c *Chunk) error {
 		return errors.New("sealed line is not the provisional one")
 	case c.From == c.Prev && k.Provisional.Length > 0 && !c.Sealed:
 		return errors.New("provisional line neither sealed nor rewound")
-	case c.Provisional != nil && (c.Tracked.Provisional != Provisional{int64(len(c.Provisional)), sum(c.Provisional)}):
+	case c.Provisional != nil && (c.Tracked.Provisional != Provisional{int64(len(c.Provisional)), past.Sum(c.Provisional)}):
 		return errors.New("provisional line not in tracked")
 	case c.File.ID == 0 || c.File.Copy < 1 || c.File != c.Tracked.File:
 		return fmt.Errorf("file %+v", c.File)
@@ -140,18 +142,18 @@ func checkHashes(k *kept, c *Chunk) error {
 		if m.Offset <= last || m.Offset <= c.From.Offset || m.Offset > c.To.Offset || all[m.Offset-1] != '\n' {
 			return fmt.Errorf("mark %+v after %d in %+v to %+v", m, last, c.From, c.To)
 		}
-		if m.Hash != sum(all[last:m.Offset]) || m.Line != int64(bytes.Count(all[:m.Offset], []byte{'\n'})) {
+		if m.Hash != past.Sum(all[last:m.Offset]) || m.Line != int64(bytes.Count(all[:m.Offset], []byte{'\n'})) {
 			return fmt.Errorf("mark %+v is wrong", m)
 		}
-		if m.Offset-last > 2*markGap && bytes.Count(all[last:m.Offset], []byte{'\n'}) > 2*markGap {
+		if m.Offset-last > 2*past.MarkGap && bytes.Count(all[last:m.Offset], []byte{'\n'}) > 2*past.MarkGap {
 			return fmt.Errorf("mark %+v is too far from %d", m, last)
 		}
 		last = m.Offset
 	}
 	to := c.To
 	dotted := len(k.oversize) > 0 && k.oversize[len(k.oversize)-1].Offset+k.oversize[len(k.oversize)-1].Length > to.Offset-AnchorSize
-	anchored := dotted || to.Anchor == sum(all[max(0, len(all)-AnchorSize):])
-	if to.Mark != last || to.Segment != sum(all[last:]) || !anchored {
+	anchored := dotted || to.Anchor == past.Sum(all[max(0, len(all)-AnchorSize):])
+	if to.Mark != last || to.Segment != past.Sum(all[last:]) || !anchored {
 		return fmt.Errorf("cursor %+v is wrong, last mark %d", to, last)
 	}
 	return nil
@@ -159,9 +161,10 @@ func checkHashes(k *kept, c *Chunk) error {
 
 func (k *kept) apply(c *Chunk) {
 	k.content = append(k.content[:c.From.Offset:c.From.Offset], c.Lines...)
-	k.marks = slices.DeleteFunc(k.marks, func(m Mark) bool { return m.Offset > c.From.Offset })
+	// Copies of k are out there, which share its slices: nothing is changed in place.
+	k.marks = slices.DeleteFunc(slices.Clone(k.marks), func(m Mark) bool { return m.Offset > c.From.Offset })
 	k.marks = append(k.marks, c.Marks...)
-	k.oversize = slices.DeleteFunc(k.oversize, func(o Oversize) bool { return o.Offset >= c.From.Offset })
+	k.oversize = slices.DeleteFunc(slices.Clone(k.oversize), func(o Oversize) bool { return o.Offset >= c.From.Offset })
 	if o := c.Oversize; o != nil {
 		k.content = append(k.content, bytes.Repeat([]byte{'.'}, int(o.Length))...)
 		k.content = append(k.content, '\n')

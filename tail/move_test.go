@@ -2,6 +2,7 @@ package tail
 
 import (
 	"os"
+	"runtime"
 	"testing"
 )
 
@@ -68,6 +69,9 @@ func TestMoveOfASession(t *testing.T) {
 }
 
 func TestStubAtTheOldPath(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("listings have no inode on Windows: the moved file is sent as a new one, and the old path counts as rewound")
+	}
 	for _, while := range []string{"running", "stopped"} {
 		t.Run(while, func(t *testing.T) {
 			w := newWorld(t)
@@ -174,7 +178,7 @@ func TestDeletedAndBack(t *testing.T) {
 	if s := w.tail.Stats(); s.Tracked != 1 || s.Vanished != 1 {
 		t.Errorf("stats %+v", s)
 	}
-	w.write("p/a.jsonl", body) // restored from a backup
+	w.replace("p/a.jsonl", body) // restored from a backup, and never seen half written
 	w.until("its return is stored", func() bool { return w.mem.named("a")[0].Gone == 0 })
 	w.sync()
 	if k := w.main("p/a.jsonl"); k.Cursor.Generation != 0 || k.sent != int64(len(body)) {
@@ -239,6 +243,9 @@ func TestForgottenInTheEnd(t *testing.T) {
 // TestStubSeenFirst lets the stub be seen before the moved file is: until everything was listed, it must not be taken
 // for the file cut short.
 func TestStubSeenFirst(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("listings have no inode on Windows: the moved file is sent as a new one, and the old path counts as rewound")
+	}
 	for _, by := range []string{"main loop", "worker"} {
 		t.Run(by, func(t *testing.T) {
 			w := newWorld(t)
@@ -261,12 +268,12 @@ func TestStubSeenFirst(t *testing.T) {
 					t.Error("no listing of everything was asked for")
 				}
 			}
-			if !f.pathTaken || f.state != idle || f.Cursor != k.Cursor {
-				t.Errorf("the stub is read: held %v, state %d, %+v", f.pathTaken, f.state, f.Cursor)
+			if !f.pathTaken || f.state != idle || f.view().Cursor != k.Cursor {
+				t.Errorf("the stub is read: held %v, state %d, %+v", f.pathTaken, f.state, f.view().Cursor)
 			}
 			tl.scanAll(t.Context(), "test")
-			if f.pathTaken || f.File.Path != w.path("z/a.jsonl") || len(tl.table.byID) != 2 {
-				t.Errorf("after a listing: held %v, %+v, %d files", f.pathTaken, f.File, len(tl.table.byID))
+			if f.pathTaken || f.view().File.Path != w.path("z/a.jsonl") || len(tl.table.byID) != 2 {
+				t.Errorf("after a listing: held %v, %+v, %d files", f.pathTaken, f.view().File, len(tl.table.byID))
 			}
 		})
 	}

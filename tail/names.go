@@ -81,10 +81,3 @@ func (f *File) key() string {
 	}
 	return f.Name
 }
-
-// shareName makes Name a part of Path where it is one, so that ten thousand files do not hold it twice.
-func (f *File) shareName() {
-	if i := strings.LastIndex(f.Path, f.Name); i >= 0 && f.Name != "" {
-		f.Name = f.Path[i : i+len(f.Name)]
-	}
-}

@@ -7,7 +7,8 @@ import (
 	"encoding/json"
 	"hash"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/ccship/ccship/tail/arena"
+	"github.com/ccship/ccship/tail/past"
 )
 
 // lastLine returns the length of the whole lines in b.
@@ -29,23 +30,23 @@ type longLine struct {
 type lineSum struct {
 	upto int64
 	sha  hash.Hash
-	open xxhash.Digest // from the last Mark on
+	open past.Digest // from the last Mark on
 }
 
 // fits reports whether what is remembered applies to this line and state of the file.
-func (g *longLine) fits(base Cursor, st Stat, h *handle, a *arena) bool {
+func (g *longLine) fits(base Cursor, st Stat, h *handle, a *arena.Arena) bool {
 	if g.base != base || st.Size < g.scanned {
 		return false
 	}
 	from := max(base.Offset, g.scanned-AnchorSize)
-	b := a.scratch[:g.scanned-from]
+	b := a.Scratch[:g.scanned-from]
 	k, _ := h.ReadAt(b, from)
-	return k == len(b) && sum(b) == g.tail
+	return k == len(b) && past.Sum(b) == g.tail
 }
 
 // readLong reads when the first line exceeds the budget: it finds the end of the line first, and reads the line only
 // once it is complete.
-func (l *inspection) readLong(ctx context.Context, h *handle, a *arena, left int64) ([]byte, error) {
+func (l *inspection) readLong(ctx context.Context, h *handle, a *arena.Arena, left int64) ([]byte, error) {
 	if !l.alone && left > l.budget {
 		l.deferred = true
 		return nil, nil
@@ -67,7 +68,7 @@ func (l *inspection) readLong(ctx context.Context, h *handle, a *arena, left int
 		n = left
 	}
 	g := l.long
-	buf := a.take(n)
+	buf := a.Take(n)
 	if k, err := h.ReadAt(buf, l.base.Offset); k < len(buf) {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (l *inspection) readLong(ctx context.Context, h *handle, a *arena, left int
 }
 
 // findNewline returns the offset of the newline that ends the long line, or -1.
-func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena) (int64, error) {
+func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena.Arena) (int64, error) {
 	g := *l.long // a copy: a failed inspection must not be remembered
 	l.long = &g
 	if g.scanned < g.base.Offset {
@@ -91,7 +92,7 @@ func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena) (int6
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		b := a.scratch[:min(int64(len(a.scratch)), l.st.Size-g.scanned)]
+		b := a.Scratch[:min(int64(len(a.Scratch)), l.st.Size-g.scanned)]
 		if k, err := h.ReadAt(b, g.scanned); k < len(b) {
 			return 0, err
 		}
@@ -101,19 +102,19 @@ func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena) (int6
 		g.scanned += int64(len(b))
 	}
 	from := max(g.base.Offset, g.scanned-AnchorSize)
-	b := a.scratch[:g.scanned-from]
+	b := a.Scratch[:g.scanned-from]
 	if k, err := h.ReadAt(b, from); k < len(b) {
 		return 0, err
 	}
-	g.tail = sum(b)
+	g.tail = past.Sum(b)
 	return -1, nil
 }
 
 // oversize hashes a line beyond the cap as far as it exists, and delivers its description once it has ended.
-func (l *inspection) oversize(ctx context.Context, h *handle, a *arena, end int64) error {
+func (l *inspection) oversize(ctx context.Context, h *handle, a *arena.Arena, end int64) error {
 	g := l.long
 	if g.sum == nil {
-		g.sum = &lineSum{upto: g.base.Offset, sha: sha256.New(), open: l.walk.open}
+		g.sum = &lineSum{upto: g.base.Offset, sha: sha256.New(), open: l.walk.Open()}
 	}
 	upto := end
 	if end < 0 {
@@ -123,7 +124,7 @@ func (l *inspection) oversize(ctx context.Context, h *handle, a *arena, end int6
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b := a.scratch[:min(int64(len(a.scratch)), upto-s.upto)]
+		b := a.Scratch[:min(int64(len(a.Scratch)), upto-s.upto)]
 		if k, err := h.ReadAt(b, s.upto); k < len(b) {
 			return err
 		}
@@ -139,14 +140,13 @@ func (l *inspection) oversize(ctx context.Context, h *handle, a *arena, end int6
 }
 
 // oversizeChunk builds the chunk for a line beyond the cap.
-func (l *inspection) oversizeChunk(h *handle, a *arena, end int64) error {
+func (l *inspection) oversizeChunk(h *handle, a *arena.Arena, end int64) error {
 	o := &Oversize{Offset: l.base.Offset, Length: end - l.base.Offset}
 	l.long.sum.sha.Sum(o.SHA256[:0])
-	l.walk.open = l.long.sum.open // a copy: the line may be offered again
-	l.walk.open.Write([]byte{'\n'})
-	l.walk.offset, l.walk.line = end+1, l.base.Line+1
-	l.walk.place()
-	b := a.room(min(AnchorSize, end+1))
+	open := l.long.sum.open // a copy: the line may be offered again
+	_, _ = open.Write([]byte{'\n'})
+	l.walk.Leap(open, end+1)
+	b := a.Room(min(AnchorSize, end+1))
 	if k, err := h.ReadAt(b, end+1-int64(len(b))); k < len(b) {
 		return err
 	}
@@ -155,7 +155,7 @@ func (l *inspection) oversizeChunk(h *handle, a *arena, end int64) error {
 	}
 	l.beginChunk()
 	l.chunk.Oversize = o
-	l.endChunk(l.walk.cursor(l.base.Generation), sum(b))
+	l.endChunk(l.walk.Cursor(l.base.Generation), past.Sum(b))
 	l.more, l.partial = l.st.Size > end+1, 0
 	return nil
 }
@@ -183,7 +183,7 @@ func (l *inspection) offerProvisional(line []byte) {
 
 // checkProvisional checks a last line that was delivered without its newline. If it is neither unchanged nor followed
 // by its newline, that is a rewind to its start.
-func (l *inspection) checkProvisional(h *handle, a *arena) error {
+func (l *inspection) checkProvisional(h *handle, a *arena.Arena) error {
 	p := l.known.Provisional
 	if p.Length == 0 || l.base != l.known.Cursor {
 		return nil
@@ -191,8 +191,8 @@ func (l *inspection) checkProvisional(h *handle, a *arena) error {
 	left := l.st.Size - l.base.Offset
 	same := false
 	if left >= p.Length {
-		whole := proof{r: h, scratch: a.scratch}
-		got, err := whole.hash(context.Background(), l.base.Offset, l.base.Offset+p.Length)
+		whole := past.Proof{From: h, Scratch: a.Scratch}
+		got, err := whole.Hash(context.Background(), l.base.Offset, l.base.Offset+p.Length)
 		if err != nil {
 			return err
 		}

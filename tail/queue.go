@@ -1,9 +1,11 @@
 package tail
 
 import (
-	"container/heap"
 	"context"
 	"time"
+
+	"github.com/ccship/ccship/tail/lanes"
+	"github.com/ccship/ccship/tail/timers"
 )
 
 // workState is the state of a file in the queue.
@@ -26,14 +28,14 @@ const (
 
 // queue holds the files that wait for a worker. Level-triggered: a file is in it once, however often it changed.
 type queue struct {
-	live, backlog fifo
-	imports       newestFirst
+	live, backlog lanes.FIFO[*file]
+	imports       lanes.Newest[*file]
 	limit         int // workers that may do other work than first turns of live files
 	bulk          int // those that do
 	importing     int // files in imports or being imported
 	noRoom        [2]bool
 	noRoomAt      time.Duration
-	due           schedule
+	due           timers.Schedule[*file]
 }
 
 // job is a set of files that a worker inspects with one Deliver.
@@ -50,7 +52,7 @@ const maxJobFiles = 256
 // fileChanged records that a file has just changed, and queues it.
 func (t *Tailer) fileChanged(f *file) {
 	now := t.now()
-	f.changed = now
+	f.facts().changed = now
 	f.partialTried = false
 	t.table.touch(f.folder, now)
 	t.activateSession(f, now)
@@ -59,10 +61,11 @@ func (t *Tailer) fileChanged(f *file) {
 
 // activateSession marks the folders of a session as active when its main transcript is: agents may write there.
 func (t *Tailer) activateSession(f *file, now time.Duration) {
-	if f.File.Kind != Main || f.folder == nil {
+	k := f.facts()
+	if k.File.Kind != Main || f.folder == nil {
 		return
 	}
-	d := f.folder.subs[f.File.Name]
+	d := f.folder.subs[k.File.Name]
 	if d == nil || d.listSoon || now-d.touched < activeFor/2 {
 		return
 	}
@@ -86,7 +89,8 @@ func (t *Tailer) enqueue(f *file) {
 		f.waiting = false
 		t.count(f, 1)
 	}
-	f.inspectAt = 0
+	k := f.facts()
+	k.inspectAt = 0
 	if f.folder == nil || f.pathTaken {
 		return
 	}
@@ -95,7 +99,7 @@ func (t *Tailer) enqueue(f *file) {
 		return
 	}
 	c := imported
-	if t.now()-f.changed < activeFor {
+	if t.now()-k.changed < activeFor {
 		c = live
 	}
 	t.push(f, c)
@@ -114,12 +118,12 @@ func (t *Tailer) push(f *file, c priority) {
 	f.state, f.class = queued, c
 	switch c {
 	case live:
-		q.live.push(f)
+		q.live.Push(f)
 	case backlog:
-		q.backlog.push(f)
+		q.backlog.Push(f)
 	case imported:
 		q.importing++
-		heap.Push(&q.imports, f)
+		q.imports.Push(f, f.view().seen.ModTime)
 	}
 	t.cond.Signal()
 }
@@ -152,7 +156,7 @@ func (t *Tailer) next(ctx context.Context) (j job, ok bool) {
 func (t *Tailer) pick() job {
 	q := &t.queue
 	if !q.noRoomFor(live) {
-		if files := t.gather(func() *file { return q.live.pop(live) }, q.live.peek); len(files) > 0 {
+		if files := t.gather(live, &q.live); len(files) > 0 {
 			return job{files, live}
 		}
 	}
@@ -160,30 +164,36 @@ func (t *Tailer) pick() job {
 		return job{}
 	}
 	if !q.noRoomFor(live) {
-		if files := t.gather(func() *file { return q.backlog.pop(backlog) }, q.backlog.peek); len(files) > 0 {
+		if files := t.gather(backlog, &q.backlog); len(files) > 0 {
 			return job{files, backlog}
 		}
 	}
 	if !q.noRoomFor(imported) {
-		return job{t.gather(q.imports.pop, q.imports.peek), imported}
+		return job{t.gather(imported, &q.imports), imported}
 	}
 	return job{}
 }
 
-// gather takes files until a turn's bytes are together.
-func (t *Tailer) gather(pop, peek func() *file) []*file {
+// lane is the files of a class. One of them counts only if it is still queued in that class.
+type lane interface {
+	Peek() (*file, bool)
+	Pop() *file
+}
+
+// gather takes files of a class until a turn's bytes are together.
+func (t *Tailer) gather(c priority, from lane) []*file {
 	var files []*file
 	var bytes int64
 	for len(files) < maxJobFiles {
-		f := peek()
-		if f == nil {
+		f, ok := from.Peek()
+		if !ok {
 			break
 		}
 		n := f.pending()
 		if len(files) > 0 && (f.alone || bytes+n > t.cfg.TurnBytes) {
 			break
 		}
-		if f = pop(); f == nil {
+		if from.Pop(); f.state != queued || f.class != c {
 			continue
 		}
 		f.state = working
@@ -200,7 +210,10 @@ func (t *Tailer) gather(pop, peek func() *file) []*file {
 }
 
 // pending is how many bytes an inspection would read, as far as is known.
-func (f *file) pending() int64 { return max(0, f.seen.Size-f.Cursor.Offset) }
+func (f *file) pending() int64 {
+	k := f.view()
+	return max(0, k.seen.Size-k.Cursor.Offset)
+}
 
 // done takes a file out of work.
 func (t *Tailer) done(f *file) {
@@ -264,63 +277,4 @@ func (t *Tailer) wakeWaiting() {
 		}
 	}
 	t.cond.Broadcast()
-}
-
-// fifo is a queue of files. An entry counts only if its file is queued in the class.
-type fifo struct {
-	files []*file
-	head  int
-}
-
-func (q *fifo) push(f *file) { q.files = append(q.files, f) }
-
-func (q *fifo) peek() *file {
-	if q.head == len(q.files) {
-		q.files, q.head = q.files[:0], 0
-		return nil
-	}
-	return q.files[q.head]
-}
-
-func (q *fifo) pop(c priority) *file {
-	f := q.files[q.head]
-	q.files[q.head] = nil
-	if q.head++; q.head > 1024 && q.head*2 > len(q.files) {
-		q.files, q.head = append([]*file(nil), q.files[q.head:]...), 0
-	}
-	if f.state != queued || f.class != c {
-		return nil
-	}
-	return f
-}
-
-// newestFirst is a heap of files, the one written last first.
-type newestFirst []*file
-
-func (h newestFirst) Len() int           { return len(h) }
-func (h newestFirst) Less(i, j int) bool { return h[i].seen.ModTime > h[j].seen.ModTime }
-func (h newestFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *newestFirst) Push(x any)        { *h = append(*h, x.(*file)) }
-func (h *newestFirst) Pop() any {
-	last := len(*h) - 1
-	f := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return f
-}
-
-func (h *newestFirst) peek() *file {
-	if len(*h) == 0 {
-		*h = nil
-		return nil
-	}
-	return (*h)[0]
-}
-
-func (h *newestFirst) pop() *file {
-	f := heap.Pop(h).(*file)
-	if f.state != queued || f.class != imported {
-		return nil
-	}
-	return f
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -25,11 +26,11 @@ func TestLater(t *testing.T) {
 	w.start()
 	w.main("p/b.jsonl")
 	for range 2 {
+		w.add("p/a.jsonl", lines("c", 1, 100)) // is offered again, and refused again
 		err := w.tail.Sync(t.Context())
 		if e, ok := errors.AsType[*WaitingError](err); !ok || e.Later != 1 || e.Room != 0 || len(e.Files) != 1 {
 			t.Errorf("sync: %v", err)
 		}
-		w.add("p/a.jsonl", lines("c", 1, 100)) // is offered again, and refused again
 	}
 	if s := w.tail.Stats(); s.WaitingFiles != 1 || s.WaitingBytes == 0 || s.UnreadFiles != 0 {
 		t.Errorf("stats %+v", s)
@@ -260,4 +261,22 @@ func TestSyncEndsWithRun(t *testing.T) {
 	if err := New(w.cfg, w.mem, w.mem).Sync(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("sync: %v", err)
 	}
+}
+
+// TestNotTaken: Stats says why the sink does not take chunks, for as long as it does not.
+func TestNotTaken(t *testing.T) {
+	w := newWorld(t)
+	full := errors.New("no space left")
+	var room atomic.Bool
+	w.mem.fail = func(int) error {
+		if room.Load() {
+			return nil
+		}
+		return full
+	}
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	w.start()
+	w.until("it says why", func() bool { return errors.Is(w.tail.Stats().NotTaken, full) })
+	room.Store(true)
+	w.until("it is over", func() bool { s := w.tail.Stats(); return s.NotTaken == nil && s.UnreadFiles == 0 })
 }

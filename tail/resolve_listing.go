@@ -66,7 +66,7 @@ func (p *listing) placeFile(c *finding) {
 	as := File{Kind: c.kind, Path: joinPath(c.d.path, c.name), Root: c.d.root.Dir, Name: c.called}
 	f := p.matchKnown(&as, c.stat)
 	first := !t.stats.scanned || f != nil && t.table.absent(f)
-	if c.stat.Size == 0 && (f == nil || f.Gone != 0 || f.File.Path != as.Path) {
+	if c.stat.Size == 0 && (f == nil || f.facts().Gone != 0 || f.facts().File.Path != as.Path) {
 		return // no session yet; but a known file that was emptied counts
 	}
 	if f == nil {
@@ -74,19 +74,19 @@ func (p *listing) placeFile(c *finding) {
 		if as.Kind != History {
 			as.Copy = t.table.freeCopy(as.key())
 		}
-		f = &file{Tracked: Tracked{File: as}, seen: c.stat}
-		f.File.shareName()
+		f = newFile(&Tracked{File: as}, c.stat)
 		t.table.add(f)
-	} else if f.File.Path != as.Path {
-		t.log.Info("transcript moved", "from", f.File.Path, "to", as.Path)
+	} else if f.facts().File.Path != as.Path {
+		t.log.Info("transcript moved", "from", f.facts().File.Path, "to", as.Path)
 		t.count(f, -1)
 		t.table.detach(f)
-		f.File.Path, f.File.Root, f.File.Kind, f.File.Name = as.Path, as.Root, as.Kind, as.Name
-		f.File.shareName()
+		k := f.facts()
+		k.File.Path, k.File.Root, k.File.Kind, k.File.Name = as.Path, as.Root, as.Kind, as.Name
+		f.moved()
 		f.pathTaken = false
 		t.table.unsaved[f] = struct{}{}
 	}
-	if first && c.stat.Size > f.Cursor.Offset {
+	if first && c.stat.Size > f.facts().Cursor.Offset {
 		t.table.before[f] = c.stat.Size
 	}
 	f.listing = p.number
@@ -96,6 +96,7 @@ func (p *listing) placeFile(c *finding) {
 		p.files[c.stat.place()] = f
 	}
 	p.queueIfChanged(f, c)
+	t.rest(f)
 }
 
 // queueIfChanged queues a file that was just found if it may have changed.
@@ -103,7 +104,8 @@ func (p *listing) queueIfChanged(f *file, c *finding) {
 	t := p.t
 	at := t.since(c.stat.ModTime)
 	t.table.touchRecent(c.d, at, t.now())
-	if !f.seen.sameFile(c.stat) {
+	k := f.facts()
+	if !k.seen.sameFile(c.stat) {
 		f.pathTaken = true
 		again := *c
 		again.f = f
@@ -111,12 +113,12 @@ func (p *listing) queueIfChanged(f *file, c *finding) {
 		return
 	}
 	t.count(f, -1)
-	f.seen = c.stat
+	k.seen = c.stat
 	t.count(f, 1)
-	f.changed = at
-	read := f.Cursor.Offset + f.Provisional.Length
-	if f.stored && c.stat.Size == read && (c.stat == f.Verified || c.stat == f.File.Stat) && !f.reread && !f.reload {
-		if c.stat != f.Verified {
+	k.changed = at
+	read := k.Cursor.Offset + k.Provisional.Length
+	if f.stored && c.stat.Size == read && (c.stat == k.Verified || c.stat == k.File.Stat) && !f.reread && !f.reload {
+		if c.stat != k.Verified {
 			t.scheduleScrub(f, t.now()+t.cfg.ScrubAfter)
 		}
 		return
@@ -134,28 +136,29 @@ func (tb *table) touchRecent(d *folder, at, now time.Duration) {
 // matchKnown returns the remembered file that a newly found file is, or nil.
 func (p *listing) matchKnown(c *File, st Stat) *file {
 	tb := &p.t.table
-	for f := tb.byKey[c.key()]; f != nil; f = f.next {
-		if f.folder == nil && f.File.Path == c.Path {
+	for f, k := range tb.named(c.key()) {
+		if f.folder == nil && k.File.Path == c.Path {
 			return f
 		}
 	}
 	if c.Kind == History {
 		return nil
 	}
-	for f := tb.byKey[c.key()]; f != nil; f = f.next {
-		if st.known() && f.seen.sameFile(st) && p.movedAway(f, c.Path) {
+	for f, k := range tb.named(c.key()) {
+		if st.known() && k.seen.sameFile(st) && p.movedAway(f, c.Path) {
 			return f
 		}
 	}
 	var best *file
-	for f := tb.byKey[c.key()]; f != nil; f = f.next {
-		if (best == nil || f.File.Copy < best.File.Copy) && p.vanished(f) {
+	for f, k := range tb.named(c.key()) {
+		if (best == nil || k.File.Copy < best.facts().File.Copy) && p.vanished(f) {
 			best = f
 		}
 	}
-	if best != nil && best.File.Path != c.Path {
+	if best != nil && best.facts().File.Path != c.Path {
 		// Another file with this name, and the old one is gone: checking its bytes tells how much is the same.
-		best.seen.Device, best.seen.Inode = st.Device, st.Inode
+		k := best.facts()
+		k.seen.Device, k.seen.Inode = st.Device, st.Inode
 		best.deep = true
 	}
 	return best
@@ -164,22 +167,24 @@ func (p *listing) matchKnown(c *File, st Stat) *file {
 // movedAway reports whether a file has left its old path, or that one only leads to the new one through a link. The
 // caller has found its inode at the new one.
 func (p *listing) movedAway(f *file, now string) bool {
-	if is, _ := p.t.table.configured(f.File.Root); !is && f.folder == nil {
+	k := f.view()
+	if is, _ := p.t.table.configured(k.File.Root); !is && f.folder == nil {
 		return true // no tracked file is at the old path
 	}
-	st, _, err := statEntry(f.File.Path)
+	st, _, err := statEntry(k.File.Path)
 	if err != nil {
 		return notExist(err)
 	}
-	return !st.sameFile(f.seen) || sameTarget(f.File.Path, now)
+	return !st.sameFile(k.seen) || sameTarget(k.File.Path, now)
 }
 
 // vanished reports whether a file's old path is gone, and not only because its root cannot be listed.
 func (p *listing) vanished(f *file) bool {
-	if is, listed := p.t.table.configured(f.File.Root); is && !listed {
+	k := f.view()
+	if is, listed := p.t.table.configured(k.File.Root); is && !listed {
 		return false
 	}
-	_, _, err := statEntry(f.File.Path)
+	_, _, err := statEntry(k.File.Path)
 	return err != nil && notExist(err)
 }
 
@@ -200,7 +205,7 @@ func (p *listing) resolveReplaced(s finding) {
 		p.markGone(f)
 	default:
 		t.count(f, -1)
-		f.seen = s.stat
+		f.facts().seen = s.stat
 		t.count(f, 1)
 		f.pathTaken, f.deep = false, true
 		t.fileChanged(f)
@@ -230,8 +235,9 @@ func (p *listing) noteMissing(f *file) {
 	if f.folder == nil || f.listing == p.number || !p.rootThere(f.folder.root) {
 		return
 	}
-	if _, kind, err := statEntry(f.File.Path); err == nil && kind == regular || err != nil && !notExist(err) {
-		t.hint(f.File.Path)
+	path := f.view().File.Path
+	if _, kind, err := statEntry(path); err == nil && kind == regular || err != nil && !notExist(err) {
+		t.hint(path)
 		return
 	}
 	if !p.full {
@@ -252,8 +258,8 @@ func (p *listing) markGone(f *file) {
 		t.table.drop(f)
 		return
 	}
-	f.Gone, f.Listings = t.wall().Unix(), 1
-	f.long = nil
+	k := f.facts()
+	k.Gone, k.Listings, k.long = t.wall().Unix(), 1, nil
 	t.table.gone[f] = struct{}{}
 	t.table.unsaved[f] = struct{}{}
 	t.stats.vanished++
@@ -262,10 +268,11 @@ func (p *listing) markGone(f *file) {
 // markUnseenGone marks files of earlier runs that a full listing did not find.
 func (p *listing) markUnseenGone() {
 	for f := range p.t.table.unseen {
-		if is, listed := p.t.table.configured(f.File.Root); !is || !listed {
+		k := f.facts()
+		if is, listed := p.t.table.configured(k.File.Root); !is || !listed {
 			continue
 		}
-		if _, _, err := statEntry(f.File.Path); err != nil && notExist(err) {
+		if _, _, err := statEntry(k.File.Path); err != nil && notExist(err) {
 			p.markGone(f)
 		}
 	}
@@ -307,16 +314,17 @@ func (p *listing) countListings() []FileID {
 	var forget []FileID
 	const storeEvery = 250 // listings: a few hours
 	for f := range t.table.gone {
-		if is, listed := t.table.configured(f.File.Root); !is || !listed {
+		k := f.facts()
+		if is, listed := t.table.configured(k.File.Root); !is || !listed {
 			continue
 		}
-		f.Listings++
-		if f.listingsUnsaved = true; f.Listings%storeEvery == 0 {
+		k.Listings++
+		if f.listingsUnsaved = true; k.Listings%storeEvery == 0 {
 			f.listingsUnsaved = false
 			t.table.unsaved[f] = struct{}{}
 		}
-		if f.Listings >= goneListings && t.wall().Sub(time.Unix(f.Gone, 0)) > goneFor && f.state != working {
-			forget = append(forget, f.File.ID)
+		if k.Listings >= goneListings && t.wall().Sub(time.Unix(k.Gone, 0)) > goneFor && f.state != working {
+			forget = append(forget, f.id)
 		}
 	}
 	return forget

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/ccship/ccship/tail/arena"
+	"github.com/ccship/ccship/tail/past"
 )
 
 // errChanged means that a file changed while it was read. The inspection starts again.
@@ -14,7 +15,7 @@ var errChanged = errors.New("file changed while it was read")
 
 // decideRewind decides where reading continues: at the cursor if the bytes before it are unchanged, else, after a
 // rewind, at the end of the unchanged prefix in a new generation.
-func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena) error {
+func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena.Arena) error {
 	l.base = l.known.Cursor
 	proven := l.base.Offset == 0 || l.known.Verified == l.st || l.pastHolds && l.known.File.Stat == l.st
 	last := l.known.File.Stat
@@ -47,15 +48,15 @@ func (l *inspection) decideRewind(ctx context.Context, h *handle, a *arena) erro
 			return err
 		}
 	}
-	l.base.Anchor = sum(g.anchor())
-	l.anchorBytes = a.prior[:copy(a.prior[:], g.anchor())]
-	l.walk.start(l.base, g.segment(l.base))
+	l.base.Anchor = past.Sum(g.anchor())
+	l.anchorBytes = a.Prior[:copy(a.Prior, g.anchor())]
+	l.walk.Start(l.base, g.segment(l.base))
 	l.verified = proven
 	return l.checkProvisional(h, a)
 }
 
 // verifyPast checks all bytes before the cursor, and after a rewind moves the base to the end of the unchanged prefix.
-func (l *inspection) verifyPast(ctx context.Context, h *handle, a *arena) error {
+func (l *inspection) verifyPast(ctx context.Context, h *handle, a *arena.Arena) error {
 	c := l.known.Cursor
 	if c.Offset > maxSharedProof && !l.alone {
 		l.deferred = true
@@ -68,7 +69,8 @@ func (l *inspection) verifyPast(ctx context.Context, h *handle, a *arena) error 
 			return fmt.Errorf("load marks: %w", err)
 		}
 	}
-	last, all, err := unchangedPrefix(ctx, proof{r: h, marks: marks, cursor: c, scratch: a.scratch})
+	proof := past.Proof{From: h, Marks: marks, Cursor: c, Scratch: a.Scratch}
+	last, all, err := proof.Unchanged(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,76 +88,14 @@ func Holds(path string, marks []Mark, c Cursor) (bool, error) {
 		return false, fmt.Errorf("check transcript: %w", err)
 	}
 	defer h.Close()
-	before := proof{r: h, marks: marks, cursor: c, scratch: make([]byte, scratchSize)}
-	_, all, err := unchangedPrefix(context.Background(), before)
+	before := past.Proof{From: h, Marks: marks, Cursor: c, Scratch: make([]byte, arena.ScratchSize)}
+	_, all, err := before.Unchanged(context.Background())
 	return all, err
 }
 
-// proof holds the arguments of unchangedPrefix.
-type proof struct {
-	r       io.ReaderAt
-	marks   []Mark
-	cursor  Cursor
-	scratch []byte
-	pace    func(n int) error // called after every n bytes read; nil: no limit
-}
-
-// unchangedPrefix returns the last Mark before which every byte is unchanged (the zero Mark if none), and whether the
-// bytes from there to the cursor are unchanged too.
-func unchangedPrefix(ctx context.Context, p proof) (last Mark, all bool, err error) {
-	for _, m := range p.marks {
-		if m.Offset > p.cursor.Offset {
-			break // never stored; it proves nothing about this cursor
-		}
-		h, err := p.hash(ctx, last.Offset, m.Offset)
-		if err != nil || h != m.Hash {
-			return last, false, ignoreShort(err)
-		}
-		last = m
-	}
-	if last.Offset != p.cursor.Mark {
-		return last, false, nil // marks and cursor were not stored together: trust what is proven
-	}
-	h, err := p.hash(ctx, last.Offset, p.cursor.Offset)
-	if err != nil {
-		return last, false, ignoreShort(err)
-	}
-	return last, h == p.cursor.Segment, nil
-}
-
-// hash reads and hashes the bytes between two offsets. io.EOF: the file ends before.
-func (p *proof) hash(ctx context.Context, from, to int64) (uint64, error) {
-	if from == to {
-		return 0, nil
-	}
-	var d xxhash.Digest
-	d.Reset()
-	for from < to {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		n, err := p.r.ReadAt(p.scratch[:min(int64(len(p.scratch)), to-from)], from)
-		if n == 0 && err != nil {
-			return 0, err
-		}
-		d.Write(p.scratch[:n])
-		from += int64(n)
-		if p.pace == nil {
-			continue
-		}
-		if err := p.pace(n); err != nil {
-			return 0, err
-		}
-	}
-	return d.Sum64(), nil
-}
-
-// ignoreShort treats a file that is too short as one that differs.
-func ignoreShort(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
+// VerifyPrefix is past.Verify: what Holds asks of a path it asks of a reader.
+func VerifyPrefix(r io.Reader, marks []Mark, c Cursor) (last Mark, all bool, err error) {
+	return past.Verify(r, marks, c)
 }
 
 // prefixRegion is the bytes before a cursor that every inspection reads: from its Mark, or AnchorSize bytes.
@@ -164,9 +104,9 @@ type prefixRegion struct {
 	bytes []byte
 }
 
-func readRegion(r io.ReaderAt, c Cursor, a *arena) (prefixRegion, error) {
+func readRegion(r io.ReaderAt, c Cursor, a *arena.Arena) (prefixRegion, error) {
 	g := prefixRegion{start: min(c.Mark, max(0, c.Offset-AnchorSize))}
-	g.bytes = a.room(c.Offset - g.start)
+	g.bytes = a.Room(c.Offset - g.start)
 	if len(g.bytes) == 0 {
 		return g, nil
 	}
@@ -184,5 +124,5 @@ func (g prefixRegion) anchor() []byte { return g.bytes[max(0, len(g.bytes)-Ancho
 
 // proves reports whether the region is what was read when the cursor was stored.
 func (g prefixRegion) proves(c Cursor) bool {
-	return sum(g.anchor()) == c.Anchor && sum(g.segment(c)) == c.Segment
+	return past.Sum(g.anchor()) == c.Anchor && past.Sum(g.segment(c)) == c.Segment
 }

@@ -61,7 +61,7 @@ func (t *Tailer) dropRoot(r *rootState) {
 func (t *Tailer) letGo(f *file) {
 	t.count(f, -1)
 	t.table.detach(f)
-	f.waiting, f.pathTaken, f.long = false, false, nil
+	f.waiting, f.pathTaken, f.facts().long = false, false, nil
 	delete(t.table.unread, f)
 	t.removeFromSyncs(f)
 	if !f.stored && f.state != working {
@@ -90,8 +90,9 @@ func (t *Tailer) Present() []Tracked {
 		t.mu.Lock()
 		for _, f := range batch {
 			if f.folder != nil { // it may have gone since
-				all = append(all, f.Tracked)
-				all[len(all)-1].File.Stat = f.seen
+				k := f.view()
+				k.File.Stat = k.seen
+				all = append(all, k.Tracked)
 			}
 		}
 		t.mu.Unlock()

@@ -28,7 +28,10 @@ func TestSetRoots(t *testing.T) {
 
 	w.tail.SetRoots([]Root{other})
 	w.main("../other/q/b.jsonl")
-	w.until("the first root is let go", func() bool { return w.tail.Stats().Tracked == 1 })
+	w.until("the first root is let go and the other is read", func() bool {
+		s := w.tail.Stats()
+		return s.Tracked == 1 && s.UnreadFiles == 0 && s.Lines == 4
+	})
 	if s := w.tail.Stats(); s.Mains != 1 || s.Vanished != 0 || s.Bytes != int64(len(w.read("../other/q/b.jsonl"))) || s.Lines != 4 {
 		t.Errorf("stats %+v", s)
 	}

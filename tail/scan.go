@@ -9,15 +9,19 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/ccship/ccship/tail/timers"
 )
 
 // scanner is the main loop's state between listings. Owned by it, except toList.
 type scanner struct {
-	clock      clock
+	clock      timers.Clock
 	lastAll    time.Duration // when the last listing of everything ended
 	lastActive time.Duration
 	cost       time.Duration // of the last listing of everything
 	activeCost time.Duration // of the last listing of the active folders
+	thorough   time.Duration // cost of the last thorough listing
+	looked     int           // folders with files that the last listing of everything did not take as they were
 	listings   uint32
 	quicks     int // quick listings of everything since the last thorough one
 	entries    []entry
@@ -35,6 +39,8 @@ type listing struct {
 	number         uint32
 	full           bool
 	quick          bool // folders with an unchanged stat are taken to hold the same names
+	events         bool // what events did not tell of is taken as it was: see trusts
+	looked         int  // folders with files that were looked at
 	found          []finding
 	replaced       []finding
 	missing        []*file
@@ -73,10 +79,11 @@ func (t *Tailer) scanAll(ctx context.Context, reason string) {
 	begun := time.Now()
 	t.retryWatching()
 	p := t.newListing(true)
-	p.quick = reason == "" && t.scan.quicks < quickRun
+	p.quick = reason == "" && t.scan.quicks < t.quickLimit()
 	if t.scan.quicks++; !p.quick {
 		t.scan.quicks = 0
 	}
+	p.events = p.quick && t.eventsTell()
 	t.findAliases()
 	for _, r := range t.table.roots {
 		if !r.alias {
@@ -91,6 +98,10 @@ func (t *Tailer) scanAll(ctx context.Context, reason string) {
 	}
 	p.finish(ctx)
 	t.scan.cost, t.scan.lastAll = time.Since(begun), t.now()
+	if !p.quick {
+		t.scan.thorough = t.scan.cost
+	}
+	t.scan.looked = p.looked
 	t.scan.lastActive = t.scan.lastAll // all is more than active
 	t.watchRestored()
 	t.mu.Lock()
@@ -145,6 +156,12 @@ func (p *listing) list(ctx context.Context, d *folder, deep bool) {
 		return
 	}
 	t.watchFolder(d)
+	if p.quick && p.trusts(d) {
+		for _, s := range p.pass(d) {
+			p.list(ctx, s, true)
+		}
+		return
+	}
 	entries, self, err := p.entries(t.scan.entries[:0], d)
 	if d.watched && (err != nil || d.self.known() && !self.sameFile(d.self)) {
 		// Another folder, or none, is at this path: the watch belongs to the old one.
@@ -160,6 +177,7 @@ func (p *listing) list(ctx context.Context, d *folder, deep bool) {
 		t.mu.Unlock()
 		return
 	}
+	d.attended = d.watched
 	d.settled = d.self == self && d.settled || self.known() && self.age() > self.settleTime()
 	d.self = self
 	if _, ok := t.table.unlisted[d.path]; ok {
@@ -238,6 +256,8 @@ func (p *listing) compare(d *folder, entries []entry, deep bool) []*folder {
 // unreliable folder times hide.
 const quickRun = 9
 
+const restTurns = 5 // in how many quick listings a resting folder is looked at once
+
 // entries lists a folder. In a quick listing, if the folder's own stat is unchanged, it only checks the known files.
 func (p *listing) entries(into []entry, d *folder) ([]entry, Stat, error) {
 	if p.quick && d.settled && p.t.faults.list == nil {
@@ -250,8 +270,8 @@ func (p *listing) entries(into []entry, d *folder) ([]entry, Stat, error) {
 
 // knownEntries lists only the known names of a folder.
 func knownEntries(into []entry, d *folder) []entry {
-	for name, f := range d.files {
-		if e, err := look(f.File.Path); err == nil {
+	for name := range d.files {
+		if e, err := look(joinPath(d.path, name)); err == nil {
 			e.name = name
 			into = append(into, e)
 		}
@@ -273,7 +293,7 @@ func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
 			f.listing = p.number
 			p.note(f, d, e)
 			if e.link {
-				p.t.watchLink(f.File.Path, e.stat)
+				p.t.watchLink(joinPath(d.path, e.name), e.stat)
 			}
 		} else if kind, called, ok := d.transcript(e.name); ok {
 			d.settled = d.settled && e.stat.Size > 0 // an empty file may become a session without changing the folder
@@ -307,7 +327,7 @@ func (p *listing) entry(d *folder, e *entry) (s *folder, fresh bool) {
 func (p *listing) addFolder(d *folder, l level, e *entry) *folder {
 	s := &folder{
 		path: joinPath(d.path, e.name), root: d.root, parent: d, level: l, depth: d.depth + 1,
-		session: d.session, touched: p.t.since(e.stat.ModTime), link: d.link || e.link,
+		session: d.session, touched: p.t.since(e.stat.ModTime), link: d.link || e.link, turn: uint8(len(d.subs)),
 	}
 	if l == sessionLevel {
 		s.session = e.name
@@ -331,19 +351,21 @@ func (t *Tailer) since(ns int64) time.Duration {
 
 // note compares the stat of a file with the one before.
 func (p *listing) note(f *file, d *folder, e *entry) {
-	if f.seen == e.stat && !f.pathTaken && (f.fails == 0 || f.inspectAt != 0 || f.state != idle) {
+	k := f.glance()
+	if k.seen == e.stat && !f.pathTaken && (f.fails == 0 || k.inspectAt != 0 || f.state != idle) {
 		return
 	}
-	if !f.seen.sameFile(e.stat) {
+	if !k.seen.sameFile(e.stat) {
 		f.pathTaken = true
+		k = f.view()
 		p.replaced = append(p.replaced, finding{
-			d: d, name: e.name, kind: f.File.Kind, called: f.File.Name, stat: e.stat, link: d.link || e.link, f: f,
+			d: d, name: e.name, kind: k.File.Kind, called: k.File.Name, stat: e.stat, link: d.link || e.link, f: f,
 		})
 		return
 	}
 	t := p.t
 	t.count(f, -1)
-	f.seen, f.pathTaken = e.stat, false
+	f.facts().seen, f.pathTaken = e.stat, false
 	t.count(f, 1)
 	t.fileChanged(f)
 }

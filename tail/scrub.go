@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/ccship/ccship/tail/arena"
+	"github.com/ccship/ccship/tail/past"
+	"github.com/ccship/ccship/tail/timers"
 )
 
 // scrubQueue holds files of which all bytes before the cursor are to be checked again in the background: nothing else
 // finds an edit far behind the cursor. Scrubbing has its own goroutine, so it does not delay files being written.
 type scrubQueue struct {
-	due  schedule
+	due  timers.Schedule[*file]
 	bell chan struct{}
 }
 
@@ -23,7 +27,7 @@ var errScrubObsolete = errors.New("file changed")
 func (t *Tailer) runScrub(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var pace pacer
+	pace := timers.Pacer{Rate: scrubRate}
 	for {
 		f, wait := t.nextScrub()
 		if f != nil {
@@ -44,32 +48,35 @@ func (t *Tailer) runScrub(ctx context.Context) {
 func (t *Tailer) nextScrub() (*file, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.queue.importing > 0 && len(t.scrub.due) > 0 {
+	if t.queue.importing > 0 && t.scrub.due.Len() > 0 {
 		return nil, time.Second
 	}
-	f, wait := t.scrub.due.take(t.now(),
-		func(f *file) time.Duration { return f.scrubAt }, func(f *file) { f.scrubScheduled = false })
+	f, wait := t.scrub.due.Take(t.now(),
+		func(f *file) time.Duration { return f.facts().scrubAt }, func(f *file) { f.scrubScheduled = false })
 	if f != nil {
-		f.scrubAt = 0
+		f.facts().scrubAt = 0
 	}
 	return f, wait
 }
 
 // scrubFile checks all bytes before a file's cursor. If some changed, a worker finds that again and rewinds.
-func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *pacer) {
-	t.mu.Lock()
-	was, seen, there := f.Tracked, f.seen, f.folder != nil && !f.pathTaken
-	t.mu.Unlock()
-	if !there || was.Verified == seen {
-		return
-	}
-	holds, err := t.pastHolds(ctx, f, &was, seen, pace)
+func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *timers.Pacer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer t.rest(f)
+	k := f.facts()
+	was, seen := k.Tracked, k.seen
+	if f.folder == nil || f.pathTaken || was.Verified == seen {
+		return
+	}
+	t.mu.Unlock()
+	holds, err := t.pastHolds(ctx, f, &was, seen, pace)
+	t.mu.Lock()
+	k = f.facts()
 	switch {
 	case ctx.Err() != nil, f.folder == nil:
-	case errors.Is(err, errScrubObsolete) || f.Cursor != was.Cursor || f.seen != seen:
-		if f.scrubAt == 0 {
+	case errors.Is(err, errScrubObsolete) || k.Cursor != was.Cursor || k.seen != seen:
+		if k.scrubAt == 0 {
 			t.scheduleScrub(f, t.now()+t.cfg.ScrubAfter)
 		}
 	case err != nil:
@@ -77,18 +84,18 @@ func (t *Tailer) scrubFile(ctx context.Context, f *file, pace *pacer) {
 			t.scheduleScrub(f, t.now()+t.cfg.ScrubAfter)
 		}
 	case !holds:
-		t.log.Info("past of transcript changed", "path", f.File.Path)
+		t.log.Info("past of transcript changed", "path", k.File.Path)
 		f.deep = true
 		t.enqueue(f)
 	case seen.age() < seen.settleTime():
 		t.scheduleScrub(f, t.now()+max(t.cfg.ScrubAfter, seen.settleTime())) // too young to prove anything for good
 	default:
-		f.Verified = seen
-		f.pastHolds = f.pastHolds || f.File.Stat == seen
+		k.Verified = seen
+		f.pastHolds = f.pastHolds || k.File.Stat == seen
 	}
 }
 
-func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat, pace *pacer) (bool, error) {
+func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat, pace *timers.Pacer) (bool, error) {
 	h, err := t.open(was.File.Path)
 	if err != nil {
 		return false, err
@@ -103,11 +110,12 @@ func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat
 			return false, err
 		}
 	}
-	size := min(scratchSize, max(was.Cursor.Offset, 1))
-	_, all, err := unchangedPrefix(ctx, proof{
-		r: h, marks: marks, cursor: was.Cursor, scratch: make([]byte, size),
-		pace: func(n int) error { return t.pace(ctx, f, was, pace, n) },
-	})
+	size := min(arena.ScratchSize, max(was.Cursor.Offset, 1))
+	proof := past.Proof{
+		From: h, Marks: marks, Cursor: was.Cursor, Scratch: make([]byte, size),
+		Pace: func(n int) error { return t.pace(ctx, f, was, pace, n) },
+	}
+	_, all, err := proof.Unchanged(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -118,14 +126,14 @@ func (t *Tailer) pastHolds(ctx context.Context, f *file, was *Tracked, seen Stat
 }
 
 // pace delays a scrub to scrubRate, and stops one that is obsolete.
-func (t *Tailer) pace(ctx context.Context, f *file, was *Tracked, p *pacer, n int) error {
+func (t *Tailer) pace(ctx context.Context, f *file, was *Tracked, p *timers.Pacer, n int) error {
 	t.mu.Lock()
-	moot := f.Cursor != was.Cursor || f.folder == nil
+	moot := f.glance().Cursor != was.Cursor || f.folder == nil
 	t.mu.Unlock()
 	if moot {
 		return errScrubObsolete
 	}
-	wait := p.delay(t.now(), n)
+	wait := p.Delay(t.now(), n)
 	if wait <= 0 {
 		return nil
 	}
@@ -137,13 +145,4 @@ func (t *Tailer) pace(ctx context.Context, f *file, was *Tracked, p *pacer, n in
 	case <-timer.C:
 		return nil
 	}
-}
-
-// pacer limits a byte rate; after a rest it allows a burst of one second's bytes.
-type pacer struct{ next time.Duration }
-
-// delay returns how long to wait after n more bytes.
-func (p *pacer) delay(now time.Duration, n int) time.Duration {
-	p.next = max(p.next, now-time.Second) + time.Duration(n)*time.Second/scrubRate
-	return p.next - now
 }

@@ -27,8 +27,10 @@ type Stats struct {
 	Unreadable []string
 	// NotFollowed is the symbolic links that are not followed, each with the reason.
 	NotFollowed []string
-	Importing   bool // what was there before the start is not all read yet
-	LastScan    time.Time
+	// NotTaken is why the sink failed to take chunks the last time; nil when it took them.
+	NotTaken  error
+	Importing bool // what was there before the start is not all read yet
+	LastScan  time.Time
 }
 
 // counters are the Stats that are kept up to date, so that asking for them costs nothing.
@@ -40,6 +42,7 @@ type counters struct {
 	rewinds, oversize         int64
 	lastScan                  time.Time
 	scanned                   bool // everything was listed once
+	notTaken                  error
 }
 
 // count adds (sign 1) or takes away (-1) what a file on disk contributes to the counters. Whoever changes a field it
@@ -50,13 +53,14 @@ func (t *Tailer) count(f *file, sign int) {
 	}
 	n, s := &t.stats, int64(sign)
 	n.tracked += sign
-	if f.File.Kind == Main {
+	k := f.view()
+	if k.File.Kind == Main {
 		n.mains += sign
 	}
-	n.bytes += s * f.seen.Size
-	n.read += s * f.Cursor.Offset
-	n.lines += s * f.Cursor.Line
-	rest := f.seen.Size - f.Cursor.Offset - f.partial
+	n.bytes += s * k.seen.Size
+	n.read += s * k.Cursor.Offset
+	n.lines += s * k.Cursor.Line
+	rest := k.seen.Size - k.Cursor.Offset - k.partial
 	switch {
 	case rest <= 0:
 	case f.waiting:
@@ -78,7 +82,7 @@ func (t *Tailer) Stats() Stats {
 		UnreadFiles: n.unreadFiles, UnreadBytes: n.unreadBytes,
 		WaitingFiles: n.waitingFiles, WaitingBytes: n.waitingBytes,
 		Vanished: n.vanished, Rewinds: n.rewinds, Oversize: n.oversize,
-		Watch: t.watch.mode, WatchReason: t.watch.reason,
+		Watch: t.watch.mode, WatchReason: t.watch.reason, NotTaken: n.notTaken,
 		Importing: !n.scanned || t.queue.importing > 0, LastScan: n.lastScan,
 	}
 	if s.Watch == "events" {
@@ -87,7 +91,7 @@ func (t *Tailer) Stats() Stats {
 	s.NotFollowed = t.table.notFollowed()
 	for f, err := range t.table.unread {
 		if f.folder != nil {
-			s.Unreadable = append(s.Unreadable, f.File.Path+": "+reasonOf(err))
+			s.Unreadable = append(s.Unreadable, f.view().File.Path+": "+reasonOf(err))
 		}
 	}
 	return s
@@ -108,7 +112,7 @@ func (t *Tailer) File(id FileID) (Tracked, bool) {
 	if f == nil {
 		return Tracked{}, false
 	}
-	return f.Tracked, true
+	return f.view().Tracked, true
 }
 
 // Files returns a copy of everything known, including vanished files (their Gone is not 0).
@@ -117,7 +121,7 @@ func (t *Tailer) Files() []Tracked {
 	defer t.mu.Unlock()
 	all := make([]Tracked, 0, len(t.table.byID))
 	for _, f := range t.table.byID {
-		all = append(all, f.Tracked)
+		all = append(all, f.view().Tracked)
 	}
 	return all
 }

@@ -44,8 +44,9 @@ func (t *Tailer) Sync(ctx context.Context) error {
 	t.mu.Lock()
 	for _, f := range t.table.byID {
 		if f.folder != nil && f.needsSync() {
-			f.deep = f.deep || f.Verified != f.seen
-			s.left[f] = f.seen.Size
+			k := f.glance()
+			f.deep = f.deep || k.Verified != k.seen
+			s.left[f] = k.seen.Size
 			t.enqueue(f)
 		}
 	}
@@ -79,8 +80,9 @@ func (t *Tailer) waitFor(ctx context.Context, c <-chan struct{}) error {
 
 // needsSync reports whether the file may have undelivered lines or unverified changes.
 func (f *file) needsSync() bool {
-	return f.state != idle || f.inspectAt != 0 || f.waiting || f.reread || f.reload || f.deep || f.pathTaken ||
-		f.changedAgain || f.fails > 0 || f.Verified != f.seen || f.seen.Size != f.Cursor.Offset+f.partial
+	k := f.glance()
+	return f.state != idle || k.inspectAt != 0 || f.waiting || f.reread || f.reload || f.deep || f.pathTaken ||
+		f.changedAgain || f.fails > 0 || k.Verified != k.seen || k.seen.Size != k.Cursor.Offset+k.partial
 }
 
 // completeSyncs removes the file from all Syncs that waited for this inspection. The caller holds mu.
@@ -93,7 +95,7 @@ func (t *Tailer) completeSyncs(f *file, l *inspection, err error, r Result) {
 		return
 	}
 	for s := range t.syncs {
-		if size, ok := s.left[f]; ok && (!l.more || f.Cursor.Offset >= size) {
+		if size, ok := s.left[f]; ok && (!l.more || f.glance().Cursor.Offset >= size) {
 			delete(s.left, f)
 		}
 	}
@@ -116,7 +118,7 @@ func (t *Tailer) syncDone(s *syncWaiter) (bool, error) {
 		switch {
 		case f.waiting:
 			e.Later++
-			e.Files = append(e.Files, f.File.ID)
+			e.Files = append(e.Files, f.id)
 		case f.fails >= 2 && f.state == idle:
 			e.Later++
 			e.Unread++

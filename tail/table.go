@@ -1,23 +1,24 @@
 package tail
 
 import (
+	"iter"
 	"math/rand/v2"
+	"strings"
 	"time"
+
+	"github.com/ccship/ccship/tail/past"
 )
 
 // file is a remembered transcript, on disk now or not. Guarded by Tailer.mu.
 type file struct {
-	Tracked                  // File.Stat is from the last inspection
-	seen             Stat    // from the last listing; its device and inode belong to the cursor's file
+	id               FileID
+	base             string  // the last part of its path
+	awake            *facts  // nil while it rests
+	packed           string  // the facts, while it rests
 	folder           *folder // where it is; nil while it is not on disk
 	next             *file   // the next file of the same key
-	long             *longLine
-	changed          time.Duration // when it was last seen to change
-	inspectAt        time.Duration // next scheduled inspection; 0: when it changes
-	scrubAt          time.Duration // next scheduled scrub; 0: none
-	partial          int64         // bytes after the last newline, at the last inspection
-	listing          uint32        // number of the last listing that saw it
-	fails            uint8         // consecutive inspections that could not read it
+	listing          uint32  // number of the last listing that saw it
+	fails            uint8   // consecutive inspections that could not read it
 	state            workState
 	class            priority
 	changedAgain     bool // changed while in work
@@ -33,27 +34,55 @@ type file struct {
 	listingsUnsaved  bool // Listings has grown since it was stored
 	inspectScheduled bool // a timer in queue.due exists
 	scrubScheduled   bool // a timer in scrub.due exists
+	drowsy           bool // it is in Tailer.drowsy
+}
+
+// newFile makes a file that is awake.
+func newFile(tr *Tracked, seen Stat) *file {
+	f := &file{id: tr.File.ID, awake: &facts{Tracked: *tr, seen: seen}}
+	f.moved()
+	return f
+}
+
+// key is where the file is in table.byKey.
+func (f *file) key() uint64 {
+	k := f.view()
+	return past.Sum([]byte(k.File.key()))
+}
+
+// moved takes over a new path of the facts.
+func (f *file) moved() {
+	k := f.facts()
+	_, base := splitPath(k.File.Path)
+	f.base = strings.Clone(base) // of its own: nothing holds the path while the file rests
+	if strings.HasPrefix(f.base, k.File.Name) {
+		k.File.Name = f.base[:len(k.File.Name)]
+	}
 }
 
 // folder is a folder below a root that holds transcripts, or may.
 type folder struct {
-	path     string
-	root     *rootState
-	parent   *folder
-	files    map[string]*file // on disk now, by base name
-	subs     map[string]*folder
-	session  string // for agents: the session above
-	history  string // for the folder of a prompt history: its base name
-	self     Stat   // which folder was listed here last
-	touched  time.Duration
-	listing  uint32
-	level    level
-	depth    uint8
-	watched  bool // owned by the main loop, as pass, self and settled
-	link     bool // it is, or lies below, what a link leads to
-	alias    bool // a link to a folder that is followed by another name
-	settled  bool // the last change of names is old enough for self to prove that none came since
-	listSoon bool // list and watch it: its session is active again
+	path      string
+	root      *rootState
+	parent    *folder
+	files     map[string]*file // on disk now, by base name
+	subs      map[string]*folder
+	session   string // for agents: the session above
+	history   string // for the folder of a prompt history: its base name
+	self      Stat   // which folder was listed here last
+	touched   time.Duration
+	listing   uint32
+	level     level
+	depth     uint8
+	watched   bool  // owned by the main loop, as pass, self and settled
+	link      bool  // it is, or lies below, what a link leads to
+	alias     bool  // a link to a folder that is followed by another name
+	settled   bool  // the last change of names is old enough for self to prove that none came since
+	local     bool  // on a disk of this machine, where every change is an event; owned by the main loop
+	attended  bool  // looked at since it is watched without a gap; owned by the main loop
+	unwatched bool  // its watch has ended with a name of it
+	turn      uint8 // in which listings it is looked at while it rests
+	listSoon  bool  // list and watch it: its session is active again
 }
 
 // rootState is a configured root.
@@ -69,7 +98,7 @@ type rootState struct {
 type table struct {
 	roots    []*rootState
 	byID     map[FileID]*file
-	byKey    map[string]*file // the first of a chain of one key
+	byKey    map[uint64]*file // the first of a chain, by the hash of its files' key
 	folders  map[string]*folder
 	active   map[*folder]struct{} // changed lately, or to be listed again after an error
 	unlisted map[string]error
@@ -84,7 +113,7 @@ type table struct {
 
 func newTable(roots []Root) table {
 	tb := table{
-		byID: map[FileID]*file{}, byKey: map[string]*file{}, folders: map[string]*folder{},
+		byID: map[FileID]*file{}, byKey: map[uint64]*file{}, folders: map[string]*folder{},
 		active: map[*folder]struct{}{}, unlisted: map[string]error{}, unseen: map[*file]struct{}{},
 		gone: map[*file]struct{}{}, unsaved: map[*file]struct{}{}, unread: map[*file]error{}, before: map[*file]int64{},
 		refused: map[string]string{},
@@ -120,10 +149,10 @@ func (tb *table) load(tr *Tracked, n *counters) {
 	if tb.byID[tr.File.ID] != nil {
 		return
 	}
-	f := &file{Tracked: *tr, seen: tr.File.Stat, stored: true}
-	f.File.shareName()
+	f := newFile(tr, tr.File.Stat)
+	f.stored = true
 	tb.add(f)
-	if f.Gone != 0 {
+	if tr.Gone != 0 {
 		tb.gone[f] = struct{}{}
 		n.vanished++
 	} else {
@@ -132,21 +161,21 @@ func (tb *table) load(tr *Tracked, n *counters) {
 }
 
 func (tb *table) add(f *file) {
-	tb.byID[f.File.ID] = f
-	key := f.File.key()
+	tb.byID[f.id] = f
+	key := f.key()
 	f.next = tb.byKey[key]
 	tb.byKey[key] = f
 }
 
 // drop forgets a file.
 func (tb *table) drop(f *file) {
-	delete(tb.byID, f.File.ID)
+	delete(tb.byID, f.id)
 	delete(tb.gone, f)
 	delete(tb.unseen, f)
 	delete(tb.unsaved, f)
 	delete(tb.unread, f)
 	tb.forgetBefore(f)
-	key := f.File.key()
+	key := f.key()
 	if tb.byKey[key] == f {
 		if tb.byKey[key] = f.next; f.next == nil {
 			delete(tb.byKey, key)
@@ -161,12 +190,23 @@ func (tb *table) drop(f *file) {
 	}
 }
 
+// named are the remembered files of a key.
+func (tb *table) named(key string) iter.Seq2[*file, facts] {
+	return func(yield func(*file, facts) bool) {
+		for f := tb.byKey[past.Sum([]byte(key))]; f != nil; f = f.next {
+			if k := f.view(); k.File.key() == key && !yield(f, k) {
+				return
+			}
+		}
+	}
+}
+
 // freeCopy is the lowest Copy that no remembered file of the key has.
 func (tb *table) freeCopy(key string) int {
 	for n := 1; ; n++ {
 		taken := false
-		for f := tb.byKey[key]; f != nil; f = f.next {
-			taken = taken || f.File.Copy == n
+		for _, k := range tb.named(key) {
+			taken = taken || k.File.Copy == n
 		}
 		if !taken {
 			return n
@@ -205,16 +245,16 @@ func (tb *table) attach(f *file, d *folder, n *counters) {
 	if d.files == nil {
 		d.files = map[string]*file{}
 	}
-	_, name := splitPath(f.File.Path) // not the listing's string, which would be held for it alone
-	d.files[name] = f
+	k := f.facts()
+	d.files[f.base] = f
 	f.folder = d
 	delete(tb.unseen, f)
 	if _, ok := tb.gone[f]; ok {
 		delete(tb.gone, f)
 		n.vanished--
 	}
-	if f.Gone != 0 || f.Listings != 0 {
-		f.Gone, f.Listings = 0, 0
+	if k.Gone != 0 || k.Listings != 0 {
+		k.Gone, k.Listings = 0, 0
 		tb.unsaved[f] = struct{}{}
 	}
 }
@@ -224,8 +264,9 @@ func (tb *table) detach(f *file) {
 	if f.folder == nil {
 		return
 	}
-	if _, base := splitPath(f.File.Path); f.folder.files[base] == f {
-		delete(f.folder.files, base)
+	f.facts() // its path is that of the folder while it rests
+	if f.folder.files[f.base] == f {
+		delete(f.folder.files, f.base)
 	}
 	f.folder = nil
 }

@@ -8,6 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ccship/ccship/tail/arena"
+	"github.com/ccship/ccship/tail/lanes"
+	"github.com/ccship/ccship/tail/timers"
 )
 
 // Tailer follows transcripts. Its methods are safe for concurrent use, also before and after Run.
@@ -19,7 +23,8 @@ type Tailer struct {
 	started time.Time
 	faults  faults
 	wall    func() time.Time // the clock on the wall, without its monotonic part
-	arenas  sync.Pool        // *arena
+	arenas  sync.Pool        // *arena.Arena
+	restAt  time.Duration    // how long after its last change a file may rest
 
 	ended           chan struct{} // closed when Run returns
 	wake            chan struct{} // wakes the main loop to read requests
@@ -38,6 +43,7 @@ type Tailer struct {
 	stats    counters
 	syncs    map[*syncWaiter]struct{}
 	scrub    scrubQueue
+	drowsy   lanes.FIFO[doze]
 }
 
 // requests is what the main loop is asked to do.
@@ -55,13 +61,13 @@ func New(cfg Config, cursors Cursors, sink Sink) *Tailer {
 	cfg = cfg.withDefaults()
 	t := &Tailer{
 		cfg: cfg, log: cfg.Log, cursors: cursors, sink: sink,
-		started: time.Now(),
-		wall:    func() time.Time { return time.Now().Round(0) },
-		wake:    make(chan struct{}, 1),
-		ended:   make(chan struct{}),
-		syncs:   map[*syncWaiter]struct{}{},
+		started: time.Now(), restAt: activeFor,
+		wall:  func() time.Time { return time.Now().Round(0) },
+		wake:  make(chan struct{}, 1),
+		ended: make(chan struct{}),
+		syncs: map[*syncWaiter]struct{}{},
 	}
-	t.arenas.New = func() any { return newArena(cfg.TurnBytes) }
+	t.arenas.New = func() any { return arena.New(cfg.TurnBytes, AnchorSize) }
 	t.cond.L = &t.mu
 	t.requests.hints = map[string]struct{}{}
 	t.table = newTable(cfg.Roots)
@@ -121,11 +127,11 @@ func (t *Tailer) loadKnown(known []Tracked) {
 
 // loop lists folders on time or on request, and hands files that are due to the workers.
 func (t *Tailer) loop(ctx context.Context) {
-	tick := time.NewTicker(min(t.cfg.ScanActive, t.cfg.PollInterval))
+	tick := time.NewTicker(t.tickInterval())
 	defer tick.Stop()
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
-	t.scan.clock = clock{wall: t.wall(), mono: t.now()}
+	t.scan.clock = timers.Clock{Wall: t.wall(), Mono: t.now()}
 	t.scanAll(ctx, "start")
 	for ctx.Err() == nil {
 		t.heartbeat()
@@ -135,6 +141,7 @@ func (t *Tailer) loop(ctx context.Context) {
 		case <-due.C:
 		case <-tick.C:
 			t.tick(ctx)
+			tick.Reset(t.tickInterval())
 		case <-t.wake:
 			t.serveRequests(ctx)
 		}
@@ -143,7 +150,7 @@ func (t *Tailer) loop(ctx context.Context) {
 
 // tick does the periodic work.
 func (t *Tailer) tick(ctx context.Context) {
-	if jump := t.scan.clock.jump(t.wall(), t.now()); jump != 0 {
+	if jump := t.scan.clock.Jump(t.wall(), t.now()); jump != 0 {
 		t.log.Info("clock jumped: listing everything", "by", jump)
 		t.askFull("clock jumped")
 	}
@@ -160,6 +167,7 @@ func (t *Tailer) tick(ctx context.Context) {
 		t.retryRoom(now)
 	}
 	t.flush(ctx)
+	t.restDrowsy()
 }
 
 // serveRequests handles the requests since the last call.
@@ -260,33 +268,13 @@ func retry(n int32) time.Duration {
 	return min(100*time.Millisecond<<min(max(n-1, 0), 6), 5*time.Second)
 }
 
-// clock notices that the clock on the wall and the monotonic one went apart: the machine slept, or somebody set the
-// time. Timers stand still while a machine sleeps, so whatever was due is overdue by then.
-type clock struct {
-	wall time.Time
-	mono time.Duration
-}
-
-// jumpLimit is how far the clocks may drift apart between two ticks.
-const jumpLimit = 5 * time.Second
-
-// jump answers by how much the wall clock jumped since the last call, 0 when it did not.
-func (c *clock) jump(wall time.Time, mono time.Duration) time.Duration {
-	d := wall.Sub(c.wall) - (mono - c.mono)
-	c.wall, c.mono = wall, mono
-	if d > jumpLimit || d < -jumpLimit {
-		return d
-	}
-	return 0
-}
-
 // flush hands moves and vanishings to the cursors' keeper. What fails is tried again at the next tick.
 func (t *Tailer) flush(ctx context.Context) {
 	t.mu.Lock()
 	var files []Tracked
 	for f := range t.table.unsaved {
 		if f.stored {
-			files = append(files, f.Tracked)
+			files = append(files, f.view().Tracked)
 		}
 		delete(t.table.unsaved, f)
 	}

@@ -3,7 +3,9 @@ package tail
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,8 +109,13 @@ func (t *Tailer) watchFolder(d *folder) {
 		return
 	}
 	t.mu.Lock()
+	lost := d.unwatched
+	d.unwatched = false
 	keep := d.level != sessionLevel && d.level != agentsLevel || t.now()-d.touched < watchKeep
 	t.mu.Unlock()
+	if lost {
+		t.unwatch(d)
+	}
 	switch {
 	case keep && !d.watched && t.scan.watches.Load() < maxWatches && !t.scan.noWatches:
 		err := t.faults.on(t.faults.watch, d.path)
@@ -116,7 +123,7 @@ func (t *Tailer) watchFolder(d *folder) {
 			err = w.Add(d.path)
 		}
 		if err == nil {
-			d.watched = true
+			d.watched, d.local = true, t.cfg.Local(d.path)
 			t.scan.watches.Add(1)
 		} else if outOfWatches(err) {
 			t.fallBackToPolling(err)
@@ -129,10 +136,81 @@ func (t *Tailer) watchFolder(d *folder) {
 // unwatch releases a folder's watch. Only the main loop calls it.
 func (t *Tailer) unwatch(d *folder) {
 	if d.watched {
-		d.watched = false
+		d.watched, d.attended = false, false
 		t.scan.watches.Add(-1)
 		_ = t.scan.watcher.Remove(d.path) // it may have ended with the folder
 	}
+}
+
+// eventsTell reports whether events come of every change in a watched folder: not while any link is followed.
+func (t *Tailer) eventsTell() bool {
+	if t.polling() || t.faults.list != nil || len(t.scan.links) > 0 {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range t.table.folders {
+		if d.link {
+			return false
+		}
+	}
+	return true
+}
+
+// trusts reports whether a quick listing takes a folder as it was last seen. Of a watched folder on a local disk events
+// have told everything since it was looked at; its own stat says whether names came or went. A session's folder without
+// a watch rests: who writes there writes to the session's transcript too, whose events wake the folder.
+func (p *listing) trusts(d *folder) bool {
+	if !p.events || d.level == rootLevel || d.level == historyLevel {
+		return false
+	}
+	session := d.level == sessionLevel || d.level == agentsLevel
+	resting := session && !d.watched && d.project().attended && d.project().local &&
+		(p.number+uint32(d.turn))%restTurns != 0
+	told := d.watched && d.attended && d.local && d.settled
+	if !resting && !told || !p.sound(d, resting) {
+		p.looked += min(1, len(d.files))
+		return false
+	}
+	if resting {
+		return true
+	}
+	self, kind, err := statEntry(d.path)
+	return err == nil && kind == directory && self == d.self
+}
+
+// sound reports whether nothing happened to a folder lately, and no file in it is in trouble.
+func (p *listing) sound(d *folder, resting bool) bool {
+	t := p.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since := t.now() - d.touched
+	if d.unwatched || d.listing == 0 || since < activeFor || resting && since < watchKeep ||
+		t.table.unlisted[d.path] != nil {
+		return false
+	}
+	for _, f := range d.files {
+		if f.pathTaken || f.fails > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// project is the project folder that a folder belongs to.
+func (d *folder) project() *folder {
+	for d.level != projectLevel && d.parent != nil {
+		d = d.parent
+	}
+	return d
+}
+
+// pass takes a folder as it was, and returns the folders in it.
+func (p *listing) pass(d *folder) []*folder {
+	p.t.mu.Lock()
+	defer p.t.mu.Unlock()
+	d.listing = p.number
+	return slices.Collect(maps.Values(d.subs))
 }
 
 // events handles the watcher's events until it is closed.
@@ -168,8 +246,11 @@ func (t *Tailer) event(e fsnotify.Event) {
 	dir, name := splitPath(e.Name)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if self := t.table.folders[e.Name]; self != nil && e.Has(fsnotify.Remove|fsnotify.Rename) && self.level == rootLevel {
-		t.askFullLocked("root removed")
+	if self := t.table.folders[e.Name]; self != nil && e.Has(fsnotify.Remove|fsnotify.Rename) {
+		self.unwatched = true // a watch ends with its name, also when the folder comes back under it
+		if self.level == rootLevel {
+			t.askFullLocked("root removed")
+		}
 	}
 	d := t.table.folders[dir]
 	if d == nil {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/ccship/ccship/tail/arena"
+	"github.com/ccship/ccship/tail/past"
 )
 
 // runWorker takes jobs until ctx is done.
@@ -19,9 +22,9 @@ func (t *Tailer) runWorker(ctx context.Context) {
 
 // runJob inspects the files of a job and delivers what it found in one call.
 func (t *Tailer) runJob(ctx context.Context, j job) {
-	a := t.arenas.Get().(*arena)
+	a := t.arenas.Get().(*arena.Arena)
 	defer func() {
-		a.reset()
+		a.Reset()
 		t.arenas.Put(a)
 	}()
 	looks := make([]inspection, len(j.files))
@@ -35,7 +38,7 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 		if l.reload {
 			t.reload(ctx, l)
 		}
-		l.budget = max(left, min(markGap, t.cfg.TurnBytes))
+		l.budget = max(left, min(past.MarkGap, t.cfg.TurnBytes))
 		if errs[i] = l.run(ctx, a); errs[i] == nil && l.chunk != nil {
 			left -= int64(len(l.chunk.Lines))
 			chunks, at = append(chunks, *l.chunk), append(at, i)
@@ -64,6 +67,7 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 	defer t.mu.Unlock()
 	for i := range looks {
 		t.finishInspection(&looks[i], errs[i], results[i])
+		t.rest(looks[i].f)
 	}
 	t.release(j)
 	t.notifySyncs()
@@ -72,16 +76,23 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 // errNotDelivered is the result of every chunk of a Deliver that failed.
 var errNotDelivered = errors.New("not delivered")
 
-// noteDelivery counts consecutive failures, and logs the first one and the end.
+// noteDelivery counts consecutive failures, logs the first one and the end, and keeps the last one for Stats.
 func (t *Tailer) noteDelivery(ctx context.Context, err error) {
 	switch {
 	case err == nil:
-		if n := t.deliverFailures.Swap(0); n > 0 {
-			t.log.Info("delivering again", "failures", n)
+		n := t.deliverFailures.Swap(0)
+		if n == 0 {
+			return
 		}
-	case ctx.Err() == nil && t.deliverFailures.Add(1) == 1:
+		t.log.Info("delivering again", "failures", n)
+	case ctx.Err() != nil:
+		return
+	case t.deliverFailures.Add(1) == 1:
 		t.log.Warn("cannot deliver; retrying", "err", err)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stats.notTaken = err
 }
 
 // prepare copies what the inspections need to know about their files.
@@ -89,9 +100,10 @@ func (t *Tailer) prepare(j job, looks []inspection) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, f := range j.files {
+		k := f.facts()
 		looks[i] = inspection{
-			t: t, f: f, known: f.Tracked, expect: f.seen, deep: f.deep, reread: f.reread, reload: f.reload,
-			alone: len(j.files) == 1, live: j.class != imported, unchangedSince: f.changed, pastHolds: f.pastHolds, long: f.long,
+			t: t, f: f, known: k.Tracked, expect: k.seen, deep: f.deep, reread: f.reread, reload: f.reload,
+			alone: len(j.files) == 1, live: j.class != imported, unchangedSince: k.changed, pastHolds: f.pastHolds, long: k.long,
 			before: t.table.before[f],
 		}
 		f.deep, f.changedAgain, f.alone, f.reload = false, false, false, false
@@ -113,7 +125,8 @@ func (t *Tailer) reload(ctx context.Context, l *inspection) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count(l.f, -1)
-	l.f.Cursor, l.f.Provisional, l.f.Verified, l.f.pastHolds = known.Cursor, known.Provisional, Stat{}, false
+	k := l.f.facts()
+	k.Cursor, k.Provisional, k.Verified, l.f.pastHolds = known.Cursor, known.Provisional, Stat{}, false
 	t.count(l.f, 1)
 }
 
@@ -126,7 +139,7 @@ func (t *Tailer) finishInspection(l *inspection, err error, r Result) {
 	ready := t.record(l, err, r)
 	t.count(f, 1)
 	if f.folder == nil {
-		if !f.stored && f.Gone != 0 {
+		if !f.stored && f.facts().Gone != 0 {
 			t.stats.vanished--
 			t.table.drop(f) // it was deleted before anything of it was stored
 		}
@@ -137,7 +150,7 @@ func (t *Tailer) finishInspection(l *inspection, err error, r Result) {
 	case l.deferred:
 		f.alone = true
 		t.push(f, max(l.f.class, backlog))
-	case f.changedAgain || f.reread || f.reload || f.deep || f.inspectAt == 0 && r.Err == nil && l.more:
+	case f.changedAgain || f.reread || f.reload || f.deep || f.facts().inspectAt == 0 && r.Err == nil && l.more:
 		t.pushMore(f, l)
 	default:
 		t.scheduleNext(f, l)
@@ -149,7 +162,7 @@ func (t *Tailer) finishInspection(l *inspection, err error, r Result) {
 func (t *Tailer) pushMore(f *file, l *inspection) {
 	c := imported
 	switch {
-	case f.changedAgain && t.now()-f.changed < activeFor && f.pending() < t.cfg.TurnBytes:
+	case f.changedAgain && t.now()-f.facts().changed < activeFor && f.pending() < t.cfg.TurnBytes:
 		c = live
 	case l.live:
 		c = backlog
@@ -159,14 +172,14 @@ func (t *Tailer) pushMore(f *file, l *inspection) {
 
 // record stores the result of an inspection. It reports whether the file may be inspected again before it changes.
 func (t *Tailer) record(l *inspection, err error, r Result) bool {
-	f := l.f
+	f, k := l.f, l.f.facts()
 	switch {
 	case err != nil:
 		t.deferUnreadable(f, l, err)
 		return f.changedAgain
 	case l.replaced:
 		f.pathTaken = true
-		t.hint(f.File.Path)
+		t.hint(k.File.Path)
 		return false
 	case l.deferred:
 		f.deep = l.deep
@@ -175,22 +188,22 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 		return t.deferRefused(f, l, r)
 	}
 	delete(t.table.unread, f)
-	f.fails, f.long, f.partial, f.pastHolds = 0, l.long, l.partial, l.verified
+	f.fails, k.long, k.partial, f.pastHolds = 0, l.long, l.partial, l.verified
 	f.partialTried = l.partialTried && l.chunk == nil
-	if f.File.Stat != l.st {
-		f.changed = max(f.changed, t.since(max(l.st.ModTime, l.st.ChangeTime)))
+	if k.File.Stat != l.st {
+		k.changed = max(k.changed, t.since(max(l.st.ModTime, l.st.ChangeTime)))
 	}
-	f.File.Stat = l.st
+	k.File.Stat = l.st
 	if l.verified && !l.more {
-		f.Verified = l.st
+		k.Verified = l.st
 	}
 	if c := l.chunk; c != nil {
-		f.Cursor, f.Provisional, f.Verified = c.Tracked.Cursor, c.Tracked.Provisional, c.Tracked.Verified
+		k.Cursor, k.Provisional, k.Verified = c.Tracked.Cursor, c.Tracked.Provisional, c.Tracked.Verified
 		f.stored = true
-		if f.Cursor.Offset >= t.table.before[f] {
+		if k.Cursor.Offset >= t.table.before[f] {
 			t.table.forgetBefore(f)
 		}
-		if f.File.Path != c.File.Path || f.Gone != c.Tracked.Gone {
+		if k.File.Path != c.File.Path || k.Gone != c.Tracked.Gone {
 			t.table.unsaved[f] = struct{}{} // it was moved while it was delivered
 		}
 		t.countDelivered(l)
@@ -198,8 +211,8 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 	if l.reread {
 		f.reread = false
 	}
-	if !f.changedAgain && f.seen.sameFile(l.st) {
-		f.seen = l.st // newer than the last listing's, because none has seen a change since the inspection began
+	if !f.changedAgain && k.seen.sameFile(l.st) {
+		k.seen = l.st // newer than the last listing's, because none has seen a change since the inspection began
 	}
 	return true
 }
@@ -208,7 +221,7 @@ func (t *Tailer) record(l *inspection, err error, r Result) bool {
 func (t *Tailer) countDelivered(l *inspection) {
 	if l.rewound && !l.reread {
 		t.stats.rewinds++
-		t.log.Info("transcript rewound", "path", l.f.File.Path, "from", l.known.Cursor.Offset, "to", l.base.Offset,
+		t.log.Info("transcript rewound", "path", l.f.facts().File.Path, "from", l.known.Cursor.Offset, "to", l.base.Offset,
 			"generation", l.base.Generation)
 	}
 	if l.chunk.Oversize != nil {
@@ -218,11 +231,12 @@ func (t *Tailer) countDelivered(l *inspection) {
 
 // deferUnreadable schedules a retry for a file that could not be read.
 func (t *Tailer) deferUnreadable(f *file, l *inspection, err error) {
-	f.long = nil
+	k := f.facts()
+	k.long = nil
 	f.deep = f.deep || l.deep
 	if notExist(err) {
 		f.fails = max(f.fails, 1) // if it exists after all, a listing will find it
-		t.hint(f.File.Path)
+		t.hint(k.File.Path)
 		return
 	}
 	if f.fails++; f.fails == 0 {
@@ -230,20 +244,21 @@ func (t *Tailer) deferUnreadable(f *file, l *inspection, err error) {
 	}
 	if f.fails == 3 && !errors.Is(err, context.Canceled) {
 		t.table.unread[f] = err
-		t.log.Warn("cannot read transcript; retrying", "path", f.File.Path, "err", err)
+		t.log.Warn("cannot read transcript; retrying", "path", k.File.Path, "err", err)
 	}
 	t.scheduleInspection(f, t.now()+retry(int32(f.fails)))
 }
 
 // deferRefused schedules a retry for a file whose chunk was not taken.
 func (t *Tailer) deferRefused(f *file, l *inspection, r Result) bool {
-	f.deep, f.long = f.deep || l.deep, l.long
+	k := f.facts()
+	f.deep, k.long = f.deep || l.deep, l.long
 	switch {
 	case errors.Is(r.Err, ErrReread):
 		f.reread = true
 		return true
 	case errors.Is(r.Err, ErrStale):
-		f.Cursor, f.Provisional, f.pastHolds = l.known.Cursor, l.known.Provisional, false
+		k.Cursor, k.Provisional, f.pastHolds = l.known.Cursor, l.known.Provisional, false
 		f.fails = min(f.fails+1, 100)
 		t.scheduleInspection(f, t.now()+retry(int32(f.fails))/10)
 	case errors.Is(r.Err, ErrLater) && r.After > 0:
@@ -259,12 +274,12 @@ func (t *Tailer) deferRefused(f *file, l *inspection, r Result) bool {
 
 // scheduleNext schedules the next inspection and scrub of a file that was read to its end.
 func (t *Tailer) scheduleNext(f *file, l *inspection) {
-	now := t.now()
-	if f.partial > 0 && f.Provisional.Length == 0 && !f.partialTried {
-		t.scheduleInspection(f, max(now+time.Millisecond, f.changed+t.cfg.Quiet))
+	now, k := t.now(), f.facts()
+	if k.partial > 0 && k.Provisional.Length == 0 && !f.partialTried {
+		t.scheduleInspection(f, max(now+time.Millisecond, k.changed+t.cfg.Quiet))
 	}
 	switch {
-	case f.Verified == f.File.Stat:
+	case k.Verified == k.File.Stat:
 		t.scheduleScrub(f, 0)
 	case l.chunk == nil && l.known.File.Stat.Size == l.st.Size && l.known.File.Stat != l.st:
 		t.scheduleScrub(f, now) // its stat changed, its size did not

@@ -1,26 +1,26 @@
-package tail
+package past
 
 // Prefix is the beginning of a file, read by the caller line by line: it makes the cursor and the marks with which
 // reading goes on behind it, as if the tailer had read it. The zero Prefix is empty.
 type Prefix struct {
-	walk   walker
+	walk   Walker
 	anchor []byte // the last bytes, at most AnchorSize
 }
 
 // Add appends whole lines, each with its newline.
 func (p *Prefix) Add(lines []byte) {
 	if p.walk.offset == 0 {
-		p.walk.start(Cursor{}, nil)
+		p.walk.Start(Cursor{}, nil)
 	}
-	p.walk.add(lines)
+	p.walk.Add(lines)
 	p.anchor = append(p.anchor, lines[max(0, len(lines)-AnchorSize):]...)
 	p.anchor = p.anchor[max(0, len(p.anchor)-AnchorSize):]
 }
 
 // Cursor returns the place behind what was added, in a generation.
 func (p *Prefix) Cursor(generation uint32) Cursor {
-	c := p.walk.cursor(generation)
-	c.Anchor = sum(p.anchor)
+	c := p.walk.Cursor(generation)
+	c.Anchor = Sum(p.anchor)
 	return c
 }
 

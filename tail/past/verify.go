@@ -1,18 +1,19 @@
-package tail
+package past
 
 import (
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/ccship/ccship/tail/arena"
 	"github.com/cespare/xxhash/v2"
 )
 
-// VerifyPrefix reports whether the bytes of r, from its first, are those that were read before c: every mark before it
+// Verify reports whether the bytes of r, from its first, are those that were read before c: every mark before it
 // and what follows the last is checked. last is the Mark up to which they are, whatever the answer. More bytes than c
 // has do not matter, fewer do. An error is r's.
-func VerifyPrefix(r io.Reader, marks []Mark, c Cursor) (last Mark, all bool, err error) {
-	buf := make([]byte, scratchSize)
+func Verify(r io.Reader, marks []Mark, c Cursor) (last Mark, all bool, err error) {
+	buf := make([]byte, arena.ScratchSize)
 	for _, m := range marks {
 		if m.Offset > c.Offset {
 			break

@@ -1,4 +1,4 @@
-package tail
+package past
 
 import (
 	"bytes"
@@ -6,20 +6,23 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// markGap is the smallest distance in bytes between two Marks, and the length from which a line gets Marks of its own.
-const markGap = 64 << 10
+// MarkGap is the smallest distance in bytes between two Marks, and the length from which a line gets Marks of its own.
+const MarkGap = 64 << 10
 
-// sum is the hash of everything in this package. No bytes have the hash 0, so that the zero Cursor is the start of
+// Digest is a hash under way.
+type Digest = xxhash.Digest
+
+// Sum is the hash of everything in this package. No bytes have the hash 0, so that the zero Cursor is the start of
 // every file.
-func sum(b []byte) uint64 {
+func Sum(b []byte) uint64 {
 	if len(b) == 0 {
 		return 0
 	}
 	return xxhash.Sum64(b)
 }
 
-// walker walks over whole lines from a cursor, counts them and places Marks.
-type walker struct {
+// Walker walks over whole lines from a cursor, counts them and places Marks.
+type Walker struct {
 	from   int64 // where it started: no Mark is placed here again
 	offset int64
 	line   int64
@@ -28,23 +31,23 @@ type walker struct {
 	marks  []Mark
 }
 
-// start sets the walker at c. segment is the bytes from c.Mark to c.Offset.
-func (w *walker) start(c Cursor, segment []byte) {
+// Start sets the Walker at c. segment is the bytes from c.Mark to c.Offset.
+func (w *Walker) Start(c Cursor, segment []byte) {
 	w.from, w.offset, w.line, w.mark = c.Offset, c.Offset, c.Line, c.Mark
 	w.marks = nil
 	w.open.Reset()
 	w.open.Write(segment)
 }
 
-// add walks over lines, each with its newline.
-func (w *walker) add(lines []byte) {
+// Add walks over lines, each with its newline.
+func (w *Walker) Add(lines []byte) {
 	hashed := 0
 	for pos := 0; pos < len(lines); {
 		n := bytes.IndexByte(lines[pos:], '\n') + 1
 		if n == 0 {
 			n = len(lines) - pos // only a caller's mistake gets here; the offset stays right
 		}
-		if n >= markGap && w.offset > w.mark && w.offset > w.from {
+		if n >= MarkGap && w.offset > w.mark && w.offset > w.from {
 			w.open.Write(lines[hashed:pos])
 			hashed = pos
 			w.place()
@@ -52,7 +55,7 @@ func (w *walker) add(lines []byte) {
 		pos += n
 		w.offset += int64(n)
 		w.line++
-		if w.offset-w.mark >= markGap {
+		if w.offset-w.mark >= MarkGap {
 			w.open.Write(lines[hashed:pos])
 			hashed = pos
 			w.place()
@@ -61,15 +64,29 @@ func (w *walker) add(lines []byte) {
 	w.open.Write(lines[hashed:])
 }
 
-// place puts a Mark where the walker stands.
-func (w *walker) place() {
+// Marks returns the Marks that were placed.
+func (w *Walker) Marks() []Mark { return w.marks }
+
+// Open is the hash of the bytes since the last Mark.
+func (w *Walker) Open() Digest { return w.open }
+
+// Leap goes over one line that ends at end and places a Mark behind it. open is the hash of what follows the last Mark,
+// all of the line included.
+func (w *Walker) Leap(open Digest, end int64) {
+	w.open, w.offset = open, end
+	w.line++
+	w.place()
+}
+
+// place puts a Mark where the Walker stands.
+func (w *Walker) place() {
 	w.marks = append(w.marks, Mark{Offset: w.offset, Line: w.line, Hash: w.open.Sum64()})
 	w.mark = w.offset
 	w.open.Reset()
 }
 
-// cursor is where the walker stands; the Anchor is the caller's to fill in.
-func (w *walker) cursor(generation uint32) Cursor {
+// Cursor is where the Walker stands; the Anchor is the caller's to fill in.
+func (w *Walker) Cursor(generation uint32) Cursor {
 	c := Cursor{Offset: w.offset, Line: w.line, Generation: generation, Mark: w.mark}
 	if w.offset > w.mark {
 		c.Segment = w.open.Sum64()
@@ -77,8 +94,8 @@ func (w *walker) cursor(generation uint32) Cursor {
 	return c
 }
 
-// firstOver is where the first line longer than limit begins, or -1.
-func firstOver(lines []byte, limit int64) int {
+// FirstOver is where the first line longer than limit begins, or -1.
+func FirstOver(lines []byte, limit int64) int {
 	if int64(len(lines)) <= limit {
 		return -1
 	}
@@ -95,10 +112,10 @@ func firstOver(lines []byte, limit int64) int {
 	return -1
 }
 
-// anchorOf is the Anchor of a cursor before which lie the bytes of before and then of lines.
-func anchorOf(before, lines []byte) uint64 {
+// AnchorOf is the Anchor of a cursor before which lie the bytes of before and then of lines.
+func AnchorOf(before, lines []byte) uint64 {
 	if len(lines) >= AnchorSize {
-		return sum(lines[len(lines)-AnchorSize:])
+		return Sum(lines[len(lines)-AnchorSize:])
 	}
 	before = before[max(0, len(before)-(AnchorSize-len(lines))):]
 	if len(before)+len(lines) == 0 {
@@ -114,5 +131,5 @@ func anchorOf(before, lines []byte) uint64 {
 // Ends says whether b, at least the last AnchorSize bytes before the cursor or all there are, ends as what was read up
 // to the cursor does.
 func (c Cursor) Ends(b []byte) bool {
-	return sum(b[max(0, len(b)-AnchorSize):]) == c.Anchor
+	return Sum(b[max(0, len(b)-AnchorSize):]) == c.Anchor
 }

@@ -1,0 +1,87 @@
+package tail
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestRestKeepsAll: whatever is known of a file is the same after it has rested.
+func TestRestKeepsAll(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 9))
+	number := func() int64 {
+		return []int64{0, 1, -1, rng.Int64N(1000), rng.Int64(), -rng.Int64(), math.MaxInt64, math.MinInt64}[rng.IntN(8)]
+	}
+	stat := func() Stat {
+		return Stat{Device: uint64(number()), Inode: uint64(number()), Size: number(), ModTime: number(), ChangeTime: number()}
+	}
+	d := &folder{path: "/r/p", root: &rootState{Root: Root{Dir: "/r"}}, level: projectLevel}
+	for range 20_000 {
+		seen := stat()
+		k := facts{seen: seen, changed: longAgo}
+		k.File = File{ID: FileID(rng.Uint64()), Kind: Main, Path: "/r/p/s.jsonl", Root: "/r", Name: "s", Copy: 1 + rng.IntN(3)*rng.IntN(2),
+			Stat: []Stat{{}, seen, stat()}[rng.IntN(3)]}
+		k.Verified = []Stat{{}, seen, stat()}[rng.IntN(3)]
+		if rng.IntN(4) > 0 {
+			k.Cursor = Cursor{Offset: number(), Line: number(), Generation: rng.Uint32(), Anchor: uint64(number()), Mark: number(),
+				Segment: uint64(number())}
+		}
+		f := &file{id: k.File.ID, base: "s.jsonl", folder: d, awake: &k}
+		tl := &Tailer{started: time.Now()}
+		tl.rest(f)
+		if f.awake != nil {
+			t.Fatalf("does not rest: %+v", k)
+		}
+		if got := f.view(); got != k {
+			t.Fatalf("rested:\n%+v\nwas:\n%+v", got, k)
+		}
+		if f.glance().seen != k.seen || *f.facts() != k || f.packed != "" {
+			t.Fatal("woken, it is another file")
+		}
+	}
+}
+
+// TestRests: a history rests once it is read; what is written wakes, and rests again once it is quiet. A file
+// that is out of the ordinary stays awake.
+func TestRests(t *testing.T) {
+	w := newWorld(t)
+	w.old()
+	w.write("p/half.jsonl", `{"half`)
+	w.age("p/half.jsonl", 24*time.Hour)
+	w.age("p", 24*time.Hour)
+	tl := w.tail
+	w.until("all is read, and rests as far as it may", func() bool {
+		tl.mu.Lock()
+		defer tl.mu.Unlock()
+		rested, awake := 0, ""
+		for _, f := range tl.table.byID {
+			if f.awake == nil {
+				rested++
+			} else {
+				awake += f.base
+			}
+		}
+		return rested == 2 && awake == "half.jsonl"
+	})
+	tl.mu.Lock()
+	tl.restAt = time.Hour
+	tl.mu.Unlock()
+	w.add("p/s.jsonl", lines("b", 1, 100))
+	w.main("p/s.jsonl")
+	tl.mu.Lock()
+	f := tl.table.folders[w.path("p")].files["s.jsonl"]
+	if f.awake == nil {
+		t.Error("it rests right after a change")
+	}
+	tl.restAt = 0
+	first, _ := tl.drowsy.Peek()
+	tl.drowsy.Pop()
+	tl.drowsy.Push(doze{first.f, 0}) // as if the time had come
+	tl.mu.Unlock()
+	w.until("it rests once it is old enough", func() bool {
+		tl.mu.Lock()
+		defer tl.mu.Unlock()
+		return f.awake == nil
+	})
+}

@@ -1,0 +1,2 @@
+// Package timers says what is due when. It does not know what it is.
+package timers

@@ -1,0 +1,147 @@
+package tail
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// deaf makes a tailer that does not run, whose events wait until hear is called: what it finds it has looked at.
+func (w *world) deaf() (tl *Tailer, hear func()) {
+	w.t.Helper()
+	w.cfg.Local = func(string) bool { return true }
+	w.stop()
+	tl = New(w.cfg, w.mem, w.mem)
+	known, err := w.mem.Load(w.t.Context())
+	w.must(err)
+	tl.loadKnown(known)
+	gate := make(chan struct{})
+	hear = sync.OnceFunc(func() { close(gate) })
+	tl.faults.event = func(string) error { <-gate; return nil }
+	var group sync.WaitGroup
+	tl.startWatching(&group)
+	w.t.Cleanup(func() { hear(); tl.stopWatching(); group.Wait() })
+	tl.scanAll(w.t.Context(), "test")
+	for _, d := range tl.table.folders {
+		d.settled = true // as if it were some seconds later
+	}
+	return tl, hear
+}
+
+// old writes a transcript that nobody has touched for long, and a session's folder with an agent's.
+func (w *world) old() {
+	w.t.Helper()
+	w.write("p/s.jsonl", lines("a", 3, 100))
+	w.write("p/s/subagents/agent-1.jsonl", lines("a", 3, 100))
+	for _, rel := range []string{"p/s/subagents/agent-1.jsonl", "p/s/subagents", "p/s", "p/s.jsonl", "p"} {
+		w.age(rel, 24*time.Hour)
+	}
+	w.start()
+	w.main("p/s.jsonl")
+	w.arrived("p/s/subagents/agent-1.jsonl", "s/agent-1", 1)
+}
+
+// sees reports whether a quick listing notices that a file has grown.
+func sees(w *world, tl *Tailer, rel string) bool {
+	w.t.Helper()
+	dir, name := splitPath(w.path(rel))
+	f := tl.table.folders[dir].files[name]
+	before := f.view().seen.Size
+	w.add(rel, "{}\n")
+	tl.scanAll(w.t.Context(), "")
+	return f.view().seen.Size > before
+}
+
+// TestWatchedFoldersAreTrusted: what events would have told is not asked for again in quick listings, and is in thorough
+// ones.
+func TestWatchedFoldersAreTrusted(t *testing.T) {
+	w := newWorld(t)
+	w.old()
+	tl, hear := w.deaf()
+	if sees(w, tl, "p/s.jsonl") {
+		t.Error("a quick listing looks at files of a watched folder to which nothing happened")
+	}
+	tl.scan.quicks = tl.quickLimit()
+	if !sees(w, tl, "p/s.jsonl") {
+		t.Error("a thorough listing does not look at every file")
+	}
+	hear()
+}
+
+// TestTrustEnds: whatever could have kept an event away has files looked at.
+func TestTrustEnds(t *testing.T) {
+	for name, end := range map[string]func(w *world, tl *Tailer, d *folder){
+		"polling":               func(_ *world, tl *Tailer, _ *folder) { tl.setWatch("poll", "test") },
+		"not on a local disk":   func(_ *world, _ *Tailer, d *folder) { d.local = false },
+		"watched since then":    func(_ *world, tl *Tailer, d *folder) { tl.unwatch(d) },
+		"names may have come":   func(_ *world, _ *Tailer, d *folder) { d.settled = false },
+		"touched lately":        func(_ *world, tl *Tailer, d *folder) { d.touched = tl.now() },
+		"a link is followed":    func(_ *world, tl *Tailer, d *folder) { tl.table.folders[d.path+"-x"] = &folder{link: true} },
+		"a watched link":        func(_ *world, tl *Tailer, d *folder) { tl.scan.links = map[string]place{d.path + "/l": {}} },
+		"a file in trouble":     func(_ *world, _ *Tailer, d *folder) { d.files["s.jsonl"].fails = 1 },
+		"another file in place": func(_ *world, _ *Tailer, d *folder) { d.files["s.jsonl"].pathTaken = true },
+		"the folder was away": func(w *world, tl *Tailer, d *folder) {
+			w.must(os.Rename(d.path, d.path+"-away"))
+			w.must(os.Rename(d.path+"-away", d.path))
+			tl.event(fsnotify.Event{Name: d.path, Op: fsnotify.Rename})
+			d.self, _, _ = statEntry(d.path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.old()
+			tl, hear := w.deaf()
+			defer hear()
+			end(w, tl, tl.table.folders[w.path("p")])
+			if !sees(w, tl, "p/s.jsonl") {
+				t.Error("it is not looked at")
+			}
+		})
+	}
+}
+
+// TestRestingSessions: the folders of a session that rests are looked at in one of a few quick listings.
+func TestRestingSessions(t *testing.T) {
+	w := newWorld(t)
+	w.old()
+	tl, hear := w.deaf()
+	defer hear()
+	seen := 0
+	for range 2 * restTurns {
+		tl.table.folders[w.path("p/s/subagents")].touched = tl.now() - watchKeep - time.Minute
+		if sees(w, tl, "p/s/subagents/agent-1.jsonl") {
+			seen++
+		}
+	}
+	if seen == 0 || seen > 4 {
+		t.Errorf("looked at in %d of %d listings", seen, 2*restTurns)
+	}
+}
+
+// TestThoroughListingsTakeTheirShare: they come seldom only where events tell everything, and every hour at least.
+func TestThoroughListingsTakeTheirShare(t *testing.T) {
+	tl := New(Config{}, nil, nil)
+	for cost, want := range map[time.Duration]int{time.Millisecond: quickRun, time.Second: 33, time.Minute: 59} {
+		tl.scan.thorough = cost
+		if got := tl.quickLimit(); got != want {
+			t.Errorf("%s: %d quick listings, want %d", cost, got, want)
+		}
+	}
+	if tl.scan.looked = 1; tl.quickLimit() != quickRun {
+		t.Error("folders were looked at, and thorough listings are seldom")
+	}
+}
+
+// TestTicks: with events the main loop is woken for listings of what is active only, and without as often as it polls.
+func TestTicks(t *testing.T) {
+	tl := New(Config{ScanActive: 2 * time.Second, PollInterval: time.Second}, nil, nil)
+	if got := tl.tickInterval(); got != time.Second {
+		t.Errorf("polling: %s", got)
+	}
+	if tl.setWatch("events", ""); tl.tickInterval() != 2*time.Second {
+		t.Errorf("events: %s", tl.tickInterval())
+	}
+}
