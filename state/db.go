@@ -15,6 +15,7 @@ import (
 
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/kv"
+	"github.com/ccship/ccship/state/migration"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -107,7 +108,7 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.migrations == nil {
-		o.migrations = migrations()
+		o.migrations = migration.Steps(destinationOfFile)
 	}
 	return o
 }

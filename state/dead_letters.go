@@ -9,7 +9,7 @@ import (
 	"github.com/ccship/ccship/state/kv"
 )
 
-// DeadLetters is the lines that a server refused for good. They stay until a person retries or drops them.
+// DeadLetters is the lines that a server refused for good. Most stay until a person retries or drops them.
 type DeadLetters struct{ db *DB }
 
 // DeadKey identifies a dead letter: the batch it was in, and its line.
@@ -95,7 +95,10 @@ func (l *DeadLetters) remove(ctx context.Context, keys []DeadKey, do func(*Tx, *
 	return n, err
 }
 
-func (t *Tx) queueAgain(r *deadRow) error { return t.putBatch(r.dest, r.stream.ID, &r.letter.Batch) }
+func (t *Tx) queueAgain(r *deadRow) error {
+	t.delta.requeued++
+	return t.putBatch(r.dest, r.stream.ID, &r.letter.Batch)
+}
 
 // removeDead removes dead letters and runs do for each in the same transaction, so that one that is queued again is
 // never in both places, or in none.

@@ -23,6 +23,7 @@ type index struct {
 	withheld int64
 	// lastTaken is when rows last left the outbox; not in the file.
 	lastTaken time.Time
+	requeued  uint64 // dead letters that were queued again since Open
 }
 
 // sums are counts of rows.
@@ -69,6 +70,7 @@ type delta struct {
 	deadBytes      int64
 	withheld       int64
 	tookRows       bool
+	requeued       uint64
 }
 
 func (d *delta) countFile(dest uint32, n int64) {
@@ -130,6 +132,7 @@ func (x *index) apply(d *delta) {
 	x.dead += d.dead
 	x.deadSize += d.deadBytes
 	x.withheld += d.withheld
+	x.requeued += d.requeued
 	if d.tookRows {
 		x.lastTaken = time.Now()
 	}

@@ -30,7 +30,7 @@ type RetriedLetter struct {
 }
 
 // ReasonReplaced is the reason of a dead letter with lines of an earlier generation when its file rejoined. They are no
-// longer on disk, and no server asked for them.
+// longer on disk. Who rejoins the file compares them with its server, and drops them or queues them again.
 const ReasonReplaced = "replaced"
 
 // Rejoin moves a file in one transaction. Cursor, marks and epoch change. Queued lines and dead letters are removed,
@@ -135,6 +135,7 @@ func (t *Tx) putLetters(stream uint64, letters []RetriedLetter) error {
 	for _, l := range letters {
 		_, err := t.removeDead([]DeadKey{l.Key}, func(t *Tx, r *deadRow) error {
 			r.letter.Batch.Generation, r.letter.Batch.RewoundTo = l.Generation, l.RewoundTo
+			t.delta.requeued++
 			return t.putBatch(r.dest, stream, &r.letter.Batch)
 		})
 		if err != nil {

@@ -15,6 +15,11 @@ import (
 // a crash the daemon sends again what the server took but the file still has. Settlements share transactions with
 // Commit.
 func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) error {
+	return o.SettleLater(ctx, settlements, nil)
+}
+
+// SettleLater implements outbox.Queue: until now is closed it waits for another transaction to share.
+func (o *Outbox) SettleLater(ctx context.Context, settlements []outbox.Settlement, now <-chan struct{}) error {
 	if len(settlements) == 0 {
 		return nil
 	}
@@ -24,7 +29,7 @@ func (o *Outbox) Settle(ctx context.Context, settlements []outbox.Settlement) er
 			size += int64(len(settlements[i].Dead[j].Batch.Frame))
 		}
 	}
-	return o.db.update(ctx, size, func(t *Tx) error {
+	return o.db.updateLater(ctx, size, now, func(t *Tx) error {
 		if err := t.putLedgers(settlements); err != nil { // first: what is refused now is not queued again
 			return err
 		}

@@ -36,7 +36,12 @@ func (m *memory) Begin(tx *kv.Tx) kv.Changes {
 
 // update runs apply in a write transaction, as kv.DB.Update does.
 func (db *DB) update(ctx context.Context, size int64, apply func(*Tx) error) error {
-	return db.file.Update(ctx, size, func(tx *kv.Tx) error { return apply(tx.Changes(db.memory).(*Tx)) })
+	return db.updateLater(ctx, size, nil, apply)
+}
+
+// updateLater is update for what may wait for another transaction until now is closed.
+func (db *DB) updateLater(ctx context.Context, size int64, now <-chan struct{}, apply func(*Tx) error) error {
+	return db.file.UpdateLater(ctx, size, now, func(tx *kv.Tx) error { return apply(tx.Changes(db.memory).(*Tx)) })
 }
 
 // Finish implements kv.Changes.

@@ -98,6 +98,15 @@ func (o *Outbox) LastSeq() (last uint64) {
 	return last
 }
 
+// Requeued returns how many dead letters were queued again since the state was opened. Their rows are behind all
+// others, also behind those that were the last when somebody began to wait.
+func (o *Outbox) Requeued() uint64 {
+	x := &o.db.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.requeued
+}
+
 // drained reports that the outbox is empty.
 func (x *index) drained() bool {
 	x.mu.Lock()

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -30,6 +31,7 @@ type request struct {
 	// apply does the work. It may be called again after a rollback, and must then start afresh.
 	apply func(*Tx) error
 	size  int64         // bytes it writes, about
+	later bool          // it waits for others, and does not lead; guarded by committer.mu
 	done  chan struct{} // closed when err is set
 	lead  chan struct{} // closed when this request is to run the next group
 	err   error
@@ -40,36 +42,53 @@ type request struct {
 // wrote, but not what others wrote; apply may be called a second time for that, so it must start afresh. When ctx ends
 // first, either nothing has happened, or Update waits for the result.
 func (db *DB) Update(ctx context.Context, size int64, apply func(*Tx) error) error {
+	return db.UpdateLater(ctx, size, nil, apply)
+}
+
+// UpdateLater is Update for what need not be on disk soon: until now is closed it waits for somebody else's
+// transaction to share. nil: it does not wait.
+func (db *DB) UpdateLater(ctx context.Context, size int64, now <-chan struct{}, apply func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := db.failure(); err != nil {
 		return err
 	}
-	r := &request{apply: apply, size: size, done: make(chan struct{}), lead: make(chan struct{})}
+	r := &request{apply: apply, size: size, later: now != nil, done: make(chan struct{}), lead: make(chan struct{})}
 	if !db.group.join(r) {
-		select {
-		case <-r.done:
-			return r.err
-		case <-r.lead:
-		case <-ctx.Done():
-			if db.group.leave(r) {
-				return ctx.Err()
-			}
-		case <-db.broken:
-			if db.group.leave(r) {
-				return db.cause
-			}
-		}
-		select {
-		case <-r.done:
-			return r.err
-		case <-r.lead: // the others depend on the leader, whatever ctx says
+		if leads, err := db.await(ctx, r, now); !leads {
+			return err
 		}
 	}
 	db.lead(r)
 	<-r.done
 	return r.err
+}
+
+// await waits for the result of a request, or until its caller must lead: the others depend on the leader, whatever ctx
+// says.
+func (db *DB) await(ctx context.Context, r *request, now <-chan struct{}) (leads bool, err error) {
+	ended, broken := ctx.Done(), (<-chan struct{})(db.broken)
+	for {
+		select {
+		case <-r.done:
+			return false, r.err
+		case <-r.lead:
+			return true, nil
+		case <-now:
+			if now = nil; db.group.hasten(r) {
+				return true, nil
+			}
+		case <-ended:
+			if ended = nil; db.group.leave(r) {
+				return false, ctx.Err()
+			}
+		case <-broken:
+			if broken = nil; db.group.leave(r) {
+				return false, db.cause
+			}
+		}
+	}
 }
 
 func newCommitter() committer { return committer{write: make(turn, 1)} }
@@ -98,9 +117,23 @@ func (c *committer) join(r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = append(c.waiting, r)
-	first := !c.busy
+	if r.later || c.busy {
+		return false
+	}
 	c.busy = true
-	return first
+	return true
+}
+
+// hasten ends a request's wait for others. It reports whether its caller must lead.
+func (c *committer) hasten(r *request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.later = false
+	if c.busy || !slices.Contains(c.waiting, r) { // whoever leads takes it, or has taken it
+		return false
+	}
+	c.busy = true
+	return true
 }
 
 // leave withdraws a request that no leader has taken yet. false: the caller must wait for the result, or has been made
@@ -143,15 +176,18 @@ func (c *committer) take(own *request) []*request {
 	return group
 }
 
-// handOver makes the first waiting request lead. If there is none, the next caller to join leads.
+// handOver makes the first waiting request lead that does not wait for others. If there is none, the next caller to
+// join leads.
 func (c *committer) handOver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) == 0 {
-		c.busy = false
-		return
+	for _, r := range c.waiting {
+		if !r.later {
+			close(r.lead)
+			return
+		}
 	}
-	close(c.waiting[0].lead)
+	c.busy = false
 }
 
 // lead runs the group of r, and tells its callers the result.

@@ -113,6 +113,7 @@ type DB struct {
 
 	compactAbove atomic.Int64
 	empty        atomic.Int64 // bytes of the file's empty pages, after the last commit
+	mapped       atomic.Int64 // bytes of files in memory when pages were given back
 	touched      atomic.Int64 // bytes of rows touched since pages were given back
 	scrubs       atomic.Bool  // Scrub was called
 }
@@ -172,17 +173,31 @@ func (db *DB) Alive(ctx context.Context) error {
 // Run does the background work until ctx is done: it compacts a mostly empty file and returns touched pages to the
 // system. A second after an event it calls check, and then every second while check returns true. It sleeps while
 // nothing happens: an idle daemon must not wake a laptop's processor. An error, ErrCorrupt among them, means that the
-// file can no longer be used.
+// file can no longer be used. Run then returns at once, and does not wait for work that may hang in bbolt.
 func (db *DB) Run(ctx context.Context, check func() (again bool)) error {
+	done := make(chan struct{})
+	go func() { defer close(done); db.work(ctx, check) }()
+	select {
+	case <-done:
+	case <-db.broken:
+	}
+	if err := db.failure(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("use state %s: %w", db.opt.Path, err)
+	}
+	return nil
+}
+
+// work is Run, until ctx is done or the file has failed.
+func (db *DB) work(ctx context.Context, check func() (again bool)) {
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	armed, seen := true, db.activity.Load()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-db.broken:
-			return fmt.Errorf("use state %s: %w", db.opt.Path, db.cause)
+			return
 		case <-db.bell:
 			if !armed {
 				timer.Reset(time.Second)

@@ -83,13 +83,31 @@ func rescue(err *error, undo func()) {
 		undo()
 		panic(p)
 	}
-	*err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+	*err = fmt.Errorf("%w: %s", ErrCorrupt, inWords(p))
+}
+
+// inWords is what a person is told of a panic over a damaged file.
+func inWords(p any) string {
+	e, ok := p.(runtime.Error)
+	switch {
+	case !ok:
+		return fmt.Sprint(p) // bbolt says what it found
+	case isFault(e):
+		return "a page of it cannot be read: the disk fails, or the file was cut"
+	}
+	return "a page of it is not what it should be"
+}
+
+// isFault reports whether an error is a memory fault.
+func isFault(e runtime.Error) bool {
+	_, fault := e.(interface{ Addr() uintptr })
+	return fault
 }
 
 // overFile reports whether the current panic is a memory fault or comes from bbolt's own code, where an index out of
 // range means a damaged number.
 func overFile(e runtime.Error) bool {
-	if _, fault := e.(interface{ Addr() uintptr }); fault {
+	if isFault(e) {
 		return true
 	}
 	callers := make([]uintptr, 32)

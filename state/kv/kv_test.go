@@ -204,7 +204,7 @@ var errInjected = errors.New("injected")
 // waitFor polls until a condition holds.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	tick, deadline := time.NewTicker(time.Millisecond), time.After(20*time.Second)
+	tick, deadline := time.NewTicker(time.Millisecond), time.After(2*time.Minute)
 	defer tick.Stop()
 	for !ok() {
 		select {

@@ -145,7 +145,7 @@ func (db *DB) load(b *bbolt.DB) error {
 			return fmt.Errorf("read epoch: %w", err)
 		}
 		db.epoch = string(v)
-		giveBack(tx)
+		db.giveBack(tx)
 		if tx.Size() > bigFile {
 			debug.FreeOSMemory() // bbolt's search for free pages needs a map of all pages
 		}
@@ -174,6 +174,8 @@ func openBolt(path string, maxSize int) (b *bbolt.DB, info os.FileInfo, err erro
 		},
 	})
 	switch {
+	case err == nil:
+		b.AllocSize = leastGrowth
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, nil, ErrLocked
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),

@@ -28,8 +28,8 @@ type Tx struct {
 	memory  []Memory
 	changes []Changes // one for each of memory
 	dirty   bool      // something was written
-	moved   int64     // bytes of rows that came or went
-	sum     uint64    // what the writes add to the sum of all rows
+	db      *DB
+	sum     uint64 // what the writes add to the sum of all rows
 }
 
 // Bucket returns a bucket of the schema; nil: there is none of that name.
@@ -50,6 +50,7 @@ func (t *Tx) Put(step string, b *Bucket, key, value []byte) error {
 		return err
 	}
 	t.dirty = true
+	t.Moved(around)
 	t.sum -= storedSum(b, key)
 	if err := b.Put(key, value); err != nil {
 		return fmt.Errorf("%s: %w", step, err)
@@ -87,6 +88,7 @@ func (t *Tx) Delete(step string, b *Bucket, key []byte) error {
 		return err
 	}
 	t.dirty = true
+	t.Moved(around)
 	t.sum -= storedSum(b, key)
 	if err := b.Delete(key); err != nil {
 		return fmt.Errorf("%s: %w", step, err)
@@ -94,8 +96,12 @@ func (t *Tx) Delete(step string, b *Bucket, key []byte) error {
 	return nil
 }
 
-// Moved counts bytes of large rows that were added or removed, so that the pages around them are returned in time.
-func (t *Tx) Moved(n int64) { t.moved += n }
+// Moved counts bytes of rows that came, went or were looked for, so that the pages around them are returned in time.
+func (t *Tx) Moved(n int64) {
+	if t.db.touch(n) {
+		t.db.giveBack(t.bolt)
+	}
+}
 
 // Keys copies the keys of a bucket that begin with prefix, in order, so that their rows can be deleted one by one.
 func Keys(b *Bucket, prefix []byte) (keys [][]byte) {
@@ -121,7 +127,7 @@ func (s *Snapshot) ID() int { return s.bolt.ID() }
 // Moved counts bytes of large rows that were read, and returns their pages in time: they count as our memory.
 func (s *Snapshot) Moved(n int64) {
 	if s.db.touch(n) {
-		giveBack(s.bolt)
+		s.db.giveBack(s.bolt)
 	}
 }
 
@@ -167,15 +173,12 @@ func (db *DB) runGroup(group []*request) error {
 		c.Apply()
 	}
 	db.Wake()
-	if db.touch(t.moved) {
-		db.givePagesBack()
-	}
 	return nil
 }
 
 // begin begins a transaction and its changes to the owners' memory.
 func (db *DB) begin(tx *bbolt.Tx) *Tx {
-	t := &Tx{Now: time.Now().Unix(), bolt: tx, fault: db.fault, memory: db.opt.Memory}
+	t := &Tx{Now: time.Now().Unix(), bolt: tx, db: db, fault: db.fault, memory: db.opt.Memory}
 	for _, m := range db.opt.Memory {
 		t.changes = append(t.changes, m.Begin(t))
 	}
@@ -229,6 +232,7 @@ func (db *DB) transact(b *bbolt.DB, fn func(*bbolt.Tx) error) (committed bool, e
 		_ = tx.Rollback()
 		return false, err
 	}
+	b.AllocSize = growth(tx.Size())
 	id := tx.ID()
 	if err := tx.Commit(); err != nil {
 		return true, unusable(err)
@@ -236,6 +240,15 @@ func (db *DB) transact(b *bbolt.DB, fn func(*bbolt.Tx) error) (committed bool, e
 	db.lastTx.Store(int64(id))
 	return true, nil
 }
+
+const (
+	leastGrowth = 1 << 20
+	mostGrowth  = 16 << 20 // bbolt's own
+)
+
+// growth is by how much a file of a size grows when it is full. Each time costs a sync of its own, so it grows by more
+// the larger it is. With bbolt's own step, people would see a file of 17 MB that holds 20 kB.
+func growth(size int64) int { return int(min(max(size/4, leastGrowth), mostGrowth)) }
 
 // look is bbolt's View, but refuses a root that is older than one this process has seen.
 func (db *DB) look(b *bbolt.DB, fn func(*bbolt.Tx) error) error {

@@ -181,23 +181,30 @@ func TestNotices(t *testing.T) {
 	mustDerive(t, db,
 		Derivation{File: 1, Checkpoints: []Checkpoint{milestone("cp-a", 1)}, Notices: []Notice{notice("s", "cp-a"), notice("s2", "cp-x")}},
 		Derivation{Notices: []Notice{{Session: "s", Kind: NoticeDocument, Path: "a.md"}, {Session: ""}}})
+	has := func(session string) bool { return len(db.Notices.Of(session)) > 0 }
 	take := func(db *DB, session string) (ids []string) {
 		t.Helper()
-		taken, err := db.Notices.Take(t.Context(), session, "nobody")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range taken[session] {
+		told := db.Notices.Of(session)
+		for _, p := range told {
 			ids = append(ids, p.Checkpoint+p.Path)
 		}
-		if db.Notices.Has(session) {
+		mustDerive(t, db, Derivation{Told: told}, Derivation{Told: told})
+		if has(session) {
 			t.Error("there is something left")
 		}
 		return ids
 	}
+	printed := db.Notices.Of("s")[:1]
+	printed[0].Printed = 7
+	if err := db.Notices.SetPrinted(t.Context(), append(printed, Notice{Session: "s", Seq: 999})); err != nil {
+		t.Fatal(err)
+	}
 	closeNow(t, db)
 	db = open(t, state.Options{Path: path})
-	if !db.Notices.Has("s") || db.Notices.Has("s3") || db.Notices.Has("") {
+	if list := db.Notices.Of("s"); len(list) != 2 || list[0].Printed != 7 || list[1].Printed != 0 || list[0].Seq >= list[1].Seq {
+		t.Errorf("one of two was printed: %+v", list)
+	}
+	if !has("s") || has("s3") || has("") {
 		t.Error("the memory is wrong about what is queued")
 	}
 	if got := take(db, "s"); !slices.Equal(got, []string{"cp-a", "a.md"}) {
@@ -221,7 +228,7 @@ func TestNotices(t *testing.T) {
 	if err := db.Drop(t.Context(), []tail.FileID{1}); err != nil {
 		t.Fatal(err)
 	}
-	if db.Notices.Has("s1") || !db.Notices.Has("s2") {
+	if has("s1") || !has("s2") {
 		t.Error("a drop took too little, or too much")
 	}
 }
@@ -246,18 +253,16 @@ func TestNoticesExpire(t *testing.T) {
 	}
 	now := time.Now().Unix()
 	write(now-noticeLife-60, "old", "older")
-	if db.Notices.Has("old") {
+	has := func(session string) bool { return len(db.Notices.Of(session)) > 0 }
+	if has("old") {
 		t.Error("an old notice is offered")
-	}
-	if taken, err := db.Notices.Take(t.Context(), "old"); err != nil || len(taken) > 0 {
-		t.Errorf("an old notice is handed over: %v, err %v", taken, err)
 	}
 	var many []string
 	for i := range noticesInAll {
 		many = append(many, fmt.Sprint("many", i))
 	}
 	write(now, append(many, "last")...)
-	if db.Notices.Has("many0") || !db.Notices.Has("many1") || !db.Notices.Has("last") {
+	if has("many0") || !has("many1") || !has("last") {
 		t.Error("not the oldest went")
 	}
 	db.memory.mu.Lock()
@@ -282,7 +287,15 @@ func TestCommitStepsFailWhole(t *testing.T) {
 			}})
 			return err
 		}},
-		{"take", []string{"delete notice", "commit"}, func(db *DB) error { _, err := db.Notices.Take(t.Context(), "s"); return err }},
+		{"told", []string{"delete notice", "commit"}, func(db *DB) error {
+			_, err := db.Commit(t.Context(), []Derivation{{Told: db.Notices.Of("s")}})
+			return err
+		}},
+		{"printed", []string{"put notice", "commit"}, func(db *DB) error {
+			list := db.Notices.Of("s")
+			list[0].Printed = 7
+			return db.Notices.SetPrinted(t.Context(), list)
+		}},
 		{"pin", []string{"put budget", "commit"}, func(db *DB) error { return db.Checkpoints.SetBudget(t.Context(), "m", 0, 5000) }},
 		{"drop", []string{"put budget", "commit"}, func(db *DB) error { return db.Drop(t.Context(), []tail.FileID{1}) }},
 	}

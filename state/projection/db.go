@@ -51,7 +51,7 @@ func Open(ctx context.Context, opt state.Options) (*DB, error) {
 
 func newDB() *DB {
 	db := &DB{foldCap: foldCap}
-	db.memory = &memory{db: db, notices: map[string][]heldNotice{}}
+	db.memory = &memory{db: db, notices: map[string][]Notice{}}
 	db.Sessions, db.Checkpoints, db.Notices = &Sessions{db}, &Checkpoints{db}, &Notices{db}
 	db.Documents, db.Introductions, db.Attachments = &Documents{db}, &Introductions{db}, &Attachments{db}
 	return db

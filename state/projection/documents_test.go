@@ -125,6 +125,16 @@ func TestIntroductions(t *testing.T) {
 	if want := (Introduction{Session: "a", Name: "name of a", Cwd: "/w", At: 10}); err != nil || again != want {
 		t.Errorf("a second introduction: %+v %v, want %+v", again, err, want)
 	}
+	for _, x := range []struct{ untold, want bool }{{true, true}, {true, true}, {false, false}, {true, false}} {
+		i, err := db.Introductions.Introduce(t.Context(), Introduction{Session: "told", Name: "n", Cwd: "/w", At: 100, Untold: x.untold})
+		kept, found, e := db.Introductions.Get(t.Context(), "told")
+		if err != nil || e != nil || !found || i != kept || kept.Untold != x.want {
+			t.Errorf("introduced with %v: %+v, and stored is %+v, %v, %v", x.untold, i, kept, err, e)
+		}
+	}
+	if again, err = db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Cwd: "/x", Untold: true}); err != nil || again.Untold {
+		t.Errorf("what an older version stored was told: %+v, %v", again, err)
+	}
 	if err := deriveOne(t, db, Derivation{Documents: []Document{{Session: "b", Path: "x"}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,12 @@ type Introduction struct {
 	Name    string `json:"name"`
 	Cwd     string `json:"cwd"`
 	At      int64  `json:"at"` // Unix milliseconds
+	// Untold means that no hook has passed the introduction on yet.
+	Untold bool `json:"untold,omitempty"`
 }
 
-// Introduce stores the introduction of a session that has none, and returns the one that is stored.
+// Introduce stores the introduction of a session that has none, and returns the one that is stored. What was passed on
+// stays passed on; otherwise a stored introduction does not change.
 func (n *Introductions) Introduce(ctx context.Context, i Introduction) (kept Introduction, err error) {
 	key := documentKey(i.Session, "")
 	v, err := sealJSON(key, i)
@@ -30,8 +33,18 @@ func (n *Introductions) Introduce(ctx context.Context, i Introduction) (kept Int
 	}
 	err = n.db.update(ctx, int64(len(v)), func(t *tx) error {
 		kept = i
-		if old := t.Bucket(state.BucketDocuments).Get(key); old != nil {
-			return unsealJSON(key, old, &kept)
+		old := t.Bucket(state.BucketDocuments).Get(key)
+		if old == nil {
+			return t.putDocumentRow(key, v)
+		}
+		kept = Introduction{Session: i.Session}
+		if err := unsealJSON(key, old, &kept); err != nil || !kept.Untold || i.Untold {
+			return err
+		}
+		kept.Untold = false
+		v, err := sealJSON(key, kept)
+		if err != nil {
+			return err
 		}
 		return t.putDocumentRow(key, v)
 	})

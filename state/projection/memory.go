@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/ccship/ccship/state"
@@ -13,17 +12,17 @@ import (
 type memory struct {
 	db *DB
 
-	mu      sync.Mutex // guards all below; a leaf
-	folds   int64      // bytes of the bucket folds
-	notices map[string][]heldNotice
-	budgets *Budgets // nil: none; immutable once set
+	mu      sync.Mutex          // guards all below; a leaf
+	folds   int64               // bytes of the bucket folds
+	notices map[string][]Notice // by session, oldest first
+	budgets *Budgets            // nil: none; immutable once set
 }
 
 var _ state.Dependents = (*memory)(nil)
 
 // Load implements kv.Memory.
 func (m *memory) Load(tx *kv.Snapshot) error {
-	fresh := memory{notices: map[string][]heldNotice{}}
+	fresh := memory{notices: map[string][]Notice{}}
 	for _, read := range []func(*kv.Snapshot) error{
 		fresh.readSessions, readDocuments, fresh.readNotices, fresh.readBudgets,
 	} {
@@ -45,8 +44,7 @@ type delta struct {
 	memory *memory
 
 	folds   int64
-	queued  []heldNotice
-	removed []heldNotice
+	notices []noticeChange
 	budgets []budgetChange
 	missed  []MissedDocument
 }
@@ -68,20 +66,9 @@ func (m *memory) apply(d *delta) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.folds += d.folds
-	for _, n := range d.queued {
-		m.hold(n)
-	}
-	for _, gone := range d.removed {
-		left := slices.DeleteFunc(m.notices[gone.Session], func(n heldNotice) bool { return n.seq == gone.seq })
-		if m.notices[gone.Session] = left; len(left) == 0 {
-			delete(m.notices, gone.Session)
-		}
-	}
+	m.applyNotices(d.notices)
 	m.applyBudgets(d.budgets)
 }
-
-// hold adds a notice. The caller holds mu.
-func (m *memory) hold(n heldNotice) { m.notices[n.Session] = append(m.notices[n.Session], n) }
 
 func (m *memory) foldBytes() int64 {
 	m.mu.Lock()

@@ -26,29 +26,30 @@ const (
 	noticesInAll      = 1000
 )
 
-// Notices is what sessions are to be told and were not told yet.
+// Notices is what sessions are to be told, and what they were told without the transcript showing it yet.
 type Notices struct{ db *DB }
 
-// NoticeDocument is a Notice's Kind when it is not the trigger of a checkpoint.
-const NoticeDocument = "document"
+// Kinds of a Notice that are not triggers of checkpoints.
+const (
+	NoticeDocument = "document"         // was linked
+	NoticeRefused  = "document_refused" // was not linked as Claude asked
+)
 
 // Notice is something that a session's Claude is to be told. It holds what happened, not the wording.
 type Notice struct {
 	Session string `json:"-"`    // its stream's name
-	Kind    string `json:"kind"` // a checkpoint's trigger, or NoticeDocument
+	Seq     uint64 `json:"-"`    // its number, never reused; set by Commit
+	Kind    string `json:"kind"` // a checkpoint's trigger, or one of the above
 	At      int64  `json:"at"`   // Unix seconds when it was queued; set by Commit
+	// Printed is when a hook printed it first, in Unix milliseconds; 0: none has.
+	Printed int64 `json:"printed,omitempty"`
 
 	Checkpoint string `json:"checkpoint,omitempty"` // its id, as are:
 	Tokens     int64  `json:"tokens,omitempty"`     // in use
 	Budget     int64  `json:"budget,omitempty"`
 
-	Path string `json:"path,omitempty"` // of a document that was linked
-}
-
-// heldNotice is a notice in memory, with the number in its key.
-type heldNotice struct {
-	seq uint64
-	Notice
+	Path   string `json:"path,omitempty"`   // of a document, as Claude or the user named it
+	Reason string `json:"reason,omitempty"` // of a refusal, or what is not as expected of a linked document
 }
 
 func noticePrefix(session string) []byte { return append([]byte(session), 0) }
@@ -57,65 +58,75 @@ func noticeKey(session string, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(noticePrefix(session), seq)
 }
 
-func decodeNotice(k, v []byte) (h heldNotice, err error) {
+func decodeNotice(k, v []byte) (p Notice, err error) {
 	i := len(k) - 9
 	if i < 1 || k[i] != 0 {
-		return h, fmt.Errorf("%w: notice key of %d bytes", state.ErrCorrupt, len(k))
+		return p, fmt.Errorf("%w: notice key of %d bytes", state.ErrCorrupt, len(k))
 	}
-	if err := kv.UnsealJSON(noticeVersion, k, v, &h.Notice); err != nil {
-		return h, fmt.Errorf("read notice: %w", err)
+	if err := kv.UnsealJSON(noticeVersion, k, v, &p); err != nil {
+		return p, fmt.Errorf("read notice: %w", err)
 	}
-	h.Session, h.seq = string(k[:i]), binary.BigEndian.Uint64(k[i+1:])
-	return h, nil
+	p.Session, p.Seq = string(k[:i]), binary.BigEndian.Uint64(k[i+1:])
+	return p, nil
 }
 
 // putNotices stores a derivation's notices, except for those of checkpoints that were stored before: a transcript that
-// is folded again must not tell its session the same twice.
+// is folded again must not tell its session the same twice. It removes those that the session has been told.
 func (t *tx) putNotices(d *Derivation) error {
+	b := t.Bucket(state.BucketNotices)
+	for i := range d.Told {
+		if err := t.removeNotice(b, d.Told[i]); err != nil {
+			return err
+		}
+	}
 	if len(d.Notices) == 0 {
 		return nil
 	}
-	b := t.Bucket(state.BucketNotices)
 	for i := range d.Notices {
 		p := d.Notices[i]
 		repeated := slices.ContainsFunc(d.Checkpoints, func(c Checkpoint) bool { return c.ID == p.Checkpoint && c.repeated })
 		if p.Session == "" || repeated {
 			continue
 		}
-		p.At = t.Now
-		seq, err := t.NextSequence(state.BucketNotices)
-		if err != nil {
+		var err error
+		if p.Seq, err = t.NextSequence(state.BucketNotices); err != nil {
 			return fmt.Errorf("number notice: %w", err)
 		}
-		k := noticeKey(p.Session, seq)
-		v, err := kv.SealJSON(noticeVersion, k, &p)
-		if err != nil {
+		p.At = t.Now
+		if err := t.putNotice(b, p); err != nil {
 			return err
 		}
-		if err := t.Put("put notice", b, k, v); err != nil {
-			return err
-		}
-		t.delta.queued = append(t.delta.queued, heldNotice{seq, p})
+		t.delta.notices = append(t.delta.notices, noticeChange{p, true})
 	}
 	return t.boundNotices(b)
 }
 
+func (t *tx) putNotice(b *kv.Bucket, p Notice) error {
+	k := noticeKey(p.Session, p.Seq)
+	v, err := kv.SealJSON(noticeVersion, k, &p)
+	if err != nil {
+		return err
+	}
+	return t.Put("put notice", b, k, v)
+}
+
 // boundNotices removes notices that are too old, and the oldest of too many.
 func (t *tx) boundNotices(b *kv.Bucket) error {
-	var all []heldNotice
+	var all []Notice
 	err := b.ForEach(func(k, v []byte) error {
-		h, err := decodeNotice(k, v)
-		all = append(all, h)
+		p, err := decodeNotice(k, v)
+		all = append(all, p)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(all, func(a, b heldNotice) int { return cmp.Compare(b.seq, a.seq) })
+	slices.SortFunc(all, func(a, b Notice) int { return cmp.Compare(b.Seq, a.Seq) })
 	of := map[string]int{}
-	for i, h := range all {
-		if of[h.Session]++; i >= noticesInAll || of[h.Session] > noticesPerSession || h.expired(t.Now) {
-			if err := t.removeNotice(b, h); err != nil {
+	for i := range all {
+		p := &all[i]
+		if of[p.Session]++; i >= noticesInAll || of[p.Session] > noticesPerSession || p.expired(t.Now) {
+			if err := t.removeNotice(b, *p); err != nil {
 				return err
 			}
 		}
@@ -125,82 +136,109 @@ func (t *tx) boundNotices(b *kv.Bucket) error {
 
 func (p *Notice) expired(now int64) bool { return now-p.At > noticeLife }
 
-func (t *tx) removeNotice(b *kv.Bucket, h heldNotice) error {
-	if err := t.Delete("delete notice", b, noticeKey(h.Session, h.seq)); err != nil {
+// removeNotice removes a notice; one that is gone already is no error.
+func (t *tx) removeNotice(b *kv.Bucket, p Notice) error {
+	k := noticeKey(p.Session, p.Seq)
+	if b.Get(k) == nil {
+		return nil
+	}
+	if err := t.Delete("delete notice", b, k); err != nil {
 		return err
 	}
-	t.delta.removed = append(t.delta.removed, h)
+	t.delta.notices = append(t.delta.notices, noticeChange{p, false})
 	return nil
-}
-
-// takeNotices removes and returns what is stored for a session.
-func (t *tx) takeNotices(session string) (taken []Notice, err error) {
-	var all []heldNotice
-	b, prefix := t.Bucket(state.BucketNotices), noticePrefix(session)
-	c := b.Cursor()
-	for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
-		h, err := decodeNotice(k, v)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, h)
-	}
-	for _, h := range all {
-		if !h.expired(t.Now) {
-			taken = append(taken, h.Notice)
-		}
-		if err := t.removeNotice(b, h); err != nil {
-			return nil, err
-		}
-	}
-	return taken, nil
 }
 
 func (t *tx) dropNotices(_ tail.FileID, session string) error {
 	if session == "" {
 		return nil
 	}
-	_, err := t.takeNotices(session)
-	return err
+	var all []Notice
+	b, prefix := t.Bucket(state.BucketNotices), noticePrefix(session)
+	c := b.Cursor()
+	for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		p, err := decodeNotice(k, v)
+		if err != nil {
+			return err
+		}
+		all = append(all, p)
+	}
+	for i := range all {
+		if err := t.removeNotice(b, all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// Has reports whether there is something to tell a session. It comes from memory: a hook asks before every prompt.
-func (n *Notices) Has(session string) bool {
+// Of returns a session's notices, oldest first. They come from memory: a hook asks before every prompt.
+func (n *Notices) Of(session string) (list []Notice) {
 	m := n.db.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now().Unix()
-	return slices.ContainsFunc(m.notices[session], func(h heldNotice) bool { return !h.expired(now) })
+	for i := range m.notices[session] {
+		if p := &m.notices[session][i]; !p.expired(now) {
+			list = append(list, *p)
+		}
+	}
+	return list
 }
 
-// Take returns the notices of some sessions, oldest first, and removes them in the same transaction: each is returned
-// once. A crash after that loses a notice rather than telling it twice.
-func (n *Notices) Take(ctx context.Context, sessions ...string) (taken map[string][]Notice, err error) {
-	err = n.db.update(ctx, 0, func(t *tx) error {
-		taken = map[string][]Notice{}
-		for _, session := range sessions {
-			of, err := t.takeNotices(session)
-			if err != nil {
+// SetPrinted stores that hooks have printed notices, at the times in their field Printed. Those that are gone are left
+// out.
+func (n *Notices) SetPrinted(ctx context.Context, list []Notice) error {
+	err := n.db.update(ctx, 0, func(t *tx) error {
+		b := t.Bucket(state.BucketNotices)
+		for _, p := range list {
+			if b.Get(noticeKey(p.Session, p.Seq)) == nil {
+				continue
+			}
+			if err := t.putNotice(b, p); err != nil {
 				return err
 			}
-			if len(of) > 0 {
-				taken[session] = of
-			}
+			t.delta.notices = append(t.delta.notices, noticeChange{p, true})
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("take notices: %w", err)
+		return fmt.Errorf("store printed notices: %w", err)
 	}
-	return taken, nil
+	return nil
+}
+
+// noticeChange is what a transaction changes in memory: a notice was stored, or removed.
+type noticeChange struct {
+	notice Notice
+	stored bool
+}
+
+// applyNotices changes the notices in memory. The caller holds mu.
+func (m *memory) applyNotices(changes []noticeChange) {
+	for _, c := range changes {
+		p := c.notice
+		list := m.notices[p.Session]
+		i, held := slices.BinarySearchFunc(list, p.Seq, func(p Notice, seq uint64) int { return cmp.Compare(p.Seq, seq) })
+		switch {
+		case c.stored && held:
+			list[i] = p
+		case c.stored:
+			list = slices.Insert(list, i, p)
+		case held:
+			list = slices.Delete(list, i, i+1)
+		}
+		if m.notices[p.Session] = list; len(list) == 0 {
+			delete(m.notices, p.Session)
+		}
+	}
 }
 
 // readNotices reads the notices into memory.
 func (m *memory) readNotices(tx *kv.Snapshot) error {
 	return tx.Bucket(state.BucketNotices).ForEach(func(k, v []byte) error {
-		h, err := decodeNotice(k, v)
+		p, err := decodeNotice(k, v)
 		if err == nil {
-			m.hold(h)
+			m.applyNotices([]noticeChange{{p, true}})
 		}
 		return err
 	})

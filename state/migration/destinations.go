@@ -1,4 +1,4 @@
-package state
+package migration
 
 import (
 	"bytes"
@@ -14,23 +14,24 @@ import (
 
 // normalizeDestinations is the step from schema 3 to 4: it gives every server the spelling of outbox.NormalizeURL.
 // Otherwise a server with another spelling would be a new server after the upgrade, and get every file again.
-func normalizeDestinations(tx *kv.RawTx) error {
+func normalizeDestinations(tx *kv.RawTx, fileRow DestinationOf) error {
 	urls, learned, err := oldDestinations(tx)
 	if err != nil {
 		return err
 	}
-	files, err := filesByDestination(tx)
+	files, err := filesByDestination(tx, fileRow)
 	if err != nil {
 		return err
 	}
 	renamed := normalizedURLs(urls, files)
 	bucket := tx.Bucket([]byte("destinations"))
 	for id, url := range renamed {
-		v, err := kv.SealJSON(1, destKey(id), map[string]any{"url": url, "learned": learned[id]})
+		key := binary.BigEndian.AppendUint32(nil, id)
+		v, err := kv.SealJSON(1, key, map[string]any{"url": url, "learned": learned[id]})
 		if err != nil {
 			return err
 		}
-		if err := bucket.Put(destKey(id), v); err != nil {
+		if err := bucket.Put(key, v); err != nil {
 			return fmt.Errorf("rename a destination: %w", err)
 		}
 	}
@@ -46,7 +47,7 @@ func oldDestinations(tx *kv.RawTx) (urls map[uint32]string, learned map[uint32]j
 			Learned json.RawMessage
 		}
 		if len(k) != 4 {
-			return fmt.Errorf("%w: destination key of %d bytes", ErrCorrupt, len(k))
+			return fmt.Errorf("%w: destination key of %d bytes", kv.ErrCorrupt, len(k))
 		}
 		if err := kv.UnsealJSON(1, k, v, &row); err != nil {
 			return fmt.Errorf("read destination: %w", err)
@@ -58,17 +59,12 @@ func oldDestinations(tx *kv.RawTx) (urls map[uint32]string, learned map[uint32]j
 	return urls, learned, err
 }
 
-// filesByDestination counts the files whose lines go to each destination. File rows carry a version of their own, so
-// the code of the day reads them.
-func filesByDestination(tx *kv.RawTx) (map[uint32]int, error) {
+// filesByDestination counts the files whose lines go to each destination.
+func filesByDestination(tx *kv.RawTx, fileRow DestinationOf) (map[uint32]int, error) {
 	n := map[uint32]int{}
 	err := tx.Bucket([]byte("files")).ForEach(func(k, v []byte) error {
-		id, err := splitFileKey(k)
-		if err != nil {
-			return err
-		}
-		row, err := decodeFileRow(id, v, nil)
-		n[row.dest]++
+		dest, err := fileRow(k, v)
+		n[dest]++
 		return err
 	})
 	return n, err

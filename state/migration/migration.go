@@ -1,4 +1,5 @@
-package state
+// Package migration turns state files of earlier schema versions into the newest.
+package migration
 
 import (
 	"bytes"
@@ -7,11 +8,16 @@ import (
 	"github.com/ccship/ccship/state/kv"
 )
 
-// migrations are the steps from version 1 on: the first turns version 1 into version 2. They name buckets and rows as
-// they were then, whatever they are called today. Each runs in the transaction that stores the new version number, so
-// that a crash leaves the old file or the new one, and no epoch changes: nothing is sent again.
-func migrations() []kv.Migration {
-	return []kv.Migration{addBuckets, renameBuckets, normalizeDestinations, sumRows}
+// DestinationOf reads the number of the destination from a row of the bucket files. These rows carry a version of their
+// own, so the code of the day reads them.
+type DestinationOf func(key, value []byte) (uint32, error)
+
+// Steps are the steps from version 1 on: the first turns version 1 into version 2. They name buckets and rows as they
+// were then, whatever they are called today. Each runs in the transaction that stores the new version number, so that a
+// crash leaves the old file or the new one, and no epoch changes: nothing is sent again.
+func Steps(fileRow DestinationOf) []kv.Migration {
+	normalize := func(tx *kv.RawTx) error { return normalizeDestinations(tx, fileRow) }
+	return []kv.Migration{addBuckets, renameBuckets, normalize, sumRows}
 }
 
 // sumRows is the step from schema 4 to 5: the package kv adds a sum of all rows to every file that it migrates. An
@@ -58,7 +64,7 @@ func renameBuckets(tx *kv.RawTx) error {
 func renameBucket(tx *kv.RawTx, from, to string) error {
 	old := tx.Bucket([]byte(from))
 	if old == nil {
-		return fmt.Errorf("%w: bucket is missing", ErrCorrupt)
+		return fmt.Errorf("%w: bucket is missing", kv.ErrCorrupt)
 	}
 	fresh, err := tx.CreateBucket([]byte(to))
 	if err != nil {
