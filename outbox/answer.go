@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/outbox/frame"
 	"github.com/ccship/ccship/outbox/header"
 	"github.com/ccship/ccship/outbox/ledger"
+	"github.com/ccship/ccship/outbox/problem"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -42,10 +44,15 @@ const (
 	KindRedirect    = "redirect"     // to a server that must not get the key
 	KindUnproven    = "unproven"     // whoever answers does not prove to be the server that was there
 	KindOutOfStep   = "out_of_step"  // what the server stores is being compared
+	KindOverQuota   = "over_quota"   // 507: the user stores as much as the server allows
 )
 
 // hintKey says what to do when the server rejects the key.
-const hintKey = "put a key that it accepts into the API key file; `ccship-server key create` makes one"
+const hintKey = "`ccship-server key create --name NAME` on the server makes one; `ccship setup` asks for it"
+
+// hintQuota says what to do when the server stores no more of this user.
+const hintQuota = "nothing is lost, it waits here: forget sessions with `ccship forget`, or have the server's owner " +
+	"raise the limit with `ccship-server user quota`"
 
 // announcement is what the headers of an answer say about the server.
 type announcement struct {
@@ -63,15 +70,15 @@ type reply struct {
 	summary      string // may be logged: holds no text of the server
 	message      string // the server's text; shown, not logged
 	hint         string
-	answer       string         // first bytes of the answer, for dead letters
-	forgotten    bool           // with acknowledged: the server has forgotten the stream
-	linkRequests bool           // link requests wait at the server
-	ledger       ledger.Ledger  // of the answer
-	foreign      bool           // from a proxy or another server, not from the known one
-	counted      bool           // with acknowledged: it names the number of entries stored
-	entry        bool           // the refusal is about the request's content, in the protocol's words
-	refusal      ledger.Refusal // with outOfStep
-	damage       *damage        // with damagedRow
+	answer       string             // first bytes of the answer, for dead letters
+	forgotten    bool               // with acknowledged: the server has forgotten the stream
+	linkRequests bool               // link requests wait at the server
+	ledger       ledger.Ledger      // of the answer
+	foreign      bool               // from a proxy or another server, not from the known one
+	counted      bool               // with acknowledged: it names the number of the entries sent
+	entry        bool               // the refusal is about the request's content, in the protocol's words
+	refusal      ledger.Refusal     // with outOfStep
+	damage       *frame.DamageError // with damagedRow
 }
 
 // detail is summary and message on one line.
@@ -86,7 +93,6 @@ const (
 	answerKept    = 64 << 10  // bytes of an answer that are read
 	answerDrained = 256 << 10 // further bytes discarded so that the connection can be reused
 	answerShown   = 1 << 10   // bytes kept with a dead letter
-	messageShown  = 200       // bytes of a server's message in a status line
 )
 
 // interpret classifies the answer to a request of n entries that was sent with a content coding.
@@ -111,6 +117,8 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 		return r
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
 		r.verdict, r.kind = retryLater, KindBusy
+	case code == http.StatusInsufficientStorage && problem.Code(text) == protocol.CodeOverQuota:
+		r.verdict, r.kind, r.hint = refused, KindOverQuota, hintQuota
 	case code >= 500, code < 200:
 		r.verdict, r.kind = retryLater, KindServerError
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
@@ -124,15 +132,15 @@ func interpret(resp *http.Response, text []byte, n int, sent encoding) reply {
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		r.verdict, r.kind = rejected, KindRefused
 		r.hint = "the server refuses every request; check its log"
-	case code == http.StatusConflict && ledger.IsRefusal(codeOf(text)):
-		r.outOfStep(codeOf(text))
+	case code == http.StatusConflict && ledger.IsRefusal(problem.Code(text)):
+		r.outOfStep(problem.Code(text))
 	case code == http.StatusUnsupportedMediaType && sent != identity:
 		r.verdict, r.kind = unsupportedEncoding, KindRefused
 	default:
 		r.verdict, r.kind = refused, KindRefused
 		r.hint = "check server_url and any proxy between here and the server"
 	}
-	r.message = messageOf(text)
+	r.message = problem.Message(text)
 	return r
 }
 
@@ -157,13 +165,13 @@ func (r *reply) success(text []byte, n int) {
 		r.hint = "check server_url: another program may be answering there"
 	case !*a.Success:
 		r.summary += " with success:false"
-		r.message = messageOf(text)
+		r.message = problem.Message(text)
 	case r.announced.extension && a.Forgot:
 		r.verdict, r.kind, r.forgotten = acknowledged, "", true
-	case r.announced.extension && a.Stored != nil && *a.Stored < float64(n):
+	case r.announced.extension && a.Stored != nil && *a.Stored != float64(n):
 		r.summary += fmt.Sprintf(" but stored %v of %d entries", *a.Stored, n)
 	default:
-		r.verdict, r.kind, r.counted = acknowledged, "", a.Stored != nil
+		r.verdict, r.kind, r.counted = acknowledged, "", a.Stored != nil && *a.Stored == float64(n)
 	}
 }
 
@@ -181,29 +189,16 @@ func statusText(code int) string {
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
-// codeOf returns the code in an error body; "" if there is none.
-func codeOf(text []byte) string {
-	var body struct {
-		Error struct {
-			Code string `json:"code"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(text, &body) != nil {
-		return ""
-	}
-	return body.Error.Code
-}
-
 // judgeOrigin finds out who answered. speaks: the server has announced the extension before. Such a server announces it
 // in every answer, counts what it stored, and names each refusal in JSON. Any other answer comes from a proxy, or from
 // another program at its address: it acknowledges nothing, and no entry is blamed for it.
 func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
-	own := r.announced.extension || codeOf(text) != ""
+	own := r.announced.extension || problem.Code(text) != ""
 	switch r.verdict {
 	case acknowledged:
 		if lines && (speaks || r.announced.extension) && !r.forgotten && !r.counted {
 			r.verdict, r.kind, r.foreign = retryLater, KindProtocol, true
-			r.summary += " without the number of entries stored"
+			r.summary += " without the number of the entries sent"
 			r.hint = "check server_url and any proxy: the server that was there before counts what it stores"
 		}
 	case tooLarge, rejected, refused:
@@ -215,33 +210,6 @@ func (r *reply) judgeOrigin(text []byte, speaks, lines bool) {
 			r.hint = "check any proxy between here and the server: it refuses requests"
 		}
 	}
-}
-
-// messageOf returns the message in an error body, in the shapes that servers use; "" if there is none.
-func messageOf(text []byte) string {
-	var outer struct {
-		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
-	}
-	if json.Unmarshal(text, &outer) != nil {
-		return ""
-	}
-	words := outer.Message
-	var inner struct {
-		Message string `json:"message"`
-	}
-	var plain string
-	switch {
-	case json.Unmarshal(outer.Error, &inner) == nil && inner.Message != "":
-		words = inner.Message
-	case json.Unmarshal(outer.Error, &plain) == nil && plain != "":
-		words = plain
-	}
-	words = strings.Join(strings.Fields(words), " ")
-	if len(words) > messageShown {
-		words = strings.ToValidUTF8(words[:messageShown], "") + "…"
-	}
-	return words
 }
 
 // Announced reports whether an answer announces the extension that this package speaks.

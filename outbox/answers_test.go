@@ -49,6 +49,7 @@ func troubles() []trouble {
 		{"empty 204", status(204), StateRetrying, KindProtocol, "204"},
 		{"JSON without success", &canned{status: 200, body: `{"ok":true}`}, StateRetrying, KindProtocol, "not this"},
 		{"stored too few", &canned{status: 200, body: `{"success":true,"entries_stored":1}`}, StateRetrying, KindProtocol, "stored 1 of 5"},
+		{"stored too many", &canned{status: 200, body: `{"success":true,"entries_stored":999999}`}, StateRetrying, KindProtocol, "of 5 entries"},
 		{"connection cut", &canned{cut: true}, StateRetrying, KindUnreachable, "EOF"},
 		{"answer lost after storing", &canned{cut: true, store: true}, StateRetrying, KindUnreachable, "EOF"},
 	}

@@ -81,7 +81,7 @@ func BenchmarkDrain(b *testing.B) {
 
 func BenchmarkPack(b *testing.B) {
 	row := backlog(1)[0]
-	raw, err := (&codecs{}).unpack(nil, &row)
+	raw, err := (&codecs{}).Unpack(nil, row.row())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func BenchmarkPack(b *testing.B) {
 
 func BenchmarkSplitEntries(b *testing.B) {
 	row := backlog(1)[0]
-	raw, err := (&codecs{}).unpack(nil, &row)
+	raw, err := (&codecs{}).Unpack(nil, row.row())
 	if err != nil {
 		b.Fatal(err)
 	}

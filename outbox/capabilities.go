@@ -1,6 +1,10 @@
 package outbox
 
-import "time"
+import (
+	"time"
+
+	"github.com/ccship/ccship/outbox/ledger"
+)
 
 // limitLifetime is how long a limit learned from a 413 holds before it is doubled.
 const limitLifetime = 24 * time.Hour
@@ -8,6 +12,7 @@ const limitLifetime = 24 * time.Hour
 // capabilities is what is known about the server: Learned, and what holds for this run only. Owned by the loop.
 type capabilities struct {
 	Learned
+	receipts     ledger.Receipts // since the start, or the last comparison
 	plain        bool            // configured: never use the extension
 	noCoding     bool            // it answered 415 to a compressed body
 	proven       bool            // it accepted entries since the configuration last changed

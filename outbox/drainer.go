@@ -70,9 +70,11 @@ type Drainer struct {
 
 	wake    chan struct{}
 	retry   chan struct{}
+	arrived atomic.Bool                   // with wake: batches arrived
 	changed atomic.Bool                   // with retry: the configuration changed
 	flushed atomic.Bool                   // with retry: a Retry-After ends too
 	paused  atomic.Bool                   // send nothing
+	hasty   atomic.Int32                  // callers that wait for the queue to become empty
 	writer  atomic.Pointer[ledger.Writer] // as the last answer said; nil before Run
 
 	mu                   sync.Mutex
@@ -101,7 +103,10 @@ func NewDrainer(d Destination, o Origin, q Queue, m Memory, owner Owner) *Draine
 }
 
 // Wake tells the drainer that batches arrived. It never blocks.
-func (d *Drainer) Wake() { signal(d.wake) }
+func (d *Drainer) Wake() {
+	d.arrived.Store(true)
+	signal(d.wake)
+}
 
 // Retry ends every backoff and refusal wait, but not a running Retry-After. With configChanged (also a new key) it
 // discards limits learned before. It never blocks.
@@ -110,6 +115,14 @@ func (d *Drainer) Retry(configChanged bool) {
 		d.changed.Store(true)
 	}
 	signal(d.retry)
+}
+
+// Hasten has acknowledgements recorded at once until done is called: somebody waits for the queue to become empty. It
+// never blocks.
+func (d *Drainer) Hasten() (done func()) {
+	d.hasty.Add(1)
+	signal(d.wake)
+	return func() { d.hasty.Add(-1) }
 }
 
 // SetPaused keeps everything here, or with false lets it go again. What is in flight is finished. It never blocks.

@@ -9,14 +9,16 @@ import (
 // acks collects what is to be recorded: settlements, and what was learned about the server. Owned by the loop.
 type acks struct {
 	pending    []Settlement
-	raw        int64     // raw bytes of pending
-	since      time.Time // time of the first of them
-	learn      bool      // save what was learned
-	announce   bool      // then call Owner.Announced
-	newKinds   Kinds     // before that call Owner.Accepts with these
-	tookBefore bool      // and with this
-	running    bool      // a flush is running
-	notBefore  time.Time // after a failure
+	raw        int64         // raw bytes of pending
+	since      time.Time     // time of the first of them
+	learn      bool          // save what was learned
+	announce   bool          // then call Owner.Announced
+	newKinds   Kinds         // before that call Owner.Accepts with these
+	tookBefore bool          // and with this
+	running    bool          // a flush is running
+	patience   chan struct{} // closed to end the wait of the running one for other writes; nil: it does not wait
+	patientTo  time.Time     // when it ends
+	notBefore  time.Time     // after a failure
 	backoff    interface {
 		NextBackOff() time.Duration
 		Reset()
@@ -42,8 +44,30 @@ func (a *acks) due(now time.Time, d *Drainer, idle bool) bool {
 	return idle || a.learn || a.announce || a.newKinds != 0 || a.raw >= d.AckBytes || now.Sub(a.since) >= d.AckDelay
 }
 
-// next returns when a flush is due; zero: never.
+// small reports whether everything there is to record may wait: a few acknowledged batches and nothing else.
+func (a *acks) small() bool {
+	for i := range a.pending {
+		s := &a.pending[i]
+		if s.Withheld+s.Unwanted+s.Gone > 0 || s.Forgotten || len(s.Dead) > 0 {
+			return false
+		}
+	}
+	return a.raw < patientBytes && !a.learn && !a.announce && a.newKinds == 0
+}
+
+// hurry ends the wait of the running flush for other writes.
+func (a *acks) hurry() {
+	if a.patience != nil {
+		close(a.patience)
+		a.patience = nil
+	}
+}
+
+// next returns when a flush is due, or one that waits for company has waited enough; zero: never.
 func (a *acks) next(d *Drainer) time.Time {
+	if a.patience != nil {
+		return a.patientTo
+	}
 	if a.running || a.empty() {
 		return time.Time{}
 	}
@@ -65,6 +89,7 @@ type flushJob struct {
 	saved       bool
 	announce    bool // call Owner.Announced
 	announced   bool
+	patience    chan struct{} // until it is closed settlements wait for other writes; nil: they do not wait
 	err         error
 }
 
@@ -80,7 +105,7 @@ func (d *Drainer) flush(ctx context.Context, f flushJob) flushJob {
 	}
 	f.kindsDone = true
 	if len(f.settlements) > 0 {
-		if err := d.queue.Settle(ctx, f.settlements); err != nil {
+		if err := d.settle(ctx, f); err != nil {
 			f.err = fmt.Errorf("record acknowledgements: %w", err)
 			return f
 		}
@@ -99,6 +124,35 @@ func (d *Drainer) flush(ctx context.Context, f flushJob) flushJob {
 	}
 	f.announced = true
 	return f
+}
+
+func (d *Drainer) settle(ctx context.Context, f flushJob) error {
+	if f.patience == nil {
+		return d.queue.Settle(ctx, f.settlements)
+	}
+	return d.queue.SettleLater(ctx, f.settlements, f.patience)
+}
+
+const (
+	// patience is how long a small acknowledgement waits for a line that comes, to share its write: a write of its own
+	// would be as expensive as the line's. A crash meanwhile sends again what the server knows.
+	patience = 500 * time.Millisecond
+	// patientBytes is how much may come again for that.
+	patientBytes = 64 << 10
+)
+
+// patient reports whether what is to be recorded may wait for other writes: nothing waits for it, and it is little.
+func (l *loop) patient(now time.Time) bool {
+	a := &l.acks
+	if l.d.hasty.Load() > 0 || l.refusal.Code != "" || !a.small() || a.patience != nil && !now.Before(a.patientTo) {
+		return false
+	}
+	for _, lane := range l.lanes {
+		if lane.blocked {
+			return false
+		}
+	}
+	return true
 }
 
 func (d *Drainer) reportForgotten(settlements []Settlement) {

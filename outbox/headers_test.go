@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,22 +26,6 @@ func TestRetryAfterOf(t *testing.T) {
 		h := http.Header{"Retry-After": {test.after}, "Date": {test.date}}
 		if got := header.RetryAfter(h, now); got != test.want {
 			t.Errorf("Retry-After %q, Date %q: %s, want %s", test.after, test.date, got, test.want)
-		}
-	}
-}
-
-func TestMessageOf(t *testing.T) {
-	tests := []struct{ text, want string }{
-		{`{"error":{"code":"x","message":"two\nlines"}}`, "two lines"},
-		{`{"error":"plain words"}`, "plain words"},
-		{`{"message":"outer"}`, "outer"},
-		{`{"error":{"code":"x"},"message":"outer"}`, "outer"},
-		{`{"error":7}`, ""}, {`<html>`, ""}, {``, ""}, {`[1]`, ""},
-		{`{"message":"` + strings.Repeat("ö", 500) + `"}`, strings.Repeat("ö", 100) + "…"},
-	}
-	for _, test := range tests {
-		if got := messageOf([]byte(test.text)); got != test.want {
-			t.Errorf("%.40s: %q, want %q", test.text, got, test.want)
 		}
 	}
 }

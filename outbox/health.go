@@ -57,6 +57,14 @@ func (l *loop) publish() {
 		if h.State != was || h.Kind != wasKind {
 			l.d.Log.Warn("delivery "+h.State, "server", l.name, "kind", h.Kind, "err", t.summary, "hint", h.Hint)
 		}
+	case l.lanes.overQuota() != nil:
+		// Other transcripts go on: a limit of sessions does not concern those that are stored.
+		lane := l.lanes.overQuota()
+		h.State, h.Kind, h.Detail, h.Hint = StateRefused, KindOverQuota, lane.overQuota.detail(), lane.overQuota.hint
+		h.RetryAt = lane.notBefore
+		if wasKind != KindOverQuota {
+			l.d.Log.Warn("delivery "+h.State, "server", l.name, "kind", h.Kind, "err", lane.overQuota.summary, "hint", h.Hint)
+		}
 	case l.successes > 0:
 		h.State = StateOK
 	default:

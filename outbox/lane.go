@@ -30,6 +30,7 @@ type lane struct {
 	failedAt      uint64    // requests acknowledged, over all lanes, when it did
 	aloneFailures int       // consecutive failures while other lanes succeeded
 	notBefore     time.Time // so it backs off by itself
+	overQuota     *reply    // of its last request, when the server stores no more of this user
 }
 
 // idle reports whether the lane has no state to keep.
@@ -56,7 +57,20 @@ func (l *lane) noteFailure(now time.Time, acknowledged uint64, content bool) (al
 	return l.aloneFailures > 0
 }
 
-func (l *lane) clearFailure() { l.failed, l.aloneFailures, l.notBefore = false, 0, time.Time{} }
+func (l *lane) clearFailure() {
+	l.failed, l.aloneFailures, l.notBefore, l.overQuota = false, 0, time.Time{}, nil
+}
+
+// overQuota returns a lane that waits because the server stores no more of this user, the one that is sent next; nil
+// without any.
+func (ls lanes) overQuota() (first *lane) {
+	for _, l := range ls {
+		if l.overQuota != nil && (first == nil || l.notBefore.Before(first.notBefore)) {
+			first = l
+		}
+	}
+	return first
+}
 
 // lanes finds lanes by stream.
 type lanes map[laneKey]*lane

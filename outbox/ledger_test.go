@@ -3,8 +3,10 @@ package outbox
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/outbox/ledger"
 	"github.com/ccship/ccship/protocol"
@@ -17,12 +19,12 @@ func TestLedgerHeaders(t *testing.T) {
 	if got := h.Get(protocol.Writer); got != "i 0" {
 		t.Errorf("before the first answer: %q", got)
 	}
-	(&ledger.Writer{Incarnation: "i", Known: ledger.Ledger{Store: "s", Count: 7, Writer: "h"}}).Set(h)
-	if got := h.Get(protocol.Writer); got != "i 7 s" {
+	(&ledger.Writer{Incarnation: "i", Known: ledger.Ledger{Store: "s", Count: 7, Token: "t", Writer: "h"}}).Set(h)
+	if got := h.Get(protocol.Writer); got != "i 7 s t" {
 		t.Errorf("writer %q", got)
 	}
 	for text, want := range map[string]ledger.Ledger{
-		"s 7": {Store: "s", Count: 7}, "": {}, "s": {}, "s x": {}, " 7": {}, "s -1": {},
+		"s 7 t": {Store: "s", Count: 7, Token: "t"}, "s 7": {Store: "s", Count: 7}, "": {}, "s": {}, "s x": {}, " 7": {}, "s -1": {},
 	} {
 		h.Set(protocol.Ledger, text)
 		if got := ledger.Of(h); got != want {
@@ -130,9 +132,9 @@ func TestStreamOutOfStep(t *testing.T) {
 	r.drainer.origin.Incarnation = "run"
 	took(r)
 	var count atomic.Int64
-	var mended atomic.Bool
+	var repaired atomic.Bool
 	ledgered(r, "s1", &count, func(q *seen) string {
-		if q.session == "session-1" && !mended.Load() {
+		if q.session == "session-1" && !repaired.Load() {
 			return ledger.CodeOtherBytes
 		}
 		return ""
@@ -146,7 +148,7 @@ func TestStreamOutOfStep(t *testing.T) {
 	}
 	r.add(conversation(2), rowsOf(0, 5, 5)...)
 	r.until("the other stream is sent", func() bool { return r.queue.waiting() == 1 })
-	mended.Store(true)
+	repaired.Store(true)
 	r.drainer.StreamInStep(1)
 	r.drained()
 	r.holds("session-1", numbers(0, 5)...)
@@ -227,5 +229,90 @@ func TestComparedWhenQuiet(t *testing.T) {
 	close(answer)
 	if n := receive(t, refused); n > 0 {
 		t.Errorf("%d batches in the queue were acknowledged before", n)
+	}
+}
+
+// TestCountSeenBefore: a database that was exchanged for an older copy takes a request that was in flight, and counts
+// it with a number that the one before gave to another request. That is no acknowledgement.
+func TestCountSeenBefore(t *testing.T) {
+	r := newRig(t)
+	r.drainer.origin.Incarnation = "run-1"
+	var count atomic.Int64
+	ledgered(r, "s1", &count, func(*seen) string { return "" })
+	refusals := make(chan ledger.Refusal, 10)
+	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
+	r.start()
+	r.add(conversation(1), rowsOf(0, 1, 1)...)
+	r.drained()
+	count.Store(0)
+	r.add(conversation(2), rowsOf(0, 1, 1)...)
+	if why := <-refusals; why != (ledger.Refusal{Code: ledger.CodeStoreBehind, Store: "s1"}) {
+		t.Errorf("refusal %+v", why)
+	}
+	if n := r.queue.queued(2); n != 1 {
+		t.Errorf("%d batches wait for the comparison", n)
+	}
+	r.drainer.InStep(ledger.Ledger{Store: "s1", Count: 1}, "")
+	r.drained()
+	if len(refusals) > 0 {
+		t.Errorf("asked to compare again: %+v", <-refusals)
+	}
+}
+
+// TestDoubtIsKept: that a count came again is durable with the acknowledgements before it, and a drainer that starts
+// with it sends nothing before the comparison.
+func TestDoubtIsKept(t *testing.T) {
+	r := newRig(t)
+	r.drainer.origin.Incarnation = "run-1"
+	r.drainer.AckDelay = time.Hour
+	took(r)
+	var count atomic.Int64
+	ledgered(r, "s1", &count, func(*seen) string { return "" })
+	answer, held := make(chan struct{}), make(chan struct{}, 9)
+	release := sync.OnceFunc(func() { close(answer) })
+	defer release()
+	r.hold = func(q *seen) {
+		if q.session == "session-3" { // so that acknowledgements wait for company
+			held <- struct{}{}
+			<-answer
+		}
+	}
+	r.start()
+	r.add(conversation(4), rowsOf(0, 1, 1)...)
+	r.drained() // with it what the server announces
+	r.add(conversation(3), rowsOf(0, 1, 1)...)
+	receive(t, held)
+	r.add(conversation(1), rowsOf(0, 1, 1)...)
+	r.until("the first write is counted", func() bool { return r.drainer.Health().Requests == 2 })
+	count.Store(1)
+	r.add(conversation(2), rowsOf(0, 1, 1)...)
+	r.until("the first write is settled", func() bool { return r.queue.queued(1) == 0 })
+	r.queue.mu.Lock()
+	if s := r.queue.settled[1]; s.Stream != 1 || !s.Ledger.Doubt {
+		t.Errorf("settled %+v", s)
+	}
+	r.queue.mu.Unlock()
+	release()
+	r.stop()
+	if !r.queue.remembered().Ledger.Doubt {
+		t.Error("the doubt is not kept")
+	}
+
+	asked := r.count()
+	refusals := make(chan ledger.Refusal, 10)
+	r.owner.outOfStep = func(why ledger.Refusal) { refusals <- why }
+	r.drainer = NewDrainer(r.drainer.dest, r.drainer.origin, r.queue, r.queue, r.owner)
+	r.start()
+	if why := receive(t, refusals); why.Code != ledger.CodeStoreBehind || why.Stream != 0 {
+		t.Errorf("refusal %+v", why)
+	}
+	if n := r.count() - asked; n > 0 {
+		t.Errorf("%d requests before the comparison", n)
+	}
+	r.drainer.InStep(ledger.Ledger{Store: "s1", Count: 1}, "")
+	r.drained()
+	r.until("the doubt is over", func() bool { return !r.queue.remembered().Ledger.Doubt })
+	if len(refusals) > 0 {
+		t.Errorf("asked to compare again: %+v", <-refusals)
 	}
 }

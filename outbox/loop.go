@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +40,7 @@ type loop struct {
 	picks      int    // picks so far
 	failedLast *lane  // the lane that failed last; others go first
 	successes  uint64 // requests acknowledged since start
+	greeted    int    // greetings in a row that failed
 
 	probeAt      time.Time // next probe of a server with unknown capabilities
 	probeBackoff interface{ NextBackOff() time.Duration }
@@ -61,7 +61,9 @@ func newLoop(d *Drainer, learned Learned) *loop {
 		results:      make(chan result), flushes: make(chan flushJob),
 	}
 	proven := learned.Took && learned.Config == d.dest.fingerprint()
-	l.server = capabilities{Learned: learned, plain: d.dest.Plain, proven: proven}
+	l.server = capabilities{Learned: learned, plain: d.dest.Plain, proven: proven,
+		receipts: ledger.ReceiptsAfter(&learned.Ledger)}
+	l.stepBackIfTold(learned.Ledger.Doubted())
 	return l
 }
 
@@ -83,6 +85,9 @@ func (l *loop) run(ctx context.Context) error {
 			l.stop(cancel)
 			return nil
 		case <-l.d.wake:
+			if l.d.arrived.Swap(false) {
+				l.gate.Arrived(time.Now())
+			}
 		case <-l.d.retry:
 			l.retryNow(l.d.changed.Swap(false), l.d.flushed.Swap(false))
 		case r := <-l.results:
@@ -158,65 +163,6 @@ func (l *loop) start(ctx context.Context) {
 			return
 		}
 		l.send(ctx, lane, last)
-	}
-}
-
-// resume continues after Owner.OutOfStep was called and both sides were compared. It drops transfers that began before:
-// their batches may have left the queue.
-func (l *loop) resume() {
-	at, joined, behind := l.d.takeSteps()
-	defer l.stepBackIfTold(behind)
-	for _, lane := range l.lanes {
-		if at != nil {
-			lane.transfer = nil
-		}
-		if at != nil || slices.Contains(joined, lane.id) {
-			lane.outOfStep = false
-			l.lanes.dropIdle(lane)
-		}
-	}
-	if at == nil {
-		return
-	}
-	known := at.Known
-	l.keepVersion(&known)
-	l.server.Ledger = known
-	l.outOfStep, l.acks.learn = false, true
-	l.resumable = nil
-	l.recovered(time.Now())
-}
-
-// stepBackIfTold stops where Drainer.StepBack was called with a code.
-func (l *loop) stepBackIfTold(code string) {
-	if code != "" {
-		r := result{reply: reply{summary: "the server stores something else than was acknowledged"}, round: l.gate.Round()}
-		r.reply.outOfStep(code)
-		l.stepBackServer(time.Now(), r)
-	}
-}
-
-// reportWhenQuiet starts the comparison once every answer has arrived and is recorded. A later acknowledgement would
-// remove batches that the comparison took for queued, and another store may have acknowledged them.
-func (l *loop) reportWhenQuiet() {
-	if l.refusal.Code == "" || l.inFlight > 0 || l.acks.running || !l.acks.empty() {
-		return
-	}
-	l.reportOutOfStep(l.refusal)
-	l.refusal = ledger.Refusal{}
-}
-
-// noteLedger keeps the ledger of an answer for the next requests. The next settlement keeps it for the next start.
-func (l *loop) noteLedger(at ledger.Ledger) {
-	at.Writer = l.d.writer.Load().Incarnation
-	l.keepVersion(&at)
-	l.server.Ledger = at
-	l.d.writer.Store(&ledger.Writer{Incarnation: at.Writer, Known: at})
-}
-
-// keepVersion fills in the version of a server whose answer does not say it.
-func (l *loop) keepVersion(at *ledger.Ledger) {
-	if was := &l.server.Ledger; at.Version == "" && at.Store == was.Store {
-		at.Version = was.Version
 	}
 }
 
@@ -304,8 +250,11 @@ func (l *loop) probe(ctx context.Context, now time.Time) {
 
 // flush starts recording what is due.
 func (l *loop) flush(ctx context.Context) {
-	a := &l.acks
-	if !a.due(time.Now(), l.d, l.inFlight == 0) {
+	a, now := &l.acks, time.Now()
+	if !l.patient(now) {
+		a.hurry()
+	}
+	if !a.due(now, l.d, l.inFlight == 0) {
 		return
 	}
 	var learned *Learned
@@ -316,11 +265,16 @@ func (l *loop) flush(ctx context.Context) {
 	tell := a.announce
 	for i := range a.pending {
 		s := &a.pending[i]
+		s.Ledger.DoubtLike(&l.server.Ledger)
 		// Sent before the announcement, answered after it.
 		tell = tell || l.server.Extension && (s.Plain || s.Withheld > 0)
 	}
 	todo := flushJob{settlements: a.pending, learned: learned, announce: tell}
 	todo.newKinds, todo.tookBefore = a.newKinds, a.tookBefore
+	if l.patient(now) {
+		a.patience, a.patientTo = make(chan struct{}), now.Add(patience)
+		todo.patience = a.patience
+	}
 	a.pending, a.raw, a.learn, a.announce, a.running = nil, 0, false, false, true
 	a.newKinds, a.tookBefore = 0, false
 	l.wg.Go(func() { l.flushes <- l.d.flush(ctx, todo) })
@@ -330,7 +284,7 @@ func (l *loop) flush(ctx context.Context) {
 func (l *loop) flushFinished(f flushJob) {
 	now := time.Now()
 	a := &l.acks
-	a.running = false
+	a.running, a.patience = false, nil
 	if f.settled {
 		for i := range f.settlements {
 			l.countSettled(&f.settlements[i])
@@ -380,6 +334,8 @@ func (l *loop) countSettled(s *Settlement) {
 func (l *loop) stop(cancel context.CancelFunc) {
 	grace := time.AfterFunc(stopGrace, cancel)
 	defer grace.Stop()
+	l.d.hasty.Add(1)
+	l.acks.hurry()
 	for l.inFlight > 0 || l.acks.running {
 		select {
 		case r := <-l.results:

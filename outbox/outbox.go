@@ -81,6 +81,9 @@ type Queue interface {
 	Peek(ctx context.Context, dest string, stream, after uint64, max Limits) (StreamBatches, error)
 	// Settle removes batches from the queue and adds dead letters, in one durable step.
 	Settle(ctx context.Context, settlements []Settlement) error
+	// SettleLater is Settle for what may be lost, for it would only be sent again. Until now is closed it waits for
+	// another write to share its step.
+	SettleLater(ctx context.Context, settlements []Settlement, now <-chan struct{}) error
 }
 
 // Settlement says what became of batches of one stream. Settling removes them from the queue.

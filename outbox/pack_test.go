@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/outbox/entries"
+	"github.com/ccship/ccship/outbox/frame"
 )
 
 func TestSplitEntries(t *testing.T) {
@@ -79,7 +80,7 @@ func TestPack(t *testing.T) {
 	p, c := NewPacker(), &codecs{}
 	random := rand.New(rand.NewPCG(1, 2))
 	prefix := []byte("kept")
-	for _, n := range []int{1, 100, 10 << 10, packWindow - 1, packWindow, packWindow + 1, wholeRow, wholeRow + 1, 5 << 20} {
+	for _, n := range []int{1, 100, 10 << 10, frame.Window - 1, frame.Window, frame.Window + 1, frame.Whole, frame.Whole + 1, 5 << 20} {
 		raw := make([]byte, n)
 		for i := range raw {
 			raw[i] = byte(random.IntN(64)) + ' '
@@ -89,21 +90,22 @@ func TestPack(t *testing.T) {
 		if !bytes.HasPrefix(out, prefix) {
 			t.Errorf("%d: what was in dst is gone", n)
 		}
-		whole, err := c.unpack(bytes.Clone(prefix), &b)
+		whole, err := c.Unpack(bytes.Clone(prefix), b.row())
 		if err != nil || !bytes.Equal(whole, append(bytes.Clone(prefix), raw...)) {
 			t.Errorf("%d: unpacked %d bytes, %v", n, len(whole), err)
 		}
 		var req request
-		stream := newPayload(&req, c, []part{{packed: &b}})
+		row := b.row()
+		stream := newPayload(&req, c, []frame.Part{{Packed: &row}})
 		got, err := io.ReadAll(stream.open())
 		if err != nil || !bytes.Equal(got, raw) || stream.length != int64(n) {
 			t.Errorf("%d: streamed %d bytes, %v", n, len(got), err)
 		}
 		// A header that lies is noticed before the request is whole.
 		for _, lie := range []int64{-1, 1} {
-			wrong := b
+			wrong := row
 			wrong.Raw += lie
-			if _, err := io.ReadAll(newPayload(&req, c, []part{{packed: &wrong}}).open()); err == nil || req.damaged.Load() == nil {
+			if _, err := io.ReadAll(newPayload(&req, c, []frame.Part{{Packed: &wrong}}).open()); err == nil || req.damaged.Load() == nil {
 				t.Errorf("%d: length %+d passed", n, lie)
 			}
 		}
@@ -128,7 +130,7 @@ func TestHalve(t *testing.T) {
 		{first, entry(10, "a") + "," + entry(11, "b"), 2},
 		{second, entry(14, "c") + "," + entry(15, "d") + "," + entry(16, "e"), 2},
 	} {
-		raw, err := c.unpack(nil, &half.b)
+		raw, err := c.Unpack(nil, half.b.row())
 		if err != nil || string(raw) != half.want || len(half.b.Edges) != half.edges || half.b.To != b.To || half.b.Seq != 7 {
 			t.Errorf("half %+v holds %s, %v", half.b, raw, err)
 		}

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,21 @@ func history() Stream {
 	s := conversation(9)
 	s.Extended = true
 	return s
+}
+
+// TestPlainCount: a plain server may count otherwise, such as the rows that an upsert touched. It has acknowledged.
+func TestPlainCount(t *testing.T) {
+	for _, stored := range []int{0, 3, 6} {
+		r := newRig(t)
+		r.announce = false
+		r.set(func(*seen) *canned {
+			return &canned{status: 200, store: true, body: fmt.Sprintf(`{"success":true,"entries_stored":%d}`, stored)}
+		})
+		r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
+		r.start()
+		r.drained()
+		r.holds("session-1", 0, 1, 2)
+	}
 }
 
 // TestPlainServer gets JSON objects and nothing else; the rest is withheld and counted.

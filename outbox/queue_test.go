@@ -24,7 +24,8 @@ type memQueue struct {
 	commits int
 	learned Learned
 	saves   []Learned
-	settle  func() error // asked before each Settle
+	settle  func() error              // asked before each Settle
+	later   func(now <-chan struct{}) // called by SettleLater; it may wait for now
 }
 
 func newMemQueue(t testing.TB) *memQueue {
@@ -97,6 +98,13 @@ func (q *memQueue) Peek(ctx context.Context, _ string, stream, after uint64, lim
 		entries, raw = entries+b.Entries, raw+b.Raw
 	}
 	return p, ctx.Err()
+}
+
+func (q *memQueue) SettleLater(ctx context.Context, settlements []Settlement, now <-chan struct{}) error {
+	if q.later != nil {
+		q.later(now)
+	}
+	return q.Settle(ctx, settlements)
 }
 
 func (q *memQueue) Settle(_ context.Context, settlements []Settlement) error {

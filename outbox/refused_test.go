@@ -90,7 +90,7 @@ func (r *rig) buried(lines []int64, code int, reason string) {
 	var got []int64
 	for _, d := range sum.Dead {
 		got = append(got, d.Line)
-		raw, err := (&codecs{}).unpack(nil, &d.Batch)
+		raw, err := (&codecs{}).Unpack(nil, d.Batch.row())
 		if n, _ := entries.LineIndex(raw); err != nil || n != d.Line || d.Batch.Entries != 1 {
 			r.t.Errorf("dead letter of line %d holds %.60s, %v", d.Line, raw, err)
 		}
@@ -194,6 +194,7 @@ func TestForeignAnswers(t *testing.T) {
 		"422 of another API":  {status: 422, body: `{"message":"no"}`},
 		"413 to a small line": {status: 413, body: "<html>too large</html>"},
 		"200 uncounted":       {status: 200, body: `{"success":true}`},
+		"200 miscounted":      {status: 200, body: `{"success":true,"entries_stored":999999}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ccship/ccship/outbox/frame"
 	"github.com/ccship/ccship/outbox/gate"
-	"github.com/ccship/ccship/outbox/ledger"
 )
 
 // result is the result of one request, or of the attempt to make one.
@@ -19,6 +19,7 @@ type result struct {
 	request  *request // nil: none was made
 	round    uint64   // the gate's round when it began
 	probe    bool
+	silent   bool  // the server was greeted, and reply is why nothing was sent
 	err      error // of reading the queue
 }
 
@@ -36,10 +37,24 @@ func (l *loop) send(ctx context.Context, lane *lane, last uint64) {
 	if lane.blobs {
 		limits.Blobs, limits.Raw = true, 1 // one blob: it is fetched again for each chunk
 	}
+	greets := l.greets()
+	if !greets {
+		l.greeted = 0
+	}
+	if l.gate.Closed() && l.failure.verdict == retryLater {
+		limits.Raw = 1 // one batch: it may fail again
+	}
 	passed := lane.aside.passed(l.successes, time.Now())
 	lane.aside.to = passed                                     // when it is over, they come again
 	after, known := max(lane.acknowledgedTo, passed), l.server // a copy: the loop goes on changing it
 	l.wg.Go(func() {
+		if greets {
+			if why := l.sender.greet(ctx, known.Extension); why != nil {
+				r.silent, r.reply = true, *why
+				l.results <- r
+				return
+			}
+		}
 		if r.transfer == nil {
 			p, err := l.d.queue.Peek(ctx, l.d.dest.Key, lane.id, after, limits)
 			if r.err = err; err == nil && len(p.Batches) > 0 && !(p.Stream.Extended && known.unknown()) {
@@ -66,7 +81,7 @@ func (l *loop) attempt(ctx context.Context, r *result, known *capabilities) {
 		if err := w.split(l.codecs); err != nil {
 			r.reply = reply{verdict: damagedRow}
 			if !errors.As(err, &r.reply.damage) {
-				r.reply.damage = &damage{seq: w.pieces[0][0].Seq, err: err}
+				r.reply.damage = &frame.DamageError{Seq: w.pieces[0][0].Seq, Err: err}
 			}
 			return
 		}
@@ -99,6 +114,10 @@ func (l *loop) handleResult(r result) {
 	lane, w := r.lane, r.transfer
 	lane.busy = false
 	defer l.lanes.dropIdle(lane)
+	if r.silent {
+		l.notGreeted(now, r)
+		return
+	}
 	if w == nil {
 		l.nothingToSend(now, r)
 		return
@@ -166,6 +185,10 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 		l.stepBack(now, r)
 		return false
 	}
+	if l.wentBack(&r.reply) {
+		l.stepBackServer(now, r)
+		return false
+	}
 	if r.reply.ledger.After(&l.server.Ledger) && !l.outOfStep {
 		l.noteLedger(r.reply.ledger)
 	}
@@ -196,32 +219,6 @@ func (l *loop) handleReply(now time.Time, r result) bool {
 		return l.handleRejected(now, r)
 	}
 	return l.handleFailure(now, r)
-}
-
-// stepBack handles a refusal by the server's ledger, or of one stream. It drops the transfer: the batches stay queued
-// until what both sides have is compared.
-func (l *loop) stepBack(now time.Time, r result) {
-	if !ledger.OfStream(r.reply.refusal.Code) {
-		l.stepBackServer(now, r)
-		return
-	}
-	r.lane.outOfStep, r.reply.refusal.Stream = true, r.lane.id
-	l.reportOutOfStep(r.reply.refusal)
-}
-
-// stepBackServer stops sending, unless it is stopped already.
-func (l *loop) stepBackServer(now time.Time, r result) {
-	if l.outOfStep {
-		return
-	}
-	l.closeGate(now, &r, false)
-	l.outOfStep, l.refusal = true, r.reply.refusal
-}
-
-func (l *loop) reportOutOfStep(why ledger.Refusal) {
-	l.d.Log.Warn("the server stores other lines than this queue continues; comparing", "server", l.name,
-		"code", why.Code)
-	l.d.owner.OutOfStep(l.d.dest.Key, why)
 }
 
 // acknowledge handles the acknowledgement of the first piece.
@@ -349,6 +346,10 @@ func (l *loop) handleRejected(now time.Time, r result) bool {
 func (l *loop) handleFailure(now time.Time, r result) bool {
 	r.reply.entry = r.reply.entry && l.server.proven
 	alone := r.lane.noteFailure(now, l.successes, r.reply.entry)
+	r.lane.overQuota = nil
+	if r.reply.kind == KindOverQuota {
+		r.lane.overQuota = &r.reply
+	}
 	l.failedLast = r.lane
 	l.closeGate(now, &r, alone)
 	return r.reply.verdict == retryLater && r.transfer.progressed

@@ -151,6 +151,7 @@ type pipes struct {
 	done  chan struct{}
 	mu    sync.Mutex
 	down  bool
+	dials int
 }
 
 func (p *pipes) Accept() (net.Conn, error) {
@@ -170,9 +171,17 @@ func (p *pipes) setDown(down bool) {
 	p.down = down
 }
 
+// dialled is how often somebody dialled.
+func (p *pipes) dialled() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dials
+}
+
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.dials++
 	if p.down {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox/address"
+	"github.com/ccship/ccship/outbox/header"
 	"github.com/ccship/ccship/outbox/ledger"
 )
 
@@ -205,7 +206,10 @@ func (s *sender) probe(ctx context.Context) reply {
 	req.Header.Set("User-Agent", s.origin.UserAgent)
 	resp, _, err := s.roundTrip(req) //nolint:bodyclose // roundTrip reads and closes it
 	if err != nil {
-		return reply{verdict: retryLater, kind: KindUnreachable, summary: err.Error()}
+		return (&request{}).noAnswer(err)
 	}
-	return reply{verdict: acknowledged, status: resp.StatusCode, announced: announcementOf(resp.Header)}
+	return reply{
+		verdict: acknowledged, status: resp.StatusCode, announced: announcementOf(resp.Header),
+		retryAfter: header.RetryAfter(resp.Header, time.Now()),
+	}
 }

@@ -61,6 +61,7 @@ type server struct {
 	answer func(*seen) *canned
 	posts  []*seen
 	probes int
+	health int // status of the answer to a greeting; 0: 200
 	lines  map[string]map[int64]string
 	busy   map[string]bool
 	order  map[string][]int64 // lines of a session as they came first
@@ -71,6 +72,13 @@ func newServer(t testing.TB) *server {
 		t: t, announce: true, codings: "zstd, gzip", key: "ccs_secret",
 		lines: map[string]map[int64]string{}, busy: map[string]bool{}, order: map[string][]int64{},
 	}
+}
+
+// ail has greetings answered with a status; 0: as by a server that is well.
+func (s *server) ail(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.health = status
 }
 
 // set changes the answer; nil: take everything.
@@ -84,11 +92,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		s.mu.Lock()
 		s.probes++
+		status := s.health
 		s.mu.Unlock()
 		if r.URL.Path != "/base/healthz" || r.Header.Get("X-API-Key") != "" {
 			s.t.Errorf("probe of %s with key %q", r.URL.Path, r.Header.Get("X-API-Key"))
 		}
 		s.introduce(w)
+		if status != 0 {
+			w.WriteHeader(status)
+		}
 		return
 	}
 	if s.beside != nil && !strings.HasSuffix(r.URL.Path, "/api/conversations") {

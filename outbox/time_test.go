@@ -20,47 +20,6 @@ func inBubble(t *testing.T, f func(t *testing.T, r *rig, p *pipes)) {
 	})
 }
 
-// TestOutage: a server that is away for a day. Nothing is lost, everything comes in order, and the attempts are few.
-func TestOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig, p *pipes) {
-		log, text := testLog()
-		r.drainer.Log = log
-		p.setDown(true)
-		var attempts atomic.Int64
-		r.key = func() (string, error) { attempts.Add(1); return r.server.key, nil }
-		r.start()
-		const hours, streams = 24, 5
-		start := time.Now()
-		lines := 0
-		for time.Since(start) < hours*time.Hour {
-			pass(17 * time.Minute)
-			for id := uint64(1); id <= streams; id++ {
-				r.add(conversation(id), rowsOf(lines, lines+3, 2)...)
-			}
-			lines += 3
-		}
-		if h := r.drainer.Health(); h.State != StateRetrying || h.Kind != KindUnreachable || time.Until(h.RetryAt) > time.Minute {
-			t.Errorf("health %+v", h)
-		}
-		// Half of 60 s on average; in the first minutes more often.
-		if mean := time.Since(start) / time.Duration(attempts.Load()); mean < 25*time.Second || mean > 35*time.Second {
-			t.Errorf("an attempt every %s", mean)
-		}
-		p.setDown(false)
-		pass(time.Minute)
-		synctest.Wait()
-		if n := r.queue.waiting(); n != 0 {
-			t.Errorf("%d rows wait a minute after the server came back", n)
-		}
-		for id := 1; id <= streams; id++ {
-			r.holds(fmt.Sprintf("session-%d", id), numbers(0, int64(lines))...)
-		}
-		if got := text(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "delivered again after") {
-			t.Errorf("log, want two lines:\n%s", got)
-		}
-	})
-}
-
 // TestRetryAfterHolds: nothing is sent before it, whoever asks for it.
 func TestRetryAfterHolds(t *testing.T) {
 	tests := []struct {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/outbox/entries"
+	"github.com/ccship/ccship/outbox/frame"
 )
 
 // maxRaw is the limit of uncompressed bytes in a request; one larger entry is sent alone.
@@ -93,7 +94,7 @@ func (w *transfer) single() bool {
 	return len(p) == 1 && p[0].Entries+p[0].Items <= 1
 }
 
-// split halves the first piece: between batches, then inside one. Its error is a *damage.
+// split halves the first piece: between batches, then inside one. Its error is a *frame.DamageError.
 func (w *transfer) split(c *codecs) error {
 	w.splitFirst = false
 	p := w.pieces[0]
@@ -145,7 +146,7 @@ func (w *transfer) deadLetterFirst(c *codecs, r *reply, reason string) {
 // firstLine is the number of a batch's first line.
 func firstLine(b *Batch, c *codecs) int64 {
 	const head = 64 // bytes: enough for any line_index
-	if text, err := c.firstBytes(b, head); err == nil && !b.Kind.artifact() {
+	if text, err := c.First(b.row(), head); err == nil && !b.Kind.artifact() {
 		if n, ok := entries.LineIndex(text); ok {
 			return n
 		}
@@ -154,10 +155,10 @@ func firstLine(b *Batch, c *codecs) int64 {
 }
 
 // deadLetterDamaged moves a damaged batch from the first piece to the dead letters. It reports whether it was there.
-func (w *transfer) deadLetterDamaged(d *damage) bool {
+func (w *transfer) deadLetterDamaged(d *frame.DamageError) bool {
 	p := w.pieces[0]
 	for i := range p {
-		if p[i].Seq != d.seq {
+		if p[i].Seq != d.Seq {
 			continue
 		}
 		w.settlement.Dead = append(w.settlement.Dead, DeadLetter{

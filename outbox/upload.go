@@ -12,6 +12,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+
+	"github.com/ccship/ccship/outbox/frame"
 )
 
 const (
@@ -64,7 +66,7 @@ type blobTransfer struct {
 func (s *sender) upload(ctx context.Context, r *request, u *upload) reply {
 	content, err := s.content(&r.batches[0], r.stream.Cwd)
 	if err != nil {
-		var d *damage
+		var d *frame.DamageError
 		if errors.As(err, &d) {
 			return reply{verdict: damagedRow, damage: d, summary: d.Error()}
 		}
@@ -82,9 +84,9 @@ func (s *sender) upload(ctx context.Context, r *request, u *upload) reply {
 // content opens the content of a blob: from the batch, or the file that it names.
 func (s *sender) content(b *Batch, cwd string) (Content, error) {
 	if len(b.Frame) > 0 || b.Blob.Size == 0 {
-		raw, err := s.codecs.unpack(nil, b)
+		raw, err := s.codecs.Unpack(nil, b.row())
 		if err == nil && int64(len(raw)) != b.Blob.Size {
-			err = &damage{seq: b.Seq, err: errRowLength}
+			err = &frame.DamageError{Seq: b.Seq, Err: frame.ErrLength}
 		}
 		return inRow{bytes.NewReader(raw)}, err
 	}

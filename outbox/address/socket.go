@@ -5,11 +5,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 )
 
 // suffix ends the host of a base URL whose requests go to a Unix socket. Before it is the socket's path, in hex.
@@ -51,7 +53,11 @@ func Spell(base *url.URL) string {
 }
 
 // Dialer connects to hosts, and to the sockets that some of them stand for.
-type Dialer struct{ net.Dialer }
+type Dialer struct {
+	net.Dialer
+
+	space sync.Pool // *[]byte: what bodies are copied through
+}
 
 // Dial is http.Transport.DialContext.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -62,7 +68,29 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if at := pathOf(host); at != "" {
 		network, address = "unix", at
 	}
-	return d.DialContext(ctx, network, address)
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c, &d.space}, nil
+}
+
+// conn sends bodies through a pooled buffer, where net would make one for each.
+type conn struct {
+	net.Conn
+
+	space *sync.Pool
+}
+
+// ReadFrom implements io.ReaderFrom.
+func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	space, ok := c.space.Get().(*[]byte)
+	if !ok {
+		b := make([]byte, 32<<10)
+		space = &b
+	}
+	defer c.space.Put(space)
+	return io.CopyBuffer(struct{ io.Writer }{c.Conn}, r, *space)
 }
 
 // Proxy is http.Transport.Proxy: the proxy that the environment names; none for a socket.

@@ -12,7 +12,21 @@ const (
 	probeInterval = time.Minute // between requests to a server that refuses
 	// MinWait is the least time between two attempts after a failure: full jitter may return 0.
 	MinWait = 100 * time.Millisecond
+	// soon is the longest wait while a failure is young or new rows come: so soon is a server found that is back.
+	soon = 5 * time.Second
 )
+
+// longest is the longest wait between two attempts when a server has failed for so long without a new row: nobody waits
+// for it at once, and each attempt wakes the machine.
+func longest(quiet time.Duration) time.Duration {
+	switch {
+	case quiet < 10*time.Minute:
+		return soon
+	case quiet < time.Hour:
+		return 3 * soon
+	}
+	return 6 * soon
+}
 
 // Gate decides when requests may go. Open: any time. Closed, after a failure: one request at a time, and none before a
 // time. It is not safe for concurrent use.
@@ -26,26 +40,29 @@ type Gate struct {
 	wokenRound uint64    // round of the last Open; requests that started before it may be repeated at once
 	failures   int       // consecutive
 	since      time.Time // time of the first of them
+	failedAt   time.Time // time of the last of them
+	quietSince time.Time // time of the first of them, of the last Open or of the last new row; waits grow from there
+	pace       Pace      // of the last of them
 }
 
 // Pace is how soon a request may follow a failure.
 type Pace uint8
 
 const (
-	BackOff Pace = iota // seconds, then longer, up to a minute
+	BackOff Pace = iota // up to 5 s; while no row comes longer, up to 30 s
 	Probing             // each minute: only a person can end the failure
 	AtOnce              // the failure concerns one stream, which waits by itself
 )
 
 // New returns an open gate.
-func New() Gate { return Gate{backoff: NewBackOff(time.Minute)} }
+func New() Gate { return Gate{backoff: NewBackOff(soon)} }
 
-// NewBackOff returns a backoff with full jitter: between 0 and a limit that doubles from 1 s to longest. The library
+// NewBackOff returns a backoff with full jitter: between 0 and a limit that doubles from 1 s to most. The library
 // jitters around its interval by up to 100 %, so its intervals are half of these limits. It never stops.
-func NewBackOff(longest time.Duration) *backoff.ExponentialBackOff {
+func NewBackOff(most time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(500*time.Millisecond), backoff.WithMultiplier(2),
-		backoff.WithRandomizationFactor(1), backoff.WithMaxInterval(longest/2), backoff.WithMaxElapsedTime(0))
+		backoff.WithRandomizationFactor(1), backoff.WithMaxInterval(most/2), backoff.WithMaxElapsedTime(0))
 	b.Reset()
 	return b
 }
@@ -77,12 +94,14 @@ func (g *Gate) Fail(now time.Time, round uint64, pace Pace, retryAfter time.Dura
 		return false
 	}
 	if !g.closed {
-		g.since, g.failures = now, 0
+		g.since, g.quietSince, g.failures = now, now, 0
 	}
-	g.closed = true
+	g.closed, g.failedAt, g.pace = true, now, pace
 	g.round++
 	g.failures++
-	wait := max(g.backoff.NextBackOff(), MinWait)
+	most := longest(now.Sub(g.quietSince))
+	g.backoff.MaxInterval = most / 2
+	wait := min(max(g.backoff.NextBackOff(), MinWait), most) // it drew before it knew of the limit
 	switch {
 	case round < g.wokenRound: // it used the old key or the old network
 		wait = 0
@@ -117,9 +136,25 @@ func (g *Gate) Open(now time.Time) {
 	g.backoff.Reset()
 	g.round++
 	g.wokenRound = g.round
-	g.openAt = now
+	g.openAt, g.quietSince = now, now
 	if g.retryAfter.After(now) {
 		g.openAt = g.retryAfter
+	}
+}
+
+// Arrived says that new rows wait: somebody works, so a server that is back is found soon again. It ends neither a
+// Retry-After nor the waiting for a server that refuses.
+func (g *Gate) Arrived(now time.Time) {
+	if !g.closed || g.pace != BackOff {
+		return
+	}
+	g.quietSince = now
+	at := g.failedAt.Add(soon)
+	if at.Before(g.retryAfter) {
+		at = g.retryAfter
+	}
+	if at.Before(g.openAt) {
+		g.openAt = at
 	}
 }
 

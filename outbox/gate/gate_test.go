@@ -23,6 +23,83 @@ func TestBackOffSpread(t *testing.T) {
 	}
 }
 
+// TestLongest: the longer nothing new comes, the longer the waits, up to 30 s; a new row makes them short again.
+func TestLongest(t *testing.T) {
+	now, g := time.Unix(1_000_000, 0), New()
+	wait := func(quiet time.Duration) time.Duration {
+		t.Helper()
+		g.quietSince = now.Add(-quiet)
+		var most time.Duration
+		for range 300 {
+			g.Fail(now, g.Round(), BackOff, 0)
+			most = max(most, g.Next().Sub(now))
+		}
+		return most
+	}
+	g.Fail(now, g.Round(), BackOff, 0)
+	for _, test := range []struct{ quiet, want time.Duration }{
+		{0, 5 * time.Second}, {9 * time.Minute, 5 * time.Second}, {10 * time.Minute, 15 * time.Second},
+		{time.Hour, 30 * time.Second}, {100 * time.Hour, 30 * time.Second}, {time.Minute, 5 * time.Second},
+	} {
+		if got := wait(test.quiet); got > test.want || got < test.want*9/10 {
+			t.Errorf("quiet for %s: waits of up to %s, want %s", test.quiet, got, test.want)
+		}
+	}
+}
+
+// TestArrived: a new row ends a long wait, 5 s after the last attempt at the earliest; no plea, and no refusal.
+func TestArrived(t *testing.T) {
+	failed := time.Unix(1_000_000, 0)
+	for name, test := range map[string]struct {
+		pace       Pace
+		retryAfter time.Duration
+		after      time.Duration // from the failure to the row
+		want       time.Duration // from the failure to the next request
+	}{
+		"a young failure":  {BackOff, 0, time.Second, 5 * time.Second},
+		"an old failure":   {BackOff, 0, 20 * time.Second, 5 * time.Second},
+		"a plea":           {BackOff, time.Minute, 20 * time.Second, time.Minute},
+		"a refusal":        {Probing, 0, 20 * time.Second, time.Minute},
+		"one stream alone": {AtOnce, 0, time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := New()
+			g.Fail(failed, g.Round(), test.pace, test.retryAfter)
+			if test.pace == BackOff {
+				g.openAt = failed.Add(max(30*time.Second, test.retryAfter))
+			}
+			g.Arrived(failed.Add(test.after))
+			if got := g.Next().Sub(failed); got != test.want {
+				t.Errorf("next request after %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestManyAtOnce: a thousand clients whose server went away in the same moment do not come back in the same moment, minutes
+// later or, because somebody writes, hours later.
+func TestManyAtOnce(t *testing.T) {
+	const clients = 1000
+	start := time.Unix(1_000_000, 0)
+	var asks [30]int // of all, by second after the first 30
+	for range clients {
+		g, now := New(), start
+		for now.Sub(start) < 60*time.Second {
+			g.Fail(now, g.Round(), BackOff, 0)
+			g.Arrived(now)
+			now = g.Next()
+			if second := int(now.Sub(start)/time.Second) - 30; second >= 0 && second < len(asks) {
+				asks[second]++
+			}
+		}
+	}
+	for second, n := range asks {
+		if n < clients/5 || n > clients*3/5 {
+			t.Errorf("%d requests in second %d, want about 400", n, second+30)
+		}
+	}
+}
+
 // TestWaits: how long each kind of failure holds up the next request, and what ends the wait.
 func TestWaits(t *testing.T) {
 	now := time.Unix(1_000_000, 0)

@@ -15,8 +15,11 @@ import (
 type Ledger struct {
 	Store   string `json:",omitempty"` // id of the store; "" before its first answer
 	Count   int64  `json:",omitempty"`
+	Token   string `json:",omitempty"` // that the store drew for the write of that count: another history has another one
 	Version string `json:",omitempty"` // of the server; "": it does not say
 	Writer  string `json:",omitempty"` // incarnation of the write that was counted last
+	// Doubt: the store went back in time, and counts that agree prove nothing until everything is compared.
+	Doubt bool `json:",omitempty"`
 }
 
 // Writer is who writes to a server, and what it knows of the server's ledger. It is never changed.
@@ -72,6 +75,9 @@ func (w *Writer) Set(h http.Header) {
 	text := w.Incarnation + " " + strconv.FormatInt(w.Known.Count, 10)
 	if w.Known.Store != "" {
 		text += " " + w.Known.Store
+		if w.Known.Token != "" {
+			text += " " + w.Known.Token
+		}
 	}
 	h.Set(protocol.Writer, text)
 }
@@ -82,15 +88,38 @@ const maxVersion = 64
 // Of reads the ledger of an answer; the zero Ledger when it has none.
 func Of(h http.Header) Ledger {
 	store, count, _ := strings.Cut(h.Get(protocol.Ledger), " ")
+	count, token, _ := strings.Cut(count, " ")
 	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil || n < 0 || store == "" {
 		return Ledger{}
 	}
 	version := h.Get(protocol.Server)
-	return Ledger{Store: store, Count: n, Version: version[:min(len(version), maxVersion)]}
+	return Ledger{Store: store, Count: n, Token: token, Version: version[:min(len(version), maxVersion)]}
 }
 
 // After reports whether an answer's ledger is newer: of two answers of one store the higher count is the later one.
 func (l Ledger) After(known *Ledger) bool {
 	return l.Store != "" && (l.Store != known.Store || l.Count > known.Count)
+}
+
+// KeepVersion fills in the version of a server whose answer does not say it.
+func (l *Ledger) KeepVersion(was *Ledger) {
+	if l.Version == "" && l.Store == was.Store {
+		l.Version = was.Version
+	}
+}
+
+// Doubted is the code of the refusal with which a run begins that ended in doubt before its comparison; "": it did not.
+func (l *Ledger) Doubted() string {
+	if l.Doubt {
+		return CodeStoreBehind
+	}
+	return ""
+}
+
+// DoubtLike takes the doubt of a later ledger of the same store.
+func (l *Ledger) DoubtLike(later *Ledger) {
+	if l.Store == later.Store {
+		l.Doubt = later.Doubt
+	}
 }

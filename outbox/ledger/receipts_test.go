@@ -1,0 +1,43 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"github.com/ccship/ccship/outbox/ledger"
+)
+
+func TestReceipts(t *testing.T) {
+	r := ledger.ReceiptsAfter(&ledger.Ledger{Store: "s", Count: 4})
+	for _, x := range []struct {
+		store string
+		count int64
+		want  bool
+	}{
+		{"s", 5, false}, {"s", 8, false}, {"s", 6, false}, // answers arrive in another order
+		{"", 0, false},  // nothing was counted
+		{"s", 6, true},  // a second write has this count
+		{"s", 7, false}, // late
+		{"s", 7, true}, {"s", 8, true}, {"s", 4, true},
+		{"s", 2000, false}, {"s", 1999, false}, {"s", 1999, true},
+	} {
+		if got := r.Repeats(&ledger.Ledger{Store: x.store, Count: x.count}); got != x.want {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+}
+
+// TestReceiptsOfFirstAnswers: before its first answer a client knows no store, and several requests may be under way.
+func TestReceiptsOfFirstAnswers(t *testing.T) {
+	r := ledger.ReceiptsAfter(&ledger.Ledger{})
+	for _, count := range []int64{2, 1, 3} {
+		if r.Repeats(&ledger.Ledger{Store: "s", Count: count}) {
+			t.Errorf("%d", count)
+		}
+	}
+	if !r.Repeats(&ledger.Ledger{Store: "s", Count: 3}) {
+		t.Error("the second 3")
+	}
+	if !r.Repeats(&ledger.Ledger{Store: "t", Count: 4}) {
+		t.Error("another store")
+	}
+}
