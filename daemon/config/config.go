@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/daemon/place"
 )
 
 // Config is the daemon's whole configuration. Load makes one from flags, environment, file and defaults; all paths in
@@ -40,6 +41,7 @@ type Config struct {
 	Locale               string // "en" or "ko"
 	DocumentCap          int64  // bytes
 	BlobCap              int64  // bytes
+	Prices               string // file; "" is the built-in list
 	ViewerLinks          bool
 	Redact               string   // "auto", "on" or "off"
 	RedactRules          []string // files
@@ -64,19 +66,7 @@ type Config struct {
 
 // Error is a mistake in flags, environment or configuration file. A retry without a change cannot help; commands end
 // with exit code 2.
-type Error struct {
-	Message string // one line
-	Hint    string // what to type next; may be empty
-
-	cause error // distinguishes a missing file from a bad one
-}
-
-func (e *Error) Error() string { return e.Message }
-
-func (e *Error) Unwrap() error { return e.cause }
-
-// Advice returns Hint, for callers that only know that an error may have one.
-func (e *Error) Advice() string { return e.Hint }
+type Error = place.Error
 
 // Origin says which kind of source a value came from.
 type Origin string
@@ -109,13 +99,7 @@ type Value struct {
 }
 
 // Env looks up an environment variable.
-type Env func(name string) (value string, ok bool)
-
-// Get returns an environment variable's value; "" when it is not set.
-func (e Env) Get(name string) string {
-	v, _ := e(name)
-	return v
-}
+type Env = place.Env
 
 // Load reads the configuration. Flags (option name → text; "config" names the file) override CCSHIP_* variables, these
 // override the file, and the file overrides the defaults. env nil is the environment of the process. A mistake is a
@@ -124,11 +108,11 @@ func Load(flags map[string]string, env Env) (Config, error) {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	p, err := findPlaces(env)
+	p, err := place.Find(env)
 	if err != nil {
 		return Config{}, err
 	}
-	path, must, err := p.configFile(flags["config"], env)
+	path, must, err := p.ConfigFile(flags["config"], env)
 	if err != nil {
 		return Config{}, err
 	}
@@ -148,9 +132,9 @@ func Load(flags map[string]string, env Env) (Config, error) {
 }
 
 // newConfig returns a configuration without any values.
-func newConfig(path string, p places, flags map[string]string, env Env) Config {
+func newConfig(path string, p place.Places, flags map[string]string, env Env) Config {
 	c := Config{
-		Path: path, origins: map[string]provenance{}, home: p.home, level: &slog.LevelVar{},
+		Path: path, origins: map[string]provenance{}, home: p.Home, level: &slog.LevelVar{},
 		flags: maps.Clone(flags), env: env, stamp: Stamp(path),
 	}
 	c.hadFile = c.stamp != ""
@@ -175,11 +159,11 @@ func Path(named string, env Env) (string, error) {
 	if env == nil {
 		env = os.LookupEnv
 	}
-	p, err := findPlaces(env)
+	p, err := place.Find(env)
 	if err != nil {
 		return "", err
 	}
-	path, _, err := p.configFile(named, env)
+	path, _, err := p.ConfigFile(named, env)
 	return path, err
 }
 
@@ -202,9 +186,9 @@ func strongest(o Option, flags map[string]string, env Env, file map[string]setti
 }
 
 // fillDefaults sets the paths whose defaults depend on the system or on other options.
-func (c *Config) fillDefaults(p places, env Env) {
+func (c *Config) fillDefaults(p place.Places, env Env) {
 	if c.StateDir == "" {
-		c.StateDir = p.state
+		c.StateDir = p.State
 	}
 	if c.Locale == "" {
 		c.Locale = localeOf(env)
@@ -213,10 +197,7 @@ func (c *Config) fillDefaults(p places, env Env) {
 		c.APIKeyFile = filepath.Join(filepath.Dir(c.Path), "api_key")
 	}
 	if c.Socket == "" {
-		c.Socket = filepath.Join(c.StateDir, "ccship.sock")
-		if p.runtime != "" {
-			c.Socket = filepath.Join(p.runtime, "ccship", "ccship.sock")
-		}
+		c.Socket = p.Socket(c.StateDir)
 	}
 	if len(c.Roots) > 0 {
 		for i, root := range c.Roots {
@@ -227,7 +208,7 @@ func (c *Config) fillDefaults(p places, env Env) {
 	if dir := env.Get("CLAUDE_CONFIG_DIR"); filepath.IsAbs(dir) {
 		c.Roots = append(c.Roots, filepath.Join(dir, "projects"))
 	}
-	home := filepath.Join(p.home, ".claude", "projects")
+	home := filepath.Join(p.Home, ".claude", "projects")
 	if len(c.Roots) == 0 || c.Roots[0] != home {
 		c.Roots = append(c.Roots, home)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/ccship/ccship/daemon/atomicfile"
+	"github.com/ccship/ccship/daemon/place"
 )
 
 // readFile reads the settings of a configuration file. A missing file has none; with must it is an error.
@@ -133,7 +134,7 @@ func WriteOption(path, name string, texts []string, env Env) error {
 	if !o.List() && len(texts) != 1 {
 		return &Error{Message: name + " takes one value", Hint: "ccship config set " + name + " " + example(o)}
 	}
-	p, err := findPlaces(env)
+	p, err := place.Find(env)
 	if err != nil {
 		return err
 	}

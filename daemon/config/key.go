@@ -25,28 +25,28 @@ func ReadAPIKey(path string) (string, error) {
 		return "", &Error{
 			Message: fmt.Sprintf("read API key: %v", err),
 			Hint:    "write the key into that file and `chmod 600` it, or name another one with api_key_file",
-			cause:   err,
+			Cause:   err,
 		}
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return "", &Error{Message: fmt.Sprintf("read API key: %v", err),
-			Hint: "name a file that can be read with api_key_file", cause: err}
+			Hint: "name a file that can be read with api_key_file", Cause: err}
 	}
 	if !info.Mode().IsRegular() {
 		return "", notKeyFile(path)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+	if !othersKeepOut(info.Mode()) {
 		return "", &Error{
-			Message: fmt.Sprintf("API key file %s is readable or writable by others (mode %04o)", path, mode),
+			Message: fmt.Sprintf("API key file %s is readable or writable by others (mode %04o)", path, info.Mode().Perm()),
 			Hint:    "`chmod 600 " + path + "`",
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
 		return "", &Error{Message: fmt.Sprintf("read API key: %v", err),
-			Hint: "name a file that can be read with api_key_file", cause: err}
+			Hint: "name a file that can be read with api_key_file", Cause: err}
 	}
 	return CheckAPIKey("API key file "+path, string(text))
 }
@@ -60,6 +60,9 @@ func (c Config) APIKey() (string, error) {
 	}
 	return key, err
 }
+
+// othersKeepOut reports whether only its owner may use a file.
+func othersKeepOut(mode fs.FileMode) bool { return mode.Perm()&0o077 == 0 || runtime.GOOS == "windows" }
 
 func notKeyFile(path string) error {
 	return &Error{Message: fmt.Sprintf("read API key: %s is not a file", path),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/ccship/ccship/daemon/place"
 	"github.com/ccship/ccship/daemon/project"
 )
 
@@ -30,7 +31,7 @@ func EditList(path, name string, add, remove []string, env Env) (ListEdit, error
 	if !ok || !o.List() {
 		return ListEdit{}, unknownOption(name, "")
 	}
-	p, err := findPlaces(env)
+	p, err := place.Find(env)
 	if err != nil {
 		return ListEdit{}, err
 	}
@@ -65,7 +66,7 @@ func (c *Config) EditList(name string, add, remove []string) (ListEdit, error) {
 }
 
 // sameValue reports whether two texts mean the same.
-func sameValue(o Option, a, b string, p places) bool {
+func sameValue(o Option, a, b string, p place.Places) bool {
 	x, errX := parse(o, a, p)
 	y, errY := parse(o, b, p)
 	return errX == nil && errY == nil && x == y

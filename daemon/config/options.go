@@ -113,6 +113,8 @@ func Options() []Option {
 			Doc: "Largest linked document whose content is sent; a larger one is reported as too large."},
 		{Name: "blob_cap", Kind: kindSize, Default: "64MiB", Live: true,
 			Doc: "Largest attachment that is sent: large tool results and agent metadata stored beside transcripts."},
+		{Name: "prices", Kind: kindPath, Live: true,
+			Doc: "File of token prices for `ccship usage`, in place of the built-in list."},
 		{Name: "viewer_links", Kind: kindBool, Default: "false", Live: true,
 			Doc: "Link the documents that people ask for in the server's viewer. A server could ask for any file of a project."},
 	}, redactOptions()...)

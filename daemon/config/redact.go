@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/ccship/ccship/daemon/atomicfile"
+	"github.com/ccship/ccship/daemon/place"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -43,6 +44,13 @@ func (c *Config) RedactKey() (redact.Key, error) {
 }
 
 func readRedactKey(path string) (redact.Key, error) {
+	info, err := os.Stat(path)
+	if err == nil && !othersKeepOut(info.Mode()) {
+		err = fmt.Errorf("readable or writable by others (mode %04o): `chmod 600` it", info.Mode().Perm())
+	}
+	if err != nil {
+		return redact.Key{}, err
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return redact.Key{}, err
@@ -65,9 +73,17 @@ func (c *Config) newRedactKey(path string) error {
 	return f.CommitNew()
 }
 
-// WriteRedactKey replaces the key for tokens; only this user can read the file.
-func (c *Config) WriteRedactKey(key redact.Key) error {
+// WriteRedactKey sets the key for tokens; only this user can read the file. Another key stays, unless replace says
+// otherwise: only that one proves the tokens that it made.
+func (c *Config) WriteRedactKey(key redact.Key, replace bool) error {
 	path := c.RedactKeyFile()
+	if old, err := readRedactKey(path); err == nil && old != key && !replace {
+		return &Error{
+			Message: fmt.Sprintf("masking key %s: this machine has another key already, for what it has sent", path),
+			Hint: "with --replace, `ccship verify` no longer proves the tokens that the other key made, and " +
+				"`verify --repair` sends these lines again",
+		}
+	}
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = atomicfile.Write(path, []byte(key.Text()+"\n"))
@@ -83,7 +99,7 @@ func redactKeyError(path string, err error) error {
 		Message: fmt.Sprintf("masking key %s: %v", path, err),
 		Hint: "make the file readable and its folder writable for this user, " +
 			"`ccship redact key import` a key, or set redact to off",
-		cause: err,
+		Cause: err,
 	}
 }
 
@@ -164,7 +180,7 @@ func maskerIn(dir string, key redact.Key, sets []ruleSet) (*redact.Masker, error
 	m, err := redact.NewAllowing(key, allow, rules...)
 	if err != nil {
 		return nil, &Error{Message: "redact_rules: " + err.Error(), Hint: "correct the rule; expressions are those of RE2",
-			cause: err}
+			Cause: err}
 	}
 	return m, nil
 }
@@ -183,12 +199,25 @@ func (c *Config) redactRules() ([]ruleSet, error) {
 		if err != nil {
 			return nil, &Error{
 				Message: fmt.Sprintf("redact_rules: %s: %v", path, err),
-				Hint:    "the file holds [[rules]] as gitleaks reads them: id, regex, keywords", cause: err,
+				Hint:    "the file holds [[rules]] as gitleaks reads them: id, regex, keywords", Cause: err,
 			}
 		}
 		all = append(all, set)
 	}
 	return all, nil
+}
+
+// FileMasker returns a masker with the built-in rules and those of files in gitleaks' format, for every project. An
+// error is a *Error.
+func FileMasker(key redact.Key, files []string) (*redact.Masker, error) {
+	sets, err := (&Config{RedactRules: files}).redactRules()
+	if err != nil {
+		return nil, err
+	}
+	for i := range sets {
+		sets[i].projects = nil
+	}
+	return maskerIn("", key, sets)
 }
 
 // rulesFile is a configuration of gitleaks, as far as it concerns texts.
@@ -233,7 +262,7 @@ func (c *Config) readRules(path string) (ruleSet, error) {
 		return set, errors.New("[extend] is not supported: name the other file in redact_rules too")
 	}
 	for _, dir := range file.Projects {
-		abs, err := places{home: c.Home()}.absolute(dir)
+		abs, err := place.Places{Home: c.Home()}.Absolute(dir)
 		if err != nil {
 			return set, fmt.Errorf("projects: %w", err)
 		}

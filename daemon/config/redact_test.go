@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -73,7 +74,7 @@ func TestRedactKey(t *testing.T) {
 	if info, err := os.Stat(c.RedactKeyFile()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v, %v", info, err)
 	}
-	if err := c.WriteRedactKey(redact.Key{5}); err != nil {
+	if err := c.WriteRedactKey(redact.Key{5}, true); err != nil {
 		t.Fatal(err)
 	}
 	if key, err := c.RedactKey(); err != nil || key != (redact.Key{5}) {
@@ -125,5 +126,42 @@ keywords = ["shop_"]
 	h.write("cart.toml", "projects = [\"~kim/x\"]\n", 0o600)
 	if _, err := c.Maskers(); err == nil {
 		t.Error("another user's home is accepted")
+	}
+}
+
+// TestRedactKeyStays: another key is replaced only on request, and one that others can read is refused.
+func TestRedactKeyStays(t *testing.T) {
+	h := newHome(t)
+	c := h.load(nil)
+	first, err := c.RedactKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.RedactKey(); again != first || err != nil {
+		t.Errorf("read again it is another key: %v", err)
+	}
+	if err := c.WriteRedactKey(first, false); err != nil {
+		t.Errorf("the same key: %v", err)
+	}
+	if err := c.WriteRedactKey(redact.Key{1}, false); err == nil || !strings.Contains(err.Error(), "another key") {
+		t.Errorf("another key: %v", err)
+	}
+	if key, _ := c.RedactKey(); key != first {
+		t.Error("the key was replaced")
+	}
+	if err := c.WriteRedactKey(redact.Key{1}, true); err != nil {
+		t.Error(err)
+	}
+	if key, err := c.RedactKey(); key != (redact.Key{1}) || err != nil {
+		t.Errorf("the key was not replaced: %v", err)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if err := os.Chmod(c.RedactKeyFile(), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RedactKey(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a key that others can read: %v", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/ccship/ccship/daemon/place"
 )
 
 // Salvage is Load for callers that only read: invalid settings count as not set. The error is the first mistake, as
@@ -19,13 +21,13 @@ func Salvage(flags map[string]string, env Env) (Config, error) {
 	if mistake == nil {
 		return c, nil
 	}
-	p, err := findPlaces(env)
+	p, err := place.Find(env)
 	if err != nil {
 		return Config{}, mistake
 	}
-	path, _, err := p.configFile(flags["config"], env)
+	path, _, err := p.ConfigFile(flags["config"], env)
 	if err != nil {
-		path = filepath.Join(p.config, "config.toml")
+		path = filepath.Join(p.Config, "config.toml")
 	}
 	c = newConfig(path, p, flags, env)
 	settings := salvageFile(path)

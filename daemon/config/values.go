@@ -10,11 +10,12 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/daemon/place"
 	"github.com/ccship/ccship/outbox"
 )
 
 // set parses an option's text and sets its field.
-func (c *Config) set(o Option, s setting, p places) error {
+func (c *Config) set(o Option, s setting, p place.Places) error {
 	c.origins[o.Name] = s.provenance
 	if len(s.texts) == 0 {
 		return nil
@@ -70,7 +71,7 @@ func (c *Config) field(name string) any {
 		"message_output_limit": &c.MessageOutputLimit,
 		"locale":               &c.Locale,
 		"document_cap":         &c.DocumentCap, "viewer_links": &c.ViewerLinks,
-		"blob_cap": &c.BlobCap, "redact": &c.Redact, "redact_rules": &c.RedactRules,
+		"blob_cap": &c.BlobCap, "prices": &c.Prices, "redact": &c.Redact, "redact_rules": &c.RedactRules,
 	}[name]
 }
 
@@ -111,7 +112,7 @@ func split(o Option, text string) []string {
 }
 
 // understand converts the texts of one option to values of its kind.
-func understand(o Option, texts []string, p places) ([]any, error) {
+func understand(o Option, texts []string, p place.Places) ([]any, error) {
 	var values []any
 	for _, text := range texts {
 		value, err := parse(o, text, p)
@@ -123,7 +124,7 @@ func understand(o Option, texts []string, p places) ([]any, error) {
 	return values, nil
 }
 
-func parse(o Option, text string, p places) (any, error) {
+func parse(o Option, text string, p place.Places) (any, error) {
 	switch o.Kind {
 	case kindURL:
 		if text == "" {
@@ -134,9 +135,9 @@ func parse(o Option, text string, p places) (any, error) {
 		if text == "" {
 			return "", nil
 		}
-		return p.absolute(text)
+		return p.Absolute(text)
 	case kindGlobs:
-		return p.pattern(text)
+		return pattern(p, text)
 	case kindChoice:
 		if !slices.Contains(o.Choices, text) {
 			return nil, fmt.Errorf("%s is none of %s", quote(text), strings.Join(o.Choices, ", "))

@@ -15,6 +15,9 @@ import (
 // does not read it, and never makes one.
 const IgnoreName = ".ccshipignore"
 
+// rootExample is how an absolute path begins.
+var rootExample = map[bool]string{false: "/", true: "a drive (C:/)"}[filepath.Separator == '\\']
+
 // CheckPattern returns what is wrong with a folder pattern, in words for its author.
 func CheckPattern(pattern string) error {
 	switch {
@@ -23,7 +26,7 @@ func CheckPattern(pattern string) error {
 	case !doublestar.ValidatePattern(filepath.ToSlash(pattern)):
 		return errors.New("the pattern is malformed: a bracket or brace is not closed, or a backslash escapes nothing")
 	case !filepath.IsAbs(pattern) && !strings.HasPrefix(filepath.ToSlash(pattern), "**/"):
-		return errors.New("the pattern must begin with /, ~/ or **/")
+		return errors.New("the pattern must begin with " + rootExample + ", ~/ or **/")
 	}
 	return nil
 }

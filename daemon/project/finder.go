@@ -1,6 +1,7 @@
 package project
 
 import (
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -102,6 +103,17 @@ func (f *Finder) look(cwd string, exclude patterns) (Policy, error) {
 	}
 	if policy.Remote, err = findRemote(cwd); err != nil {
 		return Policy{Dir: policy.Dir}, unknown("read git remote of "+cwd, err)
+	}
+	_, err = os.Stat(cwd)
+	policy.Gone = err != nil && absent(err)
+	if policy.Repository, err = findRepository(cwd, policy.Gone); err != nil {
+		return Policy{Dir: policy.Dir}, unknown("look for the repository of "+cwd, err)
+	}
+	if policy.Remote != "" || policy.Repository == "" {
+		return policy, nil
+	}
+	if policy.Remote, err = findRemote(policy.Repository); err != nil { // of a work tree elsewhere that is gone
+		return Policy{Dir: policy.Dir}, unknown("read git remote of "+policy.Repository, err)
 	}
 	return policy, nil
 }

@@ -119,6 +119,58 @@ func TestFindRemote(t *testing.T) {
 	}
 }
 
+// TestFindRepository: a worktree belongs to its repository, also without a remote, and after it is gone.
+func TestFindRepository(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "repo/.git/config", "[core]\n")
+	write(t, root, "repo/.git/worktrees/w/commondir", "../..\n")
+	write(t, root, "repo/.claude/worktrees/w/.git", "gitdir: "+filepath.Join(root, "repo/.git/worktrees/w")+"\n")
+	write(t, root, "elsewhere/.git", "gitdir: ../repo/.git/worktrees/w\n")
+	write(t, root, "repo/.git/modules/sub/config", "[core]\n")
+	write(t, root, "repo/sub/.git", "gitdir: ../.git/modules/sub\n")
+	write(t, root, "bare.git/worktrees/b/commondir", "../..\n")
+	write(t, root, "ofbare/.git", "gitdir: ../bare.git/worktrees/b\n")
+	write(t, root, "odd/.git", "no git file\n")
+	write(t, root, "repo/.worktrees/plain/left.over", "\n")
+	write(t, root, "norepo/.worktrees/n/x", "\n")
+	write(t, root, "repo/.git/worktrees/s/gitdir", filepath.Join(root, "repo-fix", ".git")+"\n")
+	write(t, root, "repo/.git/worktrees/d/gitdir", filepath.Join(root, "repo", "deep", "tree", ".git")+"\n")
+	write(t, root, "repo/.git/worktrees/r/gitdir", "../../../../relative/.git\n")
+	write(t, root, "repo/.git/worktrees/empty/gitdir", "")
+	write(t, root, "repo/.git/worktrees/file", "no folder\n")
+	write(t, root, "not/.git/worktrees/f/x", "\n")
+	repo := filepath.Join(root, "repo")
+	for cwd, want := range map[string]string{
+		"repo": "", "repo/a": "", "repo/sub/x": "", "ofbare": "", "odd": "", "none": "",
+		"repo/.claude/worktrees/w": repo, "repo/.claude/worktrees/w/x/y": repo, "repo/.claude/worktrees/gone": repo,
+		"elsewhere": repo, "elsewhere/x": repo,
+		"repo/.worktrees/7": repo, "repo/.worktrees/7/x": repo, "repo/.worktrees/plain": repo, "repo/.worktrees": "",
+		"norepo/.worktrees/7": "", "norepo/.worktrees/n": "", "repo/gone": "",
+		"repo-fix": repo, "repo-fix/a/b": repo, "repo-fixed": "", "repo/deep/tree": repo, "repo/deep/tree/x": repo, "repo/deep/other": "",
+		"relative": repo,
+	} {
+		p := find(t, filepath.Join(root, cwd))
+		if p.Repository != want {
+			t.Errorf("%s belongs to %q, want %q", cwd, p.Repository, want)
+		}
+		if same := Hash(filepath.Join(root, cwd), "f", p, nil) == Hash(repo, "f", find(t, repo), nil); same != (want != "" || cwd == "repo") {
+			t.Errorf("%s has the hash of the repository: %v", cwd, same)
+		}
+	}
+}
+
+// TestFindRepositoryRemote: a work tree elsewhere that is gone has the remote of its repository.
+func TestFindRepositoryRemote(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "repo/.git/config", "[remote \"origin\"]\n\turl = https://h.example/t/r.git\n")
+	write(t, root, "repo/.git/worktrees/s/gitdir", filepath.Join(root, "fix", ".git")+"\n")
+	at := filepath.Join(root, "fix")
+	p, of := find(t, at), find(t, filepath.Join(root, "repo"))
+	if !p.Gone || of.Gone || p.Remote == "" || Hash(at, "f", p, nil) != Hash(filepath.Join(root, "repo"), "f", of, nil) {
+		t.Errorf("%+v is not of %+v", p, of)
+	}
+}
+
 func TestHash(t *testing.T) {
 	sum := func(s string) string {
 		h := sha256.Sum256([]byte(s))

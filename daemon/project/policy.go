@@ -34,6 +34,8 @@ type Policy struct {
 	ProjectHash    string // from the credentials, "" none; see Hash for when it is used
 	MaxEntries     int    // per request, > 0
 	Remote         string // normalised git remote, "" none
+	Repository     string // main work tree, if the directory lies in a linked one: a worktree belongs to its repository
+	Gone           bool   // the working directory is not there
 	Advice         string // what a person should put right in these files, "" nothing
 	named          bool   // config.json names a server, usable or not
 }

@@ -1,13 +1,14 @@
-package config
+package place
 
 import (
 	"path/filepath"
 )
 
+// HomeVariable is the environment variable that names the home folder.
 const HomeVariable = "USERPROFILE"
 
-// systemPlaces are the roaming and the local application folders; the XDG variables win where someone has set them.
-func systemPlaces(home string, env Env) places {
+// system are the roaming and the local application folders; the XDG variables win where someone has set them.
+func system(home string, env Env) Places {
 	config := either(env, "AppData", home, "AppData", "Roaming")
 	state := either(env, "LocalAppData", home, "AppData", "Local")
 	if dir := env.Get("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
@@ -16,5 +17,5 @@ func systemPlaces(home string, env Env) places {
 	if dir := env.Get("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		state = dir
 	}
-	return places{home: home, config: filepath.Join(config, "ccship"), state: filepath.Join(state, "ccship")}
+	return Places{Home: home, Config: filepath.Join(config, "ccship"), State: filepath.Join(state, "ccship")}
 }

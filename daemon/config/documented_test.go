@@ -1,0 +1,51 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the table of options in the documentation anew")
+
+// TestDocumentedOptions: the table of docs/configuration.md has every option, its default and its meaning.
+func TestDocumentedOptions(t *testing.T) {
+	const begin, end = "<!-- options: written by `make docs` -->\n", "<!-- end -->\n"
+	path := filepath.Join("..", "..", "docs", "configuration.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), begin)
+	table, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		t.Fatalf("%s has no table between %q and %q", path, begin, end)
+	}
+	var b strings.Builder
+	b.WriteString("| key | value | default | applied | |\n|---|---|---|---|---|\n")
+	for _, o := range Options() {
+		applied := "at once"
+		if !o.Live {
+			applied = "after a restart"
+		}
+		given := ""
+		if o.Default != "" {
+			given = "`" + o.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, strings.ReplaceAll(o.Type(), "|", "or"), given, applied, o.Doc)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(table, b.String()); diff != "" {
+		t.Errorf("the table of options is not that of the code; `make docs` writes it anew (-page +code):\n%s", diff)
+	}
+}
