@@ -1,0 +1,240 @@
+package usage_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/usage"
+)
+
+// cell is what sums are compared by.
+type cell struct{ day, model string }
+
+// tokens are input, output, cache writes and cache reads.
+type tokens [4]int64
+
+// naiveRecord is what a naive counter reads of a line.
+type naiveRecord struct {
+	Type, Timestamp, RequestID, SessionID string
+	IsSidechain                           bool
+	Message                               *struct {
+		ID, Model string
+		Usage     *struct {
+			Input  int64 `json:"input_tokens"`
+			Output int64 `json:"output_tokens"`
+			Write  int64 `json:"cache_creation_input_tokens"`
+			Read   int64 `json:"cache_read_input_tokens"`
+		}
+	}
+	Data struct{ Message *naiveRecord }
+}
+
+// naive counts as simply as can be, without any code of this program: all answers in memory, in the order of the files.
+func naive(t *testing.T, root string) map[cell]tokens {
+	t.Helper()
+	type found struct {
+		naiveRecord
+		all int64
+	}
+	var kept []*found
+	at := map[[2]string]*found{}
+	count := func(r naiveRecord) {
+		if r.Message == nil || r.Message.Usage == nil || r.Timestamp == "" || r.Message.Model == "<synthetic>" {
+			return
+		}
+		u := r.Message.Usage
+		f := &found{r, u.Input + u.Output + u.Write + u.Read}
+		key := [2]string{r.Message.ID, "request " + r.RequestID}
+		if r.RequestID == "" {
+			key[1] = "session " + r.SessionID
+		}
+		before := at[key]
+		if before == nil {
+			for _, k := range kept {
+				if k.Message.ID == r.Message.ID && k.SessionID == r.SessionID && (k.IsSidechain || r.IsSidechain) {
+					before = k
+				}
+			}
+		}
+		switch {
+		case before == nil:
+			kept = append(kept, f)
+			at[key] = f
+		case before.IsSidechain && !r.IsSidechain, before.IsSidechain == r.IsSidechain && f.all > before.all:
+			*before = *f
+		}
+	}
+	for _, line := range allLines(t, root) {
+		var r naiveRecord
+		if json.Unmarshal(line, &r) != nil {
+			continue
+		}
+		if r.Type == "progress" && r.Data.Message != nil {
+			r.Data.Message.SessionID = r.SessionID
+			r = *r.Data.Message
+		}
+		count(r)
+	}
+	out := map[cell]tokens{}
+	for _, k := range kept {
+		when, err := time.Parse(time.RFC3339, k.Timestamp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := cell{when.UTC().Format(time.DateOnly), k.Message.Model}
+		u, x := k.Message.Usage, out[c]
+		out[c] = tokens{x[0] + u.Input, x[1] + u.Output, x[2] + u.Write, x[3] + u.Read}
+	}
+	return out
+}
+
+func allLines(t *testing.T, root string) (out [][]byte) {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.HasSuffix(path, ".jsonl") {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	slices.Sort(paths)
+	for _, path := range paths {
+		text, e := os.ReadFile(path)
+		if e != nil {
+			err = e
+		}
+		out = append(out, bytes.Split(text, []byte("\n"))...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// ours are the sums of this program, by day and model.
+func ours(t *testing.T, root string) map[cell]tokens {
+	t.Helper()
+	out := map[cell]tokens{}
+	for _, r := range sum(t, root, usage.Day, usage.Model).Rows {
+		out[cell{r.Day, r.Model}] = tokens{r.Input, r.Output, r.CacheWrite5m + r.CacheWrite1h, r.CacheRead}
+	}
+	return out
+}
+
+// corpora are folders of real transcripts, where there are any: those beside the repository, and CCSHIP_CORPUS.
+func corpora(t *testing.T) []string {
+	t.Helper()
+	var roots []string
+	for _, root := range []string{"../../../shared/transcripts", os.Getenv("CCSHIP_CORPUS")} {
+		if info, err := os.Stat(root); root != "" && err == nil && info.IsDir() {
+			roots = append(roots, root)
+		}
+	}
+	if len(roots) == 0 {
+		t.Skip("no real transcripts here")
+	}
+	return roots
+}
+
+// equal reports every difference between two counts.
+func equal(t *testing.T, got, want map[cell]tokens) {
+	t.Helper()
+	for c := range maps.Keys(want) {
+		if got[c] != want[c] {
+			t.Errorf("%s %s: %v, want %v", c.day, c.model, got[c], want[c])
+		}
+	}
+	for c := range maps.Keys(got) {
+		if _, ok := want[c]; !ok {
+			t.Errorf("%s %s: %v, want none", c.day, c.model, got[c])
+		}
+	}
+}
+
+// TestNaiveInvented: the naive counter agrees on invented transcripts, whose sums are recorded.
+func TestNaiveInvented(t *testing.T) {
+	a := said{message: "a", request: "ra", session: "s1", input: 3, output: 1}
+	final, fork, side := a, a, a
+	final.output, fork.session, fork.output = 500, "s2", 500
+	side.request, side.side, side.output = "rs", true, 900
+	root := put(t, map[string]string{
+		one: lines(a, a, final, said{message: "b", session: "s1", output: 8, model: "claude-haiku-4-5", at: "2026-11-21T00:00:00.000Z"}),
+		two: lines(fork, said{message: "c", request: "rc", session: "s2", output: 16}),
+		strings.TrimSuffix(one, ".jsonl") + "/subagents/agent-aside_question-1.jsonl": lines(side),
+	})
+	want := map[cell]tokens{
+		{"2026-11-20", "claude-opus-5"}: {3, 516, 60, 14}, {"2026-11-21", "claude-haiku-4-5"}: {0, 8, 30, 7},
+	}
+	equal(t, naive(t, root), want)
+	equal(t, ours(t, root), want)
+}
+
+// TestNaiveReal: the naive counter agrees on real transcripts, to the token.
+func TestNaiveReal(t *testing.T) {
+	for _, root := range corpora(t) {
+		want := naive(t, root)
+		if len(want) == 0 {
+			t.Errorf("%s has no answers", root)
+		}
+		equal(t, ours(t, root), want)
+	}
+}
+
+// TestCCUsage: ccusage agrees on real transcripts, to the token. CCSHIP_CCUSAGE is the command that runs it.
+func TestCCUsage(t *testing.T) {
+	command := strings.Fields(os.Getenv("CCSHIP_CCUSAGE"))
+	if len(command) == 0 {
+		t.Skip("`make ccusage` sets CCSHIP_CCUSAGE")
+	}
+	for _, root := range corpora(t) {
+		home := t.TempDir()
+		if err := os.CopyFS(filepath.Join(home, "projects"), os.DirFS(root)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(command[0], append(command[1:], "claude", "daily", "--json", "--offline", "--timezone", "UTC")...)
+		cmd.Env = append(os.Environ(), "CLAUDE_CONFIG_DIR="+home)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		text, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, stderr.String())
+		}
+		var said struct {
+			Daily []struct {
+				Date            string
+				ModelBreakdowns []struct {
+					ModelName                                                       string
+					InputTokens, OutputTokens, CacheCreationTokens, CacheReadTokens int64
+				}
+			}
+		}
+		if err := json.Unmarshal(text, &said); err != nil {
+			t.Fatal(err)
+		}
+		want := map[cell]tokens{}
+		for _, d := range said.Daily {
+			for _, m := range d.ModelBreakdowns {
+				want[cell{d.Date, m.ModelName}] = tokens{m.InputTokens, m.OutputTokens, m.CacheCreationTokens, m.CacheReadTokens}
+			}
+		}
+		got := ours(t, root)
+		equal(t, got, want)
+		var all tokens
+		for _, x := range got {
+			for i := range all {
+				all[i] += x[i]
+			}
+		}
+		t.Logf("%s: %d days and models, input %d, output %d, cache writes %d, cache reads %d", root, len(got), all[0], all[1],
+			all[2], all[3])
+	}
+}
