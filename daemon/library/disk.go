@@ -3,6 +3,7 @@ package library
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -81,10 +82,9 @@ func readHead(path string) head {
 	}
 }
 
-// matches says whether a transcript belongs to the filter's project and contains its text.
-func (h head) matches(file File, f *Filter) bool {
+// matches says whether a transcript of a project belongs to the filter's project and contains its text.
+func (h head) matches(file File, f *Filter, project string) bool {
 	folder := filepath.Base(filepath.Dir(file.Path))
-	project := h.project(file)
 	switch {
 	case filepath.IsAbs(f.Project):
 		if !startedIn(h.FirstCwd, f.Project) {
@@ -99,26 +99,46 @@ func (h head) matches(file File, f *Filter) bool {
 	})
 }
 
-func (h head) project(file File) string {
-	if h.FirstCwd != "" {
-		return filepath.Base(h.FirstCwd)
+// project is the name of a transcript's project. A worktree belongs to its repository.
+func (l *Library) project(h *head, file File) string {
+	if h.FirstCwd == "" {
+		return filepath.Base(filepath.Dir(file.Path))
 	}
-	return filepath.Base(filepath.Dir(file.Path))
+	if l.Repository != nil {
+		if repository := l.Repository(h.FirstCwd); repository != "" {
+			return filepath.Base(repository)
+		}
+	}
+	place := string(filepath.Separator) + filepath.Join(".claude", "worktrees") + string(filepath.Separator)
+	repository, _, _ := strings.Cut(h.FirstCwd, place)
+	return filepath.Base(repository)
 }
 
-func (h head) item(file File, machine string) Item {
-	//nolint:forbidigo // agents are only counted: a folder that cannot be listed shows none
-	agents, _ := filepath.Glob(filepath.Join(globQuote(strings.TrimSuffix(file.Path, ".jsonl")), "subagents",
-		"agent-*.jsonl"))
+// diskItem is a session on disk. Numbers of its beginning would be wrong, so a long one has none.
+func (l *Library) diskItem(ctx context.Context, file activeFile, known agents) Item {
+	agents := known.of(file.File)
+	h := readHead(file.Path)
+	i := l.fileItem(&h, file, len(agents))
+	if file.Bytes > countLimit {
+		return i
+	}
+	if c, err := l.count(ctx, file.File, agents); err == nil {
+		i.count(c)
+	}
+	return i
+}
+
+// count takes over what was counted.
+func (i *Item) count(c counted) {
+	i.Title = cmp.Or(c.Title, c.FirstPrompt)
+	i.Messages, i.Tokens, i.Cost, i.Counts = c.Messages, c.Tokens, c.Cost, Complete
+}
+
+// fileItem is what a transcript's beginning says of its session.
+func (l *Library) fileItem(h *head, file activeFile, agents int) Item {
 	return Item{
-		Session: file.Session, State: OnDisk, Title: cmp.Or(h.Title,
-			h.FirstPrompt), Project: h.project(file), Cwd: h.FirstCwd,
-		Machine: machine, ChangedAt: file.Changed.UTC(), Messages: h.Messages, Tokens: h.Usage.Total(), Bytes: file.Bytes,
-		Agents: len(agents), Path: file.Path,
+		Session: file.Session, State: OnDisk, Title: cmp.Or(h.Title, h.FirstPrompt), Project: l.project(h, file.File),
+		Cwd: h.FirstCwd, Machine: l.Machine, ChangedAt: file.at, Bytes: file.Bytes, Counts: Unknown,
+		Agents: agents, Path: file.Path,
 	}
-}
-
-// globQuote makes a pattern that matches a path literally.
-func globQuote(path string) string {
-	return strings.NewReplacer(`[`, `[[]`, `*`, `[*]`, `?`, `[?]`).Replace(path)
 }

@@ -34,13 +34,9 @@ func newDraft(path string) (*draft, error) {
 // different file was moved. If named, a different file is not moved aside: force replaces it, otherwise keep returns an
 // error.
 func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
-	if err := d.Seal(); err != nil {
-		return false, "", fmt.Errorf("restore %s: %w", d.path, err)
+	if err := d.age(); err != nil {
+		return false, "", err
 	}
-	// A restored file must not look live to a running daemon or to the next restore. If its time cannot be set, it only
-	// looks newer than it is.
-	before := time.Now().Add(-quiet)
-	_ = os.Chtimes(d.Name(), before, before)
 	if notThere(d.path) {
 		return false, "", d.link()
 	}
@@ -62,6 +58,28 @@ func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 		return false, "", fmt.Errorf("move %s aside: %w", d.path, err)
 	}
 	return false, aside, d.link()
+}
+
+// age seals the draft and makes it look old: a restored file must not look live to a running daemon or to the next
+// restore. If its time cannot be set, it only looks newer than it is.
+func (d *draft) age() error {
+	if err := d.Seal(); err != nil {
+		return fmt.Errorf("restore %s: %w", d.path, err)
+	}
+	before := time.Now().Add(-quiet)
+	_ = os.Chtimes(d.Name(), before, before)
+	return nil
+}
+
+// extend gives the draft its name in place of a file that is a beginning of it. same is as for keep.
+func (d *draft) extend() (same bool, err error) {
+	if err := d.age(); err != nil {
+		return false, err
+	}
+	if same, err = equalFiles(d.Name(), d.path); err != nil || same {
+		return same, err
+	}
+	return false, d.replace()
 }
 
 func fileExists(path string) error {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript/price"
 )
 
 // CodeAmbiguous is the code of an error about a name that matches several things.
@@ -23,6 +25,9 @@ type Library struct {
 	Roots   []string       // projects folders, which need not exist
 	Server  *remote.Client // nil: no server is set
 	Machine string         // the server's name for this user on this machine
+	Prices  *price.List    // of sessions that are only on disk; nil: the built-in list
+	// Repository returns the repository of a working directory in a worktree of one; "" for others. It may be nil.
+	Repository func(cwd string) string
 }
 
 // Where a session is.
@@ -41,10 +46,11 @@ type Item struct {
 	Cwd        string    `json:"cwd,omitempty"`
 	Machine    string    `json:"machine,omitempty"`
 	Host       string    `json:"host,omitempty"`
-	ChangedAt  time.Time `json:"changed_at"`
+	ChangedAt  time.Time `json:"changed_at"` // the time of its newest record
 	Messages   int64     `json:"messages"`
 	Tokens     int64     `json:"tokens"`
 	Cost       *float64  `json:"cost_usd"` // null: no known price
+	Counts     string    `json:"counts"`   // what is known of the three: Complete, Reading or Unknown
 	Bytes      int64     `json:"bytes"`
 	Agents     int       `json:"agents"`
 	Generation int64     `json:"generation"`
@@ -55,9 +61,20 @@ type Item struct {
 type Filter struct {
 	Project string    // a project's name, or a folder that contains the working directory
 	Machine string    // an id, its prefix, or a host name; "": all
-	Since   time.Time // changed at or after it
+	Since   time.Time // with a record written at or after it
 	Text    string    // in title, first prompt, project or session id
 	Limit   int
+	// What only the server knows. With one of these, sessions that are only on disk are left out.
+	Most    string // those with the most of this first: "cost", "tokens", "time"
+	Failed  bool   // with errors
+	Starred bool
+	Tag     string
+	Saved   url.Values // the parameters of a saved view's call, in place of all but Limit
+}
+
+// Served reports whether only the server can answer.
+func (f *Filter) Served() bool {
+	return f.Most != "" || f.Failed || f.Starred || f.Tag != "" || f.Saved != nil
 }
 
 // List returns the sessions that changed last, and whether there are more. If the server cannot be reached, it returns
@@ -69,11 +86,13 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 	}
 	disk := Disk(l.Roots)
 	items, more, err = l.onServer(ctx, f, machine, disk)
-	if machine == nil || *machine == l.Machine {
+	if (machine == nil || *machine == l.Machine) && !f.Served() {
 		local, e := l.onDisk(ctx, f, disk, items, more && err == nil, err == nil)
 		items, err = append(items, local...), cmp.Or(err, e)
 	}
-	slices.SortStableFunc(items, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
+	if f.Most == "" && f.Saved == nil {
+		slices.SortStableFunc(items, func(a, b Item) int { return b.ChangedAt.Compare(a.ChangedAt) })
+	}
 	if len(items) > f.Limit {
 		items, more = items[:f.Limit], true
 	}
@@ -90,7 +109,8 @@ func (l *Library) onServer(ctx context.Context, f Filter, machine *string,
 	for _, file := range disk {
 		paths[file.Session] = file
 	}
-	q := remote.Query{Machine: machine, Text: f.Text, Recent: true}
+	q := remote.Query{Machine: machine, Text: f.Text, Recent: f.Most == "", Most: f.Most, Failed: f.Failed,
+		Starred: f.Starred, Tag: f.Tag, Saved: f.Saved}
 	if !filepath.IsAbs(f.Project) {
 		q.Project = f.Project
 	}
@@ -116,11 +136,13 @@ func (l *Library) item(s *remote.Session, disk map[string]File) Item {
 		Session: s.SessionID, State: OnServer, Title: cmp.Or(s.Summary.Title,
 			s.Summary.FirstPrompt), Project: s.Project, Cwd: s.Cwd,
 		Machine: s.Machine, Host: s.Host, ChangedAt: s.Last, Messages: s.Summary.Messages, Tokens: s.Tokens(), Cost: s.Cost,
-		Bytes: s.Bytes, Agents: s.Agents, Generation: s.Generation,
+		Bytes: s.Bytes, Agents: s.Agents, Generation: s.Generation, Counts: countsOf(s),
 	}
 	if file, ok := disk[s.SessionID]; ok && s.Machine == l.Machine {
 		i.State, i.Path = OnBoth, file.Path
-		i.ChangedAt = laterOf(i.ChangedAt, file.Changed)
+		if file.Changed.After(i.ChangedAt) { // lines may be on their way
+			i.ChangedAt = laterOf(i.ChangedAt, file.active())
+		}
 	}
 	return i
 }
@@ -137,41 +159,52 @@ func laterOf(a, b time.Time) time.Time {
 func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, have []Item, full,
 	asked bool) (items []Item, err error) {
 	listed := map[string]bool{}
+	oldest := time.Time{}
 	for _, i := range have {
 		listed[i.Session] = listed[i.Session] || i.Machine == l.Machine
+		oldest = i.ChangedAt
 	}
-	narrowed := f.Text != "" || f.Project != "" || !f.Since.IsZero()
+	files := byActivity(disk, f.Since, func(file *File) bool {
+		return listed[file.Session] || full && file.Changed.Before(oldest)
+	})
+	known := agents{}
+	named := f.Text != "" || f.Project != ""
+	narrowed := named || !f.Since.IsZero()
 	questions := 2 * f.Limit // enough, unless the server filters out very many
-	for _, file := range disk {
-		if len(items) > f.Limit || file.Changed.Before(f.Since) {
+	for _, file := range files {
+		if len(items) > f.Limit || full && file.at.Before(oldest) {
 			break
 		}
-		if listed[file.Session] || !f.takes(file) {
+		if !l.takes(&f, file.File) {
 			continue
 		}
-		item := func() Item { return readHead(file.Path).item(file, l.Machine) }
-		if l.Server != nil && asked && (full || narrowed) {
-			if questions--; questions < 0 {
-				break
-			}
-			s, err := l.Server.Session(ctx, remote.Ref{Session: file.Session, User: remote.Me, Machine: &l.Machine})
-			switch {
-			case err == nil && narrowed:
-				continue // the server has it and filtered it out
-			case err == nil: // written to again, after a long time
-				item = func() Item { return l.item(&s, map[string]File{file.Session: file}) }
-			case !remote.Is(err, control.CodeNoSession):
-				return items, err
-			}
+		if l.Server == nil || !asked || !full && !narrowed {
+			items = append(items, l.diskItem(ctx, file, known))
+			continue
 		}
-		items = append(items, item())
+		if questions--; questions < 0 {
+			break
+		}
+		s, err := l.Server.Session(ctx, remote.Ref{Session: file.Session, User: remote.Me, Machine: &l.Machine})
+		switch {
+		case remote.Is(err, control.CodeNoSession):
+			items = append(items, l.diskItem(ctx, file, known))
+		case err != nil:
+			return items, err
+		case full && !named, s.Last.Before(f.Since): // written to again; its new lines are on their way
+			items = append(items, l.item(&s, map[string]File{file.Session: file.File}))
+		}
 	}
 	return items, nil
 }
 
 // takes says whether the filter selects a transcript on disk, judged by its beginning.
-func (f *Filter) takes(file File) bool {
-	return f.Text == "" && f.Project == "" || readHead(file.Path).matches(file, f)
+func (l *Library) takes(f *Filter, file File) bool {
+	if f.Text == "" && f.Project == "" {
+		return true
+	}
+	h := readHead(file.Path)
+	return h.matches(file, f, l.project(&h, file))
 }
 
 // conversation says whether a stream is a session, not the prompt history.

@@ -21,9 +21,9 @@ func TestList(t *testing.T) {
 		&stored{id: one, machine: here, at: time.Now().Add(-3 * hour)},
 		&stored{id: two, machine: abroad, at: time.Now().Add(-1 * hour)},
 		&stored{id: "history-x", machine: here, path: "history.jsonl", at: time.Now()})
-	r.write("-p/"+one+".jsonl", prompt("both"), 2*hour)
-	r.write("-p/"+two+".jsonl", prompt("a copy of another machine's"), 4*hour)
-	r.write("-p/33333333.jsonl", prompt("fix the cart"), 5*hour)
+	r.write("-p/"+one+".jsonl", promptAt("both", 2*hour), 2*hour)
+	r.write("-p/"+two+".jsonl", promptAt("a copy of another machine's", 4*hour), 0)
+	r.write("-p/33333333.jsonl", promptAt("fix the cart", 5*hour), 0)
 	for _, name := range []string{"-p/agent-x.jsonl", "-p/.h.jsonl", "-p/a.jsonl.compact.tmp.1", "-p/b.jsonl.before-restore-1", "-p/sub/c.jsonl"} {
 		r.write(name, prompt("no main transcript"), 0)
 	}
@@ -52,6 +52,44 @@ func TestList(t *testing.T) {
 	}
 	r.Server = nil
 	if got, want := r.list(Filter{Limit: 1}), "11111111/local/0a0a0a0a more"; got != want {
+		t.Errorf("without a server: %s\nwant %s", got, want)
+	}
+}
+
+// TestListByOneClock: the order, what is shown and --since go by the time of the newest record, whenever the file was
+// restored or touched, and whether the server knows of it yet.
+func TestListByOneClock(t *testing.T) {
+	hour := time.Hour
+	const old, long, timeless = "33333333-0000-4000-8000-000000000003", "44444444", "55555555"
+	r := newRoom(t,
+		&stored{id: one, machine: here, at: time.Now().Add(-9 * hour)}, // new lines are on their way
+		&stored{id: two, machine: here, at: time.Now().Add(-6 * hour)})
+	r.write("-p/"+one+".jsonl", promptAt("a", 9*hour)+promptAt("b", 1*hour), 0)
+	r.write("-p/"+two+".jsonl", promptAt("restored", 6*hour), 0)
+	r.write("-p/"+old+".jsonl", promptAt("touched", 48*hour), 0)
+	r.write("-p/"+long+".jsonl", promptAt("long", 3*hour)+`{"type":"queue","text":"`+strings.Repeat("x", 100<<10)+`"}`+"\n", 0)
+	r.write("-p/"+timeless+".jsonl", `{"type":"summary","summary":"no time"}`+"\n", 2*hour)
+	for _, c := range []struct {
+		since time.Duration
+		limit int
+		want  string
+	}{
+		{0, 9, "11111111/both 55555555/local 44444444/local 11112222/both 33333333/local"},
+		{8 * hour, 9, "11111111/both 55555555/local 44444444/local 11112222/both"},
+		{2*hour - time.Minute, 9, "11111111/both"},
+		{0, 1, "11111111/both more"}, {8 * hour, 3, "11111111/both 55555555/local 44444444/local more"},
+	} {
+		f := Filter{Limit: c.limit}
+		if c.since > 0 {
+			f.Since = time.Now().Add(-c.since)
+		}
+		if got := strings.ReplaceAll(r.list(f), "/"+here, ""); got != c.want {
+			t.Errorf("since %v, %d at most: %s\nwant %s", c.since, c.limit, got, c.want)
+		}
+	}
+	r.Server = nil
+	if got, want := strings.ReplaceAll(r.list(Filter{Limit: 4, Since: time.Now().Add(-8 * hour)}), "/"+here, ""),
+		"11111111/local 55555555/local 44444444/local 11112222/local"; got != want {
 		t.Errorf("without a server: %s\nwant %s", got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript"
 )
 
 // minPrefix is the shortest prefix of a session's id that Find accepts.
@@ -74,8 +75,8 @@ func pick(prefix string, all map[string]*Found) (Found, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if len(names) == 1 {
-		return *all[names[0]], nil
+	if name, ok := transcript.Covering(names); ok { // the others are its further files and agents
+		return *all[name], nil
 	}
 	const shown = 8
 	more := ""

@@ -184,39 +184,52 @@ var errGrew = control.Failed("the server sent a file that does not match its dig
 
 func (l *Library) putBackOnce(ctx context.Context, ref remote.Ref, path string,
 	w RestoreRequest) (RestoredFile, int64, error) {
-	one := RestoredFile{Session: ref.Session, Path: path}
+	draft, one, generation, err := l.fetchOnce(ctx, ref, path, w.Partial)
+	if err != nil {
+		return one, 0, err
+	}
+	defer draft.Discard()
+	one.Same, one.Aside, err = draft.keep(w.To != "", w.Force)
+	return one, generation, err
+}
+
+// fetchOnce downloads one file and checks its digest. The caller keeps or discards the draft.
+func (l *Library) fetchOnce(ctx context.Context, ref remote.Ref, path string,
+	partial bool) (_ *draft, one RestoredFile, generation int64, err error) {
+	one = RestoredFile{Session: ref.Session, Path: path}
 	digest, err := l.Server.Digest(ctx, ref)
 	if err != nil {
-		return one, 0, err
+		return nil, one, 0, err
 	}
 	if len(digest.Generations) == 0 {
-		return one, 0, noGeneration(ref.Session, *cmp.Or(ref.Generation, new(int64)))
+		return nil, one, 0, noGeneration(ref.Session, *cmp.Or(ref.Generation, new(int64)))
 	}
 	g := digest.Generations[len(digest.Generations)-1]
-	number := int64(g.Generation)
-	ref.Generation = &number
-	file, err := l.Server.Raw(ctx, ref, w.Partial)
+	generation = int64(g.Generation)
+	ref.Generation = &generation
+	file, err := l.Server.Raw(ctx, ref, partial)
 	if err != nil {
-		return one, 0, err
+		return nil, one, 0, err
 	}
 	defer file.Close()
 	one.Missing = file.Missing
 	draft, err := newDraft(path)
 	if err != nil {
-		return one, 0, err
+		return nil, one, 0, err
 	}
-	defer draft.Discard()
 	sum, tokens := sha256.New(), redact.Counter{}
 	n, err := io.Copy(io.MultiWriter(draft, sum, &tokens), file)
-	if err != nil {
-		return one, 0, fmt.Errorf("restore %s: %w", ref.Session, err)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("restore %s: %w", ref.Session, err)
+	case !same(sum, n, g, file.Missing):
+		err = errGrew
+	default:
+		one.Bytes, one.Masked = n, tokens.N
+		return draft, one, generation, nil
 	}
-	if one.Bytes = n; !same(sum, n, g, file.Missing) {
-		return one, 0, errGrew
-	}
-	one.Masked = tokens.N
-	one.Same, one.Aside, err = draft.keep(w.To != "", w.Force)
-	return one, number, err
+	draft.Discard()
+	return nil, one, 0, err
 }
 
 // same says whether a file matches its digest. If lines are blank, only the length can be compared.

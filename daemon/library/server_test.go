@@ -1,6 +1,7 @@
 package library
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,9 @@ const (
 type stored struct {
 	id, machine, path, parent, text string
 	at                              time.Time
-	sum                             string // what it says the sha256 is; "": the truth
+	sum                             string      // what it says the sha256 is; "": the truth
+	cwd                             string      // "": /nowhere/shop
+	blobs                           [][2]string // names and contents
 }
 
 // fakeServer is a server with a few sessions.
@@ -49,7 +53,7 @@ func (s *fakeServer) find(id, machine string) *stored {
 
 func (x *stored) answer() map[string]any {
 	return map[string]any{
-		"session_id": x.id, "machine": x.machine, "host": "host-" + x.machine, "project": "shop", "cwd": "/nowhere/shop", "path": x.path,
+		"session_id": x.id, "machine": x.machine, "host": "host-" + x.machine, "project": "shop", "cwd": cmp.Or(x.cwd, "/nowhere/shop"), "path": x.path,
 		"parent_session_id": x.parent, "epoch": "e", "bytes": len(x.text), "last_active": x.at, "summary": map[string]any{"title": "Title of " + x.id[:4]},
 		"generations": []any{map[string]any{"generation": 0, "end_line": strings.Count(x.text, "\n"), "eof_newline": true}},
 	}
@@ -71,8 +75,9 @@ func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"groups": groups})
 	case len(parts) == 1:
 		list := []any{}
-		for _, x := range s.sessions {
-			if (!q.Has("machine") || q.Get("machine") == x.machine) && strings.Contains(x.id, q.Get("text")) && x.parent == q.Get("parent") {
+		since, _ := time.Parse(time.RFC3339Nano, q.Get("since"))
+		for _, x := range slices.SortedStableFunc(slices.Values(s.sessions), func(a, b *stored) int { return b.at.Compare(a.at) }) {
+			if !x.at.Before(since) && (!q.Has("machine") || q.Get("machine") == x.machine) && strings.Contains(x.id, q.Get("text")) && x.parent == q.Get("parent") {
 				list = append(list, x.answer())
 			}
 		}
@@ -83,14 +88,29 @@ func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *fakeServer) file(w http.ResponseWriter, rest string, q url.Values) {
+	for _, x := range s.sessions {
+		for _, b := range x.blobs {
+			if sum := sha256.Sum256([]byte(b[1])); rest == hex.EncodeToString(sum[:]) {
+				_, _ = io.WriteString(w, b[1])
+				return
+			}
+		}
+	}
 	what := rest[strings.LastIndex(rest, "/")+1:]
-	x := s.find(strings.TrimSuffix(strings.TrimSuffix(rest, "/raw"), "/digest"), q.Get("machine"))
+	x := s.find(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(rest, "/raw"), "/digest"), "/blobs"), q.Get("machine"))
 	if x == nil {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"error":{"code":"not_found","message":"no"}}`)
 		return
 	}
 	switch what {
+	case "blobs":
+		list := []any{}
+		for _, b := range x.blobs {
+			sum := sha256.Sum256([]byte(b[1]))
+			list = append(list, map[string]any{"name": b[0], "size": len(b[1]), "sha256": hex.EncodeToString(sum[:])})
+		}
+		_ = json.NewEncoder(w).Encode(list)
 	case "raw":
 		_, _ = io.WriteString(w, x.text)
 	case "digest":
@@ -161,4 +181,9 @@ func (r *room) files() (names []string) {
 
 func prompt(text string) string {
 	return fmt.Sprintf(`{"type":"user","cwd":"/home/kim/shop","message":{"role":"user","content":%q},"uuid":"u","timestamp":"2026-11-19T10:00:00Z"}`+"\n", text)
+}
+
+// promptAt is a prompt that was written some time ago.
+func promptAt(text string, ago time.Duration) string {
+	return strings.Replace(prompt(text), "2026-11-19T10:00:00Z", time.Now().Add(-ago).UTC().Format(time.RFC3339Nano), 1)
 }

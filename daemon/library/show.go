@@ -22,8 +22,11 @@ type Shown struct {
 	Model       string       `json:"model,omitempty"`
 	Branch      string       `json:"branch,omitempty"`
 	StartedAt   *time.Time   `json:"started_at,omitempty"`
-	Generations []Generation `json:"generations"` // on the server, the oldest first
-	Last        []Message    `json:"last"`        // messages, the newest last
+	ForkedFrom  string       `json:"forked_from,omitempty"` // the session whose history this one begins with
+	Generations []Generation `json:"generations"`           // on the server, the oldest first
+	Last        []Message    `json:"last"`                  // messages, the newest last
+	// Retention is nil where no rule of the server is about the session.
+	Retention *remote.Retention `json:"retention,omitempty"`
 }
 
 // Generation is one version of a transcript.
@@ -36,7 +39,9 @@ type Generation struct {
 
 // Message is one message of a conversation, in short.
 type Message struct {
-	Kind string     `json:"kind"` // user, assistant, tool_start, tool_complete, error, result
+	// Kind is that of a session.Message: user, assistant, tool_start, tool_complete, error, result, command, compaction,
+	// cleared or interrupted.
+	Kind string     `json:"kind"`
 	Line int64      `json:"line"`
 	At   *time.Time `json:"at,omitempty"`
 	Text string     `json:"text"`
@@ -60,7 +65,7 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 		return Shown{}, err
 	}
 	if len(f.Stored) == 0 && v.Generation == nil && v.Machine == "" && len(f.Files) > 0 {
-		return showFile(f.Files[0], l.Machine, v.Messages)
+		return l.showFile(ctx, f.Files[0], v.Messages)
 	}
 	s, err := l.stored(ctx, f, Copy{v.Machine, v.User})
 	if err != nil {
@@ -78,8 +83,14 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 	}
 	out := Shown{
 		Item: l.item(&full, disk), Lines: full.Lines, Model: full.Summary.Model, Branch: full.Summary.Branch,
-		StartedAt:   full.Summary.Started,
+		StartedAt: full.Summary.Started, ForkedFrom: full.ForkedFrom,
 		Generations: []Generation{}, Last: []Message{},
+	}
+	if full.Retention != (remote.Retention{}) {
+		out.Retention = &full.Retention
+	}
+	if err := l.addAgents(ctx, ref, &out); err != nil {
+		return Shown{}, err
 	}
 	for _, g := range full.Generations {
 		out.Generations = append(out.Generations, Generation{g.Generation, g.RewoundTo, g.EndLine, g.First})
@@ -99,6 +110,20 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 	}
 	out.Last = m.last(v.Messages)
 	return out, nil
+}
+
+// addAgents replaces a session's tokens and cost by those of the session with its agents.
+func (l *Library) addAgents(ctx context.Context, ref remote.Ref, out *Shown) error {
+	sums, err := l.Server.Usage(ctx, remote.UsageQuery{Session: ref.Session, Machine: ref.Machine, User: ref.User})
+	if err != nil {
+		return err
+	}
+	out.Tokens, out.Cost = 0, nil
+	for _, r := range sums.Rows { // one
+		out.Tokens += r.Input + r.Output + r.CacheRead + r.CacheWrite5m + r.CacheWrite1h
+		out.Cost = r.Cost
+	}
+	return nil
 }
 
 // viewEnd is how many lines a generation's view has.
@@ -122,37 +147,48 @@ func noGeneration(session string, generation int64) error {
 		"`ccship sessions show "+session+"` lists them")
 }
 
-// showFile returns a session that is only on disk.
-func showFile(file File, machine string, most int) (Shown, error) {
+// showFile returns a session that is only on disk. All of it is read, and its agents' transcripts.
+func (l *Library) showFile(ctx context.Context, file File, most int) (Shown, error) {
+	agents := agents{}.of(file)
+	c, err := l.count(ctx, file, agents)
+	if err != nil {
+		return Shown{}, err
+	}
+	h := readHead(file.Path)
+	item := l.fileItem(&h, activeFile{file, file.active()}, len(agents))
+	out := Shown{Item: item, Lines: c.Lines, Model: c.Model, Branch: c.Branch,
+		ForkedFrom: c.ForkedFrom, Generations: []Generation{}}
+	out.count(c)
+	if !c.Started.IsZero() {
+		out.StartedAt = &c.Started
+	}
+	out.Last, err = lastMessages(file, c.Lines, most)
+	return out, err
+}
+
+// lastMessages reads the end of a transcript of some lines.
+func lastMessages(file File, lines int64, most int) ([]Message, error) {
 	f, err := os.Open(file.Path)
 	if err != nil {
-		return Shown{}, fmt.Errorf("read transcript: %w", err)
+		return nil, fmt.Errorf("read transcript: %w", err)
 	}
 	defer f.Close()
 	const enough = 4 << 20
 	skipped := max(0, file.Bytes-enough)
 	text, err := io.ReadAll(io.NewSectionReader(f, skipped, enough))
 	if err != nil {
-		return Shown{}, fmt.Errorf("read transcript: %w", err)
+		return nil, fmt.Errorf("read transcript: %w", err)
 	}
 	var m messages
-	n := int64(0)
+	n := max(0, lines-int64(bytes.Count(text, []byte("\n"))))
 	for line := range bytes.Lines(text) {
-		if n > 0 || skipped == 0 {
+		if skipped == 0 { // else it is the end of a line
 			m.add(n, bytes.TrimSuffix(line, []byte("\n")))
 		}
+		skipped = 0
 		n++
 	}
-	head := readHead(file.Path)
-	out := Shown{Item: head.item(file, machine), Model: head.Model, Branch: head.Branch, Generations: []Generation{},
-		Last: m.last(most)}
-	if !head.Started.IsZero() {
-		out.StartedAt = &head.Started
-	}
-	if skipped == 0 {
-		out.Lines = n
-	}
-	return out, nil
+	return m.last(most), nil
 }
 
 // messages folds lines into messages.
@@ -184,6 +220,12 @@ func (m *messages) last(n int) []Message {
 			message.Text = x.Duration.Round(time.Second).String()
 		case session.ErrorMessage:
 			message.Text = cmp.Or(x.Error, x.Content)
+		case session.CompactionMessage:
+			message.Text = describeCompaction(&x.Compact)
+		case session.ClearedMessage:
+			message.Text = "the context; the conversation goes on with the accepted plan"
+		case session.InterruptedMessage:
+			message.Text = "by the user"
 		}
 		if !x.Time.IsZero() {
 			message.At = &x.Time
@@ -191,6 +233,18 @@ func (m *messages) last(n int) []Message {
 		out = append(out, message)
 	}
 	return out
+}
+
+// describeCompaction is why the conversation was compacted, and the tokens in use before and after, if recorded.
+func describeCompaction(c *transcript.Compact) string {
+	text := cmp.Or(c.Trigger, "manual")
+	if c.Pre > 0 {
+		text += fmt.Sprintf(", at %d tokens", c.Pre)
+		if c.Post > 0 {
+			text += fmt.Sprintf(", %d left", c.Post)
+		}
+	}
+	return text
 }
 
 // Export writes one copy of a session in one of the server's formats: md, html, json or jsonl.

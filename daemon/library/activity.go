@@ -1,0 +1,78 @@
+package library
+
+import (
+	"bytes"
+	"cmp"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+// endBytes are how much of a transcript's end is read for its newest record, the second only if the first has no time.
+var endBytes = [...]int64{16 << 10, 1 << 20}
+
+// active is when the newest record of a transcript was written, by the time in the record, as servers tell it. It is
+// never later than the file's change, which it is if no record at the end has a time: copying or restoring a file is no
+// activity of its session.
+func (f *File) active() time.Time {
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return f.Changed.UTC()
+	}
+	defer file.Close()
+	for _, most := range endBytes {
+		text := make([]byte, min(most, f.Bytes))
+		n, _ := file.ReadAt(text, f.Bytes-int64(len(text))) // a file that has become shorter has no time
+		if at := newestTime(text[:n]); !at.IsZero() {
+			return earlierOf(at, f.Changed).UTC()
+		}
+		if most >= f.Bytes {
+			break
+		}
+	}
+	return f.Changed.UTC()
+}
+
+// newestTime is the latest time of the records in the end of a transcript, whose first line may be cut.
+func newestTime(text []byte) (newest time.Time) {
+	for line := range bytes.Lines(text) {
+		if r := transcript.Parse(bytes.TrimSuffix(line, []byte("\n"))); r.Time.After(newest) {
+			newest = r.Time
+		}
+	}
+	return newest
+}
+
+func earlierOf(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// activeFile is a transcript on disk, and when its session was active last.
+type activeFile struct {
+	File
+	at time.Time
+}
+
+// byActivity are the transcripts that skip does not take and that were active at since or later, the last active first.
+func byActivity(disk []File, since time.Time, skip func(*File) bool) (files []activeFile) {
+	for i := range disk {
+		if disk[i].Changed.Before(since) {
+			break // those that follow changed earlier
+		}
+		if skip(&disk[i]) {
+			continue
+		}
+		if at := disk[i].active(); !at.Before(since) {
+			files = append(files, activeFile{disk[i], at})
+		}
+	}
+	slices.SortStableFunc(files, func(a, b activeFile) int {
+		return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.Path, b.Path))
+	})
+	return files
+}

@@ -1,0 +1,126 @@
+package library
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript/price"
+)
+
+// answered is an answer's line, with 10 tokens in and some out.
+func answered(id string, output int) string {
+	return fmt.Sprintf(`{"type":"assistant","uuid":"a%s%d","message":{"id":%q,"model":"claude-haiku-4-5","content":[{"type":"text","text":"x"}],`+
+		`"usage":{"input_tokens":10,"output_tokens":%d}}}`+"\n", id, output, id, output)
+}
+
+// progress repeats an agent's answer in its parent's transcript.
+func progress(id string, output int) string {
+	return fmt.Sprintf(`{"type":"progress","uuid":"p%s","data":{"message":%s}}`+"\n", id, strings.TrimSpace(answered(id, output)))
+}
+
+// TestNumbersOfDisk: numbers of a session that is only on disk are those of all of it and its agents, or none.
+func TestNumbersOfDisk(t *testing.T) {
+	r := newRoom(t)
+	r.Server = nil
+	filler := fmt.Sprintf(`{"type":"mode","mode":%q}`+"\n", strings.Repeat("x", 1<<16))
+	text := prompt("first") + answered("m1", 1) + answered("m1", 5) + progress("g1", 3) + progress("g2", 7)
+	r.write("-p/"+one+".jsonl", text+strings.Repeat(filler, 6)+answered("m2", 10), time.Hour)
+	r.write("-p/"+one+"/subagents/agent-a.jsonl", answered("g1", 4), time.Hour)
+	r.write("-p/"+two+".jsonl", text+strings.Repeat(filler, 80)+answered("m2", 10), 2*time.Hour)
+	items, _, err := r.List(t.Context(), Filter{Limit: 9})
+	if err != nil || len(items) != 2 {
+		t.Fatalf("%d sessions, %v", len(items), err)
+	}
+	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Session, b.Session) })
+	got := func(i Item) string {
+		return fmt.Sprint(i.Counts, " ", i.Messages, " ", i.Tokens, " ", i.Cost != nil, " ", i.Agents, " ", i.Title)
+	}
+	// The answers m1, m2, g1 of the agent's own transcript, and g2, which only the progress record has.
+	const want = "complete 3 66 true 1 first"
+	if g := got(items[0]); g != want {
+		t.Errorf("listed: %s, want %s", g, want)
+	}
+	if g, want := got(items[1]), "unknown 0 0 false 0 first"; g != want {
+		t.Errorf("a long one: %s, want %s", g, want)
+	}
+	for session, want := range map[string]string{one: want, two: "complete 3 65 true 0 first"} {
+		shown, err := r.Show(t.Context(), session, View{Messages: 9})
+		if g := got(shown.Item); err != nil || g != want {
+			t.Errorf("shown: %s, %v, want %s", g, err, want)
+		}
+		if n := len(shown.Last); n == 0 || shown.Last[n-1].Line != shown.Lines-1 {
+			t.Errorf("the last messages are %+v of %d lines", shown.Last, shown.Lines)
+		}
+	}
+}
+
+// TestOldAgentsOfDisk: agents' transcripts of old versions of Claude Code lie beside their sessions.
+func TestOldAgentsOfDisk(t *testing.T) {
+	r := newRoom(t)
+	r.Server = nil
+	r.write("-p/"+one+".jsonl", prompt("first")+answered("m1", 5), time.Hour)
+	r.write("-p/agent-a.jsonl", strings.Replace(answered("g1", 4), `"type"`, `"sessionId":"`+one+`","type"`, 1), time.Hour)
+	r.write("-p/agent-b.jsonl", strings.Replace(answered("g2", 9), `"type"`, `"sessionId":"`+two+`","type"`, 1), time.Hour)
+	items, _, err := r.List(t.Context(), Filter{Limit: 9})
+	shown, errShow := r.Show(t.Context(), one, View{})
+	if err != nil || errShow != nil || len(items) != 1 {
+		t.Fatal(items, err, errShow)
+	}
+	for what, i := range map[string]Item{"listed": items[0], "shown": shown.Item} {
+		if i.Agents != 1 || i.Tokens != 29 {
+			t.Errorf("%s: %d agents, %d tokens", what, i.Agents, i.Tokens)
+		}
+	}
+}
+
+// TestCostOfDisk: a session that is only on disk costs what its requests do, long ones too, by the list that is in force.
+func TestCostOfDisk(t *testing.T) {
+	r := newRoom(t)
+	r.Server = nil
+	long := strings.Replace(answered("m1", 1_000_000), `"input_tokens":10`, `"input_tokens":1000000`, 1)
+	r.write("-p/"+one+".jsonl", prompt("x")+strings.Replace(long, "claude-haiku-4-5", "claude-sonnet-4-5", 1), time.Hour)
+	list, err := price.Read(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[` +
+		`{"match":"*","input":1,"output":2,"long_context":{"input":7,"output":8}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for usd, prices := range map[float64]*price.List{6 + 22.5: nil, 7 + 8: list} {
+		r.Prices = prices
+		shown, err := r.Show(t.Context(), one, View{})
+		if err != nil || shown.Cost == nil || *shown.Cost != usd {
+			t.Errorf("it costs %v (%v), want %v", shown.Cost, err, usd)
+		}
+	}
+}
+
+// TestWorktreeOfDisk: a session in a worktree belongs to its repository.
+func TestWorktreeOfDisk(t *testing.T) {
+	r := newRoom(t)
+	r.Server = nil
+	r.write("-p/"+one+".jsonl", strings.Replace(prompt("x"), "/home/kim/shop", "/home/kim/shop/.claude/worktrees/a/sub", 1), 0)
+	r.write("-q/"+two+".jsonl", strings.Replace(prompt("x"), "/home/kim/shop", "/home/kim/beside/sub", 1), 0)
+	r.Repository = func(cwd string) string {
+		return map[string]string{"/home/kim/beside/sub": "/home/kim/shop"}[cwd]
+	}
+	items, _, err := r.List(t.Context(), Filter{Limit: 9, Project: "shop"})
+	if err != nil || len(items) != 2 || items[0].Project != "shop" || items[1].Project != "shop" {
+		t.Errorf("%+v, %v", items, err)
+	}
+}
+
+// TestCountsOfServer: a server that is far behind says so; one that is a moment behind does not.
+func TestCountsOfServer(t *testing.T) {
+	for _, tt := range []struct {
+		lines, read int64
+		want        string
+	}{{0, 0, Complete}, {5, 0, Reading}, {5, 5, Complete}, {500, 490, Complete}, {50_000, 490, Reading}} {
+		s := remote.Session{Lines: tt.lines, Summary: remote.Summary{Lines: tt.read}}
+		if got := countsOf(&s); got != tt.want {
+			t.Errorf("%d of %d lines: %s, want %s", tt.read, tt.lines, got, tt.want)
+		}
+	}
+}

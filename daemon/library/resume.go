@@ -1,0 +1,368 @@
+package library
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript"
+)
+
+// Codes of the errors of Resume.
+const (
+	CodeNoFolder   = "no_folder"   // the folder to resume in is not there
+	CodeLongerHere = "longer_here" // this disk has lines of the session that the server's copy lacks
+)
+
+// ResumeRequest says which session to bring to this machine, and into which folder.
+type ResumeRequest struct {
+	Session string
+	User    string // whose session; "": the only one's who has it
+	Machine string // its id, a prefix of it, or a host name; "": the one that wrote to it last
+	Folder  string // the working directory to resume in; "": the one that the session had
+	Force   bool   // while the session is live; a longer past on this disk is moved aside
+}
+
+// Resumed is a session that Claude Code can resume on this machine.
+type Resumed struct {
+	Session    string         `json:"session"`
+	Machine    string         `json:"machine"` // the copy's
+	Host       string         `json:"host,omitempty"`
+	Generation int64          `json:"generation"`
+	From       string         `json:"from_cwd"` // the working directory there
+	Folder     string         `json:"cwd"`      // here; it exists
+	Masked     int64          `json:"masked"`   // secrets that are replaced by tokens, in all files
+	Files      []RestoredFile `json:"files"`    // the session's first
+}
+
+// Resume writes a session of any machine below the project folder of a working directory of this machine, with its
+// agents' transcripts and the files beside it, so that Claude Code resumes it there. Working directories in the records
+// are mapped; what was said stays as it is.
+//
+// Everything is downloaded and checked before the first file gets its name, and the session's transcript gets its name
+// last: after a crash Claude Code finds the session as it was before, or whole.
+func (l *Library) Resume(ctx context.Context, w ResumeRequest) (Resumed, error) {
+	found, err := l.Find(ctx, w.Session)
+	if err != nil {
+		return Resumed{}, err
+	}
+	s, err := l.lastWritten(ctx, found, Copy{w.Machine, w.User})
+	if err != nil {
+		return Resumed{}, err
+	}
+	if s.Parent != "" {
+		return Resumed{}, control.Usage(s.SessionID+" is an agent's transcript",
+			"resume its session: `ccship sessions resume "+s.Parent+"`")
+	}
+	r := &resumption{Library: l, request: w, session: s, found: found}
+	r.out = Resumed{Session: s.SessionID, Machine: s.Machine, Host: s.Host}
+	defer r.discard()
+	if err := r.choosePlace(); err != nil {
+		return Resumed{}, err
+	}
+	if err := r.fetch(ctx); err != nil {
+		return Resumed{}, err
+	}
+	return r.keep()
+}
+
+// lastWritten chooses the copy of a session that was written last, among those of one user.
+func (l *Library) lastWritten(ctx context.Context, f Found, which Copy) (*remote.Session, error) {
+	var last *remote.Session
+	var users []string
+	for _, s := range f.Stored {
+		if which.User != "" && s.User != which.User {
+			continue
+		}
+		if last == nil || s.Last.After(last.Last) {
+			last = s
+		}
+		if !slices.Contains(users, s.User) {
+			users = append(users, s.User)
+		}
+	}
+	if which.Machine != "" || last == nil || len(users) > 1 {
+		return l.stored(ctx, f, which)
+	}
+	return last, nil
+}
+
+// resumption is the work of one Resume.
+type resumption struct {
+	*Library
+	request ResumeRequest
+	session *remote.Session
+	found   Found
+	out     Resumed
+
+	project string // the project folder here
+	move    move
+	staged  []staged // the session's transcript first
+}
+
+// staged is a file that is complete, under a name that nobody looks for.
+type staged struct {
+	*draft
+	file     RestoredFile
+	replaces bool // the file at its path is a beginning of it
+}
+
+func (r *resumption) discard() {
+	for _, s := range r.staged {
+		s.Discard()
+	}
+	// Folders that were made for nothing. One with a file in it stays.
+	_ = os.Remove(filepath.Join(r.project, r.session.SessionID, "subagents"))
+	_ = os.Remove(filepath.Join(r.project, r.session.SessionID, "tool-results"))
+	_ = os.Remove(filepath.Join(r.project, r.session.SessionID))
+	_ = os.Remove(r.project)
+}
+
+// choosePlace finds the folder to resume in, and its project folder.
+func (r *resumption) choosePlace() error {
+	folder := cmp.Or(r.request.Folder, r.session.Cwd)
+	info, err := os.Stat(folder)
+	if err != nil || !info.IsDir() || !filepath.IsAbs(folder) {
+		return control.NewError(CodeNoFolder, fmt.Sprintf("the session's folder %q is not on this machine", folder),
+			"go to the project's folder and use --here")
+	}
+	if r.out.Folder, err = filepath.EvalSymlinks(folder); err != nil {
+		return fmt.Errorf("resolve folder: %w", err)
+	}
+	if len(r.Roots) == 0 {
+		return control.BadConfig("no projects folder to bring the session to", "choose a folder with --roots")
+	}
+	r.project, err = r.projectFolder(r.out.Folder)
+	if err != nil {
+		return err
+	}
+	if _, err := below(filepath.Dir(r.project), filepath.Base(r.project)+"/"+r.session.SessionID+".jsonl"); err != nil {
+		return err
+	}
+	if r.request.Force {
+		return nil
+	}
+	return r.refuseLive(r.session.SessionID, r.path(), time.Now())
+}
+
+// path is where the session's transcript goes.
+func (r *resumption) path() string { return filepath.Join(r.project, r.session.SessionID+".jsonl") }
+
+// projectFolder is the project folder of a working directory: one with a transcript that began there, or else the one
+// that Claude Code will look for.
+func (l *Library) projectFolder(cwd string) (string, error) {
+	name, ok := folderName(cwd)
+	for _, root := range l.Roots {
+		if info, err := os.Stat(filepath.Join(root, name)); ok && err == nil && info.IsDir() {
+			return filepath.Join(root, name), nil
+		}
+	}
+	if ok {
+		return filepath.Join(l.Roots[0], name), nil
+	}
+	for _, f := range Disk(l.Roots) {
+		if readHead(f.Path).FirstCwd == cwd {
+			return filepath.Dir(f.Path), nil
+		}
+	}
+	return "", control.Failed("the name that Claude Code gives the project folder of "+cwd+" cannot be told",
+		"start `claude` there, say something, and try again")
+}
+
+// fetch stages all files, and compares them with what is on this disk.
+func (r *resumption) fetch(ctx context.Context) error {
+	if err := r.fetchMain(ctx); err != nil {
+		return err
+	}
+	if err := r.compare(); err != nil {
+		return err
+	}
+	if err := r.fetchAgents(ctx); err != nil {
+		return err
+	}
+	return r.fetchBlobs(ctx)
+}
+
+// fetchMain stages the session's transcript, and finds out which working directory it had.
+func (r *resumption) fetchMain(ctx context.Context) error {
+	raw, one, generation, err := r.download(ctx, r.session, r.path())
+	if err != nil {
+		return err
+	}
+	defer raw.Discard()
+	r.out.Generation = generation
+	folder, _, _ := strings.Cut(r.session.Path, "/")
+	if r.out.From, err = oldFolder(raw.Name(), folder); err != nil {
+		return err
+	}
+	r.move = newMove(r.out.From, r.out.Folder)
+	return r.stage(raw, one)
+}
+
+// download gets a transcript, sealed.
+func (r *resumption) download(ctx context.Context, s *remote.Session, path string) (d *draft, one RestoredFile,
+	generation int64, err error) {
+	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine, Epoch: s.Epoch}
+	const tries = 3 // its newest generation may grow between two requests
+	for range tries {
+		if d, one, generation, err = r.fetchOnce(ctx, ref, path, false); !errors.Is(err, errGrew) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, one, 0, err
+	}
+	if err := d.Seal(); err != nil {
+		d.Discard()
+		return nil, one, 0, fmt.Errorf("restore %s: %w", path, err)
+	}
+	return d, one, generation, nil
+}
+
+// oldFolder is the working directory that a session had at its end: the last one whose project folder the transcript
+// was in, or else the first one.
+func oldFolder(path, folder string) (string, error) {
+	first, last := "", ""
+	err := eachLine(path, func(line []byte) error {
+		cwd := transcript.Unquote(transcript.Scan(bytesTrimNewline(line)).Cwd)
+		if cwd == "" {
+			return nil
+		}
+		first = cmp.Or(first, cwd)
+		if name, _ := folderName(cwd); name == folder {
+			last = cwd
+		}
+		return nil
+	})
+	return cmp.Or(last, first), err
+}
+
+// stage makes the file with mapped working directories out of a downloaded transcript.
+func (r *resumption) stage(raw *draft, one RestoredFile) error {
+	d, err := newDraft(raw.path)
+	if err != nil {
+		return err
+	}
+	r.staged = append(r.staged, staged{draft: d, file: one})
+	s := &r.staged[len(r.staged)-1]
+	r.out.Masked += one.Masked
+	s.file.Bytes = 0
+	out := bufio.NewWriterSize(d, 256<<10)
+	err = eachLine(raw.Name(), func(line []byte) error {
+		text := bytesTrimNewline(line)
+		n, err := out.Write(r.move.line(text))
+		if err == nil && len(line) > len(text) {
+			err = out.WriteByte('\n')
+			n++
+		}
+		s.file.Bytes += int64(n)
+		return err
+	})
+	if err = errors.Join(err, out.Flush()); err == nil {
+		err = d.Seal()
+	}
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", raw.path, err)
+	}
+	return nil
+}
+
+// fetchAgents stages the transcripts of the session's agents, in the places that they have beside it.
+func (r *resumption) fetchAgents(ctx context.Context) error {
+	var agents []remote.Session
+	q := remote.Query{User: r.session.User, Machine: &r.session.Machine, Parent: r.session.SessionID}
+	err := r.Server.Sessions(ctx, q, 1000, func(a *remote.Session) bool {
+		agents = append(agents, *a)
+		return true
+	})
+	for i := range agents {
+		if err != nil {
+			break
+		}
+		var path string
+		if path, err = below(filepath.Dir(r.project), agents[i].Path); err != nil {
+			break
+		}
+		_, rest, _ := strings.Cut(filepath.ToSlash(strings.TrimPrefix(path, filepath.Dir(r.project))[1:]), "/")
+		err = r.fetchAgent(ctx, &agents[i], filepath.Join(r.project, filepath.FromSlash(rest)))
+	}
+	if err != nil {
+		return fmt.Errorf("bring the session's agents: %w", err)
+	}
+	return nil
+}
+
+func (r *resumption) fetchAgent(ctx context.Context, a *remote.Session, path string) error {
+	raw, one, _, err := r.download(ctx, a, path)
+	if err != nil {
+		return err
+	}
+	defer raw.Discard()
+	if err := r.stage(raw, one); err != nil {
+		return err
+	}
+	return r.compareWith(&r.staged[len(r.staged)-1], path)
+}
+
+// keep gives the files their names, the session's transcript last.
+func (r *resumption) keep() (Resumed, error) {
+	slices.Reverse(r.staged)
+	for i := range r.staged {
+		s := &r.staged[i]
+		var err error
+		if s.replaces {
+			s.file.Same, err = s.extend()
+		} else {
+			s.file.Same, s.file.Aside, err = s.draft.keep(false, false)
+		}
+		if err != nil {
+			return Resumed{}, err
+		}
+	}
+	slices.Reverse(r.staged)
+	for _, s := range r.staged {
+		r.out.Files = append(r.out.Files, s.file)
+	}
+	return r.out, nil
+}
+
+// bytesTrimNewline is a line without its newline.
+func bytesTrimNewline(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		return line[:n-1]
+	}
+	return line
+}
+
+// eachLine calls f with each line of a file, and its newline if it has one. The bytes are f's only during the call.
+func eachLine(path string, f func(line []byte) error) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read transcript: %w", err)
+	}
+	defer in.Close()
+	for lines := bufio.NewReaderSize(in, 256<<10); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read transcript: %w", err)
+		}
+		if len(line) > 0 {
+			if err := f(line); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}

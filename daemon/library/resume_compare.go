@@ -1,0 +1,161 @@
+package library
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/daemon/amount"
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript/redact"
+)
+
+// compare refuses to bring a session that has lines on this disk which the server's copy lacks, in any project folder.
+func (r *resumption) compare() error {
+	main := &r.staged[0]
+	if err := r.compareWith(main, r.path()); err != nil {
+		return err
+	}
+	for _, f := range r.found.Files {
+		if f.Path != r.path() {
+			other := staged{draft: main.draft, file: main.file}
+			if err := r.compareWith(&other, f.Path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compareWith compares a staged transcript with the file at path, which need not exist. Working directories do not
+// count.
+func (r *resumption) compareWith(s *staged, path string) error {
+	if notThere(path) {
+		return nil
+	}
+	common, more, err := beyond(path, s.Name())
+	if err != nil {
+		return err
+	}
+	s.replaces = more == 0
+	if more == 0 || r.request.Force {
+		return nil
+	}
+	_, incoming, err := beyond(s.Name(), path)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s has %s that the server's copy from %s lacks", path, amount.Counted(more, "line", "lines"),
+		strings.TrimSpace(r.session.Host+" "+r.session.Machine))
+	if incoming > 0 {
+		what = fmt.Sprintf("%s differs from the server's copy from %s after line %d", path,
+			strings.TrimSpace(r.session.Host+" "+r.session.Machine), common)
+	}
+	return control.NewError(CodeLongerHere, what, "`"+r.hereCommand(path)+"` goes on with the one on this disk; "+
+		"--force moves it aside")
+}
+
+// hereCommand resumes the session as it is on this disk.
+func (r *resumption) hereCommand(path string) string {
+	command := "claude --resume " + r.session.SessionID
+	if cwd := readHead(path).FirstCwd; cwd != "" && path != r.path() {
+		return "cd " + cwd + " && " + command
+	}
+	return command
+}
+
+// beyond counts the lines at the beginning of a file that another file has too, and the lines after them.
+func beyond(path, other string) (common, more int64, err error) {
+	b, err := os.Open(other)
+	if err != nil {
+		return 0, 0, fmt.Errorf("compare: %w", err)
+	}
+	defer b.Close()
+	theirs := bufio.NewReaderSize(b, 256<<10)
+	err = eachLine(path, func(line []byte) error {
+		if more == 0 {
+			their, err := theirs.ReadBytes('\n')
+			if err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
+			if len(their) > 0 && bytes.Equal(neutral(bytesTrimNewline(line)), neutral(bytesTrimNewline(their))) {
+				common++
+				return nil
+			}
+		}
+		more++
+		return nil
+	})
+	return common, more, err
+}
+
+// maxAttachment is the largest file beside a session that is brought, in bytes.
+const maxAttachment = 256 << 20
+
+// fetchBlobs stages the files beside the session: large tool results, and how agents were started.
+func (r *resumption) fetchBlobs(ctx context.Context) error {
+	list, err := r.Server.Blobs(ctx, remote.Ref{
+		Session: r.session.SessionID, User: r.session.User, Machine: &r.session.Machine,
+	})
+	if remote.Is(err, control.CodeNoSession) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("bring the session's attachments: %w", err)
+	}
+	newest := map[string]remote.Blob{}
+	for _, b := range list {
+		newest[b.Name] = b
+	}
+	for _, name := range slices.Sorted(maps.Keys(newest)) {
+		if err := r.fetchBlob(ctx, newest[name]); err != nil {
+			return fmt.Errorf("bring attachment %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (r *resumption) fetchBlob(ctx context.Context, b remote.Blob) error {
+	parts := strings.Split(b.Name, "/")
+	hidden := func(part string) bool { return part == "" || strings.HasPrefix(part, ".") }
+	if !filepath.IsLocal(filepath.FromSlash(b.Name)) || strings.ContainsAny(b.Name, "\\\x00") ||
+		slices.ContainsFunc(parts, hidden) || strings.HasSuffix(b.Name, ".jsonl") {
+		return control.Failed("the server's name for it is not valid", "`ccship-server verify` checks its store")
+	}
+	content, err := r.Server.Blob(ctx, b.SHA256, maxAttachment)
+	if err != nil {
+		return err
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != b.SHA256 {
+		return errGrew
+	}
+	path := filepath.Join(r.project, r.session.SessionID, filepath.FromSlash(b.Name))
+	if !notThere(path) { // Claude Code writes such a file once
+		return nil
+	}
+	d, err := newDraft(path)
+	if err != nil {
+		return err
+	}
+	var tokens redact.Counter
+	_, _ = tokens.Write(content) // it never fails
+	r.out.Masked += tokens.N
+	r.staged = append(r.staged, staged{draft: d, file: RestoredFile{
+		Session: r.session.SessionID, Path: path, Bytes: int64(len(content)), Masked: tokens.N,
+	}})
+	if _, err := d.Write(content); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return d.Seal()
+}

@@ -1,0 +1,264 @@
+package library
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+)
+
+// line is a record that was made in a working directory.
+func line(cwd, text string) string {
+	return fmt.Sprintf(`{"type":"user","cwd":%q,"message":{"role":"user","content":%q},"uuid":"u"}`+"\n", cwd, text)
+}
+
+// folder makes a working directory and returns it, with the name of its project folder.
+func folder(t *testing.T, name string) (dir, project string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	dir = filepath.Join(dir, name)
+	if err = errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	project, ok := folderName(dir)
+	if !ok {
+		t.Fatal(dir)
+	}
+	return dir, project
+}
+
+// text is what a file below the projects folder holds, "" if it is not there.
+func (r *room) text(name string) string {
+	r.t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.Roots[0], filepath.FromSlash(name)))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestResumeHere brings a session, its agents and attachments, and maps what is structural only.
+func TestResumeHere(t *testing.T) {
+	for old, sub := range map[string]string{"/home/kim/shop": "/api", `C:\Users\kim\shop`: `\api`} {
+		t.Run(old, func(t *testing.T) {
+			dir, project := folder(t, "shop")
+			said := "look at " + old + sub + " please"
+			theirs := "-elsewhere/" + one
+			x := &stored{id: one, machine: abroad, cwd: old, path: theirs + ".jsonl",
+				text:  line(old, said) + "not json\n" + line(old+sub, "b [github:ow53kz6kmzbpdnif......]") + line("/tmp", "c") + `{"cwd":"cut`,
+				blobs: [][2]string{{"tool-results/t1.txt", "early"}, {"tool-results/t1.txt", "late"}, {"subagents/agent-a.meta.json", "{}"}}}
+			a := &stored{id: one + "/agent-a", machine: abroad, parent: one, path: theirs + "/subagents/agent-a.jsonl", text: line(old, "task")}
+			r := newRoom(t, x, a)
+			done, err := r.Resume(t.Context(), ResumeRequest{Session: one[:6], Folder: dir})
+			if err != nil || done.Folder != dir || done.From != old || done.Masked != 1 || len(done.Files) != 4 {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			below := dir + strings.ReplaceAll(sub, `\`, "/")
+			for name, want := range map[string]string{
+				project + "/" + one + ".jsonl":                       line(dir, said) + "not json\n" + line(below, "b [github:ow53kz6kmzbpdnif......]") + line("/tmp", "c") + `{"cwd":"cut`,
+				project + "/" + one + "/subagents/agent-a.jsonl":     line(dir, "task"),
+				project + "/" + one + "/subagents/agent-a.meta.json": "{}",
+				project + "/" + one + "/tool-results/t1.txt":         "late",
+			} {
+				if got := r.text(name); got != want {
+					t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+				}
+			}
+			before := r.files()
+			again, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
+			if err != nil || !again.Files[0].Same || !again.Files[1].Same || !slices.Equal(r.files(), before) {
+				t.Errorf("again: %+v, %v; %v", again, err, r.files())
+			}
+		})
+	}
+}
+
+// TestResumeInItsFolder needs no --here where the session's folder exists, and says what to do where it does not.
+func TestResumeInItsFolder(t *testing.T) {
+	dir, project := folder(t, "shop")
+	x := &stored{id: one, machine: abroad, cwd: dir, path: "-theirs/" + one + ".jsonl", text: line(dir, "a")}
+	r := newRoom(t, x)
+	done, err := r.Resume(t.Context(), ResumeRequest{Session: one})
+	if err != nil || done.Folder != dir || r.text(project+"/"+one+".jsonl") != x.text {
+		t.Errorf("%+v, %v", done, err)
+	}
+	x.cwd = filepath.Join(dir, "gone")
+	if _, err := r.Resume(t.Context(), ResumeRequest{Session: one}); !remote.Is(err, CodeNoFolder) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	if _, err := r.Resume(t.Context(), ResumeRequest{Session: "1"}); !remote.Is(err, control.CodeUsage) {
+		t.Errorf("a short id: %v", err)
+	}
+}
+
+// TestResumeWorktree: a session that ended in a worktree goes on in the folder that is named.
+func TestResumeWorktree(t *testing.T) {
+	dir, project := folder(t, "shop")
+	tree := "/home/kim/shop/.claude/worktrees/fix"
+	name, _ := folderName(tree)
+	x := &stored{id: one, machine: abroad, cwd: "/home/kim/shop", path: name + "/" + one + ".jsonl",
+		text: line("/home/kim/shop", "a") + line(tree, "b") + line(tree+"/api", "c")}
+	r := newRoom(t, x)
+	done, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
+	want := line(dir, "a") + line(dir, "b") + line(dir+"/api", "c")
+	if got := r.text(project + "/" + one + ".jsonl"); err != nil || done.From != tree || got != want {
+		t.Errorf("%+v, %v\n%s", done, err, got)
+	}
+}
+
+// TestResumeLastWritten brings the copy that was written last, unless another is named.
+func TestResumeLastWritten(t *testing.T) {
+	dir, project := folder(t, "shop")
+	copyOf := func(machine string, ago time.Duration, text string) *stored {
+		return &stored{id: one, machine: machine, at: time.Now().Add(-ago), path: "-p/" + one + ".jsonl", text: line("/x", text)}
+	}
+	r := newRoom(t, copyOf(here, 3*time.Hour, "here"), copyOf(abroad, time.Hour, "late"), copyOf("0c", 2*time.Hour, "early"))
+	for machine, want := range map[string]string{"": "late", "0c": "early"} {
+		if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir, Machine: machine, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.text(project + "/" + one + ".jsonl"); !strings.Contains(got, want) {
+			t.Errorf("machine %q: %s", machine, got)
+		}
+	}
+}
+
+// TestResumeKeepsALongerPast never overwrites what only this disk has.
+func TestResumeKeepsALongerPast(t *testing.T) {
+	dir, project := folder(t, "shop")
+	main := project + "/" + one + ".jsonl"
+	sent := line("/old", "a") + line("/old/api", "b")
+	for name, c := range map[string]struct {
+		local string
+		path  string
+		says  string // "": it is brought
+	}{
+		"a beginning, elsewhere moved": {line("/elsewhere", "a"), main, ""},
+		"equal but for the folders":    {line("/p", "a") + line("/q", "b"), main, ""},
+		"longer":                       {line(dir, "a") + line(dir, "b") + line(dir, "mine"), main, "has 1 line that"},
+		"another end":                  {line(dir, "a") + line(dir, "mine") + line(dir, "mine"), main, "differs from the server's copy from host-0b0b0b0b 0b0b0b0b after line 1"},
+		"another talk":                 {line(dir, "mine"), main, "after line 0"},
+		"longer in another project":    {sent + line("/old", "mine"), "-other/" + one + ".jsonl", "has 1 line that"},
+		"shorter in another project":   {line("/old", "a"), "-other/" + one + ".jsonl", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(t, &stored{id: one, machine: abroad, cwd: "/old", path: "-old/" + one + ".jsonl", text: sent})
+			r.write(c.path, c.local, time.Hour)
+			before := r.files()
+			_, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
+			want := line(dir, "a") + line(dir+"/api", "b")
+			if c.says == "" {
+				if got := r.text(main); err != nil || got != want {
+					t.Errorf("%v, %s", err, got)
+				}
+				return
+			}
+			if !remote.Is(err, CodeLongerHere) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+			if r.text(c.path) != c.local || !slices.Equal(before, r.files()) {
+				t.Errorf("it left %v", r.files())
+			}
+			done, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir, Force: true})
+			if err != nil || r.text(main) != want {
+				t.Fatalf("forced: %+v, %v", done, err)
+			}
+			aside, err := os.ReadFile(cmp.Or(done.Files[0].Aside, filepath.Join(r.Roots[0], c.path)))
+			if err != nil || string(aside) != c.local {
+				t.Errorf("what was here: %q, %v", aside, err)
+			}
+		})
+	}
+}
+
+// TestResumeLongerAgent: an agent's own past is kept as well.
+func TestResumeLongerAgent(t *testing.T) {
+	dir, project := folder(t, "shop")
+	r := newRoom(t, &stored{id: one, machine: abroad, cwd: "/old", path: "-old/" + one + ".jsonl", text: line("/old", "a")},
+		&stored{id: one + "/agent-a", machine: abroad, parent: one, path: "-old/" + one + "/subagents/agent-a.jsonl", text: line("/old", "x")})
+	agent := project + "/" + one + "/subagents/agent-a.jsonl"
+	r.write(agent, line(dir, "x")+line(dir, "mine"), time.Hour)
+	if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir}); !remote.Is(err, CodeLongerHere) {
+		t.Errorf("%v", err)
+	}
+	if got := r.files(); len(got) != 1 || r.text(agent) != line(dir, "x")+line(dir, "mine") {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestResumeRefuses writes nothing for live sessions, wrong digests, and names that lead elsewhere.
+func TestResumeRefuses(t *testing.T) {
+	dir, project := folder(t, "shop")
+	x := &stored{id: one, machine: abroad, cwd: "/old", path: "-old/" + one + ".jsonl", text: line("/old", "a")}
+	a := &stored{id: one + "/agent-a", machine: abroad, parent: one, path: "-old/" + one + "/subagents/agent-a.jsonl", text: line("/old", "x")}
+	r := newRoom(t, x, a)
+	refused := func(what, why string) {
+		t.Helper()
+		if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir}); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := r.files(); len(got) != 0 {
+			t.Errorf("%s left %v", what, got)
+		}
+		if entries, _ := os.ReadDir(r.Roots[0]); len(entries) != 0 {
+			t.Errorf("%s left folders", what)
+		}
+	}
+	a.sum = strings.Repeat("00", 32)
+	refused("an agent's wrong digest", "does not match its digest")
+	a.sum, x.sum = "", a.sum
+	refused("a wrong digest", "does not match its digest")
+	x.sum, a.path = "", "../x.jsonl"
+	refused("an agent outside", "not a valid place")
+	a.path = "-old/" + one + "/subagents/agent-a.jsonl"
+	for _, name := range []string{"../x", "/etc/x", "a/../../x", ".x", "a/.x", `a\x`, "", "x.jsonl", "subagents/agent-b.jsonl"} {
+		x.blobs = [][2]string{{name, "content"}}
+		refused("attachment "+name, "not valid")
+	}
+	x.blobs = nil
+	r.write(project+"/"+one+".jsonl", x.text, 0)
+	if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir}); !remote.Is(err, CodeLive) {
+		t.Errorf("a live session: %v", err)
+	}
+}
+
+// TestResumeOrder: the session's transcript gets its name last, so that a crash never shows half a session.
+func TestResumeOrder(t *testing.T) {
+	dir, project := folder(t, "shop")
+	for _, broken := range []string{"subagents", "tool-results"} {
+		r := newRoom(t,
+			&stored{id: one, machine: abroad, cwd: "/old", path: "-old/" + one + ".jsonl", text: line("/old", "a"), blobs: [][2]string{{"tool-results/t", "x"}}},
+			&stored{id: one + "/agent-a", machine: abroad, parent: one, path: "-old/" + one + "/subagents/agent-a.jsonl", text: line("/old", "x")})
+		found, err := r.Find(t.Context(), one)
+		work := &resumption{Library: r.Library, request: ResumeRequest{Folder: dir}, session: found.Stored[0], found: found}
+		if err = errors.Join(err, work.choosePlace(), work.fetch(t.Context())); err != nil || len(work.staged) != 3 {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(r.Roots[0], project, one, broken)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := work.keep(); err == nil {
+			t.Errorf("%s is gone, and it went well", broken)
+		}
+		work.discard()
+		if r.text(project+"/"+one+".jsonl") != "" {
+			t.Errorf("the session is there without its %s", broken)
+		}
+		for _, name := range r.files() {
+			if strings.Contains(name, "/.") {
+				t.Errorf("left behind: %s", name)
+			}
+		}
+		if _, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir}); err != nil || r.text(project+"/"+one+".jsonl") == "" {
+			t.Errorf("after a crash: %v", err)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package library
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/transcript/timeline"
+)
+
+// maxLine is how much of one line is read: of a longer one, nothing.
+const maxLine = 64 << 20
+
+// Timeline is what happened in a session.
+type Timeline struct {
+	Session string   `json:"session"`
+	Source  string   `json:"source"` // "local": read from disk; "server"
+	Moments []Moment `json:"moments"`
+	// Read is how many of Lines were looked at: the server may be behind.
+	Read  int64 `json:"lines_read"`
+	Lines int64 `json:"lines"`
+}
+
+// Moment is one entry of a timeline.
+type Moment struct {
+	Line    int64     `json:"line"`
+	Kind    string    `json:"kind"`
+	At      time.Time `json:"at,omitzero"`
+	Text    string    `json:"text"`
+	Tool    string    `json:"tool,omitempty"`
+	Turn    int64     `json:"turn"`
+	Took    int64     `json:"duration_ms,omitempty"` // without Waited
+	Waited  int64     `json:"waited_ms,omitempty"`
+	MayWait bool      `json:"may_include_waiting,omitempty"`
+	Running bool      `json:"running,omitempty"`
+	Queued  bool      `json:"queued,omitempty"`
+	Agent   string    `json:"agent,omitempty"`
+	Before  int64     `json:"tokens_before,omitempty"`
+	After   int64     `json:"tokens_after,omitempty"`
+	URL     string    `json:"url,omitempty"`
+}
+
+// TimelineKinds are the kinds of moments.
+func TimelineKinds() []string {
+	var out []string
+	for _, k := range timeline.Kinds() {
+		out = append(out, string(k))
+	}
+	return out
+}
+
+// Timeline returns what happened in a session: from disk if its transcript is there and no other copy is asked for,
+// else from the server. kinds narrows it unless it is empty. marks, which may be nil, are the checkpoints that a
+// transcript on disk does not have.
+func (l *Library) Timeline(ctx context.Context, session string, which Copy, kinds []string,
+	marks func(session string) []Moment) (Timeline, error) {
+	f, err := l.Find(ctx, session)
+	if err != nil {
+		return Timeline{}, err
+	}
+	if len(f.Files) > 0 && which == (Copy{}) {
+		t, err := timelineOnDisk(ctx, f.Files[0])
+		if marks != nil && err == nil {
+			t.add(marks(f.Session))
+		}
+		t.Moments = slices.DeleteFunc(t.Moments, func(m Moment) bool {
+			return len(kinds) > 0 && !slices.Contains(kinds, m.Kind)
+		})
+		return t, err
+	}
+	s, err := l.stored(ctx, f, which)
+	if err != nil {
+		return Timeline{}, err
+	}
+	t := Timeline{Session: s.SessionID, Source: OnServer, Moments: []Moment{}}
+	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine}
+	t.Read, t.Lines, err = remote.Timeline(ctx, l.Server, ref, strings.Join(kinds, ","), func(m *remote.Moment) {
+		t.Moments = append(t.Moments, momentOf(m))
+	})
+	return t, err
+}
+
+func momentOf(m *remote.Moment) Moment {
+	x := Moment{Line: m.Line, Kind: m.Kind, Text: m.Text, Tool: m.Tool, Turn: m.Turn, Took: m.Took, Waited: m.Waited,
+		MayWait: m.MayWait, Running: m.Running, Queued: m.Queued, Agent: m.Agent, Before: m.Before, After: m.After,
+		URL: m.URL}
+	if m.At != nil {
+		x.At = *m.At
+	}
+	return x
+}
+
+// timelineOnDisk reads a transcript, line by line.
+func timelineOnDisk(ctx context.Context, file File) (Timeline, error) {
+	f, err := os.Open(file.Path)
+	if err != nil {
+		return Timeline{}, fmt.Errorf("read transcript: %w", err)
+	}
+	defer f.Close()
+	out := Timeline{Session: file.Session, Source: OnDisk, Moments: []Moment{}}
+	var t timeline.Reader
+	in := bufio.NewReaderSize(f, 256<<10)
+	for ctx.Err() == nil {
+		line, err := wholeLine(in)
+		if errors.Is(err, io.EOF) {
+			break // a line without its end is still being written
+		}
+		if err != nil {
+			return out, fmt.Errorf("read transcript: %w", err)
+		}
+		t.Line(out.Lines, line)
+		out.Lines++
+	}
+	if ctx.Err() != nil {
+		return out, ctx.Err()
+	}
+	out.Read = out.Lines
+	for _, m := range t.Moments() {
+		out.Moments = append(out.Moments, Moment{Line: m.Line, Kind: string(m.Kind), At: m.At, Text: m.Text, Tool: m.Tool,
+			Turn: m.Turn, Took: m.Took, Waited: m.Waited, MayWait: m.MayWait, Running: m.Running, Queued: m.Queued,
+			Agent: m.Agent, Before: m.Before, After: m.After})
+	}
+	return out, nil
+}
+
+// wholeLine reads a line without its newline; of one longer than maxLine, nothing. io.EOF: there is none with a
+// newline.
+func wholeLine(in *bufio.Reader) (line []byte, err error) {
+	for long := false; ; {
+		part, err := in.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxLine; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimSuffix(line, []byte("\n")), err
+		}
+	}
+}
+
+// add puts marks between the moments, by their times.
+func (t *Timeline) add(marks []Moment) {
+	for _, m := range marks {
+		i := slices.IndexFunc(t.Moments, func(x Moment) bool { return m.At.Before(x.At) })
+		if i < 0 {
+			i = len(t.Moments)
+		}
+		if i > 0 {
+			m.Line, m.Turn = t.Moments[i-1].Line, t.Moments[i-1].Turn
+		}
+		t.Moments = slices.Insert(t.Moments, i, m)
+	}
+}
