@@ -203,8 +203,8 @@ func unproven(e *keyproof.UnprovenError) error {
 }
 
 func refusedKey(status int) error {
-	return control.NewError(control.CodeRefusedKey, fmt.Sprintf("the server refused the key (%d)", status),
-		"put a key that this server knows into the API key file")
+	return control.NewError(control.CodeRefusedKey, fmt.Sprintf("the server rejects the API key (%d)", status),
+		"`ccship-server key create --name NAME` on the server makes one; `ccship setup` asks for it")
 }
 
 // stream is an answer that is being read.
@@ -276,7 +276,7 @@ func noReading(err error) error {
 
 func unreachable(err error) error {
 	return control.Unreachable("the server cannot be reached: "+err.Error(),
-		"`ccship status` says what is wrong")
+		"start the server, or check server_url in `ccship config show`; nothing is lost meanwhile")
 }
 
 // Is says whether an error of this package has a code.

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -168,7 +169,7 @@ func TestDigests(t *testing.T) {
 	if want := []string{"0 x 1 0 false", "1  0 0 true", "2 x 1 0 false"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("an older server: %q, %v", got, err)
 	}
-	for _, cut := range []string{"", "{", `{"digests":[`, list[:200], `{"other":[]}`, `[]`} {
+	for _, cut := range []string{"", "{", `{"digests":[`, `{"other":[]}`, `[]`} {
 		if _, err := collect(client(t, answer(200, cut))); !Is(err, control.CodeUnreachable) {
 			t.Errorf("%q: %v", cut, err)
 		}
@@ -177,6 +178,40 @@ func TestDigests(t *testing.T) {
 	err = client(t, answer(200, list)).Digests(t.Context(), refs, false, func(int, Digest, error) error { return enough })
 	if !errors.Is(err, enough) {
 		t.Errorf("an error of the caller's: %v", err)
+	}
+}
+
+// TestDigestsCut goes on where an answer was cut short, as long as something comes.
+func TestDigestsCut(t *testing.T) {
+	var asked []int
+	c := client(t, func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Sessions []struct {
+				SessionID string `json:"session_id"`
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			t.Error(err)
+		}
+		asked = append(asked, len(q.Sessions))
+		text := `{"digests":[`
+		if len(asked)%2 == 1 { // one digest and a half, and every second time nothing at all
+			text += fmt.Sprintf(`{"session_id":%q,"generations":[]},{"session_id":"x`, q.Sessions[0].SessionID)
+		}
+		w.Header().Set("Content-Length", "100000")
+		_, _ = io.WriteString(w, text)
+	})
+	refs := []Ref{{Session: "a"}, {Session: "b"}, {Session: "c"}}
+	got := ""
+	err := c.Digests(t.Context(), refs, false, func(i int, d Digest, err error) error {
+		got += fmt.Sprint(i, d.SessionID, err, " ")
+		return nil
+	})
+	if want := "0a<nil> 1b<nil> 2c<nil> "; err != nil || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	if want := []int{3, 2, 2, 1, 1}; !slices.Equal(asked, want) {
+		t.Errorf("%v transcripts were asked for, want %v", asked, want)
 	}
 }
 

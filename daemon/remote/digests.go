@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -38,9 +39,42 @@ type Generation struct {
 	Bytes      int64  `json:"bytes"` // stored, including a newline for each line
 	SHA256     string `json:"sha256"`
 	EOFNewline bool   `json:"eof_newline"`
-	Oversize   []struct {
+	// Masked are the lines in which the server itself replaced secrets by tokens.
+	Masked []int64 `json:"masked"`
+	// Retired are lines of which the server has only hashes: its policy removed them. Lines and Bytes count them.
+	Retired  []Stretch `json:"retired"`
+	Oversize []struct {
 		Line int64 `json:"line"`
 	} `json:"oversize"`
+}
+
+// Stretch is lines that a server's policy removed.
+type Stretch struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+	Lines int64 `json:"lines"`
+}
+
+// RetiredLines counts the lines of which the server has only hashes.
+func (g *Generation) RetiredLines() (n int64) {
+	for _, s := range g.Retired {
+		n += s.Lines
+	}
+	return n
+}
+
+// IsRetired reports whether the server may have only the hash of a line.
+func (g *Generation) IsRetired(line int64) bool {
+	return slices.ContainsFunc(g.Retired, func(s Stretch) bool { return s.First <= line && line <= s.Last })
+}
+
+// MaskedLines returns the lines in which the server itself replaced secrets by tokens.
+func (g *Generation) MaskedLines() map[int64]bool {
+	lines := make(map[int64]bool, len(g.Masked))
+	for _, line := range g.Masked {
+		lines[line] = true
+	}
+	return lines
 }
 
 // Of returns the digest of one generation.
@@ -84,11 +118,32 @@ const MaxDigests = 1000
 
 // Digests fetches the digests of many transcripts at once and calls f for each, in order, as they arrive; with all, for
 // all epochs. f gets a CodeNoSession error for a transcript that does not exist. An error of f ends the call. A server
-// that does not know the request is asked for each transcript in turn.
+// that does not know the request is asked for each transcript in turn. An answer that is cut short, as proxies do now
+// and then, is asked for again from where it ended.
 func (c *Client) Digests(ctx context.Context, refs []Ref, all bool, f func(i int, d Digest, err error) error) error {
-	if len(refs) == 0 {
-		return nil
+	for done, tries := 0, 0; done < len(refs); tries++ {
+		from := done
+		err := c.someDigests(ctx, refs[from:], all, func(i int, d Digest, err error) error {
+			done, tries = from+i+1, 0
+			return f(from+i, d, err)
+		})
+		var cut *cutShortError
+		switch {
+		case err == nil:
+			return nil
+		case !errors.As(err, &cut):
+			return err
+		case tries == cutTries:
+			return c.failed(ctx, cut)
+		}
 	}
+	return nil
+}
+
+// cutTries is how often digests are asked for again when an answer was cut before the first of them.
+const cutTries = 3
+
+func (c *Client) someDigests(ctx context.Context, refs []Ref, all bool, f func(int, Digest, error) error) error {
 	type one struct {
 		SessionID string  `json:"session_id"`
 		User      string  `json:"user,omitempty"`
@@ -113,14 +168,11 @@ func (c *Client) Digests(ctx context.Context, refs []Ref, all bool, f func(i int
 		return err
 	}
 	defer answer.Body.Close()
-	if err := readDigests(answer.Body, len(refs), f); err != nil {
-		var cut *cutShortError
-		if errors.As(err, &cut) {
-			return c.failed(answer.Request.Context(), cut)
-		}
-		return err
+	err = readDigests(answer.Body, len(refs), f)
+	if ctx := answer.Request.Context(); err != nil && ctx.Err() != nil && errors.As(err, new(*cutShortError)) {
+		return c.failed(ctx, err) // nothing came for too long: not worth another wait
 	}
-	return nil
+	return err
 }
 
 func (c *Client) digestsAlone(ctx context.Context, refs []Ref, all bool, f func(int, Digest, error) error) error {

@@ -11,7 +11,9 @@ import (
 type Ledger struct {
 	Store   string `json:"store"` // id of the database
 	Count   int64  `json:"count"`
-	Writer  string `json:"writer"` // incarnation of the last write
+	Token   string `json:"token"`       // of the last write; "": the server draws none
+	Since   string `json:"since_token"` // of the write with the count asked for; "": not known any more
+	Writer  string `json:"writer"`      // incarnation of the last write
 	Changed []struct {
 		SessionID string `json:"session_id"`
 	} `json:"changed"` // transcripts that changed after the requested count, at most MaxChanged

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -32,7 +33,19 @@ type Session struct {
 	Summary     Summary   `json:"summary"`
 	Usage       []Usage   `json:"usage"`
 	Cost        *float64  `json:"cost_usd"`    // nil: no price is known
+	ForkedFrom  string    `json:"forked_from"` // session; not in lists
+	Retention   Retention `json:"retention"`   // not in lists
 	Generations []Past    `json:"generations"` // of one epoch; not in lists
+}
+
+// Retention is what the server's policy did to a session, and what it will do.
+type Retention struct {
+	RetiredAt *time.Time `json:"retired_at"` // nil: no rule dropped it
+	Rule      string     `json:"rule"`
+	Lines     int64      `json:"lines"` // that were removed
+	DueAt     *time.Time `json:"due_at"`
+	DueRule   string     `json:"due_rule"`
+	Kept      string     `json:"kept_because"`
 }
 
 // Tokens is the number of tokens of all kinds that the session's answers used.
@@ -51,6 +64,7 @@ type Summary struct {
 	Branch      string     `json:"branch"`
 	Started     *time.Time `json:"started"`
 	Messages    int64      `json:"messages"`
+	Lines       int64      `json:"derived_lines"` // that the server has read so far
 }
 
 // Usage is what the answers of one model used, in tokens.
@@ -81,13 +95,21 @@ type Query struct {
 	User    string // only this user's
 	Agents  bool   // agents' transcripts too
 	Recent  bool   // most recently written first; otherwise oldest first
+	Most    string // those with the most of this first, on one page: "cost", "tokens", "time"
+	Failed  bool   // only with errors
+	Starred bool   // only those that the key's user has starred
+	Tag     string // only those to which the key's user has given this tag
+	// Saved are the parameters of a saved view's call, in place of all of these.
+	Saved url.Values
 }
 
-// Sessions calls f for every session that q selects, until f returns false.
-func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Session) bool) error {
-	v := url.Values{"limit": {strconv.Itoa(min(max(page, 1), maxPage))}, "agents": {"0"}}
+func (q *Query) values() url.Values {
+	if q.Saved != nil {
+		return maps.Clone(q.Saved)
+	}
+	v := url.Values{"agents": {"0"}}
 	for name, value := range map[string]string{"project": q.Project, "since": q.Since, "text": q.Text,
-		"parent": q.Parent, "user": q.User} {
+		"parent": q.Parent, "user": q.User, "tag": q.Tag, "order": q.Most} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -101,6 +123,19 @@ func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Sessio
 	if q.Recent {
 		v.Set("order", "recent")
 	}
+	if q.Failed {
+		v.Set("failed", "1")
+	}
+	if q.Starred {
+		v.Set("starred", "1")
+	}
+	return v
+}
+
+// Sessions calls f for every session that q selects, until f returns false.
+func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Session) bool) error {
+	v := q.values()
+	v.Set("limit", strconv.Itoa(min(max(page, 1), maxPage)))
 	for {
 		var a struct {
 			Sessions []Session `json:"sessions"`
@@ -135,6 +170,7 @@ type Entry struct {
 	Generation int64           `json:"generation"`
 	Kind       string          `json:"kind"`   // "object", "opaque" or "oversize"
 	Record     json.RawMessage `json:"record"` // of an object
+	Data       []byte          `json:"data"`   // of an opaque line
 }
 
 // Entries calls f for the lines of a view after line after (-1: all lines), up to its end.
@@ -144,6 +180,11 @@ func (c *Client) Entries(ctx context.Context, ref Ref, after int64, f func(*Entr
 	if after >= 0 {
 		q.Set("after", strconv.FormatInt(after, 10))
 	}
+	return c.entries(ctx, ref, q, f)
+}
+
+// entries calls f for the entries that a query selects.
+func (c *Client) entries(ctx context.Context, ref Ref, q url.Values, f func(*Entry)) error {
 	for {
 		var a struct {
 			Entries []Entry `json:"entries"`
@@ -167,12 +208,14 @@ func (c *Client) Entries(ctx context.Context, ref Ref, after int64, f func(*Entr
 type Hit struct {
 	Session    Session    `json:"session"`
 	Title      string     `json:"title"`
+	Prompt     string     `json:"first_prompt"` // the session's; older servers do not tell it
 	Generation int64      `json:"generation"`
 	Line       int64      `json:"line_index"`
 	Time       *time.Time `json:"time"`
-	Kind       string     `json:"kind"` // prompt, answer, thinking, tool, result, title, other
+	Kind       string     `json:"kind"` // as server.TextKinds and server.PlaceKinds name it
 	Snippet    []Piece    `json:"snippet"`
 	Current    bool       `json:"current"` // the newest view shows it
+	URL        string     `json:"url"`
 }
 
 // Piece is a part of a snippet.
@@ -184,19 +227,25 @@ type Piece struct {
 // Find is what to search for.
 type Find struct {
 	Text       string // words, all of them; in double quotes: next to each other
+	File       string // only tool calls that touched this file, and their results; then Text may be empty
+	Tool       string // only calls of this tool, and their results; a * ends the beginning of a name
 	Kind       string // with commas
 	Project    string
 	Session    string
 	Since      string
 	Superseded bool // lines that a rewind took out too
 	Limit      int
+	// Saved are the parameters of a saved view's call, in place of all but Limit.
+	Saved url.Values
 }
 
-// Search returns the first hits, and whether there are more.
-func (c *Client) Search(ctx context.Context, f Find) (hits []Hit, more bool, err error) {
-	q := url.Values{"q": {f.Text}, "limit": {strconv.Itoa(f.Limit)}}
-	for name, value := range map[string]string{"kind": f.Kind, "project": f.Project, "session": f.Session,
-		"since": f.Since} {
+func (f *Find) values() url.Values {
+	if f.Saved != nil {
+		return maps.Clone(f.Saved)
+	}
+	q := url.Values{"q": {f.Text}}
+	for name, value := range map[string]string{"kind": f.Kind, "file": f.File, "tool": f.Tool, "project": f.Project,
+		"session": f.Session, "since": f.Since} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -204,12 +253,33 @@ func (c *Client) Search(ctx context.Context, f Find) (hits []Hit, more bool, err
 	if f.Superseded {
 		q.Set("superseded", "1")
 	}
-	var a struct {
-		Hits []Hit   `json:"hits"`
-		Next *string `json:"next"`
+	return q
+}
+
+// searchTries is how often a search goes on that the server ended before its page was full.
+const searchTries = 10
+
+// Search returns the first hits, and whether there are more.
+func (c *Client) Search(ctx context.Context, f Find) (hits []Hit, more bool, err error) {
+	q := f.values()
+	q.Set("limit", strconv.Itoa(f.Limit))
+	for range searchTries {
+		var a struct {
+			Hits       []Hit   `json:"hits"`
+			Next       *string `json:"next"`
+			Incomplete bool    `json:"incomplete"`
+		}
+		if err := c.get(ctx, "/api/search", q, &a); err != nil {
+			return nil, false, err
+		}
+		hits, more = append(hits, a.Hits...), a.Next != nil
+		if !a.Incomplete || a.Next == nil || len(hits) >= f.Limit {
+			break
+		}
+		q.Set("after", *a.Next)
+		q.Set("limit", strconv.Itoa(f.Limit-len(hits)))
 	}
-	err = c.get(ctx, "/api/search", q, &a)
-	return a.Hits, a.Next != nil, err
+	return hits, more, nil
 }
 
 // Forgotten is a session that the server has removed.
@@ -253,21 +323,27 @@ type Machine struct {
 
 // Machines lists the machines whose sessions the key's user may see, once for each of their host names.
 func (c *Client) Machines(ctx context.Context) ([]Machine, error) {
-	var a struct {
-		Groups []Machine `json:"groups"`
-	}
-	if err := c.get(ctx, "/api/groups", nil, &a); err != nil {
-		return nil, err
-	}
 	seen := map[Machine]bool{}
 	var all []Machine
-	for _, m := range a.Groups {
-		if !seen[m] {
-			seen[m] = true
-			all = append(all, m)
+	for q := (url.Values{"limit": {strconv.Itoa(maxPage)}}); ; {
+		var a struct {
+			Groups []Machine `json:"groups"`
+			Next   string    `json:"next"`
 		}
+		if err := c.get(ctx, "/api/groups", q, &a); err != nil {
+			return nil, err
+		}
+		for _, m := range a.Groups {
+			if !seen[m] {
+				seen[m] = true
+				all = append(all, m)
+			}
+		}
+		if a.Next == "" {
+			return all, nil
+		}
+		q.Set("after", a.Next)
 	}
-	return all, nil
 }
 
 // Forgotten lists the sessions that the server has removed.

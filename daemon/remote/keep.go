@@ -1,0 +1,69 @@
+package remote
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Keeper asks a server about what the key's user keeps about sessions, and about links to them.
+type Keeper struct{ Client *Client }
+
+// Mark is what the key's user keeps about a session.
+type Mark struct {
+	Star    bool      `json:"star"`
+	Name    string    `json:"name"`
+	Note    string    `json:"note"`
+	Tags    []string  `json:"tags"`
+	Updated time.Time `json:"updated,omitzero"`
+}
+
+// Mark reads the mark of a session.
+func (k Keeper) Mark(ctx context.Context, ref Ref) (m Mark, err error) {
+	return m, k.Client.get(ctx, ref.path("mark"), ref.query(), &m)
+}
+
+// SetMark replaces the mark of a session, and returns it as the server keeps it.
+func (k Keeper) SetMark(ctx context.Context, ref Ref, m Mark) (kept Mark, err error) {
+	return kept, k.Client.document(ctx, http.MethodPut, ref.path("mark"), ref.query(), m, &kept)
+}
+
+// ShareLink is an address that shows one session to whoever has it.
+type ShareLink struct {
+	ID        int64     `json:"id"`
+	URL       string    `json:"url,omitempty"` // only when it is made
+	SessionID string    `json:"session_id"`
+	Title     string    `json:"title"`
+	By        string    `json:"by"`
+	Created   time.Time `json:"created"`
+	Until     time.Time `json:"until"`
+}
+
+// Share makes a link to a session that works for a while: days as 7d, or a Go duration; "": the server's default.
+func (k Keeper) Share(ctx context.Context, ref Ref, expires string) (link ShareLink, err error) {
+	body := struct {
+		Expires string `json:"expires"`
+	}{expires}
+	return link, k.Client.document(ctx, http.MethodPost, ref.path("share-links"), ref.query(), body, &link)
+}
+
+// ShareLinks lists links that work, to one session or, with "", to all that the key's user may list.
+func (k Keeper) ShareLinks(ctx context.Context, session string) ([]ShareLink, error) {
+	q := url.Values{}
+	if session != "" {
+		q.Set("session", session)
+	}
+	var a struct {
+		Links []ShareLink `json:"links"`
+	}
+	err := k.Client.get(ctx, "/api/share-links", q, &a)
+	return a.Links, err
+}
+
+// EndShareLink ends a link.
+func (k Keeper) EndShareLink(ctx context.Context, id int64) error {
+	var gone struct{}
+	return k.Client.document(ctx, http.MethodDelete, "/api/share-links/"+strconv.FormatInt(id, 10), nil, nil, &gone)
+}

@@ -1,0 +1,160 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// MaskToken is masked text, and the offset of its first byte.
+type MaskToken struct {
+	Start int    `json:"start"`
+	Text  string `json:"text"`
+}
+
+// LineMask is the tokens of a stored line. SHA256 is of its bytes on the server, in lower-case hex, as of all masks.
+type LineMask struct {
+	Generation int64       `json:"generation"`
+	Line       int64       `json:"line"`
+	SHA256     string      `json:"sha256"`
+	Tokens     []MaskToken `json:"tokens"`
+}
+
+// CheckpointMask is the tokens of one text of a checkpoint.
+type CheckpointMask struct {
+	ID     string      `json:"id"`
+	SHA256 string      `json:"sha256"`
+	Tokens []MaskToken `json:"tokens"`
+}
+
+// FileMask is the tokens of a file.
+type FileMask struct {
+	SHA256 string      `json:"sha256"`
+	Tokens []MaskToken `json:"tokens"`
+}
+
+// Masking is what the server is to mask in one transcript of the caller's own.
+type Masking struct {
+	Machine     string           `json:"machine"`
+	Epoch       string           `json:"epoch,omitempty"` // of the lines
+	Lines       []LineMask       `json:"lines,omitempty"`
+	Checkpoints []CheckpointMask `json:"checkpoints,omitempty"`
+	Files       []FileMask       `json:"files,omitempty"`
+}
+
+// Masked counts what the server masked.
+type Masked struct {
+	Lines       int64 `json:"lines"`
+	Checkpoints int64 `json:"checkpoints"`
+	Files       int64 `json:"files"`
+}
+
+// Mask has secrets masked in a transcript. What is not stored with the expected bytes stays as it is.
+func (c *Client) Mask(ctx context.Context, session string, m *Masking) (done Masked, err error) {
+	return done, c.document(ctx, http.MethodPost, Ref{Session: session}.path("mask"), nil, m, &done)
+}
+
+// Replaced calls f for the stored bytes of a generation's view that others replaced. Objects come without the white
+// space around them.
+func (c *Client) Replaced(ctx context.Context, ref Ref, f func(*Entry)) error {
+	q := ref.query()
+	q.Set("replaced", "1")
+	return c.entries(ctx, ref, q, f)
+}
+
+// Checkpoint is a checkpoint on the server, as far as its texts go.
+type Checkpoint struct {
+	ID          string   `json:"id"`
+	PortID      string   `json:"port_id"`
+	Summary     string   `json:"summary"`
+	ActiveFiles []string `json:"active_files"`
+}
+
+// Checkpoints calls f for the checkpoints of a transcript.
+func (c *Client) Checkpoints(ctx context.Context, ref Ref, f func(*Checkpoint)) error {
+	ref.Epoch, ref.Generation = "", nil
+	q := ref.query()
+	for {
+		var a struct {
+			Checkpoints []Checkpoint `json:"checkpoints"`
+			Next        *string      `json:"next"`
+		}
+		if err := c.get(ctx, ref.path("checkpoints"), q, &a); err != nil {
+			return err
+		}
+		for i := range a.Checkpoints {
+			f(&a.Checkpoints[i])
+		}
+		if a.Next == nil {
+			return nil
+		}
+		q.Set("after", *a.Next)
+	}
+}
+
+// DocumentVersion is a version of a linked document.
+type DocumentVersion struct {
+	client *Client
+	ref    Ref
+
+	Path    string `json:"-"` // of the document
+	Version int64  `json:"version"`
+	Size    int64  `json:"size"`
+	SHA256  string `json:"sha256"`
+	Stored  bool   `json:"stored"`
+}
+
+// DocumentVersions calls f for every version of every document of a transcript.
+func (c *Client) DocumentVersions(ctx context.Context, ref Ref, f func(*DocumentVersion)) error {
+	ref.Epoch, ref.Generation = "", nil
+	var list struct {
+		Documents []struct {
+			Path string `json:"path"`
+		} `json:"documents"`
+	}
+	if err := c.get(ctx, ref.path("documents"), ref.query(), &list); err != nil {
+		return err
+	}
+	for _, d := range list.Documents {
+		q := ref.query()
+		for {
+			var a struct {
+				Versions []DocumentVersion `json:"versions"`
+				Next     *int64            `json:"next"`
+			}
+			if err := c.get(ctx, ref.path("documents/"+url.PathEscape(d.Path)+"/versions"), q, &a); err != nil {
+				return err
+			}
+			for i := range a.Versions {
+				v := &a.Versions[i]
+				v.client, v.ref, v.Path = c, ref, d.Path
+				f(v)
+			}
+			if a.Next == nil {
+				break
+			}
+			q.Set("before", strconv.FormatInt(*a.Next, 10))
+		}
+	}
+	return nil
+}
+
+// Content asks the server for the content of the version.
+func (v *DocumentVersion) Content(ctx context.Context) ([]byte, error) {
+	c, ref := v.client, v.ref
+	q := ref.query()
+	q.Set("version", strconv.FormatInt(v.Version, 10))
+	answer, err := c.do(ctx, http.MethodGet, ref.path("documents/"+url.PathEscape(v.Path)), q, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(answer.Body, v.Size+1))
+	if err != nil {
+		return nil, fmt.Errorf("read a document from the server: %w", err)
+	}
+	return content, nil
+}
