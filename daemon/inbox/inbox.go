@@ -1,17 +1,20 @@
 // Package inbox holds what a session's Claude is told: an introduction at every start of the session, and notices, each
-// at most once. It stores introductions and makes the texts, in the user's language. It does not know who makes
-// notices, or how a hook passes a text on.
+// at least once and at most twice. It stores introductions, finds in transcripts what Claude was told, and makes the
+// texts, in the user's language. It does not know who makes notices, or how a hook passes a text on.
 package inbox
 
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // Sessions finds transcripts. Its methods must be safe for concurrent use.
@@ -39,6 +42,7 @@ type Deps struct {
 	Projections   *projection.DB
 	Deriver       *derive.Deriver // answers the titles of sessions
 	Introductions *Introductions
+	Notices       *Notices
 	Sessions      Sessions
 	Documents     Documents
 	Settings      Settings
@@ -48,13 +52,13 @@ type Deps struct {
 // Inbox answers hooks. Its methods are safe for concurrent use.
 type Inbox struct {
 	deps    Deps
-	notices *notices
+	notices *Notices
 }
 
 // New returns an inbox. Run starts it.
-func New(d Deps) *Inbox { return &Inbox{deps: d, notices: newNotices(d.Projections, d.Log)} }
+func New(d Deps) *Inbox { return &Inbox{deps: d, notices: d.Notices} }
 
-// Run serves requests until ctx is done. Then it makes introductions durable, and puts unconfirmed notices back.
+// Run makes durable what hooks have passed on, until ctx is done.
 func (b *Inbox) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { b.deps.Introductions.run(ctx) })
@@ -69,22 +73,69 @@ func (b *Inbox) Forget(session string) {
 	b.deps.Introductions.forget(session)
 }
 
-// Pending returns the notices for a session's Claude. A request with a receipt confirms that they arrived.
+// Pending returns what a session's Claude is to be told now: the introduction if the session's start missed it, and
+// notices. A request with a receipt confirms that an earlier answer was printed.
 func (b *Inbox) Pending(ctx context.Context, req control.PendingRequest) (control.Pending, error) {
 	a := control.Pending{SchemaVersion: control.SchemaVersion}
 	if req.Receipt != "" {
-		n := b.notices.confirm(req.Receipt)
-		if n == 0 {
+		n, known := b.notices.confirm(ctx, req.Receipt)
+		if !known {
 			return a, control.NewError(control.CodeNotFound, "nothing waits for this receipt",
-				"it came too late: the notices go to the next hook")
+				"the daemon was started again meanwhile: the text goes to the next hook as well")
 		}
-		b.deps.Log.Debug("notices have arrived", "session", req.Session, "notices", n, "hook", req.Event)
+		b.deps.Log.Debug("a hook has printed its text", "session", req.Session, "notices", n, "hook", req.Event)
 		return a, nil
 	}
-	list := b.notices.take(ctx, req.Session)
-	a.Text, a.Notices = noticeText(b.deps.Settings.Locale(), list), len(list)
-	if req.Confirm && len(list) > 0 {
-		a.Receipt = b.notices.lease(req.Session, list)
+	var introduction string
+	var linked []string
+	if req.Confirm { // a hook that does not confirm would get it every time
+		introduction, linked = b.missed(ctx, req)
 	}
+	if req.Tool != "" && introduction == "" && !b.notices.any(req.Session) {
+		b.notices.follow.await(ctx, req.Session, req.Tool)
+	}
+	l, receipt := b.notices.lend(ctx, req.Session, introduction != "", func(*projection.Notice) bool { return true })
+	if !l.init {
+		introduction, linked = "", nil
+	}
+	a.Text, a.Notices = noticeText(b.deps.Settings.Locale(), without(l.list, linked)), len(l.list)
+	a.Text = strings.Trim(introduction+"\n"+a.Text, "\n")
+	if !req.Confirm {
+		b.notices.confirm(ctx, receipt)
+		return a, nil
+	}
+	a.Receipt = receipt
 	return a, nil
+}
+
+// missed returns the introduction of a session whose Claude was not told it, and the documents in it; "" if it was
+// told.
+func (b *Inbox) missed(ctx context.Context, req control.PendingRequest) (text string, linked []string) {
+	if !transcript.ValidSession(req.Session) {
+		return "", nil
+	}
+	session := transcript.MainSession(req.Session, "")
+	if b.deps.Sessions.Forgotten(session) || !b.deps.Introductions.missing(ctx, session) {
+		return "", nil
+	}
+	text, linked, err := b.introduction(ctx, session, req.Cwd)
+	if err != nil {
+		return "", nil // the working directory is not known yet
+	}
+	return text, linked
+}
+
+// named reports whether a list of linked documents says all that a notice does.
+func named(p *projection.Notice, linked []string) bool {
+	return p.Kind == projection.NoticeDocument && p.Reason == "" && slices.Contains(linked, p.Path)
+}
+
+// without leaves out the notices of documents that are named already.
+func without(list []projection.Notice, linked []string) (left []projection.Notice) {
+	for _, p := range list {
+		if !named(&p, linked) {
+			left = append(left, p)
+		}
+	}
+	return left
 }

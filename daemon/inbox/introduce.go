@@ -23,32 +23,51 @@ const (
 )
 
 // Init returns the introduction of a session's Claude. It uses the name and folder of the session's first start, so the
-// text changes only when the documents do.
+// text changes only when the documents do. It stands for the notices of the documents that it names. With q.Confirm it
+// counts as passed on when the receipt comes back: see Pending.
 func (b *Inbox) Init(ctx context.Context, q control.InitQuery) (control.Init, error) {
 	a := control.Init{SchemaVersion: control.SchemaVersion}
 	if !transcript.ValidSession(q.Session) {
 		return a, control.Usage("no session is named", "name one with ?session=")
 	}
 	session := transcript.MainSession(q.Session, "")
-	i, found, err := b.deps.Introductions.Get(ctx, session)
+	text, linked, err := b.introduction(ctx, session, q.Cwd)
 	if err != nil {
 		return a, err
 	}
+	a.Text = text
+	b.deps.Introductions.started(session)
+	_, receipt := b.notices.lend(ctx, session, true, func(p *projection.Notice) bool { return named(p, linked) })
+	if !q.Confirm {
+		b.notices.confirm(ctx, receipt)
+		return a, nil
+	}
+	a.Receipt = receipt
+	return a, nil
+}
+
+// introduction returns the text of a session's introduction, and the documents that it names.
+func (b *Inbox) introduction(ctx context.Context, session, cwd string) (text string, linked []string, err error) {
+	i, found, err := b.deps.Introductions.Get(ctx, session)
+	if err != nil {
+		return "", nil, err
+	}
 	if !found {
-		if i, err = b.introduce(ctx, session, q.Cwd); err != nil {
-			return a, err
+		if i, err = b.introduce(ctx, session, cwd); err != nil {
+			return "", nil, err
 		}
 		if !b.deps.Sessions.Forgotten(session) { // nothing of a forgotten session is stored
 			i = b.deps.Introductions.add(i)
 		}
 	}
-	a.Text = initText(b.deps.Settings.Locale(), i, b.deps.Documents.Linked(session))
-	return a, nil
+	linked = b.deps.Documents.Linked(session)
+	text, named := initText(b.deps.Settings.Locale(), i, linked)
+	return text, linked[:named], nil
 }
 
 // introduce makes the introduction of a session. cwd counts if no transcript has a working directory.
 func (b *Inbox) introduce(ctx context.Context, session, cwd string) (projection.Introduction, error) {
-	i := projection.Introduction{Session: session, At: time.Now().UnixMilli()}
+	i := projection.Introduction{Session: session, At: time.Now().UnixMilli(), Untold: true}
 	if id, ok := b.deps.Sessions.StreamID(session); ok {
 		facts, _, err := b.deps.Projections.State.Files.Routing(ctx, id)
 		if err != nil {
@@ -98,23 +117,23 @@ func initWordsIn(locale string) initWords {
 	}
 }
 
-// initText is the text of an introduction for Claude.
-func initText(locale string, i projection.Introduction, documents []string) string {
+// initText is the text of an introduction for Claude, and how many of the documents it names.
+func initText(locale string, i projection.Introduction, documents []string) (text string, named int) {
 	w := initWordsIn(locale)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n- %s: %s\n- %s: %s", w.started, w.name, i.Name, w.cwd, oneLine(i.Cwd, maxInitText/2))
 	if len(documents) == 0 {
-		return b.String()
+		return b.String(), 0
 	}
 	fmt.Fprintf(&b, "\n- %s:", w.documents)
 	for n, path := range documents {
 		if b.Len()+len(path) > maxInitText {
 			fmt.Fprintf(&b, "\n  - "+w.more, len(documents)-n)
-			break
+			return b.String(), n
 		}
 		b.WriteString("\n  - " + path)
 	}
-	return b.String()
+	return b.String(), len(documents)
 }
 
 // oneLine returns a text as one line of at most that many characters.

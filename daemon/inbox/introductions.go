@@ -31,7 +31,11 @@ type Introductions struct {
 
 	mu      sync.Mutex
 	unsaved map[string]projection.Introduction // by session, not durable yet; guarded by mu
+	knows   map[string]bool                    // by session: whether its Claude was told; some of them; guarded by mu
 }
+
+// maxKnown is how many sessions are remembered as told or not.
+const maxKnown = 4096
 
 // LoadIntroductions returns the introductions in the state, and removes those that are too old. An inbox's Run saves
 // new ones.
@@ -40,7 +44,7 @@ func LoadIntroductions(ctx context.Context, projections *projection.DB, log *slo
 		return nil, err
 	}
 	return &Introductions{projections: projections, log: log, bell: newBell(),
-		unsaved: map[string]projection.Introduction{}}, nil
+		unsaved: map[string]projection.Introduction{}, knows: map[string]bool{}}, nil
 }
 
 // Get returns how a session was introduced; false if it was not.
@@ -70,6 +74,63 @@ func (s *Introductions) add(i projection.Introduction) projection.Introduction {
 	return i
 }
 
+// started notes that a session starts: its Claude was not told this time.
+func (s *Introductions) started(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.know(session, false)
+}
+
+// told notes that a session's Claude was told its introduction.
+func (s *Introductions) told(ctx context.Context, session string) {
+	s.mu.Lock()
+	known := s.knows[session]
+	s.know(session, true)
+	s.mu.Unlock()
+	if known {
+		return
+	}
+	i, found, err := s.Get(ctx, session)
+	if err != nil || !found || !i.Untold {
+		return // after an error it is told once more
+	}
+	i.Untold = false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved[session] = i
+	s.bell.ring()
+}
+
+// know remembers whether a session's Claude was told. The caller holds mu.
+func (s *Introductions) know(session string, told bool) {
+	if len(s.knows) >= maxKnown {
+		clear(s.knows) // the state has most of it
+	}
+	s.knows[session] = told
+}
+
+// missing reports whether a session's Claude was not told its introduction.
+func (s *Introductions) missing(ctx context.Context, session string) bool {
+	s.mu.Lock()
+	told, known := s.knows[session]
+	s.mu.Unlock()
+	if known {
+		return !told
+	}
+	i, found, err := s.Get(ctx, session)
+	if err != nil {
+		return false
+	}
+	told = found && !i.Untold
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now, known := s.knows[session]; known {
+		return !now
+	}
+	s.know(session, told)
+	return !told
+}
+
 // forget drops what is not durable yet of a session and its further files.
 func (s *Introductions) forget(session string) {
 	s.saving.Lock()
@@ -79,6 +140,11 @@ func (s *Introductions) forget(session string) {
 	for name := range s.unsaved {
 		if slices.Contains(transcript.ForgetNames(name), session) {
 			delete(s.unsaved, name)
+		}
+	}
+	for name := range s.knows {
+		if slices.Contains(transcript.ForgetNames(name), session) {
+			delete(s.knows, name)
 		}
 	}
 }
@@ -128,7 +194,9 @@ func (s *Introductions) saveOne(ctx context.Context) (saved, more bool) {
 	s.failing = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.unsaved, i.Session)
+	if s.unsaved[i.Session] == i {
+		delete(s.unsaved, i.Session)
+	}
 	return true, true
 }
 

@@ -1,59 +1,112 @@
 package inbox
 
 import (
+	"context"
 	"crypto/rand"
 	"time"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/state/projection"
 )
 
-// A hook has so little time that it may have ended when its answer arrives. So it confirms the notices before it passes
-// them on. Notices that are not confirmed go to the next hook.
+// A hook that has received a text may end before it prints it: its time is up, or Claude Code or the user kills it. So
+// it confirms the text once it has printed it. Until then the text is on lease: no other hook gets it. The lease ends
+// with the hook's connection.
 
-// leaseTime is how long a hook has to confirm; it takes 20 ms in all. A later confirmation is refused, and that hook
-// passes nothing on.
-const leaseTime = time.Second
+const (
+	// leaseTime is how long a lease lasts at most, in case the end of a connection is not seen. A hook takes a second.
+	leaseTime = 5 * time.Second
+	// lateTime is how long after its end a confirmation still counts: the text was printed.
+	lateTime = time.Minute
+)
 
-// lease is a list of notices that a hook has received and not confirmed yet.
+// lease is a text that a hook has received and not confirmed yet.
 type lease struct {
 	session string
 	list    []projection.Notice
-	timer   *time.Timer // ends the lease
+	init    bool        // the introduction is in it
+	ended   bool        // others may have got the text
+	timer   *time.Timer // ends the lease, then removes it
 }
 
-// lease returns a receipt for notices that are handed over.
-func (n *notices) lease(session string, list []projection.Notice) (receipt string) {
-	receipt = rand.Text()
+// lend leases to a hook the notices of a session that are due and wanted, and its introduction if init says so and no
+// other hook has it. It returns an empty receipt when there is nothing. The lease ends when the connection of ctx does.
+func (n *Notices) lend(ctx context.Context, session string, init bool,
+	wanted func(*projection.Notice) bool) (l *lease, receipt string) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.leases[receipt] = &lease{session, list, time.AfterFunc(n.leaseTime, func() { n.expire(receipt) })}
-	return receipt
+	l = &lease{session: session}
+	for _, p := range n.held(session) {
+		if wanted(&p) {
+			l.list = append(l.list, p)
+			n.listenerOf(session).of(&p).leased = true
+		}
+	}
+	if init && !n.listenerOf(session).introduced {
+		l.init, n.listenerOf(session).introduced = true, true
+	}
+	if len(l.list) > 0 || l.init {
+		receipt = rand.Text()
+		n.leases[receipt] = l
+		l.timer = time.AfterFunc(n.leaseTime, func() { n.expire(receipt) })
+	}
+	n.mu.Unlock()
+	if receipt != "" {
+		control.AfterHangup(ctx, func() { n.expire(receipt) })
+	}
+	return l, receipt
 }
 
-// confirm ends a lease: its notices have arrived. It returns their number, or 0 if the lease has expired.
-func (n *notices) confirm(receipt string) (notices int) {
+// confirm ends a lease: its text was printed. It returns the number of notices in it; false if there is no such lease.
+func (n *Notices) confirm(ctx context.Context, receipt string) (notices int, known bool) {
+	n.mu.Lock()
+	l := n.leases[receipt]
+	if l == nil {
+		n.mu.Unlock()
+		return 0, false
+	}
+	l.timer.Stop()
+	n.end(l)
+	delete(n.leases, receipt)
+	n.print(l.session, l.list)
+	n.mu.Unlock()
+	if l.init {
+		n.introductions.told(ctx, l.session)
+	}
+	return len(l.list), true
+}
+
+// expire ends a lease whose text may not have been printed: the next hook gets it.
+func (n *Notices) expire(receipt string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.leases[receipt]
-	if l == nil {
-		return 0
-	}
-	l.timer.Stop()
-	delete(n.leases, receipt)
-	return len(l.list)
-}
-
-func (n *notices) expire(receipt string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if l := n.leases[receipt]; l != nil {
-		n.end(receipt, l)
+	switch {
+	case l == nil:
+	case l.ended:
+		delete(n.leases, receipt)
+	default:
+		l.timer.Stop()
+		n.end(l)
+		l.timer = time.AfterFunc(lateTime, func() { n.expire(receipt) })
 	}
 }
 
-// end makes a lease's notices ready for the next hook, before newer ones. The caller holds mu.
-func (n *notices) end(receipt string, l *lease) {
-	l.timer.Stop()
-	delete(n.leases, receipt)
-	n.ready[l.session] = append(l.list, n.ready[l.session]...)
+// end makes what a lease holds free. The caller holds mu.
+func (n *Notices) end(l *lease) {
+	if l.ended {
+		return
+	}
+	l.ended = true
+	of := n.sessions[l.session]
+	if of == nil {
+		return
+	}
+	for i := range l.list {
+		if h := of.handed[l.list[i].Seq]; h != nil {
+			h.leased = false
+		}
+	}
+	if l.init {
+		of.introduced = false
+	}
 }

@@ -13,6 +13,7 @@ type noticeWords struct {
 	at80, at90 string
 	compact    string // with the id alone
 	document   string // the paths follow
+	refused    string // the paths and reasons follow
 }
 
 // korean is a value of the option locale.
@@ -25,7 +26,7 @@ func noticeWordsIn(locale string) noticeWords {
 			at90: "⚠️ [ccship] 토큰 사용량 위험 수준 (%d%%)\n   💡 현재 작업을 마무리하고 새 세션으로 분리하는 것을 권장합니다.\n" +
 				"   📋 checkpoint_list 도구로 체크포인트 확인 가능 (%s)",
 			compact:  "💾 [ccship] 대화가 Compact됨\n   체크포인트: %s\n   checkpoint_get 도구로 Compact 이전 작업 확인 가능",
-			document: "[문서 연결됨]",
+			document: "[문서 연결됨]", refused: "[문서 연결 거부됨]",
 		}
 	}
 	return noticeWords{
@@ -36,33 +37,53 @@ func noticeWordsIn(locale string) noticeWords {
 			"   📋 The checkpoint_list tool lists the checkpoints (%s)",
 		compact: "💾 [ccship] The conversation was compacted\n   Checkpoint: %s\n   The checkpoint_get tool shows the " +
 			"work before it",
-		document: "[Document linked]",
+		document: "[Document linked]", refused: "[Document not linked]",
 	}
 }
 
-// noticeText is the text of notices for Claude, in order. Consecutive notices of linked documents become one.
+// noticeText is the text of notices for Claude, in order. Consecutive notices of one kind about documents become one.
 func noticeText(locale string, list []projection.Notice) string {
 	words := noticeWordsIn(locale)
-	var b strings.Builder
-	documents := false
-	for _, p := range list {
-		text := words.checkpoint(&p)
-		if p.Kind == projection.NoticeDocument {
-			text = "- " + p.Path
-			if !documents {
-				text = words.document + "\n" + text
+	var lines []string
+	kind := "" // of the notice before
+	for i := range list {
+		p := &list[i]
+		switch head := words.heading(p.Kind); {
+		case head == "":
+			if text := words.checkpoint(p); text != "" {
+				lines = append(lines, text)
 			}
+		case p.Kind != kind:
+			lines = append(lines, head, documentLine(p))
+		default:
+			lines = append(lines, documentLine(p))
 		}
-		documents = p.Kind == projection.NoticeDocument
-		if text == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(text)
+		kind = p.Kind
 	}
-	return b.String()
+	return strings.Join(lines, "\n")
+}
+
+// heading is the line before notices of a kind about documents; "" for other kinds.
+func (w *noticeWords) heading(kind string) string {
+	switch kind {
+	case projection.NoticeDocument:
+		return w.document
+	case projection.NoticeRefused:
+		return w.refused
+	}
+	return ""
+}
+
+// maxDocumentLine bounds the parts of a line about a document, in characters.
+const maxDocumentLine = 500
+
+// documentLine is the line about a document. Its parts come from Claude and from file systems.
+func documentLine(p *projection.Notice) string {
+	line := "- " + oneLine(p.Path, maxDocumentLine)
+	if p.Reason != "" {
+		line += ": " + oneLine(p.Reason, maxDocumentLine)
+	}
+	return line
 }
 
 func (w *noticeWords) checkpoint(p *projection.Notice) string {

@@ -3,143 +3,276 @@ package inbox
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/ccship/ccship/state/projection"
 )
 
-// takeTime is how long a hook waits for the disk. The hook must return within 20 ms, whatever the disk does.
-const takeTime = 8 * time.Millisecond
+// A notice that a hook has printed and the transcript does not show is handed over once more when both are over: a hook
+// may print what nobody reads, and Claude Code writes down what it has read only with its next request to the model.
+const (
+	againAfter   = time.Minute
+	againAnswers = 2 // the request for the second one was made after the hook had printed
+)
 
-// notices hands over notices, each at most once, even across a crash: a notice leaves the state before a hook gets it.
-// If the disk is too slow for a hook, the next hook gets the notice.
-type notices struct {
-	projections *projection.DB
-	log         *slog.Logger
-	bell        bell
+// Notices hands over notices: each at least once, and at most twice. A notice stays in the state until the transcript
+// shows it, or a hook has printed it twice. Hooks do not wait for the disk. Its methods are safe for concurrent use.
+type Notices struct {
+	projections   *projection.DB
+	introductions *Introductions
+	log           *slog.Logger
+	bell          bell
+	follow        *follow
 
-	leaseTime time.Duration // how long a hook has to confirm
+	leaseTime, againAfter time.Duration
 
-	mu        sync.Mutex
-	requested map[string]chan struct{}       // by session; closed once the state was read; guarded by mu
-	ready     map[string][]projection.Notice // by session, no longer in the state; guarded by mu
-	leases    map[string]*lease              // by receipt; guarded by mu
-	failing   bool                           // the last fetch failed; guarded by mu
+	mu       sync.Mutex
+	sessions map[string]*listener         // guarded by mu
+	leases   map[string]*lease            // by receipt; guarded by mu
+	unsaved  map[uint64]projection.Notice // printed, which the state does not know yet; guarded by mu
+	failing  bool                         // the last save failed; guarded by mu
 }
 
-func newNotices(projections *projection.DB, log *slog.Logger) *notices {
-	return &notices{
-		projections: projections, log: log, bell: newBell(), leaseTime: leaseTime, requested: map[string]chan struct{}{},
-		ready: map[string][]projection.Notice{}, leases: map[string]*lease{},
+// listener is a session that has notices: what is known of it and them beyond the state.
+type listener struct {
+	handed     map[uint64]*handOver // by the notices' numbers
+	introduced bool                 // a lease holds its introduction
+	answer     string               // id of the newest message of the model
+	version    string               // of Claude Code
+}
+
+// handOver is how far a notice has come.
+type handOver struct {
+	leased    bool
+	prints    int       // by hooks
+	printedAt time.Time // last
+	answers   int       // of the model since then
+	told      bool      // the transcript shows it
+}
+
+// NewNotices returns the notices in the state. An inbox's Run saves what becomes of them.
+func NewNotices(projections *projection.DB, introductions *Introductions, log *slog.Logger) *Notices {
+	return &Notices{
+		projections: projections, introductions: introductions, log: log, bell: newBell(), follow: newFollow(),
+		leaseTime: leaseTime, againAfter: againAfter, sessions: map[string]*listener{}, leases: map[string]*lease{},
+		unsaved: map[uint64]projection.Notice{},
 	}
 }
 
-// take returns the notices for a session, oldest first. The caller has to deliver them.
-func (n *notices) take(ctx context.Context, session string) []projection.Notice {
-	if list := n.takeReady(session); len(list) > 0 || !n.projections.Notices.Has(session) {
-		return list
+// listenerOf returns what is known of a session, and begins to know it. The caller holds mu.
+func (n *Notices) listenerOf(session string) *listener {
+	l := n.sessions[session]
+	if l == nil {
+		l = &listener{handed: map[uint64]*handOver{}}
+		n.sessions[session] = l
 	}
-	late := time.NewTimer(takeTime)
-	defer late.Stop()
-	select {
-	case <-n.request(session):
-	case <-late.C:
-	case <-ctx.Done():
+	return l
+}
+
+// of returns how far a notice has come. The caller holds mu.
+func (l *listener) of(p *projection.Notice) *handOver {
+	h := l.handed[p.Seq]
+	if h == nil {
+		h = &handOver{}
+		if p.Printed > 0 {
+			h.prints, h.printedAt = 1, time.UnixMilli(p.Printed)
+		}
+		l.handed[p.Seq] = h
+	}
+	return h
+}
+
+// due reports whether a hook may have the notice now. The caller holds mu.
+func (n *Notices) due(h *handOver) bool {
+	switch {
+	case h.leased, h.told:
+		return false
+	case h.prints == 0:
+		return true
+	}
+	return h.prints == 1 && h.answers >= againAnswers && time.Since(h.printedAt) >= n.againAfter
+}
+
+// held returns a session's notices that are due, oldest first. The caller holds mu.
+func (n *Notices) held(session string) (list []projection.Notice) {
+	all := n.projections.Notices.Of(session)
+	l := n.sessions[session]
+	if len(all) == 0 {
+		if l != nil && !l.introduced {
+			delete(n.sessions, session)
+		}
 		return nil
 	}
-	if ctx.Err() != nil {
-		return nil // the hook is gone: the next one gets them
+	l = n.listenerOf(session)
+	for i := range all {
+		if n.due(l.of(&all[i])) {
+			list = append(list, all[i])
+		}
 	}
-	return n.takeReady(session)
-}
-
-func (n *notices) takeReady(session string) []projection.Notice {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	list := n.ready[session]
-	delete(n.ready, session)
 	return list
 }
 
-// forget drops a session's notices that are ready or leased. The others are in the state.
-func (n *notices) forget(session string) {
+// any reports whether there is something to tell a session now.
+func (n *Notices) any(session string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for receipt, l := range n.leases {
-		if l.session == session {
-			n.end(receipt, l)
+	return len(n.held(session)) > 0
+}
+
+// print notes that a hook has printed notices. The caller holds mu.
+func (n *Notices) print(session string, list []projection.Notice) {
+	l := n.listenerOf(session)
+	now := time.Now()
+	for _, p := range list {
+		h := l.of(&p)
+		h.prints++
+		h.printedAt, h.answers = now, 0
+		if p.Printed = now.UnixMilli(); h.prints > 1 {
+			p.Printed = finished
+		}
+		n.unsaved[p.Seq] = p
+	}
+	n.bell.ring()
+}
+
+// finished is in the field Printed of notices that are to be removed. The state never holds it.
+const finished = -1
+
+// answered notes that the model has answered. In a version that does not write down what hooks print, what was printed
+// counts as told then.
+func (n *Notices) answered(session, message, version string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.sessions[session]
+	if l == nil || l.answer == message {
+		return
+	}
+	l.answer, l.version = message, version
+	for _, p := range n.projections.Notices.Of(session) {
+		h := l.of(&p)
+		if h.prints == 0 {
+			continue
+		}
+		if h.answers++; h.answers >= againAnswers && !h.told && !writesHooks(version) {
+			p.Printed, h.told = finished, true
+			n.unsaved[p.Seq] = p
+			n.bell.ring()
 		}
 	}
-	delete(n.ready, session)
 }
 
-// request makes run take a session's notices out of the state. The channel is closed once run has tried.
-func (n *notices) request(session string) <-chan struct{} {
+// writesHooks reports whether a version of Claude Code writes into the transcript what the model was told by hooks:
+// those from 2.1.98 on were seen to. A version that is not known does.
+func writesHooks(version string) bool {
+	first := [3]int{2, 1, 98}
+	parts := strings.SplitN(version, ".", 3)
+	var numbers [3]int
+	for i, part := range parts {
+		number, err := strconv.Atoi(part)
+		if err != nil {
+			return true
+		}
+		numbers[i] = number
+	}
+	return len(parts) < 3 || slices.Compare(numbers[:], first[:]) >= 0
+}
+
+// shown notes that a session's transcript shows a text of a hook, and returns the notices that are in it.
+func (n *Notices) shown(session, text string) (told []projection.Notice) {
+	all := n.projections.Notices.Of(session)
+	if len(all) == 0 {
+		return nil
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	done := n.requested[session]
-	if done == nil {
-		done = make(chan struct{})
-		n.requested[session] = done
-		n.bell.ring()
+	l := n.listenerOf(session)
+	for i := range all {
+		if contains(text, &all[i]) {
+			l.of(&all[i]).told = true
+			told = append(told, all[i])
+		}
 	}
-	return done
+	return told
 }
 
-// run takes notices out of the state until ctx is done. Then it puts back what no hook has fetched or confirmed.
-func (n *notices) run(ctx context.Context) error {
+// forget drops what is in memory for a session. The notices are in the state.
+func (n *Notices) forget(session string) {
+	n.follow.forget(session)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.sessions, session)
+	for receipt, l := range n.leases {
+		if l.session == session {
+			l.timer.Stop()
+			delete(n.leases, receipt)
+		}
+	}
+	for seq, p := range n.unsaved {
+		if p.Session == session {
+			delete(n.unsaved, seq)
+		}
+	}
+}
+
+// run makes durable which notices were printed, until ctx is done and all is saved.
+func (n *Notices) run(ctx context.Context) error {
+	retry := time.NewTimer(retryAfter)
+	defer retry.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return n.putBack()
+			return n.save(context.WithoutCancel(ctx))
 		case <-n.bell:
-			n.fetch()
+		case <-retry.C:
+		}
+		if err := n.save(ctx); err != nil {
+			retry.Reset(retryAfter)
 		}
 	}
 }
 
-// fetch takes the requested notices out of the state. It cannot be cancelled, because notices that have left the state
-// must be in memory.
-func (n *notices) fetch() {
+// save makes durable what is not. Until then a crash has notices handed over again.
+func (n *Notices) save(ctx context.Context) error {
 	n.mu.Lock()
-	requested := n.requested
-	n.requested = map[string]chan struct{}{}
+	printed, told := projectionsOf(n.unsaved)
 	n.mu.Unlock()
-	sessions := make([]string, 0, len(requested))
-	for session := range requested {
-		sessions = append(sessions, session)
+	var err error
+	if len(printed) > 0 {
+		err = n.projections.Notices.SetPrinted(ctx, printed)
 	}
-	taken, err := n.projections.Notices.Take(context.Background(), sessions...)
+	if err == nil && len(told) > 0 {
+		_, err = n.projections.Commit(ctx, []projection.Derivation{{Told: told}})
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err != nil && !n.failing {
-		n.log.Warn("cannot take notices out of the state; retrying when a hook asks", "err", err)
+	if err != nil {
+		if !n.failing && ctx.Err() == nil {
+			n.log.Warn("cannot save which notices were handed over; retrying", "err", err)
+		}
+		n.failing = true
+		return err
 	}
-	n.failing = err != nil
-	for session, list := range taken {
-		n.ready[session] = append(n.ready[session], list...)
+	n.failing = false
+	for _, p := range slices.Concat(printed, told) {
+		if n.unsaved[p.Seq] == p {
+			delete(n.unsaved, p.Seq)
+		}
 	}
-	for _, done := range requested {
-		close(done)
-	}
+	return nil
 }
 
-// putBack ends all leases and returns what is in memory to the state.
-func (n *notices) putBack() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for receipt, l := range n.leases {
-		n.end(receipt, l)
+// projectionsOf splits notices into those that were printed once, and those that are to be removed.
+func projectionsOf(unsaved map[uint64]projection.Notice) (printed, told []projection.Notice) {
+	for _, p := range unsaved {
+		if p.Printed == finished {
+			told = append(told, p)
+		} else {
+			printed = append(printed, p)
+		}
 	}
-	var back projection.Derivation
-	for _, list := range n.ready {
-		back.Notices = append(back.Notices, list...)
-	}
-	if len(back.Notices) == 0 {
-		return nil
-	}
-	clear(n.ready)
-	_, err := n.projections.Commit(context.Background(), []projection.Derivation{back})
-	return err
+	return printed, told
 }
