@@ -9,32 +9,36 @@ import (
 	"github.com/ccship/ccship/packaging"
 )
 
-// label is launchd's name of the agent.
-const label = "com.github.ccship"
-
 // arguments matches the program in a property list.
 var arguments = regexp.MustCompile(`(?s)(<key>ProgramArguments</key>\s*<array>\n).*?(\t</array>)`)
 
 // renderAgent returns the property list for a program: that of the packages, with other arguments.
 func renderAgent(o Options) (string, error) {
-	argv := []string{o.Binary, "run", "--log-file", o.LogFile}
-	if o.Config != "" {
-		argv = append(argv, "--config", o.Config)
-	}
 	var list strings.Builder
-	for _, word := range argv {
-		var escaped strings.Builder
-		if err := xml.EscapeText(&escaped, []byte(word)); err != nil {
-			return "", fmt.Errorf("render agent: %w", err)
+	for _, word := range append([]string{o.Binary}, o.Args...) {
+		escaped, err := plistText(word)
+		if err != nil {
+			return "", err
 		}
-		// The library that writes the file interprets braces.
-		list.WriteString("\t\t<string>" + strings.ReplaceAll(escaped.String(), "{", "&#123;") + "</string>\n")
+		list.WriteString("\t\t<string>" + escaped + "</string>\n")
 	}
-	at := arguments.FindStringSubmatchIndex(packaging.Agent)
+	at := arguments.FindStringSubmatchIndex(o.Program.agent)
 	if at == nil {
 		return "", fmt.Errorf("render agent: no arguments to replace")
 	}
-	return packaging.Agent[:at[3]] + list.String() + packaging.Agent[at[4]:], nil
+	log, err := plistText(o.LogFile)
+	rest := strings.ReplaceAll(o.Program.agent[at[4]:], packaging.AgentLog, log)
+	return o.Program.agent[:at[3]] + list.String() + rest, err
+}
+
+// plistText is a text as a property list spells it. Braces are escaped because the library that writes the file
+// interprets them.
+func plistText(text string) (string, error) {
+	var escaped strings.Builder
+	if err := xml.EscapeText(&escaped, []byte(text)); err != nil {
+		return "", fmt.Errorf("render agent: %w", err)
+	}
+	return strings.ReplaceAll(escaped.String(), "{", "&#123;"), nil
 }
 
 // programOfAgent returns the first of the arguments in a property list; "" when there are none.

@@ -82,15 +82,15 @@ func plistValue(d *xml.Decoder, start xml.StartElement) (any, error) {
 
 // What launchd must be told, read the way it reads it.
 func TestAgentSays(t *testing.T) {
-	o := Options{Binary: "/Users/k & <m>/bin/ccship", LogFile: "/Users/k/Library/Logs/ccship/ccship.log", Config: "/Users/k/{{c}}.toml"}
+	o := Options{Program: Daemon, Binary: "/Users/k & <m>/bin/ccship", LogFile: "/Users/k/Library/Logs/ccship/ccship.log", Args: []string{"run", "--config", "/Users/k/{{c}}.toml"}}
 	text, err := renderAgent(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := plist(t, text)
 	for key, want := range map[string]any{
-		"Label":              label,
-		"ProgramArguments":   []any{o.Binary, "run", "--log-file", o.LogFile, "--config", o.Config},
+		"Label":              Daemon.label,
+		"ProgramArguments":   []any{o.Binary, "run", "--config", "/Users/k/{{c}}.toml"},
 		"RunAtLoad":          true,
 		"KeepAlive":          map[string]any{"SuccessfulExit": false},
 		"ProcessType":        "Standard",
@@ -141,11 +141,11 @@ func newFakeLaunchd(t *testing.T) (*launchd, string) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	l, err := newLaunchd(Options{Binary: "/usr/local/bin/ccship", LogFile: filepath.Join(dir, "logs", "ccship.log")})
+	l, err := newLaunchd(Options{Program: Daemon, Binary: "/usr/local/bin/ccship", LogFile: filepath.Join(dir, "logs", "ccship.log")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.domain, l.path = "gui/501", filepath.Join(dir, "LaunchAgents", label+".plist")
+	l.domain, l.path = "gui/501", filepath.Join(dir, "LaunchAgents", Daemon.label+".plist")
 	l.write = func(text string) error {
 		if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
 			return err
@@ -207,7 +207,7 @@ func TestLaunchd(t *testing.T) {
 	}
 	_, err = l.install(ctx, true)
 	step("install again", err, "kickstart -k gui/501/com.github.ccship")
-	l.o.Config = "/other.toml"
+	l.o.Args = append(l.o.Args, "--config", "/other.toml")
 	_, err = l.install(ctx, true)
 	step("install another", err, "bootout gui/501/com.github.ccship; "+load)
 	step("start", l.start(ctx), "kickstart gui/501/com.github.ccship")
@@ -233,7 +233,7 @@ func TestLaunchdDisabled(t *testing.T) {
 	if _, err := l.install(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	for text, enabled := range map[string]bool{"\t\t\"" + label + "\" => disabled\n": false, "\t\t\"" + label + "\" => enabled\n": true, "": true} {
+	for text, enabled := range map[string]bool{"\t\t\"" + Daemon.label + "\" => disabled\n": false, "\t\t\"" + Daemon.label + "\" => enabled\n": true, "": true} {
 		if err := os.WriteFile(filepath.Join(dir, "disabled"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func TestLaunchdFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.o.Config = "/other.toml"
+	l.o.Args = append(l.o.Args, "--config", "/other.toml")
 	l.write = func(string) error { return errors.New("no space") }
 	if _, err := l.install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "no space") {
 		t.Errorf("%v", err)
@@ -279,7 +279,7 @@ func TestLogCommands(t *testing.T) {
 		"windows": "",
 		"plan9":   "",
 	} {
-		s, err := newOn(system, Options{Binary: "/b", LogFile: "/l"})
+		s, err := newOn(system, Options{Program: Daemon, Binary: "/b", LogFile: "/l"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,29 @@ func TestLogCommands(t *testing.T) {
 			t.Errorf("%s: %q %v", system, got, err)
 		}
 	}
-	if _, err := newOn("darwin", Options{System: true}); err == nil {
+	if _, err := newOn("darwin", Options{Program: Daemon, System: true}); err == nil {
 		t.Error("--system on a Mac")
+	}
+}
+
+// The server's agent runs the given command, and writes its output into the given file.
+func TestServerAgent(t *testing.T) {
+	o := Options{Program: Server, Binary: "/opt/b & c/ccship-server", LogFile: "/Users/k/{{l}}.log", Args: []string{"serve", "--listen", "127.0.0.1:5001"}}
+	text, err := renderAgent(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := plist(t, text)
+	for key, want := range map[string]any{
+		"Label": "com.github.ccship.server", "StandardErrorPath": o.LogFile,
+		"ProgramArguments": []any{o.Binary, "serve", "--listen", "127.0.0.1:5001"},
+	} {
+		if !reflect.DeepEqual(got[key], want) {
+			t.Errorf("%s is %v, want %v", key, got[key], want)
+		}
+	}
+	l := &launchd{o: o}
+	if !l.fits(text) || l.fits(strings.Replace(text, "RunAtLoad", "RunAtLoads", 1)) {
+		t.Error("only what this version installs is current")
 	}
 }

@@ -6,9 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
-
-	"github.com/ccship/ccship/packaging"
 )
+
+// outputs matches the files in a property list that the program's output goes to.
+var outputs = regexp.MustCompile(`(<key>Standard(?:Out|Error)Path</key>\s*)<string>[^<]*</string>`)
 
 // Current reports whether the file in force is the one that this version installs, apart from what differs between
 // installations: the command, and the writable folders. st is a Status. A service that is not installed is current,
@@ -28,17 +29,16 @@ func (s *Service) Current(st Status) (bool, error) {
 }
 
 func (s *systemd) fits(text string) bool {
-	want := packaging.UserUnit
-	if s.o.System {
-		want = packaging.SystemUnit
-	}
+	want := s.o.Program.unit(s.o.System)
 	own := regexp.MustCompile(`(?m)^(ExecStart|ReadWritePaths)=.*$`)
 	return own.ReplaceAllString(text, "$1") == own.ReplaceAllString(want, "$1")
 }
 
 func (l *launchd) fits(text string) bool {
-	without := func(text string) string { return arguments.ReplaceAllString(text, "$1$2") }
-	return without(text) == without(packaging.Agent)
+	without := func(text string) string {
+		return outputs.ReplaceAllString(arguments.ReplaceAllString(text, "$1$2"), "$1")
+	}
+	return without(text) == without(l.o.Program.agent)
 }
 
 func (s *scm) fits(string) bool { return true }

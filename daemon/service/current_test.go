@@ -13,7 +13,7 @@ import (
 func TestCurrent(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1000")
 	o := Options{
-		Binary: "/home/kim/my bin/ccship", Config: "/home/kim/c.toml", Home: "/home/kim", LogFile: "/home/kim/log",
+		Program: Daemon, Binary: "/home/kim/my bin/ccship", Args: []string{"run", "--config", "/home/kim/c.toml"}, Home: "/home/kim", LogFile: "/home/kim/log",
 		Writable: []string{"/home/kim/.local/state/ccship", "/data/ccship"},
 	}
 	user, err := renderUnit(o)
@@ -34,22 +34,22 @@ func TestCurrent(t *testing.T) {
 		m                  manager
 		text, change, with string
 	}{
-		"user":    {&systemd{}, user, "WatchdogSec=60", "WatchdogSec=0"},
-		"system":  {&systemd{o: Options{System: true}}, system, "Nice=10", "Nice=11"},
-		"package": {&systemd{}, packaging.UserUnit, "[Install]", "[Install]\nAlias=x"},
-		"launchd": {&launchd{}, agent, "<key>RunAtLoad</key>", "<key>RunAtLoads</key>"},
+		"user":    {&systemd{o: Options{Program: Daemon}}, user, "WatchdogSec=60", "WatchdogSec=0"},
+		"system":  {&systemd{o: Options{Program: Daemon, System: true}}, system, "Nice=10", "Nice=11"},
+		"package": {&systemd{o: Options{Program: Daemon}}, packaging.UserUnit, "[Install]", "[Install]\nAlias=x"},
+		"launchd": {&launchd{o: Options{Program: Daemon}}, agent, "<key>RunAtLoad</key>", "<key>RunAtLoads</key>"},
 	} {
 		older := strings.Replace(c.text, c.change, c.with, 1)
 		for text, want := range map[string]bool{c.text: true, older: false, "": false} {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := (&Service{c.m}).Current(Status{Installed: true, UnitPath: path}); err != nil || got != want {
+			if got, err := (&Service{manager: c.m}).Current(Status{Installed: true, UnitPath: path}); err != nil || got != want {
 				t.Errorf("%s: %v %v, want %v of\n%s", name, got, err, want, text)
 			}
 		}
 	}
-	s := &Service{&systemd{}}
+	s := &Service{manager: &systemd{o: Options{Program: Daemon}}}
 	if got, err := s.Current(Status{Installed: true, UnitPath: path + ".gone"}); got || err != nil {
 		t.Errorf("a file that was removed: %v %v", got, err)
 	}
@@ -59,7 +59,7 @@ func TestCurrent(t *testing.T) {
 	if got, err := s.Current(Status{Installed: true, UnitPath: t.TempDir()}); got || err == nil {
 		t.Errorf("a folder: %v %v", got, err)
 	}
-	if got, err := (&Service{nobody{}}).Current(Status{Installed: true, UnitPath: path}); !got || err != nil {
+	if got, err := (&Service{manager: nobody{Daemon}}).Current(Status{Installed: true, UnitPath: path}); !got || err != nil {
 		t.Errorf("without files: %v %v", got, err)
 	}
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"runtime"
 	"strings"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -16,30 +17,36 @@ const (
 	CodeNeedsRoot    = "needs_root"
 )
 
-var (
-	noManager = control.Error{
-		Code: CodeNoManager, Message: "there is no service manager here: this system was not started with systemd",
-		Hint: "`ccship run` runs the daemon in the foreground; start it with whatever starts other programs here",
+// noManager is the error where nothing can run a program as a service.
+func (p Program) noManager() *control.Error {
+	why := "this system was not started with systemd"
+	if runtime.GOOS != "linux" {
+		why = p.Name + " knows none on " + runtime.GOOS
 	}
-	notInstalled = control.Error{
-		Code: CodeNotInstalled, Message: "ccship is not installed as a service",
-		Hint: "`ccship install` installs and starts it",
-	}
-	noSystem = control.Error{Code: control.CodeUsage, Message: "--system is for systemd only", Hint: "leave it out"}
-)
+	return control.NewError(CodeNoManager, "there is no service manager here: "+why,
+		"`"+p.foreground+"` runs "+p.what+" in the foreground; have it started at boot, by cron's @reboot or a "+
+			"container's start command")
+}
+
+func (p Program) notInstalled() *control.Error {
+	return control.NewError(CodeNotInstalled, p.Name+" is not installed as a service",
+		"`"+p.Name+" install` installs and starts it")
+}
+
+var noSystem = control.Error{Code: control.CodeUsage, Message: "--system is for systemd only", Hint: "leave it out"}
 
 // nobody is the manager of systems without a known one.
-type nobody struct{}
+type nobody struct{ Program }
 
-func (nobody) status(context.Context) (Status, error) {
-	return Status{Manager: None, Note: noManager.Message}, nil
+func (n nobody) status(context.Context) (Status, error) {
+	return Status{Manager: None, Note: n.noManager().Message}, nil
 }
-func (nobody) install(context.Context, bool) (Outcome, error) { return Outcome{}, &noManager }
-func (nobody) uninstall(context.Context) (Removal, error)     { return Removal{}, nil }
-func (nobody) start(context.Context) error                    { return &noManager }
-func (nobody) stop(context.Context) error                     { return &noManager }
-func (nobody) restart(context.Context) error                  { return &noManager }
-func (nobody) logs(int, bool) []string                        { return nil }
+func (n nobody) install(context.Context, bool) (Outcome, error) { return Outcome{}, n.noManager() }
+func (n nobody) uninstall(context.Context) (Removal, error)     { return Removal{}, nil }
+func (n nobody) start(context.Context) error                    { return n.noManager() }
+func (n nobody) stop(context.Context) error                     { return n.noManager() }
+func (n nobody) restart(context.Context) error                  { return n.noManager() }
+func (n nobody) logs(int, bool) []string                        { return nil }
 
 // failed is the error of a step that a manager could not do.
 func failed(what string, err error, hint string) error {

@@ -32,7 +32,7 @@ func Host(ctx context.Context, run func(context.Context) error) error {
 			return <-ended
 		},
 	}
-	s, err := kardianos.New(h, &kardianos.Config{Name: scmName})
+	s, err := kardianos.New(h, &kardianos.Config{Name: Daemon.Name})
 	if err != nil {
 		return failed("connect to the service manager", err, "run it in a terminal: `ccship run`")
 	}
@@ -50,10 +50,10 @@ func (h hosted) Stop(kardianos.Service) error  { return h.stop() }
 
 // Managed reports whether a service manager started this process.
 func Managed() bool {
-	return os.Getenv("NOTIFY_SOCKET") != "" || os.Getenv("XPC_SERVICE_NAME") == label ||
+	return os.Getenv("NOTIFY_SOCKET") != "" || os.Getenv("XPC_SERVICE_NAME") == Daemon.label ||
 		runtime.GOOS == "windows" && !kardianos.Interactive()
 }
 
 // RestartsAnyFailure reports whether the manager that started this process restarts it after every exit code except 0.
 // A mistake that a restart cannot fix must then end with 0. launchd does so; the others can be configured.
-func RestartsAnyFailure() bool { return os.Getenv("XPC_SERVICE_NAME") == label }
+func RestartsAnyFailure() bool { return os.Getenv("XPC_SERVICE_NAME") == Daemon.label }

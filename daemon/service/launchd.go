@@ -36,11 +36,11 @@ func newLaunchd(o Options) (*launchd, error) {
 	}
 	l := &launchd{
 		o: o, domain: fmt.Sprintf("gui/%d", os.Getuid()),
-		path: filepath.Join(home, "Library", "LaunchAgents", label+".plist"),
+		path: filepath.Join(home, "Library", "LaunchAgents", o.Program.label+".plist"),
 	}
 	l.write = func(text string) error {
 		lib, err := library("darwin-launchd", &kardianos.Config{
-			Name: label, Executable: o.Binary, Option: kardianos.KeyValue{"UserService": true, "LaunchdConfig": text},
+			Name: o.Program.label, Executable: o.Binary, Option: kardianos.KeyValue{"UserService": true, "LaunchdConfig": text},
 		})
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func newLaunchd(o Options) (*launchd, error) {
 }
 
 // target is the agent's name in its domain.
-func (l *launchd) target() string { return l.domain + "/" + label }
+func (l *launchd) target() string { return l.domain + "/" + l.o.Program.label }
 
 // loaded reports whether launchd knows the agent, and returns its description.
 func (l *launchd) loaded(ctx context.Context) (description string, ok bool) {
@@ -70,7 +70,7 @@ func (l *launchd) status(ctx context.Context) (Status, error) {
 	}
 	st.Installed, st.UnitPath, st.Binary = true, l.path, programOfAgent(string(text))
 	disabled, err := ask(ctx, "launchctl", "print-disabled", l.domain)
-	off := regexp.MustCompile(`"` + regexp.QuoteMeta(label) + `" => (disabled|true)`)
+	off := regexp.MustCompile(`"` + regexp.QuoteMeta(l.o.Program.label) + `" => (disabled|true)`)
 	st.Enabled = err != nil || !off.MatchString(disabled)
 	description, ok := l.loaded(ctx)
 	if !ok {
@@ -195,7 +195,7 @@ func (l *launchd) uninstall(ctx context.Context) (Removal, error) {
 // installed returns an error when there is no property list.
 func (l *launchd) installed() error {
 	if _, err := os.Stat(l.path); err != nil {
-		return &notInstalled
+		return l.o.Program.notInstalled()
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (l *launchd) start(ctx context.Context) error {
 		return l.load(ctx)
 	}
 	if _, err := ask(ctx, "launchctl", "kickstart", l.target()); err != nil {
-		return failed("start agent", err, "`ccship logs` says why")
+		return failed("start agent", err, l.logHint("says why"))
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (l *launchd) restart(ctx context.Context) error {
 		return l.load(ctx)
 	}
 	if _, err := ask(ctx, "launchctl", "kickstart", "-k", l.target()); err != nil {
-		return failed("restart agent", err, "`ccship logs` says why")
+		return failed("restart agent", err, l.logHint("says why"))
 	}
 	return nil
 }

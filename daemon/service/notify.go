@@ -55,6 +55,22 @@ func (n *Notifier) Waiting(why string) {
 	}
 }
 
+// Starting tells the manager what the start waits for, and to wait for it at least so long from now on.
+func (n *Notifier) Starting(why string, long time.Duration) {
+	if n.socket != "" {
+		n.notify("EXTEND_TIMEOUT_USEC="+strconv.FormatInt(long.Microseconds(), 10), "STATUS="+why)
+	}
+}
+
+// Ready tells the manager that the start is over, and returns what tells it that the stop begins.
+func (n *Notifier) Ready(status string) (stopping func()) {
+	if n.socket == "" {
+		return func() {}
+	}
+	n.notify("READY=1", "STATUS="+status)
+	return func() { n.notify("STOPPING=1", "STATUS=stopping") }
+}
+
 // readyPoll is the time between two checks of the control socket before the daemon is reported ready.
 const readyPoll = 20 * time.Millisecond
 

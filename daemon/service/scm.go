@@ -21,21 +21,18 @@ type scm struct {
 	}
 }
 
-// scmName is the service's name.
-const scmName = "ccship"
-
 func newSCM(o Options) (manager, error) {
-	argv := []string{"run", "--log-file", o.LogFile}
-	if o.Config != "" {
-		argv = append(argv, "--config", o.Config)
+	if o.Program.Name != Daemon.Name { // only the daemon answers to this manager, see Host
+		return nobody{o.Program}, nil
 	}
 	for _, system := range kardianos.AvailableSystems() {
 		if system.String() != "windows-service" {
 			continue
 		}
 		lib, err := system.New(program{}, &kardianos.Config{
-			Name: scmName, DisplayName: scmName, Description: "Delivers Claude Code's conversations to your server",
-			Executable: o.Binary, Arguments: argv,
+			Name: o.Program.Name, DisplayName: o.Program.Name,
+			Description: "Delivers Claude Code's conversations to your server",
+			Executable:  o.Binary, Arguments: o.Args,
 			Option: kardianos.KeyValue{"OnFailure": "restart", "OnFailureDelayDuration": "5s", "DelayedAutoStart": true},
 		})
 		if err != nil {
@@ -43,7 +40,7 @@ func newSCM(o Options) (manager, error) {
 		}
 		return &scm{o, lib}, nil
 	}
-	return nobody{}, nil
+	return nobody{o.Program}, nil
 }
 
 func (s *scm) status(context.Context) (Status, error) {
@@ -108,7 +105,7 @@ func (s *scm) control(ctx context.Context, what string, do func(installer) error
 		return err
 	}
 	if !st.Installed {
-		return &notInstalled
+		return s.o.Program.notInstalled()
 	}
 	if err := do(s.lib); err != nil {
 		return s.refused(what, err)

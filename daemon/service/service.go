@@ -1,11 +1,12 @@
-// Package service makes ccship a service of the operating system: it installs, starts, stops and describes it, with
-// systemd (a user's own manager, or the system's), launchd, or Windows' service manager. Package packaging provides the
-// files for these managers; kardianos/service puts them in place. This package does not know what the daemon does, nor
-// how its configuration is read.
+// Package service makes ccship and ccship-server services of the operating system: it installs, starts, stops and
+// describes them, with systemd (a user's own manager, or the system's), launchd, or Windows' service manager. Package
+// packaging provides the files for these managers; kardianos/service puts them in place. This package does not know
+// what the programs do, nor how they are configured.
 package service
 
 import (
 	"context"
+	"errors"
 	"runtime"
 )
 
@@ -20,11 +21,12 @@ const (
 
 // Options describe the service. Binary is required to install, but not to read the status.
 type Options struct {
+	Program  Program  // Daemon or Server
 	Binary   string   // absolute path of the program
-	Config   string   // configuration file to pass to the daemon; "" for its default
-	LogFile  string   // the daemon's log file, on systems without a journal
+	Args     []string // its arguments
+	LogFile  string   // the program's log file, on systems without a journal
 	Writable []string // folders it writes to; those outside the user's home must exist
-	System   bool     // with systemd: a service of the system, which runs without a login; needs root
+	System   bool     // with systemd: the daemon as a service of the system, which runs without a login; needs root
 	User     string   // with System: the user whose conversations are delivered
 	Home     string   // with System: that user's home
 }
@@ -35,7 +37,7 @@ type Status struct {
 	Installed bool
 	Enabled   bool // starts at login, or at boot
 	Running   bool
-	PID       int    // of the daemon; 0 when it does not run
+	PID       int    // of the program; 0 when it does not run
 	UnitPath  string // of the file in force
 	Binary    string // the program that it starts
 	Linger    *bool  // with systemd-user: whether it runs without a login; nil: unknown
@@ -73,8 +75,11 @@ type manager interface {
 	fits(text string) bool
 }
 
-// Service is ccship as a service of this machine, whether it is installed or not.
-type Service struct{ manager }
+// Service is a program as a service of this machine, whether it is installed or not.
+type Service struct {
+	manager
+	program Program
+}
 
 // New finds the manager. It neither asks nor changes anything. An error means that the options fit no manager of this
 // system.
@@ -83,6 +88,9 @@ func New(o Options) (*Service, error) { return newOn(runtime.GOOS, o) }
 func newOn(system string, o Options) (*Service, error) {
 	if o.System && system != "linux" {
 		return nil, &noSystem
+	}
+	if o.Program.Name == "" {
+		return nil, errors.New("service: the options name no program")
 	}
 	var m manager
 	var err error
@@ -94,19 +102,19 @@ func newOn(system string, o Options) (*Service, error) {
 	case "windows":
 		m, err = newSCM(o)
 	default:
-		m = nobody{}
+		m = nobody{o.Program}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Service{m}, nil
+	return &Service{m, o.Program}, nil
 }
 
 // Status asks the manager. Where there is none, Manager is None and Note says why; that is no error.
 func (s *Service) Status(ctx context.Context) (Status, error) { return s.status(ctx) }
 
 // Install makes the service start automatically from now on, and starts it if start is set. Installing again is
-// harmless: it keeps what is right, replaces an older file, and restarts a daemon that runs another program.
+// harmless: it keeps what is right, replaces an older file, and restarts a process that runs another program.
 func (s *Service) Install(ctx context.Context, start bool) (Outcome, error) {
 	return s.install(ctx, start)
 }
@@ -129,5 +137,5 @@ func (s *Service) LogCommand(n int, follow bool) ([]string, error) {
 	if argv := s.logs(n, follow); len(argv) > 0 {
 		return argv, nil
 	}
-	return nil, &noManager
+	return nil, s.program.noManager()
 }

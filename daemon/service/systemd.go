@@ -26,9 +26,10 @@ type systemd struct {
 
 func newSystemd(o Options) (*systemd, error) {
 	if o.System {
-		name := "ccship@" + o.User + ".service"
+		name := o.Program.Name + "@" + o.User + ".service"
 		return &systemd{
-			o: o, unit: name, own: "/etc/systemd/system/" + name, packaged: "/usr/lib/systemd/system/ccship@.service",
+			o: o, unit: name, own: "/etc/systemd/system/" + name,
+			packaged: "/usr/lib/systemd/system/" + o.Program.Name + "@.service",
 		}, nil
 	}
 	home, err := os.UserHomeDir()
@@ -36,10 +37,10 @@ func newSystemd(o Options) (*systemd, error) {
 		return nil, failed("find home folder", err, "set HOME")
 	}
 	o.Home = home
-	const name = "ccship.service"
+	name := o.Program.Name + ".service"
 	return &systemd{
-		o: o, unit: name, own: filepath.Join(home, ".config", "systemd", "user", name), packaged: "/usr/lib/systemd/user/" +
-			name,
+		o: o, unit: name, own: filepath.Join(home, ".config", "systemd", "user", name),
+		packaged: "/usr/lib/systemd/user/" + name,
 	}, nil
 }
 
@@ -128,7 +129,7 @@ func (s *systemd) unreached(err error) error {
 	case errors.Is(err, exec.ErrNotFound),
 		strings.Contains(err.Error(), "not been booted with systemd"),
 		strings.Contains(err.Error(), "connect to bus") && booted != nil:
-		return &noManager
+		return s.o.Program.noManager()
 	case !strings.Contains(err.Error(), "connect to bus") || s.o.System:
 		return failed("ask systemd", err, "`systemctl status` shows whether systemd works")
 	}
@@ -145,12 +146,12 @@ func (s *systemd) unreached(err error) error {
 	switch sudo := os.Getenv("SUDO_USER"); {
 	case os.Geteuid() == 0 && sudo != "":
 		e.Hint = "run it without sudo, as " + sudo +
-			"; or for a service that runs without a login: `sudo ccship install --system`"
+			s.o.Program.orSystem("; or for a service that runs without a login: `sudo ccship install --system`")
 	case there == nil && os.Getenv("XDG_RUNTIME_DIR") != runtime:
 		e.Message = "this shell cannot reach " + name + "'s systemd: XDG_RUNTIME_DIR is not set to " + runtime
 		e.Hint = "`export XDG_RUNTIME_DIR=" + runtime + "`, then run the command again"
 	case os.Geteuid() == 0:
-		e.Hint = "for another user's conversations: `ccship install --system --for USER`"
+		e.Hint = s.o.Program.orSystem("for another user's conversations: `ccship install --system --for USER`")
 	}
 	return &e
 }

@@ -26,7 +26,7 @@ func (s *systemd) install(ctx context.Context, start bool) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if before.Manager == None {
-		return Outcome{}, &noManager
+		return Outcome{}, s.o.Program.noManager()
 	}
 	out := Outcome{UnitPath: s.own}
 	old, err := os.ReadFile(s.own)
@@ -95,7 +95,7 @@ func (s *systemd) replace(text string, old []byte, own, running bool) error {
 	}
 	if running {
 		if err := lib.Stop(); err != nil {
-			return failed("stop older service", err, "`ccship logs` shows what it does")
+			return failed("stop older service", err, s.logHint("shows what it does"))
 		}
 	}
 	if !s.o.System { // the library would make the folder readable by everyone
@@ -179,12 +179,12 @@ func (s *systemd) uninstall(ctx context.Context) (Removal, error) {
 		return Removal{}, nil
 	}
 	if st.Manager == None {
-		return Removal{}, &noManager
+		return Removal{}, s.o.Program.noManager()
 	}
 	r := Removal{Was: own || st.Running || st.Enabled}
 	for _, verb := range []string{"stop", "disable"} {
 		if _, err := s.systemctl(ctx, verb, s.unit); err != nil && st.Installed {
-			return r, failed(verb+" service", err, "`ccship logs` shows what it does")
+			return r, failed(verb+" service", err, s.logHint("shows what it does"))
 		}
 	}
 	if own {
@@ -213,9 +213,9 @@ func (s *systemd) installed(ctx context.Context) (Status, error) {
 	case err != nil:
 		return st, err
 	case st.Manager == None:
-		return st, &noManager
+		return st, s.o.Program.noManager()
 	case !st.Installed:
-		return st, &notInstalled
+		return st, s.o.Program.notInstalled()
 	}
 	return st, nil
 }
@@ -252,18 +252,18 @@ func (s *systemd) diagnose(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	e := control.Error{Code: CodeNotStarted, Message: what + ": " + err.Error(), Hint: "`ccship logs` says why"}
+	e := control.Error{Code: CodeNotStarted, Message: what + ": " + err.Error(), Hint: s.logHint("says why")}
 	p, showErr := s.show(ctx)
 	if showErr != nil {
 		return &e
 	}
 	e.Message = what + ": it ended with exit status " + p["ExecMainStatus"] + " (" + p["Result"] + ")"
-	if p["ExecMainStatus"] == "2" {
+	if p["ExecMainStatus"] == "2" && s.o.Program.Name == Daemon.Name {
 		e.Hint = "`ccship config validate` checks the configuration"
 	}
 	words, logErr := ask(ctx, append(s.with("journalctl", "--unit="+s.unit, "--lines=5", "--no-pager"), "--output=cat")...)
 	for line := range strings.Lines(words) {
-		if said, ok := strings.CutPrefix(strings.TrimSpace(line), "ccship: "); ok && logErr == nil {
+		if said, ok := strings.CutPrefix(strings.TrimSpace(line), s.o.Program.Name+": "); ok && logErr == nil {
 			e.Message = what + ": " + said
 		}
 	}

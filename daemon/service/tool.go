@@ -68,5 +68,5 @@ func library(kind string, c *kardianos.Config) (installer, error) {
 			return system.New(program{}, c)
 		}
 	}
-	return nil, &noManager
+	return nil, errors.New("this system has no " + kind)
 }

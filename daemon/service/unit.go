@@ -8,28 +8,24 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/packaging"
 )
 
 // renderUnit returns the unit for a program: that of the packages, with another command line, and with further writable
 // folders where some lie outside those in the unit.
 func renderUnit(o Options) (string, error) {
-	unit := packaging.UserUnit
-	if o.System {
-		unit = packaging.SystemUnit
-	}
+	unit := o.Program.unit(o.System)
 	if strings.ContainsAny(o.Binary, `"'\`) || strings.ContainsFunc(o.Binary, func(r rune) bool {
 		return r < ' ' ||
 			r == 0x7f
 	}) {
 		return "", control.Failed(fmt.Sprintf("systemd cannot run a path with quotes or backslashes: %q", o.Binary),
-			"put ccship into another folder")
+			"put "+o.Program.Name+" into another folder")
 	}
-	command := quoteProgram(o.Binary) + " run"
-	if o.Config != "" {
-		command += " --config " + quoteArgument(o.Config)
+	command := quoteProgram(o.Binary)
+	for _, word := range o.Args {
+		command += " " + quoteArgument(word)
 	}
-	unit, ok := swap(unit, "ExecStart="+packaging.Start, "ExecStart="+command)
+	unit, ok := swap(unit, "ExecStart="+o.Program.start, "ExecStart="+command)
 	if extra := writable(o); ok && extra != "" {
 		line := lineOf(unit, "ReadWritePaths=")
 		unit, ok = swap(unit, line, line+extra)

@@ -16,12 +16,15 @@ import (
 // The packages' units are what is installed for a program where packages put it: there is one copy.
 func TestPackagedUnits(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1000")
-	own := Options{Binary: packaging.Program, Home: "/home/kim", Writable: []string{"/home/kim/.local/state/ccship", "/run/user/1000/ccship"}}
-	system := Options{Binary: packaging.Program, Home: "/home/kim", System: true, User: "kim", Writable: []string{"/home/kim/.local/state/ccship"}}
+	own := Options{Program: Daemon, Binary: packaging.Program, Args: []string{"run"}, Home: "/home/kim", Writable: []string{"/home/kim/.local/state/ccship", "/run/user/1000/ccship"}}
+	system := Options{Program: Daemon, Binary: packaging.Program, Args: []string{"run"}, Home: "/home/kim", System: true, User: "kim", Writable: []string{"/home/kim/.local/state/ccship"}}
 	for _, c := range []struct {
 		o    Options
 		want string
-	}{{own, packaging.UserUnit}, {system, packaging.SystemUnit}} {
+	}{
+		{own, packaging.UserUnit}, {system, packaging.SystemUnit},
+		{Options{Program: Server, Binary: "/usr/bin/ccship-server", Args: []string{"serve"}, Home: "/home/kim"}, packaging.ServerUserUnit},
+	} {
 		if got, err := renderUnit(c.o); err != nil || got != c.want {
 			t.Errorf("system %v: %v\n%s", c.o.System, err, got)
 		}
@@ -67,7 +70,11 @@ func TestUnitCommand(t *testing.T) {
 		{"/usr/bin/ccship", "/etc/a b%h$HOME\\\"q\"'.toml", `ExecStart=/usr/bin/ccship run --config "/etc/a b%%h$$HOME\\\"q\"'.toml"`},
 		{"/usr/bin/ccship", "/home/ä/c.toml", `ExecStart=/usr/bin/ccship run --config /home/ä/c.toml`},
 	} {
-		text, err := renderUnit(Options{Binary: c.binary, Config: c.config, Home: "/home/kim"})
+		args := []string{"run"}
+		if c.config != "" {
+			args = append(args, "--config", c.config)
+		}
+		text, err := renderUnit(Options{Program: Daemon, Binary: c.binary, Args: args, Home: "/home/kim"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +84,7 @@ func TestUnitCommand(t *testing.T) {
 	}
 	for _, binary := range []string{`/opt/a"b/ccship`, `/opt/a'b/ccship`, `/opt/a\b/ccship`, "/opt/a\nb/ccship"} {
 		var e *control.Error
-		if _, err := renderUnit(Options{Binary: binary}); !errors.As(err, &e) || e.Hint == "" {
+		if _, err := renderUnit(Options{Program: Daemon, Binary: binary}); !errors.As(err, &e) || e.Hint == "" {
 			t.Errorf("%q: %v", binary, err)
 		}
 	}
@@ -90,9 +97,9 @@ func TestUnitWritable(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Home: "/home/kim", Writable: []string{"/srv/a b%/state", "/srv/a b%/state/run", "/home/kim/x", "/run/user/1000/ccship", "rel"}}, `ReadWritePaths=%h %t "-/srv/a b%%/state"`},
-		{Options{Home: "/home/kim", Writable: []string{"/home/kimberly/$x"}}, `ReadWritePaths=%h %t -/home/kimberly/$x`},
-		{Options{Home: "/srv/kim", System: true, User: "kim", Writable: []string{"/srv/kim/.local/state/ccship"}}, `ReadWritePaths=-/home -/var/home -/srv/kim`},
+		{Options{Program: Daemon, Home: "/home/kim", Writable: []string{"/srv/a b%/state", "/srv/a b%/state/run", "/home/kim/x", "/run/user/1000/ccship", "rel"}}, `ReadWritePaths=%h %t "-/srv/a b%%/state"`},
+		{Options{Program: Daemon, Home: "/home/kim", Writable: []string{"/home/kimberly/$x"}}, `ReadWritePaths=%h %t -/home/kimberly/$x`},
+		{Options{Program: Daemon, Home: "/srv/kim", System: true, User: "kim", Writable: []string{"/srv/kim/.local/state/ccship"}}, `ReadWritePaths=-/home -/var/home -/srv/kim`},
 	} {
 		c.o.Binary = "/usr/bin/ccship"
 		text, err := renderUnit(c.o)
@@ -109,8 +116,10 @@ func TestUnitVerifies(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, o := range map[string]Options{
-		"ccship.service":     {Binary: "/bin/true", Config: "/a b/%$.toml", Home: "/home/kim", Writable: []string{"/srv/a b%/state"}},
-		"ccship@kim.service": {Binary: "/bin/true", Home: "/srv/kim", System: true},
+		"ccship.service":     {Program: Daemon, Binary: "/bin/true", Args: []string{"run", "--config", "/a b/%$.toml"}, Home: "/home/kim", Writable: []string{"/srv/a b%/state"}},
+		"ccship@kim.service": {Program: Daemon, Binary: "/bin/true", Home: "/srv/kim", System: true},
+
+		"ccship-server.service": {Program: Server, Binary: "/bin/true", Args: []string{"serve", "--store", "sqlite:/a b/%$.db"}, Home: "/home/kim"},
 	} {
 		text, err := renderUnit(o)
 		if err != nil {

@@ -69,26 +69,68 @@ func Acquire(roots []string, me Holder) (*Lock, error) {
 	return l, nil
 }
 
+// Remove removes the lock files of roots that no daemon delivers, and returns their names. With an error nothing is
+// removed; it is a *HeldError if a daemon delivers a root.
+func Remove(roots []string) (removed []string, err error) {
+	l, err := Acquire(roots, Holder{})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range l.files {
+		if os.Remove(f.Name()) == nil { // fails on Windows, where an open file stays
+			removed = append(removed, f.Name())
+		}
+	}
+	return removed, l.Release()
+}
+
 // take locks one file and writes who holds it.
 func (l *Lock) take(name named, text []byte) error {
-	f, err := open(name.file)
-	if err != nil {
-		return err
-	}
-	switch err := lock(f); {
+	f, err := openLocked(name.file)
+	switch {
 	case errors.Is(err, errLocked):
-		_ = f.Close() // of another process
 		holder := read(name.file)
 		if holder.left(name.key) {
 			return nil
 		}
 		return &HeldError{Root: name.root, Holder: holder}
 	case err != nil:
-		_ = f.Close()
-		return fmt.Errorf("lock %s: %w", name.file, err)
+		return err
 	}
 	l.files = append(l.files, f)
 	return write(f, text)
+}
+
+// openLocked opens and locks the file of a name. It tries again if the file was removed between the two: a lock on a
+// file without a name would exclude nobody.
+func openLocked(name string) (*os.File, error) {
+	for {
+		f, err := open(name)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(f); err != nil {
+			_ = f.Close() // of another process
+			if errors.Is(err, errLocked) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("lock %s: %w", name, err)
+		}
+		if isNamed(f, name) {
+			return f, nil
+		}
+		_ = f.Close()
+	}
+}
+
+// isNamed reports whether an open file still has its name.
+func isNamed(f *os.File, name string) bool {
+	ours, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(name)
+	return err == nil && os.SameFile(ours, named)
 }
 
 // left reports whether a holder's lock is on a folder that is no longer one of its roots: the root was removed, and the
@@ -110,8 +152,8 @@ func Find(roots []string) (Holder, bool) {
 	return Holder{}, false
 }
 
-// Release releases the locks, even if a process that is just being started has inherited the files. The files stay:
-// removing one would let two processes lock two files of one name.
+// Release releases the locks, even if a process that is just being started has inherited the files. The files stay
+// until Remove.
 func (l *Lock) Release() error {
 	var errs []error
 	for _, f := range l.files {
