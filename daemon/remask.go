@@ -22,7 +22,7 @@ func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control
 	if d.masking.Mode() == "off" {
 		return result, control.Usage("nothing is masked: redact is off", "`ccship config set redact on`")
 	}
-	if req.Offset == 0 {
+	if req.Offset == 0 { // what is still queued may be in the clear
 		synced, err := d.syncer.Sync(ctx, control.SyncRequest{Wait: true})
 		if err != nil {
 			return result, err
@@ -30,6 +30,9 @@ func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control
 		if !synced.Done {
 			return result, verify.SyncError(synced)
 		}
+	}
+	if req.Old {
+		return d.remaskOld(ctx, req)
 	}
 	files := d.tailer.Files()
 	slices.SortFunc(files, func(a, b tail.Tracked) int { return cmp.Compare(a.File.Path, b.File.Path) })
@@ -55,6 +58,25 @@ func (d *Daemon) Remask(ctx context.Context, req control.RemaskRequest) (control
 		return result, err
 	}
 	return result, d.remaskFiles(ctx)
+}
+
+// remaskOld masks, or counts, what the servers of the known transcripts have stored in the clear.
+func (d *Daemon) remaskOld(ctx context.Context, req control.RemaskRequest) (control.RemaskResult, error) {
+	result := control.RemaskResult{SchemaVersion: control.SchemaVersion}
+	routings, err := d.db.Files.Routings(ctx)
+	if err != nil {
+		return result, err
+	}
+	var dests []string
+	for _, f := range routings {
+		if f.Decided && f.Dest != "" {
+			dests = append(dests, f.Dest)
+		}
+	}
+	slices.Sort(dests)
+	old, err := d.remasker.Run(ctx, slices.Compact(dests), req.Offset, req.DryRun)
+	result.Old = &old
+	return result, err
 }
 
 // remaskFiles has documents and attachments read again. A file that is masked differently now becomes a new version.
