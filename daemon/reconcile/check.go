@@ -22,7 +22,7 @@ func (r *Reconciler) Check(ctx context.Context, dest string) error {
 		}
 		code := judge(&at, &known, writer)
 		if code == "" {
-			return nil
+			return r.retryLeft(ctx, dest)
 		}
 		compared := r.await(dest)
 		if !r.Servers.StepBack(dest, code, writer) {
@@ -37,13 +37,27 @@ func (r *Reconciler) Check(ctx context.Context, dest string) error {
 	}
 }
 
+// retryLeft queues what a comparison that did not end left behind as replaced.
+func (r *Reconciler) retryLeft(ctx context.Context, dest string) error {
+	if r.State.Outbox.Usage().Dead == 0 {
+		return nil
+	}
+	c, err := r.newComparison(ctx, dest)
+	if err != nil {
+		return err
+	}
+	return c.retryReplaced(ctx)
+}
+
 // judge returns the code with which a server whose ledger is at would refuse a write of an incarnation that knows
 // another ledger; "" if it would accept. Writes of this incarnation may be in flight.
 func judge(at *remote.Ledger, known *ledger.Ledger, writer string) string {
 	switch {
+	case known.Doubt:
+		return ledger.CodeStoreBehind
 	case at.Store != known.Store:
 		return ledger.CodeOtherStore
-	case at.Count < known.Count:
+	case at.Count < known.Count, at.Since != "" && known.Token != "" && at.Since != known.Token:
 		return ledger.CodeStoreBehind
 	case at.Writer == writer, at.Writer == known.Writer && at.Count == known.Count:
 		return ""

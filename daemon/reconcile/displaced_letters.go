@@ -32,7 +32,11 @@ func (r *Reconciler) RetryLetters(ctx context.Context, letters []state.DeadLette
 		byStream[at] = append(byStream[at], letters[i])
 	}
 	for at, some := range byStream {
-		m, err := r.retryStream(ctx, at.dest, tail.FileID(at.id), some)
+		c, err := r.newComparison(ctx, at.dest)
+		if err != nil {
+			return n, err
+		}
+		m, err := c.retryStream(ctx, tail.FileID(at.id), some)
 		if n += m; err != nil {
 			return n, err
 		}
@@ -40,20 +44,63 @@ func (r *Reconciler) RetryLetters(ctx context.Context, letters []state.DeadLette
 	return n, nil
 }
 
-func (r *Reconciler) retryStream(ctx context.Context, dest string, id tail.FileID,
-	letters []state.DeadLetter) (int, error) {
-	t, ok := r.Files.File(id)
-	if !ok || t.Gone != 0 { // nothing continues after them
-		return r.State.DeadLetters.Retry(ctx, keysOf(letters))
+// replacedRounds limits how often lines are looked for that leave the queue while others are queued again.
+const replacedRounds = 3
+
+// retryReplaced is RetryLetters for the lines of ended generations that left the queue when their transcripts rejoined.
+// Nobody refused them, so nobody has to ask for it.
+func (c *comparison) retryReplaced(ctx context.Context, only ...tail.FileID) error {
+	for range replacedRounds {
+		byStream, err := c.replaced(ctx, only)
+		if err != nil || len(byStream) == 0 {
+			return err
+		}
+		for id, letters := range byStream {
+			sub, err := c.newComparison(ctx, c.dest) // with what changed since
+			if err != nil {
+				return err
+			}
+			sub.reader = c.reader
+			n, err := sub.retryStream(ctx, id, letters)
+			c.rejoined, c.copied = c.rejoined+sub.rejoined, c.copied+sub.copied
+			if err != nil {
+				return err
+			}
+			c.Log.Info("lines that were rewound while they waited are on the server or queued again", "session",
+				letters[0].Stream.SessionID, "batches", n)
+		}
 	}
-	c, err := r.newComparison(ctx, dest)
+	return nil
+}
+
+// replaced lists the dead letters with that reason of the given streams, or of all; by stream.
+func (c *comparison) replaced(ctx context.Context, only []tail.FileID) (map[tail.FileID][]state.DeadLetter, error) {
+	letters, err := c.State.DeadLetters.List(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
+	}
+	byStream := map[tail.FileID][]state.DeadLetter{}
+	for i := range letters {
+		l := &letters[i]
+		id := tail.FileID(l.Stream.ID)
+		if l.Reason == state.ReasonReplaced && l.Batch.Items == 0 && l.Dest == c.dest &&
+			(len(only) == 0 || slices.Contains(only, id)) {
+			byStream[id] = append(byStream[id], *l)
+		}
+	}
+	return byStream, nil
+}
+
+// retryStream is RetryLetters for one stream.
+func (c *comparison) retryStream(ctx context.Context, id tail.FileID, letters []state.DeadLetter) (int, error) {
+	t, ok := c.Files.File(id)
+	if !ok || t.Gone != 0 { // nothing continues after them
+		return c.queueAgain(ctx, letters)
 	}
 	has, err := c.reader.Digest(ctx, c.ref(id))
 	switch {
 	case remote.Is(err, remote.CodeNoReading):
-		return r.State.DeadLetters.Retry(ctx, keysOf(letters))
+		return c.queueAgain(ctx, letters)
 	case err != nil && !remote.Is(err, control.CodeNoSession):
 		return 0, err
 	}
@@ -61,11 +108,18 @@ func (r *Reconciler) retryStream(ctx context.Context, dest string, id tail.FileI
 	if err != nil {
 		return 0, err
 	}
-	n, err := r.State.DeadLetters.Drop(ctx, keysOf(stored))
+	n, err := c.State.DeadLetters.Drop(ctx, keysOf(stored))
 	if err != nil || len(lacking) == 0 {
 		return n, err
 	}
 	return n + len(lacking), c.sendLetters(ctx, id, &has, lacking)
+}
+
+// queueAgain queues letters as they were refused.
+func (c *comparison) queueAgain(ctx context.Context, letters []state.DeadLetter) (int, error) {
+	c.changes.Add(1)
+	defer c.changes.Add(1)
+	return c.State.DeadLetters.Retry(ctx, keysOf(letters))
 }
 
 func keysOf(letters []state.DeadLetter) (keys []state.DeadKey) {
@@ -147,12 +201,13 @@ func withEdges(b *outbox.Batch, index int64, raw []byte) []byte {
 
 // holdsLines reports whether a view has all of the given lines, with the same bytes.
 func (c *comparison) holdsLines(ctx context.Context, ref remote.Ref, lines []letterLine) (bool, error) {
+	hashes := verify.NewHashes(c.reader, ref)
 	for _, l := range lines {
-		hashes, err := c.reader.LineHashes(ctx, ref, l.index, l.index+1)
+		hash, err := hashes.At(ctx, l.index, lines[len(lines)-1].index+1)
 		if remote.Is(err, control.CodeNoSession) {
 			return false, nil
 		}
-		if err != nil || len(hashes) != 1 || hashes[0] == nil || *hashes[0] != l.hash {
+		if err != nil || hash == nil || *hash != l.hash {
 			return false, err
 		}
 	}

@@ -1,12 +1,19 @@
 package reconcile_test
 
 import (
+	"bytes"
 	"context"
+	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/tail"
 )
 
 // script runs one history that is told step by step, and checks what every history must end with.
@@ -51,6 +58,86 @@ func TestIdleServerRestored(t *testing.T) {
 	})
 }
 
+// TestKilledBeforeComparison: a database goes back while a write is in flight, and counts it with a number that the one
+// before gave to another write. The daemon is killed between its suspicion and the comparison. Counts agree from then
+// on; only what the state keeps of the suspicion finds the lines that the older copy lacks.
+func TestKilledBeforeComparison(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		a.write("a", 3)
+		a.write("b", 3)
+		h.deliver(a)
+		asked, held := h.server.refuseLedger(true), h.server.holdWrite()
+		release := sync.OnceFunc(func() { close(held) })
+		defer release()
+		a.write("b", 3)
+		h.await("the write", held)
+		h.server.snapshot()
+		a.write("a", 3)
+		for began := time.Now(); ; { // of a all is acknowledged, of b nothing
+			s, err := a.client().Status(context.Background())
+			must(err)
+			sent := h.server.get("/api/sessions/a/raw", url.Values{"machine": {"A"}})
+			if s.Outbox.Entries == 3 && bytes.Count(sent, []byte("\n")) == 6 {
+				break
+			}
+			if time.Since(began) > patience {
+				h.fail("%d entries wait", s.Outbox.Entries)
+			}
+		}
+		h.server.restore(0, false)
+		release()
+		h.await("the question for the ledger", asked)
+		a.kill()
+		h.server.refuseLedger(false)
+	})
+}
+
+// TestServerBackAndForth: an older copy of the database is put in its place, and later the newer one again, while the
+// same daemon runs. The newer one has more writes than the daemon knows of the older one, and lacks what that one got.
+func TestServerBackAndForth(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		a.write("a", 2)
+		h.deliver(a)
+		h.server.snapshot()
+		for range 6 {
+			a.write("a", 1)
+			h.deliver(a)
+		}
+		h.server.swap(0)
+		h.deliver(a)
+		a.write("b", 2)
+		h.deliver(a)
+		h.server.swap(0)
+	})
+}
+
+// TestAsManyWritesOfAnother: two daemons use one machine's name. After the database went back, one of them writes as
+// often as the other had written: the counts agree, and what the other wrote is missing.
+func TestAsManyWritesOfAnother(t *testing.T) {
+	script(t, func(h *history, a, b *modelMachine) {
+		a.write("a", 2)
+		h.deliver(a)
+		a.cloneTo(b, false)
+		h.server.snapshot()
+		b.write("b", 2)
+		h.deliver(b)
+		h.server.restore(0, false)
+		a.write("a", 2)
+		h.deliver(a)
+		b.write("c", 2)
+		h.deliver(b)
+	})
+}
+
+// await waits until something happens.
+func (h *history) await(what string, rings <-chan struct{}) {
+	select {
+	case <-rings:
+	case <-time.After(patience):
+		h.fail("%s never comes", what)
+	}
+}
+
 // TestServerRestoredBeforeRewind: the server has all of the generation before a rewind and nothing of the one after it,
 // of which only the end is queued.
 func TestServerRestoredBeforeRewind(t *testing.T) {
@@ -92,12 +179,13 @@ func TestGoneBeforeItWasSent(t *testing.T) {
 	})
 }
 
-// TestReplacedIsSentAgain: lines of a generation that ended before they were sent can be queued again by hand; the
-// server has no place for them, and asks for no comparison without end.
+// TestReplacedIsSentAgain: lines that were rewound before they were sent leave the queue when their transcript rejoins.
+// They reach the server without being asked for: as an earlier generation, ahead of what is on disk.
 func TestReplacedIsSentAgain(t *testing.T) {
 	script(t, func(h *history, a, _ *modelMachine) {
 		a.write("a", 4)
 		h.queue(a)
+		lost := readLines(a.path("a"))
 		a.rewind("a", 1, 2)
 		_ = a.sync(time.Second)
 		a.exchange()
@@ -106,11 +194,93 @@ func TestReplacedIsSentAgain(t *testing.T) {
 		h.deliver(a)
 		a.exchange()
 		h.deliver(a)
-		letters, err := a.client().DeadLetters(context.Background())
-		if err != nil || len(letters.Letters) == 0 {
-			h.fail("dead letters %+v, %v", letters, err)
-		}
-		_, err = a.client().RetryDead(context.Background(), control.DeadRequest{All: true})
-		must(err)
+		h.noLetters(a)
+		h.hasAll(a, "a", lost)
 	})
+}
+
+// TestRewoundIsThereAlready: the state went back to a time at which lines that the server has by now waited, since
+// rewound. They are not sent again.
+func TestRewoundIsThereAlready(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		a.write("a", 4)
+		h.queue(a)
+		a.rewind("a", 1, 2)
+		_ = a.sync(time.Second)
+		a.snapshot()
+		h.server.setCut("ccship/A", false)
+		h.deliver(a)
+		for range 2 { // more generations than the state knows
+			a.rewind("a", 1, 3)
+			h.deliver(a)
+		}
+		before := h.newest(a, "a")
+		a.restore(0, false)
+		h.deliver(a)
+		h.noLetters(a)
+		if after := h.newest(a, "a"); after > before+1 {
+			h.fail("generation %d became %d: more than where the transcript continues", before, after)
+		}
+	})
+}
+
+// TestReplacedIsLeft: a daemon that ended before it queued such lines again does it later, with nothing to compare.
+func TestReplacedIsLeft(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		a.write("a", 4)
+		h.queue(a)
+		lost := readLines(a.path("a"))
+		a.rewind("a", 1, 2)
+		_ = a.sync(time.Second)
+		a.stopped(func() {
+			db, err := state.Open(context.Background(), state.Options{Path: filepath.Join(a.cfg.StateDir, "state.db")})
+			must(err)
+			files, err := db.Files.Load(context.Background())
+			must(err)
+			at := files[0].Cursor
+			must(db.Rejoin(context.Background(), files[0].File.ID,
+				state.Rejoin{Expect: at, Cursor: tail.Cursor{Generation: at.Generation + 1}}))
+			if db.Outbox.Usage().Dead == 0 {
+				h.fail("nothing is left")
+			}
+			must(db.Close())
+		})
+		h.server.setCut("ccship/A", false)
+		h.deliver(a)
+		h.noLetters(a)
+		h.hasAll(a, "a", lost)
+	})
+}
+
+// newest is the number of the newest generation at the server.
+func (h *history) newest(m *modelMachine, session string) uint32 {
+	name := m.identity().Name
+	d, err := h.server.reader().Digest(context.Background(), remote.Ref{Session: session, Machine: &name})
+	must(err)
+	g, _ := d.Newest()
+	return g.Generation
+}
+
+// hasAll: everything of lines can be read from the server.
+func (h *history) hasAll(m *modelMachine, session string, lines []string) {
+	has := h.readable(place{m.identity().Name, session})
+	for _, l := range lines {
+		if !has[l] {
+			h.fail("the server lacks %s, which was rewound while it waited", l)
+		}
+	}
+}
+
+// noLetters: a machine has no dead letters.
+func (h *history) noLetters(m *modelMachine) {
+	letters, err := m.client().DeadLetters(context.Background())
+	if err != nil || len(letters.Letters) > 0 {
+		h.fail("%s: dead letters %+v, %v", m.name, letters, err)
+	}
+}
+
+func readLines(path string) []string {
+	data, err := os.ReadFile(path)
+	must(err)
+	return strings.Fields(string(data))
 }

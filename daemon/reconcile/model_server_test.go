@@ -16,7 +16,7 @@ import (
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/hub"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // place is where a server shows a transcript.
@@ -50,7 +50,7 @@ type modelServer struct {
 
 	mu       sync.RWMutex // held for writing while the database is exchanged
 	handler  http.Handler
-	store    *store.SQLite
+	store    *sqlite.Store
 	end      func()
 	now      database
 	kept     []database // snapshots
@@ -59,6 +59,8 @@ type modelServer struct {
 	writes   int
 	cut      map[string]bool // machines that do not reach the server, by User-Agent
 	lose     map[string]int  // machines whose next answers are lost: the server stores and nobody hears of it
+	unasked  chan struct{}   // unless nil, who asks for the ledger is refused, and rings
+	late     chan struct{}   // unless nil, the next write rings and then waits until it is closed
 }
 
 // template is an empty database with a key, made once: migrating costs more than a history.
@@ -67,7 +69,7 @@ var template = sync.OnceValues(func() (data []byte, key string) {
 	must(err)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "server.db")
-	st, err := store.OpenSQLite(context.Background(), path)
+	st, err := sqlite.Open(context.Background(), path)
 	must(err)
 	key, hash := auth.NewKey()
 	u, err := st.AddUser(context.Background(), "owner", server.Owner, time.Now())
@@ -120,7 +122,7 @@ func (r *recorder) Put(ctx context.Context, b *server.Batch) error {
 }
 
 func (s *modelServer) open() {
-	st, err := store.OpenSQLite(context.Background(), s.now.path)
+	st, err := sqlite.Open(context.Background(), s.now.path)
 	must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	changes := hub.New(st)
@@ -142,14 +144,30 @@ func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests++
 	if r.Method == http.MethodPost && r.URL.Path == "/api/conversations" {
 		s.writes++
+		if late := s.late; late != nil {
+			s.late = nil
+			s.asked.Unlock()
+			late <- struct{}{}
+			<-late
+			s.asked.Lock()
+		}
 	}
 	cut, lost := s.cut[who], s.lose[who] > 0
 	if lost && !cut {
 		s.lose[who]--
 	}
+	unasked := s.unasked
 	s.asked.Unlock()
 	if cut {
 		panic(http.ErrAbortHandler)
+	}
+	if unasked != nil && r.URL.Path == "/api/ledger" {
+		select {
+		case unasked <- struct{}{}:
+		default:
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -177,6 +195,24 @@ func (s *modelServer) loseAnswers(who string, n int) {
 	s.asked.Lock()
 	defer s.asked.Unlock()
 	s.lose[who] = n
+}
+
+// refuseLedger refuses whoever asks for the ledger, or no longer. The channel rings when somebody did.
+func (s *modelServer) refuseLedger(refuse bool) <-chan struct{} {
+	s.asked.Lock()
+	defer s.asked.Unlock()
+	if s.unasked = nil; refuse {
+		s.unasked = make(chan struct{}, 1)
+	}
+	return s.unasked
+}
+
+// holdWrite has the next write wait until the channel is closed. It sends something before that.
+func (s *modelServer) holdWrite() chan struct{} {
+	s.asked.Lock()
+	defer s.asked.Unlock()
+	s.late = make(chan struct{})
+	return s.late
 }
 
 // exchanged runs fn while the database is closed.
@@ -207,7 +243,7 @@ func (s *modelServer) restore(n int, renew bool) {
 			backup, err := os.Open(s.kept[n].path)
 			must(err)
 			defer backup.Close()
-			must(store.Restore(context.Background(), s.now.path, backup, true))
+			must(sqlite.Restore(context.Background(), s.now.path, backup, true, ""))
 		} else {
 			copyFile(s.now.path, s.kept[n].path)
 		}
@@ -236,14 +272,20 @@ func (s *modelServer) reader() *remote.Client {
 
 // get is the body of an answer of the API; nil unless the status is 200.
 func (s *modelServer) get(path string, q url.Values) []byte {
+	status, body := s.answer(path, q)
+	if status != http.StatusOK {
+		return nil
+	}
+	return body
+}
+
+// answer is the status and the body of an answer of the API.
+func (s *modelServer) answer(path string, q url.Values) (status int, body []byte) {
 	r := httptest.NewRequest(http.MethodGet, path+"?"+q.Encode(), nil)
 	r.Header.Set("X-API-Key", s.key)
 	w := httptest.NewRecorder()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.handler.ServeHTTP(w, r)
-	if w.Code != http.StatusOK {
-		return nil
-	}
-	return bytes.Clone(w.Body.Bytes())
+	return w.Code, bytes.Clone(w.Body.Bytes())
 }

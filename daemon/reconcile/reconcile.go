@@ -230,16 +230,21 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 		return err
 	}
 	c.reader = reader.Of(at.Store)
-	c.only = changedSince(&at, &known)
+	if why.Code != ledger.CodeStoreBehind { // else counts that agree again prove nothing
+		c.only = changedSince(&at, &known)
+	}
 	r.Log.Warn("comparing with the server", "server", dest, "code", why.Code, "store", at.Store, "its count", at.Count,
 		"known store", known.Store, "known count", known.Count, "transcripts", c.size())
 	if err := c.run(ctx); err != nil {
 		return err
 	}
-	if at.Store != known.Store && known.Store != "" || at.Count < known.Count {
+	if at.Store != known.Store && known.Store != "" || at.Count < known.Count || why.Code == ledger.CodeStoreBehind {
 		if err := r.Servers.Resend(ctx, dest); err != nil {
 			return fmt.Errorf("queue checkpoints, documents and files again: %w", err)
 		}
+	}
+	if err := c.retryReplaced(ctx); err != nil {
+		return err
 	}
 	if at, err = r.settled(ctx, at, c); err != nil {
 		return err
@@ -250,7 +255,7 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 	}
 	r.Log.Info("in step with the server again", "server", dest, "compared", c.compared, "rejoined", c.rejoined)
 	r.Servers.Trouble(dest, "", "")
-	r.Servers.InStep(dest, ledger.Ledger{Store: at.Store, Count: at.Count, Writer: at.Writer}, writer)
+	r.Servers.InStep(dest, ledger.Ledger{Store: at.Store, Count: at.Count, Token: at.Token, Writer: at.Writer}, writer)
 	r.release(dest)
 	return nil
 }
@@ -258,7 +263,8 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why ledger.
 // changedSince returns the sessions that may differ; nil: all. If an earlier run of this daemon wrote last, only the
 // changes of its last requests are unknown.
 func changedSince(at *remote.Ledger, known *ledger.Ledger) map[string]bool {
-	if at.Store != known.Store || at.Writer == "" || at.Writer != known.Writer || at.Count < known.Count ||
+	if judge(at, known, at.Writer) == ledger.CodeStoreBehind || at.Store != known.Store || at.Writer == "" ||
+		at.Writer != known.Writer || at.Count < known.Count ||
 		len(at.Changed) >= remote.MaxChanged {
 		return nil
 	}
@@ -334,6 +340,9 @@ func (r *Reconciler) compareStream(ctx context.Context, dest string, stream uint
 	}
 	c.otherBytes = otherBytes
 	if err := c.one(ctx, tail.FileID(stream)); err != nil {
+		return err
+	}
+	if err := c.retryReplaced(ctx, tail.FileID(stream)); err != nil {
 		return err
 	}
 	r.Servers.StreamInStep(dest, stream)

@@ -28,6 +28,9 @@ func (r *Reconciler) Repair(ctx context.Context, dest string, ids []tail.FileID,
 			break
 		}
 	}
+	if err == nil {
+		err = c.retryReplaced(ctx, ids...)
+	}
 	c.result.Transcripts = c.compared
 	return c.result, err
 }

@@ -161,6 +161,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 	}
 	g, ok := has.Newest()
 	newline := t.Provisional.Length == 0
+	s.retired = min(g.RetiredLines(), s.lines)
 	switch {
 	case ok && g.Lines == s.lines && g.SHA256 == c.report.SHA256 && g.EndLine <= s.end && g.EOFNewline == newline,
 		!ok && s.lines == 0:
@@ -173,6 +174,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 		return nil
 	}
 	s.refused = stillRefused(v.deadLines[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
+	s.maskedThere, s.retiredThere = g.MaskedLines(), g.IsRetired
 	ref, generation := v.ref(c), int64(g.Generation)
 	ref.Epoch, ref.Generation = has.Epoch, &generation
 	lines, err := v.compareLines(ctx, c, NewHashes(v.reader(c.facts.Dest), ref))

@@ -119,6 +119,11 @@ type summary struct {
 	end                int64 // all lines
 	sum                hash.Hash
 	refused            map[int64]bool // lines that the server refused; set when lines are compared
+	maskedThere        map[int64]bool // lines that the server itself masked; set when lines are compared
+	retired            int64          // lines of which the server has only hashes
+	retiredUnproven    int64          // those of them that differ, for secrets that are masked some other way
+	retiredThere       func(int64) bool
+	byServer           int64 // those of them that differ only in tokens; set when lines are compared
 }
 
 // summarize reads a transcript and applies the rules in force.

@@ -69,11 +69,13 @@ func (h *historyCheck) judge(ctx context.Context, epoch string, g remote.Generat
 	found.dropReplaced(g.Generation, all)
 	masked := false
 	if len(found.differ) > 0 {
-		if masked, err = h.masked(ctx, ref); err != nil {
+		if masked, err = h.masked(ctx, g, ref); err != nil {
 			return err
 		}
 	}
 	switch {
+	case g.RetiredLines() > 0 && len(found.missing) == 0 && (masked || len(found.differ) == 0):
+		add(&h.retired, g)
 	case masked:
 		h.unproven(g, whyMasked)
 	case len(found.missing)+len(found.differ) > 0:

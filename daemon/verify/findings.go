@@ -22,7 +22,8 @@ const (
 // findings is what a deep comparison found beyond the files on disk.
 type findings struct {
 	past, vanished, equal, stored control.DeepCount
-	why                           map[string]int // generations in stored, by the reason
+	retired                       control.DeepCount // the server has only hashes of some of their lines
+	why                           map[string]int    // generations in stored, by the reason
 	diffs                         []control.FileDifference
 }
 
@@ -45,7 +46,8 @@ func (r *recorder) addDeep(f *findings) {
 	for _, c := range []struct {
 		to   *control.DeepCount
 		from control.DeepCount
-	}{{&r.Deep.Past, f.past}, {&r.Deep.Gone, f.vanished}, {&r.Deep.Earlier, f.equal}, {&r.Deep.Stored, f.stored}} {
+	}{{&r.Deep.Past, f.past}, {&r.Deep.Gone, f.vanished}, {&r.Deep.Earlier, f.equal}, {&r.Deep.Retired, f.retired},
+		{&r.Deep.Stored, f.stored}} {
 		c.to.Generations += c.from.Generations
 		c.to.Lines += c.from.Lines
 		c.to.Bytes += c.from.Bytes

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript/redact"
@@ -47,6 +48,19 @@ func (h *Held) Explain(ctx context.Context, m *redact.Masker, index int64, disk 
 	}
 	e, explained = m.Explain(disk, held)
 	return held, e, explained, nil
+}
+
+// SameButTokens reports whether a line for which the server has another hash differs only in tokens from the disk's
+// line, in one of its forms. They need not be this machine's. Ask for lines in ascending order, each once.
+func (h *Held) SameButTokens(ctx context.Context, index int64, hash string, forms ...[]byte) (bool, error) {
+	held, err := h.line(ctx, index)
+	if err != nil || held == nil || LineHash(held) != hash {
+		return false, err
+	}
+	return slices.ContainsFunc(forms, func(form []byte) bool {
+		_, only := redact.Changes(form, held)
+		return only
+	}), nil
 }
 
 // line returns a line; nil if the server does not have it.

@@ -154,6 +154,10 @@ func (v *verifier) countUnknown(ctx context.Context, dest string, refs []remote.
 		for _, d := range digests {
 			for _, e := range d.Epochs {
 				for _, g := range e.Generations {
+					if g.RetiredLines() > 0 {
+						add(&found.retired, g)
+						continue
+					}
 					found.unproven(g, whyUnknown)
 				}
 			}

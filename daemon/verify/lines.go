@@ -61,7 +61,7 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 		sent, masked := masker.Line(l.raw)
 		same := hash == nil || l.oversize || LineHash(sent) == *hash
 		if !same {
-			if same, err = c.summary.explained(ctx, held, v.Masking.Proof(), explicable{l, *hash, masked}); err != nil {
+			if same, err = c.summary.explained(ctx, held, v.Masking.Proof(), explicable{l, *hash, sent, masked}); err != nil {
 				return err
 			}
 		}
@@ -75,7 +75,8 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 type explicable struct {
 	diskLine
 	hash   string
-	masked []redact.Range // what the rules in force mask in it
+	sent   []byte         // as the rules in force mask it
+	masked []redact.Range // what they mask in it
 }
 
 // explained reports whether the server holds the disk's line unmasked, or masked by other rules, and counts that.
@@ -84,6 +85,25 @@ func (s *summary) explained(ctx context.Context, held *Held, m *redact.Masker, l
 		s.clear++ // sent before secrets were masked: otherwise the hash would be the expected one
 		s.masked -= int64(len(l.masked))
 		return true, nil
+	}
+	if s.retiredThere != nil && s.retiredThere(l.index) {
+		// No bytes are left to explain the hash.
+		if s.maskedThere[l.index] {
+			s.countByServer(l.masked)
+			return true, nil
+		}
+		if len(l.masked) == 0 && !redact.HasTokens(l.raw) {
+			return false, nil
+		}
+		s.retiredUnproven++
+		return true, nil
+	}
+	if s.maskedThere[l.index] {
+		same, err := held.SameButTokens(ctx, l.index, l.hash, l.raw, l.sent)
+		if same {
+			s.countByServer(l.masked)
+		}
+		return same, err
 	}
 	has, e, ok, err := held.Explain(ctx, m, l.index, l.raw, l.hash)
 	if err != nil || !ok {
@@ -101,6 +121,17 @@ func (s *summary) explained(ctx context.Context, held *Held, m *redact.Masker, l
 		}
 	}
 	return true, nil
+}
+
+// countByServer counts a line that the server itself masked, apart from what the rules in force mask in it.
+func (s *summary) countByServer(masked []redact.Range) {
+	s.byServer++
+	s.masked -= int64(len(masked))
+	for _, r := range masked {
+		if !r.Proven {
+			s.unproven--
+		}
+	}
 }
 
 // check notes a line that the server lacks or holds differently.

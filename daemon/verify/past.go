@@ -127,6 +127,10 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 		h.differs(g.Generation, "").Missing = []control.Range{{First: g.EndLine, Last: past.cursor.Line - 1}}
 		return nil
 	}
+	if g.RetiredLines() > 0 && (g.Missing <= int64(len(g.Oversize)) || past.leftOut) {
+		add(&h.retired, g) // the hashes taken when the lines were read cannot prove what only hashes are left of
+		return nil
+	}
 	switch missing := g.Missing - int64(len(g.Oversize)); {
 	case missing > 0 && !past.leftOut:
 		return h.nameMissing(ctx, g, missing)
@@ -150,7 +154,7 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 		return err
 	}
 	if !same {
-		if masked, err := h.masked(ctx, h.refOf(g)); masked || err != nil {
+		if masked, err := h.masked(ctx, g, h.refOf(g)); masked || err != nil {
 			h.unproven(g, whyMasked)
 			return err
 		}
@@ -164,8 +168,14 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 
 // masked reports whether the server's copy of a generation has tokens in place of secrets. The hashes taken when the
 // lines were read cannot prove such a copy.
-func (h *historyCheck) masked(ctx context.Context, ref remote.Ref) (bool, error) {
-	if h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd) == nil {
+func (h *historyCheck) masked(ctx context.Context, g remote.Generation, ref remote.Ref) (bool, error) {
+	if len(g.Masked) > 0 {
+		return true, nil
+	}
+	if g.RetiredLines() > 0 {
+		return false, nil
+	}
+	if h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd) == nil && h.v.Masking.Proof() == nil {
 		return false, nil
 	}
 	file, err := h.reader.Raw(ctx, ref, true)

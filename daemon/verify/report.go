@@ -56,6 +56,9 @@ func (r *recorder) add(file control.FileReport, s *summary, diff *control.FileDi
 		r.Oversize += s.oversize
 		r.Masked += s.masked
 		r.Unproven += s.unproven
+		r.ByServer += s.byServer
+		r.ByPolicy += s.retired
+		r.ByPolicyOnly += s.retiredUnproven
 		r.Clear += s.clear
 		file.Clear = s.clear
 	}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -35,11 +36,11 @@ type Repairer interface {
 // differences again, and compares once more.
 func (s *Service) Verify(ctx context.Context, req control.VerifyRequest,
 	progress func(control.VerifyProgress)) (control.VerifyReport, error) {
-	report, mend, err := s.compare(ctx, req, progress)
-	if err != nil || !req.Repair || len(mend.lines)+len(mend.attachments) == 0 {
+	report, repairs, err := s.compare(ctx, req, progress)
+	if err != nil || !req.Repair || len(repairs.lines)+len(repairs.attachments) == 0 {
 		return report, err
 	}
-	repaired, err := s.repair(ctx, req, mend, progress)
+	repaired, err := s.repair(ctx, req, repairs, progress)
 	if err != nil {
 		return control.VerifyReport{}, err
 	}
@@ -51,24 +52,41 @@ func (s *Service) Verify(ctx context.Context, req control.VerifyRequest,
 
 // compare syncs and compares.
 func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
-	progress func(control.VerifyProgress)) (r control.VerifyReport, mend wrong, err error) {
+	progress func(control.VerifyProgress)) (r control.VerifyReport, repairs wrong, err error) {
 	synced, err := s.parts.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
 	if err != nil {
-		return r, mend, err
+		return r, repairs, err
 	}
 	unfinished := []string{reasonTimeout, reasonRefused, reasonUnreadable, reasonFull, reasonPaused}
 	if !synced.Done && !slices.Contains(unfinished, synced.Reason) {
-		return r, mend, SyncError(synced)
+		return r, repairs, SyncError(synced)
 	}
-	options := Options{Session: req.Session, Deep: req.Deep, Progress: progress, Waiting: synced.Waiting}
+	session, err := s.chosen(req.Session)
+	if err != nil {
+		return r, repairs, err
+	}
+	options := Options{Session: session, Deep: req.Deep, Progress: progress, Waiting: synced.Waiting}
 	if !synced.Done { // folders that cannot be listed cannot be compared either
 		options.Incomplete, options.Reason, options.Hint = synced.Detail, synced.Reason, synced.Hint
 	}
-	if r, mend, err = run(ctx, s.parts.Deps(), options); err != nil {
-		return r, mend, err
+	if r, repairs, err = run(ctx, s.parts.Deps(), options); err != nil {
+		return r, repairs, err
 	}
 	r.Resumed, r.Retired = synced.Resumed, synced.Retired
-	return r, mend, nil
+	return r, repairs, nil
+}
+
+// chosen is the full name of the session that name begins. An excluded session, and one that only the name of a file
+// tells, stays as it is.
+func (s *Service) chosen(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	whole, err := s.parts.Session(name)
+	if known, ok := errors.AsType[*control.Error](err); ok && known.Code == control.CodeNoSession {
+		return name, nil
+	}
+	return whole, err
 }
 
 // Reasons of a control.SyncResult.
@@ -91,22 +109,22 @@ func SyncError(r control.SyncResult) error {
 }
 
 // repair sends again what a comparison found wrong, and waits for its delivery while there is progress.
-func (s *Service) repair(ctx context.Context, req control.VerifyRequest, mend wrong,
+func (s *Service) repair(ctx context.Context, req control.VerifyRequest, repairs wrong,
 	progress func(control.VerifyProgress)) (all control.ResendResult, err error) {
 	deps := s.parts.Deps()
 	all = newResult()
-	for _, dest := range slices.Sorted(maps.Keys(mend.lines)) {
+	for _, dest := range slices.Sorted(maps.Keys(repairs.lines)) {
 		if !deps.Servers.SpeaksExtension(dest) {
 			continue
 		}
-		some, err := s.parts.Repairer.Repair(ctx, dest, mend.lines[dest], false)
+		some, err := s.parts.Repairer.Repair(ctx, dest, repairs.lines[dest], false)
 		merge(&all, some)
 		if err != nil {
 			return all, err
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(mend.attachments)) {
-		if err := deps.Attachments.Requeue(ctx, mend.attachments[id], id); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(repairs.attachments)) {
+		if err := deps.Attachments.Requeue(ctx, repairs.attachments[id], id); err != nil {
 			return all, err
 		}
 		if err := deps.Attachments.Deliver(ctx, id); err != nil {

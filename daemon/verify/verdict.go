@@ -80,7 +80,7 @@ func fixOf(reason string) string {
 	case "full":
 		return "free disk space, or make the server reachable: reading goes on by itself"
 	case "no_server":
-		return "`ccship config set server_url URL`, or try everything with `ccship up`"
+		return "`ccship setup` connects to one, or starts one on this machine; `ccship up` only tries it out"
 	case "refused", control.CodeRefusedKey, control.CodeUnreachable:
 		return "`ccship doctor` shows what is wrong with the server"
 	}

@@ -122,32 +122,32 @@ func Run(ctx context.Context, deps Deps, options Options) (control.VerifyReport,
 }
 
 // run is Run, and also returns what a repair can send again.
-func run(ctx context.Context, deps Deps, options Options) (r control.VerifyReport, mend wrong, err error) {
+func run(ctx context.Context, deps Deps, options Options) (r control.VerifyReport, repairs wrong, err error) {
 	v := &verifier{
 		Deps: deps, options: options, report: newRecorder(&options),
 		deadLines: map[uint64]map[int64]uint32{}, deadAttachments: map[tail.FileID]map[string]string{},
 		wrong: wrong{map[string][]tail.FileID{}, map[tail.FileID]string{}}, readers: map[string]*remote.Client{},
 	}
 	if v.facts, err = v.State.Files.Routings(ctx); err != nil {
-		return r, mend, err
+		return r, repairs, err
 	}
 	if err := v.loadDeadLetters(ctx); err != nil {
-		return r, mend, err
+		return r, repairs, err
 	}
 	if err := v.chooseStores(ctx); err != nil {
-		return r, mend, err
+		return r, repairs, err
 	}
 	v.excluded = v.Rules.Excluded(v.facts)
 	files := v.choose()
 	if err := v.compareFiles(ctx, files); err != nil {
-		return r, mend, err
+		return r, repairs, err
 	}
 	if err := v.compareAttachments(ctx, files); err != nil {
-		return r, mend, err
+		return r, repairs, err
 	}
 	if options.Deep {
 		if err := v.compareHistory(ctx); err != nil {
-			return r, mend, err
+			return r, repairs, err
 		}
 	}
 	return v.report.finish(&options), v.wrong, nil

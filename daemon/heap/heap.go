@@ -1,0 +1,56 @@
+// Package heap keeps the memory of a program that runs all day near what it needs.
+package heap
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// room is how much garbage may gather in a heap larger than that, before it is collected. Go lets a heap grow to twice
+// what is alive: with a hundred thousand transcripts that is memory which nobody needs.
+const room = 12 << 20
+
+// least is the smallest share of what is alive that garbage may take: of a much larger heap, collecting costs more than
+// its memory is worth.
+const least = 50
+
+// Bound has the heap grow less than Go lets it, from now on, unless GOGC says how much.
+func Bound() {
+	if os.Getenv("GOGC") == "" {
+		p := &pacer{percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+		runtime.SetFinalizer(&bell{p}, rung)
+	}
+}
+
+// bell is garbage: it is found by each collection, and hung up again.
+type bell struct{ p *pacer }
+
+func rung(b *bell) {
+	b.p.collected()
+	runtime.SetFinalizer(&bell{b.p}, rung)
+}
+
+type pacer struct {
+	percent int
+	sample  []metrics.Sample
+}
+
+// collected sets when the next collection begins.
+func (p *pacer) collected() {
+	metrics.Read(p.sample)
+	if p.sample[0].Value.Kind() != metrics.KindUint64 {
+		return
+	}
+	percent := percentOf(p.sample[0].Value.Uint64())
+	if d := percent - p.percent; d < -5 || d > 5 { // each change stops the program for a moment
+		p.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+// percentOf is how much of garbage may gather, in percent of what is alive.
+func percentOf(alive uint64) int {
+	return int(max(least, min(100, 100*room/max(1, alive))))
+}
