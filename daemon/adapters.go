@@ -5,6 +5,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/attachment"
 	"github.com/ccship/ccship/daemon/forget"
+	"github.com/ccship/ccship/daemon/remask"
 	"github.com/ccship/ccship/daemon/syncer"
 	"github.com/ccship/ccship/here"
 	"github.com/ccship/ccship/tail"
@@ -47,6 +48,9 @@ func (d *Daemon) wireRequests() {
 	d.forgetter = forget.New(forget.Deps{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Derived: d.derive, Documents: d.documents,
 		Inbox: d.inbox, Rewrites: d.rewrites, Log: d.log,
+	})
+	d.remasker = remask.New(remask.Deps{
+		Servers: d.servers, Masking: d.masking, Machine: d.origin.Machine,
 	})
 	d.wireComparer()
 }

@@ -57,5 +57,5 @@ func (l clearList) advice() []control.Advice {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return []control.Advice{{Kind: "secrets_in_clear", Text: text,
-		Hint: "`ccship redact apply` sends the lines again with their secrets masked"}}
+		Hint: "`ccship redact apply --forget-old --yes` has them masked on the server"}}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/daemon/derive"
+	"github.com/ccship/ccship/daemon/disk"
 	"github.com/ccship/ccship/daemon/document"
 	"github.com/ccship/ccship/daemon/events"
 	"github.com/ccship/ccship/daemon/forget"
@@ -33,6 +34,7 @@ import (
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/reconcile"
 	"github.com/ccship/ccship/daemon/relay"
+	"github.com/ccship/ccship/daemon/remask"
 	"github.com/ccship/ccship/daemon/rewrite"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/daemon/service"
@@ -64,6 +66,7 @@ type Daemon struct {
 	servers     *delivery.Servers
 	pause       *delivery.Pause // the user's
 	masking     *masking.Masking
+	remasker    *remask.Remasker
 	derive      *derive.Deriver
 	inbox       *inbox.Inbox
 
@@ -217,8 +220,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints,
 		Masking: d.masking, Log: d.log,
 	})
-	d.tailer = tail.New(
-		tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Cap: d.cfg.LineCap, Log: d.log}, d.db.Files, d.relay)
+	d.tailer = tail.New(d.tailConfig(), d.db.Files, d.relay)
 	d.wireReconciler(self.Former)
 	d.counter = &rewrite.Counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
 	d.wireAttachments()
@@ -228,9 +230,10 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if err := d.wireDocuments(ctx); err != nil {
 		return err
 	}
-	d.wireDeriver(checkpoint.NewCheckpointer(d.projections), d.documents.Observer())
+	notices := inbox.NewNotices(d.projections, d.introductions, d.log)
+	d.wireDeriver(checkpoint.NewCheckpointer(d.projections), d.documents.Observer(), notices.Observer())
 	d.inbox = inbox.New(inbox.Deps{
-		Projections: d.projections, Deriver: d.derive, Introductions: d.introductions, Sessions: d.router,
+		Projections: d.projections, Deriver: d.derive, Introductions: d.introductions, Notices: notices, Sessions: d.router,
 		Documents: d.documents, Settings: settings{d}, Log: d.log,
 	})
 	d.db.Listener = stateListener{d}
@@ -302,6 +305,10 @@ func (d *Daemon) notifyManager(ctx context.Context) error {
 }
 
 // tailRoots are the configured projects folders, each with the prompt history that lies beside it.
+func (d *Daemon) tailConfig() tail.Config {
+	return tail.Config{Roots: tailRoots(d.cfg), Watch: d.cfg.Watch, Local: disk.Tells, Cap: d.cfg.LineCap, Log: d.log}
+}
+
 func tailRoots(cfg config.Config) []tail.Root {
 	roots := make([]tail.Root, 0, len(cfg.Roots))
 	for _, dir := range cfg.Roots {

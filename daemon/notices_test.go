@@ -1,49 +1,184 @@
 package daemon
 
 import (
-	"bytes"
-	"encoding/json"
-	"net/http"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/daemontest"
+	"github.com/ccship/ccship/state"
+	"github.com/ccship/ccship/state/projection"
 )
 
-// A hook whose time was up when its answer came costs nobody a notice.
-func TestNoticeOfAHookThatIsGone(t *testing.T) {
+// hook asks as a hook does, and ends: having printed and confirmed what it got, or not.
+func (w *world) hook(session string, prints bool) control.Pending {
+	w.t.Helper()
+	ask := control.DialPatiently
+	if prints {
+		ask = control.DialHook
+	}
+	client := ask(w.cfg.Socket)
+	a, err := client.Pending(w.t.Context(), control.PendingRequest{Session: session, Confirm: true})
+	if err == nil && prints && a.Receipt != "" {
+		_, err = client.Pending(w.t.Context(), control.PendingRequest{Session: session, Receipt: a.Receipt})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// shows is a record that says that a hook told the model something.
+func shows(c *daemontest.Chat, text string) string {
+	return c.Record(map[string]any{"type": "attachment", "attachment": map[string]any{
+		"type": "async_hook_response", "hookEvent": "PostToolUse", "exitCode": 0,
+		"response": map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": "PostToolUse", "additionalContext": text}},
+	}})
+}
+
+// A hook that ends before it has printed costs nobody a notice, and what the transcript shows is never told again: also
+// when the daemon is killed in between.
+func TestNoticeUntilItIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.watching()
 	c := daemontest.Chat{Session: sessionA}
 	w.write(transcriptOf(sessionA), c.Turn(140_000))
 	w.sync()
-	http1 := w.contract().http
-	ask := func(req control.PendingRequest) (code int, a control.Pending) {
-		t.Helper()
-		text, err := json.Marshal(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := http1.Post("http://localhost/v1/pending", "application/json", bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
-			t.Fatal(err)
-		}
-		return res.StatusCode, a
+	const introduced = "[Session started]\n"
+	var first control.Pending
+	w.until("a hook is answered", func() bool { first = w.hook(sessionA, false); return first.Notices == 1 })
+	if !strings.HasPrefix(first.Text, introduced) || first.Receipt == "" {
+		t.Errorf("the first hook gets %+v", first)
 	}
-	var got control.Pending
-	w.until("the hook is answered", func() bool {
-		_, got = ask(control.PendingRequest{Session: sessionA, Confirm: true})
-		return got.Notices == 1
-	})
-	if again := w.allPending(sessionA, 1); again != got.Text {
-		t.Errorf("the next hook is told %q, the one before %q", again, got.Text)
+	var again control.Pending
+	w.until("it is gone", func() bool { again = w.hook(sessionA, false); return again.Text != "" })
+	w.stop()
+	w.start()
+	var printed control.Pending
+	w.until("it is gone", func() bool { printed = w.hook(sessionA, true); return printed.Text != "" })
+	if again.Text != first.Text || printed.Text != first.Text {
+		t.Errorf("three hooks get %q, %q and %q", first.Text, again.Text, printed.Text)
 	}
-	if code, _ := ask(control.PendingRequest{Session: sessionA, Receipt: got.Receipt}); code != http.StatusNotFound {
-		t.Errorf("confirmed too late: %d", code)
+	if a := w.hook(sessionA, true); a.Text != "" {
+		t.Errorf("right after that a hook gets %q", a.Text)
+	}
+	for _, x := range []struct {
+		shown string
+		want  int
+	}{{"something else", 1}, {printed.Text, 0}} {
+		w.write(transcriptOf(sessionA), shows(&c, x.shown)+c.Answer("one")+c.Answer("two"))
+		w.sync()
+		w.stop()
+		if n := w.keptNotices(sessionA); n != x.want {
+			t.Errorf("when the transcript shows %q, %d notices are kept, want %d", x.shown, n, x.want)
+		}
+		w.start()
+	}
+}
+
+// keptNotices is how many notices of a session are in the state of a daemon that does not run.
+func (w *world) keptNotices(session string) int {
+	w.t.Helper()
+	projections, err := projection.Open(w.t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer projections.State.Close()
+	return len(projections.Notices.Of(session))
+}
+
+// What Claude asked for and did not get it is told, with the reason: its tool had to answer before the daemon knew.
+func TestRefusedLinkIsTold(t *testing.T) {
+	t.Parallel()
+	w, _, cwd := newDocumentWorld(t)
+	w.cfg.DocumentCap = 10
+	saveFile(t, cwd, ".env", "KEY=1")
+	saveFile(t, cwd, "big.md", "more than ten bytes")
+	c := &talk{session: sessionA, cwd: cwd}
+	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
+	w.start()
+	w.sync()
+	w.init(sessionA, cwd)
+	for _, x := range []struct {
+		path string
+		want []string
+	}{
+		{".env", []string{"[Document not linked]\n- .env: ", "keys or passwords"}},
+		{"missing.md", []string{"[Document not linked]\n- missing.md: "}},
+		{"../outside.md", []string{"[Document not linked]\n- ../outside.md: "}},
+		{"big.md", []string{"[Document linked]\n- big.md: its content is not kept", "document_cap"}},
+	} {
+		w.write("-p/"+sessionA+".jsonl", w.links(c, x.path, true))
+		w.sync()
+		var got string
+		w.until("Claude is told of "+x.path, func() bool { got = w.hook(sessionA, true).Text; return got != "" })
+		for _, part := range x.want {
+			if !strings.Contains(got, part) || strings.Contains(got, "\n- ") && strings.Count(got, "\n") != 1 {
+				t.Errorf("%s: Claude is told %q, want %q", x.path, got, part)
+			}
+		}
+	}
+	w.write("-p/"+sessionA+".jsonl", w.links(c, "never.md", false))
+	w.sync()
+	if got := w.hook(sessionA, true).Text; got != "" {
+		t.Errorf("Claude is told of a link that was not there to remove: %q", got)
+	}
+}
+
+// Two documents of a session that are named when it starts do not come as notices. One that is linked later does.
+func TestDocumentsNamedAtStart(t *testing.T) {
+	t.Parallel()
+	w, _, cwd := newDocumentWorld(t)
+	for _, name := range []string{"a.md", "b.md", "c.md"} {
+		saveFile(t, cwd, name, "x")
+	}
+	c := &talk{session: sessionA, cwd: cwd}
+	w.write("-p/"+sessionA+".jsonl", c.prompt("hello"))
+	w.start()
+	w.sync()
+	w.link(sessionA, "a.md")
+	w.link(sessionA, "b.md")
+	if got := w.init(sessionA, cwd); !strings.Contains(got, "a.md\n  - b.md") {
+		t.Errorf("it starts with %q", got)
+	}
+	w.link(sessionA, "c.md")
+	if got := w.hook(sessionA, true).Text; got != "[Document linked]\n- c.md" {
+		t.Errorf("after the start a hook gets %q", got)
+	}
+}
+
+// A hook before a tool whose answer exceeds a mark gets the notice, though Claude Code writes the answer after it has
+// started the hook.
+func TestHookWaitsForItsTool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.watching()
+	c := daemontest.Chat{Session: sessionA}
+	w.write(transcriptOf(sessionA), c.Turn(120_000))
+	w.sync()
+	w.init(sessionA, "/home/kim/shop")
+	client := control.DialHook(w.cfg.Socket)
+	asked, began := make(chan control.Pending, 1), time.Now()
+	go func() {
+		a, err := client.Pending(w.t.Context(), control.PendingRequest{Session: sessionA, Tool: "toolu_heavy", Confirm: true})
+		if err != nil {
+			t.Error(err)
+		}
+		asked <- a
+	}()
+	call := c.Record(map[string]any{"type": "assistant", "message": map[string]any{
+		"id": "msg_heavy", "role": "assistant", "model": "claude-opus-4-5",
+		"content": []any{map[string]any{"type": "tool_use", "id": "toolu_heavy", "name": "Bash", "input": map[string]any{"command": "ls"}}},
+		"usage":   map[string]any{"input_tokens": 140_000, "output_tokens": 50},
+	}})
+	w.write(transcriptOf(sessionA), call)
+	if a := <-asked; a.Notices == 0 { // this machine took longer than a hook waits
+		if waited := time.Since(began); waited < 900*time.Millisecond {
+			t.Errorf("the hook waited for %s only", waited)
+		}
+		w.until("the next hook gets it", func() bool { return w.hook(sessionA, true).Notices == 1 })
 	}
 }

@@ -194,7 +194,7 @@ func TestReloadByItself(t *testing.T) {
 	}
 	w.set("outbox_cap", `"2GiB"`)
 	hangups <- syscall.SIGHUP
-	w.until("it is mended", func() bool { return w.notice("config") == nil && w.status().Outbox.Cap == 2<<30 })
+	w.until("it is correct again", func() bool { return w.notice("config") == nil && w.status().Outbox.Cap == 2<<30 })
 }
 
 // TestReloadGone keeps to what was read when the file goes: exclusions must not end with it.
@@ -303,7 +303,7 @@ func TestReloadTypes(t *testing.T) {
 	}
 }
 
-// TestReloadGoneForAMoment mends itself when the file was away while it was asked for, and is back as it was.
+// TestReloadGoneForAMoment recovers when the file was away while it was asked for, and is back as it was.
 func TestReloadGoneForAMoment(t *testing.T) {
 	t.Parallel()
 	w := newFileWorld(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// found reports whether a report has a finding of a kind, so often, with a command in what mends it.
+// found reports whether a report has a finding of a kind, so often, with a command in what fixes it.
 func found(r control.VerifyReport, kind string, count int64, fix string) bool {
 	return slices.ContainsFunc(r.Findings, func(f control.VerifyFinding) bool {
 		return f.Kind == kind && f.Count == count && strings.Contains(f.Fix, fix)

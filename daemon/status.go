@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -52,6 +54,8 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 	out = append(out, d.configAdvice()...)
 	if n, full := fullAdvice(usage.Full); full {
 		out = append(out, n)
+	} else if stats.NotTaken != nil {
+		out = append(out, notTakenAdvice(stats.NotTaken))
 	}
 	if s.Outbox.Dead > 0 {
 		out = append(out, control.Advice{Kind: "dead_letters", Hint: "`ccship outbox dead` lists them",
@@ -96,6 +100,17 @@ func fullAdvice(what string) (control.Advice, bool) {
 			Hint: "free disk space, or lower head_room"}, true
 	}
 	return control.Advice{}, false
+}
+
+// notTakenAdvice explains why nothing can be queued, although there seems to be room.
+func notTakenAdvice(err error) control.Advice {
+	a := control.Advice{Kind: "not_queued",
+		Hint: "nothing to do, the daemon keeps trying; its log says more if this stays",
+		Text: "lines cannot be queued: " + err.Error() + ". Nothing is lost while the transcripts stay on disk"}
+	if errors.Is(err, syscall.ENOSPC) {
+		a.Hint = "free disk space where the state is, or raise this user's quota"
+	}
+	return a
 }
 
 // overallState is Status.State.

@@ -64,6 +64,10 @@ func Count(n int64) string {
 	return s
 }
 
+// LineNumber is the number of a line as people count, from 1: as editors and the viewer do. Protocols and JSON count
+// from 0.
+func LineNumber(index int64) int64 { return index + 1 }
+
 // Counted is a number and its noun.
 func Counted(n int64, one, many string) string {
 	if n == 1 {
@@ -91,4 +95,26 @@ func Ago(now, t time.Time) string {
 		return "just now"
 	}
 	return Duration(now.Sub(t)) + " ago"
+}
+
+// ParseAge reads a length of time above 0: "30d", "2w", "36h", "90m".
+func ParseAge(text string) (time.Duration, error) {
+	const day = 24 * time.Hour
+	unit := map[string]time.Duration{"d": day, "w": 7 * day}[text[max(0, len(text)-1):]]
+	var d time.Duration
+	var err error
+	if unit == 0 {
+		d, err = time.ParseDuration(text)
+	} else {
+		var n int64
+		n, err = strconv.ParseInt(text[:len(text)-1], 10, 32)
+		if n > int64(100*365*day/unit) {
+			n = 0
+		}
+		d = time.Duration(n) * unit
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q is not an age such as 30d, 12w or 36h", text)
+	}
+	return d, nil
 }

@@ -74,3 +74,16 @@ func TestTimes(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestParseAge(t *testing.T) {
+	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "2w": 336 * time.Hour, "36h": 36 * time.Hour, "1s": time.Second} {
+		if got, err := ParseAge(text); got != want || err != nil {
+			t.Errorf("%q is %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "d", "0d", "-1d", "30", "1.5d", "30 d", "999999999w", "0s"} {
+		if got, err := ParseAge(text); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
+}

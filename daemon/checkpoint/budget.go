@@ -122,6 +122,10 @@ func learned(compactions map[string][]projection.Compaction) map[string]int64 {
 	return limits
 }
 
+// trusted is how many compactions show that a limit lies above the model's usual one: a single tool result that jumps
+// over the limit makes one compaction late, not several.
+const trusted = 3
+
 // learnedLimit returns the smallest credible compaction of a model; 0: there is none. A single one far below the
 // model's usual limit may come from a fault or from one session's settings, so it needs a second one near it.
 func learnedLimit(model string, list []projection.Compaction) (limit int64) {
@@ -132,6 +136,9 @@ func learnedLimit(model string, list []projection.Compaction) (limit int64) {
 		if credible && (limit == 0 || x.Tokens < limit) {
 			limit = x.Tokens
 		}
+	}
+	if limit > usual+usual/50 && limit <= usual+usual/4 && len(list) < trusted {
+		return 0
 	}
 	return limit
 }

@@ -40,6 +40,7 @@ func (s *Endpoint) documents(w http.ResponseWriter, r *http.Request) {
 
 func (s *Endpoint) init(w http.ResponseWriter, r *http.Request) {
 	q := InitQuery{Session: r.URL.Query().Get("session"), Cwd: r.URL.Query().Get("cwd")}
+	q.Confirm = r.URL.Query().Get("confirm") == "true"
 	if q.Session == "" {
 		s.fail(w, noSessionNamed())
 		return

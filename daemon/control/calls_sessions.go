@@ -65,24 +65,18 @@ func AnswerLink(ctx context.Context, c *Client, req LinkAnswerRequest) (LinkAnsw
 	return ask[LinkAnswer](ctx, c, listTimeout, http.MethodPost, "/v1/documents/answer", req)
 }
 
-// Init returns the introduction for Claude at a session's start.
+// Init returns the introduction for Claude at a session's start. With q.Confirm the caller confirms the
+// receipt: see Pending.
 func (c *Client) Init(ctx context.Context, q InitQuery) (Init, error) {
 	v := url.Values{"session": {q.Session}, "cwd": {q.Cwd}}
+	if q.Confirm {
+		v.Set("confirm", "true")
+	}
 	return ask[Init](ctx, c, statusTimeout, http.MethodGet, "/v1/init?"+v.Encode(), nil)
 }
 
-// Pending takes the notices that a session's Claude has not been told yet, and confirms their receipt. After an error
-// the caller must not pass them on: the next call gets them again.
+// Pending takes what a session's Claude has not been told yet. With req.Confirm the caller confirms the receipt once it
+// has passed the text on, in another call.
 func (c *Client) Pending(ctx context.Context, req PendingRequest) (Pending, error) {
-	var a, confirmed Pending
-	req.Confirm = true
-	err := c.call(ctx, statusTimeout, http.MethodPost, "/v1/pending", req, &a)
-	if err == nil && a.Receipt != "" {
-		req.Confirm, req.Receipt = false, a.Receipt
-		err = c.call(ctx, statusTimeout, http.MethodPost, "/v1/pending", req, &confirmed)
-	}
-	if err != nil {
-		return Pending{}, err
-	}
-	return a, nil
+	return ask[Pending](ctx, c, statusTimeout, http.MethodPost, "/v1/pending", req)
 }

@@ -25,11 +25,12 @@ const (
 // clientHost is the Host header of requests; it has no meaning.
 const clientHost = "ccship"
 
-// Client asks a daemon over its socket. Safe for concurrent use; it holds no connection between calls.
+// Client asks a daemon over its socket. Safe for concurrent use. It holds no connection between calls, unless it comes
+// from DialHook.
 type Client struct {
-	path    string
-	http    *http.Client
-	patient bool // only a call's context limits its time
+	path      string
+	transport *http.Transport
+	patient   bool // only a call's context limits its time
 }
 
 // Dial makes a client for the socket at path; it connects with each call.
@@ -39,6 +40,14 @@ func Dial(path string) *Client { return newClient(path, dialTimeout) }
 func DialPatiently(path string) *Client {
 	c := newClient(path, 0)
 	c.patient = true
+	return c
+}
+
+// DialHook is DialPatiently for a hook: calls one after the other use one connection, which ends with the process. So
+// the daemon sees that a hook is gone: see AfterHangup.
+func DialHook(path string) *Client {
+	c := DialPatiently(path)
+	c.transport.DisableKeepAlives = false
 	return c
 }
 
@@ -55,7 +64,7 @@ func newClient(path string, connect time.Duration) *Client {
 			return conn, nil
 		},
 	}
-	return &Client{path: path, http: &http.Client{Transport: transport}}
+	return &Client{path: path, transport: transport}
 }
 
 // Path is the socket's path.
@@ -76,7 +85,7 @@ func dialError(path string, err error) error {
 		return notOurs(path)
 	}
 	return NewError(CodeNotRunning, ErrNotRunning.Error(),
-		"start it with `ccship run`, or try everything with `ccship up`").AsRetryable()
+		"`ccship setup` connects to a server and starts it; `ccship run` starts it in this terminal").AsRetryable()
 }
 
 func notOurs(path string) *Error {
@@ -102,6 +111,22 @@ func StatusOf(ctx context.Context, c *Client, q StatusQuery) (Status, error) {
 		limit += probeGrace
 	}
 	return ask[Status](ctx, c, limit, http.MethodGet, path, nil)
+}
+
+// MetricsOf returns the daemon's metrics in the text format of Prometheus.
+func MetricsOf(ctx context.Context, c *Client) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	answer, err := c.do(ctx, http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return "", c.explain(ctx, err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxBody))
+	if err != nil {
+		return "", c.explain(ctx, fmt.Errorf("read metrics: %w", err))
+	}
+	return string(text), nil
 }
 
 // Sync makes the daemon check every file; with req.Wait it returns when the sync has ended.
@@ -130,6 +155,9 @@ func (c *Client) call(ctx context.Context, limit time.Duration, method, path str
 	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
 		return c.explain(ctx, fmt.Errorf("read answer of daemon: %w", err))
 	}
+	if !c.transport.DisableKeepAlives { // the connection can be used again once all is read
+		_, _ = io.CopyN(io.Discard, answer.Body, 1<<10)
+	}
 	return nil
 }
 
@@ -152,7 +180,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	if err != nil {
 		return nil, fmt.Errorf("write request: %w", err)
 	}
-	answer, err := c.http.Do(req)
+	answer, err := (&http.Client{Transport: c.transport}).Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -104,6 +104,6 @@ type DocumentList interface {
 type Inbox interface {
 	// Init answers within a few milliseconds, also for sessions that have no transcript yet.
 	Init(ctx context.Context, q InitQuery) (Init, error)
-	// Pending hands over notices, each once. It answers within a few milliseconds.
+	// Pending hands over notices. It answers within a few milliseconds, unless a tool is named.
 	Pending(ctx context.Context, req PendingRequest) (Pending, error)
 }

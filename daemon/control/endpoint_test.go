@@ -66,7 +66,7 @@ func serve(t *testing.T, d Daemon) string {
 			if err != nil {
 				t.Errorf("Serve: %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("Serve did not end")
 		}
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {

@@ -282,14 +282,16 @@ func (s *Endpoint) inbox() []operation {
 			query: []parameter{
 				needed("session", "the session's whole id"),
 				optional("cwd", "where the session was started; for a session that is not known yet"),
+				optional("confirm", "true: return the receipt to /v1/pending, or a later hook gets the text"),
 			},
 		},
 		{
 			method: http.MethodPost, path: "/v1/pending", id: "pending", call: post(s, s.daemon.Pending),
 			summary: "Take the notices that a session's Claude has not been told yet",
-			description: "Each notice is handed over at most once. With confirm, a notice counts as handed over only when a " +
-				"second request returns the receipt within a second. Answers within a few milliseconds: what takes the disk " +
-				"longer comes with the next request.",
+			description: "An introduction that no hook has passed on, and notices. With confirm, they count as passed on when " +
+				"a second request returns the receipt, best over the same connection: when that ends, or after some seconds, " +
+				"they are there for the next request. A notice that the transcript does not show a minute later comes once " +
+				"more. Answers within a few milliseconds, unless a tool is named.",
 		},
 	}
 }

@@ -35,8 +35,8 @@ func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
 func newPipeEndpoint(d Daemon) *Endpoint { return NewServer(d, slog.New(slog.DiscardHandler)) }
 
 func pipeClient(conn net.Conn) *Client {
-	return &Client{http: &http.Client{Transport: &http.Transport{
+	return &Client{transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-	}}}
+	}}
 }

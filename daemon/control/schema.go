@@ -20,7 +20,7 @@ var values = map[string][]string{
 		StateNoServer,
 	},
 	"Server.kind": {
-		"unreachable", "server_error", "busy", "refused_key", "refused", "not_found", "redirect", "protocol",
+		"unreachable", "server_error", "busy", "over_quota", "refused_key", "refused", "not_found", "redirect", "protocol",
 	},
 	"SyncResult.reason": {
 		"timeout", "unreachable", "refused_key", "refused", "no_server", "full", "unreadable", "paused",

@@ -91,7 +91,8 @@ type Server struct {
 	Batches       int64      `json:"batches" doc:"waiting for this server"`
 	MaxRequest    int64      `json:"max_request_bytes,omitempty"`
 	Accepts       []string   `json:"accepts,omitempty" doc:"besides lines"`
-	Items         int64      `json:"items,omitempty" doc:"checkpoints, document events and files acknowledged since start"`
+	Items         int64      `json:"items_acknowledged,omitempty" doc:"checkpoints, document events, files: since start"`
+	ItemsBefore   int64      `json:"items,omitempty" doc:"items_acknowledged under its former name"`
 	Unwanted      int64      `json:"items_withheld,omitempty" doc:"items not sent since start: not accepted by the server"`
 	Gone          int64      `json:"files_gone,omitempty" doc:"files changed or gone before they were sent, since start"`
 }
@@ -183,6 +184,9 @@ type VerifyReport struct {
 	Withheld      int64             `json:"withheld" doc:"lines that a plain server cannot take; then not equal"`
 	Oversize      int64             `json:"oversize"`
 	Masked        int64             `json:"masked,omitempty" doc:"secrets that the server holds masked"`
+	ByServer      int64             `json:"masked_by_server,omitempty" doc:"lines that the server masked"`
+	ByPolicy      int64             `json:"retired_by_policy,omitempty" doc:"lines that the server's policy removed"`
+	ByPolicyOnly  int64             `json:"retired_unproven,omitempty" doc:"of those: masked so that only bytes prove it"`
 	Unproven      int64             `json:"masked_unproven,omitempty" doc:"of masked: too short for a proof"`
 	Clear         int64             `json:"clear,omitempty" doc:"lines sent before their secrets were masked"`
 	Waiting       int64             `json:"waiting"`
@@ -191,7 +195,7 @@ type VerifyReport struct {
 	Retired       []RetiredServer   `json:"retired,omitempty" doc:"as in the result of a sync"`
 	Attachments   AttachmentsReport `json:"attachments"`
 	Deep          *DeepReport       `json:"deep,omitempty" doc:"when the request asks for deep"`
-	Findings      []VerifyFinding   `json:"findings,omitempty" doc:"why it is not equal, with the commands that mend it"`
+	Findings      []VerifyFinding   `json:"findings,omitempty" doc:"why it is not equal, with the commands that fix it"`
 	Repaired      *ResendResult     `json:"repaired,omitempty" doc:"what a repair sent before the comparison"`
 	Differences   []FileDifference  `json:"differences,omitempty"`
 	Transcripts   []FileReport      `json:"transcripts,omitempty"`
@@ -219,6 +223,7 @@ type DeepReport struct {
 	Past    DeepCount      `json:"past" doc:"generations that a rewind ended; the server's bytes match their hashes"`
 	Gone    DeepCount      `json:"gone" doc:"transcripts no longer on disk; the server's bytes match their hashes"`
 	Earlier DeepCount      `json:"earlier" doc:"of earlier states; equal to lines still on disk"`
+	Retired DeepCount      `json:"retired" doc:"with lines that the server's policy removed; it has their hashes"`
 	Stored  DeepCount      `json:"stored" doc:"complete on the server; no hash is left to compare with"`
 	Why     []StoredReason `json:"stored_why,omitempty"`
 }

@@ -80,15 +80,17 @@ type BudgetRequest struct {
 // PendingRequest is the body of POST /v1/pending: a hook of the session takes what its Claude has not been told yet.
 type PendingRequest struct {
 	Session string `json:"session"`
+	Cwd     string `json:"cwd,omitempty" doc:"of the hook; for the introduction of a session that is not known yet"`
+	Tool    string `json:"tool,omitempty" doc:"id of a tool call: the answer may wait until it is read, at most 900 ms"`
 	Event   string `json:"event,omitempty" doc:"the hook's event, for the log"`
-	Confirm bool   `json:"confirm,omitempty" doc:"return the receipt within a second, or the notices come again"`
+	Confirm bool   `json:"confirm,omitempty" doc:"return the receipt once the text is passed on, or it comes again"`
 	Receipt string `json:"receipt,omitempty" doc:"confirms an earlier answer and takes nothing"`
 }
 
-// Pending is the answer of POST /v1/pending. A notice is handed over once, or confirmed once.
+// Pending is the answer of POST /v1/pending.
 type Pending struct {
 	SchemaVersion int    `json:"schema_version"`
-	Text          string `json:"text" doc:"all notices, in the language of option locale; may be empty"`
+	Text          string `json:"text" doc:"introduction if it was missed, and notices; in the language of option locale"`
 	Notices       int    `json:"notices"`
 	Receipt       string `json:"receipt,omitempty" doc:"empty when there is nothing to confirm"`
 }

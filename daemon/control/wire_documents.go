@@ -48,6 +48,7 @@ type LinkAnswer struct {
 type InitQuery struct {
 	Session string
 	Cwd     string
+	Confirm bool // return a receipt
 }
 
 // Init is the answer of GET /v1/init: what a session's Claude is told at its start. The text is the same at every start
@@ -55,4 +56,5 @@ type InitQuery struct {
 type Init struct {
 	SchemaVersion int    `json:"schema_version"`
 	Text          string `json:"text" doc:"in the language of option locale"`
+	Receipt       string `json:"receipt,omitempty" doc:"for POST /v1/pending, once the text was passed on; with confirm"`
 }

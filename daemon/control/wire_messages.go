@@ -23,12 +23,12 @@ type Messages struct {
 // Message is one message of a short history. Which members are set depends on Type.
 type Message struct {
 	Role      string `json:"role" enum:"user,assistant,system"`
-	Type      string `json:"type" enum:"text,tool_start,tool_complete,error,result"`
+	Type      string `json:"type" enum:"text,tool_start,tool_complete,error,result,command,compaction,cleared,interrupted"`
 	Line      int64  `json:"line"`
 	UUID      string `json:"uuid,omitempty"`
 	Timestamp int64  `json:"timestamp" doc:"Unix milliseconds"`
 
-	Content string `json:"content,omitempty" doc:"of text and error"`
+	Content string `json:"content,omitempty" doc:"of text, error and command (/name args)"`
 
 	ToolUseID string          `json:"toolUseId,omitempty" doc:"toolUseId to aborted: of tool_start and tool_complete"`
 	ToolName  string          `json:"toolName,omitempty"`
@@ -39,9 +39,16 @@ type Message struct {
 	Aborted   bool            `json:"aborted,omitempty" doc:"a tool_start whose turn ended"`
 
 	Duration     float64 `json:"duration,omitempty" doc:"seconds; duration to interrupted: of result"`
-	InputTokens  int64   `json:"inputTokens,omitempty"`
+	InputTokens  int64   `json:"inputTokens,omitempty" doc:"all input: the sum of the next three"`
+	NewTokens    int64   `json:"newTokens,omitempty" doc:"input that was neither read from the cache nor written to it"`
+	CacheWrite   int64   `json:"cacheWriteTokens,omitempty"`
+	CacheRead    int64   `json:"cacheReadTokens,omitempty"`
 	OutputTokens int64   `json:"outputTokens,omitempty"`
 	Interrupted  bool    `json:"interrupted,omitempty"`
+
+	Trigger      string `json:"trigger,omitempty" doc:"auto or manual; trigger to tokensAfter: of compaction"`
+	TokensBefore int64  `json:"tokensBefore,omitempty" doc:"in use"`
+	TokensAfter  int64  `json:"tokensAfter,omitempty"`
 }
 
 // ClearResult is the answer of DELETE /v1/messages?session=: the session's short history is empty, and new messages are

@@ -5,7 +5,7 @@ type VerifyFinding struct {
 	Kind  string `json:"kind" enum:"differences,past,dead_letters,withheld,held_back,not_delivered"`
 	Count int64  `json:"count" doc:"transcripts with differences, else lines or entries; transcripts that are held back"`
 	Text  string `json:"text"`
-	Fix   string `json:"fix" doc:"the command that mends it, or what else does"`
+	Fix   string `json:"fix" doc:"the command that fixes it, or what else does"`
 }
 
 // ExclusionCount counts what one rule leaves out.

@@ -38,6 +38,8 @@ type ExcludeRequest struct {
 type RemaskRequest struct {
 	DryRun bool `json:"dry_run,omitempty" doc:"count only"`
 	Offset int  `json:"offset,omitempty" doc:"how many transcripts were done by earlier requests: their next"`
+	// Old asks for the other half: nothing is sent again, and the answer is in RemaskResult.Old.
+	Old bool `json:"old,omitempty" doc:"mask in place, or count, what servers have stored in the clear"`
 }
 
 // RemaskResult counts the lines, in some transcripts, that servers have in another form than the masking rules in force
@@ -50,4 +52,17 @@ type RemaskResult struct {
 	Lines         int64 `json:"lines" doc:"such lines"`
 	Clear         int64 `json:"clear" doc:"such lines that servers have with secrets in clear"`
 	Resent        int64 `json:"resent" doc:"lines sent again: from the first of these in each transcript to its end"`
+
+	Old *OldBytes `json:"old,omitempty" doc:"what servers had stored in the clear; only with old"`
+}
+
+// OldBytes counts what servers have stored in the clear, in some transcripts of this machine.
+type OldBytes struct {
+	Total       int      `json:"total" doc:"transcripts on servers"`
+	Next        int      `json:"next,omitempty" doc:"offset of the next request; 0: all are done"`
+	Transcripts int      `json:"transcripts" doc:"transcripts with something to mask"`
+	Lines       int64    `json:"lines" doc:"stored lines to mask, in every generation"`
+	Checkpoints int64    `json:"checkpoints" doc:"checkpoints to mask"`
+	Files       int64    `json:"files" doc:"attachments and versions of documents to mask"`
+	Plain       []string `json:"plain_servers,omitempty" doc:"servers that speak only the base protocol: they cannot mask"`
 }

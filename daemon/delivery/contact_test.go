@@ -241,7 +241,7 @@ func TestContactWhilePaused(t *testing.T) {
 	}
 }
 
-// TestContactWithoutKey: a key that cannot be used is told with what mends it, and nothing is sent.
+// TestContactWithoutKey: a key that cannot be used is told with what fixes it, and nothing is sent.
 func TestContactWithoutKey(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no modes")

@@ -63,6 +63,18 @@ func Probe(ctx context.Context, c Candidate) (Probed, error) {
 	return p.run(ctx)
 }
 
+// Greet asks who answers at a server's URL, without a key: there is somebody, and it is a ccship-server.
+func Greet(ctx context.Context, server string) (there, ours bool) {
+	base, name, err := outbox.NormalizeURL(server)
+	if err != nil {
+		return false, false
+	}
+	p := probe{base: base, name: name, client: outbox.NewClient(1)}
+	defer p.client.CloseIdleConnections()
+	answer, _, err := p.ask(ctx, http.MethodGet, "healthz", "") //nolint:bodyclose // ask closes it
+	return err == nil, err == nil && outbox.Announced(answer.Header)
+}
+
 // probe is the server that Probe examines.
 type probe struct {
 	base             *url.URL
@@ -186,7 +198,7 @@ func (p *probe) refused(status string) *control.Error {
 		words = " requires a key ("
 	}
 	return control.NewError(control.CodeRefusedKey, "the server at "+p.name+words+status+")",
-		"`ccship-server key create` on the server makes a key that it accepts")
+		"`ccship-server key create --name NAME`, on the server, makes a key that it accepts")
 }
 
 // busy is the error for a server that cannot answer now.

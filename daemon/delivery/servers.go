@@ -53,6 +53,9 @@ type Servers struct {
 	contacts    contacts
 	keyWithheld atomic.Bool // a key was not shown because the configuration on disk is not in force
 
+	addresses func() string // of this machine
+	network   string        // what they were at the last RetryOnNewNetwork; "": nobody looked. Only that uses it
+
 	mu     sync.Mutex
 	own    string                     // the user's own server; "": none; guarded by mu
 	ownKey *keyFile                   // guarded by mu
@@ -70,8 +73,8 @@ func New(c Config) *Servers {
 		db: c.State, owner: c.Owner, origin: c.Origin, plain: c.Plain, client: c.Client, proven: c.Proven,
 		log:      c.Log,
 		contacts: contacts{limit: contactTime, known: map[string]contact{}, under: map[string]chan struct{}{}},
-		ownKey:   &keyFile{optional: true},
-		all:      map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
+		ownKey:   &keyFile{optional: true}, addresses: addresses,
+		all: map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
 	}
 }
 
@@ -172,6 +175,19 @@ func (s *Servers) Retry(configChanged bool) {
 func (s *Servers) Flush() {
 	for _, drainer := range s.drainers() {
 		drainer.Flush()
+	}
+}
+
+// Hasten has acknowledgements recorded at once until done is called.
+func (s *Servers) Hasten() (done func()) {
+	var all []func()
+	for _, drainer := range s.drainers() {
+		all = append(all, drainer.Hasten())
+	}
+	return func() {
+		for _, done := range all {
+			done()
+		}
 	}
 }
 

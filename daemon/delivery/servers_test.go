@@ -66,7 +66,8 @@ func writeKey(t *testing.T, path, key string) {
 // queue queues a row of a new file for a destination.
 func queue(t *testing.T, db *state.DB, id tail.FileID, dest string) {
 	t.Helper()
-	batch := outbox.Batch{To: outbox.Position{Offset: 9, Line: 1}, Entries: 1, Raw: 9, Frame: []byte("frame")}
+	raw := []byte(`{"line_index":0}`)
+	batch := outbox.Batch{To: outbox.Position{Offset: 9, Line: 1}, Entries: 1, Raw: int64(len(raw)), Frame: outbox.NewPacker().Pack(nil, raw)}
 	errs, err := db.Commit(t.Context(), []state.Step{{
 		Tracked: tail.Tracked{File: tail.File{ID: id, Path: "/p"}, Cursor: tail.Cursor{Offset: 9, Line: 1}},
 		Routing: state.Routing{Dest: dest, Decided: true, Stream: outbox.Stream{ID: uint64(id), SessionID: "s"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/redact"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -38,6 +39,13 @@ type SaveObserver interface {
 	Observer
 	// Saved is called once a transaction is committed. It must not block, and must not change d.
 	Saved(d *projection.Derivation)
+}
+
+// RecordObserver is an Observer that also sees records.
+type RecordObserver interface {
+	Observer
+	// Record is called for each record, before the events that follow from it. watched is as for Event.
+	Record(s *FoldStep, r *transcript.Record, watched bool)
 }
 
 // Files is the tailer: what it knows about transcripts. Its methods must be safe for concurrent use.
@@ -73,8 +81,8 @@ type FoldStep struct {
 	Session  *session.Fold               // includes the record of the event
 	Detector *session.CheckpointDetector // an observer feeds it
 	Line     int64                       // the number of lines folded so far
-	// Effects is committed together with the projection. Observers append to Checkpoints, Pending, Documents, Asks and
-	// Batches; the other fields belong to the deriver.
+	// Effects is committed together with the projection. Observers append to Checkpoints, Notices, Told, Documents,
+	// LinkRequests and Batches; the other fields belong to the deriver.
 	Effects *projection.Derivation
 	Packer  *outbox.Packer // makes the Batches
 

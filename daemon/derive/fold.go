@@ -36,6 +36,11 @@ func (d *Deriver) advance(ctx context.Context, id tail.FileID) (p *liveProjectio
 	if p, err = d.open(ctx, &t, &facts); err != nil {
 		return nil, false, err
 	}
+	if p.log.Truncated(d.policy.MessageLimits().Kept) && exists(t.File.Path) {
+		// More messages are to be kept than when they were dropped.
+		p.reset(p.place.Generation, max(p.place.Line, p.effectsThrough))
+		d.limit(p)
+	}
 	target := projection.PlaceOf(t.Cursor)
 	if p.place == target {
 		return p, false, nil
@@ -45,6 +50,11 @@ func (d *Deriver) advance(ctx context.Context, id tail.FileID) (p *liveProjectio
 		return nil, false, fmt.Errorf("fold transcript %s: %w", t.File.Path, err)
 	}
 	return p, p.place != target, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (d *Deriver) newStep(p *liveProjection, t tail.Tracked, facts state.Routing) *FoldStep {
@@ -206,6 +216,11 @@ func (d *Deriver) foldRecord(s *FoldStep, r transcript.Record, number int64, wat
 		p.copying = copied
 	}
 	watched = watched && !p.copying && !ofOtherSession(&s.File.File, &r)
+	for _, o := range d.observers {
+		if seer, ok := o.(RecordObserver); ok {
+			seer.Record(s, &r, watched)
+		}
+	}
 	events := p.session.Add(number, r)
 	for i := range events {
 		if events[i].Line >= p.cleared {

@@ -41,6 +41,7 @@ type harness struct {
 	statePath string
 	fault     func(step string) error // of the state
 	lineCap   int64
+	kept      int // messages
 
 	db          *state.DB
 	projections *projection.DB
@@ -65,11 +66,11 @@ func newHarness(t *testing.T) *harness {
 }
 
 // policy excludes nothing.
-type policy struct{}
+type policy struct{ kept int }
 
 func (policy) Excluded(*tail.Tracked, *state.Routing) bool { return false }
 func (policy) Masker(*state.Routing) *redact.Masker        { return nil }
-func (policy) MessageLimits() MessageLimits                { return MessageLimits{} }
+func (p policy) MessageLimits() MessageLimits              { return MessageLimits{Kept: p.kept} }
 
 // noFiles is a tailer that knows nothing.
 type noFiles struct{}
@@ -96,7 +97,7 @@ func (h *harness) open() *projection.DB {
 
 // alone returns a deriver on the opened state whose Run is not called.
 func (h *harness) alone(observers ...Observer) *Deriver {
-	return New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, h.projections, noFiles{}, policy{}, observers...)
+	return New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, h.projections, noFiles{}, policy{h.kept}, observers...)
 }
 
 // start runs everything, until stop.
@@ -106,7 +107,7 @@ func (h *harness) start(observers ...Observer) {
 	db := projections.State
 	closeState := h.stop
 	h.tailer = tail.New(tail.Config{Roots: []tail.Root{{Dir: h.root}}, Cap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, db.Files, h)
-	h.deriver = New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, projections, h.tailer, policy{}, observers...)
+	h.deriver = New(Config{LineCap: h.lineCap, Log: slog.New(slog.DiscardHandler)}, projections, h.tailer, policy{h.kept}, observers...)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{h.tailer.Run, h.deriver.Run, db.Run} {

@@ -86,7 +86,14 @@ func wireMessage(m *session.Message) control.Message {
 	case session.ResultMessage:
 		w.Role, w.Type = "system", "result"
 		w.Duration, w.Interrupted = m.Duration.Seconds(), m.Interrupted
-		w.InputTokens, w.OutputTokens = m.InputTokens, m.OutputTokens
+		u := &m.Usage
+		w.InputTokens, w.OutputTokens = u.Context(), u.Output
+		w.NewTokens, w.CacheWrite, w.CacheRead = u.Input, u.CacheWrite5m+u.CacheWrite1h, u.CacheRead
+	case session.CommandMessage, session.InterruptedMessage:
+		w.Role, w.Type = "user", string(m.Kind)
+	case session.CompactionMessage, session.ClearedMessage:
+		w.Role, w.Type = "system", string(m.Kind)
+		w.Trigger, w.TokensBefore, w.TokensAfter = m.Compact.Trigger, m.Compact.Pre, m.Compact.Post
 	}
 	return w
 }

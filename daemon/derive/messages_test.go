@@ -60,3 +60,37 @@ func folded(text string) (messages []control.Message) {
 	}
 	return messages
 }
+
+// When more messages are to be kept, the transcript is folded again: those that were dropped come back, without effects.
+// When its file is gone, what is kept stays.
+func TestMoreMessagesKept(t *testing.T) {
+	h := newHarness(t)
+	h.kept = 3
+	seen := &recorder{}
+	h.start(seen)
+	c := chat{Session: sessionA}
+	var text strings.Builder
+	for i := range 6 {
+		text.WriteString(c.Prompt(fmt.Sprintf("prompt %d", i)))
+	}
+	h.write(sessionA, text.String())
+	h.sync()
+	if n := len(h.messages(sessionA).Messages); n != 3 {
+		t.Fatalf("%d messages are kept, want 3", n)
+	}
+	seen.take()
+	h.stop()
+	h.kept = 4
+	h.start(seen)
+	defer func() { h.stop() }()
+	for range 2 { // once folded again, it stays so
+		if m := h.messages(sessionA).Messages; len(m) != 4 {
+			t.Errorf("messages: %+v", m)
+		}
+	}
+	for _, text := range seen.take() {
+		if strings.HasSuffix(text, "!") {
+			t.Errorf("%s has effects again", text)
+		}
+	}
+}

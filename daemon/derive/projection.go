@@ -108,9 +108,14 @@ func (d *Deriver) open(ctx context.Context, t *tail.Tracked, facts *state.Routin
 		}
 		p.reset(target.Generation, through)
 	}
+	d.limit(p)
+	return p, nil
+}
+
+// limit gives a projection the limits of its messages, which may have changed.
+func (d *Deriver) limit(p *liveProjection) {
 	l := d.policy.MessageLimits()
 	p.session.InputLimit, p.session.OutputLimit, p.log.Size = l.Input, l.Output, l.Kept
-	return p, nil
 }
 
 // discard removes a projection whose folding failed: the next one starts from what is stored. Whoever waits for its

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	saveAfter = 1500 * time.Millisecond // a projection without effects is saved so long after its first change
-	retrySave = 2 * time.Second         // after a failed save: the disk may be full
+	// saveAfter is how long after its first change a projection without effects is saved: after a crash the lines since
+	// then are folded again, which is cheap, and a session that is written saves far less often than it folds.
+	saveAfter = 10 * time.Second
+	retrySave = 2 * time.Second // after a failed save: the disk may be full
 )
 
 // save is a projection on its way to the disk.
@@ -88,7 +90,7 @@ func (d *Deriver) changed(p *liveProjection) {
 }
 
 func hasEffects(d *projection.Derivation) bool {
-	return len(d.Checkpoints)+len(d.Notices)+len(d.Documents)+len(d.LinkRequests)+len(d.Batches) > 0
+	return len(d.Checkpoints)+len(d.Notices)+len(d.Told)+len(d.Documents)+len(d.LinkRequests)+len(d.Batches) > 0
 }
 
 // setUnsaved counts the projections that must be saved before the deriver has caught up.
@@ -107,7 +109,7 @@ func (d *Deriver) setUnsaved(p *liveProjection, unsaved bool) {
 // saveAt returns when a changed projection is to be saved.
 func (p *liveProjection) saveAt() time.Time {
 	at := p.dirtySince.Add(saveAfter)
-	if p.saveNow {
+	if p.saveNow || !p.retryAt.IsZero() {
 		at = p.dirtySince
 	}
 	if at.Before(p.retryAt) {
@@ -116,8 +118,8 @@ func (p *liveProjection) saveAt() time.Time {
 	return at
 }
 
-// save hands the projections that are due to the saver, if it is free; with all, every changed one. When the cache is
-// full it also hands over every changed one, because one transaction costs the same for one or many.
+// save hands the projections that are due to the saver, if it is free, and with them those that soon will be, because
+// one transaction costs the same for one or many; with all, or when the cache is full, every changed one.
 func (d *Deriver) save(all bool) {
 	if d.saver.busy {
 		return
@@ -125,8 +127,11 @@ func (d *Deriver) save(all bool) {
 	all = all || d.cache.full
 	var list []save
 	now := time.Now()
+	if !all && !d.anyDue(now) {
+		return
+	}
 	for _, p := range d.cache.projections {
-		if p.dirtySince.IsZero() || p.saving || now.Before(p.retryAt) || !all && now.Before(p.saveAt()) {
+		if !p.unsavedAt(now) || !all && now.Add(saveAfter/2).Before(p.saveAt()) {
 			continue
 		}
 		list = append(list, save{projection: p, derivation: p.takeEffects(), waiters: p.saveWaiters})
@@ -137,6 +142,20 @@ func (d *Deriver) save(all bool) {
 	}
 	d.saver.busy = true
 	d.saver.in <- list
+}
+
+// unsavedAt reports whether a projection differs from what is saved, and may be saved now.
+func (p *liveProjection) unsavedAt(now time.Time) bool {
+	return !p.dirtySince.IsZero() && !p.saving && !now.Before(p.retryAt)
+}
+
+func (d *Deriver) anyDue(now time.Time) bool {
+	for _, p := range d.cache.projections {
+		if p.unsavedAt(now) && !now.Before(p.saveAt()) {
+			return true
+		}
+	}
+	return false
 }
 
 // takeEffects returns the effects to save, and begins a new set.
@@ -199,6 +218,7 @@ func (d *Deriver) putBack(p *liveProjection, r *saveResult) {
 	}
 	p.effects.Checkpoints = slices.Concat(r.derivation.Checkpoints, p.effects.Checkpoints)
 	p.effects.Notices = slices.Concat(r.derivation.Notices, p.effects.Notices)
+	p.effects.Told = slices.Concat(r.derivation.Told, p.effects.Told)
 	p.effects.Documents = slices.Concat(r.derivation.Documents, p.effects.Documents)
 	p.effects.LinkRequests = slices.Concat(r.derivation.LinkRequests, p.effects.LinkRequests)
 	p.effects.Batches = slices.Concat(r.derivation.Batches, p.effects.Batches)

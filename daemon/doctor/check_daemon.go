@@ -96,7 +96,7 @@ func checkService(_ context.Context, x *exam) []Finding {
 		return []Finding{explained(Warn, m.err)}
 	case st.Manager == service.None:
 		return []Finding{{Level: Warn, Text: "ccship is not started automatically: this system has no service manager",
-			Fix: "start `ccship run` with whatever starts other programs here"}}
+			Fix: "have `ccship run` started at boot, by cron's @reboot or a container's start command"}}
 	case !st.Installed:
 		return []Finding{{Level: Warn, Text: "ccship is not installed as a service, so it is not started automatically",
 			Detail: st.Note, Fix: "`ccship install`"}}

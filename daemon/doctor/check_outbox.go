@@ -87,7 +87,7 @@ func checkWithheld(_ context.Context, x *exam) []Finding {
 func checkExcluded(_ context.Context, x *exam) []Finding {
 	if f := x.daemon().status.Files; f != nil && f.Excluded > 0 {
 		return []Finding{{Level: Note, Text: amount.Counted(int64(f.Excluded), "transcript is", "transcripts are") +
-			" left out: excluded, or opted out by their projects", Fix: "`ccship exclude list` shows why"}}
+			" left out: excluded, forgotten, or opted out by their projects", Fix: "`ccship exclude list` shows why"}}
 	}
 	return nil
 }

@@ -162,6 +162,9 @@ func checkDelivery(_ context.Context, x *exam) []Finding {
 		if s.State == "refused" {
 			f.Level = Fail
 		}
+		if s.Kind == "" && s.Detail != "" { // it is not about requests: to send again does not help
+			f.Text, f.Detail, own = "the daemon does not deliver to "+s.URL+": "+s.Detail, "", false
+		}
 		if own {
 			f.Text += ", although it works from here"
 			f.Fix = syncCommand

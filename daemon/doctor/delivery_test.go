@@ -165,7 +165,28 @@ func TestDelivery(t *testing.T) {
 	w.silent(r, "delivery") // the server's own finding says it
 	w.wants(r, "server", Fail, "rejects the API key", "key create")
 	w.opts.Config.ServerURL = "" // another one than this shell's
-	w.wants(w.examine(), "delivery", Fail, "refused key", "into the API key file")
+	w.wants(w.examine(), "delivery", Fail, "refused key", "`ccship setup` asks for it")
+}
+
+// A server that nothing is sent to for a reason of its own: the finding says the reason, and what to do about it.
+func TestDeliveryStopped(t *testing.T) {
+	w := newWorld(t)
+	w.serve(takeAll)
+	w.start()
+	w.status("the server is there", func(s control.Status) bool { return len(s.Servers) == 1 })
+	x := newExam(t.Context(), w.opts)
+	real := x.daemon()
+	x.daemon = func() reached {
+		s := &real.status.Servers[0]
+		s.State, s.Kind, s.Detail, s.Hint = "refused", "", "two databases answer in turn at this address", "let one database answer"
+		return real
+	}
+	f := checkDelivery(t.Context(), x)
+	want := Finding{Level: Fail, Text: "the daemon does not deliver to " + w.web.URL + ": two databases answer in turn at this address",
+		Fix: "let one database answer"}
+	if len(f) != 1 || f[0].Level != want.Level || f[0].Text != want.Text || f[0].Fix != want.Fix || f[0].Safe {
+		t.Errorf("%+v, want %+v", f, want)
+	}
 }
 
 func TestPauseAndOutbox(t *testing.T) {

@@ -153,7 +153,7 @@ func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(2 * time.Minute)
 	for !so() {
 		select {
 		case <-tick.C:

@@ -21,6 +21,7 @@ type change struct {
 	content   *file.Content // nil: none is sent
 	root      string        // absolute path of the folder that content lies in
 	notice    bool          // the session's Claude gets a notice
+	catch     string        // in the notice: what is not as Claude would expect
 	asks      []projection.LinkRequest
 }
 
@@ -43,7 +44,9 @@ func (t *Tracker) publish(ctx context.Context, loc Location, c *change) error {
 		effects.File, effects.Batches = loc.File, batches
 	}
 	if c.notice {
-		effects.Notices = []projection.Notice{{Session: loc.Session, Kind: projection.NoticeDocument, Path: c.document.Path}}
+		effects.Notices = []projection.Notice{{
+			Session: loc.Session, Kind: projection.NoticeDocument, Path: c.document.Path, Reason: c.catch,
+		}}
 	}
 	// even if the caller leaves
 	errs, err := t.projections.Commit(context.WithoutCancel(ctx), []projection.Derivation{effects})

@@ -171,7 +171,7 @@ func (h *harness) until(what string, so func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(2 * time.Minute)
 	for !so() {
 		select {
 		case <-tick.C:

@@ -116,7 +116,10 @@ func (t *Tracker) linkNew(ctx context.Context, loc Location, folder *file.Folder
 	d.Folder, d.placed = projection.Folder(folder.Identity()), true
 	d.newVersion(content, c.by)
 	d.problem = loc.problem()
-	c.notice = c.by != byMCP && t.introduced(ctx, loc)
+	if content.TooLarge {
+		c.catch = fmt.Sprintf("its content is not kept: %d bytes are more than the option document_cap allows", content.Size)
+	}
+	c.notice = c.catch != "" || c.by != byMCP && t.introduced(ctx, loc)
 	return t.publish(ctx, loc, c)
 }
 

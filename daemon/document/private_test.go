@@ -17,7 +17,9 @@ func TestPrivateFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	names := []string{".env", ".env.local", "deep/.ssh/id_rsa", ".aws/credentials", ".gnupg/trust.db", "tls/server.pem", "tls/Server.KEY", ".envrc",
-		"home/.local/share/keyrings/login.keyring", ".netrc", ".docker/config.json"}
+		"home/.local/share/keyrings/login.keyring", ".netrc", ".docker/config.json",
+		".claude/.credentials.json", ".claude.json", "prod.env", "infra/terraform.tfstate", ".config/gcloud/x.db", ".cargo/credentials.toml",
+		"config/secrets.yml", ".bash_history", "id_ed25519_sk", "AuthKey.p8"}
 	for _, name := range names {
 		saveFile(t, h.cwd, name, "s3cret")
 		if err := os.Symlink(filepath.Join(h.cwd, name), filepath.Join(h.cwd, "innocent.md")); err != nil {
@@ -78,9 +80,19 @@ func TestPrivateFileInADocumentsPlace(t *testing.T) {
 	}
 }
 
+// On Windows, other names are the same file.
+func TestPrivateNames(t *testing.T) {
+	for _, path := range []string{"/p/id_rsa.", "/p/ID_RSA ", "/p/server.key::$DATA", "/p/a:b.key"} {
+		if !file.Private(path) {
+			t.Errorf("%q does not count as private", path)
+		}
+	}
+}
+
 // Files that only look a little like them are documents like any other.
 func TestNotPrivate(t *testing.T) {
-	for _, path := range []string{"/p/environment.md", "/p/ssh/notes.md", "/p/keys.md", "/p/key", "/p/pem.txt", "/p/docs/keyring.md", "/p/aws.md"} {
+	for _, path := range []string{"/p/environment.md", "/p/ssh/notes.md", "/p/keys.md", "/p/key", "/p/pem.txt", "/p/docs/keyring.md", "/p/aws.md", "/p/credentials.md",
+		"/p/secrets.md", "/p/env", "/p/tfstate.md"} {
 		if file.Private(path) {
 			t.Errorf("%s counts as private", path)
 		}

@@ -198,6 +198,18 @@ func (t *Tracker) sendUnlinks(ctx context.Context, loc Location) error {
 	return nil
 }
 
+// refusalNotice tells a session's Claude why a file was not linked. Claude's tool has answered before the daemon knew.
+func refusalNotice(a *projection.LinkRequest, refusal *control.Error) []projection.Notice {
+	if !a.Link {
+		return nil
+	}
+	reason := refusal.Message
+	if refusal.Hint != "" {
+		reason += "; " + refusal.Hint
+	}
+	return []projection.Notice{{Session: a.Session, Kind: projection.NoticeRefused, Path: a.Path, Reason: reason}}
+}
+
 // answerClaude carries out the requests of a session's Claude, in order.
 func (t *Tracker) answerClaude(ctx context.Context, session string) {
 	asks, err := t.projections.Documents.LinkRequests(ctx, session)
@@ -214,7 +226,9 @@ func (t *Tracker) answerClaude(ctx context.Context, session string) {
 		if refusal, ok := errors.AsType[*control.Error](controlError(err)); ok {
 			t.log.Info("a request of Claude's is refused", "session", session, "link", a.Link, "path", a.Path, "err",
 				refusal.Message)
-			_, err = t.projections.Commit(ctx, []projection.Derivation{{LinkRequests: r.asks}})
+			_, err = t.projections.Commit(ctx, []projection.Derivation{{
+				LinkRequests: r.asks, Notices: refusalNotice(&a, refusal),
+			}})
 		}
 	}
 	if err == nil {

@@ -142,9 +142,12 @@ func (l *List) Advice() (out []control.Advice) {
 		})
 	}
 	if more > 0 {
+		text := "1 more rewrite took lines out"
+		if more > 1 {
+			text = fmt.Sprintf("%d more rewrites took lines out", more)
+		}
 		out = append(out, control.Advice{
-			Kind: "dropped_lines", Text: fmt.Sprintf("%d more rewrites took lines out", more),
-			Hint: "the server's viewer shows all of them",
+			Kind: "dropped_lines", Text: text, Hint: "the server's viewer shows all of them",
 		})
 	}
 	return out

@@ -90,7 +90,7 @@ func (r *Router) decide(ctx context.Context, c *tail.Chunk) (Decision, error) {
 	facts.Dest = t.dest
 	facts.Stream.MaxEntries = r.maxEntries(&t)
 	if err := r.destinations.Open(t.dest); err != nil {
-		r.advice.set(facts.Stream.Cwd, err.Error(), "mend server_url")
+		r.advice.set(facts.Stream.Cwd, err.Error(), "correct server_url")
 		return Decision{Verdict: Later}, nil // the problem concerns this file only, not the others of its round
 	}
 	return Decision{Facts: facts, New: fresh, DestinationChanged: changed}, nil

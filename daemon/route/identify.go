@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strings"
@@ -49,11 +50,16 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 		cwd = r.folders.find(folder, func(cwd string) bool { return !enabled(r.projects, cwd) })
 	}
 	facts.Stream.Cwd = cwd
-	if cwd != "" {
-		facts.Stream.Project = filepath.Base(cwd)
-	}
 	policy, _ := r.projects.Find(cwd)
+	if cwd != "" {
+		facts.Stream.Project = filepath.Base(cmp.Or(policy.Repository, cwd))
+	}
 	facts.Stream.ProjectHash = project.Hash(cwd, folder, policy, r.rules.Load().TrustedProjects)
+	if !policy.Gone {
+		r.places.set(&facts.Stream)
+	} else if was, ok := r.places.find(cwd); ok {
+		facts.Stream.ProjectHash, facts.Stream.Project = was.hash, was.project
+	}
 	return facts, 0
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // maxCandidates is how many candidates an error lists.
@@ -19,7 +20,7 @@ type Files interface {
 }
 
 // Lookup finds a stream by its name or a prefix of it. If several streams share the prefix, it returns the only main
-// transcript among them. The error is for people.
+// transcript among them, or the only session whose further files the others are. The error is for people.
 func (r *Router) Lookup(name string, files Files) (Stream, error) {
 	if name == "" {
 		return Stream{}, control.Usage("name a session", "")
@@ -30,6 +31,7 @@ func (r *Router) Lookup(name string, files Files) (Stream, error) {
 		if len(mains) > 0 {
 			found = mains
 		}
+		found = covering(found)
 	}
 	switch {
 	case len(found) == 0:
@@ -40,9 +42,22 @@ func (r *Router) Lookup(name string, files Files) (Stream, error) {
 	s := found[0]
 	if e, excluded := r.Excluded()[s.ID]; excluded && len(files.Here([]tail.FileID{s.ID})) > 0 {
 		return Stream{}, control.NoSession("session "+s.Name+" is not read: "+e.Why,
-			"`ccship exclude list` says what is left out")
+			"`ccship exclude list` says what is left out; a forgotten session is never sent again")
 	}
 	return s, nil
+}
+
+// covering is the one stream that the others belong to, or all of them if there is none.
+func covering(found []Stream) []Stream {
+	names := make([]string, len(found))
+	for i, s := range found {
+		names[i] = s.Name
+	}
+	if name, ok := transcript.Covering(names); ok {
+		at := slices.Index(names, name)
+		return found[at : at+1]
+	}
+	return found
 }
 
 // UnknownSession is the error for a session name that matches nothing.

@@ -48,6 +48,7 @@ type Router struct {
 
 	streams    streams
 	folders    folders
+	places     places
 	advice     adviceByProject
 	exclusions exclusions
 	types      *state.Persisted[[]string] // record types that were left out at the last Reroute
@@ -71,6 +72,7 @@ func New(ctx context.Context, c Config) (*Router, error) {
 	for id, f := range facts {
 		if f.Decided {
 			r.streams.add(f.Stream.SessionID, id)
+			r.places.load(&f.Stream)
 		}
 		if folder, _, _ := strings.Cut(f.Stream.Path, "/"); f.Stream.Cwd != "" {
 			r.folders.add(folder, f.Stream.Cwd)

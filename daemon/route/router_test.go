@@ -148,6 +148,50 @@ func TestDecideNewTranscript(t *testing.T) {
 	}
 }
 
+// TestDecideGoneWorktree: a work tree that is gone is of the project that it was of, in this run and the next; a folder
+// that is there says itself what it is.
+func TestDecideGoneWorktree(t *testing.T) {
+	b := newBench(t)
+	root := t.TempDir()
+	put := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("shop/.git/config", "[core]\n")
+	put("shop/.git/worktrees/w/commondir", "../..\n")
+	tree := filepath.Join(root, "elsewhere", "fix")
+	put("elsewhere/fix/.git", "gitdir: "+filepath.Join(root, "shop/.git/worktrees/w")+"\n")
+	c := chunk(1, lineIn(tree))
+	first := b.decide(c)
+	b.commit(c, first)
+	if s := first.Facts.Stream; s.Project != "shop" {
+		t.Fatalf("the work tree is of %q", s.Project)
+	}
+	if err := os.RemoveAll(filepath.Dir(tree)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "shop", ".git", "worktrees")); err != nil {
+		t.Fatal(err)
+	}
+	for run := range 2 {
+		d := b.decide(chunk(tail.FileID(run+2), lineIn(tree)))
+		if s := d.Facts.Stream; s.Project != "shop" || s.ProjectHash != first.Facts.Stream.ProjectHash || s.Cwd != tree {
+			t.Errorf("run %d: gone, it is of %q, hash %.8s, not %.8s", run, s.Project, s.ProjectHash, first.Facts.Stream.ProjectHash)
+		}
+		b.load()
+	}
+	put("elsewhere/fix/plain", "\n")
+	if s := b.decide(chunk(5, lineIn(tree))).Facts.Stream; s.Project != "fix" {
+		t.Errorf("another folder in its place is of %q", s.Project)
+	}
+	if s := b.decide(chunk(6, lineIn(filepath.Join(root, "never")))).Facts.Stream; s.Project != "never" {
+		t.Errorf("a folder that was never seen is of %q", s.Project)
+	}
+}
+
 func TestDecideWaitsForWorkingDirectory(t *testing.T) {
 	b := newBench(t)
 	c := chunk(1, `{"type":"mode"}`+"\n")

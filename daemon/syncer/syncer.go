@@ -168,17 +168,18 @@ func (s *Syncer) allExcluded(ids []tail.FileID) bool {
 var errPaused = errors.New("paused by the user")
 
 // delivered returns when everything that was read, and its attachments, have left the outbox. A new server announces
-// only in its first answers that it accepts attachments.
+// only in its first answers that it accepts attachments, and its first answer has the dead letters queued again.
 func (s *Syncer) delivered(ctx context.Context) error {
 	const rounds = 3 // sessions may keep writing
 	for range rounds {
+		requeued := s.State.Outbox.Requeued()
 		if err := s.Attachments.Queue(ctx); err != nil {
 			return err
 		}
 		if err := s.Drained(ctx, s.State.Outbox.LastSeq()); err != nil {
 			return err
 		}
-		if !s.Attachments.Pending() {
+		if !s.Attachments.Pending() && requeued == s.State.Outbox.Requeued() {
 			return nil
 		}
 	}
@@ -188,6 +189,7 @@ func (s *Syncer) delivered(ctx context.Context) error {
 // Drained returns when every row up to seq has left the outbox, or when the user pauses. It does not wait for rows of
 // retired servers.
 func (s *Syncer) Drained(ctx context.Context, seq uint64) error {
+	defer s.Servers.Hasten()()
 	for s.State.Outbox.FirstSeq(s.Servers.Retired) <= seq {
 		if s.Pause.Current() != nil {
 			return errPaused

@@ -9,26 +9,38 @@ import (
 // privateFolders hold keys and passwords, whatever the names of the files in them.
 var privateFolders = []string{
 	".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".password-store",
+	"gcloud", ".terraform.d", ".gem", ".1password",
 	"keyrings", "keychains", // of GNOME and of macOS
 }
 
 // privateNames are files that hold keys and passwords.
 var privateNames = []string{
 	".netrc", "_netrc", ".pgpass", ".git-credentials", ".npmrc", ".pypirc", ".vault-token",
-	"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519",
+	"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk",
+	"credentials", "credentials.json", "credentials.toml", ".credentials.json", "application_default_credentials.json",
+	".htpasswd", ".my.cnf", ".s3cfg", ".boto", ".dockercfg", "kubeconfig", ".kubeconfig", ".claude.json",
+	"secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml",
+	".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history",
 }
 
 // privateEnds are ends of the names of such files.
 var privateEnds = []string{
 	".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".keyring", ".keychain", ".keychain-db", ".ppk", ".gpg",
+	".env", ".p8", ".agekey", ".tfstate", ".tfstate.backup", ".tfvars", ".ovpn",
 }
 
-// Private reports whether a path suggests that a file holds keys or passwords. Letter case does not count.
+// Private reports whether a path suggests that a file holds keys or passwords. Letter case does not count, nor does
+// what Windows ignores at the end of a name: dots, spaces, and the name of a stream.
 func Private(path string) bool {
 	parts := strings.Split(filepath.ToSlash(strings.ToLower(path)), "/")
 	folders, name := parts[:len(parts)-1], parts[len(parts)-1]
+	file, _, _ := strings.Cut(name, ":")
 	return slices.ContainsFunc(folders, func(f string) bool { return slices.Contains(privateFolders, f) }) ||
-		strings.HasPrefix(name, ".env") || slices.Contains(privateNames, name) ||
+		privateName(name) || privateName(strings.TrimRight(file, ". "))
+}
+
+func privateName(name string) bool {
+	return strings.HasPrefix(name, ".env") || slices.Contains(privateNames, name) ||
 		slices.ContainsFunc(privateEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 

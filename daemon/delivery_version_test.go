@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/protocol"
+)
+
+// TestSyncWaitsForDeadLettersOfANewVersion: the first answer of a new server version has the dead letters queued again.
+// A sync that runs meanwhile says "delivered" only when they have arrived.
+func TestSyncWaitsForDeadLettersOfANewVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var newer atomic.Bool
+	var count atomic.Int64
+	w.server.announces = false // so that bodies are not compressed
+	web := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		poison := err == nil && bytes.Contains(body, []byte("poison"))
+		rw.Header().Set("Ccship-Protocol", "1")
+		rw.Header().Set(protocol.Ledger, fmt.Sprint("s ", count.Add(1)))
+		rw.Header().Set(protocol.Server, map[bool]string{false: "1.0.0", true: "1.0.1"}[newer.Load()])
+		if poison && !newer.Load() {
+			rw.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if newer.Load() && r.Method == http.MethodPost {
+			<-time.After(300 * time.Millisecond) // the sync waits for the new line already, then for the dead letter
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		w.server.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(web.Close)
+	w.cfg.ServerURL = web.URL
+	const fine, poison = `{"type":"user","text":"fine"}` + "\n", `{"type":"user","text":"poison"}` + "\n"
+	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0))
+	w.start()
+	w.sync()
+	w.write("-p/"+sessionA+".jsonl", fine+poison+fine)
+	w.sync()
+	if n := len(w.letters()); n != 1 {
+		t.Fatalf("%d dead letters, want 1", n)
+	}
+	newer.Store(true)
+	w.write("-p/"+sessionA+".jsonl", fine)
+	if r := w.sync(); !r.Done || r.Dead != 0 || r.Waiting != 0 {
+		t.Errorf("sync: %+v", r)
+	}
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if line := w.server.streams[sessionA][0].lines[2]; !bytes.Contains(line, []byte("poison")) {
+		t.Errorf("line 2 is %q when the sync is done", line)
+	}
+}
