@@ -1,0 +1,211 @@
+package textindex
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/server/grams"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// cursor goes through the candidates of one segment, newest first.
+type cursor struct {
+	segment
+	open  bool
+	small []grams.Page // of a segment that is kept in its row
+	list  []uint32     // candidates that are left, ascending
+	all   bool         // every doc is a candidate: left are those below docs
+	page  []grams.Doc  // the docs from number first on
+	first int64
+	doc   *grams.Doc // the next candidate; nil before open
+}
+
+// newestNext is the time that the next candidate has, or no later one.
+func (c *cursor) newestNext() int64 {
+	if c.doc != nil {
+		return c.doc.Newest()
+	}
+	return c.newest
+}
+
+// next makes the next candidate the current one; false when there is none.
+func (s *search) next(ctx context.Context, c *cursor) (bool, error) {
+	if !c.open {
+		if err := s.openSegment(ctx, c); err != nil {
+			return false, fmt.Errorf("segment %d: %w", c.id, err)
+		}
+		c.open = true
+	}
+	var n int64
+	switch {
+	case c.all && c.docs > 0:
+		c.docs--
+		n = c.docs
+	case !c.all && len(c.list) > 0:
+		n = int64(c.list[len(c.list)-1])
+		c.list = c.list[:len(c.list)-1]
+	default:
+		return false, nil
+	}
+	if c.page == nil || n < c.first {
+		if err := s.loadDocs(ctx, c, n); err != nil {
+			return false, fmt.Errorf("segment %d: %w", c.id, err)
+		}
+	}
+	if n-c.first >= int64(len(c.page)) {
+		return false, fmt.Errorf("segment %d has no doc %d: %w", c.id, n, grams.ErrCorrupt)
+	}
+	c.doc = &c.page[n-c.first]
+	return true, nil
+}
+
+// openSegment finds the candidates.
+func (s *search) openSegment(ctx context.Context, c *cursor) error {
+	if c.bytes <= smallBytes {
+		err := s.d.Query(ctx, `SELECT data FROM gram_segments WHERE owner = ? AND id = ?`, []any{c.owner, c.id},
+			func(row sqlstore.Scanner) error { return row.Scan(&c.data) })
+		if err != nil {
+			return err
+		}
+		s.read(len(c.data))
+		if c.small, err = unpacked(c.data); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(s.plan.All) > 0:
+		return s.withAll(ctx, c)
+	case len(s.plan.Any) > 0:
+		return s.withAny(ctx, c)
+	}
+	c.all = true
+	return nil
+}
+
+// withAll makes the docs that have all grams of the plan the candidates.
+func (s *search) withAll(ctx context.Context, c *cursor) error {
+	pages, err := s.pagesOf(ctx, c, s.plan.All)
+	if err != nil {
+		return err
+	}
+	lists := map[grams.Key][]uint32{}
+	for _, p := range pages {
+		err := each(p, func(k grams.Key) bool { return slices.Contains(s.plan.All, k) },
+			func(k grams.Key, docs []uint32) { lists[k] = slices.Clone(docs) })
+		if err != nil {
+			return err
+		}
+	}
+	for i, k := range s.plan.All {
+		if i == 0 {
+			c.list = lists[k]
+			continue
+		}
+		c.list = grams.Both(c.list, lists[k])
+	}
+	return nil
+}
+
+// pagesOf are the pages that have grams, if the segment has them.
+func (s *search) pagesOf(ctx context.Context, c *cursor, keys []grams.Key) ([]grams.Page, error) {
+	if c.small != nil {
+		return slices.DeleteFunc(slices.Clone(c.small), func(p grams.Page) bool { return p.Part != grams.GramPage }), nil
+	}
+	var one []string
+	var args []any
+	for _, k := range keys {
+		one = append(one, `SELECT * FROM (SELECT first, data FROM gram_pages
+WHERE owner = ? AND segment = ? AND part = 1 AND first <= ? ORDER BY first DESC LIMIT 1) AS p`)
+		args = append(args, c.owner, c.id, int64(k))
+	}
+	seen := map[int64]bool{}
+	var out []grams.Page
+	err := s.d.Query(ctx, strings.Join(one, ` UNION ALL `), args, func(row sqlstore.Scanner) error {
+		p := grams.Page{Part: grams.GramPage}
+		err := row.Scan(&p.First, &p.Data)
+		s.read(len(p.Data))
+		if !seen[p.First] {
+			seen[p.First] = true
+			out = append(out, p)
+		}
+		return err
+	})
+	return out, err
+}
+
+// withAny makes the docs that have a gram of a range the candidates.
+func (s *search) withAny(ctx context.Context, c *cursor) error {
+	r := s.plan.Any[0]
+	has := make([]bool, c.docs)
+	keep := func(p grams.Page) error {
+		return each(p, func(k grams.Key) bool { return k >= r.From && k <= r.To }, func(_ grams.Key, docs []uint32) {
+			for _, d := range docs {
+				if int64(d) < c.docs {
+					has[d] = true
+				}
+			}
+		})
+	}
+	var err error
+	for _, p := range c.small {
+		if p.Part == grams.GramPage && err == nil {
+			err = keep(p)
+		}
+	}
+	if c.small == nil {
+		err = s.d.Query(ctx, `SELECT first, data FROM gram_pages WHERE owner = ? AND segment = ? AND part = 1
+  AND first <= ? AND first >= coalesce((SELECT max(first) FROM gram_pages
+    WHERE owner = ? AND segment = ? AND part = 1 AND first <= ?), 0) ORDER BY first`,
+			[]any{c.owner, c.id, int64(r.To), c.owner, c.id, int64(r.From)}, func(row sqlstore.Scanner) error {
+				p := grams.Page{Part: grams.GramPage}
+				if err := row.Scan(&p.First, &p.Data); err != nil {
+					return err
+				}
+				s.read(len(p.Data))
+				return keep(p)
+			})
+	}
+	for d, yes := range has {
+		if yes {
+			c.list = append(c.list, uint32(d))
+		}
+	}
+	return err
+}
+
+// each calls yield with the wanted grams of a page.
+func each(p grams.Page, wanted func(grams.Key) bool, yield func(grams.Key, []uint32)) error {
+	for g := grams.ReadGrams(p); ; {
+		k, docs, more, err := g.Next(wanted)
+		if err != nil || !more {
+			return err
+		}
+		if wanted(k) {
+			yield(k, docs)
+		}
+	}
+}
+
+// loadDocs reads the page that has a doc.
+func (s *search) loadDocs(ctx context.Context, c *cursor, n int64) (err error) {
+	page := grams.Page{}
+	for _, p := range c.small {
+		if p.Part == grams.DocPage && p.First <= n {
+			page = p
+		}
+	}
+	if c.small == nil {
+		err = s.d.Query(ctx, `SELECT first, data FROM gram_pages
+WHERE owner = ? AND segment = ? AND part = 0 AND first <= ? ORDER BY first DESC LIMIT 1`,
+			[]any{c.owner, c.id, n}, func(row sqlstore.Scanner) error { return row.Scan(&page.First, &page.Data) })
+		s.read(len(page.Data))
+	}
+	if err != nil {
+		return err
+	}
+	c.first = page.First
+	c.page, err = grams.ReadDocs(page)
+	return err
+}

@@ -1,0 +1,286 @@
+package textindex
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/grams"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+const (
+	// budgetBytes is the budget of a page, and patience how long it may take.
+	budgetBytes = 24 << 20
+	patience    = 10 * time.Second
+)
+
+// search is one page of a search.
+type search struct {
+	x     *Index
+	d     sqlstore.Dialect
+	scope server.Scope
+	q     server.SearchQuery
+	words []string
+	shown []string // what snippets mark
+	calls extract.Calls
+	plan  grams.Plan
+	kinds uint32
+	since int64 // oldest time
+	upper int64 // newest time
+	after *place
+	only  map[int64]bool // streams of a session; nil: any
+
+	streams map[int64]*stream
+	hits    []hit // in their order, one more than the page at most
+	used    int   // bytes
+	began   time.Time
+	floor   int64 // the time of what was looked at last
+	cut     bool  // the budget ended before the page was full
+}
+
+// hit is a line that was found.
+type hit struct {
+	place
+	text server.Hit
+}
+
+// read counts what was read.
+func (s *search) read(bytes int) { s.used += bytes }
+
+// spent reports whether the budget is used up.
+func (s *search) spent() bool { return s.used > s.x.budget || time.Since(s.began) > patience }
+
+// Search implements server.Searcher.
+func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQuery) (server.Hits, error) {
+	s := &search{x: x, scope: scope, q: q, words: sqlstore.Needles(q.Text), kinds: bitsOf(q.KindsOrAll()),
+		calls: extract.CallsOf(q.Tool, q.File),
+		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now()}
+	var err error
+	if s.after, err = parsePlace(q.After); err != nil || len(s.words) == 0 && s.calls.All() || q.Limit < 1 ||
+		s.kinds == 0 {
+		return server.Hits{}, err
+	}
+	s.planned()
+	if !q.Since.IsZero() {
+		s.since = q.Since.UnixMicro()
+	}
+	if !q.Until.IsZero() {
+		s.upper = q.Until.UnixMicro() - 1
+	}
+	if s.after != nil {
+		s.upper = min(s.upper, s.after.time)
+	}
+	err = x.db.Read(ctx, func(d sqlstore.Dialect) error {
+		s.d = d
+		return s.run(ctx)
+	})
+	if err != nil {
+		return server.Hits{}, fmt.Errorf("search: %w", err)
+	}
+	return s.answer(ctx)
+}
+
+// run walks through candidates from the newest on. Docs overlap in time, so a hit is not shown before every doc that
+// could have a newer one was looked at.
+func (s *search) run(ctx context.Context) error {
+	cursors, err := s.cursors(ctx)
+	if err != nil {
+		return err
+	}
+	heap.Init(&cursors)
+	s.floor = math.MaxInt64
+	for len(cursors) > 0 {
+		c := cursors[0]
+		at := c.newestNext()
+		if at > s.upper {
+			s.used, s.began = 0, time.Now() // the page before has read it: this one must come further than that
+		}
+		if len(s.hits) > s.q.Limit && s.hits[s.q.Limit].time > at {
+			return nil
+		}
+		if at < s.floor && s.floor <= s.upper && s.spent() {
+			s.cut, s.floor = true, at
+			return nil
+		}
+		if at <= s.upper {
+			s.floor = at
+		}
+		if c.doc != nil {
+			if err := s.look(ctx, c); err != nil {
+				return err
+			}
+		}
+		more, err := s.next(ctx, c)
+		if err != nil {
+			return err
+		}
+		if !more {
+			heap.Pop(&cursors)
+			continue
+		}
+		heap.Fix(&cursors, 0)
+	}
+	return nil
+}
+
+// planned sets how candidates are found. A line with a call has the words and what the call is known by; one with a
+// result only the words.
+func (s *search) planned() {
+	needles := s.words
+	if s.shown = s.words; !s.calls.All() {
+		var known []string
+		for _, n := range s.calls.Needles() {
+			known = append(known, sqlstore.Needles(`"`+n+`"`)...)
+		}
+		if s.kinds&results == 0 {
+			needles = slices.Concat(s.words, known)
+		}
+		if len(s.words) == 0 {
+			s.shown = known
+		}
+	}
+	s.plan = grams.PlanOf(needles)
+}
+
+// add keeps a hit if its text has what is looked for.
+func (s *search) add(h hit, text string) {
+	if bitsOf([]string{h.kind})&s.kinds == 0 || s.after != nil && compare(h.place, *s.after) >= 0 {
+		return
+	}
+	i, known := slices.BinarySearchFunc(s.hits, h, func(a, b hit) int { return compare(b.place, a.place) })
+	if known || i > s.q.Limit || !sqlstore.HoldsAll(text, s.words) {
+		return
+	}
+	h.text.Snippet = sqlstore.Snippet(text, s.shown)
+	s.hits = slices.Insert(s.hits, i, h)
+	s.hits = s.hits[:min(len(s.hits), s.q.Limit+1)]
+}
+
+// answer shows what was found.
+func (s *search) answer(ctx context.Context) (server.Hits, error) {
+	var out server.Hits
+	if s.cut {
+		n := 0
+		for n < len(s.hits) && s.hits[n].time > s.floor {
+			n++
+		}
+		s.hits = s.hits[:n]
+		out.Next, out.More = timePlace(s.floor), true
+	}
+	if len(s.hits) > s.q.Limit {
+		s.hits = s.hits[:s.q.Limit]
+		out.Next, out.More = s.hits[s.q.Limit-1].String(), false
+	}
+	var ids []int64
+	for _, h := range s.hits {
+		ids = append(ids, h.stream)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return out, nil
+	}
+	sessions, err := s.x.db.Sessions(ctx, ids)
+	if err != nil {
+		return server.Hits{}, fmt.Errorf("search: %w", err)
+	}
+	for _, h := range s.hits {
+		session, ok := sessions[h.stream]
+		if !ok {
+			continue // forgotten meanwhile
+		}
+		x := h.text
+		x.Session, x.Summary = session.Session, session.Summary
+		x.Generation, x.Line, x.Kind, x.Time = h.generation, h.line, h.kind, sqlstore.Moment(h.time)
+		out.List = append(out.List, x)
+	}
+	return out, nil
+}
+
+// cursors are those of the segments that may have something.
+func (s *search) cursors(ctx context.Context) (byTime, error) {
+	owners, some, err := s.owners(ctx)
+	if err != nil || !some {
+		return nil, err
+	}
+	var out byTime
+	for list := range slices.Chunk(owners, maxValues) {
+		var f sqlstore.Filter
+		f.Add(`level >= 0 AND newest >= ? AND oldest <= ?`, s.since, s.upper)
+		f.Add(`owner IN (`+marks(len(list))+`)`, values(list)...)
+		err := s.d.Query(ctx, `SELECT owner, id, docs, newest, bytes FROM gram_segments `+f.Where(), f.Args,
+			func(row sqlstore.Scanner) error {
+				c := &cursor{}
+				out = append(out, c)
+				return row.Scan(&c.owner, &c.id, &c.docs, &c.newest, &c.bytes)
+			})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// maxValues is how many values one query has at most.
+const maxValues = 500
+
+// owners are whose segments are read; false: nobody's.
+func (s *search) owners(ctx context.Context) (list []int64, some bool, err error) {
+	ask := func(query string, args ...any) error {
+		return s.d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
+			var owner int64
+			err := row.Scan(&owner)
+			if !slices.Contains(list, owner) {
+				list = append(list, owner)
+			}
+			return err
+		})
+	}
+	switch {
+	case s.q.Session != "":
+		s.only = map[int64]bool{}
+		f := s.chosen()
+		err = s.d.Query(ctx, `SELECT s.id, s.owner FROM streams s `+f.Where(), f.Args, func(row sqlstore.Scanner) error {
+			var id, owner int64
+			err := row.Scan(&id, &owner)
+			s.only[id] = true
+			if !slices.Contains(list, owner) {
+				list = append(list, owner)
+			}
+			return err
+		})
+	case s.q.User != 0:
+		list = []int64{s.q.User}
+	case s.scope.All:
+		err = ask(`SELECT DISTINCT owner FROM gram_segments`)
+	case s.scope.User != 0:
+		list = []int64{s.scope.User}
+		err = ask(`SELECT DISTINCT owner FROM shares WHERE with_user = ?`, s.scope.User)
+	}
+	return list, len(list) > 0, err
+}
+
+// byTime is a heap: on top the cursor whose next candidate may be the newest.
+type byTime []*cursor
+
+func (h byTime) Len() int           { return len(h) }
+func (h byTime) Less(i, k int) bool { return cmp.Less(h[k].newestNext(), h[i].newestNext()) }
+func (h byTime) Swap(i, k int)      { h[i], h[k] = h[k], h[i] }
+
+// Push implements heap.Interface.
+func (h *byTime) Push(x any) { *h = append(*h, x.(*cursor)) }
+
+// Pop implements heap.Interface.
+func (h *byTime) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
