@@ -1,0 +1,222 @@
+package block_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server/store/block"
+)
+
+func codec(t testing.TB) *block.Codec {
+	t.Helper()
+	c, err := block.NewCodec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func build(t testing.TB, c *block.Codec, lines []block.Line) block.Block {
+	t.Helper()
+	b, err := c.Build(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func same(a, b block.Line) bool {
+	return a.Index == b.Index && a.Received == b.Received && a.Kind == b.Kind && bytes.Equal(a.Raw, b.Raw)
+}
+
+// opened are a block's lines.
+func opened(c *block.Codec, b block.Block) ([]block.Line, error) {
+	x, err := c.Open(&b)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Release(x)
+	var out []block.Line
+	for i := range x.Entries {
+		l := x.Line(i)
+		l.Raw = bytes.Clone(l.Raw)
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// some are lines of every sort: with gaps, empty ones, of different kinds and times, larger than a block.
+func some() []block.Line {
+	r := rand.New(rand.NewPCG(1, 2))
+	noise := make([]byte, 300<<10)
+	for i := range noise {
+		noise[i] = byte(r.Uint32())
+	}
+	return []block.Line{
+		{Index: 7, Received: 1_700_000_000_000_000, Raw: []byte(`{"a":1}`)},
+		{Index: 8, Received: 1_700_000_000_000_000, Kind: 1, Raw: nil},
+		{Index: 9, Received: 1_699_999_000_000_000, Kind: 2, Raw: []byte("note\r\x00\xff\n")},
+		{Index: 1 << 40, Received: 0, Raw: []byte(strings.Repeat("the same again ", 20_000))},
+		{Index: 1<<40 + 1, Received: -5, Raw: noise},
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	c := codec(t)
+	for n := 1; n <= len(some()); n++ {
+		want := some()[:n]
+		b := build(t, c, want)
+		got, err := opened(c, b)
+		if err != nil || !slices.EqualFunc(got, want, same) {
+			t.Errorf("%d lines came back as %d others: %v", n, len(got), err)
+		}
+		if b.First != 7 || b.Last != want[n-1].Index || b.Lines != int64(n) {
+			t.Errorf("the block of %d lines is from %d to %d, with %d", n, b.First, b.Last, b.Lines)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	c := codec(t)
+	for name, lines := range map[string][]block.Line{
+		"nothing": nil, "twice": {{Index: 1}, {Index: 1}}, "descending": {{Index: 2}, {Index: 1}},
+		"negative": {{Index: -1}}, "unknown kind": {{Kind: 4}},
+	} {
+		if _, err := c.Build(lines); err == nil {
+			t.Errorf("%s: a block was built", name)
+		}
+	}
+}
+
+// TestDamage: whatever single bit of a block changes is noticed.
+func TestDamage(t *testing.T) {
+	c := codec(t)
+	b := build(t, c, some()[:4])
+	whole := func(x block.Block, what string) {
+		if _, err := opened(c, x); !errors.Is(err, block.ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for name, at := range map[string]func(*block.Block) *[]byte{
+		"hash":   func(b *block.Block) *[]byte { return &b.SHA256 },
+		"header": func(b *block.Block) *[]byte { return &b.Header },
+		"data":   func(b *block.Block) *[]byte { return &b.Data },
+	} {
+		for i := range *at(&b) {
+			x := b
+			p := at(&x)
+			*p = bytes.Clone(*p)
+			(*p)[i] ^= 1 << (i % 8)
+			whole(x, fmt.Sprintf("%s, byte %d", name, i))
+			if _, err := x.Index(); name == "header" && !errors.Is(err, block.ErrDamaged) {
+				t.Errorf("header, byte %d: its index was read: %v", i, err)
+			}
+			x = b
+			*at(&x) = (*at(&b))[:i]
+			whole(x, fmt.Sprintf("%s, cut to %d", name, i))
+		}
+	}
+	for i, at := range []func(*block.Block) *int64{
+		func(b *block.Block) *int64 { return &b.First }, func(b *block.Block) *int64 { return &b.Last },
+		func(b *block.Block) *int64 { return &b.Lines }, func(b *block.Block) *int64 { return &b.RawBytes },
+	} {
+		x := b
+		*at(&x)++
+		whole(x, fmt.Sprint("number ", i))
+	}
+}
+
+// TestCut: nothing is lost or moved, and blocks are about as large as they should be.
+func TestCut(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for round := range 300 {
+		var lines []block.Line
+		largest := 0
+		for i := range r.IntN(400) {
+			n := r.IntN(3000)
+			if r.IntN(50) == 0 {
+				n = r.IntN(400 << 10)
+			}
+			largest = max(largest, n)
+			lines = append(lines, block.Line{Index: int64(i), Raw: make([]byte, n)})
+		}
+		var all []block.Line
+		for _, piece := range block.Cut(lines) {
+			size := 0
+			for _, l := range piece {
+				size += len(l.Raw)
+			}
+			if len(piece) == 0 || len(piece) > 1 && size > 2*block.Size+largest {
+				t.Fatalf("round %d: a piece of %d lines has %d bytes", round, len(piece), size)
+			}
+			all = append(all, piece...)
+		}
+		if !slices.EqualFunc(all, lines, same) {
+			t.Fatalf("round %d: the pieces are not the lines", round)
+		}
+	}
+	if got := block.Cut([]block.Line{{Raw: make([]byte, 3*block.Size)}, {Index: 1, Raw: []byte("x")}}); len(got) > 2 {
+		t.Errorf("%d pieces of two lines", len(got))
+	}
+}
+
+// FuzzOpen: no bytes make the codec panic or give lines that were not put in.
+func FuzzOpen(f *testing.F) {
+	c := codec(f)
+	b := build(f, c, some()[:3])
+	f.Add(b.Header, b.Data, b.First, b.Last, b.Lines, b.RawBytes)
+	f.Fuzz(func(t *testing.T, header, data []byte, first, last, lines, raw int64) {
+		x := block.Block{First: first, Last: last, Lines: lines, RawBytes: raw, SHA256: b.SHA256, Header: header, Data: data}
+		if entries, err := x.Index(); err == nil && int64(len(entries)) != lines {
+			t.Errorf("%d entries of %d lines", len(entries), lines)
+		}
+		got, err := opened(c, x)
+		if err != nil {
+			return
+		}
+		if want := some()[:3]; !slices.EqualFunc(got, want, same) {
+			t.Errorf("the hash is right, and the lines are %v", got)
+		}
+	})
+}
+
+// FuzzLines: whatever lines go in come out.
+func FuzzLines(f *testing.F) {
+	c := codec(f)
+	f.Add([]byte("a\nbb\n\nccc"), int64(3), int64(5))
+	f.Fuzz(func(t *testing.T, text []byte, first, received int64) {
+		var lines []block.Line
+		for i, raw := range bytes.Split(text, []byte("\n")) {
+			lines = append(lines, block.Line{Index: first + int64(i*(1+len(raw)%3)), Received: received * int64(len(raw)%2),
+				Kind: uint8(len(raw) % 3), Raw: raw})
+		}
+		b, err := c.Build(lines)
+		if err != nil {
+			return
+		}
+		if got, err := opened(c, b); err != nil || !slices.EqualFunc(got, lines, same) {
+			t.Errorf("%v came back as %v: %v", lines, got, err)
+		}
+	})
+}
+
+func BenchmarkLine(b *testing.B) {
+	c := codec(b)
+	var lines []block.Line
+	for i := range int64(80) {
+		lines = append(lines, block.Line{Index: i, Raw: []byte(strings.Repeat(fmt.Sprintf(`{"line":%d,"text":"words"}`, i), 60))})
+	}
+	x := build(b, c, lines)
+	for b.Loop() {
+		got, err := c.Open(&x)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Release(got)
+	}
+}

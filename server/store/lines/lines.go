@@ -1,0 +1,236 @@
+package lines
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/retired"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// Database is what the two databases do differently.
+type Database interface {
+	// OfStream is the condition that a row of lines is of a stream, whose one value is the stream's id. The owner is
+	// another condition before it, the epoch one behind it.
+	OfStream() string
+	// EpochID is the column of epochs that is the epoch in other tables.
+	EpochID() string
+	// NextHot asks for the first generation with hot lines behind another: owner, stream, epoch and generation, and the
+	// stream's version and the time it was last heard of.
+	NextHot(after Place) (query string, args []any)
+	// InsertRow makes a line hot unless it is.
+	InsertRow(ctx context.Context, d sqlstore.Dialect, at Place, l block.Line) error
+}
+
+// Place is a generation of a stream, in the terms of the store: Epoch is server.Epoch.ID.
+type Place struct{ Owner, Stream, Epoch, Generation int64 }
+
+// hot is the condition that rows of lines are of a place.
+func (x *Lines) hot(at Place) (string, []any) {
+	return `{owner = ? AND} ` + x.db.OfStream() + ` AND epoch = ? AND generation = ?`,
+		[]any{at.Owner, at.Stream, at.Epoch, at.Generation}
+}
+
+// sealed is the condition that blocks are of a place.
+func sealed(at Place) (string, []any) {
+	return `owner = ? AND stream = ? AND epoch = ? AND generation = ?`,
+		[]any{at.Owner, at.Stream, at.Epoch, at.Generation}
+}
+
+// Cold has the data of blocks that the database does not have.
+type Cold interface {
+	// Load fills in the data of blocks of a place that lack it. What is lost stays without. A transaction that others wait
+	// for does not wait: its error names what is not at hand, and it begins again once that is.
+	Load(ctx context.Context, d sqlstore.Dialect, at Place, blocks []block.Block, wait bool) error
+	// Thaw puts the data of a block back into the database, and of those that are kept together with it. It does not wait.
+	Thaw(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error
+	// Release has the data of a block removed that is no more. It does not read it.
+	Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error
+	// Remove has everything of a stream removed once the transaction is durable.
+	Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
+}
+
+// Lines reads and packs lines. Safe for concurrent use; each call uses the dialect that it is given.
+type Lines struct {
+	codec *block.Codec
+	db    Database
+	cold  Cold
+	// step is called before each step of packing, by its name. An error ends it there. For tests.
+	step func(name string) error
+}
+
+// Keep sets where blocks are that lack their data. It is set once, before anything is read.
+func (x *Lines) Keep(cold Cold) { x.cold = cold }
+
+// New returns the lines of a database. step is as sqlstore.Opening has it.
+func New(db Database, step func(name string) error) (*Lines, error) {
+	codec, err := block.NewCodec()
+	if err != nil {
+		return nil, err
+	}
+	if step == nil {
+		step = func(string) error { return nil }
+	}
+	return &Lines{codec: codec, db: db, step: step}, nil
+}
+
+// overlapping asks for blocks that have lines of a span, in their order. columns are of table blocks.
+func overlapping(columns string, at Place, from, to int64) (string, []any) {
+	where, args := sealed(at)
+	// Blocks do not overlap: of those that begin before the span only the last one can reach into it.
+	query := `SELECT ` + columns + ` FROM blocks WHERE ` + where + ` AND first < ? AND last >= ? AND first >= coalesce((
+  SELECT max(first) FROM blocks WHERE ` + where + ` AND first <= ?), 0) ORDER BY first`
+	out := append(append([]any{}, args...), to, from)
+	return query, append(append(out, args...), from)
+}
+
+const wholeBlock = `first, last, lines, raw_bytes, sha256, header, data`
+
+func scanBlock(row sqlstore.Scanner) (b block.Block, err error) {
+	return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data)
+}
+
+// blocks are up to limit blocks with lines of a span.
+func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [2]int64,
+	limit int) ([]block.Block, error) {
+	query, args := overlapping(wholeBlock, at, span[0], span[1])
+	out, err := sqlstore.List(ctx, d, query+` LIMIT ?`, append(args, limit), scanBlock)
+	if err != nil {
+		return nil, fmt.Errorf("read blocks: %w", err)
+	}
+	return out, nil
+}
+
+// One returns a line. ok is false if it is not stored.
+func (x *Lines) One(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (l block.Line, ok bool, err error) {
+	return x.one(ctx, reading{x: x, d: d, at: at, wait: true}, line)
+}
+
+// AtHand is One in a transaction that others wait for.
+func (x *Lines) AtHand(ctx context.Context, d sqlstore.Dialect, at Place,
+	line int64) (l block.Line, ok bool, err error) {
+	return x.one(ctx, reading{x: x, d: d, at: at}, line)
+}
+
+func (x *Lines) one(ctx context.Context, r reading, line int64) (l block.Line, ok bool, err error) {
+	r.yield = func(got block.Line) error {
+		ok = true
+		got.Raw = append([]byte{}, got.Raw...)
+		l = got
+		return nil
+	}
+	err = r.all(ctx, line, line+1)
+	return l, ok, err
+}
+
+// Read calls yield with each line of a span, ascending. The bytes of a line are valid until yield returns. A
+// *server.DamagedError names the lines that come next and can't be read; those behind it can.
+func (x *Lines) Read(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span,
+	yield func(server.Line) error) error {
+	at.Generation = s.Generation
+	r := reading{x: x, d: d, at: at, wait: true, yield: func(l block.Line) error {
+		return yield(server.Line{Index: l.Index, Kind: server.Kind(l.Kind), Raw: l.Raw})
+	}}
+	return r.all(ctx, s.From, s.To)
+}
+
+// Count returns how many lines of a span are stored, and how many oversize notes. A block whose header is damaged has
+// none.
+func (x *Lines) Count(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span) (n, oversize int64, err error) {
+	at.Generation = s.Generation
+	where, args := x.hot(at)
+	args = append(args, s.From, s.To)
+	var notes *int64
+	err = d.Query(ctx, `SELECT count(*), sum(CASE WHEN kind = 2 THEN 1 ELSE 0 END) FROM lines WHERE `+where+
+		` AND line >= ? AND line < ?`, args, func(row sqlstore.Scanner) error { return row.Scan(&n, &notes) })
+	if err != nil {
+		return 0, 0, fmt.Errorf("count lines: %w", err)
+	}
+	if notes != nil {
+		oversize = *notes
+	}
+	n -= oversize
+	query, blockArgs := overlapping(`first, last, lines, raw_bytes, header`, at, s.From, s.To)
+	all, err := sqlstore.List(ctx, d, query, blockArgs, func(row sqlstore.Scanner) (b block.Block, err error) {
+		return b, row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &b.Header)
+	})
+	if err != nil || len(all) == 0 {
+		return n, oversize, err
+	}
+	over, err := x.hotLines(ctx, d, at, max(s.From, all[0].First), min(s.To, all[len(all)-1].Last+1))
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, b := range all {
+		entries, _ := b.Index()
+		for _, e := range entries {
+			switch {
+			case e.Index < s.From || e.Index >= s.To || over[e.Index]:
+			case server.Kind(e.Kind) == server.Oversize:
+				oversize++
+			default:
+				n++
+			}
+		}
+	}
+	return n, oversize, nil
+}
+
+// hotLines are the hot lines of a span.
+func (x *Lines) hotLines(ctx context.Context, d sqlstore.Dialect, at Place, from, to int64) (map[int64]bool, error) {
+	where, args := x.hot(at)
+	out := map[int64]bool{}
+	err := d.Query(ctx, `SELECT line FROM lines WHERE `+where+` AND line >= ? AND line < ?`, append(args, from, to),
+		func(row sqlstore.Scanner) error {
+			var line int64
+			err := row.Scan(&line)
+			out[line] = true
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("look for lines: %w", err)
+	}
+	return out, nil
+}
+
+// AnyHot says whether a stream has hot lines.
+func (x *Lines) AnyHot(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (hot bool, err error) {
+	err = d.Query(ctx, `SELECT 1 FROM lines WHERE {owner = ? AND} `+x.db.OfStream()+
+		` AND epoch IN (SELECT `+x.db.EpochID()+` FROM epochs WHERE {owner = ? AND} stream = ?) LIMIT 1`,
+		[]any{owner, stream, owner, stream},
+		func(sqlstore.Scanner) error { hot = true; return nil })
+	if err != nil {
+		return false, fmt.Errorf("look for lines: %w", err)
+	}
+	return hot, nil
+}
+
+// before is the last line of the block that begins at or before row l of lines; -1 without one. Its values are the
+// owner's and the stream's id.
+const before = `coalesce((SELECT b.last FROM blocks b WHERE b.owner = ? AND b.stream = ? AND b.epoch = l.epoch
+  AND b.generation = l.generation AND b.first <= l.line ORDER BY b.first DESC LIMIT 1), -1)`
+
+// Remove deletes all lines of a stream, and returns how many they were.
+func (x *Lines) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (n int64, err error) {
+	of := `{owner = ? AND} ` + x.db.OfStream()
+	ofEpochs := ` AND epoch IN (SELECT ` + x.db.EpochID() + ` FROM epochs WHERE {owner = ? AND} stream = ?)`
+	err = d.Query(ctx, `SELECT (SELECT count(*) FROM lines l WHERE `+of+ofEpochs+` AND `+before+` < l.line) +
+  (SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM blocks WHERE owner = ? AND stream = ?)`,
+		[]any{owner, stream, owner, stream, owner, stream, owner, stream},
+		func(row sqlstore.Scanner) error { return row.Scan(&n) })
+	if err != nil {
+		return 0, fmt.Errorf("count lines: %w", err)
+	}
+	if _, err := d.Exec(ctx, `DELETE FROM lines WHERE `+of+ofEpochs, owner, stream, owner, stream); err != nil {
+		return 0, fmt.Errorf("remove lines: %w", err)
+	}
+	if _, err := d.Exec(ctx, `DELETE FROM blocks WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
+		return 0, fmt.Errorf("remove blocks: %w", err)
+	}
+	if err := retired.Remove(ctx, d, owner, stream); err != nil {
+		return 0, err
+	}
+	return n, x.cold.Remove(ctx, d, owner, stream)
+}

@@ -1,0 +1,178 @@
+package lines
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/retired"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// A batch's lines are packed at once from so many bytes on, or from fewer if it has several lines: the end of an
+// import. Less of a stream comes alive, and is packed with what follows it.
+const (
+	leastToPack    = block.Size / 2
+	leastOfSeveral = block.Size / 8
+	several        = 8
+)
+
+// Pack packs the lines of a batch, if they are so many that they are an import. nil: they stay hot. It is done before
+// a batch waits for its turn to be written.
+func (x *Lines) Pack(b *server.Batch) ([]block.Block, error) {
+	size, last := 0, int64(-1)
+	for _, l := range b.Lines {
+		if l.Index <= last {
+			return nil, nil
+		}
+		size, last = size+len(l.Raw), l.Index
+	}
+	if size < leastOfSeveral || size < leastToPack && len(b.Lines) < several {
+		return nil, nil
+	}
+	all := make([]block.Line, len(b.Lines))
+	for i, l := range b.Lines {
+		all[i] = block.Line{Index: l.Index, Received: b.Received.UnixMicro(), Kind: uint8(l.Kind), Raw: l.Raw}
+	}
+	return x.build(block.Cut(all))
+}
+
+func (x *Lines) build(pieces [][]block.Line) (out []block.Block, err error) {
+	for _, piece := range pieces {
+		b, err := x.codec.Build(piece)
+		if err != nil {
+			return nil, fmt.Errorf("pack lines: %w", err)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// InsertBlock has the values of a place and of a block, in the order of both types' fields.
+const InsertBlock = `
+INSERT INTO blocks (owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// Insert stores blocks, in which no line is that is stored.
+func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks []block.Block) error {
+	for _, b := range blocks {
+		_, err := d.Exec(ctx, InsertBlock, at.Owner, at.Stream, at.Epoch, at.Generation,
+			b.First, b.Last, b.Lines, b.RawBytes, b.SHA256, b.Header, b.Data)
+		if err != nil {
+			return fmt.Errorf("write block: %w", err)
+		}
+	}
+	return nil
+}
+
+// End returns one past the last line that is in a block, or was retired; 0 without one.
+func (x *Lines) End(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, err error) {
+	where, args := sealed(at)
+	err = d.Query(ctx, `SELECT last + 1 FROM blocks WHERE `+where+` ORDER BY first DESC LIMIT 1`, args,
+		func(row sqlstore.Scanner) error { return row.Scan(&end) })
+	if err != nil {
+		return 0, fmt.Errorf("look for blocks: %w", err)
+	}
+	gone, err := retired.End(ctx, d, retired.Place(at))
+	return max(end, gone), err
+}
+
+// Settle compares lines that are to be written with those in blocks, and returns the ones that have to be written as
+// rows. What a block has with other bytes is hot then, so that it is treated as every stored line: refused, or replaced
+// and kept aside. Lines of a damaged block are not known, and are written anew.
+//
+// Lines that were retired with the same bytes need not be written either.
+func (x *Lines) Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
+	lines, err := retired.Settle(ctx, d, retired.Place(at), b)
+	if err != nil || len(lines) == 0 {
+		return lines, err
+	}
+	from, to := lines[0].Index, lines[0].Index
+	for _, l := range lines {
+		from, to = min(from, l.Index), max(to, l.Index)
+	}
+	of := map[int64][]int{}
+	for i, l := range lines {
+		of[l.Index] = append(of[l.Index], i)
+	}
+	same := make([]bool, len(lines))
+	for from <= to {
+		page, err := x.blocks(ctx, d, at, [2]int64{from, to + 1}, pageBlocks)
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			break
+		}
+		hot, err := x.hotLines(ctx, d, at, page[0].First, page[len(page)-1].Last+1)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			c := comparison{x, d, at, lines, of, same, hot}
+			if err := c.block(ctx, &page[i]); err != nil {
+				return nil, err
+			}
+		}
+		from = page[len(page)-1].Last + 1
+	}
+	var rest []server.Line
+	for i, l := range lines {
+		if !same[i] {
+			rest = append(rest, l)
+		}
+	}
+	return rest, nil
+}
+
+// comparison is of lines with blocks.
+type comparison struct {
+	x     *Lines
+	d     sqlstore.Dialect
+	at    Place
+	lines []server.Line
+	of    map[int64][]int // where lines has an index
+	same  []bool          // of lines: a block has it
+	hot   map[int64]bool
+}
+
+func (c *comparison) block(ctx context.Context, b *block.Block) error {
+	entries, err := b.Index()
+	wanted := false
+	for _, e := range entries {
+		wanted = wanted || len(c.of[e.Index]) > 0
+	}
+	if err != nil || !wanted {
+		return nil
+	}
+	one := []block.Block{*b}
+	if err := c.x.cold.Load(ctx, c.d, c.at, one, false); err != nil {
+		return err
+	}
+	open, err := c.x.codec.Open(&one[0])
+	if err != nil {
+		return nil
+	}
+	defer c.x.codec.Release(open)
+	for i, e := range open.Entries {
+		if c.hot[e.Index] || len(c.of[e.Index]) == 0 {
+			continue
+		}
+		stored, differs := open.Line(i), false
+		for _, n := range c.of[e.Index] {
+			l := c.lines[n]
+			equal := uint8(l.Kind) == stored.Kind && bytes.Equal(l.Raw, stored.Raw)
+			differs = differs || !equal
+			c.same[n] = equal && !differs // once it was replaced, the old bytes are news again
+		}
+		if !differs {
+			continue
+		}
+		if err := c.x.db.InsertRow(ctx, c.d, c.at, stored); err != nil {
+			return fmt.Errorf("write line: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package lines
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+const (
+	// pageRows is how many hot rows are asked for at once: ending early drops one page, not the rest of the stream, and a
+	// slow reader keeps no query running for long.
+	pageRows = 500
+	// pageBlocks is how many blocks are. The first page has one: who reads a line, or stops soon, needs no more.
+	pageBlocks = 8
+)
+
+// reading is one pass over the lines of a place.
+type reading struct {
+	x     *Lines
+	d     sqlstore.Dialect
+	at    Place
+	wait  bool // for blocks that are not at hand
+	yield func(block.Line) error
+}
+
+// all yields the lines from from up to before to.
+func (r *reading) all(ctx context.Context, from, to int64) error {
+	for limit := 1; from < to; limit = min(2*limit, pageBlocks) {
+		page, err := r.x.blocks(ctx, r.d, r.at, [2]int64{from, to}, limit)
+		if err == nil {
+			err = r.x.cold.Load(ctx, r.d, r.at, page, r.wait)
+		}
+		if err != nil {
+			return err
+		}
+		upTo := to
+		if len(page) == limit {
+			upTo = min(to, page[limit-1].Last+1)
+		}
+		if err := r.page(ctx, page, from, upTo); err != nil {
+			return err
+		}
+		from = upTo
+	}
+	return nil
+}
+
+// page yields the lines of a span, of which page has all blocks.
+func (r *reading) page(ctx context.Context, page []block.Block, from, to int64) error {
+	c := cursor{r: r, blocks: page, next: from}
+	defer c.close()
+	where, args := r.x.hot(r.at)
+	for {
+		n := 0
+		err := r.d.Query(ctx, `SELECT line, kind, received, raw FROM lines WHERE `+where+
+			` AND line >= ? AND line < ? ORDER BY line LIMIT ?`, append(args[:len(args):len(args)], c.next, to, pageRows),
+			func(row sqlstore.Scanner) error {
+				var l block.Line
+				var kind int64
+				if err := row.Scan(&l.Index, &kind, &l.Received, &l.Raw); err != nil {
+					return fmt.Errorf("read lines: %w", err)
+				}
+				l.Kind, n = uint8(kind), n+1
+				if err := c.upTo(l.Index); err != nil {
+					return err
+				}
+				c.next = l.Index + 1 // whatever a block has there
+				return r.yield(l)
+			})
+		if err != nil {
+			return err
+		}
+		if n < pageRows {
+			return c.upTo(to)
+		}
+	}
+}
+
+// cursor goes through the lines of blocks.
+type cursor struct {
+	r      *reading
+	blocks []block.Block // from the one that is open on
+	next   int64         // the next line that may be yielded
+	open   *block.Content
+	i      int // the next line of open
+}
+
+func (c *cursor) close() {
+	if c.open != nil {
+		c.r.x.codec.Release(c.open)
+		c.open = nil
+	}
+}
+
+// upTo yields lines up to before to.
+func (c *cursor) upTo(to int64) error {
+	for len(c.blocks) > 0 && c.blocks[0].First < to && c.next < to {
+		b := &c.blocks[0]
+		if b.Last >= c.next {
+			if err := c.block(b, to); err != nil {
+				return err
+			}
+		}
+		if b.Last >= to {
+			break
+		}
+		c.close()
+		c.blocks = c.blocks[1:]
+	}
+	c.next = max(c.next, to)
+	return nil
+}
+
+// block yields lines of the first block up to before to.
+func (c *cursor) block(b *block.Block, to int64) error {
+	if c.open == nil {
+		open, err := c.r.x.codec.Open(b)
+		if err != nil {
+			at := c.r.at
+			return &server.DamagedError{Stream: at.Stream, Epoch: at.Epoch, Span: server.Span{
+				Generation: at.Generation, From: max(c.next, b.First), To: min(b.Last+1, to)}}
+		}
+		c.open, c.i = open, 0
+	}
+	for ; c.i < len(c.open.Entries) && c.open.Entries[c.i].Index < to; c.i++ {
+		if c.open.Entries[c.i].Index < c.next {
+			continue
+		}
+		if err := c.r.yield(c.open.Line(c.i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
