@@ -1,0 +1,135 @@
+package cold
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server/store/objects"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// backingUp is how leases of those begin who copy everything: nothing is removed meanwhile.
+const backingUp = "backup "
+
+// ErrBackup is for a backup whose objects are not all there, or not as they were.
+var ErrBackup = errors.New("the backup lacks what was in cold storage")
+
+// Hold keeps everybody from removing objects until the function is called that it returns.
+func (t *Tier) Hold(ctx context.Context) (release func() error, err error) {
+	name := backingUp + rand.Text()
+	if _, err := t.lease(ctx, name, holdFor); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		tick := time.NewTicker(holdFor / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				ended <- t.release(ctx, name)
+				return
+			case <-tick.C:
+				_, _ = t.lease(ctx, name, holdFor) // there is time to try it again
+			}
+		}
+	}()
+	return func() error { stop(); return <-ended }, nil
+}
+
+// InUse lists the objects that a database uses at the moment that d sees.
+func InUse(ctx context.Context, d sqlstore.Dialect) (List, error) {
+	out, err := sqlstore.List(ctx, d, `SELECT owner, stream, blob, id, size, sha256 FROM cold_objects WHERE state = 1
+ORDER BY owner, stream, blob, id`, nil, func(row sqlstore.Scanner) (o object, err error) {
+		return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list cold objects: %w", err)
+	}
+	return out, nil
+}
+
+// List is objects.
+type List []object
+
+// entry is the name of an object in a backup.
+func (o object) entry() string {
+	return fmt.Sprintf("objects/%d/%d/%d/%s", o.owner, o.stream, o.blob, o.id)
+}
+
+// CopyTo writes the objects of a list to a backup.
+func (t *Tier) CopyTo(ctx context.Context, to *tar.Writer, list List) error {
+	for _, o := range list {
+		var data []byte
+		err := t.use(func() (err error) {
+			data, err = t.objects.Get(ctx, t.name(o), o.size+1)
+			return err
+		})
+		if err == nil && !o.proves(data) {
+			err = errDamaged
+		}
+		if err == nil {
+			err = to.WriteHeader(&tar.Header{Name: o.entry(), Mode: 0o600, Size: o.size, Typeflag: tar.TypeReg})
+		}
+		if err == nil {
+			_, err = to.Write(data)
+		}
+		if err != nil {
+			return fmt.Errorf("copy cold object %s: %w", t.name(o), err)
+		}
+	}
+	return nil
+}
+
+// Restore puts the objects of a backup into a place, in a new folder there: the database that the backup was made of
+// may go on using its own. place is a URL; "": the place of before. d is the database as it is in the backup.
+func Restore(ctx context.Context, d sqlstore.Dialect, place string, from *tar.Reader) error {
+	t := &Tier{id: strings.ToLower(rand.Text()), place: place}
+	if place == "" {
+		err := d.Query(ctx, `SELECT place FROM cold`, nil, func(row sqlstore.Scanner) error { return row.Scan(&t.place) })
+		if err != nil {
+			return fmt.Errorf("read the place of blocks: %w", err)
+		}
+	}
+	var err error
+	if t.objects, err = objects.Open(t.place); err != nil {
+		return err
+	}
+	list, err := InUse(ctx, d)
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		h, err := from.Next()
+		if err != nil || h.Name != o.entry() {
+			return errors.Join(fmt.Errorf("%w: %s is missing", ErrBackup, o.entry()), err)
+		}
+		data, err := io.ReadAll(io.LimitReader(from, o.size+1))
+		if err != nil || !o.proves(data) {
+			return errors.Join(fmt.Errorf("%w: %s is damaged", ErrBackup, o.entry()), err)
+		}
+		if err := t.use(func() error { return t.objects.Put(ctx, t.name(o), data) }); err != nil {
+			return err
+		}
+	}
+	if err := t.use(func() error { return t.objects.Put(ctx, t.marker(), []byte(t.id)) }); err != nil {
+		return err
+	}
+	_, err = d.Exec(ctx, `UPDATE cold SET id = ?, place = ?`, t.id, t.place)
+	for _, query := range []string{`DELETE FROM cold_objects WHERE state <> 1`, `DELETE FROM leases`} {
+		if err == nil {
+			_, err = d.Exec(ctx, query) // they are of the place of before
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the place of blocks down: %w", err)
+	}
+	return nil
+}

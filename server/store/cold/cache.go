@@ -1,0 +1,112 @@
+package cold
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// cache keeps objects that were read last, and reads each of them once for all who ask at the same time. Nobody writes
+// to its bytes.
+type cache struct {
+	most int64
+
+	mu     sync.Mutex
+	size   int64
+	byID   map[string]*list.Element // of held
+	newest *list.List               // of held, the one used last in front
+	flying map[string]*flight
+}
+
+type held struct {
+	id   string
+	data []byte
+}
+
+// flight is an object that is being read.
+type flight struct {
+	done chan struct{}
+	data []byte
+	err  error
+}
+
+func newCache(most int64) *cache {
+	return &cache{most: most, byID: map[string]*list.Element{}, newest: list.New(), flying: map[string]*flight{}}
+}
+
+// find returns an object that is there.
+func (c *cache) find(id string) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.look(id)
+}
+
+func (c *cache) look(id string) ([]byte, bool) {
+	e := c.byID[id]
+	if e == nil {
+		return nil, false
+	}
+	c.newest.MoveToFront(e)
+	return e.Value.(held).data, true
+}
+
+// get returns an object, which read reads unless it is there or somebody reads it. read goes on when ctx is done:
+// others may wait for it.
+func (c *cache) get(ctx context.Context, id string, read func(context.Context) ([]byte, error)) ([]byte, error) {
+	c.mu.Lock()
+	if data, ok := c.look(id); ok {
+		c.mu.Unlock()
+		return data, nil
+	}
+	f := c.flying[id]
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		c.flying[id] = f
+		go c.fly(context.WithoutCancel(ctx), id, f, read)
+	}
+	c.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.data, f.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *cache) fly(ctx context.Context, id string, f *flight, read func(context.Context) ([]byte, error)) {
+	f.data, f.err = read(ctx)
+	c.mu.Lock()
+	delete(c.flying, id)
+	if f.err == nil {
+		c.add(id, f.data)
+	}
+	c.mu.Unlock()
+	close(f.done)
+}
+
+// add keeps an object, and lets those go that were used longest ago.
+func (c *cache) add(id string, data []byte) {
+	if c.byID[id] != nil || int64(len(data)) > c.most {
+		return
+	}
+	c.byID[id] = c.newest.PushFront(held{id, data})
+	c.size += int64(len(data))
+	for c.size > c.most {
+		c.drop(c.newest.Back())
+	}
+}
+
+func (c *cache) drop(e *list.Element) {
+	h := c.newest.Remove(e).(held)
+	delete(c.byID, h.id)
+	c.size -= int64(len(h.data))
+}
+
+// forget lets an object go.
+func (c *cache) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byID[id]; e != nil {
+		c.drop(e)
+	}
+}

@@ -1,0 +1,163 @@
+package cold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// file is one that may be moved.
+type file struct {
+	owner, id int64
+	sha256    []byte // of all of it
+}
+
+// piece is a chunk of a file.
+type piece struct {
+	place int64
+	data  []byte
+}
+
+// files moves the contents of files that came before m.before, each chunk as an object.
+func (m *mover) files(ctx context.Context) error {
+	for last := int64(0); ; {
+		page, err := sqlstore.List(ctx, m.reader, `SELECT b.owner, b.id, b.sha256 FROM blobs b
+WHERE b.id > ? AND b.stored > 0 AND b.touched < ? AND EXISTS (SELECT 1 FROM blob_chunks c
+  WHERE {c.owner = b.owner AND} c.blob = b.id)
+ORDER BY b.id LIMIT ?`, []any{last, m.before, pageStreams},
+			func(row sqlstore.Scanner) (f file, err error) { return f, row.Scan(&f.owner, &f.id, &f.sha256) })
+		if err != nil {
+			return fmt.Errorf("look for old files: %w", err)
+		}
+		for _, f := range page {
+			if err := m.file(ctx, f); err != nil && !errors.Is(err, errMoved) {
+				return err
+			}
+			last = f.id
+		}
+		if len(page) < pageStreams {
+			return nil
+		}
+	}
+}
+
+func (m *mover) file(ctx context.Context, f file) error {
+	for {
+		if mine, err := m.lease(ctx, cooling, leaseFor); err != nil || !mine {
+			return errors.Join(err, ctx.Err())
+		}
+		list, err := sqlstore.List(ctx, m.reader, `SELECT place, data FROM blob_chunks WHERE {owner = ? AND} blob = ?
+ORDER BY place LIMIT 1`, []any{f.owner, f.id},
+			func(row sqlstore.Scanner) (p piece, err error) { return p, row.Scan(&p.place, &p.data) })
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		o := newObject(list[0].data)
+		o.owner, o.blob = f.owner, f.id
+		err = m.move(ctx, o, list[0].data, func(d sqlstore.Dialect) error {
+			return dropPiece(ctx, d, f, o, list[0])
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// dropPiece takes a chunk of a file out of the database.
+func dropPiece(ctx context.Context, d sqlstore.Dialect, f file, o object, p piece) error {
+	same := false
+	err := d.Query(ctx, `SELECT 1 FROM blobs WHERE owner = ? AND id = ? AND sha256 = ? AND stored > 0`+d.Lock(),
+		[]any{f.owner, f.id, f.sha256}, func(sqlstore.Scanner) error { same = true; return nil })
+	if err == nil && !same {
+		err = errMoved // forgotten or masked
+	}
+	if err != nil {
+		return err
+	}
+	n, err := d.Exec(ctx, `DELETE FROM blob_chunks
+WHERE {owner = ? AND} blob = ? AND place = ? AND length(data) = ?`, f.owner, f.id, p.place, len(p.data))
+	if err == nil && n != 1 {
+		err = errMoved
+	}
+	if err != nil {
+		return err
+	}
+	_, err = d.Exec(ctx, `INSERT INTO cold_chunks (owner, blob, place, object) VALUES (?, ?, ?, ?)`,
+		f.owner, f.id, p.place, o.id)
+	return err
+}
+
+// chunk is the first piece of a file, from one place on, that is not in the database; none if all others are.
+func chunk(ctx context.Context, d sqlstore.Dialect, of object, from int64) ([]located, error) {
+	out, err := sqlstore.List(ctx, d, `SELECT c.place, o.id, o.size, o.sha256 FROM cold_chunks c
+JOIN cold_objects o ON o.owner = c.owner AND o.stream = 0 AND o.blob = c.blob AND o.id = c.object
+WHERE c.owner = ? AND c.blob = ? AND c.place >= ? ORDER BY c.place LIMIT 1`, []any{of.owner, of.blob, from},
+		func(row sqlstore.Scanner) (x located, err error) {
+			x.object = of
+			return x, row.Scan(&x.place, &x.object.id, &x.object.size, &x.object.sha256)
+		})
+	if err != nil {
+		return nil, fmt.Errorf("look for a cold file: %w", err)
+	}
+	return out, nil
+}
+
+// Chunk implements sqlstore.ColdFiles.
+func (t *Tier) Chunk(ctx context.Context, owner, blob, place int64) ([]byte, error) {
+	found, err := chunk(ctx, t.reader, object{owner: owner, blob: blob}, place)
+	if err != nil || len(found) == 0 || found[0].place != place {
+		return nil, err
+	}
+	return t.fetch(ctx, found[0].object)
+}
+
+// Whole implements masks.Files.
+func (t *Tier) Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64) error {
+	found, err := chunk(ctx, d, object{owner: owner, blob: blob}, 0)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return &MissError{found[0].object}
+}
+
+// thawFile brings a file back into the database, chunk after chunk. It counts as new, so that it stays a while.
+func (t *Tier) thawFile(ctx context.Context, owner, blob int64) error {
+	for {
+		found, err := chunk(ctx, t.reader, object{owner: owner, blob: blob}, 0)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		x := found[0]
+		data, err := t.fetch(ctx, x.object)
+		if err == nil && len(data) == 0 {
+			err = errDamaged
+		}
+		if err != nil {
+			return fmt.Errorf("bring file back: %w", err)
+		}
+		if err := t.db.Write(ctx, func(d sqlstore.Dialect) error { return thawPiece(ctx, d, x, data) }); err != nil {
+			return fmt.Errorf("bring file back: %w", err)
+		}
+	}
+}
+
+func thawPiece(ctx context.Context, d sqlstore.Dialect, x located, data []byte) error {
+	o := x.object
+	_, err := d.Exec(ctx, `UPDATE blobs SET touched = ? WHERE owner = ? AND id = ?`, now(), o.owner, o.blob)
+	if err != nil {
+		return err
+	}
+	n, err := d.Exec(ctx, `DELETE FROM cold_chunks WHERE owner = ? AND blob = ? AND place = ? AND object = ?`,
+		o.owner, o.blob, x.place, o.id)
+	if err != nil || n == 0 {
+		return err // forgotten, or brought by somebody else
+	}
+	_, err = d.Exec(ctx, `INSERT INTO blob_chunks ({owner,} blob, place, data) VALUES ({?,} ?, ?, ?)`,
+		o.owner, o.blob, x.place, data)
+	if err != nil {
+		return err
+	}
+	return doom(ctx, d, o)
+}

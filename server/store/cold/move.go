@@ -1,0 +1,374 @@
+package cold
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/objects"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// errMoved says that what an object was made of has changed since. The next pass sees what is there then.
+var errMoved = errors.New("it changed meanwhile")
+
+func now() int64 { return sqlstore.Micros(time.Now()) }
+
+// cooling is the lease of who moves.
+const cooling = "cold"
+
+// pageStreams is how many streams are looked at at once.
+const pageStreams = 200
+
+// Cool implements server.Cooler.
+func (t *Tier) Cool(ctx context.Context, before time.Time) (done server.Cooled, err error) {
+	if t.objects == nil {
+		return done, nil
+	}
+	mine, err := t.lease(ctx, cooling, leaseFor)
+	if err != nil || !mine {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, t.release(ctx, cooling)) }()
+	if err := t.ready(ctx); err != nil {
+		return done, err
+	}
+	if err := t.Sweep(ctx); err != nil {
+		return done, err
+	}
+	m := mover{t, sqlstore.Micros(before), &done}
+	if err := m.streams(ctx); err != nil {
+		return done, fmt.Errorf("move blocks: %w", err)
+	}
+	if err := m.files(ctx); err != nil {
+		return done, fmt.Errorf("move files: %w", err)
+	}
+	return done, nil
+}
+
+// CoolOf moves blocks and files of streams of an owner, however old they are: of only some generations, and then no
+// files, if those are named.
+func (t *Tier) CoolOf(ctx context.Context, owner int64, streams []int64,
+	only []lines.Place) (done server.Cooled, err error) {
+	if t.objects == nil {
+		return done, fmt.Errorf("%w: this store has no place for blocks; start the server with --blocks", server.ErrCold)
+	}
+	mine, err := t.lease(ctx, cooling, leaseFor)
+	if err != nil || !mine {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, t.release(ctx, cooling)) }()
+	if err := t.ready(ctx); err != nil {
+		return done, err
+	}
+	m := mover{t, now(), &done}
+	for _, at := range only {
+		if err := m.generation(ctx, at); err != nil && !errors.Is(err, errMoved) {
+			return done, fmt.Errorf("move blocks: %w", err)
+		}
+	}
+	if len(only) > 0 {
+		return done, nil
+	}
+	for _, id := range streams {
+		if err := m.named(ctx, owner, id); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// named moves all of one stream.
+func (m *mover) named(ctx context.Context, owner, id int64) error {
+	s := stream{owner: owner, id: id}
+	err := m.reader.Query(ctx, `SELECT version FROM streams WHERE owner = ? AND id = ?`, []any{owner, id},
+		func(row sqlstore.Scanner) error { return row.Scan(&s.version) })
+	if err == nil {
+		err = m.stream(ctx, s)
+	}
+	if err != nil {
+		return fmt.Errorf("move blocks: %w", err)
+	}
+	list, err := sqlstore.List(ctx, m.reader, `SELECT DISTINCT b.owner, b.id, b.sha256 FROM blob_refs r
+JOIN blobs b ON b.owner = ? AND b.sha256 = r.sha256 WHERE {r.owner = ? AND} r.stream = ? AND b.stored > 0
+  AND EXISTS (SELECT 1 FROM blob_chunks c WHERE {c.owner = b.owner AND} c.blob = b.id) ORDER BY b.id`,
+		[]any{owner, owner, id}, func(row sqlstore.Scanner) (f file, err error) {
+			return f, row.Scan(&f.owner, &f.id, &f.sha256)
+		})
+	if err != nil {
+		return fmt.Errorf("look for files: %w", err)
+	}
+	for _, f := range list {
+		if err := m.file(ctx, f); err != nil && !errors.Is(err, errMoved) {
+			return fmt.Errorf("move files: %w", err)
+		}
+	}
+	return nil
+}
+
+// ready marks a place that nothing is in yet, and refuses one of another database.
+func (t *Tier) ready(ctx context.Context) error {
+	err := t.prove(ctx)
+	if err == nil || !errors.Is(err, server.ErrCold) {
+		return err
+	}
+	noted := false
+	if err := t.reader.Query(ctx, `SELECT 1 FROM cold_objects LIMIT 1`, nil,
+		func(sqlstore.Scanner) error { noted = true; return nil }); err != nil {
+		return fmt.Errorf("look for cold objects: %w", err)
+	}
+	if noted {
+		return t.prove(ctx) // again: another pass may have marked the place and moved something since
+	}
+	if err := t.step("mark place"); err != nil {
+		return err
+	}
+	return t.use(func() error { return t.objects.Put(ctx, t.marker(), []byte(t.id)) })
+}
+
+// mover is one pass over what may be moved.
+type mover struct {
+	*Tier
+	before int64
+	done   *server.Cooled
+}
+
+// stream is one that may have something to move.
+type stream struct{ owner, id, version int64 }
+
+func (m *mover) streams(ctx context.Context) error {
+	for last := int64(0); ; {
+		page, err := sqlstore.List(ctx, m.reader, `
+SELECT s.owner, s.id, s.version FROM streams s LEFT JOIN cold_streams c ON c.owner = s.owner AND c.stream = s.id
+WHERE s.id > ? AND s.last_received < ? AND (c.version IS NULL OR c.version <> s.version) ORDER BY s.id LIMIT ?`,
+			[]any{last, m.before, pageStreams},
+			func(row sqlstore.Scanner) (s stream, err error) { return s, row.Scan(&s.owner, &s.id, &s.version) })
+		if err != nil {
+			return fmt.Errorf("look for old streams: %w", err)
+		}
+		for _, s := range page {
+			if err := m.stream(ctx, s); err != nil {
+				return err
+			}
+			last = s.id
+		}
+		if len(page) < pageStreams {
+			return nil
+		}
+	}
+}
+
+// stream moves a stream's blocks, and notes that nothing is left.
+func (m *mover) stream(ctx context.Context, s stream) error {
+	if mine, err := m.lease(ctx, cooling, leaseFor); err != nil || !mine {
+		return errors.Join(err, ctx.Err())
+	}
+	// Looked for first: lines that are packed from here on are in blocks that may not be seen below.
+	hot, err := m.held.AnyHot(ctx, m.reader, s.owner, s.id)
+	if err != nil {
+		return err
+	}
+	places, err := sqlstore.List(ctx, m.reader, `
+SELECT DISTINCT epoch, generation FROM blocks WHERE owner = ? AND stream = ? ORDER BY epoch, generation`,
+		[]any{s.owner, s.id}, func(row sqlstore.Scanner) (at lines.Place, err error) {
+			at.Owner, at.Stream = s.owner, s.id
+			return at, row.Scan(&at.Epoch, &at.Generation)
+		})
+	if err != nil {
+		return fmt.Errorf("look for blocks: %w", err)
+	}
+	for _, at := range places {
+		if err := m.generation(ctx, at); errors.Is(err, errMoved) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	if hot {
+		return nil
+	}
+	return m.db.Write(ctx, func(d sqlstore.Dialect) error {
+		_, err := d.Exec(ctx, `INSERT INTO cold_streams (owner, stream, version) VALUES (?, ?, ?)
+ON CONFLICT (owner, stream) DO UPDATE SET version = excluded.version`, s.owner, s.id, s.version)
+		return err
+	})
+}
+
+// part is a block's data in an object.
+type part struct {
+	first       int64
+	sha256      []byte // of the block
+	place, size int64
+}
+
+func (m *mover) generation(ctx context.Context, at lines.Place) error {
+	for after := int64(-1); ; {
+		parts, data, err := m.gather(ctx, at, after)
+		if err != nil || len(parts) == 0 {
+			return err
+		}
+		o := newObject(data)
+		o.owner, o.stream = at.Owner, at.Stream
+		err = m.move(ctx, o, data, func(d sqlstore.Dialect) error { return dropBlocks(ctx, d, at, o, parts) })
+		if err != nil {
+			return err
+		}
+		after = parts[len(parts)-1].first
+	}
+}
+
+// gather reads blocks that have their data, behind one, until they fill an object.
+func (m *mover) gather(ctx context.Context, at lines.Place, after int64) (parts []part, data []byte, err error) {
+	const few = 8 // of about 25 KB each
+	for len(data) < objectSize {
+		n := 0
+		err := m.reader.Query(ctx, `SELECT first, sha256, data FROM blocks
+WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first > ? AND raw_bytes > 0 AND length(data) > 0
+ORDER BY first LIMIT ?`, []any{at.Owner, at.Stream, at.Epoch, at.Generation, after, few},
+			func(row sqlstore.Scanner) error {
+				var b []byte
+				var p part
+				if err := row.Scan(&p.first, &p.sha256, &b); err != nil {
+					return err
+				}
+				n, after = n+1, p.first
+				p.place, p.size = int64(len(data)), int64(len(b))
+				parts, data = append(parts, p), append(data, b...)
+				return nil
+			})
+		if err != nil {
+			return nil, nil, fmt.Errorf("read blocks: %w", err)
+		}
+		if n < few {
+			break
+		}
+	}
+	return parts, data, nil
+}
+
+func newObject(data []byte) object {
+	sum := sha256.Sum256(data)
+	return object{id: rand.Text(), size: int64(len(data)), sha256: sum[:]}
+}
+
+// dropBlocks takes the data of blocks out of the database.
+func dropBlocks(ctx context.Context, d sqlstore.Dialect, at lines.Place, o object, parts []part) error {
+	n := int64(0)
+	err := d.Query(ctx, `SELECT id FROM streams WHERE owner = ? AND id = ?`+d.Lock(), []any{at.Owner, at.Stream},
+		func(row sqlstore.Scanner) error { return row.Scan(&n) })
+	if err == nil && n == 0 {
+		err = errMoved
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		n, err := d.Exec(ctx, `UPDATE blocks SET data = ? WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?
+AND first = ? AND sha256 = ? AND length(data) = ?`, []byte{}, at.Owner, at.Stream, at.Epoch, at.Generation, p.first,
+			p.sha256, p.size)
+		if err == nil && n != 1 {
+			err = errMoved
+		}
+		if err != nil {
+			return err
+		}
+		_, err = d.Exec(ctx, `INSERT INTO cold_blocks (owner, stream, epoch, generation, first, object, place, size)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, at.Owner, at.Stream, at.Epoch, at.Generation, p.first, o.id, p.place, p.size)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// move writes an object, reads it back, and only then lets drop take its bytes out of the database.
+func (m *mover) move(ctx context.Context, o object, data []byte, drop func(sqlstore.Dialect) error) error {
+	if err := m.note(ctx, o); err != nil {
+		return err
+	}
+	err := m.put(ctx, o, data)
+	if err == nil {
+		err = m.step("drop what is cold")
+	}
+	if err == nil {
+		err = m.drop(ctx, o, drop)
+	}
+	if err == nil {
+		m.done.Objects, m.done.Bytes = m.done.Objects+1, m.done.Bytes+o.size
+		return m.step("dropped what is cold")
+	}
+	if errors.Is(err, errMoved) { // others, that may be over soon, leave the object to Sweep
+		return errors.Join(err, m.undo(ctx, o))
+	}
+	return err
+}
+
+// note writes down that an object will be written.
+func (m *mover) note(ctx context.Context, o object) error {
+	if err := m.step("note object"); err != nil {
+		return err
+	}
+	err := m.db.Write(ctx, func(d sqlstore.Dialect) error {
+		_, err := d.Exec(ctx, `INSERT INTO cold_objects (owner, stream, blob, id, size, sha256, state, at)
+VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (owner, stream, blob, id) DO NOTHING`,
+			append(o.key(), o.size, o.sha256, now())...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("note object: %w", err)
+	}
+	return nil
+}
+
+// put writes an object and proves that the place has it.
+func (m *mover) put(ctx context.Context, o object, data []byte) error {
+	if err := m.step("write object"); err != nil {
+		return err
+	}
+	if err := m.use(func() error { return m.objects.Put(ctx, m.name(o), data) }); err != nil {
+		return err
+	}
+	if err := m.step("read object back"); err != nil {
+		return err
+	}
+	var back []byte
+	err := m.use(func() (err error) {
+		back, err = m.objects.Get(ctx, m.name(o), o.size+1)
+		return err
+	})
+	if err == nil && !o.proves(back) || errors.Is(err, objects.ErrMissing) {
+		err = fmt.Errorf("%w: %s does not give back what was written to it", server.ErrCold, m.place)
+	}
+	return err
+}
+
+// drop has an object used and its bytes removed, in one transaction.
+func (m *mover) drop(ctx context.Context, o object, drop func(sqlstore.Dialect) error) error {
+	err := m.db.Write(ctx, func(d sqlstore.Dialect) error {
+		state := int64(-1)
+		err := d.Query(ctx, `SELECT state FROM cold_objects`+ofObject+d.Lock(), o.key(),
+			func(row sqlstore.Scanner) error { return row.Scan(&state) })
+		switch {
+		case err != nil:
+			return err
+		case state == used:
+			return nil // by the try before, whose answer was lost
+		case state != writing:
+			return errMoved
+		}
+		if err := drop(d); err != nil {
+			return err
+		}
+		_, err = d.Exec(ctx, `UPDATE cold_objects SET state = 1, at = ?`+ofObject, o.with(now())...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("drop what is cold: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package cold
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/objects"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+const (
+	// objectSize is how large an object becomes, unless one block alone is larger: reading one line of it reads all.
+	objectSize = 1 << 20
+	// cacheSize is how many bytes of objects are kept in memory.
+	cacheSize = 64 << 20
+	// abandoned is how old an object must be that nothing uses yet, before it counts as left behind by a crash. It is far
+	// longer than writing one takes.
+	abandoned = time.Hour
+	// leaseFor is how long a process that died keeps others from moving anything. Two that move at once do no harm: what
+	// one of them drops, the other finds changed.
+	leaseFor = 20 * time.Second
+	// holdFor is how long a backup that died keeps others from removing anything.
+	holdFor = 2 * time.Minute
+	// sulk is for how long nothing is asked of a place that did not answer: readers get their error at once.
+	sulk = 5 * time.Second
+	// readTime is how long a reader waits for an object.
+	readTime = 20 * time.Second
+	// countEvery is how long counted numbers are good for.
+	countEvery = time.Minute
+)
+
+// States of an object.
+const (
+	writing = 0 // nothing uses it yet
+	used    = 1
+	doomed  = 2 // nothing uses it any more
+)
+
+// Database is what the two databases do differently.
+type Database interface {
+	// Write runs fn in a transaction, which may be retried: fn then starts afresh. It lets what comes in pass. Removed
+	// bytes are overwritten as far as the database can.
+	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
+}
+
+// Tier implements server.Cooler, and reads what it moved. Safe for concurrent use.
+type Tier struct {
+	reader sqlstore.Dialect
+	db     Database
+	held   *lines.Lines
+	cache  *cache
+	self   string // who holds leases
+	// step is called before each step that changes something, by its name. An error ends it there. For tests.
+	step func(name string) error
+
+	place   string
+	id      string        // of the database, there
+	objects objects.Store // nil: there is no place
+
+	mu      sync.Mutex
+	failed  error     // of the last use of the place; guarded by mu
+	rest    time.Time // until then nothing is asked of it; guarded by mu
+	counted time.Time // guarded by mu, as is what follows
+	counts  server.Cold
+}
+
+// Of is what a tier is made of.
+type Of struct {
+	Reader sqlstore.Dialect
+	DB     Database
+	Lines  *lines.Lines
+}
+
+// Open returns the tier of a database, which remembers its place. A place in how replaces that.
+func Open(ctx context.Context, of Of, how sqlstore.Opening) (*Tier, error) {
+	t := &Tier{reader: of.Reader, db: of.DB, held: of.Lines, cache: newCache(cacheSize), self: rand.Text(), step: how.Step}
+	if t.step == nil {
+		t.step = func(string) error { return nil }
+	}
+	err := t.reader.Query(ctx, `SELECT id, place FROM cold`, nil, func(row sqlstore.Scanner) error {
+		return row.Scan(&t.id, &t.place)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the place of blocks: %w", err)
+	}
+	if how.Blocks != "" && how.Blocks != t.place {
+		if t.objects, err = objects.Open(how.Blocks); err != nil {
+			return nil, err
+		}
+		t.place = how.Blocks
+		err := t.db.Write(ctx, func(d sqlstore.Dialect) error {
+			_, err := d.Exec(ctx, `UPDATE cold SET place = ?`, how.Blocks)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("write the place of blocks down: %w", err)
+		}
+		return t, nil
+	}
+	if t.place != "" {
+		if t.objects, err = objects.Open(t.place); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// use runs fn, which asks something of the place, unless that did not answer a moment ago. Errors become
+// server.ErrCold; objects.ErrMissing stays.
+func (t *Tier) use(fn func() error) error {
+	if t.objects == nil {
+		return fmt.Errorf("%w: this store has no place for blocks; start the server with --blocks", server.ErrCold)
+	}
+	t.mu.Lock()
+	failed := t.failed
+	resting := failed != nil && time.Now().Before(t.rest)
+	t.mu.Unlock()
+	if resting {
+		return failed
+	}
+	err := fn()
+	if err != nil && !errors.Is(err, objects.ErrMissing) && !errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w: %w", server.ErrCold, err)
+		t.mu.Lock()
+		t.failed, t.rest = err, time.Now().Add(sulk)
+		t.mu.Unlock()
+		return err
+	}
+	t.mu.Lock()
+	t.failed = nil
+	t.mu.Unlock()
+	return err
+}
+
+// Cold implements server.Cooler.
+func (t *Tier) Cold(ctx context.Context) (server.Cold, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.counted) > countEvery {
+		var c server.Cold
+		err := t.reader.Query(ctx, `SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint),
+  CAST(coalesce(sum(CASE WHEN state <> 1 THEN 1 ELSE 0 END), 0) AS bigint) FROM cold_objects`, nil,
+			func(row sqlstore.Scanner) error { return row.Scan(&c.Objects, &c.Bytes, &c.Pending) })
+		if err != nil {
+			return c, fmt.Errorf("count cold objects: %w", err)
+		}
+		t.counts, t.counted = c, time.Now()
+	}
+	out := t.counts
+	out.Place, out.Err = t.place, t.failed
+	return out, nil
+}
+
+// Warm implements server.Cooler.
+func (t *Tier) Warm(ctx context.Context) (w server.Warm, err error) {
+	var since, oldest int64
+	err = t.reader.Query(ctx, `SELECT count(*), coalesce(min(s.last_received), 0) FROM streams s
+WHERE NOT EXISTS (SELECT 1 FROM cold_streams c WHERE c.owner = s.owner AND c.stream = s.id AND c.version = s.version)`,
+		nil, func(row sqlstore.Scanner) error { return row.Scan(&w.Streams, &since) })
+	if err == nil {
+		err = t.reader.Query(ctx, `SELECT count(*), coalesce(min(received), 0) FROM lines`, nil,
+			func(row sqlstore.Scanner) error { return row.Scan(&w.Lines, &oldest) })
+	}
+	if err != nil {
+		return w, fmt.Errorf("count what is not in cold storage: %w", err)
+	}
+	w.Since, w.Oldest = sqlstore.Moment(since), sqlstore.Moment(oldest)
+	return w, nil
+}
+
+// object is a row of cold_objects.
+type object struct {
+	owner, stream, blob int64
+	id                  string
+	size                int64
+	sha256              []byte
+}
+
+// name is where an object is in the place.
+func (t *Tier) name(o object) string {
+	kind, of := "s", o.stream
+	if o.stream == 0 {
+		kind, of = "f", o.blob
+	}
+	return fmt.Sprintf("%s/%d/%s%d/%s", t.id, o.owner, kind, of, o.id)
+}
+
+// marker is the object by which a database knows its place again.
+func (t *Tier) marker() string { return t.id + "/store" }
+
+const ofObject = ` WHERE owner = ? AND stream = ? AND blob = ? AND id = ?`
+
+func (o object) key() []any { return []any{o.owner, o.stream, o.blob, o.id} }
+
+// with are the values of a statement that ends with ofObject.
+func (o object) with(values ...any) []any { return append(values, o.key()...) }
+
+// lease takes or renews a lease. false: another process has it.
+func (t *Tier) lease(ctx context.Context, name string, length time.Duration) (mine bool, err error) {
+	err = t.db.Write(ctx, func(d sqlstore.Dialect) error {
+		now := time.Now()
+		n, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE leases.until < ? OR leases.holder = excluded.holder`,
+			name, t.self, sqlstore.Micros(now.Add(length)), sqlstore.Micros(now))
+		mine = n == 1
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("take the lease of %s: %w", name, err)
+	}
+	return mine, nil
+}
+
+// release ends a lease.
+func (t *Tier) release(ctx context.Context, name string) error {
+	ctx = context.WithoutCancel(ctx) // also when its work was interrupted
+	err := t.db.Write(ctx, func(d sqlstore.Dialect) error {
+		_, err := d.Exec(ctx, `DELETE FROM leases WHERE name = ? AND holder = ?`, name, t.self)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("end the lease of %s: %w", name, err)
+	}
+	return nil
+}

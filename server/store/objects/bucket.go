@@ -1,0 +1,126 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+const (
+	// patience is how long one request to the storage may take.
+	patience = time.Minute
+	// tries is how often a request is sent.
+	tries = 3
+)
+
+// bucket keeps objects in S3-compatible storage.
+type bucket struct {
+	client       *minio.Client
+	name, prefix string
+}
+
+func openBucket(u *url.URL) (Store, error) {
+	bad := func(why string) error {
+		return fmt.Errorf("%w %q: %s; want s3://bucket/prefix?endpoint=https://host", ErrBadURL, u.Redacted(), why)
+	}
+	query := u.Query()
+	for key := range query {
+		if key != "endpoint" && key != "region" && key != "lookup" {
+			return nil, bad("unknown option " + key)
+		}
+	}
+	endpoint := &url.URL{Scheme: "https", Host: "s3.amazonaws.com"}
+	if text := query.Get("endpoint"); text != "" {
+		var err error
+		endpoint, err = url.Parse(text)
+		if err != nil || endpoint.Scheme != "https" && endpoint.Scheme != "http" || endpoint.Host == "" ||
+			strings.Trim(endpoint.Path, "/") != "" || endpoint.User != nil {
+			return nil, bad("the endpoint is no address")
+		}
+	}
+	lookup, ok := map[string]minio.BucketLookupType{"": minio.BucketLookupAuto, "path": minio.BucketLookupPath,
+		"host": minio.BucketLookupDNS}[query.Get("lookup")]
+	if !ok {
+		return nil, bad("lookup is path or host")
+	}
+	if u.Host == "" {
+		return nil, bad("the bucket is missing")
+	}
+	transport, err := minio.DefaultTransport(endpoint.Scheme == "https")
+	if err != nil {
+		return nil, fmt.Errorf("prepare connections to %s: %w", endpoint.Host, err)
+	}
+	client, err := minio.New(endpoint.Host, &minio.Options{
+		Creds: credentials.NewChainCredentials([]credentials.Provider{
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{},
+			&credentials.IAM{Client: &http.Client{Timeout: patience / 6}},
+		}),
+		Secure: endpoint.Scheme == "https", Transport: transport, Region: query.Get("region"), BucketLookup: lookup,
+		MaxRetries: tries,
+	})
+	if err != nil {
+		return nil, bad(err.Error())
+	}
+	return &bucket{client, u.Host, strings.Trim(u.Path, "/")}, nil
+}
+
+func (b *bucket) key(name string) string { return path.Join(b.prefix, name) }
+
+// Put implements Store. An object is sent in one request, so that nothing remains of one that is interrupted.
+func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_, err := b.client.PutObject(ctx, b.name, b.key(name), bytes.NewReader(data), int64(len(data)),
+		minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"})
+	if err != nil {
+		return b.explain("write", err)
+	}
+	return nil
+}
+
+// Get implements Store.
+func (b *bucket) Get(ctx context.Context, name string, most int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	o, err := b.client.GetObject(ctx, b.name, b.key(name), minio.GetObjectOptions{})
+	if err != nil {
+		return nil, b.explain("read", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(o, most))
+	if err := errors.Join(err, o.Close()); err != nil {
+		return nil, b.explain("read", err)
+	}
+	return data, nil
+}
+
+// Delete implements Store.
+func (b *bucket) Delete(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := b.client.RemoveObject(ctx, b.name, b.key(name), minio.RemoveObjectOptions{})
+	if err = b.explain("remove", err); err != nil && !errors.Is(err, ErrMissing) {
+		return err
+	}
+	return nil
+}
+
+func (b *bucket) explain(verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	said, _ := errors.AsType[minio.ErrorResponse](err)
+	if said.Code == minio.NoSuchKey {
+		return fmt.Errorf("%s object: %w", verb, ErrMissing)
+	}
+	return fmt.Errorf("%s object in bucket %s: %w", verb, b.name, err)
+}

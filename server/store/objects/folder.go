@@ -1,0 +1,135 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// folder keeps each object in a file of its name.
+type folder struct{ root string }
+
+func openFolder(u *url.URL) (Store, error) {
+	path := u.Path
+	if runtime.GOOS == "windows" {
+		path = strings.TrimPrefix(path, "/") // before a drive's letter
+	}
+	return folder{filepath.Clean(filepath.FromSlash(path))}, nil
+}
+
+func (f folder) path(name string) (string, error) {
+	if !fs.ValidPath(name) {
+		return "", fmt.Errorf("bad name of an object %q", name)
+	}
+	return filepath.Join(f.root, filepath.FromSlash(name)), nil
+}
+
+// Put implements Store. The file gets its name once its bytes are on disk.
+func (f folder) Put(_ context.Context, name string, data []byte) error {
+	path, err := f.path(name)
+	if err == nil {
+		err = f.put(path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("write object: %w", err)
+	}
+	return nil
+}
+
+func (f folder) put(path string, data []byte) error {
+	made, err := f.makeFolders(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".part-*") // made 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }() // gone when all went well
+	_, err = temp.Write(data)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err := errors.Join(err, temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	return syncFolders(append(made, filepath.Dir(path)))
+}
+
+// makeFolders makes the folders above an object that are missing, and returns those whose entries changed.
+func (f folder) makeFolders(dir string) (changed []string, err error) {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
+			break
+		}
+		changed = append(changed, filepath.Dir(at))
+	}
+	return changed, os.MkdirAll(dir, 0o700)
+}
+
+func syncFolders(list []string) error {
+	if runtime.GOOS == "windows" {
+		return nil // its folders can't be synced, and need not be
+	}
+	for _, dir := range list {
+		d, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(d.Sync(), d.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Get implements Store.
+func (f folder) Get(_ context.Context, name string, most int64) ([]byte, error) {
+	path, err := f.path(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read object: %w", ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, most))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	return data, nil
+}
+
+// Delete implements Store. Folders that are empty then go too.
+func (f folder) Delete(_ context.Context, name string) error {
+	path, err := f.path(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove object: %w", err)
+	}
+	dir := filepath.Dir(path)
+	if err := syncFolders([]string{dir}); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("remove object: %w", err)
+	}
+	for up := dir; up != f.root && strings.HasPrefix(up, f.root) && os.Remove(up) == nil; {
+		up = filepath.Dir(up)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package objects_test
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server/store/objects"
+)
+
+func TestFolder(t *testing.T) {
+	contract(t, "file://"+filepath.ToSlash(filepath.Join("/", t.TempDir(), "new", "place")))
+}
+
+// TestBucket is the contract on the S3-compatible storage that CCSHIP_S3 names, as --blocks does, or on the program that
+// CCSHIP_VERSITYGW is.
+func TestBucket(t *testing.T) {
+	at, program := os.Getenv("CCSHIP_S3"), os.Getenv("CCSHIP_VERSITYGW")
+	switch {
+	case at != "":
+	case program != "":
+		at = gateway(t, program)
+	default:
+		t.Skip("CCSHIP_S3 names no storage, and CCSHIP_VERSITYGW no program: make cold")
+	}
+	contract(t, at)
+}
+
+// gateway starts an S3 server on a folder of its own.
+func gateway(t *testing.T, program string) string {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "user")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secretsecret")
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, dir := ln.Addr().String(), t.TempDir()
+	if err := errors.Join(ln.Close(), os.Mkdir(filepath.Join(dir, "bucket"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "--port", address, "posix", dir)
+	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY=user", "ROOT_SECRET_KEY=secretsecret")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() }) // killed when the test ended
+	for end := time.Now().Add(5 * time.Minute); ; {
+		answer, err := http.Get("http://" + address)
+		if err == nil {
+			_ = answer.Body.Close()
+			return "s3://bucket/ccship?lookup=path&region=us-east-1&endpoint=http://" + address
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the S3 server does not answer: %v", err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+func contract(t *testing.T, at string) {
+	t.Helper()
+	ctx := t.Context()
+	s, err := objects.Open(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
+	for name, data := range map[string][]byte{"id/1/s2/A": []byte("x"), "id/1/s2/B": big, "id/1/f2/A": {0}} {
+		if _, err := s.Get(ctx, name, 9); !errors.Is(err, objects.ErrMissing) {
+			t.Errorf("%s before it is written: %v", name, err)
+		}
+		if err := s.Delete(ctx, name); err != nil {
+			t.Errorf("remove %s before it is written: %v", name, err)
+		}
+		for range 2 {
+			if err := s.Put(ctx, name, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := s.Get(ctx, name, int64(len(data))+1); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s has %d bytes, want %d: %v", name, len(got), len(data), err)
+		}
+	}
+	if got, err := s.Get(ctx, "id/1/s2/B", 5); err != nil || string(got) != "01234" {
+		t.Errorf("cut to 5 bytes: %q, %v", got, err)
+	}
+	if err := s.Delete(ctx, "id/1/s2/A"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(ctx, "id/1/s2/A", 9); !errors.Is(err, objects.ErrMissing) {
+		t.Errorf("after it was removed: %v", err)
+	}
+	if got, err := s.Get(ctx, "id/1/s2/B", 1); err != nil || len(got) != 1 {
+		t.Errorf("its neighbour: %v", err)
+	}
+	for _, name := range []string{"id/1/s2/B", "id/1/f2/A"} {
+		if err := s.Delete(ctx, name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for _, good := range []string{"s3://bucket", "s3://bucket/a/b?region=eu-1", "file:///srv/cold",
+		"s3://bucket/p?endpoint=http://127.0.0.1:9000&lookup=path"} {
+		if err := objects.Check(good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for bad, why := range map[string]string{
+		"": "want s3://", "/srv": "want s3://", "http://x/y": "want s3://", "file:///": "absolute", "file://srv/x": "absolute",
+		"s3:///p": "bucket is missing", "s3://b?x=1": "unknown option x", "s3://b?endpoint=host": "no address",
+		"s3://key:secret@b": "AWS_ACCESS_KEY_ID", "s3://b?lookup=no": "path or host",
+	} {
+		err := objects.Check(bad)
+		if !errors.Is(err, objects.ErrBadURL) || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "secret@") {
+			t.Errorf("%q: %v, want %q", bad, err, why)
+		}
+	}
+}
