@@ -1,0 +1,298 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// again is for how long a stream is not derived while more of it is removed.
+const again = time.Minute
+
+// errMoved says that a session changed, or is kept now. The next application sees it as it is then.
+var errMoved = errors.New("it changed meanwhile")
+
+// Retire implements server.Retention.
+func (p *Policy) Retire(ctx context.Context, how server.Retiring) (report server.RetentionReport, err error) {
+	rules, err := p.RetentionRules(ctx)
+	if err != nil || len(rules) == 0 {
+		return report, err
+	}
+	if !how.Dry {
+		mine, err := p.due(ctx, how)
+		if err == nil && mine {
+			mine, err = p.lease(ctx, leaseFor)
+		}
+		if err != nil || !mine {
+			return server.RetentionReport{Busy: !mine}, err
+		}
+		defer func() {
+			_, free := p.lease(context.WithoutCancel(ctx), 0)
+			if err = errors.Join(err, free); err == nil {
+				err = p.rest(ctx, how)
+			}
+		}()
+	}
+	owners, err := sqlstore.List(ctx, p.reader, `SELECT DISTINCT owner FROM streams ORDER BY owner`, nil,
+		func(row sqlstore.Scanner) (id int64, err error) { return id, row.Scan(&id) })
+	if err != nil {
+		return report, fmt.Errorf("list users: %w", err)
+	}
+	for _, owner := range owners {
+		if err := p.retire(ctx, how, rules, owner, &report); err != nil {
+			return report, fmt.Errorf("apply retention: %w", err)
+		}
+	}
+	return report, nil
+}
+
+// retire applies the rules to what one owner has.
+func (p *Policy) retire(ctx context.Context, how server.Retiring, rules []server.RetentionRule, owner int64,
+	report *server.RetentionReport) (err error) {
+	x := &pass{Policy: p, how: how, owner: owner, taken: map[*unit]bool{}, report: report}
+	for i := range rules {
+		r := &rules[i]
+		if r.User != 0 && r.User != owner {
+			continue
+		}
+		if x.units == nil { // whoever no rule is about is not looked at
+			if x.units, err = p.units(ctx, owner); err != nil {
+				return err
+			}
+			if x.guard, err = guardOf(ctx, p.reader, owner, nil, how.Now); err != nil {
+				return err
+			}
+			if x.gone, err = p.goneStreams(ctx, owner); err != nil {
+				return err
+			}
+		}
+		chosen, err := x.choose(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, t := range chosen {
+			if err := x.take(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// take applies a rule to one session, or counts it.
+func (x *pass) take(ctx context.Context, t *target) (err error) {
+	count := t.count
+	if !x.how.Dry {
+		if mine, err := x.lease(ctx, leaseFor); err != nil || !mine {
+			return errors.Join(err, ctx.Err())
+		}
+		a := &applying{pass: x, target: t, seen: map[lines.Place]bool{},
+			done: server.RetentionCount{Rule: t.rule.ID, User: t.unit.owner}}
+		err = a.run(ctx)
+		if count = a.done; count.Any() {
+			count.Sessions = 1
+		}
+	}
+	if t.rule.What == server.RetireSessions && t.rule.Action == server.ActionDrop && err == nil {
+		x.taken[t.unit] = true
+		for _, id := range t.unit.ids() {
+			x.gone[id] = true
+		}
+	}
+	x.count(count)
+	if errors.Is(err, errMoved) || errors.Is(err, lines.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+func (x *pass) count(c server.RetentionCount) {
+	if !c.Any() {
+		return
+	}
+	if x.how.Progress != nil {
+		x.how.Progress(c)
+	}
+	for i := range x.report.Counts {
+		if o := &x.report.Counts[i]; o.Rule == c.Rule && o.User == c.User {
+			o.Add(c)
+			return
+		}
+	}
+	x.report.Counts = append(x.report.Counts, c)
+}
+
+// applying is a rule on its way through a session.
+type applying struct {
+	*pass
+	*target
+	done server.RetentionCount
+	seen map[lines.Place]bool // generations that count already
+}
+
+func (a *applying) run(ctx context.Context) error {
+	if a.rule.Action == server.ActionCold {
+		return a.cool(ctx)
+	}
+	whole := a.rule.What == server.RetireSessions
+	if whole { // first: who looks at the session learns why it has gaps, and what follows is done even after a crash
+		for _, s := range a.unit.streams {
+			if err := a.markDropped(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	for _, w := range a.work {
+		if err := a.stream(ctx, w); err != nil {
+			return err
+		}
+	}
+	for _, f := range a.files {
+		if err := a.dropFile(ctx, f); err != nil {
+			return err
+		}
+	}
+	for _, w := range a.work {
+		s := w.stream
+		a.notify(server.Change{Stream: s.id, SessionID: s.session, Machine: s.machine, Owner: s.owner, Project: s.hash,
+			At: a.how.Now})
+	}
+	return nil
+}
+
+// stamp is what must not change while a stream is worked on.
+type stamp struct{ version, masked, last int64 }
+
+func stampOf(ctx context.Context, d sqlstore.Dialect, s *stream, lock string) (x stamp, err error) {
+	found := false
+	err = d.Query(ctx, `SELECT version, masked, last_received FROM streams WHERE owner = ? AND id = ?`+lock,
+		[]any{s.owner, s.id}, func(row sqlstore.Scanner) error {
+			found = true
+			return row.Scan(&x.version, &x.masked, &x.last)
+		})
+	if err == nil && !found {
+		err = errMoved
+	}
+	return x, err
+}
+
+// write runs fn in a transaction in which the stream is as it was, and still no reason to keep the session.
+func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sqlstore.Dialect) error) error {
+	if err := a.step("retire"); err != nil {
+		return err
+	}
+	err := a.db.Write(ctx, func(d sqlstore.Dialect) error {
+		if err := a.db.Enter(ctx, d, s.owner, s.id); err != nil {
+			return err
+		}
+		now, err := stampOf(ctx, d, s, d.Lock())
+		if err != nil {
+			return err
+		}
+		if was != nil && now != *was || now.last != s.last {
+			return errMoved
+		}
+		g, err := guardOf(ctx, d, s.owner, a.unit.ids(), a.how.Now)
+		if err != nil {
+			return err
+		}
+		if g.keeps(a.unit, a.rule) != "" {
+			return errMoved
+		}
+		return fn(d)
+	})
+	if err != nil {
+		return err
+	}
+	return a.step("retired")
+}
+
+// markDropped notes that a session is dropped, and removes what quotes its lines.
+func (a *applying) markDropped(ctx context.Context, s *stream) error {
+	return a.write(ctx, s, nil, func(d sqlstore.Dialect) error {
+		_, err := d.Exec(ctx, `INSERT INTO retired_streams (owner, stream, at, says) VALUES (?, ?, ?, ?)
+ON CONFLICT (owner, stream) DO UPDATE SET at = excluded.at, says = excluded.says`,
+			s.owner, s.id, sqlstore.Micros(a.how.Now), a.rule.Says())
+		if err != nil {
+			return fmt.Errorf("note dropped session: %w", err)
+		}
+		if a.rule.Usage {
+			if err := a.db.Unspend(ctx, d, s.owner, s.id); err != nil {
+				return fmt.Errorf("remove usage: %w", err)
+			}
+		}
+		return a.unindex(ctx, d, s)
+	})
+}
+
+func (a *applying) unindex(ctx context.Context, d sqlstore.Dialect, s *stream) error {
+	err := a.db.Unindex(ctx, d, s.owner, s.id,
+		Unindexing{Forget: a.rule.What == server.RetireSessions, Again: time.Now().Add(again)})
+	if err != nil {
+		return fmt.Errorf("remove what is derived: %w", err)
+	}
+	return nil
+}
+
+// stream removes what a rule takes of a stream, epoch after epoch.
+func (a *applying) stream(ctx context.Context, w work) error {
+	byEpoch := map[string][]piece{}
+	var names []string
+	for _, p := range w.pieces {
+		if byEpoch[p.name] == nil {
+			names = append(names, p.name)
+		}
+		byEpoch[p.name] = append(byEpoch[p.name], p)
+	}
+	for _, name := range names {
+		if err := a.epoch(ctx, w.stream, name, byEpoch[name]); err != nil {
+			return err
+		}
+	}
+	if a.rule.What == server.RetireGenerations && len(names) > 0 {
+		err := a.db.Write(ctx, func(d sqlstore.Dialect) error {
+			_, err := d.Exec(ctx, `UPDATE streams SET leased = 0 WHERE owner = ? AND id = ?`, w.stream.owner, w.stream.id)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("have it derived again: %w", err)
+		}
+	}
+	if w.replaced == 0 {
+		return nil
+	}
+	var gone server.RetentionCount
+	err := a.write(ctx, w.stream, nil, func(d sqlstore.Dialect) (err error) {
+		if gone, err = a.countReplaced(ctx, d, &w); err != nil {
+			return err
+		}
+		if _, err := d.Exec(ctx, `DELETE`+a.ofReplaced(), replacedArgs(w.stream, w.before)...); err != nil {
+			return fmt.Errorf("remove replaced lines: %w", err)
+		}
+		return a.log(ctx, d, w.stream, gone)
+	})
+	if err == nil {
+		a.done.Add(gone)
+	}
+	return err
+}
+
+// log notes what was done to a stream, in the transaction that did it.
+func (a *applying) log(ctx context.Context, d sqlstore.Dialect, s *stream, n server.RetentionCount) error {
+	_, err := d.Exec(ctx, `INSERT INTO retention_log AS l (owner, run, stream, rule, session_id, machine, asked_by, says,
+  action, at, generations, lines, bytes, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, run, stream, rule) DO UPDATE SET at = excluded.at,
+  generations = l.generations + excluded.generations, lines = l.lines + excluded.lines,
+  bytes = l.bytes + excluded.bytes, files = l.files + excluded.files`,
+		s.owner, sqlstore.Micros(a.how.Now), s.id, a.rule.ID, s.session, s.machine, sqlstore.CleanText(a.how.By),
+		a.rule.Says(), a.rule.Action, sqlstore.Micros(time.Now()), n.Generations, n.Lines, n.Bytes, n.Files)
+	if err != nil {
+		return fmt.Errorf("write the log of retention: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// target is what a rule takes of one session.
+type target struct {
+	rule  *server.RetentionRule
+	unit  *unit
+	work  []work
+	files []file
+	count server.RetentionCount
+}
+
+// work is what a rule takes of one stream.
+type work struct {
+	stream   *stream
+	pieces   []piece
+	replaced int64 // rows of bytes that others replaced
+	before   int64 // which were replaced before
+}
+
+// file is a content that only dropped sessions refer to.
+type file struct{ id, size int64 }
+
+// pass is one application of the rules to what one owner has.
+type pass struct {
+	*Policy
+	how    server.Retiring
+	owner  int64
+	units  []*unit
+	guard  *guard
+	taken  map[*unit]bool
+	gone   map[int64]bool // streams that were dropped before
+	report *server.RetentionReport
+}
+
+// choose finds what a rule takes.
+func (x *pass) choose(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
+	if r.What == server.RetireGenerations {
+		return x.generations(ctx, r)
+	}
+	return x.sessions(ctx, r)
+}
+
+func (x *pass) keep(r *server.RetentionRule, why string, n int64) {
+	for i := range x.report.Kept {
+		if k := &x.report.Kept[i]; k.Rule == r.ID && k.Why == why {
+			k.Sessions += n
+			return
+		}
+	}
+	x.report.Kept = append(x.report.Kept, server.KeptCount{Rule: r.ID, Why: why, Sessions: n})
+}
+
+// cutoff is the time before which something must have rested.
+func (x *pass) cutoff(r *server.RetentionRule) int64 { return sqlstore.Micros(x.how.Now.Add(-r.Age)) }
+
+// sessions chooses whole sessions, the least recently active first.
+func (x *pass) sessions(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
+	total := int64(0)
+	for _, u := range x.units {
+		if u.in(r.Project) && !x.taken[u] {
+			total += u.stored
+		}
+	}
+	var chosen []*unit
+	for _, u := range x.units {
+		if u.active > x.cutoff(r) || r.Over > 0 && total <= r.Over {
+			break
+		}
+		if !u.in(r.Project) || x.taken[u] || u.stored == 0 {
+			continue
+		}
+		if why := x.guard.keeps(u, r); why != "" {
+			x.keep(r, why, 1)
+			continue
+		}
+		chosen, total = append(chosen, u), total-u.stored
+	}
+	if r.Action == server.ActionDrop && len(chosen) > 0 {
+		rest, kept, err := x.withoutForks(ctx, chosen, x.gone)
+		if err != nil {
+			return nil, err
+		}
+		if chosen = rest; len(kept) > 0 {
+			x.keep(r, server.KeptFork, int64(len(kept)))
+		}
+	}
+	var out []*target
+	for _, u := range chosen {
+		t, err := x.whole(ctx, r, u)
+		if err != nil {
+			return nil, err
+		}
+		if t.count.Any() {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// whole counts what there is of a session.
+func (x *pass) whole(ctx context.Context, r *server.RetentionRule, u *unit) (*target, error) {
+	t := &target{rule: r, unit: u}
+	for _, s := range u.streams {
+		tr, err := x.tree(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		w := work{stream: s, before: sqlstore.Micros(x.how.Now)}
+		if r.Action == server.ActionCold {
+			w.pieces, err = x.warm(ctx, s, tr.all())
+		} else if w.pieces, err = x.measure(ctx, s, tr.all()); err == nil {
+			err = x.replaced(ctx, &w, t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.add(w)
+	}
+	var err error
+	if t.files, err = x.filesOf(ctx, u, r.Action); err != nil {
+		return nil, err
+	}
+	for _, f := range t.files {
+		t.count.Files, t.count.Bytes = t.count.Files+1, t.count.Bytes+f.size
+	}
+	t.finish()
+	return t, nil
+}
+
+func (t *target) add(w work) {
+	for _, p := range w.pieces {
+		t.count.Generations++
+		t.count.Lines, t.count.Bytes = t.count.Lines+p.lines, t.count.Bytes+p.bytes
+	}
+	if len(w.pieces) > 0 || w.replaced > 0 || t.rule.What == server.RetireSessions {
+		t.work = append(t.work, w)
+	}
+}
+
+// finish counts the session, if anything of it is taken.
+func (t *target) finish() {
+	t.count.Rule, t.count.User = t.rule.ID, t.unit.owner
+	if t.count.Any() {
+		t.count.Sessions = 1
+	}
+}
+
+// generations chooses what rewinds left, of each session what was left first.
+func (x *pass) generations(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
+	several, err := x.several(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*target
+	for _, u := range x.units {
+		if !u.in(r.Project) || x.taken[u] || !slices.ContainsFunc(u.streams, func(s *stream) bool { return several[s.id] }) {
+			continue
+		}
+		t, err := x.left(ctx, r, u, several)
+		if err != nil {
+			return nil, err
+		}
+		if !t.count.Any() {
+			continue
+		}
+		if why := x.guard.keeps(u, r); why != "" {
+			x.keep(r, why, 1)
+			continue
+		}
+		all = append(all, t)
+	}
+	return x.within(r, all), nil
+}
+
+// several are the streams of the owner with more than one generation, or with bytes that others replaced.
+func (x *pass) several(ctx context.Context) (map[int64]bool, error) {
+	out := map[int64]bool{}
+	for _, query := range []string{`SELECT e.stream FROM epochs e
+JOIN generations g ON {g.owner = e.owner AND g.stream = e.stream AND} g.epoch = e.` + x.db.EpochID() + `
+JOIN streams s ON {s.owner = e.owner AND} s.id = e.stream WHERE s.owner = ? GROUP BY e.stream HAVING count(*) > 1`,
+		`SELECT DISTINCT e.stream FROM superseded g
+JOIN epochs e ON {e.owner = g.owner AND e.stream = g.stream AND} e.` + x.db.EpochID() + ` = g.epoch
+JOIN streams s ON {s.owner = e.owner AND} s.id = e.stream WHERE s.owner = ?`} {
+		err := x.reader.Query(ctx, query, []any{x.owner}, func(row sqlstore.Scanner) error {
+			var id int64
+			err := row.Scan(&id)
+			out[id] = true
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for generations: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// left counts what rewinds left of a session.
+func (x *pass) left(ctx context.Context, r *server.RetentionRule, u *unit, several map[int64]bool) (*target, error) {
+	t := &target{rule: r, unit: u}
+	for _, s := range u.streams {
+		if !several[s.id] {
+			continue
+		}
+		tr, err := x.tree(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		pieces := slices.DeleteFunc(tr.superseded(), func(p piece) bool { return p.since > x.cutoff(r) })
+		w := work{stream: s, before: x.cutoff(r)}
+		if r.Action == server.ActionCold {
+			w.pieces, err = x.warm(ctx, s, pieces)
+		} else {
+			var named []place
+			if named, err = x.named(ctx, s); err == nil {
+				w.pieces, err = x.measure(ctx, s, tr.without(pieces, named))
+			}
+			if err == nil {
+				err = x.replaced(ctx, &w, t)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.add(w)
+	}
+	t.finish()
+	return t, nil
+}
+
+// named are the generations of a stream that checkpoints name.
+func (x *pass) named(ctx context.Context, s *stream) ([]place, error) {
+	out, err := sqlstore.List(ctx, x.reader, `SELECT DISTINCT e.name, c.generation FROM checkpoints c
+JOIN artifact_epochs e ON {e.owner = c.owner AND} e.stream = c.stream AND e.rank = c.rank
+WHERE {c.owner = ? AND} c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Scanner) (p place, err error) {
+		return p, row.Scan(&p.epoch, &p.generation)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for checkpoints: %w", err)
+	}
+	return out, nil
+}
+
+// ofReplaced are rows of bytes that others replaced.
+func (p *Policy) ofReplaced() string {
+	return ` FROM superseded WHERE {owner = ? AND stream = ? AND} epoch IN (SELECT ` + p.db.EpochID() + ` FROM epochs
+  WHERE {owner = ? AND} stream = ?) AND replaced <= ?`
+}
+
+func replacedArgs(s *stream, before int64) []any { return []any{s.owner, s.id, s.owner, s.id, before} }
+
+// replaced counts bytes that others replaced.
+func (x *pass) replaced(ctx context.Context, w *work, t *target) error {
+	n, err := x.countReplaced(ctx, x.reader, w)
+	w.replaced = n.Lines
+	t.count.Add(n)
+	return err
+}
+
+func (p *Policy) countReplaced(ctx context.Context, d sqlstore.Dialect, w *work) (n server.RetentionCount, err error) {
+	err = d.Query(ctx, `SELECT count(*), CAST(coalesce(sum(length(raw) + 1), 0) AS bigint)`+p.ofReplaced(),
+		replacedArgs(w.stream, w.before), func(row sqlstore.Scanner) error { return row.Scan(&n.Lines, &n.Bytes) })
+	if err != nil {
+		return n, fmt.Errorf("count replaced lines: %w", err)
+	}
+	return n, nil
+}
+
+// within leaves out what a user may keep below the size of a rule: what was left last.
+func (x *pass) within(r *server.RetentionRule, all []*target) []*target {
+	if r.Over == 0 {
+		return all
+	}
+	total := int64(0)
+	for _, t := range all {
+		total += t.count.Bytes
+	}
+	since := func(t *target) int64 {
+		first := sqlstore.Micros(time.Now())
+		for _, w := range t.work {
+			for _, p := range w.pieces {
+				first = min(first, p.since)
+			}
+		}
+		return first
+	}
+	slices.SortStableFunc(all, func(a, b *target) int { return cmp.Compare(since(a), since(b)) })
+	for i, t := range all {
+		if total <= r.Over {
+			return all[:i]
+		}
+		total -= t.count.Bytes
+	}
+	return all
+}
+
+// warm counts what of pieces is in blocks whose data is in the database.
+func (p *Policy) warm(ctx context.Context, s *stream, pieces []piece) (out []piece, err error) {
+	for _, x := range pieces {
+		err := p.reader.Query(ctx, `SELECT CAST(coalesce(sum(lines), 0) AS bigint),
+  CAST(coalesce(sum(raw_bytes), 0) AS bigint)
+FROM blocks WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first < ? AND last >= ?
+  AND raw_bytes > 0 AND length(data) > 0`,
+			[]any{s.owner, s.id, x.epoch, x.span.Generation, x.span.To, x.span.From},
+			func(row sqlstore.Scanner) error { return row.Scan(&x.lines, &x.bytes) })
+		if err != nil {
+			return nil, fmt.Errorf("measure blocks: %w", err)
+		}
+		if x.lines > 0 {
+			out = append(out, x)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,263 @@
+// Package retention applies the rules by which a store removes lines and files, or moves them to cold storage, the same
+// in both databases. What it removes stays known by hash, see package retired. It knows no driver.
+//
+// Everything is done in transactions of a few thousand lines, each of which leaves the store whole: the lines of a run
+// are gone and known as retired, or they are there. So an application may end at any time, and the next one goes on.
+package retention
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// Database is what the two databases do differently.
+type Database interface {
+	// Write runs fn in a transaction, which may be retried: fn then starts afresh, also to bring what is cold before. It
+	// lets what comes in pass. Removed bytes are overwritten as far as the database can.
+	Write(ctx context.Context, fn func(sqlstore.Dialect) error) error
+	// Enter keeps everybody else from writing and deriving a stream until the transaction ends.
+	Enter(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
+	// Unindex removes what of a stream's texts can be found, and has it derived again, after a while unless now; with
+	// forget, everything that quotes its lines, and nothing is derived again.
+	Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64, how Unindexing) error
+	// Unspend removes what a stream used from the sums.
+	Unspend(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error
+	// Open opens a snapshot.
+	Open(ctx context.Context, ref server.Ref) (server.Snapshot, error)
+	// Vacuum implements server.Retention.
+	Vacuum(ctx context.Context, full bool) error
+	// EpochID is the column of epochs that is the epoch in other tables.
+	EpochID() string
+}
+
+// Unindexing is how a stream loses what is derived from it.
+type Unindexing struct {
+	Forget bool
+	Again  time.Time // when it may be derived again
+}
+
+// Cooler moves to cold storage what is named.
+type Cooler interface {
+	CoolOf(ctx context.Context, owner int64, streams []int64, only []lines.Place) (server.Cooled, error)
+}
+
+// Policy implements server.Retention. It is set once, when a store opens.
+type Policy struct {
+	reader sqlstore.Dialect
+	db     Database
+	held   *lines.Lines
+	cooler Cooler
+	notify func(server.Change)
+	step   func(string) error
+	self   string // who holds the lease
+}
+
+// Of is what a Policy is made of.
+type Of struct {
+	Reader sqlstore.Dialect
+	DB     Database
+	Lines  *lines.Lines
+	Cooler Cooler
+	Notify func(server.Change) // announces a durable change
+	Step   func(string) error  // called before each step; nil: nobody asks. For tests.
+}
+
+// New returns the policy of a store.
+func New(of Of) Policy {
+	if of.Step == nil {
+		of.Step = func(string) error { return nil }
+	}
+	return Policy{of.Reader, of.DB, of.Lines, of.Cooler, of.Notify, of.Step, rand.Text()}
+}
+
+// errRule refuses a rule that says nothing that can be done.
+var errRule = errors.New("no such rule")
+
+// RetentionRules implements server.Retention.
+func (p *Policy) RetentionRules(ctx context.Context) ([]server.RetentionRule, error) {
+	out, err := sqlstore.List(ctx, p.reader, `SELECT id, what, action, age, above, user_id, project, checkpoints, usage,
+  asked_by, at FROM retention_rules ORDER BY id`, nil, func(row sqlstore.Scanner) (r server.RetentionRule, err error) {
+		var age, checkpoints, usage, at int64
+		err = row.Scan(&r.ID, &r.What, &r.Action, &age, &r.Over, &r.User, &r.Project, &checkpoints, &usage, &r.By, &at)
+		r.Age, r.At = time.Duration(age)*time.Microsecond, sqlstore.Moment(at)
+		r.Checkpoints, r.Usage = checkpoints != 0, usage != 0
+		return r, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list rules of retention: %w", err)
+	}
+	return out, nil
+}
+
+// AddRetentionRule implements server.Retention.
+func (p *Policy) AddRetentionRule(ctx context.Context, r server.RetentionRule) (id int64, err error) {
+	switch {
+	case r.What != server.RetireGenerations && r.What != server.RetireSessions,
+		r.Action != server.ActionDrop && r.Action != server.ActionCold,
+		r.Age < 0, r.Over < 0, r.Age == 0 && r.Over == 0:
+		return 0, fmt.Errorf("add rule of retention: %w", errRule)
+	}
+	err = p.db.Write(ctx, func(d sqlstore.Dialect) error {
+		if id, err = next(ctx, d, "retention_rules"); err != nil {
+			return err
+		}
+		_, err := d.Exec(ctx, `INSERT INTO retention_rules (id, what, action, age, above, user_id, project, checkpoints,
+  usage, asked_by, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, id, r.What, r.Action, r.Age.Microseconds(), r.Over,
+			r.User, sqlstore.CleanText(r.Project), sqlstore.Flag(r.Checkpoints), sqlstore.Flag(r.Usage),
+			sqlstore.CleanText(r.By), sqlstore.Micros(r.At))
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("add rule of retention: %w", err)
+	}
+	return id, nil
+}
+
+// next is a number that no row of a table has.
+func next(ctx context.Context, d sqlstore.Dialect, table string) (id int64, err error) {
+	err = d.Query(ctx, `SELECT coalesce(max(id), 0) + 1 FROM `+table, nil,
+		func(row sqlstore.Scanner) error { return row.Scan(&id) })
+	return id, err
+}
+
+// RemoveRetentionRule implements server.Retention.
+func (p *Policy) RemoveRetentionRule(ctx context.Context, id int64) error {
+	return p.remove(ctx, "retention_rules", id)
+}
+
+func (p *Policy) remove(ctx context.Context, table string, id int64) error {
+	err := p.db.Write(ctx, func(d sqlstore.Dialect) error {
+		n, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE id = ?`, id)
+		if err == nil && n == 0 {
+			err = server.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remove number %d: %w", id, err)
+	}
+	return nil
+}
+
+// Holds implements server.Retention.
+func (p *Policy) Holds(ctx context.Context) ([]server.Hold, error) { return holds(ctx, p.reader) }
+
+func holds(ctx context.Context, d sqlstore.Dialect) ([]server.Hold, error) {
+	out, err := sqlstore.List(ctx, d, `SELECT id, user_id, project, session_id, asked_by, why, at FROM retention_holds
+ORDER BY id`, nil, func(row sqlstore.Scanner) (h server.Hold, err error) {
+		var at int64
+		err = row.Scan(&h.ID, &h.User, &h.Project, &h.Session, &h.By, &h.Why, &at)
+		h.At = sqlstore.Moment(at)
+		return h, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list holds: %w", err)
+	}
+	return out, nil
+}
+
+// AddHold implements server.Retention.
+func (p *Policy) AddHold(ctx context.Context, h server.Hold) (id int64, err error) {
+	err = p.db.Write(ctx, func(d sqlstore.Dialect) error {
+		if id, err = next(ctx, d, "retention_holds"); err != nil {
+			return err
+		}
+		_, err := d.Exec(ctx, `INSERT INTO retention_holds (id, user_id, project, session_id, asked_by, why, at)
+VALUES (?, ?, ?, ?, ?, ?, ?)`, id, h.User, sqlstore.CleanText(h.Project), sqlstore.CleanText(h.Session),
+			sqlstore.CleanText(h.By), sqlstore.CleanText(h.Why), sqlstore.Micros(h.At))
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("hold: %w", err)
+	}
+	return id, nil
+}
+
+// RemoveHold implements server.Retention.
+func (p *Policy) RemoveHold(ctx context.Context, id int64) error {
+	return p.remove(ctx, "retention_holds", id)
+}
+
+// RetentionLog implements server.Retention.
+func (p *Policy) RetentionLog(ctx context.Context, limit int) ([]server.RetentionEntry, error) {
+	out, err := sqlstore.List(ctx, p.reader, `SELECT owner, run, at, asked_by, rule, says, action, session_id, machine,
+  generations, lines, bytes, files FROM retention_log ORDER BY at DESC, owner, stream, rule LIMIT ?`, []any{limit},
+		func(row sqlstore.Scanner) (e server.RetentionEntry, err error) {
+			var run, at int64
+			err = row.Scan(&e.User, &run, &at, &e.By, &e.Rule, &e.Says, &e.Action, &e.SessionID, &e.Machine, &e.Generations,
+				&e.Lines, &e.Bytes, &e.Files)
+			e.Run, e.At = sqlstore.Moment(run), sqlstore.Moment(at)
+			return e, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("read the log of retention: %w", err)
+	}
+	return out, nil
+}
+
+// due reports whether the rules have rested for long enough.
+func (p *Policy) due(ctx context.Context, how server.Retiring) (bool, error) {
+	if how.Every == 0 {
+		return true, nil
+	}
+	until := int64(0)
+	err := p.reader.Query(ctx, `SELECT until FROM leases WHERE name = 'retention rests'`, nil,
+		func(row sqlstore.Scanner) error { return row.Scan(&until) })
+	if err != nil {
+		return false, fmt.Errorf("look when rules are due: %w", err)
+	}
+	return until <= sqlstore.Micros(time.Now()), nil
+}
+
+// rest has the rules rest. One that was interrupted goes on as soon as it can.
+func (p *Policy) rest(ctx context.Context, how server.Retiring) error {
+	if how.Every == 0 {
+		return nil
+	}
+	err := p.db.Write(ctx, func(d sqlstore.Dialect) error {
+		_, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES ('retention rests', ?, ?)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
+			p.self, sqlstore.Micros(time.Now().Add(how.Every)))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("note when rules are due: %w", err)
+	}
+	return nil
+}
+
+// Vacuum implements server.Retention.
+func (p *Policy) Vacuum(ctx context.Context, full bool) error {
+	if err := p.db.Vacuum(ctx, full); err != nil {
+		return fmt.Errorf("give space back: %w", err)
+	}
+	return nil
+}
+
+// leaseFor is how long a process that died keeps others from applying rules. Two that apply them at once do no harm:
+// what one of them removes, the other finds gone.
+const leaseFor = 10 * time.Second
+
+// lease takes or renews the right to apply rules. false: another process has it.
+func (p *Policy) lease(ctx context.Context, length time.Duration) (mine bool, err error) {
+	err = p.db.Write(ctx, func(d sqlstore.Dialect) error {
+		now := time.Now()
+		n, err := d.Exec(ctx, `INSERT INTO leases (name, holder, until) VALUES ('retention', ?, ?)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE leases.until < ? OR leases.holder = excluded.holder`,
+			p.self, sqlstore.Micros(now.Add(length)), sqlstore.Micros(now))
+		mine = n == 1
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("take the lease of retention: %w", err)
+	}
+	return mine, nil
+}

@@ -1,0 +1,238 @@
+// Package retired keeps what is known of lines that retention removed: that they were there, and the hash of each. It
+// knows neither rules nor the lines that are stored.
+package retired
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// Place is a generation of a stream, in the terms of the store.
+type Place struct{ Owner, Stream, Epoch, Generation int64 }
+
+const ofPlace = ` WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ?`
+
+func (p Place) args(more ...any) []any {
+	return append([]any{p.Owner, p.Stream, p.Epoch, p.Generation}, more...)
+}
+
+// Hash is the hash of a line, by which it is known again.
+func Hash(raw []byte) []byte {
+	h := sha256.New()
+	h.Write(raw)
+	h.Write([]byte{'\n'})
+	return h.Sum(nil)
+}
+
+// Query asks for runs that have lines from From up to before To, with the hash of each line or without.
+type Query struct {
+	Place
+	From, To int64
+	Hashes   bool
+}
+
+// Read calls yield with runs, ascending.
+func Read(ctx context.Context, d sqlstore.Dialect, q Query, yield func(*server.RetiredRun) error) error {
+	column := `hashes`
+	if !q.Hashes {
+		column = `header`
+	}
+	err := d.Query(ctx, `SELECT first, last, lines, raw_bytes, at, header, `+column+`, before, state FROM retired`+ofPlace+
+		` AND first < ? AND last >= ? ORDER BY first`, q.args(q.To, q.From), func(row sqlstore.Scanner) error {
+		r, err := scan(row, q.Hashes)
+		if err != nil {
+			return err
+		}
+		return yield(r)
+	})
+	if err != nil {
+		return fmt.Errorf("read retired lines: %w", err)
+	}
+	return nil
+}
+
+func scan(row sqlstore.Scanner, hashes bool) (*server.RetiredRun, error) {
+	var b block.Block
+	var when int64
+	var sums []byte
+	r := &server.RetiredRun{}
+	err := row.Scan(&b.First, &b.Last, &b.Lines, &b.RawBytes, &when, &b.Header, &sums, &r.Before, &r.State)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := b.Index()
+	if err == nil && hashes && len(sums) != sha256.Size*len(entries) {
+		err = block.ErrDamaged
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lines %d to %d: %w", b.First, b.Last, err)
+	}
+	r.First, r.Last, r.At = b.First, b.Last, sqlstore.Moment(when)
+	for i, e := range entries {
+		l := server.RetiredLine{Index: e.Index, Received: e.Received, Size: e.Size, Kind: server.Kind(e.Kind)}
+		if hashes {
+			l.SHA256 = sums[sha256.Size*i : sha256.Size*(i+1)]
+		}
+		r.Lines = append(r.Lines, l)
+	}
+	return r, nil
+}
+
+// Insert notes a run, whose lines have hashes.
+func Insert(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
+	if len(r.Lines) == 0 {
+		return nil
+	}
+	var entries []block.Entry
+	var hashes bytes.Buffer
+	size := int64(0)
+	for _, l := range r.Lines {
+		entries = append(entries, block.Entry{Index: l.Index, Received: l.Received, Kind: uint8(l.Kind), Size: l.Size})
+		hashes.Write(l.SHA256)
+		size += l.Size
+	}
+	n := len(r.Lines)
+	_, err := d.Exec(ctx, `INSERT INTO retired (owner, stream, epoch, generation, first, last, lines, raw_bytes, at,
+  header, hashes, before, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
+		at.args(r.Lines[0].Index, r.Lines[n-1].Index, n, size, sqlstore.Micros(r.At), block.Header(entries), hashes.Bytes(),
+			sqlstore.NotNil(r.Before), sqlstore.NotNil(r.State))...)
+	if err != nil {
+		return fmt.Errorf("note retired lines: %w", err)
+	}
+	return nil
+}
+
+// End is one past the last line of a place that was retired; 0 without one.
+func End(ctx context.Context, d sqlstore.Dialect, at Place) (end int64, err error) {
+	err = d.Query(ctx, `SELECT last + 1 FROM retired`+ofPlace+` ORDER BY first DESC LIMIT 1`, at.args(),
+		func(row sqlstore.Scanner) error { return row.Scan(&end) })
+	if err != nil {
+		return 0, fmt.Errorf("look for retired lines: %w", err)
+	}
+	return end, nil
+}
+
+// Settle returns those of a batch's lines that have to be stored: not the ones that were retired with the same bytes.
+// A batch with a Writer that has other bytes for a retired line is refused: its writer begins a new generation. From a
+// client without one such a line is stored, and is not retired any more.
+func Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
+	if len(b.Lines) == 0 {
+		return nil, nil
+	}
+	from, to := b.Lines[0].Index, b.Lines[0].Index
+	for _, l := range b.Lines {
+		from, to = min(from, l.Index), max(to, l.Index)
+	}
+	var runs []*server.RetiredRun
+	err := Read(ctx, d, Query{at, from, to + 1, true}, func(r *server.RetiredRun) error {
+		runs = append(runs, r)
+		return nil
+	})
+	if err != nil || len(runs) == 0 {
+		return b.Lines, err
+	}
+	was := map[int64]*server.RetiredLine{}
+	for _, r := range runs {
+		for i := range r.Lines {
+			was[r.Lines[i].Index] = &r.Lines[i]
+		}
+	}
+	var rest []server.Line
+	for _, l := range b.Lines {
+		if have := was[l.Index]; have != nil {
+			same, err := known(ctx, d, at, have, l)
+			if err != nil {
+				return nil, err
+			}
+			if same {
+				continue
+			}
+			if h := &b.Head; h.Writer.Incarnation != "" {
+				return nil, &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation,
+					Line: l.Index}
+			}
+		}
+		rest = append(rest, l)
+	}
+	return rest, cut(ctx, d, at, runs, rest)
+}
+
+// known reports whether a line is one that was retired. Of one that the server had masked by itself only the length is
+// known: tokens are as long as what they replace.
+func known(ctx context.Context, d sqlstore.Dialect, at Place, have *server.RetiredLine,
+	l server.Line) (same bool, err error) {
+	if have.Kind != l.Kind || have.Size != int64(len(l.Raw)) {
+		return false, nil
+	}
+	if bytes.Equal(Hash(l.Raw), have.SHA256) {
+		return true, nil
+	}
+	err = d.Query(ctx, `SELECT 1 FROM masked_lines
+WHERE {owner = ? AND} stream = ? AND line = ? AND epoch = ? AND generation = ?`,
+		[]any{at.Owner, at.Stream, l.Index, at.Epoch, at.Generation},
+		func(sqlstore.Scanner) error { same = true; return nil })
+	if err != nil {
+		return false, fmt.Errorf("look for masked lines: %w", err)
+	}
+	return same, nil
+}
+
+// cut takes lines that are stored now out of the runs in which they lie, and divides those there.
+func cut(ctx context.Context, d sqlstore.Dialect, at Place, runs []*server.RetiredRun, stored []server.Line) error {
+	now := map[int64]bool{}
+	for _, l := range stored {
+		now[l.Index] = true
+	}
+	for _, r := range runs {
+		inside := false
+		for line := range now {
+			inside = inside || r.First <= line && line <= r.Last
+		}
+		if !inside {
+			continue
+		}
+		if _, err := d.Exec(ctx, `DELETE FROM retired`+ofPlace+` AND first = ?`, at.args(r.First)...); err != nil {
+			return fmt.Errorf("divide retired lines: %w", err)
+		}
+		for _, part := range divide(r, now) {
+			if err := Insert(ctx, d, at, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// divide is what remains of a run: its parts between stored lines. No digest continues over them.
+func divide(r *server.RetiredRun, stored map[int64]bool) (parts []*server.RetiredRun) {
+	lines := slices.Sorted(maps.Keys(stored))
+	part := &server.RetiredRun{At: r.At}
+	for _, l := range r.Lines {
+		for len(lines) > 0 && lines[0] <= l.Index {
+			parts, part, lines = append(parts, part), &server.RetiredRun{At: r.At}, lines[1:]
+		}
+		if !stored[l.Index] {
+			part.Lines = append(part.Lines, l)
+		}
+	}
+	return append(parts, part)
+}
+
+// Remove forgets everything about a stream.
+func Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+	for _, table := range []string{"retired", "retired_streams"} {
+		if _, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, owner, stream); err != nil {
+			return fmt.Errorf("remove retired lines: %w", err)
+		}
+	}
+	return nil
+}
