@@ -1,0 +1,107 @@
+// Package keep stores what users keep about sessions, the same in both databases. It does not know who may see a
+// session.
+package keep
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// Keeper keeps marks. Set once, when a store opens.
+type Keeper struct {
+	reader sqlstore.Dialect
+	writer func(ctx context.Context, fn func(sqlstore.Dialect) error) error
+}
+
+// New returns the marks of a store. writer runs a function in a transaction, which may be retried.
+func New(reader sqlstore.Dialect, writer func(context.Context, func(sqlstore.Dialect) error) error) Keeper {
+	return Keeper{reader, writer}
+}
+
+// Marks implements server.Marks.
+func (k *Keeper) Marks(ctx context.Context, reader int64, streams []int64) (map[int64]server.Mark, error) {
+	out := map[int64]server.Mark{}
+	if len(streams) == 0 {
+		return out, nil
+	}
+	args := []any{reader}
+	for _, s := range streams {
+		args = append(args, s)
+	}
+	err := k.reader.Query(ctx, `SELECT stream, star, name, note, tags, updated FROM marks
+WHERE reader = ? AND stream IN (?`+strings.Repeat(", ?", len(streams)-1)+`)`, args, func(row sqlstore.Scanner) error {
+		var m server.Mark
+		var star, updated int64
+		var tags string
+		err := row.Scan(&m.Stream, &star, &m.Name, &m.Note, &tags, &updated)
+		m.Star, m.Tags, m.Updated = star != 0, split(tags), sqlstore.Moment(updated)
+		out[m.Stream] = m
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read marks: %w", err)
+	}
+	return out, nil
+}
+
+// SetMark implements server.Marks.
+func (k *Keeper) SetMark(ctx context.Context, reader int64, m server.Mark) error {
+	err := k.writer(ctx, func(l sqlstore.Dialect) error {
+		if m.Empty() {
+			_, err := l.Exec(ctx, `DELETE FROM marks WHERE reader = ? AND stream = ?`, reader, m.Stream)
+			return err
+		}
+		n, err := l.Exec(ctx, `
+INSERT INTO marks ({owner,} reader, stream, star, name, note, tags, updated)
+SELECT {s.owner,} ?, s.id, ?, ?, ?, ?, ? FROM streams s WHERE s.id = ?
+ON CONFLICT ({owner,} reader, stream) DO UPDATE SET star = excluded.star, name = excluded.name,
+  note = excluded.note, tags = excluded.tags, updated = excluded.updated`,
+			reader, sqlstore.Flag(m.Star), sqlstore.CleanText(m.Name), sqlstore.CleanText(m.Note),
+			sqlstore.CleanText(join(m.Tags)), sqlstore.Micros(m.Updated), m.Stream)
+		if err == nil && n == 0 {
+			err = server.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep mark: %w", err)
+	}
+	return nil
+}
+
+// Tags implements server.Marks.
+func (k *Keeper) Tags(ctx context.Context, reader int64) ([]string, error) {
+	var out []string
+	err := k.reader.Query(ctx, `SELECT DISTINCT tags FROM marks WHERE reader = ? AND tags <> ''`, []any{reader},
+		func(row sqlstore.Scanner) error {
+			var tags string
+			err := row.Scan(&tags)
+			out = append(out, split(tags)...)
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list tags: %w", err)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// join and split keep tags in one text, in which each can be looked for.
+func join(tags []string) string {
+	if len(tags) == 0 {
+		return ""
+	}
+	return "\n" + strings.Join(tags, "\n") + "\n"
+}
+
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.Trim(text, "\n"), "\n")
+}

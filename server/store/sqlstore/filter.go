@@ -1,0 +1,273 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// Filter collects the conditions of a query, joined by AND, and the values for their question marks, in order. Input
+// from outside is always a value.
+type Filter struct {
+	Conditions []string
+	Args       []any
+}
+
+// Add adds a condition and the values for its question marks.
+func (f *Filter) Add(condition string, args ...any) {
+	f.Conditions = append(f.Conditions, condition)
+	f.Args = append(f.Args, args...)
+}
+
+// Where returns the conditions as a WHERE clause; "" without any.
+func (f *Filter) Where() string {
+	if len(f.Conditions) == 0 {
+		return ""
+	}
+	return "WHERE " + strings.Join(f.Conditions, "\n  AND ")
+}
+
+// Scope selects the streams s that a scope sees.
+func (f *Filter) Scope(scope server.Scope) {
+	switch {
+	case scope.Only != 0:
+		f.Add(`(s.id = ? OR (s.parent <> '' AND EXISTS (SELECT 1 FROM streams o
+      WHERE o.id = ? AND o.parent = '' AND s.parent = o.session_id AND s.owner = o.owner AND s.machine = o.machine)))`,
+			scope.Only, scope.Only)
+	case scope.All:
+	case scope.User == 0:
+		f.Add(`1 = 0`)
+	default:
+		f.Add(`(s.owner = ? OR EXISTS (SELECT 1 FROM shares h
+      WHERE h.with_user = ? AND h.owner = s.owner AND h.project_hash = s.project_hash))`, scope.User, scope.User)
+	}
+}
+
+// Part is what a scope sees of one owner, so that an index by owner finds it in its order.
+type Part struct {
+	Owner    int64    // 0: everybody
+	Projects []string // project_hashes; none: all
+}
+
+// Parts are all parts of what a scope without Only sees, that of its user first.
+func Parts(ctx context.Context, l Dialect, scope server.Scope) ([]Part, error) {
+	switch {
+	case scope.All:
+		return []Part{{}}, nil
+	case scope.User == 0:
+		return nil, nil
+	}
+	parts := []Part{{Owner: scope.User}}
+	err := l.Query(ctx, `SELECT owner, project_hash FROM shares WHERE with_user = ? AND owner <> ?
+ORDER BY owner, project_hash`, []any{scope.User, scope.User}, func(row Scanner) error {
+		var owner int64
+		var project string
+		err := row.Scan(&owner, &project)
+		if last := &parts[len(parts)-1]; len(parts) > 1 && last.Owner == owner {
+			last.Projects = append(last.Projects, project)
+		} else {
+			parts = append(parts, Part{owner, []string{project}})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list shares: %w", err)
+	}
+	return parts, nil
+}
+
+// Part selects the rows s that are in a part.
+func (f *Filter) Part(p Part) {
+	if p.Owner == 0 {
+		return
+	}
+	f.Add(`s.owner = ?`, p.Owner)
+	if len(p.Projects) > 0 {
+		of := make([]any, len(p.Projects))
+		for i, project := range p.Projects {
+			of[i] = project
+		}
+		f.Add(`s.project_hash IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(of)), ", ")+`)`, of...)
+	}
+}
+
+// Has reports whether an owner's project is in the part.
+func (p Part) Has(owner int64, project string) bool {
+	return p.Owner == 0 || p.Owner == owner && (len(p.Projects) == 0 || slices.Contains(p.Projects, project))
+}
+
+// HasLines selects the streams s with stored lines: a stream may have artifacts first.
+const HasLines = `EXISTS (SELECT 1 FROM epochs h WHERE {h.owner = s.owner AND} h.stream = s.id)`
+
+// artifacts selects the streams s whose documents a scope sees.
+func (f *Filter) artifacts(scope server.Scope) {
+	switch {
+	case scope.All:
+	case scope.User == 0:
+		f.Add(`1 = 0`)
+	default:
+		f.Add(`(s.owner = ? OR EXISTS (SELECT 1 FROM shares h
+      WHERE h.with_user = ? AND h.owner = s.owner AND h.project_hash = s.project_hash AND h.documents = 1))`,
+			scope.User, scope.User)
+	}
+}
+
+// Own selects the streams s that a scope may change.
+func (f *Filter) Own(scope server.Scope) {
+	if !scope.All {
+		f.Add(`s.owner = ? AND s.owner <> 0`, scope.User)
+	}
+}
+
+// Drops lets through the streams s whose rewrites a query chooses.
+func (f *Filter) Drops(l Dialect, q server.DropQuery) {
+	f.Streams("", nil, q.User)
+	if q.Session != "" {
+		f.Add(l.Named(q.Session))
+	}
+}
+
+// user lets through the streams s of a user, given by name.
+func (f *Filter) user(name string) {
+	if name != "" {
+		f.Add(`s.owner = (SELECT id FROM users WHERE name = ?)`, name)
+	}
+}
+
+// Streams selects the streams s of a project, given by hash or name, a machine and a user.
+func (f *Filter) Streams(project string, machine *string, user int64) {
+	if project != "" {
+		f.Add(`(s.project_hash = ? OR s.project = ?)`, project, project)
+	}
+	if machine != nil {
+		f.Add(`s.machine = ?`, *machine)
+	}
+	if user != 0 {
+		f.Add(`s.owner = ?`, user)
+	}
+}
+
+// Chosen lets through the streams s, with facts f, that a query chooses by how they stand.
+func (f *Filter) Chosen(q server.SessionQuery) {
+	if !q.Before.IsZero() {
+		f.Add(`s.active < ?`, q.Before.UnixMicro())
+	}
+	if q.Failed {
+		f.Add(`f.errors > 0`)
+	}
+	if q.Starred {
+		f.Add(`EXISTS (SELECT 1 FROM marks k WHERE k.reader = ? AND {k.owner = s.owner AND} k.stream = s.id
+  AND k.star = 1)`, q.Reader)
+	}
+	if q.Tag != "" {
+		f.Add(`EXISTS (SELECT 1 FROM marks k WHERE k.reader = ? AND {k.owner = s.owner AND} k.stream = s.id
+  AND k.tags LIKE ? ESCAPE '!')`,
+			q.Reader, "%\n"+strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(CleanText(q.Tag))+"\n%")
+	}
+}
+
+// Counter counts sessions, the same in both databases. Set once, when a store opens.
+type Counter struct {
+	reader  Dialect
+	sources func(context.Context, Part, server.Scope, server.SessionQuery) (Filter, error)
+}
+
+// NewCounter returns the counter of a store. sources filters the streams s, with facts f, that a query chooses of a
+// part.
+func NewCounter(reader Dialect,
+	sources func(context.Context, Part, server.Scope, server.SessionQuery) (Filter, error)) Counter {
+	return Counter{reader, sources}
+}
+
+// Count implements server.SessionFinder.
+func (c *Counter) Count(ctx context.Context, scope server.Scope, q server.SessionQuery,
+	most int64) (n int64, err error) {
+	err = EachPart(ctx, c.reader, scope, func(part Part) error {
+		if n >= most {
+			return nil
+		}
+		f, err := c.sources(ctx, part, scope, q)
+		if err != nil {
+			return err
+		}
+		f.Add(HasLines)
+		some, err := one(ctx, c.reader, `
+SELECT count(*) FROM (SELECT 1 FROM streams s LEFT JOIN facts f ON {f.owner = s.owner AND} f.stream = s.id `+
+			f.Where()+` LIMIT ?) counted`, append(f.Args, most-n)...)
+		n += some
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count sessions: %w", err)
+	}
+	return n, nil
+}
+
+// EachPart calls fn with each part of what a scope sees. A scope with Only is one part, which its own condition
+// narrows.
+func EachPart(ctx context.Context, l Dialect, scope server.Scope, fn func(Part) error) error {
+	parts := []Part{{}}
+	if scope.Only == 0 {
+		var err error
+		if parts, err = Parts(ctx, l, scope); err != nil {
+			return err
+		}
+	}
+	for _, part := range parts {
+		if err := fn(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Select selects the streams s that a scope sees in a part of it.
+func (f *Filter) Select(part Part, scope server.Scope) {
+	if scope.Only != 0 {
+		f.Scope(scope)
+		return
+	}
+	f.Part(part)
+}
+
+// FindParts lists one page of what a scope sees: query lists as much as a page of a part, in the page's order.
+func FindParts(ctx context.Context, l Dialect, scope server.Scope, p server.Page,
+	query func(Part) ([]server.FoundSession, error)) (out server.Found, err error) {
+	n := 0
+	err = EachPart(ctx, l, scope, func(part Part) error {
+		list, err := query(part)
+		out.List = append(out.List, list...)
+		n++
+		return err
+	})
+	if err != nil {
+		return server.Found{}, err
+	}
+	if n > 1 {
+		slices.SortFunc(out.List, func(a, b server.FoundSession) int { return inPage(p, &a, &b) })
+	}
+	if len(out.List) > p.Limit {
+		out.List = out.List[:p.Limit]
+		if p.Limit > 0 {
+			out.Next = PageAfter(p, &out.List[p.Limit-1].Session)
+		}
+	}
+	return out, nil
+}
+
+// inPage compares two sessions as a page's order has them.
+func inPage(p server.Page, a, b *server.FoundSession) int {
+	long := func(x *server.FoundSession) time.Duration { return x.Summary.Ended.Sub(x.Summary.Started) }
+	switch {
+	case p.Longest:
+		return cmp.Or(cmp.Compare(long(b), long(a)), cmp.Compare(b.ID, a.ID))
+	case p.Recent:
+		return cmp.Or(b.Active.Compare(a.Active), cmp.Compare(b.ID, a.ID))
+	}
+	return cmp.Compare(a.ID, b.ID)
+}

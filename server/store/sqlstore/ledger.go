@@ -1,0 +1,264 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// replacedKept is how many replaced incarnations of a machine are remembered. An older one that still writes is told
+// that it is behind, and is then replaced again.
+const replacedKept = 64
+
+// Ledgers counts the writes of machines, the same in both databases. Set once, when a store opens.
+type Ledgers struct {
+	ledgerReader Dialect
+	storeID      string
+}
+
+// openLedgers reads the id of this store.
+func openLedgers(ctx context.Context, d Dialect) (Ledgers, error) {
+	l := Ledgers{ledgerReader: d}
+	err := d.Query(ctx, `SELECT id FROM store_identity`, nil, func(row Scanner) error { return row.Scan(&l.storeID) })
+	if err == nil && l.storeID == "" {
+		err = fmt.Errorf("no id")
+	}
+	if err != nil {
+		return l, fmt.Errorf("read the store's identity: %w", err)
+	}
+	return l, nil
+}
+
+// StoreID implements server.Ledgers.
+func (l *Ledgers) StoreID() string { return l.storeID }
+
+// ledgerTx is the ledger of one machine, in the transaction of a write.
+type ledgerTx struct {
+	Dialect
+	storeID    string
+	owner      int64
+	head       *server.Head // of the write
+	machineKey []byte
+
+	at     server.Receipt // before the write
+	last   string         // incarnation of the last write
+	tokens []string       // of the last writes, newest first
+}
+
+func (l *Ledgers) tx(d Dialect, owner int64, h *server.Head) *ledgerTx {
+	return &ledgerTx{Dialect: d, storeID: l.storeID, owner: owner, head: h, machineKey: Key(h.Machine)}
+}
+
+// RecordWrite checks that a write follows what its writer knows and counts it. It runs last in the write's
+// transaction: the ledger is locked only for the commit. A *server.LedgerError refuses the write; the caller rolls
+// back.
+func (l *Ledgers) RecordWrite(ctx context.Context, d Dialect, owner int64, h *server.Head, stream int64) error {
+	if h.Machine == "" {
+		return nil
+	}
+	tx := l.tx(d, owner, h)
+	if _, err := d.Exec(ctx, `INSERT INTO ledgers (owner, machine_key, count, writer) VALUES (?, ?, 0, '')
+ON CONFLICT (owner, machine_key) DO NOTHING`, owner, tx.machineKey); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	if err := tx.load(ctx, d.Lock()); err != nil {
+		return err
+	}
+	if err := tx.check(ctx); err != nil {
+		return err
+	}
+	if err := tx.count(ctx, stream); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	return nil
+}
+
+// Standing is what a store has of a ledger.
+type Standing struct {
+	Count  int64
+	Writer string // of the last write, as it is stored
+}
+
+// Advance is RecordWrite for a ledger that is locked and stands so, but writes neither the ledger nor the stream.
+func (l *Ledgers) Advance(ctx context.Context, d Dialect, owner int64, h *server.Head, at *Standing) error {
+	tx := l.tx(d, owner, h)
+	tx.stands(*at)
+	if err := tx.check(ctx); err != nil {
+		return err
+	}
+	if err := tx.replace(ctx); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	*at = tx.next()
+	h.Receipt = tx.at
+	return nil
+}
+
+// stands takes over what is stored of the ledger.
+func (tx *ledgerTx) stands(at Standing) {
+	tx.at = server.Receipt{Store: tx.storeID, Count: at.Count}
+	tx.last, tx.tokens = unpackWriter(at.Writer)
+	tx.at.Token = tx.token(tx.at.Count)
+}
+
+// next counts the write, and returns what is to be stored of the ledger.
+func (tx *ledgerTx) next() Standing {
+	tx.at.Count++
+	tx.at.Token = rand.Text()[:8]
+	tx.tokens = append([]string{tx.at.Token}, tx.tokens[:min(len(tx.tokens), tokensKept-1)]...)
+	return Standing{tx.at.Count, tx.head.Writer.Incarnation + " " + strings.Join(tx.tokens, " ")}
+}
+
+// CheckWrite returns the *server.LedgerError with which record would refuse a write, or nil.
+func (l *Ledgers) CheckWrite(ctx context.Context, d Dialect, owner int64, h *server.Head) error {
+	tx := l.tx(d, owner, h)
+	if err := tx.load(ctx, ""); err != nil {
+		return err
+	}
+	return tx.check(ctx)
+}
+
+// load reads the ledger. A machine that never wrote is at count 0.
+func (tx *ledgerTx) load(ctx context.Context, lock string) error {
+	var at Standing
+	err := tx.Query(ctx, `SELECT count, writer FROM ledgers WHERE owner = ? AND machine_key = ?`+lock,
+		[]any{tx.owner, tx.machineKey}, func(row Scanner) error { return row.Scan(&at.Count, &at.Writer) })
+	if err != nil {
+		return fmt.Errorf("read ledger: %w", err)
+	}
+	tx.stands(at)
+	return nil
+}
+
+// tokensKept is how many writes of a machine the store can tell from those of another history: more than a daemon has
+// in flight.
+const tokensKept = 16
+
+// unpackWriter reads the column writer: the incarnation of the last write, and tokens of the last ones, newest first.
+func unpackWriter(column string) (incarnation string, tokens []string) {
+	parts := strings.Split(column, " ")
+	return parts[0], parts[1:]
+}
+
+// token is what was drawn for the write that was counted so; "": it is not known any more.
+func (tx *ledgerTx) token(count int64) string {
+	if back := tx.at.Count - count; back >= 0 && back < int64(len(tx.tokens)) {
+		return tx.tokens[back]
+	}
+	return ""
+}
+
+// other reports whether the last write that a writer knows is another one than this store has counted so: it is of a
+// history that this database went back behind.
+func (tx *ledgerTx) other(w *server.Writer) bool {
+	mine := tx.token(w.Count)
+	return w.Token != "" && mine != "" && w.Token != mine
+}
+
+// check refuses a writer that does not know what this store has of its machine.
+func (tx *ledgerTx) check(ctx context.Context) error {
+	w := tx.head.Writer
+	switch {
+	case w.Incarnation == "":
+		return nil
+	case w.Store != "" && w.Store != tx.storeID:
+		return &server.LedgerError{Code: server.LedgerOtherStore, Receipt: tx.at}
+	case w.Count > tx.at.Count, tx.other(&w):
+		return &server.LedgerError{Code: server.LedgerStoreBehind, Receipt: tx.at}
+	case w.Incarnation == tx.last:
+		return nil
+	}
+	replaced, err := one(ctx, tx, `
+SELECT count(*) FROM replaced_writers WHERE owner = ? AND machine_key = ? AND writer = ?`,
+		tx.owner, tx.machineKey, w.Incarnation)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read ledger: %w", err)
+	case replaced > 0:
+		return &server.LedgerError{Code: server.LedgerReplaced, Receipt: tx.at}
+	case w.Count != tx.at.Count || w.Store == "" && tx.at.Count > 0:
+		return &server.LedgerError{Code: server.LedgerWriterBehind, Receipt: tx.at}
+	}
+	return nil
+}
+
+// count adds the write, records which incarnation it replaces, and gives the write its receipt.
+func (tx *ledgerTx) count(ctx context.Context, stream int64) error {
+	if err := tx.replace(ctx); err != nil {
+		return err
+	}
+	to := tx.next()
+	if _, err := tx.Exec(ctx, `UPDATE ledgers SET count = ?, writer = ? WHERE owner = ? AND machine_key = ?`,
+		to.Count, to.Writer, tx.owner, tx.machineKey); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE streams SET changed = ? WHERE {owner = ? AND} id = ?`,
+		tx.at.Count, tx.owner, stream); err != nil {
+		return err
+	}
+	tx.head.Receipt = tx.at
+	return nil
+}
+
+// replace records that one incarnation continues where another one stopped.
+func (tx *ledgerTx) replace(ctx context.Context) error {
+	if tx.last == "" || tx.head.Writer.Incarnation == "" || tx.last == tx.head.Writer.Incarnation {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO replaced_writers (owner, machine_key, writer, count) VALUES (?, ?, ?, ?)
+ON CONFLICT (owner, machine_key, writer) DO UPDATE SET count = excluded.count`,
+		tx.owner, tx.machineKey, tx.last, tx.at.Count)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `DELETE FROM replaced_writers WHERE owner = ? AND machine_key = ? AND writer NOT IN (
+  SELECT writer FROM replaced_writers WHERE owner = ? AND machine_key = ? ORDER BY count DESC LIMIT ?)`,
+		tx.owner, tx.machineKey, tx.owner, tx.machineKey, replacedKept)
+	return err
+}
+
+// ReadReplaced reads bytes of lines that later bytes replaced.
+func ReadReplaced(ctx context.Context, d Dialect, yield func(server.Line, time.Time) error, where string,
+	args ...any) error {
+	err := d.Query(ctx, `SELECT line, kind, raw, replaced FROM superseded`+where+` ORDER BY line, replaced`, args,
+		func(row Scanner) error {
+			var l server.Line
+			var kind, at int64
+			if err := row.Scan(&l.Index, &kind, &l.Raw, &at); err != nil {
+				return err
+			}
+			l.Kind = server.Kind(kind)
+			return yield(l, Moment(at))
+		})
+	if err != nil {
+		return fmt.Errorf("read replaced lines: %w", err)
+	}
+	return nil
+}
+
+// Ledger implements server.Ledgers.
+func (l *Ledgers) Ledger(ctx context.Context, owner int64, machine string, since int64,
+	limit int) (server.Ledger, error) {
+	d := l.ledgerReader
+	tx := l.tx(d, owner, &server.Head{Machine: machine})
+	if err := tx.load(ctx, ""); err != nil {
+		return server.Ledger{}, err
+	}
+	out := server.Ledger{Receipt: tx.at, Writer: tx.last, Since: tx.token(since)}
+	column, value := d.Machine(machine)
+	err := d.Query(ctx, `SELECT session_id, changed FROM streams WHERE owner = ? AND `+column+` AND changed > ?
+ORDER BY changed, id LIMIT ?`, []any{owner, value, since, limit}, func(row Scanner) error {
+		var c server.ChangedStream
+		err := row.Scan(&c.SessionID, &c.Count)
+		out.Changed = append(out.Changed, c)
+		return err
+	})
+	if err != nil {
+		return out, fmt.Errorf("read ledger: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,51 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Opening is how a store is opened.
+type Opening struct {
+	// Say hears, in words for people, what opening waits for or does that may take long. nil: nobody hears it.
+	Say func(text string)
+	// Wait has a migration wait until servers of older versions have stopped. Without it, opening fails at once with
+	// ErrOlderServes.
+	Wait bool
+	// AsIs opens no store whose schema would have to be updated: ErrOutdated.
+	AsIs bool
+	// Replica is the URL of a standby for reads that may be a few seconds old; "": none. PostgreSQL only.
+	Replica string
+	// Blocks is the URL of a place for what is old; "": the one that the store had last, if any.
+	Blocks string
+	// Step is called before each step of packing lines, of moving what is old and of retention, by its name; an error ends
+	// it there. For tests.
+	Step func(name string) error
+}
+
+// Tell passes a text on to Say, if there is one.
+func (o Opening) Tell(format string, args ...any) {
+	if o.Say != nil {
+		o.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+// Migrating says that the schema is being updated.
+func (o Opening) Migrating(have, want int64) {
+	if have > 0 {
+		o.Tell("the schema is being updated from version %d to %d", have, want)
+	}
+}
+
+// ErrNewer means that a newer version of this program made the schema.
+var ErrNewer = errors.New("written by a newer ccship-server; upgrade this one")
+
+// ErrOutdated means that the schema would have to be updated, and that this was not wished.
+var ErrOutdated = errors.New("the store has the schema of an older version")
+
+// ErrBadURL is for store URLs that name no store; its text says what would.
+var ErrBadURL = errors.New("bad store URL")
+
+// ErrOlderServes means that servers of an older version use the database, and that they could not go on beside what
+// the schema would become.
+var ErrOlderServes = errors.New("servers of an older version still use this database")

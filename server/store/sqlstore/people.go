@@ -1,0 +1,146 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// SelectUser begins a query of users u, for the columns of a UserRow.
+const SelectUser = `SELECT u.id, u.name, u.role, u.created, u.disabled, u.quota_bytes, u.quota_sessions `
+
+// UserRow scans the columns of SelectUser.
+type UserRow struct {
+	u                 server.User
+	created, disabled int64
+}
+
+// Columns are where to scan the row to.
+func (r *UserRow) Columns() []any {
+	return []any{&r.u.ID, &r.u.Name, &r.u.Role, &r.created, &r.disabled, &r.u.Quota.Bytes, &r.u.Quota.Sessions}
+}
+
+// User is the user of a row that was scanned.
+func (r *UserRow) User() server.User {
+	r.u.Created, r.u.Disabled = Moment(r.created), Moment(r.disabled)
+	return r.u
+}
+
+func scanUser(row Scanner) (server.User, error) {
+	var r UserRow
+	err := row.Scan(r.Columns()...)
+	return r.User(), err
+}
+
+// People finds accounts, the same in both databases.
+type People struct{ reader Dialect }
+
+// NewPeople returns the accounts of a store.
+func NewPeople(reader Dialect) People { return People{reader} }
+
+// FindUser implements server.Accounts.
+func (p *People) FindUser(ctx context.Context, name string) (server.User, error) {
+	u, err := first(ctx, p.reader, SelectUser+`FROM users u WHERE u.name = ?`, []any{CleanText(name)}, scanUser)
+	if err != nil {
+		return server.User{}, fmt.Errorf("find user %q: %w", name, err)
+	}
+	return u, nil
+}
+
+// Users implements server.Accounts.
+func (p *People) Users(ctx context.Context) ([]server.User, error) {
+	out, err := List(ctx, p.reader, SelectUser+`FROM users u ORDER BY u.id`, nil, scanUser)
+	if err != nil {
+		return nil, fmt.Errorf("list users: %w", err)
+	}
+	return out, nil
+}
+
+const selectShares = `
+SELECT owner, with_user, project_hash, project, documents = 1, created FROM shares
+ORDER BY created, owner, with_user, project_hash`
+
+func scanShare(row Scanner) (h server.Share, err error) {
+	var created int64
+	err = row.Scan(&h.Owner, &h.With, &h.ProjectHash, &h.Project, &h.Documents, &created)
+	h.Created = Moment(created)
+	return h, err
+}
+
+// Shares implements server.Accounts.
+func (p *People) Shares(ctx context.Context) ([]server.Share, error) {
+	out, err := List(ctx, p.reader, selectShares, nil, scanShare)
+	if err != nil {
+		return nil, fmt.Errorf("list shares: %w", err)
+	}
+	return out, nil
+}
+
+// SelectKey begins a query of keys k with their users u, for ScanKey.
+const SelectKey = SelectUser + `, k.id, k.name, k.hash, k.created, k.used, k.revoked
+FROM keys k JOIN users u ON u.id = k."user" `
+
+// ScanKey scans a row of SelectKey.
+func ScanKey(row Scanner) (server.Key, error) {
+	var k server.Key
+	var user UserRow
+	var hash []byte
+	var created, used, revoked int64
+	err := row.Scan(append(user.Columns(), &k.ID, &k.Name, &hash, &created, &used, &revoked)...)
+	copy(k.Hash[:], hash)
+	k.User, k.Created, k.Used, k.Revoked = user.User(), Moment(created), Moment(used), Moment(revoked)
+	return k, err
+}
+
+// FindKey implements server.Keyring.
+func (p *People) FindKey(ctx context.Context, hash [32]byte) (server.Key, error) {
+	k, err := first(ctx, p.reader, SelectKey+`WHERE k.hash = ?`, []any{hash[:]}, ScanKey)
+	if err != nil {
+		return server.Key{}, fmt.Errorf("find key: %w", err)
+	}
+	return k, nil
+}
+
+// Keys implements server.Accounts.
+func (p *People) Keys(ctx context.Context, user int64) ([]server.Key, error) {
+	var f Filter
+	if user != 0 {
+		f.Add(`u.id = ?`, user)
+	}
+	out, err := List(ctx, p.reader, SelectKey+f.Where()+` ORDER BY k.id`, f.Args, ScanKey)
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	return out, nil
+}
+
+// FindLogin implements server.Accounts.
+func (p *People) FindLogin(ctx context.Context, token [32]byte, now time.Time) (server.Login, error) {
+	l, err := first(ctx, p.reader, SelectUser+`, l.key, l.until
+FROM logins l JOIN users u ON u.id = l."user"
+WHERE l.token = ? AND l.until > ? AND u.disabled = 0
+  AND (l.key = 0 OR EXISTS (SELECT 1 FROM keys k WHERE k.id = l.key AND (k.revoked = 0 OR k.revoked > ?)))`,
+		[]any{token[:], Micros(now), Micros(now)}, scanLogin)
+	if err != nil {
+		return server.Login{}, fmt.Errorf("find login: %w", err)
+	}
+	return l, nil
+}
+
+func scanLogin(row Scanner) (l server.Login, err error) {
+	var user UserRow
+	var until int64
+	err = row.Scan(append(user.Columns(), &l.Key, &until)...)
+	l.User, l.Until = user.User(), Moment(until)
+	return l, err
+}
+
+// RotatedName is the new name of a key whose name another key has taken over.
+func RotatedName(name string, id int64, until time.Time) string {
+	return fmt.Sprintf("%s (rotated, until %s, %d)", name, until.UTC().Format("2006-01-02 15:04"), id)
+}
+
+// LongOver is the age at which expired logins and tickets are removed, when a new one is made.
+const LongOver = 90 * 24 * time.Hour

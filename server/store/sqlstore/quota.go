@@ -1,0 +1,160 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+)
+
+// Quotas keeps limits of users, the same in both databases. Set once, when a store opens.
+type Quotas struct {
+	reader Dialect
+	writer func(ctx context.Context, fn func(Dialect) error) error
+}
+
+// NewQuotas returns the limits of a store. writer runs a function in a transaction, which may be retried.
+func NewQuotas(reader Dialect, writer func(context.Context, func(Dialect) error) error) Quotas {
+	return Quotas{reader, writer}
+}
+
+// SetQuota implements server.Quotas.
+func (q *Quotas) SetQuota(ctx context.Context, user int64, limit server.Quota) error {
+	err := q.writer(ctx, func(l Dialect) error {
+		n, err := l.Exec(ctx, `UPDATE users SET quota_bytes = ?, quota_sessions = ? WHERE id = ?`,
+			limit.Bytes, limit.Sessions, user)
+		if err == nil && n == 0 {
+			err = server.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("set quota: %w", err)
+	}
+	return nil
+}
+
+// Stored implements server.Quotas.
+func (q *Quotas) Stored(ctx context.Context, user int64) (server.Stored, error) {
+	s, err := storedOf(ctx, q.reader, user)
+	if err != nil {
+		return s, fmt.Errorf("count what is stored: %w", err)
+	}
+	return s, nil
+}
+
+// storedOf sums what a user's streams and files take. A forgotten stream has no row, so it counts no more.
+func storedOf(ctx context.Context, l Dialect, user int64) (s server.Stored, err error) {
+	err = l.Query(ctx, `SELECT CAST(coalesce(sum(stored), 0) AS bigint),
+  CAST(coalesce(sum(CASE WHEN parent = '' THEN 1 ELSE 0 END), 0) AS bigint) FROM streams WHERE owner = ?`,
+		[]any{user}, func(row Scanner) error { return row.Scan(&s.Bytes, &s.Sessions) })
+	if err != nil {
+		return s, err
+	}
+	files, err := one(ctx, l, `SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM blobs b WHERE owner = ?
+  AND NOT EXISTS (SELECT 1 FROM retired_files t WHERE t.owner = b.owner AND t.blob = b.id)`, user)
+	s.Bytes += files
+	return s, err
+}
+
+// Write is what a request would store.
+type Write struct {
+	Owner int64
+	Quota server.Quota
+	Head  *server.Head
+	Bytes int64
+}
+
+// BatchWrite is what a batch of lines would store. Lines that are stored already count, too.
+func BatchWrite(b *server.Batch) Write {
+	w := Write{Owner: b.Owner, Quota: b.Quota, Head: &b.Head}
+	for _, l := range b.Lines {
+		w.Bytes += int64(len(l.Raw)) + 1
+	}
+	return w
+}
+
+// Admission compares the writes of one transaction with the limits of their users. Writes that it admits count for
+// those that follow.
+type Admission struct {
+	dialect Dialect
+	users   map[int64]*server.Stored
+	begun   map[string]bool // streams that do not exist yet and were admitted
+}
+
+// NewAdmission begins to admit the writes of a transaction.
+func NewAdmission(l Dialect) *Admission {
+	return &Admission{l, map[int64]*server.Stored{}, map[string]bool{}}
+}
+
+// Admit returns a *server.QuotaError for a write that would exceed a limit of its user. It admits writes of forgotten
+// sessions: nothing of them will be stored.
+func (a *Admission) Admit(ctx context.Context, w Write) error {
+	if w.Quota == (server.Quota{}) {
+		return nil
+	}
+	has, err := a.stored(ctx, w.Owner)
+	if err != nil {
+		return err
+	}
+	begins, err := a.begins(ctx, w)
+	if err != nil {
+		return err
+	}
+	var no *server.QuotaError
+	switch {
+	case begins && w.Quota.Sessions > 0 && has.Sessions >= w.Quota.Sessions:
+		no = &server.QuotaError{Sessions: true, Limit: w.Quota.Sessions, Stored: has.Sessions}
+	case w.Quota.Bytes > 0 && w.Bytes > 0 && has.Bytes+w.Bytes > w.Quota.Bytes:
+		no = &server.QuotaError{Limit: w.Quota.Bytes, Stored: has.Bytes, Size: w.Bytes}
+	}
+	if no != nil {
+		gone, err := a.dialect.Forgotten(ctx, w.Owner, w.Head)
+		if err != nil || gone {
+			return err
+		}
+		return no
+	}
+	has.Bytes += w.Bytes
+	if begins {
+		has.Sessions++
+		a.begun[streamName(w)] = true
+	}
+	return nil
+}
+
+// stored is what a user has, with what was admitted. Other transactions of the user wait.
+func (a *Admission) stored(ctx context.Context, user int64) (*server.Stored, error) {
+	if s := a.users[user]; s != nil {
+		return s, nil
+	}
+	if err := a.dialect.LockUser(ctx, user); err != nil {
+		return nil, err
+	}
+	s, err := storedOf(ctx, a.dialect, user)
+	if err != nil {
+		return nil, fmt.Errorf("count what is stored: %w", err)
+	}
+	a.users[user] = &s
+	return &s, nil
+}
+
+// begins reports whether a write would begin a session.
+func (a *Admission) begins(ctx context.Context, w Write) (bool, error) {
+	if w.Quota.Sessions == 0 || w.Head.Parent != "" || a.begun[streamName(w)] {
+		return false, nil
+	}
+	var f Filter
+	f.Add(`s.owner = ?`, w.Owner)
+	f.Add(a.dialect.Named(w.Head.SessionID))
+	f.Add(a.dialect.Machine(w.Head.Machine))
+	n, err := one(ctx, a.dialect, `SELECT 1 FROM streams s `+f.Where(), f.Args...)
+	if err != nil {
+		return false, fmt.Errorf("look for session: %w", err)
+	}
+	return n == 0, nil
+}
+
+func streamName(w Write) string {
+	return fmt.Sprintf("%d %q %q", w.Owner, w.Head.SessionID, w.Head.Machine)
+}
