@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit/scratch"
 )
 
 // port only names the socket's file; nothing listens on it.
@@ -25,10 +28,11 @@ const patience = 60 * time.Second
 
 // Cluster is a PostgreSQL with one superuser, postgres, whom the socket's folder keeps from everybody else.
 type Cluster struct {
-	in    installation
-	dir   string        // data below it, and the socket
-	pid   int           // of the postmaster; 0: not running
-	ended chan struct{} // closed when that one has ended
+	in     installation
+	folder *scratch.Folder
+	dir    string        // its path: data below it, and the socket
+	pid    int           // of the postmaster; 0: not running
+	ended  chan struct{} // closed when that one has ended
 }
 
 // Settings are lines of postgresql.conf.
@@ -64,7 +68,7 @@ func newCluster(in installation, settings Settings) (*Cluster, error) {
 			"listen_addresses = ''",
 			"unix_socket_directories = '" + c.dir + "'",
 			"port = " + strconv.Itoa(port),
-			"max_connections = 60",
+			"max_connections = 300", // tests that run beside each other keep their stores open to their end
 			"shared_buffers = 64MB",
 			"max_wal_size = 1GB",
 			"log_min_messages = warning",
@@ -81,17 +85,14 @@ func newCluster(in installation, settings Settings) (*Cluster, error) {
 
 // newFolder makes a folder with a short path: a socket's may have 103 bytes at most.
 func newFolder(in installation) (*Cluster, error) {
-	dir, err := os.MkdirTemp("/tmp", "ccship-pg-")
+	folder, err := scratch.Make("/tmp", "ccship-pg-")
 	if err != nil {
-		return nil, fmt.Errorf("make a cluster's folder: %w", err)
+		return nil, err
 	}
-	if in.who != nil {
-		err = os.Chown(dir, int(in.who.Uid), int(in.who.Gid))
+	if err := in.own(folder.Path); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a cluster's folder: %w", err), folder.Remove())
 	}
-	if err != nil {
-		return nil, fmt.Errorf("make a cluster's folder: %w", err)
-	}
-	return &Cluster{in: in, dir: dir}, nil
+	return &Cluster{in: in, dir: folder.Path, folder: folder}, nil
 }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
@@ -182,35 +183,43 @@ func (c *Cluster) Stop(mode string) error {
 	}
 }
 
-// Kill ends all of the cluster's processes with SIGKILL, and waits until they are gone. The postmaster is stopped
-// first, so that it starts no others meanwhile. Where there is no /proc only the postmaster is killed; the others end
-// when they notice.
+// Kill ends all of the cluster's processes with SIGKILL, and waits until they are gone.
 func (c *Cluster) Kill() error {
 	if c.pid == 0 {
 		return nil
 	}
-	if err := syscall.Kill(c.pid, syscall.SIGSTOP); err != nil {
+	if err := Kill(c.pid); err != nil {
+		return err
+	}
+	<-c.ended
+	c.pid = 0
+	return nil
+}
+
+// Kill ends a postmaster and its processes with SIGKILL, and waits until they are gone. The postmaster is stopped
+// first, so that it starts no others meanwhile. Where there is no /proc only the postmaster is killed; the others end
+// when they notice.
+func Kill(postmaster int) error {
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("stop the postmaster: %w", err)
 	}
-	all := append(children(c.pid), c.pid)
+	all := append(children(postmaster), postmaster)
 	for _, pid := range all {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 	}
-	<-c.ended
 	for end := time.Now().Add(patience); slices.ContainsFunc(all, alive); {
 		if time.Now().After(end) {
 			return fmt.Errorf("processes %v do not die", all)
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	c.pid = 0
 	return nil
 }
 
 // remove ends the cluster and removes its folder.
 func (c *Cluster) remove() error {
 	err := c.Stop("immediate")
-	return errors.Join(err, os.RemoveAll(c.dir))
+	return errors.Join(err, c.folder.Remove())
 }
 
 // URL names a database of the cluster.
@@ -250,6 +259,11 @@ func (c *Cluster) Exec(t testing.TB, database, sql string) string {
 		t.Fatalf("psql: %v\n%s", err, out)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// Command is one of PostgreSQL's programs, run as the user that the cluster belongs to.
+func (c *Cluster) Command(program string, args ...string) *exec.Cmd {
+	return c.in.command(program, args...)
 }
 
 // Lodger makes an empty database in which a new role, no superuser and not its owner, may make tables but no

@@ -99,6 +99,22 @@ func need(t testing.TB) installation {
 	return in
 }
 
+// Programs is the folder of PostgreSQL's programs, and who runs them; nil: the one who runs the tests. Without them the
+// test is skipped; in CI it fails.
+func Programs(t testing.TB) (bin string, who *syscall.Credential) {
+	t.Helper()
+	in := need(t)
+	return in.bin, in.who
+}
+
+// own gives a file to whoever runs the programs.
+func (in installation) own(path string) error {
+	if in.who == nil {
+		return nil
+	}
+	return os.Chown(path, int(in.who.Uid), int(in.who.Gid))
+}
+
 // command is one of PostgreSQL's programs, to be run as whoever may.
 func (in installation) command(program string, args ...string) *exec.Cmd {
 	//nolint:noctx // a cluster outlives what starts it; what stops it waits for its end

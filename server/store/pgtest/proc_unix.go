@@ -18,7 +18,10 @@ func children(parent int) (pids []int) {
 	}
 	for _, process := range processes {
 		pid, err := strconv.Atoi(process.Name())
-		if err == nil && len(stat(pid)) > 1 && stat(pid)[1] == strconv.Itoa(parent) {
+		if err != nil {
+			continue
+		}
+		if f := stat(pid); len(f) > 1 && f[1] == strconv.Itoa(parent) { // nil: it has ended meanwhile
 			pids = append(pids, pid)
 		}
 	}
@@ -43,6 +46,9 @@ func stat(pid int) []string {
 	s := string(text)
 	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 }
+
+// PID is the postmaster's process; 0 while the cluster does not run.
+func (c *Cluster) PID() int { return c.pid }
 
 // CPU is the processor time that all of the cluster's processes have used so far, those that have ended included; 0
 // without /proc.

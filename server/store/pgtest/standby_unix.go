@@ -79,10 +79,7 @@ func (c *Cluster) signal(name string) error {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if c.in.who == nil {
-		return nil
-	}
-	return os.Chown(path, int(c.in.who.Uid), int(c.in.who.Gid))
+	return c.in.own(path)
 }
 
 // Promote makes a standby a primary, and returns once it takes writes.

@@ -1,0 +1,114 @@
+//go:build unix
+
+package postgres
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/pgtest"
+)
+
+func openPg(t *testing.T, url string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func pgBatch(session, raw string) *server.Batch {
+	return &server.Batch{Head: server.Head{SessionID: session}, Lines: []server.Line{{Raw: []byte(raw)}}, Received: time.Now()}
+}
+
+// TestPostgresWaitsForItsDisk: a database set up to acknowledge before its log is on disk is told not to.
+func TestPostgresWaitsForItsDisk(t *testing.T) {
+	c := pgtest.New(t, pgtest.Settings{"synchronous_commit = off"})
+	s := openPg(t, c.Database(t))
+	if len(s.Notes()) != 0 {
+		t.Errorf("notes about a sound database: %q", s.Notes())
+	}
+	for setting, want := range map[string]string{"synchronous_commit": "on", "fsync": "on"} {
+		var got string
+		if err := s.pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q (%v), want %q", setting, got, err, want)
+		}
+	}
+	if notes := strings.Join(openPg(t, pgtest.Shared(t).Database(t)).Notes(), "\n"); !strings.Contains(notes, "fsync") {
+		t.Errorf("no word about fsync = off: %q", notes)
+	}
+}
+
+// TestPostgresUnconfirmed: when the wait for the synchronous standby is cut short PostgreSQL says "committed". It is not
+// where it should be, and Put must not say that it is.
+func TestPostgresUnconfirmed(t *testing.T) {
+	c := pgtest.New(t, nil)
+	s := openPg(t, c.Database(t))
+	s.patience = time.Second
+	if err := s.Put(t.Context(), pgBatch("before", "x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Configure("synchronous_standby_names = 'nobody'"); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "the setting is in force", func() bool { return c.Exec(t, "postgres", "SHOW synchronous_standby_names") == "nobody" })
+	if err := s.Put(t.Context(), pgBatch("given up", "x")); err == nil {
+		t.Error("Put gave up waiting, and says that it is stored")
+	}
+	s.patience = pgPatience
+	answer := make(chan error, 1)
+	go func() { answer <- s.Put(t.Context(), pgBatch("cancelled", "x")) }()
+	for _, what := range []string{"Put waits for the standby", "Put, cancelled, waits again"} {
+		waitUntil(t, what, func() bool {
+			select {
+			case err := <-answer:
+				t.Fatalf("no standby has it, and Put answers %v", err)
+			default:
+			}
+			return c.Exec(t, "postgres", `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`) == "t"
+		})
+	}
+	if err := c.Configure("synchronous_standby_names = ''"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPostgresGone: without a database Put gives up in the end, in one line; with it again it goes on.
+func TestPostgresGone(t *testing.T) {
+	c := pgtest.New(t, nil)
+	s := openPg(t, c.Database(t))
+	s.patience = 300 * time.Millisecond
+	if err := c.Stop("immediate"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), pgBatch("s", "x")); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("without a database: %v", err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.patience = pgPatience
+	if err := s.Put(t.Context(), pgBatch("s", "x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func waitUntil(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+		select {
+		case <-t.Context().Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

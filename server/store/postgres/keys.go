@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// TouchKey implements server.Keyring.
+func (a *accounts) TouchKey(ctx context.Context, id int64, at time.Time) error {
+	return a.edit(ctx, "note use of key", `UPDATE keys SET used = greatest(used, $1) WHERE id = $2`,
+		sqlstore.Micros(at), id)
+}
+
+// AddKey implements server.Accounts.
+func (a *accounts) AddKey(ctx context.Context, user int64, name string, hash [32]byte, at time.Time) error {
+	return a.edit(ctx, fmt.Sprintf("add key %q", name), `
+INSERT INTO keys ("user", name, hash, created) SELECT id, $1, $2, $3 FROM users WHERE id = $4`,
+		sqlstore.CleanText(name), hash[:], sqlstore.Micros(at), user)
+}
+
+// RevokeKey implements server.Accounts.
+func (a *accounts) RevokeKey(ctx context.Context, name string, at time.Time) error {
+	return a.edit(ctx, fmt.Sprintf("revoke key %q", name),
+		`UPDATE keys SET revoked = CASE WHEN revoked = 0 OR revoked > $1 THEN $1 ELSE revoked END WHERE name = $2`,
+		sqlstore.Micros(at), sqlstore.CleanText(name))
+}
+
+// RotateKey implements server.Accounts. The old hash stays under the name with the time until which it is valid.
+func (a *accounts) RotateKey(ctx context.Context, name string, hash [32]byte, at, grace time.Time) error {
+	name = sqlstore.CleanText(name)
+	err := a.store.once(ctx, func(tx pgx.Tx) error {
+		k, err := sqlstore.ScanKey(tx.QueryRow(ctx, sqlstore.SelectKey+
+			`WHERE k.name = $1 AND (k.revoked = 0 OR k.revoked > $2) FOR UPDATE OF k`, name, sqlstore.Micros(at)))
+		if err != nil {
+			return translate(err)
+		}
+		until := grace
+		if !k.Revoked.IsZero() && k.Revoked.Before(grace) {
+			until = k.Revoked
+		}
+		err = editPg(ctx, tx, `UPDATE keys SET name = $1, revoked = $2 WHERE id = $3`,
+			sqlstore.RotatedName(name, k.ID, until), sqlstore.Micros(until), k.ID)
+		if err != nil {
+			return err
+		}
+		return editPg(ctx, tx, `INSERT INTO keys ("user", name, hash, created) VALUES ($1, $2, $3, $4)`,
+			k.User.ID, name, hash[:], sqlstore.Micros(at))
+	})
+	if err != nil {
+		return fmt.Errorf("rotate key %q: %w", name, err)
+	}
+	return nil
+}
+
+// AddLogin implements server.Accounts.
+func (a *accounts) AddLogin(ctx context.Context, token [32]byte, l server.Login) error {
+	err := a.store.once(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM logins WHERE until < $1`,
+			sqlstore.Micros(l.Until.Add(-sqlstore.LongOver))); err != nil {
+			return err
+		}
+		return editPg(ctx, tx, `
+INSERT INTO logins (token, "user", key, until) SELECT $1, id, $2, $3 FROM users WHERE id = $4`,
+			token[:], l.Key, sqlstore.Micros(l.Until), l.User.ID)
+	})
+	if err != nil {
+		return fmt.Errorf("add login: %w", err)
+	}
+	return nil
+}
+
+// RemoveLogin implements server.Accounts.
+func (a *accounts) RemoveLogin(ctx context.Context, token [32]byte) error {
+	return a.edit(ctx, "end login", `DELETE FROM logins WHERE token = $1`, token[:])
+}
+
+// AddTicket implements server.Accounts.
+func (a *accounts) AddTicket(ctx context.Context, ticket [32]byte, user int64, until time.Time) error {
+	err := a.store.once(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM tickets WHERE until < $1`,
+			sqlstore.Micros(until.Add(-sqlstore.LongOver))); err != nil {
+			return err
+		}
+		return editPg(ctx, tx, `INSERT INTO tickets (ticket, "user", until) SELECT $1, id, $2 FROM users WHERE id = $3`,
+			ticket[:], sqlstore.Micros(until), user)
+	})
+	if err != nil {
+		return fmt.Errorf("add one-time link: %w", err)
+	}
+	return nil
+}
+
+// TakeTicket implements server.Accounts. Of several who take one at once, on whatever server, one gets it. When the
+// answer to the commit is lost, nobody does.
+func (a *accounts) TakeTicket(ctx context.Context, ticket [32]byte, now time.Time) (server.User, error) {
+	var r sqlstore.UserRow
+	var found error
+	err := a.store.once(ctx, func(tx pgx.Tx) error {
+		found = tx.QueryRow(ctx, `
+WITH taken AS (DELETE FROM tickets WHERE ticket = $1 RETURNING "user", until)
+`+sqlstore.SelectUser+`FROM taken t JOIN users u ON u.id = t."user" WHERE t.until > $2 AND u.disabled = 0`,
+			ticket[:], sqlstore.Micros(now)).Scan(r.Columns()...)
+		if errors.Is(found, pgx.ErrNoRows) {
+			return nil // used up all the same
+		}
+		return found
+	})
+	if err := errors.Join(translate(found), err); err != nil {
+		return server.User{}, fmt.Errorf("use one-time link: %w", err)
+	}
+	return r.User(), nil
+}

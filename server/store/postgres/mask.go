@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// maskDatabase implements masks.Database.
+type maskDatabase struct{ s *Store }
+
+// Write implements masks.Database. PostgreSQL keeps removed bytes in its files until it vacuums.
+func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	return m.s.Retry(ctx, func() error {
+		return m.s.inBackground(ctx, func(tx pgx.Tx) error { return fn(dialect{tx}) })
+	})
+}
+
+// Enter implements masks.Database. Derivers take these locks in the same order.
+func (m maskDatabase) Enter(ctx context.Context, d sqlstore.Dialect, stream int64) error {
+	_, err := d.Exec(ctx, `SELECT pg_advisory_xact_lock(?, ?)`, int32(lockStream), int32(stream))
+	return err
+}
+
+// Underive implements masks.Database.
+func (m maskDatabase) Underive(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		`DELETE FROM facts WHERE owner = ? AND stream = ?`, `DELETE FROM folds WHERE owner = ? AND stream = ?`,
+		`DELETE FROM moments WHERE owner = ? AND stream = ?`,
+		`UPDATE streams SET redo = true, derived = 0, leased = 0, version = version + 1
+WHERE owner = ? AND id = ?`,
+	} {
+		if _, err := d.Exec(ctx, query, owner, stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LineAt implements masks.Database.
+func (m maskDatabase) LineAt() string {
+	return `owner = ? AND stream = ? AND epoch = ? AND generation = ? AND line = ?`
+}
+
+// Scrub implements masks.Database. What PostgreSQL removed is overwritten when it vacuums.
+func (m maskDatabase) Scrub(ctx context.Context, _ func(done, total int64)) error {
+	return m.s.texts.Purge(ctx)
+}
+
+// writeKnown is writeLines; lines that the server has masked get their tokens again.
+func (s *Store) writeKnown(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job, done []stored) error {
+	now, again := group, make([][]int64, len(group))
+	for i, j := range group {
+		if done[i].Stream == 0 || done[i].Masked == 0 && len(j.Batch.Masked) == 0 {
+			continue
+		}
+		b, list, err := s.Again(ctx, dialect{tx}, done[i].Stream, j.Batch)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			if &now[0] == &group[0] {
+				now = append([]*sqlstore.Job(nil), group...)
+			}
+			now[i], again[i] = &sqlstore.Job{Batch: b}, list // what was packed lacks the tokens
+			if b == j.Batch {
+				now[i].Blocks = j.Blocks
+			}
+		}
+	}
+	if err := s.writeLines(ctx, tx, now, done); err != nil {
+		return err
+	}
+	for i, list := range again {
+		at := lines.Place{Owner: group[i].Batch.Owner, Stream: done[i].Stream, Epoch: done[i].End.Epoch,
+			Generation: group[i].Batch.Head.Generation}
+		if err := noteRetired(ctx, tx, at, group[i].Batch.Retired); err != nil {
+			return err
+		}
+		if err := s.Note(ctx, dialect{tx}, at, list); err != nil {
+			return fmt.Errorf("write lines: %w", err)
+		}
+	}
+	return nil
+}

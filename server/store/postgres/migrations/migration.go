@@ -1,0 +1,273 @@
+// Package migrations has the schema of PostgreSQL stores, and brings databases up to it beside servers that are in use.
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/pressly/goose/v3"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+//go:embed *.sql
+var files embed.FS
+
+// Files are the migrations.
+func Files() fs.FS { return files }
+
+// LockSchema is the class of the advisory locks of who changes the schema.
+const LockSchema = 0x6363_0000
+
+// lockNotAvailable is PostgreSQL's code for a lock that was not had within lock_timeout.
+const lockNotAvailable = "55P03"
+
+const (
+	// lockPatience is how long a migration waits for the lock on a table. Whoever uses the table meanwhile waits behind
+	// it, so it gives up soon, lets them pass, and tries again. It may run for as long as it likes once it has its locks:
+	// it moves no rows while it holds one.
+	lockPatience = 2 * time.Second
+	// olderLook is the time between two looks for servers of older versions.
+	olderLook = time.Second
+	// turnLook is about the time between two looks whether another server that changes the schema is done.
+	turnLook = 200 * time.Millisecond
+	// besideMark in a migration's file says that servers of the version before go on beside what it makes.
+	besideMark = "-- beside: yes"
+
+	// NameServer is the name of every connection of a server but those named below.
+	NameServer   = "ccship-server"
+	nameServing  = "ccship-server, schema " // with the schema's number: the one on which a server listens
+	namePrepares = "ccship-server, preparing"
+)
+
+// ServingName tells other servers, in pg_stat_activity, which schema a server that listens works with.
+func ServingName() string { return nameServing + strconv.FormatInt(latest(), 10) }
+
+// latest is the version of the schema that this program makes.
+func latest() (v int64) {
+	names, _ := fs.Glob(files, "*.sql")
+	for _, name := range names {
+		v = max(v, versionOf(name))
+	}
+	return v
+}
+
+// versionOf is the number with which the name of a migration's file begins.
+func versionOf(path string) int64 {
+	digits, _, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], "_")
+	v, _ := strconv.ParseInt(digits, 10, 64)
+	return v
+}
+
+// Configure answers a configuration for what changes the schema.
+func Configure(config *pgx.ConnConfig) *pgx.ConnConfig {
+	c := config.Copy()
+	c.RuntimeParams["application_name"] = namePrepares
+	c.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		limits := fmt.Sprintf(`SET statement_timeout = 0; SET lock_timeout = %d`, lockPatience.Milliseconds())
+		_, err := conn.Exec(ctx, limits).ReadAll()
+		return err
+	}
+	return c
+}
+
+// Migration brings a schema up to date.
+type Migration struct {
+	db     *sql.DB
+	files  fs.FS
+	goose  *goose.Provider
+	how    sqlstore.Opening
+	pooled bool
+}
+
+// New is a migration to the newest schema. pooled says that servers reach the database through a pooler.
+func New(db *sql.DB, pooled bool, how sqlstore.Opening) (*Migration, error) {
+	return Of(db, files, pooled, how)
+}
+
+// Of is a migration to what files make.
+func Of(db *sql.DB, files fs.FS, pooled bool, how sqlstore.Opening) (*Migration, error) {
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return &Migration{db, files, p, how, pooled}, nil
+}
+
+// Settled says that there is nothing to do. It only reads.
+func (m *Migration) Settled(ctx context.Context) (bool, error) {
+	var made bool
+	err := m.db.QueryRowContext(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&made)
+	if err != nil || !made {
+		return false, err
+	}
+	have, want, err := m.versions(ctx)
+	return have == want, err
+}
+
+// versions are those that the schema has and is to have. A schema of a newer program is an error.
+func (m *Migration) versions(ctx context.Context) (have, want int64, err error) {
+	have, want, err = m.goose.GetVersions(ctx)
+	switch {
+	case err != nil:
+		return 0, 0, fmt.Errorf("read schema version: %w", err)
+	case have > want:
+		return 0, 0, fmt.Errorf("schema %d, this program knows %d: %w", have, want, sqlstore.ErrNewer)
+	}
+	return have, want, nil
+}
+
+// Turn waits until no other server prepares the database. The turn ends with the connection. It asks again and again: a
+// statement that waits has a snapshot, and an index that the other builds concurrently waits for every snapshot.
+func (m *Migration) Turn(ctx context.Context) (*sql.Conn, error) {
+	conn, err := m.db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	for told := false; ; told = true {
+		var free bool
+		err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1, 0)`, LockSchema).Scan(&free)
+		if err == nil && free {
+			return conn, nil
+		}
+		if err == nil && !told {
+			m.how.Tell("another server updates the schema")
+		}
+		if err == nil {
+			err = pause(ctx, turnLook/2+rand.N(turnLook))
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("wait for another server that migrates: %w", err), conn.Close())
+		}
+	}
+}
+
+// pause waits for d, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// Run brings the schema up to date. It is tried again for as long as others hold a lock on what it changes; between
+// two tries they go on.
+func (m *Migration) Run(ctx context.Context) error {
+	have, want, err := m.versions(ctx)
+	if err != nil || have == want {
+		return err
+	}
+	fresh := have == 0
+	if have < withOwners {
+		if err := m.raise(ctx, have, withOwners); err != nil {
+			return err
+		}
+		have = withOwners
+	}
+	if have == withOwners {
+		if err := m.giveOwners(ctx, fresh); err != nil {
+			return fmt.Errorf("migrate schema: %w", err)
+		}
+	}
+	return m.raise(ctx, have, want)
+}
+
+// raise makes the migrations from one version to another, once that harms no server that is running.
+func (m *Migration) raise(ctx context.Context, have, want int64) error {
+	if err := m.awaitOlder(ctx, have, want); err != nil {
+		return err
+	}
+	m.how.Migrating(have, want)
+	for {
+		_, err := m.goose.UpTo(ctx, want)
+		p, refused := errors.AsType[*pgconn.PgError](err)
+		switch {
+		case err == nil:
+			return nil
+		case !refused || p.Code != lockNotAvailable:
+			return fmt.Errorf("migrate schema: %w", err)
+		}
+		m.how.Tell("the update of the schema waits until a table is free; it tries again")
+		if pause(ctx, lockPatience/2+rand.N(lockPatience)) != nil {
+			return fmt.Errorf("migrate schema: %w", err)
+		}
+	}
+}
+
+// awaitOlder waits until there is no server that what is to be made would break, or fails while there is one.
+func (m *Migration) awaitOlder(ctx context.Context, have, want int64) error {
+	breaks, err := m.breaks(have, want)
+	if err != nil || !breaks {
+		return err
+	}
+	for {
+		older, err := m.older(ctx)
+		switch {
+		case err != nil || older == "":
+			return err
+		case !m.how.Wait:
+			return fmt.Errorf("%w (database sessions %s)", sqlstore.ErrOlderServes, older)
+		}
+		m.how.Tell("the schema is updated once servers of an older version have stopped (database sessions %s)", older)
+		if err := pause(ctx, olderLook); err != nil {
+			return err
+		}
+	}
+}
+
+// breaks says whether one of the migrations from one version to another may break servers of the first.
+func (m *Migration) breaks(have, want int64) (bool, error) {
+	names, err := fs.Glob(m.files, "*.sql")
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if v := versionOf(name); have == 0 || v <= have || v > want {
+			continue
+		}
+		text, err := fs.ReadFile(m.files, name)
+		if err != nil {
+			return false, err
+		}
+		if !strings.Contains(string(text), besideMark) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// older lists the database's sessions of servers that know the schema as it is: this one has none before it is updated.
+// The first versions did not say what they know; behind a pooler theirs can't be told from what the pooler kept.
+func (m *Migration) older(ctx context.Context) (pids string, err error) {
+	first := NameServer
+	if m.pooled {
+		first = nameServing
+	}
+	err = m.db.QueryRowContext(ctx, `SELECT coalesce(string_agg(pid::text, ', ' ORDER BY pid), '') FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+  AND (starts_with(application_name, $1) OR application_name = $2)`,
+		nameServing, first).Scan(&pids)
+	if err != nil {
+		return "", fmt.Errorf("look for older servers: %w", err)
+	}
+	return pids, nil
+}
+
+// UpTo brings the schema to an older version. For tests.
+func (m *Migration) UpTo(ctx context.Context, version int64) error {
+	_, err := m.goose.UpTo(ctx, version)
+	return err
+}

@@ -1,0 +1,220 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/postgres/heads"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+const (
+	// pgPatience is how long a group of batches is tried: a little less than clients wait for an answer, which is
+	// this and a second for each MiB.
+	pgPatience = 25 * time.Second
+	// copyAbove is from how many lines on COPY beats one INSERT; it costs a round trip more.
+	copyAbove = 16
+)
+
+// Put implements server.Ingester. Groups are written by several connections at once. While the database fails over, a
+// batch waits and is tried again: repeating one changes nothing.
+func (s *Store) Put(ctx context.Context, b *server.Batch) error {
+	s.begin()
+	blocks, err := s.held.Pack(b)
+	if err != nil {
+		return fmt.Errorf("store batch: %w", err)
+	}
+	return s.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
+}
+
+// writeGroup writes a group in one transaction. When that fails for good every batch is tried alone, so that a batch
+// which cannot be stored does not take others with it.
+func (s *Store) writeGroup(group []*sqlstore.Job) {
+	// Two servers that lock streams in one order can't wait for each other.
+	slices.SortStableFunc(group, func(a, b *sqlstore.Job) int { return compareStreams(a.Batch, b.Batch) })
+	patience := s.patience
+	for _, j := range group {
+		patience += time.Duration(j.Bytes>>20) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	done, err := s.transact(ctx, group)
+	if err == nil || len(group) == 1 || again(err) {
+		s.settle(group, done, err)
+		return
+	}
+	for _, j := range group {
+		done, err := s.transact(ctx, []*sqlstore.Job{j})
+		s.settle([]*sqlstore.Job{j}, done, err)
+	}
+}
+
+func compareStreams(a, b *server.Batch) int {
+	return cmp.Or(strings.Compare(a.Head.SessionID, b.Head.SessionID), cmp.Compare(a.Owner, b.Owner),
+		strings.Compare(a.Head.Machine, b.Head.Machine))
+}
+
+// settle answers a group's jobs and announces its changes.
+func (s *Store) settle(group []*sqlstore.Job, done []stored, err error) {
+	for i, j := range group {
+		h := &j.Batch.Head
+		switch {
+		case err != nil:
+			j.Done <- fmt.Errorf("store batch: %w", err)
+		case done[i].refused != nil:
+			j.Done <- fmt.Errorf("store batch: %w", done[i].refused)
+		case done[i].Stream == 0:
+			j.Done <- fmt.Errorf("store batch: session %q: %w", h.SessionID, server.ErrForgotten)
+		default:
+			s.notices.tell(server.Change{
+				Stream: done[i].Stream, SessionID: h.SessionID, Machine: h.Machine, Owner: j.Batch.Owner,
+				Project: cmp.Or(sqlstore.CleanText(h.ProjectHash), done[i].Project), Generation: h.Generation,
+				From: done[i].written.From, To: done[i].written.To, At: j.Batch.Received,
+			})
+			j.Done <- nil
+		}
+	}
+}
+
+// transact stores a group and returns once it is durable.
+func (s *Store) transact(ctx context.Context, group []*sqlstore.Job) (done []stored, err error) {
+	err = s.withTx(ctx, func(tx pgx.Tx) error {
+		admitted, refused, err := admitGroup(ctx, tx, group)
+		if err != nil {
+			return err
+		}
+		written, err := s.storeGroup(ctx, tx, admitted)
+		if err != nil {
+			return err
+		}
+		done = make([]stored, len(group))
+		for i := range group {
+			if done[i].refused = refused[i]; refused[i] == nil {
+				done[i], written = written[0], written[1:]
+			}
+		}
+		return nil
+	})
+	return done, err
+}
+
+// admitGroup finds the batches that exceed no limit of their users. refused has an error for each of the others, in
+// the order of group.
+func admitGroup(ctx context.Context, tx pgx.Tx,
+	group []*sqlstore.Job) (admitted []*sqlstore.Job, refused []error, err error) {
+	refused = make([]error, len(group))
+	admission := sqlstore.NewAdmission(dialect{tx})
+	if err := lockUsers(ctx, tx, group); err != nil {
+		return nil, nil, err
+	}
+	for i, j := range group {
+		err := admission.Admit(ctx, sqlstore.BatchWrite(j.Batch))
+		switch {
+		case errors.Is(err, server.ErrOverQuota):
+			refused[i] = err
+		case err != nil:
+			return nil, nil, err
+		default:
+			admitted = append(admitted, j)
+		}
+	}
+	return admitted, refused, nil
+}
+
+// lockUsers locks the users with limits whose batches a group has, in one order for all servers.
+func lockUsers(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job) error {
+	var users []int64
+	for _, j := range group {
+		if j.Batch.Quota != (server.Quota{}) {
+			users = append(users, j.Batch.Owner)
+		}
+	}
+	slices.Sort(users)
+	for _, user := range slices.Compact(users) {
+		if err := (dialect{tx}).LockUser(ctx, user); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stored is what a batch met and what it did.
+type stored struct {
+	heads.Head
+	refused error // exceeds a limit; nothing else counts
+	written sqlstore.Written
+}
+
+// storeGroup writes a group in a transaction.
+func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job) ([]stored, error) {
+	done := make([]stored, len(group))
+	var waves []heads.Wave
+	for _, places := range waved(group) {
+		jobs := make([]*sqlstore.Job, len(places))
+		for i, at := range places {
+			jobs[i] = group[at]
+		}
+		wave, err := s.storeWave(ctx, tx, jobs)
+		if _, refused := errors.AsType[*server.StreamError](err); refused {
+			return nil, errors.Join(verifyGroup(ctx, s.Ledgers, dialect{tx}, group), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		w := heads.Wave{Group: jobs, Heads: make([]heads.Head, len(jobs))}
+		for i, at := range places {
+			done[at], w.Heads[i] = wave[i], wave[i].Head
+		}
+		waves = append(waves, w)
+	}
+	return done, heads.Finish(ctx, tx, heads.Ledgers{Ledgers: s.Ledgers, On: dialect{tx}}, waves...)
+}
+
+// waved divides a group so that no two batches of a wave are of one stream. Those of a stream stay in order.
+func waved(group []*sqlstore.Job) (waves [][]int) {
+	type name struct {
+		owner            int64
+		session, machine string
+	}
+	seen := map[name]int{}
+	for i, j := range group {
+		n := name{j.Batch.Owner, j.Batch.Head.SessionID, j.Batch.Head.Machine}
+		if seen[n] == len(waves) {
+			waves = append(waves, nil)
+		}
+		waves[seen[n]] = append(waves[seen[n]], i)
+		seen[n]++
+	}
+	return waves
+}
+
+// storeWave writes batches of different streams, but for their streams' rows.
+func (s *Store) storeWave(ctx context.Context, tx pgx.Tx, group []*sqlstore.Job) ([]stored, error) {
+	entered, err := heads.Enter(ctx, tx, group)
+	if err != nil {
+		return nil, err
+	}
+	done := make([]stored, len(group))
+	for i, h := range entered {
+		done[i].Head = h
+	}
+	if err := checkFronts(ctx, tx, group, done); err != nil {
+		return nil, err
+	}
+	if err := s.writeKnown(ctx, tx, group, done); err != nil {
+		return nil, err
+	}
+	for i, j := range group {
+		d := &done[i]
+		d.Behind = d.Stream != 0 && d.End.Behind(&j.Batch.Head, d.written)
+	}
+	return done, nil
+}

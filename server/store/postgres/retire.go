@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/retention"
+	"github.com/ccship/ccship/server/store/retired"
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// retentionDatabase implements retention.Database.
+type retentionDatabase struct{ s *Store }
+
+// Write implements retention.Database.
+func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	return r.s.Retry(ctx, func() error { return coldDatabase(r).Write(ctx, fn) })
+}
+
+// Enter implements retention.Database. Derivers take these locks in the same order.
+func (r retentionDatabase) Enter(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+	_, err := d.Exec(ctx, `SELECT pg_advisory_xact_lock(?, ?)`, int32(lockStream), int32(stream))
+	if err == nil {
+		_, err = d.Exec(ctx, `SELECT pg_advisory_xact_lock(?, ?)`, int32(lockOwner), int32(owner))
+	}
+	return err
+}
+
+// Unindex implements retention.Database.
+func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
+	how retention.Unindexing) error {
+	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
+		return err
+	}
+	if !how.Forget {
+		_, err := d.Exec(ctx, `UPDATE streams SET redo = true, derived = -1, leased = ? WHERE owner = ? AND id = ?`,
+			sqlstore.Micros(how.Again), owner, stream)
+		return err
+	}
+	for _, query := range []string{
+		`DELETE FROM folds WHERE owner = ? AND stream = ?`, `DELETE FROM moments WHERE owner = ? AND stream = ?`,
+		`UPDATE facts SET title = '', first_prompt = '', folded = '' WHERE owner = ? AND stream = ?`,
+		`UPDATE streams SET redo = false, derived = version, leased = 0 WHERE owner = ? AND id = ?`,
+	} {
+		if _, err := d.Exec(ctx, query, owner, stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unspend implements retention.Database.
+func (r retentionDatabase) Unspend(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+	return removeAnswers(ctx, d.(dialect).db.(pgx.Tx), sqlstore.OwnedStream{Owner: owner, Stream: stream})
+}
+
+// Open implements retention.Database.
+func (r retentionDatabase) Open(ctx context.Context, ref server.Ref) (server.Snapshot, error) {
+	return r.s.Open(ctx, ref)
+}
+
+// EpochID implements retention.Database.
+func (r retentionDatabase) EpochID() string { return lineDatabase{}.EpochID() }
+
+// noteRetired keeps what a copy knows of retired lines.
+func noteRetired(ctx context.Context, tx pgx.Tx, at lines.Place, runs []*server.RetiredRun) error {
+	for _, r := range runs {
+		if err := retired.Insert(ctx, dialect{tx}, retired.Place(at), r); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, grow, at.Stream, at.Epoch, at.Generation, 0, r.Last+1, at.Owner); err != nil {
+			return fmt.Errorf("write generation: %w", err)
+		}
+	}
+	return nil
+}
+
+// Vacuum implements retention.Database. It has PostgreSQL use again what was removed, or with full give it back to the
+// disk, which locks one table after the other. It passes over tables that are not of the role.
+func (r retentionDatabase) Vacuum(ctx context.Context, full bool) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, r.s.direct)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	query := `VACUUM`
+	if full {
+		query = `VACUUM (FULL)`
+	}
+	for _, text := range []string{`SET statement_timeout = 0`, query} {
+		if _, err := conn.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("vacuum: %w", err)
+		}
+	}
+	return nil
+}

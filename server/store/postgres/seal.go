@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/cold"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/postgres/heads"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// lineDatabase implements lines.Database.
+type lineDatabase struct{}
+
+// OfStream implements lines.Database.
+func (lineDatabase) OfStream() string { return `stream = ?` }
+
+// EpochID implements lines.Database.
+func (lineDatabase) EpochID() string { return `rank` }
+
+// NextHot implements lines.Database.
+func (lineDatabase) NextHot(after lines.Place) (string, []any) {
+	return `
+SELECT s.owner, s.id, l.epoch, l.generation, s.version, s.last_received
+FROM (SELECT owner, stream, epoch, generation FROM lines WHERE (owner, stream, epoch, generation) > (?, ?, ?, ?)
+  ORDER BY owner, stream, epoch, generation, line LIMIT 1) l
+JOIN streams s ON s.owner = l.owner AND s.id = l.stream`,
+		[]any{after.Owner, after.Stream, after.Epoch, after.Generation}
+}
+
+// InsertRow implements lines.Database.
+func (lineDatabase) InsertRow(ctx context.Context, d sqlstore.Dialect, at lines.Place, l block.Line) error {
+	_, err := d.Exec(ctx, `
+INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING`, at.Owner, at.Stream, at.Epoch, at.Generation, l.Index, l.Received, int16(l.Kind),
+		sqlstore.NotNil(l.Raw))
+	return err
+}
+
+// coldDatabase implements cold.Database.
+type coldDatabase struct{ s *Store }
+
+// Write implements cold.Database.
+func (c coldDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pgPatience)
+	defer cancel()
+	return c.s.inBackground(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, heads.ByKey); err != nil {
+			return fmt.Errorf("begin transaction: %w", err)
+		}
+		return fn(dialect{tx})
+	})
+}
+
+// openCold opens what is kept outside of the database.
+func (s *Store) openCold(ctx context.Context, how sqlstore.Opening) (err error) {
+	s.Tier, err = cold.Open(ctx, cold.Of{Reader: dialect{s.pool}, DB: coldDatabase{s}, Lines: s.held}, how)
+	if err == nil {
+		s.held.Keep(s.Tier)
+	}
+	return err
+}
+
+// Seal implements server.Sealer. A stream that is being written, or packed by another server, is left for later.
+func (s *Store) Seal(ctx context.Context, before time.Time) (int64, error) {
+	return s.sealer.Seal(ctx, dialect{s.pool}, before, func(at lines.Place, all bool) (made int, more bool, err error) {
+		ctx, cancel := context.WithTimeout(ctx, pgPatience)
+		defer cancel()
+		err = s.withTx(ctx, func(tx pgx.Tx) error {
+			made, more = 0, false
+			if _, err := tx.Exec(ctx, heads.ByKey); err != nil {
+				return fmt.Errorf("begin transaction: %w", err)
+			}
+			var id int64
+			err := tx.QueryRow(ctx, `SELECT id FROM streams WHERE owner = $1 AND id = $2 FOR UPDATE SKIP LOCKED`,
+				at.Owner, at.Stream).Scan(&id)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return lines.ErrBusy
+			}
+			if err != nil {
+				return fmt.Errorf("take stream: %w", err)
+			}
+			made, more, err = s.held.Seal(ctx, dialect{tx}, at, all)
+			return err
+		})
+		return made, more, err
+	})
+}

@@ -1,0 +1,222 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/cold"
+	"github.com/ccship/ccship/server/store/keep"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/masks"
+	"github.com/ccship/ccship/server/store/postgres/heads"
+	"github.com/ccship/ccship/server/store/postgres/refusal"
+	"github.com/ccship/ccship/server/store/retention"
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/sums"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// Store is a store in a PostgreSQL database. Safe for concurrent use, also by several processes.
+type Store struct {
+	pool   *pgxpool.Pool
+	direct *pgx.ConnConfig  // for what needs a session: the schema, listening
+	pooled bool             // pool leads to a pooler in transaction mode
+	open   *sqlstore.Places // of snapshots
+	doubt  doubts
+	// patience is how long a group of batches is retried: pgPatience except in tests.
+	patience time.Duration
+	notes    []string
+	texts    *textindex.Index
+	queue    sqlstore.Queue
+	held     *lines.Lines
+	sealer   *lines.Sealer
+	*cold.Tier
+	sqlstore.Artifacts
+	masks.Masks
+	sqlstore.Quotas
+	sqlstore.Counter
+	*sums.Sums
+	keep.Keeper
+	retention.Policy
+	accounts
+	sqlstore.Timelines
+	notices *notices
+}
+
+// Open opens the database that url names and brings its schema up to date; several processes may do so at once.
+// Of several hosts it uses the one that accepts writes. An error that a person can fix is an *OpenError.
+func Open(ctx context.Context, url string) (*Store, error) {
+	return OpenWith(ctx, url, sqlstore.Opening{})
+}
+
+// OpenWith is Open with options.
+func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, error) {
+	w, err := wayOf(url)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{notices: newNotices(), patience: pgPatience, pooled: w.pooled}
+	if s.held, err = lines.New(lineDatabase{}, how.Step); err != nil {
+		return nil, err
+	}
+	s.sealer = lines.NewSealer(s.held)
+	config, err := s.configure(w.url)
+	if err != nil {
+		return nil, err
+	}
+	direct, err := s.configure(w.direct)
+	if err != nil {
+		return nil, err
+	}
+	if s.direct = direct.ConnConfig; s.pooled {
+		throughPooler(config)
+	}
+	most := int(config.MaxConns)
+	s.open = sqlstore.NewPlaces(max(1, most/2))
+	s.queue = sqlstore.NewQueue(max(1, most/4))
+	if err := s.prepare(ctx, s.direct, how); err != nil {
+		return nil, refusal.Explain(err, s.direct)
+	}
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, refusal.Explain(err, config.ConnConfig)
+	}
+	if err = errors.Join(s.lookPooled(ctx), s.openCold(ctx, how)); err != nil {
+		s.pool.Close()
+		return nil, refusal.Explain(err, config.ConnConfig)
+	}
+	s.Masks = masks.New(dialect{s.pool}, maskDatabase{s}, s.held, s.Tier, s.tell)
+	s.texts, s.Sums = textindex.New(textDatabase{s}), sums.New(textDatabase{s})
+	s.accounts = accounts{sqlstore.NewPeople(dialect{s.pool}), s}
+	s.Timelines = sqlstore.Timelines{On: dialect{s.pool}}
+	s.Quotas = sqlstore.NewQuotas(dialect{s.pool}, s.writeArtifacts)
+	s.Policy = retention.New(retention.Of{Reader: dialect{s.pool}, DB: retentionDatabase{s}, Lines: s.held, Cooler: s.Tier,
+		Notify: s.tell, Step: how.Step})
+	s.Keeper = keep.New(dialect{s.pool}, s.writeArtifacts)
+	s.Counter = sqlstore.NewCounter(dialect{s.pool}, s.sources)
+	if s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.pool}, s.writeArtifacts, s.tell, s.Tier); err != nil {
+		s.pool.Close()
+		return nil, refusal.Explain(err, config.ConnConfig)
+	}
+	return s, nil
+}
+
+// lookPooled notes what a pooler's way lacks.
+func (s *Store) lookPooled(ctx context.Context) error {
+	if !s.pooled {
+		return nil
+	}
+	lacking, err := lacksPooled(ctx, s.pool)
+	s.notes = append(s.notes, lacking...)
+	return err
+}
+
+// tell announces a change to artifacts.
+func (s *Store) tell(c server.Change) {
+	s.begin()
+	s.notices.tell(c)
+}
+
+// Close closes the store's connections. Puts and snapshots must have ended.
+func (s *Store) Close() error {
+	s.texts.Close()
+	s.notices.stop()
+	s.notices.running.Wait()
+	s.pool.Close()
+	return nil
+}
+
+// Notes returns, one line each, what the database lacks and what works less well because of that.
+func (s *Store) Notes() []string { return s.notes }
+
+// Version returns the schema's version.
+func (s *Store) Version(ctx context.Context) (v int64, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	return v, nil
+}
+
+// withTx runs fn in a transaction, and retries it if that can help; running fn twice must be harmless.
+func (s *Store) withTx(ctx context.Context, fn func(pgx.Tx) error) error {
+	return s.persist(ctx, func(ctx context.Context) error { return s.try(ctx, classIngest, fn) })
+}
+
+// inBackground is withTx for work that nobody waits for: it waits for others' locks less long at a time.
+func (s *Store) inBackground(ctx context.Context, fn func(pgx.Tx) error) error {
+	return s.persist(ctx, func(ctx context.Context) error { return s.try(ctx, classBackground, fn) })
+}
+
+// writeArtifacts is withTx for artifacts: nothing is forgotten meanwhile.
+func (s *Store) writeArtifacts(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pgPatience)
+	defer cancel()
+	return s.withTx(ctx, func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		batch.Queue(heads.ByKey)
+		batch.Queue(heads.ShareForgotten)
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return fmt.Errorf("begin transaction: %w", err)
+		}
+		return fn(dialect{tx})
+	})
+}
+
+// once is withTx for work that must not run twice: it gives up when it cannot know whether the work was done.
+func (s *Store) once(ctx context.Context, fn func(pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pgPatience)
+	defer cancel()
+	return s.persist(ctx, func(ctx context.Context) error {
+		err := s.try(ctx, classIngest, fn)
+		if c, ok := errors.AsType[*commitError](err); ok {
+			if _, refused := errors.AsType[*pgconn.PgError](err); !refused {
+				return &unsure{c}
+			}
+		}
+		return err
+	})
+}
+
+// try runs fn in a transaction, with the time limits of a class.
+func (s *Store) try(ctx context.Context, c class, fn func(pgx.Tx) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, s.beginWrite(c))
+	if err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	if err := fn(tx); err != nil {
+		// A failure of the rollback does not matter: the connection is broken then, and the database rolls back by itself.
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return &commitError{err}
+	}
+	if err := s.doubt.about(conn.Conn().PgConn()); err != nil {
+		return &commitError{err}
+	}
+	return nil
+}
+
+// commitError means that a transaction may or may not be committed.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string { return "commit transaction: " + e.err.Error() }
+func (e *commitError) Unwrap() error { return e.err }
+
+// unsure is a commitError that must not be retried.
+type unsure struct{ err error }
+
+func (e *unsure) Error() string { return "it may be done or not: " + e.err.Error() }
+func (e *unsure) Unwrap() error { return e.err }
