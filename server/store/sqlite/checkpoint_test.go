@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// TestLogIsBounded: while lines come in, what they wrote leaves the log, which is used again.
+func TestLogIsBounded(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const pages = 50
+	s.queue.Lead <- struct{}{}
+	s.log.pages = pages
+	<-s.queue.Lead
+	text := strings.Repeat("x", 2*pageSize)
+	written := 0
+	for end := time.Now().Add(2 * time.Minute); ; written++ {
+		raw := fmt.Appendf(nil, `{"n":%d,"text":%q}`, written, text)
+		b := &server.Batch{Owner: 1, Received: time.Now(), Head: server.Head{SessionID: "s", EndLine: int64(written + 1)},
+			Lines: []server.Line{{Index: int64(written), Raw: raw}}}
+		if err := s.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		var busy, log, done int
+		err := s.read.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &log, &done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written > pages && log < pages {
+			break // it began again
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after %d lines the log has %d pages, %d of them in the file", written, log, done)
+		}
+	}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole := int64(pages / 2 * pageSize); info.Size() < whole {
+		t.Errorf("the file has %d bytes after %d lines of two pages", info.Size(), written)
+	}
+}

@@ -1,0 +1,224 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// Lag implements server.DerivationStore.
+func (s *Store) Lag(ctx context.Context) (n int64, err error) {
+	if err := s.read.QueryRowContext(ctx, sqlstore.CountLagging).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count what is to derive: %w", err)
+	}
+	return n, nil
+}
+
+// Lagging implements server.DerivationStore. When nothing lags it writes nothing, unless something was masked: once
+// that is derived again, nothing may remain of what was there before.
+func (s *Store) Lagging(ctx context.Context, n int) ([]server.Task, error) {
+	now := time.Now()
+	ids, err := lagging(ctx, s.read, now, n)
+	if err == nil && len(ids) == 0 {
+		err = s.Scrub(ctx, func(int64, int64) {})
+	}
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	var out []server.Task
+	err = s.withLazyWriter(ctx, func(c *sql.Conn) error {
+		if ids, err = lagging(ctx, c, now, n); err != nil {
+			return err
+		}
+		out, err = lease(ctx, c, ids, now)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take what is to derive: %w", err)
+	}
+	return out, nil
+}
+
+// lagging are the streams to hand out, the most urgent first.
+func lagging(ctx context.Context, db executor, now time.Time, n int) (ids []int64, err error) {
+	for _, query := range []string{`
+SELECT id FROM streams INDEXED BY streams_lagging_live WHERE version > derived AND derived > 0 AND leased < ?
+ORDER BY leased LIMIT ?`, `
+SELECT id FROM streams INDEXED BY streams_lagging_whole WHERE version > derived AND derived <= 0 AND leased < ?
+ORDER BY derived DESC, last_received DESC LIMIT ?`} {
+		some, err := sqlstore.List(ctx, dialect{db}, query, []any{sqlstore.Micros(now), n - len(ids)},
+			func(row sqlstore.Scanner) (id int64, err error) { return id, row.Scan(&id) })
+		if err != nil {
+			return nil, fmt.Errorf("look for what is to derive: %w", err)
+		}
+		if ids = append(ids, some...); len(ids) == n {
+			break
+		}
+	}
+	return ids, nil
+}
+
+func lease(ctx context.Context, c *sql.Conn, ids []int64, now time.Time) ([]server.Task, error) {
+	const these = ` IN (SELECT value FROM json_each(?))`
+	list := jsonList(ids)
+	_, err := c.ExecContext(ctx, `DELETE FROM folds WHERE stream IN (SELECT id FROM streams WHERE redo AND id`+these+`)`,
+		list)
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.ExecContext(ctx, `UPDATE streams SET leased = ?, redo = 0 WHERE id`+these,
+		sqlstore.Micros(now.Add(sqlstore.LeaseFor)), list)
+	if err != nil {
+		return nil, err
+	}
+	return sqlstore.List(ctx, dialect{c}, `
+SELECT `+sqlstore.TaskColumns+` FROM json_each(?) j JOIN streams s ON s.id = j.value
+LEFT JOIN folds d ON d.stream = s.id LEFT JOIN facts f ON f.stream = s.id
+ORDER BY j.key`, []any{list}, sqlstore.ScanTask)
+}
+
+// SaveDerived implements server.DerivationStore. It waits while lines are being stored, so that it does not delay them.
+func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) error {
+	texts, err := textindex.Prepare(list)
+	if err != nil {
+		return err
+	}
+	live := true
+	for _, d := range list {
+		live = live && d.Live && d.Done
+	}
+	if err := s.derived.wait(ctx, s.idle); err != nil {
+		return fmt.Errorf("store what was derived: %w", err)
+	}
+	ctx = context.WithoutCancel(ctx)
+	var began time.Time
+	err = s.withLazyWriter(ctx, func(c *sql.Conn) error {
+		began = time.Now()
+		for _, d := range list {
+			if err := saveDerived(ctx, c, d); err != nil {
+				return err
+			}
+		}
+		return s.texts.Save(ctx, dialect{c}, texts)
+	})
+	s.derived.took(time.Since(began), live)
+	if err != nil {
+		return fmt.Errorf("store what was derived: %w", err)
+	}
+	s.texts.Tend(texts)
+	return nil
+}
+
+// withLazyWriter is withWriter for data that can be derived again: it does not wait for the disk.
+func (s *Store) withLazyWriter(ctx context.Context, fn func(*sql.Conn) error) error {
+	select {
+	case s.queue.Lead <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.queue.Lead }()
+	ctx = context.WithoutCancel(ctx)
+	if _, err := s.conn.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err != nil {
+		return err
+	}
+	err := s.exclusively(ctx, func() error { return fn(s.conn) })
+	// The next lines must not be acknowledged before they are on disk.
+	_, back := s.conn.ExecContext(ctx, `PRAGMA synchronous = FULL`)
+	return errors.Join(err, back)
+}
+
+func saveDerived(ctx context.Context, c executor, d *server.Derivation) error {
+	if err := checkStale(ctx, c, d); err != nil {
+		return err
+	}
+	if err := saveAnswers(ctx, c, d); err != nil {
+		return fmt.Errorf("answers: %w", err)
+	}
+	for _, r := range d.Drops {
+		_, err := c.ExecContext(ctx, `
+INSERT INTO drops (epoch, generation, first_line, last_line, lines) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET first_line = excluded.first_line, last_line = excluded.last_line, lines = excluded.lines`,
+			r.Epoch, r.Generation, r.First, r.Last, r.Lines)
+		if err != nil {
+			return fmt.Errorf("rewrites: %w", err)
+		}
+	}
+	if err := sqlstore.SaveMoments(ctx, dialect{c}, d); err != nil {
+		return fmt.Errorf("moments: %w", err)
+	}
+	if err := sqlstore.SaveFacts(ctx, dialect{c}, d); err != nil {
+		return fmt.Errorf("facts: %w", err)
+	}
+	if err := sqlstore.SaveFold(ctx, dialect{c}, d); err != nil {
+		return fmt.Errorf("place: %w", err)
+	}
+	if _, err := sqlstore.SaveProgress(ctx, dialect{c}, d, time.Now()); err != nil {
+		return fmt.Errorf("place: %w", err)
+	}
+	return nil
+}
+
+// checkStale refuses a derivation of anything but the stored lines.
+func checkStale(ctx context.Context, c executor, d *server.Derivation) error {
+	var redo bool
+	var at server.Position
+	err := c.QueryRowContext(ctx, `
+SELECT s.redo OR s.masked <> ?, coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0)
+FROM streams s LEFT JOIN folds f ON f.stream = s.id WHERE s.id = ?`, d.Task.Masked, d.Task.Stream).
+		Scan(&redo, &at.Epoch, &at.Generation, &at.Line)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("stream %d is gone: %w", d.Task.Stream, server.ErrStale)
+	case err != nil:
+		return err
+	case redo || at != d.Task.Position:
+		return fmt.Errorf("stream %d: %w", d.Task.Stream, server.ErrStale)
+	}
+	return nil
+}
+
+// Renew implements server.DerivationStore.
+func (s *Store) Renew(ctx context.Context, format int64) error {
+	err := s.withWriter(ctx, func(c *sql.Conn) error {
+		_, err := c.ExecContext(ctx, `
+UPDATE streams SET redo = 1, derived = -1, leased = 0 WHERE id IN (SELECT stream FROM folds WHERE format < ?)`, format)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("derive all again: %w", err)
+	}
+	return nil
+}
+
+// ResetDerived implements server.DerivationStore.
+func (s *Store) ResetDerived(ctx context.Context) error {
+	err := s.withWriter(ctx, func(c *sql.Conn) error {
+		for _, query := range []string{
+			// What can't be derived again stays. Triggers keep usage_sums: it follows answers.
+			`DELETE FROM answers WHERE stream NOT IN (SELECT stream FROM retired)`,
+			`DELETE FROM usage_sums WHERE NOT EXISTS (SELECT 1 FROM retired)`,
+			`DELETE FROM usage_totals WHERE NOT EXISTS (SELECT 1 FROM retired)`,
+			`DELETE FROM usage_days WHERE NOT EXISTS (SELECT 1 FROM retired)`,
+			`DELETE FROM drops WHERE epoch NOT IN (SELECT epoch FROM retired)`,
+			`DELETE FROM facts WHERE stream NOT IN (SELECT stream FROM retired_streams)`,
+			`DELETE FROM folds`,
+			`DELETE FROM moments`,
+			`UPDATE streams AS s SET derived = -1, leased = 0, redo = 1 WHERE ` + sqlstore.HasLines,
+		} {
+			if _, err := (dialect{c}).Exec(ctx, query); err != nil {
+				return err
+			}
+		}
+		return textindex.Reset(ctx, dialect{c})
+	})
+	if err != nil {
+		return fmt.Errorf("drop what is derived: %w", err)
+	}
+	return nil
+}

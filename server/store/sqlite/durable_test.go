@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// TestDurability pins what COMMIT promises; no test can pull the plug.
+func TestDurability(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "page_size": "8192"} {
+		var got string
+		if err := s.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q, want %q (%v)", pragma, got, want, err)
+		}
+	}
+	// What can be made again is not waited for, but what comes after it is.
+	err = s.withLazyWriter(t.Context(), func(c *sql.Conn) error {
+		if _, err := c.ExecContext(t.Context(), `DELETE FROM facts`); err != nil {
+			return err
+		}
+		return errors.New("given up")
+	})
+	var mode string
+	if qerr := s.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&mode); err == nil || qerr != nil || mode != "2" {
+		t.Errorf("synchronous is %q after something lazy (%v, %v)", mode, err, qerr)
+	}
+	if _, err := s.read.ExecContext(t.Context(), `DELETE FROM keys`); err == nil {
+		t.Error("a reading connection can write")
+	}
+}
+
+// TestPutGivenUp: a batch not yet taken by the writer is withdrawn; one that is being written is waited for, for its bytes are
+// in use.
+func TestPutGivenUp(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := make(chan error)
+	put := func(session string) {
+		go func() {
+			answers <- s.Put(ctx, &server.Batch{Head: server.Head{SessionID: session}, Lines: []server.Line{{Raw: []byte("x")}}})
+		}()
+	}
+	taken := func() []*sqlstore.Job {
+		for {
+			if g := s.queue.Take(); len(g) > 0 {
+				return g
+			}
+			runtime.Gosched()
+		}
+	}
+	s.queue.Lead <- struct{}{} // somebody else writes
+	put("written")
+	group := taken()
+	cancel()
+	select {
+	case err := <-answers:
+		t.Fatalf("Put left a batch that is being written: %v", err)
+	default:
+	}
+	group[0].Done <- nil
+	if err := <-answers; err != nil {
+		t.Errorf("written, but Put says %v", err)
+	}
+	put("withdrawn") // the context is over already
+	if err := <-answers; !errors.Is(err, context.Canceled) {
+		t.Errorf("Put says %v", err)
+	}
+	if g := s.queue.Take(); len(g) > 0 {
+		t.Error("a batch that was given up is still there")
+	}
+	<-s.queue.Lead
+}

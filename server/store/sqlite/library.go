@@ -1,0 +1,74 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// SummaryOf implements server.Library.
+func (s *Store) SummaryOf(ctx context.Context, stream int64) (server.Summary, error) {
+	found, err := s.sessionsByID(ctx, []int64{stream})
+	if err != nil {
+		return server.Summary{}, err
+	}
+	return found[stream].Summary, nil
+}
+
+// Drops implements server.Library.
+func (s *Store) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
+	var f sqlstore.Filter
+	f.Add(`d.lines > 0`)
+	f.Scope(scope)
+	f.Drops(dialect{}, q)
+	var ids []int64
+	out, err := sqlstore.List(ctx, dialect{s.read}, `
+SELECT s.id, e.name, d.generation, g.first_seen, d.first_line, d.last_line, d.lines
+FROM drops d JOIN epochs e ON e.id = d.epoch JOIN streams s ON s.id = e.stream
+JOIN generations g ON g.epoch = d.epoch AND g.generation = d.generation
+`+f.Where()+`
+ORDER BY g.first_seen DESC, d.epoch DESC, d.generation DESC LIMIT ?`, append(f.Args, q.Limit),
+		func(row sqlstore.Scanner) (d server.Drop, err error) {
+			var at int64
+			err = row.Scan(&d.Session.ID, &d.Epoch, &d.Generation, &at, &d.First, &d.Last, &d.Lines)
+			d.At = sqlstore.Moment(at)
+			ids = append(ids, d.Session.ID)
+			return d, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list rewrites: %w", err)
+	}
+	found, err := s.sessionsByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].Session = found[out[i].Session.ID].Session
+	}
+	return out, nil
+}
+
+// Received implements server.Library.
+func (s *Store) Received(ctx context.Context, stream, epoch, generation, line int64) (time.Time, error) {
+	at := lines.Place{Stream: stream, Epoch: epoch, Generation: generation}
+	var first int64
+	err := s.read.QueryRowContext(ctx, `SELECT s.owner, g.first_seen FROM generations g
+JOIN epochs e ON e.id = g.epoch JOIN streams s ON s.id = e.stream
+WHERE s.id = ? AND g.epoch = ? AND g.generation = ?`, stream, epoch, generation).Scan(&at.Owner, &first)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("look up line %d: %w", line, translate(err))
+	}
+	l, ok, err := s.held.One(ctx, dialect{s.read}, at, line)
+	if err == nil && !ok {
+		err = server.ErrNotFound
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("look up line %d: %w", line, err)
+	}
+	return sqlstore.Moment(cmp.Or(max(l.Received, 0), first)), nil
+}

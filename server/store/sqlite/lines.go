@@ -1,0 +1,153 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/block"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// lineDatabase implements lines.Database.
+type lineDatabase struct{}
+
+// OfStream implements lines.Database. An epoch has only one stream.
+func (lineDatabase) OfStream() string { return `? > 0` }
+
+// EpochID implements lines.Database.
+func (lineDatabase) EpochID() string { return `id` }
+
+// NextHot implements lines.Database.
+func (lineDatabase) NextHot(after lines.Place) (string, []any) {
+	return `
+SELECT s.owner, s.id, l.epoch, l.generation, s.version, s.last_received
+FROM (SELECT epoch, generation FROM lines WHERE (epoch, generation) > (?, ?) ORDER BY epoch, generation LIMIT 1) l
+JOIN epochs e ON e.id = l.epoch JOIN streams s ON s.id = e.stream`, []any{after.Epoch, after.Generation}
+}
+
+// InsertRow implements lines.Database.
+func (lineDatabase) InsertRow(ctx context.Context, d sqlstore.Dialect, at lines.Place, l block.Line) error {
+	_, err := d.Exec(ctx, insertLine, at.Epoch, at.Generation, l.Index, int64(l.Kind), sqlstore.NotNil(l.Raw), l.Received)
+	return err
+}
+
+// packer packs lines later.
+type packer struct {
+	store  *Store
+	sealer *lines.Sealer
+	pace   pace // its own: deriving does not wait for it
+}
+
+// Seal implements server.Sealer. While lines come in it leaves them most of the time. What it removes is overwritten:
+// forgetting removes only what it finds.
+func (p *packer) Seal(ctx context.Context, before time.Time) (int64, error) {
+	s := p.store
+	return p.sealer.Seal(ctx, dialect{s.read}, before, func(at lines.Place, all bool) (made int, more bool, err error) {
+		if err := p.pace.wait(ctx, s.idle); err != nil {
+			return 0, false, err
+		}
+		var began time.Time
+		err = s.withLazyWriter(ctx, func(c *sql.Conn) error {
+			began = time.Now()
+			return securely(ctx, c, func() error {
+				made, more, err = s.held.Seal(ctx, dialect{c}, at, all)
+				return err
+			})
+		})
+		p.pace.took(time.Since(began), false)
+		return made, more, err
+	})
+}
+
+// Write implements cold.Database. It leaves lines that come in most of the time. What it removes is overwritten, as by
+// Seal.
+func (p *packer) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	s := p.store
+	if err := p.pace.wait(ctx, s.idle); err != nil {
+		return err
+	}
+	began := time.Now()
+	err := s.withWriter(ctx, func(c *sql.Conn) error {
+		began = time.Now()
+		return securely(ctx, c, func() error { return fn(dialect{c}) })
+	})
+	p.pace.took(time.Since(began), false)
+	return err
+}
+
+// writeLines writes a batch's lines and counts their bytes: those of an import as blocks, others as rows.
+func (s *statements) writeLines(ctx context.Context, at lines.Place, b *server.Batch,
+	blocks []block.Block) (w sqlstore.Written, err error) {
+	if len(b.Lines) == 0 {
+		return w, nil
+	}
+	packed, hot := int64(0), int64(0)
+	err = s.findEnd.QueryRowContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation).Scan(&packed)
+	if err == nil && blocks != nil {
+		err = s.findHotEnd.QueryRowContext(ctx, at.Epoch, at.Generation).Scan(&hot)
+	}
+	if err != nil {
+		return w, fmt.Errorf("look for lines: %w", err)
+	}
+	if blocks != nil && blocks[0].First >= max(packed, hot) {
+		return s.writeBlocks(ctx, at, blocks)
+	}
+	rest := b.Lines
+	for _, l := range b.Lines {
+		if l.Index < packed {
+			if rest, err = s.held.Settle(ctx, dialect{s.conn}, at, b); err != nil {
+				return w, err
+			}
+			break
+		}
+	}
+	return s.rows(ctx, at, b, rest)
+}
+
+// writeBlocks writes blocks behind everything that is stored of their generation.
+func (s *statements) writeBlocks(ctx context.Context, at lines.Place, blocks []block.Block) (w sqlstore.Written,
+	err error) {
+	grown := int64(0)
+	for _, b := range blocks {
+		_, err := s.insertBlock.ExecContext(ctx, at.Owner, at.Stream, at.Epoch, at.Generation, b.First, b.Last, b.Lines,
+			b.RawBytes, b.SHA256, b.Header, b.Data)
+		if err != nil {
+			return w, fmt.Errorf("write block: %w", err)
+		}
+		grown += b.RawBytes + b.Lines
+	}
+	if _, err := s.addBytes.ExecContext(ctx, at.Epoch, at.Generation, grown); err != nil {
+		return w, fmt.Errorf("count bytes: %w", err)
+	}
+	return sqlstore.Written{Any: true, From: blocks[0].First, To: blocks[len(blocks)-1].Last + 1}, nil
+}
+
+// rows writes lines of a batch as rows.
+func (s *statements) rows(ctx context.Context, at lines.Place, b *server.Batch,
+	rest []server.Line) (w sqlstore.Written, err error) {
+	var grown int64
+	for _, l := range rest {
+		n, changed, err := s.line(ctx, place{at.Epoch, at.Generation, l.Index}, l, b)
+		if err != nil {
+			return w, err
+		}
+		if !changed {
+			continue
+		}
+		if !w.Any {
+			w = sqlstore.Written{Any: true, From: l.Index, To: l.Index + 1}
+		}
+		grown, w.From, w.To = grown+n, min(w.From, l.Index), max(w.To, l.Index+1)
+	}
+	if grown == 0 {
+		return w, nil
+	}
+	if _, err := s.addBytes.ExecContext(ctx, at.Epoch, at.Generation, grown); err != nil {
+		return w, fmt.Errorf("count bytes: %w", err)
+	}
+	return w, nil
+}

@@ -1,0 +1,49 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// maskDatabase implements masks.Database.
+type maskDatabase struct{ s *Store }
+
+// Write implements masks.Database.
+func (m maskDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	return m.s.Retry(ctx, func() error {
+		return m.s.withWriter(ctx, func(c *sql.Conn) error {
+			return securely(ctx, c, func() error { return fn(dialect{c}) })
+		})
+	})
+}
+
+// Enter implements masks.Database. There is only one writer.
+func (m maskDatabase) Enter(context.Context, sqlstore.Dialect, int64) error { return nil }
+
+// Underive implements masks.Database. The index of texts keeps runs of three characters of what is removed until it is
+// merged, which Scrub sees to.
+func (m maskDatabase) Underive(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
+	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		`DELETE FROM facts WHERE stream = ?`,
+		`DELETE FROM folds WHERE stream = ?`,
+		`DELETE FROM moments WHERE stream = ?`,
+		`UPDATE streams SET redo = 1, derived = 0, leased = 0, version = version + 1 WHERE id = ?`,
+	} {
+		if _, err := d.Exec(ctx, query, stream); err != nil {
+			return err
+		}
+	}
+	_, err := d.Exec(ctx, `INSERT INTO scrub (due) VALUES (random())`)
+	return err
+}
+
+// LineAt implements masks.Database. An epoch has only one stream.
+func (m maskDatabase) LineAt() string {
+	return `{owner = ? AND} ? > 0 AND epoch = ? AND generation = ? AND line = ?`
+}

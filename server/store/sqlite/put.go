@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+// Put implements server.Ingester.
+func (s *Store) Put(ctx context.Context, b *server.Batch) error {
+	s.ingesting.Add(1)
+	defer func() {
+		s.ingested.Store(time.Now().UnixNano())
+		s.ingesting.Add(-1)
+	}()
+	blocks, err := s.held.Pack(b)
+	if err != nil {
+		return fmt.Errorf("store batch: %w", err)
+	}
+	return s.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
+}
+
+// writeGroup writes a group in one transaction. When that fails every batch is tried alone, so that a batch which
+// cannot be stored does not take others with it. The caller holds lead. No request's context is used: the group is
+// not one request's.
+func (s *Store) writeGroup(group []*sqlstore.Job) {
+	done, err := s.transact(context.Background(), group)
+	if err == nil {
+		s.settle(group, done)
+		return
+	}
+	if len(group) == 1 {
+		sqlstore.AnswerAll(group, err)
+		return
+	}
+	for i := range group {
+		s.writeGroup(group[i : i+1])
+	}
+}
+
+// outcome is the result of a batch: the change to announce, server.ErrForgotten or a *server.QuotaError.
+type outcome struct {
+	change server.Change
+	err    error
+}
+
+// settle answers a durable group and announces its changes.
+func (s *Store) settle(group []*sqlstore.Job, done []outcome) {
+	for i, j := range group {
+		j.Done <- done[i].err
+		if done[i].err == nil {
+			s.changes.Tell(done[i].change)
+		}
+	}
+}
+
+// transact stores a group and returns once it is durable (synchronous=FULL syncs the WAL at COMMIT).
+func (s *Store) transact(ctx context.Context, group []*sqlstore.Job) (done []outcome, err error) {
+	err = s.exclusively(ctx, func() error {
+		admission := sqlstore.NewAdmission(dialect{s.conn})
+		for _, j := range group {
+			var c server.Change
+			err := admission.Admit(ctx, sqlstore.BatchWrite(j.Batch))
+			if err == nil {
+				c, err = s.storeOne(ctx, j)
+			}
+			if err != nil && !errors.Is(err, server.ErrForgotten) && !errors.Is(err, server.ErrOverQuota) {
+				return fmt.Errorf("store batch: %w", err)
+			}
+			done = append(done, outcome{c, err})
+		}
+		return nil
+	})
+	return done, err
+}
+
+// storeOne stores a batch and counts it in its machine's ledger. Of two reasons to refuse a batch the ledger's comes
+// first: what the writer learns from it covers the other.
+func (s *Store) storeOne(ctx context.Context, j *sqlstore.Job) (server.Change, error) {
+	d, b := dialect{s.conn}, j.Batch
+	c, err := s.stmts.store(ctx, j)
+	if _, refused := errors.AsType[*server.StreamError](err); refused {
+		return c, errors.Join(s.CheckWrite(ctx, d, b.Owner, &b.Head), err)
+	}
+	if err != nil {
+		return c, err
+	}
+	return c, s.RecordWrite(ctx, d, b.Owner, &b.Head, c.Stream)
+}
+
+// exclusively runs fn in a write transaction. The caller holds lead.
+func (s *Store) exclusively(ctx context.Context, fn func() error) error {
+	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin transaction: %w", err)
+	}
+	err := fn()
+	if err == nil {
+		if _, err = s.conn.ExecContext(ctx, "COMMIT"); err == nil {
+			s.log.look(ctx, s.conn)
+			return nil
+		}
+		err = fmt.Errorf("commit transaction: %w", err)
+	}
+	// Some errors (a full disk) have rolled back already; then this one fails, and there is nothing to undo.
+	_, _ = s.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	return err
+}
+
+// withWriter runs fn in a write transaction of its own, once no other writer is active.
+func (s *Store) withWriter(ctx context.Context, fn func(*sql.Conn) error) error {
+	select {
+	case s.queue.Lead <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.queue.Lead }()
+	return s.exclusively(context.WithoutCancel(ctx), func() error { return fn(s.conn) })
+}

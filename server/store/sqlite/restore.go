@@ -1,0 +1,224 @@
+package sqlite
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/ccship/ccship/server/store/cold"
+	"github.com/ccship/ccship/server/store/sqlstore"
+)
+
+var (
+	// ErrInUse is for a database that another process has open.
+	ErrInUse = errors.New("in use by another process")
+	// ErrDamaged is for a backup, or a database, that is not whole.
+	ErrDamaged = errors.New("damaged, or no database of ccship-server")
+)
+
+// Restore puts a backup in place of the database at path: the file 0600, written next to it, checked whole and only
+// then given its name. fs.ErrExist when there is a database already and force is not set; with it, ErrInUse when
+// somebody has it open.
+// What the backup has of cold storage goes to blocks, a place for it; "": the place of before.
+func Restore(ctx context.Context, path string, from io.Reader, force bool, blocks string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if err := restore(ctx, path, from, force, blocks); err != nil {
+		return fmt.Errorf("restore %s: %w", path, err)
+	}
+	return nil
+}
+
+func restore(ctx context.Context, path string, from io.Reader, force bool, blocks string) (err error) {
+	there, err := replaceable(ctx, path, force)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	database, archive, err := opened(from)
+	if err != nil {
+		return err
+	}
+	temp, err := writeBeside(path, database)
+	if temp != "" {
+		defer func() { _ = os.Remove(temp) }() // gone when all went well
+	}
+	if err != nil {
+		return err
+	}
+	if err := check(ctx, temp); err != nil {
+		return err
+	}
+	if err := renewIdentity(ctx, temp); err != nil {
+		return err
+	}
+	if archive != nil {
+		if err := restoreCold(ctx, temp, blocks, archive); err != nil {
+			return err
+		}
+	}
+	if there { // it was closed a moment ago, and must still be
+		if _, err := replaceable(ctx, path, force); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// opened returns the database in a backup, and the archive that has it, if it has more.
+func opened(from io.Reader) (database io.Reader, archive *tar.Reader, err error) {
+	const magic = "SQLite format 3\x00"
+	head := bufio.NewReader(from)
+	if is, _ := head.Peek(len(magic)); string(is) == magic {
+		return head, nil, nil
+	}
+	archive = tar.NewReader(head)
+	h, err := archive.Next()
+	if err != nil || h.Name != databaseEntry {
+		return nil, nil, errors.Join(ErrDamaged, err)
+	}
+	return archive, archive, nil
+}
+
+// restoreCold puts what a backup has of cold storage into its place.
+func restoreCold(ctx context.Context, path, blocks string, archive *tar.Reader) (err error) {
+	db, err := sql.Open("sqlite", "file:"+uriPath(path))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close(), removeLog(path)) }()
+	return cold.Restore(ctx, dialect{db}, blocks, archive)
+}
+
+// replaceable says whether there is a database at path. No other process may have it open. replaceable puts the
+// write-ahead log into the database and removes it: SQLite would apply it to the new one.
+func replaceable(ctx context.Context, path string, force bool) (there bool, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case info.Size() == 0:
+		return true, nil
+	case !force:
+		return true, os.ErrExist
+	}
+	db, err := sql.Open("sqlite", "file:"+uriPath(path)+"?_busy_timeout=1000")
+	if err != nil {
+		return true, err
+	}
+	defer db.Close()
+	// Only who is alone with a database can end its log.
+	var mode string
+	err = db.QueryRowContext(ctx, `PRAGMA journal_mode = DELETE`).Scan(&mode)
+	switch {
+	case isBusy(err) || err == nil && mode != "delete":
+		return true, ErrInUse
+	case err != nil:
+		return true, removeLog(path) // no database: it is not in use
+	}
+	return true, nil
+}
+
+func removeLog(path string) error {
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeBeside writes what it reads to a file in the same folder, durably.
+func writeBeside(path string, from io.Reader) (temp string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".restore-*") // made 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(f, from)
+	if err == nil {
+		err = f.Sync()
+	}
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// check opens a database file that no other process uses and looks at all of it.
+func check(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite", "file:"+uriPath(path))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, db.Close(), removeLog(path))
+	}()
+	db.SetMaxOpenConns(1)
+	// Its header says that it has a log, which was not copied with it, nor had to be.
+	var mode string
+	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = DELETE`).Scan(&mode); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err := integrity(ctx, db); err != nil {
+		return err
+	}
+	var version int64
+	err = db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	latest, err := latestSQLite()
+	if err == nil && version > latest {
+		return fmt.Errorf("schema %d, this program knows %d: %w", version, latest, sqlstore.ErrNewer)
+	}
+	return err
+}
+
+// renewIdentity gives a database file that no other process uses a new id, so that every client compares what it has. A
+// backup of a schema without one gets its id when it is opened.
+func renewIdentity(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite", "file:"+uriPath(path))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close(), removeLog(path)) }()
+	var known bool
+	err = db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'store_identity')`).Scan(&known)
+	if err != nil || !known {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `UPDATE store_identity SET id = lower(hex(randomblob(16)))`)
+	return err
+}
+
+// integrity has SQLite look at every page and row. ErrDamaged names the first thing it finds.
+func integrity(ctx context.Context, db querier) error {
+	var said string
+	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if said != "ok" {
+		return fmt.Errorf("%w: %s", ErrDamaged, said)
+	}
+	return nil
+}
+
+// CheckIntegrity has SQLite look at every page and row of the database in use. ErrDamaged says what is wrong.
+func (s *Store) CheckIntegrity(ctx context.Context) error {
+	if err := integrity(ctx, s.read); err != nil {
+		return fmt.Errorf("check %s: %w", s.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/retention"
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// retentionDatabase implements retention.Database.
+type retentionDatabase struct{ s *Store }
+
+// Write implements retention.Database.
+func (r retentionDatabase) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	return r.s.Retry(ctx, func() error { return r.s.packer.Write(ctx, fn) })
+}
+
+// Enter implements retention.Database. There is only one writer.
+func (r retentionDatabase) Enter(context.Context, sqlstore.Dialect, int64, int64) error { return nil }
+
+// Unindex implements retention.Database. The index of texts keeps runs of three characters of what is removed until it
+// is merged, which Scrub sees to.
+func (r retentionDatabase) Unindex(ctx context.Context, d sqlstore.Dialect, owner, stream int64,
+	how retention.Unindexing) error {
+	if err := textindex.Removed(ctx, d, owner, stream); err != nil {
+		return err
+	}
+	if _, err := d.Exec(ctx, `INSERT INTO scrub (due) VALUES (random())`); err != nil {
+		return err
+	}
+	if !how.Forget {
+		_, err := d.Exec(ctx, `UPDATE streams SET redo = 1, derived = -1, leased = ? WHERE id = ?`,
+			sqlstore.Micros(how.Again), stream)
+		return err
+	}
+	for _, query := range []string{
+		`DELETE FROM folds WHERE stream = ?`, `DELETE FROM moments WHERE stream = ?`,
+		`UPDATE facts SET title = '', first_prompt = '', folded = '' WHERE stream = ?`,
+		`UPDATE streams SET redo = 0, derived = version, leased = 0 WHERE id = ?`,
+	} {
+		if _, err := d.Exec(ctx, query, stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unspend implements retention.Database.
+func (r retentionDatabase) Unspend(ctx context.Context, _ sqlstore.Dialect, owner, stream int64) error {
+	return removeAnswers(ctx, r.s.conn, sqlstore.OwnedStream{Owner: owner, Stream: stream})
+}
+
+// Open implements retention.Database.
+func (r retentionDatabase) Open(ctx context.Context, ref server.Ref) (server.Snapshot, error) {
+	return r.s.Open(ctx, ref)
+}
+
+// EpochID implements retention.Database.
+func (r retentionDatabase) EpochID() string { return lineDatabase{}.EpochID() }
+
+// Vacuum implements retention.Database. It writes the file anew without its free pages, and empties the log. Whoever
+// stores waits.
+func (r retentionDatabase) Vacuum(ctx context.Context, _ bool) error {
+	s := r.s
+	select {
+	case s.queue.Lead <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	_, err := s.conn.ExecContext(ctx, `VACUUM`)
+	<-s.queue.Lead
+	if err != nil {
+		return fmt.Errorf("vacuum: %w", err)
+	}
+	s.emptyLog(ctx)
+	return nil
+}

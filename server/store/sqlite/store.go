@@ -1,0 +1,241 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/cold"
+	"github.com/ccship/ccship/server/store/keep"
+	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/masks"
+	"github.com/ccship/ccship/server/store/retention"
+	"github.com/ccship/ccship/server/store/sqlite/connection"
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/sums"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+const (
+	// pageSize suits transcript lines, which are mostly between 1 and 10 KiB: with the default of 4 KiB nearly
+	// every row would spill to overflow pages. It is fixed when the database is created.
+	pageSize = 8 << 10
+	// readers is how many connections read at once. Two of them are never a snapshot's, so that slow downloads do
+	// not keep keys from being checked.
+	readers   = 10
+	snapshots = readers - 2
+	// keptByWriter and keptByReader are how many compiled statements a connection keeps.
+	keptByWriter, keptByReader = 96, 48
+	// readerIdle is how long a reader that is not used keeps its pages and statements in memory. The one used last is used
+	// first, so that few stay where one at a time is enough.
+	readerIdle = time.Minute
+	// busyTimeout in milliseconds: another process (key create) holds the write lock for far less.
+	busyTimeout = 10_000
+)
+
+// Store is a store in one file. Safe for concurrent use; one process should serve from it, others may open it to
+// manage keys.
+type Store struct {
+	path string
+	read *sql.DB
+	open *sqlstore.Places // of snapshots
+	// write has one connection, conn, held from Open to Close. conn and stmts belong to the goroutine that has put a
+	// token into lead, which has room for one.
+	write *sql.DB
+	conn  *sql.Conn
+	stmts statements
+	queue sqlstore.Queue
+	log   *checkpoints
+	held  *lines.Lines
+	*packer
+	*cold.Tier
+	sqlstore.Artifacts
+	sqlstore.Quotas
+	sqlstore.Counter
+	*sums.Sums
+	keep.Keeper
+	retention.Policy
+	accounts
+	masks.Masks
+	sqlstore.Timelines
+	changes sqlstore.Changes
+	texts   *textindex.Index
+
+	ingesting atomic.Int64 // Puts that are under way
+	ingested  atomic.Int64 // when the last one ended, Unix nanoseconds
+	derived   pace
+}
+
+// Open opens or creates the database at path: the file 0600, a directory that is missing 0700.
+func Open(ctx context.Context, path string) (*Store, error) {
+	return OpenWith(ctx, path, sqlstore.Opening{})
+}
+
+// OpenWith is Open with options.
+func OpenWith(ctx context.Context, path string, how sqlstore.Opening) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("resolve store path: %w", err)
+	}
+	if err := createFile(path); err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, queue: sqlstore.NewQueue(1), open: sqlstore.NewPlaces(snapshots)}
+	if err := s.connect(ctx, how); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
+	if s.held, err = lines.New(lineDatabase{}, how.Step); err != nil {
+		return err
+	}
+	s.packer = &packer{store: s, sealer: lines.NewSealer(s.held)}
+	if s.write, err = connection.Open(dsn(s.path, false), keptByWriter); err != nil {
+		return err
+	}
+	s.write.SetMaxOpenConns(1)
+	if err := migrate(ctx, s.write, s.path, how); err != nil {
+		return err
+	}
+	if s.conn, err = s.write.Conn(ctx); err != nil {
+		return err
+	}
+	if s.log, err = s.checkpointing(); err != nil {
+		return err
+	}
+	if s.stmts, err = prepare(ctx, s.conn, &s.Masks, s.held); err != nil {
+		return err
+	}
+	if s.read, err = connection.Open(dsn(s.path, true), keptByReader); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
+	s.read.SetConnMaxIdleTime(readerIdle)
+	if s.Tier, err = cold.Open(ctx, cold.Of{Reader: dialect{s.read}, DB: s.packer, Lines: s.held}, how); err != nil {
+		return err
+	}
+	s.held.Keep(s.Tier)
+	s.Masks = masks.New(dialect{s.read}, maskDatabase{s}, s.held, s.Tier, s.changes.Tell)
+	s.accounts = accounts{sqlstore.NewPeople(dialect{brief{s.read}}), s}
+	s.texts, s.Sums = textindex.New(textDatabase{s}), sums.New(textDatabase{s})
+	s.Timelines = sqlstore.Timelines{On: dialect{s.read}}
+	s.Quotas = sqlstore.NewQuotas(dialect{s.read}, s.writeArtifacts)
+	s.Policy = retention.New(retention.Of{Reader: dialect{s.read}, DB: retentionDatabase{s}, Lines: s.held, Cooler: s.Tier,
+		Notify: s.changes.Tell, Step: how.Step})
+	s.Keeper = keep.New(dialect{s.read}, s.writeArtifacts)
+	s.Counter = sqlstore.NewCounter(dialect{s.read}, s.sources)
+	s.Artifacts, err = sqlstore.NewArtifacts(ctx, dialect{s.read}, s.writeArtifacts, s.changes.Tell, s.Tier)
+	return err
+}
+
+// writeArtifacts runs fn in a transaction.
+func (s *Store) writeArtifacts(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	return s.withWriter(ctx, func(c *sql.Conn) error { return fn(dialect{c}) })
+}
+
+// creating keeps createFile's file from being closed while SQLite has it open: closing any file drops the POSIX locks
+// that this process holds on it.
+var creating sync.Mutex
+
+// createFile makes the file before SQLite does, which would give it the umask's mode; its WAL copies the mode.
+func createFile(path string) error {
+	creating.Lock()
+	defer creating.Unlock()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("create store directory: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		var info os.FileInfo
+		if info, err = os.Stat(path); err == nil && info.IsDir() {
+			err = &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
+		} else if err == nil {
+			err = os.Chmod(path, 0o600)
+		}
+	case err == nil:
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("create store: %w", err)
+	}
+	return nil
+}
+
+// dsn names the database for the driver. page_size works only before the first page is written, which switching to
+// WAL does; the driver runs the _pragma values in alphabetical order, and _journal_mode after all of them.
+func dsn(path string, readOnly bool) string {
+	q := []string{fmt.Sprintf("_busy_timeout=%d", busyTimeout)}
+	if readOnly {
+		q = append(q, "_query_only=1", "_pragma=cache_size(-4096)")
+	} else {
+		q = append(q,
+			fmt.Sprintf("_pragma=page_size(%d)", pageSize),
+			fmt.Sprintf("_pragma=wal_autocheckpoint(%d)", logMost),
+			fmt.Sprintf("_pragma=journal_size_limit(%d)", logPages*pageSize*5/4),
+			"_pragma=cache_size(-16384)",
+			"_pragma=secure_delete(FAST)", // what is deleted is overwritten where that costs no page more
+			"_journal_mode=WAL",
+			"_synchronous=FULL",
+			"_txlock=immediate", // a transaction that reads first and then writes does not wait for another writer, it fails
+		)
+	}
+	return "file:" + uriPath(path) + "?" + strings.Join(q, "&")
+}
+
+// uriPath is a file's path as part of a URI.
+func uriPath(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a Windows drive
+	}
+	return (&url.URL{Path: path}).EscapedPath()
+}
+
+// Close closes the database. Puts and snapshots must be over.
+func (s *Store) Close() error {
+	var errs []error
+	if s.texts != nil {
+		s.texts.Close()
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.close())
+	}
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	if s.conn != nil {
+		errs = append(errs, s.stmts.close(), s.conn.Close())
+	}
+	if s.write != nil {
+		errs = append(errs, s.write.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// Path is where the database is, absolute.
+func (s *Store) Path() string { return s.path }
+
+// Changes implements server.Watcher for what this process stores.
+func (s *Store) Changes(ctx context.Context) (<-chan server.Change, error) {
+	return s.changes.Listen(ctx), nil
+}

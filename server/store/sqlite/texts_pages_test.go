@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// TestTinyBudget: a search that may read next to nothing a page finds each line once and newest first, over more pages,
+// also lines of one moment, and also where a page finds nothing.
+func TestTinyBudget(t *testing.T) {
+	s := openTexts(t)
+	texts := func(hay int) (list []string) {
+		for i := range 30 {
+			text := fmt.Sprint("needle ", i)
+			if i%9 != 0 {
+				text = fmt.Sprint("need eedl edle ", i) // all of its parts
+			}
+			list = append(list, text+strings.Repeat(" hay", hay))
+		}
+		return list
+	}
+	say(t, s, 1, "a", texts(350)...) // two or three of them make a doc
+	say(t, s, 1, "b", texts(550)...) // at the same times, but their docs begin elsewhere
+	var want []string
+	for i := 27; i >= 0; i -= 9 {
+		want = append(want, fmt.Sprint("b", i), fmt.Sprint("a", i))
+	}
+	for _, when := range []string{"before segments are merged", "after"} {
+		for _, budget := range []int{0, 1000, 100_000_000} {
+			got, cut, empty := walk(t, textindex.NewWithin(textDatabase{s}, budget))
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, with %d bytes a page: found %q, want %q", when, budget, got, want)
+			}
+			if (cut > 0) != (budget < 100_000_000) {
+				t.Errorf("%s, with %d bytes a page: %d pages ended early", when, budget, cut)
+			}
+			if budget == 0 && empty == 0 {
+				t.Errorf("%s: no page found nothing", when)
+			}
+		}
+		if err := textindex.New(textDatabase{s}).Merge(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// walk goes through all pages of a search: what it finds, how many of them ended early, and how many found nothing.
+func walk(t *testing.T, x *textindex.Index) (found []string, cut, empty int) {
+	t.Helper()
+	q := server.SearchQuery{Text: "needle", Limit: 4}
+	for range 500 {
+		hits, err := x.Search(t.Context(), everyone, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits.List {
+			found = append(found, fmt.Sprint(h.Session.SessionID, h.Line))
+		}
+		if hits.More {
+			cut++
+		}
+		if len(hits.List) == 0 && hits.Next != "" {
+			empty++
+		}
+		if q.After = hits.Next; q.After == "" {
+			return found, cut, empty
+		}
+	}
+	t.Fatal("the search does not end")
+	return nil, 0, 0
+}
+
+// TestLiveSession: of a session whose lines are derived one by one few segments are left, without anybody asking for
+// that, and each line is found.
+func TestLiveSession(t *testing.T) {
+	s, err := Open(t.Context(), t.TempDir()+"/server.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	const lines = 200
+	var texts []string
+	for i := range lines {
+		texts = append(texts, fmt.Sprintf("the needle number %d, with words of its own: %x", i, i*i*7919))
+	}
+	say(t, s, 1, "live", texts...)
+	n := lines
+	for end := time.Now().Add(2 * time.Minute); n >= 24 && time.Now().Before(end); {
+		select {
+		case <-t.Context().Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+		n = count(t, s, `SELECT count(*) FROM gram_segments`)
+	}
+	t.Logf("%d segments, %d pages", n, count(t, s, `SELECT count(*) FROM gram_pages`))
+	if n >= 24 {
+		t.Errorf("%d segments of %d lines are left", n, lines)
+	}
+	if got := foundLines(t, s, "needle"); len(got) != lines {
+		t.Errorf("%d lines of %d are found", len(got), lines)
+	}
+}

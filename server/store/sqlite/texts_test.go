@@ -1,0 +1,297 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/store/sqlstore"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+var everyone = server.Scope{All: true}
+
+// openTexts opens a new store that merges nothing by itself.
+func openTexts(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	s.texts.Close()
+	return s
+}
+
+// say stores lines of a session, and derives each of them by itself: each becomes a segment.
+func say(t *testing.T, s *Store, owner int64, session string, texts ...string) {
+	t.Helper()
+	for i, text := range texts {
+		l := putText(t, s, owner, session, int64(i), text)
+		tasks, err := s.Lagging(t.Context(), 1)
+		if err != nil || len(tasks) != 1 {
+			t.Fatal(tasks, err)
+		}
+		if err := s.SaveDerived(t.Context(), derivationOf(t, s, tasks[0], l)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var said = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// putText stores a line of a session.
+func putText(t *testing.T, s *Store, owner int64, session string, index int64, text string) server.Line {
+	t.Helper()
+	l := server.Line{Index: index, Raw: fmt.Appendf(nil, `{"type":"user","message":{"role":"user","content":%q}}`, text)}
+	b := &server.Batch{Owner: owner, Received: said, Lines: []server.Line{l}, Head: server.Head{SessionID: session,
+		Machine: "m", Epoch: "e", EndLine: index + 1}}
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// derivationOf is what the last line of a task says.
+func derivationOf(t *testing.T, s *Store, task server.Task, l server.Line) *server.Derivation {
+	t.Helper()
+	d := &server.Derivation{Task: task, Position: task.Position, Done: true, Texts: extract.Of(l)}
+	if d.Position.Epoch == 0 {
+		snap, err := s.Open(t.Context(), server.Ref{Stream: task.Stream})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Position.Epoch = snap.Epochs()[0].ID
+		if err := snap.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Position.Line = l.Index + 1
+	for k := range d.Texts {
+		d.Texts[k].Time = said.Add(time.Duration(l.Index) * time.Second)
+	}
+	return d
+}
+
+// foundLines are the lines that a search finds, in its order, over small pages.
+func foundLines(t *testing.T, s *Store, text string) (lines []int64) {
+	t.Helper()
+	for q := (server.SearchQuery{Text: text, Limit: 7}); ; {
+		hits, err := s.Search(t.Context(), everyone, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits.List {
+			lines = append(lines, h.Line)
+		}
+		if q.After = hits.Next; q.After == "" {
+			return lines
+		}
+	}
+}
+
+func count(t *testing.T, s *Store, query string) (n int) {
+	t.Helper()
+	if err := s.read.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+const orphans = `SELECT count(*) FROM gram_pages p WHERE NOT EXISTS (
+  SELECT 1 FROM gram_segments s WHERE s.owner = p.owner AND s.id = p.segment AND s.level >= 0)`
+
+var errKilled = errors.New("killed")
+
+// killed is a database that does not write any more after some writes, as if the process had been killed.
+type killed struct {
+	textDatabase
+	left int
+}
+
+func (k *killed) Write(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	if k.left--; k.left < 0 {
+		return errKilled
+	}
+	return k.textDatabase.Write(ctx, fn)
+}
+
+// TestMergeKilled: whenever a merge is killed, a search finds each line once, and the next merge ends what was begun
+// and leaves nothing behind.
+func TestMergeKilled(t *testing.T) {
+	s := openTexts(t)
+	texts, want := make([]string, 40), []int64(nil)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("the needle number %d with some words that are all its own: %x", i, i*i*7919)
+		want = append([]int64{int64(i)}, want...)
+	}
+	say(t, s, 1, "s", texts...)
+	if n := count(t, s, `SELECT count(*) FROM gram_segments`); n != len(texts) {
+		t.Fatalf("%d segments", n)
+	}
+	for n, done := 0, false; !done; n++ {
+		x := textindex.New(&killed{textDatabase{s}, n})
+		err := x.Merge(t.Context(), 1)
+		if done = err == nil; !done && !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		if got := foundLines(t, s, "needle"); !slices.Equal(got, want) {
+			t.Fatalf("killed before write %d: found lines %v", n, got)
+		}
+		if _, err := s.conn.ExecContext(t.Context(), `UPDATE gram_segments SET until = 0`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count(t, s, `SELECT count(*) FROM gram_segments`); n >= 16 {
+		t.Errorf("%d segments are left", n)
+	}
+	if n := count(t, s, orphans); n != 0 {
+		t.Errorf("%d pages belong to no segment", n)
+	}
+	if got := foundLines(t, s, `"number 17 with"`); len(got) != 1 {
+		t.Errorf("found lines %v", got)
+	}
+}
+
+// TestForgottenLeaves: nothing of a forgotten session is left in the index, and the rest is found.
+func TestForgottenLeaves(t *testing.T) {
+	s := openTexts(t)
+	say(t, s, 1, "kept", "a word that stays")
+	say(t, s, 1, "gone", "a word that goes", "xylophone")
+	x := textindex.New(textDatabase{s})
+	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := foundLines(t, s, "xylophone"); len(got) != 0 {
+		t.Errorf("found lines %v", got)
+	}
+	if err := x.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := foundLines(t, s, "word"); len(got) != 1 {
+		t.Errorf("found lines %v", got)
+	}
+	rows, err := s.read.QueryContext(t.Context(), `SELECT data FROM gram_segments`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var data []byte
+		if err := rows.Scan(&data); err != nil {
+			t.Fatal(err)
+		}
+		if has, err := textindex.Holds(data, "xylo"); err != nil || has {
+			t.Errorf("the index knows it: %t, %v", has, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, s, `SELECT count(*) FROM gram_purges`); n != 0 {
+		t.Errorf("%d notes are left", n)
+	}
+}
+
+// TestSavedTogether: texts of several sessions that are stored at once are one segment for each owner, and those of one
+// session can be derived again, or forgotten, without the others.
+func TestSavedTogether(t *testing.T) {
+	s := openTexts(t)
+	say(t, s, 1, "again", "a word of before")
+	lines := map[string]server.Line{}
+	for session, owner := range map[string]int64{"again": 1, "second": 1, "gone": 1, "other": 2} {
+		lines[session] = putText(t, s, owner, session, 0, "common "+session)
+	}
+	tasks, err := s.Lagging(t.Context(), 10)
+	if err != nil || len(tasks) != len(lines) {
+		t.Fatal(tasks, err)
+	}
+	before := count(t, s, `SELECT count(*) FROM gram_segments`)
+	derived := make([]*server.Derivation, len(tasks))
+	for i := range tasks {
+		derived[i] = derivationOf(t, s, tasks[i], lines[tasks[i].SessionID])
+	}
+	if err := s.SaveDerived(t.Context(), derived...); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, s, `SELECT count(*) FROM gram_segments`) - before; n != 2 {
+		t.Errorf("%d segments of 2 owners", n)
+	}
+	found := func(text string, want int) {
+		t.Helper()
+		if got := foundLines(t, s, text); len(got) != want {
+			t.Errorf("%q: found lines %v, want %d", text, got, want)
+		}
+	}
+	found("before", 0)
+	found("common", 4)
+	if _, err := s.Forget(t.Context(), everyone, "gone", 1, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := textindex.New(textDatabase{s}).Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	found("common", 3)
+	found("gone", 0)
+}
+
+// counting counts the rows that searches read.
+type counting struct {
+	textDatabase
+	rows int
+}
+
+func (c *counting) Read(ctx context.Context, fn func(sqlstore.Dialect) error) error {
+	return c.textDatabase.Read(ctx, func(d sqlstore.Dialect) error { return fn(countingDialect{d, c}) })
+}
+
+type countingDialect struct {
+	sqlstore.Dialect
+	of *counting
+}
+
+func (d countingDialect) Query(ctx context.Context, query string, args []any, row func(sqlstore.Scanner) error) error {
+	return d.Dialect.Query(ctx, query, args, func(r sqlstore.Scanner) error {
+		d.of.rows++
+		return row(r)
+	})
+}
+
+// TestCostIsOwn: how much a member's search reads does not depend on what others have.
+func TestCostIsOwn(t *testing.T) {
+	s := openTexts(t)
+	say(t, s, 1, "mine", "a needle", "hay", "another needle")
+	c := &counting{textDatabase: textDatabase{s}}
+	x := textindex.New(c)
+	cost := func(text string) int {
+		c.rows = 0
+		hits, err := x.Search(t.Context(), server.Scope{User: 1}, server.SearchQuery{Text: text, Limit: 10})
+		if err != nil || len(hits.List) != 2 {
+			t.Fatalf("%q: %d hits, %v", text, len(hits.List), err)
+		}
+		return c.rows
+	}
+	words := []string{"needle", "ne", "d"}
+	before := map[string]int{}
+	for _, w := range words {
+		before[w] = cost(w)
+	}
+	for i := range 5 {
+		var texts []string
+		for k := range 10 {
+			texts = append(texts, fmt.Sprintf("needle %d.%d", i, k))
+		}
+		say(t, s, int64(2+i), fmt.Sprint("theirs", i), texts...)
+	}
+	for _, w := range words {
+		if now := cost(w); now != before[w] {
+			t.Errorf("%q: %d rows are read, %d before others had something", w, now, before[w])
+		}
+	}
+}
