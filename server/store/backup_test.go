@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // backup copies a store while other lines come in.
-func backup(t *testing.T, s *store.SQLite) []byte {
+func backup(t *testing.T, s *sqlite.Store) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	var done, total int64
@@ -52,8 +52,11 @@ func TestBackup(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
 	ann := addUser(t, s, "ann", server.Owner)
 	_, hash := addKey(t, s, ann.ID, "laptop")
+	if err := s.SaveView(t.Context(), ann.ID, server.SavedView{Name: "Broken", Page: server.SessionsPage, Query: "view=failed"}); err != nil {
+		t.Fatal(err)
+	}
 	for i := range int64(300) {
-		put(t, s, batch("s", object(i, strings.Repeat("x", 5000))))
+		put(t, s, batch("s", object(i, says("prompt", "the needle of s"+strings.Repeat(" x", 2500)))))
 	}
 	deriveAll(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -74,7 +77,7 @@ func TestBackup(t *testing.T) {
 	wg.Wait()
 	for i, c := range copies {
 		path := filepath.Join(t.TempDir(), "new", "copy.db")
-		if err := store.Restore(t.Context(), path, bytes.NewReader(c), false); err != nil {
+		if err := sqlite.Restore(t.Context(), path, bytes.NewReader(c), false, ""); err != nil {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
@@ -101,7 +104,14 @@ func TestBackup(t *testing.T) {
 		if k, err := r.FindKey(t.Context(), hash); err != nil || k.User != ann {
 			t.Errorf("%+v, %v", k, err)
 		}
-		expectNames(t, "search in a copy", searched(t, r, all, server.SearchQuery{Text: "needle"}), "s")
+		if views, err := r.SavedViews(t.Context(), ann.ID); err != nil || len(views) != 1 || views[0].Query != "view=failed" {
+			t.Errorf("saved views in a copy: %+v, %v", views, err)
+		}
+		want := []string{"s"}
+		if i > 0 {
+			want = nil // the line that said it says something else: lines decide
+		}
+		expectNames(t, "search in a copy", searched(t, r, all, server.SearchQuery{Text: "needle"}), want...)
 		put(t, r, batch("s", object(300, "goes on")))
 	}
 }
@@ -145,11 +155,13 @@ func TestRestoreRefuses(t *testing.T) {
 	put(t, s, batch("new", object(0, "x")))
 	copied := backup(t, s)
 	put(t, s, batch("newer", object(0, "x")))
-	restore := func(data []byte, force bool) error { return store.Restore(ctx, path, bytes.NewReader(data), force) }
+	restore := func(data []byte, force bool) error {
+		return sqlite.Restore(ctx, path, bytes.NewReader(data), force, "")
+	}
 	if err := restore(copied, false); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over what is there: %v", err)
 	}
-	if err := restore(copied, true); !errors.Is(err, store.ErrInUse) {
+	if err := restore(copied, true); !errors.Is(err, sqlite.ErrInUse) {
 		t.Errorf("over what is in use: %v", err)
 	}
 	put(t, s, batch("newest", object(0, "x")))
@@ -163,11 +175,11 @@ func TestRestoreRefuses(t *testing.T) {
 	for what, data := range map[string][]byte{
 		"nothing": nil, "half": copied[:len(copied)/2], "text": []byte(strings.Repeat("no database ", 1000)), "torn": torn,
 	} {
-		if err := restore(data, true); !errors.Is(err, store.ErrDamaged) {
+		if err := restore(data, true); !errors.Is(err, sqlite.ErrDamaged) {
 			t.Errorf("%s was taken: %v", what, err)
 		}
 	}
-	if err := store.Restore(ctx, path, &broken{1000}, true); !errors.Is(err, errBroken) {
+	if err := sqlite.Restore(ctx, path, &broken{1000}, true, ""); !errors.Is(err, errBroken) {
 		t.Errorf("from what is broken: %v", err)
 	}
 	s = openAt(t, path)

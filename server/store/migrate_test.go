@@ -15,7 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // filled is what databases of each version are filled with before they are brought up to date.
@@ -48,6 +48,24 @@ VALUES (1, 7, x'00', 'a.md', 1, 5, 'user', 0, 1, 1, 5);
 INSERT INTO wishes (id, stream, path, link, wisher, asked, state, reason, answered) VALUES ('w', 7, 'b.md', 1, 1, 5, 'waiting', '', 0);`,
 	5: `SELECT 1;`,
 	6: `SELECT 1;`,
+	7: `SELECT 1;`,
+	8: `INSERT INTO moments VALUES (7, 0, 0, 'prompt', CAST('{}' AS BLOB));`,
+	9: `
+INSERT INTO answers (owner, key, stream, counted, sidechain, model, time, input, output, cache_read, cache_write_5m, cache_write_1h)
+VALUES (1, 'k', 7, 1, 0, 'm', 5, 1, 2, 3, 4, 5), (1, 'k', 9, 0, 0, 'm', 5, 1, 2, 3, 4, 5);
+INSERT INTO texts (id, stream, epoch, generation, line, kind, text) VALUES (5, 7, 3, 1, 1, 'prompt', 'old words');
+INSERT INTO texts_index (rowid, text) VALUES (5, 'old words');`,
+	10: `SELECT 1;`,
+	11: `SELECT 1;`,
+	12: `SELECT 1;`,
+	13: `SELECT 1;`,
+	14: `INSERT INTO marks VALUES (1, 7, 1, 'n', 'o', '', 5);`,
+	15: `INSERT INTO share_links (hash, stream, maker, "key", created, until) VALUES (x'00', 7, 1, 0, 5, 6);`,
+	16: `INSERT INTO cold_objects VALUES (1, 7, 0, 'o', 5, x'00', 2, 5);`,
+	17: `INSERT INTO saved_views VALUES (1, 'n', 'sessions', 'view=failed', 5);`,
+	19: `SELECT 1;`,
+	20: `SELECT 1;`,
+	18: `INSERT INTO retention_holds VALUES (1, 0, 'shop', '', 'ann', 'a case', 5);`,
 	3: `
 INSERT INTO facts SELECT id, 'kept', '', 'kept', '', '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM streams WHERE id = 7;
 UPDATE streams SET derived = version WHERE id = 7;`,
@@ -56,7 +74,7 @@ UPDATE streams SET derived = version WHERE id = 7;`,
 // TestMigrations: a database of every earlier version, with what that version could hold, is brought up to date and
 // keeps it.
 func TestMigrations(t *testing.T) {
-	files, err := fs.Glob(os.DirFS("migrations/sqlite"), "*.sql")
+	files, err := fs.Glob(os.DirFS("sqlite/migrations"), "*.sql")
 	if err != nil || len(files) != len(filled) {
 		t.Fatalf("%d migrations, %d ways to fill them, %v", len(files), len(filled), err)
 	}
@@ -68,11 +86,21 @@ func TestMigrations(t *testing.T) {
 			if v, err := s.Version(t.Context()); err != nil || v != int64(len(files)) {
 				t.Fatalf("version %d, %v", v, err)
 			}
+			if version%2 == 0 { // the rows of before are packed later
+				if seal(t, s, endOfTime) == 0 {
+					t.Error("rows of before are not packed")
+				}
+			}
 			checkOwned(t, s)
 			if version >= 1 {
 				checkAnn(t, s)
 			}
 			checkDerivable(t, s, version+1)
+			rows, err := s.Usage(t.Context(), all, server.UsageQuery{By: []string{"project"}})
+			if want := (server.Tokens{Answers: 1, Input: 1, Output: 2, CacheRead: 3, CacheWrite5m: 4, CacheWrite1h: 5}); err != nil ||
+				version >= 8 && (len(rows) != 1 || rows[0].Tokens != want || rows[0].Name != "shop") {
+				t.Errorf("usage %+v, %v", rows, err)
+			}
 			if version >= 3 {
 				waiting, err := s.PendingLinkRequests(t.Context(), 1, "m")
 				if err != nil || len(waiting) != 1 || waiting[0].ID != "w" {
@@ -90,7 +118,7 @@ func oldDatabase(t *testing.T, path string, version int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS("migrations/sqlite"), goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS("sqlite/migrations"), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +142,9 @@ func checkOwned(t *testing.T, s full) {
 	owner, err := s.FindUser(ctx, "owner")
 	if err != nil || owner.ID != 1 || owner.Role != server.Owner || owner.Created.UnixMicro() != 900000 {
 		t.Errorf("%+v, %v", owner, err)
+	}
+	if has, err := s.Stored(ctx, 1); err != nil || has != (server.Stored{Bytes: 20 + 9 + 5 + 9 + 3, Sessions: 2}) {
+		t.Errorf("stored of the owner: %+v, %v", has, err)
 	}
 	k, err := s.FindKey(ctx, [32]byte{})
 	if err != nil || k.ID != 2 || k.User != owner || k.Name != "laptop" {
@@ -160,7 +191,7 @@ func checkAnn(t *testing.T, s full) {
 }
 
 // checkDerivable: everything is derived that was not.
-func checkDerivable(t *testing.T, s *store.SQLite, version int64) {
+func checkDerivable(t *testing.T, s *sqlite.Store, version int64) {
 	t.Helper()
 	tasks := lease(t, s)
 	if len(tasks) < 2 {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
+	"github.com/ccship/ccship/server/store/postgres"
 )
 
 // ingest stores lines in many streams at once while trouble is made; then everything that was acknowledged must be
@@ -122,7 +122,7 @@ func TestPostgresConnectionsEnd(t *testing.T) {
 // waits for the other for ever.
 func TestPostgresTwoServers(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
-	servers := []*store.Postgres{openPostgres(t, url), openPostgres(t, url)}
+	servers := []*postgres.Store{openPostgres(t, url), openPostgres(t, url)}
 	const streams, rounds = 8, 25
 	var wg sync.WaitGroup
 	for n, s := range servers {

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
+	"github.com/ccship/ccship/server/store/postgres"
 )
 
 // TestPostgresAtOnce is several servers that start together on an empty database.
@@ -63,7 +63,7 @@ func TestPostgresRefusals(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, err := store.Open(t.Context(), test.url)
-			var open *store.OpenError
+			var open *postgres.OpenError
 			if !errors.As(err, &open) {
 				t.Fatalf("no OpenError: %v", err)
 			}
@@ -107,57 +107,5 @@ func name(url string) string {
 	return url[:strings.IndexByte(url, '?')]
 }
 
-// TestPostgresWithoutTrigrams: where the extension may not be made, words are found from their beginning, and it says
-// so; once it is there, every part of a word is found.
-func TestPostgresWithoutTrigrams(t *testing.T) {
-	c := pgtest.Shared(t)
-	url := c.Lodger(t, "lodger")
-	s := openPostgres(t, url)
-	if notes := strings.Join(s.Notes(), "\n"); !strings.Contains(notes, "pg_trgm") {
-		t.Errorf("no word about pg_trgm: %q", notes)
-	}
-	put(t, s, batch("s", object(0, "x")))
-	saveTexts(t, s, "It's the Frobnicator: path\\to 'x' 가나다")
-	finds := func(s *store.Postgres, text string) bool {
-		t.Helper()
-		hits, err := s.Search(t.Context(), server.Scope{All: true}, server.SearchQuery{Text: text, Limit: 5})
-		if err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
-		return len(hits.List) == 1
-	}
-	for text, want := range map[string]bool{
-		"frob": true, "the frob": true, `"the frobnicator"`: true, "nicator": false, "It's": true, `path\to`: true,
-		"나": true, "나다": true, "& | ! :*": false, `'x'`: true, "the other": false,
-	} {
-		if got := finds(s, text); got != want {
-			t.Errorf("without trigrams %q is found: %v", text, got)
-		}
-	}
-	c.Exec(t, name(url), "CREATE EXTENSION pg_trgm")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = openPostgres(t, url)
-	for text, want := range map[string]bool{"nicator": true, "나다": true, "t'": true, "the other": false} {
-		if got := finds(s, text); got != want {
-			t.Errorf("with trigrams %q is found: %v", text, got)
-		}
-	}
-}
-
-// saveTexts stores texts as derived of the only stream that lags.
-func saveTexts(t *testing.T, s full, texts ...string) {
-	t.Helper()
-	tasks, err := s.Lagging(t.Context(), 1)
-	if err != nil || len(tasks) != 1 {
-		t.Fatalf("lagging: %v, %v", tasks, err)
-	}
-	d := &server.Derivation{Task: tasks[0], Position: server.Position{Epoch: 1, Line: int64(len(texts))}, Done: true}
-	for i, text := range texts {
-		d.Texts = append(d.Texts, server.Text{Line: int64(i), Time: start, Kind: "prompt", Text: text})
-	}
-	if err := s.SaveDerived(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-}
+// saveTexts stores texts, and what is derived of them.
+func saveTexts(t *testing.T, s full, texts ...string) { library(t, s, texts...) }

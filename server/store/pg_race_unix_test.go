@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,8 +11,8 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
+	"github.com/ccship/ccship/server/store/postgres"
 )
 
 // TestPostgresForgetRace: a session is forgotten on one server while its lines come in on another. Afterwards it is not
@@ -54,7 +55,7 @@ func TestPostgresForgetRace(t *testing.T) {
 // TestPostgresAnswersOnce: two servers derive two copies of the same answers at once; each answer is counted once.
 func TestPostgresAnswersOnce(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
-	servers := []*store.Postgres{openPostgres(t, url), openPostgres(t, url)}
+	servers := []*postgres.Store{openPostgres(t, url), openPostgres(t, url)}
 	put(t, servers[0], batch("a", object(0, "x")))
 	put(t, servers[0], batch("b", object(0, "x")))
 	tasks, err := servers[0].Lagging(t.Context(), 2)
@@ -87,7 +88,7 @@ func TestPostgresAnswersOnce(t *testing.T) {
 // TestPostgresLeasesRace: many derivers on two servers ask at once; no stream is handed out twice.
 func TestPostgresLeasesRace(t *testing.T) {
 	url := pgtest.Shared(t).Database(t)
-	servers := []*store.Postgres{openPostgres(t, url), openPostgres(t, url)}
+	servers := []*postgres.Store{openPostgres(t, url), openPostgres(t, url)}
 	const streams = 40
 	for i := range streams {
 		b := batch(fmt.Sprint("s", i), object(0, "x"))
@@ -122,5 +123,34 @@ func TestPostgresLeasesRace(t *testing.T) {
 		if n != 1 {
 			t.Errorf("stream %d was handed out %d times", stream, n)
 		}
+	}
+}
+
+// TestPostgresSealLater: lines of a stream that somebody else has when it is to be packed are packed at the next pass,
+// though nothing comes to it any more.
+func TestPostgresSealLater(t *testing.T) {
+	url := pgtest.Shared(t).Database(t)
+	st := openPostgres(t, url)
+	put(t, st, batch("s", object(0, "x")))
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	other, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.ExecContext(t.Context(), `SELECT id FROM streams FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	if n := seal(t, st, endOfTime); n != 0 {
+		t.Errorf("%d blocks of a stream that another has", n)
+	}
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n := seal(t, st, endOfTime); n != 1 {
+		t.Errorf("%d blocks, want 1", n)
 	}
 }

@@ -3,16 +3,25 @@
 package store_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/pgtest"
+	"github.com/ccship/ccship/server/store/postgres"
 )
 
-func openPostgres(t *testing.T, url string) *store.Postgres {
+func openPostgres(t *testing.T, url string) *postgres.Store {
 	t.Helper()
-	s, err := store.OpenPostgres(t.Context(), url)
+	return openPostgresWith(t, url, store.Opening{})
+}
+
+func openPostgresWith(t *testing.T, url string, how store.Opening) *postgres.Store {
+	t.Helper()
+	s, err := postgres.OpenWith(t.Context(), url, how)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,24 +30,54 @@ func openPostgres(t *testing.T, url string) *store.Postgres {
 }
 
 func TestPostgres(t *testing.T) {
+	onPostgres(t, func(url string) string { return url }).run(t)
+}
+
+// onPostgres is the contract on databases of the shared cluster, each reached by what through makes of its URL.
+func onPostgres(t *testing.T, through func(url string) string) suite {
+	t.Helper()
 	var urls sync.Map // a store's URL
 	template := pgtest.Shared(t).Database(t)
 	if err := openPostgres(t, template).Close(); err != nil {
 		t.Fatal(err)
 	}
-	suite{
-		open: func(t *testing.T) full {
-			url := pgtest.Shared(t).Copy(t, name(template))
-			s := openPostgres(t, url)
-			urls.Store(s, url)
-			return s
-		},
+	with := func(t *testing.T, how store.Opening) full {
+		url := through(pgtest.Shared(t).Copy(t, name(template)))
+		s := openPostgresWith(t, url, how)
+		urls.Store(s, url)
+		return s
+	}
+	return suite{
+		with: with,
+		open: func(t *testing.T) full { return with(t, store.Opening{}) },
 		reopen: func(t *testing.T, s full) full {
-			if err := s.(*store.Postgres).Close(); err != nil {
+			if err := s.(*postgres.Store).Close(); err != nil {
 				t.Fatal(err)
 			}
 			url, _ := urls.Load(s)
-			return openPostgres(t, url.(string))
+			again := openPostgres(t, url.(string))
+			urls.Store(again, url)
+			return again
 		},
-	}.run(t)
+		query: func(t *testing.T, s full, query string) (n int64) {
+			url, _ := urls.Load(s)
+			config, err := pgx.ParseConfig(url.(string))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.DefaultQueryExecMode = pgx.QueryExecModeExec // also through a pooler
+			for _, ours := range []string{"pool_mode", "direct_host", "direct_port"} {
+				delete(config.RuntimeParams, ours) // parts of a store's URL that PostgreSQL does not know
+			}
+			conn, err := pgx.ConnectConfig(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close(context.Background()) }()
+			if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		},
+	}
 }

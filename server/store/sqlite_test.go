@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,37 +14,58 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
-func openAt(t *testing.T, path string) *store.SQLite {
+func openAt(t *testing.T, path string) *sqlite.Store {
 	t.Helper()
-	opened, err := store.Open(t.Context(), "sqlite:"+path)
+	return openWith(t, path, store.Opening{})
+}
+
+func openWith(t *testing.T, path string, how store.Opening) *sqlite.Store {
+	t.Helper()
+	opened, err := store.OpenWith(t.Context(), "sqlite:"+path, how)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := opened.(*store.SQLite)
+	s := opened.(*sqlite.Store)
 	t.Cleanup(func() { _ = s.Close() }) // closed before by some
 	return s
 }
 
 func TestSQLite(t *testing.T) {
 	var paths sync.Map // a store's file
+	with := func(t *testing.T, how store.Opening) full {
+		path := filepath.Join(t.TempDir(), "odd ?name#%41", "server.db")
+		s := openWith(t, path, how)
+		paths.Store(s, path)
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("the database is not where it should be: %v", err)
+		}
+		return s
+	}
 	suite{
-		open: func(t *testing.T) full {
-			path := filepath.Join(t.TempDir(), "odd ?name#%41", "server.db")
-			s := openAt(t, path)
-			paths.Store(s, path)
-			if _, err := os.Stat(path); err != nil {
-				t.Errorf("the database is not where it should be: %v", err)
-			}
-			return s
-		},
+		with: with,
+		open: func(t *testing.T) full { return with(t, store.Opening{}) },
 		reopen: func(t *testing.T, s full) full {
-			if err := s.(*store.SQLite).Close(); err != nil {
+			if err := s.(*sqlite.Store).Close(); err != nil {
 				t.Fatal(err)
 			}
 			path, _ := paths.Load(s)
-			return openAt(t, path.(string))
+			again := openAt(t, path.(string))
+			paths.Store(again, path)
+			return again
+		},
+		query: func(t *testing.T, s full, query string) (n int64) {
+			db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: s.(*sqlite.Store).Path()}).EscapedPath())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if err := db.QueryRow(query).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
 		},
 	}.run(t)
 }
@@ -200,5 +222,40 @@ func TestForgetOverwrites(t *testing.T) {
 	put(t, s, batch("kept", object(1, "y")))
 	if got := dump(t, openSession(t, s, "kept"), 0); len(got) != 2 {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestOpenAsIs: who only looks at a store does not update its schema.
+func TestOpenAsIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	s := openAt(t, path)
+	at, err := s.Version(t.Context())
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := same.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`DELETE FROM goose_db_version WHERE version_id = ?`, at); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}); !errors.Is(err, store.ErrOutdated) {
+		t.Errorf("a store of the version before: %v", err)
+	}
+	var now int64
+	if err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now); err != nil || now != at-1 {
+		t.Errorf("its schema is of version %d, was %d (%v)", now, at-1, err)
 	}
 }

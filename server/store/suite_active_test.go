@@ -55,8 +55,8 @@ func (s suite) active(t *testing.T) {
 	if got := strings.Join(recent(server.SessionQuery{Until: start.Add(-2 * time.Hour)}), " "); got != "older oldest" {
 		t.Errorf("begun before: %q", got)
 	}
-	groups, err := st.Groups(ctx, all)
-	if err != nil || len(groups) != 1 || !groups[0].Last.Equal(start.Add(4*time.Second)) {
-		t.Errorf("groups %+v, %v", groups, err)
+	groups := groupsOf(t, st, all)
+	if len(groups) != 1 || !groups[0].Last.Equal(start.Add(4*time.Second)) {
+		t.Errorf("groups %+v", groups)
 	}
 }

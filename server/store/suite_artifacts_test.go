@@ -159,7 +159,7 @@ func (s suite) artifactsFirst(t *testing.T) {
 	if found, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true}); err != nil || len(found.List) != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if groups, err := st.Groups(t.Context(), all); err != nil || len(groups) != 0 {
+	if groups, err := st.Groups(t.Context(), all, server.GroupQuery{}); err != nil || len(groups.List) != 0 {
 		t.Errorf("%+v, %v", groups, err)
 	}
 	for range 2 {

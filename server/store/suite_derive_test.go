@@ -42,6 +42,21 @@ func place(t *testing.T, st full, task server.Task) server.Position {
 	return server.Position{Epoch: snap.Epochs()[0].ID, Generation: view.Generation.Number, Line: view.Total}
 }
 
+// stateOf is the stored state of a task's fold, in whichever epoch.
+func stateOf(t *testing.T, st full, task server.Task) string {
+	t.Helper()
+	snap, err := st.View(t.Context(), all, server.Ref{Stream: task.Stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	_, state, err := snap.Folded(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return string(state)
+}
+
 // save stores a derivation of everything there is of a task's stream.
 func save(t *testing.T, st full, task server.Task, d server.Derivation) server.Derivation {
 	t.Helper()
@@ -64,7 +79,7 @@ func deriveAll(t *testing.T, st full) {
 	for name, task := range lease(t, st) {
 		var d server.Derivation
 		if !strings.Contains(name, "/") {
-			d.Texts = []server.Text{{Line: 0, Time: start, Kind: "prompt", Text: "the needle of " + name}}
+			d.Texts = said(object(0, says("prompt", "the needle of "+name)), start)
 			d.Answers = []server.Answer{{Key: "k", Model: "m", Time: start, Tokens: server.Tokens{Answers: 1, Output: 5}}}
 			d.Drops = []server.Rewrite{{First: 0, Last: 1, Lines: 1}}
 		}
@@ -93,7 +108,7 @@ func (s suite) leases(t *testing.T) {
 	if err != nil || len(first) != 2 || first[0].SessionID != "s2" || first[1].SessionID != "s1" {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if x := first[0]; x.Owner != 5 || x.Machine != "m" || x.Position != (server.Position{}) || len(x.State) != 0 || x.Version < 1 {
+	if x := first[0]; x.Owner != 5 || x.Machine != "m" || x.Position != (server.Position{}) || stateOf(t, st, x) != "" || x.Version < 1 {
 		t.Errorf("%+v", x)
 	}
 	rest := lease(t, st)
@@ -113,11 +128,25 @@ func (s suite) leases(t *testing.T) {
 	if f, err := st.SummaryOf(ctx, first[0].Stream); err != nil || f.Title != "" {
 		t.Errorf("%+v, %v", f, err)
 	}
+	for _, x := range []server.Task{rest["s0"], first[0]} {
+		snap, err := st.View(ctx, server.Scope{All: true}, server.Ref{Stream: x.Stream})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, state, err := snap.Folded(ctx)
+		if derived := x.Stream == d.Task.Stream; err != nil || derived && (at != d.Position || string(state) != "\x00state") ||
+			!derived && (at != server.Position{} || state != nil) {
+			t.Errorf("folded: %+v, %q, %v", at, state, err)
+		}
+		if err := snap.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	more := batch("s0", object(1, "{}"))
 	more.Owner = 5
 	put(t, st, more)
 	again := lease(t, st)["s0"]
-	if again.Position != d.Position || string(again.State) != "\x00state" || again.Version <= d.Task.Version {
+	if again.Position != d.Position || again.Summary.Title != "t" || stateOf(t, st, again) != "\x00state" || again.Version <= d.Task.Version {
 		t.Errorf("%+v", again)
 	}
 }
@@ -221,8 +250,8 @@ func (s suite) redo(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: nothing to derive", step.name)
 		}
-		if redone := task.Position == (server.Position{}) && len(task.State) == 0; redone != step.redo {
-			t.Errorf("%s: begins at %+v with state %q", step.name, task.Position, task.State)
+		if redone := task.Position == (server.Position{}) && stateOf(t, st, task) == ""; redone != step.redo {
+			t.Errorf("%s: begins at %+v with state %q", step.name, task.Position, stateOf(t, st, task))
 		}
 		save(t, st, task, server.Derivation{State: []byte("x")})
 	}
@@ -242,7 +271,7 @@ func (s suite) renew(t *testing.T) {
 		t.Fatal(err)
 	}
 	tasks := lease(t, st)
-	if len(tasks) != 1 || tasks["old"].Position != (server.Position{}) || len(tasks["old"].State) != 0 {
+	if len(tasks) != 1 || tasks["old"].Position != (server.Position{}) || stateOf(t, st, tasks["old"]) != "" {
 		t.Errorf("%+v", tasks)
 	}
 	if f, err := st.SummaryOf(ctx, tasks["old"].Stream); err != nil || f.Title != "old" {
@@ -307,7 +336,7 @@ func (s suite) derivers(t *testing.T) {
 	for w := range streams {
 		wg.Go(func() {
 			for i := range int64(lines) {
-				if err := st.Put(ctx, batch(fmt.Sprint("s", w), object(i, "{}"))); err != nil {
+				if err := st.Put(ctx, batch(fmt.Sprint("s", w), object(i, says("prompt", fmt.Sprint("line ", i))))); err != nil {
 					t.Error(err)
 				}
 				if _, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 3}}); err != nil {
@@ -351,7 +380,8 @@ func deriveLines(t *testing.T, st full, task server.Task) error {
 	to := place(t, st, task)
 	d := server.Derivation{Task: task, Position: to, Done: true}
 	for i := task.Position.Line; i < to.Line; i++ {
-		d.Texts = append(d.Texts, server.Text{Line: i, Time: start.Add(time.Duration(i) * time.Second), Kind: "prompt", Text: fmt.Sprint("line ", i)})
+		l := object(i, says("prompt", fmt.Sprint("line ", i)))
+		d.Texts = append(d.Texts, said(l, start.Add(time.Duration(i)*time.Second))...)
 	}
 	return st.SaveDerived(t.Context(), &d)
 }

@@ -28,6 +28,9 @@ func names(t *testing.T, st full, scope server.Scope, q server.SessionQuery) []s
 	for _, x := range found.List {
 		out = append(out, x.SessionID)
 	}
+	if n, err := st.Count(t.Context(), scope, q, int64(q.Limit)); q.After == "" && (err != nil || n != int64(len(out))) {
+		t.Errorf("count %+v: %d, %v; found %d", q, n, err, len(out))
+	}
 	slices.Sort(out)
 	return out
 }
@@ -82,11 +85,7 @@ func seesIn(t *testing.T, st full, when string, scope server.Scope, want []strin
 	expectNames(t, when+": Search", searched(t, st, scope, server.SearchQuery{Text: "needle"}), want...)
 	ctx := t.Context()
 	var groups, usage, drops []string
-	list, err := st.Groups(ctx, scope)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, g := range list {
+	for _, g := range groupsOf(t, st, scope) {
 		groups = append(groups, ownerName(g.Owner, users...))
 	}
 	rows, err := st.Usage(ctx, scope, server.UsageQuery{By: []string{"session"}})
@@ -213,6 +212,7 @@ func (s suite) filters(t *testing.T) {
 		{"", server.SessionQuery{Model: "m-"}},
 		{"b", server.SessionQuery{Branch: "br/b"}},
 		{"b c", server.SessionQuery{Since: start.Add(time.Hour)}},
+		{"a", server.SessionQuery{Before: start.Add(time.Hour)}},
 		{"a", server.SessionQuery{Until: start.Add(time.Hour)}},
 		{"a b c", server.SessionQuery{Text: "ÜBER"}},
 		{"b", server.SessionQuery{Text: "über B"}},
@@ -312,9 +312,9 @@ func (s suite) groups(t *testing.T) {
 	rewound.Owner, rewound.Received = 1, start.Add(time.Hour)
 	rewound.Head.Machine, rewound.Head.Generation, rewound.Head.EndOffset = "m1", 1, 7
 	put(t, st, rewound)
-	list, err := st.Groups(t.Context(), all)
-	if err != nil || len(list) != 2 {
-		t.Fatalf("%+v, %v", list, err)
+	list := groupsOf(t, st, all)
+	if len(list) != 2 {
+		t.Fatalf("%+v", list)
 	}
 	want := server.Group{ProjectHash: "ph", Project: "pnew", Machine: "m1", Host: "new", Owner: 1, Sessions: 2, Bytes: 10 + 7 + 5, Last: start.Add(time.Hour)}
 	if list[0].Machine != "m2" || list[0].Bytes != 3 || list[1] != want {

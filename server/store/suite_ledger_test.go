@@ -17,7 +17,7 @@ type daemon struct {
 // write puts lines and learns from the answer. It returns the refusal's code, "" for none.
 func (d *daemon) write(t *testing.T, st full, b *server.Batch) string {
 	t.Helper()
-	b.Head.Writer = server.Writer{Incarnation: d.incarnation, Store: d.known.Store, Count: d.known.Count}
+	b.Head.Writer = server.Writer{Incarnation: d.incarnation, Store: d.known.Store, Count: d.known.Count, Token: d.known.Token}
 	err := st.Put(t.Context(), b)
 	if no, ok := errors.AsType[*server.LedgerError](err); ok {
 		return no.Code
@@ -61,6 +61,11 @@ func (s suite) ledger(t *testing.T) {
 	ahead := &daemon{"b", restarted.known}
 	ahead.known.Count += 5
 	wantCode(t, "a store that went back", ahead.write(t, st, batch("s", object(3, "x"))), server.LedgerStoreBehind)
+	for _, known := range []server.Receipt{restarted.known, backup.known} { // the last write, and one before it
+		known.Token = "OTHER"
+		again := &daemon{"b", known}
+		wantCode(t, "a history with as many writes", again.write(t, st, batch("s", object(3, "x"))), server.LedgerStoreBehind)
+	}
 	elsewhere := &daemon{"b", server.Receipt{Store: "another", Count: 1}}
 	wantCode(t, "another store", elsewhere.write(t, st, batch("s", object(3, "x"))), server.LedgerOtherStore)
 
@@ -68,7 +73,7 @@ func (s suite) ledger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []server.ChangedStream{{SessionID: "s", Count: 4}}; l.Receipt != restarted.known || l.Writer != "b" || !slices.Equal(l.Changed, want) {
+	if want := []server.ChangedStream{{SessionID: "s", Count: 4}}; l.Receipt != restarted.known || l.Writer != "b" || l.Since != backup.known.Token || l.Since == "" || !slices.Equal(l.Changed, want) {
 		t.Errorf("ledger %+v", l)
 	}
 	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, []string{"0:object:a0", "1:object:a1", "2:object:a2"}) {

@@ -280,7 +280,7 @@ func members(t *testing.T, st full) (ann, bob server.User) {
 	t.Helper()
 	ann, bob = addUser(t, st, "ann", server.Member), addUser(t, st, "bob", server.Member)
 	for name, owner := range map[string]int64{"anns": ann.ID, "bobs": bob.ID, "nobodys": 0} {
-		b := batch(name, object(0, `{"a":0}`), object(1, `{"a":1}`))
+		b := batch(name, object(0, says("prompt", "the needle of "+name)), object(1, `{"a":1}`))
 		b.Owner = owner
 		b.Head.ProjectHash, b.Head.Project, b.Head.Cwd = "ph", "shop", "/w/shop"
 		put(t, st, b)

@@ -35,8 +35,8 @@ func library(t *testing.T, st full, texts ...string) func(query string) []int64 
 	b := batch("s")
 	var d server.Derivation
 	for i, text := range texts {
-		b.Lines = append(b.Lines, object(int64(i), "{}"))
-		d.Texts = append(d.Texts, server.Text{Line: int64(i), Time: start.Add(time.Duration(i) * time.Minute), Kind: "prompt", Text: text})
+		b.Lines = append(b.Lines, object(int64(i), says("answer", text)))
+		d.Texts = append(d.Texts, said(b.Lines[i], start.Add(time.Duration(i)*time.Minute))...)
 	}
 	b.Head.EndLine = int64(len(texts))
 	put(t, st, b)
@@ -169,20 +169,19 @@ func printable(r rune) rune {
 
 func (s suite) searchFilters(t *testing.T) {
 	st := s.open(t)
+	lines := []server.Line{object(0, says("prompt", "shared words")), object(1, says("result", "shared result")),
+		object(2, says("answer", "shared answer"))}
 	for i, name := range []string{"a", "b"} {
-		b := batch(name, object(0, "{}"), object(1, "{}"))
+		b := batch(name, lines...)
 		b.Head.ProjectHash, b.Head.Project, b.Head.Machine, b.Owner = "ph"+name, "p"+name, "m"+name, int64(i+1)
 		put(t, st, b)
 	}
-	agent := batch("a/agent-1", object(0, "{}"))
+	agent := batch("a/agent-1", lines...)
 	agent.Head.Parent, agent.Head.Machine, agent.Owner = "a", "ma", 1
 	put(t, st, agent)
 	for name, task := range lease(t, st) {
-		save(t, st, task, server.Derivation{Summary: server.Summary{Models: []string{"model-" + name}}, Texts: []server.Text{
-			{Line: 0, Time: start, Kind: "prompt", Text: "shared words"},
-			{Line: 0, Time: start, Kind: "result", Text: "shared result"},
-			{Line: 1, Time: start.Add(time.Hour), Kind: "answer", Text: "shared answer"},
-		}})
+		save(t, st, task, server.Derivation{Summary: server.Summary{Models: []string{"model-" + name}},
+			Texts: slices.Concat(said(lines[0], start), said(lines[1], start), said(lines[2], start.Add(time.Hour)))})
 	}
 	mb := "mb"
 	tests := []struct {
@@ -228,9 +227,8 @@ func (s suite) searchPages(t *testing.T) {
 	b := batch("s")
 	var d server.Derivation
 	for i := range int64(lines) {
-		b.Lines = append(b.Lines, object(i, "{}"))
-		at := start.Add(time.Duration(i/5) * time.Minute)
-		d.Texts = append(d.Texts, server.Text{Line: i, Time: at, Kind: "prompt", Text: fmt.Sprint("needle ", i)})
+		b.Lines = append(b.Lines, object(i, says("prompt", fmt.Sprint("needle ", i))))
+		d.Texts = append(d.Texts, said(b.Lines[i], start.Add(time.Duration(i/5)*time.Minute))...)
 	}
 	b.Head.EndLine = lines
 	put(t, st, b)
@@ -255,8 +253,8 @@ func (s suite) searchPages(t *testing.T) {
 			break
 		}
 		more := fmt.Sprint("new", page)
-		put(t, st, batch(more, object(0, "{}")))
-		save(t, st, lease(t, st)[more], server.Derivation{Texts: []server.Text{{Time: start.Add(time.Hour), Kind: "prompt", Text: "needle"}}})
+		put(t, st, batch(more, object(0, says("prompt", "needle"))))
+		save(t, st, lease(t, st)[more], server.Derivation{Texts: said(object(0, says("prompt", "needle")), start.Add(time.Hour))})
 	}
 	for i := range int64(lines) {
 		if seen[i] != 1 {
@@ -271,11 +269,12 @@ func (s suite) crowd(t *testing.T) {
 	const lines = 6000
 	var d server.Derivation
 	b := batch("s")
+	for i := range int64(lines) {
+		b.Lines = append(b.Lines, object(i, says("prompt", fmt.Sprint("needle ", i))))
+		d.Texts = append(d.Texts, said(b.Lines[i], start)...)
+	}
 	b.Head.EndLine = lines
 	put(t, st, b)
-	for i := range int64(lines) {
-		d.Texts = append(d.Texts, server.Text{Line: i, Time: start, Kind: "prompt", Text: fmt.Sprint("needle ", i)})
-	}
 	save(t, st, lease(t, st)["s"], d)
 	seen := map[int64]bool{}
 	for q := (server.SearchQuery{Text: "needle", Limit: 1000}); ; {
@@ -326,9 +325,9 @@ func (s suite) superseded(t *testing.T) {
 		b.Head.Epoch, b.Head.Generation, b.Head.RewoundTo = epoch, generation, rewound
 		var texts []server.Text
 		for _, i := range lines {
-			b.Lines = append(b.Lines, object(i, "{}"))
-			b.Head.EndLine = i + 1
-			texts = append(texts, server.Text{Line: i, Time: start, Kind: "prompt", Text: fmt.Sprintf("needle %s%d.%d", epoch, generation, i)})
+			l := object(i, says("prompt", fmt.Sprintf("needle %s%d.%d", epoch, generation, i)))
+			b.Lines, b.Head.EndLine = append(b.Lines, l), i+1
+			texts = append(texts, said(l, start)...)
 		}
 		put(t, st, b)
 		save(t, st, lease(t, st)["s"], server.Derivation{Texts: texts})
@@ -367,13 +366,11 @@ func (s suite) superseded(t *testing.T) {
 func (s suite) rederived(t *testing.T) {
 	st := s.open(t)
 	find := library(t, st, "alpha one", "beta two", "gamma three")
-	put(t, st, batch("s", object(1, "[]"))) // replaced: begins again
+	delta := object(1, says("answer", "delta two"))
+	put(t, st, batch("s", delta)) // replaced: begins again
 	task := lease(t, st)["s"]
-	save(t, st, task, server.Derivation{Texts: []server.Text{
-		{Line: 0, Time: start, Kind: "prompt", Text: "alpha one"},
-		{Line: 1, Time: start, Kind: "answer", Text: "delta two"},
-		{Line: 2, Time: start.Add(time.Hour), Kind: "prompt", Text: "gamma three"},
-	}})
+	save(t, st, task, server.Derivation{Texts: slices.Concat(said(object(0, says("answer", "alpha one")), start),
+		said(delta, start), said(object(2, says("answer", "gamma three")), start.Add(time.Hour)))})
 	for query, want := range map[string]int{"alpha": 1, "beta": 0, "delta": 1, "gamma": 1, "two": 1} {
 		if got := find(query); len(got) != want {
 			t.Errorf("%q: lines %v", query, got)

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,51 @@ func (s suite) once(t *testing.T) {
 	}
 }
 
+// copiedFrom: of sessions that have answers in common, the one that went on first is the fork, in whatever order they
+// come.
+func (s suite) copiedFrom(t *testing.T) {
+	at := func(key string, minute int) server.Answer {
+		a := answer(key, 5)
+		a.Time = start.Add(time.Duration(minute) * time.Minute)
+		return a
+	}
+	later := func(a server.Answer) server.Answer {
+		a.Time = a.Time.Add(time.Microsecond)
+		return a
+	}
+	sessions := []struct {
+		name, want string
+		owner      int64
+		answers    []server.Answer
+	}{
+		{"origin", "", 1, []server.Answer{at("k", 0), at("k2", 1)}},
+		{"fork", "origin", 1, []server.Answer{at("k", 0), at("k2", 1), at("own", 2)}},
+		{"both", "", 1, []server.Answer{at("b", 0), at("b2", 9)}},
+		{"first", "both", 1, []server.Answer{at("b", 0), at("b3", 4)}},
+		{"second", "both", 1, []server.Answer{at("b", 0), at("b4", 5), at("b5", 20)}},
+		{"middle", "", 1, []server.Answer{at("m", 0), at("m2", 2)}},
+		{"marked", "", 1, []server.Answer{later(at("m", 0)), at("m3", 5)}}, // from the middle; its records name the origin
+		{"others", "", 2, []server.Answer{at("x", 0)}},
+		{"alike", "", 1, []server.Answer{at("x", 0), at("y", 1)}},
+	}
+	for _, backwards := range []bool{false, true} {
+		st := s.open(t)
+		if backwards {
+			slices.Reverse(sessions)
+		}
+		for _, x := range sessions {
+			putFor(t, st, x.owner, x.name, x.answers...)
+		}
+		for _, x := range sessions {
+			t.Run(x.name, func(t *testing.T) { // few may be open at once
+				if got, err := openSession(t, st, x.name).CopiedFrom(t.Context()); err != nil || got != x.want {
+					t.Errorf("backwards %v: it was copied from %q, want %q (%v)", backwards, got, x.want, err)
+				}
+			})
+		}
+	}
+}
+
 // uncounted: when the copy that counts is forgotten another one does.
 func (s suite) uncounted(t *testing.T) {
 	st := s.open(t)
@@ -92,6 +138,26 @@ func (s suite) uncounted(t *testing.T) {
 	}
 	if got := outputs(t, st, server.UsageQuery{}); got != "fork:2×7" {
 		t.Errorf("after forgetting: %s", got)
+	}
+}
+
+// usageContexts: answers of long contexts are summed apart from others of their model, in sums and in lists.
+func (s suite) usageContexts(t *testing.T) {
+	st := s.open(t)
+	at := func(key string, input, read int64) server.Answer {
+		return server.Answer{Key: key, Model: "m", Time: start, Tokens: server.Tokens{Answers: 1, Input: input, CacheRead: read, CacheWrite5m: 10, CacheWrite1h: 20}}
+	}
+	putFor(t, st, 1, "a", at("1", 199_970, 0), at("2", 199_970, 1), at("3", 5, 300_000), at("4", 1, 1))
+	rows, err := st.Usage(t.Context(), all, server.UsageQuery{By: []string{"model", "long"}})
+	list, errList := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 9}})
+	if err = errors.Join(err, errList); err != nil || len(list.List) != 1 {
+		t.Fatal(list.List, err)
+	}
+	for what, rows := range map[string][]server.UsageRow{"sums": rows, "lists": list.List[0].Usage} {
+		if len(rows) != 2 || rows[0].Long || !rows[1].Long || rows[0].Tokens.Input != 199_971 || rows[0].Tokens.Answers != 2 ||
+			rows[1].Tokens.Input != 199_975 || rows[1].Tokens.CacheRead != 300_001 {
+			t.Errorf("%s: %+v", what, rows)
+		}
 	}
 }
 
@@ -176,7 +242,7 @@ func (s suite) forget(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, bob := members(t, st)
 	for _, name := range []string{"anns~2", "anns-other", "annsX", "ann%", "anns~x"} {
-		b := batch(name, object(0, "{}"))
+		b := batch(name, object(0, says("prompt", "the needle of "+name)))
 		b.Owner = ann.ID
 		put(t, st, b)
 	}

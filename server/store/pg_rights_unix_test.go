@@ -1,0 +1,46 @@
+//go:build unix
+
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/pgtest"
+	"github.com/ccship/ccship/server/store/postgres"
+)
+
+// TestPostgresWithoutDDL: a role that may not change the schema does everything but migrate.
+func TestPostgresWithoutDDL(t *testing.T) {
+	c := pgtest.Shared(t)
+	url := c.Database(t)
+	if err := openPostgres(t, url).Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Exec(t, name(url), `CREATE ROLE clerk LOGIN;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO clerk;
+REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
+	asClerk := strings.Replace(url, "user=postgres", "user=clerk", 1)
+	s := openPostgres(t, asClerk)
+	saveTexts(t, s, "a frobnicator")
+	hits, err := s.Search(t.Context(), server.Scope{All: true}, server.SearchQuery{Text: "nicat", Limit: 5})
+	if err != nil || len(hits.List) != 1 {
+		t.Errorf("search: %+v, %v", hits, err)
+	}
+	if _, err := s.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
+		t.Errorf("forget: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Exec(t, name(url), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
+	_, err = store.Open(t.Context(), asClerk)
+	var open *postgres.OpenError
+	if !errors.As(err, &open) || !strings.Contains(open.Hint, "ccship-server migrate") {
+		t.Errorf("an older schema: %v", err)
+	}
+}

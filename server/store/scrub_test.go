@@ -1,0 +1,141 @@
+package store_test
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/textindex"
+)
+
+// onDisk reports in which files of a database a text is.
+func onDisk(t *testing.T, path, text string) (found []string) {
+	t.Helper()
+	for _, name := range []string{path, path + "-wal"} {
+		b, err := os.ReadFile(name)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if bytes.Contains(b, []byte(text)) {
+			found = append(found, filepath.Base(name))
+		}
+	}
+	return found
+}
+
+// indexed reports whether the index of a database holds a run of three characters.
+func indexed(t *testing.T, path, run string) bool {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`SELECT data FROM gram_segments`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var data []byte
+		if err := rows.Scan(&data); err != nil {
+			t.Fatal(err)
+		}
+		if has, err := textindex.Holds(data, run); err != nil {
+			t.Fatal(err)
+		} else if has {
+			return true
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
+
+// TestScrub: once a secret is masked and what it was in is derived again, nothing of it is in the files: not in pages
+// that were freed long before, not in the log, and no three characters of it in the index.
+func TestScrub(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.db")
+	st := openAt(t, path)
+	long := `{"text":"` + strings.Repeat("words ", 9000) + needle + `"}`
+	for i := range 3 { // the pages of a long line become free when a short one replaces it
+		put(t, st, batch("s", object(int64(i), long)))
+		put(t, st, batch("s", object(int64(i), `{}`)))
+	}
+	put(t, st, batch("clean", object(0, prompt)))
+	if _, err := st.Forget(t.Context(), all, "clean", 0, start); err != nil { // no page of it is left
+		t.Fatal(err)
+	}
+	put(t, st, batch("s", object(3, prompt)))
+	for _, task := range lease(t, st) {
+		save(t, st, task, server.Derivation{Texts: said(object(3, prompt), start),
+			State: []byte(needle), Live: true, Moments: []server.Moment{{Line: 1, Kind: "prompt", Data: []byte(needle)}},
+			Summary: server.Summary{Title: needle}})
+	}
+	if len(onDisk(t, path, needle)) == 0 || !indexed(t, path, "fgh") {
+		t.Fatal("there is nothing to scrub")
+	}
+	snap, err := st.Open(t.Context(), server.Ref{SessionID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 3, prompt)}}
+	for i := range int64(3) {
+		m.Lines = append(m.Lines, lineMask(t, snap, i, long))
+	}
+	if err := snap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "masked", mask(t, st, m), server.Masked{Lines: 4})
+	var last int64
+	err = st.Scrub(t.Context(), func(done, total int64) {
+		if done <= last || done > total {
+			t.Errorf("%d of %d after %d", done, total, last)
+		}
+		last = done
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean(t, st, path)
+	for _, task := range lease(t, st) {
+		save(t, st, task, server.Derivation{Texts: said(object(3, says("prompt", "other words")), start)})
+	}
+	if !indexed(t, path, "wor") {
+		t.Error("the index is not used")
+	}
+	clean(t, st, path)
+}
+
+func clean(t *testing.T, st *sqlite.Store, path string) {
+	t.Helper()
+	for _, piece := range []string{needle, needle[4:20], strings.ToLower(needle)} {
+		if found := onDisk(t, path, piece); found != nil {
+			t.Errorf("%q is in %q", piece, found)
+		}
+	}
+	if indexed(t, path, "fgh") {
+		t.Error("the index knows pieces of it")
+	}
+	var problems int
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var answer string
+	if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&answer); err != nil || answer != "ok" {
+		problems++
+		t.Errorf("integrity check: %s, %v", answer, err)
+	}
+	if err := st.Scrub(t.Context(), func(int64, int64) { t.Error("it is scrubbed again") }); err != nil || problems > 0 {
+		t.Error(fmt.Errorf("scrub: %w", err))
+	}
+}

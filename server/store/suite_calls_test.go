@@ -1,0 +1,113 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// calls: a search for a tool or a file chooses tool calls, and results by the call that they answer, wherever it is.
+func (s suite) calls(t *testing.T) {
+	st := s.open(t)
+	call := func(id, tool, input string) string {
+		return fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%q,"input":%s}`, id, tool, input)
+	}
+	assistant := func(blocks string) string {
+		return `{"type":"assistant","message":{"role":"assistant","model":"m","content":[` + blocks + `]}}`
+	}
+	result := func(id, text string, failed bool) string {
+		return fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":%q,"is_error":%t}`, id, text, failed)
+	}
+	user := func(blocks string) string {
+		return `{"type":"user","message":{"role":"user","content":[` + blocks + `]}}`
+	}
+	cart := `{"file_path":"/home/kim/Shop/cart.go","old_string":"a","new_string":"rounding"}`
+	records := []string{
+		says("prompt", "rounding with Bash in /home/kim/Shop/cart.go"),                                                                        // 0
+		assistant(call("b", "Bash", `{"command":"grep rounding"}`)),                                                                           // 1
+		user(result("b", "rounding found", false)),                                                                                            // 2
+		assistant(call("e", "Edit", cart) + "," + call("w", "Write", `{"file_path":"/x/mycart.go"}`)),                                         // 3
+		user(result("w", "rounding of w", false) + "," + result("e", "rounding refused", true)),                                               // 4
+		assistant(call("g", "mcp__github__create_issue", `{"title":"rounding","body":"Bash"}`)),                                               // 5
+		assistant(call("h", "mcp__gitlab__create_issue", `{"title":"rounding"}`)),                                                             // 6
+		assistant(call("o", "BashOutput", `{"bash_id":"rounding"}`)),                                                                          // 7
+		`{"type":"attachment","attachment":{"type":"file","filename":"/home/kim/Shop/cart.go","content":{"file":{"content":"rounding up"}}}}`, // 8
+		assistant(call("far", "Bash", `{"command":"sleep 9"}`)),                                                                               // 9
+	}
+	records = append(records, `{"type":"file-history-snapshot","snapshot":{"timestamp":"2026-11-20T12:00:00Z",`+
+		`"trackedFileBackups":{"stash/new.go":{"backupTime":"2026-11-20T12:00:00.1Z"},"stash/old.go":{"backupTime":"2026-11-20T11:00:00Z"}}}}`) // 10
+	for len(records) < 150 {
+		records = append(records, says("answer", "meanwhile"))
+	}
+	// After a rewind the calls of what follows are in the generation before.
+	late := []string{user(result("far", "rounding late", true)), user(result("lost", "rounding of nobody", true))} // 150, 151
+	for generation, part := range [][]string{append(slices.Clone(records), says("answer", "gone")), late} {
+		b := batch("s")
+		from := int64(generation * len(records))
+		b.Head.Generation, b.Head.RewoundTo = int64(generation), from
+		var d server.Derivation
+		for i, r := range part {
+			b.Lines = append(b.Lines, object(from+int64(i), r))
+			d.Texts = append(d.Texts, said(b.Lines[i], start.Add(time.Duration(from+int64(i))*time.Second))...)
+		}
+		b.Head.EndLine = from + int64(len(part))
+		put(t, st, b)
+		save(t, st, lease(t, st)["s"], d)
+	}
+	error := []string{server.ErrorKind}
+	for _, test := range []struct {
+		q    server.SearchQuery
+		want string
+	}{
+		{server.SearchQuery{Tool: "Bash"}, "9 tool, 1 tool"},
+		{server.SearchQuery{Tool: "bash", Text: "rounding"}, "150 result, 2 result, 1 tool"},
+		{server.SearchQuery{Tool: "Bash", Kinds: error}, "150 error"},
+		{server.SearchQuery{Tool: "Bash", Kinds: error, Text: "refused"}, ""},
+		{server.SearchQuery{Tool: "Edit", Text: "rounding"}, "4 result, 3 tool"},
+		{server.SearchQuery{Tool: "Edit", Text: "rounding refused"}, "4 result"},
+		{server.SearchQuery{Tool: "Edit", Text: "mycart"}, ""},
+		{server.SearchQuery{Tool: "Write", Text: "mycart"}, "3 tool"},
+		{server.SearchQuery{Tool: "mcp__github__*"}, "5 tool"},
+		{server.SearchQuery{Tool: "mcp__*", Text: "rounding"}, "6 tool, 5 tool"},
+		{server.SearchQuery{Tool: "mcp__*", Kinds: []string{"prompt"}}, ""},
+		{server.SearchQuery{Tool: "B*"}, "9 tool, 7 tool, 1 tool"},
+		{server.SearchQuery{Tool: "*", Kinds: error}, "150 error, 4 error"},
+		{server.SearchQuery{Tool: "ash"}, ""},
+		{server.SearchQuery{Tool: `"`}, ""},
+		{server.SearchQuery{File: "cart.go"}, "8 read, 3 edit"},
+		{server.SearchQuery{File: "./shop/cart.go"}, "8 read, 3 edit"},
+		{server.SearchQuery{File: `/home/kim\shop/cart.go`, Kinds: []string{server.ReadKind}}, "8 read"},
+		{server.SearchQuery{File: "/shop/cart.go"}, ""},
+		{server.SearchQuery{File: "art.go"}, ""},
+		{server.SearchQuery{File: "cart.go", Text: "rounding"}, "8 other, 4 result, 3 tool"},
+		{server.SearchQuery{Text: "stash/"}, "10 other"},
+		{server.SearchQuery{File: "mycart.go", Text: "rounding"}, "4 result"},
+		{server.SearchQuery{File: "cart.go", Tool: "Edit"}, "3 edit"},
+		{server.SearchQuery{File: "cart.go", Tool: "Read"}, ""},
+		{server.SearchQuery{}, ""},
+	} {
+		for _, limit := range []int{100, 1} {
+			var got []string
+			for q := test.q; ; {
+				q.Limit = limit
+				hits, err := st.Search(t.Context(), all, q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, h := range hits.List {
+					got = append(got, fmt.Sprint(h.Line, " ", h.Kind))
+				}
+				if q.After = hits.Next; q.After == "" {
+					break
+				}
+			}
+			if list := strings.Join(got, ", "); list != test.want {
+				t.Errorf("%+v, pages of %d: %s, want %s", test.q, limit, list, test.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/audit"
+	"github.com/ccship/ccship/server/store"
+)
+
+// dumpOf is dump of a session that is not kept open.
+func dumpOf(t *testing.T, st full, session string) []string {
+	t.Helper()
+	snap, err := st.Open(t.Context(), server.Ref{SessionID: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	return dump(t, snap, 0)
+}
+
+var errStep = errors.New("the step fails")
+
+// coldSteps: whichever step of moving fails, nothing is lost, and a later pass ends what was begun.
+func (s suite) coldSteps(t *testing.T) {
+	var mu sync.Mutex
+	var failing string
+	seen := map[string]int{}
+	st, dir := s.onFolder(t, store.Opening{Step: func(name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[name]++; name == failing {
+			return errStep
+		}
+		return nil
+	}})
+	content := bytes.Repeat([]byte("file "), 1000)
+	var want [][]string
+	sum := ""
+	for i, step := range []string{"mark place", "note object", "write object", "read object back", "drop what is cold",
+		"dropped what is cold", "give object up", "remove object", "remove note of object"} {
+		name := fmt.Sprint("s", i)
+		lines := prose(0, 300, 1000)
+		put(t, st, batch(name, lines...))
+		want = append(want, listed(lines))
+		if i == 0 {
+			sum = upload(t, st, 0, name, "a.txt", content)
+		}
+		if i >= 6 {
+			put(t, st, batch("gone", prose(0, 300, 1000)...)) // so that something is to be removed
+			cool(t, st)
+			if _, err := st.Forget(t.Context(), server.Scope{All: true}, "gone", 0, start); err != nil {
+				t.Fatal(err)
+			}
+			s.query(t, st, `DELETE FROM forgotten RETURNING 0`)
+		}
+		mu.Lock()
+		failing = step
+		mu.Unlock()
+		seal(t, st, endOfTime)
+		_, err := st.Cool(t.Context(), endOfTime)
+		if !errors.Is(err, errStep) {
+			t.Fatalf("step %q did not fail: %v", step, err)
+		}
+		mu.Lock()
+		failing = ""
+		mu.Unlock()
+		for j := range want {
+			if got := dumpOf(t, st, fmt.Sprint("s", j)); !slices.Equal(got, want[j]) {
+				t.Fatalf("after %q failed session %d has %d lines", step, j, len(got))
+			}
+		}
+		// As if the process had died there, long ago.
+		s.age(t, st)
+		cool(t, st)
+		if found := audited(t, st); len(found) > 0 || blobContent(t, st, sum) != string(content) {
+			t.Fatalf("after %q failed: %q", step, found)
+		}
+		if n := s.query(t, st, `SELECT count(*) FROM cold_objects`); int(n) != len(inFolder(t, dir)) || s.local(t, st) != 0 ||
+			s.query(t, st, `SELECT count(*) FROM cold_objects WHERE state <> 1`) != 0 {
+			t.Fatalf("after %q failed and all is done, %d objects are noted and %d are there", step, n, len(inFolder(t, dir)))
+		}
+	}
+}
+
+// coldDown: while the place does not answer, lines are stored and read; what is there is ErrCold.
+func (s suite) coldDown(t *testing.T) {
+	st, dir := s.onFolder(t, store.Opening{})
+	all := prose(0, 300, 1000)
+	put(t, st, batch("s", all...))
+	sum := upload(t, st, 0, "s", "a.txt", []byte("content"))
+	cool(t, st)
+	st = s.reopen(t, st)
+	away := dir + ".away"
+	if err := os.Rename(dir, away); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file in its place: nothing works
+		t.Fatal(err)
+	}
+	put(t, st, batch("new", object(0, "{}")))
+	if got := dumpOf(t, st, "new"); len(got) != 1 {
+		t.Errorf("a new line can't be read: %q", got)
+	}
+	snap, err := st.Open(t.Context(), server.Ref{SessionID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := func(server.Line) error { return nil }
+	for range 2 {
+		if err := snap.Lines(t.Context(), server.Span{To: 9}, none); !errors.Is(err, server.ErrCold) {
+			t.Errorf("cold lines: %v", err)
+		}
+	}
+	if err := snap.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := st.Put(t.Context(), batch("s", object(3, "other"))); !errors.Is(err, server.ErrCold) {
+		t.Errorf("a line that has to be compared with a cold one: %v", err)
+	}
+	if text := blobContent(t, st, sum); !strings.Contains(text, server.ErrCold.Error()) {
+		t.Errorf("a cold file: %s", text)
+	}
+	if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, server.ErrCold) {
+		t.Errorf("moving: %v", err)
+	}
+	if is, err := st.Cold(t.Context()); err != nil || !errors.Is(is.Err, server.ErrCold) {
+		t.Errorf("its state: %+v, %v", is, err)
+	}
+	if _, err := audit.Run(t.Context(), st, func(f audit.Finding) { t.Errorf("found %+v", f) }, func(audit.Progress) {}); !errors.Is(err, server.ErrCold) {
+		t.Errorf("the audit: %v", err)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(away, dir); err != nil {
+		t.Fatal(err)
+	}
+	st = s.reopen(t, st) // it would be asked again after some seconds
+	put(t, st, batch("s", all...))
+	if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, listed(all)) {
+		t.Errorf("after it is back %d lines can be read", len(got))
+	}
+	cool(t, st)
+	if found := audited(t, st); len(found) > 0 {
+		t.Errorf("after it is back: %q", found)
+	}
+}
+
+// coldDamage: an object that is lost or changed is named, by the lines in it.
+func (s suite) coldDamage(t *testing.T) {
+	for name, hurt := range map[string]func(path string) error{
+		"lost": os.Remove,
+		"cut":  func(path string) error { return os.Truncate(path, 100) },
+		"changed": func(path string) error {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			b[len(b)/2] ^= 4
+			return os.WriteFile(path, b, 0o600)
+		},
+	} {
+		st, dir := s.onFolder(t, store.Opening{})
+		all := prose(0, 300, 1000)
+		put(t, st, batch("s", all...))
+		cool(t, st)
+		st = s.reopen(t, st)
+		if err := hurt(inFolder(t, dir)[0]); err != nil {
+			t.Fatal(err)
+		}
+		found := audited(t, st)
+		if len(found) == 0 || !strings.HasPrefix(found[0], "s: lines 1 to ") || !strings.HasSuffix(found[len(found)-1], " to 300 are damaged") {
+			t.Errorf("%s: found %q", name, found)
+		}
+		put(t, st, batch("s", all...)) // sent again
+		if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, listed(all)) {
+			t.Errorf("%s: sent again, %d lines can be read", name, len(got))
+		}
+	}
+}
+
+// coldMeanwhile: lines are stored, replaced, masked, forgotten and read while two servers move them.
+func (s suite) coldMeanwhile(t *testing.T) {
+	st, dir := s.onFolder(t, store.Opening{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var movers, writers sync.WaitGroup
+	for range 2 {
+		movers.Go(func() {
+			for ctx.Err() == nil {
+				_, err := st.Seal(ctx, endOfTime)
+				if err == nil {
+					_, err = st.Cool(ctx, endOfTime)
+				}
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all := prose(0, 200, 1000)
+	for w := range 4 {
+		writers.Go(func() {
+			name := fmt.Sprint("s", w)
+			for range 3 { // the same again and again
+				for i := 0; i < len(all); i += 20 {
+					if err := st.Put(t.Context(), batch(name, all[i:i+20]...)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				lines := prose(0, 200, 1000)
+				if err := st.Put(t.Context(), batch(name+"gone", lines...)); err != nil && !errors.Is(err, server.ErrForgotten) {
+					t.Error(err)
+				}
+				if _, err := st.Forget(t.Context(), server.Scope{All: true}, name+"gone", 0, start); err != nil && !errors.Is(err, server.ErrNotFound) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	cancel()
+	movers.Wait()
+	cool(t, st)
+	for w := range 4 {
+		if got := dump(t, openSession(t, st, fmt.Sprint("s", w)), 0); !slices.Equal(got, listed(all)) {
+			t.Errorf("stream %d has %d lines", w, len(got))
+		}
+	}
+	s.age(t, st)
+	if err := st.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.query(t, st, `SELECT count(*) FROM cold_objects`); int(n) != len(inFolder(t, dir)) || len(audited(t, st)) > 0 {
+		t.Errorf("%d objects are noted, %d are there", n, len(inFolder(t, dir)))
+	}
+}
+
+// age makes all objects old: what a process that died left behind is removed then.
+func (s suite) age(t *testing.T, st full) {
+	t.Helper()
+	if s.query(t, st, `SELECT count(*) FROM cold_objects`) > 0 {
+		s.query(t, st, `UPDATE cold_objects SET at = 0 RETURNING 0`)
+	}
+}

@@ -1,0 +1,109 @@
+package store_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store"
+)
+
+// coldReturn: what is in cold storage comes back, wholly or of some time, goes on after an interruption, and can be moved
+// again. What is lost stays where it is and is counted.
+func (s suite) coldReturn(t *testing.T) {
+	var left atomic.Int64 // objects until an interruption; below 0: none comes
+	left.Store(-1)
+	st, dir := s.onFolder(t, store.Opening{Step: func(name string) error {
+		if name == "return object" && left.Add(-1) == 0 {
+			return errStep
+		}
+		return nil
+	}})
+	all := prose(0, 6000, 2000)
+	put(t, st, batch("s", all...))
+	late := batch("late", prose(0, 300, 1000)...)
+	late.Received = start.Add(time.Hour)
+	put(t, st, late)
+	moved := cool(t, st)
+	had := inFolder(t, dir)
+	back := func(since, until time.Time) (server.Returned, error) {
+		return st.Return(t.Context(), since, until, func(server.Returned) {})
+	}
+	none, err := back(start.Add(2*time.Hour), endOfTime)
+	if err != nil || none != (server.Returned{}) || s.local(t, st) != 0 {
+		t.Errorf("of a time without lines %+v came back: %v", none, err)
+	}
+	some, err := back(start.Add(time.Minute), endOfTime)
+	if err != nil || some.Objects != 1 || s.local(t, st) != some.Bytes || len(inFolder(t, dir)) != len(had)-1 {
+		t.Errorf("of the later session %+v came back, %d bytes are in the database: %v", some, s.local(t, st), err)
+	}
+	left.Store(2)
+	if _, err := back(start, endOfTime); !errors.Is(err, errStep) {
+		t.Errorf("interrupted: %v", err)
+	}
+	left.Store(-1)
+	if err := st.Sweep(t.Context()); err != nil { // which a return that is not interrupted does at its end
+		t.Fatal(err)
+	}
+	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
+		t.Errorf("after an interruption %d lines can be read, want %d", len(got), len(all))
+	}
+	there := inFolder(t, dir)
+	if len(there) != int(moved.Objects)-2 || len(there) < 1 {
+		t.Fatalf("after one session and one object %d of %d objects are there", len(there), moved.Objects)
+	}
+	lost, err := os.ReadFile(there[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(there[0]); err != nil {
+		t.Fatal(err)
+	}
+	st = s.reopen(t, st)
+	if done, err := back(start, endOfTime); err != nil || done.Damaged != 1 || int(done.Objects) != len(there)-1 {
+		t.Errorf("with an object lost %+v came back: %v", done, err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(there[0]), 0o700), os.WriteFile(there[0], lost, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	st = s.reopen(t, st) // who found it lost remembers that for a while
+	done, err := back(start, endOfTime)
+	if err != nil || done.Damaged != 0 || done.Objects != 1 || len(inFolder(t, dir)) != 0 || s.local(t, st) != moved.Bytes {
+		t.Errorf("at last %+v came back, %d objects are there: %v", done, len(inFolder(t, dir)), err)
+	}
+	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
+		t.Errorf("%d lines can be read, want %d", len(got), len(all))
+	}
+	if again := cool(t, st); again != moved || s.local(t, st) != 0 {
+		t.Errorf("moved again: %+v, before %+v", again, moved)
+	}
+}
+
+// coldSealed: lines that are packed while blocks of their stream move are moved by the next pass.
+func (s suite) coldSealed(t *testing.T) {
+	var st full
+	var packed int64
+	st, _ = s.onFolder(t, store.Opening{Step: func(name string) (err error) {
+		if name == "dropped what is cold" && packed == 0 {
+			packed, err = st.Seal(t.Context(), endOfTime)
+		}
+		return err
+	}})
+	put(t, st, batch("s", prose(0, 300, 1000)...))
+	rewound := batch("s", object(299, "{}"))
+	rewound.Head.Generation, rewound.Head.RewoundTo = 1, 299
+	put(t, st, rewound)
+	for range 2 {
+		if _, err := st.Cool(t.Context(), endOfTime); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := s.local(t, st); left != 0 || packed != 1 {
+		t.Errorf("%d blocks were packed meanwhile; %d bytes stay in the database", packed, left)
+	}
+}

@@ -1,0 +1,235 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/audit"
+	"github.com/ccship/ccship/server/store"
+)
+
+// cooling moves everything to cold storage as soon as it is stored: the contract holds for what is there too.
+type cooling struct{ full }
+
+func (c cooling) Put(ctx context.Context, b *server.Batch) error {
+	if err := c.full.Put(ctx, b); err != nil {
+		return err
+	}
+	return c.cool(context.WithoutCancel(ctx))
+}
+
+func (c cooling) EndBlob(ctx context.Context, u *server.Upload) error {
+	if err := c.full.EndBlob(ctx, u); err != nil {
+		return err
+	}
+	return c.cool(context.WithoutCancel(ctx))
+}
+
+func (c cooling) PutDocuments(ctx context.Context, b *server.DocumentBatch) error {
+	if err := c.full.PutDocuments(ctx, b); err != nil {
+		return err
+	}
+	return c.cool(context.WithoutCancel(ctx))
+}
+
+func (c cooling) cool(ctx context.Context) error {
+	_, err := c.Seal(ctx, endOfTime)
+	if err == nil {
+		_, err = c.Cool(ctx, endOfTime)
+	}
+	return err
+}
+
+// cooledAlike are the cases that read neither lines nor files, or only those that they wrote a moment before: moving them
+// tests nothing more.
+var cooledAlike = []string{
+	"Users", "Keys", "Rotate", "Shares", "Logins", "Tickets", "SameNames", "Checkpoints", "CheckpointPages",
+	"DocumentOrder", "DocumentNames", "LinkRequests", "ManyLinkRequests", "Crowding", "Changes", "Leases", "Stale", "Renew",
+	"Lags", "Reset", "Urgency", "Together", "Groups", "Filters", "Paging", "Once", "UsageSums", "Uncounted", "Usage",
+	"UsageContexts", "QuotaOthers", "QuotaHTTP", "Ledger", "LedgerArtifacts", "Marks", "Moments", "ShareLinks", "UploadRoom",
+	"UploadLies", "ManyVersions", "SavedViews",
+}
+
+// cooled is a suite on stores that move everything at once.
+func (s suite) cooled() suite {
+	with := func(t *testing.T, how store.Opening) full {
+		how.Blocks = folderURL(t.TempDir())
+		return cooling{s.with(t, how)}
+	}
+	return suite{
+		cooling: true,
+		with:    with,
+		open:    func(t *testing.T) full { return with(t, store.Opening{}) },
+		reopen:  func(t *testing.T, st full) full { return cooling{s.reopen(t, st.(cooling).full)} },
+		query:   func(t *testing.T, st full, query string) int64 { return s.query(t, st.(cooling).full, query) },
+	}
+}
+
+func folderURL(dir string) string { return "file://" + filepath.ToSlash(filepath.Join("/", dir)) }
+
+// onFolder opens a store with a place in a folder.
+func (s suite) onFolder(t *testing.T, how store.Opening) (st full, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	how.Blocks = folderURL(dir)
+	return s.with(t, how), dir
+}
+
+// cool seals and moves everything.
+func cool(t *testing.T, st full) server.Cooled {
+	t.Helper()
+	seal(t, st, endOfTime)
+	done, err := st.Cool(t.Context(), endOfTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// inFolder lists the objects in a folder but for the mark of the database.
+func inFolder(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && e.Name() != "store" {
+			out = append(out, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// audited are the problems that everything stored has.
+func audited(t *testing.T, st full) (found []string) {
+	t.Helper()
+	_, err := audit.Run(t.Context(), st, func(f audit.Finding) { found = append(found, f.SessionID+": "+f.Problem) },
+		func(audit.Progress) {})
+	if err == nil {
+		err = st.AuditBlobs(t.Context(), func(p string) { found = append(found, p) }, func(int64, int64) {})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// local is how many bytes of lines and files the database has.
+func (s suite) local(t *testing.T, st full) int64 {
+	t.Helper()
+	return s.query(t, st, `SELECT CAST(coalesce((SELECT sum(length(data)) FROM blocks), 0) +
+  coalesce((SELECT sum(length(data)) FROM blob_chunks), 0) AS bigint)`)
+}
+
+// cold: lines and files leave the database, are read as before, masked and forgotten.
+func (s suite) cold(t *testing.T) {
+	st, dir := s.onFolder(t, store.Opening{})
+	all := prose(0, 3000, 2000)
+	all[1500] = object(1500, `{"key":"`+needle+`"}`)
+	put(t, st, batch("s", all...))
+	put(t, st, batch("other", prose(0, 9, 500)...))
+	done := cool(t, st)
+	before := inFolder(t, dir)
+	if s.local(t, st) != 0 || done.Objects < 2 || int(done.Objects) != len(before) {
+		t.Fatalf("%+v were moved, %d files are there, and %d bytes are in the database", done, len(before), s.local(t, st))
+	}
+	if again := cool(t, st); again.Objects != 0 {
+		t.Errorf("moved again: %+v", again)
+	}
+	st = s.reopen(t, st) // it remembers its place, and has an empty cache
+	snap := openSession(t, st, "s")
+	if got := dump(t, snap, 0); !slices.Equal(got, listed(all)) {
+		t.Errorf("%d lines can be read, want %d", len(got), len(all))
+	}
+	if is, err := st.Cold(t.Context()); err != nil || is.Objects != done.Objects || is.Pending != 0 || is.Err != nil {
+		t.Errorf("cold storage is said to have %+v, %v", is, err)
+	}
+
+	m := &server.Masking{Stream: snap.Session().ID, At: start, Lines: []server.LineMask{lineMask(t, snap, 1500, `{"key":"`+needle+`"}`)}}
+	mask(t, st, m)
+	if err := st.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cool(t, st)
+	after := inFolder(t, dir)
+	if kept := slices.DeleteFunc(slices.Clone(before), func(x string) bool { return slices.Contains(after, x) }); len(kept) != 1 {
+		t.Errorf("masking one line gave up %d objects of %d, want the one that had it", len(kept), len(before))
+	}
+	if text := strings.Join(dump(t, openSession(t, st, "s"), 0), "\n"); strings.Contains(text, needle) || s.local(t, st) != 0 {
+		t.Error("the masked line can be read, or was not moved again")
+	}
+	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := inFolder(t, dir); len(left) != 1 {
+		t.Errorf("%d objects are left, want the other session's", len(left))
+	}
+	for _, table := range []string{"cold_blocks", "cold_objects", "cold_streams"} {
+		if n := s.query(t, st, `SELECT count(*) FROM `+table); n != 1 {
+			t.Errorf("%s has %d rows, want the other session's", table, n)
+		}
+	}
+}
+
+// coldFiles: a file of several chunks is read, masked and removed.
+func (s suite) coldFiles(t *testing.T) {
+	st, dir := s.onFolder(t, store.Opening{})
+	content := bytes.Repeat([]byte("0123456789abcdef"), 160<<10) // 2.5 MiB
+	copy(content[1<<20-5:], needle)                              // in two chunks
+	sum := upload(t, st, 0, "s", "a.txt", content)
+	put(t, st, batch("s", object(0, "{}")))
+	cool(t, st)
+	if len(inFolder(t, dir)) != 4 || s.local(t, st) != 0 || blobContent(t, st, sum) != string(content) {
+		t.Fatalf("%d objects, %d bytes in the database", len(inFolder(t, dir)), s.local(t, st))
+	}
+	snap := openSession(t, st, "s")
+	f := server.FileMask{Tokens: []server.Token{{Start: 1<<20 - 5, Text: ownToken}}}
+	f.SHA256 = uploadOf(0, "s", "a.txt", content).SHA256
+	mask(t, st, &server.Masking{Stream: snap.Session().ID, At: start, Files: []server.FileMask{f}})
+	copy(content[1<<20-5:], ownToken)
+	cool(t, st)
+	now := fmt.Sprintf("%x", uploadOf(0, "s", "a.txt", content).SHA256)
+	if blobContent(t, st, now) != string(content) || len(inFolder(t, dir)) != 4 {
+		t.Errorf("masked, the file is not as expected; %d objects", len(inFolder(t, dir)))
+	}
+	for _, path := range inFolder(t, dir) {
+		if b, err := os.ReadFile(path); err != nil || bytes.Contains(b, []byte(needle[:5])) || bytes.Contains(b, []byte(needle[5:])) {
+			t.Errorf("%s has the secret, %v", path, err)
+		}
+	}
+	if _, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Sweep(t.Context()); err != nil || len(inFolder(t, dir)) != 0 {
+		t.Errorf("forgotten, %d objects are left: %v", len(inFolder(t, dir)), err)
+	}
+}
+
+// coldPlaces: an address of another place is refused as such, and nothing counts as lost.
+func (s suite) coldPlaces(t *testing.T) {
+	st, _ := s.onFolder(t, store.Opening{})
+	put(t, st, batch("s", prose(0, 300, 1000)...))
+	cool(t, st)
+	s.query(t, st, `UPDATE cold SET place = '`+folderURL(t.TempDir())+`' RETURNING 0`)
+	st = s.reopen(t, st)
+	err := openSession(t, st, "s").Lines(t.Context(), server.Span{To: 9}, func(server.Line) error { return nil })
+	if !errors.Is(err, server.ErrCold) || !strings.Contains(err.Error(), "another place") {
+		t.Errorf("reading from an empty place: %v", err)
+	}
+	if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, server.ErrCold) {
+		t.Errorf("moving to an empty place: %v", err)
+	}
+}

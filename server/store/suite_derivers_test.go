@@ -1,0 +1,140 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// urgency: lines of sessions that were derived come before new sessions, and those before what is derived again. Of
+// the first the one that waits longest is in front, of the others the one that was written last.
+func (s suite) urgency(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	at := start
+	write := func(names ...string) {
+		for _, name := range names {
+			at = at.Add(time.Second)
+			b := batch(name, object(int64(at.Sub(start)/time.Second), "{}"))
+			b.Received = at
+			put(t, st, b)
+		}
+	}
+	take := func() (order []string, tasks []server.Task) {
+		tasks, err := st.Lagging(ctx, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			order = append(order, task.SessionID)
+		}
+		return order, tasks
+	}
+	write("again1", "again2")
+	_, tasks := take()
+	for _, task := range tasks {
+		save(t, st, task, server.Derivation{Format: 1})
+	}
+	if err := st.Renew(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	write("live1", "live2", "live3")
+	for name, task := range lease(t, st) {
+		switch name {
+		case "live1", "live2", "live3":
+			continue
+		}
+		d := server.Derivation{Task: task, Position: place(t, st, task), Released: true}
+		d.Position.Line = 0
+		if err := st.SaveDerived(ctx, &d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"live2", "live3", "live1"} {
+		ref, err := st.Resolve(ctx, all, server.Ref{SessionID: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		save(t, st, server.Task{Stream: ref.Stream, SessionID: name, Version: 1}, server.Derivation{})
+	}
+	write("new1", "live1", "live3", "new2", "live2", "again1")
+	want := []string{"live2", "live3", "live1", "new2", "new1", "again1", "again2"}
+	if order, _ := take(); !slices.Equal(order, want) {
+		t.Errorf("handed out as %v, not %v", order, want)
+	}
+}
+
+// together: derivations of several streams are stored in one piece, and a stale one among them keeps all out.
+func (s suite) together(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	var list []*server.Derivation
+	needle := object(0, says("prompt", "needle"))
+	for i := range 3 {
+		b := batch(fmt.Sprint("s", i), needle)
+		b.Owner = int64(7 - i)
+		put(t, st, b)
+	}
+	for name, task := range lease(t, st) {
+		list = append(list, &server.Derivation{Task: task, Position: place(t, st, task), Done: true,
+			Answers: []server.Answer{answer("k", 5)}, Summary: server.Summary{Title: name},
+			Texts: said(needle, start)})
+	}
+	for i := range list {
+		list[i].Task.Masked++
+		if err := st.SaveDerived(ctx, list...); !errors.Is(err, server.ErrStale) {
+			t.Fatalf("with a stale one: %v", err)
+		}
+		list[i].Task.Masked--
+	}
+	if n := lag(t, st); n != 3 || outputs(t, st, server.UsageQuery{}) != "" {
+		t.Errorf("%d lag, used %s", n, outputs(t, st, server.UsageQuery{}))
+	}
+	expectNames(t, "of a refused group", searched(t, st, all, server.SearchQuery{Text: "needle"}))
+	if err := st.SaveDerived(ctx, list...); err != nil {
+		t.Fatal(err)
+	}
+	if n := lag(t, st); n != 0 || outputs(t, st, server.UsageQuery{}) != "s0:1×5 s1:1×5 s2:1×5" {
+		t.Errorf("%d lag, used %s", n, outputs(t, st, server.UsageQuery{}))
+	}
+	expectNames(t, "of a stored group", searched(t, st, all, server.SearchQuery{Text: "needle"}), "s0", "s1", "s2")
+}
+
+// keptState: a state stays while its stream is derived further, and says up to which line it goes.
+func (s suite) keptState(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	folded := func(task server.Task, line int64, state string) {
+		t.Helper()
+		snap, err := st.View(ctx, all, server.Ref{Stream: task.Stream})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer snap.Close()
+		at, got, err := snap.Folded(ctx)
+		if err != nil || at.Line != line || string(got) != state {
+			t.Errorf("%q of line %d, %v; want %q of line %d", got, at.Line, err, state, line)
+		}
+	}
+	for i := range int64(4) {
+		put(t, st, batch("s", object(i, "{}")))
+		task := lease(t, st)["s"]
+		if task.Position.Line != i {
+			t.Errorf("it goes on at %+v, not at line %d", task.Position, i)
+		}
+		d := save(t, st, task, server.Derivation{State: []byte(fmt.Sprint("state", i)), KeepState: i%3 != 0})
+		folded(d.Task, i/3*3+1, fmt.Sprint("state", i/3*3))
+	}
+}
+
+// resting: lines of a stream that rests are not handed out before it has rested.
+func (s suite) resting(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("s", object(0, "{}")))
+	save(t, st, lease(t, st)["s"], server.Derivation{Rest: time.Hour})
+	put(t, st, batch("s", object(1, "{}")))
+	if tasks := lease(t, st); len(tasks) != 0 || lag(t, st) != 1 {
+		t.Errorf("handed out: %v; %d lag", tasks, lag(t, st))
+	}
+}

@@ -1,0 +1,69 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// marks: what a user keeps about a session is that user's alone; it is found again, and goes with the session.
+func (s suite) marks(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	for _, name := range []string{"a", "b", "c"} {
+		put(t, st, batch(name, object(0, `{}`)))
+	}
+	id := func(name string) int64 {
+		snap := openSession(t, st, name)
+		return snap.Session().ID
+	}
+	a, b := id("a"), id("b")
+	set := func(reader int64, m server.Mark) {
+		t.Helper()
+		if err := errors.Join(m.Tidy(), st.SetMark(ctx, reader, m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(reader int64, want string) {
+		t.Helper()
+		list, err := st.Marks(ctx, reader, []int64{a, b})
+		if got := fmt.Sprintf("%v %s %s %v %v", list[a].Star, list[a].Name, list[a].Note, list[a].Tags, list[b].Tags); err != nil || got != want {
+			t.Errorf("reader %d has %s, %v; want %s", reader, got, err, want)
+		}
+	}
+	at := time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)
+	set(1, server.Mark{Stream: a, Star: true, Name: "  the \n first ", Note: "line\n  two\\", Tags: []string{"x", "50%_off", "x", "two words"}, Updated: at})
+	set(1, server.Mark{Stream: b, Tags: []string{"x"}})
+	set(2, server.Mark{Stream: a, Tags: []string{"other"}})
+	has(1, "true the first line\n  two\\ [50%_off two-words x] [x]")
+	has(2, "false   [other] []")
+	has(3, "false   [] []")
+	if list, err := st.Marks(ctx, 1, []int64{a}); err != nil || !list[a].Updated.Equal(at) {
+		t.Errorf("updated %v, %v", list[a].Updated, err)
+	}
+	for want, q := range map[string]server.SessionQuery{
+		"a": {Reader: 1, Starred: true}, "": {Reader: 2, Starred: true}, "a b": {Reader: 1, Tag: "x"}, "a b c": {Reader: 1},
+		" a": {Reader: 1, Tag: "50%_off"}, "  ": {Reader: 1, Tag: "50__off"}, "   ": {Reader: 1, Tag: "%"}, "    ": {Reader: 2, Tag: "x"}, "     ": {Reader: 1, Tag: "two"},
+	} {
+		expectNames(t, fmt.Sprintf("%+v", q), names(t, st, all, q), strings.Fields(want)...)
+	}
+	if tags, err := st.Tags(ctx, 1); err != nil || fmt.Sprint(tags) != "[50%_off two-words x]" {
+		t.Errorf("tags %q, %v", tags, err)
+	}
+	set(1, server.Mark{Stream: b})
+	has(1, "true the first line\n  two\\ [50%_off two-words x] []")
+	if err := st.SetMark(ctx, 1, server.Mark{Stream: 999_999, Star: true}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a mark of nothing: %v", err)
+	}
+	if _, err := st.Forget(ctx, all, "a", 0, start); err != nil {
+		t.Fatal(err)
+	}
+	has(1, "false   [] []")
+	has(2, "false   [] []")
+	if tags, err := st.Tags(ctx, 1); err != nil || len(tags) != 0 {
+		t.Errorf("tags of a forgotten session: %q, %v", tags, err)
+	}
+}

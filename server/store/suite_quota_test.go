@@ -1,0 +1,269 @@
+package store_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/api"
+	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/hub"
+)
+
+// quotaUser adds a user.
+func quotaUser(t *testing.T, st full, name string) server.User {
+	t.Helper()
+	u, err := st.AddUser(t.Context(), name, server.Member, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// patiently does something again for as long as it takes too long, as daemons do: a machine may be slow.
+func patiently(ctx context.Context, do func() error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	for {
+		if err = do(); err == nil || ctx.Err() != nil || !server.Unavailable(err) {
+			return err
+		}
+	}
+}
+
+// limited is a batch of a user with a limit.
+func limited(u server.User, q server.Quota, session string, lines ...server.Line) *server.Batch {
+	b := batch(session, lines...)
+	b.Owner, b.Quota = u.ID, q
+	return b
+}
+
+// expectStored compares what is stored of a user.
+func expectStored(t *testing.T, st full, u server.User, bytes, sessions int64) {
+	t.Helper()
+	got, err := st.Stored(t.Context(), u.ID)
+	if want := (server.Stored{Bytes: bytes, Sessions: sessions}); err != nil || got != want {
+		t.Errorf("stored of %s: %+v, want %+v (%v)", u.Name, got, want, err)
+	}
+}
+
+// refusedBy expects a refusal by one of the limits.
+func refusedBy(t *testing.T, err error, sessions bool) {
+	t.Helper()
+	no, ok := errors.AsType[*server.QuotaError](err)
+	if !ok || no.Sessions != sessions {
+		t.Errorf("not refused for its limit (of sessions: %v): %v", sessions, err)
+	}
+}
+
+// quotas: sums are exact after repeats, replacements, a restart and forgetting; a write that exceeds a limit leaves
+// nothing behind, and earlier lines stay.
+func (s suite) quotas(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := quotaUser(t, st, "ann")
+	q := server.Quota{Bytes: 40, Sessions: 2}
+	put(t, st, limited(ann, q, "one", object(0, "123456789")))
+	put(t, st, limited(ann, q, "one", object(0, "123456789"))) // again
+	expectStored(t, st, ann, 10, 1)
+	put(t, st, limited(ann, q, "one", object(0, "1234"))) // replaces nine bytes, which are kept
+	expectStored(t, st, ann, 15, 1)
+	put(t, st, limited(ann, q, "two", object(0, "123456789")))
+	refusedBy(t, st.Put(ctx, limited(ann, q, "three", object(0, "1"))), true)
+	refusedBy(t, st.Put(ctx, limited(ann, q, "two", object(1, strings.Repeat("x", 15)))), false)
+	expectStored(t, st, ann, 25, 2)
+	agent := limited(ann, q, "two/agent-a", object(0, "123456789")) // belongs to a session
+	agent.Head.Parent = "two"
+	put(t, st, agent)
+	put(t, st, limited(ann, q, "one", object(1, "1234"))) // exactly what is left
+	expectStored(t, st, ann, 40, 2)
+	refusedBy(t, st.Put(ctx, limited(ann, q, "one", object(2, ""))), false)
+	snap, err := st.Open(ctx, server.Ref{SessionID: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := dump(t, snap, 0); len(got) != 2 {
+		t.Errorf("session one has %q", got)
+	}
+	if err := snap.Close(); err != nil {
+		t.Error(err)
+	}
+	st = s.reopen(t, st)
+	expectStored(t, st, ann, 40, 2)
+	if _, err := st.Forget(ctx, server.Scope{User: ann.ID}, "two", 0, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	expectStored(t, st, ann, 20, 1)
+	put(t, st, limited(ann, q, "three", object(0, "1")))
+	if err := st.Put(ctx, limited(ann, q, "two", object(0, strings.Repeat("x", 99)))); !errors.Is(err, server.ErrForgotten) {
+		t.Errorf("a forgotten session, beyond the limit: %v", err)
+	}
+	put(t, st, limited(ann, server.Quota{}, "three", object(1, strings.Repeat("x", 99)))) // the limit is lifted
+	expectStored(t, st, ann, 122, 2)
+}
+
+// quotaFiles: files and checkpoints count, a file in full from when its upload starts, once for all its sessions.
+func (s suite) quotaFiles(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := quotaUser(t, st, "ann")
+	q := server.Quota{Bytes: 100}
+	upload := func(content, session string) *server.Upload {
+		return &server.Upload{Head: batch(session).Head, Owner: ann.ID, Quota: q, SHA256: sha256.Sum256([]byte(content)),
+			Size: int64(len(content)), Name: "f", At: start}
+	}
+	file := strings.Repeat("f", 60)
+	u := upload(file, "s")
+	if _, _, err := st.StartBlob(ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	expectStored(t, st, ann, 60, 1)
+	_, _, err := st.StartBlob(ctx, upload(strings.Repeat("g", 60), "s"))
+	refusedBy(t, err, false)
+	if have, _, err := st.StartBlob(ctx, u); err != nil || have != 0 { // it goes on
+		t.Errorf("an upload that goes on: %d, %v", have, err)
+	}
+	if _, err := st.PutBlob(ctx, ann.ID, u.SHA256, 0, []byte(file), start); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.EndBlob(ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	if _, complete, err := st.StartBlob(ctx, upload(file, "other")); err != nil || !complete {
+		t.Errorf("the same file of another session: %v, %v", complete, err)
+	}
+	expectStored(t, st, ann, 60, 2)
+	points := func(summary string) *server.CheckpointBatch {
+		return &server.CheckpointBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
+			List: []server.Checkpoint{{ID: "c", Summary: summary, Created: start}}}
+	}
+	if err := st.PutCheckpoints(ctx, points("검")); err != nil { // three bytes, and [] of its files
+		t.Fatal(err)
+	}
+	expectStored(t, st, ann, 65, 2)
+	if err := st.PutCheckpoints(ctx, points("longer")); err != nil {
+		t.Fatal(err)
+	}
+	expectStored(t, st, ann, 68, 2)
+	refusedBy(t, st.PutCheckpoints(ctx, points(strings.Repeat("x", 40))), false)
+	refusedBy(t, st.PutDocuments(ctx, &server.DocumentBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
+		Events: []server.DocumentEvent{{Path: "d", Change: server.Linked, Content: make([]byte, 40), Version: 1}}}), false)
+	for _, session := range []string{"s", "other"} {
+		if _, err := st.Forget(ctx, server.Scope{User: ann.ID}, session, 0, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectStored(t, st, ann, 0, 0)
+}
+
+// quotaOthers: of many writers at once nobody passes a limit, and a user at the limit does not hold up another one.
+func (s suite) quotaOthers(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann, ben := quotaUser(t, st, "ann"), quotaUser(t, st, "ben")
+	q := server.Quota{Bytes: 100, Sessions: 5}
+	var wg sync.WaitGroup
+	for i := range 40 {
+		for _, u := range []server.User{ann, ben} {
+			wg.Go(func() {
+				b := limited(u, q, fmt.Sprintf("%s-%d", u.Name, i), object(0, "123456789"))
+				if u == ben {
+					b.Quota = server.Quota{}
+				}
+				if err := patiently(ctx, func() error { return st.Put(ctx, b) }); err != nil && (u == ben || !errors.Is(err, server.ErrOverQuota)) {
+					t.Errorf("%s: %v", u.Name, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	expectStored(t, st, ann, 50, 5)
+	expectStored(t, st, ben, 400, 40)
+	if err := st.SetQuota(ctx, ann.ID, server.Quota{Bytes: 7, Sessions: server.NoQuota}); err != nil {
+		t.Fatal(err)
+	}
+	ann, err := st.FindUser(ctx, "ann")
+	if err != nil || (server.Quota{Bytes: 1, Sessions: 2}).For(ann) != (server.Quota{Bytes: 7}) {
+		t.Errorf("ann's limits are %+v, %v", ann.Quota, err)
+	}
+	if err := st.SetQuota(ctx, 999, q); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("limits of nobody: %v", err)
+	}
+}
+
+// quotaHTTP: over HTTP a user beyond a limit gets 507 with the limit, its running session goes on as far as the limit
+// lets it, and another user notices nothing.
+func (s suite) quotaHTTP(t *testing.T) {
+	st := s.open(t)
+	api := api.New(st, auth.New(st, slog.New(slog.DiscardHandler)), hub.New(st))
+	api.Quota = server.Quota{Bytes: 300, Sessions: 1}
+	web := httptest.NewServer(api.Handler())
+	t.Cleanup(web.Close)
+	call := func(method, path, key, body string) (int, string) {
+		t.Helper()
+		q, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("X-API-Key", key)
+		q.Header.Set("Content-Type", "application/json")
+		answer, err := web.Client().Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+	keys := map[string]string{}
+	for _, name := range []string{"ann", "ben"} {
+		key, hash := auth.NewKey()
+		if err := st.AddKey(t.Context(), quotaUser(t, st, name).ID, name, hash, start); err != nil {
+			t.Fatal(err)
+		}
+		keys[name] = key
+	}
+	send := func(user, session string, line, size int) (int, string) {
+		t.Helper()
+		return call(http.MethodPost, "/api/conversations", keys[user], fmt.Sprintf(
+			`{"session_id":%q,"project_hash":"h","entries":[{"line_index":%d,"type":"user","text":%q}]}`, session, line,
+			strings.Repeat("x", size)))
+	}
+	for _, step := range []struct {
+		user, session string
+		line, size    int
+		status        int
+		says          string
+	}{
+		{"ann", "a", 0, 100, 200, ""},
+		{"ann", "b", 0, 1, 507, "may have 1 sessions"},
+		{"ann", "a", 1, 300, 507, "may store 300 bytes"},
+		{"ann", "a", 1, 10, 200, ""},
+		{"ben", "b", 0, 100, 200, ""},
+	} {
+		status, text := send(step.user, step.session, step.line, step.size)
+		if status != step.status || !strings.Contains(text, step.says) || status == 507 && !strings.Contains(text, `"over_quota"`) {
+			t.Errorf("%s sends %d bytes of %s: %d %s", step.user, step.size, step.session, status, text)
+		}
+	}
+	status, text := call(http.MethodGet, "/api/me", keys["ann"], "")
+	if status != 200 || !strings.Contains(text, `"quota":{"bytes":300,"sessions":1}`) || !strings.Contains(text, `"sessions":1},`) {
+		t.Errorf("me: %d %s", status, text)
+	}
+	if status, text := call(http.MethodDelete, "/api/sessions/a", keys["ann"], ""); status != 200 {
+		t.Errorf("forget: %d %s", status, text)
+	}
+	if status, text := send("ann", "b", 0, 1); status != 200 {
+		t.Errorf("after something was forgotten: %d %s", status, text)
+	}
+}

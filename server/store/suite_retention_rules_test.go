@@ -1,0 +1,394 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/digest"
+	"github.com/ccship/ccship/server/store"
+)
+
+// retireKeeps: what somebody needs is kept, and the report says why.
+func (s suite) retireKeeps(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann := addUser(t, st, "ann", server.Owner)
+	names := strings.Fields("held starred linked checked running fork plain")
+	for i, name := range names {
+		b := batch(name, prose(0, 10, 300+i)...)
+		b.Owner = ann.ID
+		if name == "running" {
+			b.Received = later.Add(-time.Hour)
+		}
+		put(t, st, b)
+	}
+	agent := batch("starred/agent-a", prose(0, 5, 200)...)
+	agent.Owner, agent.Head.Parent = ann.ID, "starred"
+	put(t, st, agent)
+	id := func(name string) int64 {
+		a, err := st.Resolve(ctx, all, server.Ref{SessionID: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Stream
+	}
+	_, err := st.AddHold(ctx, server.Hold{Session: "held", By: "ann", Why: "a case", At: start})
+	if err == nil {
+		err = st.SetMark(ctx, ann.ID, server.Mark{Stream: id("starred"), Star: true, Updated: start})
+	}
+	if err == nil {
+		_, err = st.AddShareLink(ctx, server.ShareLink{Hash: [32]byte{1}, Stream: id("linked"), By: ann, Created: start, Until: later.Add(day)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	putCheckpoints(t, st, ann.ID, "checked", "e", mark("cp-1", 1))
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: time.Hour})
+	report := retire(t, st)
+	slices.SortFunc(report.Kept, func(a, b server.KeptCount) int { return strings.Compare(a.Why, b.Why) })
+	var kept []string
+	for _, k := range report.Kept {
+		kept = append(kept, fmt.Sprint(k.Why, " ", k.Sessions))
+	}
+	if got := strings.Join(kept, ", "); got != "checkpoint 1, hold 1, in use 1, share link 1, star, name, note or tag 1" {
+		t.Errorf("kept: %s", got)
+	}
+	for _, name := range names {
+		n := len(lines(t, st, name, 0))
+		if want := map[bool]int{true: 0, false: 10}[name == "fork" || name == "plain"]; n != want {
+			t.Errorf("%s has %d lines, want %d", name, n, want)
+		}
+	}
+	if n := len(lines(t, st, "starred/agent-a", 0)); n != 5 {
+		t.Errorf("the agent of a kept session has %d lines", n)
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: time.Hour, Checkpoints: true})
+	retire(t, st)
+	if n := len(lines(t, st, "checked", 0)); n != 0 {
+		t.Errorf("a rule for sessions with checkpoints leaves %d lines", n)
+	}
+}
+
+// retireSizes: of a user, a project, what is above a size goes, oldest first.
+func (s suite) retireSizes(t *testing.T) {
+	st := s.open(t)
+	for i := range int64(6) {
+		b := batch(fmt.Sprint("s", i), prose(0, 10, 1000)...)
+		b.Owner, b.Received = 1+i%2, start.Add(time.Duration(i)*time.Hour)
+		b.Head.ProjectHash, b.Head.Project = fmt.Sprint("ph", i%2), fmt.Sprint("p", i%2)
+		put(t, st, b)
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Over: 21000, User: 1})
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Over: 11000, Age: day, Project: "p1"})
+	retire(t, st)
+	var got []int
+	for i := range 6 {
+		got = append(got, len(lines(t, st, fmt.Sprint("s", i), 0)))
+	}
+	if fmt.Sprint(got) != "[0 0 10 0 10 10]" {
+		t.Errorf("lines %v", got)
+	}
+	rules, err := st.RetentionRules(t.Context())
+	if err != nil || len(rules) != 2 || rules[0].Over != 21000 || rules[0].User != 1 || rules[1].Age != day || rules[1].Project != "p1" {
+		t.Errorf("rules %+v, %v", rules, err)
+	}
+	if err := st.RemoveRetentionRule(t.Context(), 2); err != nil {
+		t.Error(err)
+	}
+	if err := st.RemoveRetentionRule(t.Context(), 2); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a rule that is gone: %v", err)
+	}
+}
+
+// retireFiles: attachments of dropped sessions go, unless another session has them too. They are not sent again.
+func (s suite) retireFiles(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	own, shared := strings.Repeat("own ", 500), strings.Repeat("shared ", 500)
+	for _, session := range []string{"old", "new"} {
+		b := batch(session, prose(0, 5, 100)...)
+		if session == "new" {
+			b.Received = later
+		}
+		put(t, st, b)
+		upload(t, st, 0, session, "shared.txt", []byte(shared))
+	}
+	sum := upload(t, st, 0, "old", "own.txt", []byte(own))
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
+	report := retire(t, st)
+	if len(report.Counts) != 1 || report.Counts[0].Files != 1 {
+		t.Errorf("%+v", report)
+	}
+	if _, _, err := st.BlobContent(ctx, all, sum); !errors.Is(err, server.ErrRetired) {
+		t.Errorf("a retired file: %v", err)
+	}
+	if got := blobContent(t, st, fmt.Sprintf("%x", uploadOf(0, "old", "shared.txt", []byte(shared)).SHA256)); got != shared {
+		t.Errorf("the file of both sessions: %.40q", got)
+	}
+	if _, complete, err := st.StartBlob(ctx, uploadOf(0, "old", "own.txt", []byte(own))); err != nil || !complete {
+		t.Errorf("sent again: complete %v, %v", complete, err)
+	}
+	if found := audited(t, st); len(found) != 0 {
+		t.Error(found)
+	}
+	upload(t, st, 0, "new", "own.txt", []byte(own)) // a session that is kept needs it
+	if got := blobContent(t, st, sum); got != own {
+		t.Errorf("uploaded for another session: %.40q", got)
+	}
+}
+
+// retireSteps: ended before or after any step, the next application does the rest.
+func (s suite) retireSteps(t *testing.T) {
+	if s.with == nil {
+		t.Skip("the steps of lines as they come, and of what is cold, are those")
+	}
+	stop, n := 0, 0
+	st := s.with(t, store.Opening{Step: func(name string) error {
+		if name != "retire" && name != "retired" {
+			return nil
+		}
+		if n++; n == stop {
+			return errStep
+		}
+		return nil
+	}})
+	rewound(t, st, "s")
+	upload(t, st, 0, "s", "a.txt", []byte("content"))
+	put(t, st, batch("other", prose(0, 20, 500)...))
+	understand(t, st)
+	before, _ := views(t, st, "s")
+	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	ended := false
+	for stop = 1; !ended; stop++ {
+		n = 0
+		_, err := st.Retire(t.Context(), server.Retiring{By: "ann", Now: later})
+		if ended = err == nil; !ended && !errors.Is(err, errStep) {
+			t.Fatal(err)
+		}
+		after, _ := views(t, st, "s")
+		if fmt.Sprint(before) != fmt.Sprint(after) {
+			t.Fatalf("step %d: digests were\n%+v, are\n%+v", stop, before, after)
+		}
+		if found := audited(t, st); len(found) != 0 {
+			t.Fatalf("step %d: %v", stop, found)
+		}
+	}
+	if stop < 8 {
+		t.Errorf("only %d steps", stop)
+	}
+	if left := s.query(t, st, `SELECT (SELECT count(*) FROM blob_chunks) + (SELECT count(*) FROM cold_chunks)`); left != 0 {
+		t.Errorf("%d pieces of files are left", left)
+	}
+	if got := lines(t, st, "s", 0); len(got) != 1 {
+		t.Errorf("%d lines are left", len(got))
+	}
+}
+
+// retireUsage: what was spent stays in the sums, also when all is derived again, unless a rule says otherwise.
+func (s suite) retireUsage(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	for _, session := range []string{"a", "b"} {
+		line := `{"type":"assistant","uuid":"u` + session + `","timestamp":"2026-11-20T10:00:00Z","requestId":"r` + session +
+			`","message":{"id":"m` + session + `","role":"assistant","model":"claude-x","content":[{"type":"text","text":"hello ` + session + `"}],"usage":{"input_tokens":10,"output_tokens":5}}}`
+		b := batch(session, object(0, line))
+		b.Head.Project = session
+		put(t, st, b)
+	}
+	understand(t, st)
+	spent := func() (n int64) {
+		rows, err := st.Usage(ctx, all, server.UsageQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			n += r.Tokens.Output
+		}
+		return n
+	}
+	if spent() != 10 {
+		t.Fatalf("%d tokens before", spent())
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, Project: "a"})
+	retire(t, st)
+	if spent() != 10 {
+		t.Errorf("%d tokens after", spent())
+	}
+	if err := st.ResetDerived(ctx); err != nil {
+		t.Fatal(err)
+	}
+	understand(t, st)
+	if spent() != 10 {
+		t.Errorf("%d tokens after deriving again", spent())
+	}
+	f, err := st.SummaryOf(ctx, idOf(t, st, "a"))
+	if err != nil || f.Messages != 1 || f.FirstPrompt != "" || f.Ended.IsZero() {
+		t.Errorf("what is known of it: %+v, %v", f, err)
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, Project: "b", Usage: true})
+	retire(t, st)
+	if spent() != 5 {
+		t.Errorf("%d tokens after a rule that removes usage", spent())
+	}
+}
+
+// retireCopies: a copy for a clone of a machine has what is known of retired lines.
+func (s suite) retireCopies(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("s", prose(0, 60, 900)...))
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	retire(t, st)
+	var runs []*server.RetiredRun
+	snap := openSession(t, st, "s")
+	if err := snap.Retired(t.Context(), server.Span{To: 60}, true, func(r *server.RetiredRun) error { runs = append(runs, r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	b := batch("s")
+	b.Head.Machine, b.Head.EndLine, b.Retired = "m2", 60, runs
+	put(t, st, b)
+	again := batch("s", prose(0, 60, 900)...)
+	again.Head.Machine = "m2"
+	put(t, st, again)
+	two := "m2"
+	copied, err := st.Open(t.Context(), server.Ref{SessionID: "s", Machine: &two})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	of, err := digest.Views(t.Context(), snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := digest.Views(t.Context(), copied)
+	if err != nil || fmt.Sprint(of) != fmt.Sprint(got) || len(dump(t, copied, 0)) != 0 {
+		t.Errorf("the copy has %+v, %v, want %+v", got, err, of)
+	}
+}
+
+// retireReplaced: a client without a ledger may still replace a retired line; bytes that were replaced go by age.
+func (s suite) retireReplaced(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("s", prose(0, 20, 300)...))
+	put(t, st, batch("s", object(3, `{"new":3}`)))
+	if n := s.query(t, st, `SELECT count(*) FROM superseded`); n != 1 {
+		t.Fatalf("%d replaced", n)
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
+	retire(t, st)
+	if n := s.query(t, st, `SELECT count(*) FROM superseded`); n != 0 {
+		t.Errorf("%d replaced lines are left", n)
+	}
+	if n := len(lines(t, st, "s", 0)); n != 20 {
+		t.Errorf("%d lines", n)
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	retire(t, st)
+	put(t, st, batch("s", object(2, `{"again":2}`), object(4, `{"more":4}`), prose(5, 1, 300)[0]))
+	if got := lines(t, st, "s", 0); !slices.Equal(got[:2], []string{`2:object:{"again":2}`, `4:object:{"more":4}`}) {
+		t.Errorf("lines %q", got)
+	}
+	v, n := views(t, st, "s")
+	if v[0].Lines != 20 || v[0].SHA256 != "" || n != 17 && n != 18 {
+		t.Errorf("%+v, %d retired", v, n)
+	}
+	if found := audited(t, st); len(found) != 0 {
+		t.Error(found)
+	}
+}
+
+// retireCold: a rule may move to cold storage what is not old enough for it otherwise.
+func (s suite) retireCold(t *testing.T) {
+	if s.with == nil || s.cooling {
+		t.Skip("one way is enough")
+	}
+	st, dir := s.onFolder(t, store.Opening{})
+	now, _ := rewound(t, st, "s")
+	put(t, st, batch("new", prose(0, 99, 900)...))
+	upload(t, st, 0, "s", "a.txt", []byte("content"))
+	seal(t, st, endOfTime)
+	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Action: server.ActionCold, Age: day})
+	retire(t, st)
+	first := len(inFolder(t, dir))
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Action: server.ActionCold, Age: day})
+	if _, err := st.AddHold(t.Context(), server.Hold{Session: "new", By: "ann", Why: "a case", At: start}); err != nil {
+		t.Fatal(err)
+	}
+	retire(t, st)
+	got := slices.Concat(lines(t, st, "s", 0)[:100], lines(t, st, "s", 1)[:30], lines(t, st, "s", 2))
+	if first != 2 || len(inFolder(t, dir)) != 4 || !slices.Equal(got, listed(now)) || s.local(t, st) == 0 {
+		t.Errorf("%d objects, then %d; %d lines", first, len(inFolder(t, dir)), len(got))
+	}
+}
+
+// retireForks: sessions that share history go together. While one of them is needed, or too young, all of them stay.
+func (s suite) retireForks(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	answer := func(i int64, id string, at time.Time) server.Line {
+		return object(i, fmt.Sprintf(`{"type":"assistant","uuid":"u%[1]s","timestamp":%[2]q,"requestId":"r%[1]s","message":{"id":"m%[1]s",`+
+			`"role":"assistant","model":"claude-x","content":[{"type":"text","text":"hello"}],"usage":{"output_tokens":5}}}`,
+			id, at.UTC().Format(time.RFC3339)))
+	}
+	old, young := later.Add(-100*day), later.Add(-50*day)
+	for _, x := range []struct {
+		session, first, second string
+		last                   time.Time
+	}{
+		{"origin", "shared", "own", old}, {"fork", "shared", "new", young}, {"forked again", "new", "newest", old},
+		{"alone", "lonely", "lonelier", old},
+	} {
+		b := batch(x.session, answer(0, x.first, old), answer(1, x.second, x.last))
+		b.Received = x.last
+		put(t, st, b)
+	}
+	understand(t, st)
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
+	left := func() (out string) {
+		for _, session := range []string{"origin", "fork", "forked again", "alone"} {
+			out += fmt.Sprint(len(lines(t, st, session, 0)))
+		}
+		return out
+	}
+	keeping := func(session string) server.Keeping {
+		k, err := st.KeptUntil(ctx, idOf(t, st, session), later)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	if k := keeping("alone"); !k.Until.Equal(old.Add(90*day)) || k.Kept != "" {
+		t.Errorf("what stands alone: %+v", k)
+	}
+	if k := keeping("forked again"); !k.Until.Equal(young.Add(90*day)) || k.Kept != "" {
+		t.Errorf("what shares history with a younger session: %+v", k)
+	}
+	report := retire(t, st)
+	if fmt.Sprint(report.Kept) != fmt.Sprint([]server.KeptCount{{Rule: 1, Why: server.KeptFork, Sessions: 2}}) || left() != "2220" {
+		t.Errorf("%+v, lines %s", report, left())
+	}
+	hold, err := st.AddHold(ctx, server.Hold{Session: "origin", By: "ann", Why: "a case", At: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := keeping("forked again"); !k.Until.IsZero() || k.Kept != server.KeptFork {
+		t.Errorf("what shares history with a session on hold: %+v", k)
+	}
+	if k := keeping("origin"); !k.Until.IsZero() || k.Kept != server.KeptHold {
+		t.Errorf("what is on hold: %+v", k)
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 30 * day})
+	if retire(t, st); left() != "2220" {
+		t.Errorf("lines %s with a hold on the first of them", left())
+	}
+	if err := st.RemoveHold(ctx, hold); err != nil {
+		t.Fatal(err)
+	}
+	if retire(t, st); left() != "0000" {
+		t.Errorf("lines %s when all of them are old enough", left())
+	}
+	if k := keeping("origin"); k.Due != "" || k.Kept != "" || k.Lines != 2 || !k.Retired.Equal(later) {
+		t.Errorf("after all are dropped: %+v", k)
+	}
+}

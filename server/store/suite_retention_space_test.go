@@ -1,0 +1,117 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// noise is lines that do not compress below half of their size.
+func noise(count int, size int) (out []server.Line) {
+	r := rand.New(rand.NewPCG(1, uint64(count)))
+	for i := range int64(count) {
+		text := make([]byte, 0, size)
+		for len(text) < size {
+			text = fmt.Appendf(text, "%016x", r.Uint64())
+		}
+		out = append(out, object(i, `{"x":"`+string(text)+`"}`))
+	}
+	return out
+}
+
+// retireSpace: after dropping a user's sessions, and after forgetting one, the database becomes smaller on the disk.
+func (s suite) retireSpace(t *testing.T) {
+	if s.with == nil || s.cooling {
+		t.Skip("one way is enough")
+	}
+	st := s.open(t)
+	if w, ok := st.(sealing); ok {
+		st = w.full
+	}
+	for _, name := range []string{"dropped", "forgotten"} {
+		b := batch(name, noise(400, 20000)...)
+		b.Owner = 1
+		put(t, st, b)
+	}
+	size := func() int64 {
+		if err := st.Vacuum(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		n, err := st.(server.Sizer).Sizes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Bytes
+	}
+	// shrink waits until the database has become smaller by 3 MiB. PostgreSQL gives back what no transaction can still
+	// see, so an ANALYZE of its own that runs meanwhile puts it off.
+	shrink := func(what string, before int64) (now int64) {
+		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); {
+			if now = size(); before-now > 3<<20 {
+				return now
+			}
+		}
+		t.Fatalf("%s: %d bytes become %d", what, before, now)
+		return 0
+	}
+	before := size()
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, User: 1})
+	if _, err := st.AddHold(t.Context(), server.Hold{Session: "forgotten", By: "ann", Why: "a case", At: start}); err != nil {
+		t.Fatal(err)
+	}
+	retire(t, st)
+	dropped := shrink("after one session was dropped", before)
+	if _, err := st.Forget(t.Context(), all, "forgotten", 0, later); err != nil {
+		t.Fatal(err)
+	}
+	forgotten := shrink("after another was forgotten", dropped)
+	t.Logf("%d bytes, %d after one session was dropped, %d after another was forgotten", before, dropped, forgotten)
+}
+
+// retireMasked: masking leaves no row over a block; a masked line that was retired is known again by its length.
+func (s suite) retireMasked(t *testing.T) {
+	st := s.open(t)
+	w := server.Writer{Incarnation: "i"}
+	secret := `{"key":"` + needle + `"}`
+	lines9 := prose(0, 200, 1000)
+	lines9[9] = object(9, secret)
+	b := batch("s", lines9...)
+	b.Head.Writer = w
+	put(t, st, b)
+	rows := s.query(t, st, `SELECT count(*) FROM lines`)
+	opened(t, st, "s", func(snap server.Snapshot) {
+		m := &server.Masking{Stream: snap.Session().ID, At: start, Lines: []server.LineMask{lineMask(t, snap, 9, secret)}}
+		mask(t, st, m)
+	})
+	if now := s.query(t, st, `SELECT count(*) FROM lines`); now != rows {
+		t.Errorf("masking leaves %d rows, there were %d", now, rows)
+	}
+	if n := s.query(t, st, `SELECT (SELECT count(*) FROM superseded) + (SELECT count(*) FROM lines WHERE line = 9)`); rows == 0 && n != 0 {
+		t.Errorf("%d rows beside the block", n)
+	}
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	retire(t, st)
+	again := batch("s", object(9, secret))
+	again.Head.EndLine, again.Head.Writer = 200, ledgerOf(b)
+	put(t, st, again)
+	if got := lines(t, st, "s", 0); len(got) != 0 {
+		t.Errorf("stored again: %q", got)
+	}
+	other := batch("s", object(9, secret+" "))
+	other.Head.EndLine, other.Head.Writer = 200, ledgerOf(again)
+	if _, ok := errors.AsType[*server.StreamError](st.Put(t.Context(), other)); !ok {
+		t.Error("a line of another length is taken for the masked one")
+	}
+	if _, err := st.Forget(t.Context(), all, "s", 0, later); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"masked_lines", "maskings", "retired", "superseded", "lines", "blocks"} {
+		if n := s.query(t, st, `SELECT count(*) FROM `+table); n != 0 {
+			t.Errorf("after forgetting, %s has %d rows", table, n)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/digest"
+	"github.com/ccship/ccship/transcript"
+)
+
+const day = 24 * time.Hour
+
+// later is when rules are applied: what tests store has rested for 100 days then.
+var later = start.Add(100 * day)
+
+func addRule(t *testing.T, st full, r server.RetentionRule) int64 {
+	t.Helper()
+	if r.Action == "" {
+		r.Action = server.ActionDrop
+	}
+	r.At, r.By = start, "ann"
+	id, err := st.AddRetentionRule(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// retire counts what the rules take, takes it, and proves that this is the same and that nothing is left to take.
+func retire(t *testing.T, st full) server.RetentionReport {
+	t.Helper()
+	var got [3]server.RetentionReport
+	for i := range got {
+		var err error
+		if got[i], err = st.Retire(t.Context(), server.Retiring{Dry: i != 1, By: "ann", Now: later}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fmt.Sprint(got[0].Counts) != fmt.Sprint(got[1].Counts) || len(got[2].Counts) != 0 {
+		t.Errorf("a dry run counts\n%+v, then\n%+v is taken, and\n%+v is left", got[0].Counts, got[1].Counts, got[2].Counts)
+	}
+	return got[1]
+}
+
+// opened is a snapshot for one use.
+func opened(t *testing.T, st full, session string, use func(server.Snapshot)) {
+	t.Helper()
+	snap, err := st.Open(t.Context(), server.Ref{SessionID: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(snap)
+	if err := snap.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// lines are those of some generations.
+func lines(t *testing.T, st full, session string, generations ...int64) (out []string) {
+	t.Helper()
+	opened(t, st, session, func(snap server.Snapshot) {
+		for _, g := range generations {
+			out = append(out, dump(t, snap, g)...)
+		}
+	})
+	return out
+}
+
+func idOf(t *testing.T, st full, session string) (id int64) {
+	t.Helper()
+	opened(t, st, session, func(snap server.Snapshot) { id = snap.Session().ID })
+	return id
+}
+
+// understand derives everything, as a server does.
+func understand(t *testing.T, st full) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- (&derive.Deriver{Store: st, Log: slog.New(slog.DiscardHandler)}).Run(ctx) }()
+	for n := int64(1); n > 0; <-time.After(5 * time.Millisecond) {
+		n = lag(t, st)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// views are the digests of an epoch, without what says that lines were retired.
+func views(t *testing.T, st full, session string) (out []digest.View, retired int64) {
+	t.Helper()
+	opened(t, st, session, func(snap server.Snapshot) {
+		var err error
+		if out, err = digest.Views(t.Context(), snap); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for i := range out {
+		for _, r := range out[i].Retired {
+			retired += r.Lines
+		}
+		out[i].Retired = nil
+	}
+	return out, retired
+}
+
+// generationOf is a batch of a later generation, by a writer with a ledger if it has one.
+func generationOf(session string, g, rewound int64, writer server.Writer, lines ...server.Line) *server.Batch {
+	b := batch(session, lines...)
+	b.Head.Generation, b.Head.RewoundTo, b.Head.Writer = g, rewound, writer
+	b.Received = start.Add(time.Duration(g) * time.Hour)
+	return b
+}
+
+func ledgerOf(b *server.Batch) server.Writer {
+	return server.Writer{Incarnation: "i", Store: b.Head.Receipt.Store, Count: b.Head.Receipt.Count}
+}
+
+// rewound stores 200 lines, of which a rewind replaces the last 100 by 50 others, and another one the last 20 of those.
+func rewound(t *testing.T, st full, session string) (all []server.Line, w server.Writer) {
+	t.Helper()
+	w = server.Writer{Incarnation: "i"}
+	l, err := st.Ledger(t.Context(), 0, "m", 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Store, w.Count = l.Store, l.Count
+	first, second, third := prose(0, 200, 900), prose(100, 50, 901), prose(130, 40, 902)
+	first[7] = server.Line{Index: 7, Kind: server.Oversize, Raw: transcript.AppendOversize(nil, 7, 5, 9, [32]byte{1})}
+	for _, b := range []*server.Batch{generationOf(session, 0, 0, w, first...), generationOf(session, 1, 100, w, second...),
+		generationOf(session, 2, 130, w, third...)} {
+		b.Head.Writer = w
+		put(t, st, b)
+		w = ledgerOf(b)
+	}
+	return slices.Concat(first[:100], second[:30], third), w
+}
+
+// retireSession: a dropped session keeps its digests, and takes nothing of before again, but new lines.
+func (s suite) retireSession(t *testing.T) {
+	st := s.open(t)
+	put(t, st, batch("other", prose(0, 20, 500)...))
+	now, w := rewound(t, st, "s")
+	understand(t, st)
+	before, _ := views(t, st, "s")
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
+	hold, err := st.AddHold(t.Context(), server.Hold{Session: "other", By: "ann", Why: "a case", At: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := retire(t, st)
+	if len(report.Counts) != 1 || report.Counts[0].Lines != 289 || report.Counts[0].Sessions != 1 ||
+		report.Counts[0].Generations != 3 || fmt.Sprint(report.Kept) != fmt.Sprint([]server.KeptCount{{Rule: 1, Why: "hold", Sessions: 1}}) {
+		t.Errorf("%+v", report)
+	}
+	after, n := views(t, st, "s")
+	if fmt.Sprint(before) != fmt.Sprint(after) || n != 199+149+169 {
+		t.Errorf("%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)
+	}
+	if got := lines(t, st, "s", 0, 1, 2); len(got) != 1 || !strings.HasPrefix(got[0], "7:oversize") {
+		t.Errorf("still stored: %d lines", len(got))
+	}
+	if hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "word1", Session: "s", Superseded: true, Limit: 5}); err != nil || len(hits.List) != 0 {
+		t.Errorf("found %+v, %v", hits.List, err)
+	}
+	k, err := st.KeptUntil(t.Context(), idOf(t, st, "s"), later)
+	if err != nil || !k.Retired.Equal(later) || k.Lines != 289 || !strings.Contains(k.Rule, "90 days") {
+		t.Errorf("%+v, %v", k, err)
+	}
+
+	// The same lines again, one by one and together, are acknowledged and not stored.
+	for _, repeated := range [][]server.Line{prose(130, 40, 902), {now[169]}} {
+		b := generationOf("s", 2, 130, w, repeated...)
+		put(t, st, b)
+		w = ledgerOf(b)
+	}
+	if got := lines(t, st, "s", 2); len(got) != 0 {
+		t.Errorf("%d lines were stored again", len(got))
+	}
+	// Others in their place are refused, as for stored lines.
+	err = st.Put(t.Context(), generationOf("s", 2, 130, w, object(140, "other")))
+	if no, ok := errors.AsType[*server.StreamError](err); !ok || no.Code != server.StreamOtherBytes || no.Line != 140 {
+		t.Errorf("other bytes for a retired line: %v", err)
+	}
+	// The session goes on, and a rewind into what was retired keeps what is before it.
+	more := generationOf("s", 2, 130, w, prose(170, 10, 600)...)
+	put(t, st, more)
+	back := generationOf("s", 3, 50, ledgerOf(more), prose(50, 10, 700)...)
+	put(t, st, back)
+	understand(t, st)
+	after, _ = views(t, st, "s")
+	if v := after[2]; v.Lines != 179 || v.Missing != 1 || v.SHA256 == "" || v.SHA256 == before[2].SHA256 {
+		t.Errorf("the session that went on: %+v", v)
+	}
+	if v := after[3]; v.Lines != 59 || v.Missing != 1 || v.SHA256 != "" {
+		t.Errorf("the rewind into retired lines: %+v", v)
+	}
+	if found := audited(t, st); len(found) != 0 {
+		t.Error(found)
+	}
+
+	if err := st.RemoveHold(t.Context(), hold); err != nil {
+		t.Fatal(err)
+	}
+	list, err := st.RetentionLog(t.Context(), 10)
+	if err != nil || len(list) != 1 || list[0].Lines != 289 || list[0].By != "ann" || list[0].SessionID != "s" {
+		t.Errorf("the log says %+v, %v", list, err)
+	}
+	if _, err := st.Forget(t.Context(), all, "s", 0, later); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"retired", "retired_streams"} {
+		if n := s.query(t, st, `SELECT count(*) FROM `+table); n != 0 {
+			t.Errorf("after forgetting, %s has %d rows", table, n)
+		}
+	}
+}
+
+// retireGenerations: only what no newest view shows goes; what shares its blocks stays byte for byte.
+func (s suite) retireGenerations(t *testing.T) {
+	st := s.open(t)
+	now, _ := rewound(t, st, "s")
+	understand(t, st)
+	before, _ := views(t, st, "s")
+	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: 90 * day})
+	report := retire(t, st)
+	if len(report.Counts) != 1 || report.Counts[0].Lines != 120 || report.Counts[0].Generations != 2 {
+		t.Errorf("%+v", report)
+	}
+	got := lines(t, st, "s", 0, 1, 2)
+	if !slices.Equal(got, listed(now)) {
+		t.Errorf("%d lines remain, want the %d of the newest view", len(got), len(now))
+	}
+	after, n := views(t, st, "s")
+	if fmt.Sprint(before) != fmt.Sprint(after) || n != 120 {
+		t.Errorf("%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)
+	}
+	understand(t, st)
+	if found := audited(t, st); len(found) != 0 {
+		t.Error(found)
+	}
+	if hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: `"line":150`, Session: "s", Superseded: true, Limit: 9}); err != nil || len(hits.List) > 1 {
+		t.Errorf("found %+v, %v", hits.List, err)
+	}
+	if drops, err := st.Drops(t.Context(), all, server.DropQuery{Limit: 9}); err != nil || len(drops) != 2 {
+		t.Errorf("rewrites: %+v, %v", drops, err)
+	}
+}

@@ -1,0 +1,97 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ccship/ccship/server"
+)
+
+// savedViews: what a user saves is that user's alone, has one place for each name, and goes with the user.
+func (s suite) savedViews(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	ann, bob := addUser(t, st, "ann", server.Owner), addUser(t, st, "bob", server.Member)
+	save := func(u server.User, name, page, query string) {
+		t.Helper()
+		v := server.SavedView{Name: name, Page: page, Query: query, Updated: start}
+		if err := errors.Join(v.Tidy(), st.SaveView(ctx, u.ID, v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(u server.User, want ...string) {
+		t.Helper()
+		list, err := st.SavedViews(ctx, u.ID)
+		var got []string
+		for _, v := range list {
+			got = append(got, v.Name+": "+v.Path())
+			if !v.Updated.Equal(start) {
+				t.Errorf("%q was saved at %v", v.Name, v.Updated)
+			}
+		}
+		if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s has\n%s, %v; want\n%s", u.Name, strings.Join(got, "\n"), err, strings.Join(want, "\n"))
+		}
+	}
+	save(ann, "  Broken \n shop ", "", "?view=failed&project=shop&after=5.6&model=")
+	save(ann, "Timeouts", server.SearchPage, "q=deadline+exceeded&kind=error&kind=result")
+	save(bob, "Timeouts", server.SessionsPage, "q=timeout")
+	has(ann, "Broken shop: /?project=shop&view=failed", "Timeouts: /search?kind=error&kind=result&q=deadline+exceeded")
+	has(bob, "Timeouts: /?q=timeout")
+	save(ann, "Timeouts", server.SessionsPage, "tag=slow")
+	has(ann, "Broken shop: /?project=shop&view=failed", "Timeouts: /?tag=slow")
+	for i, name := range hostile {
+		v := server.SavedView{Name: "h" + name + fmt.Sprint(i), Page: server.SessionsPage, Query: "q=" + name, Updated: start}
+		if err := st.SaveView(ctx, bob.ID, v); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		if err := st.RemoveView(ctx, bob.ID, v.Name); err != nil {
+			t.Errorf("%q is not removed: %v", name, err)
+		}
+	}
+	if err := st.RemoveView(ctx, bob.ID, "Broken shop"); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("bob removes ann's: %v", err)
+	}
+	if err := st.RemoveView(ctx, ann.ID, "Broken shop"); err != nil {
+		t.Error(err)
+	}
+	has(ann, "Timeouts: /?tag=slow")
+	if err := st.SaveView(ctx, 999_999, server.SavedView{Name: "x", Page: server.SessionsPage, Query: "q=x"}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a view of nobody: %v", err)
+	}
+	for i := range server.MaxSavedViews - 1 {
+		save(ann, fmt.Sprint("view ", i), server.SessionsPage, "q=x")
+	}
+	err := st.SaveView(ctx, ann.ID, server.SavedView{Name: "one more", Page: server.SessionsPage, Query: "q=x"})
+	if _, tooMany := errors.AsType[server.ViewError](err); !tooMany {
+		t.Errorf("one view too many: %v", err)
+	}
+	save(ann, "view 7", server.SessionsPage, "q=in+its+place")
+	s.query(t, st, fmt.Sprintf("DELETE FROM users WHERE id = %d RETURNING id", ann.ID))
+	has(ann)
+	has(bob, "Timeouts: /?q=timeout")
+}
+
+// TestViewsThatCannotBeKept: a view has a name, filters and a page.
+func TestViewsThatCannotBeKept(t *testing.T) {
+	for want, v := range map[string]server.SavedView{
+		"needs a name":   {Name: " \n ", Query: "q=x"},
+		"80 bytes":       {Name: strings.Repeat("x", 81), Query: "q=x"},
+		"text":           {Name: "a\x00b", Query: "q=x"},
+		"one filter":     {Name: "x", Query: "by=project&after=5&filters=1&q="},
+		"needs words":    {Name: "x", Page: server.SearchPage, Query: "project=shop"},
+		"or of a search": {Name: "x", Page: "usage", Query: "q=x"},
+		"4096":           {Name: "x", Query: "q=" + strings.Repeat("x", 5000)},
+		"address":        {Name: "x", Query: "q=%zz"},
+	} {
+		if err := v.Tidy(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", v, err, want)
+		}
+	}
+	v := server.SavedView{Name: "x", Query: "b=2&a=1"}
+	if err := v.Tidy(); err != nil || !v.Is(server.SessionsPage, map[string][]string{"a": {"1"}, "b": {"2"}, "after": {"9"}}) ||
+		v.Is(server.SessionsPage, map[string][]string{"a": {"1"}}) || v.Is(server.SearchPage, map[string][]string{"a": {"1"}, "b": {"2"}}) {
+		t.Errorf("%+v, %v is not told apart from others", v, err)
+	}
+}

@@ -1,0 +1,146 @@
+package store_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ccship/ccship/server"
+)
+
+// shareLinks: a link shows one session and its agents' transcripts, and works as long as everything does that it
+// depends on.
+func (s suite) shareLinks(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	boss, ann := addUser(t, st, "boss", server.Owner), addUser(t, st, "ann", server.Member)
+	other := addUser(t, st, "other", server.Member)
+	if err := st.AddKey(ctx, ann.ID, "laptop", sha256.Sum256([]byte("k")), start); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := st.Keys(ctx, ann.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ name, parent string }{{"a", ""}, {"a/agent-1", "a"}, {"b", ""}, {"b/agent-1", "b"}} {
+		b := batch(x.name, object(0, `{}`))
+		b.Owner, b.Head.Parent = ann.ID, x.parent
+		put(t, st, b)
+	}
+	hers := server.ScopeOf(ann)
+	at, err := st.Resolve(ctx, hers, server.Ref{SessionID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(by server.User, key int64, secret string) int64 {
+		t.Helper()
+		id, err := st.AddShareLink(ctx, server.ShareLink{Hash: sha256.Sum256([]byte(secret)), Stream: at.Stream, By: by,
+			Key: key, Created: start, Until: start.Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	works := func(secret string, now time.Time, want bool) {
+		t.Helper()
+		l, err := st.FindShareLink(ctx, sha256.Sum256([]byte(secret)), now)
+		if want && (err != nil || l.Stream != at.Stream || l.Session != "a" || l.Hash != sha256.Sum256([]byte(secret))) ||
+			!want && !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("link %q at %v: %+v, %v; want it to work: %v", secret, now, l, err, want)
+		}
+	}
+	lists := func(q server.ShareLinkQuery, want string) {
+		t.Helper()
+		list, err := st.ShareLinks(ctx, q, start)
+		var by []string
+		for _, l := range list {
+			by = append(by, l.By.Name)
+		}
+		if got := strings.Join(by, " "); err != nil || got != want {
+			t.Errorf("%+v lists links of %q, %v; want %q", q, got, err, want)
+		}
+	}
+	mine := add(ann, keys[0].ID, "mine")
+	add(ann, 0, "second")
+	add(boss, 0, "boss")
+	add(other, 0, "thief") // nobody makes one of what is not theirs; if somebody could, it would not work
+	works("mine", start, true)
+	works("mine", start.Add(time.Hour), false)
+	works("boss", start, true)
+	works("thief", start, false)
+	works("unknown", start, false)
+	lists(server.ShareLinksOf(boss), "boss ann ann")
+	lists(server.ShareLinksOf(ann), "boss ann ann") // a link to her session, whoever made it
+	lists(server.ShareLinksOf(other), "")
+	lists(server.ShareLinkQuery{Stream: at.Stream + 1}, "")
+	if err := st.RemoveShareLink(ctx, server.ShareLinksOf(other), mine); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("another user ends a link: %v", err)
+	}
+	works("mine", start, true)
+
+	only := server.Scope{Only: at.Stream}
+	expectNames(t, "through the link", names(t, st, only, server.SessionQuery{Agents: true}), "a", "a/agent-1")
+	for _, ref := range []server.Ref{{SessionID: "b", Owner: ann.ID}, {SessionID: "b/agent-1", Owner: ann.ID}, {Stream: at.Stream + 2}} {
+		if x, err := st.Resolve(ctx, only, ref); !errors.Is(err, server.ErrNotFound) {
+			t.Errorf("the link shows %+v: %+v, %v", ref, x, err)
+		}
+	}
+
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want bool
+	}{
+		{"its user is disabled", func() error { return st.DisableUser(ctx, ann.ID, start) }, false},
+		{"its user is enabled", func() error { return st.DisableUser(ctx, ann.ID, time.Time{}) }, true},
+		{"its key is revoked", func() error { return st.RevokeKey(ctx, "laptop", start) }, false},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(step.what, err)
+		}
+		t.Log(step.what)
+		works("mine", start, step.want)
+	}
+	works("second", start, true)
+	if err := st.SetRole(ctx, boss.ID, server.Member); err != nil {
+		t.Fatal(err)
+	}
+	works("boss", start, false)
+	list, err := st.ShareLinks(ctx, server.ShareLinksOf(ann), start)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d links left, %v", len(list), err)
+	}
+	if err := st.RemoveShareLink(ctx, server.ShareLinksOf(ann), list[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	works("second", start, false)
+
+	add(ann, 0, "last")
+	if _, err := st.AddShareLink(ctx, server.ShareLink{Stream: 999_999, By: ann}); !errors.Is(err, server.ErrNotFound) {
+		t.Errorf("a link to nothing: %v", err)
+	}
+	if _, err := st.Forget(ctx, hers, "a", 0, start); err != nil {
+		t.Fatal(err)
+	}
+	works("last", start, false)
+	lists(server.ShareLinkQuery{}, "")
+}
+
+// tops: sessions by name, and the longest first.
+func (s suite) tops(t *testing.T) {
+	st, ctx := s.open(t), t.Context()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		put(t, st, batch(name, object(0, `{}`)))
+	}
+	for name, task := range lease(t, st) {
+		if took, known := map[string]time.Duration{"a": time.Minute, "b": time.Hour, "c": 30 * time.Minute}[name]; known {
+			save(t, st, task, server.Derivation{Summary: server.Summary{Started: start, Ended: start.Add(took)}})
+		}
+	}
+	found, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 2, Longest: true}})
+	if err != nil || len(found.List) != 2 || found.List[0].SessionID != "b" || found.List[1].SessionID != "c" || found.Next != "" {
+		t.Errorf("the longest: %+v, %v", found, err)
+	}
+	expectNames(t, "by name", names(t, st, all, server.SessionQuery{Names: []string{"c", "a", "none"}}), "a", "c")
+}
