@@ -11,13 +11,13 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // benchStore is a store for a benchmark.
-func benchStore(b *testing.B) *store.SQLite {
+func benchStore(b *testing.B) *sqlite.Store {
 	b.Helper()
-	st, err := store.OpenSQLite(b.Context(), filepath.Join(b.TempDir(), "server.db"))
+	st, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "server.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func conversation(r *rand.Rand, bytes int) (lines []server.Line, size int) {
 }
 
 // ship puts a conversation as a daemon does: 100 lines a batch.
-func ship(b *testing.B, st *store.SQLite, session string, lines []server.Line) {
+func ship(b *testing.B, st *sqlite.Store, session string, lines []server.Line) {
 	b.Helper()
 	for len(lines) > 0 {
 		n := min(100, len(lines))
@@ -81,7 +81,7 @@ func BenchmarkDerive(b *testing.B) {
 }
 
 // drain runs a Deriver until nothing lags.
-func drain(b *testing.B, st *store.SQLite) {
+func drain(b *testing.B, st *sqlite.Store) {
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error)
 	go func() { ended <- (&derive.Deriver{Store: st}).Run(ctx) }()
@@ -162,7 +162,7 @@ func BenchmarkFind(b *testing.B) {
 	})
 	b.Run("groups", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := st.Groups(b.Context(), server.Scope{All: true}); err != nil {
+			if _, err := st.Groups(b.Context(), server.Scope{All: true}, server.GroupQuery{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -6,13 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/transcript/price"
 )
+
+// TestLongContext: the store and the price list mean the same by it.
+func TestLongContext(t *testing.T) {
+	if server.LongContext != price.LongContext {
+		t.Errorf("%d and %d tokens", server.LongContext, price.LongContext)
+	}
+	u := server.Tokens{Input: 1_000_000}
+	short, long := server.UsageRow{Model: "claude-sonnet-4-5", Tokens: u}, server.UsageRow{Model: "claude-sonnet-4-5", Long: true, Tokens: u}
+	if c := derive.CostOfAll(price.Default(), []server.UsageRow{short, long}); c.USD != 3+6 {
+		t.Errorf("$%v", c.USD)
+	}
+}
 
 // TestDerive: facts, texts and answers of one conversation.
 func TestDerive(t *testing.T) {
@@ -31,7 +45,7 @@ func TestDerive(t *testing.T) {
 	)
 	s.derive()
 	s.expect("two blocks", s.hits(`"part one part two"`), "s 0.9 answer")
-	s.expect("texts", s.hits("needle"), "s 0.0 prompt, s 0.1 thinking, s 0.2 tool, s 0.2 answer, s 0.3 result, "+
+	s.expect("texts", s.hits("needle"), "s 0.0 prompt, s 0.1 thinking, s 0.2 answer, s 0.2 tool, s 0.3 result, "+
 		"s 0.4 title, s 0.7 other, s 0.7 title")
 	x := s.session("s")
 	f := x.Summary
@@ -64,11 +78,74 @@ func TestDeriveOn(t *testing.T) {
 	}
 }
 
+// TestDeriveProgress: an answer that only a progress record has counts; one that its agent's transcript has too
+// counts once, there.
+func TestDeriveProgress(t *testing.T) {
+	s := newShelf(t)
+	progress := func(n int, id string) string {
+		return fmt.Sprintf(`{"type":"progress","uuid":"p%d","data":{"type":"agent_progress","message":%s}}`, n,
+			answerLine(n, id, 5, textBlock("inside")))
+	}
+	s.put("s", 0, 0, prompt(0, "one"), answerLine(1, "m1", 1, textBlock("two")), progress(2, "agent1"), progress(3, "agent2"))
+	s.put("s/agent-a", 0, 0, answerLine(0, "agent2", 5, textBlock("inside")))
+	s.derive()
+	output := func(name string) string {
+		var n []int64
+		for _, u := range s.session(name).Usage {
+			n = append(n, u.Tokens.Answers, u.Tokens.Output)
+		}
+		return fmt.Sprint(n)
+	}
+	s.expect("the session", output("s"), "[2 6]")
+	s.expect("the agent", output("s/agent-a"), "[1 5]")
+	s.expect("messages", fmt.Sprint(s.session("s").Summary.Messages), "2")
+}
+
+// TestDeriveFork: an answer counts for the session that it was given in, also when a fork of it came first.
+func TestDeriveFork(t *testing.T) {
+	s := newShelf(t)
+	first := answerLine(1, "m1", 5, textBlock("hello"))
+	s.put("fork", 0, 0, strings.Replace(first, `"type"`, `"sessionId":"fork","requestSessionId":"parent","type"`, 1), answerLine(2, "m2", 7, textBlock("on")))
+	s.derive()
+	s.put("parent", 0, 0, first)
+	s.derive()
+	for name, want := range map[string]int64{"parent": 5, "fork": 7} {
+		usage := s.session(name).Usage
+		if len(usage) != 1 || usage[0].Tokens.Output != want || usage[0].Tokens.Answers != 1 {
+			t.Errorf("%s: %+v, want %d", name, usage, want)
+		}
+	}
+}
+
+// TestDeriveGateway: without a request id an answer is known within its session, its agents' transcripts and copies that
+// name it included.
+func TestDeriveGateway(t *testing.T) {
+	s := newShelf(t)
+	line := func(n int, more string) string {
+		return strings.Replace(answerLine(n, "m1", 5, textBlock("hello")), `"requestId":"rm1",`, more, 1)
+	}
+	s.put("one", 0, 0, line(0, ""), line(1, ""))
+	s.put("one/agent-a", 0, 0, line(0, ""))
+	s.put("two", 0, 0, line(0, ""))
+	s.derive()
+	s.put("three", 0, 0, line(0, `"sessionId":"one",`), line(1, `"sessionId":"one",`), line(2, `"sessionId":"three",`))
+	s.derive()
+	var answers []int64
+	for _, name := range []string{"one", "one/agent-a", "two", "three"} {
+		n := int64(0)
+		for _, u := range s.session(name).Usage {
+			n += u.Tokens.Answers
+		}
+		answers = append(answers, n)
+	}
+	s.expect("answers", fmt.Sprint(answers), "[1 0 1 1]")
+}
+
 // TestDeriveHuge: a line longer than anything else is found by its beginning, and many steps make one whole.
 func TestDeriveHuge(t *testing.T) {
 	s := newShelf(t)
 	lines := []string{prompt(0, "head needle "+strings.Repeat("filler ", 1<<20)+" tail")}
-	for i := 1; i < 200; i++ {
+	for i := 1; i < 1200; i++ {
 		lines = append(lines, prompt(i, fmt.Sprintf("number%d %s", i, strings.Repeat("words ", 500))))
 	}
 	s.put("s", 0, 0, lines...)
@@ -77,26 +154,29 @@ func TestDeriveHuge(t *testing.T) {
 		for _, x := range d.Texts {
 			text, longest = text+len(x.Text), max(longest, len(x.Text))
 		}
-		if longest > 256<<10 || text-longest > 128<<10 {
+		if longest > 256<<10 || text-longest > 1<<20 {
 			t.Errorf("a step has %d bytes of text, one of them %d", text, longest)
 		}
 	}
 	s.derive()
 	s.expect("head", s.hits("needle"), "s 0.0 prompt")
 	s.expect("tail", s.hits("tail"), "")
-	s.expect("last", s.hits("number199"), "s 0.199 prompt")
-	s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "200")
+	s.expect("last", s.hits("number1199"), "s 0.1199 prompt")
+	s.expect("prompts", fmt.Sprint(s.session("s").Summary.Prompts), "1200")
 }
 
-// flaky fails where a test sets it to.
+// flaky fails where a test sets it to. Several workers use it at once.
 type flaky struct {
 	derive.Derivable
-	fail map[string]int // calls that fail from now on
+	mu   sync.Mutex
+	fail map[string]int // calls that fail from now on; guarded by mu
 }
 
 var errFlaky = errors.New("made to fail")
 
 func (f *flaky) broken(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.fail[name]--
 	return f.fail[name] >= 0
 }
@@ -115,11 +195,11 @@ func (f *flaky) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 	return f.Derivable.Lagging(ctx, n)
 }
 
-func (f *flaky) SaveDerived(ctx context.Context, d *server.Derivation) error {
+func (f *flaky) SaveDerived(ctx context.Context, list ...*server.Derivation) error {
 	if f.broken("save") {
 		return errFlaky
 	}
-	return f.Derivable.SaveDerived(ctx, d)
+	return f.Derivable.SaveDerived(ctx, list...)
 }
 
 // TestDeriveRenewed: what an older version derived is derived again by itself.
@@ -142,7 +222,7 @@ func TestDeriveRenewed(t *testing.T) {
 	s.expect("before", s.hits("needle"), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- (&derive.Deriver{Store: s.SQLite}).Run(ctx) }()
+	go func() { ended <- (&derive.Deriver{Store: s.Store}).Run(ctx) }()
 	for s.hits("needle") == "" {
 	}
 	cancel()
@@ -182,7 +262,7 @@ func TestDeriveFailures(t *testing.T) {
 			s.put("b", 0, 0, prompt(1, "needle"))
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				fails := &flaky{s.SQLite, map[string]int{call: 1}}
+				fails := &flaky{Derivable: s.Store, fail: map[string]int{call: 1}}
 				ended := make(chan error)
 				go func() { ended <- (&derive.Deriver{Store: fails}).Run(ctx) }()
 				for {
@@ -202,5 +282,34 @@ func TestDeriveFailures(t *testing.T) {
 			})
 			s.expect("texts", s.hits("needle"), "a 0.0 prompt, b 0.0 prompt")
 		})
+	}
+}
+
+// TestOrigin: a fork names its origin, or shares its first answers with it.
+func TestOrigin(t *testing.T) {
+	s := newShelf(t)
+	first := []string{prompt(0, "one"), answerLine(1, "m1", 1, textBlock("two"))}
+	s.put("first", 0, 0, first...)
+	s.derive()
+	s.put("copy", 0, 0, append(first, prompt(2, "three"), answerLine(3, "m3", 1, textBlock("four")))...)
+	s.put("named", 0, 0, strings.Replace(answerLine(1, "m9", 1, textBlock("two")), `"type"`, `"sessionId":"named","requestSessionId":"elsewhere","type"`, 1))
+	s.put("alone", 0, 0, prompt(5, "alone"), answerLine(6, "m6", 1, textBlock("x")))
+	s.derive()
+	for session, want := range map[string]string{"first": "", "copy": "first", "named": "elsewhere", "alone": ""} {
+		snap, err := s.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: session})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fold, at, err := derive.FoldOf(t.Context(), snap)
+		if err != nil || at.Line != snap.Session().Lines || fold.Summary().Prompts+fold.Summary().Answers != at.Line {
+			t.Errorf("%s is folded up to %+v: %+v, %v", session, at, fold.Summary(), err)
+		}
+		got, err := derive.Origin(t.Context(), snap)
+		if err != nil || got != want {
+			t.Errorf("%s comes from %q (%v), want %q", session, got, err, want)
+		}
+		if err := snap.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

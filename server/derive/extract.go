@@ -1,47 +1,50 @@
 package derive
 
 import (
-	"encoding/json"
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
+	"github.com/ccship/ccship/transcript/timeline"
 )
-
-// maxText limits the searchable text of one line and kind, in bytes.
-const maxText = 256 << 10
 
 // extractor collects texts and answers from the lines of a step.
 type extractor struct {
 	w       *derivation
-	agent   bool // the transcript is an agent's
+	session string // the stream's: an agent's is that of its parent
+	agent   bool   // the transcript is an agent's
 	fold    *session.Fold
-	keep    bool // texts and answers, not only the fold
-	bytes   int  // of lines
-	text    int  // bytes of texts
-	texts   []server.Text
+	times   *timeline.Builder // nil: no moments
+	keep    bool              // texts and answers, not only the fold
+	bytes   int               // of lines
+	text    int               // bytes of texts
+	texts   extract.Texts
 	answers map[string]transcript.UsageSample
+	moments map[momentPlace]timeline.Moment
+}
+
+// extractor begins to collect from a stream.
+func (w *derivation) extractor(snap server.Snapshot) extractor {
+	stream := snap.Session()
+	return extractor{w: w, session: cmp.Or(stream.Parent, stream.SessionID), agent: stream.Parent != ""}
 }
 
 // line adds a stored line. errStepFull means that it is the step's last.
 func (h *extractor) line(l server.Line) error {
-	from := len(h.texts)
-	switch l.Kind {
-	case server.Object:
-		h.record(l.Index, transcript.Parse(l.Raw))
-	case server.Opaque:
-		for _, object := range transcript.Recover(l.Raw) {
-			h.record(l.Index, transcript.Parse(object))
-		}
+	from := len(h.texts.List)
+	for _, r := range extract.Records(l) {
+		h.record(l.Index, r)
 	}
-	for i := from; i < len(h.texts); i++ {
-		h.text += len(h.texts[i].Text)
+	for _, t := range h.texts.List[from:] {
+		h.text += len(t.Text)
 	}
-	if h.bytes += len(l.Raw); h.bytes >= stepBytes || h.text >= stepText || len(h.answers) >= stepAnswers {
+	h.bytes += len(l.Raw)
+	if h.bytes >= stepBytes || h.text >= stepText || len(h.answers) >= stepAnswers || len(h.moments) >= stepMoments {
 		return errStepFull
 	}
 	return nil
@@ -52,6 +55,7 @@ func (h *extractor) record(line int64, r transcript.Record) {
 		h.w.clock = r.Time
 	}
 	events := h.fold.Add(line, r)
+	h.happened(line, &r, events)
 	if !h.keep {
 		return
 	}
@@ -65,22 +69,34 @@ func (h *extractor) record(line int64, r transcript.Record) {
 	for _, e := range events {
 		switch {
 		case e.Kind == session.UsageEvent:
-			h.answer(*e.Usage, at)
+			if l := r.Lineage; l != nil && l.ForkedFrom != "" {
+				e.Usage.Time = cmp.Or(e.Usage.Time, at).Add(copied)
+			}
+			h.answer(*e.Usage, e.SessionID, at)
 		case e.Kind == session.PromptEvent && r.Type == "queue-operation":
-			h.add(line, at, "prompt", e.Text)
+			h.carried(line, at, e.Text)
 		}
 	}
-	h.message(line, at, &r)
+	h.texts.Record(line, at, &r)
 }
 
-// answer keeps the usage of an answer: of its lines, the one with the most complete numbers.
-func (h *extractor) answer(u transcript.UsageSample, at time.Time) {
+// copied is how much later than the original a copied answer is said to be: of copies that are alike, the earliest
+// counts. Records have milliseconds.
+const copied = time.Microsecond
+
+// answer keeps the usage of an answer: of its lines, the one with the most complete numbers. session is what its record
+// says. Some gateways give neither request ids nor message ids of their own: then an answer is known within its session
+// only.
+func (h *extractor) answer(u transcript.UsageSample, session string, at time.Time) {
 	if u.Time.IsZero() {
 		u.Time = at
 	}
 	key := u.Key()
 	if key == "" {
 		return
+	}
+	if u.RequestID == "" {
+		key += "@" + cmp.Or(session, h.session)
 	}
 	if h.answers == nil {
 		h.answers = map[string]transcript.UsageSample{}
@@ -90,106 +106,18 @@ func (h *extractor) answer(u transcript.UsageSample, at time.Time) {
 	}
 }
 
-// message adds the texts that can be found in a record.
-func (h *extractor) message(line int64, at time.Time, r *transcript.Record) {
-	prompt, typed := r.Prompt()
-	if typed {
-		h.add(line, at, "prompt", prompt)
-	}
-	switch r.Type {
-	case "user", "assistant":
-		if r.Message != nil {
-			h.blocks(line, at, r, typed)
-		}
-	case "system":
-		h.add(line, at, "other", r.Text)
-		h.add(line, at, "other", r.Error)
-	case "custom-title", "ai-title", "summary":
-		h.add(line, at, "title", r.Title)
-	case "tag", "agent-name", "pr-link":
-		if r.Labels != nil {
-			h.add(line, at, "other", strings.TrimSpace(r.Labels.Tag+r.Labels.AgentName+r.Labels.PRURL))
-		}
-	}
-}
-
-func (h *extractor) blocks(line int64, at time.Time, r *transcript.Record, typed bool) {
-	for _, b := range r.Message.Blocks() {
-		switch b.Kind {
-		case transcript.TextBlock:
-			switch {
-			case r.Type == "assistant" && !r.APIError && !r.Message.Synthetic():
-				h.add(line, at, "answer", b.Text)
-			case !typed:
-				h.add(line, at, "other", b.Text)
-			}
-		case transcript.ThinkingBlock:
-			h.add(line, at, "thinking", b.Text)
-		case transcript.ToolUseBlock:
-			h.add(line, at, "tool", b.ToolName+" "+inputText(b.Input))
-		case transcript.ToolResultBlock:
-			h.add(line, at, "result", b.Output())
-		}
-	}
-}
-
-// add keeps a text; several of one line and kind become one.
-func (h *extractor) add(line int64, at time.Time, kind, text string) {
-	if text = strings.TrimSpace(text); text == "" {
-		return
-	}
-	for i := len(h.texts) - 1; i >= 0 && h.texts[i].Line == line; i-- {
-		if t := &h.texts[i]; t.Kind == kind {
-			if len(t.Text) < maxText {
-				t.Text = cutText(t.Text + "\n" + text)
-			}
-			return
-		}
-	}
-	h.texts = append(h.texts, server.Text{Line: line, Time: at, Kind: kind, Text: cutText(text)})
-}
-
-// cutText truncates a text, and releases the text it was cut from.
-func cutText(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(strings.Clone(text[:maxText]), "")
-}
-
-// inputText is the values of a tool's input, in the order of their names. The names are not searchable.
-func inputText(input json.RawMessage) string {
-	var v any
-	if json.Unmarshal(input, &v) != nil {
-		return ""
-	}
-	var out strings.Builder
-	appendValues(&out, v)
-	return out.String()
-}
-
-func appendValues(out *strings.Builder, v any) {
-	if out.Len() > maxText {
-		return
-	}
-	switch v := v.(type) {
-	case string:
-		out.WriteString(v)
-		out.WriteByte('\n')
-	case []any:
-		for _, x := range v {
-			appendValues(out, x)
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			appendValues(out, v[name])
-		}
+// carried keeps a prompt that the model received from the queue: its line does not have it.
+func (h *extractor) carried(line int64, at time.Time, text string) {
+	from := len(h.texts.List)
+	if h.texts.Add(line, at, "prompt", text); len(h.texts.List) > from {
+		h.texts.List[from].Carried = true
 	}
 }
 
 // into puts what was collected into a derivation.
 func (h *extractor) into(d *server.Derivation) {
-	d.Texts = h.texts
+	d.Moments = h.momentsOf()
+	d.Texts = h.texts.List
 	for i := range d.Texts {
 		d.Texts[i].Generation = d.Position.Generation
 	}

@@ -183,7 +183,7 @@ func TestDeriveDropsLater(t *testing.T) {
 	s.put("s", 0, 0, base...)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- (&derive.Deriver{Store: s.SQLite}).Run(ctx) }()
+	go func() { ended <- (&derive.Deriver{Store: s.Store}).Run(ctx) }()
 	s.put("s", 1, 3, prompt(90, "changed"))
 	put := func(line int64, raw string, want int64) {
 		t.Helper()

@@ -11,13 +11,13 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/server/store/sqlite"
 )
 
 // shelf is a store without a server, whose lines are derived when a test calls for it.
 type shelf struct {
 	*testing.T
-	*store.SQLite
+	*sqlite.Store
 	watch func(*server.Derivation) // sees what is saved
 }
 
@@ -27,16 +27,18 @@ type watched struct {
 	see func(*server.Derivation)
 }
 
-func (w watched) SaveDerived(ctx context.Context, d *server.Derivation) error {
-	if w.see != nil {
-		w.see(d)
+func (w watched) SaveDerived(ctx context.Context, list ...*server.Derivation) error {
+	for _, d := range list {
+		if w.see != nil {
+			w.see(d)
+		}
 	}
-	return w.Derivable.SaveDerived(ctx, d)
+	return w.Derivable.SaveDerived(ctx, list...)
 }
 
 func newShelf(t *testing.T) shelf {
 	t.Helper()
-	st, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func newShelf(t *testing.T) shelf {
 			t.Error(err)
 		}
 	})
-	return shelf{T: t, SQLite: st}
+	return shelf{T: t, Store: st}
 }
 
 var noon = time.Date(2026, 8, 20, 12, 0, 0, 0, time.UTC)
@@ -80,7 +82,7 @@ func (s shelf) derive() {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	ended := make(chan error)
-	go func() { ended <- (&derive.Deriver{Store: watched{s.SQLite, s.watch}}).Run(ctx) }()
+	go func() { ended <- (&derive.Deriver{Store: watched{s.Store, s.watch}}).Run(ctx) }()
 	for {
 		n, err := s.Lag(s.Context())
 		if err != nil {

@@ -9,14 +9,23 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
+	"github.com/ccship/ccship/transcript/timeline"
 )
 
 const (
-	// stepBytes, stepText and stepAnswers end a step: bytes of lines that were read, bytes of text and answers that
-	// are to be stored. A step is one transaction, behind which lines may wait.
+	// stepBytes, stepText, stepAnswers and stepMoments end a step: bytes of lines that were read, bytes of text, answers
+	// and moments that are to be stored. A step is one transaction, behind which lines may wait.
 	stepBytes   = 4 << 20
-	stepText    = 128 << 10
-	stepAnswers = 500
+	stepText    = 1 << 20
+	stepAnswers = 1000
+	stepMoments = 1000
+	// stateShare is how many times its own length in lines a fold's state is not stored again for, within stateLeast
+	// and stateMost: so much may have to be read again to continue it.
+	stateShare = 4
+	stateLeast = 64 << 10
+	stateMost  = 2 << 20
+	// stateStep is the same while more is to be derived.
+	stateStep = 16 << 20
 )
 
 var errStepFull = errors.New("step full")
@@ -24,13 +33,40 @@ var errStepFull = errors.New("step full")
 // derivation is the work on one task.
 type derivation struct {
 	store   Derivable
-	drops   *dropFinder
 	task    server.Task
 	facts   server.Summary
-	clock   time.Time // the latest time seen: of records that have none
-	arrived time.Time // of records that come before any time
+	before  server.Summary // as stored when the task was leased
+	last    bool           // the step after which the task is given back
+	clock   time.Time      // the latest time seen: of records that have none
+	arrived time.Time      // of records that come before any time
 	// fold is that of the newest view up to task.Place, nil when it has to be read from task.State.
 	fold *session.Fold
+	// times is what the fold's lines make of the timeline; nil when fold is.
+	times *timeline.Builder
+	// state is the length of the stored state, 0 for none; since is the bytes of lines folded after it.
+	state, since int
+	drop         *pendingDrop // of the newest generation; nil: not looked for
+	weight       int          // in kept
+}
+
+// size is about how much memory is kept of a stream.
+func (w *derivation) size() int {
+	n := 4<<10 + 4*max(w.state, stateLeast/16)
+	if w.drop != nil {
+		n += 16 * cap(w.drop.missing)
+	}
+	return n
+}
+
+// stored notes that a step is stored.
+func (w *derivation) stored(out *server.Derivation) {
+	w.task.Position = out.Position
+	switch {
+	case !out.KeepState && len(out.State) > 0:
+		w.state, w.since = len(out.State), 0
+	case !out.KeepState:
+		w.state = 0
+	}
 }
 
 // segment is the lines of one generation that come next.
@@ -70,8 +106,8 @@ func (w *derivation) view(ctx context.Context, epoch string) (server.Snapshot, e
 	return w.store.View(ctx, server.Scope{All: true}, server.Ref{Stream: w.task.Stream, Epoch: epoch})
 }
 
-// next finds where to continue, and opens the snapshot of its epoch; front, of the newest epoch, is that snapshot or is
-// closed. Everything except the newest generation of the newest epoch comes first, oldest first.
+// next finds where to continue, and opens the snapshot of its epoch; front, of the newest epoch, is that snapshot or
+// is closed. Everything except the newest generation of the newest epoch comes first, oldest first.
 func (w *derivation) next(ctx context.Context, front server.Snapshot) (*segment, server.Snapshot, error) {
 	epochs := front.Epochs()
 	at := len(epochs) - 1
@@ -117,13 +153,14 @@ func (w *derivation) segmentIn(e server.Epoch, generations []server.Generation, 
 
 // past derives texts and answers from lines of a generation that is not the newest.
 func (w *derivation) past(ctx context.Context, snap server.Snapshot, s *segment) (*server.Derivation, error) {
-	h := extractor{w: w, agent: snap.Session().Parent != "", fold: &session.Fold{}, keep: true}
+	h := w.extractor(snap)
+	h.fold, h.keep = &session.Fold{}, true
 	out := w.begin(s)
 	span := server.Span{Generation: s.generation().Number, From: s.from, To: s.end()}
-	err := snap.Lines(ctx, span, func(l server.Line) error {
+	err := server.Readable(ctx, snap, span, func(l server.Line) error {
 		out.Position.Line = l.Index + 1
 		return h.line(l)
-	})
+	}, nil)
 	if err != nil && !errors.Is(err, errStepFull) {
 		return nil, fmt.Errorf("read lines: %w", err)
 	}
@@ -148,16 +185,19 @@ func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *segment)
 	if err := w.resume(ctx, snap, view, s); err != nil {
 		return nil, err
 	}
-	h := extractor{w: w, agent: snap.Session().Parent != "", fold: w.fold}
+	h := w.extractor(snap)
+	h.fold, h.times = w.fold, w.times
 	out := w.begin(s)
+	out.Live, out.LiveFrom = true, s.from
+	blank := s.from == 0
 	for _, span := range view.Between(s.from, view.Total) {
 		h.keep = span.Generation == s.generation().Number
-		err := snap.Lines(ctx, span, func(l server.Line) error {
-			out.Position.Line = l.Index + 1
+		err := server.Readable(ctx, snap, span, func(l server.Line) error {
+			out.Position.Line, blank = l.Index+1, blank && l.Kind == server.Oversize
 			return h.line(l)
-		})
+		}, nil)
 		if errors.Is(err, errStepFull) {
-			return w.finish(h, out, snap.Session())
+			return w.finish(h, out)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read lines: %w", err)
@@ -167,7 +207,12 @@ func (w *derivation) live(ctx context.Context, snap server.Snapshot, s *segment)
 	if err := w.dropped(ctx, snap, s, out); err != nil {
 		return nil, err
 	}
-	return w.finish(h, out, snap.Session())
+	out, err = w.finish(h, out)
+	if blank && w.before.Lines > 0 { // all lines were retired: what they summed up to stays known
+		w.facts, w.facts.Lines = w.before, out.Position.Line
+		out.Summary = w.facts
+	}
+	return out, err
 }
 
 // begin makes an empty derivation of a segment.
@@ -176,31 +221,54 @@ func (w *derivation) begin(s *segment) *server.Derivation {
 		Position: server.Position{Epoch: s.epoch.ID, Generation: s.generation().Number, Line: s.from}}
 }
 
-func (w *derivation) finish(h extractor, out *server.Derivation, session server.Session) (*server.Derivation, error) {
+func (w *derivation) finish(h extractor, out *server.Derivation) (*server.Derivation, error) {
 	h.into(out)
 	w.facts = factsOf(w.fold.Summary(), out.Position.Line)
-	out.Summary = w.facts
+	if out.Summary = w.facts; !out.Done && w.before.Lines > w.facts.Lines {
+		out.Summary = w.before // what was known of the session shows until all of it is derived again
+	}
+	w.since += h.bytes
+	most := stateStep
+	if out.Done {
+		most = min(max(stateShare*w.state, stateLeast), stateMost)
+	}
+	if w.since < most && !(w.last && !out.Done) && (w.state > 0 || !out.Done) {
+		out.KeepState = w.state > 0
+		return out, nil
+	}
 	var err error
-	out.State, err = w.fold.MarshalBinary()
+	out.State, err = encodeState(w.fold, w.times)
 	return out, err
 }
 
-// resume restores the fold at the beginning of the segment: from the previous step, from the stored state, or by
-// folding the earlier lines again.
+// resume restores the fold at the beginning of the segment: from the previous step, from the stored state and the lines
+// after it, or by folding all earlier lines again.
 func (w *derivation) resume(ctx context.Context, snap server.Snapshot, view server.View, s *segment) error {
 	if w.fold != nil && s.from > 0 {
 		return nil
 	}
-	w.fold = &session.Fold{}
-	if s.from == 0 || w.fold.UnmarshalBinary(w.task.State) == nil {
+	w.fold, w.times = &session.Fold{}, &timeline.Builder{}
+	w.state, w.since = 0, 0
+	if s.from == 0 {
 		return nil
 	}
-	h := extractor{w: w, fold: w.fold}
-	for _, span := range view.Between(0, s.from) {
-		err := snap.Lines(ctx, span, func(l server.Line) error {
+	at, state, err := snap.Folded(ctx)
+	if err != nil {
+		return err
+	}
+	from := int64(0)
+	if at.Generation == s.generation().Number && at.Line <= s.from && decodeState(state, w.fold, w.times) == nil {
+		from, w.state = at.Line, len(state)
+	}
+	h := extractor{w: w, fold: w.fold, times: w.times}
+	for _, span := range view.Between(from, s.from) {
+		err := server.Readable(ctx, snap, span, func(l server.Line) error {
 			h.bytes = 0 // nothing is stored of these
-			return h.line(l)
-		})
+			w.since += len(l.Raw)
+			err := h.line(l)
+			clear(h.moments)
+			return err
+		}, nil)
 		if err != nil {
 			return fmt.Errorf("read lines: %w", err)
 		}

@@ -1,0 +1,307 @@
+// Package digest computes the digests of views from stored lines, and goes on over lines that retention removed.
+package digest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript"
+)
+
+// View is proof of one view: SHA256 over each stored line and a newline, in order. Lines that retention removed count
+// as stored ones.
+type View struct {
+	Generation int64          `json:"generation"`
+	RewoundTo  int64          `json:"rewound_to"`
+	Lines      int64          `json:"lines"`    // stored
+	EndLine    int64          `json:"end_line"` // of the file
+	Missing    int64          `json:"missing"`  // of them not stored, oversize ones among them
+	Bytes      int64          `json:"bytes"`    // stored, a newline counted for each line
+	SHA256     string         `json:"sha256"`   // "" when only the hashes of single lines are known
+	EOFNewline bool           `json:"eof_newline"`
+	Oversize   []OversizeLine `json:"oversize"`
+	Masked     []int64        `json:"masked,omitempty"`  // lines that the server masked by itself
+	Retired    []Stretch      `json:"retired,omitempty"` // lines that retention removed
+}
+
+// Stretch is lines that retention removed. Lines may be fewer than lie between First and Last.
+type Stretch struct {
+	First int64  `json:"first"`
+	Last  int64  `json:"last"`
+	Lines int64  `json:"lines"`
+	At    string `json:"at"`
+}
+
+// OversizeLine is a line that was longer than the client's cap.
+type OversizeLine struct {
+	Line   int64  `json:"line"`
+	Offset int64  `json:"offset"`
+	Length int64  `json:"length"`
+	SHA256 string `json:"sha256"`
+}
+
+// Views digests every generation's view in one pass over the stored lines: a view begins like the one before it, up to
+// the line its generation starts at, so that the running hash is kept at each such line.
+func Views(ctx context.Context, snap server.Snapshot) ([]View, error) {
+	return Walk(ctx, snap, func(int64, *server.Line, *Running) error { return nil })
+}
+
+// Walk is Views. It calls visit before each stored line of a generation is added to the digest, and with nil where
+// something else follows: a line that retention removed, or the generation's end.
+func Walk(ctx context.Context, snap server.Snapshot,
+	visit func(generation int64, l *server.Line, before *Running) error) ([]View, error) {
+	gens := snap.Generations()
+	var starts []int64
+	for _, g := range gens {
+		starts = append(starts, g.RewoundTo)
+	}
+	slices.Sort(starts)
+	d := digester{starts: slices.Compact(starts), kept: []Running{{hash: sha256.New()}}, visit: visit}
+	out := make([]View, 0, len(gens))
+	for i, g := range gens {
+		// The view's own span is its last: everything before it is what the view before begins with.
+		if err := d.rewind(g.RewoundTo); err != nil {
+			return nil, err
+		}
+		end := max(g.EndLine, g.RewoundTo)
+		if err := d.span(ctx, snap, server.Span{Generation: g.Number, From: g.RewoundTo, To: end}); err != nil {
+			return nil, err
+		}
+		if err := d.passed(math.MaxInt64); err != nil {
+			return nil, err
+		}
+		out = append(out, d.answer(gens[i], end))
+	}
+	return out, addMasked(ctx, snap, out)
+}
+
+// addMasked lists the lines of each view that the server masked by itself.
+func addMasked(ctx context.Context, snap server.Snapshot, out []View) error {
+	masked, err := snap.Masked(ctx)
+	if err != nil || len(masked) == 0 {
+		return err
+	}
+	byGeneration := map[int64][]int64{}
+	for _, m := range masked {
+		byGeneration[m.Generation] = append(byGeneration[m.Generation], m.Line)
+	}
+	for i := range out {
+		v, err := server.ViewOf(snap.Generations(), out[i].Generation)
+		if err != nil {
+			return err
+		}
+		for _, s := range v.Spans {
+			for _, line := range byGeneration[s.Generation] {
+				if s.From <= line && line < s.To {
+					out[i].Masked = append(out[i].Masked, line)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// digester hashes lines in order and remembers how things stood before certain lines.
+type digester struct {
+	starts     []int64   // where to remember, ascending
+	kept       []Running // ascending by before; the first is before line 0
+	now        Running
+	generation int64
+	visit      func(int64, *server.Line, *Running) error
+}
+
+// Running is a digest of all lines before one.
+type Running struct {
+	before   int64
+	hash     hash.Hash
+	broken   bool // some of the lines are known only by hashes of their own
+	lines    int64
+	bytes    int64
+	oversize []OversizeLine
+	retired  []Stretch
+}
+
+// Sum is the digest; nil when it is not known.
+func (r *Running) Sum() []byte {
+	if r.broken {
+		return nil
+	}
+	return r.hash.Sum(nil)
+}
+
+// State is what the hash needs to go on; nil when it is not known.
+func (r *Running) State() ([]byte, error) {
+	m, ok := r.hash.(encoding.BinaryMarshaler)
+	if !ok || r.broken {
+		return nil, nil
+	}
+	state, err := m.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("keep hash: %w", err)
+	}
+	return state, nil
+}
+
+func (r *Running) clone() (Running, error) {
+	c, ok := r.hash.(hash.Cloner)
+	if !ok {
+		return *r, errors.New("copy hash: not supported")
+	}
+	h, err := c.Clone()
+	if err != nil {
+		return *r, fmt.Errorf("copy hash: %w", err)
+	}
+	out := *r
+	out.hash = h
+	out.oversize = slices.Clip(r.oversize) // the next append copies it
+	out.retired = slices.Clone(r.retired)
+	return out, nil
+}
+
+// span adds the lines of a span, those that are stored and those that were removed.
+func (d *digester) span(ctx context.Context, snap server.Snapshot, s server.Span) error {
+	d.generation = s.Generation
+	var runs []*server.RetiredRun
+	err := snap.Retired(ctx, s, false, func(r *server.RetiredRun) error {
+		runs = append(runs, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	upTo := func(line int64) error {
+		for ; len(runs) > 0 && runs[0].First < line; runs = runs[1:] {
+			if err := d.run(runs[0], s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = server.Readable(ctx, snap, s, func(l server.Line) error {
+		if err := upTo(l.Index); err != nil {
+			return err
+		}
+		return d.add(&l)
+	}, func(*server.DamagedError) {}) // what is damaged is missing
+	if err == nil {
+		err = upTo(math.MaxInt64)
+	}
+	if err == nil {
+		err = d.visit(d.generation, nil, &d.now)
+	}
+	return err
+}
+
+// run adds lines that were removed. The hash goes on behind them if it is what it was when they were.
+func (d *digester) run(r *server.RetiredRun, s server.Span) error {
+	if err := d.visit(d.generation, nil, &d.now); err != nil {
+		return err
+	}
+	if err := d.passed(r.First); err != nil {
+		return err
+	}
+	whole := r.First >= s.From && r.Last < s.To && len(r.State) > 0 && bytes.Equal(d.now.Sum(), r.Before)
+	for _, l := range r.Lines {
+		if l.Index < s.From || l.Index >= s.To {
+			continue
+		}
+		if err := d.passed(l.Index); err != nil {
+			return err
+		}
+		d.now.broken = true // for a view that begins like this one up to a line of the run
+		d.now.lines, d.now.bytes = d.now.lines+1, d.now.bytes+l.Size+1
+		d.now.retire(l.Index, r.At)
+	}
+	h := sha256.New()
+	if u, ok := h.(encoding.BinaryUnmarshaler); whole && ok && u.UnmarshalBinary(r.State) == nil {
+		d.now.hash, d.now.broken = h, false
+	}
+	return nil
+}
+
+// retire notes a removed line.
+func (r *Running) retire(line int64, at time.Time) {
+	when := at.UTC().Format(time.RFC3339)
+	if n := len(r.retired); n > 0 && r.retired[n-1].Last == line-1 && r.retired[n-1].At == when {
+		r.retired[n-1].Last, r.retired[n-1].Lines = line, r.retired[n-1].Lines+1
+		return
+	}
+	r.retired = append(r.retired, Stretch{First: line, Last: line, Lines: 1, At: when})
+}
+
+// rewind goes back to what stood before line to, and forgets what was kept beyond it.
+func (d *digester) rewind(to int64) (err error) {
+	n := len(d.kept)
+	for n > 1 && d.kept[n-1].before > to {
+		n--
+	}
+	d.kept = d.kept[:n]
+	d.now, err = d.kept[n-1].clone()
+	d.now.before = to
+	return err
+}
+
+// passed keeps the state at every start up to line, none of which has a line between itself and now.
+func (d *digester) passed(line int64) error {
+	i, _ := slices.BinarySearch(d.starts, d.kept[len(d.kept)-1].before+1)
+	for ; i < len(d.starts) && d.starts[i] <= line; i++ {
+		c, err := d.now.clone()
+		if err != nil {
+			return err
+		}
+		c.before = d.starts[i]
+		d.kept = append(d.kept, c)
+	}
+	return nil
+}
+
+func (d *digester) add(l *server.Line) error {
+	if err := d.passed(l.Index); err != nil {
+		return err
+	}
+	if err := d.visit(d.generation, l, &d.now); err != nil {
+		return err
+	}
+	if l.Kind == server.Oversize {
+		d.addOversize(l)
+		return nil
+	}
+	d.now.hash.Write(l.Raw)
+	d.now.hash.Write(lineEnd)
+	d.now.lines++
+	d.now.bytes += int64(len(l.Raw)) + 1
+	return nil
+}
+
+// addOversize lists a line that was not stored. A note that went bad in the store is listed without its facts, which
+// no client will take for its own line.
+func (d *digester) addOversize(l *server.Line) {
+	o, _ := transcript.ParseOversize(l.Raw)
+	d.now.oversize = append(d.now.oversize,
+		OversizeLine{l.Index, o.Offset, o.Length, hex.EncodeToString(o.SHA256[:])})
+}
+
+func (d *digester) answer(g server.Generation, end int64) View {
+	a := View{
+		Generation: g.Number, RewoundTo: g.RewoundTo, Lines: d.now.lines, EndLine: end,
+		Missing: end - d.now.lines, Bytes: d.now.bytes, SHA256: hex.EncodeToString(d.now.Sum()),
+		EOFNewline: g.EOFNewline, Oversize: slices.Clone(d.now.oversize),
+		Retired: slices.Clone(d.now.retired),
+	}
+	if a.Oversize == nil {
+		a.Oversize = []OversizeLine{}
+	}
+	return a
+}
+
+var lineEnd = []byte{'\n'}

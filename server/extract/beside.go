@@ -1,0 +1,107 @@
+package extract
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ccship/ccship/transcript"
+)
+
+// unsearched are attachments that are the same in many sessions, that repeat what is elsewhere, or that say nothing a
+// person looks for.
+var unsearched = map[string]bool{
+	"skill_listing": true, "deferred_tools_delta": true, "agent_listing_delta": true, "mcp_instructions_delta": true,
+	"prompt_snapshot": true, "environment": true, "session_context": true, "model": true, "date": true,
+	"companion_intro": true, "auto_mode": true, "command_permissions": true, "total_tokens_reminder": true,
+	"task_reminder": true, "todo_reminder": true,
+}
+
+// unread are members of attachments that are no text of theirs: names, and files as base64. The command of a hook is
+// the same with each of its records.
+var unread = map[string]bool{
+	"type": true, "toolUseID": true, "hookName": true, "hookEvent": true, "command": true, "reminderType": true,
+	"timestamp": true, "uuid": true, "base64": true, "data": true, "blob": true,
+}
+
+// maxUnbroken is how long a text without a space may be, in bytes: longer ones are encoded files.
+const maxUnbroken = 1 << 10
+
+// attached adds what an attachment says.
+func (t *Texts) attached(line int64, at time.Time, r *transcript.Record, typed bool) {
+	switch {
+	case typed || unsearched[r.Subtype]:
+	case r.Subtype == "queued_command":
+		t.Add(line, at, "other", r.Text)
+	default:
+		var v any
+		if json.Unmarshal(r.Attached, &v) == nil {
+			c := collector{seen: map[string]bool{}}
+			c.collect(v)
+			t.Add(line, at, "other", c.out.String())
+		}
+	}
+}
+
+// collector collects the texts of an attachment, each once: hooks say what they print twice.
+type collector struct {
+	out  strings.Builder
+	seen map[string]bool
+}
+
+func (c *collector) collect(v any) {
+	switch v := v.(type) {
+	case string:
+		if v == "" || c.seen[v] || c.out.Len() > maxText || len(v) > maxUnbroken && !strings.ContainsAny(v, " \n") {
+			return
+		}
+		c.seen[v] = true
+		c.out.WriteString(v)
+		c.out.WriteByte('\n')
+	case []any:
+		for _, x := range v {
+			c.collect(x)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if !unread[name] {
+				c.collect(v[name])
+			}
+		}
+	}
+}
+
+// snapshot adds the files that Claude Code made a backup of. A snapshot repeats those of the snapshots before it, and
+// an update those of the updates before it, so that a file counts only where its backup is new.
+func (t *Texts) snapshot(line int64, at time.Time, r *transcript.Record) {
+	var path string
+	if json.Unmarshal(r.Snapshot, &path) == nil {
+		t.Add(line, at, "other", path)
+		return
+	}
+	var s struct {
+		Taken   time.Time `json:"timestamp"`
+		Backups map[string]struct {
+			At time.Time `json:"backupTime"`
+		} `json:"trackedFileBackups"`
+	}
+	if json.Unmarshal(r.Snapshot, &s) != nil {
+		return
+	}
+	newest := s.Taken
+	for _, b := range s.Backups {
+		if b.At.After(newest) {
+			newest = b.At
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(s.Backups)) {
+		if b := s.Backups[path].At; b.IsZero() || newest.Sub(b) < sameBackup {
+			t.Add(line, at, "other", path)
+		}
+	}
+}
+
+// sameBackup is how long the backups of one snapshot take at most.
+const sameBackup = time.Second
